@@ -2,13 +2,8 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { Socket } from 'node:net';
 import { join } from 'node:path';
 import type { WorkerProgram } from './confinement/program-files.ts';
-import {
-  createSandbox,
-  createUnconfined,
-  type Sandbox,
-  sandboxKinds,
-} from './confinement/sandbox.ts';
-import { NO_END } from './process-tree.ts';
+import { findSandboxes, type Sandbox } from './confinement/sandbox.ts';
+import { describeEnding, NO_END } from './process-tree.ts';
 import type { StarterCommand, StarterMessage } from './starter/main.ts';
 
 /** Options of the starter. */
@@ -59,7 +54,7 @@ const WORKER_FLAGS = ['--enable-source-maps', '--max-old-space-size=128'];
 const KILL_TIMEOUT_MS = 10_000;
 
 /** Memory and time to try a sandbox, in bytes and milliseconds; on an idle machine, it takes some 80 ms. */
-const TRIAL_MEMORY_BYTES = 256 * 1024 ** 2;
+const TRIAL_MEMORY_BYTES = 512 * 1024 ** 2;
 const TRIAL_TIMEOUT_MS = 30_000;
 
 /**
@@ -70,7 +65,7 @@ const TRIAL_TIMEOUT_MS = 30_000;
 const FIRST_USER_ID = 60_578;
 const USER_IDS = 606;
 
-/** A worker that has not ended, or not yet. */
+/** Worker that has not ended. */
 interface Start {
   readonly events: StartEvents;
   userId: number | undefined;
@@ -90,6 +85,7 @@ export class WorkerStarter {
   #lastId = 0;
   #child: ChildProcess | undefined;
   #isStopped = false;
+  #lossReason = '';
 
   constructor(options: WorkerStarterOptions) {
     const { starterFile, environment } = options;
@@ -103,26 +99,13 @@ export class WorkerStarter {
    *
    * @throws Error if the starter ends meanwhile, which is no fault of a sandbox
    */
-  async *findSandboxes(): AsyncGenerator<Sandbox> {
-    const refusals: string[] = [];
-    for (const kind of sandboxKinds) {
-      let refusal: string | undefined;
-      try {
-        const sandbox = await createSandbox(kind, this.#program, [...refusals]);
-        refusal = await this.#try(sandbox);
-        if (refusal === undefined) yield sandbox;
-      } catch (error) {
-        refusal = error instanceof Error ? error.message : String(error);
-      }
-      if (refusal === LOST_WITH_STARTER) throw new Error(`Workers cannot be started: ${refusal}.`);
-      if (refusal !== undefined) refusals.push(`${kind.name}: ${refusal}`);
-    }
-    yield createUnconfined(refusals);
+  findSandboxes(): AsyncGenerator<Sandbox> {
+    return findSandboxes(this.#program, (sandbox) => this.#try(sandbox));
   }
 
-  /** Checks by Node whether the worker's file can be read and run in a sandbox; returns the reason of a failure. */
+  /** Checks by Node whether the worker's file can be read and run in a sandbox; resolves with the reason of a failure. */
   #try(sandbox: Sandbox): Promise<string | undefined> {
-    return new Promise((resolve) => {
+    return new Promise((resolve, reject) => {
       let line: string | undefined;
       const args = ['--check', this.#program.workerFile];
       const kill = this.#start(sandbox, TRIAL_MEMORY_BYTES, args, {
@@ -132,8 +115,10 @@ export class WorkerStarter {
         },
         onEnd: (ending) => {
           clearTimeout(timer);
-          if (ending === LOST_WITH_STARTER) resolve(ending);
-          else resolve(ending === 'status 0' ? undefined : (line ?? `ended with ${ending}`));
+          if (ending === LOST_WITH_STARTER) {
+            const reason = `the process that starts them has ended (${this.#lossReason})`;
+            reject(new Error(`Workers cannot be started: ${reason}.`));
+          } else resolve(ending === 'status 0' ? undefined : (line ?? `ended with ${ending}`));
         },
       });
       const timer = setTimeout(kill, TRIAL_TIMEOUT_MS);
@@ -221,10 +206,10 @@ export class WorkerStarter {
     });
     child.stdin?.on('error', () => undefined);
     // Node throws some failures (ENOMEM), and emits others as events (EAGAIN).
-    child.on('error', () => {
-      if (child.pid === undefined) this.#lose(child);
+    child.on('error', (error) => {
+      if (child.pid === undefined) this.#lose(child, error.message);
     });
-    child.once('exit', () => this.#lose(child));
+    child.once('exit', (code, signal) => this.#lose(child, describeEnding(code, signal)));
     child.on('message', (message, handle) => {
       this.#onMessage(message as StarterMessage, handle instanceof Socket ? handle : undefined);
     });
@@ -255,9 +240,10 @@ export class WorkerStarter {
   }
 
   /** Handles the end of the process, whose workers can no longer be ended. */
-  #lose(child: ChildProcess): void {
+  #lose(child: ChildProcess, reason: string): void {
     if (this.#child !== child) return;
     this.#child = undefined;
+    this.#lossReason = reason;
     for (const id of [...this.#starts.keys()]) this.#end(id, LOST_WITH_STARTER);
   }
 }

@@ -96,7 +96,7 @@ interface SandboxKind extends Pick<Sandbox, 'name'> {
 }
 
 /** Sandboxes, strongest first. */
-export const sandboxKinds: readonly SandboxKind[] = [
+const sandboxKinds: readonly SandboxKind[] = [
   {
     name: 'bubblewrap',
     program: 'bwrap',
@@ -113,11 +113,33 @@ export const sandboxKinds: readonly SandboxKind[] = [
 ];
 
 /**
+ * Yields the sandboxes that this host supports, strongest first; the last one confines nothing.
+ *
+ * @param tryStart starts a program in a sandbox; resolves with the reason of a failure
+ * @throws as `tryStart`
+ */
+export async function* findSandboxes(
+  worker: WorkerProgram,
+  tryStart: (sandbox: Sandbox) => Promise<string | undefined>,
+): AsyncGenerator<Sandbox> {
+  const refusals: string[] = [];
+  for (const kind of sandboxKinds) {
+    const sandbox = await createSandbox(kind, worker, [...refusals]).catch(
+      (error: Error) => error.message,
+    );
+    const refusal = typeof sandbox === 'string' ? sandbox : await tryStart(sandbox);
+    if (refusal !== undefined) refusals.push(`${kind.name}: ${refusal}`);
+    else if (typeof sandbox !== 'string') yield sandbox;
+  }
+  yield createUnconfined(refusals);
+}
+
+/**
  * Creates a sandbox, which may not work on this host.
  *
  * @throws Error if a program or a part of the worker is missing
  */
-export async function createSandbox(
+async function createSandbox(
   { name, program, rootPrograms, compose }: SandboxKind,
   worker: WorkerProgram,
   refusals: readonly string[],
@@ -139,7 +161,7 @@ export async function createSandbox(
 }
 
 /** Returns the last resort: Node as it is, on Linux within limits. */
-export function createUnconfined(refusals: readonly string[]): Sandbox {
+function createUnconfined(refusals: readonly string[]): Sandbox {
   return {
     name: 'unconfined',
     isIsolated: false,
