@@ -3,7 +3,6 @@ import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import type { App } from './app.ts';
 import { type Config, ConfigError, readConfig } from './config/config.ts';
-import { describeUnknownSetting } from './config/unknown-settings.ts';
 import type { Log } from './pipeline/ports.ts';
 import { handleStopSignals } from './stop-signals.ts';
 import { createLog, type ProcessLog } from './telemetry/log.ts';
@@ -58,8 +57,8 @@ async function main(): Promise<void> {
   // Node would print them to standard error, several lines each.
   process.removeAllListeners('warning');
   process.on('warning', ({ name, message }) => log.warn({ warning: name }, message));
-  for (const unknown of config.unknownSettings) {
-    log.warn({ variable: unknown.name }, describeUnknownSetting(unknown));
+  for (const { name: variable, message } of config.unknownSettings) {
+    log.warn({ variable }, message);
   }
   enableCompileCache();
   // Not before: what is imported at the top is compiled before anything runs.

@@ -36,7 +36,7 @@ const floors: Readonly<Record<string, readonly string[]>> = {
 const allowedPackages: Readonly<Record<string, readonly RegExp[]>> = {
   cli: [/^node:/],
   '': [/^node:/, /^(fastify|pino)$/],
-  config: [/^node:(fs|net|os|path|tls|url)$/],
+  config: [/^node:(fs|net|os|path|querystring|tls|url)$/],
   http: [/^node:/, /^(fastify|@fastify\/proxy-addr|ipaddr\.js|lru-cache)$/],
   storage: [/^node:/, /^(ipaddr\.js|lru-cache|undici)$/, /^@(aws-sdk|smithy)\//],
   telemetry: [/^node:/, /^pino(-pretty)?$/, /^prom-client$/, /^@opentelemetry\//],

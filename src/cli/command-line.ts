@@ -1,6 +1,5 @@
 import { parseArgs } from 'node:util';
-import { ConfigError } from '../config/config.ts';
-import { readRelease } from '../config/release.ts';
+import { ConfigError, readRelease } from '../config/config.ts';
 import { formatCauses } from '../contract/errors.ts';
 import { checkCommand } from './check/check-command.ts';
 import {

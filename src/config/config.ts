@@ -1,11 +1,10 @@
+import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import type { SigningKeys } from '../contract/signing/signing-keys.ts';
 import { countCores, findFilesFault, planConnections, planWorkers } from './machine-limits.ts';
-import { readRelease } from './release.ts';
 import type { Environment, Setting } from './setting.ts';
-import { readSettings } from './setting-faults.ts';
+import { readSettings, readTls } from './setting-faults.ts';
 import { type Settings, settingTable } from './settings.ts';
-import { readTls } from './tls-pair.ts';
 import { findUnknownSettings } from './unknown-settings.ts';
 import { readAttachments } from './variables/attachment-settings.ts';
 import { EXTERNAL_CONNECTIONS, readExternal } from './variables/external-settings.ts';
@@ -18,6 +17,12 @@ import { findProtocolFault, readTracing } from './variables/tracing-settings.ts'
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
+
+/** Written by the build (`tools/write-release.mjs`); missing beside the sources. */
+const RELEASE_FILE = new URL('../release.json', import.meta.url);
+
+/** The path is the same from the compiled file and from its source. */
+const PACKAGE_FILE = new URL('../../package.json', import.meta.url);
 
 /** Variables that workers inherit; none of them is a secret. */
 const WORKER_VARIABLES = ['PATH', 'LD_PRELOAD', 'LD_LIBRARY_PATH', 'MALLOC_CONF'];
@@ -124,6 +129,25 @@ export function readConfig(environment: Environment) {
     tracing: readTracing(given),
     shutdown: { graceMs: values.SHUTDOWN_GRACE_MS },
   });
+}
+
+/**
+ * Reads the release of this program from files that come with it: the version of `package.json`, and the abbreviated
+ * git commit of the build, if the build knew its commit.
+ */
+export function readRelease() {
+  const { version } = readJson(PACKAGE_FILE);
+  const { commit } = readJson(RELEASE_FILE);
+  return { version: version ?? 'unknown', ...(commit !== undefined && { commit }) };
+}
+
+/** Reads the texts of a JSON object; empty if the file is missing. */
+function readJson(file: URL): Readonly<Record<string, string | undefined>> {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'));
+  } catch {
+    return {};
+  }
 }
 
 function mayBeEmpty(name: string): boolean {

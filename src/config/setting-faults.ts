@@ -1,8 +1,8 @@
-import { statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
+import { createSecureContext } from 'node:tls';
 import type { Environment, Setting } from './setting.ts';
-import { MEBIBYTE } from './setting-forms.ts';
+import { isReadableFile, MEBIBYTE } from './setting-forms.ts';
 import { type SettingName, type Settings, settingNames, settingTable } from './settings.ts';
-import { findTlsFault } from './tls-pair.ts';
 import { hasKeys, keySettingNames } from './variables/key-settings.ts';
 import { areNested, mayMixUp, SAMPLE_FOLDER } from './variables/storage-settings.ts';
 
@@ -167,6 +167,28 @@ function needed(name: SettingName, form: string, other: SettingName, value?: str
 /** Returns a rule about values, checked only if all variables have their form. */
 function comparing(name: SettingName, form: string, isBroken: (values: Settings) => boolean): Rule {
   return [name, ({ values }) => values !== undefined && isBroken(values) && form];
+}
+
+/** Returns OpenSSL's complaint about a certificate and its key; unreadable files are reported elsewhere. */
+function findTlsFault(certFile = '', keyFile = ''): string | undefined {
+  if (!isReadableFile(certFile) || !isReadableFile(keyFile)) return undefined;
+  try {
+    createSecureContext(readTls(certFile, keyFile));
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+/**
+ * Reads a certificate chain and its private key, in PEM; `undefined` unless both files are named.
+ *
+ * @throws Error if one cannot be read
+ */
+export function readTls(certFile: string | undefined, keyFile: string | undefined) {
+  return certFile === undefined || keyFile === undefined
+    ? undefined
+    : { cert: readFileSync(certFile), key: readFileSync(keyFile) };
 }
 
 function isDirectory(path: string): boolean {

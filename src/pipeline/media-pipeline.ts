@@ -30,15 +30,14 @@ import { GuardedStore } from './results/store.ts';
 import { Semaphore } from './semaphore.ts';
 import { MediaService } from './serve-media.ts';
 
-/** Part of the memory for originals that one may take: a large one would drive out all avatars. */
+/** Part of the memory for originals that one may take: a large original would evict all avatars. */
 const MAX_ORIGINAL_SHARE = 1 / 8;
 
-/** Adapters that the pipeline stands on. */
+/** Adapters of the pipeline's ports. */
 export interface MediaAdapters {
   readonly origin: Source;
-  /** Observer of the origin; `undefined`: nobody watches. */
   readonly observer: SourceObserver | undefined;
-  /** `undefined`: nothing of other sites is served. */
+  /** `undefined`: external media are not served. */
   readonly external: ExternalMedia | undefined;
   readonly resultStore: ResultStore | undefined;
   readonly renderer: Renderer;
@@ -49,22 +48,18 @@ export interface MediaAdapters {
   readonly log: Log;
 }
 
-/** The pipeline, put together: what serves media, and what purges them. */
+/** Parts of the pipeline that other parts of the service use. */
 export type MediaPipeline = ReturnType<typeof createMediaPipeline>;
 
-/** Puts the pipeline together, with the caches that its stages share. */
+/** Creates the pipeline, with the caches that its stages share. */
 export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
   const { external, resultStore, renderer, meter, clock, wallClock, log } = adapters;
   const { originLimits: limits, renderLimits } = config;
   const memories = {
-    results: new MemoryCache<MediaResult>({
-      maxBytes: config.cache.maxBytes,
-      bytesOf: ({ body }) => body,
-    }),
+    results: new MemoryCache<MediaResult>({ maxBytes: config.cache.maxBytes }),
     originals: new MemoryCache<CachedOriginal>({
       maxBytes: config.cache.originalBytes,
       maxShare: MAX_ORIGINAL_SHARE,
-      bytesOf: ({ bytes }) => bytes,
     }),
   };
   const refusedForMs = config.http.maxAgeSeconds.refused * 1000;
@@ -118,11 +113,11 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
     media,
     passthrough: new PassthroughService({ storage, sites, records }),
     purger: new Purger({ records, originals, results, store }),
-    /** For those who read originals beside clients. */
+    /** For the explorer. */
     originals,
     storage,
     store,
-    /** For gauges of how full they are. */
+    /** The following are read by gauges. */
     memories,
     admission,
     rates,

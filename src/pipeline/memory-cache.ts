@@ -1,39 +1,39 @@
 import { LRUCache } from 'lru-cache';
 
+/** A result or an original; its bytes are the bulk of it. */
+type Entry = { readonly body: Uint8Array } | { readonly bytes: Uint8Array };
+
 /** Bounds of a cache. */
-interface CacheOptions<Value> {
+interface CacheOptions {
   /** Contents, keys and overhead together; 0 keeps nothing. */
   readonly maxBytes: number;
-  /** Largest entry, overhead included, as a part of the whole; 1 where nothing else is said. */
+  /** Largest entry, overhead included, as a part of the whole; 1 by default. */
   readonly maxShare?: number;
-  /** Returns the bulk of an entry. */
-  readonly bytesOf: (value: Value) => Uint8Array;
 }
 
 /** Estimated cost of an entry besides its bytes and key: validators, map and list nodes. */
 const ENTRY_OVERHEAD_BYTES = 512;
 
 /** Cache in memory, bounded by bytes; it evicts the least recently used entry first. */
-export class MemoryCache<Value extends object> {
+export class MemoryCache<Value extends Entry> {
   readonly #cache: LRUCache<string, Value>;
   readonly maxBytes: number;
   #evictions = 0;
 
-  constructor({ maxBytes, maxShare = 1, bytesOf }: CacheOptions<Value>) {
+  constructor({ maxBytes, maxShare = 1 }: CacheOptions) {
     this.maxBytes = maxBytes;
     this.#cache = new LRUCache({
-      // Of one byte nothing is kept, as 0 means: 0 would be without a bound.
+      // A bound of one byte keeps nothing; for `LRUCache`, 0 means no bound.
       maxSize: Math.max(1, maxBytes),
       maxEntrySize: Math.max(1, Math.floor(maxBytes * maxShare)),
       sizeCalculation: (value, key) =>
-        bytesOf(value).byteLength + 2 * key.length + ENTRY_OVERHEAD_BYTES,
+        bulkOf(value).byteLength + 2 * key.length + ENTRY_OVERHEAD_BYTES,
       dispose: (_value, _key, reason) => {
         if (reason === 'evict') this.#evictions += 1;
       },
     });
   }
 
-  /** Bytes of all entries, as far as they are counted. */
   get heldBytes(): number {
     return this.#cache.calculatedSize;
   }
@@ -42,7 +42,7 @@ export class MemoryCache<Value extends object> {
     return this.#cache.size;
   }
 
-  /** Entries that had to go for others, since the start. */
+  /** Entries evicted for others since the start. */
   get evictions(): number {
     return this.#evictions;
   }
@@ -51,18 +51,22 @@ export class MemoryCache<Value extends object> {
     return this.#cache.get(key);
   }
 
-  /** Keeps a value; tells whether it did (one that is too large is not kept). */
+  /** Keeps a value unless it is too large, and returns whether it did. */
   set(key: string, value: Value): boolean {
     return this.#cache.set(key, value).has(key);
   }
 
-  /** Removes the values whose keys fit; tells how many. */
+  /** Removes the values whose keys fit, and returns how many. */
   deleteWhere(fits: (key: string) => boolean): number {
     return deleteWhere(this.#cache, fits);
   }
 }
 
-/** Removes the entries whose keys fit; tells how many. */
+function bulkOf(entry: Entry): Uint8Array {
+  return 'body' in entry ? entry.body : entry.bytes;
+}
+
+/** Removes the entries whose keys fit, and returns how many. */
 export function deleteWhere(
   cache: Pick<LRUCache<string, NonNullable<unknown>>, 'keys' | 'delete'>,
   fits: (key: string) => boolean,

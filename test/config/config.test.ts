@@ -1,7 +1,6 @@
 import { resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
-import { describeUnknownSetting } from '../../src/config/unknown-settings.ts';
 
 const MEBIBYTE = 2 ** 20;
 const key = 'an-example-key-of-thirty-two-bytes-or-more';
@@ -141,7 +140,7 @@ const unknown: readonly (readonly [string, string | undefined])[] = [
 test.each(unknown)('%s is warned of', (name, meant) => {
   const { unknownSettings } = readConfig({ [name]: 'hush' });
   const text = `${name} is no setting of Darkroom${meant === undefined ? '' : `; is ${meant} meant?`}`;
-  expect(unknownSettings.map(describeUnknownSetting)).toEqual([text]);
+  expect(unknownSettings.map(({ message }) => message)).toEqual([text]);
 });
 
 test('variables of other programs, and known ones, are not warned of', () => {

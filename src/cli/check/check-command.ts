@@ -1,6 +1,5 @@
 import { type Config, ConfigError, readConfig } from '../../config/config.ts';
 import { settingNames } from '../../config/settings.ts';
-import { describeUnknownSetting } from '../../config/unknown-settings.ts';
 import { formatCauses } from '../../contract/errors.ts';
 import type { SigningKeys } from '../../contract/signing/signing-keys.ts';
 import { unlessAborted } from '../../pipeline/abort.ts';
@@ -64,8 +63,8 @@ async function* checkAll(
 ): AsyncGenerator<Finding> {
   const set = settingNames.filter((name) => environment[name] !== undefined);
   yield ok('settings', set.length === 0 ? 'all have their defaults' : `valid: ${set.join(', ')}`);
-  for (const unknown of config.unknownSettings) {
-    yield warning('settings', describeUnknownSetting(unknown));
+  for (const { message } of config.unknownSettings) {
+    yield warning('settings', message);
   }
   yield* checkOrigin(config, signal);
   yield await checkResultStore(config, signal);

@@ -1,3 +1,4 @@
+import { unescape as decodePercents } from 'node:querystring';
 import { type Environment, optional } from '../setting.ts';
 import { anyText } from '../setting-forms.ts';
 
@@ -9,30 +10,31 @@ export const tracingTable = {
   ),
 };
 
-/** The forms of OTLP that are spoken here. */
+/** Forms of OTLP that are spoken here. */
 const protocols = ['http/protobuf', 'http/json'] as const;
 
-/**
- * Reads what is needed before the OpenTelemetry SDK is loaded, which reads its variables by itself;
- * `undefined`: there are none, and it is not loaded.
- */
+/** Reads what is needed before the SDK is loaded; `undefined`: requests are not traced, and it is not loaded. */
 export function readTracing(given: Environment) {
   if (!isTracing(given)) return undefined;
-  const propagators = listOf(given.OTEL_PROPAGATORS ?? 'tracecontext');
+  const propagators = (given.OTEL_PROPAGATORS ?? 'tracecontext').split(',').map(wordOf);
+  const headers = [given.OTEL_EXPORTER_OTLP_HEADERS, given.OTEL_EXPORTER_OTLP_TRACES_HEADERS];
   return {
     protocol: protocols.find((protocol) => protocol === askedProtocol(given)) ?? protocols[0],
     /** Whether the trace of a request's sender goes on here. */
     isContinuing: propagators.includes('tracecontext') && !propagators.includes('none'),
-    /** Texts that must not stand in the log: a header's value, and what follows its `Bearer`. */
-    secrets: [given.OTEL_EXPORTER_OTLP_HEADERS, given.OTEL_EXPORTER_OTLP_TRACES_HEADERS].flatMap(
-      (headers) => readSecrets(headers ?? ''),
+    /** Texts that must not stand in the log: the value of a header, and what follows its `Bearer`. */
+    secrets: headers.flatMap((text = '') =>
+      text.split(',').flatMap((pair) => {
+        const value = pair.slice(pair.indexOf('=') + 1).trim();
+        return [value, decodePercents(value)].flatMap((secret) => [secret, ...secret.split(' ')]);
+      }),
     ),
   };
 }
 
 /**
- * Finds a protocol that is not spoken: spans that are sent to a port for gRPC would be lost without a clear word. Where
- * there are no traces, variables for all programs of a machine are not judged.
+ * Finds a protocol that is not spoken: spans that are sent to a port for gRPC would be lost without a clear word. The
+ * variables of a machine that traces other programs are not judged where requests are not traced.
  */
 export function findProtocolFault(given: Environment): string | undefined {
   const asked = askedProtocol(given);
@@ -42,40 +44,20 @@ export function findProtocolFault(given: Environment): string | undefined {
   return `${name}: expected http/protobuf or http/json, for OTLP over gRPC is not spoken here, but received ${JSON.stringify(given[name])}`;
 }
 
-/** On where it is asked for, or where there is a collector. */
+/** Whether traces are asked for, or there is a collector. */
 function isTracing(given: Environment): boolean {
-  if (isWord(given.OTEL_SDK_DISABLED, 'true')) return false;
-  return given.OTEL_TRACES_EXPORTER === undefined
-    ? given.OTEL_EXPORTER_OTLP_ENDPOINT !== undefined ||
-        given.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT !== undefined
-    : isWord(given.OTEL_TRACES_EXPORTER, 'otlp');
+  if (wordOf(given.OTEL_SDK_DISABLED) === 'true') return false;
+  if (given.OTEL_TRACES_EXPORTER !== undefined)
+    return wordOf(given.OTEL_TRACES_EXPORTER) === 'otlp';
+  const { OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT } = given;
+  return (OTEL_EXPORTER_OTLP_ENDPOINT ?? OTEL_EXPORTER_OTLP_TRACES_ENDPOINT) !== undefined;
 }
 
 function askedProtocol(given: Environment): string {
   const general = given.OTEL_EXPORTER_OTLP_PROTOCOL ?? protocols[0];
-  return (given.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL ?? general).trim().toLowerCase();
+  return wordOf(given.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL ?? general);
 }
 
-function isWord(text: string | undefined, expected: string): boolean {
-  return text?.trim().toLowerCase() === expected;
-}
-
-function listOf(text: string): readonly string[] {
-  return text.split(',').map((item) => item.trim().toLowerCase());
-}
-
-/** The values of `name=value` pairs as they came and as they are decoded, and the words of each. */
-function readSecrets(headers: string): string[] {
-  return headers.split(',').flatMap((pair) => {
-    const raw = pair.slice(pair.indexOf('=') + 1).trim();
-    return [raw, decode(raw)].flatMap((value) => [value, ...value.split(' ')]);
-  });
-}
-
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
+function wordOf(text = ''): string {
+  return text.trim().toLowerCase();
 }
