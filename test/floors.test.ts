@@ -85,7 +85,6 @@ const deepHelpers = [
   'hostile/bombs/webp-bombs.ts',
   'hostile/mutations/part-codecs.ts',
   'hostile/verdict.ts',
-  'pipeline/watched-flights.ts',
   'support/result-folder/result-folder.ts',
   'support/folder-storage.ts',
   'support/memory-origin.ts',

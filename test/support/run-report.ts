@@ -25,7 +25,7 @@ const suites = {
   s3: 'originals and renderings in a bucket: Ceph RGW',
   proxy: 'nginx in front: nginx-light, openssl',
   replicas: 'three services on one bucket: nginx-light, Ceph RGW',
-  browser: 'the explorer, colours and uploads in a browser: chromium',
+  browser: 'the explorer and uploads in a browser: chromium',
   metrics: 'alerts and dashboard: prometheus',
 } as const;
 

@@ -16,12 +16,6 @@ interface GreySpace {
   readonly curve: TransferCurve;
 }
 
-/** Inks of which each takes its part of one colour's light, and black of all; the curve is that of what is left. */
-interface InkSpace {
-  readonly kind: 'cmyk';
-  readonly curve: TransferCurve;
-}
-
 /** Where profiles connect (ICC.1:2022 §7.2.16), and most displays' white. */
 const D50: Vector = [0.9642, 1, 0.8249];
 
@@ -62,8 +56,7 @@ export const spaces = {
   ),
   grey: { kind: 'grey', curve: 'srgb' },
   'grey of gamma 1.8': { kind: 'grey', curve: { gamma: 1.8 } },
-  inks: { kind: 'cmyk', curve: { gamma: 2.2 } },
-} as const satisfies Record<string, RgbSpace | GreySpace | InkSpace>;
+} as const satisfies Record<string, RgbSpace | GreySpace>;
 
 /** One of `spaces`. */
 export type SpaceName = keyof typeof spaces;
@@ -86,14 +79,11 @@ type Matrix = readonly [Vector, Vector, Vector];
  * The sRGB that a colour of a space is, each channel 0 to 255 and not rounded: by the formulas of the
  * standards, in double precision, without a colour library; what lies outside of sRGB is cut off.
  *
- * @param samples three of an RGB space, one of a grey one, four of inks, 0 to 1
+ * @param samples three of an RGB space, one of a grey one, 0 to 1
  */
 export function toSrgb(name: SpaceName, samples: readonly number[]): Vector {
   const space = spaces[name];
-  const light =
-    space.kind === 'cmyk'
-      ? lightOfInks(samples.map((sample) => inkShare(sample, space.curve)))
-      : samples.map((sample) => toLight(sample, space.curve));
+  const light = samples.map((sample) => toLight(sample, space.curve));
   const [red = 0, green = red, blue = red] = light;
   const linear =
     space.kind !== 'rgb'
@@ -102,22 +92,12 @@ export function toSrgb(name: SpaceName, samples: readonly number[]): Vector {
   return mapVector(linear, (value) => 255 * fromLight(Math.min(1, Math.max(0, value))));
 }
 
-/** Part of the light that some ink takes away. */
-function inkShare(sample: number, curve: TransferCurve): number {
-  return 1 - toLight(1 - sample, curve);
-}
-
-function lightOfInks([cyan = 0, magenta = 0, yellow = 0, black = 0]: readonly number[]): Vector {
-  return mapVector([cyan, magenta, yellow], (share) => (1 - share) * (1 - black));
-}
-
 /**
- * An ICC profile of a space (ICC.1:2022): a matrix and curves, a curve alone, or of inks tables.
+ * An ICC profile of a space (ICC.1:2022): a matrix and curves, or a curve alone.
  *
  * @param sizeBytes of the profile, which is filled up with zeros to it
  */
 export function createProfile(name: SpaceName, sizeBytes = 1024): Buffer {
-  if (name === 'inks') return createTableProfile(name);
   const space = spaces[name];
   const curve = formatCurve(space.curve);
   const tags = [...commonTags];
@@ -133,43 +113,27 @@ export function createProfile(name: SpaceName, sizeBytes = 1024): Buffer {
   return formatProfile(space.kind === 'grey' ? 'GRAY' : 'RGB ', tags, sizeBytes);
 }
 
-/**
- * A profile of tables: curves, a cube of colours, of which RGB has the corners alone, and curves that change nothing.
- */
+/** A profile of tables: curves, a cube of colours that has the corners alone, and curves that change nothing. */
 export function createTableProfile(name: Exclude<SpaceName, GreySpaceName>): Buffer {
-  const space = spaces[name];
-  const isInk = space.kind === 'cmyk';
-  const channels = isInk ? 4 : 3;
-  const matrix = (isInk ? spaces.sRGB : space).toXyz;
+  const { toXyz, curve } = spaces[name];
   const entries = 1024;
   const share = (value: number): Buffer => u16be(Math.round(0xffff * value));
-  const toLinear = isInk ? inkShare : toLight;
   const input = Array.from({ length: entries }, (_, at) =>
-    share(toLinear(at / (entries - 1), space.curve)),
+    share(toLight(at / (entries - 1), curve)),
   );
-  // Light is linear in each channel but not in two inks at once, between whose steps each library goes its own way.
-  const steps = isInk ? 9 : 2;
-  const cube = Array.from({ length: steps ** channels }, (_, at) => {
-    // The last channel changes first.
-    const shares = Array.from(
-      { length: channels },
-      (_, channel) => (Math.floor(at / steps ** (channels - 1 - channel)) % steps) / (steps - 1),
-    );
-    const [one = 0, two = 0, three = 0] = shares;
-    const light = isInk ? lightOfInks(shares) : ([one, two, three] as const);
-    return multiply(matrix, light).map((value) => u16be(Math.round(value * 0x8000)));
-  });
+  // The last channel changes first.
+  const cube = Array.from({ length: 8 }, (_, at) =>
+    multiply(toXyz, [at >> 2, (at >> 1) & 1, at & 1]).map((value) =>
+      u16be(Math.round(value * 0x8000)),
+    ),
+  );
   const identity = [1, 0, 0, 0, 1, 0, 0, 0, 1].map(s15Fixed16);
   const table = join(
-    ...['mft2', u32be(0), channels, 3, steps, 0, ...identity, u16be(entries), u16be(2)],
-    ...[...Array.from({ length: channels }, () => input).flat(), ...cube.flat()],
+    ...['mft2', u32be(0), 3, 3, 2, 0, ...identity, u16be(entries), u16be(2)],
+    ...[...input, ...input, ...input, ...cube.flat()],
     ...[0, 1, 0, 1, 0, 1].map(share),
   );
-  return formatProfile(
-    isInk ? 'CMYK' : 'RGB ',
-    [...commonTags, ['A2B0', table]],
-    isInk ? 50_000 : 8192,
-  );
+  return formatProfile('RGB ', [...commonTags, ['A2B0', table]], 8192);
 }
 
 /** A profile of some tags, filled up with zeros. */
@@ -180,10 +144,8 @@ export function formatProfile(
 ): Buffer {
   const header = Buffer.alloc(128);
   header.writeUInt32BE(size, 0);
-  // Of version 4, black of a printer's tables is that of a reference medium (ICC.1:2022 §6.3.4.3).
-  header.writeUInt32BE(colours === 'CMYK' ? 0x0240_0000 : 0x0430_0000, 8);
-  const device = colours === 'CMYK' ? 'prtr' : 'mntr';
-  header.write(`${device}${colours}XYZ `, 12, 'latin1');
+  header.writeUInt32BE(0x0430_0000, 8);
+  header.write(`mntr${colours}XYZ `, 12, 'latin1');
   header.write('acsp', 36, 'latin1');
   formatXyz(D50).copy(header, 68, 8);
   let offset = header.length + 4 + 12 * tags.length;

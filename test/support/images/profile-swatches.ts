@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join as joinPath } from 'node:path';
 import { deflateSync } from 'node:zlib';
 import sharp, { type Sharp } from 'sharp';
-import { afterIhdr, afterSoi, join, jpegSegment, pngChunk } from '../../formats/containers.ts';
+import { afterIhdr, join, pngChunk } from '../../formats/containers.ts';
 import { useTemporaryFolder } from '../temporary-folder.ts';
 import { createProfile, type SpaceName, spaces, toSrgb } from './icc-profile.ts';
 
@@ -27,14 +27,14 @@ function half(value: number): number {
   return value / 2;
 }
 
-type Kind = 'rgb' | 'grey' | 'cmyk';
+type Kind = 'rgb' | 'grey';
 
 /** How a file is made of an image of 16 bits; what is named after it is its colours, their bits, and alpha. */
 const forms: readonly [
   name: string,
   kind: Kind,
   hasAlpha: boolean,
-  encode: (image: Sharp, profile: Uint8Array | undefined) => Sharp | Promise<Buffer>,
+  encode: (image: Sharp) => Sharp | Promise<Buffer>,
 ][] = [
   ['PNG of 8 bits', 'rgb', false, (image) => image.toColourspace('srgb').png()],
   ['PNG of 8 bits with alpha', 'rgb', true, (image) => image.toColourspace('srgb').png()],
@@ -64,7 +64,6 @@ const forms: readonly [
   ['grey JPEG', 'grey', false, (image) => image.toColourspace('b-w').jpeg(finest)],
   ['grey AVIF of 8 bits', 'grey', false, (image) => greyAvif(image, 8)],
   ['grey AVIF of 10 bits with alpha', 'grey', true, (image) => greyAvif(image, 10)],
-  ['CMYK JPEG', 'cmyk', false, cmykJpeg],
 ];
 
 const finest = { quality: 100, chromaSubsampling: '4:4:4' } as const;
@@ -89,15 +88,6 @@ async function greyAvif(image: Sharp, bits: 8 | 10): Promise<Buffer> {
   return readFileSync(avifFile);
 }
 
-/** The red, green and blue of the swatches become inks, by libvips' own profile, which is not attached. */
-async function cmykJpeg(image: Sharp, profile: Uint8Array | undefined): Promise<Buffer> {
-  const untagged = sharp(await image.png().toBuffer());
-  const jpeg = await untagged.toColourspace('cmyk').jpeg(finest).toBuffer();
-  return profile === undefined
-    ? jpeg
-    : afterSoi(jpeg, jpegSegment(0xe2, join('ICC_PROFILE\0', 1, 1, profile)));
-}
-
 const spaceNames = Object.keys(spaces) as SpaceName[];
 
 /** A form with a profile of a space, or without one. */
@@ -111,11 +101,7 @@ export interface ProfileRow {
 
 /** Every combination that a format can hold. */
 export const profileRows: readonly ProfileRow[] = forms.flatMap(([form, kind, hasAlpha]) =>
-  // What inks look like without a profile, nothing says.
-  [
-    ...(kind === 'cmyk' ? [] : [undefined]),
-    ...spaceNames.filter((name) => spaces[name].kind === kind),
-  ].map((space) => ({
+  [undefined, ...spaceNames.filter((name) => spaces[name].kind === kind)].map((space) => ({
     form,
     kind,
     hasAlpha,
@@ -145,11 +131,8 @@ export async function drawSwatches(name: string, profile: Uint8Array | undefined
     .toColourspace(kind === 'grey' ? 'grey16' : 'rgb16')
     .png({ compressionLevel: 1 })
     .toBuffer();
-  const isTagged = profile !== undefined && kind !== 'cmyk';
-  const encoded = await encode(
-    sharp(isTagged ? withProfile(png, profile) : png).keepIccProfile(),
-    profile,
-  );
+  const tagged = profile === undefined ? png : withProfile(png, profile);
+  const encoded = await encode(sharp(tagged).keepIccProfile());
   return Buffer.isBuffer(encoded) ? encoded : await encoded.toBuffer();
 }
 
@@ -163,10 +146,8 @@ async function readStored(file: Uint8Array, kind: Kind): Promise<number[][]> {
   const { depth, bitsPerSample = 8 } = await sharp(file).metadata();
   const isDeep = depth === 'ushort';
   const image = sharp(file, { ignoreIcc: true });
-  if (kind === 'cmyk') image.pipelineColourspace('cmyk');
-  const shallow = kind === 'cmyk' ? 'cmyk' : 'srgb';
   const { data, info } = await image
-    .toColourspace(isDeep ? `${kind}16` : shallow)
+    .toColourspace(isDeep ? `${kind}16` : 'srgb')
     .raw({ depth: isDeep ? 'ushort' : 'uchar' })
     .toBuffer({ resolveWithObject: true });
   const samples = isDeep ? new Uint16Array(data.buffer, data.byteOffset, data.length / 2) : data;
@@ -208,8 +189,8 @@ export async function readExpected(
 ): Promise<number[][]> {
   const stored = await readStored(file, kind);
   return stored.map((samples) => {
-    const alpha = kind === 'cmyk' ? [] : samples.slice(samples.length - ((samples.length + 1) % 2));
-    const colours = samples.slice(0, { grey: 1, rgb: 3, cmyk: 4 }[kind]);
+    const alpha = samples.slice(samples.length - ((samples.length + 1) % 2));
+    const colours = samples.slice(0, { grey: 1, rgb: 3 }[kind]);
     const plain = kind === 'grey' ? [0, 0, 0].map(() => colours[0] ?? 0) : colours;
     const shown = space === undefined ? plain.map((value) => 255 * value) : toSrgb(space, colours);
     return [...shown, ...alpha.map((value) => 255 * value)];
