@@ -44,12 +44,6 @@ interface Connection {
   readonly client: Client;
 }
 
-/** A site that does not respond; `ending` ends the wait for it. */
-interface Silence {
-  readonly sinceMs: number;
-  readonly ending: AbortController;
-}
-
 /** Keep-alive time of a connection, in milliseconds; most servers keep it for 5 s or more. */
 const IDLE_TIMEOUT_MS = 4_000;
 
@@ -77,8 +71,8 @@ export class SiteExchange {
   readonly #hosts = new Map<string, Semaphore>();
   /** Connections without a request, the longest idle first. */
   readonly #idle = new Set<Connection>();
-  /** Sites that are waited for, the longest silent first. */
-  readonly #silent = new Set<Silence>();
+  /** Controllers of waits for silent sites, with the time when each wait began; the longest wait first. */
+  readonly #silent = new Map<AbortController, number>();
 
   constructor(limits: ExchangeLimits, connector: ConnectorParts) {
     this.#limits = limits;
@@ -154,9 +148,9 @@ export class SiteExchange {
 
   async #connect({ url, host, signal }: SiteQuestion): Promise<Connection> {
     const leaveAll = await this.#enterAll(signal);
-    const silence = this.#beginSilence();
+    const ending = this.#beginSilence();
     try {
-      const within = AbortSignal.any([signal, silence.ending.signal]);
+      const within = AbortSignal.any([signal, ending.signal]);
       const socket = await connectToSite(this.#connector, url, host, within);
       const { origin } = url;
       const connection = { host, origin, socket, client: createClient(origin, socket) };
@@ -169,7 +163,7 @@ export class SiteExchange {
       leaveAll();
       throw error;
     } finally {
-      this.#silent.delete(silence);
+      this.#silent.delete(ending);
     }
   }
 
@@ -185,19 +179,19 @@ export class SiteExchange {
     return this.#all.enter(signal).finally(() => clearInterval(timer));
   }
 
-  #beginSilence(): Silence {
-    const silence = { sinceMs: performance.now(), ending: new AbortController() };
-    this.#silent.add(silence);
-    return silence;
+  #beginSilence(): AbortController {
+    const ending = new AbortController();
+    this.#silent.set(ending, performance.now());
+    return ending;
   }
 
   #endLongestSilence(): void {
-    const [longest] = this.#silent;
-    if (longest === undefined) return;
-    if (performance.now() - longest.sinceMs < this.#limits.patienceMs) return;
-    this.#silent.delete(longest);
+    const [[ending, sinceMs] = []] = this.#silent;
+    if (ending === undefined || performance.now() - (sinceMs ?? 0) < this.#limits.patienceMs)
+      return;
+    this.#silent.delete(ending);
     const cause = new Error('The site was silent while others waited for a connection.');
-    longest.ending.abort(
+    ending.abort(
       new MediaError('OVERLOADED', { cause, bottleneck: 'origin', retryAfterSeconds: 1 }),
     );
   }
@@ -214,8 +208,7 @@ export class SiteExchange {
     { url, host, headers, signal, pauseMs }: SiteQuestion,
   ): Promise<SiteAnswer> {
     const { firstByteTimeoutMs, headTimeoutMs } = this.#limits;
-    const silence = this.#beginSilence();
-    const { ending } = silence;
+    const ending = this.#beginSilence();
     const expire = (what: string, timeoutMs: number): void =>
       ending.abort(siteError(`No ${what} in ${timeoutMs} ms.`, { reason: 'time', host }));
     const firstByte = setTimeout(expire, firstByteTimeoutMs, 'response', firstByteTimeoutMs);
@@ -238,7 +231,7 @@ export class SiteExchange {
       const { statusCode: status, headers: fields, body } = response;
       return { status, fields, body };
     } finally {
-      this.#silent.delete(silence);
+      this.#silent.delete(ending);
       clearTimeout(firstByte);
       clearTimeout(head);
     }

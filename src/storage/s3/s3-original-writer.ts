@@ -164,7 +164,7 @@ export class S3OriginalWriter implements OriginalWriter {
       const send = async ({ bytes: Body }: Part): Promise<void> => {
         const PartNumber = Parts.length + 1;
         const part = new UploadPartCommand({ ...place, UploadId, PartNumber, Body });
-        const { ETag } = await this.#requests.sendPart(part, signal);
+        const { ETag } = await this.#requests.send(part, signal);
         Parts.push({ PartNumber, ETag });
       };
       await send(first);

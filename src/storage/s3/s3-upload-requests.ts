@@ -3,6 +3,7 @@ import {
   type $Command,
   AbortMultipartUploadCommand,
   type AbortMultipartUploadCommandInput,
+  type CreateMultipartUploadCommand,
   type S3Client,
   type S3ClientResolvedConfig,
   type ServiceInputTypes,
@@ -61,27 +62,15 @@ export class S3UploadRequests {
   }
 
   /** Creates a multipart upload. A stop waits for the response: without it, the upload could not be aborted. */
-  begin<Input extends ServiceInputTypes, Output extends ServiceOutputTypes>(
-    command: Command<Input, Output>,
-    signal: AbortSignal,
-  ): Promise<Output> {
-    return this.#send(command, AbortSignal.timeout(BEGIN_TIMEOUT_MS), signal);
-  }
-
-  /** Sends a part that is in memory; a stop ends the request at once. */
-  sendPart<Input extends ServiceInputTypes, Output extends ServiceOutputTypes>(
-    command: Command<Input, Output>,
-    signal: AbortSignal,
-  ): Promise<Output> {
-    return this.#send(command, signal);
+  begin(command: CreateMultipartUploadCommand, stop: AbortSignal) {
+    return this.send(command, AbortSignal.timeout(BEGIN_TIMEOUT_MS), stop);
   }
 
   /**
    * Sends a request that stores an object; a stop waits for its response.
    *
    * @param failing aborts if the body fails: then nothing is stored
-   * @throws Error without a response in time after a stop: the object may be stored or not; MediaError `MEDIA_EXISTS`,
-   *   `UNKNOWN_MEDIA` (of a part), `OVERLOADED`; Error in the server's words; `signal.reason`
+   * @throws Error without a response in time after a stop: the object may be stored or not; and as `send`
    */
   async settle<Input extends ServiceInputTypes, Output extends ServiceOutputTypes>(
     command: Command<Input, Output>,
@@ -99,7 +88,7 @@ export class S3UploadRequests {
     const end = failing === undefined ? late.signal : AbortSignal.any([late.signal, failing]);
     signal.addEventListener('abort', beginToWait, { once: true });
     try {
-      return await this.#send(command, end);
+      return await this.send(command, end);
     } finally {
       signal.removeEventListener('abort', beginToWait);
       clearTimeout(timer);
@@ -122,10 +111,14 @@ export class S3UploadRequests {
   }
 
   /**
+   * Sends a request.
+   *
    * @param abortSignal ends the request
-   * @param stop its reason is thrown if it has ended the request
+   * @param stop its reason is thrown if it has aborted
+   * @throws MediaError `MEDIA_EXISTS`, `UNKNOWN_MEDIA` (of a part), `OVERLOADED`; Error in the server's words;
+   *   `stop.reason`
    */
-  async #send<Input extends ServiceInputTypes, Output extends ServiceOutputTypes>(
+  async send<Input extends ServiceInputTypes, Output extends ServiceOutputTypes>(
     command: Command<Input, Output>,
     abortSignal: AbortSignal,
     stop = abortSignal,
