@@ -27,7 +27,6 @@ export interface Terminal {
   readonly signal: AbortSignal;
 }
 
-/** One command of the command line. */
 export interface Command {
   /** Purpose of the command, in a line. */
   readonly summary: string;
@@ -96,7 +95,6 @@ export function createPlainLog(stderr: Writable): Log {
   };
 }
 
-/** A log that discards everything. */
 export const silentLog: Log = { info: ignore, warn: ignore, error: ignore };
 
 function ignore(): void {}

@@ -16,7 +16,6 @@ import { writeOutputFile } from './output-file.ts';
 /** Largest response whose dimensions are shown, since it must be held in memory. */
 const MAX_MEASURED_BYTES = 64 * 1024 * 1024;
 
-/** Writes the response to one URL, without a server. */
 export const renderCommand: Command = {
   summary: 'renders one URL to a file, without a server',
   operands: ['URL-PATH', 'OUTPUT-FILE'],

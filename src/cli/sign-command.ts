@@ -6,7 +6,6 @@ import { formatExternalPath } from '../contract/signing/external-path.ts';
 import { AddressGuard } from '../storage/remote/guard.ts';
 import { type Command, CommandFault, exitStatus, usageFault, writeLine } from './command.ts';
 
-/** Signs URLs that are served only with a signature. */
 export const signCommand: Command = {
   summary: 'prints the signed path of an external URL or an attachment',
   operands: ['URL'],

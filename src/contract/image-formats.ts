@@ -120,7 +120,6 @@ export type OutputFormat = keyof typeof outputRows;
 /** File extensions and `format` values of the contract; `jpg` and `jpeg` are one format. */
 export type Extension = (typeof outputRows)[OutputFormat]['extensions'][number];
 
-/** Capabilities of each format that a response can be encoded in. */
 export const outputFormats: Readonly<Record<OutputFormat, OutputCapabilities>> = outputRows;
 
 const rows = Object.values(outputRows);
@@ -219,7 +218,6 @@ const sourceRows = {
 /** Formats an original may have; detected from its bytes, never from its name. */
 export type SourceFormat = keyof typeof sourceRows;
 
-/** Media type, loader and decoding cost of each format of originals. */
 export const sourceFormats: Readonly<Record<SourceFormat, SourceCapabilities>> = sourceRows;
 
 /**

@@ -19,7 +19,6 @@ export interface MediaPath {
   readonly extension: Extension | undefined;
 }
 
-/** Result of parsing a URL path. */
 export type ParsedPath =
   | { readonly kind: 'valid'; readonly path: MediaPath }
   | {
@@ -92,9 +91,13 @@ export function formatPath({ resource, values, extension }: MediaPath): string {
  * another file than `%C3%A9` does.
  */
 export function decodeSegment(segment: string): string | undefined {
-  if (/[\u0080-\uffff]/.test(segment)) return undefined;
+  return /[\u0080-\uffff]/.test(segment) ? undefined : decodeOnce(segment);
+}
+
+/** Decodes a text once; returns `undefined` for a malformed escape, and for bytes that are not UTF-8. */
+export function decodeOnce(text: string): string | undefined {
   try {
-    return decodeURIComponent(segment);
+    return decodeURIComponent(text);
   } catch {
     return undefined;
   }

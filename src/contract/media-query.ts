@@ -9,10 +9,8 @@ export type ParameterForm =
   | { readonly kind: 'choice'; readonly values: readonly string[] }
   | { readonly kind: 'integer'; readonly min: number; readonly max: number };
 
-/** An optional parameter of a query. */
 export interface QueryParameter {
   readonly name: string;
-  /** Purpose of the parameter, in a sentence or two. */
   readonly description: string;
   readonly form: ParameterForm;
   /** Value that leaving the parameter out amounts to; `undefined` if no value does. */
@@ -88,7 +86,6 @@ export const queryParameters: Readonly<Record<QueryKind, readonly QueryParameter
   none: [],
 };
 
-/** Result of parsing a query. */
 export type ParsedQuery =
   | { readonly kind: 'valid'; readonly query: MediaQuery }
   | { readonly kind: 'invalid'; readonly faults: readonly RequestFault[] };

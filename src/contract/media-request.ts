@@ -31,7 +31,6 @@ export interface MediaRequest extends Pick<MediaQuery, 'widthPx' | 'heightPx' | 
   readonly isPassthrough: boolean;
 }
 
-/** A parsed request target. */
 export type RequestTarget =
   | { readonly kind: 'media'; readonly request: MediaRequest }
   | { readonly kind: 'default avatar'; readonly index: string };

@@ -36,7 +36,6 @@ const EXTERNAL = 'external/';
 /** First segments of the keys of originals, for the messages about a mistyped one. */
 const roots = originFolders.map((folder) => folder.slice(0, -1)).join(', ');
 
-/** Whether a text is a whole key. */
 function isKey(text: string): boolean {
   return isOriginKey(text) || isExternalKey(text);
 }

@@ -105,7 +105,6 @@ function parseTemplate(template: string): TemplateSegment[] {
   });
 }
 
-/** Replaces the placeholders of a template by values. */
 export function fillTemplate(template: string, find: (name: string) => string): string {
   return template.replace(/\{(\w+)\}/g, (_, name: string) => find(name));
 }
@@ -132,7 +131,6 @@ interface PathValueForm {
   readonly example: string;
 }
 
-/** The form of each kind of value. */
 export const pathValueForms = {
   snowflake: {
     pattern: `^(?:${patternUpTo(MAX_SNOWFLAKE)})$`,

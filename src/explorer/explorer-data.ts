@@ -20,7 +20,6 @@ export interface DescribedResource {
   readonly parameters: readonly QueryParameter[];
 }
 
-/** Originals in the storage, as the page reads them. */
 export interface OriginalsList {
   readonly shelves: readonly {
     readonly resource: ResourceName;

@@ -1,7 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { basename, extname } from 'node:path';
 
-/** A file that is served unchanged. */
 export interface ExplorerFile {
   readonly mimeType: string;
   readonly body: Buffer;

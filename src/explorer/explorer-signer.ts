@@ -7,7 +7,6 @@ import {
 import { formatExternalPath } from '../contract/signing/external-path.ts';
 import type { SigningKeys } from '../contract/signing/signing-keys.ts';
 
-/** Keys that sign paths. */
 interface ExplorerSigning {
   /** `undefined`: attachments need no signature. */
   readonly attachments: AttachmentSigning | undefined;

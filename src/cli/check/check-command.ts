@@ -14,7 +14,6 @@ import { checkWorkers } from './worker-check.ts';
 /** A name that always exists (RFC 2606 §3). */
 const USUAL_NAME = 'example.com';
 
-/** Checks whether the service would work with this configuration. */
 export const checkCommand: Command = {
   summary: 'checks the configuration and the storage',
   operands: [],

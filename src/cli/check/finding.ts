@@ -14,13 +14,11 @@ const findingOf =
   (kind: Finding['kind']) =>
   (subject: string, text: string): Finding => ({ kind, subject, text });
 
-/** Reports that a subject is in order. */
 export const ok = findingOf('ok');
 
 /** Reports a possible problem, which is shown but is not a fault. */
 export const warning = findingOf('warning');
 
-/** Reports a fault. */
 export const fault = findingOf('fault');
 
 const words = { ok: 'ok   ', warning: 'WARN ', fault: 'FAULT' } as const;

@@ -3,7 +3,7 @@ import type { Config } from '../../config/config.ts';
 import { describePlace } from '../../config/variables/storage-settings.ts';
 import { formatCauses, formatReadFailure, MediaError } from '../../contract/errors.ts';
 import { isOriginKey } from '../../contract/media-path.ts';
-import { unlessAborted } from '../../pipeline/abort.ts';
+import { withDeadline } from '../../pipeline/abort.ts';
 import { readSize } from '../../pipeline/originals/open-body.ts';
 import { AccessRefused, type ListedOriginal, type Source } from '../../pipeline/ports.ts';
 import { openListing, openOrigin } from '../../storage/open-storage.ts';
@@ -15,15 +15,16 @@ const LISTED_KEYS = 100;
 /** Checks whether originals can be read, and which exist; yields each finding as soon as it is known. */
 export async function* checkOrigin(config: Config, signal: AbortSignal): AsyncGenerator<Finding> {
   const { storage, originLimits } = config;
-  const within = (): AbortSignal =>
-    AbortSignal.any([signal, AbortSignal.timeout(originLimits.firstByteTimeoutMs)]);
+  const onTimeout = () => new MediaError('ORIGIN_TIMEOUT');
+  const inTime: InTime = (work) =>
+    withDeadline(originLimits.firstByteTimeoutMs, signal, onTimeout, work);
   const where = describePlace(storage);
   yield ok(
     'storage',
     storage.kind === 's3' && storage.prefix ? `${where}, ${storage.prefix}` : where,
   );
 
-  const listing = await inspect(config, within(), signal);
+  const listing = await listKeys(config, inTime, signal);
   let origin: Source;
   try {
     origin = await openOrigin(config);
@@ -33,7 +34,7 @@ export async function* checkOrigin(config: Config, signal: AbortSignal): AsyncGe
   }
   const keys = listing.kind === 'listed' ? listing.keys : [];
   const mayNotList = listing.kind === 'failed' && listing.cause instanceof AccessRefused;
-  const tryKey = (key: string) => tryReading(origin, key, within(), signal);
+  const tryKey = (key: string) => tryReading(origin, key, inTime, signal);
   const absentKey = `attachments/0/0/darkroom-check-${randomBytes(8).toString('hex')}`;
   yield describeAbsence(absentKey, await tryKey(absentKey), mayNotList);
   yield describeListing(listing, mayNotList, storage.kind);
@@ -41,7 +42,9 @@ export async function* checkOrigin(config: Config, signal: AbortSignal): AsyncGe
   if (key !== undefined) yield describeReading(key, await tryKey(key));
 }
 
-/** Result of listing the storage. */
+/** Runs work, and fails with `ORIGIN_TIMEOUT` after the deadline of the origin, even if a hanging disk ignores the signal. */
+type InTime = <Result>(work: (within: AbortSignal) => Promise<Result>) => Promise<Result>;
+
 type Listing =
   | {
       readonly kind: 'listed';
@@ -51,7 +54,7 @@ type Listing =
     }
   | { readonly kind: 'failed'; readonly cause: unknown };
 
-async function inspect(config: Config, within: AbortSignal, signal: AbortSignal): Promise<Listing> {
+async function listKeys(config: Config, inTime: InTime, signal: AbortSignal): Promise<Listing> {
   const keys: string[] = [];
   let isPart = false;
   const visit = ({ key }: ListedOriginal): boolean => {
@@ -59,17 +62,14 @@ async function inspect(config: Config, within: AbortSignal, signal: AbortSignal)
     if (!isPart) keys.push(key);
     return !isPart;
   };
-  const list = async (): Promise<Listing> => {
-    const opened = await openListing(config);
-    await opened.list('', visit, within);
+  try {
+    await inTime(async (within) => (await openListing(config)).list('', visit, within));
     return { kind: 'listed', keys, isPart };
-  };
-  // A hanging file server ignores the signal.
-  return unlessAborted(list(), within).catch((error: unknown): Listing => {
+  } catch (error) {
     signal.throwIfAborted();
-    if (within.aborted) return { kind: 'failed', cause: new MediaError('ORIGIN_TIMEOUT') };
-    return { kind: 'failed', cause: error instanceof MediaError ? error.cause : error };
-  });
+    const isFailure = error instanceof MediaError && error.code !== 'ORIGIN_TIMEOUT';
+    return { kind: 'failed', cause: isFailure ? error.cause : error };
+  }
 }
 
 function describeAbsence(key: string, outcome: ReadOutcome, mayNotList: boolean): Finding {
@@ -95,16 +95,14 @@ type ReadOutcome =
 async function tryReading(
   origin: Source,
   key: string,
-  within: AbortSignal,
+  inTime: InTime,
   signal: AbortSignal,
 ): Promise<ReadOutcome> {
   try {
-    return { kind: 'read', sizeBytes: await unlessAborted(readSize(origin, key, within), within) };
+    const sizeBytes = await inTime((within) => readSize(origin, key, within));
+    return { kind: 'read', sizeBytes };
   } catch (error) {
     signal.throwIfAborted();
-    if (within.aborted) {
-      return { kind: 'failed', reason: formatReadFailure(new MediaError('ORIGIN_TIMEOUT')) };
-    }
     const isAbsent = error instanceof MediaError && error.code === 'UNKNOWN_MEDIA';
     return isAbsent ? { kind: 'absent' } : { kind: 'failed', reason: formatReadFailure(error) };
   }

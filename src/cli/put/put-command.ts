@@ -26,7 +26,6 @@ import {
 import { type InputFile, openInputFile } from './input-file.ts';
 import { checkImage } from './serving-trial.ts';
 
-/** Stores an original where the service reads it. */
 export const putCommand: Command = {
   summary: 'puts an original at its key, from a file',
   operands: ['KEY', 'FILE'],

@@ -10,7 +10,6 @@ export interface AttachmentSigning {
   readonly domain: string;
 }
 
-/** Possible verdicts on the signature of a URL. */
 export const signatureVerdicts = ['valid', 'missing', 'malformed', 'mismatch', 'expired'] as const;
 export type SignatureVerdict = (typeof signatureVerdicts)[number];
 
@@ -33,7 +32,6 @@ interface SignatureParameters {
   readonly hm: string;
 }
 
-/** Form of each parameter. */
 const parameterForms = {
   ex: /^(?:0|[0-9a-f]{8})$/,
   is: /^[0-9a-f]{8}$/,
@@ -41,7 +39,6 @@ const parameterForms = {
   uc: /^dp$/,
 } as const satisfies Readonly<Record<string, RegExp>>;
 
-/** Names of the signature parameters. */
 export const signatureParameters = Object.keys(
   parameterForms,
 ) as readonly (keyof typeof parameterForms)[];

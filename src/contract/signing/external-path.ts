@@ -5,6 +5,7 @@
 
 import { createHash } from 'node:crypto';
 import { canonicalUrlOf } from '../external-url.ts';
+import { decodeOnce } from '../media-path.ts';
 import type { SigningKeys } from './signing-keys.ts';
 
 const PREFIX = '/external/';
@@ -95,14 +96,6 @@ export function decodeBase64Url(text: string): string | undefined {
 function decodeUtf8(bytes: Buffer): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    return undefined;
-  }
-}
-
-function decodeOnce(segment: string): string | undefined {
-  try {
-    return decodeURIComponent(segment);
   } catch {
     return undefined;
   }

@@ -3,7 +3,6 @@ import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'no
 /** Least length of a key in bytes of UTF-8: the length of the digest (RFC 2104 §3). */
 export const MIN_KEY_BYTES = 32;
 
-/** Encodings of a signature in a URL. */
 export type SignatureEncoding = 'base64url' | 'hex';
 
 /**

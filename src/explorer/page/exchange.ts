@@ -10,7 +10,6 @@ export interface Fault {
   readonly message: string;
 }
 
-/** Contents of a response. */
 export type ResponseBody =
   | {
       readonly kind: 'picture';
@@ -21,7 +20,6 @@ export type ResponseBody =
     }
   /** A file that is not a picture, or too large; not loaded. */
   | { readonly kind: 'file' }
-  /** Error as the API reports it. */
   | {
       readonly kind: 'error';
       readonly code: string;
@@ -29,7 +27,6 @@ export type ResponseBody =
       readonly errors: readonly Fault[];
     };
 
-/** A request and its response. */
 export interface Exchange {
   readonly target: string;
   readonly status: number;
@@ -42,7 +39,6 @@ export interface Exchange {
   readonly body: ResponseBody;
 }
 
-/** Largest picture that is loaded. */
 const MAX_PICTURE_BYTES = 64 * 1024 * 1024;
 
 /** Types that an `img` may show: the formats of the contract. */

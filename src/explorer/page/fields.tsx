@@ -9,7 +9,6 @@ export function faultAttributes(path: string) {
     : ({ 'aria-invalid': 'true', 'aria-describedby': `${path}-fault` } as const);
 }
 
-/** The fault of a field, below the field. */
 export function FaultNote({ path }: { readonly path: string }) {
   const fault = findFault(path);
   if (fault === undefined) return null;

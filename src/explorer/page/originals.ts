@@ -13,7 +13,6 @@ const FACTS_AT_A_TIME = 30;
 /** Names of files that can be rendered; other files are not requested. */
 const PICTURE_NAME = /\.(?:a?png|jpe?g|webp|gif|avif|hei[cf])$/i;
 
-/** An original on the sheet. */
 export interface Frame extends ListedOriginal {
   /** Name by `identify`. */
   readonly id: string;
@@ -22,7 +21,6 @@ export interface Frame extends ListedOriginal {
   readonly label: string;
 }
 
-/** The listed originals of a kind. */
 export interface Shelf {
   readonly resource: DescribedResource;
   readonly frames: readonly Frame[];
@@ -30,7 +28,6 @@ export interface Shelf {
   readonly isComplete: boolean;
 }
 
-/** Result of requesting the list. */
 export type Listing =
   | { readonly kind: 'shelves'; readonly shelves: readonly Shelf[] }
   | { readonly kind: 'failure'; readonly code: string; readonly message: string };
@@ -38,9 +35,7 @@ export type Listing =
 /** Criteria for the sheet; empty texts match everything. */
 export interface Filter {
   readonly text: string;
-  /** Name of a kind. */
   readonly kind: string;
-  /** Format of the original. */
   readonly format: string;
   readonly isMoving: boolean;
 }
@@ -58,7 +53,6 @@ export const shelves = computed(() =>
 
 const allFrames = computed(() => shelves.value.flatMap(({ frames }) => frames));
 
-/** All originals by id. */
 export const framesById = computed(
   () => new Map(allFrames.value.map((each) => [each.id, each] as const)),
 );
@@ -85,7 +79,6 @@ export const knownFormats = computed(() =>
   [...new Set([...facts.value.values()].flatMap((each) => each?.format ?? []))].sort(),
 );
 
-/** Returns the first original of a kind on the list. */
 export function findFirst({ name }: DescribedResource): Frame | undefined {
   return shelves.value.find(({ resource }) => resource.name === name)?.frames[0];
 }

@@ -6,7 +6,6 @@ import { formatShare } from './labels.ts';
 import { identify, type MediaChoice } from './media-choice.ts';
 import { facts, framesById, visibleShelves } from './originals.ts';
 
-/** Content of the stage. */
 export type Outcome =
   | { readonly kind: 'nothing' }
   /** The picture as a blob: the shown bytes are the weighed ones. */
@@ -47,7 +46,6 @@ export const currentFrame = computed(() =>
   choice.value === undefined ? undefined : framesById.value.get(identify(choice.value)),
 );
 
-/** Facts of the choice's original. */
 export const currentFacts = computed(() =>
   choice.value === undefined ? undefined : facts.value.get(identify(choice.value)),
 );
@@ -74,7 +72,6 @@ export function describeShare(sizeBytes: number): string | undefined {
   return `${formatShare(sizeBytes, originalBytes)} of the original`;
 }
 
-/** Whether the explorer signs URLs of a kind. */
 export function canSign(name: ResourceName): boolean {
   return contract.value.signs.includes(name);
 }
@@ -90,7 +87,6 @@ export const openShelves = computed(() =>
   visibleShelves.value.filter(({ resource }) => !folded.value.has(resource.name)),
 );
 
-/** All frames of these shelves. */
 export const openFrames = computed(() => openShelves.value.flatMap(({ frames }) => frames));
 
 /** Id of the frame at which the Tab key stops: the focused one, else the current one, else the first. */

@@ -62,7 +62,6 @@ function show(chosen: MediaChoice, { isTyping = false, typed }: Showing = {}): v
   timer = window.setTimeout(() => request(turn), isTyping ? TYPING_MS : 0);
 }
 
-/** Repeats the request for the current choice. */
 export function askAgain(): void {
   if (choice.value === undefined || isBlank.value) return;
   const turn = beginTurn();

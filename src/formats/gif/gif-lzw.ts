@@ -54,7 +54,6 @@ export function compressIndices(indices: Uint8Array, rootBits: number): Uint8Arr
   return output.finish();
 }
 
-/** Result of a walk through the codes of an image. */
 export interface CodeWalk {
   /** False if an undefined code stands before the last pixel. */
   readonly isSound: boolean;

@@ -10,7 +10,6 @@ export interface Area {
   readonly height: number;
 }
 
-/** One image of a GIF. */
 export interface GifImage {
   readonly area: Area;
   /** Colour indices of the area, row by row. */

@@ -17,7 +17,6 @@ interface Association {
   readonly indexBytes: number;
 }
 
-/** A property of an item. */
 export interface Property extends Box {
   /** One-based number of the box among all properties. */
   readonly index: number;
@@ -135,7 +134,6 @@ function readSide(cursor: BoxCursor): number {
   return Math.floor(numerator / cursor.uint(4) + 0.5);
 }
 
-/** Reads a signed fraction. */
 function readOffset(cursor: BoxCursor): number {
   const numerator = cursor.uint(4) | 0;
   return numerator / cursor.uint(4);

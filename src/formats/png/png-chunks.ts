@@ -13,7 +13,6 @@ export interface PngChunk extends Extent {
   readonly type: string;
 }
 
-/** Whether the bytes begin with the PNG signature. */
 export function isPng(bytes: Uint8Array): boolean {
   return hasAscii(bytes, 0, signature);
 }
@@ -39,7 +38,6 @@ export function formatPngChunk(type: string, payload: readonly Uint8Array[]): Bu
   return chunk;
 }
 
-/** Formats a PNG of formatted chunks. */
 export function formatPng(chunks: readonly Uint8Array[]): Buffer {
   return Buffer.concat([Buffer.from(signature, 'latin1'), ...chunks]);
 }
@@ -68,7 +66,6 @@ function crcOf(png: Uint8Array, { start, end }: PngChunk): number {
 /** Pixels in memory: 8 bits per sample, without alpha (3 channels) or with alpha (4). */
 export interface StoredPixels extends Size {
   readonly channels: 3 | 4;
-  /** Returns the bytes of a row; called once for each, from the top. */
   readonly row: (index: number) => Uint8Array | Uint8ClampedArray;
 }
 

@@ -8,7 +8,6 @@ const DEEP_SAMPLES = 2 ** DEEP_BITS;
 
 const MAX_DEEP = DEEP_SAMPLES - 1;
 
-/** Largest sample of 8 bits. */
 const MAX_SHALLOW = 255;
 
 type Samples = Uint8Array | Uint16Array;
@@ -55,7 +54,6 @@ export async function convertPixels(
   return pixels;
 }
 
-/** Whether all pixels are grey. */
 function isGrey({ data, channels }: Pixels<Uint16Array>): boolean {
   if (colourChannels(channels) === 1) return true;
   for (let at = 0; at < data.length; at += channels) {

@@ -1,8 +1,11 @@
 import sharp, { type Sharp } from 'sharp';
 import { MediaError } from '../../contract/errors.ts';
+import { ByteReader } from '../../formats/byte-reader.ts';
 import { isGreyProfile } from '../../formats/icc-profile.ts';
 import type { Orientation, Size } from '../../formats/image-facts.ts';
 import { dropJunk } from '../../formats/jpeg/jpeg-segments.ts';
+import { readImageHeader } from '../../formats/png/image-data.ts';
+import { isPng, walkPngChunks } from '../../formats/png/png-chunks.ts';
 import type { RenderJob } from '../../pipeline/render/render-job.ts';
 import { convertPixels } from './colour-conversion.ts';
 import { fromPixels, type Pixels, toPixels } from './pixels.ts';
@@ -23,12 +26,6 @@ export type Strictness = 'warning' | 'error';
 const LEAST_REDUCTION = { small: 4, any: 6 };
 const SMALL_PX = 128;
 const LEFT_TO_FILTER = 3;
-
-/** Places of the type, size and bit depth of a PNG's first chunk, which is its header (W3C PNG §5.6 and §11.2.1). */
-const PNG_START = 0x89;
-const PNG_HEADER = { typeAt: 12, widthAt: 16, heightAt: 20, depthAt: 24 } as const;
-const IHDR = 0x49484452;
-const DEEP_BITS = 16;
 
 /**
  * Warnings of libjpeg that leave the image complete (contract §3: "junk between markers, a wrong but harmless header
@@ -113,18 +110,14 @@ export async function openStill(
 }
 
 /**
- * Whether the bytes are a PNG of this size and of at most 8 bits. Its header has a fixed place; to ask the decoder for
- * size and depth takes a pipeline of its own, a tenth of an emoji.
+ * Whether the bytes are a PNG of this size and of at most 8 bits. To ask the decoder for size and depth takes a pipeline
+ * of its own, a tenth of an emoji.
  */
 function isShallowPng(original: Uint8Array, { widthPx, heightPx }: Size): boolean {
-  if (original[0] !== PNG_START || original.length <= PNG_HEADER.depthAt) return false;
-  const header = new DataView(original.buffer, original.byteOffset);
-  return (
-    header.getUint32(PNG_HEADER.typeAt) === IHDR &&
-    header.getUint32(PNG_HEADER.widthAt) === widthPx &&
-    header.getUint32(PNG_HEADER.heightAt) === heightPx &&
-    header.getUint8(PNG_HEADER.depthAt) < DEEP_BITS
-  );
+  const [first] = isPng(original) ? walkPngChunks(original) : [];
+  if (first === undefined) return false;
+  const header = readImageHeader(new ByteReader(original, 'PNG'), first);
+  return header.widthPx === widthPx && header.heightPx === heightPx && header.bitDepth <= 8;
 }
 
 /**

@@ -26,7 +26,6 @@ export function fromPixels(
   });
 }
 
-/** Returns the pixels of sharp's image. */
 export async function toPixels(image: Sharp): Promise<Pixels> {
   const { data, info } = await image.raw().toBuffer({ resolveWithObject: true });
   return { data, widthPx: info.width, heightPx: info.height, channels: info.channels };

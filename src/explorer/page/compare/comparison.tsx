@@ -20,7 +20,6 @@ interface SideChoice {
   readonly size: string;
 }
 
-/** One of the two pictures, and its exchange. */
 interface ComparedPicture extends SizedPicture {
   readonly exchange: Exchange;
 }
@@ -96,7 +95,6 @@ interface SideControlsProps {
   readonly onChange: (side: SideChoice) => void;
 }
 
-/** Selects format, size and quality of one side. */
 function SideControls({ name, chosen, side, onChange }: SideControlsProps) {
   const { resource } = chosen;
   const { extensions } = resource;
@@ -144,7 +142,6 @@ function Notes({ picture: { exchange, width, height }, of }: NotesProps) {
   );
 }
 
-/** Applies the settings of a side to a choice. */
 function applySide(chosen: MediaChoice, { format, quality, size }: SideChoice): MediaChoice {
   const sized = size === '' ? chosen : withWidth(chosen, size);
   const inQuality = { ...sized, parameters: { ...sized.parameters, quality } };

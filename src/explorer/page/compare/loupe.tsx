@@ -6,7 +6,6 @@ const ZOOMS = [0, 1, 2, 4, 8] as const;
 /** Distance by which an arrow key moves a picture, in pixels of the page. */
 const STEP_PX = 48;
 
-/** A picture and its size in pixels. */
 export interface SizedPicture {
   readonly url: string;
   readonly width: number;

@@ -11,7 +11,6 @@ import {
   visibleShelves,
 } from '../originals.ts';
 
-/** The search of the sheet. */
 export function SheetFilter() {
   // The list alone cannot answer this: the facts of all candidates are requested.
   useSignalEffect(() => {

@@ -1,4 +1,3 @@
-/** A group of frames on the sheet. */
 export interface FrameGroup {
   readonly frames: number;
   readonly columns: number;

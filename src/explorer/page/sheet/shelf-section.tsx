@@ -157,7 +157,6 @@ function mayMove(): boolean {
   return !matchMedia('(prefers-reduced-motion: reduce)').matches;
 }
 
-/** Computes the layout of a kind's frames. */
 export function layOut({ resource }: Shelf, widthRem: number) {
   const shape = shapeOf(resource.name);
   const leastRem = shape > 1 ? WIDE_REM : SQUARE_REM;

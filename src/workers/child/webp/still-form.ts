@@ -14,23 +14,13 @@ const EDGE = 48;
 /** Mean difference of red and blue from green from which a picture is coloured. */
 const COLOURED = 8;
 
-/** Coefficients of a line that is fitted to the logarithm of lossless by lossy bytes. */
-interface Fit {
-  readonly base: number;
-  readonly residue: number;
-  readonly pixels: number;
-  readonly change: number;
-  readonly edges: number;
-  readonly clear: number;
-  readonly translucent: number;
-}
-
 /**
- * The lines for the two lossy qualities, least squares over 2 200 renderings of 297 originals of the corpus and the
- * samples at 16 to 128 px. With all renderings of the same picture left out of the fit, they explain 0.82 and 0.87 of
- * the variance; at 200 to 1 024 px, which no fit has seen, 0.53 and 0.63 (docs/performance.md).
+ * Lines that are fitted to the logarithm of lossless by lossy bytes, for the two lossy qualities: least squares over
+ * 2 200 renderings of 297 originals of the corpus and the samples at 16 to 128 px. With all renderings of the same
+ * picture left out of the fit, they explain 0.82 and 0.87 of the variance; at 200 to 1 024 px, which no fit has seen,
+ * 0.53 and 0.63 (docs/performance.md).
  */
-const FITS: Readonly<Record<'high' | 'low', Fit>> = {
+const FITS = {
   high: {
     base: 0.19,
     residue: 0.68,
@@ -49,7 +39,7 @@ const FITS: Readonly<Record<'high' | 'low', Fit>> = {
     clear: -1.33,
     translucent: -1.15,
   },
-};
+} as const;
 
 /** Ratios of lossless to lossy bytes up to which a still is a drawing, and from which it is a photograph. */
 const SURELY_SMALLER = 0.93;
