@@ -1,6 +1,8 @@
 import { MediaError } from '../contract/errors.ts';
 import { sourceFormats } from '../contract/image-formats.ts';
 import type { MediaRequest } from '../contract/media-request.ts';
+import type { ImageFacts } from '../formats/image-facts.ts';
+import { readImageFacts } from '../formats/read-image-facts.ts';
 import { unlessAborted } from './abort.ts';
 import type { Ask, MediaTask, Served } from './media-task.ts';
 import type {
@@ -13,7 +15,6 @@ import type { OriginalRecords } from './originals/records.ts';
 import type { Clock, MediaResult } from './ports.ts';
 import type { Rates } from './rates.ts';
 import type { AdmittedRenderer } from './render/admitted-renderer.ts';
-import { readFacts } from './render/facts.ts';
 import { planMedia, type RenderLimits } from './render/plan.ts';
 import { type CacheOutcome, endSpan, type RequestTrace } from './request-trace.ts';
 import type { Results } from './results/results.ts';
@@ -88,7 +89,8 @@ export class MediaService {
    */
   async serve(request: MediaRequest, key: string, ask: Ask): Promise<Served> {
     for (;;) {
-      this.#throwIfRefused(request, key, ask.trace);
+      ask.trace.outcome = { kind: 'hit' };
+      this.#parts.records.throwIfRefused(key, request.originKey); // what was refused lately: 404, 415, 422, 504
       const { work: original, isJoined, leave } = this.#parts.originals.join(request);
       try {
         const served = await this.#serve({ request, key, original }, ask, isJoined);
@@ -100,12 +102,6 @@ export class MediaService {
         leave();
       }
     }
-  }
-
-  /** @throws MediaError that the same request was refused with lately */
-  #throwIfRefused({ originKey }: MediaRequest, key: string, trace: RequestTrace): void {
-    trace.outcome = { kind: 'hit' };
-    this.#parts.records.throwIfRefused(key, originKey);
   }
 
   async #serve(
@@ -122,8 +118,7 @@ export class MediaService {
     const identified = await this.#identify(wanted, ask, known !== undefined);
     const { identity, wasAsked, failure } = identified;
     if (known?.originalEtag === identity.etag) {
-      const outcome = confirmed(identified);
-      trace.outcome = outcome.kind === 'hit' ? outcome : { ...outcome, collapsed: isJoined };
+      trace.outcome = collapse(confirmed(identified), isJoined);
       return { kind: 'result', result: known };
     }
     const validators = results.validatorsOf(identity, key);
@@ -179,7 +174,7 @@ export class MediaService {
           const { result, outcome } = await (isJoined
             ? trace.stage('join', wait, making.leader)
             : wait());
-          trace.outcome = outcome.kind === 'hit' ? outcome : { ...outcome, collapsed: isJoined };
+          trace.outcome = collapse(outcome, isJoined);
           return result;
         });
       } catch (error) {
@@ -241,6 +236,32 @@ function readOriginal({ original, signal, trace }: MediaTask): Promise<HeldOrigi
     span?.setAttributes({ 'darkroom.bytes': held.bytes.byteLength });
     return held;
   });
+}
+
+/**
+ * Reads the facts of an original.
+ *
+ * @throws MediaError `UNSUPPORTED_MEDIA_TYPE`, `UNPROCESSABLE_MEDIA`
+ */
+function readFacts(bytes: Uint8Array, trace: RequestTrace): Promise<ImageFacts> {
+  return trace.stage('facts', async (span) => {
+    const facts = readImageFacts(bytes);
+    if (facts === undefined) throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
+    const { format, widthPx, heightPx, frames } = facts;
+    span?.setAttributes({
+      'darkroom.bytes': bytes.byteLength,
+      'darkroom.format': format,
+      'darkroom.width': widthPx,
+      'darkroom.height': heightPx,
+      'darkroom.frames': frames,
+    });
+    return facts;
+  });
+}
+
+/** Notes in an outcome whether the request joined another one; a hit joins none. */
+function collapse(outcome: CacheOutcome, isJoined: boolean): CacheOutcome {
+  return outcome.kind === 'hit' ? outcome : { ...outcome, collapsed: isJoined };
 }
 
 /** Outcome of a result that was made before: its original is as it was, or cannot be asked for. */

@@ -23,9 +23,8 @@ export interface WorkerRendererOptions extends WorkerFiles {
   /** Whole environment of a worker; without secrets. */
   readonly environment: Readonly<Record<string, string>>;
   readonly log: Log;
-  /** Jobs after which a worker is replaced. */
+  /** As in `SlotOptions`. */
   readonly maxJobs?: number;
-  /** Resident memory after a job from which on a worker is replaced, in bytes. */
   readonly maxRssBytes?: number;
   /** Idle time after which a heavy worker beyond the first ends, in milliseconds. */
   readonly maxIdleMs?: number;
@@ -179,15 +178,16 @@ export class WorkerPool implements Renderer {
     const { workers, memoryBytes, log, maxIdleMs = MAX_IDLE_MS } = this.#options;
     const wornRssBytes = Math.max(memoryBytes[lane] * MAX_RSS_SHARE, MIN_WORN_RSS_BYTES);
     const { maxJobs = MAX_JOBS, maxRssBytes = wornRssBytes } = this.#options;
-    return Array.from({ length: workers[lane] }, (_, index) => {
-      return new Slot({
+    const createSlot = (index: number): Slot =>
+      new Slot({
         lane,
         isKept: lane === 'light' || index === 0,
         maxIdleMs,
-        isWorn: ({ jobsDone, rssBytes }) => jobsDone >= maxJobs || rssBytes > maxRssBytes,
+        maxJobs,
+        maxRssBytes,
         shared: this.#shared,
         log,
       });
-    });
+    return Array.from({ length: workers[lane] }, (_, index) => createSlot(index));
   }
 }

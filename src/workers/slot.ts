@@ -37,8 +37,10 @@ export interface SlotOptions {
   readonly isKept: boolean;
   /** Idle time after which a worker that is not kept ends, in milliseconds. */
   readonly maxIdleMs: number;
-  /** Whether a worker has grown too large or too old. */
-  readonly isWorn: (worker: WorkerProcess) => boolean;
+  /** Jobs after which a worker is replaced. */
+  readonly maxJobs: number;
+  /** Resident memory after a job from which on a worker is replaced, in bytes. */
+  readonly maxRssBytes: number;
   readonly shared: SharedBySlots;
   readonly log: Log;
 }
@@ -225,10 +227,11 @@ export class Slot implements RenderSlot {
   #rest(): void {
     const worker = this.#worker;
     if (!worker?.isUsable) return;
-    const { shared, isWorn, log, lane } = this.#options;
-    if (shared.recycling === undefined && isWorn(worker)) {
+    const { shared, maxJobs, maxRssBytes, log, lane } = this.#options;
+    const { processId, jobsDone, rssBytes } = worker;
+    const isWorn = jobsDone >= maxJobs || rssBytes > maxRssBytes;
+    if (shared.recycling === undefined && isWorn) {
       shared.recycling = this;
-      const { processId, jobsDone, rssBytes } = worker;
       log.info({ lane, processId, jobsDone, rssBytes }, 'a worn render worker is replaced');
       worker.kill('recycled');
     } else {
