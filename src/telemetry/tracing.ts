@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { DiagLogLevel, diag } from '@opentelemetry/api';
-import { type ExportResult, ExportResultCode, setGlobalErrorHandler } from '@opentelemetry/core';
+import { setGlobalErrorHandler } from '@opentelemetry/core';
 import { OTLPTraceExporter as JsonExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { OTLPTraceExporter as ProtobufExporter } from '@opentelemetry/exporter-trace-otlp-proto';
 import {
@@ -20,18 +20,19 @@ import {
   ATTR_SERVICE_VERSION,
 } from '@opentelemetry/semantic-conventions';
 import type { Config } from '../config/config.ts';
+import { formatCauses } from '../contract/errors.ts';
 import { withDeadline } from '../pipeline/abort.ts';
 import type { Log } from '../pipeline/ports.ts';
 import { RequestTracer } from './request-tracer.ts';
 
-/** Tracing that is on. */
+/** Tracing of requests. */
 export interface Tracing {
   readonly tracer: RequestTracer;
-  /** Sends what is left, but no longer than a time, in milliseconds; never throws. */
+  /** Sends what is left within a time, in milliseconds; never throws. */
   close(maxWaitMs: number): Promise<void>;
 }
 
-/** The SDK repeats a warning as often as its cause; the log has it once in this time, in milliseconds. */
+/** Interval at which a warning is logged again while its cause lasts, in milliseconds; the SDK repeats it each time. */
 const WARNING_INTERVAL_MS = 60_000;
 
 /** Longest wait for the collector at a stop, in milliseconds. */
@@ -49,7 +50,6 @@ export function openTracing(
   logWarnings(log);
   const exporter: SpanExporter =
     protocol === 'http/json' ? new JsonExporter() : new ProtobufExporter();
-  logFailures(exporter, log);
   const own = resourceFromAttributes({
     [ATTR_SERVICE_NAME]: 'darkroom',
     [ATTR_SERVICE_INSTANCE_ID]: randomUUID(),
@@ -75,57 +75,36 @@ export function openTracing(
         () => isLate,
         () => provider.shutdown(),
       ).catch((error: unknown) => {
-        // Other failures have been logged by the exporter.
+        // Other failures have been logged.
         if (error === isLate) log.warn({ reason: isLate.message }, 'not all traces could be sent');
       });
     },
   };
 }
 
-/** Logs the failures of an exporter once, with their cause, and once more when it works again; not for each batch. */
-function logFailures(exporter: SpanExporter, log: Log): void {
-  const send = exporter.export.bind(exporter);
-  /** Since it failed. */
-  let lostSpans = 0;
-  const note = ({ code, error }: ExportResult, spans: number): void => {
-    const lostBefore = lostSpans;
-    lostSpans = code === ExportResultCode.SUCCESS ? 0 : lostBefore + spans;
-    if (code === ExportResultCode.SUCCESS) {
-      if (lostBefore > 0) log.info({ lostSpans: lostBefore }, 'traces are taken again');
-    } else if (lostBefore === 0) {
-      log.warn({ reason: reasonOf(error) }, 'traces cannot be sent; they are dropped');
-    }
-  };
-  exporter.export = (spans, report) =>
-    send(spans, (result) => {
-      note(result, spans.length);
-      report(result);
-    });
-}
-
-/** The words alone: what a collector says may be long, and is no error of ours. */
-function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return 'no reason was given';
-  const { message, name, cause } = error;
-  const code = 'code' in error && !message.includes(String(error.code)) ? ` (${error.code})` : '';
-  const because = cause instanceof Error ? `: ${reasonOf(cause)}` : '';
-  return `${message === '' ? name : message}${code}${because}`;
-}
-
-/** The SDK's own words, on a variable that it does not understand, or on spans that were dropped. */
+/** Logs the warnings of the SDK, and why a collector did not take spans: each kind once in a while. */
 function logWarnings(log: Log): void {
   const loggedMs = new Map<string, number>();
-  const warn = (...parts: readonly unknown[]): void => {
-    const reason = parts.map(String).join(' ');
+  const warn = (reason: string, message: string): void => {
     const kind = reason.replaceAll(/\d+/g, '#');
     const nowMs = performance.now();
     if (nowMs - (loggedMs.get(kind) ?? -Infinity) < WARNING_INTERVAL_MS) return;
     loggedMs.set(kind, nowMs);
-    log.warn({ reason }, 'OpenTelemetry');
+    log.warn({ reason }, message);
   };
+  const say = (...parts: readonly unknown[]): void =>
+    warn(parts.map(String).join(' '), 'OpenTelemetry');
   const quiet = (): void => undefined;
-  const logger = { error: warn, warn, info: quiet, debug: quiet, verbose: quiet };
+  const logger = { error: say, warn: say, info: quiet, debug: quiet, verbose: quiet };
   diag.setLogger(logger, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
-  // Failed batches: the exporter has logged them.
-  setGlobalErrorHandler(quiet);
+  setGlobalErrorHandler((failure) =>
+    warn(describe(failure), 'traces cannot be sent; they are dropped'),
+  );
+}
+
+/** Describes a failed batch by message and code: what a collector says may be long. */
+function describe(failure: unknown): string {
+  if (!(failure instanceof Error)) return formatCauses(failure).slice(2);
+  const code = 'code' in failure && !failure.message.includes(String(failure.code));
+  return formatCauses(failure).slice(2) + (code ? ` (${failure.code})` : '');
 }

@@ -88,11 +88,11 @@ it('a traced service serves as ever without its collector, logs that once, and f
   expect(service.output()).toContain('ECONNREFUSED');
   const collector = await startOtlpReceiver(port);
   onTestFinished(collector.close);
-  const askAgain = async (): Promise<string> => {
+  const askAgain = async (): Promise<number> => {
     await service.ask();
-    return service.output();
+    return collector.batches.length;
   };
-  await expect.poll(askAgain).toContain('traces are taken again');
+  await expect.poll(askAgain).toBeGreaterThan(0);
   await collector.close();
   expect(await service.stop()).toBe(0);
 });
