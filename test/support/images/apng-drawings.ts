@@ -59,20 +59,10 @@ const palette: SampleKind['palette'] = Array.from({ length: 16 }, (_, index) => 
   ...([index * 16, 255 - index * 16, (index * 91) % 256] as const),
 ]);
 
-/** By name, each with its channels. */
+/** By name, each with its channels: what a frame needs besides its own data, and the depths that are told apart. */
 const kinds: Readonly<Record<string, readonly [channels: number, kind: SampleKind]>> = {
-  '1-bit grey': [1, { colour: 'grey', bits: 1 }],
-  '2-bit grey': [1, { colour: 'grey', bits: 2 }],
-  '4-bit grey': [1, { colour: 'grey', bits: 4 }],
-  '8-bit grey': [1, { colour: 'grey', bits: 8 }],
-  '16-bit grey': [1, { colour: 'grey', bits: 16 }],
   'grey with a transparent one': [1, { colour: 'grey', bits: 4, transparent: [0, 7] }],
-  '8-bit grey and alpha': [2, { colour: 'grey alpha', bits: 8 }],
-  '16-bit grey and alpha': [2, { colour: 'grey alpha', bits: 16 }],
-  '8-bit colours': [3, { colour: 'rgb', bits: 8 }],
   '16-bit colours': [3, { colour: 'rgb', bits: 16 }],
-  '16-bit colours and alpha': [4, { colour: 'rgba', bits: 16 }],
-  'a palette': [1, { colour: 'palette', bits: 4, palette }],
   'a palette with alpha': [
     1,
     { colour: 'palette', bits: 4, palette, transparent: [0, 40, 90, 128, 200, 254] },
