@@ -1,8 +1,9 @@
-/** Bodies of responses: errors as JSON, and bodies that are sent at the pace of their receivers. */
+/** Bodies of responses: errors as JSON, bodies in memory, and bodies that are sent at the pace of their receivers. */
 
+import { type IncomingMessage, ServerResponse, validateHeaderValue } from 'node:http';
 import { Readable } from 'node:stream';
 import { MediaError, type RequestFault, type Share } from '../contract/errors.ts';
-import { ALLOWED_METHODS, COMMON_HEADERS } from './head.ts';
+import { ALLOWED_METHODS, COMMON_HEADERS, type Content, type Head, prepareHead } from './head.ts';
 
 /** Failure as a client sees it; a `MediaError` is one. */
 export interface Failure {
@@ -70,6 +71,55 @@ function formatShare({ requests, remaining, resetAtMs }: Share): Record<string, 
 export function refuseMethod(allowedMethods: string | undefined): MediaError {
   if (allowedMethods === undefined) return new MediaError('NOT_FOUND');
   return new MediaError('METHOD_NOT_ALLOWED', { allowedMethods });
+}
+
+/** Body in memory that is sent again and again. */
+export interface PreparedBody {
+  readonly bytes: Buffer;
+  readonly head: Head;
+  /** Status line and fields of a 200, as they are sent. */
+  readonly wholeText: string;
+}
+
+/** @throws TypeError if Node would not write a field */
+export function prepareBody(bytes: Buffer, content: Omit<Content, 'sizeBytes'>): PreparedBody {
+  const head = prepareHead({ ...content, sizeBytes: bytes.length });
+  return { bytes, head, wholeText: `HTTP/1.1 200 OK\r\n${formatFields(head.wholeFields)}` };
+}
+
+/** Formats names and values in turn, as they are sent. */
+export function formatFields(fields: readonly string[]): string {
+  const lines: string[] = [];
+  for (let index = 0; index < fields.length; index += 2) {
+    const [name = '', value = ''] = fields.slice(index, index + 2);
+    validateHeaderValue(name, value);
+    lines.push(`${name}: ${value}\r\n`);
+  }
+  return lines.join('');
+}
+
+/** The head of Node's response as text, which is its own until a head is written. */
+interface TextHead {
+  _header: string | null;
+}
+
+/**
+ * Whether a response can be sent with a head that is text already, by `sendText`. Node has no public way to do that, and
+ * to format and check the same fields again takes a seventh of a hit. If Node's inner part changes, or somebody wraps
+ * `writeHead` (as light-my-request does), the fields go that way.
+ */
+export function takesText(request: IncomingMessage, response: ServerResponse): boolean {
+  const { method, httpVersion, headers } = request;
+  const isPlain = method === 'GET' && httpVersion === '1.1' && headers.expect === undefined;
+  const isNodes = response.writeHead === ServerResponse.prototype.writeHead;
+  const { _header } = response as ServerResponse & TextHead;
+  return isPlain && isNodes && response.shouldKeepAlive && _header === null;
+}
+
+/** Sends a 200 over a connection that is kept. @param head its status line and fields, complete but for the last line */
+export function sendText(response: ServerResponse, head: string, body: Buffer): void {
+  (response as ServerResponse & TextHead)._header = `${head}\r\n`;
+  response.end(body);
 }
 
 /** Whether a body counts how many bytes its receiver has asked for. */

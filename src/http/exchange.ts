@@ -2,9 +2,17 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { errorRegistry, MediaError } from '../contract/errors.ts';
 import type { CacheOutcome } from '../pipeline/request-trace.ts';
-import { BufferPieces, formatFailure, PIECE_BYTES } from './body.ts';
+import {
+  BufferPieces,
+  formatFailure,
+  PIECE_BYTES,
+  type PreparedBody,
+  sendText,
+  takesText,
+} from './body.ts';
 import {
   COMMON_HEADERS,
+  currentDate,
   errorCacheControl,
   formatCacheStatus,
   formatServerTiming,
@@ -20,6 +28,7 @@ export type Work = (exchange: Exchange) => Promise<void> | undefined;
 /** Options that all exchanges of a listener share. */
 export interface ExchangeOptions extends Observers {
   readonly maxAgeSeconds: MaxAgeSeconds;
+  readonly keepAliveTimeoutMs: number;
 }
 
 /** Opens a body from `first` to `last`, both included; `undefined`: to the end. */
@@ -102,12 +111,25 @@ export class Exchange {
   }
 
   /** Responds with a body in memory: the whole, a part, or nothing, as the request's preconditions and range say. */
-  sendBytes(head: Head, cacheControl: string, bytes: Buffer): void {
+  sendBytes({ head, wholeText, bytes }: PreparedBody, cacheControl: string): void {
+    const response = this.#response;
     const { status, fields, first, last } = selectPart(this.request, head);
     if (status === 416) this.#failRange(fields);
-    else {
-      const body = status === 206 && last !== undefined ? bytes.subarray(first, last + 1) : bytes;
-      this.respond(status, fields, status === 304 ? undefined : body, cacheControl);
+    else if (status === 304) this.respond(status, fields, undefined, cacheControl);
+    else if (status === 206) {
+      this.respond(status, fields, bytes.subarray(first, (last ?? 0) + 1), cacheControl);
+    } else if (bytes.length > PIECE_BYTES || !takesText(this.request, response)) {
+      this.respond(status, fields, bytes, cacheControl);
+    } else {
+      this.record.noteResponse(bytes);
+      let text = wholeText;
+      const others = this.#fieldsOf(cacheControl);
+      for (let index = 0; index < others.length; index += 2) {
+        text += `${others[index]}: ${others[index + 1]}\r\n`;
+      }
+      const seconds = Math.floor(this.#options.keepAliveTimeoutMs / 1000);
+      text += `Date: ${currentDate()}\r\nConnection: keep-alive\r\nKeep-Alive: timeout=${seconds}\r\n`;
+      sendText(response, text, bytes);
     }
   }
 
@@ -142,7 +164,7 @@ export class Exchange {
     const sent = this.request.method === 'HEAD' ? undefined : body;
     const sentBody = sent !== undefined && isLarge ? new BufferPieces(body) : sent;
     this.record.noteResponse(sentBody);
-    const head = this.#completeHead(fields, cacheControl);
+    const head = [...fields, ...this.#fieldsOf(cacheControl)];
     if (sentBody instanceof Readable) {
       this.#stream(status, head, sentBody);
     } else {
@@ -201,17 +223,17 @@ export class Exchange {
     body.pipe(response);
   }
 
-  /** Adds the fields on the request. */
-  #completeHead(fields: readonly string[], cacheControl: string | undefined): string[] {
+  /** Returns the fields on the request, and `Cache-Control`. */
+  #fieldsOf(cacheControl: string | undefined): string[] {
     const { trace, id } = this.record;
     const outcome = this.#isConcealed ? MISS : trace.outcome;
-    const head = fields.slice();
-    if (cacheControl !== undefined) head.push('cache-control', cacheControl);
-    if (outcome !== undefined) head.push('cache-status', formatCacheStatus(outcome));
     const serverTiming = this.#isConcealed ? undefined : formatServerTiming(trace.timings);
-    if (serverTiming !== undefined) head.push('server-timing', serverTiming);
-    head.push('x-request-id', id);
-    return head;
+    const fields: string[] = [];
+    if (cacheControl !== undefined) fields.push('cache-control', cacheControl);
+    if (outcome !== undefined) fields.push('cache-status', formatCacheStatus(outcome));
+    if (serverTiming !== undefined) fields.push('server-timing', serverTiming);
+    fields.push('x-request-id', id);
+    return fields;
   }
 }
 

@@ -112,8 +112,19 @@ export function formatServerTiming(timings: readonly StageTiming[]): string | un
   return text;
 }
 
+let dateSecond = 0;
+let dateText = '';
+
+/** Returns the value of `Date`, formatted once a second. */
+export function currentDate(): string {
+  const second = Math.floor(Date.now() / 1000);
+  if (second !== dateSecond) dateText = formatHttpDate(new Date(second * 1000));
+  dateSecond = second;
+  return dateText;
+}
+
 /** Properties of a body that are known before it is sent. */
-interface Content {
+export interface Content {
   readonly contentType: string;
   readonly contentDisposition: string | undefined;
   readonly validators: Validators;

@@ -13,7 +13,7 @@ import { RELAY_METHODS, type RelayHandler } from './relay/handler.ts';
 
 interface ServerOptions
   extends Omit<ListenerOptions, 'limits' | 'findMethods' | 'isUpload'>,
-    Omit<ExchangeOptions, 'addressesOf'> {
+    Omit<ExchangeOptions, 'addressesOf' | 'keepAliveTimeoutMs'> {
   readonly handler: MediaHandler;
   /** Responds on the paths of the explorer; without it, they are unknown. */
   readonly explorer?: ExplorerHandler | undefined;
@@ -40,7 +40,9 @@ const RELAY_PREFLIGHT_HEADERS = preflightHeaders(RELAY_METHODS, 'Content-Type, *
 export function createServer(options: ServerOptions) {
   const { handler, explorer, relay } = options;
   const limits = { ...clientLimits, ...options.limits };
-  const exchangeOptions = { ...options, addressesOf: trustProxies(options.trustProxy) };
+  const { keepAliveTimeoutMs } = limits;
+  const addressesOf = trustProxies(options.trustProxy);
+  const exchangeOptions = { ...options, addressesOf, keepAliveTimeoutMs };
   const findMethods = (target: string): string | undefined => {
     if (relay?.isFor(target) === true) return RELAY_METHODS;
     return handler.knowsPath(target) ? ALLOWED_METHODS : undefined;

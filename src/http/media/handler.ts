@@ -15,11 +15,12 @@ import { OriginalReplaced, type PassthroughService } from '../../pipeline/origin
 import type { MediaResult } from '../../pipeline/ports.ts';
 import type { MediaService } from '../../pipeline/serve-media.ts';
 import { siteError } from '../../pipeline/site-failure.ts';
+import { type PreparedBody, prepareBody } from '../body.ts';
 import { type ProxyWatch, rateClientOf } from '../client-address.ts';
 import { isConditional, isNotModified } from '../conditional.ts';
 import { formatMediaDisposition } from '../content-disposition.ts';
 import type { Exchange } from '../exchange.ts';
-import { cacheFor, formatValidators, type Head, type MaxAgeSeconds, prepareHead } from '../head.ts';
+import { cacheFor, formatValidators, type MaxAgeSeconds, prepareHead } from '../head.ts';
 import { parseBeginning } from '../range.ts';
 import type { AttachmentGuard, GuardedAttachment, KeyedRequest } from './attachment-guard.ts';
 
@@ -52,12 +53,6 @@ interface MediaTarget extends KeyedRequest {
   readonly guarded?: GuardedAttachment;
 }
 
-/** Body in memory, and its heads. */
-interface Prepared {
-  readonly head: Head;
-  readonly bytes: Buffer;
-}
-
 /** Longest target that is remembered: all but long names with a signature, and long URLs of other sites. */
 const MAX_TARGET_LENGTH = 768;
 
@@ -73,12 +68,12 @@ export class MediaHandler {
   readonly #cacheControl: string;
   readonly #avatarCacheControl: string;
   readonly #guard: AttachmentGuard | undefined;
-  readonly #defaultAvatars: readonly Prepared[];
+  readonly #defaultAvatars: readonly PreparedBody[];
   readonly #readExternal: ExternalPathReader | undefined;
   /** Parsed targets of results: to parse one takes longer than all else of a hit but its sending. */
   readonly #targets = new LRUCache<string, MediaTarget>({ max: MAX_TARGETS });
   /** Prepared results in memory. A result belongs to one request, whose key has all that a head depends on. */
-  readonly #prepared = new WeakMap<MediaResult, Prepared>();
+  readonly #prepared = new WeakMap<MediaResult, PreparedBody>();
 
   constructor(parts: MediaHandlerParts) {
     this.#parts = parts;
@@ -87,16 +82,14 @@ export class MediaHandler {
     this.#avatarCacheControl = cacheFor(maxAgeSeconds.defaultAvatar);
     this.#guard = guard;
     this.#readExternal = external && ((rawPath) => verifyExternalPath(rawPath, external.keys));
-    this.#defaultAvatars = parts.defaultAvatars.map(({ body, etag }) => ({
-      bytes: body,
-      head: prepareHead({
+    this.#defaultAvatars = parts.defaultAvatars.map(({ body, etag }) =>
+      prepareBody(body, {
         contentType: 'image/png',
         contentDisposition: undefined,
         validators: { etag, lastModified: undefined },
-        sizeBytes: body.length,
         robotsTag: '',
       }),
-    }));
+    );
   }
 
   /** Whether the path of a request target is one of ours, even with invalid values. */
@@ -183,20 +176,17 @@ export class MediaHandler {
     const { target: text } = exchange;
     if (text.length <= MAX_TARGET_LENGTH && !this.#targets.has(text))
       this.#targets.set(text, target);
-    exchange.sendBytes(prepared.head, this.#cacheControlOf(target), prepared.bytes);
+    exchange.sendBytes(prepared, this.#cacheControlOf(target));
   }
 
-  #prepare({ body, mimeType, etag, lastModified }: MediaResult, { media }: MediaTarget): Prepared {
-    return {
-      bytes: Buffer.from(body.buffer, body.byteOffset, body.byteLength),
-      head: prepareHead({
-        contentType: mimeType,
-        contentDisposition: formatMediaDisposition(media, mimeType),
-        validators: { etag, lastModified },
-        sizeBytes: body.byteLength,
-        robotsTag: this.#parts.robotsTag,
-      }),
-    };
+  #prepare(result: MediaResult, { media }: MediaTarget): PreparedBody {
+    const { body, mimeType, etag, lastModified } = result;
+    return prepareBody(Buffer.from(body.buffer, body.byteOffset, body.byteLength), {
+      contentType: mimeType,
+      contentDisposition: formatMediaDisposition(media, mimeType),
+      validators: { etag, lastModified },
+      robotsTag: this.#parts.robotsTag,
+    });
   }
 
   /** Another site may have replaced an original of which the request wants a part: then it gets the whole. */
@@ -255,7 +245,7 @@ export class MediaHandler {
     const avatar = this.#defaultAvatars[Number(index)];
     if (avatar === undefined) throw new MediaError('UNKNOWN_MEDIA');
     exchange.record.trace.outcome = HIT;
-    exchange.sendBytes(avatar.head, this.#avatarCacheControl, avatar.bytes);
+    exchange.sendBytes(avatar, this.#avatarCacheControl);
   }
 }
 
