@@ -34,13 +34,13 @@ import {
 } from './workers/confinement/report.ts';
 import { type WorkerFiles, WorkerPool } from './workers/pool.ts';
 
-/** Where what starts workers is, seen from the compiled `app.js`. */
+/** Program that starts workers, seen from the compiled `app.js`. */
 export const STARTER_FILE = new URL('./workers/starter/main.js', import.meta.url);
 
-/** Parts that a test brings along instead of the real ones. */
+/** Replacements for tests, and the log. */
 export interface AppParts {
   readonly log: Log;
-  /** Without one, requests are not logged. */
+  /** `undefined`: requests are not logged. */
   readonly requestLog?: RequestLog;
   /** Returns the number of lines that the log has lost. */
   readonly countLostLines?: () => number;
@@ -52,36 +52,35 @@ export interface AppParts {
   readonly clientLimits?: Partial<ClientLimits>;
   readonly originalWriter?: OriginalWriter;
   readonly uploadLimits?: Partial<UploadLimits>;
-  /** Doubles for the way to other sites. */
   readonly siteDoubles?: SiteDoubles;
   /** Milliseconds since 1970. */
   readonly wallClock?: () => number;
 }
 
-/** The service, put together. */
+/** The service. */
 export interface App {
   readonly server: FastifyInstance;
-  /** The admin listener; `undefined` where it is switched off. */
+  /** The admin listener; `undefined` without `ADMIN_PORT`. */
   readonly admin: FastifyInstance | undefined;
   /**
-   * Settles when the workers are ready; requests that come before wait for them. Does not settle any more once the
-   * app is closed. Rejects with an Error if a worker cannot start.
+   * Resolves when the workers are ready; renders wait for them. Rejects with an Error if a worker cannot start. Once the
+   * app is closed, the promise does not settle any more.
    */
   readonly started: Promise<void>;
-  /** Confinement of the render workers; `undefined` before they are ready, and where a test brought its own. */
+  /** Confinement of the render workers; `undefined` before they are ready, and with a renderer of a test. */
   readonly confinement: Confinement | undefined;
-  /** Stops accepting, lets what runs end, then ends the workers. */
+  /** Stops accepting, waits for running requests, then ends the workers. */
   close(): Promise<void>;
-  /** Ends the workers at once, busy ones too, for a process that ends without `close`. */
+  /** Ends the workers at once, busy ones too: for a process that ends without `close`. */
   endWorkers(): void;
 }
 
 const systemClock: Clock = { nowMs: () => performance.now() };
 
 /**
- * Puts the service together; it does not listen yet, and its workers are about to start.
+ * Creates the service, which does not listen yet; its workers are starting.
  *
- * @throws Error if the storage folder is gone, ConfigError if workers cannot be confined as they must be
+ * @throws Error if the storage folder is missing; ConfigError if workers cannot be confined as `REQUIRE_CONFINEMENT` asks
  */
 export async function createApp(config: Config, parts: AppParts): Promise<App> {
   const { log, clock = systemClock, wallClock = Date.now } = parts;
@@ -110,7 +109,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
       workers.stop();
       throw error;
     }));
-  // The parts that are imported here are loaded only where a setting asks for them.
+  // Parts that are imported in this function are loaded only where a setting asks for them.
   const external =
     config.external &&
     (await import('./storage/remote/open-sites.ts')).openSites(
@@ -204,7 +203,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     });
   if (admin !== undefined) {
     meter.watchProcess();
-    // So that the first request for the readiness finds the storage probed.
+    // Probes the storage before the first request for the readiness.
     readiness();
   }
   return {
@@ -221,7 +220,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
       isClosing = true;
       const closingSinceMs = clock.nowMs();
       await server.close();
-      // Until here it says that we are not ready.
+      // Until here, /readyz says "draining".
       await admin?.close();
       await store?.flush();
       resultStore?.close();

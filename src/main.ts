@@ -18,25 +18,24 @@ const SAMPLE_LINKS = [
 ];
 
 /**
- * Connections that may wait to be accepted; the system cuts it to its own bound (Linux: 4096). After
- * a start, all clients come at once, and of Node's 511 the rest would try again after a second.
+ * Connections that may wait to be accepted; the system has a bound of its own (Linux: 4096). After a start, all clients
+ * connect at once, and those beyond Node's 511 would retry only after a second.
  */
 const BACKLOG = 4_096;
 
 /**
- * Growth of the heap, and of the originals and results that it refers to, beyond what was alive at the
- * last collection, in percent. V8 lets it grow to four times that on a machine with much memory: under a
- * mixed load (`npm run soak`), the process rose by 18 % from minute 5 to 30, though no more was alive; with
- * this by 7 %, with 200 by 15 %. So that a small heap is not collected all the time, for the sake of the
- * originals that pass by, `npm start` gives Node `--initial-heap-size`, below which there is no hurry: 2.2 ms
- * of CPU for an avatar in this process instead of 3.8.
+ * Growth of the heap, with the originals and results that it refers to, since the last collection, in percent. V8
+ * allows four times the heap on a machine with much memory: under a mixed load (`npm run soak`), the process grew by 18 %
+ * from minute 5 to 30 with the same live data; with 50 by 7 %, with 200 by 15 %. Passing originals would make V8 collect a
+ * small heap all the time, so `npm start` gives Node `--initial-heap-size`: 2.2 ms of CPU for an avatar in this process
+ * instead of 3.8.
  */
 const HEAP_GROWTH_PERCENT = 50;
 
-/** Where compiled code is kept from one start to the next. Not in a folder that others may write, as the default is. */
+/** Folder of compiled code for the next start; others may write to Node's default folder. */
 const COMPILE_CACHE = new URL('../node_modules/.cache/darkroom/', import.meta.url);
 
-/** Since Node 22.8; a folder that cannot be written is no error. */
+/** Enables the cache since Node 22.8; a folder that cannot be written is no error. */
 function enableCompileCache(): void {
   const { enableCompileCache: enable } = nodeModule as {
     readonly enableCompileCache?: (folder: string) => unknown;
@@ -54,14 +53,14 @@ async function main(): Promise<void> {
   const { log, countLost } = processLog;
   let app: App | undefined;
   stopOnSignals(() => app, config.shutdown.graceMs, log);
-  // Node would print them to standard error, several lines each.
+  // Node would print warnings to standard error, several lines each.
   process.removeAllListeners('warning');
   process.on('warning', ({ name, message }) => log.warn({ warning: name }, message));
   for (const { name: variable, message } of config.unknownSettings) {
     log.warn({ variable }, message);
   }
   enableCompileCache();
-  // Not before: what is imported at the top is compiled before anything runs.
+  // Imports at the top are compiled before the cache is enabled.
   const { createApp } = await import('./app.ts');
   const created = await createApp(config, { log, requestLog: log, countLostLines: countLost });
   const { server, admin } = created;
@@ -113,7 +112,7 @@ async function logStart(app: App, config: Config, log: Log): Promise<void> {
   }
 }
 
-/** The log, with none of the secrets that the process was given. */
+/** Creates the log, which redacts the secrets of the configuration. */
 function createProcessLog({ log, admin, signingKeys, tracing }: Config): Promise<ProcessLog> {
   const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN } = process.env;
   return createLog({
@@ -130,7 +129,7 @@ function createProcessLog({ log, admin, signingKeys, tracing }: Config): Promise
   });
 }
 
-/** The address that a listener was bound to. Of one that stands for all of the machine's, Fastify names only one. */
+/** Returns the address of a listener as bound: for 0.0.0.0, Fastify returns one of the machine's addresses. */
 function boundAddressOf(server: App['server'], scheme: 'http' | 'https'): string {
   const bound = server.server.address();
   if (bound === null || typeof bound === 'string') throw new Error('The server has no address.');

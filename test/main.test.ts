@@ -352,6 +352,30 @@ describe('the process', () => {
     },
   );
 
+  test('logs once why, and leaves no worker behind, where nobody catches an error', async () => {
+    const fail = "setTimeout(()=>{throw new Error('second')});throw new Error('first')";
+    const preload = encodeURIComponent(`process.on('SIGUSR2',()=>{${fail}})`);
+    const running = start({
+      PORT: '0',
+      WORKERS: '1',
+      NODE_OPTIONS: `--import "data:text/javascript,${preload}"`,
+    });
+    await listening(running);
+    const workers = workersOf(running.process.pid ?? 0);
+    running.process.kill('SIGUSR2');
+    expect(await running.exited).toBe(1);
+    const lines = running
+      .output()
+      .stdout.trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(lines.filter(({ level }) => level === 60)).toMatchObject([
+      { err: { message: 'first' } },
+    ]);
+    expect(lines.at(-1)).toMatchObject({ msg: 'stopped', status: 1 });
+    await endSoon(workers);
+  });
+
   test('that is killed while it starts leaves no process behind, whatever was on its way to it', async () => {
     const running = start({ PORT: '0', WORKERS: '2' });
     const { pid = 0 } = running.process;

@@ -154,7 +154,7 @@ const caches = {
 
 const operation = {
   ADMIN_HOST: setting(hostName, '127.0.0.1', 'address of the admin listener'),
-  ADMIN_PORT: optional(integer(0, 65_535), 'its port; without one there is none'),
+  ADMIN_PORT: optional(integer(0, 65_535), 'its port; without a port there is no admin listener'),
   ADMIN_TOKEN: optional(
     bearerToken,
     'what a request to purge or to read the metrics must have; needed with `ADMIN_PORT`',

@@ -5,19 +5,19 @@ import type { UploadService } from '../pipeline/uploads/upload-service.ts';
 
 /** Whether requests should come here, with the reasons why not, or why not all of them are served. */
 export interface Readiness {
-  /** `degraded`: they should, but not all of them can be served. */
+  /** `degraded`: requests should come, but not all of them can be served. */
   readonly status: 'ready' | 'degraded' | 'not ready';
   readonly reasons: readonly string[];
 }
 
-/** Connections and requests of the media listener, at this moment; and sums since the start. */
+/** Connections and requests of the media listener now, and sums since the start. */
 export interface ConnectionCounters {
   readonly connections: number;
   readonly maxConnections: number;
-  /** Requests under way, and how many there may be; more are refused, hits included. */
+  /** Requests under way, and the most there may be; more are rejected, hits included. */
   readonly requests: number;
   readonly maxRequests: number;
-  /** Clients that were cut off: too slow to take their responses; evicted for new ones; too many, all busy. */
+  /** Connections cut: of slow readers; evicted for new ones; new ones while all were busy. */
   readonly slowReaders: number;
   readonly evicted: number;
   readonly turnedAway: number;
@@ -49,11 +49,11 @@ export interface ServiceState {
 /**
  * Judges whether requests should come here; probes a storage that was silent for a while, for the next time.
  *
- * A replica is taken out of service by what no other replica shares and every request suffers from: that it
- * stops, has no worker, can take no more requests, has no originals (a disk that is not mounted), or has not reached
- * the origin since its start (a wrong setting, or a network that is not there yet). What all replicas share, or what
- * only new renders suffer from, does not: if the origin fails, or renders queue, to take out one after another would
- * end the hits as well, which are nine of ten requests. It is a reason all the same.
+ * A replica is not ready if it alone has a fault that every request suffers from: it stops, has no worker, can take no
+ * more requests, has no originals (a disk that is not mounted), or has not reached the origin since its start (a wrong
+ * setting, or a network that is not up yet). A fault that all replicas share, or that only new renders suffer from, is a
+ * reason, but leaves the replica ready: taking out one replica after another while the origin fails, or while renders
+ * queue, would end the hits as well, which are nine of ten requests.
  */
 export function checkReadiness(state: ServiceState): Readiness {
   const { pipeline, workers, originHealth, marker, uploads } = state;

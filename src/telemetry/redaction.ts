@@ -1,7 +1,7 @@
 /** Text in the place of a secret. */
 const REDACTED = '[redacted]';
 
-/** Parameters that stand for a permission: of signed URLs (S3, Google, CloudFront, Azure), and usual names. */
+/** Parameters that carry a permission: those of signed URLs (S3, Google, CloudFront, Azure), and usual names. */
 const PARAMETER =
   /((?<![a-z0-9])(?:x-(?:amz|goog)-)?(?:signature|credential|security-token|awsaccesskeyid|policy|key-pair-id|sig|hm|token|access_token|api_?key|secret|password)(?:=|%3d))[^&\s"'\\,;]+/gi;
 
@@ -9,26 +9,26 @@ const PARAMETER =
 const CAPABILITY = /([?&]t(?:=|%3d))[^&\s"'\\,;]+/gi;
 const SIGNED_PATH = /(\/external\/)[\w-]{43}(?=\/)/g;
 
-/** Headers, as they are written in JSON or in text. */
+/** Headers in JSON or in text. */
 const HEADER = /("?\bauthorization"?\s*[:=]\s*"?)[\w.~+/=-]+(?: [\w.~+/=-]+)?/gi;
 const BEARER = /(\bbearer )[\w.~+/=-]{8,}/gi;
 
-/** Shorter ones would be found in words. */
+/** Shorter secrets would be found in words. */
 const MIN_SECRET_LENGTH = 8;
 
-/** Longest target that is shown, in characters. */
+/** Longest target that logs and traces show, in characters. */
 const MAX_TARGET_LENGTH = 200;
 
-/** Parameters that permit what the rest of a URL names: the signature of an attachment, the capability of an upload. */
+/** Parameters that carry the permission of a URL: the signature of an attachment, the capability of an upload. */
 const PERMITTING: ReadonlySet<string> = new Set(['hm', 't']);
 
 /**
- * Creates the redaction of a line of the log before it is written: the secrets that are known, wherever they stand, and
- * what looks like a permission of somebody else. The rest of the line, JSON or not, stays as it is.
+ * Creates the redaction of the log's lines: it replaces known secrets anywhere, and texts that look like permissions. The
+ * rest of a line, JSON or not, stays as it is.
  *
  * Not covered: secrets that are split, encoded in another way than JSON's, or shorter than eight characters.
  *
- * @param secrets of our own; those that are not set are left out
+ * @param secrets known ones; `undefined` for a secret that is not set
  */
 export function createRedaction(
   secrets: readonly (string | undefined)[],
@@ -48,10 +48,10 @@ export function createRedaction(
 }
 
 /**
- * A request target as logs and traces may show it: without what in it permits, and cut to what a line can hold. Who
- * reads a log must not come to see by it what it only names.
+ * Formats a request target for logs and traces: without its permissions, and truncated. A reader of the log must not
+ * gain access to the media that it names.
  *
- * @param target path and query as they came, or the path alone
+ * @param target raw path and query, or the path alone
  */
 export function describeTarget(target: string): string {
   const [path = ''] = target.split('?', 1);
@@ -60,7 +60,7 @@ export function describeTarget(target: string): string {
   return shown.length <= MAX_TARGET_LENGTH ? shown : `${shown.slice(0, MAX_TARGET_LENGTH)}…`;
 }
 
-/** The name of a parameter may have escapes, as it has for those who read it. */
+/** Redacts the value of a permission; the name of a parameter may be percent-encoded. */
 function redactPair(pair: string): string {
   const [name = ''] = new URLSearchParams(`?${pair}`).keys();
   return PERMITTING.has(name) ? `${name}=${REDACTED}` : pair;

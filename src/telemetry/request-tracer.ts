@@ -28,35 +28,35 @@ import type { ResponseClass } from '../pipeline/meter.ts';
 import { type CacheUse, noteErrorCode, type TracedRequest } from '../pipeline/request-trace.ts';
 import { describeTarget } from './redaction.ts';
 
-/** A request, as far as a trace begins with it; of its URL only the path is shown. */
+/** Head of a request; a trace shows only the path of its URL. */
 type RequestHead = Pick<IncomingMessage, 'method' | 'url' | 'httpVersion' | 'headers'>;
 
-/** A request, when it is over. */
+/** Response to a request that has ended. */
 interface TracedResponse {
   readonly resource: ResponseClass['resource'];
-  /** `undefined` where the client has gone before there was a response. */
+  /** `undefined` if the client left before there was a response. */
   readonly status: number | undefined;
   readonly code: ErrorCode | undefined;
   readonly cache: CacheUse;
-  /** Bytes of the body, as far as it was handed over to the system. */
+  /** Bytes of the body that were handed over to the system. */
   readonly bytes: number;
-  /** Its `X-Request-Id`, where it has one. */
+  /** `X-Request-Id` of the response, if any. */
   readonly id: string | undefined;
   readonly media: MediaRequest | undefined;
 }
 
 /** Options of tracing. */
 interface RequestTracerOptions {
-  /** Whether the trace of a request's sender goes on here. */
+  /** Whether a request continues the trace of its sender. */
   readonly isContinuing: boolean;
-  /** Scheme that the listener speaks. */
+  /** Scheme of the listener. */
   readonly scheme: 'http' | 'https';
 }
 
 /** Any other method is `_OTHER` (HTTP semantic conventions): span names have few values. */
 const KNOWN_METHODS = new Set('CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT TRACE'.split(' '));
 
-/** Longest text of a client's that is shown, in characters. */
+/** Longest text from a client that a span shows, in characters. */
 const MAX_TEXT_LENGTH = 200;
 
 /** Begins a span for each request, in its sender's trace if there is one. */
@@ -75,15 +75,15 @@ export class RequestTracer {
     const parent = isContinuing
       ? this.#propagator.extract(ROOT_CONTEXT, head.headers, defaultTextMapGetter)
       : ROOT_CONTEXT;
-    // No context is kept beside the call, as the packages offer: it would cost every request, traced or not.
+    // The SDK could keep the context in asynchronous storage, which costs every request, traced or not.
     const span = this.#tracer.startSpan(nameOf(head), { kind: SpanKind.SERVER }, parent);
     return new RequestSpan(this.#tracer, span, head, scheme);
   }
 }
 
 /**
- * A request as OpenTelemetry's server span, by its HTTP semantic conventions. Left out are what is the client's own
- * (address, user agent) and what may hold a secret (the query); what the query means is shown as far as it is ours.
+ * A request as OpenTelemetry's server span, by its HTTP semantic conventions. A span leaves out what belongs to the client
+ * (address, user agent) and what may contain a secret (the query); it shows the parameters that were read from the query.
  */
 export class RequestSpan implements TracedRequest {
   readonly tracer: Tracer;
@@ -99,7 +99,7 @@ export class RequestSpan implements TracedRequest {
     this.#scheme = scheme;
   }
 
-  /** Made when the first part begins: hits have none. */
+  /** Created with the first part: hits have no parts. */
   get context(): Context {
     this.#context ??= trace.setSpan(ROOT_CONTEXT, this.span);
     return this.#context;
@@ -117,7 +117,7 @@ export class RequestSpan implements TracedRequest {
     const route = routeOf(resource);
     const server = serverOf(this.#head);
     if (route !== undefined) this.span.updateName(`${nameOf(this.#head)} ${route}`);
-    // In one piece, since each hit has them: without those that are `undefined`, as the SDK takes them.
+    // In one call, since each hit has them; the SDK skips attributes that are `undefined`.
     this.span.setAttributes({
       [ATTR_HTTP_REQUEST_METHOD]: isKnown ? method : '_OTHER',
       [ATTR_HTTP_REQUEST_METHOD_ORIGINAL]: isKnown ? undefined : shorten(method),
@@ -148,7 +148,7 @@ function nameOf({ method = '' }: RequestHead): string {
   return KNOWN_METHODS.has(method) ? method : 'HTTP';
 }
 
-/** Host and port, as the client calls them. */
+/** Returns host and port of the `Host` header. */
 function serverOf({
   headers,
 }: RequestHead): { readonly address: string; readonly port: number | undefined } | undefined {
