@@ -1,15 +1,15 @@
-/** Conditional requests (RFC 9110 §13): decided from validators, before any body exists where that may be. */
+/** Conditional requests (RFC 9110 §13), decided from validators. */
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Validators } from '../pipeline/media-task.ts';
 import { parseHttpDate } from './http-date.ts';
 
-/** The two preconditions of a GET or HEAD that can end in 304. */
+/** Preconditions of a GET or HEAD that can end in 304. */
 type CacheConditions = Pick<IncomingHttpHeaders, 'if-none-match' | 'if-modified-since'>;
 
-// etagc takes anything visible but the quote, commas included (RFC 9110 §8.8.3).
+// etagc is any visible character but the quote, commas included (RFC 9110 §8.8.3).
 const OPAQUE_TAG = '"[\\x21\\x23-\\x7e\\x80-\\xff]*"';
-// White space is what HTTP takes for it, and not what trim() does: U+00A0 is part of a value.
+// HTTP's white space, not that of trim(): U+00A0 is part of a value.
 const ENTITY_TAG = new RegExp(`^[ \\t]*((?:W/)?${OPAQUE_TAG})[ \\t]*$`);
 const ANY_TAG = /^[ \t]*\*[ \t]*$/;
 // One element of a `#entity-tag` list, possibly empty, with the comma or end that follows it.
@@ -23,12 +23,12 @@ export function isConditional(conditions: CacheConditions): boolean {
 /**
  * Whether a GET or HEAD gets a 304 (RFC 9110 §13.1.2, §13.1.3, §13.2.2).
  *
- * If-None-Match, by its presence, disables If-Modified-Since. It matches by weak comparison, on
- * any tag of its list or on `*`; a malformed list matches nothing. If-Modified-Since compares
- * whole seconds, and counts for nothing when its date is invalid or ours is unknown.
+ * The presence of If-None-Match disables If-Modified-Since. If-None-Match matches by weak comparison, on any tag of its
+ * list or on `*`; a malformed list matches nothing. If-Modified-Since compares whole seconds, and does not count if its
+ * date is invalid or ours is unknown.
  *
- * @param isMade whether there is a response. Before, `*` matches nothing: it would be a 304 where the
- *   plain request may be an error, which comes first (§13.2.1). A tag or a date was given out with one
+ * @param isMade whether the response is made. Before, `*` matches nothing: the plain request may be an error, which
+ *   takes precedence (§13.2.1). A tag or a date that matches was given out with a response
  */
 export function isNotModified(
   conditions: CacheConditions,
@@ -52,7 +52,7 @@ function isListed(etag: string, list: string): boolean {
   return tags?.includes(etag.replace(/^W\//, '')) ?? false;
 }
 
-/** The opaque tags of a list, quotes included and weakness dropped; `undefined` if malformed. */
+/** Returns the opaque tags of a list with their quotes, without weakness; `undefined` if the list is malformed. */
 function parseOpaqueTags(list: string): readonly string[] | undefined {
   const tags: string[] = [];
   LIST_ELEMENT.lastIndex = 0;
@@ -65,12 +65,11 @@ function parseOpaqueTags(list: string): readonly string[] | undefined {
 }
 
 /**
- * Whether a `Range` header still applies (RFC 9110 §13.1.5): true without If-Range, else only if
- * it is our very entity tag (strong comparison: a weak tag never matches) or a date equal to our
- * Last-Modified. When false, the range is ignored and the whole body sent.
+ * Whether a `Range` header applies (RFC 9110 §13.1.5): without If-Range always, else only if If-Range is our entity tag
+ * (by strong comparison: a weak tag never matches) or a date equal to our Last-Modified.
  *
- * A date counts as a strong validator only when it is a second in the past: until then, the original
- * might change once more and keep it (RFC 9110 §8.8.2.2).
+ * A date is a strong validator only when it is a second in the past: until then, the original might change once more and
+ * keep the date (RFC 9110 §8.8.2.2).
  */
 export function isRangeApplicable(
   ifRange: string | undefined,

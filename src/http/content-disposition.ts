@@ -1,17 +1,17 @@
-/** Content-Disposition: whether a browser shows an attachment, and by what name it saves it (RFC 6266). */
+/** Content-Disposition: whether a browser shows or saves an attachment, and under which name (RFC 6266). */
 
 import { outputFormats } from '../contract/image-formats.ts';
 import type { MediaRequest } from '../contract/media-request.ts';
 
-/** `inline`: the browser may show it. `attachment`: it saves it. */
+/** `inline`: the browser may show the body. `attachment`: the browser saves it. */
 export type Disposition = 'inline' | 'attachment';
 
 const STILL = 'a raster picture: a decoder reads it, nothing runs';
 const UNDECODED = 'a raster picture few browsers decode: shown or saved, nothing runs';
 
 /**
- * The media types shown inline, each with the reason it is safe; whatever is not here is saved.
- * An allow-list, since the next active type is not yet invented. Kept honest by `nosniff`.
+ * Media types that are shown inline, each with the reason why that is safe; browsers save all others. An allow-list,
+ * since the next active type is not yet invented; `nosniff` keeps browsers to the type.
  */
 export const inlineTypes = {
   'image/png': STILL,
@@ -34,8 +34,8 @@ export const inlineTypes = {
 } as const satisfies Record<string, string>;
 
 /**
- * Extensions of text that something runs. By its bytes, JavaScript or CSS is plain text like any
- * other, so here the name has a say; and some receivers trust it above the Content-Type.
+ * Extensions of text that some program runs. By its bytes, JavaScript or CSS is plain text like any other, so the name
+ * counts; and some receivers trust the name above the Content-Type.
  */
 const activeExtensions: ReadonlySet<string> = new Set([
   ...['html', 'htm', 'xhtml', 'xht', 'shtml', 'shtm', 'mht', 'mhtml', 'hta', 'htc'], // markup
@@ -47,9 +47,10 @@ const activeExtensions: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Whether a body of `contentType` (the `Content-Type` from its bytes, parameters allowed) is
- * shown or saved (contract §4). The name can only turn plain text into an attachment, never anything
- * into inline.
+ * Returns whether a browser shows or saves a body (contract §4). The name can only turn plain text into an attachment,
+ * never anything into inline.
+ *
+ * @param contentType the `Content-Type` from its bytes, parameters allowed
  */
 export function dispositionOf(contentType: string, filename: string): Disposition {
   const [essence = ''] = contentType.toLowerCase().split(';');
@@ -73,12 +74,11 @@ function extensionOf(filename: string): string {
 }
 
 /**
- * The `Content-Disposition` header (RFC 6266 §4) for a file of the given name: the name as ASCII
- * in `filename`, and in full as UTF-8 in `filename*` (RFC 8187) where ASCII cannot say it. Takes
- * any string; the result has visible ASCII and spaces only.
+ * Formats the `Content-Disposition` header (RFC 6266 §4) for a file of any name: the name as ASCII in `filename`, and in
+ * full as UTF-8 in `filename*` (RFC 8187) where ASCII cannot express it. The result has visible ASCII and spaces only.
  *
- * Control characters are dropped, and with them the bidi controls that make `gpj.exe` read
- * `exe.jpg`; lone surrogates become U+FFFD. A name with nothing left is `download`.
+ * Control characters are dropped, as are the bidi controls that make `gpj.exe` read `exe.jpg`; lone surrogates become
+ * U+FFFD. A name with nothing left becomes `download`.
  */
 export function formatContentDisposition(disposition: Disposition, filename: string): string {
   const name = displayName(filename) || 'download';
@@ -94,8 +94,8 @@ function displayName(filename: string): string {
 }
 
 /**
- * The nearest name in ASCII: accents off, anything else `_`. So is what some browsers decode in
- * `filename` although they must not: `%41` (RFC 6266 appendix D) and `=?` of RFC 2047.
+ * Returns the nearest name in ASCII: without accents, any other character `_`. `%41` (RFC 6266 appendix D) and `=?` of RFC
+ * 2047 are replaced as well, since some browsers decode them in `filename` although they must not.
  */
 function asciiFallback(name: string): string {
   return name
@@ -110,7 +110,7 @@ function asciiFallback(name: string): string {
     .replace(/=\?/g, '=_');
 }
 
-/** UTF-8 in percent-encoding; `encodeURIComponent` spares four that attr-char lacks (RFC 8187). */
+/** Percent-encodes UTF-8; `encodeURIComponent` leaves four characters that attr-char does not have (RFC 8187). */
 function encodeExtValue(name: string): string {
   return encodeURIComponent(name).replace(
     /['()*]/g,

@@ -17,11 +17,11 @@ const FORMS = [
 ];
 
 /**
- * Reads an HTTP date in any of its three forms (RFC 9110 §5.6.7); `undefined` if it is in none,
- * or names a day its month does not have. Case and white space are exact, as the grammar is. The
- * day of the week must be one, but not the right one: it says nothing the date does not.
+ * Parses an HTTP date in any of its three forms (RFC 9110 §5.6.7); returns `undefined` if the text has none of them, or
+ * names a day that its month does not have. Case and white space must be exact, as in the grammar. Any day of the week
+ * will do: it says nothing that the date does not.
  *
- * `now` places the two-digit years of the RFC 850 form: never more than 50 years ahead.
+ * @param now places the two-digit years of the RFC 850 form: never more than 50 years ahead
  */
 export function parseHttpDate(text: string, now: Date = new Date()): Date | undefined {
   for (const form of FORMS) {
@@ -52,9 +52,9 @@ function toDate(year: number, groups: Record<string, string>): Date | undefined 
 }
 
 /**
- * Writes `date` as IMF-fixdate, the only form a sender may use (RFC 9110 §5.6.7); fractions of a
- * second are dropped. Throws RangeError for a date that has no such form: invalid, or outside
- * the years 0 to 9999.
+ * Formats a date as IMF-fixdate, the only form that a sender may use (RFC 9110 §5.6.7), without fractions of a second.
+ *
+ * @throws RangeError if the date is invalid, or outside the years 0 to 9999
  */
 export function formatHttpDate(date: Date): string {
   const year = date.getUTCFullYear();

@@ -1,10 +1,10 @@
-/** Byte ranges (RFC 9110 §14): one range is served, anything else gets the whole body. */
+/** Byte ranges (RFC 9110 §14): one range gets a part, anything else the whole body. */
 
 import type { ByteRange } from '../pipeline/ports.ts';
 
 /**
- * Range of a body that a `Range` header asks for: 200 (`full`), 206 (`range`) or 416 (`unsatisfiable`).
- * `first` and `last` are byte offsets within the body, both inclusive.
+ * Range of a body that a `Range` header requests: 200 (`full`), 206 (`range`) or 416 (`unsatisfiable`). `first` and
+ * `last` are byte offsets within the body, both included.
  */
 type RequestedRange =
   | { readonly kind: 'full' }
@@ -20,12 +20,11 @@ const FULL = { kind: 'full' } as const;
 const UNSATISFIABLE = { kind: 'unsatisfiable' } as const;
 
 /**
- * Reads the `Range` header of a GET against a body of `sizeBytes` (RFC 9110 §14.1, §14.2).
+ * Parses the `Range` header of a GET of a body of `sizeBytes` (RFC 9110 §14.1, §14.2).
  *
- * Several ranges, another unit, `first > last` and malformed headers are ignored (`full`), as
- * §14.2 allows and contract §4 demands. A first byte at or past the end and the suffix `-0` are
- * `unsatisfiable`. A suffix of an empty body is `full`: it is satisfiable, by a range that no
- * Content-Range can express. Positions of any length are accepted and clamped to the body.
+ * Several ranges, another unit, `first > last` and malformed headers are ignored (`full`), as §14.2 allows and contract
+ * §4 demands. A first byte at or past the end and the suffix `-0` are `unsatisfiable`. A suffix of an empty body is
+ * `full`: no Content-Range can express the range that satisfies it. Positions of any length are clamped to the body.
  */
 export function parseRange(header: string | undefined, sizeBytes: number): RequestedRange {
   const match = header === undefined ? null : SINGLE_RANGE.exec(header);
@@ -42,7 +41,7 @@ export function parseRange(header: string | undefined, sizeBytes: number): Reque
   return { kind: 'range', first, last };
 }
 
-/** A range that begins at 0, whatever the length of the body may be. */
+/** Parses a range that begins at 0, for a body of unknown length. */
 export function parseBeginning(header: string | undefined): ByteRange | undefined {
   const [, digits] = /^bytes=0-(\d{0,15})$/i.exec(header ?? '') ?? [];
   if (digits === undefined) return undefined;
@@ -55,10 +54,7 @@ function suffixRange(lengthBytes: number, sizeBytes: number): RequestedRange {
   return { kind: 'range', first: Math.max(0, sizeBytes - lengthBytes), last: sizeBytes - 1 };
 }
 
-/**
- * The `Content-Range` against a body of `sizeBytes` (RFC 9110 §14.4): of a 206 the part sent, as
- * in `bytes 0-4/10`; of a 416 an asterisk in its place.
- */
+/** Formats the `Content-Range` of a 206, as in `bytes 0-4/10`, or of a 416, with an asterisk as range (RFC 9110 §14.4). */
 export function formatContentRange(
   range: Exclude<RequestedRange, { kind: 'full' }>,
   sizeBytes: number,

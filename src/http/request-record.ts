@@ -15,22 +15,22 @@ import { isMetered } from './body.ts';
 import { clientAddressOf, type ListAddresses } from './client-address.ts';
 import { requestIdOf } from './head.ts';
 
-/** Where requests and their responses are counted, logged and traced. */
+/** Parts that count, log and trace requests and their responses. */
 export interface Observers {
   readonly meter: Meter;
-  /** `undefined`: requests are not logged, but for their errors. */
+  /** `undefined`: the log has no requests, only their errors. */
   readonly requests: RequestLog | undefined;
   readonly log: Log;
-  /** `undefined`: requests are not traced. */
+  /** `undefined`: there are no traces. */
   readonly tracer: RequestTracer | undefined;
   readonly clock: Clock;
   readonly addressesOf: ListAddresses;
 }
 
-/** nginx's number for a client that has gone before there was a response. */
+/** nginx's status for a client that has gone before its response. */
 const CLIENT_GONE = 499;
 
-/** Record of one request, from its head to the end of its response; it is counted, logged and traced then. */
+/** Record of one request, from its head to the end of its response, which counts, logs and traces it. */
 export class RequestRecord {
   readonly trace: RequestTrace;
   readonly #observers: Observers;
@@ -57,16 +57,16 @@ export class RequestRecord {
     this.trace = new RequestTrace(clock, this.#span);
   }
 
-  /** The request's id: its client's, or one that is made when it is first asked for. */
+  /** Id of the request: its client's, or a new one. */
   get id(): string {
     this.#id ??= requestIdOf(this.#request.headers['x-request-id']);
     return this.#id;
   }
 
   /**
-   * It has turned out what is asked for.
+   * Notes what the request is for.
    *
-   * @param key the request's `resultKey`, where it is known already
+   * @param key the request's `resultKey`, if already known
    */
   noteTarget(resource: ResourceName, media?: MediaRequest, key?: string): void {
     this.#resource = resource;
@@ -74,15 +74,15 @@ export class RequestRecord {
     this.#key = key;
   }
 
-  /** Whether the URL may be shown what it asks for. */
+  /** Notes the verdict on the signature of the URL. */
   noteSignature(verdict: SignatureVerdict): void {
     this.#signature = verdict;
   }
 
   /**
-   * It is an upload.
+   * Notes that the request is an upload.
    *
-   * @param rawPath its path, without the query: there is a permission in it
+   * @param rawPath its path without the query, which has a capability in it
    */
   noteUpload(rawPath: string): void {
     this.#resource = 'upload';
@@ -94,12 +94,12 @@ export class RequestRecord {
     this.#receivedBytes = (this.#receivedBytes ?? 0) + bytes;
   }
 
-  /** The head of the response is complete, and this its body. */
+  /** Notes that the head of the response is complete, and its body. */
   noteResponse(body: unknown): void {
     this.#body = body;
     if (this.#isUnlogged) return;
     this.#sendingSinceMs = this.#observers.clock.nowMs();
-    // Of what was at hand, a trace shows no stages.
+    // A trace shows no stages of a hit in memory.
     if (cacheUseOf(this.trace.outcome) !== 'memory') this.#sending = this.trace.begin('send');
   }
 
@@ -108,14 +108,14 @@ export class RequestRecord {
     this.report(error);
   }
 
-  /** Whether what is asked for is on another site. */
+  /** Whether the request is for media of another site. */
   get isExternal(): boolean {
     return this.#media?.url !== undefined;
   }
 
   /**
-   * Logs an error, if it is any business of the operator's. What clients can cause at will gets a line without a
-   * stack: that is for what has to be mended.
+   * Logs an error, unless it is the client's fault. Errors that clients can cause at will get a line without a stack:
+   * stacks are for errors that an operator has to fix.
    */
   report(error: MediaError): void {
     const { log } = this.#observers;
@@ -149,7 +149,7 @@ export class RequestRecord {
     }
   }
 
-  /** The response is closed, whole or not. */
+  /** Counts, logs and traces the request when its response is closed, complete or not. */
   end(response: ServerResponse): void {
     const { meter } = this.#observers;
     const { headersSent, statusCode } = response;
@@ -214,7 +214,7 @@ export class RequestRecord {
     return this.#request.url ?? '';
   }
 
-  /** A response that was found in memory: the least news. */
+  /** Whether the response was found in memory. */
   get #isPlainHit(): boolean {
     return cacheUseOf(this.trace.outcome) === 'memory' && this.#error === undefined;
   }
@@ -235,13 +235,13 @@ function roundMs(durationMs: number): number {
   return Math.round(durationMs * 1000) / 1000;
 }
 
-/** The host that external media are on; never more of a URL, which may have a secret in it. */
+/** Returns the host of external media; never more of a URL, which may have a secret in it. */
 function hostOf(media: MediaRequest | undefined): string | undefined {
   const url = media?.url;
   return url === undefined ? undefined : readUrl(url)?.host;
 }
 
-/** Returns how many bytes of a body were handed over to the system. */
+/** Returns the number of bytes of a body that the system has taken. */
 function countSentBytes(body: unknown, { writableFinished }: ServerResponse): number {
   if (body instanceof Buffer) return writableFinished ? body.length : 0;
   return isMetered(body) ? body.passedBytes : 0;

@@ -13,7 +13,7 @@ import { type Failure, formatFailure } from '../body.ts';
 
 /** Parts of the admin listener. */
 export interface AdminServerOptions {
-  /** All that is needed to do everything here. */
+  /** Secret that allows everything here. */
   readonly token: string;
   readonly purger: Purger;
   /** Release of the program, with the names that `/readyz` shows. */
@@ -24,8 +24,8 @@ export interface AdminServerOptions {
 }
 
 /**
- * Without a token: orchestrators have none, and learn no more than from a request for an image. The document has
- * nothing that the source has not.
+ * Paths that need no token: orchestrators have none, and learn no more than from a request for an image. The document
+ * has nothing that the source has not.
  */
 const OPEN_PATHS: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/openapi.json']);
 
@@ -35,21 +35,21 @@ const openapiFile = new URL('../../../dist/openapi.json', import.meta.url);
 /** Largest body of an order, in bytes: a thousand keys of the longest kind. */
 const MAX_BODY_BYTES = 2 * 1024 * 1024;
 
-/** Strangers may connect, too, where the address is not the machine's own. */
+/** Bound for strangers, who may connect as well if the address is not a loopback address. */
 const MAX_CONNECTIONS = 64;
 
 /** Time for a whole request to come in, in milliseconds. */
 const REQUEST_TIMEOUT_MS = 10_000;
 
-/** Items of an order that are logged; of more there is the number. */
+/** Items of an order that the log shows; it counts the others. */
 const MAX_LOGGED_ITEMS = 10;
 
 /**
- * The listener for those who run the service, apart from that of the media: it does not listen yet.
+ * Creates the listener for operators, apart from that of media; it does not listen yet.
  *
  * - `GET /healthz`: 200 as long as the process can respond at all.
- * - `GET /readyz`: 200, or 503 if requests should not come here; the body has the reasons, of a 200 as well.
- * - `GET /openapi.json`: what can be asked, here and of media.
+ * - `GET /readyz`: 200, or 503 if requests should go elsewhere; the body of both has the reasons.
+ * - `GET /openapi.json`: the interface, here and of media.
  * - With `Authorization: Bearer {token}`: `POST /purge`, see `parsePurgeOrder` for its body; `GET /metrics`
  *   for Prometheus.
  */
@@ -62,7 +62,7 @@ export function createAdminServer(options: AdminServerOptions): FastifyInstance 
     // A client that waits would hold up the stop of the service.
     forceCloseConnections: true,
     routerOptions: { maxParamLength: 100 },
-    // Of what the router cannot decode, such as /%zz: no hook runs for it.
+    // What the router cannot decode, such as /%zz, for which no hook runs.
     frameworkErrors: (_error, request, reply) => {
       reply.header('cache-control', 'no-store');
       if (mayPass(request)) sendFailure(reply, notFound);
@@ -118,7 +118,7 @@ export function createAdminServer(options: AdminServerOptions): FastifyInstance 
   return server;
 }
 
-/** Adds `POST /purge`; `parsePurgeOrder` says what its body is. The log has what was asked, and by whom. */
+/** Adds `POST /purge`; `parsePurgeOrder` documents its body. The log has each order and the client's address. */
 function registerPurge(server: FastifyInstance, purger: Purger, log: Log): void {
   server.post('/purge', async ({ body, ip: client }, reply) => {
     const order = parsePurgeOrder(body);
@@ -140,7 +140,7 @@ function registerPurge(server: FastifyInstance, purger: Purger, log: Log): void 
   });
 }
 
-/** An order in the words of the API, cut to what a line of the log can hold. */
+/** Returns an order in the words of the API, cut to what a line of the log can hold. */
 function describeOrder(body: unknown): object {
   const described: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(body ?? {})) {
@@ -167,7 +167,7 @@ const storeError = {
   message: 'The store has failed. The memory is purged; purge again when the store is mended.',
 } as const satisfies Failure;
 
-/** The token that was sent; the scheme's case does not matter (RFC 9110 §11.1). Empty where there is none. */
+/** Returns the token of a request, or an empty text; the scheme's case does not matter (RFC 9110 §11.1). */
 function bearerOf(authorization = ''): string {
   return /^bearer +(\S+)$/i.exec(authorization)?.[1] ?? '';
 }
@@ -183,12 +183,12 @@ function sendFailure(reply: FastifyReply, failure: Failure): FastifyReply {
   return reply.status(status).headers(headers).send(body);
 }
 
-/** So that the comparison takes as long whatever was sent, its length included. */
+/** Hashes a text, so that the comparison takes equally long for every token of any length. */
 function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
 
-/** Messages for Fastify's own refusals: no JSON, another media type, too long. */
+/** Returns the status of Fastify's own refusals: no JSON, another media type, too long. */
 function statusOf(error: unknown): number {
   const status = error instanceof Error && 'statusCode' in error ? error.statusCode : undefined;
   return typeof status === 'number' ? status : 500;

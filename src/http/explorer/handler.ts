@@ -29,7 +29,7 @@ interface ExplorerParts {
   readonly listing: OriginListing;
   readonly defaultAvatars: readonly DefaultAvatar[];
   readonly clock: Clock;
-  /** Says what originals are; without it, nothing is known of them but their sizes. */
+  /** Describes originals; without it, the explorer knows only their sizes. */
   readonly describer?: OriginalDescriber | undefined;
   /** Signs paths for those who may look at the explorer; without it, there are none but unsigned ones. */
   readonly signer?: ExplorerSigner | undefined;
@@ -54,10 +54,10 @@ const LIST_PATH = '/explorer/originals.json';
 /** Most originals that are described in one response. */
 const MAX_DESCRIBED = 50;
 
-/** For how long a list of originals is as good as a new one. */
+/** Age up to which a list of originals is served again, in milliseconds. */
 const LIST_KEPT_MS = 2_000;
 
-/** Makes the file of one path and a query. */
+/** Returns the file of one path for a query. */
 type Responder = (
   query: URLSearchParams,
   exchange: Exchange,
@@ -227,13 +227,13 @@ interface Arrival {
 }
 
 /**
- * Whether a request came to this machine's own address under a name that anybody may have pointed there: a page
- * of `evil.example`, whose name leads to 127.0.0.1 once it is loaded, is of the same origin as the service there,
- * and would read it in the browser of a person at this machine (DNS rebinding). Without suspicion are
- * `localhost`, what ends with `.localhost` (RFC 6761 §6.3), and addresses: no one can point those elsewhere.
+ * Whether a request came to this machine's own address under a name that anybody may have pointed there (DNS rebinding):
+ * a page of `evil.example`, whose name leads to 127.0.0.1 once the page is loaded, has the same origin as the service
+ * there, and could read the service in the browser of a person at this machine. Nobody can point `localhost`, names that
+ * end with `.localhost` (RFC 6761 §6.3) and addresses elsewhere.
  *
- * An address that Node does not know counts as this machine's own. Not covered are addresses of a network, where
- * a name is the usual way.
+ * An address that Node does not know counts as this machine's own. Not covered: addresses of a network, which are usually
+ * reached by a name.
  */
 export function isRebound({ headers, socket }: Arrival): boolean {
   if (socket.localAddress !== undefined && !isLoopback(socket.localAddress)) return false;

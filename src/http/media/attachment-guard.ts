@@ -75,8 +75,8 @@ export class AttachmentGuard {
   }
 
   /**
-   * Returns how long the response to a URL may be kept, in seconds; `undefined` where its end says nothing of that. A second
-   * less than it has left: nginx counts in whole seconds, and keeps what it has for all of the last one.
+   * Returns how long a cache may keep the response to a URL, in seconds: a second less than the URL has left, since nginx
+   * counts in whole seconds and keeps a response for all of the last one. `undefined`: the URL has no end.
    */
   maxAgeOf({ endsAtSeconds }: Pick<JudgedSignature, 'endsAtSeconds'>): number | undefined {
     if (endsAtSeconds === undefined) return undefined;
@@ -84,8 +84,8 @@ export class AttachmentGuard {
   }
 
   /**
-   * Returns how long a 400, 415 or 422 of a target may be kept, in seconds; `undefined`: as long as any. Before its end,
-   * a URL bounds it whatever its signature is, so that nobody can try signatures here.
+   * Returns how long a cache may keep a 400, 415 or 422 of a target, in seconds; `undefined`: as long as any. The end of a
+   * URL bounds that whatever its signature is, so that nobody can try signatures.
    */
   maxRefusalAgeOf(target: string): number | undefined {
     const [, query] = splitTarget(target);
@@ -95,8 +95,8 @@ export class AttachmentGuard {
   }
 
   /**
-   * The key of an attachment that is not there, one for each key. It has no id, so no original can ever have it; and no
-   * folder of the key that it stands for, so that nothing of that one is looked at.
+   * Returns the key of a missing attachment, one for each key. It has no id, so no original can ever have it, and no
+   * folder of the key that it stands for, so that the origin does not touch that folder.
    */
   #absentKeyOf(originKey: string): string {
     const digest = createHmac('sha256', this.#secret).update(originKey).digest('hex');

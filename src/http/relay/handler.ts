@@ -24,7 +24,7 @@ import type { Exchange } from '../exchange.ts';
 interface RelayHandlerParts {
   readonly uploads: UploadService;
   readonly keys: SigningKeys;
-  /** Where originals are stored; `undefined`: in a folder, which has no name here. */
+  /** Bucket of the originals; `undefined`: they are in a folder, which has no name in capabilities. */
   readonly bucket: string | undefined;
   /** Unix time, in milliseconds. */
   readonly wallClock: () => number;
@@ -33,7 +33,7 @@ interface RelayHandlerParts {
 /** Methods of the relay that get more than a refusal. */
 export const RELAY_METHODS = 'PUT, OPTIONS';
 
-/** No cache keeps anything of an upload. */
+/** Caches keep no response to an upload. */
 const NO_STORE = { 'cache-control': 'no-store' } as const;
 
 /** Opens the relay. */
@@ -51,7 +51,7 @@ export function openRelay(
   };
 }
 
-/** Stores what clients send to `/v1/relay/{key}` (contract §10). */
+/** Stores uploads to `/v1/relay/{key}` (contract §10). */
 export class RelayHandler {
   readonly #parts: RelayHandlerParts;
 
@@ -69,7 +69,7 @@ export class RelayHandler {
     const [rawPath, rawQuery] = splitTarget(exchange.target);
     exchange.record.noteUpload(rawPath);
     const received = new PassThrough();
-    // It is read later, if at all, and fails then.
+    // Whoever reads it later gets the error then.
     received.on('error', () => undefined);
     try {
       const order = this.#authorise(request, rawPath, new URLSearchParams(`?${rawQuery}`));
@@ -86,7 +86,7 @@ export class RelayHandler {
       const tagged = etag === '' ? fields : { ...fields, etag: `"${etag}"` };
       exchange.respond(200, Object.entries(tagged).flat());
     } catch (error) {
-      // What is still on its way is read over, so that the response is not lost to a reset.
+      // The rest of the body is read and discarded, so that no reset overtakes the response.
       request.unpipe(received).resume();
       if (!request.complete) exchange.endConnection();
       exchange.fail(error, NO_STORE);
@@ -117,7 +117,7 @@ export class RelayHandler {
   }
 }
 
-/** Whether a query names the part that a capability is for, or none where it is for the whole. */
+/** Whether a query names the part that the capability is for, or no part if the capability is for the whole. */
 function isForPart(query: URLSearchParams, { part }: RelayCapability): boolean {
   const [uploadIds, partNumbers] = [query.getAll('uploadId'), query.getAll('partNumber')];
   if (part === undefined) return uploadIds.length === 0 && partNumbers.length === 0;
@@ -125,7 +125,7 @@ function isForPart(query: URLSearchParams, { part }: RelayCapability): boolean {
   return isForUpload && partNumbers.length === 1 && partNumbers[0] === String(part.partNumber);
 }
 
-/** A part of an object in the place of the whole (RFC 9110 §14.5). */
+/** Rejects a part of an object that would be stored as the whole (RFC 9110 §14.5). */
 function findRangeFaults({ headers }: IncomingMessage) {
   if (headers['content-range'] === undefined) return [];
   return [{ path: 'Content-Range', message: 'Expected the whole object, and no Content-Range.' }];
@@ -136,7 +136,7 @@ function contentTypeOf({ headers }: IncomingMessage): string | undefined {
   return type !== undefined && isMediaType(type) ? type : undefined;
 }
 
-/** @param mustTell whether no length is not a length of 0, as it is where there is no body (RFC 9112 §6.3) */
+/** @param mustTell whether a missing length is unknown; else it is 0, as in a request without a body (RFC 9112 §6.3) */
 function sizeOf({ headers }: IncomingMessage, mustTell: boolean): number | undefined {
   const { 'content-length': length, 'transfer-encoding': coding } = headers;
   if (length !== undefined) return Number(length);
