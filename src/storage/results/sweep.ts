@@ -53,6 +53,9 @@ const MAX_WALKS = 3;
 /** Parts of an hour in which files are counted, by their names. */
 const BINS_PER_HOUR = 16;
 
+/** Hours that are counted apart; older files belong to the oldest. */
+const MAX_HOURS = 100 * 24;
+
 /** Age at which an unfinished file has no writer any more, in milliseconds. */
 const ABANDONED_AFTER_MS = 15 * 60 * 1000;
 
@@ -202,7 +205,10 @@ class Walk {
 
 /** Returns the rank by which files are evicted: the hour of the last use, and a fraction from the name. */
 function rankOf(name: string, mtimeMs: number): number {
-  return Math.floor(mtimeMs / HOUR_MS) + Number.parseInt(name.slice(0, 4), 16) / 0x10000;
+  const hour = Math.floor(mtimeMs / HOUR_MS);
+  const thisHour = Math.floor(Date.now() / HOUR_MS);
+  const usedIn = Math.min(Math.max(hour, thisHour - MAX_HOURS), thisHour);
+  return usedIn + Number.parseInt(name.slice(0, 4), 16) / 0x10000;
 }
 
 /** Returns the rank below which files take about so many bytes: within a bin, ranks are even. */

@@ -1,0 +1,130 @@
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
+import type { Log, StoreUsage } from '../../pipeline/ports.ts';
+import type { Swept } from './sweep.ts';
+
+/** Options of the sweeps of a folder. */
+export interface SweeperOptions {
+  readonly folder: string;
+  /** Bound of the disk space in bytes, counted in whole blocks, folders included. */
+  readonly maxBytes: number;
+  readonly log: Log;
+  /** Program of the sweeping thread; by default the compiled file beside this one. */
+  readonly sweepFile?: URL;
+}
+
+/** Part of the bound that this process writes between two sweeps. */
+const SWEEP_AFTER = 0.02;
+
+/**
+ * Most that this process writes beyond what a sweep has counted, as a part of the bound: a sweep leaves at most 0.92 of
+ * the bound, and so four processes stay within 1.08 of it.
+ */
+const MAX_UNSWEPT = 0.04;
+
+/** Delay before a failed sweep is retried, in milliseconds. */
+const RETRY_AFTER_MS = 60_000;
+
+const SWEEP_FILE = new URL('./sweep-thread.js', import.meta.url);
+
+/** Memory of the sweeping thread, in MiB: it holds little, and its garbage is short-lived. */
+const SWEEP_MEMORY = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 32 };
+
+/**
+ * Sweeps of a folder (`sweep`) by this process: whenever it has written a part of the bound. Other processes may write
+ * into the folder and sweep it, too. While a sweep fails or takes too long, nothing more is written than `MAX_UNSWEPT`.
+ */
+export class Sweeper {
+  /** Most that is written without a sweep, in bytes. */
+  readonly maxUnsweptBytes: number;
+  readonly #options: SweeperOptions;
+  readonly #closing = new AbortController();
+  #isSweeping = false;
+  /** Disk space that the last sweep has counted. */
+  #sweptBytes: number | undefined;
+  /** Disk space that this process has written since that sweep began. */
+  #writtenBytes = 0;
+  /** Disk space of writes under way, which a sweep may count or not. */
+  #reservedBytes = 0;
+  #evictions = 0;
+
+  constructor(options: SweeperOptions) {
+    this.#options = options;
+    this.maxUnsweptBytes = MAX_UNSWEPT * options.maxBytes;
+  }
+
+  /** Disk space that the last sweep has counted and this process has written since; `undefined` before the first. */
+  get usage(): StoreUsage | undefined {
+    if (this.#sweptBytes === undefined) return undefined;
+    const heldBytes = this.#sweptBytes + this.#writtenBytes;
+    return { heldBytes, maxBytes: this.#options.maxBytes, evictions: this.#evictions };
+  }
+
+  /** Reserves disk space for a write, if a sweep does not have to come first; `release` must follow. */
+  tryReserve(costBytes: number): boolean {
+    const unsweptBytes = this.#writtenBytes + this.#reservedBytes + costBytes;
+    if (unsweptBytes <= this.maxUnsweptBytes) {
+      this.#reservedBytes += costBytes;
+      return true;
+    }
+    this.add(0); // a failed sweep may be due again
+    return false;
+  }
+
+  release(costBytes: number): void {
+    this.#reservedBytes -= costBytes;
+  }
+
+  /** Adds disk space that is written; begins a sweep in the background when it is due. */
+  add(costBytes: number): void {
+    this.#writtenBytes += costBytes;
+    const isDue = this.#writtenBytes > SWEEP_AFTER * this.#options.maxBytes;
+    if (isDue && !this.#isSweeping && !this.#closing.signal.aborted) void this.sweep();
+  }
+
+  /** Sweeps the folder; after a failure, waits before the next attempt may begin. Never rejects. */
+  async sweep(): Promise<void> {
+    const { folder, log } = this.#options;
+    const { signal } = this.#closing;
+    this.#isSweeping = true;
+    const coveredBytes = this.#writtenBytes;
+    const startedMs = performance.now();
+    try {
+      const { files, heldBytes, evictions, foreign, fault } = await this.#runThread();
+      this.#sweptBytes = heldBytes;
+      this.#evictions += evictions;
+      this.#writtenBytes -= coveredBytes;
+      const durationMs = Math.round(performance.now() - startedMs);
+      log.info({ files, foreign, evictions, heldBytes, durationMs }, 'result store swept');
+      if (fault !== undefined) {
+        log.warn({ folder, reason: fault }, 'a part of the result store cannot be swept');
+      }
+    } catch (error) {
+      if (signal.aborted) return;
+      log.warn({ err: error, folder }, 'the folder of the result store cannot be swept');
+      await sleep(RETRY_AFTER_MS, undefined, { ref: false, signal }).catch(() => undefined);
+    } finally {
+      this.#isSweeping = false;
+    }
+  }
+
+  /** Ends a sweep, and begins none any more. */
+  close(): void {
+    this.#closing.abort();
+  }
+
+  /** Sweeps in a thread: a disk that hangs then blocks none of those that all file access shares. */
+  async #runThread(): Promise<Swept> {
+    const { folder, maxBytes, sweepFile = SWEEP_FILE } = this.#options;
+    const workerData = { folder, maxBytes };
+    const thread = new Worker(sweepFile, { workerData, resourceLimits: SWEEP_MEMORY });
+    thread.unref();
+    try {
+      const [swept] = await once(thread, 'message', { signal: this.#closing.signal });
+      return swept;
+    } finally {
+      void thread.terminate();
+    }
+  }
+}
