@@ -1,99 +1,94 @@
+import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import type { Absence, Stage, Workload } from './compare/contest.ts';
-import { type Contestant, otherPeers, parseServer } from './compare/contestants.ts';
+import { type Absence, hold, type Outcome } from './compare/contest.ts';
+import { externalContest } from './compare/external.ts';
 import { hasLikenessTool } from './compare/likeness.ts';
-import { makeOriginals, type Originals } from './compare/originals.ts';
-import { type Contest, formatComparison, judgeAims } from './compare/report.ts';
-import { externalWorkload } from './compare/workloads/external.ts';
-import { renderWorkloads } from './compare/workloads/renders.ts';
-import {
-  hitWorkloads,
-  passthroughWorkloads,
-  warmPickerWorkload,
-} from './compare/workloads/repeated.ts';
-import { simulatedCores } from './compare/workloads/simulated-cores.ts';
+import { openOriginals } from './compare/originals.ts';
+import { findPeer, parseServer } from './compare/renderers.ts';
+import { createRenderContests } from './compare/renders.ts';
+import { formatComparison, judgeRequirements } from './compare/report.ts';
+import { sendingContests } from './compare/sending.ts';
 import { LoadGenerator } from './harness/load-generator.ts';
 import { parsePositive, publishReport } from './harness/report.ts';
 
+/* `npm run bench`: see bench/README.md. */
+
 const { values } = parseArgs({
   options: {
+    /** All contests in two minutes, with turns too short to judge anything. */
+    quick: { type: 'boolean', default: false },
     seconds: { type: 'string', default: '4' },
     rounds: { type: 'string', default: '3' },
     /** Part of a contest's name: only these; may be given several times. */
     only: { type: 'string', multiple: true, default: [''] },
-    /** `NAME=http://host:port/resize?w={width}&f={format}&src={path}`: somebody else's, as often as there are. */
-    server: { type: 'string', multiple: true, default: [] },
-    /** `thumbor` or `oximg`, where it is installed; may be given several times. */
+    /** `thumbor` or `oximg`, if installed; may be given several times. */
     peer: { type: 'string', multiple: true, default: [] },
-    /** Whether SSIMULACRA2 and bytes are measured, too, where it is installed. */
-    likeness: { type: 'boolean', default: false },
-    /** Instead of all else: what one process can feed, with so many workers that sleep instead of rendering. */
-    'simulated-cores': { type: 'string' },
-    /** Where the originals are drawn, for servers that run already: an empty folder, or none yet. */
+    /** `NAME=http://host:port/resize?w={width}&f={format}&src={path}`; may be given several times. */
+    server: { type: 'string', multiple: true, default: [] },
+    /** Empty folder for the originals, which servers of `--server` know. */
     folder: { type: 'string' },
+    /** Whether SSIMULACRA2 and bytes are measured too. */
+    likeness: { type: 'boolean', default: false },
+    /** Whether the report is added to `bench/RESULTS.md`. */
+    write: { type: 'boolean', default: false },
   },
 });
-const isWanted = ({ name }: Workload): boolean => values.only.some((part) => name.includes(part));
+const { quick: isQuick } = values;
+if (isQuick && values.write) throw new Error('--write: a quick run judges nothing');
 
-/** `npm run bench -- --seconds 4 --rounds 3 --only avatars --only hits`: see docs/performance.md. */
+const RESULTS = 'bench/RESULTS.md';
+const QUICK = { rounds: 1, turnMs: 400, practiceTurns: 1 } as const;
+const LONG = {
+  rounds: Math.ceil(parsePositive('rounds', values.rounds)),
+  turnMs: parsePositive('seconds', values.seconds) * 1000,
+  practiceTurns: 5,
+} as const;
+
 async function main(): Promise<number> {
-  const workloads = listWorkloads();
-  const chosen = workloads.filter(isWanted);
-  if (chosen.length === 0) {
-    throw new Error(`--only: expected parts of ${workloads.map(({ name }) => name).join('; ')}`);
-  }
-  const absences: Absence[] = [];
-  const contests = await holdAll(chosen, absences);
-  const left = workloads.filter((workload) => !isWanted(workload)).map(({ name }) => name);
-  const command = ['npm run bench --', ...process.argv.slice(2)].join(' ');
-  publishReport('compare.md', formatComparison(contests, absences, left, command));
-  return judgeAims(contests).every(({ isReached }) => isReached) ? 0 : 1;
-}
-
-function listWorkloads(): readonly Workload[] {
-  const cores = values['simulated-cores'];
-  if (cores !== undefined) return [simulatedCores(parsePositive('simulated-cores', cores))];
   const peers = [...values.peer.map(findPeer), ...values.server.map(parseServer)];
-  const repeated = [warmPickerWorkload, ...hitWorkloads, ...passthroughWorkloads];
-  return [...renderWorkloads(peers), ...repeated, externalWorkload];
-}
-
-function findPeer(name: string): Contestant {
-  const peer = otherPeers[name];
-  if (peer === undefined)
-    throw new Error(`--peer: expected ${Object.keys(otherPeers).join(' or ')}`);
-  return peer;
-}
-
-async function holdAll(chosen: readonly Workload[], absences: Absence[]): Promise<Contest[]> {
-  let originals: Promise<Originals> | undefined;
-  const generator = new LoadGenerator('equal');
+  const contests = [...createRenderContests(peers), ...sendingContests, externalContest];
+  const isWanted = ({ name }: { readonly name: string }): boolean =>
+    values.only.some((part) => name.includes(part));
+  const skipped = contests.filter((contest) => !isWanted(contest)).map(({ name }) => name);
+  if (skipped.length === contests.length) {
+    throw new Error(`--only: expected parts of ${skipped.join('; ')}`);
+  }
   const isLikenessWanted = values.likeness && hasLikenessTool();
+  const absences: Absence[] = [];
   if (isLikenessWanted !== values.likeness) {
     absences.push(['all', 'SSIMULACRA2', 'needs ssimulacra2 (PyPI: pip install ssimulacra2)']);
   }
-  const stage: Stage = {
-    rounds: Math.ceil(parsePositive('rounds', values.rounds)),
-    turnMs: parsePositive('seconds', values.seconds) * 1000,
-    generator,
-    isLikenessWanted,
-    originals: () => {
-      originals ??= makeOriginals(values.folder);
-      return originals;
-    },
-    absences,
+  const generator = new LoadGenerator('equal');
+  const originals = await openOriginals(values.folder, isQuick);
+  const stage = {
+    ...(isQuick ? QUICK : LONG),
+    ...{ generator, originals, isLikenessWanted, absences },
   };
+  const outcomes: Outcome[] = [];
   try {
-    const contests: Contest[] = [];
-    for (const { hold, ...workload } of chosen) {
-      process.stderr.write(`${new Date().toISOString()} ${workload.name}\n`);
-      contests.push({ ...workload, ...(await hold(stage)) });
+    for (const contest of contests.filter(isWanted)) {
+      process.stderr.write(`${new Date().toISOString()} ${contest.name}\n`);
+      outcomes.push(await hold(contest, stage));
     }
-    return contests;
   } finally {
     generator.close();
-    await (await originals)?.remove();
+    await originals.remove();
   }
+  const command = ['npm run bench --', ...process.argv.slice(2)].join(' ');
+  const report = formatComparison(outcomes, { absences, skipped, command, isQuick });
+  publishReport('compare.md', report);
+  if (values.write) addToResults(report);
+  if (isQuick) return 0;
+  const gates = judgeRequirements(outcomes).filter(({ kind }) => kind === 'gate');
+  return gates.every(({ isReached }) => isReached) ? 0 : 1;
+}
+
+/** Puts a report before the others, which begin with the first heading of the second level. */
+function addToResults(report: string): void {
+  const text = readFileSync(RESULTS, 'utf8');
+  const at = text.indexOf('\n## ') + 1;
+  writeFileSync(RESULTS, `${text.slice(0, at)}${report}\n${text.slice(at)}`);
+  process.stdout.write(`Added to ${RESULTS}\n`);
 }
 
 process.exitCode = await main();

@@ -13,43 +13,35 @@ import {
   quantile,
   sumOf,
 } from './harness/report.ts';
-import { useTemporaryFolder } from './harness/temporary-folder.ts';
+import { useTemporaryFolder } from './harness/service.ts';
 import { renderReference } from './quality/reference.ts';
 import { variants as allVariants, type Variant } from './quality/variants.ts';
 
-/*
- * `npm run bench:quality`: what each setting of resize and encoder costs in bytes and time, and gives in
- * likeness to an exact reduction; with `-- --only effort`, of the settings alone in whose names that is. Needs
- * butteraugli_main and ssimulacra_main (Debian: libjxl-devtools).
- */
+/* `npm run bench:quality`: see bench/README.md. */
 
 const ORIGINALS = [...PHOTOS, 'fixtures/corpus/jpeg-large/exifr__IMG_20180725_163423.jpg'];
 const WIDTHS_PX = [128, 512];
 const TIMED_ROUNDS = 5;
+const TOOLS = ['butteraugli_main', 'ssimulacra_main'].map((name) => `/usr/bin/${name}`);
 
-/** The exact reduction, in the folder of the run. */
-const REFERENCE = 'reference.png';
-
-const { values: given } = parseArgs({ options: { only: { type: 'string', default: '' } } });
-
-/** The first of each group is the one that is chosen, with which the others are compared. */
+/** Part of a variant's name: only these, and the first of each group, with which the others are compared. */
+const { values } = parseArgs({ options: { only: { type: 'string', default: '' } } });
 const variants = allVariants.filter(
   (variant) =>
-    variant.name.includes(given.only) ||
+    variant.name.includes(values.only) ||
     variant === allVariants.find(({ group }) => group === variant.group),
 );
 
-/** One variant of one photo in one size. */
+/** One variant of one photograph in one size. */
 type Sample = Awaited<ReturnType<typeof measure>>;
 
-const TOOLS = ['butteraugli_main', 'ssimulacra_main'].map((name) => `/usr/bin/${name}`);
-if (!TOOLS.every((tool) => existsSync(tool))) {
-  throw new Error(`needs ${TOOLS.join(' and ')} (Debian: libjxl-devtools)`);
-}
-sharp.concurrency(1);
-sharp.cache(false);
-
-async function measure({ render }: Variant, source: Buffer, widthPx: number, folder: string) {
+async function measure(
+  { render }: Variant,
+  source: Buffer,
+  widthPx: number,
+  reference: string,
+  folder: string,
+) {
   const times: number[] = [];
   let body: Buffer = Buffer.of();
   for (let round = 0; round < TIMED_ROUNDS; round += 1) {
@@ -60,18 +52,18 @@ async function measure({ render }: Variant, source: Buffer, widthPx: number, fol
   }
   const decoded = join(folder, 'decoded.png');
   writeFileSync(decoded, await sharp(body).png({ compressionLevel: 1 }).toBuffer());
-  const files = [join(folder, REFERENCE), decoded];
-  const run = (tool: string): string =>
-    execFileSync(tool, files, { encoding: 'utf8', stdio: 'pipe' });
-  const butteraugli = Number(/3-norm: ([\d.]+)/.exec(run('butteraugli_main'))?.[1]);
-  const ssimulacra = Number(run('ssimulacra_main').trim().split(/\s+/)[0]);
+  const [butteraugliText = '', ssimulacraText = ''] = TOOLS.map((tool) =>
+    execFileSync(tool, [reference, decoded], { encoding: 'utf8', stdio: 'pipe' }),
+  );
+  const butteraugli = Number(/3-norm: ([\d.]+)/.exec(butteraugliText)?.[1]);
+  const ssimulacra = Number(ssimulacraText.trim().split(/\s+/)[0]);
   if (!(butteraugli >= 0) || !(ssimulacra >= 0)) throw new Error('The tools print something else.');
   return {
     bytes: body.length,
     cpuMs: quantile(times, 0.5) ?? 0,
-    /** The distance, 3-norm: 0 is the same, 1 is just noticed. */
+    /** Distance, 3-norm: 0 means equal, 1 just noticeable. */
     butteraugli,
-    /** 0 is the same. */
+    /** Distance: 0 means equal. */
     ssimulacra,
   };
 }
@@ -81,36 +73,36 @@ function formatRow(name: string, samples: readonly Sample[], base: readonly Samp
     sumOf(of, (sample) => sample[measure]) / of.length;
   const ratio = (measure: keyof Sample): number => mean(samples, measure) / mean(base, measure);
   return [
-    name,
-    formatBytes(mean(samples, 'bytes')),
-    ratio('bytes').toFixed(3),
-    formatMs(mean(samples, 'cpuMs')),
-    ratio('cpuMs').toFixed(2),
-    mean(samples, 'butteraugli').toFixed(3),
-    mean(samples, 'ssimulacra').toFixed(4),
+    ...[name, formatBytes(mean(samples, 'bytes')), ratio('bytes').toFixed(3)],
+    ...[formatMs(mean(samples, 'cpuMs')), ratio('cpuMs').toFixed(2)],
+    ...[mean(samples, 'butteraugli').toFixed(3), mean(samples, 'ssimulacra').toFixed(4)],
   ];
 }
 
-async function main(folder: string): Promise<void> {
+if (!TOOLS.every((tool) => existsSync(tool))) {
+  throw new Error(`needs ${TOOLS.join(' and ')} (Debian: libjxl-devtools)`);
+}
+sharp.concurrency(1);
+sharp.cache(false);
+await useTemporaryFolder(async (folder) => {
   const parts = ['# Quality per byte', `${ORIGINALS.length} photographs; means of them.`];
+  const reference = join(folder, 'reference.png');
   for (const widthPx of WIDTHS_PX) {
     const samples = new Map<Variant, Sample[]>(variants.map((variant) => [variant, []]));
     for (const photo of ORIGINALS) {
       const source = readFileSync(photo);
-      writeFileSync(join(folder, REFERENCE), await renderReference(source, widthPx));
+      writeFileSync(reference, await renderReference(source, widthPx));
       for (const [variant, own] of samples) {
-        own.push(await measure(variant, source, widthPx, folder));
+        own.push(await measure(variant, source, widthPx, reference, folder));
       }
     }
     for (const group of new Set(variants.map((variant) => variant.group))) {
       const own = [...samples].filter(([variant]) => variant.group === group);
-      const [[, base] = [undefined, []]] = own;
+      const base = own[0]?.[1] ?? [];
       const head = ['', 'Bytes', 'ratio', 'CPU', 'ratio', 'Butteraugli', 'SSIMULACRA'];
       const rows = own.map(([{ name }, of]) => formatRow(name, of, base));
       parts.push(`## ${group}, ${widthPx} px`, formatTable(head, rows));
     }
   }
   publishReport('quality.md', joinParts(...parts));
-}
-
-await useTemporaryFolder(main);
+});

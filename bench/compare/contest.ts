@@ -1,4 +1,4 @@
-import type { ClosedLoad } from '../harness/load.ts';
+import type { Load } from '../harness/load.ts';
 import type { LoadGenerator } from '../harness/load-generator.ts';
 import {
   readProcess,
@@ -7,134 +7,173 @@ import {
   watchMachine,
 } from '../harness/process-numbers.ts';
 import { quantile, sumOf } from '../harness/report.ts';
-import type { RunningServer, Starter } from './contestants.ts';
-import type { MeasureName, Turn } from './measures.ts';
 import type { Originals } from './originals.ts';
 
-/** What workloads share. */
+/** Values that all contests share. */
 export interface Stage {
   readonly rounds: number;
   readonly turnMs: number;
-  readonly generator: Pick<LoadGenerator, 'run'>;
-  /** Drawn when they are wanted first. */
-  readonly originals: () => Promise<Originals>;
-  /** Whether pictures are compared, too, which takes longer than to make them. */
+  /** Turns that each contestant practises before the first round: V8 compiles what it runs often. */
+  readonly practiceTurns: number;
+  readonly generator: LoadGenerator;
+  readonly originals: Originals;
+  /** Whether pictures are compared too, which takes longer than making them. */
   readonly isLikenessWanted: boolean;
-  /** Filled with those that did not take part. */
+  /** Receives what could not take part. */
   readonly absences: Absence[];
 }
 
-/** Something that could not take part in a contest. */
-export type Absence = readonly [contest: string, who: string, why: string];
+/** Contestant that could not take part in a contest. */
+export type Absence = readonly [contest: string, contestant: string, why: string];
 
-/** What has to be shown: so many times as good as another contestant. */
-export interface Aim {
-  readonly of: string;
+/**
+ * Required ratio of the first contestant's responses a second to those of another one. An aim is what an issue wants; a
+ * gate is a floor below what was measured once, so that a regression is seen.
+ */
+export interface Requirement {
+  readonly kind: 'aim' | 'gate';
   readonly to: string;
   readonly atLeast: number;
-  /** Why it is not more, where that is a question. */
-  readonly reason?: string | undefined;
+  /** Why the ratio is not higher. */
+  readonly reason?: string;
 }
 
-export interface Workload {
+export interface Contest {
   readonly name: string;
-  readonly aims: readonly Aim[];
-  /** The measure that the aims are for. */
-  readonly decidedBy: MeasureName;
-  /** @returns what a reader has to know of it, and what came of it */
-  readonly hold: (stage: Stage) => Promise<{ note: string; entries: readonly Entry[] }>;
+  readonly requirements: readonly Requirement[];
+  readonly prepare: (stage: Stage) => Promise<Setup>;
 }
 
-/** All turns of one contestant in one workload. */
+/** Contestants of a contest, and how clients request from them. */
+interface Setup {
+  /** Description for the report. */
+  readonly note: string;
+  readonly clients: number;
+  /** Whether clients request the same paths again and again; otherwise each path once. */
+  readonly isRepeated: boolean;
+  /** The first one is compared with the others. */
+  readonly contestants: readonly Contestant[];
+  /** Ends what the contestants share. */
+  readonly close?: () => Promise<unknown>;
+}
+
+export interface Contestant {
+  readonly name: string;
+  readonly start: () => Promise<RunningServer>;
+  /** Paths that clients request of it. */
+  readonly paths: readonly string[];
+  /** Rejects if its responses are not those that the contest is about. */
+  readonly check: (origin: string) => Promise<unknown>;
+  /** Measures more after each turn. */
+  readonly inspect?: ((origin: string) => Promise<Turn>) | undefined;
+}
+
+export interface RunningServer {
+  readonly origin: string;
+  /** `undefined` if somebody else runs the server. */
+  readonly pid: number | undefined;
+  readonly stop: () => Promise<unknown>;
+}
+
+/** Measurements of one contestant in one turn; what could not be measured is missing. CPU and memory are of a process tree. */
+export type Turn = Readonly<
+  Partial<
+    Record<
+      | 'perSecond'
+      | 'cpuMsEach'
+      | 'mainCpuMsEach'
+      | 'idleShare'
+      | 'p50Ms'
+      | 'p99Ms'
+      | 'peakBytes'
+      | 'bytesEach'
+      | 'ssimulacra2'
+      | 'othersShare',
+      number
+    >
+  >
+>;
+
+/** Turns of one contestant. */
 export interface Entry {
   readonly name: string;
   readonly turns: readonly Turn[];
 }
 
-/** How a contest is held. */
-interface Rules<Contestant> {
-  readonly contest: string;
-  /** Of the originals. */
-  readonly folder: string;
-  /** Fails with what is wrong with a contestant's responses. */
-  readonly tryOut: (contestant: Contestant, origin: string) => Promise<unknown>;
-  /** @param round 0 is for practice, and not counted */
-  readonly loadOf: (
-    contestant: Contestant,
-    round: number,
-  ) => Pick<ClosedLoad, 'clients' | 'paths' | 'isRepeated'>;
-  /** What is measured after each load. */
-  readonly inspect?: (contestant: Contestant, origin: string) => Promise<Turn>;
+export interface Outcome extends Pick<Contest, 'name' | 'requirements'>, Pick<Setup, 'note'> {
+  readonly entries: readonly Entry[];
 }
 
 /**
- * Starts the contestants that can run here and pass the trial, and notes the absence of the others; has them take turns
- * (A B C A B C), each with all of the machine; ends them, however the contest ends.
+ * Starts the contestants that can run here and pass their check, and notes the absence of the others. All practise for
+ * the same time; then they take turns (A B C A B C), each with the whole machine.
  *
  * @throws Error if a response has another status than 200
  */
-export async function compete<Contestant extends Starter>(
-  { rounds, turnMs: durationMs, generator, absences }: Stage,
-  contestants: readonly Contestant[],
-  { contest, folder, tryOut, loadOf, inspect }: Rules<Contestant>,
-): Promise<Entry[]> {
+export async function hold({ name, requirements, prepare }: Contest, stage: Stage) {
+  const { rounds, turnMs, practiceTurns, generator } = stage;
+  const { note, clients, isRepeated, contestants, close } = await prepare(stage);
   const players: { contestant: Contestant; server: RunningServer; turns: Turn[] }[] = [];
+  const createLoad = ({ contestant, server }: (typeof players)[number], round: number) => {
+    const share = Math.floor(contestant.paths.length / (rounds + 1));
+    const paths = contestant.paths.slice(round * share, (round + 1) * share);
+    const { origin } = server;
+    return isRepeated
+      ? { origin, clients, durationMs: turnMs, isRepeated, paths: contestant.paths }
+      : { origin, clients, durationMs: turnMs, paths };
+  };
   try {
     for (const contestant of contestants) {
       let server: RunningServer | undefined;
       try {
-        server = await contestant.start(folder);
-        await tryOut(contestant, server.origin);
+        server = await contestant.start();
+        await contestant.check(server.origin);
         players.push({ contestant, server, turns: [] });
       } catch (error) {
         const why = error instanceof Error ? error.message : String(error);
-        absences.push([contest, contestant.name, why.replaceAll(/\s+/g, ' ')]);
+        stage.absences.push([name, contestant.name, why.replaceAll(/\s+/g, ' ')]);
         await server?.stop();
       }
     }
-    for (let round = 0; round <= rounds; round += 1) {
-      for (const { contestant, server, turns } of players) {
-        const { origin } = server;
-        const load = { kind: 'closed', origin, durationMs, ...loadOf(contestant, round) } as const;
-        if (round === 0) {
-          const practiceMs = durationMs * (contestant.practiceTurns ?? 1);
-          await generator.run({ ...load, durationMs: practiceMs, isRepeated: true });
-          continue;
-        }
-        const turn = await measure(generator, contestant.name, server, load);
-        turns.push({ ...turn, ...(await inspect?.(contestant, origin)) });
+    for (const player of players) {
+      const durationMs = turnMs * practiceTurns;
+      await generator.run({ ...createLoad(player, 0), durationMs, isRepeated: true });
+    }
+    for (let round = 1; round <= rounds; round += 1) {
+      for (const player of players) {
+        const { contestant, server, turns } = player;
+        const turn = await measure(generator, server, createLoad(player, round));
+        turns.push({ ...turn, ...(await contestant.inspect?.(server.origin)) });
       }
     }
   } finally {
     for (const { server } of players) await server.stop();
+    await close?.();
   }
-  return players.map(({ contestant: { name }, turns }) => ({ name, turns }));
+  const entries = players.map(({ contestant, turns }) => ({ name: contestant.name, turns }));
+  return { name, requirements, note, entries } satisfies Outcome;
 }
 
 /** Drives a load at a server, and measures both. */
-async function measure(
-  generator: Stage['generator'],
-  name: string,
-  server: RunningServer,
-  load: ClosedLoad,
-): Promise<Turn> {
+async function measure(generator: LoadGenerator, server: RunningServer, load: Load): Promise<Turn> {
   const readServer = watchServer(server);
   const readMachine = watchMachine();
   const { responses, seconds } = await generator.run(load);
   const numbers = { ...readMachine(), ...readServer(responses.length) };
   const wrong = responses.find(({ status }) => status !== 200);
-  if (wrong !== undefined) throw new Error(`${name} responds with ${wrong.status || 'nothing'}.`);
+  if (wrong !== undefined) {
+    throw new Error(`${load.origin} responds with ${wrong.status || 'nothing'}.`);
+  }
   const timesMs = responses.map(({ totalMs }) => totalMs);
   return {
     ...numbers,
     perSecond: responses.length / seconds,
     p50Ms: quantile(timesMs, 0.5) ?? 0,
     p99Ms: quantile(timesMs, 0.99) ?? 0,
-    responses: responses.length,
   };
 }
 
-/** Watches a server and its children from now on, until it is read; nothing of one that is not ours. */
+/** Watches a server and its descendants until the returned function is called. */
 function watchServer({ pid }: RunningServer): (responses: number) => Turn {
   if (pid === undefined) return () => ({});
   const readMain = (): number => readProcess(pid)?.cpuSeconds ?? 0;

@@ -2,21 +2,21 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import sharp from 'sharp';
-import { useTemporaryFolder } from '../harness/temporary-folder.ts';
-import type { Turn } from './measures.ts';
+import { useTemporaryFolder } from '../harness/service.ts';
+import type { Turn } from './contest.ts';
 import type { Rendering } from './originals.ts';
 
-/** PyPI `ssimulacra2` 0.3, whose command is spelled so: of two pictures it prints a number; 100 is the same. */
+/** Command of PyPI's `ssimulacra2` 0.3: prints a number for two pictures; 100 means that they are equal. */
 const TOOL = 'ssymulacra2';
 
-/** Whether it is installed. */
+/** Whether the tool is installed. */
 export function hasLikenessTool(): boolean {
   return spawnSync(TOOL, ['--help']).error === undefined;
 }
 
 /**
- * How like its originals a server's pictures are, and how large: beside a full decode that is scaled by Lanczos3;
- * means of some renderings.
+ * Measures the likeness of a server's pictures to a full decode that is scaled by Lanczos3, and their size; means of
+ * these renderings.
  */
 export function measureLikeness(
   folder: string,

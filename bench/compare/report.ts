@@ -1,77 +1,119 @@
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { cpus, totalmem } from 'node:os';
-import { formatBytes, formatTable, joinParts } from '../harness/report.ts';
-import type { Absence, Workload } from './contest.ts';
-import { compare, type MeasureName, measures, type Ratio, summarize } from './measures.ts';
+import {
+  formatBytes,
+  formatMs,
+  formatShare,
+  formatTable,
+  joinParts,
+  quantile,
+} from '../harness/report.ts';
+import type { Absence, Entry, Outcome, Turn } from './contest.ts';
 
-/** A workload, and how good each contestant was at it. */
-export type Contest = Omit<Workload, 'hold'> & Awaited<ReturnType<Workload['hold']>>;
+type MeasureName = keyof Turn;
 
-/** Compares what was measured with what was wanted. */
-export function judgeAims(contests: readonly Contest[]) {
-  return contests.flatMap(({ name: contest, aims, decidedBy, entries }) => {
-    const turnsOf = (wanted: string) => entries.find(({ name }) => name === wanted)?.turns ?? [];
-    return aims.map((aim) => {
-      const ratio = compare(turnsOf(aim.of), turnsOf(aim.to), decidedBy);
-      // As well as it is written, with two digits.
-      const isReached = ratio !== undefined && Number(ratio.value.toFixed(2)) >= aim.atLeast;
-      return { contest, ...aim, ratio, isReached };
-    });
-  });
+/** Columns of the report, in their order. */
+const columns: Readonly<
+  Record<MeasureName, readonly [title: string, format: (value: number) => string]>
+> = {
+  perSecond: ['Responses/s', (value) => value.toFixed(value < 100 ? 1 : 0)],
+  cpuMsEach: ['CPU each', formatMs],
+  mainCpuMsEach: ['of it the first process', formatMs],
+  idleShare: ['Idle', formatShare],
+  p50Ms: ['p50', formatMs],
+  p99Ms: ['p99', formatMs],
+  peakBytes: ['Peak memory', formatBytes],
+  bytesEach: ['Bytes', formatBytes],
+  ssimulacra2: ['SSIMULACRA2', (value) => value.toFixed(1)],
+  othersShare: ['Others', formatShare],
+};
+
+const valuesOf = ({ turns }: Entry, name: MeasureName): number[] =>
+  turns.flatMap((turn) => turn[name] ?? []);
+
+/** Ratio of two contestants' responses a second: of their medians, and the least and most of the rounds. */
+interface Ratio {
+  readonly value: number;
+  readonly least: number;
+  readonly most: number;
 }
 
-/**
- * All of it as Markdown.
- *
- * @param left names of the contests that were not asked for
- */
-export function formatComparison(
-  contests: readonly Contest[],
-  absences: readonly Absence[],
-  left: readonly string[],
-  command: string,
-): string {
+/** Compares two contestants round by round, since both had a round at about the same time. */
+function compare(one: Entry, other: Entry): Ratio | undefined {
+  const [mine, theirs] = [valuesOf(one, 'perSecond'), valuesOf(other, 'perSecond')];
+  const [median, otherMedian] = [quantile(mine, 0.5), quantile(theirs, 0.5)];
+  if (median === undefined || otherMedian === undefined) return undefined;
+  const value = median / otherMedian;
+  const rounds = mine.map((rate, round) => rate / (theirs[round] ?? Number.NaN));
+  return { value, least: Math.min(value, ...rounds), most: Math.max(value, ...rounds) };
+}
+
+/** Compares what was measured with the aims and gates. */
+export function judgeRequirements(outcomes: readonly Outcome[]) {
+  return outcomes.flatMap(({ name, requirements, entries: [first, ...others] }) =>
+    requirements.map((requirement) => {
+      const other = others.find((entry) => entry.name === requirement.to);
+      const ratio = first && other && compare(first, other);
+      // Rounded as the report shows it.
+      const isReached = ratio && Number(ratio.value.toFixed(2)) >= requirement.atLeast;
+      return { contest: name, of: first?.name ?? '–', ...requirement, ratio, isReached };
+    }),
+  );
+}
+
+/** Values of a run besides its outcomes. */
+interface Run {
+  readonly absences: readonly Absence[];
+  /** Names of the contests that were not requested. */
+  readonly skipped: readonly string[];
+  readonly command: string;
+  readonly isQuick: boolean;
+}
+
+/** Formats all outcomes as a section in Markdown, for `bench-report/` and `bench/RESULTS.md`. */
+export function formatComparison(outcomes: readonly Outcome[], run: Run): string {
   const [cpu] = cpus();
   const machine = `${cpus().length} cores (${cpu?.model ?? 'unknown'}), ${formatBytes(totalmem())}`;
-  const software = Object.entries(readVersions()).map(([name, version]) => `${name} ${version}`);
+  const { absences, skipped, command, isQuick } = run;
+  const rows = judgeRequirements(outcomes).map(
+    ({ contest, of, to, kind, atLeast, ratio, isReached, reason = '' }) => [
+      `${contest}: ${of} / ${to}`,
+      `${kind}: at least ${atLeast}`,
+      formatRatio(ratio),
+      isReached === undefined ? 'not measured' : isReached ? 'reached' : 'missed',
+      reason,
+    ],
+  );
   return joinParts(
-    '# Darkroom and others',
-    `\`${command}\` on ${machine}; ${software.join(', ')}.`,
-    'Contestants take turns, on one machine with the clients. Values are medians of the turns, in brackets how far these are apart. Ratios are of medians, in brackets the least and the most of the rounds; above 1 the first one is better. CPU and memory are of the server with its children. Others: what the machine did meanwhile beside this, or what its host kept from it, as a share of its cores; where that is much, or spreads are wide, only CPU can be trusted.',
-    formatTable(
-      ['Aim', 'Wanted', 'Measured', 'Result', 'Why not more'],
-      judgeAims(contests).map(({ contest, of, to, atLeast, ratio, isReached, reason = '' }) => [
-        `${contest}: ${of} / ${to}`,
-        `at least ${atLeast}`,
-        formatRatio(ratio),
-        ratio === undefined ? 'not measured' : isReached ? 'reached' : 'missed',
-        reason,
-      ]),
-    ),
-    left.length > 0 && `Not measured in this run: ${left.join('; ')}.`,
+    `## ${new Date().toISOString().slice(0, 10)}, commit ${readCommit()}`,
+    `\`${command}\` on ${machine}; ${readVersions().join(', ')}. See \`bench/README.md\` for how to read it.`,
+    isQuick &&
+      'This is a quick run: it shows that all contests work. Its turns are too short to judge anything.',
+    !isQuick && formatTable(['Contest', 'Wanted', 'Measured', 'Result', 'Why not more'], rows),
+    skipped.length > 0 && `Not measured in this run: ${skipped.join('; ')}.`,
     absences.length > 0 && 'Left out on this machine:',
     absences.length > 0 && formatTable(['Contest', 'Who', 'Why'], absences),
-    ...contests.map(formatContest),
+    ...outcomes.map((outcome) => formatOutcome(outcome, !isQuick)),
   );
 }
 
-function formatContest({ name, note, decidedBy, entries }: Contest): string {
+function formatOutcome({ name, note, entries }: Outcome, hasRatios: boolean): string {
   const [first] = entries;
-  const columns = (Object.keys(measures) as MeasureName[]).filter((measure) =>
-    entries.some(({ turns }) => summarize(turns, measure) !== undefined),
+  const names = (Object.keys(columns) as MeasureName[]).filter((measure) =>
+    entries.some((entry) => valuesOf(entry, measure).length > 0),
   );
-  const head = ['', ...columns.map((it) => measures[it].title), `${first?.name ?? ''} / it`];
+  const ratioTitle = hasRatios ? [`${first?.name ?? ''} / it`] : [];
+  const head = ['', ...names.map((it) => columns[it][0]), ...ratioTitle];
   const rows = entries.map((entry) => {
-    const cells = columns.map((measure) => {
-      const summary = summarize(entry.turns, measure);
-      if (summary === undefined) return '–';
-      const text = measures[measure].format(summary.value);
-      return measure === decidedBy ? `${text} (${(summary.spread * 100).toFixed(0)} %)` : text;
+    const cells = names.map((measure) => {
+      const median = quantile(valuesOf(entry, measure), 0.5);
+      return median === undefined ? '–' : columns[measure][1](median);
     });
-    const ratio = first && compare(first.turns, entry.turns, decidedBy);
-    return [entry.name, ...cells, entry === first ? '' : formatRatio(ratio)];
+    const ratio = entry === first ? '' : formatRatio(first && compare(first, entry));
+    return [entry.name, ...cells, ...(hasRatios ? [ratio] : [])];
   });
-  return `## ${name}\n\n${note}\n\n${formatTable(head, rows)}`;
+  return `### ${name}\n\n${note}\n\n${formatTable(head, rows)}`;
 }
 
 function formatRatio(ratio: Ratio | undefined): string {
@@ -80,18 +122,18 @@ function formatRatio(ratio: Ratio | undefined): string {
   return `${value} (${least} to ${most})`;
 }
 
-/** What is compared, by name; only what is installed. */
-function readVersions(): Record<string, string> {
-  const packages = {
-    sharp: 'sharp',
-    IPX: 'ipx',
-    'its sharp': 'ipx/node_modules/sharp',
-    Fastify: 'fastify',
-  };
-  const versions: Record<string, string> = { Node: process.version };
-  for (const [name, folder] of Object.entries(packages)) {
+function readCommit(): string {
+  const git = (...options: string[]) => execFileSync('git', options, { encoding: 'utf8' }).trim();
+  const isChanged = git('status', '--porcelain', '--untracked-files=no') !== '';
+  return git('rev-parse', '--short', 'HEAD') + (isChanged ? ' with changes' : '');
+}
+
+/** Reads the versions of what is compared. */
+function readVersions(): string[] {
+  const packages = { sharp: 'sharp', IPX: 'ipx', Fastify: 'fastify' };
+  const versions = Object.entries(packages).map(([name, folder]) => {
     const text = readFileSync(`node_modules/${folder}/package.json`, 'utf8');
-    versions[name] = (JSON.parse(text) as { version: string }).version;
-  }
-  return versions;
+    return `${name} ${(JSON.parse(text) as { version: string }).version}`;
+  });
+  return [`Node ${process.version.slice(1)}`, ...versions];
 }

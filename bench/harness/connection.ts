@@ -1,34 +1,28 @@
 import { connect, type Socket } from 'node:net';
 
-/** After this long without a byte, a response counts as failed, in milliseconds. */
+/** Time without a byte after which a response counts as failed. */
 const SILENCE_MS = 90_000;
 
-/** Each connection reads into one buffer of its own, over and over: large bodies cost it the reading alone. */
+/** Size of the one buffer that each connection reads into again and again: a large body costs only the reading. */
 const READ_BYTES = 64 * 1024;
 
 const HEAD_END = Buffer.from('\r\n\r\n');
 
-/**
- * Connections that have rested so long are closed, in milliseconds: Node closes them after 5 seconds, and may do so just
- * as a request is sent (RFC 9112 §9.5).
- */
+/** Rest after which a connection is closed. Node closes after 5 s, perhaps just when a request is sent (RFC 9112 §9.5). */
 const KEEP_IDLE_MS = 4_000;
 
-/** A response, as far as a load looks at it. */
+/** Response, as far as a load needs it. */
 export interface Received {
-  /** 0 where no whole response came. */
+  /** 0 if no whole response came. */
   readonly status: number;
   readonly isHit: boolean;
-  readonly retryAfterSeconds: number | undefined;
-  /** Of the body. */
-  readonly bytes: number;
 }
 
-const FAILED: Received = { status: 0, isHit: false, retryAfterSeconds: undefined, bytes: 0 };
+const FAILED: Received = { status: 0, isHit: false };
 
 /**
- * A connection with one request on its way at a time. As lean as it can be, since it shares the machine with the
- * server: no parser but for the head; a response without `Content-Length` counts as failed.
+ * Connection with one request at a time. It shares the machine with the server, so it does as little as possible: it
+ * parses only the head, and a response without `Content-Length` counts as failed.
  */
 class Connection {
   readonly #socket: Socket;
@@ -37,13 +31,14 @@ class Connection {
   #partOfHead = Buffer.of();
   #bytesLeft = 0;
 
-  constructor(server: { readonly host: string; readonly port: number }) {
+  constructor(origin: URL) {
     const callback = (bytesRead: number, { buffer, byteOffset }: Uint8Array): boolean => {
       this.#take(Buffer.from(buffer, byteOffset, bytesRead));
       return true;
     };
     const onread = { buffer: Buffer.alloc(READ_BYTES), callback };
-    this.#socket = connect({ ...server, noDelay: true, onread });
+    const { hostname: host, port } = origin;
+    this.#socket = connect({ host, port: Number(port), noDelay: true, onread });
     this.#socket.on('timeout', () => this.#socket.destroy());
     this.#socket.on('error', () => undefined);
     this.#socket.on('close', () => this.#settle?.(FAILED));
@@ -53,7 +48,7 @@ class Connection {
     return !this.#socket.destroyed && !this.#socket.readableEnded;
   }
 
-  /** Sends a request; resolves at the last byte of its response, or at the end of the connection. */
+  /** Sends a request; resolves at the last byte of its response, or when the connection closes. */
   request(head: string): Promise<Received> {
     return new Promise((resolve) => {
       this.#settle = resolve;
@@ -71,8 +66,9 @@ class Connection {
       const bytes = Buffer.concat([this.#partOfHead, chunk]);
       const headEnd = bytes.indexOf(HEAD_END);
       this.#partOfHead = headEnd < 0 ? bytes : Buffer.of();
-      if (headEnd >= 0) this.#readHead(bytes.toString('latin1', 0, headEnd));
-      this.#bytesLeft -= headEnd < 0 ? 0 : bytes.length - headEnd - HEAD_END.length;
+      if (headEnd < 0) return;
+      this.#readHead(bytes.toString('latin1', 0, headEnd));
+      this.#bytesLeft -= bytes.length - headEnd - HEAD_END.length;
     } else this.#bytesLeft -= chunk.length;
     const received = this.#received;
     if (received === undefined || this.#bytesLeft > 0) return;
@@ -82,41 +78,33 @@ class Connection {
   }
 
   #readHead(head: string): void {
-    const status = Number(head.slice(9, 12));
     const length = /\r\ncontent-length: (\d+)/i.exec(head)?.[1];
     if (length === undefined) this.close();
-    const retryAfter = /\r\nretry-after: (\d+)/i.exec(head)?.[1];
-    const bytes = Number(length ?? Number.POSITIVE_INFINITY);
-    this.#bytesLeft = bytes;
+    this.#bytesLeft = Number(length ?? Number.POSITIVE_INFINITY);
     this.#received = {
-      status,
+      status: Number(head.slice(9, 12)),
       isHit: /\r\ncache-status: [^\r]*hit/i.test(head),
-      retryAfterSeconds: retryAfter === undefined ? undefined : Number(retryAfter),
-      bytes,
     };
   }
 }
 
-/** As many connections to a server as requests are on their way. */
+/** As many connections to a server as there are requests at a time. */
 export class ConnectionPool {
-  readonly #server: { readonly host: string; readonly port: number };
-  /** The one that was used last at the end. */
+  readonly #origin: URL;
+  /** Idle connections; the last one was used last. */
   readonly #idle: Connection[] = [];
 
-  /** @param origin scheme, host and port of the server */
   constructor(origin: string) {
-    const { hostname, port } = new URL(origin);
-    this.#server = { host: hostname, port: Number(port) };
+    this.#origin = new URL(origin);
   }
 
-  /** Sends a GET, and resolves at the last byte of its response. */
+  /** Sends a GET; resolves at the last byte of its response. */
   async request(path: string): Promise<Received> {
-    const { host, port } = this.#server;
-    const head = `GET ${path} HTTP/1.1\r\nHost: ${host}:${port}\r\n`;
     let connection = this.#idle.pop();
     while (connection?.isOpen === false) connection = this.#idle.pop();
-    connection ??= new Connection(this.#server);
-    const received = await connection.request(`${head}\r\n`);
+    connection ??= new Connection(this.#origin);
+    const head = `GET ${path} HTTP/1.1\r\nHost: ${this.#origin.host}\r\n\r\n`;
+    const received = await connection.request(head);
     if (connection.isOpen) this.#idle.push(connection);
     return received;
   }

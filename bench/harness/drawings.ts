@@ -1,40 +1,43 @@
 import { link, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import sharp from 'sharp';
-import { readImageFacts } from '../../src/formats/read-image-facts.ts';
 
-/** Photos that everything is cut from. */
+/** Photographs that all drawings are cut from. */
 export const PHOTOS = [
   'attachments/1/1/country-lane.jpg',
   'attachments/1/2/waterfall.jpg',
   'attachments/1/12/red-panda.jpg',
 ].map((key) => join('fixtures/originals', key));
 
+/** Edges of avatars as people upload them. */
+export const AVATAR_EDGES_PX = [256, 512, 768, 1024];
+
 const STILL_FORMATS = ['jpeg', 'png', 'webp'] as const;
 
+/** Original that the bench made or found. */
 export interface Drawing {
   readonly format: (typeof STILL_FORMATS)[number] | 'gif';
   readonly widthPx: number;
   readonly bytes: Buffer;
 }
 
-/** What is filmed: squares, so many. */
+/** Square animation. */
 export interface Film {
   readonly format: 'gif' | 'webp';
   readonly widthPx: number;
   readonly frames: number;
 }
 
-/** Every photo in every size and every format of stills. */
+/** Draws each photograph in each size, as JPEG, PNG and WebP; squares unless `heightOf` is given. */
 export function drawStills(
   widthsPx: readonly number[],
-  heightOf: (widthPx: number) => number,
+  heightOf = (widthPx: number) => widthPx,
 ): Promise<Drawing[]> {
   return Promise.all(
     widthsPx.flatMap((widthPx) =>
       PHOTOS.flatMap((photo) =>
         STILL_FORMATS.map(async (format) => {
-          const image = sharp(photo).resize(widthPx, Math.round(heightOf(widthPx)));
+          const image = sharp(photo).resize(widthPx, heightOf(widthPx));
           return { format, widthPx, bytes: await image.toFormat(format).toBuffer() };
         }),
       ),
@@ -42,38 +45,7 @@ export function drawStills(
   );
 }
 
-/** Squares, as people upload them. */
-export function drawAvatars(): Promise<Drawing[]> {
-  return drawStills([256, 512, 768, 1024], (edgePx) => edgePx);
-}
-
-/** Folders of stills of all kinds, as people upload them as emojis. */
-const PICKED_FOLDERS = [
-  ...['emojis', 'stickers', 'avatars', 'icons'].map((kind) => `originals/${kind}`),
-  ...['png-8', 'png-alpha', 'png-palette', 'jpeg-photo', 'jpeg-sampling', 'gif-static'],
-  ...['webp-alpha', 'webp-lossless', 'webp-lossy'],
-].map((folder) => join('fixtures', folder.includes('/') ? folder : join('corpus', folder)));
-const MAX_PICKED_BYTES = 100_000;
-
-/** Finds the stills of the corpus and the samples that are at least so wide. */
-export async function findStills(leastPx: number): Promise<Drawing[]> {
-  const drawings: Drawing[] = [];
-  for (const folder of PICKED_FOLDERS) {
-    const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-    for (const entry of entries.filter((each) => each.isFile())) {
-      const bytes = await readFile(join(entry.parentPath, entry.name));
-      const facts = bytes.length <= MAX_PICKED_BYTES ? readImageFacts(bytes) : undefined;
-      if (facts === undefined || facts.animation !== undefined || facts.widthPx < leastPx) continue;
-      const { format, widthPx } = facts;
-      if (format === 'png' || format === 'jpeg' || format === 'webp' || format === 'gif') {
-        drawings.push({ format, widthPx, bytes });
-      }
-    }
-  }
-  return drawings;
-}
-
-/** A film of every photo, by every description. */
+/** Draws a film of each photograph, by each description. */
 export function drawFilms(films: readonly Film[]): Promise<Drawing[]> {
   return Promise.all(
     films.flatMap((film) =>
@@ -82,7 +54,7 @@ export function drawFilms(films: readonly Film[]): Promise<Drawing[]> {
   );
 }
 
-/** A camera that moves over a photo: every frame differs everywhere, as in a film. */
+/** Moves a camera over a photograph: each frame differs everywhere, as in a film. */
 async function drawFilm(photo: string, { format, widthPx, frames }: Film): Promise<Buffer> {
   const stepPx = 6;
   const ground = await sharp(photo)
@@ -97,15 +69,45 @@ async function drawFilm(photo: string, { format, widthPx, frames }: Film): Promi
         .toBuffer(),
     ),
   );
-  const film = sharp(pictures, { join: { animated: true } });
-  return format === 'gif'
-    ? film.gif({ delay: 80, loop: 0 }).toBuffer()
-    : film.webp({ delay: 80, loop: 0, quality: 90 }).toBuffer();
+  return sharp(pictures, { join: { animated: true } })
+    .toFormat(format, { delay: 80, loop: 0, ...(format === 'webp' && { quality: 90 }) })
+    .toBuffer();
+}
+
+/** Folders below `fixtures` with stills as people upload them for emojis. */
+const PICKED_FOLDERS = [
+  ...['originals/emojis', 'originals/stickers', 'originals/avatars', 'originals/icons'],
+  ...['corpus/png-8', 'corpus/png-alpha', 'corpus/png-palette', 'corpus/jpeg-photo'],
+  ...['corpus/jpeg-sampling', 'corpus/gif-static', 'corpus/webp-alpha', 'corpus/webp-lossless'],
+  'corpus/webp-lossy',
+];
+const MAX_PICKED_BYTES = 100_000;
+
+/** Finds the stills of the corpus and the samples that are at least `leastPx` wide. */
+export async function findStills(leastPx: number): Promise<Drawing[]> {
+  const drawings: Drawing[] = [];
+  for (const folder of PICKED_FOLDERS) {
+    const entries = await readdir(join('fixtures', folder), {
+      recursive: true,
+      withFileTypes: true,
+    });
+    for (const entry of entries.filter((each) => each.isFile())) {
+      const bytes = await readFile(join(entry.parentPath, entry.name));
+      if (bytes.length > MAX_PICKED_BYTES) continue;
+      const facts = await sharp(bytes)
+        .metadata()
+        .catch(() => undefined);
+      if (facts === undefined || (facts.pages ?? 1) > 1 || facts.width < leastPx) continue;
+      const format = ([...STILL_FORMATS, 'gif'] as const).find((it) => it === facts.format);
+      if (format !== undefined) drawings.push({ format, widthPx: facts.width, bytes });
+    }
+  }
+  return drawings;
 }
 
 /**
- * Puts drawings under ids from 0 up, in turn: each is there under many, as links to one file. To a server they are
- * originals like any other.
+ * Writes drawings under ids from 0 up, in turn. Each drawing is there under many ids, as links to one file; to a server
+ * they are different originals.
  *
  * @param keyOf path of an original below the folder, by its id
  */

@@ -3,32 +3,32 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
 import type { Load, LoadResult } from './load.ts';
 
-/** What the process says of a load: what came of it, or why nothing did. */
+/** Outcome of a load, as the process reports it. */
 export type LoadReport = LoadResult | { readonly failure: string };
 
-/** A process that drives loads, seen from its parent. */
+/** Process that drives loads, seen from its parent. */
 export class LoadGenerator {
   readonly #child: ChildProcess;
-  /** Whether it runs before other processes. */
+  /** Whether it runs at a higher priority than other processes. */
   readonly isPreferred: boolean;
 
   /**
-   * @param wish `preferred`: to run before other processes, so that it measures them, and not how long
-   *   it waits for a core itself; it needs the right to that (root, as a rule)
+   * @param priority `preferred` if the host allows it (root, as a rule): then times contain the service's delay and not
+   *   the generator's own wait for a core
    */
-  constructor(wish: 'equal' | 'preferred') {
+  constructor(priority: 'equal' | 'preferred') {
     this.#child = fork(new URL('./load-process.js', import.meta.url), {
       serialization: 'advanced',
-      // A session of its own, since Linux shares cores out between sessions before it looks at priorities.
+      // A session of its own, since Linux shares cores between sessions before it compares priorities.
       detached: true,
     });
-    this.isPreferred = wish === 'preferred' && prefer(this.#child.pid ?? 0);
+    this.isPreferred = priority === 'preferred' && prefer(this.#child.pid ?? 0);
   }
 
   /**
    * Drives a load; one at a time.
    *
-   * @throws Error as the load does, or if the process ends before
+   * @throws Error as `drive` does, or if the process ends
    */
   run(load: Load): Promise<LoadResult> {
     const child = this.#child;
@@ -49,7 +49,7 @@ export class LoadGenerator {
   }
 }
 
-/** Within its session, and its session among the others (sched(7), "The autogroup feature"). */
+/** Raises the priority within the process's session, and of that session (sched(7), "The autogroup feature"). */
 function prefer(pid: number): boolean {
   try {
     setPriority(pid, constants.priority.PRIORITY_HIGH);

@@ -1,7 +1,7 @@
 import { drive, type Load } from './load.ts';
 import type { LoadReport } from './load-generator.ts';
 
-/** Entry of a child process: drives one load at a time, so that its generator disturbs no other. */
+/* Entry of a load generator's process. */
 process.on('message', async (load: Load) => {
   const report: LoadReport = await drive(load).catch((error: unknown) => ({
     failure: String(error),

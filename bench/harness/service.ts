@@ -1,48 +1,46 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { findFreePorts } from '../../test/support/processes/free-ports.ts';
 import { startFlags } from '../../test/support/processes/start-flags.ts';
 import { REPORT_FOLDER } from './report.ts';
 
-/** Longest time until a server listens, in milliseconds. */
+/** Longest time until a server listens. */
 const START_TIMEOUT_MS = 20_000;
-
-/** How often it is looked whether one does, in milliseconds. */
 const START_POLL_MS = 20;
 
-/** Node, as `npm start` starts it. */
-export const NODE_OF_SERVICE = [process.execPath, ...startFlags];
-
-/** A server as a process of its own. */
+/** Server in a process of its own. */
 export type Service = Awaited<ReturnType<typeof startServer>>;
 
-/** A server to be started. */
 export interface ServerStart {
-  /** Of its log among the reports. */
+  /** Name of its log in the folder of reports. */
   readonly name: string;
-  /** Program and arguments, by the port on which it is to listen. */
+  /** Program and arguments, by the port to listen on. */
   readonly command: (port: number) => readonly string[];
-  /** Its variables, `HOST` and `PORT` beside them, and no other. */
+  /** All its variables besides `PATH`, `HOST` and `PORT`. */
   readonly environment?: Readonly<Record<string, string>>;
-  /** What ends it where this process ends; `TERM` where it has processes of its own to end. */
+  /** Signal when this process ends; `TERM` for a server that has processes of its own to end. */
   readonly deathSignal?: 'KILL' | 'TERM';
 }
 
-/** Starts the compiled service, `dist/main.js`, as in production; see `startServer`. */
+/** Starts the compiled service with the flags of `npm start`. */
 export function startService(
   name: string,
   environment: Readonly<Record<string, string>>,
 ): Promise<Service> {
-  return startServer({ name, command: () => [...NODE_OF_SERVICE, 'dist/main.js'], environment });
+  const command = () => [process.execPath, ...startFlags, 'dist/main.js'];
+  return startServer({ name, command, environment });
 }
 
 /**
  * Starts a server on a port of 127.0.0.1.
  *
- * @throws Error with its output, if it ends or does not listen in time
+ * @throws Error with the server's output, if it ends or does not listen in time
  */
 export async function startServer(start: ServerStart) {
   const { name, command, environment, deathSignal = 'KILL' } = start;
@@ -50,10 +48,11 @@ export async function startServer(start: ServerStart) {
   mkdirSync(REPORT_FOLDER, { recursive: true });
   const logFile = `${REPORT_FOLDER}/${name}.log`;
   const log = openSync(logFile, 'w');
-  // Ends with this process, whatever ends that (prctl(2)); but not by a Ctrl-C at the terminal.
+  // The server ends with this process (prctl(2)), but not by a Ctrl-C at the terminal.
   const child = spawn('setpriv', ['--pdeathsig', deathSignal, ...command(port)], {
     detached: true,
     env: { PATH: process.env.PATH ?? '', HOST: '127.0.0.1', PORT: String(port), ...environment },
+    // Straight into the file, so that no process has to read the log during a measurement.
     stdio: ['ignore', log, log],
   });
   closeSync(log);
@@ -74,11 +73,10 @@ export async function startServer(start: ServerStart) {
     pid: child.pid ?? 0,
     /** Scheme, host and port. */
     origin: `http://127.0.0.1:${port}`,
-    /** Where its log goes: straight into the file, so that no process has to read it meanwhile. */
     logFile,
-    /** `undefined` while it runs. */
+    /** Exit code and signal; `undefined` while it runs. */
     ending,
-    /** Sends SIGTERM and waits for the end; after `graceMs`, SIGKILL. */
+    /** Sends SIGTERM and waits for the end; sends SIGKILL after `graceMs`. */
     stop: async (graceMs = 5_000) => {
       const timer = setTimeout(() => child.kill('SIGKILL'), graceMs);
       child.kill('SIGTERM');
@@ -87,18 +85,6 @@ export async function startServer(start: ServerStart) {
       return ending() ?? { code: null, signal: null };
     },
   };
-}
-
-/**
- * Fetches one thing.
- *
- * @throws Error if the status is not 200
- */
-export async function fetchOk(origin: string, path: string) {
-  const response = await fetch(origin + path);
-  const body = Buffer.from(await response.arrayBuffer());
-  if (response.status !== 200) throw new Error(`${path} gets ${response.status}.`);
-  return { headers: response.headers, body };
 }
 
 async function isListening(port: number): Promise<boolean> {
@@ -110,5 +96,29 @@ async function isListening(port: number): Promise<boolean> {
     return false;
   } finally {
     socket.destroy();
+  }
+}
+
+/**
+ * Fetches one path.
+ *
+ * @throws Error if the status is not 200
+ */
+export async function fetchOk(origin: string, path: string) {
+  const response = await fetch(origin + path);
+  const body = Buffer.from(await response.arrayBuffer());
+  if (response.status !== 200) throw new Error(`${path} gets ${response.status}.`);
+  return { headers: response.headers, body };
+}
+
+/** Makes a folder, and removes it when `use` ends or fails. */
+export async function useTemporaryFolder<Result>(
+  use: (folder: string) => Promise<Result>,
+): Promise<Result> {
+  const folder = await mkdtemp(join(tmpdir(), 'darkroom-bench-'));
+  try {
+    return await use(folder);
+  } finally {
+    await rm(folder, { recursive: true });
   }
 }

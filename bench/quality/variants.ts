@@ -1,20 +1,18 @@
 import sharp, { type ResizeOptions, type Sharp } from 'sharp';
-import { outputFormats } from '../../src/contract/image-formats.ts';
-import type { ImageFacts, Size } from '../../src/formats/image-facts.ts';
-import { readImageFacts } from '../../src/formats/read-image-facts.ts';
+import { outputFormats, type SourceFormat } from '../../src/contract/image-formats.ts';
 import { mayShrinkOnLoad } from '../../src/pipeline/render/plan.ts';
 
-/** One way to make a rendering of a photograph; the first of each group is what Darkroom does. */
+/** One way to render a photograph; the first of each group is Darkroom's. */
 export interface Variant {
   readonly name: string;
-  /** Those that are compared with each other, by the result's format, and the original's where that is chosen. */
-  readonly group: 'webp' | 'jpeg' | 'png' | 'webp from webp';
+  /** Variants that are compared with each other: format of the result, and of the original where it matters. */
+  readonly group: string;
   readonly render: (source: Buffer, widthPx: number) => Promise<Buffer>;
 }
 
 interface Recipe {
   readonly resize?: ResizeOptions;
-  /** Resize by light, as far as an exponent gives it, instead of by sRGB's values. */
+  /** Whether to resize linear light, approximated by an exponent, instead of sRGB's values. */
   readonly isLinear?: boolean;
   readonly encoder?: Readonly<Record<string, number | boolean | string>>;
 }
@@ -31,7 +29,7 @@ const resizes: Recipes = {
   'kernel mks2013': { resize: { kernel: 'mks2013' } },
 };
 
-/** The setting of an encoder at each of its values. */
+/** Creates a recipe for each value of an encoder's setting. */
 const steps = (title: string, values: readonly number[], setting: string): Recipes =>
   Object.fromEntries(
     values.map((value) => [`${title} ${value}`, { encoder: { [setting]: value } }]),
@@ -65,65 +63,66 @@ const recipes: Readonly<Record<'webp' | 'jpeg' | 'png', Recipes>> = {
   },
 };
 
-/** Of a photograph that is to be this wide. */
-function sizeOf({ widthPx, heightPx }: Size, toPx: number): Size {
-  return { widthPx: toPx, heightPx: Math.round((heightPx * toPx) / widthPx) };
+const open = (source: Buffer): Sharp =>
+  sharp(source, { failOn: 'warning', sequentialRead: true }).autoOrient();
+
+/** Reads the format and size of a photograph, and its size at another width. */
+async function readFacts(source: Buffer, width: number) {
+  const { format, autoOrient } = await sharp(source).metadata();
+  return {
+    original: {
+      format: format as SourceFormat,
+      widthPx: autoOrient.width,
+      heightPx: autoOrient.height,
+    },
+    height: Math.round((autoOrient.height * width) / autoOrient.width),
+  };
 }
 
-function factsOf(source: Buffer): ImageFacts {
-  const facts = readImageFacts(source);
-  if (facts === undefined) throw new Error('This is no photograph.');
-  return facts;
-}
-
-function variant(format: 'webp' | 'jpeg' | 'png', name: string, recipe: Recipe): Variant {
-  const { isLinear = false, resize } = recipe;
-  const encoder = { ...outputFormats[format].qualities.high, ...recipe.encoder };
+function createVariant(format: keyof typeof recipes, name: string, recipe: Recipe): Variant {
   return {
     name,
     group: format,
-    render: (source, width) => {
-      const facts = factsOf(source);
+    render: async (source, width) => {
+      const { original, height } = await readFacts(source, width);
       // As the service does it.
-      const fastShrinkOnLoad = mayShrinkOnLoad(facts, sizeOf(facts, width));
-      const image = sharp(source, { failOn: 'warning', sequentialRead: true }).autoOrient();
-      if (isLinear) image.gamma(2.2);
+      const fastShrinkOnLoad = mayShrinkOnLoad(original, { widthPx: width, heightPx: height });
+      const image = open(source);
+      if (recipe.isLinear === true) image.gamma(2.2);
       return image
-        .resize({ width, fastShrinkOnLoad, ...resize })
+        .resize({ width, fastShrinkOnLoad, ...recipe.resize })
         .toColourspace('srgb')
-        .toFormat(format, encoder)
+        .toFormat(format, { ...outputFormats[format].qualities.high, ...recipe.encoder })
         .toBuffer();
     },
   };
 }
 
-/** The photographs as WebP, made once for each. */
+/** Photographs as WebP, each made once. */
 const webpOf = new WeakMap<Buffer, Promise<Buffer>>();
 
 /**
- * Of a WebP, which its decoder can reduce to any size.
+ * Creates a variant for originals as WebP, whose decoder can reduce to any size.
  *
- * @param multiple of the wanted size, to which the decoder reduces; the filter does the rest. `undefined`: it does all
+ * @param multiple of the wanted size, to which the decoder reduces before the filter; `undefined` if it does not reduce
  */
-function variantFromWebp(name: string, multiple: number | undefined): Variant {
+function createVariantFromWebp(name: string, multiple: number | undefined): Variant {
   return {
     name,
     group: 'webp from webp',
-    render: async (source, widthPx) => {
+    render: async (source, width) => {
       const making =
         webpOf.get(source) ?? sharp(source).autoOrient().webp({ quality: 90 }).toBuffer();
       webpOf.set(source, making);
-      const original = await making;
-      const facts = factsOf(original);
-      const scale = (image: Sharp, { widthPx: width, heightPx: height }: Size): Sharp =>
-        image.resize({ width, height, fit: 'fill', fastShrinkOnLoad: multiple !== undefined });
-      let image = sharp(original, { failOn: 'warning', sequentialRead: true });
+      let image = open(await making);
       if (multiple !== undefined) {
-        const reduced = scale(image, sizeOf(facts, Math.round(widthPx * multiple)));
+        const reduced = image.resize({ width: Math.round(width * multiple) });
         const { data, info } = await reduced.raw().toBuffer({ resolveWithObject: true });
         image = sharp(data, { raw: info });
       }
-      return scale(image, sizeOf(facts, widthPx))
+      const { height } = await readFacts(source, width);
+      return image
+        .resize({ width, height, fit: 'fill', fastShrinkOnLoad: false })
         .toColourspace('srgb')
         .webp(outputFormats.webp.qualities.high)
         .toBuffer();
@@ -133,10 +132,10 @@ function variantFromWebp(name: string, multiple: number | undefined): Variant {
 
 export const variants: readonly Variant[] = [
   ...(['webp', 'jpeg', 'png'] as const).flatMap((format) =>
-    Object.entries(recipes[format]).map(([name, recipe]) => variant(format, name, recipe)),
+    Object.entries(recipes[format]).map(([name, recipe]) => createVariant(format, name, recipe)),
   ),
-  variantFromWebp('Darkroom', undefined),
+  createVariantFromWebp('Darkroom', undefined),
   ...[4, 3, 2, 1.5, 1].map((multiple) =>
-    variantFromWebp(`decoded to ${multiple} times its size`, multiple),
+    createVariantFromWebp(`decoded to ${multiple} times its size`, multiple),
   ),
 ];

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import {
   type Criterion,
   formatBytes,
@@ -6,92 +7,199 @@ import {
   formatMs,
   formatTable,
   joinParts,
+  quantile,
 } from '../harness/report.ts';
-import type { JudgedVisit } from './criteria.ts';
-import type { LogSummary } from './service-log.ts';
-import type { Sample, SoakRun } from './soak-run.ts';
+import type { Sample, SoakRun } from './run.ts';
+import { isExcused } from './trouble.ts';
+import type { Visit } from './visits.ts';
 
 const MINUTE_MS = 60_000;
+
+/**
+ * The memory at minute 5 is compared with that of the end: medians of spans, since workers come and go with their
+ * renders, and swing by a quarter within a minute.
+ */
+const LEVEL_FROM_MS = 3 * MINUTE_MS;
+const LEVEL_TO_MS = 7 * MINUTE_MS;
+const FINAL_SPAN_MS = 4 * MINUTE_MS;
+const MAX_GROWTH = 0.1;
+
+/** Tolerated growth of descriptors and threads at rest. */
+const HANDLE_TOLERANCE = 6;
+
+/** Tolerated share of heavy renders that are refused without a burst. */
+const MAX_REFUSED_SHARE = 0.02;
+
+const RENDERED = ['popular image', 'new still', 'new animation', 'hostile'];
 const MOST_MOMENTS = 15;
 const MOST_EXAMPLES = 40;
+const LONGEST_LINE = 300;
 
-export function formatReport(
-  run: SoakRun,
-  judged: readonly JudgedVisit[],
-  log: LogSummary,
-  criteria: readonly Criterion[],
-): string {
-  const { pressure, seed } = run.options;
-  return joinParts(
-    `# Soak of ${(run.loadedMs / MINUTE_MS).toFixed(1)} minutes`,
-    `${run.visits.length} requests of ${pressure.clients} clients (think time ${pressure.thinkMs} ms on average), ` +
-      `${run.bursts.length} bursts of ${pressure.burstRequests}, waves of faults: ` +
-      `${formatCounts(run.waves.map(({ kind }) => kind.name))}; seed ${seed}.`,
-    ...run.missing.map((line) => `Left out: ${line}.`),
-    run.killedWorkers.byKernel === undefined &&
-      'Left out: no worker is killed by the kernel: no memory cgroup can be made here.',
+/** Judges a run; returns its criteria and the report. */
+export function judgeSoak(run: SoakRun) {
+  const { visits, options, troubles, killedWorkers, loadedMs } = run;
+  const log = readServiceLog(run);
+  const unexpected = visits.filter(({ verdict }) => verdict === 'unexpected');
+  const criteria = createCriteria(run, unexpected, log.unexplained);
+  const report = joinParts(
+    `# Soak of ${(loadedMs / MINUTE_MS).toFixed(1)} minutes`,
+    `${visits.length} requests of ${options.clients} clients, originals on a ${options.place}, ${killedWorkers} workers killed; ` +
+      `troubles: ${formatCounts(troubles.map(({ name }) => name))}; seed ${options.seed}.`,
+    ...run.missingFaults.map((line) => `Left out: ${line}.`),
     '## What must hold',
-    formatCriteria(criteria),
+    formatCriteria('Criterion', criteria),
     '## Responses',
-    formatResponses(judged),
+    formatResponses(visits),
     '## Memory and handles of the main process and its workers',
     formatCourse(run),
     '## Log, warnings and above',
     formatTable(['Kind', 'Lines'], [...log.counts]),
     ...formatExamples(
       'Unexpected responses',
-      judged.flatMap((visit) => describeUnexpected(visit, run.beganMs)),
+      unexpected.map(
+        ({ startedMs, purpose, method, path, response, reason, tookMs }) =>
+          `minute ${minuteOf(run, startedMs)}, ${purpose}: ${method} ${path}: ${response}, ${reason}, after ${formatMs(tookMs)}`,
+      ),
     ),
     ...formatExamples('Lines in the log without an excuse', log.unexplained),
   );
+  return { criteria, report };
 }
 
-function formatResponses(judged: readonly JudgedVisit[]): string {
-  const purposes = [...new Set(judged.map(({ purpose }) => purpose))].sort();
-  const rows = purposes.map((wanted) => {
-    const own = judged.filter(({ purpose }) => purpose === wanted);
+function createCriteria(
+  run: SoakRun,
+  unexpected: readonly Visit[],
+  unexplained: readonly string[],
+): readonly Criterion[] {
+  const { visits, temporaryFiles, storedAfterwards, changedImages, isAlive, end } = run;
+  const heavy = visits.filter(({ render, verdict }) => render === 'heavy' && verdict !== 'burst');
+  const refused = heavy.filter(({ verdict }) => verdict === 'refused').length;
+  const judgeHandles = (name: 'descriptors' | 'threads' | 'workers', tolerance: number) => {
+    const [before, after] = [run.atRest.before?.[name] ?? 0, run.atRest.after?.[name] ?? Infinity];
+    const wanted = `at most ${tolerance} more than before`;
+    return [
+      `${name} at rest`,
+      wanted,
+      `${before}, then ${after}`,
+      after - before <= tolerance,
+    ] as const;
+  };
+  const judgeNone = (name: string, found: readonly string[]) =>
+    [name, 'none', found.slice(0, 5).join(' ') || 'none', found.length === 0] as const;
+  return [
+    judgeCoverage(run),
+    [
+      'unexpected responses',
+      '0',
+      `${unexpected.length} of ${visits.length}`,
+      unexpected.length === 0,
+    ],
+    [
+      'heavy renders refused without a burst',
+      `at most ${MAX_REFUSED_SHARE * 100} %`,
+      `${refused} of ${heavy.length}`,
+      refused <= heavy.length * MAX_REFUSED_SHARE,
+    ],
+    judgeMemory('memory of the main process', run, ({ residentBytes }) => residentBytes),
+    judgeMemory('memory of all workers', run, ({ workerBytes }) => workerBytes),
+    judgeHandles('descriptors', HANDLE_TOLERANCE),
+    judgeHandles('threads', HANDLE_TOLERANCE),
+    judgeHandles('workers', 0),
+    judgeNone('temporary files at rest', temporaryFiles),
+    ['renderings stored after the load', 'some', String(storedAfterwards), storedAfterwards > 0],
+    judgeNone('good images with other bytes than at the start', changedImages),
+    [
+      'lines at error in the log without an excuse',
+      '0',
+      String(unexplained.length),
+      unexplained.length === 0,
+    ],
+    [
+      'the process',
+      'lives until SIGTERM, then status 0',
+      `${isAlive ? 'lived, then ended' : 'died'} with status ${end.code}, signal ${end.signal ?? 'none'}`,
+      isAlive && end.code === 0,
+    ],
+  ];
+}
+
+/** A run without hits, renders, failures or kills would fulfil all other criteria. */
+function judgeCoverage({ visits, troubles, killedWorkers }: SoakRun): Criterion {
+  const count = (isCounted: (visit: Visit) => boolean): number => visits.filter(isCounted).length;
+  const renders = RENDERED.map((wanted) =>
+    count(({ purpose, response, isHit }) => purpose === wanted && response === '200' && !isHit),
+  );
+  const hits = count(({ isHit }) => isHit);
+  const failed = count(({ verdict }) => verdict === 'originals failed');
+  const isFailureDue = troubles.some(({ excuses }) => excuses === 'originals');
+  return [
+    'everything happened',
+    'some of each',
+    `${hits} hits, ${renders.join(' + ')} renders, ${failed} failures of originals, ${killedWorkers} workers killed`,
+    hits > 0 &&
+      renders.every((some) => some > 0) &&
+      (failed > 0 || !isFailureDue) &&
+      killedWorkers > 0,
+  ];
+}
+
+function judgeMemory(
+  name: string,
+  { samples, beganMs, loadedMs }: SoakRun,
+  read: (sample: Sample) => number,
+): Criterion {
+  const median = (fromMs: number, toMs: number): number | undefined => {
+    const within = samples.filter(({ atMs }) => atMs - beganMs >= fromMs && atMs - beganMs < toMs);
+    return quantile(within.map(read), 0.5);
+  };
+  const level = median(LEVEL_FROM_MS, LEVEL_TO_MS);
+  const final = median(loadedMs - FINAL_SPAN_MS, loadedMs);
+  const wanted = `at most ${MAX_GROWTH * 100} % above minute 5`;
+  const isLong = loadedMs - FINAL_SPAN_MS >= LEVEL_TO_MS;
+  if (level === undefined || final === undefined || !isLong) {
+    return [name, wanted, `${formatBytes(final)}; the run is too short`, undefined];
+  }
+  const growth = final / level - 1;
+  const change = `${growth < 0 ? '−' : '+'}${Math.abs(growth * 100).toFixed(1)} %`;
+  return [
+    name,
+    wanted,
+    `${formatBytes(level)}, then ${formatBytes(final)}: ${change}`,
+    growth <= MAX_GROWTH,
+  ];
+}
+
+const minuteOf = ({ beganMs }: SoakRun, atMs: number): string =>
+  ((atMs - beganMs) / MINUTE_MS).toFixed(1);
+
+function formatResponses(visits: readonly Visit[]): string {
+  const rows = [...new Set(visits.map(({ purpose }) => purpose))].sort().map((wanted) => {
+    const own = visits.filter(({ purpose }) => purpose === wanted);
     return [
       wanted,
       own.length,
-      formatCounts(own.map(describeResponse)),
+      formatCounts(own.map(({ response }) => response || 'none')),
       own.filter(({ isHit }) => isHit).length,
-      formatCounts(own.map(({ verdict }) => verdict.kind)),
+      formatCounts(own.map(({ verdict }) => verdict)),
     ];
   });
   return formatTable(['Request', 'Count', 'Responses', 'Hits', 'Verdicts'], rows);
 }
 
-function describeResponse({ status, code, ending }: JudgedVisit): string {
-  const response = [status, code].filter(Boolean).join(' ');
-  return ending === 'complete' ? response : [response, ending].filter(Boolean).join(', ');
-}
-
-function formatCourse({ samples, atRest, beganMs }: SoakRun): string {
+function formatCourse(run: SoakRun): string {
+  const { samples, atRest } = run;
   const step = Math.max(1, Math.ceil(samples.length / MOST_MOMENTS));
-  const minuteOf = ({ atMs }: Sample): string => ((atMs - beganMs) / MINUTE_MS).toFixed(1);
-  const moments: (readonly [name: string, sample: Sample | undefined])[] = [
-    ['at rest, before', atRest.before],
-    ...samples
-      .filter((_, index) => index % step === 0)
-      .map((sample) => [minuteOf(sample), sample] as const),
-    ['at rest, after', atRest.after],
-  ];
-  const rows = moments.map(([name, sample]) => [
-    name,
-    formatBytes(sample?.main.residentBytes),
-    `${formatBytes(sample?.workers.residentBytes)} in ${sample?.workers.count ?? '–'}`,
-    sample?.main.descriptors ?? '–',
-    sample?.main.threads ?? '–',
-  ]);
+  const moments = samples.filter((_, index) => index % step === 0);
+  const rows = [atRest.before ?? [], moments, atRest.after ?? []]
+    .flat()
+    .map((sample) => [
+      minuteOf(run, sample.atMs),
+      formatBytes(sample.residentBytes),
+      `${formatBytes(sample.workerBytes)} in ${sample.workers}`,
+      sample.descriptors,
+      sample.threads,
+    ]);
   return formatTable(['Minute', 'Main', 'Workers', 'Descriptors', 'Threads'], rows);
-}
-
-function describeUnexpected(visit: JudgedVisit, beganMs: number): string[] {
-  const { verdict, startedMs, endedMs, purpose, method, path } = visit;
-  if (verdict.kind !== 'unexpected') return [];
-  const at = ((startedMs - beganMs) / MINUTE_MS).toFixed(2);
-  const took = formatMs(endedMs - startedMs);
-  return [`minute ${at}, ${purpose}: ${method} ${path}: ${verdict.reason}, after ${took}`];
 }
 
 function formatExamples(title: string, lines: readonly string[]): string[] {
@@ -99,4 +207,47 @@ function formatExamples(title: string, lines: readonly string[]): string[] {
   const more = lines.length > MOST_EXAMPLES ? [`… and ${lines.length - MOST_EXAMPLES} more`] : [];
   const shown = [...lines.slice(0, MOST_EXAMPLES), ...more];
   return [`## ${title}`, `\`\`\`\n${shown.join('\n')}\n\`\`\``];
+}
+
+/** Names of pino's levels. */
+const LEVELS: Readonly<Record<number, string>> = { 40: 'warn', 50: 'error', 60: 'fatal' };
+
+/** Line of the service's log, as far as the soak reads it. */
+interface LogLine {
+  readonly level: number;
+  /** Since 1970. */
+  readonly time: number;
+  readonly msg?: string;
+  readonly code?: string;
+  /** Set if the storage failed. */
+  readonly storage?: string;
+}
+
+/** Reads warnings and above; errors are explained if originals were made to fail at the time. */
+function readServiceLog({ logFile, troubles }: SoakRun) {
+  /** Lines by level, message and code. */
+  const counts = new Map<string, number>();
+  const unexplained: string[] = [];
+  const isExplained = ({ code, storage, time }: LogLine): boolean =>
+    (code === 'ORIGIN_ERROR' || code === 'ORIGIN_TIMEOUT' || storage !== undefined) &&
+    isExcused(troubles, 'originals', time - 1, time + 1);
+  for (const text of readFileSync(logFile, 'utf8').split('\n')) {
+    if (text === '') continue;
+    const line = parseLine(text);
+    const level = line === undefined ? 'not a log line' : LEVELS[line.level];
+    if (level === undefined) continue;
+    const kind = [level, line?.msg, line?.code].filter(Boolean).join(', ');
+    counts.set(kind, (counts.get(kind) ?? 0) + 1);
+    if (line === undefined || (line.level >= 50 && !isExplained(line)))
+      unexplained.push(text.slice(0, LONGEST_LINE));
+  }
+  return { counts, unexplained };
+}
+
+function parseLine(text: string): LogLine | undefined {
+  try {
+    return JSON.parse(text) as LogLine;
+  } catch {
+    return undefined;
+  }
 }

@@ -7,14 +7,14 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type OutputFormat, outputFormats } from '../../../src/contract/image-formats.ts';
-import { type Frame, FrameReader, formatFrame, writeFrame } from '../../../src/workers/frames.ts';
-import type { Rendering } from '../originals.ts';
+import { type OutputFormat, outputFormats } from '../../src/contract/image-formats.ts';
+import { type Frame, FrameReader, formatFrame, writeFrame } from '../../src/workers/frames.ts';
+import type { Rendering } from './originals.ts';
 
-/* One of these servers, by its name and its options, where `startServer` tells it to listen. */
+/* Entry: runs one of these servers, by its name and options, on the port that `startServer` sets. */
 const [name = '', ...options] = process.argv.slice(2);
 
-/** Each with what it needs, loaded when it is wanted: memory is measured. */
+/** Servers by name. Each loads its libraries itself, since memory is measured. */
 const servers: Readonly<Record<string, (...options: string[]) => Promise<Server | undefined>>> = {
   fastify: serveByFastify,
   'node-http': serveByNode,
@@ -28,7 +28,7 @@ const servers: Readonly<Record<string, (...options: string[]) => Promise<Server 
   ipx: serveByIpx,
 };
 
-/** What a hit could cost at best: the same buffer to everybody, with these headers (JSON). */
+/** Least cost of a hit: sends the same buffer to everybody, with these headers (JSON). */
 async function serveByNode(bytes: string, headers: string): Promise<Server> {
   const { body, fields } = parseHit(bytes, headers);
   return createServer((_request, response) => {
@@ -36,7 +36,7 @@ async function serveByNode(bytes: string, headers: string): Promise<Server> {
   });
 }
 
-/** The same from Fastify. */
+/** Sends the same through Fastify. */
 async function serveByFastify(bytes: string, headers: string): Promise<Server> {
   const { fastify } = await import('fastify');
   const { body, fields } = parseHit(bytes, headers);
@@ -52,8 +52,8 @@ function parseHit(bytes: string, headers: string) {
 }
 
 /**
- * The files of a folder as they are, so many milliseconds away; and as much of S3 as is needed to read from it: GET and
- * HEAD of `/{bucket}/{key}`, ranges, ETag and date; anybody may.
+ * Sends a file of a folder after a delay, and as much of S3 as readers need: GET and HEAD of `/{bucket}/{key}`, ranges,
+ * ETag, If-None-Match and date, without credentials.
  */
 async function sendFile(
   request: IncomingMessage,
@@ -67,7 +67,12 @@ async function sendFile(
   if (delayMs > 0) await sleep(delayMs);
   const found = await stat(file).catch(() => undefined);
   if (found === undefined) {
-    response.writeHead(404).end();
+    response.writeHead(404).end('<Error><Code>NoSuchKey</Code></Error>');
+    return;
+  }
+  const etag = `"${found.ino}-${found.size}-${found.mtimeMs}"`;
+  if (request.headers['if-none-match'] === etag) {
+    response.writeHead(304, { etag }).end();
     return;
   }
   const range = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '');
@@ -75,20 +80,19 @@ async function sendFile(
   const end = Math.min(Number(range?.[2] || found.size - 1), found.size - 1);
   response.writeHead(range === null ? 200 : 206, {
     'content-type': 'application/octet-stream',
-    'content-length': end - start + 1,
+    'content-length': Math.max(0, end - start + 1),
     'accept-ranges': 'bytes',
-    etag: `"${found.ino}-${found.size}-${found.mtimeMs}"`,
+    etag,
     'last-modified': found.mtime.toUTCString(),
     ...(range !== null && { 'content-range': `bytes ${start}-${end}/${found.size}` }),
   });
-  if (request.method === 'HEAD') response.end();
+  if (request.method === 'HEAD' || found.size === 0) response.end();
   else await pipeline(createReadStream(file, { start, end }), response);
 }
 
 /**
- * The ceiling: sharp in the process that serves, with Darkroom's encoder settings and its decoding of JPEG, and nothing
- * else: no rules, no limits, no cache, no orientation but EXIF's.
- * `/{width}/{format}/{still|animated}/{shrunk|whole}/{path of the original}`.
+ * Ceiling: sharp in the process that serves, with Darkroom's encoder settings and its decoding of JPEG, but without
+ * rules, limits or caches. Paths are `/{width}/{format}/{still|animated}/{shrunk|whole}/{path of the original}`.
  */
 async function serveBySharp(folder: string, render: RawRender = renderBySharp): Promise<Server> {
   return createServer(async (request, response) => {
@@ -122,7 +126,7 @@ const renderBySharp: RawRender = async (original, { widthPx: width, format, ...j
     .toBuffer();
 };
 
-/** The ceiling of all that keep decoders apart: the same sharp, in a process for each core. */
+/** Ceiling of all servers that keep decoders apart: the same sharp, in a process for each core. */
 async function serveBySharpApart(folder: string): Promise<Server> {
   const free = Array.from({ length: availableParallelism() }, () => startSharpWorker());
   const waiting: ((worker: RawRender) => void)[] = [];
@@ -167,7 +171,7 @@ function readFrames(channel: Socket, use: (frame: Frame) => void): void {
   });
 }
 
-/** IPX with its own server and its defaults, on a folder: `/{modifiers}/{path of the original}`. */
+/** IPX with its own server and its defaults; paths are `/{modifiers}/{path of the original}`. */
 async function serveByIpx(dir: string): Promise<Server> {
   const { createIPX, createIPXNodeServer, ipxFSStorage } = await import('ipx');
   return createServer(createIPXNodeServer(createIPX({ storage: ipxFSStorage({ dir }) })));

@@ -1,0 +1,165 @@
+import { execFileSync } from 'node:child_process';
+import { appendFileSync, mkdirSync, rmSync, statSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type DiskFault, mountFaultyDisk } from '../../test/support/processes/faulty-disk.ts';
+import { FaultProxy, type Fault as ProxyFault } from '../../test/support/s3/fault-proxy.ts';
+import { bucketSettings, startOwn } from '../compare/renderers.ts';
+import { listFiles, type Original, writeOriginals } from './originals.ts';
+import type { Fault } from './trouble.ts';
+
+/** Time for which the service feels a fault after its end: until it gives up on what hangs, or until a retry. */
+const HANGING_LINGER_MS = 14_000;
+const LINGER_MS = 2_000;
+
+/** The store's disk holds more than the store may use, so that it is full only when the soak fills it. */
+const STORE_BYTES = 64 * 2 ** 20;
+const DISK_BYTES = 1.5 * STORE_BYTES;
+const BALLAST_PIECE_BYTES = 256 * 1024;
+
+/** Where originals are: behind an S3 API, or in a folder. */
+export type Place = 'bucket' | 'disk';
+
+/** Originals and a store of renderings that can be made to fail. */
+export type Storage = Awaited<ReturnType<typeof openStorage>>;
+
+/** Opens the storage, with as many faults as this machine can have. */
+export async function openStorage(place: Place, originals: readonly Original[]) {
+  const base = await mkdtemp(join(tmpdir(), 'darkroom-soak-'));
+  const within = (...names: string[]): string => join(base, ...names);
+  for (const name of ['disk/originals', 'disk/renderings', 'mounted', 'tmp']) {
+    mkdirSync(within(name), { recursive: true });
+  }
+  const isBounded = mountMemory(within('disk/renderings'));
+  const store = within('disk/renderings/store');
+  mkdirSync(store);
+  writeOriginals(within('disk/originals'), originals);
+  const fuse = await mountFaultyDisk(within('mounted'), within('disk'));
+  const seen = within(fuse === undefined ? 'disk' : 'mounted');
+  const diskFaults: readonly (readonly [string, DiskFault])[] = [
+    ['slow', 'delay 0.2'],
+    ['hanging', 'hang'],
+    ['failing', 'fail'],
+  ];
+  const createDiskFaults = (folder: 'originals' | 'renderings'): Fault[] =>
+    (fuse === undefined ? [] : diskFaults).map(([name, fault]) => ({
+      name: `${name} disk of ${folder}`,
+      excuses: folder === 'originals' ? 'originals' : 'nothing',
+      lingerMs: fault === 'fail' ? LINGER_MS : HANGING_LINGER_MS,
+      begin: () => fuse?.tell(folder, fault),
+      end: () => fuse?.tell(folder, 'none'),
+    }));
+  const ballast = within('disk/renderings/ballast');
+  const full: Fault = {
+    name: 'full disk of renderings',
+    excuses: 'nothing',
+    lingerMs: LINGER_MS,
+    begin: () => fill(ballast),
+    end: () => rmSync(ballast),
+  };
+  const bucket = place === 'bucket' ? await openBucket(within('disk/originals')) : undefined;
+  return {
+    settings: {
+      ...(bucket?.settings ?? { STORAGE: 'filesystem', STORAGE_DIR: join(seen, 'originals') }),
+      RESULT_STORE: 'filesystem',
+      RESULT_STORE_DIR: join(seen, 'renderings/store'),
+      RESULT_STORE_MAX_BYTES: String(STORE_BYTES),
+      TMPDIR: within('tmp'),
+    },
+    faults: [
+      ...(bucket?.faults ?? createDiskFaults('originals')),
+      ...createDiskFaults('renderings'),
+      ...(isBounded ? [full] : []),
+    ],
+    /** Faults that this machine cannot have. */
+    missing: [
+      ...(isBounded ? [] : ['no disk is ever full: mounting a tmpfs needs root']),
+      ...(fuse === undefined
+        ? ["no disk is slow or fails: that needs /dev/fuse, Debian's fuse3 and python3-fusepy"]
+        : []),
+    ],
+    /** Counts renderings that were stored since a time, in milliseconds since 1970. */
+    countStoredSince: (sinceMs: number): number =>
+      listFiles(join(store, 'results')).filter((file) => statSync(file).mtimeMs >= sinceMs).length,
+    /** Lists files that are neither originals nor renderings. */
+    listTemporary: () => [...listFiles(join(store, 'incoming')), ...listFiles(within('tmp'))],
+    close: async () => {
+      await bucket?.close();
+      await fuse?.close();
+      if (isBounded) execFileSync('umount', ['--lazy', within('disk/renderings')]);
+      await rm(base, { recursive: true });
+    },
+  };
+}
+
+/** Opens an S3 API on a folder, behind a proxy that spoils responses. */
+async function openBucket(folder: string) {
+  const server = await startOwn('folder', folder);
+  const proxy = new FaultProxy(Number(new URL(server.origin).port));
+  await proxy.listen();
+  const createError = (status: string, code: string): ProxyFault => {
+    const body = `<?xml version="1.0" encoding="UTF-8"?><Error><Code>${code}</Code></Error>`;
+    const head = `HTTP/1.1 ${status}\r\nContent-Type: application/xml\r\nContent-Length: ${body.length}`;
+    return { kind: 'answer', bytes: `${head}\r\n\r\n${body}` };
+  };
+  const responses: Readonly<Record<string, ProxyFault>> = {
+    'no responses': { kind: 'hang' },
+    'stalled bodies': { kind: 'stall', afterBytes: 0 },
+    'reset connections': { kind: 'reset', afterBytes: 0 },
+    'truncated bodies': { kind: 'cut', afterBytes: 0 },
+    'status 500': createError('500 Internal Server Error', 'InternalError'),
+    'status 503 SlowDown': createError('503 Slow Down', 'SlowDown'),
+    'slow responses': { kind: 'trickle', bytes: 2 ** 16 },
+  };
+  const faults = Object.entries(responses).map(([name, fault]): Fault => {
+    const isHanging = fault.kind === 'hang' || fault.kind === 'stall';
+    return {
+      name,
+      excuses: fault.kind === 'trickle' ? 'nothing' : 'originals',
+      lingerMs: isHanging ? HANGING_LINGER_MS : LINGER_MS,
+      begin: () => proxy.spoil(fault),
+      end: () => proxy.heal(),
+    };
+  });
+  const refused: Fault = {
+    name: 'connections refused',
+    excuses: 'originals',
+    lingerMs: LINGER_MS,
+    begin: () => proxy.refuse(),
+    end: () => proxy.listen(),
+  };
+  return {
+    settings: {
+      ...bucketSettings(proxy.endpoint),
+      // Its advice to use a newer Node is not a line of the log.
+      AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: 'true',
+    },
+    faults: [...faults, refused],
+    close: async () => {
+      await proxy.refuse();
+      await server.stop();
+    },
+  };
+}
+
+/** Mounts a disk in memory; `false` without root. */
+function mountMemory(folder: string): boolean {
+  try {
+    const options = ['-t', 'tmpfs', '-o', `size=${DISK_BYTES}`, 'tmpfs', folder];
+    execFileSync('mount', options, { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Writes until the disk is full. */
+function fill(file: string): void {
+  const piece = Buffer.alloc(BALLAST_PIECE_BYTES);
+  try {
+    for (let bytes = 0; bytes <= DISK_BYTES; bytes += piece.length) appendFileSync(file, piece);
+  } catch {
+    // Full, but for a few pages.
+  }
+}

@@ -1,0 +1,244 @@
+import { ASSET_WIDTHS_PX } from '../../src/contract/media-query.ts';
+import type { Random } from '../harness/random.ts';
+import type { createOriginals, Original } from './originals.ts';
+
+/** Behaviour of a client while its response arrives. */
+export type Manner =
+  | { readonly kind: 'reads' }
+  /** Hangs up some time after its request. */
+  | { readonly kind: 'leaves'; readonly afterMs: number }
+  /** Hangs up when so much of the body has arrived. */
+  | { readonly kind: 'leaves body'; readonly afterBytes: number }
+  /** Reads a chunk of the body, then rests. */
+  | { readonly kind: 'dawdles'; readonly pauseMs: number };
+
+/** Request of the load, and its right response. */
+export interface Shot {
+  /** Row of the report. */
+  readonly purpose: string;
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly manner: Manner;
+  readonly needsOriginal: boolean;
+  /** Statuses that are right while the originals are well and nothing is overloaded. */
+  readonly expected: readonly number[];
+  /** Cost of the response; the service may refuse only renders under overload. */
+  readonly render: 'none' | 'light' | 'heavy';
+  /** Body of a 200 or 206, if it is known beforehand. */
+  readonly body?: Buffer | undefined;
+}
+
+type Draft = Omit<Shot, 'purpose'>;
+
+/** Drafts a GET that reads an original, or a rendering of one, to its end; `changes` say otherwise. */
+function draft(path: string, changes: Partial<Draft> = {}): Draft {
+  return {
+    ...{ method: 'GET', path, headers: {}, manner: { kind: 'reads' }, needsOriginal: true },
+    ...{ expected: [200], render: 'none', ...changes },
+  };
+}
+
+const STILL = { formats: ['webp', 'webp', 'webp', 'jpg', 'png', 'gif'], mostPx: 1024, rest: '' };
+const ANIMATION = { formats: ['webp', 'gif'], mostPx: 320, rest: '&animated=true' };
+const QUALITIES = ['high', 'high', 'high', 'low', 'lossless'];
+
+const isAttachment = ({ key }: Original): boolean => key.startsWith('attachments/');
+
+/** Returns one of the many paths of an image's renderings. */
+function imagePath(original: Original, to: 'still' | 'animation', random: Random): string {
+  const { formats, mostPx, rest } = to === 'still' ? STILL : ANIMATION;
+  const format = random.pick(formats);
+  const quality = random.pick(QUALITIES);
+  if (isAttachment(original)) {
+    const [width, height] = [random.integer(16, mostPx), random.integer(16, mostPx)];
+    const box = to === 'still' ? `width=${width}&height=${height}` : `width=${width}`;
+    return `${targetOf(original)}?${box}&format=${format}&quality=${quality}${rest}`;
+  }
+  const size = random.pick(ASSET_WIDTHS_PX.filter((width) => width <= mostPx));
+  const extension = nearestExtension(original, format);
+  return `${targetOf(original)}.${extension}?size=${size}&quality=${quality}${rest}`;
+}
+
+/** Returns the path by which clients request a popular image again and again. */
+function popularPath(original: Original, widthPx: 128 | 256): string {
+  return isAttachment(original)
+    ? `${targetOf(original)}?width=${widthPx}&format=webp`
+    : `${targetOf(original)}.webp?size=${widthPx}`;
+}
+
+/** Returns the path of an attachment, or of an asset without the extension. */
+function targetOf({ key, kind }: Original): string {
+  const segments = key.split('/').map(encodeURIComponent);
+  const last = segments.pop() ?? '';
+  // The hash of an animated asset has a prefix; emojis, stickers and file names have none.
+  const isHash = /^(avatars|icons|banners|splashes|embed-splashes|guilds)\//.test(key);
+  return `/${[...segments, isHash && kind === 'animation' ? `a_${last}` : last].join('/')}`;
+}
+
+/** Stickers are WebP or GIF; embed splashes are never GIF. */
+function nearestExtension({ key }: Original, format: string): string {
+  if (key.startsWith('stickers/')) return format === 'gif' ? 'gif' : 'webp';
+  return key.startsWith('embed-splashes/') && format === 'gif' ? 'png' : format;
+}
+
+/** Drafts a request for a part of a file, in one of the forms of a `Range` header (RFC 9110 §14.1.2). */
+function draftRange(file: Original, random: Random): Draft {
+  const { bytes } = file;
+  const first = random.integer(0, bytes.length - 1);
+  const last = Math.min(bytes.length - 1, first + Math.round(random.spread(1, 1_000_000)));
+  const length = random.integer(1, Math.min(bytes.length, 200_000));
+  const suffix = bytes.subarray(bytes.length - length);
+  const [range, status, body] = random.pick<readonly [string, number, Buffer?]>([
+    [`${first}-${last}`, 206, bytes.subarray(first, last + 1)],
+    [`${bytes.length - length}-`, 206, suffix],
+    [`-${length}`, 206, suffix],
+    ['0-0,2-3', 200, bytes], // several ranges: the whole file
+    [`${bytes.length}-`, 416],
+  ]);
+  return draft(targetOf(file), { headers: { range: `bytes=${range}` }, expected: [status], body });
+}
+
+/** Requests that no client should send, with the contract's status. */
+const BAD_REQUESTS: readonly (readonly [path: string, status: number, method?: string])[] = [
+  ['/avatars/x/ab.bmp?size=63&quality=best', 400],
+  ['/avatars/1/ab12.webp?size=128.0', 400],
+  ['/avatars/1/ab12.webp?size=64&size=64', 400],
+  ['/avatars/1/ab12.webp?animated=1', 400],
+  ['/avatars/18446744073709551616/ab12.webp', 400],
+  [`/avatars/1/${'a'.repeat(6_000)}.webp`, 400],
+  ['/attachments/1/1/%ff.png?width=9999', 400],
+  ['/attachments/1/1/..%2f..%2fetc%2fpasswd', 400],
+  ['/stickers/1.png', 400],
+  ['/', 404],
+  ['/favicon.ico', 404],
+  ['/embed/avatars/0.png', 404],
+  ['/avatars/1/ab12.webp', 405, 'POST'],
+  ['/avatars/1/ab12.webp', 405, 'DELETE'],
+  ['/avatars/1/ab12.webp', 204, 'OPTIONS'],
+];
+
+/** Share of animations among the requests of a burst; the others are stills. */
+const BURST_ANIMATIONS = 0.2;
+
+/** Exponent of Zipf's law for popularity; measured between 0.6 and 1 for images of the web. */
+const POPULARITY = 0.9;
+
+/** Size of a file that no buffer on its way takes whole, so that its reader's behaviour matters. */
+const LARGE_BYTES = 300_000;
+/** Larger files keep a slow reader longer than a test of slow readers needs. */
+const LARGEST_SLOW_BYTES = 6_000_000;
+const SLOW_READER_REST_MS = 100;
+
+/** Mixed load; each client brings its own random numbers. */
+export type LoadMix = ReturnType<typeof createLoadMix>;
+
+/**
+ * @param random decides which originals are popular
+ * @param tags headers of popular images that were received, by path; the caller fills it
+ */
+export function createLoadMix(
+  { stills, animations, files, hostile }: ReturnType<typeof createOriginals>,
+  random: Random,
+  tags: ReadonlyMap<string, Headers>,
+) {
+  const large = files.filter(({ bytes }) => bytes.length >= LARGE_BYTES);
+  const slow = large.filter(({ bytes }) => bytes.length < LARGEST_SLOW_BYTES);
+  const popular = random
+    .shuffle([...stills, ...animations])
+    .map((original, rank) => popularPath(original, rank % 2 === 0 ? 128 : 256));
+  const weights = popular.map((_, rank) => (rank + 1) ** -POPULARITY);
+  const draftFile = (file: Original, changes: Partial<Draft> = {}): Draft =>
+    draft(targetOf(file), { body: file.bytes, ...changes });
+  const draftPopular = (of: Random): Draft =>
+    draft(of.pickWeighted(popular, weights), { render: 'light' });
+  const draftStill = (of: Random): Draft =>
+    draft(imagePath(of.pick(stills), 'still', of), { render: 'light' });
+  const draftAnimation = (of: Random): Draft =>
+    draft(imagePath(of.pick(animations), 'animation', of), { render: 'heavy' });
+  /** Drafts a condition on what was received before. */
+  const draftCondition = (of: Random): Draft => {
+    const shot = draftPopular(of);
+    const known = tags.get(shot.path);
+    const [etag, lastModified] = [known?.get('etag'), known?.get('last-modified')];
+    if (!etag || !lastModified) return shot;
+    const form = of.next();
+    if (form < 0.6) return { ...shot, headers: { 'if-none-match': etag }, expected: [304] };
+    if (form < 0.8) return { ...shot, headers: { 'if-none-match': '"another", W/"state"' } };
+    return { ...shot, headers: { 'if-modified-since': lastModified }, expected: [304] };
+  };
+  const draftHostile = (of: Random): Draft => {
+    const original = of.pick(hostile);
+    const harm = { render: 'heavy', expected: [200, 415, 422, 504] } as const;
+    const isWhole = isAttachment(original) && of.next() < 0.2;
+    if (isWhole) return draftFile(original, harm);
+    return draft(imagePath(original, of.pick(['still', 'still', 'animation']), of), harm);
+  };
+
+  /** Drafts by purpose, each with its share of the load. */
+  const rows: Readonly<Record<string, readonly [share: number, make: (of: Random) => Draft]>> = {
+    'popular image': [33, draftPopular],
+    'new still': [20, draftStill],
+    'new animation': [3, draftAnimation],
+    file: [6, (of) => draftFile(of.pick(files))],
+    range: [7, (of) => draftRange(of.pick(files), of)],
+    condition: [8, draftCondition],
+    head: [4, (of) => ({ ...draftPopular(of), method: 'HEAD' })],
+    'leaves in mid-render': [
+      4,
+      (of) => ({
+        ...(of.next() < 0.7 ? draftStill(of) : draftAnimation(of)),
+        manner: { kind: 'leaves', afterMs: of.spread(1, 300) },
+      }),
+    ],
+    'leaves in mid-body': [
+      2,
+      (of) => {
+        const file = of.pick(large);
+        const afterBytes = of.integer(1, Math.ceil(file.bytes.length / 2));
+        return draftFile(file, { manner: { kind: 'leaves body', afterBytes } });
+      },
+    ],
+    'slow reader': [
+      1,
+      (of) =>
+        draftFile(of.pick(slow), { manner: { kind: 'dawdles', pauseMs: SLOW_READER_REST_MS } }),
+    ],
+    hostile: [4, draftHostile],
+    unknown: [
+      2,
+      (of) => {
+        const id = of.integer(1, 2 ** 40);
+        const paths = [`avatars/${id}/nothing.webp`, `emojis/${id}.webp`, `attachments/1/${id}/no`];
+        return draft(`/${of.pick(paths)}`, { expected: [404] });
+      },
+    ],
+    'bad request': [
+      4,
+      (of) => {
+        const [path, status, method = 'GET'] = of.pick(BAD_REQUESTS);
+        return draft(path, { method, needsOriginal: false, expected: [status] });
+      },
+    ],
+    'default avatar': [
+      2,
+      (of) => {
+        const index = of.integer(0, 7); // six exist
+        const expected = [index < 6 ? 200 : 404];
+        return draft(`/avatars/${index}.png`, { needsOriginal: false, expected });
+      },
+    ],
+  };
+  const purposes = Object.keys(rows);
+  const shares = Object.values(rows).map(([share]) => share);
+  const create = (purpose: string, of: Random): Shot => {
+    const [, make = draftPopular] = rows[purpose] ?? [];
+    return { purpose, ...make(of) };
+  };
+  return {
+    next: (of: Random) => create(of.pickWeighted(purposes, shares), of),
+    /** Creates a request that has to be rendered. */
+    nextOfBurst: (of: Random) =>
+      create(of.next() < BURST_ANIMATIONS ? 'new animation' : 'new still', of),
+  };
+}
