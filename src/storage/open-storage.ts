@@ -5,7 +5,7 @@ import type { Log, OriginListing, ResultStore, Source } from '../pipeline/ports.
 import { createFilesystemOrigin } from './filesystem/origin.ts';
 import { StorageMarker } from './filesystem/root-folder.ts';
 import { openResultFolder } from './results/folder.ts';
-import type { S3Listing } from './s3/s3-listing.ts';
+import type { S3Listing } from './s3/listing.ts';
 
 /** Returns the marker of the folder of the originals, if one is configured. */
 export function openMarker({ storage }: Pick<Config, 'storage'>): StorageMarker | undefined {
@@ -24,7 +24,7 @@ export async function openOrigin(
   const { storage, originLimits } = config;
   if (storage.kind === 'filesystem') return createFilesystemOrigin(storage.folder, marker);
   // Loaded on demand: the SDK takes 0.2 s and 25 MB.
-  const { S3Origin } = await import('./s3/s3-origin.ts');
+  const { S3Origin } = await import('./s3/origin.ts');
   return new S3Origin({ ...storage, stallTimeoutMs: originLimits.wholeBodyTimeoutMs });
 }
 
@@ -36,7 +36,7 @@ export async function openListing({
     const { createFilesystemListing } = await import('./filesystem/listing.ts');
     return createFilesystemListing(storage.folder);
   }
-  const { S3Listing } = await import('./s3/s3-listing.ts');
+  const { S3Listing } = await import('./s3/listing.ts');
   // The folders of all kinds are listed concurrently.
   return new S3Listing({ ...storage, maxConnections: originFolders.length });
 }
@@ -56,7 +56,7 @@ export async function openOriginalWriter(
     const adapter = await import('./filesystem/writer.ts');
     return adapter.createFilesystemOriginalWriter(storage.folder, marker);
   }
-  const { S3OriginalWriter } = await import('./s3/s3-original-writer.ts');
+  const { S3OriginalWriter } = await import('./s3/writer.ts');
   return new S3OriginalWriter({ ...storage, ...connections });
 }
 

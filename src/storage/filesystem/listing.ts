@@ -2,9 +2,9 @@ import { lstat } from 'node:fs/promises';
 import { relative, resolve, sep } from 'node:path';
 import { MediaError } from '../../contract/errors.ts';
 import type { OriginListing } from '../../pipeline/ports.ts';
-import { walkFolder } from './folder-walk.ts';
 import { RootFolder } from './root-folder.ts';
 import { isMissingFile } from './system-errors.ts';
+import { walkFolder } from './walk.ts';
 
 /**
  * Lists the folder of a `FilesystemOrigin`: the regular files that it would open, dotfiles included, and nothing behind

@@ -7,7 +7,6 @@ import { isTimeout, timeoutError, unlessAborted, withDeadline } from '../../pipe
 import type { ResultAddress, ResultStore, StoredResult, StoreUsage } from '../../pipeline/ports.ts';
 import { isResultPath } from '../../pipeline/results/result-path.ts';
 import { Semaphore } from '../../pipeline/semaphore.ts';
-import { walkFolder } from '../filesystem/folder-walk.ts';
 import {
   closeFile,
   type OpenedFile,
@@ -15,6 +14,7 @@ import {
   readBytes,
 } from '../filesystem/opened-file.ts';
 import { isMissingFile, systemCodeOf } from '../filesystem/system-errors.ts';
+import { walkFolder } from '../filesystem/walk.ts';
 import { isRealFolder, makeFolder, writeWholeFile } from '../filesystem/whole-file.ts';
 import {
   checkPathPrefix,

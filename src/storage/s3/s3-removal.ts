@@ -1,6 +1,6 @@
 import { DeleteObjectCommand, type ListObjectsV2Command, type S3Client } from '@aws-sdk/client-s3';
 import { isResultPath } from '../../pipeline/results/result-path.ts';
-import { listObjects } from './s3-listing.ts';
+import { listObjects } from './listing.ts';
 
 /** Objects to remove, and the deadline of each request. */
 export interface S3Removal {

@@ -15,7 +15,7 @@ import {
   isPossibleKey,
   readS3Failure,
   type S3BucketOptions,
-} from './s3-client.ts';
+} from './client.ts';
 import { removeObjects } from './s3-removal.ts';
 
 /** Connection settings of the bucket. */

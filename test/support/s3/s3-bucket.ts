@@ -6,10 +6,10 @@ import {
   S3Client,
 } from '@aws-sdk/client-s3';
 import type { OriginListing, ResultStore } from '../../../src/pipeline/ports.ts';
-import { S3Listing } from '../../../src/storage/s3/s3-listing.ts';
-import { S3Origin, type S3OriginOptions } from '../../../src/storage/s3/s3-origin.ts';
-import { S3OriginalWriter } from '../../../src/storage/s3/s3-original-writer.ts';
+import { S3Listing } from '../../../src/storage/s3/listing.ts';
+import { S3Origin, type S3OriginOptions } from '../../../src/storage/s3/origin.ts';
 import { S3ResultStore } from '../../../src/storage/s3/s3-result-store.ts';
+import { S3OriginalWriter } from '../../../src/storage/s3/writer.ts';
 import type { OriginFixture } from '../../storage/contracts/origin.contract.ts';
 import type { ResultStoreFixture } from '../../storage/contracts/result-store.contract.ts';
 import type { OriginalWriter } from '../folder-storage.ts';

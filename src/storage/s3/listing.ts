@@ -5,7 +5,7 @@ import {
 } from '@aws-sdk/client-s3';
 import { MediaError } from '../../contract/errors.ts';
 import type { ListedOriginal, OriginListing } from '../../pipeline/ports.ts';
-import { createS3Client, findS3Cause, isPossibleKey, type S3BucketOptions } from './s3-client.ts';
+import { createS3Client, findS3Cause, isPossibleKey, type S3BucketOptions } from './client.ts';
 
 /** Listing of the bucket of an `S3Origin`, page by page; needs the permission to list (`s3:ListBucket`). */
 export class S3Listing implements OriginListing {

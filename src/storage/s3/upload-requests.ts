@@ -10,7 +10,7 @@ import {
   type ServiceOutputTypes,
 } from '@aws-sdk/client-s3';
 import { MediaError } from '../../contract/errors.ts';
-import { findS3Cause, readS3Failure } from './s3-client.ts';
+import { findS3Cause, readS3Failure } from './client.ts';
 
 /**
  * Size of one part of an upload; smaller uploads are sent at once. S3 accepts 10 000 parts of 5 MiB and more (Amazon S3

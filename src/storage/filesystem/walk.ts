@@ -4,13 +4,7 @@ import { isMissingFile, isRefused } from './system-errors.ts';
 
 /** An entry that a walk finds. */
 export type FolderEntry =
-  | {
-      readonly kind: 'file';
-      readonly path: string;
-      readonly sizeBytes: number;
-      /** Time of the last change, in milliseconds since 1970. */
-      readonly mtimeMs: number;
-    }
+  | { readonly kind: 'file'; readonly path: string; readonly sizeBytes: number }
   /** A folder, after its contents; not the one where the walk begins. */
   | { readonly kind: 'folder'; readonly path: string }
   /** A folder without read permission; the walk continues without it. */
@@ -58,7 +52,7 @@ export async function* walkFolder(
     const path = join(current.path, name);
     const status = await unlessMissing(lstat(path));
     if (status?.isFile()) {
-      yield { kind: 'file', path, sizeBytes: status.size, mtimeMs: status.mtimeMs };
+      yield { kind: 'file', path, sizeBytes: status.size };
     } else if (status?.isDirectory()) {
       try {
         const names = await unlessMissing(readdir(path));

@@ -10,7 +10,7 @@ import {
   isPossibleKey,
   readS3Failure,
   type S3BucketOptions,
-} from './s3-client.ts';
+} from './client.ts';
 
 /** Connection settings of the bucket. */
 export interface S3OriginOptions extends S3BucketOptions {

@@ -22,8 +22,8 @@ import {
   isPossibleKey,
   readS3Failure,
   type S3BucketOptions,
-} from './s3-client.ts';
-import { fillParts, PART_BYTES, type Part, S3UploadRequests } from './s3-upload-requests.ts';
+} from './client.ts';
+import { fillParts, PART_BYTES, type Part, S3UploadRequests } from './upload-requests.ts';
 
 /** Largest object that is stored by one request, in bytes (Amazon S3 User Guide, "Uploading objects"). */
 const MAX_SINGLE_BYTES = 5 * 1024 ** 3;
