@@ -20,8 +20,8 @@ export const renderCommand: Command = {
   summary: 'renders one URL to a file, without a server',
   operands: ['URL-PATH', 'OUTPUT-FILE'],
   help: `
-Writes the very bytes that the service would send, with the storage and the
-limits it would have, and tells status, type, dimensions and size. URL-PATH is
+Writes the very bytes that the service would send, with the same storage and
+limits, and prints status, type, dimensions and size. URL-PATH is
 path and query of a URL; scheme and host are ignored. Quote it, since a shell
 has its own use for ? and &. OUTPUT-FILE is replaced when all is there; - is
 standard output. An error is shown as the API gives it, and nothing is

@@ -63,7 +63,7 @@ export function parsePath(rawPath: string): ParsedPath {
     if (part.hasExtension) {
       const dot = segment.lastIndexOf('.');
       value = segment.slice(0, dot);
-      extension = allowed.find((known) => known === segment.slice(dot + 1));
+      extension = allowed.find((each) => each === segment.slice(dot + 1));
     }
     const message = findPathValueFault(part.name, value);
     if (message !== undefined) faults.push({ path: part.name, message });

@@ -124,7 +124,7 @@ export function parseQuery(kind: QueryKind, rawQuery: string): ParsedQuery {
     widthPx: toNumber(values.get('size') ?? values.get('width')),
     heightPx: toNumber(values.get('height')),
     format: extensions.find((extension) => extension === values.get('format')),
-    quality: qualities.find((known) => known === values.get('quality')) ?? 'high',
+    quality: qualities.find((each) => each === values.get('quality')) ?? 'high',
     animated: values.get('animated') === 'true',
   };
   return { kind: 'valid', query };

@@ -134,7 +134,7 @@ export function describePurgeOrder(): Readonly<Record<string, unknown>> {
 function readMember(body: unknown): [keyof typeof members, unknown] {
   const entries = typeof body === 'object' && body !== null ? Object.entries(body) : [];
   const [name, value] = entries.length === 1 ? (entries[0] ?? []) : [];
-  const member = memberNames.find((known) => known === name);
+  const member = memberNames.find((each) => each === name);
   if (member !== undefined) return [member, value];
   const message = 'Expected an object with one of paths, assets, prefix and external.';
   throw new MediaError('INVALID_FORM_BODY', { faults: [{ path: '', message }] });

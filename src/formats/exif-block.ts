@@ -38,7 +38,8 @@ export function readExifOrientation(block: Uint8Array): Orientation {
     const entry = directory + 2 + index * 12;
     if (view.getUint16(entry, isLittleEndian) === orientationTag) {
       const value = readFirstValue(view, entry, isLittleEndian);
-      if (value !== undefined) return orientations.find((known) => known === value) ?? 1;
+      if (value !== undefined)
+        return orientations.find((orientation) => orientation === value) ?? 1;
     }
   }
   return 1;

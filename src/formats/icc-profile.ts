@@ -109,10 +109,10 @@ function readTable(tag: DataView): ToneCurve | undefined {
     return (sample) => sample ** exponent;
   }
   return (sample) => {
-    const place = sample * (count - 1);
-    const index = Math.min(Math.floor(place), count - 2);
+    const position = sample * (count - 1);
+    const index = Math.min(Math.floor(position), count - 2);
     const [below, above] = [tag.getUint16(12 + 2 * index), tag.getUint16(14 + 2 * index)];
-    return (below + (above - below) * (place - index)) / 0xffff;
+    return (below + (above - below) * (position - index)) / 0xffff;
   };
 }
 

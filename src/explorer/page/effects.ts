@@ -34,8 +34,8 @@ export function nameOfFormat(word: string): string {
 }
 
 function formatOfWord(word: string | undefined): OutputFormat | undefined {
-  const known = extensions.find((each) => each === word);
-  return known && formatOfExtension(known);
+  const extension = extensions.find((each) => each === word);
+  return extension && formatOfExtension(extension);
 }
 
 /**

@@ -44,15 +44,15 @@ function Explorer() {
 /** The original: its name, and the facts of its file. */
 function OriginalSheet() {
   const chosen = choice.value;
-  const known = currentFacts.value;
-  const sizeBytes = currentFrame.value?.sizeBytes ?? known?.sizeBytes;
+  const original = currentFacts.value;
+  const sizeBytes = currentFrame.value?.sizeBytes ?? original?.sizeBytes;
   const facts: readonly (readonly [string, string])[] = [
-    ...(known === undefined
+    ...(original === undefined
       ? []
       : ([
-          ['Format', known.format],
-          ['Dimensions', `${known.widthPx} × ${known.heightPx}`],
-          ['Frames', String(known.frames)],
+          ['Format', original.format],
+          ['Dimensions', `${original.widthPx} × ${original.heightPx}`],
+          ['Frames', String(original.frames)],
         ] as const)),
     ['Bytes', sizeBytes === undefined ? 'not in the list' : formatBytes(sizeBytes)],
   ];

@@ -126,8 +126,8 @@ async function askQueued(): Promise<void> {
     for (const [id] of asked) queue.delete(id);
     const found = await fetchFacts(asked.map(([, choice]) => choice));
     batch(() => {
-      const known = asked.map(([id], index) => [id, found[index]] as const);
-      facts.value = new Map([...facts.value, ...known]);
+      const answered = asked.map(([id], index) => [id, found[index]] as const);
+      facts.value = new Map([...facts.value, ...answered]);
     });
   }
   isAsking = false;
@@ -186,6 +186,6 @@ function fitsFilter(frame: Frame): boolean {
   const { format, isMoving } = filter.value;
   if (!fitsList(frame)) return false;
   if (format === '' && !isMoving) return true;
-  const known = facts.value.get(frame.id);
-  return (format === '' || known?.format === format) && (!isMoving || known?.isMoving === true);
+  const own = facts.value.get(frame.id);
+  return (format === '' || own?.format === format) && (!isMoving || own?.isMoving === true);
 }

@@ -75,25 +75,14 @@ export class BoxCursor {
 
   /** Reads an unsigned integer of this many bytes, big-endian; inexact above 2^53, where no file ends. */
   uint(bytes: number): number {
-    const at = this.#position;
-    this.#position += bytes;
-    if (this.#position > this.#box.end) {
-      throw corruptMedia(`HEIF: box ${this.#box.type} ends within a field at ${at}`);
-    }
     if (!FIELD_BYTES.includes(bytes)) {
-      throw corruptMedia(`HEIF: box ${this.#box.type} has a field of ${bytes} bytes at ${at}`);
+      throw corruptMedia(`HEIF: box ${this.#box.type} has a field of ${bytes} bytes`);
     }
-    let value = 0;
-    for (let offset = at; offset < this.#position; offset += 1) {
-      value = value * 256 + this.#reader.u8(offset);
-    }
-    return value;
+    return this.bytes(bytes).reduce((value, byte) => value * 256 + byte, 0);
   }
 
   tag(): string {
-    const at = this.#position;
-    this.uint(4);
-    return this.#reader.tag(at);
+    return Buffer.from(this.bytes(4)).toString('latin1');
   }
 
   skip(bytes: number): void {

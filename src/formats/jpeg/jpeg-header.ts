@@ -116,7 +116,7 @@ function readOrientation(code: number, data: Uint8Array): Orientation | undefine
   return hasAscii(data, 4, '\0\0') ? readExifOrientation(data) : 1;
 }
 
-/** Whether every byte of a segment is known: only in these two; a longer APP0 contains a thumbnail. */
+/** Whether every byte of a segment has a known meaning: only in these two; a longer APP0 contains a thumbnail. */
 function isKnown(code: number, data: Uint8Array): boolean {
   return (
     (code === jpegMarker.app0 && data.length === 14 && hasAscii(data, 0, 'JFIF\0')) ||

@@ -57,9 +57,7 @@ export function readPngHeader(bytes: Uint8Array): ImageFacts {
     }
     animation?.visit(chunk);
     isClean &&= chunk.end - chunk.start <= (cleanChunkBytes.get(chunk.type) ?? -1);
-    if (chunk.type !== 'IDAT' && imageData === 'open') {
-      imageData = 'closed';
-    }
+    if (chunk.type !== 'IDAT' && imageData === 'open') imageData = 'closed';
     switch (chunk.type) {
       case 'IHDR':
         throw corruptMedia(`PNG: second IHDR at ${chunk.start}`);

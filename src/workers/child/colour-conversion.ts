@@ -1,5 +1,10 @@
 import type { Metadata, Sharp } from 'sharp';
-import { isGreyProfile, type MatrixProfile, readMatrixProfile } from '../../formats/icc-profile.ts';
+import {
+  isGreyProfile,
+  type MatrixProfile,
+  readMatrixProfile,
+  type ToneCurve,
+} from '../../formats/icc-profile.ts';
 import { type Pixels, toPixels } from './pixels.ts';
 
 /** Bits of a deep sample in libvips, and the number of its values. */
@@ -91,25 +96,23 @@ async function toDeepPixels(
 
 /** @param most the sample of white, or of full opacity */
 function convertByProfile(pixels: Pixels<Uint16Array>, profile: MatrixProfile, most: number): void {
-  if (profile.kind === 'grey') {
-    const { curve } = profile;
+  const tableOf = (compute: (share: number) => number): Uint16Array =>
+    tabulateSamples(compute, MAX_DEEP, most);
+  if (profile.kind === 'rgb') convertColours(pixels, profile, most);
+  else
     mapColours(
       pixels,
-      tabulateSamples((share) => toSrgb(curve(share)), MAX_DEEP, most),
+      tableOf((share) => toSrgb(profile.curve(share))),
     );
-  } else {
-    convertColours(pixels, profile, most);
-  }
   const { data, channels } = pixels;
   const alpha = colourChannels(channels);
-  if (alpha < channels && most !== MAX_DEEP) {
-    mapChannel(
-      data,
-      alpha,
-      channels,
-      tabulateSamples((share) => share, MAX_DEEP, most),
-    );
-  }
+  if (alpha === channels || most === MAX_DEEP) return;
+  mapChannel(
+    data,
+    alpha,
+    channels,
+    tableOf((share) => share),
+  );
 }
 
 /** Maps each sample except alpha through a table. */
@@ -132,11 +135,8 @@ function convertColours(
   { curves, toSrgbLight }: Extract<MatrixProfile, { kind: 'rgb' }>,
   most: number,
 ): void {
-  const [reds, greens, blues] = [
-    tabulate(curves[0], MAX_DEEP, most),
-    tabulate(curves[1], MAX_DEEP, most),
-    tabulate(curves[2], MAX_DEEP, most),
-  ] as const;
+  const tableOf = (curve: ToneCurve): Float64Array => tabulate(curve, MAX_DEEP, most);
+  const [reds, greens, blues] = [tableOf(curves[0]), tableOf(curves[1]), tableOf(curves[2])];
   const samples = tabulateSamples(toSrgb, MAX_DEEP);
   const sampleOf = (light: number): number =>
     samples[Math.round(Math.min(1, Math.max(0, light)) * MAX_DEEP)] ?? 0;

@@ -95,7 +95,7 @@ const UNABLE = /\bwebp(save|2vips)\w*: |Error creating thread/;
  */
 export function failureOf(error: unknown): { readonly code: FailureCode; readonly cause: unknown } {
   const cause = error instanceof MediaError ? (error.cause ?? error) : error;
-  const code = error instanceof MediaError && FAILURE_CODES.find((known) => known === error.code);
+  const code = error instanceof MediaError && FAILURE_CODES.find((each) => each === error.code);
   if (OUT_OF_MEMORY.test(String(cause))) return { code: 'MEDIA_TOO_LARGE', cause };
   if (code) return { code, cause };
   return { code: UNABLE.test(String(cause)) ? 'UNPROCESSABLE_MEDIA' : 'INTERNAL_ERROR', cause };

@@ -41,8 +41,8 @@ function describeSource({ cacheStatus = '', timings, body }: Exchange): string {
 
 /** The stages of the request, as shares of the time measured here. */
 function Cost({ exchange: { timings, totalMs } }: { readonly exchange: Exchange }) {
-  const known = timings.reduce((sum, { durationMs }) => sum + durationMs, 0);
-  const way = { name: 'way', durationMs: Math.max(0, totalMs - known) };
+  const serviceMs = timings.reduce((sum, { durationMs }) => sum + durationMs, 0);
+  const way = { name: 'way', durationMs: Math.max(0, totalMs - serviceMs) };
   const parts = [...timings, way].map(({ name, durationMs }) => ({
     name,
     share: durationMs / Math.max(1, totalMs),

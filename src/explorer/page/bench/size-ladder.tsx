@@ -32,19 +32,19 @@ export function SizeLadder() {
   const parameter = chosen && widthParameterOf(chosen.resource);
   if (chosen === undefined || parameter === undefined || !isPictureShown.value) return null;
   const found = widths.map((width) => measured.value.get(formatTarget(withWidth(chosen, width))));
-  const known = found.flatMap((each) => each ?? []);
-  const most = Math.max(1, ...known.map(({ sizeBytes }) => sizeBytes));
+  const results = found.flatMap((each) => each ?? []);
+  const most = Math.max(1, ...results.map(({ sizeBytes }) => sizeBytes));
   const current = chosen.parameters[parameter.name] || parameter.default;
-  const isWhole = known.length === widths.length;
+  const isWhole = results.length === widths.length;
   return (
     <section id="ladder-section" aria-labelledby="ladder-title">
       <div class="heading">
         <h3 id="ladder-title">Size ladder</h3>
         <p class="soft" id="ladder-note">
           {isWhole
-            ? describe(known)
-            : known.length > 0
-              ? `${known.length} of ${widths.length}`
+            ? describe(results)
+            : results.length > 0
+              ? `${results.length} of ${widths.length}`
               : 'Bytes of every width that may be asked for, in this format and quality'}
         </p>
         {!isWhole && (
@@ -59,7 +59,7 @@ export function SizeLadder() {
         )}
       </div>
       <fieldset
-        class={known.length === 0 ? 'ladder is-empty' : 'ladder'}
+        class={results.length === 0 ? 'ladder is-empty' : 'ladder'}
         id="ladder"
         aria-labelledby="ladder-title"
       >
@@ -139,8 +139,8 @@ async function measure(chosen: MediaChoice): Promise<void> {
 }
 
 /** Describes the range of sizes, and the width of the original. */
-function describe(known: readonly Measurement[]): string {
-  const [first, last] = [known.at(0), known.at(-1)];
+function describe(results: readonly Measurement[]): string {
+  const [first, last] = [results.at(0), results.at(-1)];
   if (first === undefined || last === undefined) return '';
   return `${formatBytes(first.sizeBytes)} to ${formatBytes(last.sizeBytes)}: the original is ${last.widthPx} px wide and never enlarged`;
 }

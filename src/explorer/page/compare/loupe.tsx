@@ -49,7 +49,7 @@ export function Loupe({ left, right }: LoupeProps) {
     setPan(({ x, y }) => ({ x: x * factor, y: y * factor }));
     setZoom(next);
   };
-  const place = isZoomed
+  const style = isZoomed
     ? {
         width: `${widthPx}px`,
         height: `${heightPx}px`,
@@ -59,7 +59,7 @@ export function Loupe({ left, right }: LoupeProps) {
     : undefined;
   const layer = (name: 'left' | 'right', { url }: SizedPicture) => (
     <div class={`layer ${name}`}>
-      <img src={url} alt={`The ${name} of the two`} style={place} draggable={false} />
+      <img src={url} alt={`The ${name} of the two`} style={style} draggable={false} />
     </div>
   );
   return (

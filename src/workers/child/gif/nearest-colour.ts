@@ -61,8 +61,8 @@ export class NearestColour {
   findRoughly(red: number, green: number, blue: number): number {
     const [r, g, b] = [red >> CELL_SHIFT, green >> CELL_SHIFT, blue >> CELL_SHIFT];
     const cell = (((r << CELL_BITS) | g) << CELL_BITS) | b;
-    const known = this.#cells[cell] ?? -1;
-    if (known >= 0) return known;
+    const cached = this.#cells[cell] ?? -1;
+    if (cached >= 0) return cached;
     const centre = (part: number): number => (part << CELL_SHIFT) + CELL_CENTRE;
     const found = this.find(centre(r), centre(g), centre(b));
     this.#cells[cell] = found;

@@ -80,9 +80,9 @@ interface View extends Size {
 }
 
 /**
- * Follows the transforms of a picture, one after the other: no pixel is moved for it.
+ * Returns the view of a picture after its transforms, one after the other; moves no pixel.
  *
- * @throws MediaError `UNPROCESSABLE_MEDIA` where an aperture leaves the picture
+ * @throws MediaError `UNPROCESSABLE_MEDIA` if an aperture leaves the picture
  */
 function viewOf({ widthPx, heightPx }: Size, transforms: readonly Transform[]): View {
   let view: View = { widthPx, heightPx, first: 0, stepRight: 1, stepDown: widthPx };
