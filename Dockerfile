@@ -20,7 +20,7 @@ ENV NODE_ENV=production \
     PORT=3000 \
     STORAGE_DIR=/originals \
     EXPLORER=off
-# What confines the workers, which decode what strangers upload (docs/safety.md).
+# What confines the workers, which decode what strangers upload (docs/security.md).
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends bubblewrap \
  && rm -rf /var/lib/apt/lists/* \

@@ -10,7 +10,7 @@ type Document =
   | { readonly kind: 'run'; readonly asksService: boolean }
   /** They are those of CI, which runs them: here it is seen that they exist. */
   | { readonly kind: 'scripts' }
-  /** There are none, or none in `sh` blocks: those in `console` blocks need root, Docker or an S3 server. */
+  /** There are none in `sh` blocks. */
   | { readonly kind: 'no commands' };
 
 /** Every document. To have another one tested, write its line. */
@@ -25,13 +25,14 @@ export const documents: Readonly<Record<string, Document>> = {
   'design.md': { kind: 'no commands' },
   'glossary.md': { kind: 'no commands' },
   'migration.md': { kind: 'no commands' },
-  'performance.md': { kind: 'scripts' },
-  'purge.md': { kind: 'no commands' },
-  'rates.md': { kind: 'run', asksService: false },
-  'safety.md': { kind: 'run', asksService: true },
+  'operate.md': { kind: 'run', asksService: true },
+  'security.md': { kind: 'run', asksService: true },
   'signing.md': { kind: 'run', asksService: false },
-  'watch.md': { kind: 'run', asksService: false },
+  'tuning.md': { kind: 'run', asksService: false },
 };
+
+/** Token of the admin listener of the service that documents ask. */
+export const ADMIN_TOKEN = 'the-token-of-the-documents';
 
 /** One `sh` block of a document, with what it says comes out of it. */
 export interface CommandBlock {
@@ -67,25 +68,45 @@ export function readCommandBlocks(file: string): CommandBlock[] {
 }
 
 /**
+ * Reads the `console` blocks of a document that do not say, in a comment before them, what they need that CI does not
+ * have, or should not change: `<!-- example: needs Docker -->`.
+ *
+ * @returns the numbers of their lines
+ */
+export function readUnmarkedExamples(file: string): number[] {
+  const lines = readFileSync(file, 'utf8').split('\n');
+  return lines.flatMap((line, index) =>
+    line.startsWith('```console') && !/^<!-- example: \S.* -->$/.test(lines[index - 1] ?? '')
+      ? [index + 1]
+      : [],
+  );
+}
+
+/**
  * Runs the commands of a document as somebody would who reads it from top to bottom: in one shell, in a
  * folder that looks like a clone and is thrown away afterwards.
  *
- * @param options `origin`: of a service that stands for the one on port 3000
+ * @param origins of a service and of its admin listener, which stand for those on ports 3000 and 9090
  * @returns the exit status of the shell, which is not 0 where a command has not ended as documented
  */
 export async function runDocument(
   blocks: readonly CommandBlock[],
-  { origin }: { readonly origin?: string } = {},
+  {
+    origin,
+    adminOrigin,
+  }: { readonly origin?: string | undefined; readonly adminOrigin?: string | undefined } = {},
 ): Promise<{ readonly status: number | null; readonly blocks: readonly RunBlock[] }> {
   const { path: folder } = await useTemporaryFolder();
   for (const name of CLONE) symlinkSync(resolve(name), join(folder, name));
-  const script = blocks.map(
-    ({ script: text }, index) => `echo '@@ ${index}'\n${withStatuses(text)}`,
-  );
-  const whole = `exec 2>&1\nset -e -o pipefail\n${script.join('\n')}`;
-  const child = spawn('bash', ['-c', whole.replaceAll('http://127.0.0.1:3000', origin ?? '$&')], {
+  const parts = blocks.map(({ script }, index) => `echo '@@ ${index}'\n${withStatuses(script)}`);
+  const whole = `exec 2>&1\nset -e -o pipefail\n${parts.join('\n')}`;
+  const script = whole
+    .replaceAll('http://127.0.0.1:3000', origin ?? '$&')
+    .replaceAll('http://127.0.0.1:9090', adminOrigin ?? '$&');
+  const child = spawn('bash', ['-c', script], {
     cwd: folder,
     env: {
+      ADMIN_TOKEN,
       PATH: process.env.PATH ?? '',
       HOME: folder,
       NPM_CONFIG_OFFLINE: 'true',

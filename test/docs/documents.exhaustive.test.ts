@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import { startService } from '../support/processes/service-process.ts';
-import { documents, readCommandBlocks, runDocument } from './document-commands.ts';
+import { ADMIN_TOKEN, documents, readCommandBlocks, runDocument } from './document-commands.ts';
 
 const runs = [
   { file: 'README.md', asksService: true },
@@ -15,12 +15,16 @@ describe('the commands of the documents', () => {
   for (const { file, asksService } of runs) {
     // Debian's slim images have no curl; the gate installs it.
     test.skipIf(asksService && !hasCurl)(`of ${file} do what it says`, async () => {
-      const service = asksService ? await startService({}) : undefined;
+      const service = asksService
+        ? await startService({ ADMIN_PORT: '0', ADMIN_TOKEN })
+        : undefined;
+      const adminOrigin =
+        service && /admin listener is on (http:[\d.:/]+)/.exec(service.output())?.[1];
       try {
         const { status, blocks } = await runDocument(
           // That `npm start` prints its links is for CI to see.
           readCommandBlocks(file).filter(({ script }) => !script.endsWith('npm start\n')),
-          service && { origin: service.origin },
+          { origin: service?.origin, adminOrigin },
         );
         expect(blocks.length).toBeGreaterThan(0);
         for (const { line, output, expected } of blocks) {

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { errorRegistry } from '../../src/contract/errors.ts';
 import { formatDocuments } from '../../tools/documents/documents.ts';
-import { documents, readCommandBlocks } from './document-commands.ts';
+import { documents, readCommandBlocks, readUnmarkedExamples } from './document-commands.ts';
 
 const read = (file: string): string => readFileSync(file, 'utf8');
 const rows = Object.entries(documents);
@@ -35,13 +35,15 @@ const anchorsOf = (file: string): string[] =>
       .replaceAll(' ', '-'),
   );
 
-test.each([
+const files = [
   'README.md',
   'CHANGELOG.md',
   'SECURITY.md',
   'fixtures/README.md',
   ...rows.map(([file]) => `docs/${file}`),
-])('the links of %s lead to what there is', (file) => {
+];
+
+test.each(files)('the links of %s lead to what there is', (file) => {
   for (const [, path = '', heading] of read(file).matchAll(
     /\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g,
   )) {
@@ -51,7 +53,23 @@ test.each([
   }
 });
 
+test.each(files)('lines of %s are short enough for a terminal', (file) => {
+  let isCode = false;
+  const long = read(file)
+    .split('\n')
+    .filter((line) => {
+      if (line.startsWith('```')) isCode = !isCode;
+      // Tables, what commands print, and words without a space have the length that they have.
+      return line.length > 130 && !isCode && !line.startsWith('|') && /\S\s+\S/.test(line.slice(3));
+    });
+  expect(long).toEqual([]);
+});
+
 describe('the commands of the documents', () => {
+  test.each(files)('that CI does not run say in %s what they need', (file) => {
+    expect(readUnmarkedExamples(file)).toEqual([]);
+  });
+
   test.each(scripts)('of docs/%s are there', (file) => {
     const known = Object.keys(JSON.parse(read('package.json')).scripts);
     const lines = readCommandBlocks(`docs/${file}`).flatMap(({ script }) =>
@@ -74,7 +92,7 @@ describe('the commands of the documents', () => {
   });
 });
 
-test.each(['clients.md', 'watch.md'])('the advice of docs/%s has every error', (file) => {
+test.each(['clients.md', 'operate.md'])('the advice of docs/%s has every error', (file) => {
   const advice = read(`docs/${file}`);
   for (const code of Object.keys(errorRegistry)) expect(advice).toContain(`\`${code}\``);
 });

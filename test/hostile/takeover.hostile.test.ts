@@ -52,7 +52,7 @@ async function attack(before: readonly string[], userId?: number): Promise<Takeo
 
 /** The table of the document: attack, sandbox, and what it says of it. */
 function readTable(): Map<string, Map<string, string>> {
-  const text = readFileSync('docs/safety.md', 'utf8');
+  const text = readFileSync('docs/security.md', 'utf8');
   const lines = /^\| \| bubblewrap \|.*(?:\n\|.*)+/m.exec(text)?.[0].split('\n') ?? [];
   const [[, ...sandboxes] = [], , ...rows] = lines.map((line) =>
     line

@@ -24,7 +24,7 @@ export const renderingTable = {
   WEBP_EFFORT: setting(
     integer(0, 6, 'libwebp method'),
     DEFAULT_WEBP_EFFORT,
-    'how hard the encoder of WebP tries: less is faster and larger (docs/performance.md); another value makes all renderings anew',
+    'how hard the encoder of WebP tries: less is faster and larger (docs/tuning.md); another value makes all renderings anew',
   ),
   MAX_RESULT_BYTES: setting(bytes(1), 100 * MEBIBYTE, 'largest result of a transform'),
   ORIGINALS_MEMORY_BYTES: setting(
@@ -50,7 +50,7 @@ export const renderingTable = {
   REQUIRE_CONFINEMENT: setting(
     choice('true', 'false'),
     'false',
-    '`true` refuses to start, with status 78, where render processes cannot be confined whole (docs/safety.md says what that is)',
+    '`true` refuses to start, with status 78, where render processes cannot be confined whole (docs/security.md says what that is)',
   ),
   QUEUE_PER_WORKER: setting(
     integer(0, 100_000, 'requests'),
@@ -64,7 +64,7 @@ export const renderingTable = {
   ),
   RATE_LIMIT_REQUESTS: optional(
     integer(1, 1_000_000, 'requests'),
-    'rendering requests that a client has in each window, one for each 50 ms of a render (docs/rates.md); more get a 429',
+    'rendering requests that a client has in each window, one for each 50 ms of a render (docs/tuning.md); more get a 429',
     { defaultText: 'no limit' },
   ),
   RATE_LIMIT_WINDOW_SECONDS: setting(

@@ -123,7 +123,7 @@ function isShallowPng(original: Uint8Array, { widthPx, heightPx }: Size): boolea
 /**
  * Returns the size to which a WebP is decoded if it is reduced to a sixth or less, or to 128 px and a quarter or less.
  * Its decoder can reduce to any size, at less cost than decoding and filtering all pixels, but by plain averages; with
- * three times the final size left to the filter, the result is as similar to an exact reduction (docs/performance.md).
+ * three times the final size left to the filter, the result is as similar to an exact reduction (bench/RESULTS.md).
  */
 function reducedSize({ originalSize, resize, size }: RenderJob): Size | undefined {
   if (resize === 'none') return undefined;

@@ -17,14 +17,14 @@ import { chooseForm, estimateRatio, type Smear, sampleStill, smearOf } from './s
 const SMALL_PX = 64;
 const TINY_PX = 32;
 
-/** Factors by which the lossless form may be larger at `high`: small drawings look better (docs/performance.md). */
+/** Factors by which the lossless form may be larger at `high`: small drawings look better (bench/RESULTS.md). */
 const WORTH: Readonly<Record<Smear, { readonly tiny: number; readonly small: number }>> = {
   'cut-out': { tiny: 2.8, small: 2 },
   drawing: { tiny: 2.2, small: 1.25 },
   none: { tiny: 1, small: 1 },
 };
 
-/** Effort of a still's lossless form: a third of the time of effort 4, for 1.3 % more bytes (docs/performance.md). */
+/** Effort of a still's lossless form: a third of the time of effort 4, for 1.3 % more bytes (bench/RESULTS.md). */
 const STILL_EFFORT = 1;
 
 /** Estimated ratio from which the lossless form of an animation is not tried, and colours up to which it is. */

@@ -18,7 +18,7 @@ const COLOURED = 8;
  * Lines that are fitted to the logarithm of lossless by lossy bytes, for the two lossy qualities: least squares over
  * 2 200 renderings of 297 originals of the corpus and the samples at 16 to 128 px. With all renderings of the same
  * picture left out of the fit, they explain 0.82 and 0.87 of the variance; at 200 to 1 024 px, which no fit has seen,
- * 0.53 and 0.63 (docs/performance.md).
+ * 0.53 and 0.63 (bench/RESULTS.md).
  */
 const FITS = {
   high: {
