@@ -39,6 +39,8 @@ const files = [
   'README.md',
   'CHANGELOG.md',
   'SECURITY.md',
+  'bench/README.md',
+  'bench/RESULTS.md',
   'fixtures/README.md',
   ...rows.map(([file]) => `docs/${file}`),
 ];
