@@ -132,7 +132,7 @@ export class RequestRecord {
     if (cause instanceof SiteFailure) {
       const { reason: why, host = hostOf(this.#media), address } = cause;
       const details = { ...brief, why, host, address, cause: formatCauses(cause.cause).slice(2) };
-      log.warn(details, 'another site was not fetched from');
+      log.warn(details, 'a fetch from another site failed or was refused');
       return;
     }
     switch (fault) {
@@ -141,7 +141,7 @@ export class RequestRecord {
         log.error({ ...where, err: error }, 'a request failed');
         break;
       case 'load':
-        log.warn(brief, 'a request was turned away');
+        log.warn(brief, 'request rejected: overloaded');
         break;
       case 'original':
         log.info(brief, 'an original was refused');

@@ -136,6 +136,9 @@ export class Rates {
     const { clearAtMs = nowMs, toldAtMs = NEVER_MS } = this.#clients.get(client) ?? {};
     if (nowMs - toldAtMs < this.#limits.windowMs) return;
     this.#clients.set(client, { clearAtMs, toldAtMs: nowMs });
-    this.#parts.log.warn({ client, ...this.#limits }, 'a client has had its share of rendering');
+    this.#parts.log.warn(
+      { client, ...this.#limits },
+      'a client has used up its share of rendering',
+    );
   }
 }

@@ -123,7 +123,7 @@ function createOutputLog(level: string, redact: (line: string) => string): Proce
   output.on('drain', () => {
     const lines = lost - reported;
     reported = lost;
-    if (lines > 0) log.warn({ lines }, 'lines of the log were lost: their reader was too slow');
+    if (lines > 0) log.warn({ lines }, 'log lines were lost: the reader of the log is too slow');
   });
   // The next write retries what could not be written.
   output.on('error', () => undefined);

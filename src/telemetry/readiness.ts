@@ -78,8 +78,8 @@ export function checkReadiness(state: ServiceState): Readiness {
       'the origin fails; what is kept is served',
     pipeline.store?.isFailing && 'the store of renderings fails; they are made anew',
     !isReady('heavy') && 'no worker for heavy renders is ready',
-    uploads?.isFull && 'uploads are turned away; media are served',
-    ...pipeline.admission.crowded.map((lane) => `${lane} renders are turned away; hits are served`),
+    uploads?.isFull && 'uploads are rejected; media are served',
+    ...pipeline.admission.crowded.map((lane) => `${lane} renders are rejected; hits are served`),
   ].filter((reason) => typeof reason === 'string');
   const reasons = [...obstacles, ...shortcomings];
   if (obstacles.length > 0) return { status: 'not ready', reasons };

@@ -223,7 +223,7 @@ export const events: Readonly<Record<string, Event>> = {
     logged: [
       {
         level: 'warn',
-        message: 'a client has had its share of rendering',
+        message: 'a client has used up its share of rendering',
         details: { client: '127.0.0.1', requests: 1, windowMs: 60_000 },
       },
     ],
@@ -244,7 +244,7 @@ export const events: Readonly<Record<string, Event>> = {
     spans: [absent, jpegFacts, 'queue .lane=light .error.code=OVERLOADED error.type=OVERLOADED'],
     counted: { ...missed, 'refusals_total{reason=light lane}': 1 },
     logged: [
-      { level: 'warn', message: 'a request was turned away', details: { code: 'OVERLOADED' } },
+      { level: 'warn', message: 'request rejected: overloaded', details: { code: 'OVERLOADED' } },
     ],
   },
   'an origin that fails': {
@@ -362,7 +362,7 @@ export const events: Readonly<Record<string, Event>> = {
     logged: [
       {
         level: 'warn',
-        message: 'another site was not fetched from',
+        message: 'a fetch from another site failed or was refused',
         details: { why: 'address', host: 'evil.test', address: '10.0.0.1' },
       },
     ],

@@ -94,7 +94,7 @@ describe('a log that is read too slowly', () => {
       expect.objectContaining({
         level: 40,
         lines: lost,
-        msg: 'lines of the log were lost: their reader was too slow',
+        msg: 'log lines were lost: the reader of the log is too slow',
       }),
     ]);
   });

@@ -86,7 +86,7 @@ const causes: Readonly<Record<ErrorCode, string>> = {
   UNPROCESSABLE_MEDIA:
     'the original is truncated or corrupt, or killed its decoder, twice in a row',
   RATE_LIMITED:
-    'the client has had its share of rendering (`RATE_LIMIT_REQUESTS`); `retry_after` in the body, `Retry-After`, `X-RateLimit-Limit`, `X-RateLimit-Remaining`, `X-RateLimit-Reset`',
+    'the client has used up its share of rendering (`RATE_LIMIT_REQUESTS`); `retry_after` in the body, `Retry-After`, `X-RateLimit-Limit`, `X-RateLimit-Remaining`, `X-RateLimit-Reset`',
   INTERNAL_ERROR: "a fault of Darkroom's; the log has the cause, the response has not",
   ORIGIN_ERROR:
     "the storage failed, or refused Darkroom's credentials; another site may not be fetched from, or failed",

@@ -112,7 +112,7 @@ export function createAdminServer(options: AdminServerOptions): FastifyInstance 
       const message = 'The body is not what was expected: JSON, and not too long.';
       return sendFailure(reply, { status, code: 'INVALID_FORM_BODY', message });
     }
-    log.error({ err: error }, 'an order of the administrator has failed');
+    log.error({ err: error }, 'an admin request failed');
     return sendFailure(reply, internalError);
   });
   return server;
@@ -129,7 +129,7 @@ function registerPurge(server: FastifyInstance, purger: Purger, log: Log): void 
       return { removed };
     }
     if (storeFailure instanceof MediaError) {
-      log.warn({ asked, client, code: storeFailure.code }, 'a purge was turned away');
+      log.warn({ asked, client, code: storeFailure.code }, 'a purge was rejected');
       return sendFailure(reply, storeFailure);
     }
     const isLate = isTimeout(storeFailure);

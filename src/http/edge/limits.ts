@@ -216,7 +216,7 @@ export class Connections implements ConnectionOwner {
     if (news.slowReaders + news.evicted + news.turnedAway === 0) return;
     this.#logged = { slowReaders, evicted, turnedAway };
     const details = { ...news, connections: this.#byEnds.size };
-    this.#options.log.warn(details, 'clients were cut off or turned away');
+    this.#options.log.warn(details, 'clients were disconnected or rejected');
   }
 }
 

@@ -40,11 +40,11 @@ const shortages: Readonly<
     { clientLimits: { maxRequests: 2 }, renderer: { render: never } },
     async (app) => [await app.begin(icon), await app.begin(icon)],
   ],
-  'light renders are turned away; hits are served': [
+  'light renders are rejected; hits are served': [
     { settings: { WORKERS: '1', QUEUE_PER_WORKER: '1' }, renderer: { render: never } },
     async (app) => [await app.begin(icon), await app.begin(icon.replace('16', '20'))],
   ],
-  'uploads are turned away; media are served': [
+  'uploads are rejected; media are served': [
     { settings: { RELAY_SIGNING_KEYS: RELAY_KEY }, uploadLimits: { maxUploads: 1 } },
     async (app) => {
       const client = await app.connect();

@@ -148,7 +148,7 @@ describe('a range of what is on another site', () => {
     });
     expect(await ask()).toBe(outcome);
     const line = app.log.entries.find(
-      ({ message }) => message === 'another site was not fetched from',
+      ({ message }) => message === 'a fetch from another site failed or was refused',
     );
     expect(line?.details).toMatchObject({ code: 'ORIGIN_TIMEOUT', why: 'time' });
     expect(app.log.errors).toEqual([]);
@@ -223,7 +223,7 @@ describe('502', () => {
     app.resolver.set('evil.test', ['10.0.0.1']);
     await app.askUrl('http://evil.test/', 'width=50');
     const line = app.log.entries.find(
-      ({ message }) => message === 'another site was not fetched from',
+      ({ message }) => message === 'a fetch from another site failed or was refused',
     );
     expect(line?.details).toMatchObject({ host: 'evil.test', address: '10.0.0.1', why: 'address' });
     await expect.poll(() => app.requests.at(-1)?.host).toBe('evil.test');

@@ -112,7 +112,7 @@ describe('a client that has had its share', () => {
       metrics.read('darkroom_requests_total', { resource, status: '429', cache: 'miss' }),
     ).toBe(2);
     expect(metrics.read('darkroom_rate_clients')).toBe(1);
-    const message = 'a client has had its share of rendering';
+    const message = 'a client has used up its share of rendering';
     const told = app.log.entries.filter(({ level }) => level !== 'info');
     const details = { client: '192.0.2.1', requests: 3, windowMs: 12_000 };
     expect(told).toEqual([{ level: 'warn', details, message }]);
