@@ -36,11 +36,11 @@ const listener = {
   TRUST_PROXY: setting(
     proxyList,
     false,
-    "`true`, or the addresses and networks of proxies whose `X-Forwarded-For` to believe, for the client's address in the log and in the rates",
+    "addresses and networks of proxies whose `X-Forwarded-For` Darkroom trusts for the client's address in the log and the rates; `true`: all",
   ),
   MAX_CONNECTIONS: optional(
     integer(1, 1_000_000, 'connections'),
-    'clients connected at a time; requests at a time are half as many, 2048 at most, and more get a 503',
+    'concurrent connections; concurrent requests are half as many, 2048 at most, and more get a 503',
     { defaultText: '16384, or what the limit of open files has room for' },
   ),
   LOG_LEVEL: setting(
@@ -50,7 +50,7 @@ const listener = {
   ),
   NODE_ENV: optional(
     anyText('production, or any other text'),
-    '`production`: `STORAGE_DIR` must be set where originals are in a folder, and the explorer is off unless it is asked for',
+    '`production`: `STORAGE_DIR` must be set if originals are in a folder, and the explorer is off by default',
   ),
 };
 
@@ -62,42 +62,46 @@ const originals = {
   ),
   STORAGE_DIR: optional(
     folder,
-    'folder of the originals, laid out by key; must be set with `NODE_ENV=production`',
+    'folder of the originals, by key; must be set with `NODE_ENV=production`',
     { defaultText: '`fixtures/originals`, the samples' },
   ),
   STORAGE_MARKER: optional(
     fileBelow,
-    'a file below `STORAGE_DIR` without which the service is not ready, and no original is missing: a disk that is not mounted leaves an empty folder',
+    'a file below `STORAGE_DIR` without which the service is not ready and originals are a 502: for a disk that may not be mounted',
   ),
   S3_BUCKET: optional(bucketName, 'bucket of the originals; needed with `s3`'),
   S3_ENDPOINT: optional(
     endpoint,
-    '`http` or `https` URL of another server: scheme, host and port',
+    '`http` or `https` URL of an S3 server other than AWS: scheme, host and port',
     { defaultText: 'AWS' },
   ),
-  S3_REGION: setting(regionName, 'us-east-1', 'region of the bucket, as its server calls it'),
+  S3_REGION: setting(regionName, 'us-east-1', 'region of the bucket'),
   S3_FORCE_PATH_STYLE: optional(
     choice('true', 'false'),
     "`true`: the bucket's name is in the path; `false`: in the host name",
     { defaultText: '`true` with `S3_ENDPOINT`' },
   ),
-  S3_PREFIX: setting(keyPrefix, '', 'what stands before every key, `media/` for example'),
+  S3_PREFIX: setting(keyPrefix, '', 'prefix of all keys, `media/` for example'),
   ORIGIN_CONNECT_TIMEOUT_MS: setting(milliseconds, 2_000, 'time to connect to S3: name, TCP, TLS'),
-  ORIGIN_FIRST_BYTE_TIMEOUT_MS: setting(milliseconds, 5_000, 'time for the storage to answer'),
+  ORIGIN_FIRST_BYTE_TIMEOUT_MS: setting(
+    milliseconds,
+    5_000,
+    'time to the first byte of the storage',
+  ),
   ORIGIN_TIMEOUT_MS: setting(
     milliseconds,
     30_000,
-    'time to read an original that is to be transformed; while one from S3 is passed on as it is, the longest pause of the server; while an upload is stored, that of the storage',
+    'time to read an original for a transform; the longest pause of S3 while an original is passed through, and of the storage while an upload is stored',
   ),
   ORIGIN_MAX_READS: setting(
     integer(1, 65_535, 'originals'),
     64,
-    'originals read for a transform at the same time',
+    'originals read for transforms at the same time',
   ),
   ORIGIN_MAX_STREAMS: setting(
     integer(1, 65_535, 'attachments'),
     256,
-    'attachments passed on as they are at the same time',
+    'attachments passed through at the same time',
   ),
 };
 
@@ -106,26 +110,26 @@ const caches = {
   CACHE_ORIGINALS_BYTES: setting(
     bytes(0),
     64 * MEBIBYTE,
-    'memory for originals that were read lately, for their other sizes; 0 keeps none',
+    'memory for recently read originals, for their other sizes; 0 keeps none',
   ),
   CACHE_REVALIDATE_SECONDS: setting(
     seconds,
     300,
-    'how long what the storage has said of an original is taken for true',
+    'how long the state of an original is trusted before the storage is asked again',
   ),
   RESULT_STORE: setting(
     choice('none', 'filesystem', 's3'),
     'none',
-    'where renderings outlive the process: `filesystem` or `s3`',
+    'where renderings are kept beyond the process: `filesystem` or `s3`',
   ),
   RESULT_STORE_DIR: optional(
     folder,
-    'folder for them, beside that of the originals; needed with `filesystem`',
+    'folder for them, outside of that of the originals; needed with `filesystem`',
   ),
   RESULT_STORE_MAX_BYTES: setting(
     bytes(64 * MEBIBYTE),
     10_240 * MEBIBYTE,
-    'disk that they may take, kept to within a tenth, also where several processes share the folder',
+    'most bytes of that folder, exceeded by a tenth at most, even if several processes share it',
   ),
   RESULT_S3_BUCKET: optional(
     bucketName,
@@ -134,7 +138,7 @@ const caches = {
   RESULT_S3_PREFIX: setting(
     keyPrefix,
     '',
-    'what stands before their keys; needed where the bucket is that of the originals',
+    'prefix of their keys; needed if the bucket is that of the originals',
   ),
   MEDIA_MAX_AGE_SECONDS: setting(
     seconds,
@@ -147,22 +151,22 @@ const caches = {
   ROBOTS_TAG: setting(
     headerValue,
     'noindex',
-    '`X-Robots-Tag` of all media but default avatars, for search engines; empty: it is not sent',
+    '`X-Robots-Tag` of all media but default avatars, for search engines; empty: not sent',
     { mayBeEmpty: true },
   ),
 };
 
 const operation = {
   ADMIN_HOST: setting(hostName, '127.0.0.1', 'address of the admin listener'),
-  ADMIN_PORT: optional(integer(0, 65_535), 'its port; without a port there is no admin listener'),
+  ADMIN_PORT: optional(integer(0, 65_535), 'port of the admin listener, which is off without it'),
   ADMIN_TOKEN: optional(
     bearerToken,
-    'what a request to purge or to read the metrics must have; needed with `ADMIN_PORT`',
+    'bearer token for purges and metrics; needed with `ADMIN_PORT`',
     { isSecret: true },
   ),
   EXPLORER: optional(
     choice('on', 'off'),
-    'a page at `/` that lists all originals, private attachments too, to anybody who can reach the listener, and builds URLs',
+    'a page at `/` that lists all originals, private attachments too, for everybody who can reach the listener, and builds URLs',
     {
       defaultText:
         '`on` with `STORAGE=filesystem` where `HOST` is a loopback address, `NODE_ENV` is not `production` and no signing key is set, else `off`',

@@ -55,8 +55,8 @@ EXTERNAL_ALLOWED_HOSTS=https://a.example → EXTERNAL_ALLOWED_HOSTS: a comma-sep
 EXTERNAL_NAT64_PREFIXES=64:ff9b::/95 → EXTERNAL_NAT64_PREFIXES: a comma-separated list, each item an IPv6 network of 32, 40, 48, 56, 64 or 96 bits
 EXTERNAL_DNS_SERVERS=dns.example → EXTERNAL_DNS_SERVERS: a comma-separated list, each item an address, with a port or without (192.0.2.1:53, [2001:db8::1]:53)
 EXTERNAL_MIN_AGE_SECONDS=700000 → EXTERNAL_MAX_AGE_SECONDS: at least EXTERNAL_MIN_AGE_SECONDS
-OTEL_TRACES_EXPORTER=otlp OTEL_EXPORTER_OTLP_PROTOCOL=grpc → OTEL_EXPORTER_OTLP_PROTOCOL: http/protobuf or http/json, for OTLP over gRPC is not spoken here,
-OTEL_TRACES_EXPORTER=otlp OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=grpc → OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: http/protobuf or http/json, for OTLP over gRPC is not spoken here,
+OTEL_TRACES_EXPORTER=otlp OTEL_EXPORTER_OTLP_PROTOCOL=grpc → OTEL_EXPORTER_OTLP_PROTOCOL: http/protobuf or http/json, since OTLP over gRPC is not supported,
+OTEL_TRACES_EXPORTER=otlp OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=grpc → OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: http/protobuf or http/json, since OTLP over gRPC is not supported,
 OTEL_EXPORTER_OTLP_PROTOCOL=grpc →
 OTEL_TRACES_EXPORTER=otlp OTEL_SDK_DISABLED=true OTEL_EXPORTER_OTLP_PROTOCOL=grpc →
 OTEL_TRACES_EXPORTER=otlp OTEL_EXPORTER_OTLP_TIMEOUT=soon OTEL_TRACES_SAMPLER=jaeger_remote →

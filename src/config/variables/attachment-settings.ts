@@ -7,16 +7,16 @@ export const attachmentTable = {
   ATTACHMENT_SIGNING: setting(
     choice('off', 'report', 'enforce'),
     'off',
-    'whether the URLs of attachments must be signed: `report` serves all of them and counts what they are, `enforce` shows nothing but a 404 to those that are not valid (docs/signing.md)',
+    'whether URLs of attachments must be signed: `report` serves all and counts the verdicts, `enforce` sends a 404 unless the signature is valid (docs/signing.md)',
   ),
   ...keySettings(
     'ATTACHMENT_SIGNING_KEYS',
-    'what signs the URLs of attachments, needed with `report` and `enforce`: the first key signs, all are accepted',
+    'keys of attachment URLs, needed with `report` and `enforce`: the first one signs, all verify',
   ),
   ATTACHMENT_SIGNING_DOMAIN: setting(
     signingDomain,
     'attachment-url-v1',
-    'the first line of what is signed, for a platform that has a signer already',
+    'first line of the signed text, for a platform that has a signer already',
   ),
 };
 

@@ -21,54 +21,54 @@ export const EXTERNAL_CONNECTIONS = 64;
 export const externalTable = {
   ...keySettings(
     'EXTERNAL_SIGNING_KEYS',
-    'what signs the URLs of external media, which are a 404 without it: the first key signs, all are accepted',
+    'keys of external media, which are a 404 without them: the first one signs, all verify',
   ),
   EXTERNAL_PORTS: setting(
     listOf(integer(1, 65_535)),
     [80, 443],
-    'ports that other sites may be asked on',
+    'ports of other sites that Darkroom may connect to',
   ),
   EXTERNAL_ALLOWED_HOSTS: optional(
     listOf(siteName),
-    'the only sites to fetch from, with their subdomains',
+    'the only sites to fetch from, including subdomains',
     { defaultText: 'all' },
   ),
   EXTERNAL_BLOCKED_HOSTS: optional(
     listOf(siteName),
-    'sites not to fetch from, with their subdomains, allowed or not',
+    'sites never to fetch from, including subdomains, even if allowed',
     none,
   ),
   EXTERNAL_ALLOWED_NETWORKS: optional(
     listOf(network),
-    "addresses to connect to although they are not public, an operator's own servers for example",
+    'addresses that are permitted although they are not public, such as servers of your own',
     none,
   ),
   EXTERNAL_BLOCKED_NETWORKS: optional(
     listOf(network),
-    'addresses not to connect to, allowed or not',
+    'addresses never to connect to, even if allowed',
     none,
   ),
   EXTERNAL_NAT64_PREFIXES: optional(
     listOf(nat64Prefix),
-    "the network's own NAT64 prefixes: an address in one is judged by the IPv4 one inside",
+    'NAT64 prefixes of your network: an address in one is judged by the IPv4 address inside',
     none,
   ),
   EXTERNAL_DNS_SERVERS: optional(
     listOf(dnsServer),
-    "servers that resolve the names of other sites; a change of the system's is noticed within a minute",
+    "DNS servers for the names of other sites; changes of the system's are noticed within a minute",
     { defaultText: "the system's" },
   ),
   EXTERNAL_MAX_BYTES: setting(
     bytes(1),
     500 * MEBIBYTE,
-    'largest picture, video or sound of another site that is passed on as it is',
+    'largest picture, video or sound of another site that is passed through unchanged',
   ),
   EXTERNAL_MIN_AGE_SECONDS: setting(
     seconds,
     3_600,
-    '`max-age` of external media, where their site says less, or nothing, or forbids it',
+    'least `max-age` of external media, whatever their site says',
   ),
-  EXTERNAL_MAX_AGE_SECONDS: setting(seconds, 604_800, 'the same, where their site says more'),
+  EXTERNAL_MAX_AGE_SECONDS: setting(seconds, 604_800, 'largest `max-age` of external media'),
 };
 
 /** Reads how external media are signed, fetched and kept; returns `undefined` if external media are disabled. */

@@ -22,7 +22,7 @@ const SWEEP_INTERVAL_MS = 1_000;
 export const relayTable = {
   ...keySettings(
     'RELAY_SIGNING_KEYS',
-    'what signs the capabilities of uploads, which are a 404 without it: any of the keys is accepted',
+    'keys of upload capabilities, without which uploads are a 404: any of them verifies',
   ),
   RELAY_MAX_BYTES: setting(
     // S3 takes no more in one request.
@@ -33,7 +33,7 @@ export const relayTable = {
   RELAY_MEMORY_BYTES: setting(
     bytes(8 * MEBIBYTE),
     128 * MEBIBYTE,
-    'memory for uploads to S3 that do not tell their length, 8 MiB each; more get a 503',
+    'memory for uploads to S3 without a declared length, 8 MiB each; more get a 503',
   ),
 };
 

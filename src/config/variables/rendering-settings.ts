@@ -24,18 +24,18 @@ export const renderingTable = {
   WEBP_EFFORT: setting(
     integer(0, 6, 'libwebp method'),
     DEFAULT_WEBP_EFFORT,
-    'how hard the encoder of WebP tries: less is faster and larger (docs/tuning.md); another value makes all renderings anew',
+    'effort of the WebP encoder: less is faster and larger (docs/tuning.md); another value renders everything anew',
   ),
   MAX_RESULT_BYTES: setting(bytes(1), 100 * MEBIBYTE, 'largest result of a transform'),
   ORIGINALS_MEMORY_BYTES: setting(
     bytes(1),
     512 * MEBIBYTE,
-    'memory for originals that are being read or rendered, or wait for it; at least twice `MAX_ORIGINAL_BYTES`',
+    'memory for originals that are read, rendered or waiting; at least twice `MAX_ORIGINAL_BYTES`',
   ),
   TRANSFORM_TIMEOUT_MS: setting(
     milliseconds,
     15_000,
-    'time for one transform; then its process is killed',
+    'deadline of one transform, after which its process is killed',
   ),
   WORKERS: optional(
     integer(1, 1_024, 'cores'),
@@ -45,12 +45,12 @@ export const renderingTable = {
   WORKER_MEMORY_BYTES: setting(
     bytes(256 * MEBIBYTE),
     2_560 * MEBIBYTE,
-    'private memory of the render processes of one core, where the system can bound it; that of short renders gets 288 MiB and `MAX_ORIGINAL_BYTES`, that of long ones the rest. At least 160 MiB more than `MAX_ORIGINAL_BYTES`',
+    'private memory of the render processes of one core, where the system can bound it: light renders get 288 MiB and `MAX_ORIGINAL_BYTES`, heavy ones the rest. At least 160 MiB more than `MAX_ORIGINAL_BYTES`',
   ),
   REQUIRE_CONFINEMENT: setting(
     choice('true', 'false'),
     'false',
-    '`true` refuses to start, with status 78, where render processes cannot be confined whole (docs/security.md says what that is)',
+    '`true`: the service does not start (status 78) unless render processes are confined whole (docs/security.md)',
   ),
   QUEUE_PER_WORKER: setting(
     integer(0, 100_000, 'requests'),
@@ -60,16 +60,16 @@ export const renderingTable = {
   QUEUE_TIMEOUT_MS: setting(
     milliseconds,
     5_000,
-    'longest wait; a request that is foreseen to wait longer than half of it is refused at once',
+    'longest wait; a request with an estimated wait of more than half of it is rejected at once',
   ),
   RATE_LIMIT_REQUESTS: optional(
     integer(1, 1_000_000, 'requests'),
-    'rendering requests that a client has in each window, one for each 50 ms of a render (docs/tuning.md); more get a 429',
+    'renders of a client in each window, where 50 ms count as one (docs/tuning.md); more get a 429',
     { defaultText: 'no limit' },
   ),
   RATE_LIMIT_WINDOW_SECONDS: setting(
     integer(1, 86_400, 'seconds'),
     60,
-    'the window, in which they are given back evenly',
+    'the window; renders are given back evenly over it',
   ),
 };

@@ -5,8 +5,8 @@ import { anyText } from '../setting-forms.ts';
 /** The variable that switches traces on; the OpenTelemetry SDK reads and judges all others by itself. */
 export const tracingTable = {
   OTEL_EXPORTER_OTLP_ENDPOINT: optional(
-    anyText('what OpenTelemetry takes'),
-    'URL of a collector that requests are traced to, as `http/protobuf` or `http/json`; all other [variables of OpenTelemetry](https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/) for traces hold, too',
+    anyText('any form that OpenTelemetry accepts'),
+    'URL of a collector that receives traces, as `http/protobuf` or `http/json`; all other [variables of OpenTelemetry](https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/) for traces apply, too',
   ),
 };
 
@@ -41,7 +41,7 @@ export function findProtocolFault(given: Environment): string | undefined {
   if (!isTracing(given) || protocols.some((protocol) => protocol === asked)) return undefined;
   const isForTraces = given.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL !== undefined;
   const name = isForTraces ? 'OTEL_EXPORTER_OTLP_TRACES_PROTOCOL' : 'OTEL_EXPORTER_OTLP_PROTOCOL';
-  return `${name}: expected http/protobuf or http/json, for OTLP over gRPC is not spoken here, but received ${JSON.stringify(given[name])}`;
+  return `${name}: expected http/protobuf or http/json, since OTLP over gRPC is not supported, but received ${JSON.stringify(given[name])}`;
 }
 
 /** Whether traces are asked for, or there is a collector. */
