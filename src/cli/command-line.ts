@@ -21,16 +21,16 @@ const serveCommand: Command = {
   summary: 'serves media until it is stopped',
   operands: [],
   help: `
-Answers on HOST and PORT (127.0.0.1:3000), with originals from STORAGE_DIR or
-S3_BUCKET. With no setting at all it serves the sample originals, and prints
-three links to open.
+Listens on HOST and PORT (127.0.0.1:3000), with originals from STORAGE_DIR or
+S3_BUCKET. Without settings it serves the sample originals, and prints three
+links to open.
 
-A supervisor should rather start "node --initial-heap-size=128 dist/main.js",
-which collects garbage less often. SIGTERM and SIGINT let running requests
-end, within SHUTDOWN_GRACE_MS.
+Under a supervisor, start "node --initial-heap-size=128 dist/main.js" instead:
+signals reach it directly, and it collects garbage less often. SIGTERM and
+SIGINT let running requests finish within SHUTDOWN_GRACE_MS.
 
-Exit status: 0 stopped; 1 cut off, or failed; 78 the configuration is not
-valid.`,
+Exit status: 0 stopped; 1 failed, or requests were cut off; 78 the
+configuration is not valid.`,
   run: async () => {
     // The service is a program of its own, with its own signals and exit statuses; importing it runs it.
     await import('../main.ts');
@@ -137,13 +137,12 @@ ${usages.join('\n')}
 
 ${OPTIONS}
 
-Settings come from environment variables, for each command the same as for
-the service: STORAGE_DIR or S3_BUCKET say where originals are.
-docs/configuration.md lists all of them.
+Commands read the environment variables of the service, such as STORAGE_DIR or
+S3_BUCKET; docs/configuration.md lists them.
 
-Exit status: 0 done; 1 not done, or not all is well; 64 no such command; 78
-the configuration is not valid. A command that is stopped by a signal dies of
-it once all is cleaned up: 130 of SIGINT (Ctrl-C), 143 of SIGTERM.`;
+Exit status: 0 done; 1 failed, or a fault was found; 64 no such command; 78
+the configuration is not valid. A command that a signal stops cleans up, and
+then ends by that signal: 130 for SIGINT (Ctrl-C), 143 for SIGTERM.`;
 }
 
 function formatCommandHelp(name: string, { operands, summary, help }: Command): string {

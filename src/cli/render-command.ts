@@ -20,12 +20,11 @@ export const renderCommand: Command = {
   summary: 'renders one URL to a file, without a server',
   operands: ['URL-PATH', 'OUTPUT-FILE'],
   help: `
-Writes the very bytes that the service would send, with the same storage and
-limits, and prints status, type, dimensions and size. URL-PATH is
-path and query of a URL; scheme and host are ignored. Quote it, since a shell
-has its own use for ? and &. OUTPUT-FILE is replaced when all is there; - is
-standard output. An error is shown as the API gives it, and nothing is
-written.
+Writes the bytes that the service would send, with the same storage and
+limits, and prints status, type, dimensions and size. URL-PATH is path and
+query of a URL; scheme and host are ignored. Quote it: shells interpret ? and
+&. OUTPUT-FILE is replaced when the rendering is complete; - is standard
+output. Errors are those of the API; nothing is written then.
 
   darkroom render '/avatars/1/ab12.webp?size=256' avatar.webp
   darkroom render '/emojis/1473333333333333334.gif?size=64' party.gif

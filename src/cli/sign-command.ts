@@ -10,17 +10,17 @@ export const signCommand: Command = {
   summary: 'prints the signed path of an external URL or an attachment',
   operands: ['URL'],
   help: `
-Of a URL of another site: prints the path below which Darkroom shows what is
-there, signed with the first key of EXTERNAL_SIGNING_KEYS. Parameters may be
-added behind it: ?width=550&format=webp. Nothing is fetched.
+For a URL of another site: prints the path at which Darkroom shows its media,
+signed with the first key of EXTERNAL_SIGNING_KEYS. You may append parameters:
+?width=550&format=webp. Nothing is fetched.
 
-Of the key of an attachment, attachments/1/2/name.png, or of its path, which
-begins with a slash and is percent-encoded: prints its path with a query that
-holds for 12 to 24 hours, signed with the first key of ATTACHMENT_SIGNING_KEYS.
-Parameters may be added behind it: &width=550&format=webp.
+For the key of an attachment, attachments/1/2/name.png, or for its path, which
+begins with a slash and is percent-encoded: prints the path with a query that
+is valid for 12 to 24 hours, signed with the first key of
+ATTACHMENT_SIGNING_KEYS. You may append parameters: &width=550&format=webp.
 
-Exit status: 0 done; 1 no key is set, or nothing would be fetched from there;
-64 URL is none of these; 78 settings are not valid.`,
+Exit status: 0 done; 1 no key is set, or the service would not fetch that URL;
+64 URL is neither; 78 settings are not valid.`,
   run: async ([what = ''], { environment, stdout }) => {
     const config = readConfig(environment);
     const sign = /^\/?attachments\//.test(what) ? signAttachmentOf : signUrl;

@@ -1,4 +1,4 @@
-/** Registry of all errors that a client can see (contract §5); a test compares it with the README's error table. */
+/** Registry of all errors that a client can see; the table of contract §5 is generated from it. */
 
 interface ErrorRow {
   readonly status: number;

@@ -30,15 +30,15 @@ export const putCommand: Command = {
   summary: 'puts an original at its key, from a file',
   operands: ['KEY', 'FILE'],
   help: `
-KEY is the key of an original, as in the table of URLs in README.md: what is
-served at /avatars/1/ab12.webp has the key avatars/1/ab12, without an
-extension, and without a_ before the hash. FILE is copied into STORAGE_DIR, or
-into S3_BUCKET, where it takes the place of what was there, whole and at once;
-- is standard input. A bucket needs the right to write (s3:PutObject).
+KEY is the key of an original, as in the table of docs/contract.md: the URL
+/avatars/1/ab12.webp has the key avatars/1/ab12, without the extension, and
+without a_ before the hash. FILE is copied into STORAGE_DIR or S3_BUCKET, and
+replaces an existing original at once; - is standard input. A bucket needs
+the right to write (s3:PutObject).
 
-A file that could never be served from KEY is refused: what is no image, is
-broken, or is over a limit. Attachments may be anything. What replaces an
-original must be purged, see README.md.
+A file that could never be served from KEY is refused: one that is not an
+image, is damaged, or exceeds a limit. Attachments may be anything. After an
+original was replaced, purge it (docs/operate.md).
 
   darkroom put avatars/1/ab12 portrait.jpg
   darkroom put attachments/1/2/holiday.mp4 ~/Videos/holiday.mp4
