@@ -2,12 +2,12 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { type Absence, hold, type Outcome } from './compare/contest.ts';
 import { externalContest } from './compare/external.ts';
-import { hasLikenessTool } from './compare/likeness.ts';
 import { openOriginals } from './compare/originals.ts';
 import { findPeer, parseServer } from './compare/renderers.ts';
 import { createRenderContests } from './compare/renders.ts';
 import { formatComparison, judgeRequirements } from './compare/report.ts';
 import { sendingContests } from './compare/sending.ts';
+import { requireLikenessTools } from './harness/likeness.ts';
 import { LoadGenerator } from './harness/load-generator.ts';
 import { parsePositive, publishReport } from './harness/report.ts';
 
@@ -27,7 +27,7 @@ const { values } = parseArgs({
     server: { type: 'string', multiple: true, default: [] },
     /** Empty folder for the originals, which servers of `--server` know. */
     folder: { type: 'string' },
-    /** Whether SSIMULACRA2 and bytes are measured too. */
+    /** Whether likeness and bytes of stills are measured too. */
     likeness: { type: 'boolean', default: false },
     /** Whether the report is added to `bench/RESULTS.md`. */
     write: { type: 'boolean', default: false },
@@ -53,16 +53,13 @@ async function main(): Promise<number> {
   if (skipped.length === contests.length) {
     throw new Error(`--only: expected parts of ${skipped.join('; ')}`);
   }
-  const isLikenessWanted = values.likeness && hasLikenessTool();
+  if (values.likeness) requireLikenessTools();
   const absences: Absence[] = [];
-  if (isLikenessWanted !== values.likeness) {
-    absences.push(['all', 'SSIMULACRA2', 'needs ssimulacra2 (PyPI: pip install ssimulacra2)']);
-  }
   const generator = new LoadGenerator('equal');
   const originals = await openOriginals(values.folder, isQuick);
   const stage = {
     ...(isQuick ? QUICK : LONG),
-    ...{ generator, originals, isLikenessWanted, absences },
+    ...{ generator, originals, isLikenessWanted: values.likeness, absences },
   };
   const outcomes: Outcome[] = [];
   try {

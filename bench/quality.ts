@@ -1,9 +1,8 @@
-import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import sharp from 'sharp';
 import { PHOTOS } from './harness/drawings.ts';
+import { measureDistance, renderReference, requireLikenessTools } from './harness/likeness.ts';
 import {
   formatBytes,
   formatMs,
@@ -14,7 +13,6 @@ import {
   sumOf,
 } from './harness/report.ts';
 import { useTemporaryFolder } from './harness/service.ts';
-import { renderReference } from './quality/reference.ts';
 import { variants as allVariants, type Variant } from './quality/variants.ts';
 
 /* `npm run bench:quality`: see bench/README.md. */
@@ -22,7 +20,6 @@ import { variants as allVariants, type Variant } from './quality/variants.ts';
 const ORIGINALS = [...PHOTOS, 'fixtures/corpus/jpeg-large/exifr__IMG_20180725_163423.jpg'];
 const WIDTHS_PX = [128, 512];
 const TIMED_ROUNDS = 5;
-const TOOLS = ['butteraugli_main', 'ssimulacra_main'].map((name) => `/usr/bin/${name}`);
 
 /** Part of a variant's name: only these, and the first of each group, with which the others are compared. */
 const { values } = parseArgs({ options: { only: { type: 'string', default: '' } } });
@@ -39,7 +36,7 @@ async function measure(
   { render }: Variant,
   source: Buffer,
   widthPx: number,
-  reference: string,
+  reference: Buffer,
   folder: string,
 ) {
   const times: number[] = [];
@@ -50,22 +47,8 @@ async function measure(
     const { user, system } = process.cpuUsage(before);
     times.push((user + system) / 1000);
   }
-  const decoded = join(folder, 'decoded.png');
-  writeFileSync(decoded, await sharp(body).png({ compressionLevel: 1 }).toBuffer());
-  const [butteraugliText = '', ssimulacraText = ''] = TOOLS.map((tool) =>
-    execFileSync(tool, [reference, decoded], { encoding: 'utf8', stdio: 'pipe' }),
-  );
-  const butteraugli = Number(/3-norm: ([\d.]+)/.exec(butteraugliText)?.[1]);
-  const ssimulacra = Number(ssimulacraText.trim().split(/\s+/)[0]);
-  if (!(butteraugli >= 0) || !(ssimulacra >= 0)) throw new Error('The tools print something else.');
-  return {
-    bytes: body.length,
-    cpuMs: quantile(times, 0.5) ?? 0,
-    /** Distance, 3-norm: 0 means equal, 1 just noticeable. */
-    butteraugli,
-    /** Distance: 0 means equal. */
-    ssimulacra,
-  };
+  const distance = await measureDistance(reference, body, folder);
+  return { bytes: body.length, cpuMs: quantile(times, 0.5) ?? 0, ...distance };
 }
 
 function formatRow(name: string, samples: readonly Sample[], base: readonly Sample[]): string[] {
@@ -79,19 +62,16 @@ function formatRow(name: string, samples: readonly Sample[], base: readonly Samp
   ];
 }
 
-if (!TOOLS.every((tool) => existsSync(tool))) {
-  throw new Error(`needs ${TOOLS.join(' and ')} (Debian: libjxl-devtools)`);
-}
+requireLikenessTools();
 sharp.concurrency(1);
 sharp.cache(false);
 await useTemporaryFolder(async (folder) => {
   const parts = ['# Quality per byte', `${ORIGINALS.length} photographs; means of them.`];
-  const reference = join(folder, 'reference.png');
   for (const widthPx of WIDTHS_PX) {
     const samples = new Map<Variant, Sample[]>(variants.map((variant) => [variant, []]));
     for (const photo of ORIGINALS) {
       const source = readFileSync(photo);
-      writeFileSync(reference, await renderReference(source, widthPx));
+      const reference = await renderReference(source, widthPx);
       for (const [variant, own] of samples) {
         own.push(await measure(variant, source, widthPx, reference, folder));
       }

@@ -75,24 +75,8 @@ export interface RunningServer {
   readonly stop: () => Promise<unknown>;
 }
 
-/** Measurements of one contestant in one turn; what could not be measured is missing. CPU and memory are of a process tree. */
-export type Turn = Readonly<
-  Partial<
-    Record<
-      | 'perSecond'
-      | 'cpuMsEach'
-      | 'mainCpuMsEach'
-      | 'idleShare'
-      | 'p50Ms'
-      | 'p99Ms'
-      | 'peakBytes'
-      | 'bytesEach'
-      | 'ssimulacra2'
-      | 'othersShare',
-      number
-    >
-  >
->;
+/** Measurements of one contestant in one turn, by the names of `columns` in `report.ts`. */
+export type Turn = Readonly<Record<string, number>>;
 
 /** Turns of one contestant. */
 export interface Entry {

@@ -1,7 +1,10 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import sharp from 'sharp';
-import { fetchOk } from '../harness/service.ts';
-import type { Contest, Contestant, Requirement, Stage } from './contest.ts';
-import { measureLikeness } from './likeness.ts';
+import { measureDistance, renderReference } from '../harness/likeness.ts';
+import { sumOf } from '../harness/report.ts';
+import { fetchOk, useTemporaryFolder } from '../harness/service.ts';
+import type { Contest, Contestant, Requirement, Stage, Turn } from './contest.ts';
 import type { Originals, Rendering } from './originals.ts';
 import { darkroom, ipx, type Renderer, rawSharp, rawSharpApart } from './renderers.ts';
 
@@ -125,7 +128,7 @@ export function createContestant(
       for (const sample of samples) await checkImage(origin, targetOf(sample), sample);
     },
     inspect: isLikenessWanted
-      ? (origin) => measureLikeness(folder, renderings.slice(-8), (it) => origin + targetOf(it))
+      ? (origin) => measureLikeness(folder, renderings.slice(-8), origin, targetOf)
       : undefined,
   };
 }
@@ -143,4 +146,32 @@ async function checkImage(
   const facts = await sharp(body).metadata();
   const sent = describe((facts.pages ?? 1) > 1, facts.format, facts.width);
   if (sent !== wanted) throw new Error(`sends ${sent} instead of ${wanted}`);
+}
+
+/** Measures the size and the distance from an exact reduction of a server's pictures; means of these renderings. */
+function measureLikeness(
+  folder: string,
+  renderings: readonly Rendering[],
+  origin: string,
+  targetOf: Renderer['targetOf'],
+): Promise<Turn> {
+  return useTemporaryFolder(async (scratch) => {
+    const all: (Awaited<ReturnType<typeof measureDistance>> & { readonly bytesEach: number })[] =
+      [];
+    for (const rendering of renderings) {
+      const { body } = await fetchOk(origin, targetOf(rendering));
+      const { width, height } = await sharp(body).metadata();
+      const source = readFileSync(join(folder, rendering.path));
+      const reference = await renderReference(source, width, height);
+      const distance = await measureDistance(reference, body, scratch);
+      all.push({ ...distance, bytesEach: body.length });
+    }
+    const mean = (name: 'bytesEach' | 'butteraugli' | 'ssimulacra'): number =>
+      sumOf(all, (each) => each[name]) / all.length;
+    return {
+      bytesEach: mean('bytesEach'),
+      butteraugli: mean('butteraugli'),
+      ssimulacra: mean('ssimulacra'),
+    };
+  });
 }

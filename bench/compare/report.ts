@@ -9,13 +9,11 @@ import {
   joinParts,
   quantile,
 } from '../harness/report.ts';
-import type { Absence, Entry, Outcome, Turn } from './contest.ts';
+import type { Absence, Entry, Outcome } from './contest.ts';
 
-type MeasureName = keyof Turn;
-
-/** Columns of the report, in their order. */
+/** Columns of the report. CPU and memory are of a process tree; idle time and others' are of the machine. */
 const columns: Readonly<
-  Record<MeasureName, readonly [title: string, format: (value: number) => string]>
+  Record<string, readonly [title: string, format: (value: number) => string]>
 > = {
   perSecond: ['Responses/s', (value) => value.toFixed(value < 100 ? 1 : 0)],
   cpuMsEach: ['CPU each', formatMs],
@@ -25,11 +23,12 @@ const columns: Readonly<
   p99Ms: ['p99', formatMs],
   peakBytes: ['Peak memory', formatBytes],
   bytesEach: ['Bytes', formatBytes],
-  ssimulacra2: ['SSIMULACRA2', (value) => value.toFixed(1)],
+  butteraugli: ['Butteraugli', (value) => value.toFixed(2)],
+  ssimulacra: ['SSIMULACRA', (value) => value.toFixed(4)],
   othersShare: ['Others', formatShare],
 };
 
-const valuesOf = ({ turns }: Entry, name: MeasureName): number[] =>
+const valuesOf = ({ turns }: Entry, name: string): number[] =>
   turns.flatMap((turn) => turn[name] ?? []);
 
 /** Ratio of two contestants' responses a second: of their medians, and the least and most of the rounds. */
@@ -100,15 +99,15 @@ export function formatComparison(outcomes: readonly Outcome[], run: Run): string
 
 function formatOutcome({ name, note, entries }: Outcome, hasRatios: boolean): string {
   const [first] = entries;
-  const names = (Object.keys(columns) as MeasureName[]).filter((measure) =>
+  const shown = Object.entries(columns).filter(([measure]) =>
     entries.some((entry) => valuesOf(entry, measure).length > 0),
   );
   const ratioTitle = hasRatios ? [`${first?.name ?? ''} / it`] : [];
-  const head = ['', ...names.map((it) => columns[it][0]), ...ratioTitle];
+  const head = ['', ...shown.map(([, [title]]) => title), ...ratioTitle];
   const rows = entries.map((entry) => {
-    const cells = names.map((measure) => {
+    const cells = shown.map(([measure, [, format]]) => {
       const median = quantile(valuesOf(entry, measure), 0.5);
-      return median === undefined ? '–' : columns[measure][1](median);
+      return median === undefined ? '–' : format(median);
     });
     const ratio = entry === first ? '' : formatRatio(first && compare(first, entry));
     return [entry.name, ...cells, ...(hasRatios ? [ratio] : [])];
