@@ -204,6 +204,6 @@ test('at a terminal, lines are for a person, and give the terminal no orders', a
   expect(read()).toMatch(/caused by: Error: ENOENT/);
   expect(read().match(/MediaError: The origin has failed/g)).toHaveLength(1);
   expect(read()).toContain('?[2J?1m??\\u001b');
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the test looks for control characters
   expect(raw.replaceAll(/\u001b\[\d+m/g, '')).not.toMatch(/[^\P{Cc}\r\n]/u);
 });

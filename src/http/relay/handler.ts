@@ -69,7 +69,7 @@ export class RelayHandler {
     const [rawPath, rawQuery] = splitTarget(exchange.target);
     exchange.record.noteUpload(rawPath);
     const received = new PassThrough();
-    // Whoever reads it later gets the error then.
+    // A reader that comes later still gets the error.
     received.on('error', () => undefined);
     try {
       const order = this.#authorise(request, rawPath, new URLSearchParams(`?${rawQuery}`));
