@@ -9,6 +9,7 @@ import { findUnknownSettings } from './unknown-settings.ts';
 import { readAttachments } from './variables/attachment-settings.ts';
 import { EXTERNAL_CONNECTIONS, readExternal } from './variables/external-settings.ts';
 import { hasKeys, keySettingNames, readKeys } from './variables/key-settings.ts';
+import { readCompatibility } from './variables/platform-settings.ts';
 import { RELAY_CONNECTIONS, readRelay } from './variables/relay-settings.ts';
 import { RESULT_CONNECTIONS, readResultStore, readStorage } from './variables/storage-settings.ts';
 import { findProtocolFault, readTracing } from './variables/tracing-settings.ts';
@@ -57,6 +58,7 @@ export function readConfig(environment: Environment) {
   );
   if (allFaults.length > 0) throw new ConfigError(allFaults.join('\n'));
 
+  const compatibility = readCompatibility(values);
   const waiting = { maxWaiting: MAX_WAITING_FOR_ORIGIN, maxWaitMs: values.QUEUE_TIMEOUT_MS };
   const workers = planWorkers(
     values.WORKERS ?? countCores(),
@@ -75,6 +77,7 @@ export function readConfig(environment: Environment) {
         media: values.MEDIA_MAX_AGE_SECONDS,
         defaultAvatar: values.DEFAULT_AVATAR_MAX_AGE_SECONDS,
         notFound: values.NOT_FOUND_MAX_AGE_SECONDS,
+        unknownMedia: compatibility.unknownMediaMaxAgeSeconds,
         refused: values.REFUSED_MAX_AGE_SECONDS,
       },
       robotsTag: values.ROBOTS_TAG,
@@ -117,7 +120,7 @@ export function readConfig(environment: Environment) {
     },
     versions: {
       freshForMs: values.CACHE_REVALIDATE_SECONDS * 1000,
-      goneForMs: values.NOT_FOUND_MAX_AGE_SECONDS * 1000,
+      goneForMs: compatibility.missingForMs,
     },
     external: readExternal(values),
     attachments: readAttachments(values),

@@ -21,6 +21,7 @@ import {
 } from './setting-forms.ts';
 import { attachmentTable } from './variables/attachment-settings.ts';
 import { externalTable } from './variables/external-settings.ts';
+import { platformTable } from './variables/platform-settings.ts';
 import { relayTable } from './variables/relay-settings.ts';
 import { renderingTable } from './variables/rendering-settings.ts';
 import { tracingTable } from './variables/tracing-settings.ts';
@@ -184,6 +185,7 @@ export const settingGroups = {
   'External media': externalTable,
   'Signed attachments': attachmentTable,
   Uploads: relayTable,
+  "A platform's media service": platformTable,
   Operation: operation,
   Traces: tracingTable,
 } satisfies Readonly<Record<string, Readonly<Record<string, Setting>>>>;
@@ -197,6 +199,7 @@ export const settingTable = {
   ...externalTable,
   ...attachmentTable,
   ...relayTable,
+  ...platformTable,
   ...operation,
   ...tracingTable,
 };

@@ -190,7 +190,7 @@ export class Exchange {
     this.record.noteError(known);
     const { maxAgeSeconds } = this.#options;
     const { status, headers, body } = formatFailure(known, {
-      'cache-control': errorCacheControl(known.status, maxAgeSeconds, this.maxRefusalAgeSeconds),
+      'cache-control': errorCacheControl(known, maxAgeSeconds, this.maxRefusalAgeSeconds),
       ...this.commonHeaders,
       ...headersOfError,
     });

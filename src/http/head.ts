@@ -2,6 +2,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import type { MediaError } from '../contract/errors.ts';
 import type { Validators } from '../pipeline/media-task.ts';
 import type { CacheOutcome, StageTiming } from '../pipeline/request-trace.ts';
 import { isNotModified, isRangeApplicable } from './conditional.ts';
@@ -46,8 +47,10 @@ export function requestIdOf(header: string | string[] | undefined): string {
 export interface MaxAgeSeconds {
   readonly media: number;
   readonly defaultAvatar: number;
-  /** 404. */
+  /** 404 `NOT_FOUND`. */
   readonly notFound: number;
+  /** 404 `UNKNOWN_MEDIA`; `undefined`: caches keep none. */
+  readonly unknownMedia: number | undefined;
   /** 400, 415 and 422: the same request will fail again. */
   readonly refused: number;
 }
@@ -64,13 +67,15 @@ export function cacheFor(maxAgeSeconds: number): string {
  *   original, not even by the time that the bound takes
  */
 export function errorCacheControl(
-  status: number,
-  { notFound, refused }: MaxAgeSeconds,
+  { code, status }: Pick<MediaError, 'code' | 'status'>,
+  { notFound, unknownMedia, refused }: MaxAgeSeconds,
   findBoundSeconds: (() => number | undefined) | undefined,
 ): string {
   switch (status) {
-    case 404:
-      return cacheFor(notFound);
+    case 404: {
+      const maxAgeSeconds = code === 'UNKNOWN_MEDIA' ? unknownMedia : notFound;
+      return maxAgeSeconds === undefined ? 'no-store' : cacheFor(maxAgeSeconds);
+    }
     case 400:
     case 415:
     case 422:

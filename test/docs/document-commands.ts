@@ -26,6 +26,7 @@ export const documents: Readonly<Record<string, Document>> = {
   'glossary.md': { kind: 'no commands' },
   'migration.md': { kind: 'no commands' },
   'operate.md': { kind: 'run', asksService: true },
+  'platform.md': { kind: 'no commands' },
   'security.md': { kind: 'run', asksService: true },
   'signing.md': { kind: 'run', asksService: false },
   'tuning.md': { kind: 'run', asksService: false },

@@ -1,0 +1,29 @@
+import { setting, type ValuesOf } from '../setting.ts';
+import { choice } from '../setting-forms.ts';
+
+/** Longest memory of a missing original for a platform that stores originals past Darkroom (contract §14). */
+const MISSING_SECONDS = 2;
+
+/** Variables of an installation in the place of a platform's own media service: contract §14. */
+export const platformTable = {
+  COMPATIBILITY: setting(
+    choice('none', 'fluxer'),
+    'none',
+    "`fluxer`: Darkroom stands in the place of this platform's media service; docs/platform.md lists what changes",
+  ),
+};
+
+/** Values that the consequences depend on. */
+type Values = ValuesOf<typeof platformTable> & { readonly NOT_FOUND_MAX_AGE_SECONDS: number };
+
+/** Reads all consequences of `COMPATIBILITY`; features with a setting of their own work without it, too. */
+export function readCompatibility(values: Values) {
+  const isFluxer = values.COMPATIBILITY === 'fluxer';
+  const { NOT_FOUND_MAX_AGE_SECONDS: seconds } = values;
+  return {
+    /** `max-age` of missing media; `undefined`: caches keep nothing of them. */
+    unknownMediaMaxAgeSeconds: isFluxer ? undefined : seconds,
+    /** Period for which the service itself remembers that an original is missing. */
+    missingForMs: (isFluxer ? Math.min(MISSING_SECONDS, seconds) : seconds) * 1000,
+  };
+}
