@@ -107,15 +107,18 @@ export const keyPrefix: Form<string> = {
   },
 };
 
+/** Description of one key. */
+const eachKey = `each a text or base64:…, of ${MIN_KEY_BYTES} bytes at least`;
+
 /** Keys that sign what a URL permits, separated by commas; white space around a key is ignored. */
 export const signingKeys: Form<SigningKeys> = {
-  words: `one key or several, separated by commas, each of ${MIN_KEY_BYTES} bytes at least`,
+  words: `one key or several, separated by commas, ${eachKey}`,
   read: (text) => readKeys(text.split(',')),
 };
 
 /** A file of signing keys, read once, at the start; blank lines are ignored. */
 export const signingKeysFile: Form<SigningKeys> = {
-  words: `a readable file of keys, one a line, each of ${MIN_KEY_BYTES} bytes at least`,
+  words: `a readable file of keys, one a line, ${eachKey}`,
   read: (path) => {
     try {
       const text = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path));

@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { createHmac } from 'node:crypto';
 import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -45,10 +46,10 @@ ADMIN_PORT=9090 ADMIN_TOKEN=short → ADMIN_TOKEN: at least 16 characters of A-Z
 ATTACHMENT_SIGNING=on → ATTACHMENT_SIGNING: off or report or enforce
 ATTACHMENT_SIGNING=report → ATTACHMENT_SIGNING_KEYS: a key, since ATTACHMENT_SIGNING is report
 ATTACHMENT_SIGNING=enforce → ATTACHMENT_SIGNING_KEYS: a key, since ATTACHMENT_SIGNING is enforce
-EXTERNAL_SIGNING_KEYS=short → EXTERNAL_SIGNING_KEYS: one key or several, separated by commas, each of 32 bytes at least *
-EXTERNAL_SIGNING_KEYS=${key}, → EXTERNAL_SIGNING_KEYS: one key or several, separated by commas, each of 32 bytes at least *
-EXTERNAL_SIGNING_KEYS=${key},short → EXTERNAL_SIGNING_KEYS: one key or several, separated by commas, each of 32 bytes at least *
-EXTERNAL_SIGNING_KEYS_FILE=${key} → EXTERNAL_SIGNING_KEYS_FILE: a readable file of keys, one a line, each of 32 bytes at least *
+EXTERNAL_SIGNING_KEYS=short → EXTERNAL_SIGNING_KEYS: one key or several, separated by commas, each a text or base64:…, of 32 bytes at least *
+EXTERNAL_SIGNING_KEYS=${key}, → EXTERNAL_SIGNING_KEYS: one key or several, separated by commas, each a text or base64:…, of 32 bytes at least *
+EXTERNAL_SIGNING_KEYS=${key},short → EXTERNAL_SIGNING_KEYS: one key or several, separated by commas, each a text or base64:…, of 32 bytes at least *
+EXTERNAL_SIGNING_KEYS_FILE=${key} → EXTERNAL_SIGNING_KEYS_FILE: a readable file of keys, one a line, each a text or base64:…, of 32 bytes at least *
 EXTERNAL_PORTS=80,0 → EXTERNAL_PORTS: a comma-separated list, each item an integer from 1 to 65535
 EXTERNAL_BLOCKED_NETWORKS=10.0.0.0/33 → EXTERNAL_BLOCKED_NETWORKS: a comma-separated list, each item an address or a network
 EXTERNAL_ALLOWED_HOSTS=https://a.example → EXTERNAL_ALLOWED_HOSTS: a comma-separated list, each item a host name or an address
@@ -161,10 +162,46 @@ describe.each(keySettingNames)('%s', (name) => {
     expect(keysOf(await inFile(`${key},x\n`))).toEqual([`${key},x`]);
   });
 
+  test('may have the base64 of a key, padded or not', async () => {
+    const bytes = Buffer.from('fbfffe'.repeat(11), 'hex').subarray(0, 32);
+    const padded = bytes.toString('base64');
+    expect(padded).toMatch(/\+.*\/.*=$/);
+    const signed = createHmac('sha256', bytes).update('text').digest('hex');
+    const unpadded = padded.replace('=', '');
+    for (const text of [padded, unpadded].map((each) => `base64:${each}`)) {
+      for (const given of [{ [name]: `${text},${key}` }, await inFile(`${text}\r\n${key}\n`)]) {
+        const [keys] = readConfig(given).signingKeys;
+        expect([keys?.sign('text', 'hex'), keys?.secrets]).toEqual([signed, [unpadded, key]]);
+      }
+    }
+  });
+
+  test.each([
+    ['a byte too few', Buffer.alloc(31).toString('base64')],
+    ['nothing', ''],
+    ['padding alone', '='],
+    ['half of the padding', `${'A'.repeat(46)}=`],
+    ['padding of nothing', `${'A'.repeat(48)}====`],
+    ['more than its padding', `${'A'.repeat(43)}==`],
+    ['a character too many', 'A'.repeat(45)],
+    ['bits that belong to no byte', `${'A'.repeat(42)}B=`],
+    ['the alphabet of URLs', `${'-_'.repeat(24)}`],
+    ['a space in it', `${'A'.repeat(24)} ${'A'.repeat(24)}`],
+    ['hexadecimal digits of which one is none', `${'a'.repeat(63)}!`],
+  ])('with base64 that is %s is a fault that shows nothing of it', async (_, text) => {
+    const one = 'each a text or base64:…, of 32 bytes at least but received ***';
+    expect(faultsOf({ [name]: `${key},base64:${text}` })).toEqual([
+      `${name}: expected one key or several, separated by commas, ${one}`,
+    ]);
+    expect(faultsOf(await inFile(`base64:${text}`))).toEqual([
+      `${name}_FILE: expected a readable file of keys, one a line, ${one}`,
+    ]);
+  });
+
   test('has no file of short keys, no keys or no UTF-8, and none beside the variable', async () => {
     for (const text of ['short\n', '\n\n', Buffer.alloc(64, 0xff)]) {
       expect(faultsOf(await inFile(text))).toEqual([
-        `${name}_FILE: expected a readable file of keys, one a line, each of 32 bytes at least but received ***`,
+        `${name}_FILE: expected a readable file of keys, one a line, each a text or base64:…, of 32 bytes at least but received ***`,
       ]);
     }
     expect(faultsOf({ [name]: key, ...(await inFile(former)) })).toEqual([

@@ -1,24 +1,28 @@
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 
-/** Least length of a key in bytes of UTF-8: the length of the digest (RFC 2104 §3). */
+/** Least length of a key in bytes: the length of the digest (RFC 2104 §3). */
 export const MIN_KEY_BYTES = 32;
+
+/** Prefix of a key that is given as the base64 of its bytes. */
+const BASE64 = 'base64:';
 
 export type SignatureEncoding = 'base64url' | 'hex';
 
 /**
- * Keys that sign what a URL permits (contract §8 to §10): HMAC-SHA256, each key the UTF-8 bytes of a text. The first
- * key signs; any of them verifies, so that keys can be changed one by one.
+ * Keys that sign what a URL permits (contract §8 to §10): HMAC-SHA256. Each key is the UTF-8 bytes of a text, or the
+ * bytes of which `base64:` precedes the standard base64 (contract §14). The first key signs; any of them verifies, so
+ * that keys can be changed one by one.
  */
 export class SigningKeys {
-  readonly #texts: readonly string[];
+  readonly #secrets: readonly string[];
   readonly #keys: readonly KeyObject[];
   readonly #first: KeyObject;
 
-  /** @throws RangeError if there is no key, or one of less than 32 bytes; the message contains nothing of it */
+  /** @throws RangeError if there is no key, one of less than 32 bytes, or bad base64; the message contains nothing of it */
   constructor(texts: readonly string[]) {
-    this.#texts = [...texts];
+    this.#secrets = texts.map(secretOf);
     this.#keys = texts.map((text) => {
-      const bytes = Buffer.from(text, 'utf8');
+      const bytes = text.startsWith(BASE64) ? decodeBase64(secretOf(text)) : Buffer.from(text);
       if (bytes.length < MIN_KEY_BYTES) throw new RangeError(`${bytes.length} bytes are no key.`);
       return createSecretKey(bytes);
     });
@@ -27,9 +31,9 @@ export class SigningKeys {
     this.#first = first;
   }
 
-  /** Texts of the keys, which the log redacts. */
+  /** Texts of the keys, which the log redacts; base64 without its prefix and padding. */
   get secrets(): readonly string[] {
-    return this.#texts;
+    return this.#secrets;
   }
 
   get count(): number {
@@ -59,6 +63,21 @@ export class SigningKeys {
     }
     return isSigned;
   }
+}
+
+/** Returns the secret part of a key's text; padding stays if it is not that of its length, and so is not valid. */
+function secretOf(text: string): string {
+  if (!text.startsWith(BASE64)) return text;
+  const base64 = text.slice(BASE64.length);
+  return base64.length % 4 === 0 ? base64.replace(/={1,2}$/, '') : base64;
+}
+
+/** @throws RangeError if the text is not canonical base64 without padding: Node's decoder skips what it cannot read */
+function decodeBase64(text: string): Buffer {
+  const bytes = Buffer.from(text, 'base64');
+  if (bytes.toString('base64').replace(/=+$/, '') !== text)
+    throw new RangeError('A key is not base64.');
+  return bytes;
 }
 
 function digest(key: KeyObject, message: string | Uint8Array, encoding: SignatureEncoding): string {
