@@ -55,8 +55,29 @@ describe('a curve of a profile', () => {
 test('a profile is of the pixels that it is asked for, or none', () => {
   expect(readMatrixProfile(createProfile('grey'), 'rgb')).toBeUndefined();
   expect(readMatrixProfile(createProfile('sRGB'), 'grey')).toBeUndefined();
-  expect(readMatrixProfile(createProfile('sRGB').subarray(0, 200), 'rgb')).toBeUndefined();
-  expect(readMatrixProfile(new Uint8Array(), 'rgb')).toBeUndefined();
+});
+
+/** A profile of sRGB with other bytes at one place. */
+function patched(text: string, at: number): Buffer {
+  const profile = createProfile('sRGB');
+  profile.write(text, at, 'latin1');
+  return profile;
+}
+
+const at = (tag: string): number => createProfile('sRGB').indexOf(tag);
+
+test.each([
+  ['nothing', Buffer.of()],
+  ['cut off', createProfile('sRGB').subarray(0, 300)],
+  ['of an unknown version', patched('\x05', 8)],
+  ['for CMYK', patched('CMYK', 16)],
+  ['without a signature', patched('XXXX', 36)],
+  ['without a curve', patched('none', at('gTRC'))],
+  ['without a primary', patched('none', at('bXYZ'))],
+  ['of thousands of tags', patched('\0\0\xff\xff', 128)],
+  ['a table besides', patched('A2B0', at('cprt'))],
+])('a profile that is %s is not read', (_, profile) => {
+  expect(readMatrixProfile(profile, 'rgb')).toBeUndefined();
 });
 
 test('the profile of sRGB changes no light', () => {

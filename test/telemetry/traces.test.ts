@@ -75,19 +75,6 @@ describe("a trace of the sender's", () => {
   });
 });
 
-it.each([
-  { OTEL_EXPORTER_OTLP_ENDPOINT: '' },
-  { OTEL_SDK_DISABLED: 'true' },
-  { OTEL_TRACES_EXPORTER: 'none' },
-])('there are no traces with %j', async (settings) => {
-  const app = await start(settings);
-  await app.send('GET', AVATAR, { traceparent });
-  await expect.poll(() => app.requests).toHaveLength(1);
-  expect(app.requests[0]).not.toHaveProperty('traceId');
-  await app.close();
-  expect(app.collector.batches).toEqual([]);
-});
-
 describe('a collector', () => {
   const linesOn = (app: ObservedApp, words: RegExp) =>
     app.log.entries.filter(({ message, details }) => words.test(message + JSON.stringify(details)));

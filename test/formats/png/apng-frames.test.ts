@@ -2,6 +2,7 @@ import { deflateSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
 import type { FramePatch } from '../../../src/formats/image-facts.ts';
+import { walkPngChunks } from '../../../src/formats/png/png-chunks.ts';
 import { containerOf } from '../../../src/formats/read-image-facts.ts';
 import {
   type ApngChunk,
@@ -142,18 +143,18 @@ describe('taken apart', () => {
   });
 
   test('what tells the meaning of samples goes with each frame, and nothing else', async () => {
-    const before = Object.entries({
-      gAMA: u32be(45_455),
-      tEXt: join('Author\0I'),
-      eXIf: join('MM\0*'),
-    });
-    const film = format({ before: before.map(([type, data]) => ({ type, data })) });
-    for (const { file } of await takeApart(film)) {
-      expect(
-        Buffer.from(file)
-          .toString('latin1')
-          .match(/gAMA|tEXt|eXIf/g),
-      ).toEqual(['gAMA']);
+    const meanings = ['gAMA', 'cHRM', 'sRGB', 'iCCP', 'cICP', 'sBIT', 'PLTE', 'tRNS'];
+    const before = [...meanings, 'tEXt', 'eXIf', 'pHYs'].map((type) => ({
+      type,
+      data: join('MM\0*'),
+    }));
+    const [header = expect.fail(), ...others] = drawApngChunks({ ...drawn, before });
+    const interlaced = { type: 'IHDR', data: join(header.data.subarray(0, -1), 1) };
+    for (const { file } of await takeApart(formatChunks([interlaced, ...others]))) {
+      expect([...walkPngChunks(file)].map(({ type }) => type)).toEqual([
+        ...['IHDR', ...meanings, 'IDAT', 'IEND'],
+      ]);
+      expect(file[28]).toBe(1); // interlaced, as the original
     }
   });
 

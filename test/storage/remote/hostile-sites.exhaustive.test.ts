@@ -1,4 +1,3 @@
-import { isIP } from 'node:net';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -20,9 +19,10 @@ let sites: TestSites;
 /** Where the second one listens. */
 const ALLOWED = '127.0.0.9';
 
-const forbidden = Object.entries(forbiddenAddresses).flatMap(([range, addresses]) =>
-  addresses.map((address) => ({ range, address })),
-);
+/** Of each range that the guard knows one address: which addresses it lets through, `address-guard.test.ts` tells. */
+const forbidden = Object.entries(forbiddenAddresses).map(([range, [address = '']]) => {
+  return { range, address };
+});
 
 beforeAll(async () => {
   inside = await SiteServer.start('::').catch(() => SiteServer.start('127.0.0.1'));
@@ -58,46 +58,33 @@ async function expectRefusal(
   return (error as { readonly cause: SiteFailure }).cause;
 }
 
+/** Has the allowed site lead there, in bytes, which is how servers send what is not ASCII. */
+function redirectTo(location: string): void {
+  outside.handlers.set('/go', (_request, response) => {
+    response.writeHead(302, { location: Buffer.from(location).toString('latin1') }).end();
+  });
+}
+
 function atPort(text: string): string {
   return text.replaceAll('%P', String(inside.port));
 }
 
 describe('an address that may not be dialled', () => {
-  test('the tables are as large as they should be', () => {
-    expect(forbidden.length + forbiddenSpellings.length + brokenUrls.length).toBeGreaterThan(250);
-  });
-
-  test.each(forbidden)('$address, given by DNS ($range)', async ({ address }) => {
-    sites.resolver.set('evil.test', [address]);
-    const failure = await expectRefusal(`http://evil.test:${inside.port}/`, 'address');
-    expect(failure).toMatchObject({ host: 'evil.test', address });
-  });
-
-  test.each(forbidden)('$address, in the URL itself ($range)', async ({ address }) => {
+  test.each(forbidden)('$address, whatever leads to it ($range)', async ({ address }) => {
     const host = address.includes(':') ? `[${address}]` : address;
-    await expectRefusal(`http://${host}:${inside.port}/`, 'address');
-    await expectRefusal(`https://${host}:${inside.port}/`, 'address');
+    for (const scheme of ['http', 'https']) {
+      await expectRefusal(`${scheme}://${host}:${inside.port}/`, 'address');
+    }
     expect(sites.resolver.asked).toEqual([]);
-  });
-
-  test.each(forbidden)('$address, by a redirect ($range)', async ({ address }) => {
-    const host = address.includes(':') ? `[${address}]` : address;
-    outside.handlers.set('/go', (_request, response) => {
-      response.writeHead(302, { location: `http://${host}:${inside.port}/` }).end();
-    });
-    const failure = await expectRefusal(`http://site.test:${outside.port}/go`, 'address');
-    expect(failure.host).not.toBe('site.test');
-  });
-
-  test.each(forbidden)('$address, among good ones ($range)', async ({ address }) => {
-    for (const answer of [
-      [ALLOWED, address],
-      [address, ALLOWED],
-    ]) {
-      sites.resolver.set('mixed.test', answer);
-      await expectRefusal(`http://mixed.test:${outside.port}/cat.png`, 'address');
+    for (const answer of [[address], [ALLOWED, address], [address, ALLOWED]]) {
+      sites.resolver.set('evil.test', answer);
+      const failure = await expectRefusal(`http://evil.test:${inside.port}/`, 'address');
+      expect(failure).toMatchObject({ host: 'evil.test', address });
     }
     expect(sites.dialled).toEqual([]);
+    redirectTo(`http://${host}:${inside.port}/`);
+    const failure = await expectRefusal(`http://site.test:${outside.port}/go`, 'address');
+    expect(failure.host).not.toBe('site.test');
   });
 
   test.each(forbiddenSpellings)('%s', async (spelling) => {
@@ -108,31 +95,20 @@ describe('an address that may not be dialled', () => {
   // Two of them are relative, and lead back to where they are from.
   const absolute = forbiddenSpellings.filter((spelling) => !/^http:\/?\d/.test(spelling));
   test.each(absolute)('%s, by a redirect', async (spelling) => {
-    const location = atPort(spelling);
-    outside.handlers.set('/go', (_request, response) => {
-      // As bytes, which is how servers send what is not ASCII.
-      response.writeHead(302, { location: Buffer.from(location).toString('latin1') }).end();
-    });
+    redirectTo(atPort(spelling));
     await expectRefusal(`http://site.test:${outside.port}/go`, 'address');
   });
 });
 
 describe('a name that is an alias of another, as a resolver by c-ares reads it', () => {
-  /** Each of the forbidden addresses at the end of two aliases. */
-  const names = Object.fromEntries(
-    forbidden.map(({ address }, index) => [`end${index}.test`, [address]] as const),
-  );
-  const entrances = forbidden.map(({ range, address }, index) => {
-    names[`middle${index}.test`] = [`end${index}.test`];
-    names[`entrance${index}.test`] = [`middle${index}.test`];
-    return { name: `entrance${index}.test`, range, address };
-  });
   let dns: DnsServer;
   let resolving: TestSites;
 
   beforeAll(async () => {
     dns = await startDnsServer({
-      ...names,
+      'entrance.test': ['middle.test'],
+      'middle.test': ['end.test'],
+      'end.test': ['10.0.0.1'],
       'good.test': ['cdn.test'],
       'cdn.test': ['edge.test'],
       'edge.test': [ALLOWED],
@@ -173,16 +149,11 @@ describe('a name that is an alias of another, as a resolver by c-ares reads it',
     expect(resolving.dialled).toEqual([ALLOWED]);
   });
 
-  test.each(entrances)('$name → $address ($range)', async ({ name, address }) => {
-    const failure = await expectRefusal(`http://${name}:${inside.port}/`, 'address', resolving);
-    expect(failure.host).toBe(name);
-    expect(isIP(failure.address ?? '')).toBe(isIP(address));
-  });
-
-  test.each(['to-localhost.test', 'to-intranet.test', 'split.test', 'both.test'])(
+  test.each(['entrance.test', 'to-localhost.test', 'to-intranet.test', 'split.test', 'both.test'])(
     '%s leads inside',
     async (name) => {
-      await expectRefusal(`http://${name}:${inside.port}/`, 'address', resolving);
+      const failure = await expectRefusal(`http://${name}:${inside.port}/`, 'address', resolving);
+      expect(failure.host).toBe(name);
       expect(resolving.dialled).toEqual([]);
     },
   );
@@ -193,15 +164,13 @@ describe('a name that is an alias of another, as a resolver by c-ares reads it',
   });
 
   test('by a redirect', async () => {
-    outside.handlers.set('/go', (_request, response) => {
-      response.writeHead(302, { location: `http://entrance1.test:${inside.port}/` }).end();
-    });
+    redirectTo(`http://entrance.test:${inside.port}/`);
     const failure = await expectRefusal(
       `http://good.test:${outside.port}/go`,
       'address',
       resolving,
     );
-    expect(failure.host).toBe('entrance1.test');
+    expect(failure.host).toBe('entrance.test');
   });
 });
 
