@@ -81,6 +81,7 @@ export function readConfig(environment: Environment) {
         refused: values.REFUSED_MAX_AGE_SECONDS,
       },
       robotsTag: values.ROBOTS_TAG,
+      hasCdnCacheControl: values.CDN_CACHE_CONTROL === 'true',
     },
     log: { level: values.LOG_LEVEL },
     storage: readStorage(values),

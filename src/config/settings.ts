@@ -155,6 +155,11 @@ const caches = {
     '`X-Robots-Tag` of all media but default avatars, for search engines; empty: not sent',
     { mayBeEmpty: true },
   ),
+  CDN_CACHE_CONTROL: setting(
+    choice('true', 'false'),
+    'false',
+    '`true`: `CDN-Cache-Control` repeats `Cache-Control`, for a CDN that would rewrite the latter for browsers',
+  ),
 };
 
 const operation = {

@@ -29,6 +29,8 @@ export type Work = (exchange: Exchange) => Promise<void> | undefined;
 export interface ExchangeOptions extends Observers {
   readonly maxAgeSeconds: MaxAgeSeconds;
   readonly keepAliveTimeoutMs: number;
+  /** Whether `CDN-Cache-Control` (RFC 9213) repeats `Cache-Control`. */
+  readonly hasCdnCacheControl: boolean;
 }
 
 /** Opens a body from `first` to `last`, both included; `undefined`: to the end. */
@@ -123,7 +125,7 @@ export class Exchange {
     } else {
       this.record.noteResponse(bytes);
       let text = wholeText;
-      const others = this.#fieldsOf(cacheControl);
+      const others = this.#fieldsOf([], cacheControl);
       for (let index = 0; index < others.length; index += 2) {
         text += `${others[index]}: ${others[index + 1]}\r\n`;
       }
@@ -164,7 +166,7 @@ export class Exchange {
     const sent = this.request.method === 'HEAD' ? undefined : body;
     const sentBody = sent !== undefined && isLarge ? new BufferPieces(body) : sent;
     this.record.noteResponse(sentBody);
-    const head = [...fields, ...this.#fieldsOf(cacheControl)];
+    const head = [...fields, ...this.#fieldsOf(fields, cacheControl)];
     if (sentBody instanceof Readable) {
       this.#stream(status, head, sentBody);
     } else {
@@ -223,13 +225,22 @@ export class Exchange {
     body.pipe(response);
   }
 
-  /** Returns the fields on the request, and `Cache-Control`. */
-  #fieldsOf(cacheControl: string | undefined): string[] {
+  /**
+   * Returns the fields on the request, and on caching.
+   *
+   * @param others fields of the response, which have `Cache-Control` if `cacheControl` is `undefined`
+   */
+  #fieldsOf(others: readonly string[], cacheControl: string | undefined): string[] {
     const { trace, id } = this.record;
     const outcome = this.#isConcealed ? MISS : trace.outcome;
     const serverTiming = this.#isConcealed ? undefined : formatServerTiming(trace.timings);
     const fields: string[] = [];
     if (cacheControl !== undefined) fields.push('cache-control', cacheControl);
+    if (this.#options.hasCdnCacheControl) {
+      const index = others.indexOf('cache-control');
+      const repeated = cacheControl ?? (index < 0 ? undefined : others[index + 1]);
+      if (repeated !== undefined) fields.push('cdn-cache-control', repeated);
+    }
     if (outcome !== undefined) fields.push('cache-status', formatCacheStatus(outcome));
     if (serverTiming !== undefined) fields.push('server-timing', serverTiming);
     fields.push('x-request-id', id);

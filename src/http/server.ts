@@ -28,8 +28,15 @@ interface ServerOptions
 /** Headers of the response to a preflight of media; nothing here reads a header that not every site could send. */
 const PREFLIGHT_HEADERS = preflightHeaders(ALLOWED_METHODS, '*, Authorization');
 
-/** The same of the relay: any site may send an upload, and read the response. */
-const RELAY_PREFLIGHT_HEADERS = preflightHeaders(RELAY_METHODS, 'Content-Type, *');
+/**
+ * The same of the relay: any site may send an upload, and read the response. Clients of the platform announce headers of
+ * its API, of which `*` does not cover `Authorization` (Fetch Standard, "CORS non-wildcard request-header name"); only
+ * type and length are read.
+ */
+const RELAY_PREFLIGHT_HEADERS = preflightHeaders(
+  RELAY_METHODS,
+  'Authorization, Content-Type, Content-Length, X-Fluxer-Features, X-Client-Context, *',
+);
 
 /**
  * Creates the media listener, which does not listen yet.

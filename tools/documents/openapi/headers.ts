@@ -75,6 +75,10 @@ export const headerComponents = {
     'How long a shared cache may keep the response; the numbers are configuration.',
     '^(public, max-age=\\d+(, immutable)?|no-store)$',
   ),
+  'CDN-Cache-Control': {
+    ...text('The same for CDNs (RFC 9213), if `CDN_CACHE_CONTROL` is true.'),
+    required: false,
+  },
   'X-Robots-Tag': {
     ...text('What search engines may do with it; the value is configuration.'),
     required: false,
@@ -113,7 +117,7 @@ export const headerComponents = {
   'X-RateLimit-Reset': count('When all of them are given back, in seconds since 1970.'),
   Allow: { ...text('Methods that are allowed: of media, of uploads.'), schema: methods },
   'Access-Control-Allow-Methods': { ...text('The same for a preflight.'), schema: methods },
-  'Access-Control-Allow-Headers': text('A preflight may announce any.'),
+  'Access-Control-Allow-Headers': text('What a preflight may announce: any header.'),
   'Access-Control-Max-Age': count('Seconds for which a preflight holds.'),
   'WWW-Authenticate': { ...text('How to authenticate.'), schema: { const: 'Bearer' } },
 } as const satisfies Readonly<Record<string, Header>>;
@@ -122,7 +126,9 @@ export const headerComponents = {
 export function headersOf(
   ...names: (keyof typeof headerComponents)[]
 ): Readonly<Record<string, Reference>> {
-  return byName([...Object.values(usualSpelling), 'X-Request-Id', ...names], (name) => ({
+  const isForCaches = names.includes('Cache-Control');
+  const all = [...names, ...(isForCaches ? ['CDN-Cache-Control'] : [])];
+  return byName([...Object.values(usualSpelling), 'X-Request-Id', ...all], (name) => ({
     $ref: `#/components/headers/${name}`,
   }));
 }
