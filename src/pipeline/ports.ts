@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import type { MovingFacts } from '../formats/video/video-facts.ts';
 import type { RenderJob } from './render/render-job.ts';
 
 /** Bytes `first` to `last`, both included, counted from 0; without `last`, to the end. */
@@ -189,25 +190,63 @@ export interface RenderBounds {
   readonly signal: AbortSignal;
 }
 
-/** A CPU slot of a lane: the place of one render at a time. */
+/** An original that is not held, of which a worker gets the ranges that it asks for. */
+export interface RangeReader {
+  readonly sizeBytes: number;
+  /**
+   * Reads the bytes `[start, end)`, which lie within the original.
+   *
+   * @throws MediaError `MEDIA_TOO_LARGE` beyond the limits of one job, `ORIGIN_ERROR`, `ORIGIN_TIMEOUT`; or
+   *   `signal.reason`
+   */
+  read(start: number, end: number, signal: AbortSignal): Promise<Uint8Array>;
+}
+
+/** A CPU slot of a lane: the place of one job at a time, which the caller holds. */
 export interface RenderSlot {
-  /** Whether a render would begin at once. */
+  /** Whether a job would begin at once. */
   readonly isReady: boolean;
   /**
-   * Runs one job to its end or its deadline; the caller holds the slot.
+   * Runs one render to its end or its deadline.
    *
+   * @param original a video by ranges, any other original as a whole
    * @returns the encoded image
    * @throws MediaError `UNPROCESSABLE_MEDIA` if the original cannot be decoded or killed its decoder,
    *   `MEDIA_TOO_LARGE` if it decodes to more than the job allows, `TRANSFORM_TIMEOUT` after the
    *   deadline (with a `WorkerLost` as cause where a worker was lost), `OVERLOADED` if no worker is there
-   *   to begin it; `bounds.signal.reason`; any other error is a bug of ours
+   *   to begin it; errors of the reader; `bounds.signal.reason`; any other error is a bug of ours
    */
-  render(original: Uint8Array, job: RenderJob, bounds: RenderBounds): Promise<Uint8Array>;
+  render(
+    original: Uint8Array | RangeReader,
+    job: RenderJob,
+    bounds: RenderBounds,
+  ): Promise<Uint8Array>;
+  /**
+   * Reads the facts of a video or of sound.
+   *
+   * @throws as `render`
+   */
+  inspect(original: RangeReader, bounds: RenderBounds): Promise<MovingFacts>;
 }
+
+/** Decoder of videos on this host, or the reason why videos have no posters here. */
+export type VideoSupport =
+  | {
+      readonly isSupported: true;
+      /** Path of the program. */
+      readonly program: string;
+      readonly version: string;
+      readonly sandbox: string;
+      /** Whether each process is confined whole (contract §12). */
+      readonly isWhole: boolean;
+    }
+  | { readonly isSupported: false; readonly reason: string };
 
 /** Decodes, transforms and encodes, in the slots of each lane; `Admission` hands them out. */
 export interface Renderer {
   readonly slots: Readonly<Record<Lane, readonly RenderSlot[]>>;
+  /** Resolves within some seconds of the start, once the decoder has been tried; without it, videos have no posters. */
+  readonly videoSupport?: Promise<VideoSupport>;
 }
 
 /** The cause of an error that cost a worker: the same request would cost another one. */

@@ -128,11 +128,16 @@ export function formatFrame(header: object, body: Uint8Array = new Uint8Array())
   return body.length === 0 ? [head] : [head, body];
 }
 
-/** Writes a frame in one system call: each call would wake the other side. */
-export function writeFrame(channel: Writable, pieces: readonly Uint8Array[]): void {
+/**
+ * Writes a frame in one system call: each call would wake the other side.
+ *
+ * @returns whether more may be written before `drain`
+ */
+export function writeFrame(channel: Writable, pieces: readonly Uint8Array[]): boolean {
   channel.cork();
   for (const piece of pieces) channel.write(piece);
   channel.uncork();
+  return !channel.writableNeedDrain;
 }
 
 function parseJson(bytes: Buffer): unknown {

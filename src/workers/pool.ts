@@ -1,8 +1,11 @@
 import { fileURLToPath } from 'node:url';
+import { MediaError } from '../contract/errors.ts';
 import { type Lane, type Log, lanes, type Renderer } from '../pipeline/ports.ts';
 import { type Confinement, readConfinement } from './confinement/report.ts';
 import type { Sandbox } from './confinement/sandbox.ts';
-import { type Launch, type SharedBySlots, Slot, stopped, type WorkerCounters } from './slot.ts';
+import type { FrameSource } from './job-requests.ts';
+import { Slot } from './slot.ts';
+import { type Launch, type SharedBySlots, stopped, type WorkerCounters } from './slot-worker.ts';
 import { WorkerProcess } from './worker-process.ts';
 import { WorkerStarter } from './worker-starter.ts';
 
@@ -23,12 +26,22 @@ export interface WorkerRendererOptions extends WorkerFiles {
   /** Whole environment of a worker; without secrets. */
   readonly environment: Readonly<Record<string, string>>;
   readonly log: Log;
-  /** As in `SlotOptions`. */
+  /** Replaces the decoder of videos. */
+  readonly frames?: FrameSource;
+  /** As in `SlotWorkerOptions`. */
   readonly maxJobs?: number;
   readonly maxRssBytes?: number;
   /** Idle time after which a heavy worker beyond the first ends, in milliseconds. */
   readonly maxIdleMs?: number;
 }
+
+/** The decoder of a host that has none. */
+const noFrames: FrameSource = {
+  // biome-ignore lint/correctness/useYield: it has nothing to yield
+  async *decode() {
+    throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
+  },
+};
 
 /** Light renders have most of a core beside heavy ones, which at 15 never starve; the main process goes first. */
 const NICENESS: Readonly<Record<Lane, number>> = { light: 5, heavy: 15 };
@@ -96,7 +109,7 @@ export class WorkerPool implements Renderer {
       } catch (error) {
         if (this.#isStopped) throw error;
         failure = error;
-        for (const slot of this.#allSlots) slot.abandonTry();
+        for (const slot of this.#allSlots) slot.worker.abandonTry();
         const details = { err: error, sandbox: sandbox.name };
         this.#options.log.warn(details, 'the render workers do not start in this sandbox');
       }
@@ -107,13 +120,13 @@ export class WorkerPool implements Renderer {
   /** Ends all workers at once, busy ones too. */
   stop(): void {
     this.#isStopped = true;
-    for (const slot of this.#allSlots) slot.stop();
+    for (const slot of this.#allSlots) slot.worker.stop();
     this.#starter.stop();
   }
 
   /** Returns the number of workers that a lane should have now. */
   wantedOf(lane: Lane): number {
-    return this.slots[lane].filter(({ isStaffed }) => isStaffed).length;
+    return this.slots[lane].filter(({ worker }) => worker.isStaffed).length;
   }
 
   /** Process ids of the living workers, including starting ones that have a process; for tests and diagnostics. */
@@ -122,18 +135,18 @@ export class WorkerPool implements Renderer {
   }
 
   processIdsOf(lane: Lane): readonly number[] {
-    return this.slots[lane].flatMap(({ worker }) => worker?.processId ?? []);
+    return this.slots[lane].flatMap(({ worker }) => worker.process?.processId ?? []);
   }
 
   /** Returns the process ids of a lane's idle and busy workers. */
   readyProcessIdsOf(lane: Lane): readonly number[] {
     const ready = this.slots[lane].filter(({ isReady }) => isReady);
-    return ready.flatMap(({ worker }) => worker?.processId ?? []);
+    return ready.flatMap(({ worker }) => worker.process?.processId ?? []);
   }
 
   /** Returns the resident memory of a lane's workers, as reported by them after their last jobs, in bytes. */
   rssBytesOf(lane: Lane): number {
-    return this.slots[lane].reduce((sum, { worker }) => sum + (worker?.rssBytes ?? 0), 0);
+    return this.slots[lane].reduce((sum, { worker }) => sum + (worker.process?.rssBytes ?? 0), 0);
   }
 
   get counters(): WorkerCounters {
@@ -152,11 +165,11 @@ export class WorkerPool implements Renderer {
   async #startWith(sandbox: Sandbox): Promise<void> {
     const kept = { light: this.slots.light, heavy: this.slots.heavy.slice(0, 1) };
     const starts = lanes.flatMap((lane) =>
-      kept[lane].map((slot) => slot.tryStart(this.#launcherOf(lane, sandbox))),
+      kept[lane].map((slot) => slot.worker.tryStart(this.#launcherOf(lane, sandbox))),
     );
     await Promise.all(starts);
     for (const lane of lanes) {
-      for (const slot of this.slots[lane]) slot.open(this.#launcherOf(lane, sandbox));
+      for (const slot of this.slots[lane]) slot.worker.open(this.#launcherOf(lane, sandbox));
     }
     const [[light], [heavy]] = [this.processIdsOf('light'), this.processIdsOf('heavy')];
     this.#confinement = readConfinement(sandbox, { light, heavy });
@@ -169,6 +182,7 @@ export class WorkerPool implements Renderer {
       sandbox,
       niceness: NICENESS[lane],
       memoryBytes: memoryBytes[lane],
+      frames: this.#options.frames ?? noFrames,
       log,
     };
     return (events) => new WorkerProcess(options, events);

@@ -1,6 +1,9 @@
 import { type ErrorCode, MediaError } from '../contract/errors.ts';
+import type { DecodeOrder, MovingFacts } from '../formats/video/video-facts.ts';
+import type { RangeReader } from '../pipeline/ports.ts';
 import type { RenderJob } from '../pipeline/render/render-job.ts';
 import { type Frame, formatFrame, ProtocolError } from './frames.ts';
+import { isByteCount, isRecord, parseDecodeOrder, parseMovingFacts } from './parse-claims.ts';
 
 /** Messages between the main process and a render worker, as frames of a socket (`frames.ts`). */
 
@@ -23,10 +26,25 @@ export const MAX_DETAIL_LENGTH = 2_000;
 export const GREETING = formatFrame({});
 
 /** One job for a worker, which has one at a time. */
-export interface RenderCommand {
-  readonly original: Uint8Array;
-  readonly job: RenderJob;
-}
+export type WorkerJob =
+  /** A render of an original that is sent as a whole, or read by ranges. */
+  | { readonly job: RenderJob; readonly original: Uint8Array | RangeReader }
+  /** The facts of a video or of sound. */
+  | { readonly job: undefined; readonly original: RangeReader };
+
+/** A job as the worker gets it: the original, or the size of one that is read by ranges. */
+export type WorkerCommand =
+  | { readonly original: Uint8Array; readonly sizeBytes?: undefined; readonly job: RenderJob }
+  | { readonly sizeBytes: number; readonly job: RenderJob | undefined };
+
+/**
+ * Reply to a worker that has asked for a range of the original or for a frame: bytes in pieces, then the end or a
+ * failure. Only after it, the worker may ask again.
+ */
+export type Reply =
+  | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
+  | { readonly kind: 'end' }
+  | { readonly kind: 'refused'; readonly code: FailureCode };
 
 /** Errors that a worker may report; `INTERNAL_ERROR` is a bug of ours. */
 export const FAILURE_CODES = [
@@ -39,16 +57,23 @@ export type FailureCode = (typeof FAILURE_CODES)[number];
 
 /**
  * Message of a worker: after the greeting, once, that it is ready; then for each job that it has begun, as soon as the
- * first bytes arrive, and one response.
+ * first bytes arrive, any number of requests, and one response.
  */
 export type WorkerMessage =
   | { readonly kind: 'ready' }
   | { readonly kind: 'begun' }
+  | WorkerRequest
   | WorkerResponse;
+
+/** Request of a worker in mid-job, one at a time: for the bytes `[start, end)` of the original, or for a frame. */
+export type WorkerRequest =
+  | { readonly kind: 'read'; readonly start: number; readonly end: number }
+  | { readonly kind: 'decode'; readonly order: DecodeOrder };
 
 /** Result of a job; `rssBytes` is the worker's resident memory after it. */
 export type WorkerResponse =
   | { readonly kind: 'rendered'; readonly body: Uint8Array; readonly rssBytes: number }
+  | { readonly kind: 'inspected'; readonly facts: MovingFacts; readonly rssBytes: number }
   | {
       readonly kind: 'failed';
       readonly code: FailureCode;
@@ -58,8 +83,9 @@ export type WorkerResponse =
     };
 
 /** Formats a job for a worker. */
-export function formatCommand({ original, job }: RenderCommand): Uint8Array[] {
-  return formatFrame({ job }, original);
+export function formatCommand({ original, job }: WorkerJob): Uint8Array[] {
+  if (original instanceof Uint8Array) return formatFrame({ job }, original);
+  return formatFrame({ job, sizeBytes: original.sizeBytes });
 }
 
 /**
@@ -67,19 +93,41 @@ export function formatCommand({ original, job }: RenderCommand): Uint8Array[] {
  *
  * @throws MediaError `MEDIA_TOO_LARGE` if memory for the original was missing
  */
-export function parseCommand({ header, body }: Frame): RenderCommand {
+export function parseCommand({ header, body }: Frame): WorkerCommand {
   if (body === undefined) {
     const cause = new Error('There is no memory for an original of that size.');
     throw new MediaError('MEDIA_TOO_LARGE', { cause });
   }
-  return { original: body, job: (header as { readonly job: RenderJob }).job };
+  return { ...(header as WorkerCommand), original: body } as WorkerCommand;
+}
+
+/** Formats a reply for a worker. */
+export function formatReply(reply: Reply): Uint8Array[] {
+  if (reply.kind !== 'bytes') return formatFrame(reply);
+  return formatFrame({ kind: reply.kind }, reply.bytes);
+}
+
+/**
+ * Parses a reply in a worker, without checks, since the main process is trusted.
+ *
+ * @throws MediaError `MEDIA_TOO_LARGE` if memory for the bytes was missing
+ */
+export function parseReply({ header, body: bytes }: Frame): Reply {
+  if (bytes === undefined) {
+    throw new MediaError('MEDIA_TOO_LARGE', { cause: new Error('There is no memory for them.') });
+  }
+  return { ...(header as Reply), bytes } as Reply;
 }
 
 /** Formats a message for the main process. */
 export function formatMessage(message: WorkerMessage): Uint8Array[] {
-  if (message.kind !== 'rendered') return formatFrame(message);
-  const { body, ...header } = message;
-  return formatFrame(header, body);
+  if (message.kind === 'rendered') {
+    const { body, ...header } = message;
+    return formatFrame(header, body);
+  }
+  if (message.kind !== 'decode') return formatFrame(message);
+  const { stream, ...order } = message.order;
+  return formatFrame({ kind: message.kind, order }, stream);
 }
 
 /**
@@ -90,25 +138,33 @@ export function formatMessage(message: WorkerMessage): Uint8Array[] {
  */
 export function parseMessage({ header, body }: Frame): WorkerMessage {
   if (body === undefined) throw new ProtocolError('a body that does not fit into memory');
-  const { kind, code, detail, rssBytes } = isRecord(header) ? header : {};
-  if (kind === 'rendered' && isByteCount(rssBytes) && body.length > 0) {
-    return { kind, body, rssBytes };
-  }
-  if (body.length === 0) {
-    if (kind === 'ready' || kind === 'begun') return { kind };
-    const failure = FAILURE_CODES.find((known) => known === code);
-    const isFailed = kind === 'failed' && failure !== undefined && isByteCount(rssBytes);
-    if (isFailed && typeof detail === 'string') {
-      return { kind, code: failure, detail: detail.slice(0, MAX_DETAIL_LENGTH), rssBytes };
-    }
-  }
-  throw new ProtocolError('no known message');
+  const message = isRecord(header) ? parseKnown(header, body) : undefined;
+  if (message === undefined) throw new ProtocolError('no known message');
+  return message;
 }
 
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null;
-}
-
-function isByteCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && Number(value) >= 0;
+function parseKnown(
+  header: Readonly<Record<string, unknown>>,
+  body: Uint8Array,
+): WorkerMessage | undefined {
+  const { kind, rssBytes } = header;
+  if (body.length > 0) {
+    if (kind === 'rendered' && isByteCount(rssBytes)) return { kind, body, rssBytes };
+    const order = kind === 'decode' ? parseDecodeOrder(header.order, body) : undefined;
+    return order && { kind: 'decode', order };
+  }
+  if (kind === 'ready' || kind === 'begun') return { kind };
+  if (kind === 'read') {
+    const { start, end } = header;
+    return isByteCount(start) && isByteCount(end) && start < end ? { kind, start, end } : undefined;
+  }
+  if (!isByteCount(rssBytes)) return undefined;
+  if (kind === 'inspected') {
+    const facts = parseMovingFacts(header.facts);
+    return facts && { kind, facts, rssBytes };
+  }
+  const { detail } = header;
+  const code = FAILURE_CODES.find((known) => known === header.code);
+  if (kind !== 'failed' || code === undefined || typeof detail !== 'string') return undefined;
+  return { kind, code, detail: detail.slice(0, MAX_DETAIL_LENGTH), rssBytes };
 }

@@ -1,62 +1,11 @@
 import { MediaError } from '../contract/errors.ts';
-import type { Lane, Log, RenderBounds, RenderSlot } from '../pipeline/ports.ts';
+import type { MovingFacts } from '../formats/video/video-facts.ts';
+import type { RangeReader, RenderBounds, RenderSlot } from '../pipeline/ports.ts';
 import type { RenderJob } from '../pipeline/render/render-job.ts';
-import type { RenderCommand, WorkerResponse } from './protocol.ts';
-import {
-  lostWorker,
-  type Outcome,
-  type WorkerProcess,
-  type WorkerProcessEvents,
-} from './worker-process.ts';
+import type { WorkerJob, WorkerResponse } from './protocol.ts';
+import { lostWorker, type Outcome } from './running-job.ts';
+import { overloaded, SlotWorker, type SlotWorkerOptions } from './slot-worker.ts';
 import { LOST_WITH_STARTER } from './worker-starter.ts';
-
-/** Counters of worker events since the start. */
-export interface WorkerCounters {
-  /** Starts in place of a worker that ended or was killed, failed attempts included. */
-  readonly restarts: number;
-  /** Kills: at a deadline, for violating the protocol, for not becoming ready, because no client was left. */
-  readonly kills: number;
-  /** Replacements of worn workers. */
-  readonly recycles: number;
-}
-
-/** State that the slots of one pool share. */
-export interface SharedBySlots {
-  readonly counters: { -readonly [Name in keyof WorkerCounters]: number };
-  /** The only slot of the pool whose worn worker is being replaced. */
-  recycling: Slot | undefined;
-}
-
-/** Starts a process. */
-export type Launch = (events: WorkerProcessEvents) => WorkerProcess;
-
-/** Options of a slot. */
-export interface SlotOptions {
-  readonly lane: Lane;
-  /** Whether the slot always has a worker; any other starts one at need, which ends after being idle. */
-  readonly isKept: boolean;
-  /** Idle time after which a worker that is not kept ends, in milliseconds. */
-  readonly maxIdleMs: number;
-  /** Jobs after which a worker is replaced. */
-  readonly maxJobs: number;
-  /** Resident memory after a job from which on a worker is replaced, in bytes. */
-  readonly maxRssBytes: number;
-  readonly shared: SharedBySlots;
-  readonly log: Log;
-}
-
-/** A job that waits until the slot's worker is ready. */
-interface Waiter {
-  readonly begin: (worker: WorkerProcess) => void;
-  readonly fail: (reason: unknown) => void;
-}
-
-/** Longest wait for a worker to be ready, in milliseconds: far more than a start takes on a busy machine. */
-const MAX_WAIT_MS = 10_000;
-
-/** Back-off after the first failed start, doubled each time, and its maximum, in milliseconds. */
-const FIRST_DELAY_MS = 200;
-const MAX_DELAY_MS = 5_000;
 
 /** Most workers that may die under a job before the job has begun. */
 const MAX_ATTEMPTS = 3;
@@ -72,87 +21,41 @@ const KILLED_FROM_OUTSIDE: ReadonlySet<string> = new Set([
 /** Time to notice the ends of workers that were killed at the same time, in milliseconds. */
 const NOTICE_MS = 1_000;
 
-/**
- * A CPU slot, which owns at most one worker process at a time: the next one starts when the last one has ended. A
- * worker that ends is replaced at once, after failed starts with back-off.
- */
+/** A CPU slot, which runs one job at a time in its worker. */
 export class Slot implements RenderSlot {
-  readonly #options: SlotOptions;
-  /** `undefined` until a sandbox has been tried: no worker starts by itself. */
-  #launch: Launch | undefined;
-  /** The process, from its start to its end. */
-  #worker: WorkerProcess | undefined;
-  #waiter: Waiter | undefined;
-  #startTimer: NodeJS.Timeout | undefined;
-  #idleTimer: NodeJS.Timeout | undefined;
-  /** Failed starts in a row. */
-  #failures = 0;
-  /** Why the slot begins no more jobs, once it has been stopped. */
-  #stopped: MediaError | undefined;
+  readonly #options: SlotWorkerOptions;
+  readonly worker: SlotWorker;
 
-  constructor(options: SlotOptions) {
+  constructor(options: SlotWorkerOptions) {
     this.#options = options;
-  }
-
-  /** The worker, including one that is starting or ending. */
-  get worker(): WorkerProcess | undefined {
-    return this.#worker;
+    this.worker = new SlotWorker(options);
   }
 
   get isReady(): boolean {
-    return this.#worker?.isUsable ?? false;
+    return this.worker.process?.isUsable ?? false;
   }
 
-  /** Whether the slot has a worker, or is about to. */
-  get isStaffed(): boolean {
-    return this.#options.isKept || this.#worker !== undefined || this.#startTimer !== undefined;
+  async render(
+    original: Uint8Array | RangeReader,
+    job: RenderJob,
+    bounds: RenderBounds,
+  ): Promise<Uint8Array> {
+    const response = await this.#do({ original, job }, bounds);
+    if (response.kind === 'rendered') return response.body;
+    throw failureOf(response);
   }
 
-  /**
-   * Starts a first worker in a sandbox that may not work; without `open`, no other takes its place.
-   *
-   * @throws Error if the worker ends before it is ready, MediaError `OVERLOADED` if the slot has been stopped
-   */
-  tryStart(launch: Launch): Promise<void> {
-    if (this.#stopped !== undefined) return Promise.reject(this.#stopped);
-    return new Promise((resolve, reject) => {
-      this.#begin(launch, resolve, (ending) =>
-        reject(new Error(`A render worker ended with ${ending} at its start.`)),
-      );
-    });
+  async inspect(original: RangeReader, bounds: RenderBounds): Promise<MovingFacts> {
+    const response = await this.#do({ original, job: undefined }, bounds);
+    if (response.kind === 'inspected') return response.facts;
+    throw failureOf(response);
   }
 
-  /** Lets workers start in a sandbox that works, from now on. */
-  open(launch: Launch): void {
-    this.#launch = launch;
-    if (this.#options.isKept || this.#waiter !== undefined) this.#ensureWorker();
-    this.#serveWaiter();
-  }
-
-  /** Ends the worker of a sandbox that does not work. */
-  abandonTry(): void {
-    this.#worker?.kill('sandbox');
-    this.#worker = undefined;
-  }
-
-  /** Ends the worker at once, a busy one too; no other starts. */
-  stop(): void {
-    this.#stopped ??= stopped();
-    clearTimeout(this.#startTimer);
-    clearTimeout(this.#idleTimer);
-    this.#waiter?.fail(this.#stopped);
-    this.#worker?.kill('shutdown', this.#stopped);
-  }
-
-  async render(original: Uint8Array, job: RenderJob, bounds: RenderBounds): Promise<Uint8Array> {
+  async #do(command: WorkerJob, bounds: RenderBounds): Promise<WorkerResponse> {
     try {
-      const response = await this.#runTwice({ original, job }, bounds);
-      if (response.kind === 'rendered') return response.body;
-      const cause = new Error(response.detail);
-      // A worker's unknown failure is ours: not a MediaError, so that it is logged and becomes a 500.
-      throw response.code === 'INTERNAL_ERROR' ? cause : new MediaError(response.code, { cause });
+      return await this.#runTwice(command, bounds);
     } finally {
-      this.#rest();
+      this.worker.rest();
     }
   }
 
@@ -161,7 +64,7 @@ export class Slot implements RenderSlot {
    * memory, or by an operator. Only the end of the second, which has done no other job, shows that the job is to blame.
    * If the system kills that worker too, and others with it, the blame remains unknown.
    */
-  async #runTwice(command: RenderCommand, bounds: RenderBounds): Promise<WorkerResponse> {
+  async #runTwice(command: WorkerJob, bounds: RenderBounds): Promise<WorkerResponse> {
     const { lane, log } = this.#options;
     const first = await this.#run(command, bounds);
     if (first.kind !== 'lost') return first;
@@ -185,137 +88,22 @@ export class Slot implements RenderSlot {
 
   /** Runs a job in a living worker; an idle one may have died, which is not the job's fault. */
   async #run(
-    command: RenderCommand,
+    command: WorkerJob,
     bounds: RenderBounds,
   ): Promise<Exclude<Outcome, { readonly kind: 'not begun' }>> {
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
-      const worker = this.#worker?.isUsable ? this.#worker : await this.#join(bounds.signal);
-      clearTimeout(this.#idleTimer);
+      const worker = await this.worker.ready(bounds.signal);
       const outcome = await worker.run(command, bounds);
       if (outcome.kind !== 'not begun') return outcome;
     }
     throw overloaded(new Error('No render worker lived to begin the job.'));
   }
-
-  /**
-   * Waits until the worker is ready, and starts one if there is none.
-   *
-   * @throws MediaError `OVERLOADED` if none is ready in time; or `signal.reason`
-   */
-  #join(signal: AbortSignal): Promise<WorkerProcess> {
-    if (signal.aborted) return Promise.reject(signal.reason);
-    if (this.#stopped !== undefined) return Promise.reject(this.#stopped);
-    return new Promise((resolve, reject) => {
-      const settle = (how: () => void): void => {
-        clearTimeout(timer);
-        signal.removeEventListener('abort', abandon);
-        this.#waiter = undefined;
-        how();
-      };
-      const fail = (reason: unknown): void => settle(() => reject(reason));
-      const abandon = (): void => fail(signal.reason);
-      const timer = setTimeout(() => {
-        fail(overloaded(new Error(`No render worker was ready within ${MAX_WAIT_MS} ms.`)));
-      }, MAX_WAIT_MS);
-      signal.addEventListener('abort', abandon, { once: true });
-      this.#waiter = { begin: (worker) => settle(() => resolve(worker)), fail };
-      this.#ensureWorker();
-    });
-  }
-
-  /** Replaces the worker if it is worn; otherwise lets it rest. */
-  #rest(): void {
-    const worker = this.#worker;
-    if (!worker?.isUsable) return;
-    const { shared, maxJobs, maxRssBytes, log, lane } = this.#options;
-    const { processId, jobsDone, rssBytes } = worker;
-    const isWorn = jobsDone >= maxJobs || rssBytes > maxRssBytes;
-    if (shared.recycling === undefined && isWorn) {
-      shared.recycling = this;
-      log.info({ lane, processId, jobsDone, rssBytes }, 'a worn render worker is replaced');
-      worker.kill('recycled');
-    } else {
-      this.#armIdleTimer();
-    }
-  }
-
-  #armIdleTimer(): void {
-    const { isKept, maxIdleMs, log, lane } = this.#options;
-    clearTimeout(this.#idleTimer);
-    if (isKept) return;
-    this.#idleTimer = setTimeout(() => {
-      const processId = this.#worker?.processId;
-      log.info({ lane, processId }, 'a render worker that was idle is ended');
-      this.#worker?.kill('idle');
-    }, maxIdleMs).unref();
-  }
-
-  /** Starts a worker, unless there is one or the last one has not ended yet. */
-  #ensureWorker(): void {
-    const launch = this.#launch;
-    if (launch === undefined || this.#stopped !== undefined) return;
-    if (this.#worker !== undefined || this.#startTimer !== undefined) return;
-    this.#startTimer = setTimeout(() => {
-      this.#startTimer = undefined;
-      this.#begin(launch);
-    }, this.#delayMs);
-  }
-
-  get #delayMs(): number {
-    if (this.#failures === 0) return 0;
-    return Math.min(FIRST_DELAY_MS * 2 ** (this.#failures - 1), MAX_DELAY_MS);
-  }
-
-  #begin(launch: Launch, onReady?: () => void, onFailed?: (ending: string) => void): void {
-    const { shared } = this.#options;
-    const worker = launch({
-      onReady: () => {
-        this.#failures = 0;
-        if (shared.recycling === this) shared.recycling = undefined;
-        onReady?.();
-        this.#armIdleTimer();
-        this.#serveWaiter();
-      },
-      onEnd: (ending) => {
-        if (!worker.wasReady) onFailed?.(ending);
-        if (worker === this.#worker) this.#onEnd(worker, ending);
-      },
-    });
-    this.#worker = worker;
-  }
-
-  #serveWaiter(): void {
-    if (this.#launch !== undefined && this.#worker?.isUsable) this.#waiter?.begin(this.#worker);
-  }
-
-  #onEnd(worker: WorkerProcess, ending: string): void {
-    const { shared, log, lane, isKept } = this.#options;
-    this.#worker = undefined;
-    clearTimeout(this.#idleTimer);
-    if (this.#stopped !== undefined || this.#launch === undefined) return;
-    const { killReason: reason, wasReady, processId, jobsDone, rssBytes } = worker;
-    const details = { lane, processId, ending, reason, jobsDone, rssBytes };
-    if (reason === 'recycled') {
-      shared.counters.recycles += 1;
-      log.info(details, 'a worn render worker has ended');
-    } else if (reason !== 'idle') {
-      if (reason !== undefined) shared.counters.kills += 1;
-      shared.counters.restarts += 1;
-      if (!wasReady) this.#failures += 1;
-      const delayMs = this.#delayMs;
-      log.warn({ ...details, delayMs }, 'a render worker has ended and is replaced');
-    }
-    // One that was idle may have been needed again before it had ended.
-    if (isKept || reason !== 'idle' || this.#waiter !== undefined) this.#ensureWorker();
-  }
 }
 
-/** Returns the error of a job, or of a start, after the stop. */
-export function stopped(): MediaError {
-  return overloaded(new Error('The render workers are stopped.'));
-}
-
-/** Returns the error of a job without an available worker. */
-function overloaded(cause: Error): MediaError {
-  return new MediaError('OVERLOADED', { cause, bottleneck: 'workers', retryAfterSeconds: 1 });
+/** Returns the error of a job's response; a worker's unknown failure is ours, logged as no `MediaError`, and a 500. */
+function failureOf(response: WorkerResponse): Error {
+  if (response.kind !== 'failed') return new Error(`"${response.kind}" is of another job.`);
+  const { code, detail } = response;
+  const cause = new Error(detail);
+  return code === 'INTERNAL_ERROR' ? cause : new MediaError(code, { cause });
 }

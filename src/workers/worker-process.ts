@@ -1,22 +1,24 @@
 import type { Socket } from 'node:net';
-import { MediaError } from '../contract/errors.ts';
-import { type Log, type RenderBounds, WorkerLost } from '../pipeline/ports.ts';
+import type { Log, RenderBounds } from '../pipeline/ports.ts';
 import { FrameReader, ProtocolError, writeFrame } from './frames.ts';
-import { findWorker, killSince, readProcessCpuMs, readStartOf } from './process-tree.ts';
+import type { FrameSource } from './job-requests.ts';
+import { findWorker, killSince, readStartOf } from './process-tree.ts';
 import {
   formatCommand,
   GREETING,
   MAX_MESSAGE_HEADER_BYTES,
   parseMessage,
-  type RenderCommand,
+  type WorkerJob,
   type WorkerMessage,
-  type WorkerResponse,
 } from './protocol.ts';
+import { lostWorker, type Outcome, RunningJob } from './running-job.ts';
 import { LOST_WITH_STARTER, type WorkerStart, type WorkerStarter } from './worker-starter.ts';
 
 /** Options of a worker process. */
 export interface WorkerProcessOptions extends WorkerStart {
   readonly starter: WorkerStarter;
+  /** Decoder of videos. */
+  readonly frames: FrameSource;
   readonly log: Log;
 }
 
@@ -27,35 +29,11 @@ export interface WorkerProcessEvents {
   readonly onEnd: (ending: string) => void;
 }
 
-/** Outcome of a job; a job that had not begun when its worker ended may be given to another. */
-export type Outcome =
-  | WorkerResponse
-  | { readonly kind: 'not begun' }
-  | {
-      /** The worker has ended in mid-job. */
-      readonly kind: 'lost';
-      /** As in `onEnd`. */
-      readonly ending: string;
-    };
-
-interface RunningJob {
-  readonly maxResultBytes: number;
-  hasBegun: boolean;
-  readonly finish: (outcome: Outcome) => void;
-  readonly fail: (error: unknown) => void;
-}
-
 /** Time for a worker to become ready; some 0.2 s on an idle machine, far more on a busy one. */
 const START_TIMEOUT_MS = 30_000;
 
 /** Time to read the rest of an ended worker's messages, in milliseconds; its child may hold the channel open. */
 const LAST_MESSAGES_MS = 1_000;
-
-/**
- * Time after which a job's CPU time is measured, in milliseconds: most jobs have ended by then, and each measurement
- * costs 0.06 ms of the main process.
- */
-const UNCOUNTED_MS = 50;
 
 /** A render worker: a process, its channel, and at most one job. */
 export class WorkerProcess {
@@ -63,7 +41,7 @@ export class WorkerProcess {
   readonly #events: WorkerProcessEvents;
   readonly #frames = new FrameReader({
     maxHeaderBytes: MAX_MESSAGE_HEADER_BYTES,
-    maxBodyBytes: () => this.#job?.maxResultBytes ?? 0,
+    maxBodyBytes: () => this.#job?.maxBodyBytes ?? 0,
   });
   readonly #startTimer: NodeJS.Timeout;
   readonly #endProcess: () => void;
@@ -71,6 +49,7 @@ export class WorkerProcess {
   /** Start time of the process, by `readStartOf`. */
   #start = '';
   #channel: Socket | undefined;
+  /** The job, until its outcome. */
   #job: RunningJob | undefined;
   #killReason: string | undefined;
   #isReady = false;
@@ -126,33 +105,23 @@ export class WorkerProcess {
    * Runs one job until its response, its deadline, its abort or the process's end; begins none after the end.
    *
    * @throws MediaError `TRANSFORM_TIMEOUT` at the deadline, `UNPROCESSABLE_MEDIA` if the process violates the protocol
-   *   in mid-job; or `signal.reason`
+   *   in mid-job; errors of the original's reader; or `signal.reason`
    */
-  run(command: RenderCommand, { signal, ...times }: RenderBounds): Promise<Outcome> {
+  async run(command: WorkerJob, bounds: RenderBounds): Promise<Outcome> {
+    const channel = this.#channel;
     // A caller may have aborted after waiting for a worker; that costs no worker.
-    if (signal.aborted) return Promise.reject(signal.reason);
-    if (!this.isUsable) return Promise.resolve({ kind: 'not begun' });
-    return new Promise((resolve, reject) => {
-      const settle = (how: () => void): void => {
-        stopWatch();
-        signal.removeEventListener('abort', stop);
-        this.#job = undefined;
-        how();
-      };
-      const stop = (): void => this.kill('stopped', signal.reason);
-      const stopWatch = watchJobTime(this.#processId, times, () => {
-        const cause = new WorkerLost('The worker was killed at its deadline.');
-        this.kill('deadline', new MediaError('TRANSFORM_TIMEOUT', { cause }));
-      });
-      signal.addEventListener('abort', stop, { once: true });
-      this.#job = {
-        maxResultBytes: command.job.maxResultBytes,
-        hasBegun: false,
-        finish: (outcome) => settle(() => resolve(outcome)),
-        fail: (error) => settle(() => reject(error)),
-      };
-      if (this.#channel !== undefined) writeFrame(this.#channel, formatCommand(command));
+    bounds.signal.throwIfAborted();
+    if (!this.isUsable || channel === undefined) return { kind: 'not begun' };
+    this.#job = new RunningJob(command, bounds, {
+      ...{ channel, frames: this.#options.frames, processId: this.#processId },
+      onOver: (reason, error) => this.kill(reason, error),
     });
+    try {
+      writeFrame(channel, formatCommand(command));
+      return await this.#job.outcome;
+    } finally {
+      this.#job = undefined;
+    }
   }
 
   /**
@@ -203,11 +172,11 @@ export class WorkerProcess {
       this.#events.onReady();
     } else if (message.kind === 'begun' && job?.hasBegun === false) {
       job.hasBegun = true;
-    } else if ((message.kind === 'rendered' || message.kind === 'failed') && job?.hasBegun) {
+    } else if (job?.accepts(message)) {
       this.#jobsDone += 1;
       this.#rssBytes = message.rssBytes;
       job.finish(message);
-    } else {
+    } else if (!job?.serves(message)) {
       throw new ProtocolError(`"${message.kind}" out of turn`);
     }
   }
@@ -242,41 +211,4 @@ export class WorkerProcess {
   #loseJob(ending: string): void {
     this.#job?.finish(this.#job.hasBegun ? { kind: 'lost', ending } : { kind: 'not begun' });
   }
-}
-
-/**
- * Calls `onOver` when a job's time is over.
- *
- * @param processId of the worker; if its CPU time cannot be read, only wall time counts
- * @returns a function that stops the watch
- */
-function watchJobTime(
-  processId: number | undefined,
-  { timeoutMs, starvedTimeoutMs = timeoutMs }: Omit<RenderBounds, 'signal'>,
-  onOver: () => void,
-): () => void {
-  const beganMs = performance.now();
-  let countedMs: number | undefined;
-  let timer: NodeJS.Timeout;
-  const check = (): void => {
-    const leftMs = starvedTimeoutMs - (performance.now() - beganMs);
-    const nowMs = readProcessCpuMs(processId);
-    const usedMs = UNCOUNTED_MS + (nowMs ?? Number.NaN) - (countedMs ?? Number.NaN);
-    const missedMs = Number.isNaN(usedMs) ? 0 : timeoutMs - usedMs;
-    if (missedMs <= 0 || leftMs <= 0) onOver();
-    else timer = setTimeout(check, Math.ceil(Math.min(missedMs, leftMs)));
-  };
-  const count = (): void => {
-    countedMs = readProcessCpuMs(processId);
-    timer = setTimeout(check, timeoutMs - UNCOUNTED_MS);
-  };
-  const isByClock = starvedTimeoutMs <= timeoutMs;
-  timer = isByClock ? setTimeout(onOver, timeoutMs) : setTimeout(count, UNCOUNTED_MS);
-  return () => clearTimeout(timer);
-}
-
-/** Returns the error of a job that has ended its worker. */
-export function lostWorker(ending: string): MediaError {
-  const cause = new WorkerLost(`The worker ended with ${ending} in mid-job.`);
-  return new MediaError('UNPROCESSABLE_MEDIA', { cause });
 }

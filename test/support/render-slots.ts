@@ -1,6 +1,8 @@
 import type { Lane, RenderBounds, Renderer, RenderSlot } from '../../src/pipeline/ports.ts';
 
 type RenderJob = Parameters<RenderSlot['render']>[1];
+type Reader = Parameters<RenderSlot['inspect']>[0];
+type Facts = Awaited<ReturnType<RenderSlot['inspect']>>;
 
 /** How a job is to be run, and in which lane. */
 export type RenderOptions = RenderBounds & { readonly lane: Lane };
@@ -8,6 +10,10 @@ export type RenderOptions = RenderBounds & { readonly lane: Lane };
 /** Renders jobs of both lanes; how many at once is up to who calls it. */
 export interface LaneRenderer {
   render(original: Uint8Array, job: RenderJob, options: RenderOptions): Promise<Uint8Array>;
+  /** `undefined`: no video has a poster. */
+  renderPoster?(original: Reader, job: RenderJob, options: RenderOptions): Promise<Uint8Array>;
+  /** `undefined`: no file has facts. */
+  inspect?(original: Reader, options: RenderOptions): Promise<Facts>;
 }
 
 /** Makes slots, all of them ready, of what renders. */
@@ -18,7 +24,16 @@ export function createSlots(
   const slotsOf = (lane: Lane): RenderSlot[] =>
     Array.from({ length: counts[lane] }, () => ({
       isReady: true,
-      render: (original, job, bounds) => renderer.render(original, job, { ...bounds, lane }),
+      render: async (original, job, bounds) => {
+        const options = { ...bounds, lane };
+        if (original instanceof Uint8Array) return renderer.render(original, job, options);
+        if (renderer.renderPoster === undefined) throw new Error('This renderer has no posters.');
+        return renderer.renderPoster(original, job, options);
+      },
+      inspect: async (original, bounds) => {
+        if (renderer.inspect === undefined) throw new Error('This renderer reads no facts.');
+        return renderer.inspect(original, { ...bounds, lane });
+      },
     }));
   return { slots: { light: slotsOf('light'), heavy: slotsOf('heavy') } };
 }
@@ -33,14 +48,25 @@ export class QueuedRenderer implements LaneRenderer {
     this.#pool = pool;
   }
 
-  async render(
-    original: Uint8Array,
-    job: RenderJob,
+  render(original: Uint8Array, job: RenderJob, options: RenderOptions): Promise<Uint8Array> {
+    return this.#use(options, (slot, bounds) => slot.render(original, job, bounds));
+  }
+
+  renderPoster(original: Reader, job: RenderJob, options: RenderOptions): Promise<Uint8Array> {
+    return this.#use(options, (slot, bounds) => slot.render(original, job, bounds));
+  }
+
+  inspect(original: Reader, options: RenderOptions): Promise<Facts> {
+    return this.#use(options, (slot, bounds) => slot.inspect(original, bounds));
+  }
+
+  async #use<Result>(
     { lane, ...bounds }: RenderOptions,
-  ): Promise<Uint8Array> {
+    work: (slot: RenderSlot, bounds: RenderBounds) => Promise<Result>,
+  ): Promise<Result> {
     const slot = await this.#take(lane, bounds.signal);
     try {
-      return await slot.render(original, job, bounds);
+      return await work(slot, bounds);
     } finally {
       this.#held.delete(slot);
       for (const look of this.#waiting) look();

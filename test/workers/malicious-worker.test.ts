@@ -9,6 +9,46 @@ const soon = { timeout: 20_000 };
 
 const processIdIn = (reply: string): number => Number(reply.split(' ')[0]);
 
+/** Returns the stream as the frame. */
+const frames = {
+  async *decode({ stream }: { readonly stream: Uint8Array }) {
+    yield stream;
+  },
+};
+
+const track = {
+  codec: 'h264',
+  codedSize: { widthPx: 192, heightPx: 144 },
+  size: { widthPx: 256, heightPx: 144 },
+  orientation: 6,
+};
+const facts = {
+  kind: 'video',
+  container: 'mp4',
+  codec: 'avc1.640028',
+  hasAudio: false,
+  video: track,
+};
+
+const malformedFacts: [string, object][] = [
+  ['no kind', { kind: undefined }],
+  ['an unknown kind', { kind: 'image' }],
+  ['an unknown container', { container: 'avi' }],
+  ['a codec that is no name', { codec: '<script>' }],
+  ['a codec of any length', { codec: 'a'.repeat(65) }],
+  ['a duration that is no number', { durationS: '1' }],
+  ['a duration before zero', { durationS: -1 }],
+  ['sound that is no truth value', { hasAudio: 1 }],
+  ['a track that is none', { video: [] }],
+  ['a codec of the track that we do not decode', { video: { ...track, codec: 'toString' } }],
+  ['a size without an edge', { video: { ...track, size: { widthPx: 1 } } }],
+  ['a size that is no whole number', { video: { ...track, size: { widthPx: 1.5, heightPx: 1 } } }],
+  ['an orientation that is none', { video: { ...track, orientation: 9 } }],
+  ['an unknown fault', { fault: { code: 'OVERLOADED', reason: '' } }],
+  ['a fault without a reason', { fault: { code: 'UNPROCESSABLE_MEDIA' } }],
+  ['neither a fault nor a track', { video: undefined }],
+];
+
 describe('a worker in the hands of an attacker', () => {
   test.each([
     ...['unknown kind', 'no object', 'null', 'no json', 'unknown code', 'inherited code'],
@@ -30,6 +70,70 @@ describe('a worker in the hands of an attacker', () => {
         details: expect.objectContaining({ reason: expect.stringMatching(/^protocol: /) }),
       }),
     );
+  });
+
+  test.each([
+    ...['read too far', 'read nothing', 'read before the beginning', 'read no number'],
+    'facts instead of a picture',
+    ...['unknown codec', 'inherited codec', 'no frame size', 'frame without a width'],
+    ...['edge over the bound', 'pixels over the bound', 'frame larger than its pixels'],
+    ...['endless frame', 'no stream', 'stream over the bound'],
+  ])('that reads by ranges is killed for its request, and its job with it: %s', async (lie) => {
+    const { renderer, sayByRanges, say } = await start({ frames });
+    await expect(sayByRanges(`lie ${lie}`)).rejects.toMatchObject({
+      code: 'UNPROCESSABLE_MEDIA',
+      cause: expect.any(WorkerLost),
+    });
+    expect(await say('next')).toMatch(/ next$/);
+    expect(renderer.counters).toEqual({ restarts: 1, kills: 1, recycles: 0 });
+  });
+
+  test.each(['decode', 'picture instead of facts'])(
+    'that reads facts is killed for what only renders may send: %s',
+    async (lie) => {
+      const { renderer, inspect } = await start({ frames });
+      await expect(inspect(`lie ${lie}`)).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
+      await expect.poll(() => renderer.counters.kills, soon).toBe(1);
+    },
+  );
+
+  test.each(['read too far', 'decode'])(
+    'that has the whole original may ask for nothing: %s',
+    async (lie) => {
+      const { renderer, say } = await start({ frames });
+      await expect(say(`lie ${lie}`)).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
+      await expect.poll(() => renderer.counters.kills, soon).toBe(1);
+    },
+  );
+
+  test.each(['read twice at once', 'respond while it reads'])(
+    'is killed for a message while it waits for a reply: %s',
+    async (lie) => {
+      const { renderer, sayByRanges } = await start();
+      const bytes = Buffer.from(`lie ${lie}`);
+      let reads = 0;
+      const read = async (start: number, end: number): Promise<Uint8Array> => {
+        reads += 1;
+        return reads === 1 ? bytes.subarray(start, end) : new Promise(() => undefined);
+      };
+      const job = sayByRanges({ sizeBytes: bytes.length, read });
+      await expect(job).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
+      await expect.poll(() => renderer.counters.kills, soon).toBe(1);
+    },
+  );
+
+  test('is killed for a ninth frame', async () => {
+    const { renderer, sayByRanges } = await start({ frames });
+    expect(await sayByRanges('decode 8 a')).toBe(Array(8).fill('a').join('|'));
+    await expect(sayByRanges('decode 9 a')).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
+    await expect.poll(() => renderer.counters.kills, soon).toBe(1);
+  });
+
+  test.each(malformedFacts)('is killed for facts of another form: %s', async (_, changes) => {
+    const { renderer, inspect } = await start();
+    const lie = inspect(`facts ${JSON.stringify({ ...facts, ...changes })}`);
+    await expect(lie).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
+    await expect.poll(() => renderer.counters.kills, soon).toBe(1);
   });
 
   test('is killed for a second response, which the next job does not get', async () => {

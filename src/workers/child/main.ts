@@ -2,7 +2,10 @@ import { readdirSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { getPriority, platform, setPriority } from 'node:os';
 import sharp from 'sharp';
+import { MediaError } from '../../contract/errors.ts';
 import { sourceFormats } from '../../contract/image-formats.ts';
+import type { ByteSource, FrameDecoder, MovingFacts } from '../../formats/video/video-facts.ts';
+import type { RenderJob } from '../../pipeline/render/render-job.ts';
 import { type Frame, FrameReader, writeFrame } from '../frames.ts';
 import {
   CHANNEL_DESCRIPTOR,
@@ -13,6 +16,7 @@ import {
   type WorkerResponse,
 } from '../protocol.ts';
 import { failureOf, render } from './render.ts';
+import { Requests } from './requests.ts';
 
 /**
  * A render worker: a process of its own, so that a decoder that hangs, crashes or exhausts memory takes down only its
@@ -22,13 +26,15 @@ setUpSharp();
 lowerPriority(Number(process.argv[2]));
 const channel = new Socket({ fd: CHANNEL_DESCRIPTOR });
 let isGreeted = false;
-// The main process is trusted: it sends one command at a time, of any size.
+/** The running job's requests; `undefined` between jobs, and for originals that were sent as a whole. */
+let requests: Requests | undefined;
+// The main process is trusted: it sends one command at a time, of any size, and in between replies.
 const frames = new FrameReader({
   maxHeaderBytes: Infinity,
   maxBodyBytes: () => Infinity,
   // An original that kills this process on arrival must not be retried on others.
   onFrame: () => {
-    if (isGreeted) send({ kind: 'begun' });
+    if (isGreeted && requests === undefined) send({ kind: 'begun' });
   },
 });
 channel.on('data', (chunk) => {
@@ -36,6 +42,8 @@ channel.on('data', (chunk) => {
     if (!isGreeted) {
       isGreeted = true;
       send({ kind: 'ready' });
+    } else if (requests !== undefined) {
+      requests.take(frame);
     } else
       respond(frame).then(send, (error: unknown) => {
         throw error;
@@ -51,15 +59,45 @@ process.on('SIGINT', () => undefined);
 process.on('SIGTERM', () => undefined);
 
 async function respond(frame: Frame): Promise<WorkerResponse> {
-  try {
-    const { original, job } = parseCommand(frame);
-    const body = await render(original, job);
+  const response = await makeResponse(frame).catch(describeFailure);
+  await requests?.close();
+  requests = undefined;
+  return response;
+}
+
+async function makeResponse(frame: Frame): Promise<WorkerResponse> {
+  const command = parseCommand(frame);
+  if (command.sizeBytes === undefined) {
+    const body = await render(command.original, command.job);
     return { kind: 'rendered', body, rssBytes: process.memoryUsage.rss() };
-  } catch (error) {
-    const { code, cause } = failureOf(error);
-    const detail = cause instanceof Error ? String(cause.stack).slice(0, MAX_DETAIL_LENGTH) : '';
-    return { kind: 'failed', code, detail, rssBytes: process.memoryUsage.rss() };
   }
+  requests = new Requests(command.sizeBytes, send);
+  if (command.job !== undefined) {
+    const body = await renderPoster(requests, requests, command.job);
+    return { kind: 'rendered', body, rssBytes: process.memoryUsage.rss() };
+  }
+  const facts = await inspect(requests);
+  return { kind: 'inspected', facts, rssBytes: process.memoryUsage.rss() };
+}
+
+/** Stands in for the reader of containers, which does not exist yet. */
+async function inspect(_source: ByteSource): Promise<MovingFacts> {
+  throw new MediaError('UNPROCESSABLE_MEDIA');
+}
+
+/** Stands in for the renderer of posters, which does not exist yet. */
+async function renderPoster(
+  _source: ByteSource,
+  _decoder: FrameDecoder,
+  _job: RenderJob,
+): Promise<Uint8Array> {
+  throw new MediaError('UNPROCESSABLE_MEDIA');
+}
+
+function describeFailure(error: unknown): WorkerResponse {
+  const { code, cause } = failureOf(error);
+  const detail = cause instanceof Error ? String(cause.stack).slice(0, MAX_DETAIL_LENGTH) : '';
+  return { kind: 'failed', code, detail, rssBytes: process.memoryUsage.rss() };
 }
 
 function send(message: WorkerMessage): void {

@@ -50,7 +50,7 @@ async function startDecoy() {
 function startWorker(sandbox, by = starter) {
   return new Promise((resolve, reject) => {
     const worker = new WorkerProcess(
-      { starter: by, sandbox, memoryBytes: 2 ** 30, niceness: 5, log },
+      { starter: by, sandbox, memoryBytes: 2 ** 30, niceness: 5, frames: undefined, log },
       { onReady: () => resolve(worker), onEnd: (ending) => reject(new Error(ending)) },
     );
   });

@@ -74,6 +74,24 @@ const commands = {
       await new Promise((resolve) => setTimeout(resolve, 1));
     }
   },
+  // What comes of asking again, so many times, whatever the replies are.
+  'read-again': async (times) => {
+    const kinds = [];
+    for (let round = 0; round < Number(times); round += 1)
+      kinds.push((await ask({ kind: 'read', start: 0, end: 1 })).kind);
+    reply(kinds.join(' '));
+  },
+  // So many frames, one after another, of a stream that says what the decoder is to do.
+  decode: async (words) => {
+    const [times, ...text] = words.split(' ');
+    const replies = [];
+    for (let round = 0; round < Number(times); round += 1) {
+      const reply = await ask({ kind: 'decode', order: orderOf(text.join(' ')) });
+      replies.push(reply.kind === 'end' ? reply.bytes.toString() : reply.code);
+    }
+    reply(replies.join('|'));
+  },
+  facts: (json) => write(formatFrame({ kind: 'inspected', facts: JSON.parse(json), rssBytes: 1 })),
   grow: (rssBytes) => reply(whoAmI(), Number(rssBytes)),
   // Dies, and leaves a child behind that holds its channel open.
   orphan: () => {
@@ -110,12 +128,55 @@ const lies = {
   'begun again': () => send({ kind: 'begun' }),
   'huge header': () => write([prefix(16 * 1024 + 1, 0)]),
   'huge body': () => write([prefix(40, 2 ** 32 - 1)]),
+  'read too far': () => send({ kind: 'read', start: 0, end: sizeBytes + 1 }),
+  'read nothing': () => send({ kind: 'read', start: 1, end: 1 }),
+  'read before the beginning': () => send({ kind: 'read', start: -1, end: 1 }),
+  'read no number': () => send({ kind: 'read', start: '0', end: [1] }),
+  'read twice at once': () => {
+    for (const start of [0, 1]) send({ kind: 'read', start, end: start + 1 });
+  },
+  'respond while it reads': () => {
+    send({ kind: 'read', start: 0, end: 1 });
+    reply('too early');
+  },
+  'facts instead of a picture': () => send({ kind: 'inspected', facts, rssBytes: 1 }),
+  'picture instead of facts': () => reply('a picture'),
+  'unknown codec': () => sendOrder({ codec: 'mpeg2' }),
+  'inherited codec': () => sendOrder({ codec: 'toString' }),
+  'no frame size': () => sendOrder({ size: undefined }),
+  'frame without a width': () => sendOrder({ size: { widthPx: 0, heightPx: 1 } }),
+  'edge over the bound': () => sendOrder({ size: { widthPx: 16_385, heightPx: 1 } }),
+  'pixels over the bound': () => sendOrder({ size: { widthPx: 16_384, heightPx: 2_177 } }),
+  'frame larger than its pixels': () => sendOrder({ maxFrameBytes: 16 * 16 * 6 + 513 }),
+  'endless frame': () => sendOrder({ maxFrameBytes: 2 ** 40 }),
+  'no stream': () => sendOrder({ stream: Buffer.alloc(0) }),
+  'stream over the bound': () => write([prefix(40, 9 * 1024 * 1024 + 1)]),
+  decode: () => sendOrder({}),
   'body over the bound': () => write([prefix(40, 1024 * 1024 + 2_048 + 5 + 1)]),
 };
 
+const facts = {
+  kind: 'audio',
+  container: 'wav',
+  codec: 'pcm',
+  durationS: 1,
+  hasAudio: true,
+  fault: { code: 'UNSUPPORTED_MEDIA_TYPE', reason: 'sound' },
+};
+
+function orderOf(text) {
+  const size = { widthPx: 16, heightPx: 16 };
+  return { codec: 'h264', stream: Buffer.from(text), size, maxFrameBytes: 16 * 16 * 6 };
+}
+
+function sendOrder(changes) {
+  send({ kind: 'decode', order: { ...orderOf('x'), ...changes } });
+}
+
 channel.on('data', (chunk) => {
-  for (const { body } of frames.read(chunk)) {
-    if (isGreeted) obey(body.toString());
+  for (const frame of frames.read(chunk)) {
+    if (onReply) onReply(frame);
+    else if (isGreeted) void begin(frame);
     else send({ kind: 'ready' });
     isGreeted = true;
   }
@@ -126,6 +187,33 @@ process.on('SIGTERM', () => undefined);
 
 let isGreeted = false;
 let jobs = 0;
+/** Takes the pieces of a reply. */
+let onReply;
+/** Of the original that it reads by ranges. */
+let sizeBytes;
+
+async function begin({ header, body }) {
+  sizeBytes = header.sizeBytes;
+  if (sizeBytes === undefined) return obey(body.toString());
+  send({ kind: 'begun' });
+  const reply = await ask({ kind: 'read', start: 0, end: sizeBytes });
+  if (reply.kind === 'end') obey(reply.bytes.toString());
+  else fail('UNPROCESSABLE_MEDIA', 'nothing to read');
+}
+
+/** Sends a request; resolves with its reply. */
+function ask(request) {
+  return new Promise((resolve) => {
+    const pieces = [];
+    onReply = ({ header, body }) => {
+      pieces.push(body);
+      if (header.kind === 'bytes') return;
+      onReply = undefined;
+      resolve({ ...header, bytes: Buffer.concat(pieces) });
+    };
+    send(request);
+  });
+}
 
 function obey(text) {
   jobs += 1;
@@ -137,7 +225,7 @@ function obey(text) {
   }
   if (text === 'not begun') return reply('too early');
   if (text === 'die before it begins') return process.kill(process.pid, 'SIGKILL');
-  send({ kind: 'begun' });
+  if (sizeBytes === undefined) send({ kind: 'begun' });
   if (word === 'lie') return lies[rest.join(' ')]();
   const command = Object.hasOwn(commands, word) ? commands[word] : undefined;
   return command === undefined ? reply(`${whoAmI()} ${text}`) : command(rest.join(' '));

@@ -1,6 +1,6 @@
 import { readlinkSync } from 'node:fs';
 import { afterEach } from 'vitest';
-import type { RenderSlot } from '../../../src/pipeline/ports.ts';
+import type { RangeReader, RenderSlot } from '../../../src/pipeline/ports.ts';
 import { WorkerPool, type WorkerRendererOptions } from '../../../src/workers/pool.ts';
 import { RecordedLog } from '../recorded-log.ts';
 import { QueuedRenderer, type RenderOptions } from '../render-slots.ts';
@@ -56,6 +56,13 @@ export interface TestPool {
   readonly log: RecordedLog;
   /** Has a scripted worker do something; resolves with its response as text. */
   readonly say: (command: string, options?: Partial<RenderOptions>) => Promise<string>;
+  /** The same, with a command that the worker must read by ranges, perhaps from another reader. */
+  readonly sayByRanges: (
+    command: string | RangeReader,
+    options?: Partial<RenderOptions>,
+  ) => Promise<string>;
+  /** The same as the facts of a file. */
+  readonly inspect: (command: string) => ReturnType<RenderSlot['inspect']>;
 }
 
 /** How a test's pool is made. */
@@ -89,19 +96,31 @@ export function usePools(): (options?: TestPoolOptions) => Promise<TestPool> {
     await renderer.start();
     const queued = new QueuedRenderer(renderer);
     const names = new Map<string, number>();
+    const usual = { lane: 'light', timeoutMs, signal: staying } as const;
+    const nameIn = async (response: Promise<Uint8Array>): Promise<string> => {
+      learnNames(names, renderer.processIds);
+      const text = Buffer.from(await response).toString();
+      learnNames(names, renderer.processIds);
+      return text.replace(/^#(\d+)/, (_, name: string) => String(names.get(name)));
+    };
     return {
       renderer,
       log,
-      say: async (command, options) => {
-        learnNames(names, renderer.processIds);
-        const original = Buffer.from(command);
-        const usual = { lane: 'light', timeoutMs, signal: staying } as const;
-        const response = await queued.render(original, anyJob, { ...usual, ...options });
-        learnNames(names, renderer.processIds);
-        const text = Buffer.from(response).toString();
-        return text.replace(/^#(\d+)/, (_, name: string) => String(names.get(name)));
-      },
+      say: (command, options) =>
+        nameIn(queued.render(Buffer.from(command), anyJob, { ...usual, ...options })),
+      sayByRanges: (command, options) =>
+        nameIn(queued.renderPoster(readerOf(command), anyJob, { ...usual, ...options })),
+      inspect: (command) => queued.inspect(readerOf(command), usual),
     };
+  };
+}
+
+function readerOf(command: string | RangeReader): RangeReader {
+  if (typeof command !== 'string') return command;
+  const bytes = Buffer.from(command);
+  return {
+    sizeBytes: bytes.length,
+    read: async (start, end) => bytes.subarray(start, end),
   };
 }
 

@@ -1,0 +1,149 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { MediaError } from '../../src/contract/errors.ts';
+import { usePools } from '../support/processes/worker-pool.ts';
+
+const start = usePools();
+
+const unharmed = { restarts: 0, kills: 0, recycles: 0 };
+
+/** Reader of a command, whose later reads are another matter. */
+function readOnce(command: string, later: (signal: AbortSignal) => Promise<Uint8Array>) {
+  const bytes = Buffer.from(command);
+  let reads = 0;
+  return {
+    sizeBytes: bytes.length,
+    read: (start: number, end: number, signal: AbortSignal) => {
+      reads += 1;
+      return reads === 1 ? Promise.resolve(bytes.subarray(start, end)) : later(signal);
+    },
+    count: () => reads,
+  };
+}
+
+describe('a job whose original is read by ranges', () => {
+  test('gets the bytes that it asks for, and no more than one reply to each request', async () => {
+    const { renderer, sayByRanges, say } = await start();
+    expect(await sayByRanges('hello')).toMatch(/ hello$/);
+    expect(await sayByRanges('read-again 3')).toBe('end end end');
+    expect(await say('as a whole')).toMatch(/ as a whole$/);
+    expect(renderer.counters).toEqual(unharmed);
+  });
+
+  test.each(['ORIGIN_ERROR', 'ORIGIN_TIMEOUT', 'OVERLOADED', 'UNKNOWN_MEDIA'] as const)(
+    'ends with a failure of its reader, %s, which costs no worker',
+    async (code) => {
+      const { renderer, sayByRanges } = await start();
+      const failure = new MediaError(code, { cause: new Error('of the storage') });
+      const reader = readOnce('read-again 3', () => Promise.reject(failure));
+      await expect(sayByRanges(reader)).rejects.toBe(failure);
+      // The second and third time, the reader was not asked any more.
+      expect(reader.count()).toBe(2);
+      expect(await sayByRanges('next')).toMatch(/ next$/);
+      expect(renderer.counters).toEqual(unharmed);
+    },
+  );
+
+  test('may go on without a range that is beyond its limits', async () => {
+    const { renderer, sayByRanges } = await start();
+    const reader = readOnce('read-again 2', () =>
+      Promise.reject(new MediaError('MEDIA_TOO_LARGE')),
+    );
+    expect(await sayByRanges(reader)).toBe('refused refused');
+    expect(renderer.counters).toEqual(unharmed);
+  });
+
+  test('ends at its deadline while a read hangs, and the read with it', async () => {
+    const { sayByRanges } = await start();
+    let isStopped = false;
+    const reader = readOnce('read-again 1', (signal) => {
+      signal.addEventListener('abort', () => {
+        isStopped = true;
+      });
+      return sleep(60_000, new Uint8Array(), { signal });
+    });
+    const late = { code: 'TRANSFORM_TIMEOUT' };
+    await expect(sayByRanges(reader, { timeoutMs: 300 })).rejects.toMatchObject(late);
+    expect(isStopped).toBe(true);
+  });
+
+  test('ends with its caller while a read hangs', async () => {
+    const { sayByRanges } = await start();
+    const caller = new AbortController();
+    const reason = new Error('nobody waits');
+    const reader = readOnce('read-again 1', () => {
+      setImmediate(() => caller.abort(reason));
+      return new Promise(() => undefined);
+    });
+    await expect(sayByRanges(reader, { signal: caller.signal })).rejects.toBe(reason);
+  });
+
+  test('is retried from its beginning where its worker ends', async () => {
+    const { renderer, sayByRanges } = await start();
+    const crash = sayByRanges('crash');
+    await expect(crash).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
+    expect(renderer.counters).toEqual({ restarts: 2, kills: 0, recycles: 0 });
+  });
+
+  test('returns facts, and of these only what belongs to them', async () => {
+    const { inspect } = await start();
+    const size = { widthPx: 320, heightPx: 180 };
+    const video = { codec: 'vp9', codedSize: size, size, orientation: 1 };
+    const facts = {
+      kind: 'video',
+      container: 'webm',
+      codec: 'vp09.00.10.08',
+      hasAudio: true,
+      video,
+    };
+    const claim = { ...facts, durationS: 1.5, more: 'x', video: { ...video, more: 'x' } };
+    expect(await inspect(`facts ${JSON.stringify(claim)}`)).toEqual({ ...facts, durationS: 1.5 });
+  });
+});
+
+describe('a job that has frames decoded', () => {
+  const pieces = (size: number) => Array.from({ length: 3 }, () => Buffer.alloc(size, 'x'));
+
+  test('gets each frame in pieces, at the pace at which it takes them', async () => {
+    let yielded = 0;
+    const frames = {
+      async *decode() {
+        for (const piece of pieces(512)) {
+          yielded += 1;
+          yield piece;
+        }
+      },
+    };
+    const { sayByRanges } = await start({ frames });
+    expect(await sayByRanges('decode 2 any')).toBe(Array(2).fill('x'.repeat(1536)).join('|'));
+    expect(yielded).toBe(6);
+  });
+
+  test('may go on without a frame that is damaged', async () => {
+    const frames = {
+      // biome-ignore lint/correctness/useYield: it has nothing to yield
+      async *decode() {
+        throw new MediaError('UNPROCESSABLE_MEDIA');
+      },
+    };
+    const { renderer, sayByRanges } = await start({ frames });
+    expect(await sayByRanges('decode 2 any')).toBe('UNPROCESSABLE_MEDIA|UNPROCESSABLE_MEDIA');
+    expect(renderer.counters).toEqual(unharmed);
+  });
+
+  test('ends the decoder at its deadline', async () => {
+    let isStopped = false;
+    const frames = {
+      async *decode(_: object, signal: AbortSignal) {
+        signal.addEventListener('abort', () => {
+          isStopped = true;
+        });
+        await sleep(60_000, undefined, { signal });
+      },
+    };
+    const { sayByRanges } = await start({ frames });
+    const late = { code: 'TRANSFORM_TIMEOUT' };
+    await expect(sayByRanges('decode 1 any', { timeoutMs: 300 })).rejects.toMatchObject(late);
+    expect(isStopped).toBe(true);
+  });
+});
