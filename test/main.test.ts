@@ -1,5 +1,4 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import {
   closeSync,
   existsSync,
@@ -12,12 +11,9 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import type { Duplex } from 'node:stream';
 import sharp from 'sharp';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { resourceRows } from '../src/contract/resources.ts';
-import { connectSecurely, connectTo } from './support/http/raw-http.ts';
-import { tlsSettings } from './support/http/tls-files.ts';
 import { startService } from './support/processes/service-process.ts';
 import { startFlags } from './support/processes/start-flags.ts';
 import { treeOf, workersOf } from './support/processes/worker-ids.ts';
@@ -26,7 +22,6 @@ import { useTemporaryFolder } from './support/temporary-folder.ts';
 /** A render that takes most of a second. */
 const SLOW_PATH =
   '/splashes/1472222222222222223/0123456789abcdef0123456789abcdef.webp?size=4096&quality=lossless';
-const LARGE_PATH = '/attachments/1/2/large';
 
 const PHOTO = 'fixtures/corpus/jpeg-large/exifr__IMG_20180725_163423.jpg';
 
@@ -129,64 +124,6 @@ describe('the process', () => {
     expect((await fetch(links(running)[0] ?? '')).status).toBe(200);
     running.process.kill('SIGTERM');
     expect(await running.exited).toBe(0);
-  });
-
-  test('started again before a folder of renderings, makes none of them anew, and forgets what is purged', async () => {
-    const { path: folder } = await useTemporaryFolder();
-    const token = 'a-token-of-the-tests';
-    const environment = {
-      PORT: '0',
-      RESULT_STORE: 'filesystem',
-      RESULT_STORE_DIR: folder,
-      ADMIN_PORT: '0',
-      ADMIN_TOKEN: token,
-    };
-    const statuses: (string | null)[] = [];
-    const askAll = async (running: Service): Promise<void> => {
-      for (const link of links(running)) {
-        const response = await fetch(link);
-        expect((await response.arrayBuffer()).byteLength).toBeGreaterThan(1_000);
-        statuses.push(response.headers.get('cache-status'));
-      }
-    };
-    const first = start(environment);
-    await listening(first);
-    await askAll(first);
-    first.process.kill();
-    expect(await first.exited).toBe(0);
-
-    const second = start(environment);
-    await listening(second);
-    await askAll(second);
-    const [admin] =
-      /http:\/\/127\.0\.0\.1:\d+/.exec(second.output().stdout.split('admin')[1] ?? '') ?? [];
-    const headers = { authorization: `Bearer ${token}` };
-    expect(await (await fetch(`${admin}/readyz`)).json()).toMatchObject({
-      status: 'ready',
-      reasons: [],
-      version,
-    });
-    const metrics = await fetch(`${admin}/metrics`, { headers });
-    // All of it came from the store.
-    const text = await metrics.text();
-    expect(text).toContain('darkroom_queue_wait_seconds_count{lane="light"} 0\n');
-    expect(text).toMatch(new RegExp(`^darkroom_build_info\\{.*version="${version}".*\\} 1$`, 'm'));
-    const purged = await fetch(`${admin}/purge`, {
-      method: 'POST',
-      headers: { ...headers, 'content-type': 'application/json' },
-      body: JSON.stringify({ prefix: 'avatars/' }),
-    });
-    expect(await purged.json()).toEqual({ removed: { memory: 1, store: 1 } });
-    await askAll(second);
-    const fromStore = 'darkroom; fwd=stale; fwd-status=304; detail=store';
-    expect(statuses).toEqual([
-      ...Array.from({ length: 3 }, () => 'darkroom; fwd=miss; stored'),
-      ...[fromStore, fromStore, fromStore],
-      ...['darkroom; fwd=miss; stored', 'darkroom; hit', 'darkroom; hit'],
-    ]);
-    expect(second.output().stdout).not.toContain(token);
-    second.process.kill();
-    expect(await second.exited).toBe(0);
   });
 
   test('starts with nothing set, and all that it prints the addresses of is there', async () => {
@@ -387,63 +324,6 @@ describe('the process', () => {
     const others = treeOf(pid).slice(1);
     running.process.kill('SIGKILL');
     await endSoon(others);
-  });
-
-  describe.each([
-    ['HTTP/1.1', {}],
-    ['TLS', tlsSettings],
-  ])('with clients of %s', (protocol, settings) => {
-    const connectIdle = async (port: number, saysNothing: boolean): Promise<Duplex> => {
-      const socket = await connectTo(port);
-      if (protocol === 'TLS' || saysNothing) return socket; // in the handshake, or silent
-      socket.write('GET /avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\n');
-      await once(socket, 'data');
-      return socket;
-    };
-    const stall = async (port: number): Promise<Duplex> => {
-      const socket = protocol === 'TLS' ? await connectSecurely(port) : await connectTo(port);
-      socket.write(`GET ${LARGE_PATH} HTTP/1.1\r\nHost: a\r\n\r\n`);
-      await once(socket, 'data');
-      return socket.pause();
-    };
-    const startListening = async (graceMs: string): Promise<number> => {
-      const { path, put } = await useTemporaryFolder();
-      await put(LARGE_PATH, Buffer.alloc(48 * 1024 * 1024));
-      const running = start({
-        PORT: '0',
-        WORKERS: '1',
-        STORAGE_DIR: path,
-        SHUTDOWN_GRACE_MS: graceMs,
-        ...settings,
-      });
-      const scheme = protocol === 'TLS' ? 'https' : 'http';
-      await logged(running, `Darkroom listens on ${scheme}://127.0.0.1:`);
-      return Number(/127\.0\.0\.1:(\d+)/.exec(running.output().stdout)?.[1]);
-    };
-
-    test('does not wait for idle ones', async () => {
-      const port = await startListening('20000');
-      const clients = await Promise.all(
-        Array.from({ length: 20 }, (_, index) => connectIdle(port, index < 10)),
-      );
-      const startMs = performance.now();
-      service?.process.kill('SIGTERM');
-      expect(await service?.exited).toBe(0);
-      expect(performance.now() - startMs).toBeLessThan(4_000);
-      for (const client of clients) client.destroy();
-    });
-
-    test('waits for one that does not read until the grace time is over, and says so', async () => {
-      const port = await startListening('1500');
-      const client = await stall(port);
-      const startMs = performance.now();
-      service?.process.kill('SIGTERM');
-      expect(await service?.exited).toBe(1);
-      expect(performance.now() - startMs).toBeGreaterThan(1_400);
-      expect(performance.now() - startMs).toBeLessThan(4_000);
-      expect(service?.output().stdout).toContain('the grace time is over');
-      client.destroy();
-    });
   });
 });
 

@@ -144,19 +144,6 @@ describe('through the service', () => {
   const app = shareTestApp();
   const ask = (gif: Uint8Array, way: string) =>
     app.serve(gif, way.startsWith('?') ? `/attachments/{id}/1/x${way}` : `/avatars/{id}/${way}`);
-  const parrot = corpusFile('emoji-small/parrot__parrot.gif');
-
-  test.each(['x.gif', '?format=gif&animated=true'])(
-    'a GIF at its own size loses its metadata and not a colour, as %s',
-    async (way) => {
-      const { statusCode, rawPayload } = await ask(soil(parrot), way);
-      expect(statusCode).toBe(200);
-      expect(rawPayload.length).toBeLessThanOrEqual(parrot.length);
-      expect(/secret/i.test(rawPayload.toString('latin1'))).toBe(false);
-      const [wanted, shown] = [await decodeImage(parrot), await decodeImage(rawPayload)];
-      expect(compareImages(wanted, shown, 'exact')).toEqual([]);
-    },
-  );
 
   test('damaged data are a 422', async () => {
     const damaged = ofCodes(...indices(5), 7, ...indices(5), 5);

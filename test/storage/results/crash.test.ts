@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { readdir, utimes } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -23,6 +24,8 @@ import { ignoreSize } from '../contracts/result-store.contract.ts';
 
 const WRITER = resolve(import.meta.dirname, '../../support/result-folder/result-writer.mjs');
 const STORE = resolve(import.meta.dirname, '../../../dist/storage/results/folder.js');
+const TOKEN = 'a-token-of-the-tests';
+const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
 const ROUNDS = atScale(4, 8);
 const MAX_BYTES = 8_000_000;
 const { signal } = new AbortController();
@@ -119,19 +122,28 @@ test('two services on one folder find what the other has stored', async () => {
       RESULT_STORE: 'filesystem',
       RESULT_STORE_DIR: folder,
       ADMIN_PORT: String(adminPort),
-      ADMIN_TOKEN: 'a-token-of-the-tests',
+      ADMIN_TOKEN: TOKEN,
     });
     onTestFinished(() => void service.stop('SIGKILL'));
-    const ready = async () => (await fetch(`http://127.0.0.1:${adminPort}/readyz`)).json();
+    const admin = async (path: string) =>
+      (
+        await fetch(`http://127.0.0.1:${adminPort}${path}`, {
+          headers: { authorization: `Bearer ${TOKEN}` },
+        })
+      ).text();
     const ask = async (size: number) => {
       const reply = await fetch(`${service.origin}/icons/1/ab12.webp?size=${size}`);
       return reply.headers.get('cache-status');
     };
-    return { service, ready, ask };
+    return { service, admin, ask };
   };
   const [first, second] = [await start(), await start()];
-  for (const { ready } of [first, second]) {
-    await expect.poll(ready).toMatchObject({ status: 'ready', reasons: [] });
+  for (const { admin } of [first, second]) {
+    const ready = async () => JSON.parse(await admin('/readyz'));
+    await expect.poll(ready).toMatchObject({ status: 'ready', reasons: [], version });
+    expect(await admin('/metrics')).toMatch(
+      new RegExp(`^darkroom_build_info\\{.*version="${version}"`, 'm'),
+    );
   }
   await expect.poll(first.service.output).toContain('"msg":"result store swept"');
   expect(await first.ask(16)).toBe('darkroom; fwd=miss; stored');

@@ -74,16 +74,6 @@ describe('the file of a rendering', () => {
     }
   });
 
-  test.each([
-    { originKey: 'avatars/1/ab13' },
-    { key: 'avatars/1/ab12?width=65' },
-    { originalEtag: 'e2' },
-    { release: 'r2' },
-    { originalEtag: 'r1', release: 'e1' },
-  ])('is nothing for another address: %o', (change) => {
-    expect(parseResultFile(file, { ...address, ...change })).toBeUndefined();
-  });
-
   test('tells fields apart, whatever is in them', () => {
     const first = addressOf({ originalEtag: 'a","b', release: 'c' });
     const second = addressOf({ originalEtag: 'a', release: 'b","c' });
@@ -138,12 +128,4 @@ describe('the file of a rendering', () => {
       }
     },
   );
-
-  test('does not copy the body', () => {
-    const parts = formatResultFile(address, resultOf('x'));
-    const body = Buffer.alloc(8);
-    expect(formatResultFile(address, { body, mimeType: 'image/png' })?.[1]).toBe(body);
-    expect(parts).toHaveLength(2);
-    expect(parseResultFile(file, address)?.body.buffer).toBe(file.buffer);
-  });
 });

@@ -290,18 +290,6 @@ describe('of a rendering that is read', () => {
     await expect(store.read(address, controller.signal, ignoreSize)).rejects.toThrow('gone');
     await closed;
   });
-
-  test.each([
-    [403, 'InvalidAccessKeyId'],
-    [404, 'NoSuchBucket'],
-  ])('%i %s is an error that says why, without a credential', async (status, code) => {
-    const { store } = await open((_, response) =>
-      respondWithError(response, status, code, 'No such key: S3RVER'),
-    );
-    const message = `${code} (HTTP ${status}, attempts: 1): No such key: ***`;
-    const cause = { message };
-    await expect(store.read(address, signal, ignoreSize)).rejects.toMatchObject({ cause });
-  });
 });
 
 describe('of a rendering that is written', () => {

@@ -1,0 +1,289 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createServer as createTlsServer } from 'node:tls';
+import { Worker } from 'node:worker_threads';
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  expect,
+  onTestFinished,
+  test,
+  vi,
+} from 'vitest';
+import { connectTo } from '../../support/http/raw-http.ts';
+import { tlsFiles } from '../../support/http/tls-files.ts';
+import { openStream } from '../../support/open-stream.ts';
+import { listenLocally } from '../../support/processes/local-server.ts';
+import { type Fault, FaultProxy } from '../../support/s3/fault-proxy.ts';
+import { type LocalS3, startLocalS3 } from '../../support/s3/local-s3.ts';
+import { openBucketOrigin, type S3OriginOptions } from '../../support/s3/s3-bucket.ts';
+import { samples } from '../../support/test-app.ts';
+
+// What the service makes of an origin that fails, http/media/failures and test/cache tell; credentials and names that
+// are wrong, test/s3.
+
+const CONNECT_MS = 200;
+const STALL_MS = 600;
+/** What a busy machine may add to a deadline. */
+const SLACK_MS = 2_000;
+const KEY = 'avatars/1/ab12';
+const LARGE = 'attachments/1/2/large';
+const large = Buffer.alloc(20_000_000, 'large object, ');
+
+let s3: LocalS3;
+let proxy: FaultProxy;
+const warnings: Error[] = [];
+const keepWarning = (warning: Error): void => void warnings.push(warning);
+
+beforeAll(async () => {
+  s3 = await startLocalS3();
+  await s3.put(KEY, samples.png);
+  await s3.put(LARGE, large);
+  process.on('warning', keepWarning);
+});
+afterAll(async () => {
+  process.off('warning', keepWarning);
+  await s3.close();
+});
+beforeEach(async () => {
+  proxy = new FaultProxy(s3.port);
+  await proxy.listen();
+  vi.spyOn(Math, 'random').mockReturnValue(0); // no wait between two attempts
+});
+afterEach(async () => {
+  vi.restoreAllMocks();
+  vi.unstubAllEnvs();
+  await proxy.refuse();
+});
+
+/** With a pool of one connection: one that is left behind busy makes every later read fail. */
+const createOrigin = (options: Partial<S3OriginOptions> = {}) =>
+  openBucketOrigin(s3, {
+    endpoint: proxy.endpoint,
+    maxConnections: 1,
+    connectTimeoutMs: CONNECT_MS,
+    stallTimeoutMs: STALL_MS,
+    ...options,
+  });
+
+/** Reads an object to its end. */
+async function read(origin = createOrigin(), key = KEY, signal = new AbortController().signal) {
+  const chunks: Buffer[] = [];
+  for await (const chunk of (await openStream(origin, key, { signal })).body) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+/** An error as S3 writes it. */
+function refusal(status: string, code: string, message = 'No.', head = ''): Fault {
+  const body = `<?xml version="1.0"?><Error><Code>${code}</Code><Message>${message}</Message></Error>`;
+  return response(status, body, `${head}Content-Type: application/xml\r\n`);
+}
+
+function response(status: string, body: string, head = ''): Fault {
+  const bytes = `HTTP/1.1 ${status}\r\n${head}Content-Length: ${body.length}\r\n\r\n${body}`;
+  return { kind: 'answer', bytes };
+}
+
+const unframed =
+  'HTTP/1.1 200 OK\r\nETag: "a"\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n';
+const lastByte = samples.png.length - 1;
+
+/** What goes wrong, and how a read fails; the server sees one request, unless it is said otherwise. */
+const failures: Readonly<Record<string, readonly [Fault, RegExp, requests?: number]>> = {
+  'a body that is cut': [{ kind: 'cut', afterBytes: 1_000 }, /aborted/],
+  'a body that is cut before its last byte': [{ kind: 'cut', afterBytes: lastByte }, /aborted/],
+  'a reset in the body': [{ kind: 'reset', afterBytes: 1_000 }, /aborted|ECONNRESET/],
+  'a body that stops': [{ kind: 'stall', afterBytes: 1_000 }, /ORIGIN_TIMEOUT.* for 600 ms/],
+  'a body that stops before its first byte': [
+    { kind: 'stall', afterBytes: 0 },
+    /ORIGIN_TIMEOUT.* for 600 ms/,
+  ],
+  garbage: [{ kind: 'answer', bytes: '\0\x01garbage\r\n\r\n' }, /ORIGIN_ERROR.*HPE_/],
+  '500': [
+    refusal('500 Internal Server Error', 'InternalError'),
+    /ORIGIN_ERROR.*InternalError \(HTTP 500, attempts: 3\): No\./,
+    3,
+  ],
+  '503 SlowDown': [
+    refusal('503 Slow Down', 'SlowDown', 'Please reduce your request rate.'),
+    /ORIGIN_ERROR.*SlowDown \(HTTP 503, attempts: 3\): Please reduce your request rate\./,
+    3,
+  ],
+  '502 of a proxy, in HTML': [
+    response('502 Bad Gateway', '<html>Bad gateway<br>', 'Content-Type: text/html\r\n'),
+    /ORIGIN_ERROR.*HTTP 502/,
+    3,
+  ],
+  '403 AccessDenied': [
+    refusal('403 Forbidden', 'AccessDenied', 'Denied.', 'x-amz-request-id: r1\r\n'),
+    /ORIGIN_ERROR.*AccessDenied \(HTTP 403, request r1, attempts: 1\): Denied\./,
+  ],
+  '404 NoSuchKey': [refusal('404 Not Found', 'NoSuchKey'), /UNKNOWN_MEDIA/],
+  '404 NoSuchBucket': [refusal('404 Not Found', 'NoSuchBucket'), /ORIGIN_ERROR.*NoSuchBucket/],
+  '404 of something that is no S3': [
+    response('404 Not Found', 'page not found\n'),
+    /ORIGIN_ERROR.*HTTP 404/,
+  ],
+  '404 without a body': [response('404 Not Found', ''), /ORIGIN_ERROR.*HTTP 404/],
+  'a redirect to another region': [
+    refusal('301 Moved Permanently', 'PermanentRedirect', 'No.', 'x-amz-bucket-region: eu\r\n'),
+    /ORIGIN_ERROR.*PermanentRedirect \(HTTP 301/,
+  ],
+  'a signature for another region': [
+    refusal('400 Bad Request', 'AuthorizationHeaderMalformed', 'Expecting eu-central-1.'),
+    /ORIGIN_ERROR.*AuthorizationHeaderMalformed \(HTTP 400, attempts: 1\): Expecting eu-central-1\./,
+  ],
+  'an object without an ETag': [response('200 OK', 'bytes'), /ORIGIN_ERROR.*no ETag/],
+  'an object without a length': [
+    { kind: 'answer', bytes: unframed },
+    /ORIGIN_ERROR.*no Content-Length/,
+  ],
+};
+
+/** What a client and an operator are told of a failed read. */
+async function failureOf(origin = createOrigin(), signal?: AbortSignal): Promise<string> {
+  const startMs = performance.now();
+  const error = await read(origin, KEY, signal).then(
+    () => undefined,
+    (reason: Error & { code?: string }) => reason,
+  );
+  expect(performance.now() - startMs).toBeLessThan(STALL_MS + SLACK_MS);
+  const { code, message, cause } = error ?? {};
+  return [code, message, cause instanceof Error && cause.message].join(' ');
+}
+
+test.each(Object.entries(failures))(
+  'a read of S3 that meets %s fails, and the next one does not',
+  async (_, [fault, told, requests = 1]) => {
+    const origin = createOrigin();
+    proxy.spoil(fault);
+    expect(await failureOf(origin)).toMatch(told);
+    expect(proxy.requests).toHaveLength(requests);
+    proxy.heal();
+    expect((await read(origin)).equals(samples.png)).toBe(true);
+    expect(proxy.connections).toBeLessThanOrEqual(1);
+  },
+);
+
+test('a read of S3 goes on after one 500, and after a kept connection was closed or refused', async () => {
+  const origin = createOrigin();
+  proxy.spoil(refusal('500 Internal Server Error', 'InternalError'), 1);
+  expect((await read(origin)).equals(samples.png)).toBe(true);
+  expect(proxy.requests).toHaveLength(2);
+  await proxy.refuse();
+  expect(await failureOf(origin)).toMatch(/ORIGIN_ERROR.*ECONNREFUSED, attempts: 3/);
+  await proxy.listen();
+  expect((await read(origin)).equals(samples.png)).toBe(true);
+});
+
+test.each<[string, number, Fault]>([
+  ['waits before another attempt', 0.99, refusal('503 Slow Down', 'SlowDown')],
+  ['has had no response', 0, { kind: 'hang' }],
+])('a read of S3 that %s ends with its signal', async (_, random, fault) => {
+  vi.spyOn(Math, 'random').mockReturnValue(random);
+  proxy.spoil(fault);
+  const call = new AbortController();
+  const failure = failureOf(createOrigin(), call.signal);
+  await expect.poll(() => proxy.requests.length).toBe(1);
+  call.abort(new Error('the deadline'));
+  expect(await failure).toContain('the deadline');
+  expect(proxy.requests).toHaveLength(1);
+});
+
+test('a certificate that signs itself is a failure of the origin', async () => {
+  const [key, cert] = [readFileSync(tlsFiles.key), readFileSync(tlsFiles.cert)];
+  const server = createTlsServer({ key, cert }).on('tlsClientError', () => undefined);
+  onTestFinished(() => void server.close());
+  const endpoint = `https://127.0.0.1:${await listenLocally(server)}`;
+  expect(await failureOf(createOrigin({ endpoint }))).toMatch(
+    /ORIGIN_ERROR.*DEPTH_ZERO_SELF_SIGNED_CERT, attempts: 1/,
+  );
+});
+
+const silences: Readonly<Record<string, () => Promise<Partial<S3OriginOptions>>>> = {
+  'a name server that does not respond': async () => ({
+    ...{ endpoint: 'http://s3.example', lookup: () => undefined },
+  }),
+  'a server that accepts no connection': async () => ({ endpoint: await startDeafServer() }),
+  // The proxy waits for the end of a request's head.
+  'a TLS handshake without end': async () => ({
+    endpoint: proxy.endpoint.replace('http', 'https'),
+  }),
+};
+test.each(Object.entries(silences))(
+  '%s is given up after the connect deadline',
+  async (_, prepare) => {
+    const options = await prepare();
+    expect(await failureOf(createOrigin(options))).toMatch(
+      `No connection within ${CONNECT_MS} ms.`,
+    );
+    await expect.poll(() => proxy.connections).toBe(0);
+  },
+);
+
+/** Listens, but takes no connection out of its queue; when that is full, no other is established. */
+async function startDeafServer(): Promise<string> {
+  const thread = new Worker(
+    `const server = require('node:net').createServer();
+    server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
+      require('node:worker_threads').parentPort.postMessage(server.address().port);
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+    });`,
+    { eval: true },
+  );
+  const [port] = (await once(thread, 'message')) as [number];
+  const queued = await Promise.all([1, 2].map(() => connectTo(port)));
+  onTestFinished(async () => {
+    for (const socket of queued) socket.destroy();
+    await thread.terminate();
+  });
+  return `http://127.0.0.1:${port}`;
+}
+
+test('a full pool is waited for beyond the connect deadline', async () => {
+  const origin = createOrigin();
+  const { signal } = new AbortController();
+  const first = await openStream(origin, LARGE, { signal });
+  const waiting = read(origin);
+  await new Promise((resolve) => setTimeout(resolve, 2 * CONNECT_MS));
+  expect(proxy.requests).toHaveLength(1);
+  first.body.resume();
+  expect((await waiting).equals(samples.png)).toBe(true);
+  expect(proxy.connections).toBe(1);
+});
+
+test('a slow reader gets all of an object, however long it takes', async () => {
+  const { signal } = new AbortController();
+  const { body } = await openStream(createOrigin(), LARGE, { signal });
+  let received = 0;
+  for await (const chunk of body) {
+    if (received === 0) await new Promise((resolve) => setTimeout(resolve, 2.5 * STALL_MS));
+    received += chunk.length;
+  }
+  expect(received).toBe(large.length);
+});
+
+test('each read sends one GET, on one connection, and leaves no listener on it', async () => {
+  const origin = createOrigin();
+  const connections = new Set<number>();
+  for (let count = 0; count < 20; count += 1) {
+    await read(origin);
+    connections.add(proxy.connections);
+  }
+  expect(proxy.requests.map((head) => head.split(' ')[0])).toEqual(Array(20).fill('GET'));
+  expect(connections).toEqual(new Set([1]));
+  expect(warnings.map(({ message }) => message)).not.toContainEqual(
+    expect.stringMatching(/listeners/),
+  );
+});
+
+test('a read of S3 asks for no checksum, and signs with a session token where there is one', async () => {
+  vi.stubEnv('AWS_SESSION_TOKEN', 'token-of-a-session');
+  proxy.spoil(refusal('403 Forbidden', 'InvalidToken', 'token-of-a-session is malformed'));
+  expect(await failureOf()).toContain('InvalidToken (HTTP 403, attempts: 1): *** is malformed');
+  expect(proxy.requests).toHaveLength(1);
+  expect(proxy.requests[0]).toContain('x-amz-security-token: token-of-a-session\r\n');
+  expect(proxy.requests[0]).not.toMatch(/checksum/i);
+});
