@@ -158,6 +158,9 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
       config.relay,
       {
         writer: parts.originalWriter ?? (await openOriginalWriter(config, marker, config.relay)),
+        uploadsWriter:
+          config.uploads &&
+          (await openOriginalWriter({ storage: config.uploads }, undefined, config.relay)),
         purger,
         ...tools,
       },

@@ -11,7 +11,12 @@ import { EXTERNAL_CONNECTIONS, readExternal } from './variables/external-setting
 import { hasKeys, keySettingNames, readKeys } from './variables/key-settings.ts';
 import { readCompatibility } from './variables/platform-settings.ts';
 import { RELAY_CONNECTIONS, readRelay } from './variables/relay-settings.ts';
-import { RESULT_CONNECTIONS, readResultStore, readStorage } from './variables/storage-settings.ts';
+import {
+  RESULT_CONNECTIONS,
+  readResultStore,
+  readStorage,
+  readUploads,
+} from './variables/storage-settings.ts';
 import { findProtocolFault, readTracing } from './variables/tracing-settings.ts';
 
 /** All faults of the configuration at once; `message` has one line per variable. */
@@ -126,6 +131,8 @@ export function readConfig(environment: Environment) {
     external: readExternal(values),
     attachments: readAttachments(values),
     relay: readRelay(values),
+    /** Storage of uploads that no public route reads; `undefined`: there is none. */
+    uploads: readUploads(values),
     /** Keys of every kind of signed URL, which the log redacts. */
     signingKeys: readSigningKeys(values),
     admin: readAdmin(values),
@@ -167,7 +174,8 @@ function countOtherFiles(given: Environment): number {
     Number(given.ORIGIN_MAX_STREAMS ?? settingTable.ORIGIN_MAX_STREAMS.default);
   const results = (given.RESULT_STORE ?? 'none') === 'none' ? 0 : RESULT_CONNECTIONS;
   const external = hasKeys(given, 'EXTERNAL_SIGNING_KEYS') ? EXTERNAL_CONNECTIONS : 0;
-  const uploads = hasKeys(given, 'RELAY_SIGNING_KEYS') ? RELAY_CONNECTIONS : 0;
+  const uploadStorages = given.UPLOADS_S3_BUCKET === undefined ? 1 : 2;
+  const uploads = hasKeys(given, 'RELAY_SIGNING_KEYS') ? uploadStorages * RELAY_CONNECTIONS : 0;
   return FILES_PER_WORKER * workers + storage + results + external + uploads;
 }
 

@@ -4,7 +4,13 @@ import type { Environment, Setting } from './setting.ts';
 import { isReadableFile, MEBIBYTE } from './setting-forms.ts';
 import { type SettingName, type Settings, settingNames, settingTable } from './settings.ts';
 import { hasKeys, keySettingNames } from './variables/key-settings.ts';
-import { areNested, mayMixUp, SAMPLE_FOLDER } from './variables/storage-settings.ts';
+import {
+  areNested,
+  areUploadsNested,
+  isUploadsBucketRead,
+  mayMixUp,
+  SAMPLE_FOLDER,
+} from './variables/storage-settings.ts';
 
 /**
  * Memory that a worker needs besides an original to make a small image of it: with 256 MiB, originals could have 124
@@ -74,6 +80,25 @@ const rules: readonly Rule[] = [
     'RESULT_S3_PREFIX',
     'a prefix beside that of the originals, since both are in one bucket',
     mayMixUp,
+  ),
+  [
+    'UPLOADS_DIR',
+    ({ given }) => {
+      if (given.UPLOADS_DIR === undefined) return undefined;
+      if (given.UPLOADS_S3_BUCKET !== undefined) return 'nothing, since UPLOADS_S3_BUCKET is set';
+      return !isDirectory(given.UPLOADS_DIR) && 'an existing folder';
+    },
+  ],
+  comparing('UPLOADS_DIR', 'a folder beside those of originals and renderings', areUploadsNested),
+  comparing(
+    'UPLOADS_S3_BUCKET',
+    'a bucket that has neither originals nor renderings',
+    (values) => values.UPLOADS_DIR === undefined && isUploadsBucketRead(values),
+  ),
+  comparing(
+    'UPLOADS_DIR_BUCKET',
+    'another name than those of other buckets',
+    (values) => values.UPLOADS_DIR !== undefined && isUploadsBucketRead(values),
   ),
   ...keySettingNames.map(
     (name): Rule => [

@@ -18,15 +18,20 @@ import { RELAY_KEY, uploadTarget } from '../support/uploads/relay-app.ts';
 const MEBIBYTE = 1024 * 1024;
 const Bucket = 'uploads';
 
+/** Where uploads are stored that the platform fetches itself: contract §14. */
+const INBOX = 'inbox';
+
 let service: ServiceProcess;
 let client: S3Client;
 beforeAll(async () => {
   await createRgwBucket(Bucket);
+  await createRgwBucket(INBOX);
   const { endpoint } = rgw;
   client = new S3Client({ endpoint, region: 'us-east-1', forcePathStyle: true });
   service = await startService({
     STORAGE: 's3',
     S3_BUCKET: Bucket,
+    UPLOADS_S3_BUCKET: INBOX,
     S3_ENDPOINT: endpoint,
     RELAY_SIGNING_KEYS: RELAY_KEY,
     ...rgw.credentials,
@@ -38,9 +43,10 @@ afterAll(async () => {
 });
 
 /** Objects, and uploads in parts that are neither completed nor taken back. */
-async function list(Prefix: string): Promise<readonly string[]> {
-  const { Contents = [] } = await client.send(new ListObjectsV2Command({ Bucket, Prefix }));
-  const { Uploads = [] } = await client.send(new ListMultipartUploadsCommand({ Bucket, Prefix }));
+async function list(Prefix: string, bucket = Bucket): Promise<readonly string[]> {
+  const place = { Bucket: bucket, Prefix };
+  const { Contents = [] } = await client.send(new ListObjectsV2Command(place));
+  const { Uploads = [] } = await client.send(new ListMultipartUploadsCommand(place));
   return [...Contents, ...Uploads].map(({ Key = '' }) => Key);
 }
 
@@ -116,6 +122,69 @@ describe.each(ways)('an upload %s', (name, tells, sizeBytes) => {
     await expect.poll(lineOf, { timeout: 30_000 }).toContain('"status":499');
     // The line is written when the client is gone; the storage is told at the same time.
     await expect.poll(() => list(dying), { timeout: 20_000 }).toEqual([]);
+  });
+});
+
+describe('an upload to the bucket that the platform fetches from', () => {
+  const inInbox = { bucket: INBOX };
+  const key = 'stream_previews/live~1-0123456789abcdef.jpg';
+
+  test.each(ways)('replaces the one before, and is not looked at: %s', async (_, tells, size) => {
+    for (const sizeBytes of [7, size]) {
+      const terms = { ...inInbox, tells, contentType: 'image/jpeg' };
+      const { status, etag } = await upload(key, sizeBytes, terms);
+      const head = await client.send(new HeadObjectCommand({ Bucket: INBOX, Key: key }));
+      expect([status, etag]).toEqual([200, head.ETag]);
+      expect(head).toMatchObject({ ContentLength: sizeBytes, ContentType: 'image/jpeg' });
+    }
+    expect([await list(key, INBOX), await list(key)]).toEqual([[key], []]);
+  });
+
+  test('may have any key that a bucket can have', async () => {
+    for (const any of ['k'.repeat(1_024), 'naïve/写真 🎉 ?&+%20.jpg', 'avatars/1/ab12']) {
+      expect((await upload(any, 10, inInbox)).status).toBe(200);
+      expect(await list(any, INBOX)).toEqual([any]);
+    }
+    expect((await fetch(`${service.origin}/avatars/1/ab12.png`)).status).toBe(404);
+  });
+
+  test('may come in parts, which the platform completes', async () => {
+    const place = { Bucket: INBOX, Key: '0b8e1f52-6f0c-4d7e-9a54-2c1d3e4f5a6b' };
+    const created = await client.send(new CreateMultipartUploadCommand(place));
+    const { UploadId: uploadId = '' } = created;
+    const Parts = [];
+    for (const [partNumber, size] of [
+      [1, 10 * MEBIBYTE],
+      [2, 1_000],
+    ] as const) {
+      const query = `&uploadId=${encodeURIComponent(uploadId)}&partNumber=${partNumber}`;
+      const terms = { ...inInbox, part: { uploadId, partNumber }, query, contentType: 'image/png' };
+      const { status, etag } = await upload(place.Key, size, terms);
+      expect(status).toBe(200);
+      Parts.push({ PartNumber: partNumber, ETag: etag });
+    }
+    const MultipartUpload = { Parts };
+    await client.send(
+      new CompleteMultipartUploadCommand({ ...place, UploadId: uploadId, MultipartUpload }),
+    );
+    const head = await client.send(new HeadObjectCommand(place));
+    expect(head.ContentLength).toBe(10 * MEBIBYTE + 1_000);
+  });
+
+  test('leaves nothing behind when its client dies', { timeout: 60_000 }, async () => {
+    const sent = begin(uploadTarget('dying', inInbox), undefined);
+    for (const piece of zeros(20 * MEBIBYTE)) {
+      await new Promise((resolve) => sent.write(piece, resolve));
+    }
+    sent.destroy();
+    await expect.poll(() => service.output(), { timeout: 30_000 }).toMatch(/dying.*"status":499/);
+    await expect.poll(() => list('dying', INBOX), { timeout: 20_000 }).toEqual([]);
+  });
+
+  test('is for no third bucket', async () => {
+    expect((await upload('a', 10, { bucket: 'elsewhere' })).status).toBe(403);
+    expect((await upload('a', 10, { bucket: Bucket })).status).toBe(400);
+    expect((await upload('a', 10)).status).toBe(400);
   });
 });
 

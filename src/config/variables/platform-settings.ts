@@ -1,5 +1,5 @@
-import { setting, type ValuesOf } from '../setting.ts';
-import { choice } from '../setting-forms.ts';
+import { optional, setting, type ValuesOf } from '../setting.ts';
+import { bucketName, choice, folder } from '../setting-forms.ts';
 
 /** Longest memory of a missing original for a platform that stores originals past Darkroom (contract §14). */
 const MISSING_SECONDS = 2;
@@ -10,6 +10,19 @@ export const platformTable = {
     choice('none', 'fluxer'),
     'none',
     "`fluxer`: Darkroom stands in the place of this platform's media service; docs/platform.md lists what changes",
+  ),
+  UPLOADS_S3_BUCKET: optional(
+    bucketName,
+    'bucket for uploads whose capability names it, on the server of the `S3_*` settings: under any key, instead of what is there, unread by every public route',
+  ),
+  UPLOADS_DIR: optional(
+    folder,
+    'folder for such uploads, outside of those of originals and renderings',
+  ),
+  UPLOADS_DIR_BUCKET: setting(
+    bucketName,
+    'uploads',
+    'bucket by which capabilities name that folder',
   ),
 };
 

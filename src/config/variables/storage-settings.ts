@@ -47,6 +47,26 @@ export function readResultStore(values: Settings) {
   } as const;
 }
 
+/**
+ * Reads the storage of uploads that the platform fetches itself (contract §14), in the terms of `readStorage`, and the
+ * bucket by which capabilities name it; `undefined` without one.
+ */
+export function readUploads(values: Settings) {
+  const {
+    UPLOADS_S3_BUCKET: bucket,
+    UPLOADS_DIR: folder,
+    ORIGIN_MAX_READS,
+    ORIGIN_MAX_STREAMS,
+  } = values;
+  if (folder !== undefined) {
+    const place = { kind: 'filesystem', folder, marker: undefined, isSample: false } as const;
+    return { ...place, bucket: values.UPLOADS_DIR_BUCKET };
+  }
+  if (bucket === undefined) return undefined;
+  const maxConnections = ORIGIN_MAX_READS + ORIGIN_MAX_STREAMS;
+  return { kind: 's3', bucket, prefix: '', ...readServer(values), maxConnections } as const;
+}
+
 /** Describes a storage as operators do: `bucket media`, `folder /srv/media`. */
 export function describePlace(
   place: { readonly kind: 's3'; bucket: string } | { readonly kind: 'filesystem'; folder: string },
@@ -54,7 +74,7 @@ export function describePlace(
   return place.kind === 's3' ? `bucket ${place.bucket}` : `folder ${place.folder}`;
 }
 
-/** Reads the server, which is the same for both buckets. */
+/** Reads the server, which is the same for all buckets. */
 function readServer({ S3_FORCE_PATH_STYLE: pathStyle, ...values }: Settings) {
   return {
     region: values.S3_REGION,
@@ -85,14 +105,37 @@ const RESULT_FOLDERS = ['', 'results', 'incoming'] as const;
  * store would remove originals. Not covered: folders that are mounted at two places.
  */
 export function areNested(values: Settings): boolean {
-  const { STORAGE_DIR: folder, RESULT_STORE_DIR: resultFolder } = values;
-  if (values.STORAGE !== 'filesystem' || values.RESULT_STORE !== 'filesystem') return false;
-  if (resultFolder === undefined) return false;
-  const originals = realFolder(folder ?? SAMPLE_FOLDER);
-  return RESULT_FOLDERS.some((name) => {
-    const results = realFolder(join(resultFolder, name));
-    return originals.startsWith(results) || results.startsWith(originals);
-  });
+  return areMixed(originalFolders(values), resultFolders(values));
+}
+
+/** Whether a public route would read from the folder of uploads, likewise, or a full store would remove uploads. */
+export function areUploadsNested(values: Settings): boolean {
+  const { UPLOADS_DIR: folder } = values;
+  if (folder === undefined) return false;
+  return areMixed([folder], [...originalFolders(values), ...resultFolders(values)]);
+}
+
+/** Whether a public route reads from the bucket of uploads; or its name, in a capability, means originals, too. */
+export function isUploadsBucketRead(values: Settings): boolean {
+  const { S3_BUCKET, RESULT_S3_BUCKET } = values;
+  const bucket = readUploads(values)?.bucket;
+  return bucket !== undefined && [S3_BUCKET, RESULT_S3_BUCKET].includes(bucket);
+}
+
+function originalFolders({ STORAGE, STORAGE_DIR }: Settings): readonly string[] {
+  return STORAGE === 'filesystem' ? [STORAGE_DIR ?? SAMPLE_FOLDER] : [];
+}
+
+function resultFolders({ RESULT_STORE, RESULT_STORE_DIR: folder }: Settings): readonly string[] {
+  if (RESULT_STORE !== 'filesystem' || folder === undefined) return [];
+  return RESULT_FOLDERS.map((name) => join(folder, name));
+}
+
+function areMixed(some: readonly string[], others: readonly string[]): boolean {
+  const real = others.map(realFolder);
+  return some
+    .map(realFolder)
+    .some((one) => real.some((other) => one.startsWith(other) || other.startsWith(one)));
 }
 
 /** Returns the resolved path with a trailing separator; the path itself if it does not exist. */

@@ -155,6 +155,21 @@ export function findRelayKeyFaults(rawPath: string): readonly RequestFault[] {
   return [fault(`Expected the key without the a_ of its hash: ${meant}`)];
 }
 
+/** Longest key of the uploads bucket, in bytes of UTF-8 (S3 has no longer one). */
+const MAX_UPLOAD_KEY_BYTES = 1_024;
+
+/** Returns the faults of a path's key in the uploads bucket (contract §14): the key need not be that of an original. */
+export function findUploadKeyFaults(rawPath: string): readonly RequestFault[] {
+  const key = readRelayKey(rawPath);
+  if (key === undefined) return [fault('Expected valid percent-encoded UTF-8.')];
+  if (Buffer.byteLength(key) > MAX_UPLOAD_KEY_BYTES) {
+    return [fault(`Expected at most ${MAX_UPLOAD_KEY_BYTES} bytes of UTF-8.`)];
+  }
+  if (/[\\\p{Cc}\p{Cs}]/u.test(key)) return [fault('Expected no backslash or control character.')];
+  const isPath = key.split('/').every((segment) => !['', '.', '..'].includes(segment));
+  return isPath ? [] : [fault('Expected segments that are neither empty nor . or ..')];
+}
+
 function fault(message: string): RequestFault {
   return { path: 'key', message };
 }

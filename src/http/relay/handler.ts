@@ -5,6 +5,7 @@ import { MediaError } from '../../contract/errors.ts';
 import { splitTarget } from '../../contract/media-request.ts';
 import {
   findRelayKeyFaults,
+  findUploadKeyFaults,
   isMediaType,
   isRelayPath,
   type RelayCapability,
@@ -26,6 +27,8 @@ interface RelayHandlerParts {
   readonly keys: SigningKeys;
   /** Bucket of the originals; `undefined`: they are in a folder, which has no name in capabilities. */
   readonly bucket: string | undefined;
+  /** Bucket of uploads that no public route reads; `undefined`: there is none. */
+  readonly uploadsBucket: string | undefined;
   /** Unix time, in milliseconds. */
   readonly wallClock: () => number;
 }
@@ -38,7 +41,7 @@ const NO_STORE = { 'cache-control': 'no-store' } as const;
 
 /** Opens the relay. */
 export function openRelay(
-  { storage }: Pick<Config, 'storage'>,
+  { storage, uploads: place }: Pick<Config, 'storage' | 'uploads'>,
   { keys, limits }: NonNullable<Config['relay']>,
   parts: Omit<UploadServiceParts, 'limits'> & Pick<RelayHandlerParts, 'wallClock'>,
   otherLimits: Partial<UploadLimits> = {},
@@ -47,11 +50,17 @@ export function openRelay(
   const bucket = storage.kind === 's3' ? storage.bucket : undefined;
   return {
     uploads,
-    handler: new RelayHandler({ keys, bucket, uploads, wallClock: parts.wallClock }),
+    handler: new RelayHandler({
+      keys,
+      bucket,
+      uploadsBucket: place?.bucket,
+      uploads,
+      wallClock: parts.wallClock,
+    }),
   };
 }
 
-/** Stores uploads to `/v1/relay/{key}` (contract §10). */
+/** Stores uploads to `/v1/relay/{key}` (contract §10, §14). */
 export class RelayHandler {
   readonly #parts: RelayHandlerParts;
 
@@ -97,23 +106,27 @@ export class RelayHandler {
 
   /** @throws MediaError `UNAUTHORIZED`, `ACCESS_DENIED`, `INVALID_FORM_BODY`, in this order */
   #authorise(request: IncomingMessage, rawPath: string, query: URLSearchParams): UploadOrder {
-    const { keys, bucket, wallClock } = this.#parts;
+    const { keys, bucket, uploadsBucket, wallClock } = this.#parts;
     const [text, ...others] = query.getAll('t');
     if (text === undefined || others.length > 0) throw new MediaError('UNAUTHORIZED');
     const capability = verifyCapability(text, keys, wallClock() / 1000);
     if (capability === undefined) throw new MediaError('UNAUTHORIZED');
     const key = readRelayKey(rawPath);
-    const isForBucket = bucket === undefined || (capability.bucket ?? bucket) === bucket;
+    const isUpload = uploadsBucket !== undefined && capability.bucket === uploadsBucket;
+    const isForBucket =
+      isUpload || bucket === undefined || (capability.bucket ?? bucket) === bucket;
     const isForKey = key === undefined || key === capability.key;
     if (!isForBucket || !isForKey || !isForPart(query, capability)) {
       throw new MediaError('ACCESS_DENIED');
     }
-    const faults = [...findRelayKeyFaults(rawPath), ...findRangeFaults(request)];
+    const findKeyFaults = isUpload ? findUploadKeyFaults : findRelayKeyFaults;
+    const faults = [...findKeyFaults(rawPath), ...findRangeFaults(request)];
     if (faults.length > 0) throw new MediaError('INVALID_FORM_BODY', { faults });
     const { maxBytes, part, replaces } = capability;
     const contentType = capability.contentType ?? contentTypeOf(request);
     const sizeBytes = sizeOf(request, part !== undefined);
-    return { key: capability.key, contentType, maxBytes, sizeBytes, part, replaces };
+    const storage = isUpload ? 'uploads' : 'originals';
+    return { key: capability.key, contentType, maxBytes, sizeBytes, part, replaces, storage };
   }
 }
 

@@ -14,6 +14,8 @@ import { type PaceLimits, UploadBody } from './upload-body.ts';
 export interface UploadOrder extends Omit<RelayCapability, 'bucket' | 'expiresAtSeconds'> {
   /** Length that the head declares; `undefined`: none. */
   readonly sizeBytes: number | undefined;
+  /** Storage that the upload goes to: that of originals, or the one that the platform fetches uploads from. */
+  readonly storage: 'originals' | 'uploads';
 }
 
 /** Bounds of uploads. */
@@ -31,6 +33,8 @@ export interface UploadLimits extends PaceLimits {
 
 export interface UploadServiceParts {
   readonly writer: OriginalWriter;
+  /** Writer of uploads that no public route reads (contract §14); `undefined`: there is no such storage. */
+  readonly uploadsWriter: OriginalWriter | undefined;
   readonly purger: Pick<Purger, 'noteNew' | 'purge'>;
   readonly limits: UploadLimits;
   readonly clock: Clock;
@@ -85,18 +89,20 @@ export class UploadService {
     openBody: () => AsyncIterable<Uint8Array>,
     signal: AbortSignal,
   ): Promise<string> {
-    const { writer, limits } = this.#parts;
+    const { limits } = this.#parts;
     const { key, part, replaces, sizeBytes } = order;
+    const writer = this.#writerOf(order);
+    const isOriginal = order.storage === 'originals';
     const maxBytes = Math.min(order.maxBytes ?? limits.maxBytes, limits.maxBytes);
     if (part !== undefined && writer.writePart === undefined) throw new MediaError('ACCESS_DENIED');
     if (part !== undefined && sizeBytes === undefined) throw new MediaError('LENGTH_REQUIRED');
     if (sizeBytes !== undefined && sizeBytes > maxBytes) throw new MediaError('PAYLOAD_TOO_LARGE');
-    const leave = this.#enter(sizeBytes);
+    const leave = this.#enter(writer.heldBytesOf(sizeBytes));
     try {
-      const isNew = part === undefined && !replaces;
+      const isNew = isOriginal && part === undefined && !replaces;
       if (isNew && (await this.#isThere(key, signal))) throw new MediaError('MEDIA_EXISTS');
       const etag = await this.#receive({ ...order, maxBytes }, isNew, openBody, signal);
-      if (part === undefined) await this.#forget(order);
+      if (isOriginal && part === undefined) await this.#forget(order);
       return etag;
     } catch (error) {
       // The client has gone: its reason comes before any other failure.
@@ -107,10 +113,14 @@ export class UploadService {
     }
   }
 
+  #writerOf({ storage }: UploadOrder): OriginalWriter {
+    const { writer, uploadsWriter } = this.#parts;
+    return storage === 'uploads' && uploadsWriter !== undefined ? uploadsWriter : writer;
+  }
+
   /** @throws MediaError `OVERLOADED` */
-  #enter(sizeBytes: number | undefined): () => void {
-    const { writer, limits } = this.#parts;
-    const bytes = writer.heldBytesOf(sizeBytes);
+  #enter(bytes: number): () => void {
+    const { limits } = this.#parts;
     if (this.isFull) throw overloaded(`${this.#underWay} uploads are under way.`);
     if (bytes > 0 && this.#heldBytes + bytes > limits.memoryBytes) {
       throw overloaded(`Parts of uploads hold ${this.#heldBytes} bytes of RELAY_MEMORY_BYTES.`);
@@ -137,8 +147,9 @@ export class UploadService {
     openBody: () => AsyncIterable<Uint8Array>,
     client: AbortSignal,
   ): Promise<string> {
-    const { writer, limits, clock, meter, log } = this.#parts;
+    const { limits, clock, meter, log } = this.#parts;
     const { key, part, sizeBytes, contentType } = order;
+    const writer = this.#writerOf(order);
     client.throwIfAborted();
     const stopping = new AbortController();
     const signal = AbortSignal.any([client, stopping.signal]);
@@ -197,7 +208,10 @@ export interface UploadUsage {
  *
  * @throws MediaError `UNSUPPORTED_MEDIA_TYPE` unless Darkroom decodes such an image
  */
-async function checkBeginning({ contentType, part }: UploadOrder, body: UploadBody): Promise<void> {
+async function checkBeginning(order: UploadOrder, body: UploadBody): Promise<void> {
+  const { contentType, part } = order;
+  // The platform checks what it fetches.
+  if (order.storage === 'uploads') return;
   const [type = ''] = contentType?.split(';') ?? [];
   if (!imageTypes.has(type.trim().toLowerCase())) return;
   if (part !== undefined && part.partNumber !== 1) return;

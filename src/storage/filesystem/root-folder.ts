@@ -2,7 +2,10 @@ import { realpath, stat } from 'node:fs/promises';
 import { join, normalize, sep } from 'node:path';
 import { systemCodeOf } from './system-errors.ts';
 
-/** The folder of all originals, by its real path. */
+/** Longest name of a file on the usual file systems, in bytes. */
+const MAX_NAME_BYTES = 255;
+
+/** The folder of all originals, or of uploads, by its real path. */
 export class RootFolder {
   readonly path: string;
   /** Prefix of the path of every key: the folder with one trailing separator. */
@@ -24,7 +27,8 @@ export class RootFolder {
 
   /** Returns the path of a key; `undefined` unless it is normalized (no `..`, `.`, two slashes): a file has one key. */
   pathOf(key: string): string | undefined {
-    const path = this.#prefix + key;
+    const isLong = Buffer.byteLength(key) > MAX_NAME_BYTES;
+    const path = this.#prefix + (isLong ? key.split('/').map(splitName).join('/') : key);
     return normalize(path) === path ? path : undefined;
   }
 
@@ -36,6 +40,26 @@ export class RootFolder {
     );
     return isFolder && ((await this.#marker?.look()) ?? true);
   }
+}
+
+/**
+ * Splits a segment of a key that is longer than a name can be, as those of uploads may be, into folders and a file. Their
+ * names begin with a backslash, which no key contains, and all but the last end with one.
+ */
+function splitName(segment: string): string {
+  if (Buffer.byteLength(segment) <= MAX_NAME_BYTES) return segment;
+  let path = '\\';
+  let nameBytes = 2;
+  for (const character of segment) {
+    const bytes = Buffer.byteLength(character);
+    if (nameBytes + bytes > MAX_NAME_BYTES) {
+      path += '\\/\\';
+      nameBytes = 2;
+    }
+    path += character;
+    nameBytes += bytes;
+  }
+  return path;
 }
 
 /**

@@ -76,7 +76,7 @@ export class FilesystemOriginalWriter implements OriginalWriter {
   /** Rejects writes if the disk is not mounted: an original would be written to the disk below. */
   async #checkRoot(): Promise<void> {
     if (await this.#root.isThere()) return;
-    throw new Error('STORAGE_DIR, or the file STORAGE_MARKER in it, is gone.');
+    throw new Error(`${this.#root.path}, or the file STORAGE_MARKER in it, is gone.`);
   }
 }
 

@@ -19,7 +19,7 @@ const key: Parameter = {
   in: 'path',
   required: true,
   description:
-    'The key of an original (`x-origin-key`): its segments, each percent-encoded, with slashes between them.',
+    'The key of an original (`x-origin-key`), or any key in the uploads bucket: its segments, each percent-encoded, with slashes between them.',
   schema: { type: 'string' },
   example: 'attachments/1/2/cat%20picture.png',
 };

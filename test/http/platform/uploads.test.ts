@@ -1,0 +1,232 @@
+import { mkdir, readFile, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import { expect, onTestFinished, test } from 'vitest';
+import { openFolderStorage } from '../../support/folder-storage.ts';
+import { openStream } from '../../support/open-stream.ts';
+import { faultsOf } from '../../support/setting-faults.ts';
+import { makeTemporaryFolder, useTemporaryFolder } from '../../support/temporary-folder.ts';
+import { samples, type TestAppOptions } from '../../support/test-app.ts';
+import { uploadTarget, useRelayApp } from '../../support/uploads/relay-app.ts';
+
+// Contract §14: uploads into a storage that the platform fetches them from, and no public route.
+
+const bucket = 'uploads';
+const body = { 'Content-Length': '5' };
+
+async function useUploads({ settings = {}, ...parts }: TestAppOptions = {}) {
+  const { path, list, put, remove } = await makeTemporaryFolder();
+  onTestFinished(remove);
+  const relay = await useRelayApp({ ...parts, settings: { UPLOADS_DIR: path, ...settings } });
+  const { origin } = await openFolderStorage(path);
+  return {
+    ...relay,
+    uploads: { path, list, put },
+    upload: async (key: string, terms = {}, headers = body, text = 'hello') =>
+      relay.app.send('PUT', uploadTarget(key, { bucket, ...terms }), headers, text),
+    /** What the service itself will read at the key. */
+    readUpload: async (key: string) => {
+      const { body } = await openStream(origin, key, { signal: new AbortController().signal });
+      return String(await buffer(body));
+    },
+  };
+}
+
+test.each([
+  '0b8e1f52-6f0c-4d7e-9a54-2c1d3e4f5a6b',
+  'stream_previews/a~b.c-0123456789abcdef.jpg',
+  'a',
+  '...',
+  '.a/..b/c..',
+  'a b+c%20d?e=f&g#h;i:j@k,"<>|*',
+  'naïve/写真 🎉.jpg',
+  'avatars/1/ab12',
+  'k'.repeat(1_024),
+  'é'.repeat(512),
+  `${'🎉'.repeat(64)}${'.'.repeat(300)}/${'k'.repeat(255)}/${'.'.repeat(1)}a`,
+  Array.from({ length: 512 }, () => 'a')
+    .join('/')
+    .padEnd(1_024, 'b'),
+])('stores there any key: %s', async (key) => {
+  const { upload, readUpload, list } = await useUploads();
+  const { status, headers, body } = await upload(key);
+  expect([status, body.toString()]).toEqual([200, '']);
+  expect(headers.etag).toMatch(/^"[^"]+"$/);
+  expect(await readUpload(key)).toBe('hello');
+  // Nothing has come to the originals.
+  expect(await list()).toEqual([]);
+});
+
+test('a key whose names a file can have is at its path', async () => {
+  const { upload, uploads } = await useUploads();
+  await upload('stream_previews/a.jpg');
+  expect(await readFile(join(uploads.path, 'stream_previews/a.jpg'), 'utf8')).toBe('hello');
+});
+
+test.each([
+  'k'.repeat(1_025),
+  `${'é'.repeat(512)}k`,
+  'a//b',
+  'a/',
+  '/a',
+  '.',
+  '..',
+  'a/./b',
+  'a/../b',
+  '../a',
+  'a\\b',
+  'a\nb',
+  'a\0b',
+  'a\u007fb',
+  'a\u0085b',
+])('does not store the key %j', async (key) => {
+  const { upload, uploads } = await useUploads();
+  const { status, body } = await upload(key);
+  expect([status, JSON.parse(String(body)).code]).toEqual([400, 'INVALID_FORM_BODY']);
+  expect(JSON.parse(String(body)).errors).toHaveLength(1);
+  expect(await uploads.list()).toEqual([]);
+});
+
+test('a path that is not the key is a 403, and an undecodable one a 400', async () => {
+  const { app, uploads } = await useUploads();
+  const [path = '', query = ''] = uploadTarget('a/b', { bucket }).split('?');
+  for (const [wrong, status] of [
+    [`${path}c`, 403],
+    [path.replace('a/b', 'a%2fb'), 200],
+    [path.replace('a/b', 'a/%zz'), 400],
+    [path.replace('a/b', 'a/%ff'), 400],
+  ] as const) {
+    expect((await app.send('PUT', `${wrong}?${query}`, body, 'hello')).status).toBe(status);
+  }
+  expect(await uploads.list()).toEqual(['a/b']);
+});
+
+test('replaces what is there, and does not look at its bytes', async () => {
+  const { upload, readUpload } = await useUploads();
+  const type = { ...body, 'Content-Type': 'image/png' };
+  for (const text of ['first', 'other']) {
+    const { status } = await upload('a.png', { contentType: 'image/png' }, type, text);
+    expect(status).toBe(200);
+    expect(await readUpload('a.png')).toBe(text);
+  }
+});
+
+test('no public route reads it', async () => {
+  const { app, upload, uploads } = await useUploads();
+  await uploads.put('avatars/1/ab12', samples.png);
+  for (const key of ['attachments/1/2/a.txt', 'a']) expect((await upload(key)).status).toBe(200);
+  for (const path of [
+    '/avatars/1/ab12.png',
+    '/attachments/1/2/a.txt',
+    '/a',
+    '/uploads/a',
+    `/v1/relay/a`,
+  ]) {
+    expect((await app.get(path)).statusCode, path).toBeGreaterThanOrEqual(404);
+  }
+});
+
+test('bounds are those of all uploads', async () => {
+  const { upload, uploads } = await useUploads({ settings: { RELAY_MAX_BYTES: '4' } });
+  expect((await upload('a')).status).toBe(413);
+  expect((await upload('a', { maxBytes: 3 }, { 'Content-Length': '4' }, 'four')).status).toBe(413);
+  const part = { part: { uploadId: 'u', partNumber: 1 } };
+  const target = `${uploadTarget('a', { bucket, ...part })}&uploadId=u&partNumber=1`;
+  const { app } = await useUploads();
+  expect((await app.send('PUT', target, body, 'hello')).status).toBe(403);
+  expect(await uploads.list()).toEqual([]);
+});
+
+test('another bucket, or none, is that of the originals', async () => {
+  const { app, list, uploads } = await useUploads({ settings: { UPLOADS_DIR_BUCKET: 'inbox' } });
+  const put = async (key: string, bucket?: string) =>
+    (await app.send('PUT', uploadTarget(key, { bucket }), body, 'hello')).status;
+  expect(await put('attachments/1/2/a')).toBe(200);
+  expect(await put('attachments/1/2/a')).toBe(409);
+  expect(await put('attachments/1/2/b', 'uploads')).toBe(200);
+  expect(await put('free', 'uploads')).toBe(400);
+  expect(await put('free', 'inbox')).toBe(200);
+  expect([...(await list())].sort()).toEqual(['attachments/1/2/a', 'attachments/1/2/b']);
+  expect(await uploads.list()).toEqual(['free']);
+});
+
+test('an upload to originals that the same key names is another one', async () => {
+  const { app, upload } = await useUploads();
+  const get = async () => (await app.get('/attachments/1/2/a.txt')).statusCode;
+  expect(await get()).toBe(404);
+  expect((await upload('attachments/1/2/a.txt')).status).toBe(200);
+  // Nothing is forgotten of the original, and nothing is found.
+  expect(await get()).toBe(404);
+  const target = uploadTarget('attachments/1/2/a.txt');
+  expect((await app.send('PUT', target, body, 'hello')).status).toBe(200);
+  expect(await get()).toBe(200);
+});
+
+test('the example of the platform is let in', async () => {
+  const { app, uploads } = await useUploads({
+    settings: {
+      UPLOADS_DIR_BUCKET: 'fluxer-uploads',
+      RELAY_SIGNING_KEYS: 'base64:O0Jjj3LjI5NdO+kLw7XCaNo6cQtpALQD72QHlCwiCHE=',
+    },
+    wallClock: () => 1_799_999_999_999,
+  });
+  const t =
+    'eyJiIjoiZmx1eGVyLXVwbG9hZHMiLCJrIjoiMGI4ZTFmNTItNmYwYy00ZDdlLTlhNTQtMmMxZDNlNGY1YTZiIiwibSI6InB1dCIsIm1iIjoxMjM0NSwiZSI6MTgwMDAwMDAwMCwiY3QiOiJpbWFnZS9wbmcifQ.tryqF6TXIDTJiXM4rpU4Mxx97ePREPgq2Ahg7APfXac';
+  const key = '0b8e1f52-6f0c-4d7e-9a54-2c1d3e4f5a6b';
+  const target = `/v1/relay/${key}?t=${t}`;
+  expect((await app.send('PUT', target, { 'Content-Length': '12346' })).status).toBe(413);
+  expect((await app.send('PUT', target, body, 'hello')).status).toBe(200);
+  expect(await uploads.list()).toEqual([key]);
+});
+
+test('the folder is apart from those of originals and renderings', async () => {
+  const { path } = await useTemporaryFolder();
+  const [originals, results, uploads] = ['originals', 'results', 'uploads'].map((name) =>
+    join(path, name),
+  ) as [string, string, string];
+  for (const folder of ['originals/in', 'results/results', 'uploads/in']) {
+    await mkdir(join(path, folder), { recursive: true });
+  }
+  await symlink(originals, join(path, 'link'));
+  const given = { STORAGE_DIR: originals, RESULT_STORE: 'filesystem', RESULT_STORE_DIR: results };
+  const faults = (folder: string) => faultsOf({ ...given, UPLOADS_DIR: folder });
+  expect(faults(uploads)).toEqual([]);
+  const form = 'a folder beside those of originals and renderings';
+  for (const folder of [
+    originals,
+    `${originals}/`,
+    join(originals, 'in'),
+    path,
+    '/',
+    join(path, 'link'),
+    join(path, 'link/in'),
+    results,
+    join(results, 'results'),
+  ]) {
+    expect(faults(folder)).toEqual([
+      `UPLOADS_DIR: expected ${form} but received ${JSON.stringify(folder)}`,
+    ]);
+  }
+  // Originals in a bucket are in no folder.
+  const inBucket = { STORAGE: 's3', S3_BUCKET: 'media' };
+  expect(faultsOf({ ...inBucket, STORAGE_DIR: originals, UPLOADS_DIR: originals })).toEqual([]);
+  expect(faultsOf({ STORAGE_DIR: originals, UPLOADS_DIR: join(path, 'none') })).toEqual([
+    `UPLOADS_DIR: expected an existing folder but received "${join(path, 'none')}"`,
+  ]);
+  expect(faultsOf({ ...inBucket, UPLOADS_S3_BUCKET: 'u', UPLOADS_DIR: uploads })).toEqual([
+    `UPLOADS_DIR: expected nothing, since UPLOADS_S3_BUCKET is set but received "${uploads}"`,
+  ]);
+});
+
+test.each([
+  [{ UPLOADS_S3_BUCKET: 'media' }, 'UPLOADS_S3_BUCKET'],
+  [
+    { UPLOADS_S3_BUCKET: 'made', RESULT_STORE: 's3', RESULT_S3_BUCKET: 'made' },
+    'UPLOADS_S3_BUCKET',
+  ],
+  [{ UPLOADS_DIR: 'test', UPLOADS_DIR_BUCKET: 'media' }, 'UPLOADS_DIR_BUCKET'],
+  [{ UPLOADS_S3_BUCKET: 'uploads' }, undefined],
+])('the bucket is another one than those that are read: %j', (given, name) => {
+  const faults = faultsOf({ STORAGE: 's3', S3_BUCKET: 'media', ...given });
+  expect(faults.map((fault) => fault.split(':')[0])).toEqual(name === undefined ? [] : [name]);
+});
