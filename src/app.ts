@@ -139,6 +139,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     defaultAvatars,
     maxAgeSeconds: config.http.maxAgeSeconds,
     robotsTag: config.http.robotsTag,
+    resources: config.resources,
     external: config.external,
     guard: openAttachmentGuard(config, tools),
     proxyWatch: config.rates && new ProxyWatch(clock, log),

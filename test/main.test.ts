@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import sharp from 'sharp';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { resourceRows } from '../src/contract/resources.ts';
+import { resourceNames, resourceRows } from '../src/contract/resources.ts';
 import { startService } from './support/processes/service-process.ts';
 import { startFlags } from './support/processes/start-flags.ts';
 import { treeOf, workersOf } from './support/processes/worker-ids.ts';
@@ -150,10 +150,8 @@ describe('the process', () => {
       shelves: { resource: string; originals: unknown[] }[];
     };
     const kinds = shelves.filter(({ originals }) => originals.length > 0);
-    const unsigned = Object.entries(resourceRows).filter(([, { isSigned }]) => !isSigned);
-    expect(kinds.map(({ resource }) => resource).sort()).toEqual(
-      unsigned.map(([resource]) => resource).sort(),
-    );
+    const unsigned = resourceNames.filter((name) => !resourceRows[name].isSigned);
+    expect(kinds.map(({ resource }) => resource).sort()).toEqual([...unsigned].sort());
   });
 
   test('with a wrong configuration ends with status 78 and every fault', async () => {

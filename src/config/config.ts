@@ -128,6 +128,8 @@ export function readConfig(environment: Environment) {
       freshForMs: values.CACHE_REVALIDATE_SECONDS * 1000,
       goneForMs: compatibility.missingForMs,
     },
+    /** Resources that can be asked for. */
+    resources: compatibility.resources,
     external: readExternal(values),
     attachments: readAttachments(values),
     relay: readRelay(values),

@@ -1,11 +1,12 @@
 import type { RequestFault } from './errors.ts';
 import type { Extension } from './image-formats.ts';
 import {
+  contractResources,
   fillTemplate,
   findPathValueFault,
-  originKeyTemplates,
-  pathTemplates,
+  kindOfPathValue,
   type ResourceName,
+  type Resources,
   resourceRows,
   type Template,
   type TemplateSegment,
@@ -14,7 +15,10 @@ import {
 /** A path of the contract, taken apart; every value has passed its rule. */
 export interface MediaPath {
   readonly resource: ResourceName;
-  /** Value per placeholder of the template, decoded, as it stands in the URL (a hash with its `a_`). */
+  /**
+   * Value per placeholder of the template, decoded, as it stands in the URL (a hash with its `a_`); of the extensions
+   * those of files alone, `ext`.
+   */
   readonly values: Readonly<Record<string, string>>;
   readonly extension: Extension | undefined;
 }
@@ -28,26 +32,19 @@ export type ParsedPath =
     }
   | { readonly kind: 'no template' };
 
-/** Literal segments of the templates: `/avatars/avatars/3.png` has no template, rather than a malformed id. */
-const templateWords: ReadonlySet<string> = new Set(
-  pathTemplates.flatMap(({ segments }) =>
-    segments.flatMap((segment) => (segment.kind === 'literal' ? [segment.text] : [])),
-  ),
-);
-
 /**
  * @param rawPath the path as it came, still percent-encoded, without query; each segment is decoded
  *   exactly once, so that `%252e` stays the text `%2e`
  * @returns the path; or the faults, one per placeholder at fault; or that no template has this shape
  */
-export function parsePath(rawPath: string): ParsedPath {
+export function parsePath(rawPath: string, resources = contractResources): ParsedPath {
   if (!rawPath.startsWith('/')) return { kind: 'no template' };
   const segments = rawPath.slice(1).split('/').map(decodeSegment);
-  const template = pathTemplates.find((candidate) => hasShape(candidate, segments));
+  const template = resources.pathTemplates.find((it) => hasShape(it, segments, resources));
   if (template === undefined) return { kind: 'no template' };
 
   const { resource } = template;
-  const { extensions: allowed = [] } = resourceRows[resource];
+  const { extensions = [], fileExtensions = [] } = resourceRows[resource];
   const values: Record<string, string> = {};
   const faults: RequestFault[] = [];
   let extension: Extension | undefined;
@@ -61,13 +58,15 @@ export function parsePath(rawPath: string): ParsedPath {
     }
     let value = segment;
     if (part.hasExtension) {
-      const dot = segment.lastIndexOf('.');
-      value = segment.slice(0, dot);
-      extension = allowed.find((each) => each === segment.slice(dot + 1));
+      const [stem, ext] = splitExtension(segment);
+      value = stem;
+      extension = extensions.find((each) => each === ext);
+      if (fileExtensions.includes(ext)) values.ext = ext;
     }
     const message = findPathValueFault(part.name, value);
     if (message !== undefined) faults.push({ path: part.name, message });
-    if (part.hasExtension && extension === undefined) {
+    if (part.hasExtension && (extension ?? values.ext) === undefined) {
+      const allowed = [...extensions, ...fileExtensions];
       faults.push({ path: 'ext', message: `Expected one of ${allowed.join(', ')}.` });
     }
     values[part.name] = value;
@@ -81,8 +80,14 @@ export function parsePath(rawPath: string): ParsedPath {
 /** Formats the canonical path of what `parsePath` reads: `parsePath(formatPath(path))` is `path`. */
 export function formatPath({ resource, values, extension }: MediaPath): string {
   return fillTemplate(resourceRows[resource].template, (name) =>
-    name === 'ext' ? (extension ?? '') : encodeURIComponent(values[name] ?? ''),
+    name === 'ext' && extension !== undefined ? extension : encodeURIComponent(values[name] ?? ''),
   );
+}
+
+/** Splits a segment at its last dot, which it may not have. */
+function splitExtension(segment: string): [stem: string, extension: string] {
+  const dot = segment.lastIndexOf('.');
+  return [segment.slice(0, dot), segment.slice(dot + 1)];
 }
 
 /**
@@ -103,15 +108,19 @@ export function decodeOnce(text: string): string | undefined {
   }
 }
 
-function hasShape(template: Template, segments: readonly (string | undefined)[]): boolean {
+function hasShape(
+  template: Template,
+  segments: readonly (string | undefined)[],
+  { words }: Resources,
+): boolean {
   return (
     template.segments.length === segments.length &&
     template.segments.every((part, position) => {
       const segment = segments[position];
       if (part.kind === 'literal') return segment === part.text;
-      if (segment === undefined || part.name === 'filename') return true;
+      if (segment === undefined) return true;
       if (part.hasExtension) return segment.includes('.');
-      return !templateWords.has(segment);
+      return ['filename', 'name'].includes(kindOfPathValue(part.name)) || !words.has(segment);
     })
   );
 }
@@ -138,19 +147,21 @@ function unmark(name: string, value: string): string {
  * Parses the key of an original (contract §1), so that `originKeyOf` of the result is the key again; returns
  * `undefined` if the text does not have the form of a key.
  */
-export function parseOriginKey(text: string): OriginKey | undefined {
+export function parseOriginKey(text: string, resources = contractResources): OriginKey | undefined {
   const segments = text.split('/');
-  for (const template of originKeyTemplates) {
+  for (const template of resources.originKeyTemplates) {
     if (template.segments.length !== segments.length) continue;
     const values: Record<string, string> = {};
     const fits = template.segments.every((part, position) => {
       const segment = segments[position] ?? '';
-      if (part.kind === 'placeholder') {
+      if (part.kind === 'placeholder' && part.hasExtension) {
+        [values[part.name], values.ext] = splitExtension(segment);
+      } else if (part.kind === 'placeholder') {
         // Keys have no mark of animation: for a hash that looks marked, a path needs a second mark.
         const isMarked = part.name.endsWith('_hash') && segment.startsWith('a_');
         values[part.name] = isMarked ? `a_${segment}` : segment;
       }
-      return fitsSegment(part, segment);
+      return fitsSegment(part, segment, template);
     });
     if (fits) return { resource: template.resource, values };
   }
@@ -158,16 +169,16 @@ export function parseOriginKey(text: string): OriginKey | undefined {
 }
 
 /** Whether a text has the form of an original's key (contract §1). */
-export function isOriginKey(text: string): boolean {
-  return parseOriginKey(text) !== undefined;
+export function isOriginKey(text: string, resources?: Resources): boolean {
+  return parseOriginKey(text, resources) !== undefined;
 }
 
 /**
  * Returns the key that was meant where an animated hash was copied from a URL or from the API with its `a_`, which no
  * stored key has; `undefined` if the text is not a key or has no such mark.
  */
-export function unmarkedKeyOf(text: string): string | undefined {
-  const key = parseOriginKey(text);
+export function unmarkedKeyOf(text: string, resources?: Resources): string | undefined {
+  const key = parseOriginKey(text, resources);
   if (key === undefined) return undefined;
   const values = Object.fromEntries(
     Object.entries(key.values).map(([name, value]) => [name, unmark(name, value)]),
@@ -180,20 +191,22 @@ export function unmarkedKeyOf(text: string): string | undefined {
  * Whether keys of originals can begin with this text: whole segments with a slash between them and none at the end, up
  * to a whole key.
  */
-export function canBeginOriginKey(text: string): boolean {
+export function canBeginOriginKey(text: string, resources = contractResources): boolean {
   const segments = text.split('/');
-  return originKeyTemplates.some(
+  return resources.originKeyTemplates.some(
     (template) =>
       segments.length <= template.segments.length &&
       segments.every((segment, position) => {
         const part = template.segments[position];
-        return part !== undefined && fitsSegment(part, segment);
+        return part !== undefined && fitsSegment(part, segment, template);
       }),
   );
 }
 
-function fitsSegment(part: TemplateSegment, segment: string): boolean {
-  return part.kind === 'literal'
-    ? part.text === segment
-    : findPathValueFault(part.name, segment) === undefined;
+function fitsSegment(part: TemplateSegment, segment: string, { resource }: Template): boolean {
+  if (part.kind === 'literal') return part.text === segment;
+  if (!part.hasExtension) return findPathValueFault(part.name, segment) === undefined;
+  const [stem, extension] = splitExtension(segment);
+  const isFile = resourceRows[resource].fileExtensions?.includes(extension) === true;
+  return isFile && findPathValueFault(part.name, stem) === undefined;
 }

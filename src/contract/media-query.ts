@@ -1,8 +1,8 @@
 import type { RequestFault } from './errors.ts';
 import { type Extension, extensions, type Quality } from './image-formats.ts';
 
-/** Kinds of parameter sets that resources have (contract §2); `none` ignores every parameter. */
-export type QueryKind = 'image' | 'sticker' | 'external' | 'none';
+/** Kinds of parameter sets that resources have (contract §2); `none` and `file` ignore every parameter. */
+export type QueryKind = 'image' | 'sticker' | 'external' | 'file' | 'none';
 
 /** Allowed values of a parameter: one of a few words, or an integer within inclusive bounds. */
 export type ParameterForm =
@@ -83,6 +83,7 @@ export const queryParameters: Readonly<Record<QueryKind, readonly QueryParameter
     { ...quality, default: 'lossless' },
     { ...animated, default: 'false' },
   ],
+  file: [],
   none: [],
 };
 

@@ -9,7 +9,7 @@ import {
 } from './image-formats.ts';
 import { type MediaPath, originKeyOf, parsePath } from './media-path.ts';
 import { type MediaQuery, parseQuery } from './media-query.ts';
-import { type ResourceName, resourceRows } from './resources.ts';
+import { contractResources, type ResourceName, resourceRows } from './resources.ts';
 import { externalKeyOf, isExternalPath } from './signing/external-path.ts';
 
 /**
@@ -21,7 +21,7 @@ export interface MediaRequest extends Pick<MediaQuery, 'widthPx' | 'heightPx' | 
   readonly originKey: string;
   /** For external media: the URL in canonical form, or other signed text, which is refused when it would be fetched. */
   readonly url: string | undefined;
-  /** File name for a download; only attachments have one. */
+  /** File name for a download; only attachments and files have one. */
   readonly filename: string | undefined;
   /** `undefined`: the original's own format. */
   readonly format: OutputFormat | undefined;
@@ -46,14 +46,18 @@ export type ExternalPathReader = (rawPath: string) => string | undefined;
  * @throws MediaError `UNAUTHORIZED` if the path of external media is not signed, before any other error; `NOT_FOUND` if
  *   the path fits no template; `INVALID_FORM_BODY` with all faults of path and query together
  */
-export function parseTarget(target: string, readExternal?: ExternalPathReader): RequestTarget {
+export function parseTarget(
+  target: string,
+  readExternal?: ExternalPathReader,
+  resources = contractResources,
+): RequestTarget {
   const [rawPath, rawQuery] = splitTarget(target);
   if (readExternal !== undefined && isExternalPath(rawPath)) {
     const url = readExternal(rawPath);
     if (url === undefined) throw new MediaError('UNAUTHORIZED');
     return { kind: 'media', request: parseExternalRequest(url, rawQuery) };
   }
-  const parsedPath = parsePath(rawPath);
+  const parsedPath = parsePath(rawPath, resources);
   if (parsedPath.kind === 'no template') throw new MediaError('NOT_FOUND');
 
   const faults: RequestFault[] = parsedPath.kind === 'invalid' ? [...parsedPath.faults] : [];
@@ -89,10 +93,14 @@ function parseExternalRequest(text: string, rawQuery: string): MediaRequest {
  *
  * @param hasExternal whether external media are enabled
  */
-export function isKnownPath(target: string, hasExternal = false): boolean {
+export function isKnownPath(
+  target: string,
+  hasExternal = false,
+  resources = contractResources,
+): boolean {
   const [rawPath] = splitTarget(target);
   if (hasExternal && isExternalPath(rawPath)) return true;
-  return parsePath(rawPath).kind !== 'no template';
+  return parsePath(rawPath, resources).kind !== 'no template';
 }
 
 function createStoredRequest(path: MediaPath, query: MediaQuery): MediaRequest {
@@ -101,9 +109,15 @@ function createStoredRequest(path: MediaPath, query: MediaQuery): MediaRequest {
     resource,
     originKey: originKeyOf(path) ?? '',
     url: undefined,
-    filename: resource === 'attachment' ? path.values.filename : undefined,
+    filename: filenameOf(path),
   };
   return createRequest(subject, path.extension, query);
+}
+
+/** Returns the name of the original, if it has one; a theme is part of a page, and is never saved. */
+function filenameOf({ resource, values }: MediaPath): string | undefined {
+  if (resource === 'entrance sound') return `${values.sound_name}.${values.ext}`;
+  return resource === 'attachment' ? values.filename : undefined;
 }
 
 /** The image that a request is about. */
@@ -115,7 +129,8 @@ function createRequest(
   pathExtension: Extension | undefined,
   query: MediaQuery,
 ): MediaRequest {
-  const isAsset = resourceRows[subject.resource].query !== 'external';
+  const { query: kind } = resourceRows[subject.resource];
+  const isAsset = kind !== 'external' && kind !== 'file';
   const extension = isAsset ? pathExtension : query.format;
   const format = extension === undefined ? undefined : formatOfExtension(extension);
   const isPassthrough =
@@ -123,7 +138,7 @@ function createRequest(
     format === undefined &&
     query.widthPx === undefined &&
     query.heightPx === undefined &&
-    query.quality === 'lossless';
+    (query.quality === 'lossless' || kind === 'file');
   return {
     ...subject,
     widthPx: query.widthPx,

@@ -3,7 +3,7 @@ import { MediaError, type RequestFault } from './errors.ts';
 import { canonicalUrlOf } from './external-url.ts';
 import { canBeginOriginKey, isOriginKey, unmarkedKeyOf } from './media-path.ts';
 import { type MediaRequest, parseTarget } from './media-request.ts';
-import { originFolders } from './resources.ts';
+import { contractResources } from './resources.ts';
 import { externalKeyOf, isExternalKey, readExternalPath } from './signing/external-path.ts';
 
 /** Renderings to purge: single ones, all of some originals, or all below a prefix. */
@@ -34,7 +34,7 @@ const IMPOSSIBLE = /[\\\p{Cc}\p{Cs}]/u;
 const EXTERNAL = 'external/';
 
 /** First segments of the keys of originals, for the messages about a mistyped one. */
-const roots = originFolders.map((folder) => folder.slice(0, -1)).join(', ');
+const roots = contractResources.originFolders.map((folder) => folder.slice(0, -1)).join(', ');
 
 function isKey(text: string): boolean {
   return isOriginKey(text) || isExternalKey(text);

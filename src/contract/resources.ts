@@ -4,11 +4,15 @@ import type { QueryKind } from './media-query.ts';
 interface ResourceRow {
   /** Path template as in the contract. `{…_id}` is a snowflake, `{…_hash}` a hash. */
   readonly template: string;
-  /** Extensions the path may end with; an attachment's file name is free. */
+  /** Extensions the path may end with; an attachment's file name is free, and so are those of `fileExtensions`. */
   readonly extensions: readonly Extension[] | undefined;
+  /** Extensions of files that are passed on as they are; the key has them, too. */
+  readonly fileExtensions: readonly string[] | undefined;
+  /** Type of the response, where the bytes do not tell it. */
+  readonly contentType: string | undefined;
   readonly query: QueryKind;
   /**
-   * Key of the original in the origin: the path without its extension, and hashes without their `a_`. `undefined` for
+   * Key of the original in the origin: the path without its extension, but for files, and hashes without their `a_`. `undefined` for
    * resources that are shipped with us or are on another site.
    */
   readonly originKey: string | undefined;
@@ -22,6 +26,12 @@ const sticker = { extensions: ['webp', 'gif'], query: 'sticker' } as const;
 const file = { extensions: undefined, query: 'external' } as const;
 const shipped = { extensions: ['png'], query: 'none' } as const;
 const signed = { extensions: undefined, query: 'external', isSigned: true } as const;
+const theme = {
+  fileExtensions: ['css'],
+  contentType: 'text/css; charset=utf-8',
+  query: 'file',
+} as const;
+const sound = { fileExtensions: ['mp3', 'ogg', 'm4a', 'wav'], query: 'file' } as const;
 
 /** The resources of the contract, one row each: the table of contract §1. */
 const rows = {
@@ -45,19 +55,35 @@ const rows = {
   'external media': { path: '/external/{signature}/{target}', ...signed },
 } as const;
 
-/** Name of a resource, as the contract calls it. */
-export type ResourceName = keyof typeof rows;
+/** Resources that a service in the platform's place has besides: contract §14. */
+const platformRows = {
+  theme: { path: '/themes/{theme_name}.{ext}', ...theme },
+  'entrance sound': { path: '/entrance-sounds/{user_id}/{sound_name}.{ext}', ...sound },
+  branding: { path: '/branding/{entity_name}/{branding_hash}.{ext}', ...image },
+} as const;
 
+const allRows = { ...rows, ...platformRows };
+
+/** Name of a resource, as the contract calls it. */
+export type ResourceName = keyof typeof allRows;
+
+/** Names of the resources that every service has. */
 export const resourceNames = Object.keys(rows) as readonly ResourceName[];
+
+/** Names of the resources that a service in the platform's place has besides. */
+export const platformResourceNames = Object.keys(platformRows) as readonly ResourceName[];
+
+const allNames: readonly ResourceName[] = [...resourceNames, ...platformResourceNames];
 
 /** The rows with their origin keys, by name. */
 export const resourceRows = Object.fromEntries(
-  resourceNames.map((name) => {
-    const { path: template, extensions, query } = rows[name];
-    const isSigned = 'isSigned' in rows[name];
-    const isStored = query !== 'none' && !isSigned;
-    const originKey = isStored ? template.slice(1).replace('.{ext}', '') : undefined;
-    return [name, { template, extensions, originKey, query, isSigned } satisfies ResourceRow];
+  allNames.map((name): [ResourceName, ResourceRow] => {
+    const more = { extensions: undefined, fileExtensions: undefined, contentType: undefined };
+    const { path: template, query, ...row } = { ...more, isSigned: false, ...allRows[name] };
+    const isStored = query !== 'none' && !row.isSigned;
+    const path = template.slice(1);
+    const originKey = row.fileExtensions === undefined ? path.replace('.{ext}', '') : path;
+    return [name, { ...row, template, query, originKey: isStored ? originKey : undefined }];
   }),
 ) as Readonly<Record<ResourceName, ResourceRow>>;
 
@@ -75,26 +101,50 @@ export interface Template {
   readonly segments: readonly TemplateSegment[];
 }
 
-/** Templates of the paths that are read by their segments. */
-export const pathTemplates: readonly Template[] = resourceNames
-  .filter((resource) => !resourceRows[resource].isSigned)
-  .map((resource) => ({
-    resource,
-    segments: parseTemplate(resourceRows[resource].template.slice(1)),
-  }));
+/** The resources of a service. */
+export interface Resources {
+  /** Templates of the paths that are read by their segments. */
+  readonly pathTemplates: readonly Template[];
+  /** Literal segments of these templates: `/avatars/avatars/3.png` has no template, rather than a malformed id. */
+  readonly words: ReadonlySet<string>;
+  /** Templates of the keys of originals. */
+  readonly originKeyTemplates: readonly Template[];
+  /** First folders of the keys of originals, such as `avatars/`, each once: all originals are below them. */
+  readonly originFolders: readonly string[];
+}
 
-/** Templates of the keys of originals. */
-export const originKeyTemplates: readonly Template[] = resourceNames.flatMap((resource) => {
-  const { originKey } = resourceRows[resource];
-  return originKey === undefined ? [] : [{ resource, segments: parseTemplate(originKey) }];
-});
+/** The resources that every service has. */
+export const contractResources = selectResources(resourceNames);
 
-/** First folders of the keys of originals, such as `avatars/`, each once: all originals are below them. */
-export const originFolders: readonly string[] = [
-  ...new Set(
-    resourceNames.flatMap((name) => resourceRows[name].originKey?.match(/^[^/]+\//) ?? []),
-  ),
-];
+/** The resources of a service in the platform's place. */
+export const platformResources = selectResources(allNames);
+
+function selectResources(names: readonly ResourceName[]): Resources {
+  const pathTemplates = names
+    .filter((resource) => !resourceRows[resource].isSigned)
+    .map((resource) => ({
+      resource,
+      segments: parseTemplate(resourceRows[resource].template.slice(1)),
+    }));
+  const words = pathTemplates.flatMap(({ segments }) =>
+    segments.flatMap((segment) => (segment.kind === 'literal' ? [segment.text] : [])),
+  );
+  const originKeys = names.flatMap((resource) => {
+    const { originKey } = resourceRows[resource];
+    return originKey === undefined ? [] : [{ resource, originKey }];
+  });
+  return {
+    pathTemplates,
+    words: new Set(words),
+    originKeyTemplates: originKeys.map(({ resource, originKey }) => ({
+      resource,
+      segments: parseTemplate(originKey),
+    })),
+    originFolders: [
+      ...new Set(originKeys.flatMap(({ originKey }) => /^[^/]+\//.exec(originKey) ?? [])),
+    ],
+  };
+}
 
 function parseTemplate(template: string): TemplateSegment[] {
   return template.split('/').map((segment) => {
@@ -119,7 +169,7 @@ const MAX_HASH_LENGTH = 128;
 const MAX_FILENAME_BYTES = 255;
 
 /** Kinds of values that a placeholder of a path has (contract §1). */
-export type PathValueKind = 'snowflake' | 'hash' | 'filename';
+export type PathValueKind = 'snowflake' | 'hash' | 'name' | 'filename';
 
 /** Form of a value, for checks and for documentation. */
 interface PathValueForm {
@@ -142,6 +192,11 @@ export const pathValueForms = {
     description: `1 to ${MAX_HASH_LENGTH} characters of A-Z a-z 0-9 _ -. A leading a_ marks an animated original and is not part of its key.`,
     example: 'a_0123456789abcdef',
   },
+  name: {
+    pattern: `^[A-Za-z0-9_-]{1,${MAX_HASH_LENGTH}}$`,
+    description: `1 to ${MAX_HASH_LENGTH} characters of A-Z a-z 0-9 _ -.`,
+    example: 'midnight',
+  },
   filename: {
     // The control characters are written out: many readers of the OpenAPI document know no \p{Cc}.
     pattern: '^(?!\\.{1,2}$)[^/\\\\\\x00-\\x1f\\x7f-\\x9f]+$',
@@ -153,20 +208,24 @@ export const pathValueForms = {
 
 const snowflake = new RegExp(pathValueForms.snowflake.pattern, 'u');
 const hash = new RegExp(pathValueForms.hash.pattern, 'u');
+const name = new RegExp(pathValueForms.name.pattern, 'u');
 
-/** Returns the kind of a placeholder's value by its name: `{…_hash}`, `{filename}`; all others are ids. */
+/** Returns the kind of a placeholder's value by its name: `{…_hash}`, `{…_name}`, `{filename}`; all others are ids. */
 export function kindOfPathValue(name: string): PathValueKind {
   if (name === 'filename') return 'filename';
+  if (name.endsWith('_name')) return 'name';
   return name.endsWith('_hash') ? 'hash' : 'snowflake';
 }
 
 /** Returns what is wrong with a placeholder's value, as a sentence; `undefined` if the value is valid. */
-export function findPathValueFault(name: string, value: string): string | undefined {
-  switch (kindOfPathValue(name)) {
+export function findPathValueFault(placeholder: string, value: string): string | undefined {
+  const kind = kindOfPathValue(placeholder);
+  switch (kind) {
     case 'filename':
       return findFilenameFault(value);
     case 'hash':
-      return hash.test(value)
+    case 'name':
+      return (kind === 'hash' ? hash : name).test(value)
         ? undefined
         : `Expected 1 to ${MAX_HASH_LENGTH} characters of A-Z a-z 0-9 _ -.`;
     case 'snowflake':

@@ -1,11 +1,6 @@
 import { MediaError } from '../contract/errors.ts';
 import { type OriginKey, parseOriginKey } from '../contract/media-path.ts';
-import {
-  originFolders,
-  originKeyTemplates,
-  type ResourceName,
-  resourceRows,
-} from '../contract/resources.ts';
+import { contractResources, type ResourceName, resourceRows } from '../contract/resources.ts';
 import { withDeadline } from '../pipeline/abort.ts';
 import type { ListedOriginal, OriginListing } from '../pipeline/ports.ts';
 
@@ -58,12 +53,14 @@ export class OriginalsCatalogue {
   }
 
   async #listAll(): Promise<readonly CatalogueShelf[]> {
-    const shelves = originKeyTemplates.map(
+    const shelves = contractResources.originKeyTemplates.map(
       ({ resource }): Shelf => ({ resource, originals: [], isFull: false, isComplete: false }),
     );
     const timeout = new MediaError('ORIGIN_TIMEOUT');
     const fillAll = (signal: AbortSignal) =>
-      Promise.all(originFolders.map((folder) => this.#fill(folder, shelves, signal)));
+      Promise.all(
+        contractResources.originFolders.map((folder) => this.#fill(folder, shelves, signal)),
+      );
     try {
       await withDeadline(this.#bounds.timeoutMs, undefined, () => timeout, fillAll);
     } catch (error) {

@@ -120,18 +120,20 @@ function encodeExtValue(name: string): string {
 
 /**
  * `Content-Disposition` of the response to a request: attachments have a name to be shown or saved under, assets
- * have none. A transformed attachment is named after what it became: a `photo.png` that is a WebP now is saved
- * as `photo.webp`.
+ * have none, and other files only have one if a browser must not show their bytes. A transformed attachment is named after
+ * what it became: a `photo.png` that is a WebP now is saved as `photo.webp`.
  *
  * @param contentType of the response
  */
 export function formatMediaDisposition(
-  { filename, isPassthrough }: MediaRequest,
+  { resource, filename, isPassthrough }: MediaRequest,
   contentType: string,
 ): string | undefined {
   if (filename === undefined) return undefined;
   const name = isPassthrough ? filename : rename(filename, contentType);
-  return formatContentDisposition(dispositionOf(contentType, name), name);
+  const disposition = dispositionOf(contentType, name);
+  if (resource !== 'attachment' && disposition === 'inline') return undefined;
+  return formatContentDisposition(disposition, name);
 }
 
 function rename(filename: string, mimeType: string): string {

@@ -1,5 +1,5 @@
 import { bottlenecks } from '../contract/errors.ts';
-import { type ResourceName, resourceNames } from '../contract/resources.ts';
+import { platformResourceNames, type ResourceName, resourceNames } from '../contract/resources.ts';
 import { signatureVerdicts } from '../contract/signing/attachment-signature.ts';
 import { lanes } from './ports.ts';
 import { type CacheUse, stages } from './request-trace.ts';
@@ -56,7 +56,7 @@ export const metrics = {
   rateLimited: {
     name: 'darkroom_rate_limited_total',
     help: 'Requests for renders of clients that have used up their share (429), by resource.',
-    labels: { resource: [...resourceNames, 'upload', 'none'] },
+    labels: { resource: [...resourceNames, ...platformResourceNames, 'upload', 'none'] },
   },
   signatures: {
     name: 'darkroom_attachment_signatures_total',

@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts';
-import { originFolders } from '../contract/resources.ts';
+import { contractResources } from '../contract/resources.ts';
 import type { OriginalWriter } from '../pipeline/originals/original-writer.ts';
 import type { Log, OriginListing, ResultStore, Source } from '../pipeline/ports.ts';
 import { createFilesystemOrigin } from './filesystem/origin.ts';
@@ -38,7 +38,7 @@ export async function openListing({
   }
   const { S3Listing } = await import('./s3/listing.ts');
   // The folders of all kinds are listed concurrently.
-  return new S3Listing({ ...storage, maxConnections: originFolders.length });
+  return new S3Listing({ ...storage, maxConnections: contractResources.originFolders.length });
 }
 
 /**

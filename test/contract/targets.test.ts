@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { formatPath, parsePath } from '../../src/contract/media-path.ts';
-import { parseQuery, type QueryKind, queryParameters } from '../../src/contract/media-query.ts';
+import { parseQuery, queryParameters } from '../../src/contract/media-query.ts';
 import { isKnownPath, splitTarget } from '../../src/contract/media-request.ts';
-import { resourceRows } from '../../src/contract/resources.ts';
+import { resourceNames, resourceRows } from '../../src/contract/resources.ts';
 import { atScale } from '../support/test-scale.ts';
 import {
   type Canonical,
@@ -125,24 +125,26 @@ test('two requests share a key where they are for the same bytes, and else never
 }, 300_000);
 
 test('the resources are those of contract §1', () => {
-  const own = Object.values(resourceRows).map(
-    ({ template, extensions = [], originKey = '', query }) => {
-      return { path: template, extensions, originKey, query };
-    },
-  );
+  const own = resourceNames.map((name) => {
+    const { template, extensions = [], originKey = '', query } = resourceRows[name];
+    return { path: template, extensions, originKey, query };
+  });
   expect(own).toEqual([...rows, externalRow]);
 });
 
-describe.each(Object.keys(parameterNames) as QueryKind[])('the parameters of kind %s', (kind) => {
-  it('are those of the contract, with defaults that change nothing', () => {
-    const parameters = queryParameters[kind];
-    expect(parameters.map(({ name }) => name)).toEqual(parameterNames[kind]);
-    for (const { name, default: value } of parameters) {
-      if (value === undefined) continue;
-      expect(parseQuery(kind, `${name}=${value}`)).toEqual(parseQuery(kind, ''));
-    }
-  });
-});
+describe.each(Object.keys(parameterNames) as (keyof typeof parameterNames)[])(
+  'the parameters of kind %s',
+  (kind) => {
+    it('are those of the contract, with defaults that change nothing', () => {
+      const parameters = queryParameters[kind];
+      expect(parameters.map(({ name }) => name)).toEqual(parameterNames[kind]);
+      for (const { name, default: value } of parameters) {
+        if (value === undefined) continue;
+        expect(parseQuery(kind, `${name}=${value}`)).toEqual(parseQuery(kind, ''));
+      }
+    });
+  },
+);
 
 test('no size between 0 and 5000 is taken but those of the list', () => {
   const all = Array.from({ length: 5_001 }, (_, size) => String(size));

@@ -1,7 +1,12 @@
 import { type ErrorCode, errorRegistry } from '../../src/contract/errors.ts';
 import { type EncoderSettings, outputFormats } from '../../src/contract/image-formats.ts';
 import { type QueryParameter, queryParameters } from '../../src/contract/media-query.ts';
-import { type ResourceName, resourceNames, resourceRows } from '../../src/contract/resources.ts';
+import {
+  platformResourceNames,
+  type ResourceName,
+  resourceNames,
+  resourceRows,
+} from '../../src/contract/resources.ts';
 import { capitalize } from './openapi/model.ts';
 import { code, formatTable } from './table.ts';
 
@@ -11,14 +16,18 @@ const foreign: Readonly<Partial<Record<ResourceName, readonly [path: string, key
   'external media': ['`/external/{signature}/{target}`', "none: another site's URL"],
 };
 
-const resources = resourceNames.map((name) => {
-  const { template, extensions, originKey, query } = resourceRows[name];
+const describe = (name: ResourceName): readonly string[] => {
+  const { template, extensions, fileExtensions, originKey, query } = resourceRows[name];
   const [path, key] = foreign[name] ?? [
     code(template),
     code(originKey?.replace(/\{\w+_hash\}/, '{hash}') ?? ''),
   ];
-  return [capitalize(name), path, extensions?.join(' ') ?? 'any', key, query];
-});
+  const allowed = extensions ?? fileExtensions;
+  const kind = query === 'file' ? 'none' : query;
+  return [capitalize(name), path, allowed?.join(' ') ?? 'any', key, kind];
+};
+
+const resourceHeads = ['Resource', 'Path', 'Extensions', "Original's key", 'Query'];
 
 const kinds = ['image', 'sticker', 'external'] as const;
 
@@ -99,7 +108,8 @@ const causes: Readonly<Record<ErrorCode, string>> = {
 
 /** The tables of the contract's §1, §2 and §5, by name. */
 export const mediaTables: Readonly<Record<string, string>> = {
-  resources: formatTable(['Resource', 'Path', 'Extensions', "Original's key", 'Query'], resources),
+  resources: formatTable(resourceHeads, resourceNames.map(describe)),
+  'resources of the platform': formatTable(resourceHeads, platformResourceNames.map(describe)),
   parameters: formatTable(
     ['Parameter', ...kinds.map((kind) => `**${kind}**`), 'Values', 'Meaning'],
     [...parameterRows.values()].map(({ names, cells }) => [names.join(', '), ...cells]),

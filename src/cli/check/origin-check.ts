@@ -38,7 +38,7 @@ export async function* checkOrigin(config: Config, signal: AbortSignal): AsyncGe
   const absentKey = `attachments/0/0/darkroom-check-${randomBytes(8).toString('hex')}`;
   yield describeAbsence(absentKey, await tryKey(absentKey), mayNotList);
   yield describeListing(listing, mayNotList, storage.kind);
-  const key = keys.find(isOriginKey);
+  const key = keys.find((each) => isOriginKey(each));
   if (key !== undefined) yield describeReading(key, await tryKey(key));
 }
 
@@ -119,7 +119,7 @@ function describeListing(
   }
   const { keys, isPart } = listing;
   if (keys.length === 0) return ok('listing', 'nothing is there yet');
-  const originals = keys.filter(isOriginKey).length;
+  const originals = keys.filter((each) => isOriginKey(each)).length;
   const all = isPart ? `the first ${keys.length} files` : `${keys.length} files`;
   if (originals > 0) return ok('listing', `${all}, ${originals} of them originals`);
   const setting = storage === 's3' ? 'S3_PREFIX' : 'STORAGE_DIR';

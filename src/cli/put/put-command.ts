@@ -7,7 +7,7 @@ import {
   parsePath,
   unmarkedKeyOf,
 } from '../../contract/media-path.ts';
-import { resourceRows } from '../../contract/resources.ts';
+import { resourceNames, resourceRows } from '../../contract/resources.ts';
 import { withDeadline } from '../../pipeline/abort.ts';
 import { readSize } from '../../pipeline/originals/open-body.ts';
 import type { OriginalWriter } from '../../pipeline/originals/original-writer.ts';
@@ -87,7 +87,7 @@ function findMeantKey(text: string): string | undefined {
 }
 
 function refusal(text: string, meant: string | undefined): CommandFault {
-  const forms = Object.values(resourceRows).flatMap(({ originKey }) => originKey ?? []);
+  const forms = resourceNames.flatMap((name) => resourceRows[name].originKey ?? []);
   const hint =
     meant === undefined
       ? `Keys are:\n${forms.map((form) => `  ${form}`).join('\n')}`

@@ -1,3 +1,4 @@
+import { contractResources, platformResources } from '../../contract/resources.ts';
 import { optional, setting, type ValuesOf } from '../setting.ts';
 import { bucketName, choice, folder } from '../setting-forms.ts';
 
@@ -34,6 +35,8 @@ export function readCompatibility(values: Values) {
   const isFluxer = values.COMPATIBILITY === 'fluxer';
   const { NOT_FOUND_MAX_AGE_SECONDS: seconds } = values;
   return {
+    /** Resources that can be asked for. */
+    resources: isFluxer ? platformResources : contractResources,
     /** `max-age` of missing media; `undefined`: caches keep nothing of them. */
     unknownMediaMaxAgeSeconds: isFluxer ? undefined : seconds,
     /** Period for which the service itself remembers that an original is missing. */

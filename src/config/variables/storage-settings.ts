@@ -1,7 +1,7 @@
 import { realpathSync } from 'node:fs';
 import { join, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { originFolders } from '../../contract/resources.ts';
+import { contractResources, platformResources } from '../../contract/resources.ts';
 import type { Settings } from '../settings.ts';
 
 /** Folder of the sample originals in the package; the path is the same from the compiled file and from its source. */
@@ -94,6 +94,8 @@ export function mayMixUp(values: Settings): boolean {
   if (values.STORAGE !== 's3' || values.RESULT_STORE !== 's3') return false;
   if (values.S3_BUCKET !== values.RESULT_S3_BUCKET) return false;
   if (originals.startsWith(results)) return true;
+  const { originFolders } =
+    values.COMPATIBILITY === 'fluxer' ? platformResources : contractResources;
   return originFolders.some((root) => results.startsWith(originals + root));
 }
 

@@ -6,6 +6,7 @@
 import { z } from 'zod';
 import type { RequestFault } from '../errors.ts';
 import { decodeSegment, isOriginKey, unmarkedKeyOf } from '../media-path.ts';
+import type { Resources } from '../resources.ts';
 import { decodeBase64Url } from './external-path.ts';
 import type { SigningKeys } from './signing-keys.ts';
 
@@ -141,16 +142,16 @@ export function readRelayKey(rawPath: string): string | undefined {
 }
 
 /** Returns the faults of a path's key; empty if originals can have this key. */
-export function findRelayKeyFaults(rawPath: string): readonly RequestFault[] {
+export function findRelayKeyFaults(rawPath: string, resources: Resources): readonly RequestFault[] {
   const key = readRelayKey(rawPath);
   if (key === undefined) return [fault('Expected valid percent-encoded UTF-8.')];
   // An encoded slash is part of a segment, and no segment of a key contains one.
   const hasEncodedSlash =
     key.split('/').length !== rawPath.slice(RELAY_PREFIX.length).split('/').length;
-  if (hasEncodedSlash || !isOriginKey(key)) {
+  if (hasEncodedSlash || !isOriginKey(key, resources)) {
     return [fault('Expected the key of an original, such as avatars/1/ab12.')];
   }
-  const meant = unmarkedKeyOf(key);
+  const meant = unmarkedKeyOf(key, resources);
   if (meant === undefined) return [];
   return [fault(`Expected the key without the a_ of its hash: ${meant}`)];
 }

@@ -8,6 +8,7 @@ import {
   parseTarget,
   resultKey,
 } from '../../contract/media-request.ts';
+import { type Resources, resourceRows } from '../../contract/resources.ts';
 import { verifyExternalPath } from '../../contract/signing/external-path.ts';
 import type { SigningKeys } from '../../contract/signing/signing-keys.ts';
 import type { DefaultAvatar } from '../../default-avatars/default-avatars.ts';
@@ -32,6 +33,7 @@ interface MediaHandlerParts {
   readonly maxAgeSeconds: MaxAgeSeconds;
   /** `X-Robots-Tag` of all media but default avatars; empty: the responses have none. */
   readonly robotsTag: string;
+  readonly resources: Resources;
   /** `undefined`: there are no external media. */
   readonly external: ExternalTerms | undefined;
   /** `undefined`: the URLs of attachments need no signature. */
@@ -94,7 +96,7 @@ export class MediaHandler {
 
   /** Whether the path of a request target is one of ours, even with invalid values. */
   knowsPath(target: string): boolean {
-    return isKnownPath(target, this.#readExternal !== undefined);
+    return isKnownPath(target, this.#readExternal !== undefined, this.#parts.resources);
   }
 
   /**
@@ -125,7 +127,7 @@ export class MediaHandler {
 
   /** @throws MediaError `UNAUTHORIZED`, `NOT_FOUND`, `INVALID_FORM_BODY` */
   #parse(text: string): MediaTarget | { readonly index: string } {
-    const target = parseTarget(text, this.#readExternal);
+    const target = parseTarget(text, this.#readExternal, this.#parts.resources);
     if (target.kind === 'default avatar') return target;
     const { request: media } = target;
     const parsed = { media, key: resultKey(media) };
@@ -209,9 +211,11 @@ export class MediaHandler {
       isPart: method === 'GET' && headers.range !== undefined,
       beginning: parseBeginning(headers.range),
     });
+    const contentType = resourceRows[target.media.resource].contentType ?? original.contentType;
     const head = prepareHead({
       ...original,
-      contentDisposition: formatMediaDisposition(target.media, original.contentType),
+      contentType,
+      contentDisposition: formatMediaDisposition(target.media, contentType),
       robotsTag: this.#parts.robotsTag,
     });
     const cacheControl = this.#cacheControlOf(target, original.maxAgeSeconds);

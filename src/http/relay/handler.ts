@@ -3,6 +3,7 @@ import { PassThrough } from 'node:stream';
 import type { Config } from '../../config/config.ts';
 import { MediaError } from '../../contract/errors.ts';
 import { splitTarget } from '../../contract/media-request.ts';
+import type { Resources } from '../../contract/resources.ts';
 import {
   findRelayKeyFaults,
   findUploadKeyFaults,
@@ -29,6 +30,7 @@ interface RelayHandlerParts {
   readonly bucket: string | undefined;
   /** Bucket of uploads that no public route reads; `undefined`: there is none. */
   readonly uploadsBucket: string | undefined;
+  readonly resources: Resources;
   /** Unix time, in milliseconds. */
   readonly wallClock: () => number;
 }
@@ -41,7 +43,7 @@ const NO_STORE = { 'cache-control': 'no-store' } as const;
 
 /** Opens the relay. */
 export function openRelay(
-  { storage, uploads: place }: Pick<Config, 'storage' | 'uploads'>,
+  { storage, uploads: place, resources }: Pick<Config, 'storage' | 'uploads' | 'resources'>,
   { keys, limits }: NonNullable<Config['relay']>,
   parts: Omit<UploadServiceParts, 'limits'> & Pick<RelayHandlerParts, 'wallClock'>,
   otherLimits: Partial<UploadLimits> = {},
@@ -54,6 +56,7 @@ export function openRelay(
       keys,
       bucket,
       uploadsBucket: place?.bucket,
+      resources,
       uploads,
       wallClock: parts.wallClock,
     }),
@@ -106,7 +109,7 @@ export class RelayHandler {
 
   /** @throws MediaError `UNAUTHORIZED`, `ACCESS_DENIED`, `INVALID_FORM_BODY`, in this order */
   #authorise(request: IncomingMessage, rawPath: string, query: URLSearchParams): UploadOrder {
-    const { keys, bucket, uploadsBucket, wallClock } = this.#parts;
+    const { keys, bucket, uploadsBucket, resources, wallClock } = this.#parts;
     const [text, ...others] = query.getAll('t');
     if (text === undefined || others.length > 0) throw new MediaError('UNAUTHORIZED');
     const capability = verifyCapability(text, keys, wallClock() / 1000);
@@ -119,8 +122,10 @@ export class RelayHandler {
     if (!isForBucket || !isForKey || !isForPart(query, capability)) {
       throw new MediaError('ACCESS_DENIED');
     }
-    const findKeyFaults = isUpload ? findUploadKeyFaults : findRelayKeyFaults;
-    const faults = [...findKeyFaults(rawPath), ...findRangeFaults(request)];
+    const keyFaults = isUpload
+      ? findUploadKeyFaults(rawPath)
+      : findRelayKeyFaults(rawPath, resources);
+    const faults = [...keyFaults, ...findRangeFaults(request)];
     if (faults.length > 0) throw new MediaError('INVALID_FORM_BODY', { faults });
     const { maxBytes, part, replaces } = capability;
     const contentType = capability.contentType ?? contentTypeOf(request);

@@ -1,7 +1,7 @@
 import { rename, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, expect, test } from 'vitest';
-import { resourceRows } from '../../../src/contract/resources.ts';
+import { resourceNames } from '../../../src/contract/resources.ts';
 import { type TemporaryFolder, useTemporaryFolder } from '../../support/temporary-folder.ts';
 import { samples, useTestApp } from '../../support/test-app.ts';
 
@@ -86,7 +86,7 @@ test('the contract is that of the tables', async () => {
   const { get } = await start('on');
   const { resources, external, signs } = (await get('/explorer/contract.json')).json();
   expect(resources.map(({ name }: { name: string }) => name)).toEqual(
-    Object.keys(resourceRows).filter((name) => name !== 'external media'),
+    resourceNames.filter((name) => name !== 'external media'),
   );
   expect([external, signs]).toMatchObject([[{ template: '/external/{signature}/{target}' }], []]);
   expect(resources[0]).toMatchObject({

@@ -1,5 +1,10 @@
 import { formatOfExtension, outputFormats } from '../../../src/contract/image-formats.ts';
-import { type ResourceName, resourceNames, resourceRows } from '../../../src/contract/resources.ts';
+import {
+  platformResourceNames,
+  type ResourceName,
+  resourceNames,
+  resourceRows,
+} from '../../../src/contract/resources.ts';
 import { REQUEST_ID_FORM } from '../../../src/http/head.ts';
 import {
   errorResponses,
@@ -86,17 +91,20 @@ export const mediaResponses: Readonly<Record<string, ResponseObject>> = {
   },
 };
 
-/** A path item per resource of the contract. */
+/** A path item per resource of the contract, those of a service in the platform's place included. */
 export const mediaPaths: Readonly<Record<string, PathItem>> = Object.fromEntries(
-  resourceNames.map((resource) => [resourceRows[resource].template, describeResource(resource)]),
+  [...resourceNames, ...platformResourceNames].map((resource) => [
+    resourceRows[resource].template,
+    describeResource(resource),
+  ]),
 );
 
 function describeResource(resource: ResourceName): PathItem {
-  const { originKey, extensions, template } = resourceRows[resource];
+  const { originKey, extensions, fileExtensions, template } = resourceRows[resource];
   return {
     summary: capitalize(resource),
     ...(originKey !== undefined && { 'x-origin-key': originKey }),
-    parameters: describePathParameters(template, extensions ?? []),
+    parameters: describePathParameters(template, extensions ?? fileExtensions ?? []),
     get: describeOperation(resource, 'get'),
     head: describeOperation(resource, 'head'),
     options: describePreflight(resource),
@@ -177,10 +185,11 @@ function describeSuccess(
 
 /** Bytes: of the format that the extension names, or of any type that an attachment has. */
 function describeContent(resource: ResourceName): Readonly<Record<string, MediaType>> {
-  const { extensions } = resourceRows[resource];
-  const types = extensions?.map(
-    (extension) => outputFormats[formatOfExtension(extension)].mimeType,
-  );
+  const { extensions, contentType } = resourceRows[resource];
+  const types =
+    contentType === undefined
+      ? extensions?.map((extension) => outputFormats[formatOfExtension(extension)].mimeType)
+      : contentType.split(';', 1);
   return byName([...new Set(types ?? ['*/*'])], () => ({ schema: binary }));
 }
 
@@ -188,11 +197,14 @@ function describeContent(resource: ResourceName): Readonly<Record<string, MediaT
 function describeAccess(resource: ResourceName): Pick<Operation, 'servers' | 'tags' | 'security'> {
   const { query, isSigned } = resourceRows[resource];
   const servers = query === 'none' ? { servers: [staticServer] } : {};
-  return { ...servers, tags: [isSigned ? 'signed' : 'media'], security: [] };
+  const isPlatforms = platformResourceNames.includes(resource);
+  const tag = isPlatforms ? 'platform' : isSigned ? 'signed' : 'media';
+  return { ...servers, tags: [tag], security: [] };
 }
 
 function nameOf(resource: ResourceName): string {
-  return resource === 'external media' ? resource : `a ${resource}`;
+  if (resource === 'external media' || resource === 'branding') return resource;
+  return resource === 'entrance sound' ? `an ${resource}` : `a ${resource}`;
 }
 
 function describePreflight(resource: ResourceName): Operation {

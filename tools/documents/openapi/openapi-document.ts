@@ -46,6 +46,10 @@ export function createOpenapiDocument(): OpenapiDocument {
         description: 'For those who were given a signed URL; a 404 where no signing key is set.',
       },
       {
+        name: 'platform',
+        description: 'For everybody, where `COMPATIBILITY` is `fluxer`; a 404 elsewhere.',
+      },
+      {
         name: 'uploads',
         description:
           'For those who were given a capability; a 404 where no signing key of uploads is set.',

@@ -17,6 +17,7 @@ const kinds = Object.keys(pathValueForms) as PathValueKind[];
 const examples: Readonly<Record<PathValueKind, string>> = {
   snowflake: '1',
   hash: 'ab12',
+  name: 'midnight',
   filename: 'country-lane.jpg',
 };
 
@@ -64,7 +65,9 @@ function describePathParameter(name: string, extensions: readonly string[]): Par
     const [example] = extensions;
     return {
       ...common,
-      description: 'Format of the response; jpg and jpeg are one.',
+      description: extensions.includes('jpeg')
+        ? 'Format of the response; jpg and jpeg are one.'
+        : 'Extension of the file, which is passed on as it is.',
       schema: { type: 'string', enum: extensions },
       ...(example !== undefined && { example }),
     };

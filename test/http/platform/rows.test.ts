@@ -1,0 +1,130 @@
+import sharp from 'sharp';
+import { describe, expect, test } from 'vitest';
+import { OpenapiReader } from '../../support/openapi/openapi-reader.ts';
+import { samples, shareTestApp } from '../../support/test-app.ts';
+
+// Contract §14: resources that a service in the platform's place has besides.
+
+const css = Buffer.from('body { color: rebeccapurple }\n');
+/** The head of a sound in Ogg. */
+const ogg = Buffer.from(`OggS${'\0'.repeat(22)}\x01\x13OpusHead${'\0'.repeat(400)}`, 'latin1');
+const name = 'a'.repeat(128);
+
+const platform = shareTestApp({ settings: { COMPATIBILITY: 'fluxer' } });
+const strict = shareTestApp();
+
+const served = [
+  ['/themes/0123456789abcdef.css', 'themes/0123456789abcdef.css', css, 'text/css; charset=utf-8'],
+  [`/themes/${name}.css`, `themes/${name}.css`, css, 'text/css; charset=utf-8'],
+  ['/themes/_-Z.css?format=png&v=1', 'themes/_-Z.css', css, 'text/css; charset=utf-8'],
+  ['/themes/markup.css', 'themes/markup.css', samples.html, 'text/css; charset=utf-8'],
+  ['/themes/themes.css', 'themes/themes.css', css, 'text/css; charset=utf-8'],
+  ['/entrance-sounds/1/a_b.ogg', 'entrance-sounds/1/a_b.ogg', ogg, /^audio\//],
+  ['/entrance-sounds/1/cd34.mp3', 'entrance-sounds/1/cd34.mp3', ogg, /^audio\//],
+  ['/entrance-sounds/0/cd34.m4a', 'entrance-sounds/0/cd34.m4a', samples.mp4, /^video\/mp4/],
+] as const;
+
+describe.each(served)('%s', (target, key, bytes, type) => {
+  test('is passed on, with ranges, in this mode alone', async () => {
+    platform.originals.put(key, bytes);
+    strict.originals.put(key, bytes);
+    const whole = await platform.get(target);
+    expect([whole.statusCode, whole.rawPayload.equals(bytes)]).toEqual([200, true]);
+    expect(whole.headers['content-type']).toMatch(type);
+    expect(whole.headers['content-disposition']).toBeUndefined();
+    expect(whole.headers).toMatchObject({
+      'accept-ranges': 'bytes',
+      'cache-control': 'public, max-age=31536000, immutable',
+      'x-robots-tag': 'noindex',
+      'x-content-type-options': 'nosniff',
+    });
+    const part = await platform.get(target, { range: 'bytes=2-5' });
+    expect([part.statusCode, part.payload]).toEqual([206, bytes.toString('utf8', 2, 6)]);
+    expect(part.headers['content-type']).toMatch(type);
+    const { etag = '' } = whole.headers;
+    expect((await platform.get(target, { 'if-none-match': etag })).statusCode).toBe(304);
+    const head = await platform.server.inject({ method: 'HEAD', url: target });
+    expect(head.headers['content-length']).toBe(String(bytes.length));
+    const unknown = await strict.get(target);
+    expect([unknown.statusCode, JSON.parse(unknown.payload).code]).toEqual([404, 'NOT_FOUND']);
+  });
+});
+
+test('a sound that is a page is saved, not shown', async () => {
+  platform.originals.put('entrance-sounds/1/page.mp3', samples.html);
+  const { headers } = await platform.get('/entrance-sounds/1/page.mp3');
+  expect(headers['content-disposition']).toBe('attachment; filename="page.mp3"');
+});
+
+test.each([
+  ['/branding/instance/ab12.webp?size=64', 'branding/instance/ab12'],
+  ['/branding/icons/a_ab12.webp?size=64', 'branding/icons/ab12'],
+  [`/branding/${name}/cd.webp?size=64`, `branding/${name}/cd`],
+])('%s is an icon of %s', async (target, key) => {
+  platform.originals.put(key, samples.png);
+  const { statusCode, headers, rawPayload } = await platform.get(target);
+  expect([statusCode, headers['content-type']]).toEqual([200, 'image/webp']);
+  expect((await sharp(rawPayload).metadata()).width).toBe(64);
+  expect((await strict.get(target)).statusCode).toBe(404);
+});
+
+test.each([
+  ['/themes/a.b.css', ['theme_name']],
+  ['/themes/.css', ['theme_name']],
+  ['/themes/..css', ['theme_name']],
+  [`/themes/${name}a.css`, ['theme_name']],
+  ['/themes/a%20b.css', ['theme_name']],
+  ['/themes/a%2Fb.css', ['theme_name']],
+  ['/themes/%E9.css', ['theme_name']],
+  ['/themes/a.js', ['ext']],
+  ['/entrance-sounds/x/ab.mp3', ['user_id']],
+  ['/entrance-sounds/1/a%2E%2E.mp3', ['sound_name']],
+  ['/entrance-sounds/1/ab.flac', ['ext']],
+  ['/entrance-sounds/01/a.b.wma', ['user_id', 'sound_name', 'ext']],
+  ['/branding/a%20b/ab.png', ['entity_name']],
+  ['/branding/a/a.b.svg?size=1', ['branding_hash', 'ext', 'size']],
+])('%s is a 400 of %j', async (target, paths) => {
+  const { statusCode, payload } = await platform.get(target);
+  const { code, errors } = JSON.parse(payload);
+  expect([statusCode, code]).toEqual([400, 'INVALID_FORM_BODY']);
+  expect(errors.map(({ path }: { path: string }) => path)).toEqual(paths);
+  expect((await strict.get(target)).statusCode).toBe(404);
+});
+
+test.each(['/themes/a', '/themes', '/themes/a/b.css', '/entrance-sounds/a.mp3', '/branding/a.png'])(
+  '%s is no resource',
+  async (target) => {
+    const { statusCode, payload } = await platform.get(target);
+    expect([statusCode, JSON.parse(payload).code]).toEqual([404, 'NOT_FOUND']);
+  },
+);
+
+test('missing ones are those of the mode', async () => {
+  for (const target of [
+    '/themes/none.css',
+    '/entrance-sounds/1/none.mp3',
+    '/branding/a/none.png',
+  ]) {
+    const { statusCode, headers, payload } = await platform.get(target);
+    expect([statusCode, JSON.parse(payload).code]).toEqual([404, 'UNKNOWN_MEDIA']);
+    expect(headers['cache-control']).toBe('no-store');
+  }
+});
+
+test('responses are as documented', async () => {
+  const reader = new OpenapiReader('docs/openapi.json');
+  platform.originals.put('themes/midnight.css', css);
+  platform.originals.put('entrance-sounds/1/midnight.mp3', ogg);
+  platform.originals.put('branding/midnight/ab12', samples.png);
+  const operations = reader.operations('platform');
+  expect(operations).toHaveLength(9);
+  for (const operation of operations) {
+    const path = operation.parameters.reduce(
+      (whole, { name, example }) => whole.replace(`{${name}}`, String(example)),
+      operation.template,
+    );
+    const response = await platform.send(operation.method, path);
+    expect(response.status).toBe(operation.method === 'OPTIONS' ? 204 : 200);
+    expect(reader.findDeviations(operation, response), path).toEqual([]);
+  }
+});
