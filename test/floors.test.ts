@@ -40,7 +40,7 @@ const allowedPackages: Readonly<Record<string, readonly RegExp[]>> = {
   http: [/^node:/, /^(fastify|@fastify\/proxy-addr|ipaddr\.js|lru-cache)$/],
   storage: [/^node:/, /^(ipaddr\.js|lru-cache|undici)$/, /^@(aws-sdk|smithy)\//],
   telemetry: [/^node:/, /^pino(-pretty)?$/, /^prom-client$/, /^@opentelemetry\//],
-  workers: [/^node:/, /^sharp$/, /^libheif-js\//],
+  workers: [/^node:/, /^sharp$/, /^libheif-js\//, /^mediabunny$/],
   'default-avatars': [/^node:(crypto|fs\/promises)$/],
   explorer: [/^node:(fs\/promises|path)$/, /^lru-cache$/, /^@?preact(\/(compat|hooks|signals))?$/], // the latter in its page
   pipeline: [/^node:(crypto|events|stream)$/, /^(file-type|lru-cache)$/, /^@opentelemetry\/api$/],
@@ -77,6 +77,7 @@ const deepTests = [
   'workers/confinement/seccomp-filter.test.ts',
   'workers/frame-scaling.test.ts',
   'workers/gif/encode-gif.test.ts',
+  'workers/video/posters.test.ts',
   'workers/worker-failure.test.ts',
 ];
 

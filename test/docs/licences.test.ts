@@ -11,6 +11,7 @@ const lists: Readonly<Record<string, string>> = {
   'golden-originals': 'golden-originals/index.tsv',
   heic: 'heic/index.tsv',
   originals: 'originals-index.tsv',
+  video: 'video/index.tsv',
 };
 
 /** A table of tab-separated values, a record per line. */

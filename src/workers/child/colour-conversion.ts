@@ -172,6 +172,6 @@ function tabulate(compute: (share: number) => number, max: number, most: number)
 }
 
 /** Converts linear light to a sample of sRGB, both 0 to 1 (IEC 61966-2-1). */
-function toSrgb(light: number): number {
+export function toSrgb(light: number): number {
   return light <= 0.0031308 ? 12.92 * light : 1.055 * light ** (1 / 2.4) - 0.055;
 }

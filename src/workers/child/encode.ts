@@ -1,4 +1,5 @@
 import type { Sharp } from 'sharp';
+import { MediaError } from '../../contract/errors.ts';
 import { type OutputFormat, outputFormats } from '../../contract/image-formats.ts';
 import type { Animation } from '../../formats/image-facts.ts';
 import type { RenderJob } from '../../pipeline/render/render-job.ts';
@@ -29,6 +30,17 @@ export async function encodeAnimation(
   const encode = encoders[job.format];
   if (encode === undefined) throw new Error(`Expected an animation but ${job.format} has none`);
   return await encode(strip, job, animation);
+}
+
+/**
+ * Returns an encoded image unless it is too large.
+ *
+ * @throws MediaError `MEDIA_TOO_LARGE`
+ */
+export function checkResultSize(encoded: Uint8Array, { maxResultBytes }: RenderJob): Uint8Array {
+  if (encoded.byteLength <= maxResultBytes) return encoded;
+  const cause = new Error(`${encoded.byteLength} bytes encoded, at most ${maxResultBytes}`);
+  throw new MediaError('MEDIA_TOO_LARGE', { cause });
 }
 
 /** Encodes an image, with white under transparent pixels if the format has no alpha; sharp decodes in the same pipeline. */

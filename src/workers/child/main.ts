@@ -2,10 +2,7 @@ import { readdirSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { getPriority, platform, setPriority } from 'node:os';
 import sharp from 'sharp';
-import { MediaError } from '../../contract/errors.ts';
 import { sourceFormats } from '../../contract/image-formats.ts';
-import type { ByteSource, FrameDecoder, MovingFacts } from '../../formats/video/video-facts.ts';
-import type { RenderJob } from '../../pipeline/render/render-job.ts';
 import { type Frame, FrameReader, writeFrame } from '../frames.ts';
 import {
   CHANNEL_DESCRIPTOR,
@@ -72,26 +69,15 @@ async function makeResponse(frame: Frame): Promise<WorkerResponse> {
     return { kind: 'rendered', body, rssBytes: process.memoryUsage.rss() };
   }
   requests = new Requests(command.sizeBytes, send);
+  // The demultiplexer is loaded at the first video of this process.
   if (command.job !== undefined) {
+    const { renderPoster } = await import('./video/render-poster.ts');
     const body = await renderPoster(requests, requests, command.job);
     return { kind: 'rendered', body, rssBytes: process.memoryUsage.rss() };
   }
-  const facts = await inspect(requests);
+  const { inspectMoving } = await import('./video/inspect-moving.ts');
+  const facts = await inspectMoving(requests);
   return { kind: 'inspected', facts, rssBytes: process.memoryUsage.rss() };
-}
-
-/** Stands in for the reader of containers, which does not exist yet. */
-async function inspect(_source: ByteSource): Promise<MovingFacts> {
-  throw new MediaError('UNPROCESSABLE_MEDIA');
-}
-
-/** Stands in for the renderer of posters, which does not exist yet. */
-async function renderPoster(
-  _source: ByteSource,
-  _decoder: FrameDecoder,
-  _job: RenderJob,
-): Promise<Uint8Array> {
-  throw new MediaError('UNPROCESSABLE_MEDIA');
 }
 
 function describeFailure(error: unknown): WorkerResponse {

@@ -5,7 +5,7 @@ import { withPrimaryItem } from '../../formats/heif/heif-preparation.ts';
 import { containerOf } from '../../formats/read-image-facts.ts';
 import type { RenderJob } from '../../pipeline/render/render-job.ts';
 import { FAILURE_CODES, type FailureCode } from '../protocol.ts';
-import { encodeStill } from './encode.ts';
+import { checkResultSize, encodeStill } from './encode.ts';
 import { decodeHeic } from './heic/decode-heic.ts';
 import { decodeStrictly, openOriginal, openStill } from './open-original.ts';
 import { resize } from './pixels.ts';
@@ -19,12 +19,7 @@ import { renderAnimation } from './render-animation.ts';
  */
 export async function render(original: Uint8Array, job: RenderJob): Promise<Uint8Array> {
   const source = await makeReadable(original, job);
-  const encoded = await produce(source, job);
-  if (encoded.byteLength > job.maxResultBytes) {
-    const cause = new Error(`${encoded.byteLength} bytes encoded, at most ${job.maxResultBytes}`);
-    throw new MediaError('MEDIA_TOO_LARGE', { cause });
-  }
-  return encoded;
+  return checkResultSize(await produce(source, job), job);
 }
 
 /** Returns the original in a form that libvips can read without harm. */

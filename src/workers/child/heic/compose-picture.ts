@@ -2,7 +2,8 @@ import { corruptMedia } from '../../../formats/byte-reader.ts';
 import { readGrid } from '../../../formats/heif/heif-derivation.ts';
 import type { HeifFile } from '../../../formats/heif/heif-file.ts';
 import { readCodedSize } from '../../../formats/heif/heif-properties.ts';
-import { type CodedPicture, decodeHevc, type Plane } from './decode-hevc.ts';
+import type { CodedPicture, Plane } from '../picture-to-rgb.ts';
+import { decodeHevc } from './decode-hevc.ts';
 import type { Libde265 } from './libde265.ts';
 
 /** Edge of the smallest block that a decoder skips as a whole, in chroma samples (HEVC §7.4.3.2.1). */

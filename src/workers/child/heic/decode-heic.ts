@@ -8,10 +8,9 @@ import type { Size } from '../../../formats/image-facts.ts';
 import { formatStoredPng } from '../../../formats/png/png-chunks.ts';
 import type { RenderJob } from '../../../pipeline/render/render-job.ts';
 import { checkDecodedSize } from '../open-original.ts';
+import { type CodedPicture, type RgbPixels, toRgb, unmultiply } from '../picture-to-rgb.ts';
 import { composePicture } from './compose-picture.ts';
-import type { CodedPicture } from './decode-hevc.ts';
 import { createLibde265 } from './libde265.ts';
-import { type RgbPixels, toRgb, unmultiply } from './picture-to-rgb.ts';
 
 /**
  * Decodes the primary image of a HEIC, with its crops, turns and mirrors applied, to a PNG of the same samples with its

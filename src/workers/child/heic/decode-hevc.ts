@@ -2,25 +2,8 @@ import { MediaError } from '../../../contract/errors.ts';
 import { corruptMedia } from '../../../formats/byte-reader.ts';
 import { BoxCursor } from '../../../formats/heif/heif-boxes.ts';
 import { type HeifFile, readItem } from '../../../formats/heif/heif-file.ts';
+import type { CodedPicture, Plane } from '../picture-to-rgb.ts';
 import type { Libde265 } from './libde265.ts';
-
-/** A picture as HEVC codes it: a luma plane and two chroma planes, which may be smaller. */
-export interface CodedPicture {
-  /** Luma, then Cb and Cr; only luma for a monochrome picture. */
-  readonly planes: readonly Plane[];
-  /** Bits per sample. */
-  readonly depth: number;
-  /** Matrix coefficients between the planes and red, green and blue (ITU-T H.273 table 4); 2: unspecified. */
-  readonly matrix: number;
-  readonly isFullRange: boolean;
-}
-
-/** Samples of one channel, row by row. */
-export interface Plane {
-  readonly widthPx: number;
-  readonly heightPx: number;
-  readonly samples: Uint8Array | Uint16Array;
-}
 
 /** Error of libde265 (`DE265_ERROR_OUT_OF_MEMORY`). */
 const NO_MEMORY = 7;

@@ -1,4 +1,20 @@
-import type { CodedPicture, Plane } from './decode-hevc.ts';
+/** A picture as video codecs and HEIC code it: a luma plane and two chroma planes, which may be smaller. */
+export interface CodedPicture {
+  /** Luma, then Cb and Cr; only luma for a monochrome picture. */
+  readonly planes: readonly Plane[];
+  /** Bits per sample. */
+  readonly depth: number;
+  /** Matrix coefficients between the planes and red, green and blue (ITU-T H.273 table 4); 2: unspecified. */
+  readonly matrix: number;
+  readonly isFullRange: boolean;
+}
+
+/** Samples of one channel, row by row. */
+export interface Plane {
+  readonly widthPx: number;
+  readonly heightPx: number;
+  readonly samples: Uint8Array | Uint16Array;
+}
 
 /** Pixels in memory, 8 bits per sample. */
 export interface RgbPixels {
@@ -28,11 +44,20 @@ interface Scale {
   readonly chromaFactor: number;
 }
 
+/** Maps the colours of a row in place: red, green and blue of each pixel, from 0 to 255 with fractions. */
+export type MapColours = (row: Float32Array) => void;
+
 /**
  * Converts a coded picture to red, green and blue (ITU-T H.273 §8.3), and the luma of another one to alpha. Chroma at
  * half the size is interpolated as in libyuv and libjpeg: each sample lies in the middle of its pixels.
+ *
+ * @param mapColours to sRGB, before the samples are rounded to 8 bits; `undefined` if they are sRGB, or have a profile
  */
-export function toRgb(picture: CodedPicture, alpha: CodedPicture | undefined): RgbPixels {
+export function toRgb(
+  picture: CodedPicture,
+  alpha: CodedPicture | undefined,
+  mapColours?: MapColours,
+): RgbPixels {
   const [luma, cb, cr] = picture.planes;
   if (luma === undefined) throw new Error('Expected a luma plane but found none');
   const { widthPx, heightPx } = luma;
@@ -42,6 +67,7 @@ export function toRgb(picture: CodedPicture, alpha: CodedPicture | undefined): R
   const convert = picture.matrix === IDENTITY ? fromIdentity(scale) : fromYCbCr(picture, scale);
   const [cbs, crs] = [new Float32Array(widthPx), new Float32Array(widthPx)];
   const blended = new Float32Array(widthPx + 2);
+  const exact = new Float32Array(mapColours === undefined ? 0 : widthPx * 3);
   for (let row = 0; row < heightPx; row += 1) {
     if (cb !== undefined && cr !== undefined) {
       stretchRow(cb, luma, row, blended, cbs);
@@ -51,7 +77,17 @@ export function toRgb(picture: CodedPicture, alpha: CodedPicture | undefined): R
       crs.fill(scale.chromaOffset);
     }
     const lumas = luma.samples.subarray(row * widthPx, (row + 1) * widthPx);
-    convert(lumas, cbs, crs, samples, row * widthPx * channels, channels);
+    const start = row * widthPx * channels;
+    if (mapColours === undefined) convert(lumas, cbs, crs, samples, start, channels);
+    else {
+      convert(lumas, cbs, crs, exact, 0, 3);
+      mapColours(exact);
+      for (let from = 0, at = start; from < exact.length; from += 3, at += channels) {
+        samples[at] = exact[from] ?? 0;
+        samples[at + 1] = exact[from + 1] ?? 0;
+        samples[at + 2] = exact[from + 2] ?? 0;
+      }
+    }
   }
   if (alpha !== undefined) addAlpha(samples, alpha);
   return { widthPx, heightPx, channels, samples };
@@ -72,7 +108,7 @@ type Convert = (
   lumas: Uint8Array | Uint16Array,
   cbs: Float32Array,
   crs: Float32Array,
-  samples: Uint8ClampedArray,
+  samples: Uint8ClampedArray | Float32Array,
   start: number,
   channels: number,
 ) => void;

@@ -1,0 +1,108 @@
+import { MediaError } from '../../contract/errors.ts';
+
+/** Facts of the tracks of a Matroska file that the demultiplexer does not tell. */
+export interface EbmlTracks {
+  readonly count: number;
+  /** Whether a track is encrypted, or compressed in a way that we do not read; the demultiplexer drops it. */
+  readonly hasUnreadable: boolean;
+}
+
+/** Limits of contract §12. */
+const MAX_TRACKS = 64;
+/** Cue points and frames of a cluster: a film of three hours has a few thousand of the former. */
+const MAX_CUES = 100_000;
+const MAX_LACED_FRAMES = 50_000;
+const MAX_SEEKS = 1_000;
+
+/** Element ids (RFC 9559 §5.1). */
+export const ebmlIds = {
+  SeekHead: 0x114d9b74,
+  Tracks: 0x1654ae6b,
+  Cues: 0x1c53bb6b,
+  Cluster: 0x1f43b675,
+} as const;
+const CUE_POINT = 0xbb;
+const SEEK = 0x4dbb;
+const TRACK_ENTRY = 0xae;
+const CONTENT_ENCODINGS = 0x6d80;
+const BLOCK_GROUP = 0xa0;
+const BLOCK = 0xa1;
+const SIMPLE_BLOCK = 0xa3;
+
+interface Element {
+  readonly id: number;
+  readonly start: number;
+  /** `undefined` where the size is unknown. */
+  readonly end: number | undefined;
+}
+
+/** Reads the id and the size of an element (RFC 8794 §4 and §5); `undefined` if there is none. */
+export function readElement(bytes: Uint8Array, at: number): Element | undefined {
+  const idBytes = Math.clz32(bytes[at] ?? 0) - 23;
+  const sizeAt = at + idBytes;
+  const sizeBytes = Math.clz32(bytes[sizeAt] ?? 0) - 23;
+  const start = sizeAt + sizeBytes;
+  if (idBytes > 4 || sizeBytes > 8 || start > bytes.length) return undefined;
+  let id = 0;
+  for (let index = at; index < sizeAt; index += 1) id = id * 256 + (bytes[index] ?? 0);
+  let size = (bytes[sizeAt] ?? 0) - 2 ** (8 - sizeBytes);
+  for (let index = sizeAt + 1; index < start; index += 1) size = size * 256 + (bytes[index] ?? 0);
+  const isUnknown = size === 2 ** (7 * sizeBytes) - 1;
+  return { id, start, end: isUnknown ? undefined : start + size };
+}
+
+/** Yields the children in the payload of an element, up to the first one that leaves it. */
+function* readChildren(bytes: Uint8Array, from = 0, to = bytes.length): Generator<Element, void> {
+  for (let position = from; position < to; ) {
+    const element = readElement(bytes, position);
+    if (element?.end === undefined || element.end > to) return;
+    yield element;
+    position = element.end;
+  }
+}
+
+/** Counts the tracks of a `Tracks` element, and rejects too many. */
+export function readEbmlTracks(payload: Uint8Array): EbmlTracks {
+  let count = 0;
+  let hasUnreadable = false;
+  for (const { id, start, end } of readChildren(payload)) {
+    if (id !== TRACK_ENTRY) continue;
+    count += 1;
+    if (count > MAX_TRACKS) throw tooLarge(`more than ${MAX_TRACKS} tracks`);
+    for (const child of readChildren(payload, start, end)) {
+      hasUnreadable ||= child.id === CONTENT_ENCODINGS;
+    }
+  }
+  return { count, hasUnreadable };
+}
+
+/** Rejects tables with more entries than the demultiplexer sorts and merges in time. */
+export function checkEbmlTable(id: number, payload: Uint8Array): void {
+  let entries = 0;
+  for (const child of readChildren(payload)) {
+    if (child.id === CUE_POINT || child.id === SEEK) entries += 1;
+  }
+  const max = id === ebmlIds.Cues ? MAX_CUES : MAX_SEEKS;
+  if (entries > max) throw tooLarge(`${entries} entries of a table`);
+}
+
+/** Rejects a cluster of more laced frames than the demultiplexer inserts in time: a block of 4 bytes may be 256. */
+export function checkCluster(payload: Uint8Array): void {
+  let frames = 0;
+  const count = (start: number): void => {
+    const track = Math.clz32(payload[start] ?? 0) - 23;
+    const flags = payload[start + track + 2] ?? 0;
+    if ((flags & 6) !== 0) frames += 1 + (payload[start + track + 3] ?? 0);
+    if (frames > MAX_LACED_FRAMES) throw tooLarge(`${frames} laced frames`);
+  };
+  for (const { id, start, end } of readChildren(payload)) {
+    if (id === SIMPLE_BLOCK) count(start);
+    if (id !== BLOCK_GROUP) continue;
+    for (const child of readChildren(payload, start, end))
+      if (child.id === BLOCK) count(child.start);
+  }
+}
+
+function tooLarge(what: string): MediaError {
+  return new MediaError('MEDIA_TOO_LARGE', { cause: new Error(`EBML: ${what}`) });
+}

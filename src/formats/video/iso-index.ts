@@ -1,0 +1,242 @@
+import { MediaError } from '../../contract/errors.ts';
+import { ByteReader } from '../byte-reader.ts';
+
+/** Facts of a track of sound or video (ISO/IEC 14496-12 §8.3 to §8.7) that the demultiplexer does not tell. */
+export interface IsoTrack {
+  readonly id: number;
+  /** Presented duration in seconds; `undefined` if fragments hold the samples. */
+  readonly durationS: number | undefined;
+  /** Whether a table of key frames exists and is empty. */
+  readonly lacksKeyFrames: boolean;
+}
+
+/** The movie box, checked. */
+export interface IsoIndex {
+  readonly tracks: readonly IsoTrack[];
+  /** Duration of a fragmented movie in seconds, if it is told. */
+  readonly fragmentsDurationS: number | undefined;
+}
+
+/** Limits of contract §12. */
+const MAX_TRACKS = 64;
+const MAX_SAMPLES = 10_000_000;
+
+/** Samples of one fragment that its boxes may declare in no more than a number. */
+const MAX_FRAGMENT_SAMPLES = 1_000_000;
+
+/** Containers that the demultiplexer enters, of whichever depth. */
+const CONTAINERS = new Set(
+  'moov trak mdia minf dinf edts stbl sinf schi mvex traf moof udta wave'.split(' '),
+);
+const MAX_DEPTH = 12;
+
+interface Edit {
+  readonly durationS: number;
+  readonly mediaTime: number;
+}
+
+/** A track while its boxes are walked through. */
+class TrackTables {
+  id = 0;
+  handler = '';
+  timescale = 0;
+  samples = 0;
+  constantSize = false;
+  timedSamples = 0;
+  shiftedSamples = 0;
+  longestChunk = 0;
+  ticks = 0;
+  /** Ticks from the decoding of the first sample to its presentation. */
+  firstShift: number | undefined;
+  mediaTicks = 0;
+  edits: Edit[] = [];
+  keyFrames: number | undefined;
+}
+
+/**
+ * Reads the movie box and rejects counts that its tables cannot have: the demultiplexer expands run lengths of 2^32
+ * entries that take 8 bytes, and does not return (measured: 21 of 4888 mutants).
+ *
+ * @param moov payload of the box
+ * @throws MediaError `MEDIA_TOO_LARGE`
+ */
+export function readIsoIndex(moov: Uint8Array): IsoIndex {
+  const reader = new ByteReader(moov, 'ISO');
+  const tracks: TrackTables[] = [];
+  let timescale = 0;
+  let fragmentTicks = 0;
+  const visit: Visit = (type, at, end) => {
+    const track = tracks.at(-1);
+    if (type === 'trak') {
+      if (tracks.length === MAX_TRACKS) throw tooLarge(`more than ${MAX_TRACKS} tracks`);
+      tracks.push(new TrackTables());
+    } else if (type === 'mvhd') {
+      timescale = reader.u32be(at + (reader.u8(at) === 1 ? 20 : 12));
+    } else if (type === 'mehd') {
+      fragmentTicks = reader.u8(at) === 1 ? reader.u64be(at + 4) : reader.u32be(at + 4);
+    } else if (track !== undefined) readTrackBox(reader, track, type, at, end, timescale);
+  };
+  walk(reader, 0, moov.length, visit, 0);
+  for (const track of tracks) checkCounts(track);
+  return {
+    tracks: tracks
+      .filter(({ handler }) => handler === 'vide' || handler === 'soun')
+      .map((track) => ({
+        id: track.id,
+        durationS: presentedDurationS(track),
+        lacksKeyFrames: track.keyFrames === 0 && track.samples > 0,
+      })),
+    fragmentsDurationS: fragmentTicks > 0 && timescale > 0 ? fragmentTicks / timescale : undefined,
+  };
+}
+
+/**
+ * Rejects a fragment that declares samples without describing them.
+ *
+ * @param moof the box with its header
+ * @throws MediaError `MEDIA_TOO_LARGE`
+ */
+export function checkFragment(moof: Uint8Array): void {
+  const reader = new ByteReader(moof, 'ISO');
+  let samples = 0;
+  const visit: Visit = (type, at) => {
+    if (type === 'trun') samples += reader.u32be(at + 4);
+    if (samples > MAX_FRAGMENT_SAMPLES) throw tooLarge(`${samples} samples of a fragment`);
+  };
+  walk(reader, 0, moof.length, visit, 0);
+}
+
+type Visit = (type: string, start: number, end: number) => void;
+
+/** Visits the payloads of boxes as the demultiplexer does: up to the first one that cannot be one. */
+function walk(reader: ByteReader, start: number, limit: number, visit: Visit, depth: number): void {
+  for (let position = start; position + 8 <= limit; ) {
+    const size32 = reader.u32be(position);
+    const type = reader.tag(position + 4);
+    const isLong = size32 === 1 && position + 16 <= limit;
+    const size = isLong ? reader.u64be(position + 8) : size32;
+    const at = position + (isLong ? 16 : 8);
+    const end = position + size;
+    if (end < at) return;
+    // Bytes beyond the parent are read by nobody: the demultiplexer ends there with an error.
+    if (end > limit) return;
+    visit(type, at, end);
+    if (CONTAINERS.has(type) && depth < MAX_DEPTH) walk(reader, at, end, visit, depth + 1);
+    position = end;
+  }
+}
+
+function readTrackBox(
+  reader: ByteReader,
+  track: TrackTables,
+  type: string,
+  at: number,
+  end: number,
+  movieTimescale: number,
+): void {
+  // Version and flags come first in all of these boxes.
+  const isLong = end > at && reader.u8(at) === 1;
+  const tick = (offset: number): number =>
+    isLong ? reader.u64be(at + offset) : reader.u32be(at + offset);
+  switch (type) {
+    case 'tkhd':
+      track.id = reader.u32be(at + (isLong ? 20 : 12));
+      break;
+    case 'mdhd':
+      track.timescale = reader.u32be(at + (isLong ? 20 : 12));
+      track.mediaTicks = tick(isLong ? 24 : 16);
+      break;
+    case 'hdlr':
+      // QuickTime has a second one, of the data handler, in `minf`.
+      if (track.handler === '') track.handler = reader.tag(at + 8);
+      break;
+    case 'elst':
+      track.edits = readEdits(reader, at, end, isLong, movieTimescale);
+      break;
+    case 'stsz':
+      track.constantSize = reader.u32be(at + 4) !== 0;
+      track.samples += reader.u32be(at + 8);
+      break;
+    case 'stz2':
+      track.samples += reader.u32be(at + 8);
+      break;
+    case 'stss':
+      track.keyFrames = reader.u32be(at + 4);
+      break;
+    case 'stts':
+      forEachRun(reader, at, end, 8, (entry) => {
+        const count = reader.u32be(entry);
+        track.timedSamples += count;
+        track.ticks += count * reader.u32be(entry + 4);
+      });
+      break;
+    case 'ctts':
+      forEachRun(reader, at, end, 8, (entry) => {
+        track.shiftedSamples += reader.u32be(entry);
+        track.firstShift ??= reader.u32be(entry + 4) | 0;
+      });
+      break;
+    case 'stsc':
+      forEachRun(reader, at, end, 12, (entry) => {
+        track.longestChunk = Math.max(track.longestChunk, reader.u32be(entry + 4));
+      });
+      break;
+  }
+}
+
+/** Calls back for each entry of a table: as many as its count tells and its box has room for. */
+function forEachRun(
+  reader: ByteReader,
+  at: number,
+  end: number,
+  entryBytes: number,
+  callback: (entry: number) => void,
+): void {
+  const first = at + 8;
+  const count = Math.min(reader.u32be(at + 4), Math.floor((end - first) / entryBytes));
+  for (let index = 0; index < count; index += 1) callback(first + index * entryBytes);
+}
+
+function readEdits(
+  reader: ByteReader,
+  at: number,
+  end: number,
+  isLong: boolean,
+  movieTimescale: number,
+): Edit[] {
+  const edits: Edit[] = [];
+  forEachRun(reader, at, end, isLong ? 20 : 12, (entry) => {
+    const ticks = isLong ? reader.u64be(entry) : reader.u32be(entry);
+    const time = isLong ? reader.u64be(entry + 8) : reader.u32be(entry + 4);
+    const isEmpty = time >= (isLong ? 2 ** 63 : 2 ** 31);
+    edits.push({ durationS: ticks / movieTimescale, mediaTime: isEmpty ? -1 : time });
+  });
+  return edits;
+}
+
+/** Rejects what the demultiplexer would expand without end. Uncompressed sound has a sample per moment, and no tables. */
+function checkCounts(track: TrackTables): void {
+  const { samples, handler, constantSize, timedSamples, shiftedSamples, longestChunk } = track;
+  const isPlainSound = handler === 'soun' && constantSize;
+  if (samples > MAX_SAMPLES && !isPlainSound) throw tooLarge(`${samples} samples`);
+  const longest = Math.max(timedSamples, shiftedSamples, longestChunk);
+  if (longest > samples) throw tooLarge(`tables of ${longest} samples for ${samples}`);
+}
+
+/** Returns the duration from the first presented sample to the end of the last; a pause before does not count. */
+function presentedDurationS(track: TrackTables): number | undefined {
+  const { timescale, edits, ticks, mediaTicks, firstShift = 0 } = track;
+  const mediaS = (ticks > 0 ? ticks : mediaTicks) / timescale;
+  if (!Number.isFinite(mediaS) || mediaS === 0) return undefined;
+  const shown = edits.filter(({ mediaTime }) => mediaTime >= 0);
+  if (shown.length === 0) return mediaS;
+  return shown.reduce((sum, { durationS, mediaTime }) => {
+    const skippedS = Math.max(0, mediaTime - firstShift) / timescale;
+    const leftS = Math.max(0, mediaS - skippedS);
+    return sum + (durationS > 0 ? Math.min(durationS, leftS) : leftS);
+  }, 0);
+}
+
+function tooLarge(what: string): MediaError {
+  return new MediaError('MEDIA_TOO_LARGE', { cause: new Error(`ISO: ${what}`) });
+}

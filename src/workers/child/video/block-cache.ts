@@ -1,0 +1,97 @@
+import { MediaError } from '../../../contract/errors.ts';
+import type { ByteSource } from '../../../formats/video/video-facts.ts';
+
+/** Size of a block, as in the main process: parts of blocks would be fetched twice. */
+const BLOCK_BYTES = 64 * 1024;
+
+/** Files up to this size are read at once, which costs less than another request. */
+const MAX_WHOLE_BYTES = 4 * BLOCK_BYTES;
+
+/**
+ * Bytes of a file, read in whole blocks, each of them once. A demultiplexer reads thousands of times, and mostly a few
+ * bytes.
+ */
+export class BlockCache implements ByteSource {
+  readonly sizeBytes: number;
+  readonly #source: ByteSource;
+  readonly #blocks = new Map<number, Uint8Array>();
+  #leftBytes = Number.POSITIVE_INFINITY;
+  #leftReads = Number.POSITIVE_INFINITY;
+
+  constructor(source: ByteSource) {
+    this.#source = source;
+    this.sizeBytes = source.sizeBytes;
+  }
+
+  /** Bounds what is read from the source from now on; more is `MEDIA_TOO_LARGE`. */
+  limit(maxBytes = Number.POSITIVE_INFINITY, maxReads = Number.POSITIVE_INFINITY): void {
+    this.#leftBytes = maxBytes;
+    this.#leftReads = maxReads;
+  }
+
+  /** Returns the bytes `[start, end)` if they are here. */
+  peek(start: number, end: number): Uint8Array | undefined {
+    const first = Math.floor(start / BLOCK_BYTES);
+    const last = Math.floor((end - 1) / BLOCK_BYTES);
+    const from = start - first * BLOCK_BYTES;
+    if (first >= last) return this.#blocks.get(first)?.subarray(from, from + end - start);
+    const blocks: Uint8Array[] = [];
+    for (let index = first; index <= last; index += 1) {
+      const block = this.#blocks.get(index);
+      if (block === undefined) return undefined;
+      blocks.push(block);
+    }
+    return joinBlocks(blocks).subarray(from, from + end - start);
+  }
+
+  /**
+   * Returns the bytes `[start, end)`, which lie within the file.
+   *
+   * @throws MediaError `MEDIA_TOO_LARGE` beyond the limit; the error of the source
+   */
+  async read(start: number, end: number): Promise<Uint8Array> {
+    const isWhole = this.sizeBytes <= MAX_WHOLE_BYTES;
+    const stop = isWhole ? this.sizeBytes : end;
+    let missing: number | undefined;
+    const first = isWhole ? 0 : Math.floor(start / BLOCK_BYTES);
+    const last = Math.ceil(stop / BLOCK_BYTES);
+    for (let index = first; index <= last; index += 1) {
+      const isHere = index === last || this.#blocks.has(index);
+      if (isHere && missing !== undefined) await this.#fetch(missing, index);
+      missing = isHere ? undefined : (missing ?? index);
+    }
+    const bytes = this.peek(start, end);
+    if (bytes === undefined) throw new Error('Expected the blocks that were just read');
+    return bytes;
+  }
+
+  /** Fetches the blocks `[first, last)` by one read. */
+  async #fetch(first: number, last: number): Promise<void> {
+    const start = first * BLOCK_BYTES;
+    const end = Math.min(last * BLOCK_BYTES, this.sizeBytes);
+    this.#leftBytes -= end - start;
+    this.#leftReads -= 1;
+    if (this.#leftBytes < 0 || this.#leftReads < 0) {
+      throw new MediaError('MEDIA_TOO_LARGE', { cause: new Error('too many bytes or reads') });
+    }
+    const bytes = await this.#source.read(start, end);
+    if (bytes.length !== end - start)
+      throw new Error(`Read ${bytes.length} bytes, not ${end - start}`);
+    for (let index = first; index < last; index += 1) {
+      const at = (index - first) * BLOCK_BYTES;
+      this.#blocks.set(index, bytes.subarray(at, at + BLOCK_BYTES));
+    }
+  }
+}
+
+/** Joins blocks; without a copy if one read has fetched them. */
+function joinBlocks(blocks: readonly Uint8Array[]): Uint8Array {
+  const [first] = blocks;
+  if (first === undefined) return new Uint8Array();
+  const length = blocks.reduce((sum, block) => sum + block.length, 0);
+  const isOne = blocks.every(
+    ({ buffer, byteOffset }, index) =>
+      buffer === first.buffer && byteOffset === first.byteOffset + index * BLOCK_BYTES,
+  );
+  return isOne ? new Uint8Array(first.buffer, first.byteOffset, length) : Buffer.concat(blocks);
+}

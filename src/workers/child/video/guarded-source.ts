@@ -1,0 +1,139 @@
+import { Source } from 'mediabunny';
+import { MediaError } from '../../../contract/errors.ts';
+import { corruptMedia } from '../../../formats/byte-reader.ts';
+import {
+  checkCluster,
+  checkEbmlTable,
+  type EbmlTracks,
+  ebmlIds,
+  readEbmlTracks,
+  readElement,
+} from '../../../formats/video/ebml-index.ts';
+import { checkFragment, type IsoIndex, readIsoIndex } from '../../../formats/video/iso-index.ts';
+import type { MovingContainer } from '../../../formats/video/video-facts.ts';
+import type { BlockCache } from './block-cache.ts';
+
+/** Longest header of a box or of an element, as the demultiplexer reads it. */
+const MAX_HEADER_BYTES = 16;
+
+/** Reads of the demultiplexer, most of which the cache answers; bounds walks through millions of tiny boxes. */
+const MAX_READS = 200_000;
+
+type Check = (bytes: Uint8Array) => void;
+
+/**
+ * Source of the demultiplexer: hands out bytes of the cache, and checks counts of an index before the demultiplexer
+ * expands them. It recognizes an index by the header that the demultiplexer reads before, so both always see the
+ * same one.
+ *
+ * The methods that it overrides are internal to mediabunny, whose own `CustomSource` reads ahead and keeps copies; its
+ * version is pinned.
+ */
+export class GuardedSource extends Source {
+  /** Set once the demultiplexer has read the index. */
+  iso: IsoIndex | undefined;
+  ebml: EbmlTracks | undefined;
+  /** First error of a read or a check, which the demultiplexer may have swallowed or replaced. */
+  failure: unknown;
+  readonly #cache: BlockCache;
+  readonly #isEbml: boolean;
+  readonly #isIso: boolean;
+  readonly #checks = new Map<number, Check>();
+  #reads = 0;
+
+  constructor(cache: BlockCache, container: MovingContainer) {
+    super();
+    this.#cache = cache;
+    this.#isIso = container === 'mp4' || container === 'mov';
+    this.#isEbml = container === 'webm' || container === 'matroska';
+  }
+
+  _getFileSize(): number {
+    return this.#cache.sizeBytes;
+  }
+
+  _read(start: number, end: number): Handed | Promise<Handed> {
+    const bytes = this.#cache.peek(start, end);
+    if (bytes !== undefined) return this.#hand(start, bytes);
+    return this.#cache.read(start, end).then(
+      (read) => this.#hand(start, read),
+      (error: unknown) => {
+        this.failure ??= error;
+        throw error;
+      },
+    );
+  }
+
+  _dispose(): void {
+    this.#checks.clear();
+  }
+
+  #hand(start: number, bytes: Uint8Array): Handed {
+    try {
+      this.#reads += 1;
+      if (this.#reads > MAX_READS) throw corruptMedia(`${MAX_READS} reads of a container`);
+      if (bytes.length <= MAX_HEADER_BYTES) this.#expect(start, bytes);
+      else this.#checks.get(start)?.(bytes);
+    } catch (error) {
+      this.failure ??= error;
+      throw error;
+    }
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    return { bytes, view, offset: start };
+  }
+
+  /** Remembers which check the bytes need that follow a header. */
+  #expect(start: number, header: Uint8Array): void {
+    if (this.#isIso && header.length >= 8) {
+      const type = Buffer.from(header.subarray(4, 8)).toString('latin1');
+      const isLong = header[3] === 1 && header[0] === 0 && header[1] === 0 && header[2] === 0;
+      if (type === 'moov')
+        this.#checks.set(start + (isLong ? 16 : 8), (moov) => this.#readMovie(moov));
+      if (type === 'moof') this.#checks.set(start, checkFragment);
+    }
+    const element = this.#isEbml ? readElement(header, 0) : undefined;
+    if (element === undefined) return;
+    const at = start + element.start;
+    if (element.id === ebmlIds.Tracks) {
+      this.#checks.set(at, (tracks) => {
+        this.ebml = readEbmlTracks(tracks);
+      });
+    } else if (element.id === ebmlIds.Cluster) this.#checks.set(at, checkCluster);
+    else if (element.id === ebmlIds.Cues || element.id === ebmlIds.SeekHead) {
+      this.#checks.set(at, (table) => checkEbmlTable(element.id, table));
+    }
+  }
+
+  #readMovie(moov: Uint8Array): void {
+    this.iso = readIsoIndex(moov);
+  }
+}
+
+/** Bytes as the demultiplexer takes them (`ReadResult`). */
+interface Handed {
+  readonly bytes: Uint8Array;
+  readonly view: DataView;
+  readonly offset: number;
+}
+
+/**
+ * Runs a step of the demultiplexer, whose own errors are free texts about a damaged file.
+ *
+ * @throws MediaError of the source, or `UNPROCESSABLE_MEDIA`
+ */
+export async function demultiplex<Result>(
+  source: GuardedSource,
+  step: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    const result = await step();
+    if (source.failure !== undefined) throw source.failure;
+    return result;
+  } catch (cause) {
+    const error = source.failure ?? cause;
+    source.failure = undefined;
+    throw error instanceof MediaError
+      ? error
+      : new MediaError('UNPROCESSABLE_MEDIA', { cause: error });
+  }
+}

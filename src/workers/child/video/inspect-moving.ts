@@ -1,0 +1,216 @@
+import type { InputTrack, InputVideoTrack } from 'mediabunny';
+import type { MediaError } from '../../../contract/errors.ts';
+import { corruptMedia } from '../../../formats/byte-reader.ts';
+import type { Orientation, Size } from '../../../formats/image-facts.ts';
+import type {
+  ByteSource,
+  MovingContainer,
+  MovingFacts,
+  PosterFault,
+  VideoCodec,
+  VideoTrackFacts,
+} from '../../../formats/video/video-facts.ts';
+import { BlockCache } from './block-cache.ts';
+import { demultiplex } from './guarded-source.ts';
+import { readMp3DurationS } from './mp3-duration.ts';
+import { isFault, type OpenedMoving, openMoving, sniffContainer } from './open-moving.ts';
+
+/** Limits of a frame (contract §12). */
+const MAX_FRAME_PIXELS = 35_651_584;
+const MAX_EDGE_PX = 16_384;
+
+/** Limits of the search for a duration that no header tells. */
+const MAX_DURATION_BYTES = 8 * 2 ** 20;
+const MAX_DURATION_READS = 24;
+
+/** Containers that hold no video, even where their index is damaged. */
+const SOUND_CONTAINERS: readonly MovingContainer[] = ['mp3', 'ogg', 'wav', 'flac'];
+
+const CODEC_NAME = /^[\w.-]{1,64}$/;
+
+const CODECS: Readonly<Partial<Record<string, VideoCodec>>> = {
+  avc: 'h264',
+  hevc: 'hevc',
+  vp8: 'vp8',
+  vp9: 'vp9',
+  av1: 'av1',
+};
+
+/**
+ * Orientations by what the matrix of a track does to the picture's right side, which it puts to the right, to the
+ * bottom, to the left or to the top; first those that do not mirror.
+ */
+const ORIENTATIONS: readonly (readonly Orientation[])[] = [
+  [1, 6, 3, 8],
+  [4, 5, 2, 7],
+];
+
+/**
+ * Reads the facts of a video or of sound. Faults of the file are among these facts.
+ *
+ * @throws MediaError `UNPROCESSABLE_MEDIA` if the bytes are neither; errors of the source
+ */
+export async function inspectMoving(source: ByteSource): Promise<MovingFacts> {
+  const cache = new BlockCache(source);
+  const container = await sniffContainer(cache);
+  if (container === undefined) throw corruptMedia('neither video nor sound');
+  const kind = SOUND_CONTAINERS.includes(container) ? 'audio' : 'video';
+  const nothing = {
+    container,
+    kind,
+    codec: undefined,
+    durationS: undefined,
+    video: undefined,
+  } as const;
+  if (container === 'mp3') {
+    const fault = unsupported('sound alone');
+    const durationS = round(await readMp3DurationS(cache, MAX_DURATION_BYTES));
+    return { ...nothing, codec: 'mp3', durationS, hasAudio: true, fault };
+  }
+  try {
+    return await readFacts(await openMoving(cache, container));
+  } catch (error) {
+    if (!isFault(error)) throw error;
+    const fault = kind === 'audio' ? unsupported('sound alone') : faultOf(error);
+    return { ...nothing, hasAudio: kind === 'audio', fault };
+  }
+}
+
+async function readFacts(opened: OpenedMoving): Promise<MovingFacts> {
+  const { container, tracks, video, sounds } = opened;
+  const track = video ?? sounds[0];
+  const facts = video && (await readVideo(opened, video));
+  const isSized = facts && [facts.codedSize, facts.size].every(isSize);
+  return {
+    container,
+    kind: video !== undefined || tracks.length === 0 ? 'video' : 'audio',
+    codec: track && (await readCodec(opened, track)),
+    durationS: round(await readDurationS(opened)),
+    hasAudio: sounds.length > 0,
+    video: isSized ? facts : undefined,
+    fault: await findFault(opened, facts),
+  };
+}
+
+/** Reads the facts of a video track. */
+export function readVideo(
+  { source }: OpenedMoving,
+  track: InputVideoTrack,
+): Promise<VideoTrackFacts> {
+  return demultiplex(source, async () => ({
+    codec: CODECS[(await track.getCodec()) ?? ''],
+    codedSize: {
+      widthPx: await track.getCodedWidth(),
+      heightPx: await track.getCodedHeight(),
+    },
+    size: {
+      widthPx: await track.getSquarePixelWidth(),
+      heightPx: await track.getSquarePixelHeight(),
+    },
+    orientation: orientationOf(await track.getTransformationMatrix()),
+  }));
+}
+
+/** Returns the orientation of a matrix: multiples of 90°, another angle being rounded. */
+export function orientationOf(matrix: readonly number[]): Orientation {
+  const [a = 1, b = 0, , c = 0, d = 1] = matrix;
+  const quarters = Math.round(Math.atan2(b, a) / (Math.PI / 2));
+  const isMirrored = a * d - b * c < 0;
+  return ORIENTATIONS[isMirrored ? 1 : 0]?.[(quarters + 4) % 4] ?? 1;
+}
+
+/** Returns why a file gives no poster, as far as its index tells. */
+export async function findFault(
+  { source, tracks, video }: OpenedMoving,
+  facts: VideoTrackFacts | undefined,
+): Promise<PosterFault | undefined> {
+  if (video === undefined || facts === undefined) {
+    const { iso, ebml } = source;
+    const isEmpty = tracks.length === 0 && !iso?.tracks.length && !ebml?.hasUnreadable;
+    return isEmpty ? { code: 'UNPROCESSABLE_MEDIA', reason: 'no tracks' } : unsupported('no video');
+  }
+  const entry = String(await video.getInternalCodecId());
+  if (entry === 'encv') return unsupported('an encrypted track');
+  if (facts.codec === undefined) return unsupported(`codec ${entry}`);
+  const index = source.iso?.tracks.find(({ id }) => id === video.id);
+  if (index?.lacksKeyFrames) return { code: 'UNPROCESSABLE_MEDIA', reason: 'no key frame' };
+  return sizeFault(facts.codedSize) ?? sizeFault(facts.size);
+}
+
+function sizeFault({ widthPx, heightPx }: Size): PosterFault | undefined {
+  const reason = `${widthPx}×${heightPx} px`;
+  if (!isSize({ widthPx, heightPx })) return { code: 'UNPROCESSABLE_MEDIA', reason };
+  const isTooLarge =
+    widthPx * heightPx > MAX_FRAME_PIXELS || Math.max(widthPx, heightPx) > MAX_EDGE_PX;
+  return isTooLarge ? { code: 'MEDIA_TOO_LARGE', reason } : undefined;
+}
+
+function isSize({ widthPx, heightPx }: Size): boolean {
+  return [widthPx, heightPx].every((edge) => edge > 0 && edge < 2 ** 32 && Number.isInteger(edge));
+}
+
+function unsupported(reason: string): PosterFault {
+  return { code: 'UNSUPPORTED_MEDIA_TYPE', reason };
+}
+
+function faultOf(error: MediaError & { readonly code: PosterFault['code'] }): PosterFault {
+  return { code: error.code, reason: String(error.cause ?? error) };
+}
+
+/** Returns the codec of a track in the words of RFC 6381, or the container's own word for an unknown codec. */
+async function readCodec(opened: OpenedMoving, track: InputTrack): Promise<string | undefined> {
+  const codec = await track.getCodec();
+  if (codec === 'mp3') return 'mp3';
+  if (codec?.startsWith('pcm-') || codec === 'ulaw' || codec === 'alaw') return 'pcm';
+  const entry = await track.getInternalCodecId();
+  // Codecs without a record of their configuration tell it in their first packet.
+  const told = (await within(opened, () => track.getCodecParameterString())) ?? String(entry);
+  // The demultiplexer names both sample entries of HEVC by one.
+  const name = entry === 'hvc1' ? told.replace('hev1', entry) : told;
+  return CODEC_NAME.test(name) ? name : undefined;
+}
+
+/** Returns the duration of the longest track, from its first presented sample to the end of its last. */
+async function readDurationS(opened: OpenedMoving): Promise<number | undefined> {
+  const { container, source, tracks } = opened;
+  if (source.iso !== undefined) {
+    const durations = source.iso.tracks.flatMap(({ durationS }) => durationS ?? []);
+    const told = durations.length > 0 ? Math.max(...durations) : source.iso.fragmentsDurationS;
+    if (told !== undefined) return told;
+  } else if (container !== 'ogg') {
+    const told = await within(opened, async () => await tracks[0]?.getDurationFromMetadata());
+    if (told) return told;
+  }
+  return await within(opened, async () => {
+    const { cache } = opened;
+    if (cache.sizeBytes <= MAX_DURATION_BYTES) await cache.read(0, cache.sizeBytes);
+    const durations = await Promise.all(
+      tracks.map(async (track) => {
+        const startS = Math.max(0, await track.getFirstTimestamp());
+        return (await track.computeDuration()) - startS;
+      }),
+    );
+    return durations.length > 0 ? Math.max(...durations) : undefined;
+  });
+}
+
+/** Runs a step that may cost so much and no more; returns `undefined` if it would, or if the file is damaged. */
+async function within<Result>(
+  { cache, source }: OpenedMoving,
+  step: () => Promise<Result>,
+): Promise<Result | undefined> {
+  cache.limit(MAX_DURATION_BYTES, MAX_DURATION_READS);
+  try {
+    return await demultiplex(source, step);
+  } catch (error) {
+    if (isFault(error)) return undefined;
+    throw error;
+  } finally {
+    cache.limit();
+  }
+}
+
+function round(seconds: number | undefined): number | undefined {
+  const isKnown = seconds !== undefined && Number.isFinite(seconds) && seconds > 0;
+  return isKnown ? Math.round(seconds * 1000) / 1000 : undefined;
+}

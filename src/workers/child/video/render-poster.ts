@@ -1,0 +1,190 @@
+import type { InputVideoTrack } from 'mediabunny';
+import type { Sharp } from 'sharp';
+import { MediaError } from '../../../contract/errors.ts';
+import { corruptMedia } from '../../../formats/byte-reader.ts';
+import type { Orientation, Size } from '../../../formats/image-facts.ts';
+import type {
+  ByteSource,
+  FrameDecoder,
+  VideoCodec,
+  VideoTrackFacts,
+} from '../../../formats/video/video-facts.ts';
+import type { RenderJob } from '../../../pipeline/render/render-job.ts';
+import { checkResultSize, encodeStill } from '../encode.ts';
+import { type CodedPicture, type RgbPixels, toRgb } from '../picture-to-rgb.ts';
+import { fromPixels, resize, toPixels } from '../pixels.ts';
+import { BlockCache } from './block-cache.ts';
+import { toElementaryStream } from './elementary-stream.ts';
+import { demultiplex } from './guarded-source.ts';
+import { findFault, readVideo } from './inspect-moving.ts';
+import { type KeyFrame, readKeyFrames } from './key-frames.ts';
+import { mapToSrgb, type VideoColour } from './map-to-srgb.ts';
+import { isFault, type OpenedMoving, openMoving, sniffContainer } from './open-moving.ts';
+import { type DecodedFrame, isEmpty, maxFrameBytes, readY4m } from './y4m.ts';
+
+/** Height from which a video without tags has the matrix of BT.709 (contract §12). */
+const MIN_HD_HEIGHT_PX = 720;
+
+/** Matrix coefficients by the names of WebCodecs (ITU-T H.273 table 4). */
+const MATRICES: Readonly<Partial<Record<string, number>>> = {
+  rgb: 0,
+  bt709: 1,
+  bt470bg: 5,
+  smpte170m: 6,
+  'bt2020-ncl': 9,
+};
+
+/** A track that can be decoded. */
+interface Decodable {
+  readonly opened: OpenedMoving;
+  readonly track: InputVideoTrack;
+  readonly facts: VideoTrackFacts;
+  readonly codec: VideoCodec;
+  readonly decoder: FrameDecoder;
+  /** The track's `avcC` or `hvcC`. */
+  readonly description: Uint8Array | undefined;
+}
+
+/** A decoded key frame, and the frame whose luma is its alpha. */
+interface Picture {
+  readonly frame: DecodedFrame;
+  readonly alpha: DecodedFrame | undefined;
+}
+
+/**
+ * Renders the poster of a video (contract §12): the first key frame that shows something, upright with square pixels,
+ * in sRGB.
+ *
+ * @param job whose `originalSize` and `orientation` are those of the video's facts
+ * @returns the encoded image
+ * @throws MediaError `UNPROCESSABLE_MEDIA` or `MEDIA_TOO_LARGE`; errors of the source and of the decoder
+ */
+export async function renderPoster(
+  source: ByteSource,
+  decoder: FrameDecoder,
+  job: RenderJob,
+): Promise<Uint8Array> {
+  const video = await openVideo(source, decoder);
+  const { codedSize, size, orientation } = video.facts;
+  const isPlanned = isSameSize(size, job.originalSize) && orientation === job.orientation;
+  if (!isPlanned) throw corruptMedia('another video than the planned one');
+  const { frame, alpha } = await choosePicture(video);
+  const colour = await readColour(video);
+  const picture = toPicture(frame, colour, codedSize);
+  // The luma of alpha has the full range, whatever its stream tells (WebM container guidelines).
+  const opacity = alpha && { ...alpha, matrix: 0, isFullRange: true };
+  const pixels = toRgb(picture, opacity, mapToSrgb(colour));
+  const image = resize(await upright(pixels, size, orientation), job);
+  return checkResultSize(await encodeStill(image, job), job);
+}
+
+async function openVideo(source: ByteSource, decoder: FrameDecoder): Promise<Decodable> {
+  const cache = new BlockCache(source);
+  const container = await sniffContainer(cache);
+  if (container === undefined) throw corruptMedia('no container of a video');
+  const opened = await openMoving(cache, container);
+  const facts = opened.video && (await readVideo(opened, opened.video));
+  const fault = await findFault(opened, facts);
+  if (fault !== undefined) throw new MediaError(fault.code, { cause: new Error(fault.reason) });
+  const track = opened.video;
+  if (track === undefined || facts?.codec === undefined) throw corruptMedia('no video');
+  const config = await demultiplex(opened.source, () => track.getDecoderConfig());
+  const bytes = config?.description;
+  const description = bytes instanceof Uint8Array ? bytes : undefined;
+  return { opened, track, facts, codec: facts.codec, decoder, description };
+}
+
+/** Decodes key frames until one shows something; if none does, the first one is the poster. */
+async function choosePicture(video: Decodable): Promise<Picture> {
+  let first: Picture | undefined;
+  for await (const keyFrame of readKeyFrames(video.opened, video.track)) {
+    try {
+      const picture = await decode(video, keyFrame);
+      if (!isEmpty(picture.frame)) return picture;
+      first ??= picture;
+    } catch (error) {
+      if (first === undefined || !isFault(error)) throw error;
+    }
+  }
+  if (first === undefined) throw corruptMedia('no key frame');
+  return first;
+}
+
+async function decode(video: Decodable, { data, alpha }: KeyFrame): Promise<Picture> {
+  const frame = await decodeFrame(video, data);
+  return { frame, alpha: alpha && (await decodeFrame(video, alpha)) };
+}
+
+async function decodeFrame(
+  { facts: { codedSize: size }, codec, decoder, description }: Decodable,
+  data: Uint8Array,
+): Promise<DecodedFrame> {
+  const stream = toElementaryStream(codec, data, description, size);
+  const file = await decoder.decode({ codec, stream, size, maxFrameBytes: maxFrameBytes(size) });
+  return readY4m(file, size);
+}
+
+/** Colour of a track: by the container's tags, else by the stream's. */
+interface TrackColour extends VideoColour {
+  readonly matrix: string | undefined;
+  readonly isFullRange: boolean | undefined;
+}
+
+async function readColour({ opened, track }: Decodable): Promise<TrackColour> {
+  const colour = await demultiplex(opened.source, () => track.getColorSpace());
+  const { primaries, transfer, matrix, fullRange } = colour;
+  return {
+    primaries: primaries ?? undefined,
+    transfer: transfer ?? undefined,
+    matrix: matrix ?? undefined,
+    isFullRange: fullRange ?? undefined,
+  };
+}
+
+function toPicture(
+  { planes, depth, isFullRange }: DecodedFrame,
+  colour: TrackColour,
+  { heightPx }: Size,
+): CodedPicture {
+  const untagged = heightPx >= MIN_HD_HEIGHT_PX ? 'bt709' : 'smpte170m';
+  return {
+    planes,
+    depth,
+    matrix: MATRICES[colour.matrix ?? untagged] ?? 2,
+    isFullRange: colour.isFullRange ?? isFullRange ?? false,
+  };
+}
+
+/** Clockwise turns by orientation, in degrees; then those that are mirrored left to right. */
+const TURNS: Readonly<Record<Orientation, number>> = {
+  1: 0,
+  2: 0,
+  3: 180,
+  4: 180,
+  5: 90,
+  6: 90,
+  7: 270,
+  8: 270,
+};
+const MIRRORED: readonly Orientation[] = [2, 4, 5, 7];
+
+/** Makes pixels square, then turns and mirrors the picture. */
+async function upright(
+  { samples, ...rest }: RgbPixels,
+  size: Size,
+  orientation: Orientation,
+): Promise<Sharp> {
+  const data = new Uint8Array(samples.buffer, samples.byteOffset, samples.byteLength);
+  let image = fromPixels({ ...rest, data });
+  if (!isSameSize(rest, size)) {
+    const box = { width: size.widthPx, height: size.heightPx, fit: 'fill' } as const;
+    image = fromPixels(await toPixels(image.resize(box)));
+  }
+  if (orientation === 1) return image;
+  const turned = image.rotate(TURNS[orientation]);
+  return fromPixels(await toPixels(MIRRORED.includes(orientation) ? turned.flop() : turned));
+}
+
+function isSameSize(one: Size, other: Size): boolean {
+  return one.widthPx === other.widthPx && one.heightPx === other.heightPx;
+}

@@ -1,0 +1,40 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { MediaError } from '../../../src/contract/errors.ts';
+
+/** Whether Debian's ffmpeg is here, with which tests make and decode videos. */
+export const hasFfmpeg = spawnSync('ffmpeg', ['-version']).status === 0;
+
+const inputs: Readonly<Record<string, readonly string[]>> = {
+  h264: ['-f', 'h264', '-c:v', 'h264'],
+  hevc: ['-f', 'hevc', '-c:v', 'hevc'],
+  vp8: ['-f', 'ivf', '-c:v', 'vp8'],
+  vp9: ['-f', 'ivf', '-c:v', 'vp9'],
+  av1: ['-f', 'ivf', '-c:v', 'libdav1d'],
+};
+
+/** A decoder without walls, and what it was asked. */
+export class BareDecoder {
+  readonly codecs: string[] = [];
+
+  async decode({ codec, stream }: { readonly codec: string; readonly stream: Uint8Array }) {
+    this.codecs.push(codec);
+    const common =
+      '-hide_banner -loglevel error -nostdin -protocol_whitelist pipe -threads 1 -xerror -err_detect explode';
+    const output =
+      '-i pipe:0 -map 0:v:0 -frames:v 1 -filter_threads 1 -c:v wrapped_avframe -strict -1 -f yuv4mpegpipe pipe:1';
+    const args = [...common.split(' '), ...(inputs[codec] ?? []), ...output.split(' ')];
+    const { code, bytes } = await run(args, stream);
+    if (code !== 0) throw new MediaError('UNPROCESSABLE_MEDIA');
+    return bytes;
+  }
+}
+
+async function run(args: readonly string[], input: Uint8Array) {
+  const child = spawn('ffmpeg', args, { stdio: ['pipe', 'pipe', 'ignore'] });
+  const chunks: Buffer[] = [];
+  child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
+  child.stdin.on('error', () => undefined);
+  child.stdin.end(input);
+  const code = await new Promise<number | null>((resolve) => child.on('close', resolve));
+  return { code, bytes: new Uint8Array(Buffer.concat(chunks)) };
+}
