@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { type Config, ConfigError } from './config/config.ts';
 import { describePlace } from './config/variables/storage-settings.ts';
 import { formatReadFailure } from './contract/errors.ts';
+import { readExternalPath } from './contract/signing/external-path.ts';
 import { loadDefaultAvatars } from './default-avatars/default-avatars.ts';
 import { ProxyWatch } from './http/client-address.ts';
 import type { ClientLimits } from './http/edge/limits.ts';
@@ -139,7 +140,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     defaultAvatars,
     maxAgeSeconds: config.http.maxAgeSeconds,
     robotsTag: config.http.robotsTag,
-    resources: config.resources,
+    reading: config.reading,
     external: config.external,
     guard: openAttachmentGuard(config, tools),
     proxyWatch: config.rates && new ProxyWatch(clock, log),
@@ -201,6 +202,10 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
       token: config.admin.token,
       release: config.release,
       purger,
+      reading: {
+        ...config.reading,
+        readExternal: (path) => readExternalPath(path, config.external?.pathEncoding),
+      },
       readiness,
       metrics: meter,
       log,

@@ -130,6 +130,7 @@ export function readConfig(environment: Environment) {
     },
     /** Resources that can be asked for. */
     resources: compatibility.resources,
+    reading: compatibility.reading,
     external: readExternal(values),
     attachments: readAttachments(values),
     relay: readRelay(values),

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
-import { canonicalHostOf } from '../contract/external-url.ts';
+import { canonicalHostOf, type PublicUrl, parsePublicUrl } from '../contract/external-url.ts';
 import { MIN_KEY_BYTES, SigningKeys } from '../contract/signing/signing-keys.ts';
 
 /** A form of settings: parses the text of a variable into its value. */
@@ -178,6 +178,12 @@ export const dnsServer = texts(
 export const siteName: Form<string> = {
   words: 'a host name or an address',
   read: canonicalHostOf,
+};
+
+/** A URL below which this service is reached. */
+export const publicUrl: Form<PublicUrl> = {
+  words: 'an http or https URL without query or credentials',
+  read: parsePublicUrl,
 };
 
 /** Path of a file below a folder. */

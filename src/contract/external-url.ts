@@ -1,10 +1,20 @@
 /** Rules for URLs of other sites, as far as the URL itself decides (contract §8, "What may be fetched"). */
 
+import { decodeOnce } from './media-path.ts';
+
 /** Longest URL, in bytes of its canonical form, which is ASCII. */
 export const MAX_EXTERNAL_URL_BYTES = 8_192;
 
+/** A URL below which this service is reached: an origin, and the segments of a path, decoded. */
+export interface PublicUrl {
+  readonly origin: string;
+  readonly segments: readonly string[];
+}
+
 /** Sites that the operator allows; names are written as the URL parser writes them. */
 export interface ExternalPolicy {
+  /** Public URLs of this service itself, which never fetches from them. */
+  readonly publicUrls: readonly PublicUrl[];
   readonly ports: readonly number[];
   /** Includes subdomains; an empty list allows all hosts. */
   readonly allowedHosts: readonly string[];
@@ -25,7 +35,7 @@ export const urlRefusals = [
 ] as const;
 export type UrlRefusal = (typeof urlRefusals)[number];
 
-/** Result of checking a URL: where a fetch would go, or why the URL is refused. */
+/** Result of checking a URL: where a fetch would go, that it is one of our own, or why it is refused. */
 export type ExternalTarget =
   | {
       readonly kind: 'fetchable';
@@ -37,6 +47,7 @@ export type ExternalTarget =
       readonly isAddress: boolean;
       readonly port: number;
     }
+  | { readonly kind: 'own' }
   | { readonly kind: 'refused'; readonly reason: UrlRefusal };
 
 const usualPorts: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 };
@@ -62,17 +73,13 @@ export function canonicalUrlOf(text: string): string | undefined {
  * addresses may be dialled; a host that is an IP address needs the same check.
  */
 export function examineExternalUrl(text: string, policy: ExternalPolicy): ExternalTarget {
-  if (CONTROL.test(text)) return refuse('control character');
-  const url = parseUrl(text);
-  if (url === undefined) return refuse('no url');
-  const usualPort = usualPorts[url.protocol];
-  if (usualPort === undefined) return refuse('scheme');
-  if (url.username !== '' || url.password !== '') return refuse('credentials');
-  if (url.href.length > MAX_EXTERNAL_URL_BYTES) return refuse('too long');
+  const url = readSoundUrl(text);
+  if (typeof url === 'string') return refuse(url);
+  if (findOwnTarget(text, policy.publicUrls) !== undefined) return { kind: 'own' };
   const addressV6 = ADDRESS_V6.exec(url.hostname)?.[1];
   const isAddress = addressV6 !== undefined || ADDRESS_V4.test(url.hostname);
   if (!isAddress && !HOST_NAME.test(url.hostname)) return refuse('host');
-  const port = url.port === '' ? usualPort : Number(url.port);
+  const port = Number(url.port || usualPorts[url.protocol]);
   if (!policy.ports.includes(port)) return refuse('port');
   const host = addressV6 ?? url.hostname;
   const isNamed = (hosts: readonly string[]): boolean =>
@@ -80,6 +87,42 @@ export function examineExternalUrl(text: string, policy: ExternalPolicy): Extern
   const isAllowed = policy.allowedHosts.length === 0 || isNamed(policy.allowedHosts);
   if (!isAllowed || isNamed(policy.blockedHosts)) return refuse('host not allowed');
   return { kind: 'fetchable', url, host, isAddress, port };
+}
+
+/** Returns a URL that keeps the rules on everything but its host and port, or the rule that it breaks. */
+function readSoundUrl(text: string): URL | UrlRefusal {
+  if (CONTROL.test(text)) return 'control character';
+  const url = parseUrl(text);
+  if (url === undefined) return 'no url';
+  if (usualPorts[url.protocol] === undefined) return 'scheme';
+  if (url.username !== '' || url.password !== '') return 'credentials';
+  return url.href.length > MAX_EXTERNAL_URL_BYTES ? 'too long' : url;
+}
+
+/**
+ * Returns path and query of a URL as a target of this service, without the path of the public URL that it is below: of
+ * several, the longest. `undefined` if it is below none of them, or not a URL by the rules above.
+ */
+export function findOwnTarget(text: string, publicUrls: readonly PublicUrl[]): string | undefined {
+  const url = publicUrls.length > 0 ? readSoundUrl(text) : 'no url';
+  if (typeof url === 'string') return undefined;
+  const segments = url.pathname.split('/').slice(1);
+  const decoded = segments.map(decodeOnce);
+  const lengths = publicUrls
+    .filter(({ origin }) => origin === url.origin)
+    .filter((base) => base.segments.every((segment, index) => segment === decoded[index]))
+    .map((base) => base.segments.length);
+  if (lengths.length === 0) return undefined;
+  return `/${segments.slice(Math.max(...lengths)).join('/')}${url.search}`;
+}
+
+/** Returns `undefined` if a text is not an http or https URL of an origin and a path. */
+export function parsePublicUrl(text: string): PublicUrl | undefined {
+  const url = readSoundUrl(text);
+  if (typeof url === 'string' || /[?#]/.test(text)) return undefined;
+  const segments = url.pathname.replace(/\/$/, '').split('/').slice(1).map(decodeOnce);
+  const isDecoded = segments.every((segment) => segment !== undefined);
+  return isDecoded ? { origin: url.origin, segments } : undefined;
 }
 
 /** Returns a host as `examineExternalUrl` compares it; `undefined` if the text is neither a name nor an address. */

@@ -1,5 +1,5 @@
 import { MediaError, type RequestFault } from './errors.ts';
-import { canonicalUrlOf } from './external-url.ts';
+import { canonicalUrlOf, findOwnTarget, type PublicUrl } from './external-url.ts';
 import {
   type Extension,
   formatOfExtension,
@@ -9,7 +9,7 @@ import {
 } from './image-formats.ts';
 import { type MediaPath, originKeyOf, parsePath } from './media-path.ts';
 import { type MediaQuery, parseQuery } from './media-query.ts';
-import { contractResources, type ResourceName, resourceRows } from './resources.ts';
+import { type ResourceName, type Resources, resourceRows } from './resources.ts';
 import { externalKeyOf, isExternalPath } from './signing/external-path.ts';
 
 /**
@@ -35,22 +35,63 @@ export type RequestTarget =
   | { readonly kind: 'media'; readonly request: MediaRequest }
   | { readonly kind: 'default avatar'; readonly index: string };
 
-/** Reads the URL text from the path of external media; returns `undefined` if its signature is missing or wrong. */
-export type ExternalPathReader = (rawPath: string) => string | undefined;
+/** Settings by which request targets are read. */
+export interface TargetReading {
+  /** Those of contract §1 by default. */
+  readonly resources?: Resources;
+  /**
+   * Reads the URL text from the path of external media; returns `undefined` if its signature is missing or wrong. Without
+   * this function, external media are disabled.
+   */
+  readonly readExternal?: ((rawPath: string) => string | undefined) | undefined;
+  /** URLs below which this service is reached. */
+  readonly publicUrls?: readonly PublicUrl[];
+}
+
+/**
+ * Returns the target that a request is served as: the one that an own URL has here, if that is asked for as external
+ * media (contract §14); else the request's own.
+ */
+export function resolveTarget(target: string, reading: TargetReading): string {
+  if (reading.publicUrls?.[0] === undefined) return target;
+  const [rawPath, rawQuery] = splitTarget(target);
+  const url = isExternalPath(rawPath) ? reading.readExternal?.(rawPath) : undefined;
+  return (url && resolveOwnUrl(url, rawQuery, reading)) ?? target;
+}
+
+/**
+ * Returns the target that an own URL has here. Nothing of the target is judged but its form, and the signature if it is
+ * of external media, whose URL is not another own one unless that is of a stored original.
+ *
+ * @param outerQuery stands in for the query that the URL does not have
+ * @returns `undefined` if the URL is not ours, or not one of media
+ */
+export function resolveOwnUrl(
+  text: string,
+  outerQuery: string,
+  reading: TargetReading,
+  mayUnwrap = true,
+): string | undefined {
+  const { readExternal, publicUrls = [] } = reading;
+  const [path, query] = splitTarget(findOwnTarget(text, publicUrls) ?? '');
+  const rawQuery = query || outerQuery;
+  const target = rawQuery === '' ? path : `${path}?${rawQuery}`;
+  if (!isExternalPath(path)) return isKnownPath(target, reading) ? target : undefined;
+  const url = mayUnwrap ? readExternal?.(path) : undefined;
+  if (url === undefined) return undefined;
+  const isOwn = findOwnTarget(url, publicUrls) !== undefined;
+  return isOwn ? resolveOwnUrl(url, rawQuery, reading, false) : target;
+}
 
 /**
  * Parses a request target into a canonical request.
  *
- * @param target path and query as they came in the request line
- * @param readExternal `undefined` if external media are disabled
+ * @param target path and query as they came in the request line; `resolveTarget` comes first
  * @throws MediaError `UNAUTHORIZED` if the path of external media is not signed, before any other error; `NOT_FOUND` if
  *   the path fits no template; `INVALID_FORM_BODY` with all faults of path and query together
  */
-export function parseTarget(
-  target: string,
-  readExternal?: ExternalPathReader,
-  resources = contractResources,
-): RequestTarget {
+export function parseTarget(target: string, reading: TargetReading = {}): RequestTarget {
+  const { readExternal, resources } = reading;
   const [rawPath, rawQuery] = splitTarget(target);
   if (readExternal !== undefined && isExternalPath(rawPath)) {
     const url = readExternal(rawPath);
@@ -88,18 +129,11 @@ function parseExternalRequest(text: string, rawQuery: string): MediaRequest {
   return createRequest(subject, undefined, query);
 }
 
-/**
- * Whether the path of a request target fits a template of the contract, even with invalid values.
- *
- * @param hasExternal whether external media are enabled
- */
-export function isKnownPath(
-  target: string,
-  hasExternal = false,
-  resources = contractResources,
-): boolean {
+/** Whether the path of a request target fits a template of the contract, even with invalid values. */
+export function isKnownPath(target: string, reading: TargetReading = {}): boolean {
+  const { readExternal, resources } = reading;
   const [rawPath] = splitTarget(target);
-  if (hasExternal && isExternalPath(rawPath)) return true;
+  if (readExternal !== undefined && isExternalPath(rawPath)) return true;
   return parsePath(rawPath, resources).kind !== 'no template';
 }
 

@@ -2,7 +2,12 @@ import { z } from 'zod';
 import { MediaError, type RequestFault } from './errors.ts';
 import { canonicalUrlOf } from './external-url.ts';
 import { canBeginOriginKey, isOriginKey, unmarkedKeyOf } from './media-path.ts';
-import { type MediaRequest, parseTarget } from './media-request.ts';
+import {
+  type MediaRequest,
+  parseTarget,
+  resolveTarget,
+  type TargetReading,
+} from './media-request.ts';
 import { contractResources } from './resources.ts';
 import { externalKeyOf, isExternalKey, readExternalPath } from './signing/external-path.ts';
 
@@ -85,11 +90,15 @@ const members = {
 
 const memberNames = Object.keys(members) as (keyof typeof members)[];
 
+/** The reading of a service without settings. An operator who may purge needs no signature. */
+const plainReading: TargetReading = { readExternal: readExternalPath };
+
 /**
  * @param body parsed JSON
+ * @param reading as the service reads its targets, but without checks of signatures
  * @throws MediaError `INVALID_FORM_BODY` with all faults
  */
-export function parsePurgeOrder(body: unknown): PurgeOrder {
+export function parsePurgeOrder(body: unknown, reading = plainReading): PurgeOrder {
   const [member, value] = readMember(body);
   if (member === 'prefix') {
     const prefix = parse(member, members[member], value);
@@ -97,7 +106,10 @@ export function parsePurgeOrder(body: unknown): PurgeOrder {
     return isKey(withoutSlash(prefix)) ? originalsOf([prefix]) : { kind: 'prefix', prefix };
   }
   if (member === 'paths') {
-    return { kind: 'requests', requests: parsePaths(parse(member, members[member], value)) };
+    return {
+      kind: 'requests',
+      requests: parsePaths(parse(member, members[member], value), reading),
+    };
   }
   const items = parse(member, members[member], value);
   return originalsOf(member === 'external' ? items.map(externalKeyOf) : items);
@@ -150,12 +162,11 @@ function parse<Value>(member: string, schema: z.ZodType<Value>, value: unknown):
   throw new MediaError('INVALID_FORM_BODY', { faults });
 }
 
-function parsePaths(paths: readonly string[]): MediaRequest[] {
+function parsePaths(paths: readonly string[], reading: TargetReading): MediaRequest[] {
   const faults: RequestFault[] = [];
   const requests = paths.flatMap((path, index) => {
     try {
-      // An operator who may purge needs no signature.
-      const target = parseTarget(path, readExternalPath);
+      const target = parseTarget(resolveTarget(path, reading), reading);
       if (target.kind === 'media') return [target.request];
       faults.push({ path: `paths.${index}`, message: 'Default avatars are never purged.' });
     } catch (error) {

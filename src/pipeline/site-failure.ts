@@ -29,6 +29,8 @@ export interface SiteFailureDetails {
   readonly host?: string | undefined;
   /** The address that may not be dialled. */
   readonly address?: string | undefined;
+  /** URL of this service to which another site redirects. */
+  readonly ownUrl?: string | undefined;
   readonly cause?: unknown;
 }
 
@@ -38,12 +40,14 @@ export class SiteFailure extends Error {
   readonly reason: SiteFailureReason;
   readonly host: string | undefined;
   readonly address: string | undefined;
+  readonly ownUrl: string | undefined;
 
-  constructor(message: string, { reason, host, address, cause }: SiteFailureDetails) {
+  constructor(message: string, { reason, host, address, ownUrl, cause }: SiteFailureDetails) {
     super(message, { cause });
     this.reason = reason;
     this.host = host;
     this.address = address;
+    this.ownUrl = ownUrl;
   }
 }
 
@@ -51,4 +55,10 @@ export class SiteFailure extends Error {
 export function siteError(message: string, details: SiteFailureDetails): MediaError {
   const code: ErrorCode = details.reason === 'time' ? 'ORIGIN_TIMEOUT' : 'ORIGIN_ERROR';
   return new MediaError(code, { cause: new SiteFailure(message, details) });
+}
+
+/** Returns the URL of this service to which another site redirects, if that has caused the error. */
+export function ownUrlOf(error: unknown): string | undefined {
+  const cause = error instanceof MediaError ? error.cause : undefined;
+  return cause instanceof SiteFailure ? cause.ownUrl : undefined;
 }

@@ -40,6 +40,12 @@ RESULT_STORE=s3 RESULT_S3_BUCKET=c → resultStore.kind="s3" resultStore.bucket=
 RESULT_STORE=s3 RESULT_S3_BUCKET=c S3_ENDPOINT=http://[::1]:9000 → resultStore.endpoint="http://[::1]:9000" resultStore.forcePathStyle=true
 RESULT_STORE=s3 RESULT_S3_BUCKET=c S3_REGION=here → resultStore.region="here" resultStore.connectTimeoutMs=2000 resultStore.timeoutMs=10000
 COMPATIBILITY=fluxer → http.maxAgeSeconds.notFound=30 http.maxAgeSeconds.unknownMedia=undefined versions.goneForMs=2000
+PUBLIC_URLS=https://CDN.example./ → reading.publicUrls=[{"origin":"https://cdn.example","segments":[]}]
+PUBLIC_URLS=http://a.example:80,https://b.example:8443/a%2525b/c/ → reading.publicUrls=[{"origin":"http://a.example","segments":[]},{"origin":"https://b.example:8443","segments":["a%b","c"]}]
+EXTERNAL_SIGNING_KEYS=${key} → external.pathEncoding="plain" external.publicUrls=[]
+EXTERNAL_SIGNING_KEYS=${key} COMPATIBILITY=fluxer → external.pathEncoding="fluxer"
+EXTERNAL_SIGNING_KEYS=${key} EXTERNAL_PATH_ENCODING=fluxer → external.pathEncoding="fluxer"
+EXTERNAL_SIGNING_KEYS=${key} COMPATIBILITY=fluxer EXTERNAL_PATH_ENCODING=plain → external.pathEncoding="plain"
 COMPATIBILITY=fluxer NOT_FOUND_MAX_AGE_SECONDS=1 → versions.goneForMs=1000
 ADMIN_TOKEN=a-token-of-the-tests → admin=undefined
 ADMIN_PORT=9090 ADMIN_TOKEN=a-token-of-the-tests → admin.listen={"host":"127.0.0.1","port":9090} admin.token="a-token-of-the-tests"

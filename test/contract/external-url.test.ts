@@ -7,7 +7,12 @@ import {
 } from '../../src/contract/external-url.ts';
 import { brokenUrls } from '../support/sites/hostile-addresses.ts';
 
-const policy: ExternalPolicy = { ports: [80, 443], allowedHosts: [], blockedHosts: [] };
+const policy: ExternalPolicy = {
+  publicUrls: [],
+  ports: [80, 443],
+  allowedHosts: [],
+  blockedHosts: [],
+};
 
 describe('the canonical form of a URL', () => {
   test.each([

@@ -1,6 +1,8 @@
+import { pathEncodings } from '../../contract/signing/external-path.ts';
 import { optional, setting, type ValuesOf } from '../setting.ts';
 import {
   bytes,
+  choice,
   dnsServer,
   integer,
   listOf,
@@ -11,6 +13,7 @@ import {
   siteName,
 } from '../setting-forms.ts';
 import { keySettings, readKeys } from './key-settings.ts';
+import type { platformTable } from './platform-settings.ts';
 
 const none = { defaultText: 'none' } as const;
 
@@ -22,6 +25,11 @@ export const externalTable = {
   ...keySettings(
     'EXTERNAL_SIGNING_KEYS',
     'keys of external media, which are a 404 without them: the first one signs, all verify',
+  ),
+  EXTERNAL_PATH_ENCODING: optional(
+    choice(...pathEncodings),
+    'form of the path of the URL in a segmented path: `plain` as it stands, `fluxer` percent-encoded once more',
+    { defaultText: '`plain`; `fluxer` with `COMPATIBILITY=fluxer`' },
   ),
   EXTERNAL_PORTS: setting(
     listOf(integer(1, 65_535)),
@@ -72,11 +80,14 @@ export const externalTable = {
 };
 
 /** Reads how external media are signed, fetched and kept; returns `undefined` if external media are disabled. */
-export function readExternal(values: ValuesOf<typeof externalTable>) {
+export function readExternal(values: ValuesOf<typeof externalTable & typeof platformTable>) {
   const keys = readKeys(values, 'EXTERNAL_SIGNING_KEYS');
   if (keys === undefined) return undefined;
   return {
     keys,
+    pathEncoding:
+      values.EXTERNAL_PATH_ENCODING ?? (values.COMPATIBILITY === 'fluxer' ? 'fluxer' : 'plain'),
+    publicUrls: values.PUBLIC_URLS ?? [],
     ports: values.EXTERNAL_PORTS,
     /** Includes subdomains; an empty list allows all hosts. */
     allowedHosts: values.EXTERNAL_ALLOWED_HOSTS ?? [],

@@ -1,6 +1,6 @@
 import { contractResources, platformResources } from '../../contract/resources.ts';
 import { optional, setting, type ValuesOf } from '../setting.ts';
-import { bucketName, choice, folder } from '../setting-forms.ts';
+import { bucketName, choice, folder, listOf, publicUrl } from '../setting-forms.ts';
 
 /** Longest memory of a missing original for a platform that stores originals past Darkroom (contract §14). */
 const MISSING_SECONDS = 2;
@@ -25,6 +25,11 @@ export const platformTable = {
     'uploads',
     'bucket by which capabilities name that folder',
   ),
+  PUBLIC_URLS: optional(
+    listOf(publicUrl),
+    'URLs below which this service is reached, such as `https://cdn.example`: origin and path. Darkroom never fetches from them, and reads what they name as external media from its own storage',
+    { defaultText: 'none' },
+  ),
 };
 
 /** Values that the consequences depend on. */
@@ -34,11 +39,14 @@ type Values = ValuesOf<typeof platformTable> & { readonly NOT_FOUND_MAX_AGE_SECO
 export function readCompatibility(values: Values) {
   const isFluxer = values.COMPATIBILITY === 'fluxer';
   const { NOT_FOUND_MAX_AGE_SECONDS: seconds } = values;
+  const resources = isFluxer ? platformResources : contractResources;
   return {
     /** Resources that can be asked for. */
-    resources: isFluxer ? platformResources : contractResources,
+    resources,
     /** `max-age` of missing media; `undefined`: caches keep nothing of them. */
     unknownMediaMaxAgeSeconds: isFluxer ? undefined : seconds,
+    /** Settings by which request targets are read. */
+    reading: { resources, publicUrls: values.PUBLIC_URLS ?? [] },
     /** Period for which the service itself remembers that an original is missing. */
     missingForMs: (isFluxer ? Math.min(MISSING_SECONDS, seconds) : seconds) * 1000,
   };

@@ -13,6 +13,13 @@ const PREFIX = '/external/';
 /** Beginning of an opaque target. */
 const OPAQUE = 'v2/';
 
+/**
+ * Encodings of the path in a segmented target (contract §8, §14): `plain` as it stands in the URL; `fluxer` each segment
+ * percent-encoded once more. Nothing in a target tells which of the two it has.
+ */
+export const pathEncodings = ['plain', 'fluxer'] as const;
+export type PathEncoding = (typeof pathEncodings)[number];
+
 /** Whether a path belongs to external media, signed or not. */
 export function isExternalPath(rawPath: string): boolean {
   return rawPath.startsWith(PREFIX);
@@ -25,18 +32,25 @@ export function isExternalPath(rawPath: string): boolean {
  * @returns the text, which need not be a URL: the text is checked when it would be fetched. `undefined` if the
  *   signature is missing, malformed or made with none of the keys
  */
-export function verifyExternalPath(rawPath: string, keys: SigningKeys): string | undefined {
+export function verifyExternalPath(
+  rawPath: string,
+  keys: SigningKeys,
+  encoding: PathEncoding = 'plain',
+): string | undefined {
   const { signature, target } = splitPath(rawPath);
   // HTTP cannot deliver a character that is not a byte.
   if (target === undefined || /[^\0-\xff]/.test(rawPath)) return undefined;
   const bytes = Buffer.from(target, 'latin1');
-  return keys.verifies(bytes, signature, 'base64url') ? readTarget(bytes) : undefined;
+  return keys.verifies(bytes, signature, 'base64url') ? readTarget(bytes, encoding) : undefined;
 }
 
 /** Returns the URL text without checking the signature, for example for an operator who purges. */
-export function readExternalPath(rawPath: string): string | undefined {
+export function readExternalPath(
+  rawPath: string,
+  encoding: PathEncoding = 'plain',
+): string | undefined {
   const { target } = splitPath(rawPath);
-  return target === undefined ? undefined : readTarget(Buffer.from(target, 'latin1'));
+  return target === undefined ? undefined : readTarget(Buffer.from(target, 'latin1'), encoding);
 }
 
 /** Formats the path of a URL in the opaque form, `v2/` and the base64url of the URL, signed with the first of the keys. */
@@ -73,15 +87,32 @@ function splitPath(rawPath: string): {
 }
 
 /** Decodes the text of the URL; returns the empty text, which is not a URL, if the target has neither form. */
-function readTarget(bytes: Buffer): string {
+function readTarget(bytes: Buffer, encoding: PathEncoding): string {
   const target = decodeUtf8(bytes) ?? '';
   if (target.startsWith(OPAQUE)) return decodeBase64Url(target.slice(OPAQUE.length)) ?? '';
+  const isEncoded = encoding === 'fluxer';
   const segments = target.split('/');
-  const query = /^%3F/i.test(target) ? decodeOnce(segments.shift() ?? '') : '';
-  const [scheme = '', host = '', ...path] = segments;
+  const query = takeQuery(segments, isEncoded);
+  const [scheme = '', host = '', ...rest] = segments;
+  const path = isEncoded ? decodeOnce(rest.join('/')) : rest.join('/');
   // Without a host, the URL parser would take the first segment of the path for one.
-  if (query === undefined || !/^[a-z]+$/i.test(scheme) || host === '') return '';
-  return `${scheme}://${host}/${path.join('/')}${query}`;
+  if (query === undefined || path === undefined || !/^[a-z]+$/i.test(scheme) || host === '') {
+    return '';
+  }
+  return `${scheme}://${host}/${path}${query}`;
+}
+
+/**
+ * Takes the query out of the segments, and returns the query with its `?`; `undefined` if it is malformed. Old URLs of
+ * the platform omit the `?`: there, all before the scheme is the query.
+ */
+function takeQuery(segments: string[], isEncoded: boolean): string | undefined {
+  if (!isEncoded) {
+    return /^%3F/i.test(segments[0] ?? '') ? decodeOnce(segments.shift() ?? '') : '';
+  }
+  const scheme = segments.findIndex((segment) => /^https?$/i.test(segment));
+  const query = decodeOnce(segments.splice(0, Math.max(scheme, 0)).join('/'))?.replace(/^\?/, '');
+  return query && `?${query}`;
 }
 
 /**

@@ -2,6 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { MediaError } from '../../contract/errors.ts';
+import type { TargetReading } from '../../contract/media-request.ts';
 import { parsePurgeOrder } from '../../contract/purge-order.ts';
 import { isTimeout } from '../../pipeline/abort.ts';
 import type { Log } from '../../pipeline/ports.ts';
@@ -16,6 +17,8 @@ export interface AdminServerOptions {
   /** Secret that allows everything here. */
   readonly token: string;
   readonly purger: Purger;
+  /** Reading of the paths that are purged, which checks no signatures. */
+  readonly reading: TargetReading;
   /** Release of the program, with the names that `/readyz` shows. */
   readonly release: { readonly version: string; readonly commit?: string };
   readonly readiness: () => Readiness;
@@ -54,7 +57,7 @@ const MAX_LOGGED_ITEMS = 10;
  *   for Prometheus.
  */
 export function createAdminServer(options: AdminServerOptions): FastifyInstance {
-  const { token, purger, release, readiness, metrics, log } = options;
+  const { token, release, readiness, metrics, log } = options;
   const server = fastify({
     logger: false,
     bodyLimit: MAX_BODY_BYTES,
@@ -83,7 +86,7 @@ export function createAdminServer(options: AdminServerOptions): FastifyInstance 
     return mayPass(request) ? undefined : sendUnauthorized(reply);
   });
 
-  registerPurge(server, purger, log);
+  registerPurge(server, options);
 
   let openapi: string | undefined;
   server.get('/openapi.json', async (_request, reply) => {
@@ -119,9 +122,12 @@ export function createAdminServer(options: AdminServerOptions): FastifyInstance 
 }
 
 /** Adds `POST /purge`; `parsePurgeOrder` documents its body. The log has each order and the client's address. */
-function registerPurge(server: FastifyInstance, purger: Purger, log: Log): void {
+function registerPurge(
+  server: FastifyInstance,
+  { purger, reading, log }: AdminServerOptions,
+): void {
   server.post('/purge', async ({ body, ip: client }, reply) => {
-    const order = parsePurgeOrder(body);
+    const order = parsePurgeOrder(body, reading);
     const asked = describeOrder(body);
     const { removed, storeFailure } = await purger.purge(order);
     if (storeFailure === undefined) {

@@ -3,19 +3,22 @@ import { LRUCache } from 'lru-cache';
 import { MediaError } from '../../contract/errors.ts';
 import { hasOwnToken } from '../../contract/external-url.ts';
 import {
-  type ExternalPathReader,
   isKnownPath,
   parseTarget,
+  resolveOwnUrl,
+  resolveTarget,
   resultKey,
+  splitTarget,
+  type TargetReading,
 } from '../../contract/media-request.ts';
-import { type Resources, resourceRows } from '../../contract/resources.ts';
-import { verifyExternalPath } from '../../contract/signing/external-path.ts';
+import { resourceRows } from '../../contract/resources.ts';
+import { type PathEncoding, verifyExternalPath } from '../../contract/signing/external-path.ts';
 import type { SigningKeys } from '../../contract/signing/signing-keys.ts';
 import type { DefaultAvatar } from '../../default-avatars/default-avatars.ts';
 import { OriginalReplaced, type PassthroughService } from '../../pipeline/originals/passthrough.ts';
 import type { MediaResult } from '../../pipeline/ports.ts';
 import type { MediaService } from '../../pipeline/serve-media.ts';
-import { siteError } from '../../pipeline/site-failure.ts';
+import { ownUrlOf, siteError } from '../../pipeline/site-failure.ts';
 import { type PreparedBody, prepareBody } from '../body.ts';
 import { type ProxyWatch, rateClientOf } from '../client-address.ts';
 import { isConditional, isNotModified } from '../conditional.ts';
@@ -33,7 +36,7 @@ interface MediaHandlerParts {
   readonly maxAgeSeconds: MaxAgeSeconds;
   /** `X-Robots-Tag` of all media but default avatars; empty: the responses have none. */
   readonly robotsTag: string;
-  readonly resources: Resources;
+  readonly reading: Omit<TargetReading, 'readExternal'>;
   /** `undefined`: there are no external media. */
   readonly external: ExternalTerms | undefined;
   /** `undefined`: the URLs of attachments need no signature. */
@@ -45,6 +48,7 @@ interface MediaHandlerParts {
 /** Keys and ages of external media. */
 interface ExternalTerms {
   readonly keys: SigningKeys;
+  readonly pathEncoding: PathEncoding;
   /** `max-age` where their site says nothing. */
   readonly minAgeSeconds: number;
 }
@@ -53,7 +57,11 @@ interface ExternalTerms {
 interface MediaTarget extends KeyedRequest {
   /** Verdict on the URL of an attachment that has to be signed. */
   readonly guarded?: GuardedAttachment;
+  /** Whether another site redirects to it, which it may cease to do. */
+  readonly isRedirected?: boolean;
 }
+
+type ParsedTarget = MediaTarget | { readonly index: string };
 
 /** Longest target that is remembered: all but long names with a signature, and long URLs of other sites. */
 const MAX_TARGET_LENGTH = 768;
@@ -71,7 +79,7 @@ export class MediaHandler {
   readonly #avatarCacheControl: string;
   readonly #guard: AttachmentGuard | undefined;
   readonly #defaultAvatars: readonly PreparedBody[];
-  readonly #readExternal: ExternalPathReader | undefined;
+  readonly #reading: TargetReading;
   /** Parsed targets of results: to parse one takes longer than all else of a hit but its sending. */
   readonly #targets = new LRUCache<string, MediaTarget>({ max: MAX_TARGETS });
   /** Prepared results in memory. A result belongs to one request, whose key has all that a head depends on. */
@@ -83,7 +91,12 @@ export class MediaHandler {
     this.#cacheControl = `${cacheFor(maxAgeSeconds.media)}, immutable`;
     this.#avatarCacheControl = cacheFor(maxAgeSeconds.defaultAvatar);
     this.#guard = guard;
-    this.#readExternal = external && ((rawPath) => verifyExternalPath(rawPath, external.keys));
+    this.#reading = {
+      ...parts.reading,
+      readExternal:
+        external &&
+        ((rawPath) => verifyExternalPath(rawPath, external.keys, external.pathEncoding)),
+    };
     this.#defaultAvatars = parts.defaultAvatars.map(({ body, etag }) =>
       prepareBody(body, {
         contentType: 'image/png',
@@ -96,7 +109,7 @@ export class MediaHandler {
 
   /** Whether the path of a request target is one of ours, even with invalid values. */
   knowsPath(target: string): boolean {
-    return isKnownPath(target, this.#readExternal !== undefined, this.#parts.resources);
+    return isKnownPath(target, this.#reading);
   }
 
   /**
@@ -105,11 +118,26 @@ export class MediaHandler {
    * @throws MediaError of any stage; `exchange.signal.reason` when the client has gone
    */
   handle(exchange: Exchange): Promise<void> | undefined {
-    const guard = this.#guard;
-    if (guard !== undefined) {
-      exchange.maxRefusalAgeSeconds = () => guard.maxRefusalAgeOf(exchange.target);
-    }
-    const target = this.#targets.get(exchange.target) ?? this.#parse(exchange.target);
+    const target =
+      this.#targets.get(exchange.target) ??
+      this.#parse(exchange, resolveTarget(exchange.target, this.#reading));
+    const work = this.#serve(exchange, target);
+    if ('index' in target || target.media.url === undefined) return work;
+    return work?.catch((error: unknown) => this.#followHome(exchange, error));
+  }
+
+  /** Serves the media of ours that another site redirects to, once; any other error is thrown. */
+  #followHome(exchange: Exchange, error: unknown): Promise<void> | undefined {
+    const ownUrl = ownUrlOf(error);
+    if (ownUrl === undefined) throw error;
+    const [, query] = splitTarget(resolveTarget(exchange.target, this.#reading));
+    const text = resolveOwnUrl(ownUrl, query, this.#reading);
+    if (text === undefined) throw error;
+    return this.#serve(exchange, { ...this.#parse(exchange, text), isRedirected: true });
+  }
+
+  /** @throws MediaError of any stage */
+  #serve(exchange: Exchange, target: ParsedTarget): Promise<void> | undefined {
     if ('index' in target) {
       this.#sendDefaultAvatar(exchange, target.index);
       return undefined;
@@ -126,13 +154,15 @@ export class MediaHandler {
   }
 
   /** @throws MediaError `UNAUTHORIZED`, `NOT_FOUND`, `INVALID_FORM_BODY` */
-  #parse(text: string): MediaTarget | { readonly index: string } {
-    const target = parseTarget(text, this.#readExternal, this.#parts.resources);
+  #parse(exchange: Exchange, text: string): ParsedTarget {
+    const guard = this.#guard;
+    if (guard !== undefined) exchange.maxRefusalAgeSeconds = () => guard.maxRefusalAgeOf(text);
+    const target = parseTarget(text, this.#reading);
     if (target.kind === 'default avatar') return target;
     const { request: media } = target;
     const parsed = { media, key: resultKey(media) };
-    if (this.#guard === undefined || media.resource !== 'attachment') return parsed;
-    return { ...parsed, guarded: this.#guard.examine(text, media) };
+    if (guard === undefined || media.resource !== 'attachment') return parsed;
+    return { ...parsed, guarded: guard.examine(text, media) };
   }
 
   /**
@@ -176,8 +206,8 @@ export class MediaHandler {
       this.#prepared.set(result, prepared);
     }
     const { target: text } = exchange;
-    if (text.length <= MAX_TARGET_LENGTH && !this.#targets.has(text))
-      this.#targets.set(text, target);
+    const isLasting = text.length <= MAX_TARGET_LENGTH && target.isRedirected !== true;
+    if (isLasting && !this.#targets.has(text)) this.#targets.set(text, target);
     exchange.sendBytes(prepared, this.#cacheControlOf(target));
   }
 
@@ -232,7 +262,10 @@ export class MediaHandler {
    *
    * @param maxAgeSeconds age of another site's media, if already known
    */
-  #cacheControlOf({ media, guarded }: MediaTarget, maxAgeSeconds?: number): string {
+  #cacheControlOf(
+    { media, guarded, isRedirected = false }: MediaTarget,
+    maxAgeSeconds?: number,
+  ): string {
     const { media: service, external, maxAgeSeconds: ours } = this.#parts;
     if (maxAgeSeconds !== undefined) return cacheFor(maxAgeSeconds);
     if (media.url !== undefined) {
@@ -240,8 +273,10 @@ export class MediaHandler {
       return cacheFor(service.maxAgeOf(media) ?? external?.minAgeSeconds ?? 0);
     }
     const leftSeconds = guarded && this.#guard?.maxAgeOf(guarded.signature);
-    if (leftSeconds === undefined) return this.#cacheControl;
-    return cacheFor(Math.min(ours.media, leftSeconds));
+    if (leftSeconds === undefined && !isRedirected) return this.#cacheControl;
+    // A redirect is kept as long as media of which their site says nothing.
+    const redirectSeconds = isRedirected ? (external?.minAgeSeconds ?? 0) : ours.media;
+    return cacheFor(Math.min(ours.media, redirectSeconds, leftSeconds ?? ours.media));
   }
 
   #sendDefaultAvatar(exchange: Exchange, index: string): void {

@@ -14,6 +14,7 @@ import type {
 } from '../ports.ts';
 import { noteErrorCode, type RequestTrace } from '../request-trace.ts';
 import { type FlightControls, SingleFlight } from '../single-flight.ts';
+import { ownUrlOf } from '../site-failure.ts';
 import type { Backend } from './backend.ts';
 import type { MemoryBudget, Reservation } from './memory-budget.ts';
 import { contentOf, discard, holdBody, isOriginFailure, openBody } from './open-body.ts';
@@ -152,7 +153,7 @@ export class Original {
     const failure = this.#findFailure(hasResult ? withResult : withoutResult);
     if (failure === undefined) return undefined;
     const { identity } = records.findLast(this.originKey);
-    if (identity === undefined) throw failure;
+    if (identity === undefined || ownUrlOf(failure) !== undefined) throw failure;
     return { identity, wasAsked: false, failure };
   }
 
@@ -166,6 +167,8 @@ export class Original {
     } catch (failure) {
       const { identity } = records.findLast(this.originKey);
       if (!isOriginFailure(failure) || identity === undefined) throw failure;
+      // The site has not failed: it shows an original of ours now.
+      if (ownUrlOf(failure) !== undefined) throw failure;
       return { identity, wasAsked: true, failure };
     }
   }

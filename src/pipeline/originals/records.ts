@@ -8,7 +8,7 @@ import {
   type SourceValidators,
   WorkerLost,
 } from '../ports.ts';
-import { SiteFailure } from '../site-failure.ts';
+import { ownUrlOf, SiteFailure } from '../site-failure.ts';
 import type { Backend } from './backend.ts';
 import { isOriginFailure } from './open-body.ts';
 
@@ -29,6 +29,14 @@ export interface Beginning extends Pick<Opened, 'sizeBytes' | 'etag' | 'lastModi
   readonly freshForMs: number | undefined;
 }
 
+/** A failure of the source. */
+interface SourceFailure {
+  readonly code: ErrorCode;
+  readonly atMs: number;
+  /** See `SiteFailure`. */
+  readonly ownUrl: string | undefined;
+}
+
 /** Everything that is known about one original. */
 interface OriginalRecord {
   /** `undefined`: the original is missing, or the source has never responded. */
@@ -39,7 +47,7 @@ interface OriginalRecord {
   readonly freshForMs?: number | undefined;
   readonly validators?: SourceValidators | undefined;
   /** Failure of the source since that response. */
-  readonly failure?: { readonly code: ErrorCode; readonly atMs: number } | undefined;
+  readonly failure?: SourceFailure | undefined;
   /** Workers that renders of the original have cost lately. */
   readonly lostWorkers?: { readonly count: number; readonly untilMs: number };
   /** Until then renders are refused, since one has passed the deadline. */
@@ -139,7 +147,7 @@ export class OriginalRecords {
     if (failure === undefined || !this.#isWithin(periodMs, failure.atMs)) return undefined;
     const message = 'The source failed for the same original lately.';
     const cause = isForeign
-      ? new SiteFailure(message, { reason: 'remembered' })
+      ? new SiteFailure(message, { reason: 'remembered', ownUrl: failure.ownUrl })
       : new Error(message);
     return new MediaError(failure.code, { cause });
   }
@@ -158,7 +166,9 @@ export class OriginalRecords {
     if (!(error instanceof MediaError)) return;
     if (error.code === 'UNKNOWN_MEDIA') this.#noteTold(originKey, { identity: undefined });
     if (!isOriginFailure(error)) return;
-    this.#update(originKey, { failure: { code: error.code, atMs: this.#clock.nowMs() } });
+    const { code } = error;
+    const failure = { code, atMs: this.#clock.nowMs(), ownUrl: ownUrlOf(error) };
+    this.#update(originKey, { failure });
   }
 
   /** Returns the beginning of an original that is passed on in parts, while it is fresh. */

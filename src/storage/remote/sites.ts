@@ -163,8 +163,12 @@ export class RemoteSites implements Source {
     const target = examineExternalUrl(absolute, this.#parts.policy);
     if (target.kind === 'fetchable') return target;
     const host = readUrl(absolute)?.hostname;
-    const reason = target.reason === 'host not allowed' ? 'host' : 'url';
     const where = from === undefined ? '' : `, in a redirect of ${from.host}`;
+    if (target.kind === 'own') {
+      const ownUrl = from && absolute;
+      throw siteError(`The URL is our own${where}.`, { reason: 'url', host, ownUrl });
+    }
+    const reason = target.reason === 'host not allowed' ? 'host' : 'url';
     throw siteError(`The URL may not be fetched: ${target.reason}${where}.`, { reason, host });
   }
 

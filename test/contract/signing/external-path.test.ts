@@ -1,9 +1,10 @@
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
-import { canonicalUrlOf } from '../../../src/contract/external-url.ts';
+import { describe, expect, test } from 'vitest';
+import { canonicalUrlOf, examineExternalUrl } from '../../../src/contract/external-url.ts';
 import {
   externalKeyOf,
   formatExternalPath,
+  type PathEncoding,
   verifyExternalPath,
 } from '../../../src/contract/signing/external-path.ts';
 import { SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
@@ -12,9 +13,9 @@ import { formatSegmentedPath } from '../../../tools/documents/external-vectors.t
 const keys = new SigningKeys(['an-example-key-of-thirty-two-bytes-or-more']);
 
 /** What a target stands for that is signed as it comes, one character for each byte. */
-function read(target: string): string | undefined {
+function read(target: string, encoding?: PathEncoding): string | undefined {
   const signature = keys.sign(Buffer.from(target, 'latin1'), 'base64url');
-  return verifyExternalPath(`/external/${signature}/${target}`, keys);
+  return verifyExternalPath(`/external/${signature}/${target}`, keys, encoding);
 }
 
 // Both forms of whole URLs: docs/external-vectors.json.
@@ -52,6 +53,61 @@ test('what is signed may stand for nothing', () => {
   expect(stray.filter((target) => urlOf(target) !== undefined)).toEqual([]);
 });
 
+describe('a path that is encoded once more', () => {
+  // Contract §14, from the platform's own signers: each target is signed with this key.
+  const platformKeys = new SigningKeys(['wire-sheet-example-key-0123456789abcdef']);
+  const opaque = 'v2/aHR0cHM6Ly9tLmV4YW1wbGUub3JnL2ElMjBiL2NhdC5wbmc';
+  const withQuery = '%3Fw%3D1%26u%3Dhttps%253A%252F%252Fx.org%252Fy/https/m.example.org/i.png';
+  const vectors = [
+    ['/a%20b/cat.png', 'https/m.example.org/a%2520b/cat.png', 'Msz6cRZJfFpTDjA2pK6Ku0u770_KXpA6zePM_Nwj_8M'],
+    ['/caf%C3%A9.png', 'https/m.example.org/caf%25C3%25A9.png', 'lA_GeavmDFj5CzqOAgEWaJvgEBx1SHzUrQnUqTWcqrs'],
+    ['/i.png?w=1&u=https%3A%2F%2Fx.org%2Fy', withQuery, 'Z3Femcc3JtD5WoONzaIen4X7jt18oiz_l9J0W1rzXVU'],
+    [':8443/a:b@2x,1.png', 'https/m.example.org:8443/a%3Ab%402x%2C1.png', 'LAZseicF5AhqNSIfq4CTmgOGIpx34LDbqS6qUY-OlTg'],
+    ['/dir/', 'http/m.example.org/dir/', 'mKUcQKuzLAN-1Ivob0iwwYn0NICxW-iM2cwAbB13zu0'],
+    ['/100%25/a%2Fb.png', 'https/m.example.org/100%2525/a%252Fb.png', '6WrH1Lj5H2ZUuz6dW3C-3AK66CfTGHAs0PhbugG_kbI'],
+    ['/a.png?w=1&h=2', 'w%3D1%26h%3D2/https/m.example.org/a.png', 'CeEo_lJsD47J5FymP_ZW_Kf3jWx1INU_6I6LiVxfQAs'],
+    ['/a%20b/cat.png', opaque, 'C4gxOKE35ObpgC73hdf4Z0vhiUoJLaaRFgpV-fSOxKU'],
+  ] as const; // biome-ignore format: a row each
+
+  test.each(vectors)('names https://m.example.org%s: %s', (rest, target, signature) => {
+    const path = `/external/${signature}/${target}`;
+    const url = verifyExternalPath(path, platformKeys, 'fluxer') ?? '';
+    const scheme = rest === '/dir/' ? 'http' : 'https';
+    expect(canonicalUrlOf(url)).toBe(`${scheme}://m.example.org${rest}`);
+    const policy = { publicUrls: [], allowedHosts: [], blockedHosts: [] };
+    const isUsual = !rest.startsWith(':');
+    const kindAt = (ports: number[]) => examineExternalUrl(url, { ...policy, ports }).kind;
+    expect(kindAt([80, 443])).toBe(isUsual ? 'fetchable' : 'refused');
+    expect(kindAt([80, 443, 8443])).toBe('fetchable');
+  });
+
+  test.each([
+    // All of the first form's query that is before the scheme; an empty one is none.
+    ['u%3Da/b%3Dc/https/a.example/x', 'https://a.example/x?u=a/b=c'],
+    ['cat/http/a.example', 'http://a.example/?cat'],
+    ['%3F/https/a.example/x', 'https://a.example/x'],
+    ['%3F%3F/https/a.example/x', 'https://a.example/x??'],
+    ['HTTPS/a.example/https/x', 'https://a.example/https/x'],
+    // Raw letters, as some signers leave them, are encoded once.
+    ['https/a.example/caf%C3%A9', 'https://a.example/caf%C3%A9'],
+    ['https/a.example/caf\xc3\xa9', 'https://a.example/caf%C3%A9'],
+    ['https/a.example/x%2Fy', 'https://a.example/x/y'],
+    ['https/a.example/x/%252E%252E/y', 'https://a.example/y'],
+    ['https/a.example/x%3Fw%3D1', 'https://a.example/x?w=1'],
+    ['%3Fw%3D1/https/a.example/x', 'https://a.example/x?w=1'],
+  ])('%s stands for %s', (target, url) => {
+    expect(canonicalUrlOf(read(target, 'fluxer') ?? '')).toBe(url);
+  });
+
+  test.each(['%', '%zz', '%ff', '%C3/%A9', 'x%0A', '%00', 'x%7F'])('%s is no path', (path) => {
+    const texts = [`https/a.example/${path}`, `${path}/https/a.example/x`];
+    const urls = texts.map((target) =>
+      canonicalUrlOf(read(target, 'fluxer') ?? 'http://a.example'),
+    );
+    expect(urls).toEqual([undefined, undefined]);
+  });
+});
+
 /** URLs as people write them: with all that the URL parser changes, and what it leaves. */
 const urls = fc
   .tuple(
@@ -75,6 +131,14 @@ const urls = fc
   })
   .filter((url) => canonicalUrlOf(url) !== undefined);
 
+/** A target as the platform makes it: every segment, and the query, percent-encoded once more. */
+function formatAsPlatform(url: string): string {
+  const { protocol, host, pathname, search } = new URL(url);
+  const segments = pathname === '/' ? [] : pathname.slice(1).split('/');
+  const query = search === '' ? [] : [encodeURIComponent(search)];
+  return [...query, protocol.slice(0, -1), host, ...segments.map(encodeURIComponent)].join('/');
+}
+
 test('both forms of any URL verify, and are one key', () => {
   fc.assert(
     fc.property(urls, (url) => {
@@ -88,6 +152,9 @@ test('both forms of any URL verify, and are one key', () => {
       expect(texts.map(canonicalUrlOf)).toEqual([canonical, canonical, canonical]);
       expect(new Set(texts.map(externalKeyOf))).toEqual(new Set([externalKeyOf(url)]));
       expect(canonicalUrlOf(canonical)).toBe(canonical);
+      const onceMore = read(formatAsPlatform(canonical), 'fluxer') ?? '';
+      const { search, pathname, origin } = new URL(canonical);
+      expect(canonicalUrlOf(onceMore)).toBe(`${origin}${pathname}${search}`);
     }),
   );
 });

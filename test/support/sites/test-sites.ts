@@ -32,6 +32,7 @@ export class TestSites {
   ) {
     this.#opened = openSites(
       {
+        publicUrls: [],
         ports: [80, 443],
         allowedHosts: [],
         blockedHosts: [],

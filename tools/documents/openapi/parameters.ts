@@ -33,7 +33,7 @@ const signedParameters = {
   },
   target: {
     description:
-      'The URL of another site; the slashes in it are slashes of the path, and nothing of it is to be encoded once more. Either `v2/` and the unpadded base64url of the URL; or `%3F` and the percent-encoded query as a segment, where there is one, the scheme, the host and the segments of the path.',
+      'The URL of another site, or one of PUBLIC_URLS; the slashes in it are slashes of the path, and nothing of it is to be encoded once more. Either `v2/` and the unpadded base64url of the URL; or `%3F` and the percent-encoded query as a segment, where there is one, the scheme, the host and the segments of the path, which EXTERNAL_PATH_ENCODING=fluxer expects to be encoded once more.',
     schema: { type: 'string' },
     example: '%3Fw%3D1%26h%3D2/https/media.example.org/a%20b/cat.png',
   },
