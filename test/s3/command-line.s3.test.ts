@@ -1,9 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ListMultipartUploadsCommand, ListPartsCommand, S3Client } from '@aws-sdk/client-s3';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { runDarkroom, startDarkroom } from '../support/processes/command-line.ts';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { runDarkroom } from '../support/processes/command-line.ts';
 import { createRgwBucket, rgw } from '../support/s3/rgw.ts';
 import { makeTemporaryFolder, type TemporaryFolder } from '../support/temporary-folder.ts';
 
@@ -42,38 +41,6 @@ describe('the command line on Ceph RGW', () => {
     expect([large.status, large.stderr]).toEqual([0, '']);
     const back = await run('render', '/attachments/1/2/large.bin', '-');
     expect(back.stdout.equals(bytes)).toBe(true);
-  });
-
-  test('leaves no part of an upload behind that ^C has stopped, nor another original', async () => {
-    const key = 'attachments/1/3/large.bin';
-    const file = join(folder.path, 'larger.bin');
-    writeFileSync(file, Buffer.alloc(400 * 1024 * 1024, 'large'));
-    const first = await runDarkroom(['put', key, '-'], {
-      environment,
-      stdin: Buffer.from('before'),
-    });
-    expect(first.status).toBe(0);
-    const client = new S3Client({ endpoint, region: 'us-east-1', forcePathStyle: true });
-    onTestFinished(() => client.destroy());
-    const listUploads = async () =>
-      (await client.send(new ListMultipartUploadsCommand({ Bucket: 'commands' }))).Uploads ?? [];
-    const running = startDarkroom(['put', key, file], environment);
-    onTestFinished(() => void running.child.kill('SIGKILL'));
-    await expect.poll(listUploads, { interval: 20, timeout: 10_000 }).toHaveLength(1);
-    const [{ UploadId } = {}] = await listUploads();
-    const upload = { Bucket: 'commands', Key: key, UploadId };
-    const countParts = async () =>
-      (await client.send(new ListPartsCommand(upload))).Parts?.length ?? 0;
-    await expect.poll(countParts, { interval: 20, timeout: 10_000 }).toBeGreaterThan(1);
-    running.child.kill('SIGINT');
-    expect([await running.ended, running.stderr()]).toEqual([
-      'SIGINT',
-      'darkroom: stopped; nothing was stored\n',
-    ]);
-    expect(await listUploads()).toEqual([]);
-    await expect(countParts()).rejects.toMatchObject({ name: expect.stringMatching(/^NoSuch/) });
-    const back = await run('render', `/${key}`, '-');
-    expect(back.stdout.toString()).toBe('before');
   });
 
   test('finds no fault', async () => {

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
-import type { Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { collect, connectSecurely, watchClose } from '../../support/http/raw-http.ts';
-import { startStallingRelay } from '../../support/http/stalling-relay.ts';
 import { tlsSettings } from '../../support/http/tls-files.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
+import { listenLocally } from '../../support/processes/local-server.ts';
 import { samples, type TestApp, type TestAppOptions, useTestApp } from '../../support/test-app.ts';
 import { ZerosOrigin } from '../../support/zeros-origin.ts';
 
@@ -69,6 +69,38 @@ async function expectCutAfter(windowMs: number): Promise<void> {
   const passedMs = await passTimeUntil(() => origin.openBodies === 0);
   expect(passedMs).toBeGreaterThanOrEqual(windowMs);
   expect(passedMs).toBeLessThan(1.5 * windowMs);
+}
+
+/**
+ * Passes bytes on between a client and a port of this machine, and stops reading the port's on demand: needed where
+ * a client cannot stop by itself, since one of TLS has to read to live.
+ */
+async function startStallingRelay(target: number) {
+  const sockets: Socket[] = [];
+  let isStalled = false;
+  const relay = createServer((client) => {
+    const server = connect(target, '127.0.0.1');
+    sockets.push(client, server);
+    client.on('error', () => undefined);
+    client.on('data', (chunk) => server.write(chunk));
+    server.on('data', (chunk) => {
+      client.write(chunk);
+      if (isStalled) server.pause();
+    });
+    server.on('error', () => undefined);
+    server.on('close', () => client.destroy());
+  });
+  return {
+    port: await listenLocally(relay),
+    /** Reads nothing more of what the server sends; what the client sends still goes through. */
+    stall: (): void => {
+      isStalled = true;
+    },
+    close: (): void => {
+      relay.close();
+      for (const socket of sockets) socket.destroy();
+    },
+  };
 }
 
 describe('a client that does not take its response', () => {

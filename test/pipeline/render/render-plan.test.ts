@@ -9,29 +9,10 @@ import { laneOf } from '../../../src/pipeline/render/render-cost.ts';
 
 const size = (widthPx: number, heightPx: number): Size => ({ widthPx, heightPx });
 
+// What size, format and frames a picture has, and when its original is passed on, the goldens tell.
+
 describe('a size', () => {
   const edge = fc.integer({ min: 1, max: 70_000 });
-  const NO_LIMIT = 2 ** 31 - 1;
-
-  test.each([
-    [size(800, 600), 128, undefined, NO_LIMIT, size(128, 96)],
-    [size(600, 800), 128, undefined, NO_LIMIT, size(128, 171)],
-    [size(100, 50), 128, undefined, NO_LIMIT, size(100, 50)],
-    [size(1000, 1), 16, undefined, NO_LIMIT, size(16, 1)],
-    [size(1, 1000), 16, undefined, NO_LIMIT, size(1, 1000)],
-    [size(3, 2), 2, undefined, NO_LIMIT, size(2, 1)],
-    [size(800, 600), undefined, 300, NO_LIMIT, size(400, 300)],
-    [size(800, 600), undefined, 4096, NO_LIMIT, size(800, 600)],
-    [size(800, 600), undefined, undefined, NO_LIMIT, size(800, 600)],
-    // What WebP cannot hold is scaled down further.
-    [size(10, 60_000), undefined, undefined, 16_383, size(3, 16_383)],
-    [size(60_000, 10), undefined, undefined, 16_383, size(16_383, 3)],
-    [size(20_000, 30_000), undefined, undefined, 16_383, size(10_922, 16_383)],
-    [size(20_000, 20_000), undefined, undefined, 16_383, size(16_383, 16_383)],
-  ])('in proportion: %o by %s × %s, at most %i', (original, widthPx, heightPx, limit, fitted) => {
-    expect(fitProportionally(original, { widthPx, heightPx }, limit)).toEqual(fitted);
-  });
-
   test('in proportion never grows, never vanishes, never exceeds the format, keeps the ratio', () => {
     fc.assert(
       fc.property(edge, edge, fc.option(edge, { nil: undefined }), edge, (w, h, widthPx, limit) => {
@@ -45,17 +26,6 @@ describe('a size', () => {
         expect(byWidth || byHeight).toBe(true);
       }),
     );
-  });
-
-  test.each([
-    [size(400, 300), size(800, 600), size(400, 300)],
-    [size(1600, 1600), size(800, 600), size(600, 600)],
-    [size(1600, 600), size(800, 600), size(800, 300)],
-    [size(4096, 1), size(100, 50), size(100, 1)],
-    [size(400, 400), size(403, 302), size(302, 302)],
-    [size(4096, 4096), size(1, 1), size(1, 1)],
-  ])('of the box %o in %o', (box, original, fitted) => {
-    expect(fitBox(original, box)).toEqual(fitted);
   });
 
   test('of a box always fits, and is the box itself where that fits', () => {
@@ -108,25 +78,6 @@ const lossless = `${avatar}.webp?size=240&quality=lossless`;
 
 type Row = readonly [what: string, facts: Partial<ImageFacts>, url: string];
 
-describe('the original is passed on:', () => {
-  test.each<Row>([
-    ['a png at its own width', {}, `${avatar}.png?size=240`],
-    ['a png smaller than asked for', {}, `${avatar}.png?size=4096&quality=lossless`],
-    ['a lossless webp', webp, lossless],
-    ['a lossless jpeg', jpeg, `${avatar}.jpg?size=240&quality=lossless`],
-    ['a bare sticker', webp, '/stickers/1.webp'],
-    ['a box of the very size', {}, `${attachment}?width=200&height=100`],
-    ['a box of the same ratio, but larger', {}, `${attachment}?width=400&height=200`],
-    ['the format it has already', {}, `${attachment}?format=png`],
-    ['an animated gif', gif, `${avatar}.gif?size=240`],
-    ['an animated webp', movingWebp, '/stickers/1.webp'],
-    ['an animated webp avatar', movingWebp, `${lossless}&animated=true`],
-    ['an animated gif attachment', gif, `${attachment}?format=gif&animated=true`],
-  ])('%s', (_, facts, url) => {
-    expect(plan(facts, url)).toEqual({ kind: 'passthrough' });
-  });
-});
-
 describe('it is rendered as a still, whose quality alone changes or not:', () => {
   test.each<readonly [...Row, isOnlyQuality: boolean]>([
     ['another format', {}, lossless, false],
@@ -160,12 +111,6 @@ describe('a render', () => {
     expect(isRewrite({}, `${avatar}.webp?size=240&quality=lossless`)).toBe(false);
   });
 
-  test('measures after orientation', () => {
-    expect(
-      plan({ ...jpeg, orientation: 6, isClean: false }, `${avatar}.jpg?size=80`),
-    ).toMatchObject({ job: { orientation: 6, resize: 'scale', size: size(80, 160) } });
-  });
-
   test.each([
     ['a large JPEG', jpeg, [2000, 1333], 'width=512', true],
     ['one that is not so large', jpeg, [1600, 1200], 'width=512', false],
@@ -175,27 +120,6 @@ describe('a render', () => {
     const facts = { ...format, widthPx, heightPx };
     const bounds = { ...limits, maxInputPixels: 4_000_000 };
     expect(plan(facts, `${attachment}?${query}`, bounds)).toMatchObject({ job: { shrinksOnLoad } });
-  });
-
-  const { animation } = moving;
-  test.each<readonly [...Row, format: string, animation: ImageFacts['animation']]>([
-    ['a gif as a gif', gif, `${avatar}.gif`, 'gif', animation],
-    ['a gif as an animated webp', gif, `${avatar}.webp?animated=true`, 'webp', animation],
-    ['a gif as a webp', gif, `${avatar}.webp`, 'webp', undefined],
-    ['a gif as an animated png', gif, `${avatar}.png?animated=true`, 'png', undefined],
-    ['a smaller gif', gif, `${attachment}?width=50`, 'gif', undefined],
-    ['a smaller animated gif', gif, `${attachment}?width=50&animated=true`, 'gif', animation],
-    ['a smaller png', {}, `${attachment}?width=50`, 'png', undefined],
-    ['an avif', { format: 'avif' }, `${attachment}?width=50`, 'webp', undefined],
-    ['an APNG', apng, `${attachment}?width=50`, 'png', undefined],
-    ['an animated APNG', apng, `${attachment}?width=50&animated=true`, 'webp', animation],
-    ['an APNG as a gif', apng, `${attachment}?format=gif&animated=true`, 'gif', animation],
-    ['an APNG as a png', apng, `${attachment}?format=png`, 'png', undefined],
-    ['an APNG of another quality', apng, `${attachment}?quality=high`, 'png', undefined],
-  ])('has a format, and moves or not: %s', (_, facts, url, format, shown) => {
-    const made = plan(facts, url);
-    expect(made).toMatchObject({ kind: 'render', job: { format } });
-    expect(made.kind === 'render' && made.job.animation).toBe(shown);
   });
 });
 

@@ -1,6 +1,5 @@
 import { mkdir, readdir, rm, stat, truncate, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { ResultAddress, ResultStore } from '../../../src/pipeline/ports.ts';
 import { RecordedLog } from '../../support/recorded-log.ts';
@@ -61,34 +60,6 @@ async function writeSoon(store: ResultStore, number: number): Promise<void> {
 }
 
 describe('the bound of the folder', () => {
-  test('holds within a tenth under writes and removals all at once, and a sweep counts what is there', async () => {
-    const store = await open();
-    let isOver = false;
-    const watch = (async () => {
-      let most = 0;
-      for (; !isOver; await sleep(2)) most = Math.max(most, await usedBytes(folder).catch(() => 0));
-      return most;
-    })();
-    const writeEach = async (first: number): Promise<void> => {
-      for (let number = first; number < 160; number += 4) {
-        await writeSoon(store, number);
-        if (number % 25 === 0) await store.remove(`avatars/1/${number / 25}`);
-      }
-    };
-    await Promise.all(upTo(4).map(writeEach));
-    isOver = true;
-    const most = await watch;
-    expect(most).toBeLessThanOrEqual(1.1 * MAX_BYTES);
-    expect(most).toBeGreaterThan(0.8 * MAX_BYTES);
-    expect(store.usage()?.evictions).toBeGreaterThan(30);
-    const another = await open();
-    expect(another.usage()).toEqual({
-      heldBytes: await usedBytes(folder),
-      maxBytes: MAX_BYTES,
-      evictions: expect.any(Number),
-    });
-  });
-
   test('is restored by a sweep, the least recently used first, to an hour', async () => {
     await fill(100);
     const earlier = await openFolder({ folder, maxBytes: MAX_BYTES });

@@ -23,6 +23,8 @@ export class FaultProxy {
   #port = 0;
   #fault: Fault | undefined;
   #times = 0;
+  /** Connections that were opened so far. */
+  accepted = 0;
   /** Heads of the requests that came, the refused ones included. */
   readonly requests: string[] = [];
 
@@ -64,6 +66,7 @@ export class FaultProxy {
   }
 
   #serve(client: Socket): void {
+    this.accepted += 1;
     this.#clients.add(client);
     const server = connect(this.#target, '127.0.0.1');
     const end = (): void => {
