@@ -1,12 +1,61 @@
 /** A file in memory that is read by ranges, and the ranges that were read. */
 export function memorySource(file: Uint8Array) {
+  return sparseSource(file.length, [[0, file]]);
+}
+
+/** A large file of zeros with some bytes in it, and the ranges that were read. */
+export function sparseSource(
+  sizeBytes: number,
+  parts: readonly (readonly [start: number, bytes: Uint8Array])[],
+) {
   const reads: [start: number, end: number][] = [];
   return {
-    sizeBytes: file.length,
+    sizeBytes,
     reads,
     async read(start: number, end: number): Promise<Uint8Array> {
       reads.push([start, end]);
-      return file.subarray(start, end);
+      const range = new Uint8Array(end - start);
+      for (const [at, bytes] of parts) {
+        const from = Math.max(at, start);
+        const to = Math.min(at + bytes.length, end);
+        if (from < to) range.set(bytes.subarray(from - at, to - at), from - start);
+      }
+      return range;
     },
   };
+}
+
+const BOX_HEADER_BYTES = 8;
+
+/** The header of a box that only takes room. */
+function freeBox(sizeBytes: number): Buffer {
+  const header = Buffer.alloc(BOX_HEADER_BYTES);
+  header.writeUInt32BE(sizeBytes);
+  header.write('free', 4, 'latin1');
+  return header;
+}
+
+/** The offset of the first box of a type, at its header. */
+export function findBox(file: Buffer, type: string): number {
+  const at = file.indexOf(type, 0, 'latin1') - 4;
+  if (at < 0) throw new Error(`Expected a box ${type}`);
+  return at;
+}
+
+/** A file with so many bytes in front of one of its boxes; the offsets of samples behind it are moved. */
+export function withGap(file: Buffer, before: string | undefined, gapBytes: number) {
+  const at = before === undefined ? file.length : findBox(file, before);
+  const copy = Buffer.from(file);
+  if (before === 'mdat') {
+    const table = findBox(copy, 'stco') + BOX_HEADER_BYTES + 4;
+    for (let entry = copy.readUInt32BE(table); entry > 0; entry -= 1) {
+      const offset = table + 4 * entry;
+      copy.writeUInt32BE(copy.readUInt32BE(offset) + gapBytes, offset);
+    }
+  }
+  return sparseSource(file.length + gapBytes, [
+    [0, copy.subarray(0, at)],
+    [at, freeBox(gapBytes)],
+    [at + gapBytes, copy.subarray(at)],
+  ]);
 }

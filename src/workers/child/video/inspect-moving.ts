@@ -21,7 +21,7 @@ const MAX_EDGE_PX = 16_384;
 
 /** Limits of the search for a duration that no header tells. */
 const MAX_DURATION_BYTES = 8 * 2 ** 20;
-const MAX_DURATION_READS = 24;
+const MAX_DURATION_READS = 8;
 
 /** Containers that hold no video, even where their index is damaged. */
 const SOUND_CONTAINERS: readonly MovingContainer[] = ['mp3', 'ogg', 'wav', 'flac'];
@@ -181,16 +181,16 @@ async function readDurationS(opened: OpenedMoving): Promise<number | undefined> 
     const told = await within(opened, async () => await tracks[0]?.getDurationFromMetadata());
     if (told) return told;
   }
+  const { cache } = opened;
   return await within(opened, async () => {
-    const { cache } = opened;
     if (cache.sizeBytes <= MAX_DURATION_BYTES) await cache.read(0, cache.sizeBytes);
-    const durations = await Promise.all(
-      tracks.map(async (track) => {
-        const startS = Math.max(0, await track.getFirstTimestamp());
-        return (await track.computeDuration()) - startS;
-      }),
-    );
-    return durations.length > 0 ? Math.max(...durations) : undefined;
+    let longestS = 0;
+    // One after another: a step that fails leaves no other behind that goes on reading.
+    for (const track of tracks) {
+      const startS = Math.max(0, await track.getFirstTimestamp());
+      longestS = Math.max(longestS, (await track.computeDuration()) - startS);
+    }
+    return longestS;
   });
 }
 

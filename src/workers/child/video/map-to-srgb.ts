@@ -71,7 +71,7 @@ export function mapToSrgb({ primaries, transfer }: VideoColour): MapColours | un
 function rollOff(brightest: number): number {
   if (brightest <= KNEE) return 1;
   const room = 1 - KNEE;
-  return (1 - room * Math.exp((KNEE - brightest) / room)) / brightest;
+  return (1 - room ** 2 / (room + brightest - KNEE)) / brightest;
 }
 
 /** Inverse of sRGB's curve (IEC 61966-2-1), for which those of BT.709 and BT.2020 count. */

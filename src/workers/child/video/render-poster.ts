@@ -155,15 +155,15 @@ function toPicture(
   };
 }
 
-/** Clockwise turns by orientation, in degrees; then those that are mirrored left to right. */
+/** Clockwise turns by orientation, in degrees, after the left and the right side of some are swapped. */
 const TURNS: Readonly<Record<Orientation, number>> = {
   1: 0,
   2: 0,
   3: 180,
   4: 180,
-  5: 90,
+  5: 270,
   6: 90,
-  7: 270,
+  7: 90,
   8: 270,
 };
 const MIRRORED: readonly Orientation[] = [2, 4, 5, 7];
@@ -181,8 +181,9 @@ async function upright(
     image = fromPixels(await toPixels(image.resize(box)));
   }
   if (orientation === 1) return image;
-  const turned = image.rotate(TURNS[orientation]);
-  return fromPixels(await toPixels(MIRRORED.includes(orientation) ? turned.flop() : turned));
+  // sharp mirrors before it turns.
+  const turned = image.flop(MIRRORED.includes(orientation)).rotate(TURNS[orientation]);
+  return fromPixels(await toPixels(turned));
 }
 
 function isSameSize(one: Size, other: Size): boolean {
