@@ -11,11 +11,15 @@ import {
 import { contractResources } from './resources.ts';
 import { externalKeyOf, isExternalKey, readExternalPath } from './signing/external-path.ts';
 
-/** Renderings to purge: single ones, all of some originals, or all below a prefix. */
+/** Renderings to purge: single ones, or all of some originals and of folders of originals. */
 export type PurgeOrder =
   | { readonly kind: 'requests'; readonly requests: readonly MediaRequest[] }
-  | { readonly kind: 'originals'; readonly originKeys: readonly string[] }
-  | { readonly kind: 'prefix'; readonly prefix: string };
+  | {
+      readonly kind: 'originals';
+      readonly originKeys: readonly string[];
+      /** What keys begin with: whole segments, with a slash at the end. */
+      readonly folders?: readonly string[];
+    };
 
 /** Most paths or assets of one order. */
 const MAX_ITEMS = 1_000;
@@ -103,7 +107,8 @@ export function parsePurgeOrder(body: unknown, reading = plainReading): PurgeOrd
   if (member === 'prefix') {
     const prefix = parse(member, members[member], value);
     // Everything below a whole key was made from one original.
-    return isKey(withoutSlash(prefix)) ? originalsOf([prefix]) : { kind: 'prefix', prefix };
+    if (isKey(withoutSlash(prefix))) return originalsOf([prefix]);
+    return { kind: 'originals', originKeys: [], folders: [prefix] };
   }
   if (member === 'paths') {
     return {

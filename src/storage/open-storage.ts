@@ -14,6 +14,8 @@ export function openMarker({ storage }: Pick<Config, 'storage'>): StorageMarker 
 }
 
 /**
+ * Opens the source of originals, or that of uploads: then `storage` is `config.uploads`.
+ *
  * @param marker of the folder
  * @throws Error if the folder is missing
  */

@@ -19,8 +19,9 @@ describe('a purge of external media', () => {
 
   test('may be of all URLs', () => {
     expect(parsePurgeOrder({ prefix: 'external/' })).toEqual({
-      kind: 'prefix',
-      prefix: 'external/',
+      kind: 'originals',
+      originKeys: [],
+      folders: ['external/'],
     });
   });
 

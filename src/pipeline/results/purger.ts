@@ -76,32 +76,40 @@ interface Filters {
 
 /** Keys are compared as they are, encoded: there may be millions of them. */
 function filtersOf(order: PurgeOrder): Filters {
-  if (order.kind === 'prefix') {
-    const encoded = encodeOriginKey(order.prefix);
-    const fitsOwnKey = (key: string): boolean => key.startsWith(encoded);
-    const fitsOriginal = (originKey: string): boolean => originKey.startsWith(order.prefix);
-    return { fitsOriginal, fitsOwnKey, fitsKey: fitsOwnKey };
-  }
+  const folders = order.kind === 'originals' ? (order.folders ?? []) : [];
+  const isBelow = createFolderTest(folders);
+  const isEncodedBelow = createFolderTest(folders.map(encodeOriginKey));
   const originKeys = new Set(
     order.kind === 'originals' ? order.originKeys : order.requests.map((it) => it.originKey),
   );
   const encoded = new Set([...originKeys].map(encodeOriginKey));
-  const fitsOwnKey = (key: string): boolean => encoded.has(encodedOriginKeyOf(key));
+  const fitsOwnKey = (key: string): boolean =>
+    encoded.has(encodedOriginKeyOf(key)) || isEncodedBelow(key);
   const keys = order.kind === 'requests' ? new Set(order.requests.map(resultKey)) : undefined;
   return {
-    fitsOriginal: (originKey) => originKeys.has(originKey),
+    fitsOriginal: (originKey) => originKeys.has(originKey) || isBelow(originKey),
     fitsOwnKey,
     fitsKey: keys === undefined ? fitsOwnKey : (key) => keys.has(key),
+  };
+}
+
+/** Returns a test whether a key is below one of the folders, which takes as long for many of them as for one. */
+function createFolderTest(folders: readonly string[]): (key: string) => boolean {
+  const known = new Set(folders);
+  return (key) => {
+    if (known.size === 0) return false;
+    for (let slash = key.indexOf('/'); slash >= 0; slash = key.indexOf('/', slash + 1)) {
+      if (known.has(key.slice(0, slash + 1))) return true;
+    }
+    return false;
   };
 }
 
 /** Returns the prefixes of the paths in the store. */
 function prefixesOf(order: PurgeOrder): readonly string[] {
   switch (order.kind) {
-    case 'prefix':
-      return [order.prefix];
     case 'originals':
-      return order.originKeys.map((originKey) => `${originKey}/`);
+      return [...order.originKeys.map((originKey) => `${originKey}/`), ...(order.folders ?? [])];
     case 'requests':
       return order.requests.map((it) => resultPathPrefix(it.originKey, resultKey(it)));
   }
