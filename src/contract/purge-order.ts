@@ -8,7 +8,8 @@ import {
   resolveTarget,
   type TargetReading,
 } from './media-request.ts';
-import { contractResources } from './resources.ts';
+import { findPrefixKeys } from './purge-prefix.ts';
+import { contractResources, type Resources } from './resources.ts';
 import { externalKeyOf, isExternalKey, readExternalPath } from './signing/external-path.ts';
 
 /** Renderings to purge: single ones, or all of some originals and of folders of originals. */
@@ -17,7 +18,7 @@ export type PurgeOrder =
   | {
       readonly kind: 'originals';
       readonly originKeys: readonly string[];
-      /** What keys begin with: whole segments, with a slash at the end. */
+      /** Folders of keys, with a slash at the end. */
       readonly folders?: readonly string[];
     };
 
@@ -42,57 +43,67 @@ const IMPOSSIBLE = /[\\\p{Cc}\p{Cs}]/u;
 /** Folder of stored results of external media. */
 const EXTERNAL = 'external/';
 
-/** First segments of the keys of originals, for the messages about a mistyped one. */
-const roots = contractResources.originFolders.map((folder) => folder.slice(0, -1)).join(', ');
-
-function isKey(text: string): boolean {
-  return isOriginKey(text) || isExternalKey(text);
+function isKey(text: string, resources: Resources): boolean {
+  return isOriginKey(text, resources) || isExternalKey(text);
 }
 
-function canBeginKey(text: string): boolean {
-  return canBeginOriginKey(text) || isExternalKey(text) || `${text}/` === EXTERNAL;
+function canBeginKey(text: string, resources: Resources): boolean {
+  return canBeginOriginKey(text, resources) || isExternalKey(text) || `${text}/` === EXTERNAL;
 }
 
-/** Members of an order, which has exactly one of them. */
-const members = {
-  paths: items.meta({
-    description: 'Paths and queries of URLs: single renderings.',
-    examples: [['/avatars/1/ab12.webp?size=80']],
-  }),
-  // A partial key would be a folder in the store, and would match nothing in memory.
-  assets: itemsOf(
-    (text) => !IMPOSSIBLE.test(text) && isKey(withoutSlash(text)),
-    `Expected an origin key, such as avatars/1/ab12, that begins with one of ${roots}; for all below a part of one, there is prefix.`,
-  ).meta({
-    description:
-      'Keys of originals, see x-origin-key: all renderings of them. A hash may have its a_ here.',
-    examples: [['avatars/1/ab12']],
-  }),
-  // A prefix of no key is refused: it would remove nothing, and a mistyped key would go unnoticed.
-  prefix: z
-    .string()
-    .max(MAX_KEY_LENGTH, { error: `Expected at most ${MAX_KEY_LENGTH} characters.` })
-    .refine((text) => !IMPOSSIBLE.test(text) && canBeginKey(withoutSlash(text)), {
-      error: `Expected an origin key, such as avatars/1/ab12, or whole segments that one begins with. The first one is one of ${roots}.`,
-    })
-    .refine((text) => text.endsWith('/'), {
-      error: 'Expected a prefix that ends with a slash, such as avatars/1/.',
-    })
-    .meta({
-      description: 'What keys of originals begin with: all renderings below it.',
-      pattern: '/$',
-      examples: ['avatars/1/'],
+/** Returns the members of an order, which has exactly one of them. */
+function membersOf(resources: Resources) {
+  // The first segments of the keys of originals, for the messages about a mistyped one.
+  const roots = resources.originFolders.map((folder) => folder.slice(0, -1)).join(', ');
+  return {
+    paths: items.meta({
+      description: 'Paths and queries of URLs: single renderings.',
+      examples: [['/avatars/1/ab12.webp?size=80']],
     }),
-  external: itemsOf(
-    (text) => /^https?:/.test(canonicalUrlOf(text) ?? ''),
-    'Expected a complete http or https URL.',
-  ).meta({
-    description: 'URLs of other sites, in any spelling: all renderings of what they showed.',
-    examples: [['https://media.example.org/cat.png']],
-  }),
-} as const;
+    // A partial key would be a folder in the store, and would match nothing in memory.
+    assets: itemsOf(
+      (text) => !IMPOSSIBLE.test(text) && isKey(withoutSlash(text), resources),
+      `Expected an origin key, such as avatars/1/ab12, that begins with one of ${roots}; for all below a part of one, there is prefix.`,
+    ).meta({
+      description:
+        'Keys of originals, see x-origin-key: all renderings of them. A hash may have its a_ here.',
+      examples: [['avatars/1/ab12']],
+    }),
+    // A prefix of no key is refused: it would remove nothing, and a mistyped key would go unnoticed.
+    prefix: z
+      .string()
+      .max(MAX_KEY_LENGTH, { error: `Expected at most ${MAX_KEY_LENGTH} characters.` })
+      .refine((text) => !IMPOSSIBLE.test(text) && canBeginKey(withoutSlash(text), resources), {
+        error: `Expected an origin key, such as avatars/1/ab12, or whole segments that one begins with. The first one is one of ${roots}.`,
+      })
+      .refine((text) => text.endsWith('/'), {
+        error: 'Expected a prefix that ends with a slash, such as avatars/1/.',
+      })
+      .meta({
+        description: 'What keys of originals begin with: all renderings below it.',
+        pattern: '/$',
+        examples: ['avatars/1/'],
+      }),
+    external: itemsOf(
+      (text) => /^https?:/.test(canonicalUrlOf(text) ?? ''),
+      'Expected a complete http or https URL.',
+    ).meta({
+      description: 'URLs of other sites, in any spelling: all renderings of what they showed.',
+      examples: [['https://media.example.org/cat.png']],
+    }),
+    prefixes: items.meta({
+      description:
+        'What URLs begin with, without their scheme, as CDNs purge: the host of one of `PUBLIC_URLS` with its path, and an original, with or without `a_` and extension, or a folder of originals.',
+      examples: [['cdn.example.com/avatars/1/ab12']],
+    }),
+  };
+}
 
-const memberNames = Object.keys(members) as (keyof typeof members)[];
+type Members = ReturnType<typeof membersOf>;
+
+const plainMembers = membersOf(contractResources);
+
+const memberNames = Object.keys(plainMembers) as (keyof Members)[];
 
 /** The reading of a service without settings. An operator who may purge needs no signature. */
 const plainReading: TargetReading = { readExternal: readExternalPath };
@@ -104,10 +115,12 @@ const plainReading: TargetReading = { readExternal: readExternalPath };
  */
 export function parsePurgeOrder(body: unknown, reading = plainReading): PurgeOrder {
   const [member, value] = readMember(body);
+  const { resources = contractResources } = reading;
+  const members = resources === contractResources ? plainMembers : membersOf(resources);
   if (member === 'prefix') {
     const prefix = parse(member, members[member], value);
     // Everything below a whole key was made from one original.
-    if (isKey(withoutSlash(prefix))) return originalsOf([prefix]);
+    if (isKey(withoutSlash(prefix), resources)) return originalsOf([prefix], resources);
     return { kind: 'originals', originKeys: [], folders: [prefix] };
   }
   if (member === 'paths') {
@@ -117,16 +130,35 @@ export function parsePurgeOrder(body: unknown, reading = plainReading): PurgeOrd
     };
   }
   const items = parse(member, members[member], value);
-  return originalsOf(member === 'external' ? items.map(externalKeyOf) : items);
+  if (member === 'prefixes') return parsePrefixes(items, reading);
+  return originalsOf(member === 'external' ? items.map(externalKeyOf) : items, resources);
 }
 
 /**
  * Adds the key without `a_` for a hash with this mark, as the API and URLs write it; a key with the mark may exist as
  * well, and is purged too.
  */
-function originalsOf(assets: readonly string[]): PurgeOrder {
-  const originKeys = assets.map(withoutSlash).flatMap((key) => [key, unmarkedKeyOf(key) ?? key]);
-  return { kind: 'originals', originKeys: [...new Set(originKeys)] };
+function originalsOf(assets: readonly string[], resources: Resources) {
+  const originKeys = assets
+    .map(withoutSlash)
+    .flatMap((key) => [key, unmarkedKeyOf(key, resources) ?? key]);
+  return { kind: 'originals', originKeys: [...new Set(originKeys)] } as const;
+}
+
+/** @throws MediaError `INVALID_FORM_BODY` with all faults */
+function parsePrefixes(prefixes: readonly string[], reading: TargetReading): PurgeOrder {
+  const faults: RequestFault[] = [];
+  const found = prefixes.map((prefix, index) => {
+    const keys = findPrefixKeys(prefix, reading);
+    if (typeof keys !== 'string') return keys;
+    faults.push({ path: `prefixes.${index}`, message: keys });
+    return { originKeys: [], folders: [] };
+  });
+  if (faults.length > 0) throw new MediaError('INVALID_FORM_BODY', { faults });
+  const { resources = contractResources } = reading;
+  const originKeys = found.flatMap((it) => it.originKeys);
+  const folders = [...new Set(found.flatMap((it) => it.folders))];
+  return { ...originalsOf(originKeys, resources), folders };
 }
 
 function withoutSlash(text: string): string {
@@ -136,7 +168,7 @@ function withoutSlash(text: string): string {
 /** Returns a JSON Schema (draft 2020-12) of an order, for authors; `parsePurgeOrder` checks more than this schema. */
 export function describePurgeOrder(): Readonly<Record<string, unknown>> {
   return {
-    oneOf: Object.entries(members).map(([name, schema]) => {
+    oneOf: Object.entries(plainMembers).map(([name, schema]) => {
       const { $schema: _, ...member } = z.toJSONSchema(schema, { io: 'input' });
       return {
         type: 'object',
@@ -148,12 +180,12 @@ export function describePurgeOrder(): Readonly<Record<string, unknown>> {
   };
 }
 
-function readMember(body: unknown): [keyof typeof members, unknown] {
+function readMember(body: unknown): [keyof Members, unknown] {
   const entries = typeof body === 'object' && body !== null ? Object.entries(body) : [];
   const [name, value] = entries.length === 1 ? (entries[0] ?? []) : [];
   const member = memberNames.find((each) => each === name);
   if (member !== undefined) return [member, value];
-  const message = 'Expected an object with one of paths, assets, prefix and external.';
+  const message = `Expected an object with one of ${memberNames.join(', ')}.`;
   throw new MediaError('INVALID_FORM_BODY', { faults: [{ path: '', message }] });
 }
 

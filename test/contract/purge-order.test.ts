@@ -40,7 +40,7 @@ describe('a purge of external media', () => {
 });
 
 describe('an order that is none', () => {
-  const shape = 'Expected an object with one of paths, assets, prefix and external.';
+  const shape = 'Expected an object with one of paths, assets, prefix, external, prefixes.';
   const noKey = /Expected an origin key/;
   const any = /.+/;
 

@@ -109,7 +109,12 @@ function createFolderTest(folders: readonly string[]): (key: string) => boolean 
 function prefixesOf(order: PurgeOrder): readonly string[] {
   switch (order.kind) {
     case 'originals':
-      return [...order.originKeys.map((originKey) => `${originKey}/`), ...(order.folders ?? [])];
+      return [
+        ...new Set([
+          ...order.originKeys.map((originKey) => `${originKey}/`),
+          ...(order.folders ?? []),
+        ]),
+      ];
     case 'requests':
       return order.requests.map((it) => resultPathPrefix(it.originKey, resultKey(it)));
   }
