@@ -2,14 +2,20 @@ import type { Lane } from '../../src/pipeline/ports.ts';
 import type { LaneRenderer } from './render-slots.ts';
 import { samples } from './test-app.ts';
 
+/** A render that has begun and is held; `edge` is its width, by which a test may know it. */
+interface HeldJob {
+  readonly lane: Lane;
+  readonly edge: number;
+  readonly signal: AbortSignal;
+  readonly finish: () => void;
+}
+
 /** Holds the jobs of a lane, or of both, until the test ends them, with all that was asked for. */
 export class HeldRenderer implements LaneRenderer {
   held: Lane | 'both' | undefined;
-  readonly jobs: {
-    readonly lane: Lane;
-    readonly signal: AbortSignal;
-    readonly finish: () => void;
-  }[] = [];
+  /** All that were held, in the order in which they began. */
+  readonly jobs: HeldJob[] = [];
+  readonly #running = new Set<HeldJob>();
   readonly #onEnd: () => void;
 
   /** @param onEnd called when a job comes to its end */
@@ -18,20 +24,31 @@ export class HeldRenderer implements LaneRenderer {
     this.#onEnd = onEnd;
   }
 
-  render: LaneRenderer['render'] = (_original, _job, { lane, signal }) =>
+  /** Those that are held now. */
+  get running(): readonly HeldJob[] {
+    return [...this.#running];
+  }
+
+  render: LaneRenderer['render'] = (_original, { size }, { lane, signal }) =>
     new Promise((resolve, reject) => {
-      signal.addEventListener('abort', () => reject(signal.reason));
       const finish = (): void => {
+        this.#running.delete(job);
         this.#onEnd();
         resolve(samples.webp);
       };
-      if (this.held === lane || this.held === 'both') this.jobs.push({ lane, signal, finish });
-      else finish();
+      const job = { lane, edge: size.widthPx, signal, finish };
+      signal.addEventListener('abort', () => {
+        this.#running.delete(job);
+        reject(signal.reason);
+      });
+      if (this.held !== lane && this.held !== 'both') return finish();
+      this.jobs.push(job);
+      this.#running.add(job);
     });
 
   /** Ends all that it holds, and every later one at once. */
   release(): void {
     this.held = undefined;
-    for (const { finish } of this.jobs.splice(0)) finish();
+    for (const { finish } of this.running) finish();
   }
 }

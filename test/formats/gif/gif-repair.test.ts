@@ -26,15 +26,6 @@ const disposed = withControls(whole, control(CLEAR));
 
 const repair = (gif: Buffer): Uint8Array => repairGif(gif, factsOf(gif));
 
-/** Pixels of a frame as `rrggbb`, 0 for a transparent one. */
-async function look(image: Uint8Array, frame: number): Promise<string> {
-  const rgba = Buffer.from((await decodeImage(image)).frames[frame] ?? []);
-  const pixels = Array.from({ length: rgba.length / 4 }, (_, at) =>
-    rgba.toString('hex', 4 * at, 4 * at + 4),
-  );
-  return pixels.map((hex) => (hex.endsWith('00') ? '0' : hex.replace(/ff$/, ''))).join(' ');
-}
-
 /** Indices out of `colours`, in an order that repeats itself enough to be packed. */
 function drawPixels(seed: number, count: number, colours: readonly number[]): number[] {
   let state = seed;
@@ -60,22 +51,6 @@ describe('a repaired gif', () => {
     expect(repaired.length).toBe(gif.length + 4 * 8);
     const animation = { delaysMs: [100, 3000, 70, 655_350], plays: 7 };
     expect(factsOf(repaired)).toMatchObject({ frames: 4, animation });
-  });
-
-  test.each([
-    ['where nothing has been painted', [pixel], 0, '01fe07 000000', '01fe07 0'],
-    [
-      'where an opaque frame was, though another frame has the flag',
-      [
-        withControls({ widthPx: 2, pixels: [1, 1] }, control(CLEAR)),
-        withControls(pixel, control(KEEP | FLAG)),
-      ],
-      ...([1, '01fe07 00ff07', '01fe07 0'] as const),
-    ],
-  ])('is transparent %s, and nowhere else', async (_, frames, frame, before, after) => {
-    const gif = drawGif({ ...screen, frames });
-    expect(await look(gif, frame)).toBe(before);
-    expect(await look(repair(gif), frame)).toBe(after);
   });
 
   test('is one with a full table too, as long as an index is left over', async () => {

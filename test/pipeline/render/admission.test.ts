@@ -1,46 +1,8 @@
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
-import type { Lane } from '../../../src/pipeline/ports.ts';
 import { settle } from '../../support/deferred.ts';
-import type { LaneRenderer } from '../../support/render-slots.ts';
+import { HeldRenderer } from '../../support/held-renderer.ts';
 import { readSample, samples, type TestApp, useTestApp } from '../../support/test-app.ts';
-
-/** A render that has a slot; `edge` tells which, since no two requests have the same. */
-interface Begun {
-  readonly lane: Lane;
-  readonly edge: number;
-  readonly finish: () => void;
-}
-
-/** Renders nothing, until a test says so. */
-class Bench implements LaneRenderer {
-  readonly begun: Begun[] = [];
-  readonly #held = new Set<Begun>();
-
-  get running(): readonly Begun[] {
-    return [...this.#held];
-  }
-
-  render: LaneRenderer['render'] = (_original, { size }, { lane, signal }) =>
-    new Promise((resolve, reject) => {
-      const end = (): void => void this.#held.delete(job);
-      const finish = (): void => {
-        end();
-        resolve(samples.webp);
-      };
-      const job = { lane, edge: size.widthPx, finish };
-      this.begun.push(job);
-      this.#held.add(job);
-      signal.addEventListener('abort', () => {
-        end();
-        reject(signal.reason);
-      });
-    });
-
-  countOf(lane: Lane): number {
-    return this.running.filter((job) => job.lane === lane).length;
-  }
-}
 
 /** 16 frames of 320 × 320: heavy. */
 const animation = readSample('attachments/1/6/moon.gif');
@@ -54,7 +16,7 @@ const costly = await sharp({
 let app: TestApp;
 /** The service on so many cores, with a renderer in the hands of the test; cold requests of each kind. */
 async function start(settings: Readonly<Record<string, string>>) {
-  const bench = new Bench();
+  const bench = new HeldRenderer('both');
   app = await useTestApp({ renderer: bench, settings });
   for (let id = 1; id <= 400; id += 1) {
     app.originals.put(`emojis/${id}`, animation);
@@ -71,7 +33,7 @@ async function start(settings: Readonly<Record<string, string>>) {
     light: (size = 16) => ask((id) => `/icons/${id}/ab.webp?size=${size}`),
     heavy: (size = 240) => ask((id) => `/emojis/${id}.gif?size=${size}`),
     costly: () => ask((id) => `/attachments/1/${id}/a.png?format=webp`),
-    until: (count: number) => expect.poll(() => bench.begun.length).toBe(count),
+    until: (count: number) => expect.poll(() => bench.jobs.length).toBe(count),
     finishAll: async (responses: readonly Promise<{ statusCode: number }>[]) => {
       const finishing = setInterval(() => bench.running[0]?.finish(), 1);
       const statuses = (await Promise.all(responses)).map(({ statusCode }) => statusCode);
@@ -122,7 +84,7 @@ describe('what cannot be rendered in time', () => {
 
     const slow = await start(settings);
     const renderIn = async (ms: number): Promise<void> => {
-      const before = slow.bench.begun.length;
+      const before = slow.bench.jobs.length;
       const response = slow.heavy();
       await slow.until(before + 1);
       app.clock.advance(ms);
@@ -181,7 +143,7 @@ describe('what cannot be rendered in time', () => {
     await until(3);
     bench.running[0]?.finish();
     expect([(await running).statusCode, (await next).statusCode]).toEqual([200, 200]);
-    expect(bench.begun.at(-1)?.edge).toBe(20);
+    expect(bench.jobs.at(-1)?.edge).toBe(20);
   });
 });
 
@@ -194,14 +156,19 @@ describe('the lanes', () => {
     await until(2);
     for (const size of sizes) responses.push(light(size));
     await until(4);
-    expect([bench.countOf('heavy'), bench.countOf('light')]).toEqual([2, 2]);
+    expect(bench.running.map(({ lane }) => lane).sort()).toEqual([
+      'heavy',
+      'heavy',
+      'light',
+      'light',
+    ]);
     for (const lane of ['light', 'heavy'] as const) {
       for (let ended = 1; ended <= 3; ended += 1) {
-        const before = bench.begun.length;
+        const before = bench.jobs.length;
         bench.running.find((job) => job.lane === lane)?.finish();
         await until(before + 1);
       }
-      expect(bench.begun.filter((job) => job.lane === lane).map(({ edge }) => edge)).toEqual(sizes);
+      expect(bench.jobs.filter((job) => job.lane === lane).map(({ edge }) => edge)).toEqual(sizes);
     }
     for (const job of [...bench.running]) job.finish();
     for (const response of responses) expect((await response).statusCode).toBe(200);
@@ -217,7 +184,7 @@ describe('the lanes', () => {
     expect((await costly()).statusCode).toBe(503);
     const healthy = heavy();
     await until(2);
-    expect(bench.countOf('heavy')).toBe(2);
+    expect(bench.running.map(({ lane }) => lane)).toEqual(['heavy', 'heavy']);
     expect(await finishAll([first, healthy])).toEqual([200, 200]);
   });
 });
