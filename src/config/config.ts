@@ -7,12 +7,14 @@ import { readSettings, readTls } from './setting-faults.ts';
 import { type Settings, settingTable } from './settings.ts';
 import { findUnknownSettings } from './unknown-settings.ts';
 import { readAttachments } from './variables/attachment-settings.ts';
+import { BLOCKLIST_CONNECTIONS } from './variables/blocklist-settings.ts';
 import { EXTERNAL_CONNECTIONS, readExternal } from './variables/external-settings.ts';
 import { hasKeys, keySettingNames, readKeys } from './variables/key-settings.ts';
 import { readCompatibility } from './variables/platform-settings.ts';
 import { RELAY_CONNECTIONS, readRelay } from './variables/relay-settings.ts';
 import {
   RESULT_CONNECTIONS,
+  readBlocklist,
   readResultStore,
   readStorage,
   readUploads,
@@ -136,6 +138,8 @@ export function readConfig(environment: Environment) {
     relay: readRelay(values),
     /** Storage of uploads that no public route reads; `undefined`: there is none. */
     uploads: readUploads(values),
+    /** `undefined`: nothing can be blocked. */
+    blocklist: readBlocklist(values),
     /** Keys of every kind of signed URL, which the log redacts. */
     signingKeys: readSigningKeys(values),
     admin: readAdmin(values),
@@ -179,7 +183,8 @@ function countOtherFiles(given: Environment): number {
   const external = hasKeys(given, 'EXTERNAL_SIGNING_KEYS') ? EXTERNAL_CONNECTIONS : 0;
   const uploadStorages = given.UPLOADS_S3_BUCKET === undefined ? 1 : 2;
   const uploads = hasKeys(given, 'RELAY_SIGNING_KEYS') ? uploadStorages * RELAY_CONNECTIONS : 0;
-  return FILES_PER_WORKER * workers + storage + results + external + uploads;
+  const blocks = given.BLOCKLIST === 's3' ? BLOCKLIST_CONNECTIONS : 0;
+  return FILES_PER_WORKER * workers + storage + results + external + uploads + blocks;
 }
 
 function readSigningKeys(values: Settings): readonly SigningKeys[] {

@@ -1,4 +1,5 @@
 import { readFileSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import type { Environment, Setting } from './setting.ts';
 import { isReadableFile, MEBIBYTE } from './setting-forms.ts';
@@ -7,6 +8,7 @@ import { hasKeys, keySettingNames } from './variables/key-settings.ts';
 import {
   areNested,
   areUploadsNested,
+  isListServed,
   isUploadsBucketRead,
   mayMixUp,
   SAMPLE_FOLDER,
@@ -99,6 +101,19 @@ const rules: readonly Rule[] = [
     'UPLOADS_DIR_BUCKET',
     'another name than those of other buckets',
     (values) => values.UPLOADS_DIR !== undefined && isUploadsBucketRead(values),
+  ),
+  [
+    'BLOCKLIST_FILE',
+    ({ given }) =>
+      given.BLOCKLIST === 'filesystem' &&
+      (given.BLOCKLIST_FILE === undefined || !isDirectory(dirname(given.BLOCKLIST_FILE))) &&
+      'a file in an existing folder, since BLOCKLIST is filesystem',
+  ],
+  needed('BLOCKLIST_S3_BUCKET', 'the name of a bucket, since BLOCKLIST is s3', 'BLOCKLIST', 's3'),
+  comparing(
+    'BLOCKLIST',
+    'a list that is neither among the originals nor among uploads',
+    isListServed,
   ),
   ...keySettingNames.map(
     (name): Rule => [

@@ -95,6 +95,12 @@ export const endpoint = texts('an http or https URL without path, query or crede
   return href === `${origin}/` && !/[?#@]/.test(text);
 });
 
+/** Address of a page, as a `Link` header can have it. */
+export const pageAddress = texts(
+  'an http or https URL',
+  (text) => /^https?:\/\/[!#-;=?-~]+$/.test(text) && text.length <= 2_048 && URL.canParse(text),
+);
+
 /**
  * Prefix of every key; empty, or ending in `/`. The bound leaves room for the longest key of contract §1 within the 1
  * 024 bytes of S3.

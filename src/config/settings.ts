@@ -20,6 +20,7 @@ import {
   seconds,
 } from './setting-forms.ts';
 import { attachmentTable } from './variables/attachment-settings.ts';
+import { blocklistTable } from './variables/blocklist-settings.ts';
 import { externalTable } from './variables/external-settings.ts';
 import { platformTable } from './variables/platform-settings.ts';
 import { relayTable } from './variables/relay-settings.ts';
@@ -191,6 +192,7 @@ export const settingGroups = {
   'Signed attachments': attachmentTable,
   Uploads: relayTable,
   "A platform's media service": platformTable,
+  Blocks: blocklistTable,
   Operation: operation,
   Traces: tracingTable,
 } satisfies Readonly<Record<string, Readonly<Record<string, Setting>>>>;
@@ -205,6 +207,7 @@ export const settingTable = {
   ...attachmentTable,
   ...relayTable,
   ...platformTable,
+  ...blocklistTable,
   ...operation,
   ...tracingTable,
 };

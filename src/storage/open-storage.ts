@@ -1,5 +1,6 @@
 import type { Config } from '../config/config.ts';
 import { contractResources } from '../contract/resources.ts';
+import type { SharedObjects } from '../pipeline/blocks/ports.ts';
 import type { OriginalWriter } from '../pipeline/originals/original-writer.ts';
 import type { Log, OriginListing, ResultStore, Source } from '../pipeline/ports.ts';
 import { createFilesystemOrigin } from './filesystem/origin.ts';
@@ -81,4 +82,20 @@ export async function openResultStore(
   }
   const { S3ResultStore } = await import('./s3/s3-result-store.ts');
   return new S3ResultStore(resultStore);
+}
+
+/**
+ * Opens the place of the list of blocks.
+ *
+ * @throws Error if its folder is missing
+ */
+export async function openSharedObjects({
+  place,
+}: Pick<NonNullable<Config['blocklist']>, 'place'>): Promise<SharedObjects> {
+  if (place.kind === 'filesystem') {
+    const { FolderObjects } = await import('./filesystem/shared-objects.ts');
+    return FolderObjects.open(place.file);
+  }
+  const { S3Objects } = await import('./s3/shared-objects.ts');
+  return new S3Objects(place);
 }

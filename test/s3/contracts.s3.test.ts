@@ -12,8 +12,14 @@ import {
   describeResultStore,
   resultOf,
 } from '../storage/contracts/result-store.contract.ts';
+import { describeSharedObjects } from '../storage/contracts/shared-objects.contract.ts';
 import { createRgwBucket, rgw } from '../support/s3/rgw.ts';
-import { createS3Fixture, createS3ResultFixture, type S3Bucket } from '../support/s3/s3-bucket.ts';
+import {
+  createS3Fixture,
+  createS3ResultFixture,
+  openBucketObjects,
+  type S3Bucket,
+} from '../support/s3/s3-bucket.ts';
 import { createS3WriterFixture } from '../support/s3/s3-original-writer.ts';
 
 let bucket: S3Bucket;
@@ -24,6 +30,10 @@ beforeAll(async () => {
 describeOrigin('Ceph RGW', async () => createS3Fixture(bucket));
 describeOriginalWriter('Ceph RGW', async () => createS3WriterFixture(bucket));
 describeResultStore('Ceph RGW', async () => createS3ResultFixture(bucket));
+describeSharedObjects('Ceph RGW', async () => ({
+  objects: openBucketObjects(bucket),
+  close: async () => undefined,
+}));
 
 describe('on Ceph RGW', () => {
   test('a removal goes on behind the thousandth object', async () => {

@@ -1,4 +1,5 @@
 import type { AppParts } from '../../src/app.ts';
+import type { SharedObjects } from '../../src/pipeline/blocks/ports.ts';
 import type { OriginListing } from '../../src/pipeline/ports.ts';
 import { createFilesystemListing } from '../../src/storage/filesystem/listing.ts';
 import {
@@ -6,6 +7,7 @@ import {
   type FilesystemOrigin,
 } from '../../src/storage/filesystem/origin.ts';
 import { StorageMarker } from '../../src/storage/filesystem/root-folder.ts';
+import { FolderObjects } from '../../src/storage/filesystem/shared-objects.ts';
 import { createFilesystemOriginalWriter } from '../../src/storage/filesystem/writer.ts';
 
 /** Writes originals. */
@@ -26,4 +28,9 @@ export async function openFolderStorage(folder: string, marker?: string): Promis
     listing: await createFilesystemListing(folder),
     writer: await createFilesystemOriginalWriter(folder, storageMarker),
   };
+}
+
+/** @param file path of the list, whose folder exists */
+export function openFolderObjects(file: string): Promise<SharedObjects> {
+  return FolderObjects.open(file);
 }

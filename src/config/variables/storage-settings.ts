@@ -1,8 +1,10 @@
 import { realpathSync } from 'node:fs';
-import { join, resolve, sep } from 'node:path';
+import { dirname, join, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { isOriginKey } from '../../contract/media-path.ts';
 import { contractResources, platformResources } from '../../contract/resources.ts';
 import type { Settings } from '../settings.ts';
+import { BLOCKLIST_CONNECTIONS } from './blocklist-settings.ts';
 
 /** Folder of the sample originals in the package; the path is the same from the compiled file and from its source. */
 export const SAMPLE_FOLDER = fileURLToPath(new URL('../../../fixtures/originals', import.meta.url));
@@ -12,6 +14,9 @@ export const RESULT_CONNECTIONS = 64;
 
 /** Timeout of one write of a rendering into a bucket, in milliseconds. */
 const RESULT_TIMEOUT_MS = 10_000;
+
+/** Deadline of one request to the bucket of the list of blocks, in milliseconds; large bodies get more time. */
+const BLOCKLIST_TIMEOUT_MS = 10_000;
 
 /** Reads where originals are stored. */
 export function readStorage(values: Settings) {
@@ -67,6 +72,31 @@ export function readUploads(values: Settings) {
   return { kind: 's3', bucket, prefix: '', ...readServer(values), maxConnections } as const;
 }
 
+/** Reads where the list of blocks is; returns `undefined` if nothing can be blocked. */
+export function readBlocklist(values: Settings) {
+  const place = readPlace(values);
+  if (place === undefined) return undefined;
+  return {
+    place,
+    pollMs: values.BLOCKLIST_POLL_SECONDS * 1000,
+    blockedBy: values.BLOCKED_BY,
+  };
+}
+
+function readPlace(values: Settings) {
+  const { BLOCKLIST: kind, BLOCKLIST_FILE: file, BLOCKLIST_S3_BUCKET: bucket } = values;
+  if (kind === 'filesystem' && file !== undefined) return { kind, file } as const;
+  if (kind !== 's3' || bucket === undefined) return undefined;
+  return {
+    kind,
+    bucket,
+    key: values.BLOCKLIST_S3_KEY,
+    ...readServer(values),
+    maxConnections: BLOCKLIST_CONNECTIONS,
+    timeoutMs: BLOCKLIST_TIMEOUT_MS,
+  } as const;
+}
+
 /** Describes a storage as operators do: `bucket media`, `folder /srv/media`. */
 export function describePlace(
   place: { readonly kind: 's3'; bucket: string } | { readonly kind: 'filesystem'; folder: string },
@@ -97,6 +127,21 @@ export function mayMixUp(values: Settings): boolean {
   const { originFolders } =
     values.COMPATIBILITY === 'fluxer' ? platformResources : contractResources;
   return originFolders.some((root) => results.startsWith(originals + root));
+}
+
+/** Whether clients could read the list as an original, or replace it by an upload. */
+export function isListServed(values: Settings): boolean {
+  const { BLOCKLIST, BLOCKLIST_FILE: file, STORAGE } = values;
+  if (BLOCKLIST === 'filesystem' && file !== undefined) {
+    const originals = STORAGE === 'filesystem' ? (values.STORAGE_DIR ?? SAMPLE_FOLDER) : undefined;
+    const folders = [originals, values.UPLOADS_DIR].filter((folder) => folder !== undefined);
+    return folders.some((folder) => isBelow(dirname(file), folder));
+  }
+  const { S3_PREFIX: prefix, BLOCKLIST_S3_KEY: key } = values;
+  if (BLOCKLIST === 's3' && values.BLOCKLIST_S3_BUCKET === values.UPLOADS_S3_BUCKET) return true;
+  if (BLOCKLIST !== 's3' || STORAGE !== 's3') return false;
+  if (values.BLOCKLIST_S3_BUCKET !== values.S3_BUCKET || !key.startsWith(prefix)) return false;
+  return isOriginKey(key.slice(prefix.length)) || isOriginKey(`${key.slice(prefix.length)}.1`);
 }
 
 /** Subfolders of a folder of renderings; see `ResultFolder`. */
@@ -138,6 +183,11 @@ function areMixed(some: readonly string[], others: readonly string[]): boolean {
   return some
     .map(realFolder)
     .some((one) => real.some((other) => one.startsWith(other) || other.startsWith(one)));
+}
+
+/** Whether a folder is another one, or inside of it, even through links. */
+function isBelow(folder: string, other: string): boolean {
+  return realFolder(folder).startsWith(realFolder(other));
 }
 
 /** Returns the resolved path with a trailing separator; the path itself if it does not exist. */

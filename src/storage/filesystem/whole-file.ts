@@ -1,4 +1,4 @@
-import { constants, type Stats } from 'node:fs';
+import { type BigIntStats, constants, type Stats } from 'node:fs';
 import { type FileHandle, link, mkdir, open, realpath, rename, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { systemCodeOf } from './system-errors.ts';
@@ -34,24 +34,28 @@ const MAX_MOVE_ATTEMPTS = 8;
  * Not covered: a folder that is swapped for a link between the check and the move; a killed process, and a disk that
  * fails, leave the temporary file as an orphan.
  *
+ * @returns the status of the written file; its new name changes neither inode nor size nor time of modification
  * @throws Error of a system call (`EEXIST` if the path exists but must be new), or errors of `chunks`; then nothing of
  *   the file remains
  */
 export async function writeWholeFile(
   chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   place: FilePlace,
-): Promise<void> {
+): Promise<BigIntStats> {
   const file = await openNewFile(place);
   try {
+    let status: BigIntStats;
     try {
       if (place.accessAs !== undefined) await copyAccess(file, place.accessAs);
       for await (const chunk of chunks) await file.writeFile(chunk);
       // Before the file gets its name: a power cut could leave the name with zeros.
       await file.datasync();
+      status = await file.stat({ bigint: true });
     } finally {
       await file.close();
     }
     await moveIntoPlace(place);
+    return status;
   } catch (error) {
     await unlink(place.temporaryPath).catch(() => undefined);
     throw error;
@@ -132,5 +136,18 @@ async function moveIntoPlace({ path, temporaryPath, root, onFolderMade, isNew }:
       // The empty folder was removed meanwhile.
       if (systemCodeOf(error) !== 'ENOENT' || attempt === MAX_MOVE_ATTEMPTS) throw error;
     }
+  }
+}
+
+/** Flushes a folder, which stores the names of its files. */
+export async function syncFolder(folder: string): Promise<void> {
+  let handle: FileHandle | undefined;
+  try {
+    handle = await open(folder, constants.O_RDONLY);
+    await handle.sync();
+  } catch {
+    // Some file systems cannot; the file exists all the same.
+  } finally {
+    await handle?.close();
   }
 }

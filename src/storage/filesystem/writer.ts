@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { constants } from 'node:fs';
-import { type FileHandle, lstat, open } from 'node:fs/promises';
+import type { BigIntStats } from 'node:fs';
+import { lstat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { MediaError } from '../../contract/errors.ts';
 import {
@@ -11,7 +11,7 @@ import {
 import { fileEtagOf } from './opened-file.ts';
 import { RootFolder, type StorageMarker } from './root-folder.ts';
 import { isMissingFile, systemCodeOf } from './system-errors.ts';
-import { writeWholeFile } from './whole-file.ts';
+import { syncFolder, writeWholeFile } from './whole-file.ts';
 
 /**
  * Writes originals into the folder that `FilesystemOrigin` reads. A file is written at the top of the folder, under a
@@ -40,14 +40,15 @@ export class FilesystemOriginalWriter implements OriginalWriter {
     const root = this.#root.path;
     const temporaryPath = join(root, `.incoming-${randomBytes(16).toString('hex')}`);
     const place = { path, temporaryPath, root, isNew: options.isNew };
+    let status: BigIntStats;
     try {
-      await writeWholeFile(untilStopped(chunks, options.signal), place);
+      status = await writeWholeFile(untilStopped(chunks, options.signal), place);
     } catch (error) {
       if (options.isNew !== true || systemCodeOf(error) !== 'EEXIST') throw error;
       throw new MediaError('MEDIA_EXISTS', { cause: error });
     }
     await syncFolder(dirname(path));
-    return fileEtagOf(await lstat(path, { bigint: true }));
+    return fileEtagOf(status);
   }
 
   /** Whether anything exists at the key: a link or a folder is in the way, too. */
@@ -89,17 +90,4 @@ export async function createFilesystemOriginalWriter(
   marker?: StorageMarker,
 ): Promise<FilesystemOriginalWriter> {
   return new FilesystemOriginalWriter(await RootFolder.open(folder, marker));
-}
-
-/** Flushes a folder, which stores the names of its files. */
-async function syncFolder(folder: string): Promise<void> {
-  let handle: FileHandle | undefined;
-  try {
-    handle = await open(folder, constants.O_RDONLY);
-    await handle.sync();
-  } catch {
-    // Some file systems cannot; the file exists all the same.
-  } finally {
-    await handle?.close();
-  }
 }

@@ -5,10 +5,12 @@ import {
   PutObjectCommand,
   S3Client,
 } from '@aws-sdk/client-s3';
+import type { SharedObjects } from '../../../src/pipeline/blocks/ports.ts';
 import type { OriginListing, ResultStore } from '../../../src/pipeline/ports.ts';
 import { S3Listing } from '../../../src/storage/s3/listing.ts';
 import { S3Origin, type S3OriginOptions } from '../../../src/storage/s3/origin.ts';
 import { S3ResultStore } from '../../../src/storage/s3/s3-result-store.ts';
+import { S3Objects } from '../../../src/storage/s3/shared-objects.ts';
 import { S3OriginalWriter } from '../../../src/storage/s3/writer.ts';
 import type { OriginFixture } from '../../storage/contracts/origin.contract.ts';
 import type { ResultStoreFixture } from '../../storage/contracts/result-store.contract.ts';
@@ -85,6 +87,11 @@ export function openBucketWriter(place: Place, prefix = ''): OriginalWriter {
 /** Opens a bucket as a result store. */
 export function openBucketStore(place: Place, prefix: string): ResultStore {
   return new S3ResultStore({ ...optionsOf(place), prefix });
+}
+
+/** Opens shared objects beside a key of their own. */
+export function openBucketObjects(place: Place, key: string = randomUUID()): SharedObjects {
+  return new S3Objects({ ...optionsOf(place), key });
 }
 
 /** An origin under test, below a prefix of its own, which is as good as a bucket of its own. */

@@ -1,0 +1,181 @@
+import { randomBytes } from 'node:crypto';
+import type { BigIntStats } from 'node:fs';
+import {
+  type FileHandle,
+  link,
+  open,
+  readdir,
+  realpath,
+  rename,
+  stat,
+  unlink,
+} from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import type {
+  ObjectBody,
+  ObjectPart,
+  SharedObject,
+  SharedObjects,
+  WriteCondition,
+} from '../../pipeline/blocks/ports.ts';
+import { systemCodeOf } from './system-errors.ts';
+import { syncFolder, writeWholeFile } from './whole-file.ts';
+
+/** Infix of a file that claims to replace a version; the version's tag follows. */
+const CLAIM = '.next-';
+
+/** Age of a claim, in milliseconds, from which on its process counts as dead. */
+const DEAD_AFTER_MS = 10_000;
+
+/**
+ * Shared objects as files of one folder: the list is `blocks.jsonl` for example, and the object `17` beside it
+ * `blocks.jsonl.17`.
+ *
+ * Who replaces a version first links the complete new file to a name that has the tag of the old version; a link fails
+ * if the name exists, so that one of several writers claims the right. The claim stays until the next replacement. A
+ * claim whose process has died is completed by another writer, so that no lock is left behind.
+ *
+ * Not covered: a writer that is stopped for ten seconds between its last check and its rename; file systems without
+ * hard links.
+ */
+export class FolderObjects implements SharedObjects {
+  readonly #folder: string;
+  readonly #listName: string;
+
+  private constructor(folder: string, listName: string) {
+    this.#folder = folder;
+    this.#listName = listName;
+  }
+
+  /**
+   * @param file path of the list
+   * @throws Error if its folder is missing
+   */
+  static async open(file: string): Promise<FolderObjects> {
+    return new FolderObjects(await realpath(dirname(file)), basename(file));
+  }
+
+  async read(name: string, part?: ObjectPart): Promise<SharedObject | undefined> {
+    let file: FileHandle | undefined;
+    try {
+      file = await open(this.#pathOf(name));
+      const status = await file.stat({ bigint: true });
+      const sizeBytes = Number(status.size);
+      const first = Math.min(part?.first ?? 0, sizeBytes);
+      const bytes = Buffer.alloc(Math.min(part?.lengthBytes ?? sizeBytes, sizeBytes - first));
+      const { bytesRead } = await file.read(bytes, 0, bytes.length, first);
+      if (bytesRead < bytes.length) throw new Error(`${this.#pathOf(name)} has become shorter.`);
+      return { bytes, tag: tagOf(status), sizeBytes };
+    } catch (error) {
+      if (systemCodeOf(error) === 'ENOENT') return undefined;
+      throw error;
+    } finally {
+      await file?.close();
+    }
+  }
+
+  async write(
+    name: string,
+    body: ObjectBody,
+    condition: WriteCondition,
+  ): Promise<string | undefined> {
+    const path = this.#pathOf(name);
+    const written =
+      condition === 'absent'
+        ? await this.#create(path, body)
+        : await this.#replace(path, body, condition.tag);
+    if (written !== undefined) await syncFolder(this.#folder);
+    return written;
+  }
+
+  async list(prefix: string): Promise<readonly string[]> {
+    const start = `${this.#listName}.`;
+    return (await readdir(this.#folder))
+      .filter((file) => file.startsWith(start + prefix) && !file.includes(CLAIM))
+      .map((file) => file.slice(start.length));
+  }
+
+  async remove(name: string): Promise<void> {
+    const path = this.#pathOf(name);
+    await removeFile(path);
+    await this.#removeClaims(path);
+  }
+
+  /** Writes a new file; returns its tag, or `undefined` if the path exists. */
+  async #create(path: string, body: ObjectBody): Promise<string | undefined> {
+    const chunks = body instanceof Uint8Array ? [body] : body.chunks();
+    const temporaryPath = this.#temporaryPath();
+    try {
+      const place = { path, temporaryPath, root: this.#folder, isNew: true };
+      return tagOf(await writeWholeFile(chunks, place));
+    } catch (error) {
+      if (systemCodeOf(error) === 'EEXIST') return undefined;
+      throw error;
+    }
+  }
+
+  async #replace(path: string, body: ObjectBody, tag: string): Promise<string | undefined> {
+    if ((await findStatus(path))?.tag !== tag) return undefined;
+    const claim = path + CLAIM + tag;
+    const written = await this.#create(claim, body);
+    if (written === undefined) {
+      const ageMs = Date.now() - ((await findStatus(claim))?.modifiedMs ?? Infinity);
+      if (ageMs > DEAD_AFTER_MS) await this.#complete(claim, path, tag);
+      return undefined;
+    }
+    await this.#complete(claim, path, tag);
+    // The claim is void if the version was replaced before, and its claim removed meanwhile.
+    const isReplaced = (await findStatus(path))?.tag === written;
+    await this.#removeClaims(path, isReplaced ? claim : undefined);
+    return isReplaced ? written : undefined;
+  }
+
+  /** Puts a claimed version in the place of the old one, if that is still there. */
+  async #complete(claim: string, path: string, tag: string): Promise<void> {
+    const temporaryPath = this.#temporaryPath();
+    try {
+      await link(claim, temporaryPath);
+      if ((await findStatus(path))?.tag === tag) await rename(temporaryPath, path);
+    } catch (error) {
+      if (systemCodeOf(error) !== 'ENOENT') throw error; // another writer has completed the claim
+    } finally {
+      await removeFile(temporaryPath);
+    }
+  }
+
+  /** Removes the claims to replace older versions of a file. */
+  async #removeClaims(path: string, current?: string): Promise<void> {
+    const files = (await readdir(this.#folder)).map((file) => join(this.#folder, file));
+    const old = files.filter((file) => file.startsWith(path + CLAIM) && file !== current);
+    await Promise.all(old.map(removeFile));
+  }
+
+  #temporaryPath(): string {
+    return join(this.#folder, `.incoming-${randomBytes(16).toString('hex')}`);
+  }
+
+  #pathOf(name: string): string {
+    return join(this.#folder, name === '' ? this.#listName : `${this.#listName}.${name}`);
+  }
+}
+
+/** Returns the tag of a file, which a link or a new name does not change. */
+function tagOf({ ino, size, mtimeNs }: BigIntStats): string {
+  return [ino, size, mtimeNs].map((value) => value.toString(36)).join('-');
+}
+
+async function findStatus(path: string) {
+  try {
+    const status = await stat(path, { bigint: true });
+    return { tag: tagOf(status), modifiedMs: Number(status.mtimeMs) };
+  } catch (error) {
+    if (systemCodeOf(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+async function removeFile(path: string): Promise<void> {
+  await unlink(path).catch((error: unknown) => {
+    if (systemCodeOf(error) !== 'ENOENT') throw error;
+  });
+}

@@ -1,0 +1,86 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { probeConditions, type SharedObjects } from '../../../src/pipeline/blocks/ports.ts';
+
+/** Shared objects under test, of which there are none. */
+export interface SharedObjectsFixture {
+  readonly objects: SharedObjects;
+  readonly close: () => Promise<void>;
+}
+
+/** What every place of the list must do. */
+export function describeSharedObjects(
+  name: string,
+  create: () => Promise<SharedObjectsFixture>,
+): void {
+  describe(`${name} keeps the contract of shared objects:`, () => {
+    let fixture: SharedObjectsFixture;
+    let objects: SharedObjects;
+    beforeEach(async () => {
+      fixture = await create();
+      objects = fixture.objects;
+    });
+    afterEach(() => fixture.close());
+
+    const write = (key: string, text: string, condition: Parameters<typeof objects.write>[2]) =>
+      objects.write(key, Buffer.from(text), condition);
+    const read = async (key: string): Promise<string | undefined> => {
+      const found = await objects.read(key);
+      return found && Buffer.from(found.bytes).toString();
+    };
+
+    test('its conditions hold, and the probe leaves nothing', async () => {
+      await probeConditions(objects);
+      expect(await objects.list('')).toEqual([]);
+    });
+
+    test('an object is written where there is none, and replaced by its version alone', async () => {
+      expect(await objects.read('a')).toBeUndefined();
+      const first = await write('a', 'one', 'absent');
+      expect(await write('a', 'two', 'absent')).toBeUndefined();
+      expect(await write('a', 'two', { tag: 'another' })).toBeUndefined();
+      const found = await objects.read('a');
+      expect([found?.tag, found?.sizeBytes, await read('a')]).toEqual([first, 3, 'one']);
+      const second = await write('a', 'two', { tag: first ?? '' });
+      expect(second).toEqual(expect.any(String));
+      expect(await write('a', 'three', { tag: first ?? '' })).toBeUndefined();
+      expect(await read('a')).toBe('two');
+      await objects.remove('a');
+      await objects.remove('a');
+      expect(await write('a', 'four', { tag: second ?? '' })).toBeUndefined();
+      expect(await read('a')).toBeUndefined();
+    });
+
+    test('a body may be a stream, and be read in parts', async () => {
+      const sizeBytes = 3_000_000;
+      const chunks = async function* () {
+        for (let sent = 0; sent < sizeBytes; sent += 100_000) yield Buffer.alloc(100_000, 'x');
+      };
+      expect(await objects.write('', { sizeBytes, chunks }, 'absent')).toEqual(expect.any(String));
+      const part = await objects.read('', { first: sizeBytes - 10, lengthBytes: 100 });
+      expect([part?.bytes.length, part?.sizeBytes]).toEqual([10, sizeBytes]);
+      const empty = await write('empty', '', 'absent');
+      expect(await objects.read('empty', { first: 0, lengthBytes: 9 })).toMatchObject({
+        tag: empty,
+        sizeBytes: 0,
+      });
+    });
+
+    test('names are listed by their beginning', async () => {
+      for (const name of ['', '1', '12', 'journal-a']) await write(name, 'x', 'absent');
+      expect([...(await objects.list(''))].sort()).toEqual(['1', '12', 'journal-a']);
+      expect([...(await objects.list('1'))].sort()).toEqual(['1', '12']);
+    });
+
+    test('of concurrent writes one succeeds', async () => {
+      const rivals = Array.from({ length: 8 }, (_, number) => `rival ${number}`);
+      const race = async (condition: Parameters<typeof objects.write>[2]) => {
+        const tags = await Promise.all(rivals.map((text) => write('race', text, condition)));
+        const winners = rivals.filter((_, number) => tags[number] !== undefined);
+        expect(winners).toEqual([await read('race')]);
+        return tags.find((tag) => tag !== undefined) ?? '';
+      };
+      let tag = await race('absent');
+      for (let round = 0; round < 5; round += 1) tag = await race({ tag });
+    });
+  });
+}
