@@ -206,6 +206,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
         ...config.reading,
         readExternal: (path) => readExternalPath(path, config.external?.pathEncoding),
       },
+      metadata: pipeline.metadata,
       readiness,
       metrics: meter,
       log,

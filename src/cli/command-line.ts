@@ -12,6 +12,7 @@ import {
   usageFault,
   writeLine,
 } from './command.ts';
+import { metadataCommand } from './metadata-command.ts';
 import { putCommand } from './put/put-command.ts';
 import { renderCommand } from './render-command.ts';
 import { signCommand } from './sign-command.ts';
@@ -41,6 +42,7 @@ configuration is not valid.`,
 const commands: Readonly<Record<string, Command>> = {
   serve: serveCommand,
   check: checkCommand,
+  metadata: metadataCommand,
   put: putCommand,
   render: renderCommand,
   sign: signCommand,

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { json } from 'node:stream/consumers';
 import { type App, type AppParts, createApp } from '../app.ts';
 import type { Config } from '../config/config.ts';
@@ -15,6 +16,9 @@ interface OfflineResponse {
   readonly body: AsyncIterable<Uint8Array>;
 }
 
+/** Asks a listener of the service for a target. */
+type Ask = (target: string) => Promise<OfflineResponse>;
+
 /**
  * Runs work with the configured service except its listeners, traces and number of workers, and then closes the
  * service. The service neither reads nor writes stored renderings: the store belongs to the running service.
@@ -26,12 +30,13 @@ export async function withOfflineApp<Result>(
   config: Config,
   parts: AppParts,
   signal: AbortSignal,
-  work: (ask: (target: string) => Promise<OfflineResponse>) => Promise<Result>,
+  work: (ask: Ask, askAdmin: Ask) => Promise<Result>,
 ): Promise<Result> {
+  const token = randomUUID();
   const app: App = await createApp(
     {
       ...config,
-      admin: undefined,
+      admin: { token, listen: { host: '127.0.0.1', port: 0 } },
       tracing: undefined,
       resultStore: undefined,
       renderer: { ...config.renderer, workers: ONE_WORKER },
@@ -40,20 +45,25 @@ export async function withOfflineApp<Result>(
   ).catch(cannotStart);
   try {
     await app.started.catch(cannotStart);
-    return await work(async (target) => {
-      const responding = app.server.inject({
-        method: 'GET',
-        url: target,
-        headers: { host: 'localhost' },
-        payloadAsStream: true, // attachments may be larger than the memory
-      });
-      const response = await unlessAborted(responding, signal);
-      return {
-        status: response.statusCode,
-        contentType: String(response.headers['content-type'] ?? ''),
-        body: response.stream(),
+    const askOf =
+      (server: App['admin'], headers: Readonly<Record<string, string>>): Ask =>
+      async (target) => {
+        if (server === undefined) throw new Error('The service has no such listener.');
+        const responding = server.inject({
+          method: 'GET',
+          url: target,
+          headers: { host: 'localhost', ...headers },
+          payloadAsStream: true, // attachments may be larger than the memory
+        });
+        const response = await unlessAborted(responding, signal);
+        return {
+          status: response.statusCode,
+          contentType: String(response.headers['content-type'] ?? ''),
+          body: response.stream(),
+        };
       };
-    });
+    const authorization = `Bearer ${token}`;
+    return await work(askOf(app.server, {}), askOf(app.admin, { authorization }));
   } finally {
     await app.close();
   }

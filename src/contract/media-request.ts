@@ -6,6 +6,7 @@ import {
   isLossless,
   type OutputFormat,
   outputFormats,
+  type Quality,
 } from './image-formats.ts';
 import { type MediaPath, originKeyOf, parsePath } from './media-path.ts';
 import { type MediaQuery, parseQuery } from './media-query.ts';
@@ -25,6 +26,8 @@ export interface MediaRequest extends Pick<MediaQuery, 'widthPx' | 'heightPx' | 
   readonly filename: string | undefined;
   /** `undefined`: the original's own format. */
   readonly format: OutputFormat | undefined;
+  /** Quality if the original is a video, where it differs: no quality was asked, and the name is that of a video. */
+  readonly posterQuality?: Quality;
   /** Whether the result stays animated if both the original and the format support animation. */
   readonly isAnimated: boolean;
   /** Whether the response is the original byte for byte, whatever its format (contract §2, external). */
@@ -113,7 +116,7 @@ export function parseTarget(target: string, reading: TargetReading = {}): Reques
   const { path } = parsedPath;
   return queryKind === 'none'
     ? { kind: 'default avatar', index: path.values.index ?? '' }
-    : { kind: 'media', request: createStoredRequest(path, parsedQuery.query) };
+    : { kind: 'media', request: createStoredRequest(path, parsedQuery.query, rawQuery) };
 }
 
 /** @throws MediaError `INVALID_FORM_BODY` with all faults of the query */
@@ -137,7 +140,7 @@ export function isKnownPath(target: string, reading: TargetReading = {}): boolea
   return parsePath(rawPath, resources).kind !== 'no template';
 }
 
-function createStoredRequest(path: MediaPath, query: MediaQuery): MediaRequest {
+function createStoredRequest(path: MediaPath, query: MediaQuery, rawQuery: string): MediaRequest {
   const { resource } = path;
   const subject = {
     resource,
@@ -145,7 +148,16 @@ function createStoredRequest(path: MediaPath, query: MediaQuery): MediaRequest {
     url: undefined,
     filename: filenameOf(path),
   };
-  return createRequest(subject, path.extension, query);
+  const hasQuality = new URLSearchParams(`?${rawQuery}`).has('quality');
+  return withPosterQuality(createRequest(subject, path.extension, query), hasQuality);
+}
+
+/** Without a quality, a video's poster is not lossless, where the file's name is that of a video (contract §12). */
+function withPosterQuality(request: MediaRequest, hasQuality: boolean): MediaRequest {
+  const { format, filename } = request;
+  if (hasQuality || format === undefined || !isVideoName(filename)) return request;
+  const posterQuality = canonicalQuality(format, 'high');
+  return posterQuality === request.quality ? request : { ...request, posterQuality };
 }
 
 /** Returns the name of the original, if it has one; a theme is part of a page, and is never saved. */
@@ -178,7 +190,7 @@ function createRequest(
     widthPx: query.widthPx,
     heightPx: query.heightPx,
     format,
-    quality: format !== undefined && isLossless(format, query.quality) ? 'lossless' : query.quality,
+    quality: canonicalQuality(format, query.quality),
     isAnimated: canonicalAnimated(format, query.animated, isAsset) && !isPassthrough,
     isPassthrough,
   };
@@ -186,11 +198,23 @@ function createRequest(
 
 /** Returns the cache key of the canonical request: the origin key and every value in a fixed order. */
 export function resultKey(request: MediaRequest): string {
-  const { originKey, widthPx, heightPx, format, quality, isAnimated } = request;
+  const { originKey, widthPx, heightPx, format, quality, posterQuality, isAnimated } = request;
   // A file name may hold a question mark; encoded segments keep key and query apart.
   const key = encodeOriginKey(originKey);
   const size = `width=${widthPx ?? ''}&height=${heightPx ?? ''}`;
-  return `${key}?${size}&format=${format ?? ''}&quality=${quality}&animated=${isAnimated}`;
+  // Without a quality, a still and a poster have different ones.
+  const asked = posterQuality === undefined ? quality : '';
+  return `${key}?${size}&format=${format ?? ''}&quality=${asked}&animated=${isAnimated}`;
+}
+
+/** Whether a name, or a key that ends with it, is that of a video (contract §12). Bytes decide whether it is one. */
+export function isVideoName(name = ''): boolean {
+  return /\.(?:mp4|m4v|mov|webm|mkv)$/i.test(name);
+}
+
+/** Returns the request for the original of another one, byte for byte. */
+export function unchangedOf(request: MediaRequest): MediaRequest {
+  return { ...request, quality: 'lossless', isAnimated: false, isPassthrough: true };
 }
 
 /** Encodes an origin key, or a prefix of one, as `resultKey` writes it. */
@@ -212,6 +236,11 @@ export function splitTarget(target: string): [path: string, query: string] {
   const local = target.slice(origin.length).split('#', 1)[0] ?? '';
   const mark = local.indexOf('?');
   return mark < 0 ? [local, ''] : [local.slice(0, mark), local.slice(mark + 1)];
+}
+
+/** Returns one name for all qualities that lose nothing in a format. */
+function canonicalQuality(format: OutputFormat | undefined, quality: Quality): Quality {
+  return format !== undefined && isLossless(format, quality) ? 'lossless' : quality;
 }
 
 function canonicalAnimated(

@@ -36,7 +36,8 @@ export class OriginalDescriber {
       const { work: original, leave } = this.#originals.join({ originKey });
       try {
         await original.identify({ isIdentityEnough: false, hasResult: false, trace });
-        const facts = describeOriginal((await original.read()).bytes);
+        const held = await original.read();
+        const facts = 'bytes' in held ? describeOriginal(held.bytes) : undefined;
         this.#descriptions.set(originKey, { facts });
         return facts;
       } finally {

@@ -1,6 +1,7 @@
 import type { Config } from '../config/config.ts';
 import { releaseWithEffort } from '../contract/image-formats.ts';
 import { MemoryCache } from './memory-cache.ts';
+import { MetadataService } from './metadata/metadata.ts';
 import type { Meter } from './meter.ts';
 import {
   createSiteBackend,
@@ -95,15 +96,18 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
     records,
     budget: originalsBudget,
     cache: memories.originals,
+    maxRangeBytes: config.maxRangeBytes,
     clock,
     meter,
   });
   const rates = config.rates && new Rates(config.rates, { clock, wallClock, log });
+  const { videoSupport } = renderer;
+  const admitted = new AdmittedRenderer({ admission, records, limits: renderLimits, videoSupport });
   const media = new MediaService({
     results,
     records,
     originals,
-    renderer: new AdmittedRenderer({ admission, records, limits: renderLimits }),
+    renderer: admitted,
     limits: renderLimits,
     clock,
     rates,
@@ -112,6 +116,11 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
     release,
     media,
     passthrough: new PassthroughService({ storage, sites, records }),
+    metadata: new MetadataService({
+      ...{ originals, records, store, renderer: admitted, limits: renderLimits, clock, release },
+      maxOriginalBytes: limits.maxOriginalBytes,
+      maxHashedBytes: config.maxHashedBytes,
+    }),
     purger: new Purger({ records, originals, results, store }),
     /** For the explorer. */
     originals,

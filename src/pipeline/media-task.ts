@@ -26,8 +26,9 @@ export interface Ask {
   readonly client: () => string;
 }
 
-/** A response: a body, or the news that the client's is current. */
+/** A response: a body, the news that the client's is current, or that the original is to be sent unchanged. */
 export type Served =
+  | { readonly kind: 'unchanged' }
   | { readonly kind: 'current'; readonly validators: Validators }
   | { readonly kind: 'result'; readonly result: MediaResult };
 

@@ -28,6 +28,8 @@ export interface OpenOptions {
   readonly known?: SourceValidators | undefined;
   /** Strong tag: the part is wanted of this state alone; of another state the source may send the whole. */
   readonly ifRange?: string | undefined;
+  /** Tag of the only state that is wanted; a source that knows no conditions opens any, and the caller compares tags. */
+  readonly ifMatch?: string | undefined;
   /** Whether the caller takes the body into memory as it comes, and does not pass it on at a client's pace. */
   readonly isHeld?: boolean | undefined;
 }
@@ -260,6 +262,11 @@ export class WorkerLost extends Error {
  */
 export class AccessRefused extends Error {
   override readonly name = 'AccessRefused';
+}
+
+/** The cause of an `ORIGIN_ERROR` where an original is not in the state that was wanted (`OpenOptions.ifMatch`). */
+export class ReplacedMeanwhile extends Error {
+  override readonly name = 'ReplacedMeanwhile';
 }
 
 /** The time, injected so that tests need not wait for it. */

@@ -6,16 +6,19 @@ import { readImageFacts } from '../formats/read-image-facts.ts';
 import { unlessAborted } from './abort.ts';
 import type { Ask, MediaTask, Served } from './media-task.ts';
 import type {
+  HeldImage,
   HeldOriginal,
+  HeldVideo,
   IdentifiedOriginal,
   Original,
   Originals,
 } from './originals/originals.ts';
 import type { OriginalRecords } from './originals/records.ts';
-import type { Clock, MediaResult } from './ports.ts';
+import type { Clock, MediaResult, StoredResult } from './ports.ts';
 import type { Rates } from './rates.ts';
 import type { AdmittedRenderer } from './render/admitted-renderer.ts';
-import { planMedia, type RenderLimits } from './render/plan.ts';
+import { type Plan, planMedia, type RenderLimits } from './render/plan.ts';
+import { planPoster } from './render/plan-poster.ts';
 import { type CacheOutcome, endSpan, type RequestTrace } from './request-trace.ts';
 import type { Results } from './results/results.ts';
 import { type FlightControls, SingleFlight } from './single-flight.ts';
@@ -33,7 +36,8 @@ interface MediaServiceParts {
 
 /** A result, and how it came about. */
 interface MadeMedia {
-  readonly result: MediaResult;
+  /** `undefined`: the original is sent unchanged, a video of which nothing else was asked. */
+  readonly result: MediaResult | undefined;
   readonly outcome: CacheOutcome;
 }
 
@@ -126,7 +130,8 @@ export class MediaService {
       trace.outcome = wasAsked ? { kind, collapsed: isJoined } : { kind: 'hit' };
       return { kind: 'current', validators };
     }
-    return { kind: 'result', result: await this.#joinMaking(wanted, identified, ask, kind) };
+    const result = await this.#joinMaking(wanted, identified, ask, kind);
+    return result === undefined ? { kind: 'unchanged' } : { kind: 'result', result };
   }
 
   /** Identifies the original; what the source says of it is remembered for this very request, too. */
@@ -153,7 +158,7 @@ export class MediaService {
     identified: IdentifiedOriginal,
     ask: Ask,
     kind: 'miss' | 'stale',
-  ): Promise<MediaResult> {
+  ): Promise<MediaResult | undefined> {
     const { trace, signal } = ask;
     const begin = (controls: FlightControls): Making => {
       const made = this.#make({ ...wanted, ...controls, trace }, identified, ask, kind);
@@ -193,31 +198,66 @@ export class MediaService {
     kind: 'miss' | 'stale',
   ): Promise<MadeMedia> {
     const { results, records, limits, renderer, rates } = this.#parts;
-    const { key, request, original, trace } = task;
+    const { key, request, original } = task;
     const stored = await results.find(task, identified.identity);
     if (stored !== undefined) return { result: stored, outcome: confirmed(identified, 'store') };
     if (identified.failure !== undefined) throw identified.failure; // ORIGIN_ERROR, ORIGIN_TIMEOUT
     try {
       const held = await readOriginal(task); // MEDIA_TOO_LARGE, OVERLOADED, ORIGIN_ERROR, ORIGIN_TIMEOUT
-      const facts = await readFacts(held.bytes, trace); // UNSUPPORTED_MEDIA_TYPE, UNPROCESSABLE_MEDIA
-      const plan = planMedia(facts, request, limits);
+      if ('reader' in held && isUnchanged(request)) return { result: undefined, outcome: { kind } };
+      // UNSUPPORTED_MEDIA_TYPE, UNPROCESSABLE_MEDIA
+      const { plan, spentMs, untouched } = await ('reader' in held
+        ? this.#planPoster(held, task)
+        : planImage(held, task, limits));
       if (plan.kind === 'refuse') {
         throw new MediaError(plan.code, { cause: new Error(plan.reason) });
       }
       let rendered: Awaited<ReturnType<AdmittedRenderer['render']>>;
       if (plan.kind === 'render') {
         const charge = rates?.charge(ask.client(), plan.cost.typicalMs); // RATE_LIMITED
-        // OVERLOADED, UNPROCESSABLE_MEDIA, MEDIA_TOO_LARGE, TRANSFORM_TIMEOUT
-        rendered = await renderer.render(plan, held, task, charge).finally(() => charge?.end());
+        // OVERLOADED, UNPROCESSABLE_MEDIA, MEDIA_TOO_LARGE, TRANSFORM_TIMEOUT; for a video ORIGIN_ERROR, ORIGIN_TIMEOUT
+        rendered = await renderer
+          .render(plan, held, task, charge, spentMs)
+          .finally(() => charge?.end());
       }
-      const untouched = { body: held.bytes, mimeType: sourceFormats[facts.format].mimeType };
       const isRendering = plan.kind === 'render';
-      const { result, isKept } = results.keep(task, held, rendered ?? untouched, { isRendering });
+      const made = rendered ?? untouched;
+      if (made === undefined) throw new Error('A poster has not been rendered.');
+      const { result, isKept } = results.keep(task, held, made, { isRendering });
       return { result, outcome: { kind, stored: isKept } };
     } catch (error) {
       if (!original.isOutdated) records.noteRefusal(key, request.originKey, error);
       throw error;
     }
+  }
+
+  /** Plans a poster from the facts of a video, which a worker reads once for all renderings. */
+  async #planPoster(
+    { etag, reader }: HeldVideo,
+    { request, original, signal, trace }: MediaTask,
+  ): Promise<Planned> {
+    const { renderer, limits } = this.#parts;
+    if (request.resource !== 'attachment' || request.format === undefined) {
+      return { plan: refuse('Only attachments have posters, and only in a format.') };
+    }
+    if (!(await renderer.canDecodeVideo())) {
+      return { plan: refuse('There is no decoder of videos here.') };
+    }
+    const { facts, spentMs } = await trace.stage('facts', async (span) => {
+      const inspecting = original.inspect(etag, (work) =>
+        renderer.inspect(reader, { ...work, trace }),
+      );
+      const found = await unlessAborted(inspecting, signal);
+      const { container, codec, video } = found.facts;
+      span?.setAttributes({
+        'darkroom.format': container,
+        'darkroom.codec': codec ?? '',
+        'darkroom.width': video?.size.widthPx ?? 0,
+        'darkroom.height': video?.size.heightPx ?? 0,
+      });
+      return found;
+    });
+    return { plan: planPoster(facts, request, limits), spentMs };
   }
 
   /** Returns how long another site's media may be kept, in seconds; `undefined` where the site's word does not hold. */
@@ -227,13 +267,42 @@ export class MediaService {
   }
 }
 
+/** A plan, and the time that reading the facts took in a slot. */
+interface Planned {
+  readonly plan: Plan;
+  readonly spentMs?: number;
+  /** The image itself, where nothing would change, or a render gains nothing. */
+  readonly untouched?: StoredResult;
+}
+
+/** Whether a video is sent as it is: nothing but a quality was asked that loses little (contract §12). */
+function isUnchanged({ widthPx, heightPx, format, quality }: MediaRequest): boolean {
+  const isPicture = widthPx !== undefined || heightPx !== undefined || format !== undefined;
+  return !isPicture && quality !== 'low';
+}
+
+async function planImage(
+  { bytes }: HeldImage,
+  { request, trace }: MediaTask,
+  limits: RenderLimits,
+): Promise<Planned> {
+  const facts = await readFacts(bytes, trace);
+  const untouched = { body: bytes, mimeType: sourceFormats[facts.format].mimeType };
+  return { plan: planMedia(facts, request, limits), untouched };
+}
+
+function refuse(reason: string): Plan {
+  return { kind: 'refuse', code: 'UNSUPPORTED_MEDIA_TYPE', reason };
+}
+
 /** Reads an original; where nothing is asked of its source, no time is spent there. */
 function readOriginal({ original, signal, trace }: MediaTask): Promise<HeldOriginal> {
   if (original.isInMemory) return unlessAborted(original.read(), signal);
   return trace.stage('origin', async (span) => {
     span?.setAttribute('darkroom.origin.part', 'body');
     const held = await unlessAborted(original.read(), signal);
-    span?.setAttributes({ 'darkroom.bytes': held.bytes.byteLength });
+    const sizeBytes = 'bytes' in held ? held.bytes.byteLength : held.reader.sizeBytes;
+    span?.setAttributes({ 'darkroom.bytes': sizeBytes });
     return held;
   });
 }

@@ -8,8 +8,16 @@ export function verdictOf(target: string): Verdict {
   try {
     const parsed = parseTarget(target);
     if (parsed.kind === 'default avatar') return parsed;
-    const { resource: _, filename, isAnimated, isPassthrough, ...request } = parsed.request;
-    const canonical = { ...request, animated: isAnimated, passthrough: isPassthrough };
+    const {
+      resource: _,
+      filename,
+      isAnimated,
+      isPassthrough,
+      posterQuality,
+      ...request
+    } = parsed.request;
+    const quality = posterQuality === undefined ? request.quality : ('' as const);
+    const canonical = { ...request, quality, animated: isAnimated, passthrough: isPassthrough };
     return { kind: 'media', canonical, ...(filename !== undefined && { filename }) };
   } catch (error) {
     if (!(error instanceof MediaError)) throw error;

@@ -13,7 +13,8 @@ export interface Canonical {
   readonly widthPx: number | undefined;
   readonly heightPx: number | undefined;
   readonly format: Format | undefined;
-  readonly quality: Quality;
+  /** Empty: none, which means another one for the poster of a video than for a picture. */
+  readonly quality: Quality | '';
   readonly animated: boolean;
   /** The original, byte for byte. */
   readonly passthrough: boolean;
@@ -177,6 +178,9 @@ export function canonicalOf({ row, values, extension, parameters }: SoundParts):
   const size = width ?? (query === 'image' ? '128' : undefined);
   const isPlain = [format, width, height].every((value) => value === undefined);
   const passthrough = query === 'external' && isPlain && quality === 'lossless';
+  const isVideoName = /\.(mp4|m4v|mov|webm|mkv)$/i.test(values.filename ?? '');
+  const isOpen = isVideoName && parameters.quality === undefined;
+  const isOpenHere = isOpen && (format === 'webp' || format === 'jpeg');
   const isAsked = (parameters.animated ?? String(query === 'sticker')) === 'true';
   return {
     originKey: key,
@@ -184,7 +188,11 @@ export function canonicalOf({ row, values, extension, parameters }: SoundParts):
     heightPx: height === undefined ? undefined : Number(height),
     format,
     // What png and gif do with `high` and with `lossless` is the same.
-    quality: quality === 'high' && (format === 'png' || format === 'gif') ? 'lossless' : quality,
+    quality: isOpenHere
+      ? ''
+      : quality === 'high' && (format === 'png' || format === 'gif')
+        ? 'lossless'
+        : quality,
     animated: isAnimated(query, format, isAsked) && !passthrough,
     passthrough,
   };

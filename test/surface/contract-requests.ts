@@ -38,7 +38,16 @@ const filename = fc
   .oneof(
     fc.string({ unit: nameUnit, minLength: 1, maxLength: 40 }),
     fc.constantFrom('x'.repeat(255), '...', '.. ', '%2e%2e', '__proto__', 'a?width=1', ' ', '🎉'),
-    fc.constantFrom('é'.repeat(127), '€'.repeat(85), '.htaccess', 'avatars', 'a.png', 'a.gif'),
+    fc.constantFrom(
+      'é'.repeat(127),
+      '€'.repeat(85),
+      '.htaccess',
+      'avatars',
+      'a.png',
+      'a.gif',
+      'a.MOV',
+      'a.mp4',
+    ),
   )
   .filter((text) => isPathValue('filename', text));
 

@@ -3,8 +3,10 @@ import { readFile } from 'node:fs/promises';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { MediaError } from '../../contract/errors.ts';
 import type { TargetReading } from '../../contract/media-request.ts';
+import { METADATA_PATH, parseMetadataTarget } from '../../contract/metadata.ts';
 import { parsePurgeOrder } from '../../contract/purge-order.ts';
 import { isTimeout } from '../../pipeline/abort.ts';
+import type { MetadataService } from '../../pipeline/metadata/metadata.ts';
 import type { Log } from '../../pipeline/ports.ts';
 import type { Purger } from '../../pipeline/results/purger.ts';
 import type { PrometheusMeter } from '../../telemetry/metrics.ts';
@@ -19,6 +21,7 @@ export interface AdminServerOptions {
   readonly purger: Purger;
   /** Reading of the paths that are purged, which checks no signatures. */
   readonly reading: TargetReading;
+  readonly metadata: MetadataService;
   /** Release of the program, with the names that `/readyz` shows. */
   readonly release: { readonly version: string; readonly commit?: string };
   readonly readiness: () => Readiness;
@@ -41,6 +44,9 @@ const MAX_BODY_BYTES = 2 * 1024 * 1024;
 /** Bound for strangers, who may connect as well if the address is not a loopback address. */
 const MAX_CONNECTIONS = 64;
 
+/** Longest path that the router decodes: each byte of a key may be escaped. */
+const MAX_PATH_LENGTH = 4_096;
+
 /** Time for a whole request to come in, in milliseconds. */
 const REQUEST_TIMEOUT_MS = 10_000;
 
@@ -53,23 +59,23 @@ const MAX_LOGGED_ITEMS = 10;
  * - `GET /healthz`: 200 as long as the process can respond at all.
  * - `GET /readyz`: 200, or 503 if requests should go elsewhere; the body of both has the reasons.
  * - `GET /openapi.json`: the interface, here and of media.
- * - With `Authorization: Bearer {token}`: `POST /purge`, see `parsePurgeOrder` for its body; `GET /metrics`
- *   for Prometheus.
+ * - With `Authorization: Bearer {token}`: `POST /purge`, see `parsePurgeOrder` for its body; `GET /metadata/{key}`
+ *   for the facts of an original; `GET /metrics` for Prometheus.
  */
 export function createAdminServer(options: AdminServerOptions): FastifyInstance {
-  const { token, release, readiness, metrics, log } = options;
+  const { token, metadata, release, readiness, metrics, log } = options;
   const server = fastify({
     logger: false,
     bodyLimit: MAX_BODY_BYTES,
     requestTimeout: REQUEST_TIMEOUT_MS,
     // A client that waits would hold up the stop of the service.
     forceCloseConnections: true,
-    routerOptions: { maxParamLength: 100 },
+    routerOptions: { maxParamLength: MAX_PATH_LENGTH },
     // What the router cannot decode, such as /%zz, for which no hook runs.
     frameworkErrors: (_error, request, reply) => {
       reply.header('cache-control', 'no-store');
-      if (mayPass(request)) sendFailure(reply, notFound);
-      else sendUnauthorized(reply);
+      if (!mayPass(request)) sendUnauthorized(reply);
+      else sendFailure(reply, request.url.startsWith(METADATA_PATH) ? wrongKey : notFound);
     },
   });
   server.server.maxConnections = MAX_CONNECTIONS;
@@ -87,6 +93,13 @@ export function createAdminServer(options: AdminServerOptions): FastifyInstance 
   });
 
   registerPurge(server, options);
+
+  server.get(`${METADATA_PATH}*`, async ({ raw }, reply) => {
+    const question = parseMetadataTarget(raw.url ?? '');
+    const leaving = new AbortController();
+    reply.raw.once('close', () => leaving.abort());
+    return metadata.describe(question, leaving.signal);
+  });
 
   let openapi: string | undefined;
   server.get('/openapi.json', async (_request, reply) => {
@@ -160,6 +173,9 @@ function describeOrder(body: unknown): object {
 
 const internalError = new MediaError('INTERNAL_ERROR');
 const notFound = new MediaError('NOT_FOUND');
+const wrongKey = new MediaError('INVALID_FORM_BODY', {
+  faults: [{ path: 'key', message: 'Expected valid percent-encoded UTF-8.' }],
+});
 
 const storeTimeout = {
   status: 504,

@@ -10,6 +10,7 @@ import {
   resultKey,
   splitTarget,
   type TargetReading,
+  unchangedOf,
 } from '../../contract/media-request.ts';
 import { resourceRows } from '../../contract/resources.ts';
 import { type PathEncoding, verifyExternalPath } from '../../contract/signing/external-path.ts';
@@ -193,6 +194,10 @@ export class MediaHandler {
     });
     if (served.kind === 'result') {
       this.#sendResult(exchange, served.result, target);
+      return;
+    }
+    if (served.kind === 'unchanged') {
+      await this.#sendOriginal(exchange, { ...target, media: unchangedOf(target.media) });
       return;
     }
     const fields = formatValidators(served.validators, robotsTag);

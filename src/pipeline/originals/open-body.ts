@@ -1,6 +1,5 @@
 import { addAbortSignal, type Readable } from 'node:stream';
 import { MediaError } from '../../contract/errors.ts';
-import { isDecodable } from '../../formats/read-image-facts.ts';
 import { withDeadline } from '../abort.ts';
 import type { OriginOutcome } from '../meter.ts';
 import type { Opened, OpenOptions, Source, Unchanged } from '../ports.ts';
@@ -10,6 +9,9 @@ import type { MemoryBudget, Reservation } from './memory-budget.ts';
 
 /** An original in memory, until its reservation is released. */
 export type HeldBytes = Reservation & { readonly bytes: Uint8Array };
+
+/** Judges a body by its first bytes, unless it is short: throws a `MediaError` if the rest need not be read. */
+export type BodyJudge = (beginning: Uint8Array) => void;
 
 /** Memory that is taken first if no trusted length is known, in bytes. */
 const FIRST_BYTES = 64 * 1024;
@@ -102,13 +104,14 @@ export function withFirstByteDeadline<Result>(
  *
  * @throws MediaError `MEDIA_TOO_LARGE` over the bound, `OVERLOADED` if there is no room, `ORIGIN_TIMEOUT` after the
  *   deadline, `ORIGIN_ERROR` if the transfer fails or has another length than announced,
- *   `UNSUPPORTED_MEDIA_TYPE` by the first bytes of another site's original; the body is discarded then
+ *   what `judge` throws; the body is discarded then
  */
 export async function holdBody(
   backend: Backend,
   opened: Opened,
   budget: MemoryBudget,
   signal: AbortSignal,
+  judge: BodyJudge = () => undefined,
 ): Promise<HeldBytes> {
   const { wholeBodyTimeoutMs: timeoutMs, isForeign, maxOriginalBytes } = backend;
   const { body, sizeBytes } = opened;
@@ -125,7 +128,7 @@ export async function holdBody(
     const onTimeout = (): MediaError =>
       lateError(backend, `The body took longer than ${timeoutMs} ms.`);
     const bytes = await withDeadline(timeoutMs, signal, onTimeout, (within) =>
-      collect(backend, opened, body, memory, within),
+      collect(backend, opened, body, memory, within, judge),
     );
     return { ...memory, bytes };
   } catch (error) {
@@ -142,12 +145,13 @@ async function collect(
   body: Readable,
   reservation: Reservation,
   signal: AbortSignal,
+  judge: BodyJudge,
 ): Promise<Uint8Array> {
   const { isForeign, maxOriginalBytes, observer } = backend;
   addAbortSignal(signal, body);
   let bytes: Buffer = Buffer.alloc(0);
   let received = 0;
-  let isJudged = !isForeign;
+  let isJudged = false;
   try {
     for await (const chunk of body as AsyncIterable<Buffer>) {
       observer?.noteReadBytes(chunk.length);
@@ -167,8 +171,7 @@ async function collect(
       received = count;
       if (isJudged || received < SNIFF_BYTES) continue;
       isJudged = true;
-      // The rest of a file that is not an image need not be fetched.
-      if (!isDecodable(bytes.subarray(0, received))) throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
+      judge(bytes.subarray(0, received));
     }
   } catch (error) {
     const failure = signal.aborted ? signal.reason : brokenError(backend, error);

@@ -1,6 +1,6 @@
 import { MediaError } from '../../contract/errors.ts';
 import type { Meter } from '../meter.ts';
-import { AccessRefused, type Clock } from '../ports.ts';
+import { AccessRefused, type Clock, ReplacedMeanwhile } from '../ports.ts';
 import type { Backend, SourceObserver } from './backend.ts';
 import { discard, openContent } from './open-body.ts';
 
@@ -56,7 +56,8 @@ export class OriginHealth {
   }
 
   noteFailure(error: unknown): void {
-    if (error instanceof MediaError && error.cause instanceof AccessRefused) {
+    const cause = error instanceof MediaError ? error.cause : undefined;
+    if (cause instanceof AccessRefused || cause instanceof ReplacedMeanwhile) {
       this.noteResponse();
       return;
     }

@@ -1,16 +1,20 @@
 import { createHash } from 'node:crypto';
 import type { Span } from '@opentelemetry/api';
 import { MediaError } from '../../contract/errors.ts';
-import type { MediaRequest } from '../../contract/media-request.ts';
+import { isVideoName, type MediaRequest } from '../../contract/media-request.ts';
+import { isDecodable } from '../../formats/read-image-facts.ts';
+import { sniffMoving } from '../../formats/video/sniff-moving.ts';
+import type { MovingFacts } from '../../formats/video/video-facts.ts';
 import type { MemoryCache } from '../memory-cache.ts';
 import type { Meter } from '../meter.ts';
-import type {
-  CachedOriginal,
-  Clock,
-  Opened,
-  OpenOptions,
-  OriginalIdentity,
-  Unchanged,
+import {
+  type CachedOriginal,
+  type Clock,
+  type Opened,
+  type OpenOptions,
+  type OriginalIdentity,
+  ReplacedMeanwhile,
+  type Unchanged,
 } from '../ports.ts';
 import { noteErrorCode, type RequestTrace } from '../request-trace.ts';
 import { type FlightControls, SingleFlight } from '../single-flight.ts';
@@ -18,6 +22,7 @@ import { ownUrlOf } from '../site-failure.ts';
 import type { Backend } from './backend.ts';
 import type { MemoryBudget, Reservation } from './memory-budget.ts';
 import { contentOf, discard, holdBody, isOriginFailure, openBody } from './open-body.ts';
+import { BLOCK_BYTES, FIRST_BLOCK, OriginalReader } from './original-reader.ts';
 import type { OriginalRecords } from './records.ts';
 
 /** Parts of `Originals`. */
@@ -30,6 +35,8 @@ export interface OriginalsParts {
   readonly budget: MemoryBudget;
   /** Originals that were read lately, by origin key. */
   readonly cache: MemoryCache<CachedOriginal>;
+  /** Most bytes that are read of one original by ranges. */
+  readonly maxRangeBytes: number;
   readonly clock: Clock;
   readonly meter: Pick<Meter, 'count'>;
 }
@@ -56,7 +63,26 @@ export interface IdentifyOptions {
 }
 
 /** An original in memory, until its last user has left. */
-export type HeldOriginal = CachedOriginal & Reservation;
+export type HeldImage = CachedOriginal & Reservation;
+
+/** A video, of which ranges are read until its last user has left. */
+export type HeldVideo = OriginalIdentity & Reservation & { readonly reader: OriginalReader };
+
+export type HeldOriginal = HeldImage | HeldVideo;
+
+/** Facts of a video or of sound, and the time that it took to read them, in milliseconds. */
+export interface Inspected {
+  readonly facts: MovingFacts;
+  readonly spentMs: number;
+}
+
+/** Containers of videos that have posters (contract §12). */
+const VIDEOS: ReadonlySet<string | undefined> = new Set(['mp4', 'mov', 'webm', 'matroska']);
+
+/** The cause of an error of a read that ended since the original is a video. */
+class VideoFound extends Error {
+  override readonly name = 'VideoFound';
+}
 
 /** Range of a read for the identity alone. Not a HEAD: S3 does not say why one fails. */
 const FIRST_BYTE = { first: 0, last: 0 } as const;
@@ -82,6 +108,8 @@ export class Original {
   #identity: OriginalIdentity | undefined;
   /** The whole original, whose body was not read yet. */
   #opened: Opened | undefined;
+  #reader: OriginalReader | undefined;
+  #inspecting: Promise<Inspected> | undefined;
 
   constructor(parts: OriginalsParts, { originKey, url }: OriginalName, flight: FlightControls) {
     const backend = url === undefined ? parts.storage : parts.sites;
@@ -135,13 +163,49 @@ export class Original {
   }
 
   /**
-   * Reads the original to its end, into memory that is accounted for.
+   * Reads the original to its end, into memory that is accounted for; of a video only the beginning, and opens it by
+   * ranges.
    *
    * @throws MediaError `OVERLOADED` if there is no room for it, and what the source throws
    */
   read(): Promise<HeldOriginal> {
     this.#held ??= this.#read();
     return this.#held;
+  }
+
+  /**
+   * Opens the current state of the original by ranges; its first block identifies it.
+   *
+   * @throws MediaError of the source
+   */
+  async openByRanges(): Promise<{ identity: OriginalIdentity; reader: OriginalReader }> {
+    const opened = contentOf(this.#backend, await this.#ask({ range: FIRST_BLOCK }));
+    const identity = this.#noteFound(opened);
+    this.#identity = identity;
+    const reader = this.#createReader(identity, opened.sizeBytes);
+    await reader.takeFirst(opened);
+    return { identity, reader };
+  }
+
+  /**
+   * Reads the facts of a video or of sound in this state, once for all requests.
+   *
+   * @param read gets the controls of this flight, so that it goes on while any request needs it
+   */
+  async inspect(
+    etag: string,
+    read: (work: FlightControls & { readonly original: Original }) => Promise<Inspected>,
+  ): Promise<Inspected> {
+    const { records } = this.#parts;
+    const facts = records.findDetails(this.originKey, etag)?.moving;
+    if (facts !== undefined) return { facts, spentMs: 0 };
+    this.#inspecting ??= read({ ...this.#flight, original: this }).finally(() => {
+      this.#inspecting = undefined;
+    });
+    const inspected = await this.#inspecting;
+    const { facts: moving } = inspected;
+    if (!this.isOutdated) records.noteDetails(this.originKey, etag, { moving });
+    return inspected;
   }
 
   /** Returns what the records tell: a fresh identity, or a failure of the source just now. */
@@ -175,6 +239,7 @@ export class Original {
 
   async #identifyByTag(isIdentityEnough: boolean): Promise<OriginalIdentity> {
     const isWhole = !isIdentityEnough && this.#parts.cache.get(this.originKey) === undefined;
+    if (isWhole && isVideoName(this.originKey)) return (await this.openByRanges()).identity;
     const opened = contentOf(this.#backend, await this.#ask(isWhole ? {} : { range: FIRST_BYTE }));
     if (isWhole) this.#opened = opened;
     else discard(this.#backend, opened);
@@ -190,7 +255,9 @@ export class Original {
     span?.setAttribute('darkroom.fetch.unchanged', opened.body === undefined);
     if (opened.body !== undefined) {
       this.#held = this.#hold(opened);
-      const { etag, lastModified, bytes } = await this.#held;
+      const held = await this.#held;
+      if (!('bytes' in held)) throw new Error('Media of other sites are held whole.');
+      const { etag, lastModified, bytes } = held;
       span?.setAttribute('darkroom.bytes', bytes.byteLength);
       return { etag, lastModified };
     }
@@ -207,6 +274,8 @@ export class Original {
     meter.count(cached === undefined ? 'cacheMisses' : 'cacheHits', 'originals');
     if (cached !== undefined) return { ...budget.reserve(cached.bytes.byteLength), ...cached };
     if (this.#opened !== undefined) return this.#hold(this.#opened);
+    const video = await this.#readKnownVideo();
+    if (video !== undefined) return video;
     const failure = this.#findFailure(this.#backend.failedForMs.withoutResult);
     if (failure !== undefined) throw failure;
     return this.#hold(contentOf(this.#backend, await this.#ask({})));
@@ -215,17 +284,63 @@ export class Original {
   /** Reads what was opened. */
   async #hold(opened: Opened): Promise<HeldOriginal> {
     const { budget, cache } = this.#parts;
+    const { isForeign, source } = this.#backend;
+    const judge = isForeign ? requireImage : refuseVideo;
     try {
-      const held = await holdBody(this.#backend, opened, budget, this.#flight.signal);
-      const isByDigest = this.#backend.source.identity === 'digest';
+      const held = await holdBody(this.#backend, opened, budget, this.#flight.signal, judge);
+      if (!isForeign) refuseVideo(held.bytes, held);
+      const isByDigest = source.identity === 'digest';
       const identity = this.#noteFound(isByDigest ? digested(opened, held.bytes) : opened);
       this.#identity = identity;
       if (!this.isOutdated) cache.set(this.originKey, { ...identity, bytes: held.bytes });
       return { ...held, ...identity };
     } catch (error) {
+      const video = mayBeOfVideo(error) && !isForeign ? await this.#openVideo(opened) : undefined;
+      if (video !== undefined) return video;
       this.#noteError(error);
       throw error;
     }
+  }
+
+  /** Opens by ranges what is known to be a video, or is named so. */
+  async #readKnownVideo(): Promise<HeldVideo | undefined> {
+    const identity = this.#identity;
+    if (this.#backend.isForeign || identity === undefined) return undefined;
+    const videoBytes = this.#parts.records.findDetails(this.originKey, identity.etag)?.videoBytes;
+    if (videoBytes !== undefined) {
+      return this.#holdVideo(identity, this.#reader ?? this.#createReader(identity, videoBytes));
+    }
+    if (!isVideoName(this.originKey)) return undefined;
+    if (this.#reader !== undefined) return this.#tryVideo(identity, this.#reader);
+    const opened = await this.openByRanges();
+    return this.#tryVideo(opened.identity, opened.reader);
+  }
+
+  /** Opens an original by ranges whose read as a whole has ended; returns `undefined` if it is not a video. */
+  #openVideo(opened: Opened): Promise<HeldVideo | undefined> {
+    const identity = this.#noteFound(opened);
+    return this.#tryVideo(identity, this.#createReader(identity, opened.sizeBytes));
+  }
+
+  async #tryVideo(
+    identity: OriginalIdentity,
+    reader: OriginalReader,
+  ): Promise<HeldVideo | undefined> {
+    const beginning = await reader.read(0, BLOCK_BYTES, this.#flight.signal);
+    if (isVideo(beginning)) return this.#holdVideo(identity, reader);
+    reader.release();
+    this.#reader = undefined;
+    return undefined;
+  }
+
+  #holdVideo(identity: OriginalIdentity, reader: OriginalReader): HeldVideo {
+    if (!this.isOutdated) {
+      const { sizeBytes } = reader;
+      this.#parts.records.noteDetails(this.originKey, identity.etag, { videoBytes: sizeBytes });
+    }
+    const nothing = (): void => undefined;
+    // The reader accounts for its own memory.
+    return { ...identity, reader, assign: nothing, grow: nothing, release: () => reader.release() };
   }
 
   async #ask(options: Pick<OpenOptions, 'known' | 'range'>): Promise<Opened | Unchanged> {
@@ -236,6 +351,20 @@ export class Original {
       this.#noteError(error);
       throw error;
     }
+  }
+
+  #createReader({ etag }: OriginalIdentity, sizeBytes = 0): OriginalReader {
+    const { signal } = this.#flight;
+    const { budget, maxRangeBytes: maxBytes } = this.#parts;
+    this.#reader?.release();
+    this.#reader = new OriginalReader(
+      {
+        ...{ backend: this.#backend, sourceKey: this.#sourceKey, etag, sizeBytes, signal },
+        onFailure: (error) => this.#noteError(error),
+      },
+      { budget, maxBytes },
+    );
+    return this.#reader;
   }
 
   #findFailure(periodMs: number): unknown {
@@ -256,15 +385,42 @@ export class Original {
   }
 
   #noteError(error: unknown): void {
-    if (!this.isOutdated) this.#parts.records.noteError(this.originKey, error);
+    if (this.isOutdated) return;
+    const isReplaced = error instanceof MediaError && error.cause instanceof ReplacedMeanwhile;
+    if (isReplaced) this.#parts.records.forget(this.originKey);
+    else this.#parts.records.noteError(this.originKey, error);
   }
 
   #release(): void {
+    this.#reader?.release();
     this.#held?.then(
       (original) => original.release(),
       () => undefined,
     );
   }
+}
+
+function isVideo(beginning: Uint8Array): boolean {
+  return VIDEOS.has(sniffMoving(beginning));
+}
+
+/** @throws MediaError `UNSUPPORTED_MEDIA_TYPE` with the cause `VideoFound` */
+function refuseVideo(beginning: Uint8Array, held?: Reservation): void {
+  if (!isVideo(beginning)) return;
+  held?.release();
+  const cause = new VideoFound('A video is not read whole.');
+  throw new MediaError('UNSUPPORTED_MEDIA_TYPE', { cause });
+}
+
+/** The rest of a file that is not an image need not be fetched from another site. */
+function requireImage(beginning: Uint8Array): void {
+  if (!isDecodable(beginning)) throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
+}
+
+/** Whether an original was not read whole since it is a video, or is too large, as videos may be. */
+function mayBeOfVideo(error: unknown): boolean {
+  if (!(error instanceof MediaError)) return false;
+  return error.code === 'MEDIA_TOO_LARGE' || error.cause instanceof VideoFound;
 }
 
 /** Originals, shared: concurrent requests for the same original, in whatever sizes, cause one read. */
@@ -279,15 +435,16 @@ export class Originals {
   }
 
   /** Joins the work on an original, or begins it; `leave` must be called. */
-  join(request: OriginalName) {
-    return this.#flights.join(request.originKey, (flight) => {
-      const original = new Original(this.#parts, request, flight);
-      this.#underWay.add(original);
-      flight.signal.addEventListener('abort', () => this.#underWay.delete(original), {
-        once: true,
-      });
-      return original;
-    });
+  join(name: OriginalName) {
+    return this.#flights.join(name.originKey, (flight) => this.begin(name, flight));
+  }
+
+  /** Begins work on an original that no request joins here; the work is over when its flight is. */
+  begin(name: OriginalName, flight: FlightControls): Original {
+    const original = new Original(this.#parts, name, flight);
+    this.#underWay.add(original);
+    flight.signal.addEventListener('abort', () => this.#underWay.delete(original), { once: true });
+    return original;
   }
 
   /** Outdates the work under way on originals whose keys fit. */

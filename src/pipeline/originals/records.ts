@@ -1,5 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { type ErrorCode, MediaError } from '../../contract/errors.ts';
+import type { KeptMetadata } from '../../contract/metadata.ts';
+import type { MovingFacts } from '../../formats/video/video-facts.ts';
 import { deleteWhere } from '../memory-cache.ts';
 import {
   type Clock,
@@ -37,6 +39,16 @@ interface SourceFailure {
   readonly ownUrl: string | undefined;
 }
 
+/** Facts of one state of an original that were expensive to find out. */
+export interface OriginalDetails {
+  readonly etag: string;
+  /** Size of an original that is a video, in bytes. */
+  readonly videoBytes?: number;
+  /** Facts of a video or of sound. */
+  readonly moving?: MovingFacts;
+  readonly metadata?: KeptMetadata;
+}
+
 /** Everything that is known about one original. */
 interface OriginalRecord {
   /** `undefined`: the original is missing, or the source has never responded. */
@@ -55,6 +67,7 @@ interface OriginalRecord {
   /** Until then light renders count as heavy, since one took too long for its lane. */
   readonly slowUntilMs?: number;
   readonly beginning?: { readonly known: Beginning; readonly untilMs: number };
+  readonly details?: OriginalDetails;
 }
 
 const UNKNOWN: OriginalRecord = { checkedAtMs: Number.NEGATIVE_INFINITY };
@@ -77,6 +90,7 @@ const TIMEOUT_FOR_MS = 60_000;
 /** Bounds of the records, in bytes: some 100 000 originals, fewer where beginnings are remembered. */
 const MAX_BYTES = 48 * 1024 * 1024;
 const RECORD_BYTES = 480;
+const DETAILS_BYTES = 1_024;
 
 /** Requests whose refusals are remembered: some 300 bytes each. */
 const MAX_REFUSALS = 10_000;
@@ -104,8 +118,11 @@ export class OriginalRecords {
   readonly #clock: Clock;
   readonly #records = new LRUCache<string, OriginalRecord>({
     maxSize: MAX_BYTES,
-    sizeCalculation: ({ beginning }, key) =>
-      RECORD_BYTES + 2 * key.length + (beginning?.known.prefix.length ?? 0),
+    sizeCalculation: ({ beginning, details }, key) =>
+      RECORD_BYTES +
+      2 * key.length +
+      (beginning?.known.prefix.length ?? 0) +
+      (details === undefined ? 0 : DETAILS_BYTES),
   });
   /** By result key. Codes alone: an error keeps its stack, and its cause, some kilobytes. */
   readonly #refusals = new LRUCache<string, { readonly code: ErrorCode; readonly untilMs: number }>(
@@ -187,6 +204,17 @@ export class OriginalRecords {
   forgetBeginning(originKey: string): void {
     const { beginning, ...record } = this.#get(originKey);
     this.#records.set(originKey, record);
+  }
+
+  /** Returns the details of a state of an original. */
+  findDetails(originKey: string, etag: string): OriginalDetails | undefined {
+    const { details } = this.#get(originKey);
+    return details?.etag === etag ? details : undefined;
+  }
+
+  noteDetails(originKey: string, etag: string, change: Partial<OriginalDetails>): void {
+    const details = { ...this.findDetails(originKey, etag), ...change, etag };
+    this.#update(originKey, { details });
   }
 
   /** @throws MediaError that this very request was refused with lately, or `UNKNOWN_MEDIA` */

@@ -1,9 +1,19 @@
+import type { Attributes, Span } from '@opentelemetry/api';
 import { MediaError } from '../../contract/errors.ts';
 import { outputFormats } from '../../contract/image-formats.ts';
+import type { MovingFacts } from '../../formats/video/video-facts.ts';
 import type { MediaTask } from '../media-task.ts';
-import type { HeldOriginal } from '../originals/originals.ts';
+import type { Reservation } from '../originals/memory-budget.ts';
+import type { HeldOriginal, Inspected } from '../originals/originals.ts';
 import type { OriginalRecords } from '../originals/records.ts';
-import type { Lane, RenderBounds, StoredResult } from '../ports.ts';
+import type {
+  Lane,
+  RangeReader,
+  RenderBounds,
+  Renderer,
+  RenderSlot,
+  StoredResult,
+} from '../ports.ts';
 import type { Charge } from '../rates.ts';
 import type { Admission } from './admission.ts';
 import type { RenderLimits, RenderPlan } from './plan.ts';
@@ -15,6 +25,7 @@ export interface AdmittedRendererParts {
   readonly admission: Admission;
   readonly records: OriginalRecords;
   readonly limits: RenderLimits;
+  readonly videoSupport: Renderer['videoSupport'];
 }
 
 /** A render that was estimated to be light, and is not. */
@@ -28,7 +39,26 @@ const LIGHT_TIMEOUT_MS = 3_000;
 /** Where a busy machine does not give it that, it is begun anew after this part of the deadline. */
 const MAX_LIGHT_SHARE = 1 / 2;
 
-/** Renders when there is a CPU slot for it. */
+/** Estimated cost of reading the facts of a video, in milliseconds: the largest index of contract §12 takes some 500. */
+const INSPECTION_MS = 20;
+
+/** Work in a slot. */
+interface SlotWork<Result> {
+  readonly lane: Lane;
+  /** Estimated cost, in milliseconds of one core. */
+  readonly costMs: number;
+  readonly attributes: Attributes;
+  readonly run: (slot: RenderSlot, bounds: RenderBounds, span: Span | undefined) => Promise<Result>;
+  /** Counts the memory of the original for the lane. */
+  readonly assign?: Reservation['assign'];
+  /** Called with the time of each run, in milliseconds. */
+  readonly addRun: (heldMs: number) => void;
+}
+
+/** Requests that work in a slot is done for. */
+export type Work = Pick<MediaTask, 'original' | 'signal' | 'keep' | 'trace'>;
+
+/** Uses CPU slots when there is one free. */
 export class AdmittedRenderer {
   readonly #parts: AdmittedRendererParts;
 
@@ -36,67 +66,102 @@ export class AdmittedRenderer {
     this.#parts = parts;
   }
 
+  /** Resolves to whether videos have posters here. */
+  async canDecodeVideo(): Promise<boolean> {
+    return (await this.#parts.videoSupport)?.isSupported === true;
+  }
+
   /**
    * Waits for a CPU slot, and renders. A render that looks light and is not (thousands of scans in a JPEG, say) would
    * keep the rest of the light lane waiting: after a while it begins anew in the heavy one.
    *
    * @param charge is told how long it took, each time that it began
+   * @param spentMs time that reading the facts of a video took, which counts for the deadline
    * @returns `undefined` where only the quality was to change, and the result is no smaller than the original
-   * @throws MediaError `UNPROCESSABLE_MEDIA`, `MEDIA_TOO_LARGE`, `OVERLOADED`, `TRANSFORM_TIMEOUT`; or
-   *   `task.signal.reason`
+   * @throws MediaError `UNPROCESSABLE_MEDIA`, `MEDIA_TOO_LARGE`, `OVERLOADED`, `TRANSFORM_TIMEOUT`, for a video
+   *   `ORIGIN_ERROR` and `ORIGIN_TIMEOUT`; or `work.signal.reason`
    */
   async render(
-    plan: RenderPlan,
+    { job, cost, isOnlyQuality }: RenderPlan,
     held: HeldOriginal,
-    task: MediaTask,
-    charge: Charge | undefined,
+    work: Work,
+    charge?: Charge,
+    spentMs = 0,
   ): Promise<StoredResult | undefined> {
-    // Fails before queueing: the original timed out or crashed workers lately.
-    this.#parts.records.throwIfBlamed(task.request.originKey);
-    const body = await this.#renderInLane(plan, held, task, charge);
-    if (plan.isOnlyQuality && body.byteLength >= held.bytes.byteLength) return undefined;
-    return { body, mimeType: outputFormats[plan.job.format].mimeType };
+    const original = 'reader' in held ? held.reader : held.bytes;
+    const lane = laneOf(cost, job);
+    const slotWork: SlotWork<Uint8Array> = {
+      ...{ lane, costMs: cost.typicalMs, attributes: describeJob(job) },
+      run: async (slot, bounds, span) => {
+        const rendered = await slot.render(original, job, bounds);
+        span?.setAttribute('darkroom.bytes', rendered.byteLength);
+        return rendered;
+      },
+      assign: held.assign,
+      addRun: (heldMs) => charge?.addRun(heldMs),
+    };
+    const body = await this.#run(slotWork, work, () => spentMs);
+    if (isOnlyQuality && 'bytes' in held && body.byteLength >= held.bytes.byteLength) {
+      return undefined;
+    }
+    return { body, mimeType: outputFormats[job.format].mimeType };
   }
 
-  async #renderInLane(
-    plan: RenderPlan,
-    held: HeldOriginal,
-    task: MediaTask,
-    charge: Charge | undefined,
-  ): Promise<Uint8Array> {
-    if (!this.#parts.records.isSlow(task.request.originKey)) {
+  /**
+   * Reads the facts of a video or of sound in a slot.
+   *
+   * @throws MediaError as `render` does for a video
+   */
+  async inspect(reader: RangeReader, work: Work): Promise<Inspected> {
+    let spentMs = 0;
+    const slotWork: SlotWork<MovingFacts> = {
+      ...{ lane: 'light', costMs: INSPECTION_MS, attributes: {} },
+      run: (slot, bounds) => slot.inspect(reader, bounds),
+      addRun: (heldMs) => {
+        spentMs += heldMs;
+      },
+    };
+    const facts = await this.#run(slotWork, work, () => spentMs);
+    return { facts, spentMs };
+  }
+
+  async #run<Result>(slotWork: SlotWork<Result>, work: Work, spent: () => number): Promise<Result> {
+    const { records } = this.#parts;
+    const { originKey } = work.original;
+    // Fails before queueing: the original timed out or crashed workers lately.
+    records.throwIfBlamed(originKey);
+    if (slotWork.lane === 'light' && !records.isSlow(originKey)) {
       try {
-        return await this.#renderIn(laneOf(plan.cost, plan.job), plan, held, task, charge);
+        return await this.#runIn(slotWork, work, spent());
       } catch (error) {
         if (!(error instanceof TooSlowForLane)) throw error;
       }
     }
-    // What it costs is not known: more than the time that it has had.
-    const typicalMs = Math.max(plan.cost.typicalMs, LIGHT_TIMEOUT_MS);
-    const costly = { ...plan, cost: { ...plan.cost, typicalMs } };
-    return this.#renderIn('heavy', costly, held, task, charge);
+    // What a slow one costs is not known: more than the time that it has had.
+    const isSlow = records.isSlow(originKey) || slotWork.lane === 'light';
+    const costMs = isSlow ? Math.max(slotWork.costMs, LIGHT_TIMEOUT_MS) : slotWork.costMs;
+    return this.#runIn({ ...slotWork, lane: 'heavy', costMs }, work, spent());
   }
 
   /**
-   * Renders in a slot, which is held from here to the end of encoding.
+   * Works in a slot, which is held from here to the end.
    *
-   * @throws TooSlowForLane if a light render has taken too long for one
+   * @throws TooSlowForLane if light work has taken too long for one
    */
-  async #renderIn(
-    lane: Lane,
-    { job, cost }: RenderPlan,
-    held: HeldOriginal,
-    { request, original, signal, keep, trace }: MediaTask,
-    charge: Charge | undefined,
-  ): Promise<Uint8Array> {
+  async #runIn<Result>(
+    { lane, costMs, attributes, run, assign, addRun }: SlotWork<Result>,
+    { original, signal, keep, trace }: Work,
+    spentMs: number,
+  ): Promise<Result> {
     const { admission, limits, records } = this.#parts;
-    const { originKey } = request;
+    const { originKey } = original;
     signal.throwIfAborted();
-    held.assign(lane);
+    assign?.(lane);
     const { slot, leave } = await trace.stage('queue', (span) => {
       span?.setAttributes({ 'darkroom.lane': lane });
-      return admission.enter(lane, cost.typicalMs, signal);
+      return admission.enter(lane, costMs, signal);
     });
+    const timeoutMs = Math.max(limits.timeoutMs - spentMs, 1);
     let [hasBegun, isMeasured] = [false, false];
     try {
       signal.throwIfAborted();
@@ -104,33 +169,30 @@ export class AdmittedRenderer {
       records.throwIfBlamed(originKey);
       if (lane === 'light' && records.isSlow(originKey)) throw new TooSlowForLane();
       hasBegun = true;
-      const rendering = trace.stage('render', async (span) => {
-        span?.setAttributes(describeJob(lane, job));
-        const bounds = { signal, ...timesIn(lane, limits) };
-        const rendered = await slot.render(held.bytes, job, bounds);
-        span?.setAttribute('darkroom.bytes', rendered.byteLength);
-        return rendered;
+      const running = trace.stage('render', (span) => {
+        span?.setAttributes({ 'darkroom.lane': lane, ...attributes });
+        return run(slot, { signal, ...timesIn(lane, timeoutMs) }, span);
       });
       // It goes on when its clients leave: a new worker would cost more than what is left of it.
-      if (lane === 'light') keep(rendering);
-      const body = await rendering;
+      if (lane === 'light') keep(running);
+      const result = await running;
       isMeasured = true;
-      return body;
+      return result;
     } catch (error) {
       isMeasured = isTimeout(error);
       if (lane === 'heavy' || !isTimeout(error)) throw error;
       if (!original.isOutdated) records.noteSlow(originKey);
       // The heavy lane would give it no more time than it had.
-      if (limits.timeoutMs <= LIGHT_TIMEOUT_MS) throw error;
+      if (timeoutMs <= LIGHT_TIMEOUT_MS) throw error;
       throw new TooSlowForLane();
     } finally {
       const heldMs = leave(isMeasured);
-      if (hasBegun) charge?.addRun(heldMs);
+      if (hasBegun) addRun(heldMs);
     }
   }
 }
 
-function timesIn(lane: Lane, { timeoutMs }: RenderLimits): Omit<RenderBounds, 'signal'> {
+function timesIn(lane: Lane, timeoutMs: number): Omit<RenderBounds, 'signal'> {
   if (lane === 'heavy') return { timeoutMs };
   return {
     timeoutMs: Math.min(timeoutMs, LIGHT_TIMEOUT_MS),
@@ -138,9 +200,8 @@ function timesIn(lane: Lane, { timeoutMs }: RenderLimits): Omit<RenderBounds, 's
   };
 }
 
-function describeJob(lane: Lane, { format, size, animation }: RenderJob) {
+function describeJob({ format, size, animation }: RenderJob): Attributes {
   return {
-    'darkroom.lane': lane,
     'darkroom.format': format,
     'darkroom.width': size.widthPx,
     'darkroom.height': size.heightPx,

@@ -46,7 +46,11 @@ export type Plan =
   | { readonly kind: 'passthrough' }
   | {
       readonly kind: 'refuse';
-      readonly code: 'MEDIA_TOO_LARGE' | 'UNPROCESSABLE_MEDIA' | 'TRANSFORM_TIMEOUT';
+      readonly code:
+        | 'UNSUPPORTED_MEDIA_TYPE'
+        | 'MEDIA_TOO_LARGE'
+        | 'UNPROCESSABLE_MEDIA'
+        | 'TRANSFORM_TIMEOUT';
       readonly reason: string;
     }
   | RenderPlan;
@@ -117,23 +121,36 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
     maxResultBytes: limits.maxResultBytes,
   };
   const cost = estimateCost(facts, request.quality, job);
-  if (cost.leastMs > limits.timeoutMs) {
-    const leastMs = Math.round(cost.leastMs);
-    return tooLarge(`at least ${leastMs} ms of work, at most ${limits.timeoutMs}`);
-  }
-  if (cost.typicalMs > limits.timeoutMs * MAX_FORESEEN_DEADLINES) {
-    const reason = `some ${Math.round(cost.typicalMs)} ms of work are foreseen, at most ${limits.timeoutMs}`;
-    return { kind: 'refuse', code: 'TRANSFORM_TIMEOUT', reason };
-  }
-  return { kind: 'render', job, cost, isOnlyQuality: isPassthroughCandidate };
+  return planRender(job, cost, limits, isPassthroughCandidate);
 }
 
-function encoderSettings(format: OutputFormat, quality: Quality, effort: number): EncoderSettings {
+/** Returns the plan of a render, unless it would take too long. */
+export function planRender(
+  job: RenderJob,
+  cost: RenderCost,
+  { timeoutMs }: RenderLimits,
+  isOnlyQuality: boolean,
+): Plan {
+  if (cost.leastMs > timeoutMs) {
+    return tooLarge(`at least ${Math.round(cost.leastMs)} ms of work, at most ${timeoutMs}`);
+  }
+  if (cost.typicalMs > timeoutMs * MAX_FORESEEN_DEADLINES) {
+    const reason = `some ${Math.round(cost.typicalMs)} ms of work are foreseen, at most ${timeoutMs}`;
+    return { kind: 'refuse', code: 'TRANSFORM_TIMEOUT', reason };
+  }
+  return { kind: 'render', job, cost, isOnlyQuality };
+}
+
+export function encoderSettings(
+  format: OutputFormat,
+  quality: Quality,
+  effort: number,
+): EncoderSettings {
   const { qualities, hasEffort } = outputFormats[format];
   return hasEffort ? { ...qualities[quality], effort } : qualities[quality];
 }
 
-function tooLarge(reason: string): Plan {
+export function tooLarge(reason: string): Plan {
   return { kind: 'refuse', code: 'MEDIA_TOO_LARGE', reason };
 }
 
@@ -153,7 +170,7 @@ export function mayShrinkOnLoad(
   );
 }
 
-function targetSize(
+export function targetSize(
   original: Size,
   { widthPx, heightPx }: MediaRequest,
   format: OutputFormat,
@@ -176,10 +193,14 @@ function ownGamma({ gamma }: ImageFacts): number | undefined {
 }
 
 /** EXIF orientations 5 to 8 swap width and height (EXIF 2.32 §4.6.4). */
-function orientedSize({ widthPx, heightPx, orientation }: ImageFacts): Size {
+export function orientedSize({
+  widthPx,
+  heightPx,
+  orientation,
+}: Pick<ImageFacts, 'widthPx' | 'heightPx' | 'orientation'>): Size {
   return orientation >= 5 ? { widthPx: heightPx, heightPx: widthPx } : { widthPx, heightPx };
 }
 
-function isSameSize(one: Size, other: Size): boolean {
+export function isSameSize(one: Size, other: Size): boolean {
   return one.widthPx === other.widthPx && one.heightPx === other.heightPx;
 }

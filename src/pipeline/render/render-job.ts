@@ -3,8 +3,8 @@ import type { Animation, Orientation, Size } from '../../formats/image-facts.ts'
 
 /** Everything a renderer must know; plain data, fit to cross a process boundary. */
 export interface RenderJob {
-  /** Format of the original, by its magic bytes and the codec of its primary image. */
-  readonly source: SourceFormat;
+  /** Format of the original, by its magic bytes and the codec of its primary image; of a `video`, one picture is shown. */
+  readonly source: SourceFormat | 'video';
   /** The animation to keep, frame by frame; `undefined`: the first frame alone. */
   readonly animation: Animation | undefined;
   /** Size of one decoded frame, not yet oriented. */
@@ -26,6 +26,8 @@ export interface RenderJob {
   readonly maxInputPixels: number;
   /** Bytes of the encoded image. */
   readonly maxResultBytes: number;
+  /** Whether the result is the ThumbHash of the picture, which fits into 100×100 px, instead of an image. */
+  readonly isPlaceholder?: boolean;
 }
 
 /** Frames up to this are scaled together; beyond, copying costs as much as is gained. */

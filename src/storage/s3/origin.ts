@@ -1,7 +1,13 @@
 import { IncomingMessage } from 'node:http';
 import { GetObjectCommand, type GetObjectCommandOutput, type S3Client } from '@aws-sdk/client-s3';
 import { MediaError } from '../../contract/errors.ts';
-import type { ByteRange, Opened, OpenOptions, Source } from '../../pipeline/ports.ts';
+import {
+  type ByteRange,
+  type Opened,
+  type OpenOptions,
+  ReplacedMeanwhile,
+  type Source,
+} from '../../pipeline/ports.ts';
 import { readContentRange, readLastModified } from '../origin-object.ts';
 import {
   createS3Client,
@@ -38,7 +44,7 @@ export class S3Origin implements Source {
     this.#options = options;
   }
 
-  async open(key: string, { signal, range }: OpenOptions): Promise<Opened> {
+  async open(key: string, { signal, range, ifMatch }: OpenOptions): Promise<Opened> {
     signal.throwIfAborted();
     const objectKey = this.#options.prefix + key;
     if (!isPossibleKey(objectKey)) throw new MediaError('UNKNOWN_MEDIA');
@@ -46,6 +52,7 @@ export class S3Origin implements Source {
       Bucket: this.#options.bucket,
       Key: objectKey,
       ...(range && { Range: `bytes=${range.first}-${range.last ?? ''}` }),
+      ...(ifMatch !== undefined && { IfMatch: `"${ifMatch}"` }),
     });
     let response: GetObjectCommandOutput;
     try {
@@ -70,7 +77,11 @@ export class S3Origin implements Source {
     const { name, status, code } = readS3Failure(error);
     if (name === 'NoSuchKey' || name === 'KeyTooLongError') return new MediaError('UNKNOWN_MEDIA');
     if (status === 416 && range !== undefined) return new MediaError('RANGE_NOT_SATISFIABLE');
-    const cause = await findS3Cause(this.#client, error);
+    const failure = await findS3Cause(this.#client, error);
+    const cause =
+      status === 412
+        ? new ReplacedMeanwhile('The object is another one now.', { cause: failure })
+        : failure;
     return new MediaError(code === 'ETIMEDOUT' ? 'ORIGIN_TIMEOUT' : 'ORIGIN_ERROR', { cause });
   }
 }

@@ -1,4 +1,5 @@
 import type { Sharp } from 'sharp';
+import { rgbaToThumbHash } from 'thumbhash';
 import { MediaError } from '../../contract/errors.ts';
 import { type OutputFormat, outputFormats } from '../../contract/image-formats.ts';
 import type { Animation } from '../../formats/image-facts.ts';
@@ -45,6 +46,7 @@ export function checkResultSize(encoded: Uint8Array, { maxResultBytes }: RenderJ
 
 /** Encodes an image, with white under transparent pixels if the format has no alpha; sharp decodes in the same pipeline. */
 export async function encodeStill(image: Sharp, job: RenderJob): Promise<Uint8Array> {
+  if (job.isPlaceholder === true) return encodePlaceholder(image);
   const { hasAlpha } = outputFormats[job.format];
   const opaque = hasAlpha ? image : image.flatten({ background: '#ffffff' });
   const srgb = opaque.toColourspace('srgb');
@@ -52,4 +54,10 @@ export async function encodeStill(image: Sharp, job: RenderJob): Promise<Uint8Ar
   return encode === undefined
     ? srgb.toFormat(job.format, job.encoder).toBuffer()
     : encode(await toPixels(srgb), job, undefined);
+}
+
+async function encodePlaceholder(image: Sharp): Promise<Uint8Array> {
+  const rgba = image.toColourspace('srgb').ensureAlpha();
+  const { data, widthPx, heightPx } = await toPixels(rgba);
+  return rgbaToThumbHash(widthPx, heightPx, data);
 }

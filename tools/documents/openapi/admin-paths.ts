@@ -1,3 +1,4 @@
+import { describeMetadata, metadataParameters } from '../../../src/contract/metadata.ts';
 import { describePurgeOrder } from '../../../src/contract/purge-order.ts';
 import { onlyHeaders } from './headers.ts';
 import type { Operation, PathItem, ResponseObject, Schema, Server } from './model.ts';
@@ -25,6 +26,7 @@ export const adminSchemas: Readonly<Record<string, Schema>> = {
     },
     required: ['removed'],
   },
+  MediaMetadata: describeMetadata(),
   Liveness: {
     type: 'object',
     properties: { status: { const: 'alive' } },
@@ -63,6 +65,17 @@ export const adminResponses: Readonly<Record<string, ResponseObject>> = {
   },
   BadOrder: json('InvalidFormBody', 'The body is no order, no JSON, or too long.'),
   Failed: json('InternalError', 'The service has failed.'),
+  BadQuestion: json('InvalidFormBody', 'The key is none of an original, or a parameter is wrong.'),
+  UnknownOriginal: json('UnknownMedia', 'The storage has no such object.'),
+  OriginFailed: json(
+    'OriginError',
+    'The storage has failed, or the original was replaced while it was read.',
+  ),
+  Occupied: json('Overloaded', 'The service is at its capacity.', 'Retry-After'),
+  Late: json(
+    ['OriginTimeout', 'TransformTimeout'],
+    'The storage has not responded in time, or the facts took longer than a transform may.',
+  ),
   Busy: json(
     'Overloaded',
     'Other purges take too long; the memory is purged, and the store is not.',
@@ -114,6 +127,39 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
       500: { $ref: '#/components/responses/Failed' },
     },
   }),
+  '/metadata/{key}': get({
+    operationId: 'getMetadata',
+    summary: 'The facts of an original, computed once for each of its states',
+    security: withToken,
+    parameters: [
+      {
+        name: 'key',
+        in: 'path',
+        required: true,
+        description:
+          'Key of the original, see x-origin-key: each segment is percent-encoded, the slashes between them are not. A hash may have its a_.',
+        schema: { type: 'string' },
+        example: 'attachments/1/2/clip.mp4',
+      },
+      ...Object.entries(metadataParameters).map(([name, { default: value, description }]) => ({
+        name,
+        in: 'query' as const,
+        required: false,
+        description,
+        schema: { type: 'boolean', default: value },
+      })),
+    ],
+    responses: {
+      200: json('MediaMetadata', 'Every field is there; null: not applicable, or unknown.'),
+      400: { $ref: '#/components/responses/BadQuestion' },
+      401: { $ref: '#/components/responses/Unauthorized' },
+      404: { $ref: '#/components/responses/UnknownOriginal' },
+      500: { $ref: '#/components/responses/Failed' },
+      502: { $ref: '#/components/responses/OriginFailed' },
+      503: { $ref: '#/components/responses/Occupied' },
+      504: { $ref: '#/components/responses/Late' },
+    },
+  }),
   '/purge': {
     post: {
       servers: [adminServer],
@@ -158,9 +204,9 @@ function get(
   return { get: { servers: [adminServer], tags: ['admin'], security: [], ...operation } };
 }
 
-/** A response in JSON, of a schema of `components`. */
+/** A response in JSON, of a schema of `components`, or of one of several. */
 function json(
-  schema: string | undefined,
+  schema: string | readonly string[] | undefined,
   description: string,
   ...more: Parameters<typeof onlyHeaders>
 ): ResponseObject {
@@ -169,9 +215,14 @@ function json(
     headers: onlyHeaders('Cache-Control', 'Content-Length', ...more),
     content: {
       'application/json': {
-        schema:
-          schema === undefined ? { type: 'object' } : { $ref: `#/components/schemas/${schema}` },
+        schema: schemaOf(schema),
       },
     },
   };
+}
+
+function schemaOf(schema: string | readonly string[] | undefined): Schema {
+  if (schema === undefined) return { type: 'object' };
+  if (typeof schema !== 'string') return { oneOf: schema.map(schemaOf) };
+  return { $ref: `#/components/schemas/${schema}` };
 }

@@ -1,0 +1,64 @@
+import { realpath, stat } from 'node:fs/promises';
+import { basename, dirname } from 'node:path';
+import { json } from 'node:stream/consumers';
+import { readConfig } from '../config/config.ts';
+import { isOriginKey, unmarkedKeyOf } from '../contract/media-path.ts';
+import { encodeOriginKey } from '../contract/media-request.ts';
+import { METADATA_PATH, type MediaMetadata } from '../contract/metadata.ts';
+import type { Source } from '../pipeline/ports.ts';
+import { createFilesystemOrigin } from '../storage/filesystem/origin.ts';
+import { type Command, CommandFault, createPlainLog, exitStatus, writeLine } from './command.ts';
+import { formatErrorResponse, withOfflineApp } from './offline-app.ts';
+
+/** Key under which a file is described. */
+const FILE_KEY = 'attachments/0/0/file';
+
+export const metadataCommand: Command = {
+  summary: 'prints the facts of a file or an original',
+  operands: ['FILE|KEY'],
+  help: `
+Prints what GET /metadata/{key} of the admin listener tells, as JSON: type,
+size, dimensions, duration, codec, placeholder and SHA-256. KEY is the key of
+an original in the storage, such as attachments/1/2/clip.mp4; anything else is
+a file of this machine. A path that looks like a key is a file with ./ before.
+
+  darkroom metadata ./clip.mp4
+  darkroom metadata attachments/1/2/clip.mp4`,
+  run: async ([operand = ''], terminal) => {
+    const config = readConfig(terminal.environment);
+    const key = isOriginKey(operand) ? (unmarkedKeyOf(operand) ?? operand) : undefined;
+    const origin = key === undefined ? await openFile(operand) : undefined;
+    const parts = { log: createPlainLog(terminal.stderr), ...(origin && { origin }) };
+    return withOfflineApp(config, parts, terminal.signal, async (_ask, askAdmin) => {
+      const path = METADATA_PATH + encodeOriginKey(key ?? FILE_KEY);
+      const response = await askAdmin(`${path}?sha256=true`);
+      if (response.status !== 200) throw new CommandFault(await formatErrorResponse(response));
+      const metadata = (await json(response.body)) as MediaMetadata;
+      // A file has neither a key nor a tag of a storage.
+      const shown = key === undefined ? { ...metadata, key: operand, etag: null } : metadata;
+      writeLine(terminal.stdout, JSON.stringify(shown, undefined, 2));
+      return exitStatus.ok;
+    });
+  },
+};
+
+/**
+ * Opens a file as the only original of a storage.
+ *
+ * @throws CommandFault if it is no readable file
+ */
+async function openFile(path: string): Promise<Source> {
+  try {
+    const real = await realpath(path);
+    if (!(await stat(real)).isFile()) throw new Error('it is no file');
+    const folder = await createFilesystemOrigin(dirname(real));
+    return {
+      identity: folder.identity,
+      open: (_key, options) => folder.open(basename(real), options),
+    };
+  } catch (cause) {
+    throw new CommandFault(`"${path}" is neither a key of an original nor a readable file`, {
+      cause,
+    });
+  }
+}

@@ -1,0 +1,123 @@
+import { z } from 'zod';
+import { MediaError, type RequestFault } from './errors.ts';
+import { decodeSegment, isOriginKey, unmarkedKeyOf } from './media-path.ts';
+import { splitTarget } from './media-request.ts';
+
+/** Facts of an original that follow from its bytes, by their names in a response; `null`: not applicable, or unknown. */
+const metadataFacts = z.object({
+  size: z.int().min(0).describe('Bytes.'),
+  content_type: z.string().describe('By the bytes, as the attachment itself is sent.'),
+  kind: z.enum(['image', 'video', 'audio', 'file']),
+  width: z.int().min(1).nullable().describe('Upright, in square pixels.'),
+  height: z.int().min(1).nullable(),
+  animated: z.boolean().nullable().describe('Whether an image has more than one frame.'),
+  frames: z.int().min(1).nullable().describe('Frames of an image, up to `MAX_FRAMES`.'),
+  duration: z.number().min(0).nullable().describe('Seconds, of videos, sound and animations.'),
+  codec: z
+    .string()
+    .nullable()
+    .describe('RFC 6381 string of the first video or sound track; mp3, pcm.'),
+  has_audio: z.boolean().nullable(),
+});
+export type MetadataFacts = z.infer<typeof metadataFacts>;
+
+/** Everything that is remembered of one state of an original; what was not asked for yet is missing. */
+const keptMetadata = z.object({
+  facts: metadataFacts,
+  /** Whether a picture of it would be tried, by a service that has the decoder. */
+  isSound: z.boolean(),
+  placeholder: z.string().nullable().optional(),
+  sha256: z.string().nullable().optional(),
+});
+export type KeptMetadata = Readonly<z.infer<typeof keptMetadata>>;
+
+/** Formats what is remembered, to be stored. */
+export function formatKeptMetadata(kept: KeptMetadata): Uint8Array {
+  return Buffer.from(JSON.stringify(kept));
+}
+
+/** Reads it again; returns `undefined` for anything else. */
+export function parseKeptMetadata(stored: Uint8Array): KeptMetadata | undefined {
+  try {
+    return keptMetadata.parse(JSON.parse(Buffer.from(stored).toString()));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Response to a question for the metadata of an original (contract §13). */
+const mediaMetadata = z.object({
+  key: z.string().describe('Key of the original in the storage.'),
+  etag: z.string().nullable().describe('Tag of the storage, with its quotes.'),
+  ...metadataFacts.shape,
+  transformable: z.boolean().describe('Whether a picture of it would be tried here.'),
+  placeholder: z
+    .string()
+    .nullable()
+    .describe('ThumbHash of the upright picture or poster, as unpadded base64.'),
+  placeholder_version: z.literal(1).nullable(),
+  sha256: z
+    .string()
+    .regex(/^[\da-f]{64}$/)
+    .nullable(),
+});
+export type MediaMetadata = z.infer<typeof mediaMetadata>;
+
+/** Returns a JSON Schema (draft 2020-12) of a response, for authors. */
+export function describeMetadata(): Readonly<Record<string, unknown>> {
+  const { $schema: _, ...schema } = z.toJSONSchema(mediaMetadata);
+  return schema;
+}
+
+/** Question for the metadata of an original. */
+export interface MetadataQuestion {
+  readonly originKey: string;
+  readonly wantsPlaceholder: boolean;
+  readonly wantsSha256: boolean;
+}
+
+/** Path of the admin listener below which the keys are. */
+export const METADATA_PATH = '/metadata/';
+
+/** Parameters of a question with their defaults; each is `true` or `false`. */
+export const metadataParameters = {
+  placeholder: {
+    default: true,
+    description: 'Whether the placeholder is computed, which renders the original.',
+  },
+  sha256: {
+    default: false,
+    description: 'Whether the digest is computed, which reads all of the original.',
+  },
+} as const;
+
+/**
+ * Parses the target of a question for metadata.
+ *
+ * @throws MediaError `INVALID_FORM_BODY` with all faults
+ */
+export function parseMetadataTarget(target: string): MetadataQuestion {
+  const [path, query] = splitTarget(target);
+  const faults: RequestFault[] = [];
+  const segments = path.slice(METADATA_PATH.length).split('/').map(decodeSegment);
+  const isDecoded = segments.every((segment) => segment !== undefined && !segment.includes('/'));
+  const key = segments.join('/');
+  if (!isDecoded || !isOriginKey(key)) {
+    const message = 'Expected an origin key, such as attachments/1/2/clip.mp4, percent-encoded.';
+    faults.push({ path: 'key', message });
+  }
+  const given = new URLSearchParams(query);
+  const read = (name: keyof typeof metadataParameters): boolean => {
+    const values = given.getAll(name);
+    const [value = String(metadataParameters[name].default)] = values;
+    const isKnown = value === 'true' || value === 'false';
+    if (values.length > 1 || !isKnown) {
+      faults.push({ path: name, message: 'Expected true or false, once.' });
+    }
+    return value === 'true';
+  };
+  const wanted = { wantsPlaceholder: read('placeholder'), wantsSha256: read('sha256') };
+  if (faults.length > 0) throw new MediaError('INVALID_FORM_BODY', { faults });
+  // As in a purge: a hash may have the mark that URLs write.
+  return { originKey: unmarkedKeyOf(key) ?? key, ...wanted };
+}

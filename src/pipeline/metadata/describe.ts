@@ -1,0 +1,173 @@
+import { MediaError } from '../../contract/errors.ts';
+import type { MediaRequest } from '../../contract/media-request.ts';
+import type { MetadataFacts } from '../../contract/metadata.ts';
+import type { ImageFacts, Size } from '../../formats/image-facts.ts';
+import { readImageHead } from '../../formats/image-head.ts';
+import { containerOf, readImageFacts } from '../../formats/read-image-facts.ts';
+import { sniffMoving } from '../../formats/video/sniff-moving.ts';
+import type { MovingFacts } from '../../formats/video/video-facts.ts';
+import { SNIFF_BYTES, sniffContentType } from '../originals/content-sniff.ts';
+import { orientedSize, type Plan, planMedia, type RenderLimits } from '../render/plan.ts';
+import { planPoster } from '../render/plan-poster.ts';
+
+/** Access to the bytes of one original. */
+export interface DescribedBytes {
+  readonly sizeBytes: number;
+  /** Reads the bytes `[start, end)`, cut at the end. */
+  readonly read: (start: number, end: number) => Promise<Uint8Array>;
+  /** Reads all bytes; returns `undefined` if they are too many. */
+  readonly readAll: () => Promise<Uint8Array | undefined>;
+  /** Reads the facts of a video or of sound in a worker. */
+  readonly inspect: () => Promise<MovingFacts>;
+}
+
+/** Facts of an original, and what follows from them for a picture. */
+export interface Description {
+  readonly facts: MetadataFacts;
+  /** Plans a render of it; `undefined` where there is no picture, or it is known to be damaged. */
+  readonly plan?: ((request: MediaRequest) => Plan) | undefined;
+}
+
+/** Longest edge of the picture that a ThumbHash is computed from (contract §13). */
+const PLACEHOLDER_PX = 100;
+
+const NOTHING = {
+  width: null,
+  height: null,
+  animated: null,
+  frames: null,
+  duration: null,
+  codec: null,
+  has_audio: null,
+} as const;
+
+/**
+ * Describes an original by its bytes (contract §13), without decoding a pixel. A damaged one has the facts of its
+ * header.
+ *
+ * @param wantsPixels whether a picture is rendered anyway, so that an image may be read whole
+ * @throws errors of the bytes; MediaError `TRANSFORM_TIMEOUT`, `OVERLOADED`
+ */
+export async function describe(
+  bytes: DescribedBytes,
+  limits: RenderLimits,
+  wantsPixels: boolean,
+): Promise<Description> {
+  const { sizeBytes } = bytes;
+  const prefix = await bytes.read(0, SNIFF_BYTES);
+  const contentType = await sniffContentType(prefix);
+  const about = { size: sizeBytes, content_type: contentType };
+  if (containerOf(prefix) !== undefined) {
+    return describeImage(about, bytes, limits, wantsPixels);
+  }
+  const moving = sniffMoving(prefix) === undefined ? undefined : await tryInspect(bytes);
+  const [type = ''] = contentType.split('/');
+  const kind = moving?.kind ?? (type === 'video' || type === 'audio' ? type : 'file');
+  if (kind === 'file') return { facts: { ...about, kind, ...NOTHING } };
+  return describeMoving(about, kind, moving, limits);
+}
+
+type About = Pick<MetadataFacts, 'size' | 'content_type'>;
+
+async function describeImage(
+  about: About,
+  bytes: DescribedBytes,
+  limits: RenderLimits,
+  wantsPixels: boolean,
+): Promise<Description> {
+  const head = await readImageHead(bytes);
+  const all = wantsPixels || head?.isStill !== true ? await bytes.readAll() : undefined;
+  const whole = all && readSoundFacts(all);
+  const image = whole ?? head?.facts;
+  // Of a damaged animation, and of one that is too large, the frames are unknown.
+  const isCounted = whole !== undefined || (head?.isStill === true && all === undefined);
+  const frames = isCounted && image !== undefined ? image.frames : undefined;
+  const size = image && orientedSize(image);
+  const facts: MetadataFacts = {
+    ...about,
+    kind: 'image',
+    ...NOTHING,
+    width: size?.widthPx ?? null,
+    height: size?.heightPx ?? null,
+    animated: frames === undefined ? null : frames > 1,
+    frames: frames === undefined || frames > limits.maxFrames ? null : frames,
+    duration: image?.animation === undefined ? null : durationOf(image.animation.delaysMs),
+  };
+  const isDamaged = all !== undefined && whole === undefined;
+  if (image === undefined || isDamaged) return { facts };
+  return { facts, plan: (request) => planMedia(image, request, limits) };
+}
+
+/** Returns `undefined` for an image that is damaged, or that we do not decode. */
+function readSoundFacts(bytes: Uint8Array): ImageFacts | undefined {
+  try {
+    return readImageFacts(bytes);
+  } catch (error) {
+    if (isFaultOfOriginal(error)) return undefined;
+    throw error;
+  }
+}
+
+async function tryInspect(bytes: DescribedBytes): Promise<MovingFacts | undefined> {
+  try {
+    return await bytes.inspect();
+  } catch (error) {
+    if (isFaultOfOriginal(error)) return undefined;
+    throw error;
+  }
+}
+
+function describeMoving(
+  about: About,
+  kind: 'video' | 'audio',
+  moving: MovingFacts | undefined,
+  limits: RenderLimits,
+): Description {
+  const track = moving?.video;
+  const size = track && orientedSize({ ...track.size, orientation: track.orientation });
+  const facts: MetadataFacts = {
+    ...about,
+    kind,
+    ...NOTHING,
+    width: size?.widthPx ?? null,
+    height: size?.heightPx ?? null,
+    animated: kind === 'video' ? false : null,
+    duration: moving?.durationS ?? null,
+    codec: moving?.codec ?? null,
+    has_audio: moving?.hasAudio ?? null,
+  };
+  if (kind === 'audio' || moving === undefined) return { facts };
+  return { facts, plan: (request) => planPoster(moving, request, limits) };
+}
+
+function durationOf(delaysMs: readonly number[]): number {
+  return Math.round(delaysMs.reduce((sum, delayMs) => sum + delayMs, 0)) / 1000;
+}
+
+/** Whether an error says that the original cannot be understood, which metadata never report. */
+export function isFaultOfOriginal(error: unknown): boolean {
+  const code = error instanceof MediaError ? error.code : undefined;
+  return (
+    code === 'UNSUPPORTED_MEDIA_TYPE' ||
+    code === 'UNPROCESSABLE_MEDIA' ||
+    code === 'MEDIA_TOO_LARGE'
+  );
+}
+
+/** Returns the request whose picture the placeholder is computed from: inside of 100×100 px. */
+export function placeholderRequest(originKey: string, { widthPx, heightPx }: Size): MediaRequest {
+  const isWide = widthPx >= heightPx;
+  return {
+    resource: 'attachment',
+    originKey,
+    url: undefined,
+    filename: undefined,
+    widthPx: isWide ? PLACEHOLDER_PX : undefined,
+    heightPx: isWide ? undefined : PLACEHOLDER_PX,
+    format: 'png',
+    // Not lossless: an original is never taken as it is.
+    quality: 'low',
+    isAnimated: false,
+    isPassthrough: false,
+  };
+}

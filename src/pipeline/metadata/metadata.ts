@@ -1,0 +1,254 @@
+import { createHash } from 'node:crypto';
+import { encodeOriginKey } from '../../contract/media-request.ts';
+import {
+  formatKeptMetadata,
+  type KeptMetadata,
+  type MediaMetadata,
+  type MetadataQuestion,
+  parseKeptMetadata,
+} from '../../contract/metadata.ts';
+import { unlessAborted } from '../abort.ts';
+import { BLOCK_BYTES, type OriginalReader, replaced } from '../originals/original-reader.ts';
+import type { HeldImage, HeldOriginal, Original, Originals } from '../originals/originals.ts';
+import type { OriginalRecords } from '../originals/records.ts';
+import type { Clock, OriginalIdentity, ResultAddress } from '../ports.ts';
+import type { AdmittedRenderer, Work } from '../render/admitted-renderer.ts';
+import type { RenderLimits } from '../render/plan.ts';
+import { RequestTrace } from '../request-trace.ts';
+import type { GuardedStore } from '../results/store.ts';
+import { type FlightControls, SingleFlight } from '../single-flight.ts';
+import { type Description, describe, isFaultOfOriginal, placeholderRequest } from './describe.ts';
+
+interface MetadataServiceParts {
+  readonly originals: Originals;
+  readonly records: OriginalRecords;
+  readonly store: GuardedStore | undefined;
+  readonly renderer: AdmittedRenderer;
+  readonly limits: RenderLimits;
+  readonly maxOriginalBytes: number;
+  /** Largest original of which a digest is computed, in bytes. */
+  readonly maxHashedBytes: number;
+  readonly clock: Clock;
+  /** Release that finds the facts: `releaseWithEffort`. */
+  readonly release: string;
+}
+
+/** Work on one response. */
+interface Answering {
+  readonly original: Original;
+  readonly metadata: Promise<MediaMetadata>;
+}
+
+/** Longest ThumbHash, in bytes. */
+const MAX_PLACEHOLDER_BYTES = 64;
+
+/** A state of an original, with all that it takes to work on it. */
+interface State {
+  readonly identity: OriginalIdentity;
+  readonly reader: OriginalReader;
+  readonly work: Work;
+  /** Images that were read whole. */
+  held?: HeldImage;
+}
+
+/** Tells the facts of originals (contract §13), which are computed once for each of their states. */
+export class MetadataService {
+  readonly #parts: MetadataServiceParts;
+  readonly #flights = new SingleFlight<Answering>(({ original }) => !original.isOutdated);
+
+  constructor(parts: MetadataServiceParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Asks the source for the state of an original, and describes it; equal questions at the same time share the work.
+   *
+   * @throws MediaError `UNKNOWN_MEDIA`, `ORIGIN_ERROR`, `ORIGIN_TIMEOUT`, `OVERLOADED`, `TRANSFORM_TIMEOUT`; or
+   *   `signal.reason`
+   */
+  async describe(question: MetadataQuestion, signal: AbortSignal): Promise<MediaMetadata> {
+    for (;;) {
+      const flight = this.#flights.join(JSON.stringify(question), (controls) => {
+        const original = this.#parts.originals.begin(question, controls);
+        const metadata = this.#answer(original, question, controls);
+        return { original, metadata };
+      });
+      const { original, metadata } = flight.work;
+      try {
+        const answer = await unlessAborted(metadata, signal);
+        // What was found out before a purge does not hold after it.
+        if (!original.isOutdated) return answer;
+      } finally {
+        flight.leave();
+      }
+    }
+  }
+
+  async #answer(
+    original: Original,
+    question: MetadataQuestion,
+    controls: FlightControls,
+  ): Promise<MediaMetadata> {
+    const { renderer, records, clock } = this.#parts;
+    const { originKey, wantsPlaceholder, wantsSha256 } = question;
+    const { identity, reader } = await original.openByRanges();
+    const work = { original, ...controls, trace: new RequestTrace(clock) };
+    const state: State = { identity, reader, work };
+    const canDecodeVideo = await renderer.canDecodeVideo();
+    let kept = await this.#findKept(state);
+    const known = kept;
+    try {
+      if (kept === undefined || (wantsPlaceholder && kept.placeholder === undefined)) {
+        kept = { ...kept, ...(await this.#describe(state, wantsPlaceholder, canDecodeVideo)) };
+      }
+      if (wantsSha256 && kept.sha256 === undefined) {
+        kept = { ...kept, sha256: await this.#hash(state) };
+      }
+    } catch (error) {
+      if (!original.isOutdated) records.noteRefusal(keyOf(originKey), originKey, error);
+      throw error;
+    }
+    if (kept !== known) this.#keep(state, kept);
+    const { facts, isSound, placeholder = null, sha256 = null } = kept;
+    const shown = wantsPlaceholder ? placeholder : null;
+    return {
+      key: originKey,
+      etag: `"${identity.etag}"`,
+      ...facts,
+      transformable: isSound && (facts.kind === 'image' || canDecodeVideo),
+      placeholder: shown,
+      placeholder_version: shown === null ? null : 1,
+      sha256: wantsSha256 ? sha256 : null,
+    };
+  }
+
+  async #describe(
+    state: State,
+    wantsPlaceholder: boolean,
+    canDecodeVideo: boolean,
+  ): Promise<KeptMetadata> {
+    const { limits, renderer, maxOriginalBytes } = this.#parts;
+    const { reader, work, identity } = state;
+    const { original, signal } = work;
+    let spentMs = 0;
+    const description = await describe(
+      {
+        sizeBytes: reader.sizeBytes,
+        read: (start, end) => reader.read(start, end, signal),
+        readAll: async () => {
+          if (reader.sizeBytes > maxOriginalBytes) return undefined;
+          state.held = await this.#readImage(state);
+          return state.held.bytes;
+        },
+        inspect: async () => {
+          const inspected = await original.inspect(identity.etag, (controls) =>
+            renderer.inspect(reader, { ...work, ...controls }),
+          );
+          spentMs = inspected.spentMs;
+          return inspected.facts;
+        },
+      },
+      limits,
+      wantsPlaceholder,
+    );
+    const { facts, plan } = description;
+    const { width: widthPx, height: heightPx } = facts;
+    const isPicture = plan !== undefined && widthPx !== null && heightPx !== null;
+    const request = isPicture
+      ? placeholderRequest(original.originKey, { widthPx, heightPx })
+      : undefined;
+    const isSound =
+      request !== undefined &&
+      plan?.({ ...request, format: 'webp' }).kind !== 'refuse' &&
+      (facts.kind === 'video' || reader.sizeBytes <= maxOriginalBytes);
+    const isBlind = facts.kind === 'video' && !canDecodeVideo;
+    // What lacks a decoder is not remembered: there may be one later.
+    if (!wantsPlaceholder || (isBlind && isSound)) return { facts, isSound };
+    const planned = isSound ? plan?.(request) : undefined;
+    return { facts, isSound, placeholder: await this.#renderPlaceholder(state, planned, spentMs) };
+  }
+
+  /** Returns the ThumbHash; `null` where the picture is damaged, or has none. */
+  async #renderPlaceholder(
+    { held, reader, identity, work }: State,
+    plan: ReturnType<NonNullable<Description['plan']>> | undefined,
+    spentMs: number,
+  ): Promise<string | null> {
+    if (plan?.kind !== 'render') return null;
+    const job = { ...plan.job, isPlaceholder: true };
+    const nothing = (): void => undefined;
+    const original: HeldOriginal = held ?? {
+      ...{ ...identity, reader, assign: nothing, grow: nothing, release: nothing },
+    };
+    try {
+      const rendering = { ...plan, job, isOnlyQuality: false };
+      const rendered = await this.#parts.renderer.render(
+        rendering,
+        original,
+        work,
+        undefined,
+        spentMs,
+      );
+      if (rendered === undefined || rendered.body.byteLength > MAX_PLACEHOLDER_BYTES) return null;
+      return Buffer.from(rendered.body).toString('base64').replace(/=+$/, '');
+    } catch (error) {
+      if (isFaultOfOriginal(error)) return null;
+      throw error;
+    }
+  }
+
+  /** Reads an image whole, unless its first block is all of it. */
+  async #readImage({ reader, identity, work }: State): Promise<HeldImage> {
+    const { sizeBytes } = reader;
+    const nothing = (): void => undefined;
+    if (sizeBytes <= BLOCK_BYTES) {
+      const bytes = await reader.read(0, sizeBytes, work.signal);
+      return { ...identity, bytes, assign: nothing, grow: nothing, release: nothing };
+    }
+    const held = await work.original.read();
+    if ('bytes' in held && held.etag === identity.etag) return held;
+    throw replaced();
+  }
+
+  /** Returns the SHA-256; `null` for an original that is too large. */
+  async #hash({ held, reader, work }: State): Promise<string | null> {
+    const { sizeBytes } = reader;
+    if (sizeBytes > this.#parts.maxHashedBytes) return null;
+    const isShort = sizeBytes <= BLOCK_BYTES;
+    const bytes = held?.bytes ?? (isShort && (await reader.read(0, sizeBytes, work.signal)));
+    return bytes ? createHash('sha256').update(bytes).digest('hex') : reader.hash();
+  }
+
+  /** Returns what is remembered of a state, here or in the store. */
+  async #findKept({ identity, work }: State): Promise<KeptMetadata | undefined> {
+    const { records, store } = this.#parts;
+    const { originKey } = work.original;
+    const known = records.findDetails(originKey, identity.etag)?.metadata;
+    if (known !== undefined || store === undefined) return known;
+    const stored = await store.find(this.#addressOf(originKey, identity), work.signal);
+    const metadata = stored && parseKeptMetadata(stored.body);
+    if (metadata !== undefined && !work.original.isOutdated) {
+      records.noteDetails(originKey, identity.etag, { metadata });
+    }
+    return metadata;
+  }
+
+  #keep({ identity, work }: State, metadata: KeptMetadata): void {
+    const { records, store } = this.#parts;
+    const { originKey, isOutdated } = work.original;
+    if (isOutdated) return;
+    records.noteDetails(originKey, identity.etag, { metadata });
+    const stored = { body: formatKeptMetadata(metadata), mimeType: 'application/json' };
+    store?.add(this.#addressOf(originKey, identity), stored, work.trace);
+  }
+
+  #addressOf(originKey: string, { etag }: OriginalIdentity): ResultAddress {
+    const { release } = this.#parts;
+    return { originKey, key: keyOf(originKey), originalEtag: etag, release };
+  }
+}
+
+/** Returns the key of the metadata among the results of an original. */
+function keyOf(originKey: string): string {
+  return `${encodeOriginKey(originKey)}?metadata`;
+}

@@ -1,0 +1,187 @@
+import { createHash } from 'node:crypto';
+import { MediaError } from '../../contract/errors.ts';
+import { unlessAborted } from '../abort.ts';
+import { type ByteRange, type Opened, type RangeReader, ReplacedMeanwhile } from '../ports.ts';
+import { type Backend, brokenError } from './backend.ts';
+import type { MemoryBudget } from './memory-budget.ts';
+import { discard, type HeldBytes, holdBody, isStream, openContent } from './open-body.ts';
+import { passBody } from './pass-body.ts';
+
+/** Unit in which an original is read by ranges, in bytes. */
+export const BLOCK_BYTES = 64 * 1024;
+
+/** First block of an original: enough to identify it and to tell what it is. */
+export const FIRST_BLOCK = { first: 0, last: BLOCK_BYTES - 1 } as const;
+
+/** Most reads of the source for one original (contract §12). */
+const MAX_READS = 64;
+
+/** One state of an original at its source. */
+interface SourceState {
+  readonly backend: Backend;
+  readonly sourceKey: string;
+  readonly etag: string;
+  readonly sizeBytes: number;
+  /** Aborts when no request needs the original any more. */
+  readonly signal: AbortSignal;
+  /** Called with the error of a read. */
+  readonly onFailure: (error: unknown) => void;
+}
+
+/** Bounds of what is read by ranges. */
+interface ReadBounds {
+  readonly maxBytes: number;
+  readonly budget: MemoryBudget;
+}
+
+/**
+ * Reads one state of an original by ranges, and keeps the blocks that were read until it is released. All requests of a
+ * flight share the blocks and their bounds.
+ */
+export class OriginalReader implements RangeReader {
+  readonly #state: SourceState;
+  readonly #bounds: ReadBounds;
+  /** By their index. */
+  readonly #blocks = new Map<number, Uint8Array>();
+  readonly #held: HeldBytes[] = [];
+  #reads = 0;
+  #readBytes = 0;
+  /** Reads take turns, so that no block is read twice. */
+  #turn: Promise<unknown> = Promise.resolve();
+  #isReleased = false;
+
+  constructor(state: SourceState, bounds: ReadBounds) {
+    this.#state = state;
+    this.#bounds = bounds;
+  }
+
+  get sizeBytes(): number {
+    return this.#state.sizeBytes;
+  }
+
+  /**
+   * Reads the bytes `[start, end)`, cut at the original's end.
+   *
+   * @throws MediaError `MEDIA_TOO_LARGE` beyond the bounds, `ORIGIN_ERROR` also where the original was replaced,
+   *   `ORIGIN_TIMEOUT`, `OVERLOADED`; or `signal.reason`
+   */
+  read(start: number, end: number, signal: AbortSignal): Promise<Uint8Array> {
+    const reading = this.#turn.then(() => this.#read(start, Math.min(end, this.sizeBytes)));
+    this.#turn = reading.catch(() => undefined);
+    return unlessAborted(reading, signal);
+  }
+
+  /** Takes the first block from a body that was opened with `FIRST_BLOCK`. */
+  async takeFirst(opened: Opened): Promise<void> {
+    await this.#take(opened, 0, Math.min(BLOCK_BYTES, this.sizeBytes));
+  }
+
+  /**
+   * Computes the SHA-256 of the whole original, in constant memory and beside the bounds.
+   *
+   * @returns hexadecimal digits
+   * @throws MediaError as `read` does
+   */
+  async hash(): Promise<string> {
+    const { backend, sizeBytes, signal } = this.#state;
+    const opened = await this.#open(undefined, false);
+    const { body } = opened;
+    const rest = isStream(body) ? body : undefined;
+    const prefix = body instanceof Uint8Array ? body : new Uint8Array();
+    const hash = createHash('sha256');
+    try {
+      for await (const chunk of passBody(backend, prefix, rest, sizeBytes)) hash.update(chunk);
+    } catch (error) {
+      signal.throwIfAborted();
+      throw brokenError(backend, error);
+    }
+    return hash.digest('hex');
+  }
+
+  /** Gives the memory back. */
+  release(): void {
+    this.#isReleased = true;
+    for (const { release } of this.#held.splice(0)) release();
+    this.#blocks.clear();
+  }
+
+  async #read(start: number, end: number): Promise<Uint8Array> {
+    const blocks = Array.from(
+      { length: Math.max(0, Math.ceil(end / BLOCK_BYTES) - Math.floor(start / BLOCK_BYTES)) },
+      (_, index) => Math.floor(start / BLOCK_BYTES) + index,
+    );
+    const missing = blocks.filter((block) => !this.#blocks.has(block));
+    for (const [index, first] of missing.entries()) {
+      if (missing[index - 1] === first - 1) continue;
+      let count = 1;
+      while (missing[index + count] === first + count) count += 1;
+      await this.#fetch(first * BLOCK_BYTES, (first + count) * BLOCK_BYTES);
+    }
+    const parts = blocks.map((block) => {
+      const bytes = this.#blocks.get(block);
+      if (bytes === undefined) throw new Error('The original is not read any more.');
+      const at = block * BLOCK_BYTES;
+      return bytes.subarray(Math.max(0, start - at), end - at);
+    });
+    const [only] = parts;
+    return parts.length === 1 && only !== undefined ? only : Buffer.concat(parts);
+  }
+
+  /** Fetches blocks in one read. */
+  async #fetch(start: number, blocksEnd: number): Promise<void> {
+    const end = Math.min(blocksEnd, this.sizeBytes);
+    await this.#take(await this.#open({ first: start, last: end - 1 }, true), start, end);
+  }
+
+  /** Opens the original or a part of it, if it still is in the state that is read. */
+  async #open(range: ByteRange | undefined, isHeld: boolean): Promise<Opened> {
+    const { backend, sourceKey, etag, signal, sizeBytes, onFailure } = this.#state;
+    signal.throwIfAborted();
+    try {
+      const options = { signal, range, isHeld, ifMatch: etag };
+      const opened = await openContent(backend, sourceKey, options);
+      if (opened.etag === etag && opened.sizeBytes === sizeBytes) return opened;
+      if (isStream(opened.body)) opened.body.destroy();
+      throw replaced();
+    } catch (error) {
+      const failure = isGone(error) ? replaced(error) : error;
+      onFailure(failure);
+      throw failure;
+    }
+  }
+
+  /** Takes the blocks of a part that was opened; memory is accounted for before it comes. */
+  async #take(opened: Opened, start: number, end: number): Promise<void> {
+    const { backend, signal } = this.#state;
+    const count = end - start;
+    this.#reads += 1;
+    this.#readBytes += count;
+    if (this.#reads > MAX_READS || this.#readBytes > this.#bounds.maxBytes) {
+      discard(backend, opened);
+      const cause = new Error(`${this.#reads} reads of ${this.#readBytes} bytes`);
+      throw new MediaError('MEDIA_TOO_LARGE', { cause });
+    }
+    const part = { ...opened, sizeBytes: count, part: undefined };
+    const unbounded = { ...backend, maxOriginalBytes: Number.POSITIVE_INFINITY };
+    const held = await holdBody(unbounded, part, this.#bounds.budget, signal);
+    if (this.#isReleased) {
+      held.release();
+      return;
+    }
+    this.#held.push(held);
+    for (let at = start; at < end; at += BLOCK_BYTES) {
+      const bytes = held.bytes.subarray(at - start, at - start + BLOCK_BYTES);
+      this.#blocks.set(at / BLOCK_BYTES, bytes);
+    }
+  }
+}
+
+export function replaced(cause?: unknown): MediaError {
+  const message = 'The original was replaced while it was read.';
+  return new MediaError('ORIGIN_ERROR', { cause: new ReplacedMeanwhile(message, { cause }) });
+}
+
+function isGone(error: unknown): boolean {
+  const code = error instanceof MediaError ? error.code : undefined;
+  return code === 'UNKNOWN_MEDIA' || code === 'RANGE_NOT_SATISFIABLE';
+}

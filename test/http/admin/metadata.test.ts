@@ -1,0 +1,268 @@
+import { createHash } from 'node:crypto';
+import sharp from 'sharp';
+import { thumbHashToAverageRGBA } from 'thumbhash';
+import { describe, expect, it } from 'vitest';
+import { MediaError } from '../../../src/contract/errors.ts';
+import { MemoryResultStore } from '../../support/memory-result-store.ts';
+import { metricsSettings, withToken } from '../../support/telemetry/prometheus-text.ts';
+import { samples, type TestAppOptions, useTestApp } from '../../support/test-app.ts';
+
+async function start({ settings, ...options }: TestAppOptions = {}) {
+  const app = await useTestApp({ ...options, settings: { ...metricsSettings, ...settings } });
+  return {
+    ...app,
+    ask: async (path: string, headers: Record<string, string> = withToken) => {
+      const response = await app.askAdmin(`/metadata/${path}`, { headers });
+      return { status: response.statusCode, headers: response.headers, body: response.json() };
+    },
+  };
+}
+
+/** A photograph of noise, which does not compress. */
+function noise(widthPx: number, heightPx: number) {
+  const create = { width: widthPx, height: heightPx, channels: 3 } as const;
+  const gaussian = { type: 'gaussian', mean: 128, sigma: 60 } as const;
+  return sharp({ create: { ...create, background: '#888', noise: gaussian } });
+}
+
+const nothing = {
+  ...{ width: null, height: null, animated: null, frames: null, duration: null },
+  ...{ codec: null, has_audio: null, transformable: false },
+  ...{ placeholder: null, placeholder_version: null, sha256: null },
+};
+
+describe('the metadata of an original', () => {
+  it('have every field', async () => {
+    const app = await start();
+    app.originals.put('icons/1/ab', samples.jpeg);
+    const { status, headers, body } = await app.ask('icons/1/ab?sha256=true');
+    expect(status).toBe(200);
+    expect(headers['cache-control']).toBe('no-store');
+    expect(headers['content-type']).toMatch(/^application\/json/);
+    const { width, height } = await sharp(samples.jpeg).metadata();
+    const digest = createHash('sha256').update(samples.jpeg).digest('hex');
+    expect(body).toEqual({
+      key: 'icons/1/ab',
+      etag: `"${digest}"`, // that of the storage of tests
+      size: samples.jpeg.length,
+      content_type: 'image/jpeg',
+      kind: 'image',
+      ...{ width, height },
+      ...{ animated: false, frames: 1, duration: null, codec: null, has_audio: null },
+      transformable: true,
+      placeholder: expect.stringMatching(/^[A-Za-z\d+/]{20,40}$/),
+      placeholder_version: 1,
+      sha256: digest,
+    });
+    expect(Object.keys(body)).toEqual([
+      ...['key', 'etag', 'size', 'content_type', 'kind', 'width', 'height', 'animated', 'frames'],
+      ...['duration', 'codec', 'has_audio', 'transformable'],
+      ...['placeholder', 'placeholder_version', 'sha256'],
+    ]);
+  });
+
+  it('are those of an animation: frames, and the sum of their delays', async () => {
+    const app = await start({ settings: { MAX_FRAMES: '2' } });
+    app.originals.put('attachments/1/2/a.gif', samples.animatedGif);
+    const { pages = 0, delay = [] } = await sharp(samples.animatedGif).metadata();
+    const { body } = await app.ask('attachments/1/2/a.gif');
+    const duration = delay.reduce((sum, delayMs) => sum + delayMs, 0) / 1000;
+    expect(body).toMatchObject({ animated: true, duration });
+    expect(pages).toBeGreaterThan(2);
+    // More frames than are accepted: their number is not told, and nothing is made of it.
+    expect(body).toMatchObject({ frames: null, transformable: false, placeholder: null });
+    const other = await start();
+    other.originals.put('attachments/1/2/a.gif', samples.animatedGif);
+    const { body: whole } = await other.ask('attachments/1/2/a.gif');
+    expect(whole).toMatchObject({ frames: pages, transformable: true, placeholder_version: 1 });
+  });
+
+  it.each([
+    ['text', samples.text, 'text/plain; charset=utf-8'],
+    ['pdf', samples.pdf, 'application/pdf'],
+    ['svg', samples.svg, 'image/svg+xml'],
+    ['html', samples.html, 'text/html; charset=utf-8'],
+    ['nothing', Buffer.alloc(0), 'application/octet-stream'],
+    ['noise', createHash('sha512').update('noise').digest(), 'application/octet-stream'],
+  ])('say of %s that it is a file', async (_, bytes, contentType) => {
+    const app = await start();
+    app.originals.put('attachments/1/2/clip.mp4', bytes);
+    const { status, body } = await app.ask('attachments/1/2/clip.mp4');
+    expect(status).toBe(200);
+    expect(body).toMatchObject({
+      ...nothing,
+      ...{ size: bytes.length, content_type: contentType, kind: 'file' },
+    });
+  });
+
+  it('say what the header of a damaged image tells, and null for the rest', async () => {
+    const app = await start();
+    for (const [name, bytes] of Object.entries({ jpeg: samples.jpeg, gif: samples.animatedGif })) {
+      const { width, pageHeight, height } = await sharp(bytes).metadata();
+      app.originals.put(`attachments/1/2/${name}`, bytes.subarray(0, bytes.length * 0.7));
+      const { status, body } = await app.ask(`attachments/1/2/${name}`);
+      expect(status).toBe(200);
+      expect(body).toMatchObject({
+        ...nothing,
+        ...{ kind: 'image', content_type: `image/${name}`, width, height: pageHeight ?? height },
+      });
+    }
+  });
+
+  it('measure as a transform does: upright', async () => {
+    const app = await start();
+    const turned = await noise(60, 40).withMetadata({ orientation: 6 }).jpeg().toBuffer();
+    app.originals.put('attachments/1/2/a.jpg', turned);
+    for (const query of ['', '?placeholder=false']) {
+      const { body } = await app.ask(`attachments/1/2/a.jpg${query}`);
+      expect(body).toMatchObject({ width: 40, height: 60 });
+    }
+  });
+
+  it('have a placeholder of the colours and the alpha', async () => {
+    const app = await start();
+    const create = { width: 300, height: 20, channels: 4 } as const;
+    const drawn = (background: object) =>
+      sharp({ create: { ...create, background } })
+        .png()
+        .toBuffer();
+    const originals = {
+      opaque: await drawn({ r: 200, g: 40, b: 90, alpha: 1 }),
+      half: await drawn({ r: 30, g: 160, b: 220, alpha: 0.5 }),
+    };
+    for (const [name, bytes] of Object.entries(originals)) {
+      app.originals.put(`attachments/1/2/${name}`, bytes);
+      const { body } = await app.ask(`attachments/1/2/${name}`);
+      const average = thumbHashToAverageRGBA(Buffer.from(body.placeholder, 'base64'));
+      const [r, g, b, a] = name === 'half' ? [30, 160, 220, 0.5] : [200, 40, 90, 1];
+      expect(Math.abs(255 * average.r - r)).toBeLessThan(8);
+      expect(Math.abs(255 * average.g - g)).toBeLessThan(8);
+      expect(Math.abs(255 * average.b - b)).toBeLessThan(8);
+      expect(Math.abs(average.a - a)).toBeLessThan(0.1);
+    }
+  });
+});
+
+describe('the work for metadata', () => {
+  it('is three ranges and 256 KiB at most for a still', async () => {
+    const app = await start();
+    const large = noise(1000, 900);
+    const stills = {
+      'a.jpg': await large.clone().jpeg({ quality: 95 }).toBuffer(),
+      'a.png': await large.clone().png().toBuffer(),
+      'a.webp': await large
+        .clone()
+        .withMetadata({ orientation: 8 })
+        .webp({ lossless: true })
+        .toBuffer(),
+      'a.avif': await large.clone().avif({ quality: 90, effort: 0 }).toBuffer(),
+    };
+    for (const [name, bytes] of Object.entries(stills)) {
+      const key = `attachments/1/2/${name}`;
+      app.originals.put(key, bytes);
+      expect(bytes.length, name).toBeGreaterThan(256 * 1024);
+      const { body } = await app.ask(`${key}?placeholder=false`);
+      const size = name === 'a.webp' ? { width: 900, height: 1000 } : { width: 1000, height: 900 };
+      expect(body, name).toMatchObject({ ...size, frames: 1, transformable: true });
+      expect(app.originals.reads.get(key), name).toBeLessThanOrEqual(3);
+      expect(app.originals.bytesAskedFor.get(key), name).toBeLessThanOrEqual(256 * 1024);
+    }
+    expect(app.renderer.renders).toBe(0);
+  });
+
+  it('is done once for a crowd, and once for each state of an original', async () => {
+    const store = new MemoryResultStore();
+    const app = await start({ resultStore: store });
+    const key = 'attachments/1/2/a.jpg';
+    const first = await noise(400, 300).jpeg().toBuffer();
+    app.originals.put(key, first);
+    const crowd = await Promise.all(Array.from({ length: 30 }, () => app.ask(key)));
+    expect(new Set(crowd.map(({ body }) => JSON.stringify(body))).size).toBe(1);
+    expect(app.renderer.renders).toBe(1);
+    const reads = app.originals.reads.get(key) ?? 0;
+    await app.ask(key);
+    expect(app.originals.reads.get(key)).toBe(reads + 1);
+    expect(app.renderer.renders).toBe(1);
+    app.originals.put(key, await noise(300, 400).jpeg().toBuffer());
+    expect((await app.ask(key)).body).toMatchObject({ width: 300, height: 400 });
+    expect(app.renderer.renders).toBe(2);
+    // Another process finds it in the store.
+    await expect.poll(() => store.writes).toBeGreaterThan(1);
+    const other = await start({ resultStore: store });
+    other.originals.put(key, first);
+    expect((await other.ask(key)).body).toEqual(crowd[0]?.body);
+    expect(other.renderer.renders).toBe(0);
+    // A purge removes it there, too.
+    await app.askAdmin('/purge', {
+      method: 'POST',
+      headers: { ...withToken, 'content-type': 'application/json' },
+      payload: JSON.stringify({ assets: [key] }),
+    });
+    expect(store.paths).toEqual([]);
+  });
+
+  it('has digests of whole files, up to the largest upload', async () => {
+    const app = await start({ settings: { RELAY_MAX_BYTES: '500000' } });
+    const bytes = Buffer.alloc(400_000, 'text of a file. ');
+    app.originals.put('attachments/1/2/a.txt', bytes);
+    app.originals.put('attachments/1/2/b.txt', Buffer.concat([bytes, bytes]));
+    const digest = createHash('sha256').update(bytes).digest('hex');
+    expect((await app.ask('attachments/1/2/a.txt?sha256=true')).body.sha256).toBe(digest);
+    expect((await app.ask('attachments/1/2/a.txt')).body.sha256).toBeNull();
+    expect((await app.ask('attachments/1/2/b.txt?sha256=true')).body.sha256).toBeNull();
+  });
+});
+
+describe('a question for metadata', () => {
+  it.each([
+    ['avatars/1/a_ab12', 200, 'avatars/1/ab12'],
+    ['attachments/1/2/my%20photo%20%C3%A9.png?placeholder=false&x=1', 200, undefined],
+    ['avatars/1/ab12?placeholder=1', 400, 'INVALID_FORM_BODY'],
+    ['avatars/1/ab12?sha256=', 400, 'INVALID_FORM_BODY'],
+    ['avatars/1/ab12?sha256=true&sha256=true', 400, 'INVALID_FORM_BODY'],
+    ['avatars/1/ab12.webp', 400, 'INVALID_FORM_BODY'],
+    ['attachments/1/2%2Fclip.mp4', 400, 'INVALID_FORM_BODY'],
+    ['attachments/1/2/%zz', 400, 'INVALID_FORM_BODY'],
+    ['attachments/1/..%2f..%2fx', 400, 'INVALID_FORM_BODY'],
+    ['', 400, 'INVALID_FORM_BODY'],
+    [`attachments/1/2/${'%41'.repeat(255)}`, 404, 'UNKNOWN_MEDIA'],
+    [`attachments/1/2/${'a'.repeat(256)}`, 400, 'INVALID_FORM_BODY'],
+    ['avatars/1/none', 404, 'UNKNOWN_MEDIA'],
+  ])('%s gets %i %s', async (path, status, word) => {
+    const app = await start();
+    app.originals.put('avatars/1/ab12', samples.png);
+    app.originals.put('attachments/1/2/my photo é.png', samples.png);
+    const response = await app.ask(path);
+    expect(response.status).toBe(status);
+    if (word !== undefined) expect(Object.values(response.body)).toContain(word);
+    expect(response.headers['cache-control']).toBe('no-store');
+  });
+
+  it('needs the token, and the admin listener', async () => {
+    const app = await start();
+    app.originals.put('avatars/1/ab12', samples.png);
+    expect((await app.ask('avatars/1/ab12', {})).status).toBe(401);
+    expect((await app.ask('attachments/1/2/%zz', {})).status).toBe(401);
+    expect((await app.get('/metadata/avatars/1/ab12')).statusCode).toBe(404);
+  });
+
+  it('gets the failures of the storage', async () => {
+    const app = await start();
+    app.originals.failure = new Error('broken');
+    const { status, body } = await app.ask('avatars/1/ab12');
+    expect([status, body.code]).toEqual([500, 'INTERNAL_ERROR']);
+  });
+
+  it.each([
+    ['TRANSFORM_TIMEOUT', 504],
+    ['OVERLOADED', 503],
+    ['UNPROCESSABLE_MEDIA', 200],
+    ['MEDIA_TOO_LARGE', 200],
+  ] as const)('gets for a placeholder that ends with %s a %i', async (code, expected) => {
+    const app = await start({ renderer: { render: () => Promise.reject(new MediaError(code)) } });
+    app.originals.put('avatars/1/ab12', samples.png);
+    const { status, body } = await app.ask('avatars/1/ab12');
+    expect(status).toBe(expected);
+    if (expected === 200) expect(body).toMatchObject({ placeholder: null, frames: 1 });
+  });
+});
