@@ -14,7 +14,7 @@ import { createServer } from './http/server.ts';
 import { createMediaPipeline } from './pipeline/media-pipeline.ts';
 import { createObserver, OriginHealth } from './pipeline/originals/origin-health.ts';
 import type { OriginalWriter } from './pipeline/originals/original-writer.ts';
-import type { Clock, Log, Renderer, ResultStore, Source } from './pipeline/ports.ts';
+import type { Clock, Log, Renderer, ResultStore, Source, VideoSupport } from './pipeline/ports.ts';
 import type { UploadLimits } from './pipeline/uploads/upload-service.ts';
 import {
   openListing,
@@ -70,6 +70,8 @@ export interface App {
   readonly started: Promise<void>;
   /** Confinement of the render workers; `undefined` before they are ready, and with a renderer of a test. */
   readonly confinement: Confinement | undefined;
+  /** Resolves once the video decoder has been tried, after the workers are ready; never with a renderer of a test. */
+  readonly videoSupport: Promise<VideoSupport>;
   /** Stops accepting, waits for running requests, then ends the workers. */
   close(): Promise<void>;
   /** Ends the workers at once, busy ones too: for a process that ends without `close`. */
@@ -226,6 +228,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     get confinement() {
       return workers.confinement;
     },
+    videoSupport: workers.videoSupport,
     close: async () => {
       isClosing = true;
       const closingSinceMs = clock.nowMs();

@@ -1,9 +1,10 @@
 import * as nodeModule from 'node:module';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import type { App } from './app.ts';
 import { type Config, ConfigError, readConfig } from './config/config.ts';
-import type { Log } from './pipeline/ports.ts';
+import type { Log, VideoSupport } from './pipeline/ports.ts';
 import { handleStopSignals } from './stop-signals.ts';
 import { createLog, type ProcessLog } from './telemetry/log.ts';
 
@@ -16,6 +17,9 @@ const SAMPLE_LINKS = [
   '/emojis/1473333333333333334.gif?size=64',
   '/attachments/1475555555555555556/1476666666666666667/my%20photo%20%C3%A9.png?width=400&format=webp',
 ];
+
+/** Time that the log of the start waits for the trial of the video decoder, in milliseconds; requests do not wait. */
+const VIDEO_TRIAL_MS = 3_000;
 
 /**
  * Connections that may wait to be accepted; the system has a bound of its own (Linux: 4096). After a start, all clients
@@ -73,6 +77,8 @@ async function main(): Promise<void> {
   // A signal before this ends the process at once: no client is served yet.
   app = created;
   await app.started;
+  // The log of the start is complete, unless the decoder takes longer than the workers by more than that.
+  await Promise.race([app.videoSupport, sleep(VIDEO_TRIAL_MS, undefined, { ref: false })]);
   await logStart(app, config, log);
   if (config.storage.kind === 'filesystem' && config.storage.isSample) {
     const links = SAMPLE_LINKS.map((link) => `  ${reachable}${link}`);
@@ -97,6 +103,7 @@ async function logStart(app: App, config: Config, log: Log): Promise<void> {
     const level = listDangers(confinement).length === 0 ? 'info' : 'warn';
     log[level]({ sandbox: confinement.sandbox }, describeConfinement(confinement));
   }
+  void app.videoSupport.then((support) => logVideoSupport(support, log));
   if (explorer.isOn) log.info({ address }, `The explorer lists the originals on ${address}/`);
   if (explorer.isExposed) {
     log.warn(
@@ -110,6 +117,12 @@ async function logStart(app: App, config: Config, log: Log): Promise<void> {
       'With TRUST_PROXY=true, anybody who reaches this address passes for any client: RATE_LIMIT_REQUESTS limits only those that do not pretend. Name the proxies',
     );
   }
+}
+
+async function logVideoSupport(support: VideoSupport, log: Log): Promise<void> {
+  const { describeVideoSupport } = await import('./workers/video/video-decoder.ts');
+  const isExpected = support.isSupported ? support.isWhole : !support.isFault;
+  log[isExpected ? 'info' : 'warn']({ videoDecoder: support }, describeVideoSupport(support));
 }
 
 /** Creates the log, which redacts the secrets of the configuration. */

@@ -20,6 +20,7 @@ import {
   readUploads,
 } from './variables/storage-settings.ts';
 import { findProtocolFault, readTracing } from './variables/tracing-settings.ts';
+import { readVideoDecoder } from './variables/video-settings.ts';
 
 /** All faults of the configuration at once; `message` has one line per variable. */
 export class ConfigError extends Error {
@@ -37,6 +38,9 @@ const WORKER_VARIABLES = ['PATH', 'LD_PRELOAD', 'LD_LIBRARY_PATH', 'MALLOC_CONF'
 
 /** One worker of each lane. */
 const WORKERS_PER_CORE = 2;
+
+/** A heavy worker may have a video decoder. */
+const DECODERS_PER_CORE = 1;
 
 /** The worker's channel, and briefly that of its replacement. */
 const FILES_PER_WORKER = 2;
@@ -72,6 +76,7 @@ export function readConfig(environment: Environment) {
     values.WORKER_MEMORY_BYTES,
     values.MAX_ORIGINAL_BYTES,
   );
+  const requiresConfinement = values.REQUIRE_CONFINEMENT === 'true';
   return Object.freeze({
     release: readRelease(),
     unknownSettings: findUnknownSettings(given),
@@ -117,8 +122,10 @@ export function readConfig(environment: Environment) {
       environment: Object.fromEntries(
         Object.entries(given).filter(([name]) => WORKER_VARIABLES.includes(name)),
       ),
-      requiresConfinement: values.REQUIRE_CONFINEMENT === 'true',
+      requiresConfinement,
+      videoDecoder: readVideoDecoder(values, requiresConfinement, values.TRANSFORM_TIMEOUT_MS),
     },
+    video: { maxReadBytes: values.VIDEO_MAX_READ_BYTES },
     admission: {
       maxWaitingPerSlot: values.QUEUE_PER_WORKER,
       maxWaitMs: values.QUEUE_TIMEOUT_MS,
@@ -177,7 +184,8 @@ function mayBeEmpty(name: string): boolean {
 
 /** Counts the files that are open besides those of clients; NaN if a setting is not a number. */
 function countOtherFiles(given: Environment): number {
-  const workers = WORKERS_PER_CORE * Number(given.WORKERS ?? countCores());
+  const cores = Number(given.WORKERS ?? countCores());
+  const processes = (FILES_PER_WORKER * WORKERS_PER_CORE + DECODERS_PER_CORE) * cores;
   const storage =
     Number(given.ORIGIN_MAX_READS ?? settingTable.ORIGIN_MAX_READS.default) +
     Number(given.ORIGIN_MAX_STREAMS ?? settingTable.ORIGIN_MAX_STREAMS.default);
@@ -186,7 +194,7 @@ function countOtherFiles(given: Environment): number {
   const uploadStorages = given.UPLOADS_S3_BUCKET === undefined ? 1 : 2;
   const uploads = hasKeys(given, 'RELAY_SIGNING_KEYS') ? uploadStorages * RELAY_CONNECTIONS : 0;
   const blocks = given.BLOCKLIST === 's3' ? BLOCKLIST_CONNECTIONS : 0;
-  return FILES_PER_WORKER * workers + storage + results + external + uploads + blocks;
+  return processes + storage + results + external + uploads + blocks;
 }
 
 function readSigningKeys(values: Settings): readonly SigningKeys[] {

@@ -51,6 +51,13 @@ export function choice<const Word extends string>(...words: readonly Word[]): Fo
   };
 }
 
+/** Accepts one of a few words, or the path of a program. */
+export const programChoice = (...words: readonly string[]): Form<string> =>
+  texts(
+    `${words.join(', ')} or an absolute path`,
+    (text) => words.includes(text) || (text.startsWith('/') && !text.includes('\0')),
+  );
+
 /** A header value, sent unchanged; if the value is empty, the header is not sent. */
 export const headerValue = texts('printable ASCII without spaces around it, or nothing', (text) =>
   /^(?:[!-~](?:[ -~]{0,510}[!-~])?)?$/.test(text),

@@ -26,6 +26,7 @@ import { platformTable } from './variables/platform-settings.ts';
 import { relayTable } from './variables/relay-settings.ts';
 import { renderingTable } from './variables/rendering-settings.ts';
 import { tracingTable } from './variables/tracing-settings.ts';
+import { videoTable } from './variables/video-settings.ts';
 
 const listener = {
   HOST: setting(hostName, '127.0.0.1', 'address to listen on'),
@@ -187,6 +188,7 @@ export const settingGroups = {
   Listener: listener,
   Originals: originals,
   Rendering: renderingTable,
+  Videos: videoTable,
   Caches: caches,
   'External media': externalTable,
   'Signed attachments': attachmentTable,
@@ -202,6 +204,7 @@ export const settingTable = {
   ...listener,
   ...originals,
   ...renderingTable,
+  ...videoTable,
   ...caches,
   ...externalTable,
   ...attachmentTable,

@@ -242,7 +242,12 @@ export type VideoSupport =
       /** Whether each process is confined whole (contract §12). */
       readonly isWhole: boolean;
     }
-  | { readonly isSupported: false; readonly reason: string };
+  | {
+      readonly isSupported: false;
+      readonly reason: string;
+      /** Whether an operator could have expected posters. */
+      readonly isFault: boolean;
+    };
 
 /** Decodes, transforms and encodes, in the slots of each lane; `Admission` hands them out. */
 export interface Renderer {

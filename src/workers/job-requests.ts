@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
-import { MediaError } from '../contract/errors.ts';
+import { formatCauses, MediaError } from '../contract/errors.ts';
 import type { DecodeOrder } from '../formats/video/video-facts.ts';
 import type { RangeReader } from '../pipeline/ports.ts';
 import { ProtocolError, writeFrame } from './frames.ts';
@@ -8,6 +8,7 @@ import {
   FAILURE_CODES,
   type FailureCode,
   formatReply,
+  MAX_DETAIL_LENGTH,
   type Reply,
   type WorkerRequest,
 } from './protocol.ts';
@@ -102,7 +103,7 @@ export class JobRequests {
       if (this.#failure !== undefined) throw this.#failure.error;
       for await (const bytes of pieces) await this.#send({ kind: 'bytes', bytes });
     } catch (error) {
-      last = { kind: 'refused', code: this.#blame(error) };
+      last = { kind: 'refused', code: this.#blame(error), detail: describe(error) };
     }
     // Before the worker can ask again.
     this.#isBusy = false;
@@ -126,3 +127,9 @@ export class JobRequests {
 }
 
 type Pieces = AsyncIterable<Uint8Array>;
+
+/** Describes a refusal for the log, which gets the words from the worker; a failure of the job is logged as it is. */
+function describe(error: unknown): string {
+  const isRefusal = error instanceof MediaError && error.code === 'UNPROCESSABLE_MEDIA';
+  return isRefusal ? formatCauses(error.cause).slice(2, MAX_DETAIL_LENGTH) : 'It was refused.';
+}

@@ -1,11 +1,11 @@
 import { fileURLToPath } from 'node:url';
-import { MediaError } from '../contract/errors.ts';
-import { type Lane, type Log, lanes, type Renderer } from '../pipeline/ports.ts';
+import { type Lane, type Log, lanes, type Renderer, type VideoSupport } from '../pipeline/ports.ts';
 import { type Confinement, readConfinement } from './confinement/report.ts';
 import type { Sandbox } from './confinement/sandbox.ts';
 import type { FrameSource } from './job-requests.ts';
 import { Slot } from './slot.ts';
 import { type Launch, type SharedBySlots, stopped, type WorkerCounters } from './slot-worker.ts';
+import { VideoDecoder, type VideoDecoderSettings } from './video/video-decoder.ts';
 import { WorkerProcess } from './worker-process.ts';
 import { WorkerStarter } from './worker-starter.ts';
 
@@ -26,6 +26,8 @@ export interface WorkerRendererOptions extends WorkerFiles {
   /** Whole environment of a worker; without secrets. */
   readonly environment: Readonly<Record<string, string>>;
   readonly log: Log;
+  /** Decoder of videos; none by default. */
+  readonly videoDecoder?: VideoDecoderSettings;
   /** Replaces the decoder of videos. */
   readonly frames?: FrameSource;
   /** As in `SlotWorkerOptions`. */
@@ -35,12 +37,10 @@ export interface WorkerRendererOptions extends WorkerFiles {
   readonly maxIdleMs?: number;
 }
 
-/** The decoder of a host that has none. */
-const noFrames: FrameSource = {
-  // biome-ignore lint/correctness/useYield: it has nothing to yield
-  async *decode() {
-    throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
-  },
+const NO_VIDEO_DECODER: VideoDecoderSettings = {
+  program: 'off',
+  mayBeWeaker: false,
+  timeoutMs: 0,
 };
 
 /** Light renders have most of a core beside heavy ones, which at 15 never starve; the main process goes first. */
@@ -67,6 +67,7 @@ const MAX_IDLE_MS = 60_000;
 export class WorkerPool implements Renderer {
   readonly #options: WorkerRendererOptions;
   readonly #starter: WorkerStarter;
+  readonly #decoder: VideoDecoder;
   readonly #shared: SharedBySlots = {
     counters: { restarts: 0, kills: 0, recycles: 0 },
     recycling: undefined,
@@ -83,6 +84,11 @@ export class WorkerPool implements Renderer {
       workerFile: workerFile && fileURLToPath(workerFile),
       environment,
     });
+    this.#decoder = new VideoDecoder({
+      ...(options.videoDecoder ?? NO_VIDEO_DECODER),
+      starter: this.#starter,
+      environment,
+    });
     this.slots = { light: this.#createSlots('light'), heavy: this.#createSlots('heavy') };
   }
 
@@ -92,6 +98,8 @@ export class WorkerPool implements Renderer {
    * @throws Error if one cannot start, MediaError `OVERLOADED` if the pool is stopped meanwhile
    */
   async start(): Promise<void> {
+    // Beside the workers, at a lower priority; nobody waits for it but videos.
+    this.#decoder.find();
     try {
       await this.#startConfined();
     } catch (error) {
@@ -121,6 +129,7 @@ export class WorkerPool implements Renderer {
   stop(): void {
     this.#isStopped = true;
     for (const slot of this.#allSlots) slot.worker.stop();
+    this.#decoder.stop();
     this.#starter.stop();
   }
 
@@ -147,6 +156,10 @@ export class WorkerPool implements Renderer {
   /** Returns the resident memory of a lane's workers, as reported by them after their last jobs, in bytes. */
   rssBytesOf(lane: Lane): number {
     return this.slots[lane].reduce((sum, { worker }) => sum + (worker.process?.rssBytes ?? 0), 0);
+  }
+
+  get videoSupport(): Promise<VideoSupport> {
+    return this.#decoder.support;
   }
 
   get counters(): WorkerCounters {
@@ -182,7 +195,7 @@ export class WorkerPool implements Renderer {
       sandbox,
       niceness: NICENESS[lane],
       memoryBytes: memoryBytes[lane],
-      frames: this.#options.frames ?? noFrames,
+      frames: this.#options.frames ?? this.#decoder,
       log,
     };
     return (events) => new WorkerProcess(options, events);

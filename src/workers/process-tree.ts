@@ -37,6 +37,15 @@ export function killWorker(child: ChildProcess, isIsolated: boolean): void {
   child.kill('SIGKILL');
 }
 
+/** Kills the processes of a group, even after its leader has ended. */
+export function killGroup(leaderId: number): void {
+  try {
+    kill(-leaderId, 'SIGKILL');
+  } catch {
+    // None is left, or we may not kill it.
+  }
+}
+
 /** Returns the start time of a process, which tells it from a later one with its id (proc(5)); empty if missing. */
 export function readStartOf(processId: number): string {
   return readStat(processId)[STARTED_FIELD] ?? '';

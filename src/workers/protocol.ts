@@ -44,7 +44,12 @@ export type WorkerCommand =
 export type Reply =
   | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
   | { readonly kind: 'end' }
-  | { readonly kind: 'refused'; readonly code: FailureCode };
+  | {
+      readonly kind: 'refused';
+      readonly code: FailureCode;
+      /** For the log. */
+      readonly detail: string;
+    };
 
 /** Errors that a worker may report; `INTERNAL_ERROR` is a bug of ours. */
 export const FAILURE_CODES = [

@@ -25,6 +25,12 @@ export interface WorkerStart {
   readonly niceness: number;
 }
 
+/** Sandbox of any program. */
+export interface ProgramSandbox extends Pick<Sandbox, 'isIsolated' | 'hasOwnUsers' | 'compose'> {
+  /** Whether the program leads a group of processes, which ends with it. */
+  readonly isGroup?: boolean;
+}
+
 /** Callbacks about a worker; `onEnd` is called once, as the last one. */
 export interface StartEvents {
   /**
@@ -103,12 +109,42 @@ export class WorkerStarter {
     return findSandboxes(this.#program, (sandbox) => this.#try(sandbox));
   }
 
+  /**
+   * Starts a program.
+   *
+   * @param args after the command of the sandbox
+   * @returns a function that kills the process at once
+   */
+  startProgram(
+    sandbox: ProgramSandbox,
+    memoryBytes: number,
+    args: readonly string[],
+    events: StartEvents,
+  ): () => void {
+    this.#lastId += 1;
+    const id = this.#lastId;
+    const start: Start = { events, userId: undefined };
+    this.#starts.set(id, start);
+    try {
+      if (sandbox.hasOwnUsers) start.userId = this.#takeUserId();
+      const { userId } = start;
+      const { command, words, inputs } = sandbox.compose({ userId, memoryBytes });
+      const { isIsolated, isGroup = false } = sandbox;
+      send(this.#startedChild(), {
+        ...{ kind: 'start', id, command, args: [...words, ...args], inputs, isIsolated, isGroup },
+      });
+    } catch (error) {
+      queueMicrotask(() => this.#onMessage({ kind: 'ended', id, ending: String(error) }));
+    }
+    return () => this.#kill(id);
+  }
+
   /** Checks by Node whether the worker's file can be read and run in a sandbox; resolves with the reason of a failure. */
   #try(sandbox: Sandbox): Promise<string | undefined> {
     return new Promise((resolve, reject) => {
       let line: string | undefined;
       const args = ['--check', this.#program.workerFile];
-      const kill = this.#start(sandbox, TRIAL_MEMORY_BYTES, args, {
+      const kill = this.startProgram(sandbox, TRIAL_MEMORY_BYTES, args, {
         onStarted: (_, channel) => void channel.destroy(),
         onLine: (text) => {
           line ??= text;
@@ -132,31 +168,7 @@ export class WorkerStarter {
    */
   start({ sandbox, memoryBytes, niceness }: WorkerStart, events: StartEvents): () => void {
     const args = [...WORKER_FLAGS, this.#program.workerFile, String(niceness)];
-    return this.#start(sandbox, memoryBytes, args, events);
-  }
-
-  #start(
-    sandbox: Sandbox,
-    memoryBytes: number,
-    args: readonly string[],
-    events: StartEvents,
-  ): () => void {
-    this.#lastId += 1;
-    const id = this.#lastId;
-    const start: Start = { events, userId: undefined };
-    this.#starts.set(id, start);
-    try {
-      if (sandbox.hasOwnUsers) start.userId = this.#takeUserId();
-      const { userId } = start;
-      const { command, words, inputs } = sandbox.compose({ userId, memoryBytes });
-      const { isIsolated } = sandbox;
-      send(this.#startedChild(), {
-        ...{ kind: 'start', id, command, args: [...words, ...args], inputs, isIsolated },
-      });
-    } catch (error) {
-      queueMicrotask(() => this.#onMessage({ kind: 'ended', id, ending: String(error) }));
-    }
-    return () => this.#kill(id);
+    return this.startProgram(sandbox, memoryBytes, args, events);
   }
 
   /** Ends all workers at once, for good. */

@@ -132,7 +132,7 @@ test('a certificate and a key that do not belong together are named', () => {
 });
 
 test('as many connections are allowed as the limit of open files has room for', () => {
-  const others = 2 * 2 * countCores() + 64 + 256;
+  const others = (2 * 2 + 1) * countCores() + 64 + 256;
   expect(readConfig({}).http.maxConnections).toBe(planConnections(others).byDefault);
   const { most } = planConnections(others, 2_048);
   const env = { ...process.env, MAX_CONNECTIONS: String(most + 1), PORT: 'x' };

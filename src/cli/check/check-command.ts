@@ -34,6 +34,8 @@ beside a service with the same settings. It checks
   external lookup   whether names of other sites are resolved, to addresses
                     that may be connected to
   workers           whether render processes start, and how they are confined
+  posters           whether videos have posters, by which program and version,
+                    or why they have none
 
 Secrets are never shown. Exit status: 0 no faults; 1 faults; 78 settings are
 not valid, and nothing else was checked.`,
@@ -69,7 +71,7 @@ async function* checkAll(
   yield await checkResultStore(config, signal);
   yield* checkKeys(config);
   yield* checkExternal(config, signal);
-  yield await checkWorkers(config, signal);
+  yield* checkWorkers(config, signal);
 }
 
 /** Reports the number of signing keys of each kind that is set; never the keys. */

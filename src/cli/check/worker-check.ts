@@ -2,17 +2,23 @@ import { STARTER_FILE } from '../../app.ts';
 import type { Config } from '../../config/config.ts';
 import { formatCauses } from '../../contract/errors.ts';
 import { unlessAborted } from '../../pipeline/abort.ts';
+import type { VideoSupport } from '../../pipeline/ports.ts';
 import { describeConfinement, listDangers } from '../../workers/confinement/report.ts';
 import { WorkerPool } from '../../workers/pool.ts';
+import { describeVideoSupport } from '../../workers/video/video-decoder.ts';
 import { formatByteSize, silentLog } from '../command.ts';
-import { type Finding, fault, ok } from './finding.ts';
+import { type Finding, fault, ok, warning } from './finding.ts';
 
 /**
- * Checks whether render processes start, and how they are confined; one process of each lane suffices.
+ * Checks whether render processes start, how they are confined, and whether videos have posters; one process of each
+ * lane suffices.
  *
  * @throws `signal.reason`
  */
-export async function checkWorkers({ renderer }: Config, signal: AbortSignal): Promise<Finding> {
+export async function* checkWorkers(
+  { renderer }: Config,
+  signal: AbortSignal,
+): AsyncGenerator<Finding> {
   const { light, heavy } = renderer.workers;
   const workers = new WorkerPool({
     ...renderer,
@@ -26,7 +32,8 @@ export async function checkWorkers({ renderer }: Config, signal: AbortSignal): P
     if (confinement === undefined) throw new Error('their confinement is unknown');
     const description = describeConfinement(confinement);
     if (renderer.requiresConfinement && listDangers(confinement).length > 0) {
-      return fault('workers', `REQUIRE_CONFINEMENT is true. ${description}`);
+      yield fault('workers', `REQUIRE_CONFINEMENT is true. ${description}`);
+      return;
     }
     const { isIsolated, user, memoryBytes } = confinement;
     const bounds = [
@@ -35,11 +42,24 @@ export async function checkWorkers({ renderer }: Config, signal: AbortSignal): P
       `memory: ${memoryBytes === undefined ? 'not bounded' : formatByteSize(memoryBytes)}`,
     ];
     const start = `start; the service has ${light + heavy} (${bounds.join(', ')})`;
-    return ok('workers', `${start}. ${description}`);
+    yield ok('workers', `${start}. ${description}`);
+    yield describePosters(await unlessAborted(workers.videoSupport, signal), renderer.videoDecoder);
   } catch (error) {
     signal.throwIfAborted();
-    return fault('workers', `do not start${formatCauses(error)}`);
+    yield fault('workers', `do not start${formatCauses(error)}`);
   } finally {
     workers.stop();
   }
+}
+
+/** Reports whether videos have posters; that a program which the settings name gives none is a fault. */
+function describePosters(
+  support: VideoSupport,
+  { program }: Config['renderer']['videoDecoder'],
+): Finding {
+  const text = describeVideoSupport(support);
+  const isExpected = support.isSupported ? support.isWhole : !support.isFault;
+  if (isExpected) return ok('posters', text);
+  const isFault = !support.isSupported && program !== 'auto';
+  return isFault ? fault('posters', text) : warning('posters', text);
 }

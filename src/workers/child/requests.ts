@@ -51,7 +51,7 @@ export class Requests implements ByteSource, FrameDecoder {
     }
     this.#pending = undefined;
     if (reply.kind === 'end') pending.resolve(pending.bytes.subarray(0, pending.filledBytes));
-    else pending.reject(new MediaError(reply.code));
+    else pending.reject(new MediaError(reply.code, { cause: new Error(reply.detail) }));
   }
 
   /** Waits for the reply to the last request; sends no other: the main process takes a response only between two. */

@@ -45,7 +45,7 @@ const WITHOUT_CAPABILITIES = ['--bounding-set=-all', '--inh-caps=-all'];
  * Composes the command that changes the user, by number, since passwd has no name for it, and forbids new privileges.
  * The program ends with its parent, so that no orphan remains if the service is killed.
  */
-function becomeUser(userId: number | undefined, ...options: readonly string[]): string[] {
+export function becomeUser(userId: number | undefined, ...options: readonly string[]): string[] {
   const user =
     userId === undefined ? [] : ['--reuid', `${userId}`, '--regid', `${userId}`, '--clear-groups'];
   return ['setpriv', ...user, ...options, '--pdeathsig', 'KILL', '--no-new-privs', '--'];
@@ -79,28 +79,45 @@ const PROCESSES = ['--proc', '/proc', '--remount-ro', '/proc'];
  * Composes the command that starts a program by bubblewrap: the program sees a root with its own files and processes,
  * and no network. The list of files is passed through a descriptor, so that `ps` stays readable.
  */
-export const composeBubblewrap: ComposeCommand = (userId, { paths, links }) => {
+export const composeBubblewrap: ComposeCommand = (userId, files) => {
   const processor = arch();
   const filters = isFiltered(processor) ? [assembleFilter(processor)] : [];
-  const options = [
-    ...BUBBLEWRAP_OPTIONS,
+  const options = [...BUBBLEWRAP_OPTIONS, ...bindFiles(files), ...PROCESSES];
+  const { words, inputs } = runBubblewrap(options, filters);
+  return {
+    words: isAdministrator
+      ? [...words, ...becomeUser(userId, ...WITHOUT_CAPABILITIES)]
+      : [...(userId === undefined ? [] : becomeUser(userId)), ...words],
+    inputs,
+  };
+};
+
+/** Returns options that make files and folders visible, read-only, and nothing else. */
+export function bindFiles({ paths, links }: ProgramFiles): string[] {
+  return [
     ...listParents([...paths, ...links.keys()]).flatMap((folder) => [
       ...['--perms', '0755', '--dir', folder],
     ]),
     ...paths.flatMap((path) => ['--ro-bind', path, path]),
     ...[...links].flatMap(([link, target]) => ['--symlink', target, link]),
-    ...PROCESSES,
+  ];
+}
+
+/** Composes the command of bubblewrap with its options and filter, which it reads from descriptors. */
+export function runBubblewrap(
+  options: readonly string[],
+  filters: readonly Uint8Array[],
+): SandboxCommand {
+  const all = [
+    ...options,
     ...['--remount-ro', '/', '--chdir', '/'],
     ...filters.flatMap(() => ['--seccomp', String(FIRST_INPUT_DESCRIPTOR + 1)]),
   ];
-  const bubblewrap = ['bwrap', '--args', String(FIRST_INPUT_DESCRIPTOR), '--'];
   return {
-    words: isAdministrator
-      ? [...bubblewrap, ...becomeUser(userId, ...WITHOUT_CAPABILITIES)]
-      : [...(userId === undefined ? [] : becomeUser(userId)), ...bubblewrap],
-    inputs: [Buffer.from(options.map((option) => `${option}\0`).join('')), ...filters],
+    words: ['bwrap', '--args', String(FIRST_INPUT_DESCRIPTOR), '--'],
+    inputs: [Buffer.from(all.map((option) => `${option}\0`).join('')), ...filters],
   };
-};
+}
 
 /** Returns the parent folders of paths, from the top down; bubblewrap would create them for their owner only. */
 function listParents(paths: readonly string[]): string[] {

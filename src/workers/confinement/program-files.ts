@@ -1,5 +1,12 @@
 import { execFile } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
+import {
+  existsSync,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+} from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 
@@ -46,16 +53,48 @@ export async function listProgramFiles(
   const links = new Map<string, string>();
   for (const name of PACKAGES) addPackage(name, entry, packages, links);
   const binaries = [...programs, ...[...packages].flatMap(listAddons)];
-  const libraries = await Promise.all(
-    binaries.map(async (binary) => {
-      const { stdout } = await run('ldd', [binary], { env: environment });
-      return [...stdout.matchAll(LIBRARY)].map(([, path = '']) => resolve(path));
-    }),
-  );
+  const libraries = await Promise.all(binaries.map((binary) => listLibraries(binary, environment)));
   const manifest = findUpward(dirname(entry), 'package.json') ?? [];
   const optional = [`${entry}.map`, LOADER_CACHE].filter((path) => existsSync(path));
   const paths = [entry, manifest, optional, [...packages], programs, libraries].flat(2);
   return { paths: withoutNested(paths), links };
+}
+
+/** Lists the shared libraries of a program or library, by `ldd`. */
+async function listLibraries(
+  binary: string,
+  environment: Readonly<Record<string, string>>,
+): Promise<string[]> {
+  const { stdout } = await run('ldd', [binary], { env: environment });
+  return [...stdout.matchAll(LIBRARY)].map(([, path = '']) => resolve(path));
+}
+
+/**
+ * Lists a program of the system and the folders of its libraries: each of some 200 libraries by itself would double the
+ * time of its start. A library that is a symbolic link has several folders.
+ *
+ * @throws Error if it is not there
+ */
+export async function listSystemProgram(
+  program: string,
+  environment: Readonly<Record<string, string>>,
+): Promise<ProgramFiles> {
+  // `ldd` refuses a program that is linked statically, which needs no more than itself.
+  const libraries = await listLibraries(program, environment).catch((): string[] => []);
+  const folders = libraries.flatMap(listLinks).map(dirname);
+  const optional = [LOADER_CACHE].filter((path) => existsSync(path));
+  return { paths: withoutNested([program, ...folders, ...optional]), links: new Map() };
+}
+
+/** Lists a path, and the paths that symbolic links lead to from it. */
+function listLinks(path: string): string[] {
+  const found = new Set<string>();
+  let next = path;
+  while (!found.has(next)) {
+    found.add(next);
+    if (lstatSync(next).isSymbolicLink()) next = resolve(dirname(next), readlinkSync(next));
+  }
+  return [...found];
 }
 
 /** Adds a package, as Node resolves it from a file, with its installed dependencies. */

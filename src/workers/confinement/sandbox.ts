@@ -48,7 +48,7 @@ export interface Launch extends SandboxCommand {
   readonly command: string;
 }
 
-const SHELL = '/bin/sh';
+export const SHELL = '/bin/sh';
 
 /** Most descriptors: a worker has its channel, three standard streams and some twenty of Node's own. */
 const MAX_DESCRIPTORS = 64;
@@ -62,6 +62,15 @@ export const RESERVED_BYTES = Number.parseInt(versions.node, 10) >= 24 ? 512 * 1
 /** oom_score_adj of processes that are killed before all others (proc(5)). */
 export const FIRST_TO_KILL = 1000;
 
+/** Shell commands that set limits: the first parameter is the private memory in KiB. */
+export const LIMITS = `
+  echo ${FIRST_TO_KILL} >/proc/self/oom_score_adj
+  ulimit -c 0
+  ulimit -f 0
+  ulimit -n ${MAX_DESCRIPTORS}
+  ulimit -d "$1"
+`;
+
 /**
  * Niceness of a starting process, which a heavy worker lowers once it has started: at 15, beside four busy processes
  * for each core, a start took 50 s.
@@ -73,13 +82,7 @@ const START_NICENESS = 5;
  * parameters: only this text is ever parsed as shell.
  */
 const LIMITS_SCRIPT = `
-{
-  echo ${FIRST_TO_KILL} >/proc/self/oom_score_adj
-  ulimit -c 0
-  ulimit -f 0
-  ulimit -n ${MAX_DESCRIPTORS}
-  ulimit -d "$1"
-} 2>/dev/null
+{ ${LIMITS} } 2>/dev/null
 unset PWD OLDPWD SHLVL
 shift
 command -v nice >/dev/null && exec nice -n ${START_NICENESS} "$@"
@@ -181,7 +184,7 @@ function limit({ words, inputs }: SandboxCommand, memoryBytes: number): Launch {
 }
 
 /** @throws Error if no program has the name */
-function findOnPath(name: string, path = ''): string {
+export function findOnPath(name: string, path = ''): string {
   if (name.startsWith('/')) return name;
   const candidates = path.split(delimiter).map((folder) => join(folder, name));
   const found = candidates.find((candidate) => {

@@ -1,3 +1,4 @@
+import { listDecoderCalls } from './decoder-calls.ts';
 import {
   type FilteredArchitecture,
   filteredArchitectures,
@@ -5,9 +6,8 @@ import {
 } from './system-calls.ts';
 
 /**
- * The filter of a worker's system calls as a BPF program, in the form of seccomp(2): instructions of 8 bytes (`struct
- * sock_filter`), little-endian on both processors. All calls that are not refused are allowed: a decoder's needs change
- * with Node and libvips, an attacker's do not.
+ * Filters of system calls as BPF programs, in the form of seccomp(2): instructions of 8 bytes (`struct sock_filter`),
+ * little-endian on both processors.
  */
 
 /** Opcodes (linux/bpf_common.h): load a word, compare with a constant, mask, return. */
@@ -63,18 +63,15 @@ export function isFiltered(architecture: string): architecture is FilteredArchit
   return filteredArchitectures.some((known) => known === architecture);
 }
 
-/** Assembles the filter for a processor. */
+/**
+ * Assembles a worker's filter for a processor. It allows all calls that are not refused: the needs of a worker change
+ * with Node and libvips, those of an attacker do not.
+ */
 export function assembleFilter(architecture: FilteredArchitecture): Uint8Array {
   const { notAllowed, unknown, conditional } = listSystemCalls(architecture);
   const { clone, socket, socketpair } = conditional;
   return Buffer.concat([
-    instruction(LOAD_WORD, ARCHITECTURE),
-    instruction(JUMP_IF_EQUAL, AUDIT_ARCHITECTURES[architecture], 1),
-    instruction(RETURN, KILL_PROCESS),
-    instruction(LOAD_WORD, SYSTEM_CALL),
-    ...(architecture === 'x64'
-      ? [instruction(JUMP_IF_AT_LEAST, FIRST_X32_CALL, 0, 1), instruction(RETURN, KILL_PROCESS)]
-      : []),
+    ...loadSystemCall(architecture),
     ...[...notAllowed.values()].flatMap((call) => refuse(call, EPERM)),
     ...[...unknown.values()].flatMap((call) => refuse(call, ENOSYS)),
     // Only threads, and none with a namespace.
@@ -82,6 +79,31 @@ export function assembleFilter(architecture: FilteredArchitecture): Uint8Array {
     ...[socket, socketpair].flatMap((call) => allowIf(call, 0xffff_ffff, AF_UNIX, EAFNOSUPPORT)),
     instruction(RETURN, ALLOW),
   ]);
+}
+
+/** Assembles a video decoder's filter for a processor, which refuses all calls that a decoder does not need. */
+export function assembleDecoderFilter(architecture: FilteredArchitecture): Uint8Array {
+  return Buffer.concat([
+    ...loadSystemCall(architecture),
+    ...listDecoderCalls(architecture).flatMap((call) => [
+      instruction(JUMP_IF_EQUAL, call, 0, 1),
+      instruction(RETURN, ALLOW),
+    ]),
+    instruction(RETURN, ERROR + EPERM),
+  ]);
+}
+
+/** Loads the number of the call; a call of another architecture ends the process. */
+function loadSystemCall(architecture: FilteredArchitecture): Uint8Array[] {
+  return [
+    instruction(LOAD_WORD, ARCHITECTURE),
+    instruction(JUMP_IF_EQUAL, AUDIT_ARCHITECTURES[architecture], 1),
+    instruction(RETURN, KILL_PROCESS),
+    instruction(LOAD_WORD, SYSTEM_CALL),
+    ...(architecture === 'x64'
+      ? [instruction(JUMP_IF_AT_LEAST, FIRST_X32_CALL, 0, 1), instruction(RETURN, KILL_PROCESS)]
+      : []),
+  ];
 }
 
 function refuse(call: number, error: number): Uint8Array[] {

@@ -4,7 +4,7 @@ export const filteredArchitectures = ['x64', 'arm64'] as const;
 export type FilteredArchitecture = (typeof filteredArchitectures)[number];
 
 /** Number of a system call by processor; `undefined` if the processor lacks the call. */
-type Numbers = readonly [x64: number | undefined, arm64: number | undefined];
+export type Numbers = readonly [x64: number | undefined, arm64: number | undefined];
 
 /** Since Linux 5.1, a new call has the same number everywhere. */
 const everywhere = (number: number): Numbers => [number, number];

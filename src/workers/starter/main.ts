@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
 import { readLines } from '../bounded-lines.ts';
-import { describeEnding, killWorker, NO_END } from '../process-tree.ts';
+import { describeEnding, killGroup, killWorker, NO_END } from '../process-tree.ts';
 import { CHANNEL_DESCRIPTOR, FIRST_INPUT_DESCRIPTOR } from '../protocol.ts';
 
 /**
@@ -26,6 +26,8 @@ export type StarterCommand =
       readonly inputs: readonly Uint8Array[];
       /** Whether the process gets a PID namespace. */
       readonly isIsolated: boolean;
+      /** Whether the process leads a group of its own, which ends with it. */
+      readonly isGroup: boolean;
     }
   | { readonly kind: 'kill'; readonly id: number };
 
@@ -100,6 +102,7 @@ function start({
   args,
   inputs,
   isIsolated,
+  isGroup,
 }: StarterCommand & { kind: 'start' }): void {
   const end = (ending: string): void => {
     if (kills.delete(id)) send({ kind: 'ended', id, ending });
@@ -109,6 +112,7 @@ function start({
   try {
     child = spawn(command, args, {
       env: { ...process.env, ...ENVIRONMENT },
+      detached: isGroup,
       stdio: ['ignore', 'ignore', 'pipe', 'pipe', ...inputs.map(() => 'pipe' as const)],
     });
   } catch (error) {
@@ -118,9 +122,11 @@ function start({
     // A process that could not be spawned never exits.
     if (child.pid === undefined) end(error.message);
   });
-  if (child.pid === undefined) return;
+  const { pid } = child;
+  if (pid === undefined) return;
   const kill = (): void => {
-    killWorker(child, isIsolated);
+    if (isGroup) killGroup(pid);
+    else killWorker(child, isIsolated);
     setTimeout(() => end(NO_END), END_TIMEOUT_MS).unref();
   };
   kills.set(id, kill);
@@ -134,11 +140,12 @@ function start({
   }
   const channel = socketAt(CHANNEL_DESCRIPTOR);
   if (channel === undefined) kill();
-  else send({ kind: 'started', id, processId: child.pid }, channel);
+  else send({ kind: 'started', id, processId: pid }, channel);
   const { stderr } = child;
   if (stderr) readLines(stderr, STDERR_BOUNDS, (line) => send({ kind: 'line', id, line }));
   child.once('exit', (code, signal) => {
     const ending = describeEnding(code, signal);
+    if (isGroup) killGroup(pid);
     if (stderr === null || stderr.closed) return end(ending);
     stderr.once('close', () => end(ending));
     setTimeout(() => stderr.destroy(), LAST_LINES_MS).unref();

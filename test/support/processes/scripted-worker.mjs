@@ -91,6 +91,16 @@ const commands = {
     }
     reply(replies.join('|'));
   },
+  // The frame of a stream, a character for each byte.
+  'decode-stream': async (json) => {
+    const { stream, ...order } = JSON.parse(json);
+    const { kind, bytes } = await ask({
+      kind: 'decode',
+      order: { ...order, stream: Buffer.from(stream, 'base64') },
+    });
+    if (kind === 'end') reply(bytes.toString('latin1'));
+    else fail('UNPROCESSABLE_MEDIA', 'no frame');
+  },
   facts: (json) => write(formatFrame({ kind: 'inspected', facts: JSON.parse(json), rssBytes: 1 })),
   grow: (rssBytes) => reply(whoAmI(), Number(rssBytes)),
   // Dies, and leaves a child behind that holds its channel open.

@@ -1,5 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { assembleFilter } from '../../../src/workers/confinement/seccomp-filter.ts';
+import {
+  assembleDecoderFilter,
+  assembleFilter,
+} from '../../../src/workers/confinement/seccomp-filter.ts';
 import { listSystemCalls } from '../../../src/workers/confinement/system-calls.ts';
 
 const X64 = 0xc000_003e;
@@ -45,6 +48,19 @@ describe.each([
 ] as const)('the filter of system calls for %s', (name, own, numbers) => {
   const program = assembleFilter(name);
   const verdict = (call: number, argument?: bigint) => judge(program, own, call, argument);
+
+  test('of a decoder refuses all calls but those that it needs, and kills as the other does', () => {
+    const decoder = assembleDecoderFilter(name);
+    const allowed = Array.from({ length: 500 }, (_, call) => call).filter(
+      (call) => judge(decoder, own, call) === ALLOWED,
+    );
+    expect(allowed.length).toBeLessThan(70);
+    expect(allowed).toEqual(expect.arrayContaining([numbers.read, numbers.execve]));
+    const { clone, socket, socketpair, ptrace, kill } = numbers;
+    for (const call of [clone, socket, socketpair, ptrace, kill, 435, 425])
+      expect(judge(decoder, own, call)).toBe(EPERM);
+    expect(judge(decoder, I386, numbers.read)).toBe(KILLED);
+  });
 
   test('kills what calls as another processor does', () => {
     for (const other of [X64, ARM64, I386, ARM, 0].filter((architecture) => architecture !== own)) {

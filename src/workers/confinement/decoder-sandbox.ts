@@ -1,0 +1,126 @@
+import { arch, platform } from 'node:os';
+import { CHANNEL_DESCRIPTOR } from '../protocol.ts';
+import { becomeUser, bindFiles, canChangeUser, runBubblewrap } from './commands.ts';
+import { listSystemProgram } from './program-files.ts';
+import { findOnPath, type Launch, LIMITS, type Sandbox, SHELL } from './sandbox.ts';
+import { assembleDecoderFilter, assembleFilter, isFiltered } from './seccomp-filter.ts';
+
+/**
+ * Sandboxes of video decoders (contract §12). A decoder needs less than a worker: it is a process for one picture,
+ * which reads its channel as standard input and writes it as standard output.
+ */
+
+/** A sandbox for a decoder. */
+export interface DecoderSandbox extends Pick<Sandbox, 'name' | 'isIsolated' | 'hasOwnUsers'> {
+  /** Whether the decoder has all walls of contract §12. */
+  readonly isWhole: boolean;
+  /** Whether it leads a group of its own: a PID namespace ends as a whole in any case. */
+  readonly isGroup: boolean;
+  readonly compose: Sandbox['compose'];
+}
+
+/** A decoder on this host. */
+export interface DecoderProgram {
+  /** Path without symbolic links. */
+  readonly path: string;
+  readonly environment: Readonly<Record<string, string>>;
+  /** CPU time of one process. */
+  readonly maxCpuSeconds: number;
+}
+
+/** Niceness of a decoder: that of the heavy render which waits for it. */
+const NICENESS = 15;
+
+/**
+ * Sets limits, and waits for a line of the main process: what the program writes before the main process has the
+ * channel would be lost. Only then, the channel becomes standard input and output.
+ */
+const START_SCRIPT = `
+{ ${LIMITS}
+  ulimit -t "$2"
+} 2>/dev/null
+unset PWD OLDPWD SHLVL
+shift 2
+IFS= read -r _ <&${CHANNEL_DESCRIPTOR} || exit
+exec <&${CHANNEL_DESCRIPTOR} >&${CHANNEL_DESCRIPTOR} ${CHANNEL_DESCRIPTOR}>&-
+command -v nice >/dev/null && exec nice -n ${NICENESS} "$@"
+exec "$@"
+`;
+
+const BUBBLEWRAP_OPTIONS = [
+  ...['--unshare-user', '--unshare-pid', '--unshare-ipc', '--unshare-net', '--unshare-uts'],
+  ...['--unshare-cgroup-try', '--die-with-parent', '--cap-drop', 'ALL', '--clearenv'],
+];
+
+/**
+ * Lists the sandboxes that may work on this host, strongest first; the first one alone is whole.
+ *
+ * @throws Error if none can be whole, and weaker ones are not allowed
+ */
+export async function listDecoderSandboxes(
+  program: DecoderProgram,
+  mayBeWeaker: boolean,
+): Promise<readonly DecoderSandbox[]> {
+  const bubblewrap = await listBubblewraps(program).catch((error: Error) => {
+    if (!mayBeWeaker) throw error;
+    return [];
+  });
+  if (!mayBeWeaker) return bubblewrap.slice(0, 1);
+  const unconfined = ['env', '-i', program.path];
+  const weaker = { hasOwnUsers: false, isIsolated: false, isGroup: true, isWhole: false } as const;
+  return [
+    ...bubblewrap,
+    {
+      ...weaker,
+      name: 'setpriv',
+      hasOwnUsers: canChangeUser,
+      compose: ({ userId, memoryBytes }) =>
+        limit(program, memoryBytes, [...becomeUser(userId), ...unconfined]),
+    },
+    {
+      ...weaker,
+      name: 'unconfined',
+      compose: ({ memoryBytes }) => limit(program, memoryBytes, unconfined),
+    },
+  ];
+}
+
+/**
+ * Lists the sandboxes of bubblewrap: one whose filter refuses all calls that decoding in one thread does not need, and
+ * one with the filter of workers, since ffmpeg starts threads from version 7 on.
+ *
+ * @throws Error if the host has no bubblewrap, or no filter
+ */
+async function listBubblewraps(program: DecoderProgram): Promise<readonly DecoderSandbox[]> {
+  const processor = arch();
+  if (platform() !== 'linux') throw new Error('this is not Linux');
+  if (!isFiltered(processor)) throw new Error(`system calls are not filtered on ${processor}`);
+  findOnPath('bwrap', program.environment.PATH);
+  const files = await listSystemProgram(program.path, program.environment);
+  const options = [...BUBBLEWRAP_OPTIONS, ...bindFiles(files)];
+  return [true, false].map((isWhole) => {
+    const filter = isWhole ? assembleDecoderFilter(processor) : assembleFilter(processor);
+    const { words, inputs } = runBubblewrap(options, [filter]);
+    return {
+      name: 'bubblewrap',
+      isIsolated: true,
+      isGroup: false,
+      isWhole,
+      hasOwnUsers: canChangeUser,
+      compose: ({ userId, memoryBytes }) => {
+        const before = userId === undefined ? [] : becomeUser(userId);
+        return limit(program, memoryBytes, [...before, ...words, program.path], inputs);
+      },
+    };
+  });
+}
+
+function limit(
+  { maxCpuSeconds }: DecoderProgram,
+  memoryBytes: number,
+  command: readonly string[],
+  inputs: readonly Uint8Array[] = [],
+): Launch {
+  const limits = [String(Math.ceil(memoryBytes / 1024)), String(maxCpuSeconds)];
+  return { command: SHELL, words: ['-c', START_SCRIPT, 'sh', ...limits, ...command], inputs };
+}

@@ -1,0 +1,96 @@
+import type { Socket } from 'node:net';
+import { MediaError } from '../../contract/errors.ts';
+import type { ProgramSandbox, WorkerStarter } from '../worker-starter.ts';
+import { LOST_WITH_STARTER } from '../worker-starter.ts';
+
+/** Parameters of one run of a program. */
+export interface ProgramRun {
+  readonly sandbox: ProgramSandbox;
+  readonly args: readonly string[];
+  /** Standard input. */
+  readonly input: Uint8Array;
+  /** Most bytes of its standard output; more end the program. */
+  readonly maxOutputBytes: number;
+  /** Bound of its private writable memory, in bytes. */
+  readonly memoryBytes: number;
+  /** Called for each line of its standard error, within bounds. */
+  readonly onLine: (line: string) => void;
+}
+
+/** The end of a program that did not do what it was started for. */
+export class ProgramFault extends Error {
+  override readonly name = 'ProgramFault';
+}
+
+/**
+ * Runs a program to its end, and kills it with all its processes once the caller wants no more.
+ *
+ * @returns its standard output in pieces
+ * @throws ProgramFault if it ends with another status than 0, or writes too much, MediaError `OVERLOADED` if it could not
+ *   be started; or `signal.reason`
+ */
+export async function* runProgram(
+  starter: WorkerStarter,
+  { sandbox, args, input, maxOutputBytes, memoryBytes, onLine }: ProgramRun,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array, void> {
+  signal.throwIfAborted();
+  let opened: Socket | undefined;
+  let tell: (channel: Socket | undefined) => void;
+  const opening = new Promise<Socket | undefined>((resolve) => {
+    tell = resolve;
+  });
+  let kill: () => void = () => undefined;
+  const ended = new Promise<string>((resolve) => {
+    kill = starter.startProgram(sandbox, memoryBytes, args, {
+      onStarted: (_, channel) => {
+        opened = channel.on('error', () => undefined);
+        tell(channel);
+      },
+      onLine,
+      onEnd: (ending) => {
+        tell(undefined);
+        resolve(ending);
+      },
+    });
+  });
+  signal.addEventListener('abort', kill, { once: true });
+  try {
+    const channel = await opening;
+    if (channel !== undefined) yield* exchange(channel, input, maxOutputBytes);
+    const ending = await ended;
+    signal.throwIfAborted();
+    if (channel === undefined || ending === LOST_WITH_STARTER) throw overloaded(ending);
+    if (ending !== 'status 0') throw new ProgramFault(`it ended with ${ending}`);
+  } finally {
+    signal.removeEventListener('abort', kill);
+    kill();
+    opened?.destroy();
+  }
+}
+
+/** Starts the program, which waits for a line, writes its input, and yields its output. */
+async function* exchange(
+  channel: Socket,
+  input: Uint8Array,
+  maxOutputBytes: number,
+): AsyncGenerator<Uint8Array, void> {
+  channel.write('\n');
+  channel.end(input);
+  let bytes = 0;
+  try {
+    for await (const chunk of channel as AsyncIterable<Uint8Array>) {
+      bytes += chunk.length;
+      if (bytes > maxOutputBytes) break;
+      yield chunk;
+    }
+  } catch {
+    // The program has ended before it had read its input; its status tells why.
+  }
+  if (bytes > maxOutputBytes) throw new ProgramFault(`it wrote more than ${maxOutputBytes} bytes`);
+}
+
+function overloaded(ending: string): MediaError {
+  const cause = new Error(`The program could not be started: ${ending}.`);
+  return new MediaError('OVERLOADED', { cause, bottleneck: 'workers', retryAfterSeconds: 1 });
+}

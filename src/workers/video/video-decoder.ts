@@ -1,0 +1,215 @@
+import { realpath } from 'node:fs/promises';
+import { buffer } from 'node:stream/consumers';
+import { MediaError } from '../../contract/errors.ts';
+import type { DecodeOrder, VideoCodec } from '../../formats/video/video-facts.ts';
+import type { VideoSupport } from '../../pipeline/ports.ts';
+import { type DecoderSandbox, listDecoderSandboxes } from '../confinement/decoder-sandbox.ts';
+import { findOnPath } from '../confinement/sandbox.ts';
+import type { FrameSource } from '../job-requests.ts';
+import type { WorkerStarter } from '../worker-starter.ts';
+import { ProgramFault, type ProgramRun, runProgram } from './program-run.ts';
+
+/** Settings of the decoder. */
+export interface VideoDecoderSettings {
+  /** `auto`: the `ffmpeg` on `PATH`; or a path. */
+  readonly program: 'auto' | 'off' | (string & {});
+  /** Whether the decoder is used where it cannot be confined whole. */
+  readonly mayBeWeaker: boolean;
+  /** CPU time of one process. */
+  readonly timeoutMs: number;
+}
+
+/** Options of the decoder. */
+export interface VideoDecoderOptions extends VideoDecoderSettings {
+  readonly starter: WorkerStarter;
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+/** Demultiplexer and decoder of ffmpeg for each codec. */
+const codecs: Readonly<Record<VideoCodec, readonly [format: string, decoder: string]>> = {
+  h264: ['h264', 'h264'],
+  hevc: ['hevc', 'hevc'],
+  vp8: ['ivf', 'vp8'],
+  vp9: ['ivf', 'vp9'],
+  av1: ['ivf', 'libdav1d'],
+};
+
+/** Private memory of one process (contract §12), in bytes. */
+const MEMORY_BYTES = 512 * 1024 ** 2;
+
+/** Longest list of decoders; that of Debian's ffmpeg has 29 kB. */
+const MAX_LIST_BYTES = 1024 ** 2;
+
+/** Time for all trials, in milliseconds; on an idle machine, they take some 0.3 s. */
+const TRIAL_TIMEOUT_MS = 30_000;
+
+/** A grey H.264 picture of 16 × 16 pixels, to see whether the sandbox lets the program decode. */
+const TRIAL_ORDER: DecodeOrder = {
+  codec: 'h264',
+  stream: Buffer.from(
+    'AAAAAWdkAAqscgRewEQAAAMABAAAAwDIPEiWEYAAAAABaOhDjyyLAAABZYiBAAV//vZzfCV9',
+    'base64',
+  ),
+  size: { widthPx: 16, heightPx: 16 },
+  maxFrameBytes: 1_024,
+};
+
+/** A decoder that has been tried. */
+interface Found {
+  readonly sandbox: DecoderSandbox;
+  readonly support: VideoSupport & { readonly isSupported: true };
+}
+
+/**
+ * Decoder of videos: ffmpeg as a process for each frame, since it has decoders for all codecs, which were often attacked.
+ * It gets one elementary stream, and returns planes as they are coded, without a filter or a conversion of its own.
+ */
+export class VideoDecoder implements FrameSource {
+  readonly #options: VideoDecoderOptions;
+  readonly #stop = new AbortController();
+  readonly #found: Promise<Found | VideoSupport>;
+  #find: () => void = () => undefined;
+
+  constructor(options: VideoDecoderOptions) {
+    this.#options = options;
+    this.#found = new Promise((resolve) => {
+      this.#find = () => resolve(this.#findInTime());
+      if (options.program === 'off') this.#find();
+      this.#stop.signal.addEventListener('abort', () => resolve(noSupport('the service stops')));
+    });
+  }
+
+  /** Resolves once the decoder has been tried. */
+  get support(): Promise<VideoSupport> {
+    return this.#found.then((found) => ('support' in found ? found.support : found));
+  }
+
+  /** Tries the decoder, in the background. */
+  find(): void {
+    this.#find();
+  }
+
+  stop(): void {
+    this.#stop.abort();
+  }
+
+  async *decode(order: DecodeOrder, signal: AbortSignal): AsyncGenerator<Uint8Array, void> {
+    const found = await this.#found;
+    if (!('support' in found)) throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
+    yield* this.#decodeIn(found.sandbox, order, signal);
+  }
+
+  async *#decodeIn(
+    sandbox: DecoderSandbox,
+    { codec, stream, maxFrameBytes }: DecodeOrder,
+    signal: AbortSignal,
+  ): AsyncGenerator<Uint8Array, void> {
+    const lines: string[] = [];
+    const [format, decoder] = codecs[codec];
+    try {
+      yield* this.#run(sandbox, signal, {
+        args: [
+          ...['-hide_banner', '-loglevel', 'error', '-nostdin', '-protocol_whitelist', 'pipe'],
+          ...['-threads', '1', '-xerror', '-err_detect', 'explode', '-max_pixels', '35651584'],
+          ...['-f', format, '-c:v', decoder, '-i', 'pipe:0'],
+          ...['-map', '0:v:0', '-frames:v', '1', '-filter_threads', '1'],
+          ...['-c:v', 'wrapped_avframe', '-strict', '-1', '-f', 'yuv4mpegpipe', 'pipe:1'],
+        ],
+        input: stream,
+        maxOutputBytes: maxFrameBytes,
+        onLine: (line) => lines.push(line),
+      });
+    } catch (error) {
+      if (!(error instanceof ProgramFault)) throw error;
+      const cause = new Error([`The video decoder failed: ${error.message}`, ...lines].join('\n'));
+      throw new MediaError('UNPROCESSABLE_MEDIA', { cause });
+    }
+  }
+
+  #run(
+    sandbox: DecoderSandbox,
+    signal: AbortSignal,
+    run: Omit<ProgramRun, 'sandbox' | 'memoryBytes'>,
+  ): AsyncGenerator<Uint8Array, void> {
+    const all = { ...run, sandbox, memoryBytes: MEMORY_BYTES };
+    return runProgram(this.#options.starter, all, signal);
+  }
+
+  async #findInTime(): Promise<Found | VideoSupport> {
+    const late = AbortSignal.timeout(TRIAL_TIMEOUT_MS);
+    const signal = AbortSignal.any([this.#stop.signal, late]);
+    try {
+      return await this.#findDecoder(signal);
+    } catch (error) {
+      if (late.aborted) return noSupport('it did not respond in time');
+      return noSupport(error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  async #findDecoder(signal: AbortSignal): Promise<Found | VideoSupport> {
+    const { program, environment, mayBeWeaker, timeoutMs } = this.#options;
+    if (program === 'off') return noSupport('VIDEO_DECODER is off', false);
+    let found: string;
+    try {
+      found = findOnPath(program === 'auto' ? 'ffmpeg' : program, environment.PATH);
+    } catch (error) {
+      return noSupport(String((error as Error).message), program !== 'auto');
+    }
+    const path = await realpath(found).catch(() => undefined);
+    if (path === undefined) return noSupport(`${found} is not there`);
+    const maxCpuSeconds = Math.ceil(timeoutMs / 1000);
+    const refusals: string[] = [];
+    const sandboxes = await listDecoderSandboxes({ path, environment, maxCpuSeconds }, mayBeWeaker);
+    for (const sandbox of sandboxes) {
+      const refusal = await this.#try(sandbox, found, signal);
+      if (typeof refusal !== 'string') return refusal;
+      refusals.push(`${sandbox.name}: ${refusal}`);
+    }
+    return noSupport(`${found} cannot be used: ${refusals.join('; ')}`);
+  }
+
+  /** @returns the reason why the decoder does not work in a sandbox */
+  async #try(
+    sandbox: DecoderSandbox,
+    program: string,
+    signal: AbortSignal,
+  ): Promise<Found | string> {
+    const lines: string[] = [];
+    try {
+      const list = await buffer(
+        this.#run(sandbox, signal, {
+          args: ['-decoders'],
+          input: Buffer.alloc(0),
+          maxOutputBytes: MAX_LIST_BYTES,
+          onLine: (line) => lines.push(line),
+        }),
+      );
+      const known = new Set(
+        [...list.toString().matchAll(/^ V\S{5} (\S+)/gm)].map(([, name]) => name),
+      );
+      const missing = Object.values(codecs).flatMap(([, name]) => (known.has(name) ? [] : [name]));
+      if (missing.length > 0) return `it lacks the decoders ${missing.join(', ')}`;
+      const frame = await buffer(this.#decodeIn(sandbox, TRIAL_ORDER, signal));
+      if (!frame.toString('latin1').startsWith('YUV4MPEG2 W16 H16 ')) return 'it decodes nothing';
+    } catch (error) {
+      signal.throwIfAborted();
+      const reason = error instanceof MediaError ? error.cause : error;
+      return [reason instanceof Error ? reason.message : String(reason), ...lines].join(': ');
+    }
+    const { name, isWhole } = sandbox;
+    const [, version = 'of an unknown version'] = /\bversion (\S+)/.exec(lines.join('\n')) ?? [];
+    return { sandbox, support: { isSupported: true, program, version, sandbox: name, isWhole } };
+  }
+}
+
+function noSupport(reason: string, isFault = true): VideoSupport {
+  return { isSupported: false, reason, isFault };
+}
+
+/** Describes in a sentence for an operator whether videos have posters. */
+export function describeVideoSupport(support: VideoSupport): string {
+  if (!support.isSupported) return `Videos have no posters: ${support.reason}`;
+  const { program, version, sandbox, isWhole } = support;
+  const walls = isWhole ? 'whole' : 'in part';
+  return `Videos have posters by ${program} ${version}, each process confined ${walls} (${sandbox})`;
+}

@@ -1,0 +1,39 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { chmodSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { useTemporaryFolder } from '../temporary-folder.ts';
+
+const runs = (program: string, word: string): boolean => spawnSync(program, [word]).status === 0;
+
+/** Whether Debian's decoder is installed, and what makes streams for it. */
+export const hasFfmpeg = runs('ffmpeg', '-version');
+
+/** Whether a decoder of our own can be compiled, and confined whole. */
+export const hasCompiler = runs('gcc', '--version');
+
+/** Settings of a pool whose decoder must be confined whole. */
+export const wholeDecoder = { program: 'auto', mayBeWeaker: false, timeoutMs: 15_000 } as const;
+
+/** Compiles a decoder in the hands of an attacker, where any user may start it, and removes it after the test. */
+export async function compileMaliciousDecoder(): Promise<string> {
+  const { path } = await useTemporaryFolder();
+  chmodSync(path, 0o755);
+  const program = join(path, 'malicious-decoder');
+  const source = 'test/support/processes/malicious-decoder.c';
+  execFileSync('gcc', ['-O1', '-static', '-o', program, source]);
+  return program;
+}
+
+/** Finds the processes of a program: all of them, confined or not. */
+export function findProcessesOf(program: string): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .filter((name) => {
+      try {
+        return readFileSync(`/proc/${name}/cmdline`, 'utf8').split('\0')[0] === program;
+      } catch {
+        return false; // it has just ended
+      }
+    })
+    .map(Number);
+}

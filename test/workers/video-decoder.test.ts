@@ -1,0 +1,257 @@
+import { execFileSync } from 'node:child_process';
+import { readlinkSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { listenLocally } from '../support/processes/local-server.ts';
+import {
+  compileMaliciousDecoder,
+  findProcessesOf,
+  hasCompiler,
+  hasFfmpeg,
+  wholeDecoder,
+} from '../support/processes/video-decoders.ts';
+import { usePools } from '../support/processes/worker-pool.ts';
+
+const start = usePools();
+
+/** For a process to start or end on a busy machine. */
+const soon = { timeout: 20_000 };
+
+const WIDTH = 64;
+const HEIGHT = 48;
+
+/** Codecs with what makes a stream of each, and the pixels as they are coded. */
+const streams: [codec: string, pixels: string, ...options: string[]][] = [
+  ['h264', 'yuv420p', '-c:v', 'libx264', '-f', 'h264'],
+  ['h264', 'yuv422p10le', '-c:v', 'libx264', '-f', 'h264'],
+  ['hevc', 'yuv420p10le', '-c:v', 'libx265', '-x265-params', 'log-level=none', '-f', 'hevc'],
+  ['hevc', 'yuv444p', '-c:v', 'libx265', '-x265-params', 'log-level=none', '-f', 'hevc'],
+  ['hevc', 'gray', '-c:v', 'libx265', '-x265-params', 'log-level=none', '-f', 'hevc'],
+  ['vp8', 'yuv420p', '-c:v', 'libvpx', '-f', 'ivf'],
+  ['vp9', 'yuv420p', '-c:v', 'libvpx-vp9', '-f', 'ivf'],
+  ['vp9', 'yuv444p10le', '-c:v', 'libvpx-vp9', '-f', 'ivf'],
+  ['av1', 'yuv420p', '-c:v', 'libaom-av1', '-cpu-used', '8', '-f', 'ivf'],
+  ['av1', 'yuv420p10le', '-c:v', 'libaom-av1', '-cpu-used', '8', '-f', 'ivf'],
+];
+
+/** Encodes one flat picture: luma 100 of 256. */
+function encode(pixels: string, options: readonly string[]): Buffer {
+  const size = `${WIDTH}x${HEIGHT}`;
+  const source = Buffer.alloc(WIDTH * HEIGHT * 1.5, 100);
+  return execFileSync(
+    'ffmpeg',
+    [
+      ...['-v', 'error', '-f', 'rawvideo', '-pix_fmt', 'yuv420p', '-s', size, '-i', 'pipe:0'],
+      ...['-frames:v', '1', '-pix_fmt', pixels, '-strict', '-1', ...options, 'pipe:1'],
+    ],
+    { input: source },
+  );
+}
+
+const orderOf = (codec: string, stream: Buffer, maxFrameBytes = WIDTH * HEIGHT * 6 + 512): string =>
+  `decode-stream ${JSON.stringify({
+    codec,
+    stream: stream.toString('base64'),
+    size: { widthPx: WIDTH, heightPx: HEIGHT },
+    maxFrameBytes,
+  })}`;
+
+describe.skipIf(!hasFfmpeg)('(ffmpeg is installed) the decoder', () => {
+  test('is found with its version, and confined whole', async () => {
+    const { renderer } = await start({ videoDecoder: wholeDecoder });
+    expect(await renderer.videoSupport).toEqual({
+      isSupported: true,
+      program: '/usr/bin/ffmpeg',
+      version: expect.stringMatching(/^\d/),
+      sandbox: 'bubblewrap',
+      isWhole: true,
+    });
+  });
+
+  test.each(streams)(
+    'decodes a frame of %s in %s to its planes',
+    async (codec, pixels, ...options) => {
+      const { sayByRanges } = await start({ videoDecoder: wholeDecoder });
+      const frame = Buffer.from(
+        await sayByRanges(orderOf(codec, encode(pixels, options))),
+        'latin1',
+      );
+      const [head = ''] = frame.toString('latin1').split('\n');
+      expect(head).toMatch(new RegExp(`^YUV4MPEG2 W${WIDTH} H${HEIGHT} .*C(420|422|444|mono)`));
+      const isDeep = pixels.endsWith('10le');
+      const at = frame.indexOf('FRAME\n') + 6;
+      const luma = isDeep ? frame.readUInt16LE(at) / 4 : frame[at];
+      expect(luma).toBeGreaterThanOrEqual(98);
+      expect(luma).toBeLessThanOrEqual(102);
+      const samples = pixels.includes('444')
+        ? 3
+        : pixels.includes('422')
+          ? 2
+          : pixels === 'gray'
+            ? 1
+            : 1.5;
+      expect(frame.length - at).toBe(WIDTH * HEIGHT * samples * (isDeep ? 2 : 1));
+    },
+  );
+
+  test.each([
+    ['a playlist', 'h264', Buffer.from('#EXTM3U\n#EXTINF:1,\nhttp://127.0.0.1:1/a.ts\n')],
+    ['a script of concat', 'hevc', Buffer.from("ffconcat version 1.0\nfile '/etc/passwd'\n")],
+    ['nothing that it knows', 'vp9', Buffer.from('x'.repeat(10_000))],
+    ['a frame of another codec', 'av1', Buffer.from('DKIF')],
+  ])('refuses %s', async (_, codec, stream) => {
+    const { renderer, sayByRanges } = await start({ videoDecoder: wholeDecoder });
+    const refused = sayByRanges(orderOf(codec, stream));
+    await expect(refused).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
+    expect(renderer.counters.kills).toBe(0);
+  });
+
+  test('refuses a frame that was cut off, and one that is larger than planned', async () => {
+    const { sayByRanges } = await start({ videoDecoder: wholeDecoder });
+    const stream = encode('yuv420p', ['-c:v', 'libx264', '-f', 'h264']);
+    const cut = sayByRanges(orderOf('h264', stream.subarray(0, stream.length - 8)));
+    await expect(cut).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
+    const large = sayByRanges(orderOf('h264', stream, 1_000));
+    await expect(large).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
+  });
+});
+
+describe('a decoder that cannot be used', () => {
+  test.each([
+    ['off', 'VIDEO_DECODER is off', false],
+    ['/nowhere/ffmpeg', '/nowhere/ffmpeg is not there', true],
+    ['/bin/true', '/bin/true cannot be used: bubblewrap: it lacks the decoders h264,', true],
+    ['/bin/false', '/bin/false cannot be used: bubblewrap: it ended with status 1', true],
+  ])('is not, and says why: %s', async (program, reason, isFault) => {
+    const videoDecoder = { ...wholeDecoder, program };
+    const { renderer, sayByRanges } = await start({ videoDecoder });
+    expect(await renderer.videoSupport).toEqual({
+      isSupported: false,
+      reason: expect.stringContaining(reason),
+      isFault,
+    });
+    const unsupported = { code: 'UNSUPPORTED_MEDIA_TYPE' };
+    await expect(sayByRanges('decode 1 x')).rejects.toMatchObject(unsupported);
+    expect(renderer.counters.kills).toBe(0);
+  });
+
+  test('is missing where PATH has none, which is no fault', async () => {
+    const environment = { PATH: '/nowhere' };
+    const { renderer } = await start({ videoDecoder: wholeDecoder, environment });
+    const reason = 'ffmpeg is not installed';
+    expect(await renderer.videoSupport).toEqual({ isSupported: false, reason, isFault: false });
+  });
+
+  test('leaves a pool that is stopped meanwhile with an answer', async () => {
+    const { renderer } = await start({ videoDecoder: wholeDecoder });
+    renderer.stop();
+    expect(await renderer.videoSupport).toMatchObject({ isSupported: expect.any(Boolean) });
+  });
+});
+
+describe.skipIf(!hasCompiler)('(gcc is installed) a decoder in the hands of an attacker', () => {
+  /** Starts a pool with it. */
+  async function startWith(mayBeWeaker = false, timeoutMs = 15_000) {
+    const program = await compileMaliciousDecoder();
+    const pool = await start({ videoDecoder: { program, mayBeWeaker, timeoutMs } });
+    expect(await pool.renderer.videoSupport).toMatchObject({ isWhole: true, version: 'malicious' });
+    const ask = (attack: string) => pool.sayByRanges(`decode 1 ${attack}`);
+    return { ...pool, program, ask };
+  }
+
+  test.each([
+    ['starts no process', 'process', 'EPERM'],
+    ['starts no process by clone3', 'clone3', 'EPERM'],
+    ['starts no thread', 'thread', 'EPERM'],
+    ['creates no namespace', 'namespace', 'EPERM'],
+    ['opens no socket', 'unix', 'EPERM'],
+    ['signals nobody', 'kill', 'EPERM'],
+    ['reads no file of the system', 'read /etc/passwd', 'ENOENT'],
+    ['sees no processes', 'list /proc', 'ENOENT'],
+    ['has no devices', 'list /dev', 'ENOENT'],
+    ['creates no file', 'write /x', 'EROFS'],
+    ['starts no shell', 'shell', 'ENOENT'],
+    ['has no environment', 'environment', 'PWD=/\n'],
+    ['has no descriptor but its streams', 'descriptors', '0 1 2 '],
+  ])('%s', async (_, attack, outcome) => {
+    const { ask } = await startWith();
+    expect(await ask(attack)).toBe(outcome);
+  });
+
+  test('reaches no port of this machine', async () => {
+    let connections = 0;
+    const server = createServer(() => {
+      connections += 1;
+    });
+    onTestFinished(() => void server.close());
+    const port = await listenLocally(server);
+    const { ask } = await startWith();
+    expect(await ask(`socket ${port}`)).toBe('EPERM');
+    expect(connections).toBe(0);
+  });
+
+  test('has bounds of memory, CPU time, descriptors and files', async () => {
+    const { ask } = await startWith();
+    expect(await ask('limits')).toBe(`${512 * 2 ** 20} 15 0 64`);
+    expect(Number(await ask('devour'))).toBeLessThan(512);
+  });
+
+  test('sees its own root alone', async () => {
+    const { ask, program } = await startWith();
+    const [, top = ''] = program.split('/');
+    expect((await ask('list /')).trim().split(' ').sort()).toEqual(['etc', top].sort());
+    expect(await ask('list /etc')).toBe('ld.so.cache ');
+  });
+
+  test.each([
+    ['writes more than was planned', 'pictures'],
+    ['writes without an end', 'endless'],
+    ['fails', 'status'],
+    ['crashes', 'crash'],
+  ])('fails its frame where it %s, and leaves no process behind', async (_, attack) => {
+    const { renderer, ask, program } = await startWith();
+    expect(await ask(attack)).toBe('UNPROCESSABLE_MEDIA');
+    await expect.poll(() => findProcessesOf(program), soon).toEqual([]);
+    expect(renderer.counters.kills).toBe(0);
+  });
+
+  test('cannot fill the log, or keep its frame from being taken by that', async () => {
+    const { ask, log } = await startWith();
+    await ask('complain');
+    expect(log.entries.length).toBeLessThan(10);
+  });
+
+  test.each(['hang', 'stay'])('is killed at the deadline of its job: %s', async (attack) => {
+    const { renderer, program, sayByRanges } = await startWith();
+    const late = sayByRanges(`decode 1 ${attack}`, { timeoutMs: 1_000 });
+    await expect.poll(() => findProcessesOf(program).length, soon).toBeGreaterThan(0);
+    await expect(late).rejects.toMatchObject({ code: 'TRANSFORM_TIMEOUT' });
+    await expect.poll(() => findProcessesOf(program), soon).toEqual([]);
+    expect(renderer.counters.restarts).toBe(1);
+  });
+
+  test('shares no namespace with the service, and ends with its caller', async () => {
+    const { program, sayByRanges } = await startWith();
+    const caller = new AbortController();
+    const job = sayByRanges('decode 1 hang', { signal: caller.signal });
+    await expect.poll(() => findProcessesOf(program).length, soon).toBe(1);
+    const [processId] = findProcessesOf(program);
+    for (const kind of ['net', 'pid', 'mnt', 'ipc', 'uts', 'user']) {
+      expect(readlinkSync(`/proc/${processId}/ns/${kind}`)).not.toBe(
+        readlinkSync(`/proc/self/ns/${kind}`),
+      );
+    }
+    caller.abort(new Error('nobody waits'));
+    await expect(job).rejects.toThrow('nobody waits');
+    await expect.poll(() => findProcessesOf(program), soon).toEqual([]);
+  });
+
+  test('ends with the pool', async () => {
+    const { renderer, program, sayByRanges } = await startWith();
+    const job = sayByRanges('decode 1 hang').catch(() => 'ended');
+    await expect.poll(() => findProcessesOf(program).length, soon).toBe(1);
+    renderer.stop();
+    expect(await job).toBe('ended');
+    await expect.poll(() => findProcessesOf(program), soon).toEqual([]);
+  });
+});
