@@ -4,6 +4,10 @@ import { ByteReader } from '../byte-reader.ts';
 /** Facts of a track of sound or video (ISO/IEC 14496-12 §8.3 to §8.7) that the demultiplexer does not tell. */
 export interface IsoTrack {
   readonly id: number;
+  readonly isVideo: boolean;
+  /** Type of its first sample entry, such as `avc1`, or `encv` of an encrypted track. */
+  readonly entry: string;
+  readonly samples: number;
   /** Presented duration in seconds; `undefined` if fragments hold the samples. */
   readonly durationS: number | undefined;
   /** Whether a table of key frames exists and is empty. */
@@ -39,6 +43,7 @@ interface Edit {
 class TrackTables {
   id = 0;
   handler = '';
+  entry = '';
   timescale = 0;
   samples = 0;
   constantSize = false;
@@ -83,6 +88,9 @@ export function readIsoIndex(moov: Uint8Array): IsoIndex {
       .filter(({ handler }) => handler === 'vide' || handler === 'soun')
       .map((track) => ({
         id: track.id,
+        isVideo: track.handler === 'vide',
+        entry: track.entry,
+        samples: track.samples,
         durationS: presentedDurationS(track),
         lacksKeyFrames: track.keyFrames === 0 && track.samples > 0,
       })),
@@ -149,6 +157,9 @@ function readTrackBox(
     case 'hdlr':
       // QuickTime has a second one, of the data handler, in `minf`.
       if (track.handler === '') track.handler = reader.tag(at + 8);
+      break;
+    case 'stsd':
+      if (reader.u32be(at + 4) > 0) track.entry ||= reader.tag(at + 12);
       break;
     case 'elst':
       track.edits = readEdits(reader, at, end, isLong, movieTimescale);

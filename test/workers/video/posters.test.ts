@@ -8,7 +8,9 @@ import type { ByteSource, FrameDecoder } from '../../../src/formats/video/video-
 import type { RenderJob } from '../../../src/pipeline/render/render-job.ts';
 import { inspectMoving } from '../../../src/workers/child/video/inspect-moving.ts';
 import { renderPoster } from '../../../src/workers/child/video/render-poster.ts';
+import { atScale } from '../../support/test-scale.ts';
 import { BareDecoder, hasFfmpeg } from '../../support/videos/ffmpeg.ts';
+import { madeVideos } from '../../support/videos/made-videos.ts';
 import { memorySource, withGap } from '../../support/videos/sources.ts';
 
 const folder = join(import.meta.dirname, '../../../fixtures/video');
@@ -19,8 +21,6 @@ const [head = [], ...rows] = readFileSync(join(folder, 'index.tsv'), 'utf8')
 const videos = rows.map((row) => Object.fromEntries(head.map((name, at) => [name, row[at] ?? ''])));
 
 const fixture = (file = '') => readFileSync(join(folder, file));
-
-const PROBES = { rgb_25_25: [1, 1], rgb_75_25: [3, 1], rgb_25_75: [1, 3], rgb_75_75: [3, 3] };
 
 /** The poster at its own size as PNG. */
 async function makePoster(
@@ -51,22 +51,45 @@ async function makePoster(
   return Buffer.from(poster);
 }
 
+/** Measures the size of a picture, and the distance of each quadrant's middle from a colour. */
+async function probe(poster: Buffer, colours: readonly (readonly (number | undefined)[])[]) {
+  const { data, info } = await sharp(poster).raw().toBuffer({ resolveWithObject: true });
+  const { width, height, channels } = info;
+  const distances = colours.map((colour, quadrant) => {
+    const left = Math.floor((width * (quadrant % 2 === 0 ? 1 : 3)) / 4);
+    const top = Math.floor((height * (quadrant < 2 ? 1 : 3)) / 4);
+    const at = (top * width + left) * channels;
+    const pixel = [...data.subarray(at, at + channels)];
+    return Math.max(...pixel.map((level, channel) => Math.abs(level - (colour[channel] ?? 255))));
+  });
+  return { size: `${width}x${height}`, distance: Math.max(...distances) };
+}
+
 describe.skipIf(!hasFfmpeg)('posters', () => {
   test.each(videos.filter(({ poster_status }) => poster_status === '200'))(
     '$file: $note',
     async (row) => {
-      const poster = sharp(await makePoster(memorySource(fixture(row.file))));
-      const { data, info } = await poster.raw().toBuffer({ resolveWithObject: true });
-      expect(`${info.width} ${info.height}`).toBe(`${row.display_width} ${row.display_height}`);
-      for (const [probe, [x = 0, y = 0]] of Object.entries(PROBES)) {
-        const [left, top] = [Math.floor((info.width * x) / 4), Math.floor((info.height * y) / 4)];
-        const at = (top * info.width + left) * info.channels;
-        const wanted = (row[probe] ?? '').split(',').map(Number);
-        const distances = wanted.map((level, c) => Math.abs(level - (data[at + c] ?? 0)));
-        expect(Math.max(...distances), probe).toBeLessThanOrEqual(Number(row.tolerance));
-      }
+      const { size, distance } = await probe(
+        await makePoster(memorySource(fixture(row.file))),
+        ['rgb_25_25', 'rgb_75_25', 'rgb_25_75', 'rgb_75_75'].map((name) =>
+          (row[name] ?? '').split(',').map(Number),
+        ),
+      );
+      expect(size).toBe(`${row.display_width}x${row.display_height}`);
+      expect(distance).toBeLessThanOrEqual(Number(row.tolerance));
     },
   );
+
+  // ffmpeg takes most of a second for each.
+  const rows = atScale(
+    madeVideos.filter((_, at) => at % 4 === 0),
+    madeVideos,
+  );
+  test.each(rows)('$name', async ({ make, size, colours }) => {
+    const measured = await probe(await makePoster(memorySource(await make())), colours);
+    expect(measured.size).toBe(size);
+    expect(measured.distance).toBeLessThanOrEqual(4);
+  });
 });
 
 describe('facts', () => {
@@ -112,5 +135,48 @@ describe('what a video of 500 MB costs', () => {
     await expect(makePoster(source, decoder)).rejects.toBe(refusal);
     expect(cost(source).reads - facts.reads).toBeLessThanOrEqual(6);
     expect(cost(source).bytes - facts.bytes).toBeLessThanOrEqual(256 * 1024);
+  });
+});
+
+describe('what is no poster', () => {
+  /** A file with other bytes behind a name in it. */
+  const changed = (name: string, offset: number, bytes: readonly number[]) => {
+    const file = fixture('clip-faststart-601-full.mp4');
+    file.set(bytes, file.lastIndexOf(name) + offset);
+    return file;
+  };
+  const everything = [0xff, 0xff, 0xff, 0xff];
+
+  test.each([
+    ['an empty table of key frames', changed('stss', 8, [0, 0, 0, 0]), 'UNPROCESSABLE_MEDIA'],
+    ['a run of 2^32 samples', changed('stts', 12, everything), 'MEDIA_TOO_LARGE'],
+    ['a run of 2^32 shifts', changed('ctts', 12, everything), 'MEDIA_TOO_LARGE'],
+    ['a chunk of 2^32 samples', changed('stsc', 16, everything), 'MEDIA_TOO_LARGE'],
+    ['2^32 samples', changed('stsz', 12, everything), 'MEDIA_TOO_LARGE'],
+    ['an edge of 65 535', changed('avc1', 28, [0xff, 0xff]), 'MEDIA_TOO_LARGE'],
+    ['no width', changed('avc1', 28, [0, 0]), 'UNPROCESSABLE_MEDIA'],
+    ['another codec', changed('avc1', 0, [0x6d, 0x70, 0x34, 0x76]), 'UNSUPPORTED_MEDIA_TYPE'],
+    ['an encrypted track', changed('avc1', 0, [0x65, 0x6e, 0x63, 0x76]), 'UNSUPPORTED_MEDIA_TYPE'],
+    ['no movie', changed('moov', 0, [0x66, 0x72, 0x65, 0x65]), 'UNPROCESSABLE_MEDIA'],
+    [
+      'half of an index',
+      fixture('clip-faststart-601-full.mp4').subarray(0, 700),
+      'UNPROCESSABLE_MEDIA',
+    ],
+    ['the beginning of a WebM', fixture('clip-vp8.webm').subarray(0, 60), 'UNPROCESSABLE_MEDIA'],
+  ])('%s', async (_, file, code) => {
+    const { kind, fault } = await inspectMoving(memorySource(file));
+    expect(kind).toBe('video');
+    expect(fault?.code).toBe(code);
+  });
+
+  test.each([
+    ['a size that the container does not have', changed('avc1', 28, [0, 242]), 'h264'],
+    ['a frame that is cut off', fixture('truncated.mp4'), undefined],
+  ])('%s', async (_, file, decoded) => {
+    const decoder = new BareDecoder();
+    const making = makePoster(memorySource(file), decoder);
+    await expect(making).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
+    expect(decoder.codecs).toEqual(decoded === undefined ? [] : [decoded]);
   });
 });

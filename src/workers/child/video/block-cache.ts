@@ -50,6 +50,7 @@ export class BlockCache implements ByteSource {
    * @throws MediaError `MEDIA_TOO_LARGE` beyond the limit; the error of the source
    */
   async read(start: number, end: number): Promise<Uint8Array> {
+    if (start >= end) return new Uint8Array();
     const isWhole = this.sizeBytes <= MAX_WHOLE_BYTES;
     const stop = isWhole ? this.sizeBytes : end;
     let missing: number | undefined;

@@ -21,6 +21,9 @@ const MAX_READS = 200_000;
 
 type Check = (bytes: Uint8Array) => void;
 
+/** Containers that the demultiplexer reads. */
+export type DemultiplexedContainer = Exclude<MovingContainer, 'mp3'>;
+
 /**
  * Source of the demultiplexer: hands out bytes of the cache, and checks counts of an index before the demultiplexer
  * expands them. It recognizes an index by the header that the demultiplexer reads before, so both always see the
@@ -30,6 +33,7 @@ type Check = (bytes: Uint8Array) => void;
  * version is pinned.
  */
 export class GuardedSource extends Source {
+  readonly container: DemultiplexedContainer;
   /** Set once the demultiplexer has read the index. */
   iso: IsoIndex | undefined;
   ebml: EbmlTracks | undefined;
@@ -41,9 +45,10 @@ export class GuardedSource extends Source {
   readonly #checks = new Map<number, Check>();
   #reads = 0;
 
-  constructor(cache: BlockCache, container: MovingContainer) {
+  constructor(cache: BlockCache, container: DemultiplexedContainer) {
     super();
     this.#cache = cache;
+    this.container = container;
     this.#isIso = container === 'mp4' || container === 'mov';
     this.#isEbml = container === 'webm' || container === 'matroska';
   }

@@ -11,7 +11,7 @@ import type {
   VideoTrackFacts,
 } from '../../../formats/video/video-facts.ts';
 import { BlockCache } from './block-cache.ts';
-import { demultiplex } from './guarded-source.ts';
+import { demultiplex, GuardedSource } from './guarded-source.ts';
 import { readMp3DurationS } from './mp3-duration.ts';
 import { isFault, type OpenedMoving, openMoving, sniffContainer } from './open-moving.ts';
 
@@ -54,7 +54,7 @@ export async function inspectMoving(source: ByteSource): Promise<MovingFacts> {
   const cache = new BlockCache(source);
   const container = await sniffContainer(cache);
   if (container === undefined) throw corruptMedia('neither video nor sound');
-  const kind = SOUND_CONTAINERS.includes(container) ? 'audio' : 'video';
+  const kind = kindOf(container);
   const nothing = {
     container,
     kind,
@@ -67,23 +67,32 @@ export async function inspectMoving(source: ByteSource): Promise<MovingFacts> {
     const durationS = round(await readMp3DurationS(cache, MAX_DURATION_BYTES));
     return { ...nothing, codec: 'mp3', durationS, hasAudio: true, fault };
   }
+  const guarded = new GuardedSource(cache, container);
   try {
-    return await readFacts(await openMoving(cache, container));
+    return await readFacts(await openMoving(cache, guarded));
   } catch (error) {
     if (!isFault(error)) throw error;
     const fault = kind === 'audio' ? unsupported('sound alone') : faultOf(error);
-    return { ...nothing, hasAudio: kind === 'audio', fault };
+    const isEncrypted = guarded.iso?.tracks.some(({ entry }) => entry === 'encv');
+    const hasAudio =
+      kind === 'audio' || guarded.iso?.tracks.some(({ isVideo }) => !isVideo) === true;
+    return { ...nothing, hasAudio, fault: isEncrypted ? unsupported('an encrypted track') : fault };
   }
 }
 
+function kindOf(container: MovingContainer): MovingFacts['kind'] {
+  return SOUND_CONTAINERS.includes(container) ? 'audio' : 'video';
+}
+
 async function readFacts(opened: OpenedMoving): Promise<MovingFacts> {
-  const { container, tracks, video, sounds } = opened;
+  const { tracks, video, sounds } = opened;
+  const { container } = opened.source;
   const track = video ?? sounds[0];
   const facts = video && (await readVideo(opened, video));
   const isSized = facts && [facts.codedSize, facts.size].every(isSize);
   return {
     container,
-    kind: video !== undefined || tracks.length === 0 ? 'video' : 'audio',
+    kind: kindOf(container) === 'video' && (video || tracks.length === 0) ? 'video' : 'audio',
     codec: track && (await readCodec(opened, track)),
     durationS: round(await readDurationS(opened)),
     hasAudio: sounds.length > 0,
@@ -126,7 +135,11 @@ export async function findFault(
 ): Promise<PosterFault | undefined> {
   if (video === undefined || facts === undefined) {
     const { iso, ebml } = source;
-    const isEmpty = tracks.length === 0 && !iso?.tracks.length && !ebml?.hasUnreadable;
+    const isEmpty =
+      kindOf(source.container) === 'video' &&
+      tracks.length === 0 &&
+      !iso?.tracks.length &&
+      !ebml?.hasUnreadable;
     return isEmpty ? { code: 'UNPROCESSABLE_MEDIA', reason: 'no tracks' } : unsupported('no video');
   }
   const entry = String(await video.getInternalCodecId());
@@ -172,12 +185,12 @@ async function readCodec(opened: OpenedMoving, track: InputTrack): Promise<strin
 
 /** Returns the duration of the longest track, from its first presented sample to the end of its last. */
 async function readDurationS(opened: OpenedMoving): Promise<number | undefined> {
-  const { container, source, tracks } = opened;
+  const { source, tracks } = opened;
   if (source.iso !== undefined) {
     const durations = source.iso.tracks.flatMap(({ durationS }) => durationS ?? []);
     const told = durations.length > 0 ? Math.max(...durations) : source.iso.fragmentsDurationS;
     if (told !== undefined) return told;
-  } else if (container !== 'ogg') {
+  } else if (source.container !== 'ogg') {
     const told = await within(opened, async () => await tracks[0]?.getDurationFromMetadata());
     if (told) return told;
   }

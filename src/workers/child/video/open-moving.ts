@@ -8,17 +8,16 @@ import {
   Logging,
   LogLevel,
   MATROSKA,
-  MP4,
+  Mp4InputFormat,
   OGG,
-  QTFF,
   WAVE,
   WEBM,
 } from 'mediabunny';
 import { MediaError } from '../../../contract/errors.ts';
 import { sniffMoving } from '../../../formats/video/sniff-moving.ts';
-import type { MovingContainer } from '../../../formats/video/video-facts.ts';
+import type { MovingContainer, PosterFault } from '../../../formats/video/video-facts.ts';
 import type { BlockCache } from './block-cache.ts';
-import { demultiplex, GuardedSource } from './guarded-source.ts';
+import { demultiplex, type GuardedSource } from './guarded-source.ts';
 
 /** Bytes that suffice to recognize a container. */
 const PREFIX_BYTES = 128;
@@ -26,15 +25,32 @@ const PREFIX_BYTES = 128;
 /** Limit of the index: movie box; EBML head, tracks and cues (contract §12). */
 const MAX_INDEX_BYTES = 16 * 2 ** 20;
 
-/** Codecs of cover pictures, which are no video (contract §12). */
-const COVER_CODECS = ['jpeg', 'png ', 'mjpa', 'mjpb', 'gif ', 'tiff', 'bmp '];
+/** Codecs of pictures that accompany sound: a cover, or pictures of chapters. They are no video (contract §12). */
+const COVER_CODECS = ['jpeg', 'png ', 'gif ', 'tiff', 'bmp '];
+
+/** A format of ISO boxes that takes every file: those of QuickTime may begin with any box. */
+class IsoFormat extends Mp4InputFormat {
+  async _canReadInput(): Promise<boolean> {
+    return true;
+  }
+}
+
+const iso = new IsoFormat();
+const formats = {
+  mp4: iso,
+  mov: iso,
+  webm: WEBM,
+  matroska: MATROSKA,
+  ogg: OGG,
+  wav: WAVE,
+  flac: FLAC,
+};
 
 /** The demultiplexer writes warnings about damaged files to the console. */
 Logging.level = LogLevel.Silent;
 
 /** A container whose index has been read. */
 export interface OpenedMoving {
-  readonly container: MovingContainer;
   readonly cache: BlockCache;
   readonly source: GuardedSource;
   readonly tracks: readonly InputTrack[];
@@ -54,28 +70,26 @@ export async function sniffContainer(cache: BlockCache): Promise<MovingContainer
  * @throws MediaError `UNPROCESSABLE_MEDIA` if it is missing or damaged, `MEDIA_TOO_LARGE` beyond a limit; errors of the
  *   source
  */
-export async function openMoving(
-  cache: BlockCache,
-  container: MovingContainer,
-): Promise<OpenedMoving> {
-  const source = new GuardedSource(cache, container);
-  const formats = [MP4, QTFF, WEBM, MATROSKA, OGG, WAVE, FLAC];
-  const input = new Input({ source, formats });
+export async function openMoving(cache: BlockCache, source: GuardedSource): Promise<OpenedMoving> {
+  const input = new Input({ source, formats: [formats[source.container]] });
   cache.limit(MAX_INDEX_BYTES);
   const opened = await demultiplex(source, async () => {
     const tracks = await input.getTracks();
     const videos: InputVideoTrack[] = [];
     const enabled: InputVideoTrack[] = [];
     for (const track of tracks.filter((each) => each.isVideoTrack())) {
-      if (COVER_CODECS.includes(String(await track.getInternalCodecId()).toLowerCase())) continue;
+      const isEnabled = (await track.getDisposition()).default;
+      const index = source.iso?.tracks.find(({ id }) => id === track.id);
+      const isPicture = index !== undefined && COVER_CODECS.includes(index.entry);
+      if (isPicture && (!isEnabled || index.samples <= 1)) continue;
       videos.push(track);
-      if ((await track.getDisposition()).default) enabled.push(track);
+      if (isEnabled) enabled.push(track);
     }
     return { tracks, video: enabled[0] ?? videos[0] };
   });
   cache.limit();
   const sounds = opened.tracks.filter((track) => track.isAudioTrack());
-  return { container, cache, source, ...opened, sounds };
+  return { cache, source, ...opened, sounds };
 }
 
 /** Returns the packets of a track. */
@@ -84,9 +98,7 @@ export function packetsOf(track: InputTrack): EncodedPacketSink {
 }
 
 /** Whether an error is about the file, and not about the way to it. */
-export function isFault(
-  error: unknown,
-): error is MediaError & { readonly code: 'UNPROCESSABLE_MEDIA' | 'MEDIA_TOO_LARGE' } {
+export function isFault(error: unknown): error is MediaError & Pick<PosterFault, 'code'> {
   return (
     error instanceof MediaError &&
     (error.code === 'UNPROCESSABLE_MEDIA' || error.code === 'MEDIA_TOO_LARGE')

@@ -15,7 +15,7 @@ import { type CodedPicture, type RgbPixels, toRgb } from '../picture-to-rgb.ts';
 import { fromPixels, resize, toPixels } from '../pixels.ts';
 import { BlockCache } from './block-cache.ts';
 import { toElementaryStream } from './elementary-stream.ts';
-import { demultiplex } from './guarded-source.ts';
+import { demultiplex, GuardedSource } from './guarded-source.ts';
 import { findFault, readVideo } from './inspect-moving.ts';
 import { type KeyFrame, readKeyFrames } from './key-frames.ts';
 import { mapToSrgb, type VideoColour } from './map-to-srgb.ts';
@@ -81,8 +81,8 @@ export async function renderPoster(
 async function openVideo(source: ByteSource, decoder: FrameDecoder): Promise<Decodable> {
   const cache = new BlockCache(source);
   const container = await sniffContainer(cache);
-  if (container === undefined) throw corruptMedia('no container of a video');
-  const opened = await openMoving(cache, container);
+  if (container === undefined || container === 'mp3') throw corruptMedia('no container of a video');
+  const opened = await openMoving(cache, new GuardedSource(cache, container));
   const facts = opened.video && (await readVideo(opened, opened.video));
   const fault = await findFault(opened, facts);
   if (fault !== undefined) throw new MediaError(fault.code, { cause: new Error(fault.reason) });
