@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { type RequestLine, shareTestApp, useTestApp } from '../support/test-app.ts';
+import { type RequestLine, samples, shareTestApp, useTestApp } from '../support/test-app.ts';
 
-const TARGETS = ['/robots.txt', '/avatars/0.png', '/avatars/0.png'];
+const ICON = '/icons/1/ab.webp?size=16';
+const TARGETS = ['/robots.txt', '/avatars/0.png', '/avatars/0.png', ICON, ICON];
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
 
 /** Sends requests, one after the other; gives their lines and the ids of their responses. */
@@ -9,6 +10,7 @@ async function linesOf(
   app: Awaited<ReturnType<typeof useTestApp>>,
   headers: Record<string, string>,
 ) {
+  app.originals.put('icons/1/ab', samples.jpeg);
   const seen: (RequestLine & { readonly given: string | undefined })[] = [];
   for (const target of TARGETS) {
     const response = await app.send('GET', target, headers);
