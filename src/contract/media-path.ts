@@ -40,6 +40,9 @@ export type ParsedPath =
 export function parsePath(rawPath: string, resources = contractResources): ParsedPath {
   if (!rawPath.startsWith('/')) return { kind: 'no template' };
   const segments = rawPath.slice(1).split('/').map(decodeSegment);
+  if (resources.isLenient && segments[0] === ATTACHMENTS && segments.length > 1) {
+    return parseAttachmentPath(segments.slice(1));
+  }
   const template = resources.pathTemplates.find((it) => hasShape(it, segments, resources));
   if (template === undefined) return { kind: 'no template' };
 
@@ -77,6 +80,42 @@ export function parsePath(rawPath: string, resources = contractResources): Parse
     : { kind: 'valid', path: { resource, values, extension } };
 }
 
+/** First segment of the paths and keys of attachments. */
+const ATTACHMENTS = 'attachments';
+
+/** Longest key in bytes of UTF-8: that of S3. */
+const MAX_KEY_BYTES = 1_024;
+
+/** Parses the path of an attachment at any depth (contract §14), in which `%2F` is a slash. */
+function parseAttachmentPath(segments: readonly (string | undefined)[]): ParsedPath {
+  const isDecoded = segments.every((segment) => segment !== undefined);
+  const key = [ATTACHMENTS, ...segments].join('/');
+  const message = isDecoded ? findKeyFault(key) : 'Expected valid percent-encoded UTF-8.';
+  const resource = 'attachment';
+  if (message !== undefined) {
+    return { kind: 'invalid', resource, faults: [{ path: 'attachment_path', message }] };
+  }
+  return {
+    kind: 'valid',
+    path: { resource, values: valuesOfAttachment(key), extension: undefined },
+  };
+}
+
+function valuesOfAttachment(key: string): MediaPath['values'] {
+  const filename = key.slice(key.lastIndexOf('/') + 1);
+  return { attachment_path: key.slice(ATTACHMENTS.length + 1), filename };
+}
+
+/** Returns what is wrong with a key of any depth, as a sentence; `undefined` if the key is sound. */
+export function findKeyFault(key: string): string | undefined {
+  if (new TextEncoder().encode(key).length > MAX_KEY_BYTES) {
+    return `Expected at most ${MAX_KEY_BYTES} bytes of UTF-8.`;
+  }
+  if (/[\\\p{Cc}\p{Cs}]/u.test(key)) return 'Expected no backslash or control character.';
+  const isPath = key.split('/').every((segment) => !['', '.', '..'].includes(segment));
+  return isPath ? undefined : 'Expected segments that are neither empty nor . or ..';
+}
+
 /** Formats the canonical path of what `parsePath` reads: `parsePath(formatPath(path))` is `path`. */
 export function formatPath({ resource, values, extension }: MediaPath): string {
   return fillTemplate(resourceRows[resource].template, (name) =>
@@ -85,7 +124,7 @@ export function formatPath({ resource, values, extension }: MediaPath): string {
 }
 
 /** Splits a segment at its last dot, which it may not have. */
-function splitExtension(segment: string): [stem: string, extension: string] {
+export function splitExtension(segment: string): [stem: string, extension: string] {
   const dot = segment.lastIndexOf('.');
   return [segment.slice(0, dot), segment.slice(dot + 1)];
 }
@@ -135,6 +174,7 @@ export type OriginKey = Pick<MediaPath, 'resource' | 'values'>;
 export function originKeyOf({ resource, values }: OriginKey): string | undefined {
   const { originKey } = resourceRows[resource];
   if (originKey === undefined) return undefined;
+  if (values.attachment_path !== undefined) return `${ATTACHMENTS}/${values.attachment_path}`;
   return fillTemplate(originKey, (name) => unmark(name, values[name] ?? ''));
 }
 
@@ -149,6 +189,10 @@ function unmark(name: string, value: string): string {
  */
 export function parseOriginKey(text: string, resources = contractResources): OriginKey | undefined {
   const segments = text.split('/');
+  if (resources.isLenient && segments[0] === ATTACHMENTS && segments.length > 1) {
+    const values = valuesOfAttachment(text);
+    return findKeyFault(text) === undefined ? { resource: 'attachment', values } : undefined;
+  }
   for (const template of resources.originKeyTemplates) {
     if (template.segments.length !== segments.length) continue;
     const values: Record<string, string> = {};
@@ -192,6 +236,7 @@ export function unmarkedKeyOf(text: string, resources?: Resources): string | und
  * to a whole key.
  */
 export function canBeginOriginKey(text: string, resources = contractResources): boolean {
+  if (parseOriginKey(text, resources) !== undefined) return true;
   const segments = text.split('/');
   return resources.originKeyTemplates.some(
     (template) =>

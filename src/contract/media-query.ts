@@ -34,10 +34,13 @@ export const ASSET_WIDTHS_PX = [
   512, 600, 640, 1024, 1280, 1536, 2048, 3072, 4096,
 ] as const;
 
+/** Largest `width` and `height`, in pixels. */
+export const MAX_EDGE_PX = 4096;
+
 /** Longest piece of a received value that a response repeats, in characters. */
 const MAX_QUOTED_LENGTH = 40;
 
-const qualities = ['high', 'low', 'lossless'] as const satisfies readonly Quality[];
+export const qualities = ['high', 'low', 'lossless'] as const satisfies readonly Quality[];
 
 const size: QueryParameter = {
   name: 'size',
@@ -47,7 +50,7 @@ const size: QueryParameter = {
 const edge = {
   description:
     'In pixels. One edge alone keeps the aspect ratio, both crop to theirs. Nothing is enlarged.',
-  form: { kind: 'integer', min: 1, max: 4096 },
+  form: { kind: 'integer', min: 1, max: MAX_EDGE_PX },
 } as const;
 const format: QueryParameter = {
   name: 'format',

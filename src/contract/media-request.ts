@@ -8,9 +8,10 @@ import {
   outputFormats,
   type Quality,
 } from './image-formats.ts';
+import { toStrict } from './leniency.ts';
 import { type MediaPath, originKeyOf, parsePath } from './media-path.ts';
 import { type MediaQuery, parseQuery } from './media-query.ts';
-import { type ResourceName, type Resources, resourceRows } from './resources.ts';
+import { contractResources, type ResourceName, type Resources, resourceRows } from './resources.ts';
 import { externalKeyOf, isExternalPath } from './signing/external-path.ts';
 
 /**
@@ -35,7 +36,12 @@ export interface MediaRequest extends Pick<MediaQuery, 'widthPx' | 'heightPx' | 
 }
 
 export type RequestTarget =
-  | { readonly kind: 'media'; readonly request: MediaRequest }
+  | {
+      readonly kind: 'media';
+      readonly request: MediaRequest;
+      /** Whether a browser is to save the body, whatever its type. */
+      readonly isDownload: boolean;
+    }
   | { readonly kind: 'default avatar'; readonly index: string };
 
 /** Settings by which request targets are read. */
@@ -94,12 +100,15 @@ export function resolveOwnUrl(
  *   the path fits no template; `INVALID_FORM_BODY` with all faults of path and query together
  */
 export function parseTarget(target: string, reading: TargetReading = {}): RequestTarget {
-  const { readExternal, resources } = reading;
-  const [rawPath, rawQuery] = splitTarget(target);
+  const { readExternal, resources = contractResources } = reading;
+  const [sentPath, sentQuery] = splitTarget(target);
+  const { rawPath, rawQuery, isDownload } = resources.isLenient
+    ? toStrict(sentPath, sentQuery, resources)
+    : { rawPath: sentPath, rawQuery: sentQuery, isDownload: false };
   if (readExternal !== undefined && isExternalPath(rawPath)) {
     const url = readExternal(rawPath);
     if (url === undefined) throw new MediaError('UNAUTHORIZED');
-    return { kind: 'media', request: parseExternalRequest(url, rawQuery) };
+    return { kind: 'media', request: parseExternalRequest(url, rawQuery), isDownload };
   }
   const parsedPath = parsePath(rawPath, resources);
   if (parsedPath.kind === 'no template') throw new MediaError('NOT_FOUND');
@@ -116,7 +125,11 @@ export function parseTarget(target: string, reading: TargetReading = {}): Reques
   const { path } = parsedPath;
   return queryKind === 'none'
     ? { kind: 'default avatar', index: path.values.index ?? '' }
-    : { kind: 'media', request: createStoredRequest(path, parsedQuery.query, rawQuery) };
+    : {
+        kind: 'media',
+        request: createStoredRequest(path, parsedQuery.query, rawQuery),
+        isDownload,
+      };
 }
 
 /** @throws MediaError `INVALID_FORM_BODY` with all faults of the query */

@@ -109,17 +109,22 @@ export interface Resources {
   readonly words: ReadonlySet<string>;
   /** Templates of the keys of originals. */
   readonly originKeyTemplates: readonly Template[];
+  /**
+   * Whether requests are read as the platform's clients send them: paths of attachments of any depth here, all else in
+   * `leniency.ts`.
+   */
+  readonly isLenient: boolean;
   /** First folders of the keys of originals, such as `avatars/`, each once: all originals are below them. */
   readonly originFolders: readonly string[];
 }
 
 /** The resources that every service has. */
-export const contractResources = selectResources(resourceNames);
+export const contractResources = selectResources(resourceNames, false);
 
 /** The resources of a service in the platform's place. */
-export const platformResources = selectResources(allNames);
+export const platformResources = selectResources(allNames, true);
 
-function selectResources(names: readonly ResourceName[]): Resources {
+function selectResources(names: readonly ResourceName[], isLenient: boolean): Resources {
   const pathTemplates = names
     .filter((resource) => !resourceRows[resource].isSigned)
     .map((resource) => ({
@@ -134,6 +139,7 @@ function selectResources(names: readonly ResourceName[]): Resources {
     return originKey === undefined ? [] : [{ resource, originKey }];
   });
   return {
+    isLenient,
     pathTemplates,
     words: new Set(words),
     originKeyTemplates: originKeys.map(({ resource, originKey }) => ({

@@ -124,14 +124,16 @@ function encodeExtValue(name: string): string {
  * what it became: a `photo.png` that is a WebP now is saved as `photo.webp`.
  *
  * @param contentType of the response
+ * @param isDownload whether the request asks for a body to be saved
  */
 export function formatMediaDisposition(
   { resource, filename, isPassthrough }: MediaRequest,
   contentType: string,
+  isDownload = false,
 ): string | undefined {
-  if (filename === undefined) return undefined;
+  if (filename === undefined) return isDownload ? 'attachment' : undefined;
   const name = isPassthrough ? filename : rename(filename, contentType);
-  const disposition = dispositionOf(contentType, name);
+  const disposition = isDownload ? 'attachment' : dispositionOf(contentType, name);
   if (resource !== 'attachment' && disposition === 'inline') return undefined;
   return formatContentDisposition(disposition, name);
 }

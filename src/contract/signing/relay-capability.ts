@@ -5,7 +5,7 @@
 
 import { z } from 'zod';
 import type { RequestFault } from '../errors.ts';
-import { decodeSegment, isOriginKey, unmarkedKeyOf } from '../media-path.ts';
+import { decodeSegment, findKeyFault, isOriginKey, unmarkedKeyOf } from '../media-path.ts';
 import type { Resources } from '../resources.ts';
 import { decodeBase64Url } from './external-path.ts';
 import type { SigningKeys } from './signing-keys.ts';
@@ -156,19 +156,12 @@ export function findRelayKeyFaults(rawPath: string, resources: Resources): reado
   return [fault(`Expected the key without the a_ of its hash: ${meant}`)];
 }
 
-/** Longest key of the uploads bucket, in bytes of UTF-8 (S3 has no longer one). */
-const MAX_UPLOAD_KEY_BYTES = 1_024;
-
 /** Returns the faults of a path's key in the uploads bucket (contract §14): the key need not be that of an original. */
 export function findUploadKeyFaults(rawPath: string): readonly RequestFault[] {
   const key = readRelayKey(rawPath);
   if (key === undefined) return [fault('Expected valid percent-encoded UTF-8.')];
-  if (Buffer.byteLength(key) > MAX_UPLOAD_KEY_BYTES) {
-    return [fault(`Expected at most ${MAX_UPLOAD_KEY_BYTES} bytes of UTF-8.`)];
-  }
-  if (/[\\\p{Cc}\p{Cs}]/u.test(key)) return [fault('Expected no backslash or control character.')];
-  const isPath = key.split('/').every((segment) => !['', '.', '..'].includes(segment));
-  return isPath ? [] : [fault('Expected segments that are neither empty nor . or ..')];
+  const message = findKeyFault(key);
+  return message === undefined ? [] : [fault(message)];
 }
 
 function fault(message: string): RequestFault {

@@ -58,6 +58,8 @@ interface ExternalTerms {
 interface MediaTarget extends KeyedRequest {
   /** Verdict on the URL of an attachment that has to be signed. */
   readonly guarded?: GuardedAttachment;
+  /** Whether a browser is to save the body, whatever its type. */
+  readonly isDownload?: boolean;
   /** Whether another site redirects to it, which it may cease to do. */
   readonly isRedirected?: boolean;
 }
@@ -83,7 +85,7 @@ export class MediaHandler {
   readonly #reading: TargetReading;
   /** Parsed targets of results: to parse one takes longer than all else of a hit but its sending. */
   readonly #targets = new LRUCache<string, MediaTarget>({ max: MAX_TARGETS });
-  /** Prepared results in memory. A result belongs to one request, whose key has all that a head depends on. */
+  /** Prepared results in memory. A result belongs to one request, whose key has all that a head depends on, but for downloads. */
   readonly #prepared = new WeakMap<MediaResult, PreparedBody>();
 
   constructor(parts: MediaHandlerParts) {
@@ -160,8 +162,8 @@ export class MediaHandler {
     if (guard !== undefined) exchange.maxRefusalAgeSeconds = () => guard.maxRefusalAgeOf(text);
     const target = parseTarget(text, this.#reading);
     if (target.kind === 'default avatar') return target;
-    const { request: media } = target;
-    const parsed = { media, key: resultKey(media) };
+    const { request: media, isDownload } = target;
+    const parsed = { media, key: resultKey(media), isDownload };
     if (guard === undefined || media.resource !== 'attachment') return parsed;
     return { ...parsed, guarded: guard.examine(text, media) };
   }
@@ -205,10 +207,11 @@ export class MediaHandler {
   }
 
   #sendResult(exchange: Exchange, result: MediaResult, target: MediaTarget): void {
-    let prepared = this.#prepared.get(result);
+    const { isDownload = false } = target;
+    let prepared = isDownload ? undefined : this.#prepared.get(result);
     if (prepared === undefined) {
       prepared = this.#prepare(result, target);
-      this.#prepared.set(result, prepared);
+      if (!isDownload) this.#prepared.set(result, prepared);
     }
     const { target: text } = exchange;
     const isLasting = text.length <= MAX_TARGET_LENGTH && target.isRedirected !== true;
@@ -216,11 +219,11 @@ export class MediaHandler {
     exchange.sendBytes(prepared, this.#cacheControlOf(target));
   }
 
-  #prepare(result: MediaResult, { media }: MediaTarget): PreparedBody {
+  #prepare(result: MediaResult, { media, isDownload }: MediaTarget): PreparedBody {
     const { body, mimeType, etag, lastModified } = result;
     return prepareBody(Buffer.from(body.buffer, body.byteOffset, body.byteLength), {
       contentType: mimeType,
-      contentDisposition: formatMediaDisposition(media, mimeType),
+      contentDisposition: formatMediaDisposition(media, mimeType, isDownload),
       validators: { etag, lastModified },
       robotsTag: this.#parts.robotsTag,
     });
@@ -250,7 +253,7 @@ export class MediaHandler {
     const head = prepareHead({
       ...original,
       contentType,
-      contentDisposition: formatMediaDisposition(target.media, contentType),
+      contentDisposition: formatMediaDisposition(target.media, contentType, target.isDownload),
       robotsTag: this.#parts.robotsTag,
     });
     const cacheControl = this.#cacheControlOf(target, original.maxAgeSeconds);

@@ -57,14 +57,14 @@ test('a sound that is a page is saved, not shown', async () => {
 });
 
 test.each([
-  ['/branding/instance/ab12.webp?size=64', 'branding/instance/ab12'],
-  ['/branding/icons/a_ab12.webp?size=64', 'branding/icons/ab12'],
-  [`/branding/${name}/cd.webp?size=64`, `branding/${name}/cd`],
+  ['/branding/instance/ab12.webp?size=1', 'branding/instance/ab12'],
+  ['/branding/icons/a_ab12.AVIF', 'branding/icons/ab12'],
+  [`/branding/${name}/cd.webp?size=big`, `branding/${name}/cd`],
 ])('%s is an icon of %s', async (target, key) => {
   platform.originals.put(key, samples.png);
   const { statusCode, headers, rawPayload } = await platform.get(target);
   expect([statusCode, headers['content-type']]).toEqual([200, 'image/webp']);
-  expect((await sharp(rawPayload).metadata()).width).toBe(64);
+  expect((await sharp(rawPayload).metadata()).width).toBe(128);
   expect((await strict.get(target)).statusCode).toBe(404);
 });
 
@@ -82,7 +82,7 @@ test.each([
   ['/entrance-sounds/1/ab.flac', ['ext']],
   ['/entrance-sounds/01/a.b.wma', ['user_id', 'sound_name', 'ext']],
   ['/branding/a%20b/ab.png', ['entity_name']],
-  ['/branding/a/a.b.svg?size=1', ['branding_hash', 'ext', 'size']],
+  ['/branding/a/a.b.bmp?size=1', ['branding_hash', 'ext']],
 ])('%s is a 400 of %j', async (target, paths) => {
   const { statusCode, payload } = await platform.get(target);
   const { code, errors } = JSON.parse(payload);

@@ -11,7 +11,7 @@ const DESCRIPTION = `Media of an instant-messaging platform: what a URL names, i
 
 - The same URL gives the same bytes. Media may be kept for ever.
 - GET, HEAD and OPTIONS are allowed, of uploads PUT and OPTIONS; any other method is a 405 with \`Allow\`, or a 404 where the path is none.
-- A wrong value, or a parameter given twice, is a 400 that lists all faults. Parameters that are not listed are ignored.
+- A wrong value, or a parameter given twice, is a 400 that lists all faults. Parameters that are not listed are ignored. Where \`COMPATIBILITY\` is \`fluxer\`, requests are read more leniently: section 14 of docs/contract.md.
 - An id that is a word of one of the paths (\`/avatars/avatars/3.png\`) is not a wrong id but a path that does not exist: 404.
 - Keys of originals (\`x-origin-key\`) have a hash without its leading \`a_\`.
 - The examples of media exist among the sample originals that \`npm start\` serves.`;

@@ -1,0 +1,139 @@
+/**
+ * Requests as the platform's clients send them, read as requests of the strict contract (contract §14, "Leniency"), before
+ * those are judged: so a lenient request has the cache key of a strict one.
+ */
+
+import { type Extension, extensions as formats } from './image-formats.ts';
+import { decodeSegment, parsePath, splitExtension } from './media-path.ts';
+import { ASSET_WIDTHS_PX, MAX_EDGE_PX, qualities, queryParameters } from './media-query.ts';
+import { type ResourceName, type Resources, resourceRows } from './resources.ts';
+import { isExternalPath } from './signing/external-path.ts';
+
+/** The last value of each parameter that was sent. */
+type Sent = Readonly<Record<string, string | undefined>>;
+
+/** Path that the parameters stand behind. */
+interface Subject {
+  readonly resource: ResourceName;
+  /** Whether the hash has the mark of an animated original. */
+  readonly isMarked: boolean;
+}
+
+/** Values of the strict parameters, one row each; `undefined`: the parameter is left out. */
+const lenientParameters: Readonly<
+  Record<string, (sent: Sent, subject: Subject) => string | undefined>
+> = {
+  size: ({ size = '' }, { resource }) => String(snapWidth(size, resource)),
+  width: ({ width }) => clampEdge(width),
+  height: ({ height }) => clampEdge(height),
+  format: findFormat,
+  quality: ({ quality }) =>
+    quality === undefined || qualities.some((each) => each === quality) ? quality : 'high',
+  animated: ({ animated }, { isMarked }) =>
+    String(animated === undefined ? isMarked : isTrue(animated)),
+};
+
+/** Width of an asset without a valid `size`, in pixels. */
+const USUAL_WIDTH_PX = 128;
+
+/** Largest `width` and `height` that are clamped, not refused, in pixels. */
+const MAX_LENIENT_EDGE_PX = 16_384;
+
+/** Least and largest width of each class of assets, in pixels: that of avatars and icons, and those that differ. */
+const usualBoundsPx = [128, 1024] as const;
+const banner = [480, 2048] as const;
+const boundsPx: Readonly<Partial<Record<ResourceName, readonly [least: number, most: number]>>> = {
+  'guild banner': banner,
+  'member banner': banner,
+  'guild splash': banner,
+  'guild embed splash': banner,
+  'custom emoji': [32, 512],
+  sticker: [128, 512],
+};
+
+/** Extensions of assets that are no format of the contract: these are sent as WebP. */
+const otherExtensions = ['apng', 'avif', 'heic', 'heif', 'jxl', 'svg'];
+
+/** A strict request, and what has no place in it. */
+interface StrictTarget {
+  readonly rawPath: string;
+  readonly rawQuery: string;
+  /** Whether a browser is to save the body. */
+  readonly isDownload: boolean;
+}
+
+/** Returns the strict request that a lenient one means; what is wrong in both stays as it is. */
+export function toStrict(rawPath: string, rawQuery: string, resources: Resources): StrictTarget {
+  const sent: Sent = Object.fromEntries(new URLSearchParams(`?${rawQuery}`));
+  const isDownload = isTrue(sent.download ?? '');
+  const resource = isExternalPath(rawPath) ? 'external media' : resourceAt(rawPath, resources);
+  if (resource === undefined) return { rawPath, rawQuery, isDownload };
+  const last = decodeSegment(rawPath.slice(rawPath.lastIndexOf('/') + 1)) ?? '';
+  const { extensions, query } = resourceRows[resource];
+  const subject = { resource, isMarked: extensions !== undefined && last.startsWith('a_') };
+  const strict = new URLSearchParams();
+  for (const { name } of queryParameters[query]) {
+    const value = lenientParameters[name]?.(sent, subject);
+    if (value !== undefined) strict.set(name, value);
+  }
+  return {
+    rawPath: extensions === undefined ? rawPath : replaceExtension(rawPath, last, sent, resource),
+    rawQuery: strict.toString(),
+    isDownload,
+  };
+}
+
+function resourceAt(rawPath: string, resources: Resources): ResourceName | undefined {
+  const parsed = parsePath(rawPath, resources);
+  if (parsed.kind === 'no template') return undefined;
+  return parsed.kind === 'valid' ? parsed.path.resource : parsed.resource;
+}
+
+/** @param last the last segment, decoded */
+function replaceExtension(
+  rawPath: string,
+  last: string,
+  sent: Sent,
+  resource: ResourceName,
+): string {
+  const [stem, extension] = splitExtension(last);
+  const strict = findExtension(extension, sent, resource);
+  if (strict === undefined) return rawPath;
+  const folder = rawPath.slice(0, rawPath.lastIndexOf('/') + 1);
+  return `${folder}${encodeURIComponent(stem)}.${strict}`;
+}
+
+/** Returns the extension of the format that is sent: by parameter, by the path, or WebP; `undefined` if it is none. */
+function findExtension(
+  extension: string,
+  sent: Sent,
+  resource: ResourceName,
+): Extension | undefined {
+  const { extensions = [], query } = resourceRows[resource];
+  if (query === 'sticker') return /^[a-z0-9]+$/i.test(extension) ? 'webp' : undefined;
+  const lower = extension.toLowerCase();
+  if (![...formats, ...otherExtensions].includes(lower)) return undefined;
+  const wanted = query === 'none' ? [lower] : [findFormat(sent), lower, 'webp'];
+  return wanted.flatMap((name) => extensions.find((each) => each === name) ?? [])[0];
+}
+
+function findFormat({ format, fmt }: Sent): Extension | undefined {
+  const named = [format, fmt].map((text) => formats.find((each) => each === text?.toLowerCase()));
+  return named.find((each) => each !== undefined);
+}
+
+function snapWidth(text: string, resource: ResourceName): number {
+  const [least, most] = boundsPx[resource] ?? usualBoundsPx;
+  const widthPx = /^\d+$/.test(text) && Number(text) > 0 ? Number(text) : USUAL_WIDTH_PX;
+  const listed = ASSET_WIDTHS_PX.find((each) => each >= widthPx) ?? most;
+  return Math.min(Math.max(listed, least), most);
+}
+
+function clampEdge(text: string | undefined): string | undefined {
+  const isClamped = /^[1-9]\d*$/.test(text ?? '') && Number(text) <= MAX_LENIENT_EDGE_PX;
+  return isClamped ? String(Math.min(Number(text), MAX_EDGE_PX)) : text;
+}
+
+function isTrue(text: string): boolean {
+  return text === '1' || text.toLowerCase() === 'true';
+}

@@ -1,0 +1,289 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { MediaError } from '../../src/contract/errors.ts';
+import { parseTarget, resultKey } from '../../src/contract/media-request.ts';
+import { platformResources } from '../../src/contract/resources.ts';
+import { atScale } from '../support/test-scale.ts';
+import { type Row, SIZES } from '../surface/contract-oracle.ts';
+import { drawn } from '../surface/contract-requests.ts';
+import { keyOf, verdictOf } from './service-verdict.ts';
+
+// Contract §14, "Leniency": the table once more, read from its text alone.
+
+type Pairs = readonly (readonly [name: string, value: string])[];
+
+/** A request as the platform's clients may write it. */
+interface LenientParts {
+  readonly row: Row;
+  readonly values: Readonly<Record<string, string>>;
+  readonly extension: string;
+  readonly pairs: Pairs;
+}
+
+/** What a lenient request means: a strict one, or nothing. */
+type Meaning = { readonly strict: string } | { readonly refused: readonly string[] };
+
+const FORMATS = ['png', 'jpg', 'jpeg', 'webp', 'gif'];
+const OTHERS = ['apng', 'avif', 'heic', 'heif', 'jxl', 'svg'];
+
+function lastOf(pairs: Pairs, name: string): string | undefined {
+  return pairs.filter(([each]) => each === name).at(-1)?.[1];
+}
+
+function isYes(text: string | undefined): boolean {
+  return text === '1' || (text?.length === 4 && /TRUE/.test(text.toUpperCase()));
+}
+
+function isCount(text: string): boolean {
+  return text !== '' && [...text].every((digit) => '0123456789'.includes(digit));
+}
+
+function boundsOf({ path }: Row): readonly [number, number] {
+  if (/emojis/.test(path)) return [32, 512];
+  if (/stickers/.test(path)) return [128, 512];
+  return /banners|splashes/.test(path) ? [480, 2048] : [128, 1024];
+}
+
+function sizeOf(row: Row, text = ''): number {
+  const [least, most] = boundsOf(row);
+  const asked = isCount(text) && BigInt(text) > 0n ? BigInt(text) : 128n;
+  const sizes = SIZES.map(Number).filter((size) => size >= least && size <= most);
+  return sizes.find((size) => BigInt(size) >= asked) ?? most;
+}
+
+function formatOf(pairs: Pairs): string | undefined {
+  const named = ['format', 'fmt'].map((name) => lastOf(pairs, name)?.toLowerCase() ?? '');
+  return named.find((name) => FORMATS.includes(name));
+}
+
+function qualityOf(pairs: Pairs): readonly string[] {
+  const quality = lastOf(pairs, 'quality');
+  if (quality === undefined) return [];
+  return [`quality=${['low', 'lossless'].includes(quality) ? quality : 'high'}`];
+}
+
+function edgesOf(pairs: Pairs): { readonly texts: string[]; readonly faults: string[] } {
+  const [texts, faults]: [string[], string[]] = [[], []];
+  for (const name of ['width', 'height']) {
+    const text = lastOf(pairs, name);
+    if (text === undefined) continue;
+    const isEdge = isCount(text) && text[0] !== '0' && BigInt(text) <= 16_384n;
+    if (isEdge) texts.push(`${name}=${Math.min(Number(text), 4096)}`);
+    else faults.push(name);
+  }
+  return { texts, faults };
+}
+
+/** The strict request that a lenient one means. */
+function meaningOf({ row, values, extension, pairs }: LenientParts): Meaning {
+  const animated = lastOf(pairs, 'animated');
+  const fill = (ext: string): string =>
+    row.path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
+      name === 'ext' ? ext : encodeURIComponent(values[name] ?? ''),
+    );
+  if (row.query === 'none') {
+    return extension.toLowerCase() === 'png' ? { strict: fill('png') } : { refused: ['ext'] };
+  }
+  if (row.query === 'external') {
+    const { texts, faults } = edgesOf(pairs);
+    if (faults.length > 0) return { refused: faults };
+    const format = formatOf(pairs);
+    const query = [...texts, ...qualityOf(pairs), ...(format ? [`format=${format}`] : [])];
+    return { strict: `${fill('')}?${[...query, `animated=${isYes(animated)}`].join('&')}` };
+  }
+  const size = `size=${sizeOf(row, lastOf(pairs, 'size'))}`;
+  if (row.query === 'sticker') {
+    if (!/^\w+$/.test(extension)) return { refused: ['ext'] };
+    const query = [size, ...qualityOf(pairs), `animated=${isYes(animated)}`];
+    return { strict: `${fill('webp')}?${query.join('&')}` };
+  }
+  const own = extension.toLowerCase();
+  if (![...FORMATS, ...OTHERS].includes(own)) return { refused: ['ext'] };
+  const ext = [formatOf(pairs), own, 'webp'].find((each) => row.extensions.includes(each ?? ''));
+  const isMarked = Object.entries(values).some(
+    ([name, value]) => name.endsWith('hash') && value.startsWith('a_'),
+  );
+  const isAnimated = animated === undefined ? isMarked : isYes(animated);
+  return {
+    strict: `${fill(ext ?? '')}?${[size, ...qualityOf(pairs), `animated=${isAnimated}`].join('&')}`,
+  };
+}
+
+const anyCase = (words: readonly string[]) =>
+  fc
+    .tuple(fc.constantFrom(...words), fc.nat(), fc.boolean())
+    .map(([word, at, isAll]) =>
+      isAll
+        ? word.toUpperCase()
+        : word.replace(word.charAt(at % word.length), (letter) => letter.toUpperCase()),
+    );
+const spelled = (words: readonly string[]) => fc.oneof(fc.constantFrom(...words), anyCase(words));
+const numbers = fc.oneof(
+  fc.constantFrom(...SIZES),
+  fc.integer({ min: 0, max: 20_000 }).map(String),
+  fc.constantFrom('', '0', '00', '-1', '1.5', '+64', ' 64', '1e3', '0x40', '16384', '16385', 'big'),
+  fc.constantFrom('99999999999999999999', '064', '64px', '128.0', '٣'),
+);
+const pair = fc.oneof(
+  fc.tuple(fc.constantFrom('size', 'Size'), numbers),
+  fc.tuple(
+    fc.constantFrom('format', 'fmt', 'FORMAT'),
+    spelled([...FORMATS, ...OTHERS, 'auto', 'json', 'x']),
+  ),
+  fc.tuple(
+    fc.constantFrom('quality', 'Quality'),
+    fc.oneof(spelled(['high', 'low', 'lossless', 'auto', 'best']), fc.constant('')),
+  ),
+  fc.tuple(
+    fc.constantFrom('animated', 'download', 'Animated'),
+    fc.oneof(spelled(['true', 'false', 'yes']), fc.constantFrom('', '0', '1', '11', ' true')),
+  ),
+  fc.tuple(fc.constantFrom('v', 'ex', '__proto__', 'toString'), fc.constant('1')),
+);
+const edge = fc.tuple(
+  fc.constantFrom('width', 'height'),
+  fc.oneof(fc.integer({ min: 1, max: 16_384 }).map(String), numbers),
+);
+
+const lenient: fc.Arbitrary<LenientParts> = drawn.chain(({ row, values }) =>
+  fc.record({
+    row: fc.constant(row),
+    values: fc.constant(values),
+    extension: fc.oneof(
+      { weight: 8, arbitrary: spelled([...FORMATS, ...OTHERS]) },
+      { weight: 1, arbitrary: fc.constantFrom('exe', 'json', '', 'p-g', 'bmp') },
+    ),
+    pairs: fc.array(fc.oneof({ weight: 3, arbitrary: pair }, edge), { maxLength: 7 }),
+  }),
+);
+
+function formatTarget({ row, values, extension, pairs }: LenientParts): string {
+  const path = row.path.replaceAll(/\{(\w+)\}/g, (_, name: string) =>
+    encodeURIComponent(name === 'ext' ? extension : (values[name] ?? '')),
+  );
+  return `${path}?${pairs.map((each) => each.map(encodeURIComponent).join('=')).join('&')}`;
+}
+
+const reading = { resources: platformResources };
+
+/** What the service makes of a target in the platform's place: a key, or the names at fault. */
+function read(target: string) {
+  try {
+    const parsed = parseTarget(target, reading);
+    if (parsed.kind === 'default avatar') return { key: parsed.index };
+    return { key: resultKey(parsed.request), isDownload: parsed.isDownload };
+  } catch (error) {
+    if (!(error instanceof MediaError)) throw error;
+    return { code: error.code, refused: error.faults.map(({ path }) => path).sort() };
+  }
+}
+
+test('a lenient request has the key of exactly one strict request, or faults', () => {
+  const seen = { strict: 0, refused: 0 };
+  const numRuns = atScale(1_000, 5_000);
+  fc.assert(
+    fc.property(lenient, (parts) => {
+      const found = read(formatTarget(parts));
+      const meaning = meaningOf(parts);
+      if ('refused' in meaning) {
+        seen.refused += 1;
+        expect(found).toEqual({ code: 'INVALID_FORM_BODY', refused: meaning.refused.toSorted() });
+        return;
+      }
+      seen.strict += 1;
+      expect(['media', 'default avatar']).toContain(verdictOf(meaning.strict).kind);
+      expect(found.key).toBe(keyOf(meaning.strict));
+      if (parts.row.query === 'none') return;
+      expect(found.isDownload).toBe(isYes(lastOf(parts.pairs, 'download')));
+      // What is strict already means itself, but for sizes, stickers and what an absent value is.
+      expect(read(meaning.strict).key).toBe(found.key);
+    }),
+    { numRuns },
+  );
+  expect(Math.min(seen.strict, seen.refused)).toBeGreaterThan(numRuns / 20);
+}, 300_000);
+
+test.each([
+  ['/avatars/1/ab.png', '/avatars/1/ab.png?size=128'],
+  ['/avatars/1/ab.JPG?size=129', '/avatars/1/ab.jpg?size=160'],
+  ['/avatars/1/ab.png?size=1', '/avatars/1/ab.png?size=128'],
+  ['/avatars/1/ab.png?size=4096', '/avatars/1/ab.png?size=1024'],
+  ['/avatars/1/ab.png?format=auto', '/avatars/1/ab.png'],
+  ['/avatars/1/ab.png?format=auto&fmt=GIF', '/avatars/1/ab.gif'],
+  ['/avatars/1/ab.png?fmt=gif&format=webp', '/avatars/1/ab.webp'],
+  ['/avatars/1/ab.svg', '/avatars/1/ab.webp'],
+  ['/avatars/1/a_ab.webp', '/avatars/1/ab.webp?animated=true'],
+  ['/avatars/1/a_ab.webp?animated=no', '/avatars/1/ab.webp'],
+  ['/avatars/1/ab.webp?animated=0&animated=1', '/avatars/1/ab.webp?animated=true'],
+  ['/avatars/1/ab.webp?quality=auto', '/avatars/1/ab.webp?quality=high'],
+  ['/banners/1/ab.webp', '/banners/1/ab.webp?size=480'],
+  ['/embed-splashes/1/ab.webp?size=3000', '/embed-splashes/1/ab.webp?size=2048'],
+  ['/embed-splashes/1/ab.gif', '/embed-splashes/1/ab.webp?size=480'],
+  [
+    '/guilds/1/users/2/banners/a_ab.AVIF',
+    '/guilds/1/users/2/banners/ab.webp?size=480&animated=true',
+  ],
+  ['/emojis/1.webp?size=16', '/emojis/1.webp?size=32'],
+  ['/emojis/1.webp?size=600', '/emojis/1.webp?size=512'],
+  ['/stickers/1.png', '/stickers/1.webp?size=128&animated=false'],
+  ['/stickers/1.json?format=gif', '/stickers/1.webp?size=128&animated=false'],
+  ['/stickers/1.gif?animated=TRUE&size=1', '/stickers/1.webp?size=128'],
+  [
+    '/attachments/1/2/a.png?width=16384&height=5000',
+    '/attachments/1/2/a.png?width=4096&height=4096',
+  ],
+  ['/attachments/1/2/a.png?quality=auto', '/attachments/1/2/a.png?quality=high'],
+  ['/attachments/1/2/a.png?format=avif', '/attachments/1/2/a.png'],
+  ['/attachments/1%2F2/a.png', '/attachments/1/2/a.png'],
+  ['/%61ttachments/1/2/a.png?download=1', '/attachments/1/2/a.png'],
+])('%s is what %s is', (target, strict) => {
+  expect(read(target).key).toBe(keyOf(strict));
+  expect(verdictOf(strict)).toMatchObject({ kind: 'media' });
+});
+
+describe('an attachment', () => {
+  test.each([
+    ['/attachments/photo.png', 'attachments/photo.png'],
+    ['/attachments/a/b/c/d%2Fe.png', 'attachments/a/b/c/d/e.png'],
+    ['/attachments/avatars/icons/1', 'attachments/avatars/icons/1'],
+    ['/attachments/01/-2/%C3%A9', 'attachments/01/-2/é'],
+    ['/attachments/1/2/%252e%252e', 'attachments/1/2/%2e%2e'],
+    [`/attachments/${'x'.repeat(1_012)}`, `attachments/${'x'.repeat(1_012)}`],
+  ])('may be at any depth: %s', (target, key) => {
+    const parsed = parseTarget(target, reading);
+    if (parsed.kind !== 'media') return expect.fail(parsed.kind);
+    expect(parsed.request.originKey).toBe(key);
+    expect(parsed.request.filename).toBe(key.split('/').at(-1));
+    expect(parsed.request.isPassthrough).toBe(true);
+  });
+
+  test.each([
+    ...['', '/', 'a//b', 'a/', '%2Fa', 'a%2F', '.', 'a/../b', 'a%2F..%2Fb', '%2e%2e/a'],
+    ...['a%00', 'a%5Cb', 'a%0A/b', '%zz', '%ff/a', 'x'.repeat(1_013), '%C3%A9'.repeat(507)],
+  ])('has no segment that leaves its folder, and no longer key than S3: %s', (path) => {
+    expect(read(`/attachments/${path}`)).toEqual({
+      code: 'INVALID_FORM_BODY',
+      refused: ['attachment_path'],
+    });
+  });
+});
+
+test.each([
+  ['/avatars/01/ab.png', ['user_id']],
+  ['/avatars/x/a.b.PNG?size=x', ['avatar_hash', 'user_id']],
+  ['/emojis/-1.webp', ['emoji_id']],
+  ['/avatars/%2e%2e/ab.png', ['user_id']],
+  ['/avatars/1/ab.exe?format=png', ['ext']],
+  ['/avatars/1/ab.', ['ext']],
+  ['/attachments/1/2/a.png?width=1.5&height=x', ['height', 'width']],
+  ['/attachments/1/2/a.png?width=0', ['width']],
+  ['/attachments/1/2/a.png?width=16385', ['width']],
+  ['/attachments/1/2/a.png?width=', ['width']],
+])('%s stays a 400', (target, refused) => {
+  expect(read(target)).toEqual({ code: 'INVALID_FORM_BODY', refused });
+});
+
+test.each(['/attachments', '/avatars/1', '/avatars/avatars/3.png', '/nowhere'])(
+  '%s stays no path',
+  (target) => expect(read(target)).toEqual({ code: 'NOT_FOUND', refused: [] }),
+);

@@ -1,0 +1,115 @@
+import { expect, test } from 'vitest';
+import { enforced, SIGNING_KEY, signatureOf } from '../../support/signed-urls.ts';
+import { samples, shareTestApp, useTestApp } from '../../support/test-app.ts';
+
+// Contract §14, "Leniency", through HTTP; what each request means: test/contract/leniency.test.ts.
+
+const settings = { COMPATIBILITY: 'fluxer' };
+const app = shareTestApp({ settings });
+
+test('what means the same is rendered once, under the strict key', async () => {
+  app.originals.put('avatars/7/ab', samples.png);
+  const { renders } = app.renderer;
+  const targets = [
+    ...['/avatars/7/ab.webp?size=128', '/avatars/7/ab.WEBP', '/avatars/7/ab.svg?size=0'],
+    ...['/avatars/7/ab.png?fmt=WebP&size=x', '/avatars/7/ab.heic?quality=auto&size=100&size=64'],
+  ];
+  const seen = new Set<string>();
+  for (const target of targets) {
+    const { statusCode, headers } = await app.get(target);
+    seen.add(JSON.stringify([statusCode, headers.etag, headers['content-type']]));
+  }
+  expect(seen.size).toBe(1);
+  expect([...seen][0]).toMatch(/^\[200,.*"image\/webp"\]$/);
+  expect(app.renderer.renders - renders).toBe(1);
+  const strict = await useTestApp();
+  strict.originals.put('avatars/7/ab', samples.png);
+  const { etag } = (await strict.get('/avatars/7/ab.webp?size=128')).headers;
+  expect([...seen][0]).toContain(JSON.stringify(etag));
+  expect((await strict.get('/avatars/7/ab.WEBP')).statusCode).toBe(400);
+});
+
+test('a download is saved under its name, and shares the rendering of what is shown', async () => {
+  const key = 'attachments/x/y/z/photo.png';
+  app.originals.put(key, samples.png);
+  app.originals.put('avatars/8/ab', samples.png);
+  const named = (disposition: string, name: string) => `${disposition}; filename="${name}"`;
+  const dispositionOf = async (target: string) => {
+    const { headers } = await app.get(target);
+    return headers['content-disposition'];
+  };
+  const { renders } = app.renderer;
+  for (const _ of ['', 'again']) {
+    const shown = ['', '?download=false', '?download=yes'];
+    for (const query of shown) {
+      expect(await dispositionOf(`/${key}${query}`)).toBe(named('inline', 'photo.png'));
+    }
+    for (const value of ['true', 'TRUE', '1', 'false&download=1']) {
+      expect(await dispositionOf(`/${key}?download=${value}`)).toBe(
+        named('attachment', 'photo.png'),
+      );
+    }
+    const webp = `/${key}?width=20&format=WEBP`;
+    expect(await dispositionOf(`${webp}&download=true`)).toBe(named('attachment', 'photo.webp'));
+    expect(await dispositionOf(webp)).toBe(named('inline', 'photo.webp'));
+    expect(await dispositionOf('/avatars/8/ab.webp?download=true')).toBe('attachment');
+    expect(await dispositionOf('/avatars/8/ab.webp')).toBeUndefined();
+  }
+  expect(app.renderer.renders - renders).toBe(2);
+});
+
+test('a signature covers the whole key of an attachment, however its slashes are written', async () => {
+  const now = Date.UTC(2026, 0, 1) / 1000;
+  const { originals, get } = await useTestApp({
+    settings: { ...settings, ...enforced },
+    wallClock: () => now * 1000,
+  });
+  const key = 'attachments/a/b/c/photo.png';
+  originals.put(key, samples.png);
+  const query = signatureOf(key, now + 3_600, SIGNING_KEY);
+  for (const path of [key, 'attachments/a%2Fb/c/photo.png', 'attachments/a/b%2fc%2Fphoto.png']) {
+    expect((await get(`/${path}?${query}&width=5000`)).statusCode).toBe(200);
+    expect((await get(`/${path}?width=5000`)).statusCode).toBe(404);
+  }
+  expect((await get(`/attachments/a/b/photo.png?${query}`)).statusCode).toBe(404);
+});
+
+test('a purge knows what lenient paths mean', async () => {
+  const token = 'a-token-of-the-tests';
+  const { originals, get, askAdmin, renderer } = await useTestApp({
+    settings: { ...settings, ADMIN_PORT: '0', ADMIN_TOKEN: token },
+  });
+  const purge = async (payload: object) => {
+    const headers = { authorization: `Bearer ${token}` };
+    return (await askAdmin('/purge', { method: 'POST', headers, payload })).json();
+  };
+  const target = '/attachments/deep/er/than/usual/a.png?width=9';
+  originals.put('attachments/deep/er/than/usual/a.png', samples.png);
+  await get(target);
+  const orders = [{ paths: [`${target}&format=no`] }];
+  for (const order of orders) {
+    expect(await purge(order)).toEqual({ removed: { memory: 1, store: 0 } });
+    expect((await get(target)).statusCode).toBe(200);
+  }
+  expect(renderer.renders).toBe(1 + orders.length);
+});
+
+test.each(['?size=64', '?format=gif', '?quality=auto'])(
+  'a sticker with %s is a still WebP',
+  async (query) => {
+    app.originals.put('stickers/5', samples.animatedGif);
+    const still = await app.get(`/stickers/5.gif${query}`);
+    expect([still.statusCode, still.headers['content-type']]).toEqual([200, 'image/webp']);
+    expect(still.rawPayload.includes('ANIM')).toBe(false);
+    const animated = await app.get('/stickers/5.png?animated=1');
+    expect(animated.rawPayload.includes('ANIM')).toBe(true);
+  },
+);
+
+test('methods and preflights know the paths', async () => {
+  for (const path of ['/attachments/a', '/attachments/a/b/c/d', '/avatars/1/ab.JXL']) {
+    const { status, headers } = await app.send('POST', path);
+    expect([status, headers.allow]).toEqual([405, 'GET, HEAD, OPTIONS']);
+    expect((await app.send('OPTIONS', path)).status).toBe(204);
+  }
+});
