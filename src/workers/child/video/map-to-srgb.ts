@@ -25,10 +25,12 @@ const BT_2020_SHARES = [0.2627, 0.678, 0.0593] as const;
 
 /** Light up to which it is kept; above it is rolled off towards white (contract §12). */
 const KNEE = 0.9;
+/** Light between the knee and white. The brightest channel approaches white, and the others follow it, so that hues stay. */
+const ROOM = 1 - KNEE;
 
 /** Steps of the tables: of samples and of light. */
 const SAMPLE_STEPS = 4096;
-const LIGHT_STEPS = 65_536;
+const LIGHT_STEPS = 16_384;
 
 /** Returns how colours are mapped to sRGB; `undefined` if they count as sRGB (contract §12). */
 export function mapToSrgb({ primaries, transfer }: VideoColour): MapColours | undefined {
@@ -36,42 +38,33 @@ export function mapToSrgb({ primaries, transfer }: VideoColour): MapColours | un
   const isBright = isHlg || transfer === 'pq';
   const matrix = TO_SRGB_LIGHT[primaries ?? (isBright ? BT_2020 : '')];
   if (matrix === undefined && !isBright) return undefined;
-  const toLight = isHlg ? fromHlg : transfer === 'pq' ? fromPq : fromSrgb;
-  const lights = tabulate(toLight, SAMPLE_STEPS);
+  const lights = tabulate(isHlg ? fromHlg : transfer === 'pq' ? fromPq : fromSrgb, SAMPLE_STEPS);
   const samples = tabulate((light) => 255 * toSrgb(light), LIGHT_STEPS);
+  const gains = tabulate(isHlg ? hlgGain : () => 1, LIGHT_STEPS);
   const [rr = 1, rg = 0, rb = 0, gr = 0, gg = 1, gb = 0, br = 0, bg = 0, bb = 1] = matrix ?? [];
-  const lightOf = (sample: number): number =>
-    lights[Math.round((clamp(sample / 255) || 0) * SAMPLE_STEPS)] ?? 0;
-  const sampleOf = (light: number): number => samples[Math.round(clamp(light) * LIGHT_STEPS)] ?? 0;
   const [redShare, greenShare, blueShare] = BT_2020_SHARES;
+  // Indices are rounded by `| 0`, and the tables asked directly: calls would take three times as long.
+  const sampleScale = SAMPLE_STEPS / 255;
   return (row) => {
     for (let at = 0; at < row.length; at += 3) {
-      let red = lightOf(row[at] ?? 0);
-      let green = lightOf(row[at + 1] ?? 0);
-      let blue = lightOf(row[at + 2] ?? 0);
-      if (isHlg) {
-        const scene = redShare * red + greenShare * green + blueShare * blue;
-        const gain = (HLG_NITS / WHITE_NITS) * scene ** HLG_GAMMA_LESS_1;
-        red *= gain;
-        green *= gain;
-        blue *= gain;
-      }
-      const r = rr * red + rg * green + rb * blue;
-      const g = gr * red + gg * green + gb * blue;
-      const b = br * red + bg * green + bb * blue;
-      const scale = isBright ? rollOff(Math.max(r, g, b)) : 1;
-      row[at] = sampleOf(r * scale);
-      row[at + 1] = sampleOf(g * scale);
-      row[at + 2] = sampleOf(b * scale);
+      const red = lights[clamp((row[at] ?? 0) * sampleScale, SAMPLE_STEPS)] ?? 0;
+      const green = lights[clamp((row[at + 1] ?? 0) * sampleScale, SAMPLE_STEPS)] ?? 0;
+      const blue = lights[clamp((row[at + 2] ?? 0) * sampleScale, SAMPLE_STEPS)] ?? 0;
+      const scene = redShare * red + greenShare * green + blueShare * blue;
+      const gain = gains[clamp(scene * LIGHT_STEPS, LIGHT_STEPS)] ?? 0;
+      const r = (rr * red + rg * green + rb * blue) * gain;
+      const g = (gr * red + gg * green + gb * blue) * gain;
+      const b = (br * red + bg * green + bb * blue) * gain;
+      const brightest = r > g ? (r > b ? r : b) : g > b ? g : b;
+      const scale =
+        isBright && brightest > KNEE
+          ? (LIGHT_STEPS * (1 - ROOM ** 2 / (ROOM + brightest - KNEE))) / brightest
+          : LIGHT_STEPS;
+      row[at] = samples[clamp(r * scale, LIGHT_STEPS)] ?? 0;
+      row[at + 1] = samples[clamp(g * scale, LIGHT_STEPS)] ?? 0;
+      row[at + 2] = samples[clamp(b * scale, LIGHT_STEPS)] ?? 0;
     }
   };
-}
-
-/** Returns the factor that brings the brightest channel of a pixel below white, so that its hue stays. */
-function rollOff(brightest: number): number {
-  if (brightest <= KNEE) return 1;
-  const room = 1 - KNEE;
-  return (1 - room ** 2 / (room + brightest - KNEE)) / brightest;
 }
 
 /** Inverse of sRGB's curve (IEC 61966-2-1), for which those of BT.709 and BT.2020 count. */
@@ -92,10 +85,16 @@ function fromHlg(sample: number): number {
   return sample <= 0.5 ? sample ** 2 / 3 : (Math.exp((sample - c) / a) + b) / 12;
 }
 
-function tabulate(compute: (share: number) => number, steps: number): Float64Array {
-  return Float64Array.from({ length: steps + 1 }, (_, step) => compute(step / steps));
+/** Factor from light of the scene of a luminance, 0 to 1, to light of the display relative to white (BT.2100 table 5). */
+function hlgGain(scene: number): number {
+  return (HLG_NITS / WHITE_NITS) * scene ** HLG_GAMMA_LESS_1;
 }
 
-function clamp(value: number): number {
-  return Math.min(1, Math.max(0, value));
+function tabulate(compute: (share: number) => number, steps: number): Float32Array {
+  return Float32Array.from({ length: steps + 1 }, (_, step) => compute(step / steps));
+}
+
+/** Rounds to an index of a table. */
+function clamp(value: number, max: number): number {
+  return value <= 0 ? 0 : value >= max ? max : (value + 0.5) | 0;
 }
