@@ -1,7 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { type Config, ConfigError } from './config/config.ts';
 import { describePlace } from './config/variables/storage-settings.ts';
-import { formatReadFailure } from './contract/errors.ts';
+import { formatCauses, formatReadFailure } from './contract/errors.ts';
 import { readExternalPath } from './contract/signing/external-path.ts';
 import { loadDefaultAvatars } from './default-avatars/default-avatars.ts';
 import { ProxyWatch } from './http/client-address.ts';
@@ -11,10 +12,13 @@ import { openAttachmentGuard } from './http/media/attachment-guard.ts';
 import { MediaHandler } from './http/media/handler.ts';
 import { openRelay } from './http/relay/handler.ts';
 import { createServer } from './http/server.ts';
+import type { SharedObjects } from './pipeline/blocks/ports.ts';
 import { createMediaPipeline } from './pipeline/media-pipeline.ts';
 import { createObserver, OriginHealth } from './pipeline/originals/origin-health.ts';
 import type { OriginalWriter } from './pipeline/originals/original-writer.ts';
 import type { Clock, Log, Renderer, ResultStore, Source, VideoSupport } from './pipeline/ports.ts';
+import type { Sleep } from './pipeline/purges/edge-purger.ts';
+import { openEdge } from './pipeline/purges/open-edge.ts';
 import type { UploadLimits } from './pipeline/uploads/upload-service.ts';
 import {
   openListing,
@@ -22,6 +26,7 @@ import {
   openOrigin,
   openOriginalWriter,
   openResultStore,
+  openSharedObjects,
 } from './storage/open-storage.ts';
 import type { SiteDoubles } from './storage/remote/open-sites.ts';
 import { listGauges } from './telemetry/gauges.ts';
@@ -56,6 +61,9 @@ export interface AppParts {
   readonly siteDoubles?: SiteDoubles;
   /** Milliseconds since 1970. */
   readonly wallClock?: () => number;
+  readonly sleep?: Sleep;
+  /** Objects beside the list of blocks. */
+  readonly objects?: SharedObjects;
 }
 
 /** The service. */
@@ -77,6 +85,9 @@ export interface App {
   /** Ends the workers at once, busy ones too: for a process that ends without `close`. */
   endWorkers(): void;
 }
+
+const sleepUnlessAborted: Sleep = (durationMs, signal) =>
+  sleep(durationMs, undefined, { signal }).catch(() => undefined);
 
 const systemClock: Clock = { nowMs: () => performance.now() };
 
@@ -124,8 +135,13 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
       (outcome) => meter.count('externalFetches', outcome),
       parts.siteDoubles,
     );
+  const edge = await openCdn(config, parts, tools).catch((error: unknown) => {
+    workers.stop();
+    throw error;
+  });
   const pipeline = createMediaPipeline(config, {
     origin,
+    edge: edge?.purger,
     observer: createObserver(meter, originHealth),
     external,
     resultStore,
@@ -143,6 +159,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     maxAgeSeconds: config.http.maxAgeSeconds,
     robotsTag: config.http.robotsTag,
     reading: config.reading,
+    tags: edge?.tags,
     external: config.external,
     guard: openAttachmentGuard(config, tools),
     proxyWatch: config.rates && new ProxyWatch(clock, log),
@@ -188,6 +205,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     marker,
     resultStore,
     uploads: relay?.uploads,
+    edge: edge?.purger,
     countConnections,
     isClosing: () => isClosing,
   };
@@ -209,6 +227,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
         readExternal: (path) => readExternalPath(path, config.external?.pathEncoding),
       },
       metadata: pipeline.metadata,
+      edge: edge?.purger,
       readiness,
       metrics: meter,
       log,
@@ -218,6 +237,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     // Probes the storage before the first request for the readiness.
     readiness();
   }
+  edge?.purger.start();
   return {
     server,
     admin,
@@ -235,6 +255,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
       await server.close();
       // Until here, /readyz says "draining".
       await admin?.close();
+      await edge?.purger.close();
       await store?.flush();
       resultStore?.close();
       workers.stop();
@@ -243,6 +264,29 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     },
     endWorkers: () => workers.stop(),
   };
+}
+
+/**
+ * Opens tags and purges for the CDN in front; returns `undefined` without one.
+ *
+ * @throws ConfigError if the place of the list can be neither read nor written
+ */
+async function openCdn(
+  { edge, blocklist, renderLimits }: Config,
+  parts: AppParts,
+  tools: { readonly clock: Clock; wallClock: () => number; meter: PrometheusMeter; log: Log },
+) {
+  if (edge === undefined || blocklist === undefined) return undefined;
+  const { openEdgeApi } = await import('./storage/edge/edge-api.ts');
+  const api = await openEdgeApi(edge);
+  try {
+    const objects = parts.objects ?? (await openSharedObjects(blocklist));
+    const sleep = parts.sleep ?? sleepUnlessAborted;
+    return await openEdge(edge.edge, renderLimits.timeoutMs, { ...tools, objects, api, sleep });
+  } catch (error) {
+    const reason = formatCauses(error);
+    throw new ConfigError(`BLOCKLIST: expected a place that can be read and written${reason}`);
+  }
 }
 
 /** @throws ConfigError where `REQUIRE_CONFINEMENT` asks for more than is possible here */

@@ -126,12 +126,13 @@ async function logVideoSupport(support: VideoSupport, log: Log): Promise<void> {
 }
 
 /** Creates the log, which redacts the secrets of the configuration. */
-function createProcessLog({ log, admin, signingKeys, tracing }: Config): Promise<ProcessLog> {
+function createProcessLog({ log, admin, signingKeys, edge, tracing }: Config): Promise<ProcessLog> {
   const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN } = process.env;
   return createLog({
     level: log.level,
     secrets: [
       admin?.token,
+      edge?.token,
       ...signingKeys.flatMap(({ secrets }) => secrets),
       AWS_SECRET_ACCESS_KEY,
       AWS_SESSION_TOKEN,

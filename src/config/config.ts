@@ -8,6 +8,7 @@ import { type Settings, settingTable } from './settings.ts';
 import { findUnknownSettings } from './unknown-settings.ts';
 import { readAttachments } from './variables/attachment-settings.ts';
 import { BLOCKLIST_CONNECTIONS } from './variables/blocklist-settings.ts';
+import { readEdge } from './variables/edge-settings.ts';
 import { EXTERNAL_CONNECTIONS, readExternal } from './variables/external-settings.ts';
 import { hasKeys, keySettingNames, readKeys } from './variables/key-settings.ts';
 import { readCompatibility } from './variables/platform-settings.ts';
@@ -149,6 +150,8 @@ export function readConfig(environment: Environment) {
     uploads: readUploads(values),
     /** `undefined`: nothing can be blocked. */
     blocklist: readBlocklist(values),
+    /** `undefined`: no CDN in front gets tags and purges. */
+    edge: readEdge(values),
     /** Keys of every kind of signed URL, which the log redacts. */
     signingKeys: readSigningKeys(values),
     admin: readAdmin(values),

@@ -141,6 +141,23 @@ const rules: readonly Rule[] = [
     'at least EXTERNAL_MIN_AGE_SECONDS',
     (values) => values.EXTERNAL_MAX_AGE_SECONDS < values.EXTERNAL_MIN_AGE_SECONDS,
   ),
+  needed('EDGE_ZONE', 'the id of a zone, since EDGE is set', 'EDGE'),
+  [
+    'EDGE_TOKEN',
+    ({ given }) => {
+      const { EDGE: edge, EDGE_TOKEN: token, EDGE_TOKEN_FILE: file } = given;
+      if (token !== undefined && file !== undefined) return 'nothing, since EDGE_TOKEN_FILE is set';
+      if (edge === undefined || edge === 'cloudfront') return undefined;
+      return token === undefined && file === undefined && `a token, since EDGE is ${edge}`;
+    },
+  ],
+  [
+    'EDGE',
+    ({ given }) =>
+      given.EDGE !== undefined &&
+      (given.BLOCKLIST ?? 'none') === 'none' &&
+      'nothing, or BLOCKLIST to be set, beside whose list the purges are journaled',
+  ],
   needed('ADMIN_TOKEN', 'a token, since ADMIN_PORT is set', 'ADMIN_PORT'),
   [
     'MAX_CONNECTIONS',

@@ -108,6 +108,35 @@ export const pageAddress = texts(
   (text) => /^https?:\/\/[!#-;=?-~]+$/.test(text) && text.length <= 2_048 && URL.canParse(text),
 );
 
+/** Base URL of an API; without the slash at its end. */
+export const baseUrl: Form<string> = {
+  words: 'an http or https URL without query or credentials',
+  read: (text) => {
+    if (!/^https?:\/\/[^?#@\s]+$/.test(text) || !URL.canParse(text)) return undefined;
+    return new URL(text).href.replace(/\/$/, '');
+  },
+};
+
+/** Token of an API, which stands in a header; long enough to be found in the log. */
+export const apiToken = texts('at least 8 printable characters of ASCII without spaces', (text) =>
+  /^[!-~]{8,512}$/.test(text),
+);
+
+/** A file of such a token, read once, at the start. */
+export const apiTokenFile: Form<string> = {
+  words: `a readable file of ${apiToken.words}`,
+  read: (path) => {
+    try {
+      return apiToken.read(readFileSync(path, 'utf8').trim());
+    } catch {
+      return undefined;
+    }
+  },
+};
+
+/** Id that a service has given. */
+export const serviceId = texts('an id of A-Z a-z 0-9 _ -', (text) => /^[\w-]{1,128}$/.test(text));
+
 /**
  * Prefix of every key; empty, or ending in `/`. The bound leaves room for the longest key of contract §1 within the 1
  * 024 bytes of S3.

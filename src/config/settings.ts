@@ -21,6 +21,7 @@ import {
 } from './setting-forms.ts';
 import { attachmentTable } from './variables/attachment-settings.ts';
 import { blocklistTable } from './variables/blocklist-settings.ts';
+import { edgeTable } from './variables/edge-settings.ts';
 import { externalTable } from './variables/external-settings.ts';
 import { platformTable } from './variables/platform-settings.ts';
 import { relayTable } from './variables/relay-settings.ts';
@@ -195,6 +196,7 @@ export const settingGroups = {
   Uploads: relayTable,
   "A platform's media service": platformTable,
   Blocks: blocklistTable,
+  'CDN in front': edgeTable,
   Operation: operation,
   Traces: tracingTable,
 } satisfies Readonly<Record<string, Readonly<Record<string, Setting>>>>;
@@ -211,6 +213,7 @@ export const settingTable = {
   ...relayTable,
   ...platformTable,
   ...blocklistTable,
+  ...edgeTable,
   ...operation,
   ...tracingTable,
 };

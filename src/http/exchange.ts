@@ -19,6 +19,7 @@ import {
   type Head,
   type MaxAgeSeconds,
   selectPart,
+  type TagField,
 } from './head.ts';
 import { type Observers, RequestRecord } from './request-record.ts';
 
@@ -51,6 +52,8 @@ export class Exchange {
   commonHeaders: Readonly<Record<string, string>> = COMMON_HEADERS;
   /** Returns how long a cache may keep a refusal at most, in seconds; `undefined`: as long as any. */
   maxRefusalAgeSeconds: (() => number | undefined) | undefined;
+  /** Returns the header of a 404 for the CDN in front. */
+  tagField: (() => TagField) | undefined;
   readonly #response: ServerResponse;
   readonly #options: ExchangeOptions;
   #gone: AbortController | undefined;
@@ -195,6 +198,7 @@ export class Exchange {
       'cache-control': errorCacheControl(known, maxAgeSeconds, this.maxRefusalAgeSeconds),
       ...this.commonHeaders,
       ...headersOfError,
+      ...(known.status === 404 && this.tagField && Object.fromEntries([this.tagField()])),
     });
     const isOrigins = errorRegistry[known.code].fault === 'origin';
     this.#isConcealed = isOrigins && this.record.isExternal;

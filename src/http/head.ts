@@ -128,6 +128,9 @@ export function currentDate(): string {
   return dateText;
 }
 
+/** Header by which the CDN in front finds responses of an original, as name and value. */
+export type TagField = readonly [name: string, value: string];
+
 /** Properties of a body that are known before it is sent. */
 export interface Content {
   readonly contentType: string;
@@ -139,6 +142,8 @@ export interface Content {
   readonly sizeBytes: number | undefined;
   /** Whether it can be had in parts; some sites give none of theirs. */
   readonly hasRanges?: boolean;
+  /** Header for the CDN in front, as name and value. */
+  readonly tagField?: TagField | undefined;
 }
 
 /**
@@ -160,7 +165,7 @@ export interface Head {
 /** Prepares the heads of a body. */
 export function prepareHead(content: Content): Head {
   const { contentType, contentDisposition, validators, sizeBytes, hasRanges = true } = content;
-  const validatorFields = formatValidators(validators, content.robotsTag);
+  const validatorFields = formatValidators(validators, content.robotsTag, content.tagField);
   const partFields = [...validatorFields, 'content-type', contentType];
   partFields.push('accept-ranges', hasRanges ? 'bytes' : 'none');
   if (contentDisposition !== undefined) partFields.push('content-disposition', contentDisposition);
@@ -170,8 +175,12 @@ export function prepareHead(content: Content): Head {
 }
 
 /** Formats the fields of a 304. */
-export function formatValidators({ etag, lastModified }: Validators, robotsTag: string): string[] {
-  const fields = [...COMMON_FIELDS];
+export function formatValidators(
+  { etag, lastModified }: Validators,
+  robotsTag: string,
+  tagField: TagField | undefined,
+): string[] {
+  const fields = [...COMMON_FIELDS, ...(tagField ?? [])];
   if (robotsTag !== '') fields.push('x-robots-tag', robotsTag);
   if (etag !== undefined) fields.push('etag', etag);
   if (lastModified !== undefined) fields.push('last-modified', formatHttpDate(lastModified));

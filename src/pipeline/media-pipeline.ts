@@ -22,6 +22,7 @@ import type {
   ResultStore,
   Source,
 } from './ports.ts';
+import type { EdgePurger } from './purges/edge-purger.ts';
 import { Rates } from './rates.ts';
 import { Admission } from './render/admission.ts';
 import { AdmittedRenderer } from './render/admitted-renderer.ts';
@@ -42,6 +43,8 @@ export interface MediaAdapters {
   readonly external: ExternalMedia | undefined;
   readonly resultStore: ResultStore | undefined;
   readonly renderer: Renderer;
+  /** `undefined`: there is no CDN in front that takes purges. */
+  readonly edge: EdgePurger | undefined;
   readonly meter: Meter;
   readonly clock: Clock;
   /** Milliseconds since 1970. */
@@ -121,7 +124,7 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
       maxOriginalBytes: limits.maxOriginalBytes,
       maxHashedBytes: config.maxHashedBytes,
     }),
-    purger: new Purger({ records, originals, results, store }),
+    purger: new Purger({ records, originals, results, store, edge: adapters.edge }),
     /** For the explorer. */
     originals,
     storage,

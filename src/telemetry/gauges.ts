@@ -8,7 +8,7 @@ export function listGauges(
   state: ServiceState,
   countLostLines: () => number,
 ): Readonly<Record<string, Reading>> {
-  const { pipeline, resultStore, workers, uploads, originHealth } = state;
+  const { pipeline, resultStore, workers, uploads, edge, originHealth } = state;
   const { admission, originReads, originStreams, originalsBudget, rates, store } = pipeline;
   const { results, originals } = pipeline.memories;
   const connections = state.countConnections;
@@ -136,6 +136,14 @@ export function listGauges(
         return { 'slow reader': slowReaders, evicted, 'turned away': turnedAway };
       },
       'reason',
+    ],
+    darkroom_edge_purges_pending: [
+      'Purges that the CDN in front has not taken twice (EDGE).',
+      () => edge?.usage.pending ?? 0,
+    ],
+    darkroom_edge_oldest_purge_seconds: [
+      'Age of the oldest of them.',
+      () => edge?.usage.oldestSeconds ?? 0,
     ],
     darkroom_uploads_in_flight: ['Uploads under way.', upload('uploads')],
     darkroom_max_uploads_in_flight: [

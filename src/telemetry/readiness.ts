@@ -1,6 +1,7 @@
 import type { MediaPipeline } from '../pipeline/media-pipeline.ts';
 import type { OriginHealth } from '../pipeline/originals/origin-health.ts';
 import type { Lane, ResultStore } from '../pipeline/ports.ts';
+import type { EdgePurger } from '../pipeline/purges/edge-purger.ts';
 import type { UploadService } from '../pipeline/uploads/upload-service.ts';
 
 /** Whether requests should come here, with the reasons why not, or why not all of them are served. */
@@ -42,6 +43,8 @@ export interface ServiceState {
   readonly resultStore: ResultStore | undefined;
   /** `undefined`: there are no uploads. */
   readonly uploads: Pick<UploadService, 'usage' | 'isFull'> | undefined;
+  /** `undefined`: there is no CDN in front that takes purges. */
+  readonly edge: Pick<EdgePurger, 'usage'> | undefined;
   readonly countConnections: () => ConnectionCounters;
   readonly isClosing: () => boolean;
 }

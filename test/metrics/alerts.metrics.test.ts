@@ -41,6 +41,7 @@ const WELL: Series = {
   },
   ...{ nodejs_eventloop_lag_p99_seconds: '0.02x90', darkroom_log_lines_lost_total: '100x90' },
   ...{ [cutOff('turned away')]: '0x90', [cutOff('slow reader')]: '0+5x90' },
+  darkroom_edge_oldest_purge_seconds: '46x90',
 };
 
 const FEW_REQUESTS: Series = {
@@ -74,6 +75,7 @@ const cases: readonly (readonly [what: string, Series, alert?: string])[] = [
   ['too much memory', { process_resident_memory_bytes: '1700000000x90' }, 'MemoryHigh'],
   ['an event loop that lags', { nodejs_eventloop_lag_p99_seconds: '0.4x90' }, 'EventLoopLag'],
   ['clients turned away', { [cutOff('turned away')]: '0+5x90' }, 'ClientsTurnedAway'],
+  ['a purge at the edge', { darkroom_edge_oldest_purge_seconds: '0x60 240+60x29' }, 'PurgePending'],
   ['a log read too slowly', { darkroom_log_lines_lost_total: '0+5x90' }, 'LogLosesLines'],
 ];
 

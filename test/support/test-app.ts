@@ -46,9 +46,10 @@ type RequestLog = NonNullable<AppParts['requestLog']>;
 /** A line of the log on a request that is over. */
 export type RequestLine = Parameters<RequestLog['info']>[0];
 
-/** A clock that stands still until it is advanced. */
+/** A clock that stands still until it is advanced; who sleeps by it wakes up then. */
 export class FakeClock implements Clock {
   #nowMs = 0;
+  readonly #sleepers = new Map<() => void, number>();
 
   nowMs(): number {
     return this.#nowMs;
@@ -56,7 +57,29 @@ export class FakeClock implements Clock {
 
   advance(durationMs: number): void {
     this.#nowMs += durationMs;
+    for (const [wake, untilMs] of this.#sleepers) if (untilMs <= this.#nowMs) wake();
   }
+
+  get sleepers(): number {
+    return this.#sleepers.size;
+  }
+
+  /** Goes on to the moment at which the first sleeper wakes up. */
+  advanceToNext(): void {
+    this.advance(Math.max(0, Math.min(...this.#sleepers.values()) - this.#nowMs));
+  }
+
+  readonly sleep: NonNullable<AppParts['sleep']> = (durationMs, signal) =>
+    new Promise((resolve) => {
+      const wake = (): void => {
+        this.#sleepers.delete(wake);
+        signal.removeEventListener('abort', wake);
+        resolve();
+      };
+      if (signal.aborted) return resolve();
+      this.#sleepers.set(wake, this.#nowMs + durationMs);
+      signal.addEventListener('abort', wake, { once: true });
+    });
 }
 
 /** Keeps the lines on requests, from a level on. */
@@ -70,7 +93,9 @@ export type TestAppOptions = Pick<
   AppParts,
   'origin' | 'resultStore' | 'clientLimits' | 'siteDoubles' | 'wallClock'
 > &
-  Pick<AppParts, 'originalWriter' | 'uploadLimits'> & {
+  Pick<AppParts, 'originalWriter' | 'uploadLimits' | 'objects' | 'sleep'> & {
+    /** One that several apps share. */
+    readonly clock?: FakeClock;
     readonly renderer?: LaneRenderer;
     /** Settings besides the defaults. */
     readonly settings?: Environment;
@@ -122,10 +147,10 @@ export async function createTestApp({
   logged,
   origin,
   renderer: brought,
+  clock = new FakeClock(),
   ...parts
 }: TestAppOptions = {}) {
   const originals = new MemoryOrigin();
-  const clock = new FakeClock();
   const log = new RecordedLog();
   const requests: RequestLine[] = [];
   const config = readConfig({ ...usualSettings, ...settings });

@@ -8,6 +8,7 @@ import { parsePurgeOrder } from '../../contract/purge-order.ts';
 import { isTimeout } from '../../pipeline/abort.ts';
 import type { MetadataService } from '../../pipeline/metadata/metadata.ts';
 import type { Log } from '../../pipeline/ports.ts';
+import type { EdgePurger } from '../../pipeline/purges/edge-purger.ts';
 import type { Purger } from '../../pipeline/results/purger.ts';
 import type { PrometheusMeter } from '../../telemetry/metrics.ts';
 import type { Readiness } from '../../telemetry/readiness.ts';
@@ -22,6 +23,8 @@ export interface AdminServerOptions {
   /** Reading of the paths that are purged, which checks no signatures. */
   readonly reading: TargetReading;
   readonly metadata: MetadataService;
+  /** `undefined`: there is no CDN in front that takes purges. */
+  readonly edge: EdgePurger | undefined;
   /** Release of the program, with the names that `/readyz` shows. */
   readonly release: { readonly version: string; readonly commit?: string };
   readonly readiness: () => Readiness;
@@ -53,17 +56,21 @@ const REQUEST_TIMEOUT_MS = 10_000;
 /** Items of an order that the log shows; it counts the others. */
 const MAX_LOGGED_ITEMS = 10;
 
+/** Pending purges that a response lists, the oldest first. */
+const MAX_LISTED_PURGES = 1_000;
+
 /**
  * Creates the listener for operators, apart from that of media; it does not listen yet.
  *
  * - `GET /healthz`: 200 as long as the process can respond at all.
  * - `GET /readyz`: 200, or 503 if requests should go elsewhere; the body of both has the reasons.
  * - `GET /openapi.json`: the interface, here and of media.
- * - With `Authorization: Bearer {token}`: `POST /purge`, see `parsePurgeOrder` for its body; `GET /metadata/{key}`
- *   for the facts of an original; `GET /metrics` for Prometheus.
+ * - With `Authorization: Bearer {token}`: `POST /purge`, see `parsePurgeOrder` for its body; `GET /purges` and
+ *   `GET /purges/{id}`, where a CDN in front takes purges; `GET /metadata/{key}` for the facts of an original;
+ *   `GET /metrics` for Prometheus.
  */
 export function createAdminServer(options: AdminServerOptions): FastifyInstance {
-  const { token, metadata, release, readiness, metrics, log } = options;
+  const { token, metadata, edge, release, readiness, metrics, log } = options;
   const server = fastify({
     logger: false,
     bodyLimit: MAX_BODY_BYTES,
@@ -93,6 +100,7 @@ export function createAdminServer(options: AdminServerOptions): FastifyInstance 
   });
 
   registerPurge(server, options);
+  if (edge !== undefined) registerEdge(server, edge, log);
 
   server.get(`${METADATA_PATH}*`, async ({ raw }, reply) => {
     const question = parseMetadataTarget(raw.url ?? '');
@@ -142,10 +150,16 @@ function registerPurge(
   server.post('/purge', async ({ body, ip: client }, reply) => {
     const order = parsePurgeOrder(body, reading);
     const asked = describeOrder(body);
-    const { removed, storeFailure } = await purger.purge(order);
+    const { removed, storeFailure, edgeId, edgeFailure } = await purger.purge(order);
+    if (storeFailure === undefined && edgeFailure === undefined) {
+      const isPassedOn = edgeId !== undefined;
+      log.info({ asked, client, removed, ...(isPassedOn && { id: edgeId }) }, 'purged');
+      return isPassedOn ? reply.status(202).send({ id: edgeId }) : { removed };
+    }
     if (storeFailure === undefined) {
-      log.info({ asked, client, removed }, 'purged');
-      return { removed };
+      if (edgeFailure instanceof MediaError) return sendFailure(reply, edgeFailure);
+      log.error({ asked, client, err: edgeFailure }, 'a purge cannot be journaled for the edge');
+      return sendFailure(reply, journalError);
     }
     if (storeFailure instanceof MediaError) {
       log.warn({ asked, client, code: storeFailure.code }, 'a purge was rejected');
@@ -157,6 +171,27 @@ function registerPurge(
     log.error(details, `a purge was given up: the result store ${reason}`);
     return sendFailure(reply, isLate ? storeTimeout : storeError);
   });
+}
+
+/** Adds `GET /purges/{id}` and `GET /purges`: what becomes of purges at the CDN in front. */
+function registerEdge(server: FastifyInstance, edge: EdgePurger, log: Log): void {
+  const orFailure = async (reply: FastifyReply, look: () => Promise<object | undefined>) => {
+    try {
+      return (await look()) ?? sendFailure(reply, notFound);
+    } catch (error) {
+      log.error({ err: error }, 'the journals of purges cannot be read');
+      return sendFailure(reply, journalError);
+    }
+  };
+  server.get<{ Params: { readonly id: string } }>('/purges/:id', ({ params }, reply) =>
+    orFailure(reply, () => edge.find(params.id)),
+  );
+  server.get('/purges', (_request, reply) =>
+    orFailure(reply, async () => {
+      const purges = await edge.list();
+      return { count: purges.length, purges: purges.slice(0, MAX_LISTED_PURGES) };
+    }),
+  );
 }
 
 /** Returns an order in the words of the API, cut to what a line of the log can hold. */
@@ -187,6 +222,13 @@ const storeError = {
   status: 502,
   code: 'STORE_ERROR',
   message: 'The store has failed. The memory is purged; purge again when the store is mended.',
+} as const satisfies Failure;
+
+const journalError = {
+  status: 503,
+  code: 'JOURNAL_ERROR',
+  message:
+    'The journal of purges cannot be read or written. The edge does not get this purge; purge again later.',
 } as const satisfies Failure;
 
 /** Returns the token of a request, or an empty text; the scheme's case does not matter (RFC 9110 §11.1). */

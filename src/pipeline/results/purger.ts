@@ -2,6 +2,7 @@ import { encodedOriginKeyOf, encodeOriginKey, resultKey } from '../../contract/m
 import type { PurgeOrder } from '../../contract/purge-order.ts';
 import type { Originals } from '../originals/originals.ts';
 import type { OriginalRecords } from '../originals/records.ts';
+import type { EdgePurger } from '../purges/edge-purger.ts';
 import { resultPathPrefix } from './result-path.ts';
 import type { Results } from './results.ts';
 import type { GuardedStore } from './store.ts';
@@ -12,6 +13,8 @@ export interface PurgerParts {
   readonly originals: Originals;
   readonly results: Results;
   readonly store: GuardedStore | undefined;
+  /** `undefined`: there is no CDN in front that takes purges. */
+  readonly edge: EdgePurger | undefined;
 }
 
 /** Outcome of a purge: the memory is purged in any case. */
@@ -20,6 +23,10 @@ export interface Purged {
   readonly removed: { readonly memory: number; readonly store: number };
   /** Error of the store, which may then have removed a part: see `GuardedStore.remove`. */
   readonly storeFailure?: unknown;
+  /** Id of the purge at the edge; `undefined` without an edge, or with a failure. */
+  readonly edgeId?: string | undefined;
+  /** Error of the journal: the edge does not get the purge. */
+  readonly edgeFailure?: unknown;
 }
 
 /**
@@ -33,8 +40,19 @@ export class Purger {
     this.#parts = parts;
   }
 
-  /** Never rejects because of the store. */
+  /**
+   * Purges here, and then the edge, which would fetch the old response otherwise. Never rejects because of the store or
+   * of the edge.
+   */
   async purge(order: PurgeOrder): Promise<Purged> {
+    const purged = await this.#purgeStores(order);
+    const [edge] = await Promise.allSettled([this.#parts.edge?.purge(order)]);
+    return edge.status === 'fulfilled'
+      ? { ...purged, edgeId: edge.value }
+      : { ...purged, edgeFailure: edge.reason };
+  }
+
+  async #purgeStores(order: PurgeOrder): Promise<Purged> {
     const filters = filtersOf(order);
     const memory = this.#forget(filters);
     const removal = this.#parts.store?.remove(prefixesOf(order), filters.fitsOriginal);

@@ -1,7 +1,7 @@
 import { describeMetadata, metadataParameters } from '../../../src/contract/metadata.ts';
 import { describePurgeOrder } from '../../../src/contract/purge-order.ts';
 import { onlyHeaders } from './headers.ts';
-import type { Operation, PathItem, ResponseObject, Schema, Server } from './model.ts';
+import type { Operation, Parameter, PathItem, ResponseObject, Schema, Server } from './model.ts';
 
 const adminServer: Server = {
   url: '{admin_url}',
@@ -10,6 +10,16 @@ const adminServer: Server = {
 };
 
 const count = { type: 'integer', minimum: 0 };
+
+const purgeState = {
+  id: { type: 'string' },
+  status: {
+    enum: ['pending', 'done', 'failed'],
+    description:
+      'pending: the CDN in front has not taken the purge twice yet; failed: it has taken nothing for a day.',
+  },
+  reason: { type: 'string', description: 'Why the CDN has last refused a call.' },
+} as const;
 
 /** Schemas of the admin listener. */
 export const adminSchemas: Readonly<Record<string, Schema>> = {
@@ -27,6 +37,36 @@ export const adminSchemas: Readonly<Record<string, Schema>> = {
     required: ['removed'],
   },
   MediaMetadata: describeMetadata(),
+  PurgeAtEdge: {
+    type: 'object',
+    properties: { id: { type: 'string', description: 'For GET /purges/{id}.' } },
+    required: ['id'],
+    additionalProperties: false,
+  },
+  PurgeState: {
+    type: 'object',
+    properties: purgeState,
+    required: ['id', 'status'],
+    additionalProperties: false,
+  },
+  PendingPurges: {
+    type: 'object',
+    properties: {
+      count: { ...count, description: 'Pending purges of all replicas.' },
+      purges: {
+        type: 'array',
+        description: 'The oldest thousand of them.',
+        items: {
+          type: 'object',
+          properties: { ...purgeState, pendingSeconds: count },
+          required: ['id', 'status', 'pendingSeconds'],
+          additionalProperties: false,
+        },
+      },
+    },
+    required: ['count', 'purges'],
+    additionalProperties: false,
+  },
   Liveness: {
     type: 'object',
     properties: { status: { const: 'alive' } },
@@ -55,6 +95,7 @@ export const adminSchemas: Readonly<Record<string, Schema>> = {
   Unauthorized: describeError('UNAUTHORIZED'),
   StoreTimeout: describeError('STORE_TIMEOUT'),
   StoreError: describeError('STORE_ERROR'),
+  JournalError: describeError('JOURNAL_ERROR'),
 };
 
 /** Responses of the admin listener that several operations have. */
@@ -76,11 +117,17 @@ export const adminResponses: Readonly<Record<string, ResponseObject>> = {
     ['OriginTimeout', 'TransformTimeout'],
     'The storage has not responded in time, or the facts took longer than a transform may.',
   ),
-  Busy: json(
-    'Overloaded',
-    'Other purges take too long; the memory is purged, and the store is not.',
-    'Retry-After',
-  ),
+  NotJournaled: {
+    ...json(
+      ['Overloaded', 'JournalError'],
+      'Other purges take too long: the memory is purged, and the store is not. Or too many purges wait for the CDN in front, or its journal cannot be written: the memory and the store are purged, and the CDN is not.',
+    ),
+    headers: {
+      ...onlyHeaders('Cache-Control', 'Content-Length'),
+      'Retry-After': { $ref: '#/components/headers/Retry-After-If-Any' },
+    },
+  },
+  JournalUnreadable: json('JournalError', 'The journals of purges cannot be read.'),
   StoreFailed: json(
     'StoreError',
     'The store of renderings has failed: it is read-only, or a link is in its way; the memory is purged, and a part of the store may be.',
@@ -173,18 +220,66 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
       },
       responses: {
         200: json('Purged', 'They are forgotten.'),
+        202: json(
+          'PurgeAtEdge',
+          'They are forgotten here, and the CDN in front (EDGE) gets the purge; there is no 200 then.',
+        ),
         400: { $ref: '#/components/responses/BadOrder' },
         401: { $ref: '#/components/responses/Unauthorized' },
         413: { $ref: '#/components/responses/BadOrder' },
         415: { $ref: '#/components/responses/BadOrder' },
         500: { $ref: '#/components/responses/Failed' },
         502: { $ref: '#/components/responses/StoreFailed' },
-        503: { $ref: '#/components/responses/Busy' },
+        503: { $ref: '#/components/responses/NotJournaled' },
         504: { $ref: '#/components/responses/Stalled' },
       },
     },
   },
+  '/purges': getPurges(
+    'getPurges',
+    'Purges that the CDN in front has not taken twice yet',
+    'PendingPurges',
+    'Those of all replicas.',
+  ),
+  '/purges/{id}': getPurges(
+    'getPurge',
+    'What has become of a purge at the CDN in front; known for a day after its end',
+    'PurgeState',
+    'Of this replica or another one.',
+    [
+      {
+        name: 'id',
+        in: 'path',
+        required: true,
+        description: 'Id that the purge was answered with.',
+        schema: { type: 'string' },
+      },
+    ],
+  ),
 };
+
+/** A path that is there with a CDN in front alone. */
+function getPurges(
+  operationId: string,
+  summary: string,
+  schema: string,
+  description: string,
+  parameters: readonly Parameter[] = [],
+): PathItem {
+  return get({
+    operationId,
+    summary,
+    security: withToken,
+    ...(parameters.length > 0 && { parameters }),
+    responses: {
+      200: json(schema, description),
+      401: { $ref: '#/components/responses/Unauthorized' },
+      404: json('NotFound', 'There is no such purge, or no CDN in front.'),
+      500: { $ref: '#/components/responses/Failed' },
+      503: { $ref: '#/components/responses/JournalUnreadable' },
+    },
+  });
+}
 
 /** An error of this listener alone. */
 function describeError(code: string): Schema {

@@ -1,10 +1,11 @@
 import { type ErrorCode, errorRegistry } from '../../../src/contract/errors.ts';
 import { refusals } from '../../../src/http/edge/refusal.ts';
-import { type headerComponents, headersOf, headersWithIdIfAny } from './headers.ts';
+import { type headerComponents, headersOf, headersWithIdIfAny, tagHeaders } from './headers.ts';
 import { byName, capitalize, type Reference, type ResponseObject, type Schema } from './model.ts';
 
 /** Headers that belong to one status alone. */
 const headersByStatus: Readonly<Record<number, readonly (keyof typeof headerComponents)[]>> = {
+  404: tagHeaders,
   405: ['Allow'],
   416: ['Content-Range'],
   429: ['Retry-After', 'X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'],

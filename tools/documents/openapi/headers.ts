@@ -14,6 +14,14 @@ const count = (description: string): Header => ({
   schema: { type: 'integer', minimum: 0 },
 });
 
+const tags = (edge: string, separator: string): Header => ({
+  ...text(
+    `With ${edge} in front: a tag of the original, and one of each folder of its key.`,
+    `^[0-9a-f]{16}(${separator}[0-9a-f]{16})*$`,
+  ),
+  required: false,
+});
+
 const DATE = '^[A-Z][a-z]{2}, \\d{2} [A-Z][a-z]{2} \\d{4} \\d{2}:\\d{2}:\\d{2} GMT$';
 
 /** One value per header of `COMMON_HEADERS`, by its usual spelling. */
@@ -79,6 +87,10 @@ export const headerComponents = {
     ...text('The same for CDNs (RFC 9213), if `CDN_CACHE_CONTROL` is true.'),
     required: false,
   },
+  /** Of these, a response has the one that the CDN in front takes (EDGE). */
+  'Cache-Tag': tags('Cloudflare and CloudFront', ','),
+  'Surrogate-Key': tags('Fastly', ' '),
+  'CDN-Tag': tags('Bunny', ','),
   'X-Robots-Tag': {
     ...text('What search engines may do with it; the value is configuration.'),
     required: false,
@@ -112,6 +124,10 @@ export const headerComponents = {
     required: false,
   },
   'Retry-After': count('Seconds after which another try is worth it.'),
+  'Retry-After-If-Any': {
+    ...count('The same, where it is known.'),
+    required: false,
+  },
   'X-RateLimit-Limit': count('Rendering requests that are allowed in a window.'),
   'X-RateLimit-Remaining': count('How many of them are left.'),
   'X-RateLimit-Reset': count('When all of them are given back, in seconds since 1970.'),
@@ -121,6 +137,9 @@ export const headerComponents = {
   'Access-Control-Max-Age': count('Seconds for which a preflight holds.'),
   'WWW-Authenticate': { ...text('How to authenticate.'), schema: { const: 'Bearer' } },
 } as const satisfies Readonly<Record<string, Header>>;
+
+/** Headers by which a CDN in front finds responses of an original. */
+export const tagHeaders = ['Cache-Tag', 'Surrogate-Key', 'CDN-Tag'] as const;
 
 /** References to the headers named, and to those of every response to a request. */
 export function headersOf(

@@ -13,7 +13,7 @@ import {
   registeredStatuses,
   signedStatuses,
 } from './error-responses.ts';
-import { headersOf } from './headers.ts';
+import { headersOf, tagHeaders } from './headers.ts';
 import {
   byName,
   capitalize,
@@ -67,6 +67,7 @@ const notModifiedResponse: ResponseObject = {
     'Cache-Status',
     'Server-Timing',
     'X-Robots-Tag',
+    ...tagHeaders,
   ),
 };
 
@@ -176,7 +177,9 @@ function describeSuccess(
       'Cache-Status',
       'Server-Timing',
       ...(hasFilename ? (['Content-Disposition'] as const) : []),
-      ...(resourceRows[resource].query === 'none' ? [] : (['X-Robots-Tag'] as const)),
+      ...(resourceRows[resource].query === 'none'
+        ? []
+        : (['X-Robots-Tag', ...tagHeaders] as const)),
       ...more,
     ),
     content: describeContent(resource),

@@ -1,0 +1,102 @@
+import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
+import type { PurgeOrder } from './purge-order.ts';
+
+/** Form of the tags of a CDN, and the limits of its API. */
+export interface EdgeRow {
+  /** Header of responses that has the tags. */
+  readonly header: string;
+  readonly separator: string;
+  readonly tagsPerCall: number;
+  /** Most calls in any period of that length. */
+  readonly pace: { readonly calls: number; readonly perMs: number };
+}
+
+/** CDNs that may stand in front (contract §15), with the limits that they document. */
+export const edgeRows = {
+  /**
+   * 100 tags a call; 5 calls a minute on the free plan, which the API takes in bursts of 25
+   * (developers.cloudflare.com/cache/how-to/purge-cache, "Purge limits"; /purge-by-tags).
+   */
+  cloudflare: {
+    header: 'cache-tag',
+    separator: ',',
+    tagsPerCall: 100,
+    pace: { calls: 5, perMs: 60_000 },
+  },
+  /**
+   * 256 keys a call, 100 000 keys an hour; a header of 16 384 bytes (fastly.com/documentation: "Purging",
+   * "Surrogate-Key", and "Resource limits").
+   */
+  fastly: {
+    header: 'surrogate-key',
+    separator: ' ',
+    tagsPerCall: 256,
+    pace: { calls: 390, perMs: 3_600_000 },
+  },
+  /** One tag a call, 5 exact purges a second; a header of 1 024 bytes (docs.bunny.net/cdn/purge-cache, "Rate limits"). */
+  bunny: { header: 'cdn-tag', separator: ',', tagsPerCall: 1, pace: { calls: 5, perMs: 1_000 } },
+  /**
+   * 3 000 items in progress, so that three calls are; 50 tags per object (CloudFront Developer Guide, "Concurrent
+   * invalidation request maximum" and "What you need to know when invalidating tags"). The documents have no rate of
+   * calls, but AWS throttles bursts.
+   */
+  cloudfront: {
+    header: 'cache-tag',
+    separator: ',',
+    tagsPerCall: 1_000,
+    pace: { calls: 1, perMs: 1_000 },
+  },
+} as const satisfies Readonly<Record<string, EdgeRow>>;
+
+export type EdgeName = keyof typeof edgeRows;
+
+export const edgeNames = Object.keys(edgeRows) as readonly EdgeName[];
+
+/**
+ * Most tags of a response: those of CloudFront, and of Bunny's header. Deeper folders have the tag of the last one above
+ * them that has its own.
+ */
+const MAX_TAGS = 50;
+
+/**
+ * Tags by which a CDN finds the responses of an original, and of all originals in a folder. A tag tells nothing of a key
+ * to those who see it: it is an HMAC, whose secret all replicas share.
+ */
+export class EdgeTags {
+  readonly #row: EdgeRow;
+  readonly #secret: KeyObject;
+
+  constructor(edge: EdgeName, secret: Uint8Array) {
+    this.#row = edgeRows[edge];
+    this.#secret = createSecretKey(secret);
+  }
+
+  /** Returns the header of responses of an original, as name and value. */
+  fieldOf(originKey: string): readonly [name: string, value: string] {
+    const folders = foldersOf(originKey).map((folder) => this.#tagOf(folder));
+    return [this.#row.header, [this.#tagOf(originKey), ...folders].join(this.#row.separator)];
+  }
+
+  /** Returns the tags of all responses that a purge concerns; of a rendering, those of its original. */
+  ofOrder(order: PurgeOrder): readonly string[] {
+    const keys =
+      order.kind === 'originals' ? order.originKeys : order.requests.map((it) => it.originKey);
+    const folders = order.kind === 'originals' ? (order.folders ?? []) : [];
+    const tagged = folders.map((folder) => foldersOf(folder).at(-1) ?? folder);
+    return [...new Set([...keys, ...tagged])].map((text) => this.#tagOf(text));
+  }
+
+  #tagOf(text: string): string {
+    return createHmac('sha256', this.#secret).update(text).digest('hex').slice(0, 16);
+  }
+}
+
+/** Returns the folders of a key that have tags, outermost first, each with its slash. */
+function foldersOf(key: string): string[] {
+  const folders: string[] = [];
+  for (let end = key.indexOf('/'); end >= 0; end = key.indexOf('/', end + 1)) {
+    if (folders.length === MAX_TAGS - 1) break;
+    folders.push(key.slice(0, end + 1));
+  }
+  return folders;
+}

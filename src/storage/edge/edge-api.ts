@@ -1,0 +1,84 @@
+import { timeoutError, withDeadline } from '../../pipeline/abort.ts';
+import { type EdgeApi, EdgeFailure } from '../../pipeline/purges/edge-purger.ts';
+import { type EdgeOptions, protocols } from './protocols.ts';
+
+/** Deadline of a call, its response included, in milliseconds. */
+const TIMEOUT_MS = 10_000;
+
+/** Most bytes of a response that are read: those of Fastly have some 60 for each tag. */
+const MAX_RESPONSE_BYTES = 256 * 1024;
+
+/** Longest reason that is shown, in UTF-16 units. */
+const MAX_REASON_LENGTH = 200;
+
+/** Opens the API of a CDN; nothing is sent before the first purge. */
+export async function openEdgeApi(options: EdgeOptions): Promise<EdgeApi> {
+  const { edge } = options;
+  // Signing takes a part of the AWS SDK.
+  const protocol =
+    edge === 'cloudfront' ? (await import('./cloudfront.ts')).cloudfront : protocols[edge];
+  const base = options.api ?? protocol.base;
+  const send = async (tags: readonly string[], reference: string, signal: AbortSignal) => {
+    const request = await protocol.request({ ...options, base }, tags, reference);
+    const { path, headers, body } = request;
+    // A redirect would take the token to another server.
+    const init = { method: 'POST', headers, body, signal, redirect: 'error' } as const;
+    const response = await fetch(base + path, init);
+    const retryAfterMs = parseRetryAfter(response.headers.get('retry-after'));
+    return { status: response.status, retryAfterMs, body: await readText(response) };
+  };
+  return {
+    name: edge,
+    purge: async (tags, reference, signal) => {
+      const onTimeout = () => timeoutError(`no response within ${TIMEOUT_MS} ms`);
+      const response = await withDeadline(TIMEOUT_MS, signal, onTimeout, (within) =>
+        send(tags, reference, within),
+      ).catch((error: unknown) => {
+        signal.throwIfAborted();
+        throw failureOf(error);
+      });
+      const reason = protocol.findFailure(response);
+      if (reason === undefined) return;
+      const isLimited = response.status === 429 || protocol.isLimited?.(response) === true;
+      throw new EdgeFailure(
+        redact(reason, options.token),
+        isLimited ? 'limited' : 'failed',
+        response.retryAfterMs,
+      );
+    },
+  };
+}
+
+/** Returns the failure of a call without a response. */
+function failureOf(error: unknown): EdgeFailure {
+  if (!(error instanceof Error)) return new EdgeFailure(String(error), 'failed');
+  if (error.name === 'TimeoutError') return new EdgeFailure(error.message, 'timeout');
+  // The cause of `fetch failed` has the reason.
+  const cause = error.cause instanceof Error ? error.cause : error;
+  const { code } = cause as { readonly code?: string };
+  return new EdgeFailure(code ?? cause.message, 'failed');
+}
+
+/** Cuts the reason of an API to one short line, without our token, which the API may quote. */
+function redact(reason: string, token: string | undefined): string {
+  const text = token === undefined ? reason : reason.replaceAll(token, '***');
+  return text.replaceAll(/\s+/g, ' ').slice(0, MAX_REASON_LENGTH);
+}
+
+/** Reads the wait of `Retry-After`: seconds, or a date (RFC 9110 §10.2.3); in milliseconds. */
+function parseRetryAfter(text: string | null): number | undefined {
+  if (text === null) return undefined;
+  const waitMs = /^\d+(\.\d+)?$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now();
+  return Number.isFinite(waitMs) ? Math.max(0, waitMs) : undefined;
+}
+
+async function readText({ body }: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of body ?? []) {
+    bytes += chunk.length;
+    if (bytes > MAX_RESPONSE_BYTES) break;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}

@@ -1,0 +1,350 @@
+import { describe, expect, test } from 'vitest';
+import { useEdgeWorld } from '../../support/edges/edge-app.ts';
+import { EDGE_TOKEN, type EdgeName, type Fault } from '../../support/edges/edge-server.ts';
+import { MemoryResultStore } from '../../support/memory-result-store.ts';
+import { METRICS_TOKEN, scrape, withToken } from '../../support/telemetry/prometheus-text.ts';
+import { samples, type TestApp } from '../../support/test-app.ts';
+
+const edges = ['cloudflare', 'fastly', 'bunny', 'cloudfront'] as const satisfies EdgeName[];
+
+/** From the first round to the second: TRANSFORM_TIMEOUT_MS and 30 s. */
+const SECOND_ROUND_MS = 45_000;
+
+const HOUR_MS = 3_600_000;
+
+function post(app: TestApp, payload: object) {
+  return app.askAdmin('/purge', {
+    method: 'POST',
+    headers: { authorization: `Bearer ${METRICS_TOKEN}` },
+    payload,
+  });
+}
+
+/** Purges, and gives the id. */
+async function purge(app: TestApp, payload: object): Promise<string> {
+  const response = await post(app, payload);
+  expect([response.statusCode, Object.keys(response.json())]).toEqual([202, ['id']]);
+  return response.json().id;
+}
+
+async function ask(app: TestApp, path: string) {
+  const response = await app.askAdmin(path, { headers: withToken });
+  return { code: response.statusCode, body: response.json() };
+}
+
+/** Tags of a response: of its original, then of the folders of the key from the outermost on. */
+async function tagsOf(app: TestApp, url: string): Promise<string[]> {
+  const { headers } = await app.get(url);
+  const text = headers['cache-tag'] ?? headers['surrogate-key'] ?? headers['cdn-tag'];
+  return String(text).split(/[, ]/);
+}
+
+/** Keys of so many originals, in orders of a thousand. */
+function* largeOrders(count: number): Generator<{ readonly assets: readonly string[] }> {
+  for (let first = 0; first < count; first += 1_000) {
+    yield { assets: Array.from({ length: 1_000 }, (_, index) => `emojis/${first + index}`) };
+  }
+}
+
+describe.each(edges)('purges at %s', (name) => {
+  test('go on to the edge, and once more after the longest render', async () => {
+    const { edge, open, pass, clock } = await useEdgeWorld(name);
+    const app = await open();
+    const [tag] = await tagsOf(app, '/icons/1/ab.webp?size=16');
+    const id = await purge(app, { assets: ['icons/1/ab'] });
+    await pass(() => edge.taken.length === 1);
+    expect(edge.taken).toEqual([{ atMs: 0, tags: [tag] }]);
+    expect(await ask(app, `/purges/${id}`)).toEqual({ code: 200, body: { id, status: 'pending' } });
+    await pass(() => clock.nowMs() >= SECOND_ROUND_MS - 5_000);
+    expect(edge.taken.length).toBe(1);
+    await pass(() => edge.taken.length === 2);
+    expect(edge.taken[1]).toEqual({ atMs: SECOND_ROUND_MS, tags: [tag] });
+    expect(await ask(app, `/purges/${id}`)).toEqual({ code: 200, body: { id, status: 'done' } });
+    expect((await ask(app, '/purges')).body).toEqual({ count: 0, purges: [] });
+  });
+
+  test('are retried until the edge takes them, whatever it says', async () => {
+    const { edge, open, pass } = await useEdgeWorld(name);
+    const app = await open();
+    const faults: Fault[] = [
+      'limited',
+      'failed',
+      'refused',
+      'denied',
+      'reset',
+      'limited with time',
+    ];
+    edge.faults.push(...faults, ...faults);
+    const id = await purge(app, { prefix: 'icons/' });
+    const reasons = new Set<string>();
+    await pass(async () => {
+      reasons.add(String((await ask(app, `/purges/${id}`)).body.reason));
+      return edge.taken.length === 2;
+    });
+    expect((await ask(app, `/purges/${id}`)).body).toEqual({ id, status: 'done' });
+    expect(edge.statuses.length).toBe(2 * faults.length + 2);
+    expect([...reasons].length).toBeGreaterThan(4);
+    expect([...reasons].join()).not.toContain(EDGE_TOKEN);
+    expect(JSON.stringify(app.log.entries)).not.toContain(EDGE_TOKEN);
+  });
+
+  test('wait as long as the edge says', async () => {
+    const { edge, open, pass } = await useEdgeWorld(name);
+    const app = await open();
+    edge.faults.push('limited with time');
+    await purge(app, { prefix: 'icons/' });
+    await pass(() => edge.taken.length === 1);
+    expect(edge.taken[0]?.atMs).toBe(7_000);
+  });
+});
+
+test('a purge of which the edge takes nothing for a day has failed, with the reason', async () => {
+  const { edge, open, pass, clock } = await useEdgeWorld('cloudflare');
+  const app = await open();
+  edge.faults.push(...new Array<Fault>(2_000).fill('denied'));
+  const id = await purge(app, { prefix: 'icons/' });
+  await pass(() => app.log.errors.length > 0);
+  expect(clock.nowMs()).toBeGreaterThan(24 * HOUR_MS - 1);
+  expect(clock.nowMs()).toBeLessThan(24 * HOUR_MS + 120_000);
+  const { body } = await ask(app, `/purges/${id}`);
+  expect(body).toEqual({ id, status: 'failed', reason: expect.stringMatching(/^HTTP 40[13]/) });
+  expect(app.log.errors).toMatchObject([{ edge: 'cloudflare', id, reason: body.reason }]);
+  // Every minute at last, and no more often.
+  expect(edge.statuses.length).toBeLessThan(24 * 60 * 2.1);
+}, 120_000);
+
+describe('10 000 purged keys', () => {
+  // The budgets of docs/operate.md, which follow from the limits that the CDNs document.
+  test.each([
+    ['cloudflare', 10_000, 45 * 60_000, 200],
+    ['fastly', 10_000, 2 * 60_000, 80],
+    ['cloudfront', 10_000, 6 * 60_000, 20],
+    // One tag a call: a tenth of the keys, in a tenth of the time.
+    ['bunny', 1_000, 9 * 60_000, 2_000],
+  ] as const)('at %s (%i) end in time, in few calls', async (name, count, budgetMs, calls) => {
+    const { edge, open, pass, clock } = await useEdgeWorld(name);
+    const app = await open();
+    for (const order of largeOrders(count)) await purge(app, order);
+    await pass(async () => (await ask(app, '/purges')).body.count === 0);
+    expect([...edge.counts().values()]).toEqual(new Array(count).fill(2));
+    expect(clock.nowMs()).toBeLessThan(budgetMs);
+    expect(edge.taken.length).toBeLessThanOrEqual(calls + 4);
+    const codes = new Set(edge.statuses);
+    // CloudFront alone does not tell how many calls it takes: what is in progress ends when it does.
+    expect([...codes]).toEqual(
+      name === 'cloudfront' ? [201, 400] : name === 'bunny' ? [204] : [200],
+    );
+  });
+
+  test('do not hold up a single one', async () => {
+    const { edge, open, pass, clock } = await useEdgeWorld('cloudflare');
+    const app = await open();
+    const [tag = ''] = await tagsOf(app, '/icons/1/ab.webp?size=16');
+    for (const order of largeOrders(10_000)) await purge(app, order);
+    await pass(() => edge.taken.length === 20);
+    const askedMs = clock.nowMs();
+    await purge(app, { assets: ['icons/1/ab'] });
+    await pass(() => edge.counts().has(tag));
+    expect(clock.nowMs() - askedMs).toBeLessThanOrEqual(60_000);
+  });
+
+  test('are as many as may wait; more are rejected until some have gone', async () => {
+    const { open, edge } = await useEdgeWorld('bunny');
+    const app = await open();
+    edge.faults.push(...new Array<Fault>(1_000).fill('failed'));
+    for (const order of largeOrders(100_000)) await purge(app, order);
+    const refused = await post(app, { prefix: 'icons/' });
+    expect([refused.statusCode, refused.json().code]).toEqual([503, 'OVERLOADED']);
+    expect(refused.headers['retry-after']).toBe('60');
+  });
+});
+
+describe('the tags of a purge', () => {
+  test.each([
+    [{ assets: ['avatars/1/a_ab'] }, '/avatars/1/ab.webp', 0],
+    [{ paths: ['/avatars/1/ab.webp?size=80'] }, '/avatars/1/ab.png', 0],
+    [{ prefix: 'avatars/1/' }, '/avatars/1/ab.webp', 2],
+    [{ prefix: 'avatars/' }, '/avatars/1/ab.webp', 1],
+    [{ prefix: 'avatars/1/ab/' }, '/avatars/1/ab.webp', 0],
+    [{ prefix: 'guilds/1/users/2/avatars/' }, '/guilds/1/users/2/avatars/ab.webp', 5],
+    [{ prefix: 'attachments/1/' }, '/attachments/1/2/photo.png', 2],
+  ])('%j are among those of %s', async (order, url, index) => {
+    const { edge, open, pass } = await useEdgeWorld('fastly');
+    const app = await open();
+    const tags = await tagsOf(app, url);
+    await purge(app, order);
+    await pass(() => edge.taken.length === 1);
+    expect(edge.taken[0]?.tags).toContain(tags[index]);
+  });
+
+  test('are sent once where several purges have them', async () => {
+    const { edge, open, pass } = await useEdgeWorld('bunny');
+    const app = await open();
+    // The first call is under way, and fails, while the others come.
+    edge.faults.push('limited with time');
+    const ids = [];
+    for (let time = 0; time < 5; time += 1) ids.push(await purge(app, { prefix: 'icons/' }));
+    await pass(() => edge.taken.length === 2);
+    await pass(async () => (await ask(app, '/purges')).body.count === 0);
+    for (const id of ids) expect((await ask(app, `/purges/${id}`)).body.status).toBe('done');
+    expect(edge.taken.length).toBe(2);
+  });
+});
+
+describe('the order of a purge', () => {
+  test('is: own stores, the journal, the response, the edge', async () => {
+    const store = new MemoryResultStore();
+    const { edge, objects, open, pass } = await useEdgeWorld('fastly', { resultStore: store });
+    const app = await open();
+    app.originals.put('icons/1/ab', samples.jpeg);
+    await app.get('/icons/1/ab.webp?size=16');
+    await expect.poll(() => store.paths.length).toBe(1);
+    const remove = store.remove.bind(store);
+    store.remove = async (prefix) => {
+      expect(objects.names.filter((each) => each.startsWith('purges-'))).toEqual([]);
+      return remove(prefix);
+    };
+    const [tag = ''] = await tagsOf(app, '/icons/1/ab.webp?size=16');
+    await purge(app, { assets: ['icons/1/ab'] });
+    expect(store.paths).toEqual([]);
+    const [journal = ''] = objects.names.filter((each) => each.startsWith('purges-'));
+    expect(objects.textOf(journal)).toContain(tag);
+    await pass(() => edge.taken.length === 1);
+  });
+
+  test('ends with a 503 where the journal cannot be written; the edge gets nothing', async () => {
+    const { edge, objects, open, passFor } = await useEdgeWorld('fastly');
+    const app = await open();
+    objects.failure = new Error('the bucket is gone');
+    const refused = await post(app, { assets: ['icons/1/ab'] });
+    expect([refused.statusCode, refused.json().code]).toEqual([503, 'JOURNAL_ERROR']);
+    expect((await ask(app, '/purges')).code).toBe(503);
+    objects.failure = undefined;
+    await passFor(10_000);
+    expect(edge.taken).toEqual([]);
+  });
+
+  test('goes on while the journal cannot be written any more', async () => {
+    const { edge, objects, open, pass } = await useEdgeWorld('fastly');
+    const app = await open();
+    const id = await purge(app, { assets: ['icons/1/ab'] });
+    objects.failure = new Error('the bucket is gone');
+    await pass(() => edge.taken.length === 2);
+    expect((await ask(app, `/purges/${id}`)).body.status).toBe('done');
+  });
+});
+
+describe('a journal', () => {
+  test('of a process that stops is taken over at once, as far as the process has come', async () => {
+    const { edge, open, pass, clock } = await useEdgeWorld('fastly');
+    const one = await open();
+    const id = await purge(one, { assets: ['icons/1/ab', 'icons/1/cd'] });
+    await pass(() => edge.taken.length === 1);
+    await one.close();
+    const other = await open();
+    await pass(() => edge.taken.length === 2);
+    expect(clock.nowMs()).toBeLessThan(SECOND_ROUND_MS + 5_000);
+    expect((await ask(other, `/purges/${id}`)).body).toEqual({ id, status: 'done' });
+  });
+
+  test('of a process that is gone for good is taken over by one of the others', async () => {
+    const { edge, open, pass, clock, objects } = await useEdgeWorld('fastly');
+    const [one, other, third] = [await open(), await open(), await open()];
+    edge.faults.push('failed');
+    const ids = [await purge(one, { prefix: 'icons/' }), await purge(one, { prefix: 'emojis/' })];
+    await pass(() => edge.statuses.length === 1);
+    await one.vanish();
+    const goneMs = clock.nowMs();
+    await pass(() => edge.taken.length > 0);
+    expect(clock.nowMs() - goneMs).toBeGreaterThanOrEqual(15_000);
+    expect(clock.nowMs() - goneMs).toBeLessThan(30_000);
+    await pass(async () => (await ask(third, '/purges')).body.count === 0);
+    for (const id of ids) expect((await ask(other, `/purges/${id}`)).body.status).toBe('done');
+    expect([...edge.counts().values()]).toEqual([2, 2]);
+    const takers = [other, third].filter(({ log }) => log.count(TAKEN_OVER) > 0);
+    expect(takers.length).toBe(1);
+    expect(objects.names.filter((each) => each.startsWith('purges-')).length).toBe(1);
+  });
+
+  test('of a process that was only slow loses nothing', async () => {
+    const { edge, open, pass, passFor, objects } = await useEdgeWorld('fastly');
+    const [one, other] = [await open(), await open()];
+    const first = await purge(one, { prefix: 'icons/' });
+    await one.vanish();
+    await passFor(40_000);
+    expect(other.log.count(TAKEN_OVER)).toBe(1);
+    one.returns();
+    const second = await purge(one, { prefix: 'emojis/' });
+    await pass(async () => (await ask(other, '/purges')).body.count === 0);
+    for (const id of [first, second]) {
+      expect((await ask(other, `/purges/${id}`)).body.status).toBe('done');
+    }
+    expect(Math.min(...edge.counts().values())).toBeGreaterThanOrEqual(2);
+    expect(objects.names.filter((each) => each.startsWith('purges-')).length).toBe(2);
+  });
+
+  test('tells every replica what is pending, and is forgotten a day after the last end', async () => {
+    const { edge, open, pass, passFor, objects } = await useEdgeWorld('fastly');
+    const [one, other] = [await open(), await open()];
+    edge.faults.push('denied', 'denied', 'denied');
+    const id = await purge(one, { prefix: 'icons/' });
+    await pass(() => edge.statuses.length === 3);
+    await passFor(5_000);
+    const reason = 'HTTP 401 Provided credentials are missing or invalid';
+    const { body } = await ask(other, '/purges');
+    expect(body).toEqual({
+      count: 1,
+      purges: [{ id, status: 'pending', reason, pendingSeconds: expect.any(Number) }],
+    });
+    await pass(() => edge.taken.length === 2);
+    expect((await ask(other, `/purges/${id}`)).body).toEqual({ id, status: 'done' });
+    await passFor(25 * HOUR_MS);
+    expect((await ask(other, `/purges/${id}`)).code).toBe(404);
+    expect(objects.names).toEqual(['tag-key']);
+  });
+
+  test('that is damaged hinders no other', async () => {
+    const { edge, open, pass, objects } = await useEdgeWorld('fastly');
+    await objects.write('purges-0000', Buffer.from('{'), 'absent');
+    const app = await open();
+    const id = await purge(app, { prefix: 'icons/' });
+    await pass(() => edge.taken.length === 2);
+    expect((await ask(app, `/purges/${id}`)).body.status).toBe('done');
+  });
+});
+
+const TAKEN_OVER = 'purges of a process that is gone are taken over';
+
+describe('the metrics', () => {
+  test('tell what is pending, for how long, and what the edge says', async () => {
+    const { edge, open, pass, passFor } = await useEdgeWorld('fastly');
+    const app = await open();
+    edge.faults.push('limited', 'failed');
+    await purge(app, { prefix: 'icons/' });
+    await pass(() => edge.taken.length === 1);
+    await passFor(10_000);
+    const during = await scrape(app);
+    expect(during.read('darkroom_edge_purges_pending')).toBe(1);
+    expect(during.read('darkroom_edge_oldest_purge_seconds')).toBeGreaterThan(9);
+    await pass(() => edge.taken.length === 2);
+    const after = await scrape(app);
+    const calls = (outcome: string) => after.read('darkroom_edge_calls_total', { outcome });
+    expect(after.read('darkroom_edge_purges_pending')).toBe(0);
+    expect(after.read('darkroom_edge_oldest_purge_seconds')).toBe(0);
+    expect(['taken', 'limited', 'failed', 'timeout'].map(calls)).toEqual([2, 1, 1, 0]);
+    expect(after.read('darkroom_edge_purges_total', { outcome: 'done' })).toBe(1);
+  });
+});
+
+describe('without an edge', () => {
+  test('there are no purges to ask for', async () => {
+    const { open } = await useEdgeWorld('fastly', { settings: { EDGE: '' } });
+    const app = await open();
+    expect((await ask(app, '/purges')).code).toBe(404);
+    const response = await post(app, { prefix: 'icons/' });
+    expect([response.statusCode, response.json()]).toEqual([
+      200,
+      { removed: { memory: 0, store: 0 } },
+    ]);
+  });
+});

@@ -1,0 +1,37 @@
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { edgeSettings } from '../support/edges/edge-app.ts';
+import { createClient } from '../support/http/http-client.ts';
+import { findFreePorts } from '../support/processes/free-ports.ts';
+import { startNginx, startPlainNginx } from '../support/processes/nginx.ts';
+import { startService } from '../support/processes/service-process.ts';
+import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+
+const paths = ['/icons/1/ab12.webp?size=16', '/attachments/1/14/romeo.txt', '/icons/1/none.webp'];
+
+test('tags pass where a CDN stands before nginx, and stay where clients do', async () => {
+  const folder = await makeTemporaryFolder();
+  onTestFinished(folder.remove);
+  const [port = 0] = await findFreePorts(1);
+  const service = await startService({
+    // Nothing is purged: no call is made.
+    ...edgeSettings('fastly', { url: 'http://127.0.0.1:9' }),
+    BLOCKLIST_FILE: join(folder.path, 'blocks.jsonl'),
+    PORT: String(port),
+  });
+  onTestFinished(async () => void (await service.stop()));
+  const plain = await startPlainNginx([port, port]);
+  onTestFinished(() => plain.stop());
+  const facing = await startNginx(port);
+  onTestFinished(() => facing.stop());
+  const askPlain = createClient(plain.port);
+  const askFacing = createClient(facing.port, { connect: { ca: facing.certificate } });
+  // From Darkroom, and from the cache of nginx.
+  for (const path of [...paths, ...paths]) {
+    const own = await fetch(service.origin + path);
+    const tags = own.headers.get('surrogate-key');
+    expect(tags?.split(' ').length, path).toBeGreaterThan(2);
+    expect((await askPlain(path)).header('surrogate-key'), path).toBe(tags);
+    expect((await askFacing(path)).header('surrogate-key'), path).toBe('');
+  }
+});

@@ -1,0 +1,142 @@
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { onTestFinished } from 'vitest';
+import { MemoryObjects } from '../memory-objects.ts';
+import { METRICS_TOKEN } from '../telemetry/prometheus-text.ts';
+import { createTestApp, FakeClock, type TestApp, type TestAppOptions } from '../test-app.ts';
+import { AWS_KEYS } from './aws-signature.ts';
+import { EDGE_TOKEN, EDGE_ZONE, type EdgeName, type EdgeServer, startEdge } from './edge-server.ts';
+
+/** Settings of an app in front of which a CDN stands. */
+export function edgeSettings(name: EdgeName, { url }: Pick<EdgeServer, 'url'>) {
+  return {
+    BLOCKLIST: 'filesystem',
+    BLOCKLIST_FILE: join(tmpdir(), 'blocks.jsonl'),
+    EDGE: name,
+    EDGE_ZONE,
+    EDGE_API: url,
+    ...(name !== 'cloudfront' && { EDGE_TOKEN }),
+    ADMIN_PORT: '0',
+    ADMIN_TOKEN: METRICS_TOKEN,
+    TRANSFORM_TIMEOUT_MS: '15000',
+  };
+}
+
+/** An app that may vanish. */
+export interface EdgeApp extends TestApp {
+  /** Stops in the middle of everything, as a process that is killed, or that the system does not let run. */
+  readonly vanish: () => Promise<void>;
+  /** Goes on where it stopped. */
+  readonly returns: () => void;
+}
+
+/** Apps that share a list's place, the API of a CDN in front, and a time that passes only in `pass`. */
+export interface EdgeWorld {
+  readonly edge: EdgeServer;
+  readonly objects: MemoryObjects;
+  readonly clock: FakeClock;
+  /** Opens another replica, which is closed at the end of the test. */
+  readonly open: () => Promise<EdgeApp>;
+  /** Lets time pass until something holds, or for so long at most. */
+  readonly pass: (until: () => boolean | Promise<boolean>, maxMs?: number) => Promise<void>;
+  readonly passFor: (durationMs: number) => Promise<void>;
+}
+
+/** A moment at which the time begins, in milliseconds since 1970. */
+const EPOCH_MS = 1_750_000_000_000;
+
+export async function useEdgeWorld(
+  name: EdgeName,
+  options: TestAppOptions = {},
+): Promise<EdgeWorld> {
+  const clock = new FakeClock();
+  const edge = await startEdge(name, () => clock.nowMs());
+  const objects = new MemoryObjects();
+  if (name === 'cloudfront') useAwsKeys();
+  /** How many loops of each app sleep, and which apps are there. */
+  const present = new Set<{ sleeping: number }>();
+  const open = async (): Promise<EdgeApp> => {
+    const self = { sleeping: 0 };
+    let gate = Promise.resolve();
+    let openGate = (): void => undefined;
+    const returns = (): void => {
+      openGate();
+      present.add(self);
+    };
+    const app = await createTestApp({
+      ...options,
+      clock,
+      objects: behindGate(objects, () => gate),
+      sleep: async (durationMs, signal) => {
+        self.sleeping += 1;
+        await clock.sleep(durationMs, signal);
+        self.sleeping -= 1;
+        await gate;
+      },
+      wallClock: () => EPOCH_MS + clock.nowMs(),
+      settings: { ...edgeSettings(name, edge), ...options.settings },
+    });
+    if (options.settings?.EDGE !== '') present.add(self);
+    let isClosed = false;
+    const close = async (): Promise<void> => {
+      if (isClosed) return;
+      isClosed = true;
+      present.delete(self);
+      openGate();
+      await app.close();
+    };
+    onTestFinished(close);
+    const vanish = async (): Promise<void> => {
+      await settle();
+      present.delete(self);
+      gate = new Promise((resolve) => {
+        openGate = resolve;
+      });
+    };
+    return { ...app, close, vanish, returns };
+  };
+  /** Waits until each app sleeps twice: until the next call, and until the next beat. */
+  const settle = async (): Promise<void> => {
+    const isBusy = () => [...present].some(({ sleeping }) => sleeping < 2);
+    do await nextTurn();
+    while (isBusy() || edge.underWay() > 0);
+  };
+  const pass: EdgeWorld['pass'] = async (until, maxMs = Number.POSITIVE_INFINITY) => {
+    const endMs = clock.nowMs() + maxMs;
+    for (await settle(); !(await until()) && clock.nowMs() < endMs; await settle()) {
+      clock.advanceToNext();
+    }
+  };
+  return { edge, objects, clock, open, pass, passFor: (ms) => pass(() => false, ms) };
+}
+
+/** The same objects, whose calls wait first. */
+function behindGate(objects: MemoryObjects, gate: () => Promise<void>) {
+  const waiting =
+    <Args extends unknown[], Result>(call: (...args: Args) => Promise<Result>) =>
+    async (...args: Args): Promise<Result> => {
+      await gate();
+      return call(...args);
+    };
+  return {
+    read: waiting(objects.read.bind(objects)),
+    write: waiting(objects.write.bind(objects)),
+    list: waiting(objects.list.bind(objects)),
+    remove: waiting(objects.remove.bind(objects)),
+  };
+}
+
+/** Sets the AWS SDK's usual variables, until the end of the test. */
+function useAwsKeys(): void {
+  const variables = {
+    AWS_ACCESS_KEY_ID: AWS_KEYS.accessKeyId,
+    AWS_SECRET_ACCESS_KEY: AWS_KEYS.secretAccessKey,
+  };
+  const before = { ...process.env };
+  Object.assign(process.env, variables);
+  onTestFinished(() => {
+    for (const key of Object.keys(variables)) delete process.env[key];
+    Object.assign(process.env, before);
+  });
+}

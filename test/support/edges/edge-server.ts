@@ -1,0 +1,266 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { onTestFinished } from 'vitest';
+import { closeServer, listenLocally } from '../processes/local-server.ts';
+import { AWS_KEYS, isSigned } from './aws-signature.ts';
+
+/** The CDNs whose APIs are imitated, from their public documents alone. */
+export type EdgeName = 'cloudflare' | 'fastly' | 'bunny' | 'cloudfront';
+
+export const EDGE_TOKEN = 'a-token-of-the-edge-that-stands-in-no-log';
+export const EDGE_ZONE = 'ZONE1234';
+
+/** A response that an API gives instead of taking a call, or `hang`: none. */
+export type Fault =
+  | 'limited'
+  | 'limited with time'
+  | 'failed'
+  | 'refused'
+  | 'denied'
+  | 'hang'
+  | 'reset';
+
+/** A call that an API has taken. */
+interface TakenCall {
+  readonly atMs: number;
+  readonly tags: readonly string[];
+}
+
+/** What the handler of an API knows of a call. */
+interface Call {
+  readonly method: string | undefined;
+  readonly path: string | undefined;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: string;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly body?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Tags that the call purges; none where it is not taken. */
+  readonly tags?: readonly string[];
+}
+
+/** One API: reads a call, and has its own limits. */
+interface Api {
+  answer(call: Call, nowMs: number): Answer;
+  readonly faults: Readonly<Partial<Record<Fault, Answer>>>;
+}
+
+/** The API of a CDN, as a real server. */
+export interface EdgeServer {
+  /** Base URL for `EDGE_API`. */
+  readonly url: string;
+  readonly taken: readonly TakenCall[];
+  /** All statuses in order; 0 where there was no response. */
+  readonly statuses: readonly number[];
+  /** How often each tag was purged. */
+  readonly counts: () => ReadonlyMap<string, number>;
+  /** Calls whose response is not complete. */
+  readonly underWay: () => number;
+  /** Faults of the next calls, in order. */
+  readonly faults: Fault[];
+}
+
+/** Starts the API of a CDN; `nowMs` is the time that its limits go by. */
+export async function startEdge(
+  name: EdgeName,
+  nowMs: () => number = () => performance.now(),
+): Promise<EdgeServer> {
+  const api = apis[name]();
+  const taken: TakenCall[] = [];
+  const statuses: number[] = [];
+  const faults: Fault[] = [];
+  let underWay = 0;
+  const respond = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const body = await text(request);
+    const fault = faults.shift();
+    if (fault === 'hang' || fault === 'reset') {
+      statuses.push(0);
+      if (fault === 'reset') response.destroy();
+      return;
+    }
+    const { method, url: path, headers } = request;
+    const answer =
+      fault === undefined
+        ? api.answer({ method, path, headers, body }, nowMs())
+        : (api.faults[fault] ?? { status: 500 });
+    statuses.push(answer.status);
+    if (answer.tags !== undefined) taken.push({ atMs: nowMs(), tags: answer.tags });
+    response.writeHead(answer.status, answer.headers).end(answer.body);
+  };
+  const server = createServer((request, response) => {
+    underWay += 1;
+    response.once('close', () => {
+      underWay -= 1;
+    });
+    void respond(request, response);
+  });
+  const port = await listenLocally(server);
+  onTestFinished(() => closeServer(server));
+  return {
+    url: `http://127.0.0.1:${port}${name === 'cloudflare' ? '/client/v4' : ''}`,
+    taken,
+    statuses,
+    faults,
+    underWay: () => underWay,
+    counts: () => {
+      const counts = new Map<string, number>();
+      for (const tag of taken.flatMap(({ tags }) => tags)) {
+        counts.set(tag, (counts.get(tag) ?? 0) + 1);
+      }
+      return counts;
+    },
+  };
+}
+
+/** Admits so many calls in any period; returns how long to wait in seconds, 0 where a call is admitted. */
+function limiter(calls: number, perMs: number) {
+  let times: number[] = [];
+  return (nowMs: number): number => {
+    times = times.filter((time) => time > nowMs - perMs);
+    if (times.length >= calls) return Math.ceil(((times[0] ?? nowMs) + perMs - nowMs) / 1000);
+    times.push(nowMs);
+    return 0;
+  };
+}
+
+const json = (status: number, value: object, headers = {}): Answer => ({
+  status,
+  body: JSON.stringify(value),
+  headers: { 'content-type': 'application/json', ...headers },
+});
+
+const apis: Readonly<Record<EdgeName, () => Api>> = {
+  /** developers.cloudflare.com: "Purge cache", "Purge cache by cache-tags", the API's "Purge Cached Content". */
+  cloudflare: () => {
+    const admit = limiter(5, 60_000);
+    const refusal = (status: number, code: number, message: string, headers = {}): Answer =>
+      json(status, { success: false, errors: [{ code, message }], messages: [] }, headers);
+    return {
+      answer: ({ method, path, headers, body }, nowMs) => {
+        const isPath = path === `/client/v4/zones/${EDGE_ZONE}/purge_cache`;
+        if (method !== 'POST' || !isPath) return refusal(404, 7003, 'No route');
+        if (headers.authorization !== `Bearer ${EDGE_TOKEN}`) {
+          return refusal(403, 10000, 'Authentication error');
+        }
+        const seconds = admit(nowMs);
+        if (seconds > 0) return refusal(429, 971, 'Rate limited', { 'retry-after': `${seconds}` });
+        const { tags } = JSON.parse(body);
+        if (!Array.isArray(tags) || tags.length === 0 || tags.length > 100) {
+          return refusal(400, 1094, 'At most 100 tags');
+        }
+        return {
+          ...json(200, { success: true, errors: [], messages: [], result: { id: EDGE_ZONE } }),
+          tags,
+        };
+      },
+      faults: {
+        limited: refusal(429, 971, 'Rate limited'),
+        'limited with time': refusal(429, 971, 'Rate limited', { 'retry-after': '7' }),
+        failed: { status: 502, body: '<html>Bad gateway</html>' },
+        refused: refusal(200, 1012, `The request with ${EDGE_TOKEN} has failed`),
+        denied: refusal(403, 10000, 'Authentication error'),
+      },
+    };
+  },
+  /** fastly.com/documentation: "Purging" (bulk purge by surrogate keys), "Rate limiting". */
+  fastly: () => {
+    let keys = 0;
+    return {
+      answer: ({ method, path, headers, body }) => {
+        if (method !== 'POST' || path !== `/service/${EDGE_ZONE}/purge`) {
+          return json(404, { msg: 'Record not found' });
+        }
+        if (headers['fastly-key'] !== EDGE_TOKEN)
+          return json(401, { msg: 'Provided credentials are missing or invalid' });
+        const { surrogate_keys: tags } = JSON.parse(body);
+        if (!Array.isArray(tags) || tags.length > 256) return json(400, { msg: 'Bad request' });
+        keys += tags.length;
+        if (keys > 100_000) return json(429, { msg: 'Rate limited' });
+        return {
+          ...json(200, Object.fromEntries(tags.map((tag, at) => [tag, `108-${at}`]))),
+          tags,
+        };
+      },
+      faults: {
+        limited: json(429, { msg: 'You have exceeded your hourly rate limit.' }),
+        'limited with time': json(429, { msg: 'Rate limited' }, { 'retry-after': '7' }),
+        failed: json(503, { msg: 'Service unavailable' }),
+        refused: json(400, { msg: 'Bad request', detail: 'no' }),
+        denied: json(401, { msg: 'Provided credentials are missing or invalid' }),
+      },
+    };
+  },
+  /** docs.bunny.net: "Purge Cache" with its rate limits, and the API reference of that name. */
+  bunny: () => {
+    const admit = limiter(5, 1_000);
+    return {
+      answer: ({ method, path, headers, body }, nowMs) => {
+        if (method !== 'POST' || path !== `/pullzone/${EDGE_ZONE}/purgeCache`)
+          return { status: 404 };
+        if (headers.accesskey !== EDGE_TOKEN) return { status: 401 };
+        const seconds = admit(nowMs);
+        if (seconds > 0) return { status: 429, headers: { 'retry-after': `${seconds}` } };
+        const { CacheTag, ...rest } = JSON.parse(body);
+        if (typeof CacheTag !== 'string' || Object.keys(rest).length > 0) return { status: 400 };
+        return { status: 204, tags: [CacheTag] };
+      },
+      faults: {
+        limited: { status: 429 },
+        'limited with time': { status: 429, headers: { 'retry-after': '7' } },
+        failed: { status: 500 },
+        refused: json(400, { ErrorKey: 'purge', Message: 'The zone is suspended.' }),
+        denied: { status: 401 },
+      },
+    };
+  },
+  /** CloudFront API Reference, "CreateInvalidation"; Developer Guide, "Concurrent invalidation request maximum". */
+  cloudfront: () => {
+    /** By reference: items, and when the invalidation ends. */
+    const batches = new Map<string, { readonly items: string; count: number; endsAtMs: number }>();
+    const error = (status: number, code: string, message = 'No.'): Answer => ({
+      status,
+      body: `<?xml version="1.0"?><ErrorResponse xmlns="http://cloudfront.amazonaws.com/doc/2020-05-31/"><Error><Type>Sender</Type><Code>${code}</Code><Message>${message}</Message></Error><RequestId>1</RequestId></ErrorResponse>`,
+    });
+    return {
+      answer: (call, nowMs) => {
+        const { method, path, body } = call;
+        if (method !== 'POST' || path !== `/2020-05-31/distribution/${EDGE_ZONE}/invalidation`) {
+          return error(404, 'NoSuchDistribution');
+        }
+        if (!isSigned(call)) return error(403, 'SignatureDoesNotMatch', AWS_KEYS.accessKeyId);
+        const [, reference = ''] = /<CallerReference>([^<]+)<\/CallerReference>/.exec(body) ?? [];
+        const items = [...body.matchAll(/<Path>#([^<]+)<\/Path>/g)].map(([, item = '']) => item);
+        const [, quantity] = /<Quantity>(\d+)<\/Quantity>/.exec(body) ?? [];
+        if (reference === '') return error(400, 'MissingBody');
+        if (items.length === 0 || Number(quantity) !== items.length) {
+          return error(400, 'InconsistentQuantities');
+        }
+        const known = batches.get(reference);
+        if (known !== undefined) {
+          return known.items === items.join()
+            ? { status: 201 }
+            : error(400, 'InvalidationBatchAlreadyExists');
+        }
+        const inProgress = [...batches.values()].filter(({ endsAtMs }) => endsAtMs > nowMs);
+        const count = inProgress.reduce((sum, batch) => sum + batch.count, items.length);
+        if (count > 3_000) return error(400, 'TooManyInvalidationsInProgress');
+        batches.set(reference, {
+          items: items.join(),
+          count: items.length,
+          endsAtMs: nowMs + 25_000,
+        });
+        return { status: 201, tags: items.map((item) => item.replace(/^#/, '')) };
+      },
+      faults: {
+        limited: error(400, 'TooManyInvalidationsInProgress'),
+        'limited with time': { ...error(503, 'Throttling'), headers: { 'retry-after': '7' } },
+        failed: error(500, 'InternalError'),
+        refused: error(400, 'InvalidArgument'),
+        denied: error(403, 'AccessDenied', AWS_KEYS.accessKeyId),
+      },
+    };
+  },
+};

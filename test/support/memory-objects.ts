@@ -1,0 +1,62 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { AppParts } from '../../src/app.ts';
+
+type SharedObjects = NonNullable<AppParts['objects']>;
+type Condition = Parameters<SharedObjects['write']>[2];
+
+/** Objects that several apps share, in memory; fails on demand. */
+export class MemoryObjects implements SharedObjects {
+  readonly #objects = new Map<string, { readonly bytes: Uint8Array; readonly tag: string }>();
+  #versions = 0;
+  /** What every call is rejected with, from now on; `undefined` heals the place. */
+  failure: Error | undefined;
+  /** Time that each write takes, in real milliseconds. */
+  writeMs = 0;
+
+  get names(): string[] {
+    return [...this.#objects.keys()];
+  }
+
+  textOf(name: string): string {
+    return Buffer.from(this.#objects.get(name)?.bytes ?? []).toString();
+  }
+
+  async read(name: string, part?: { readonly first: number; readonly lengthBytes: number }) {
+    this.#failIfTold();
+    const found = this.#objects.get(name);
+    if (found === undefined) return undefined;
+    const { first = 0, lengthBytes = found.bytes.length } = part ?? {};
+    const bytes = found.bytes.subarray(first, first + lengthBytes);
+    return { bytes, tag: found.tag, sizeBytes: found.bytes.length };
+  }
+
+  async write(
+    name: string,
+    body: Parameters<SharedObjects['write']>[1],
+    condition: Condition,
+  ): Promise<string | undefined> {
+    this.#failIfTold();
+    if (!(body instanceof Uint8Array)) throw new Error('Streams are not needed here.');
+    if (this.writeMs > 0) await sleep(this.writeMs);
+    const found = this.#objects.get(name)?.tag;
+    if (found !== (condition === 'absent' ? undefined : condition.tag)) return undefined;
+    this.#versions += 1;
+    const tag = String(this.#versions);
+    this.#objects.set(name, { bytes: Uint8Array.from(body), tag });
+    return tag;
+  }
+
+  async list(prefix: string): Promise<readonly string[]> {
+    this.#failIfTold();
+    return this.names.filter((name) => name !== '' && name.startsWith(prefix));
+  }
+
+  async remove(name: string): Promise<void> {
+    this.#failIfTold();
+    this.#objects.delete(name);
+  }
+
+  #failIfTold(): void {
+    if (this.failure !== undefined) throw this.failure;
+  }
+}
