@@ -140,8 +140,6 @@ export function readConfig(environment: Environment) {
       freshForMs: values.CACHE_REVALIDATE_SECONDS * 1000,
       goneForMs: compatibility.missingForMs,
     },
-    /** Resources that can be asked for. */
-    resources: compatibility.resources,
     reading: compatibility.reading,
     external: readExternal(values),
     attachments: readAttachments(values),

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { MediaError, type RequestFault } from './errors.ts';
 import { decodeSegment, isOriginKey, unmarkedKeyOf } from './media-path.ts';
 import { splitTarget } from './media-request.ts';
+import type { Resources } from './resources.ts';
 
 /** Facts of an original that follow from its bytes, by their names in a response; `null`: not applicable, or unknown. */
 const metadataFacts = z.object({
@@ -96,13 +97,13 @@ export const metadataParameters = {
  *
  * @throws MediaError `INVALID_FORM_BODY` with all faults
  */
-export function parseMetadataTarget(target: string): MetadataQuestion {
+export function parseMetadataTarget(target: string, resources?: Resources): MetadataQuestion {
   const [path, query] = splitTarget(target);
   const faults: RequestFault[] = [];
   const segments = path.slice(METADATA_PATH.length).split('/').map(decodeSegment);
   const isDecoded = segments.every((segment) => segment !== undefined && !segment.includes('/'));
   const key = segments.join('/');
-  if (!isDecoded || !isOriginKey(key)) {
+  if (!isDecoded || !isOriginKey(key, resources)) {
     const message = 'Expected an origin key, such as attachments/1/2/clip.mp4, percent-encoded.';
     faults.push({ path: 'key', message });
   }
@@ -119,5 +120,5 @@ export function parseMetadataTarget(target: string): MetadataQuestion {
   const wanted = { wantsPlaceholder: read('placeholder'), wantsSha256: read('sha256') };
   if (faults.length > 0) throw new MediaError('INVALID_FORM_BODY', { faults });
   // As in a purge: a hash may have the mark that URLs write.
-  return { originKey: unmarkedKeyOf(key) ?? key, ...wanted };
+  return { originKey: unmarkedKeyOf(key, resources) ?? key, ...wanted };
 }

@@ -39,14 +39,14 @@ type Values = ValuesOf<typeof platformTable> & { readonly NOT_FOUND_MAX_AGE_SECO
 export function readCompatibility(values: Values) {
   const isFluxer = values.COMPATIBILITY === 'fluxer';
   const { NOT_FOUND_MAX_AGE_SECONDS: seconds } = values;
-  const resources = isFluxer ? platformResources : contractResources;
   return {
-    /** Resources that can be asked for. */
-    resources,
     /** `max-age` of missing media; `undefined`: caches keep nothing of them. */
     unknownMediaMaxAgeSeconds: isFluxer ? undefined : seconds,
     /** Settings by which request targets are read. */
-    reading: { resources, publicUrls: values.PUBLIC_URLS ?? [] },
+    reading: {
+      resources: isFluxer ? platformResources : contractResources,
+      publicUrls: values.PUBLIC_URLS ?? [],
+    },
     /** Period for which the service itself remembers that an original is missing. */
     missingForMs: (isFluxer ? Math.min(MISSING_SECONDS, seconds) : seconds) * 1000,
   };

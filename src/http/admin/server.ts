@@ -103,7 +103,7 @@ export function createAdminServer(options: AdminServerOptions): FastifyInstance 
   if (edge !== undefined) registerEdge(server, edge, log);
 
   server.get(`${METADATA_PATH}*`, async ({ raw }, reply) => {
-    const question = parseMetadataTarget(raw.url ?? '');
+    const question = parseMetadataTarget(raw.url ?? '', options.reading.resources);
     const leaving = new AbortController();
     reply.raw.once('close', () => leaving.abort());
     return metadata.describe(question, leaving.signal);

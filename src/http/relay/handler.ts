@@ -43,7 +43,7 @@ const NO_STORE = { 'cache-control': 'no-store' } as const;
 
 /** Opens the relay. */
 export function openRelay(
-  { storage, uploads: place, resources }: Pick<Config, 'storage' | 'uploads' | 'resources'>,
+  { storage, uploads: place, reading }: Pick<Config, 'storage' | 'uploads' | 'reading'>,
   { keys, limits }: NonNullable<Config['relay']>,
   parts: Omit<UploadServiceParts, 'limits'> & Pick<RelayHandlerParts, 'wallClock'>,
   otherLimits: Partial<UploadLimits> = {},
@@ -56,7 +56,7 @@ export function openRelay(
       keys,
       bucket,
       uploadsBucket: place?.bucket,
-      resources,
+      resources: reading.resources,
       uploads,
       wallClock: parts.wallClock,
     }),

@@ -1,7 +1,8 @@
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
 import { OpenapiReader } from '../../support/openapi/openapi-reader.ts';
-import { samples, shareTestApp } from '../../support/test-app.ts';
+import { metricsSettings, withToken } from '../../support/telemetry/prometheus-text.ts';
+import { samples, shareTestApp, useTestApp } from '../../support/test-app.ts';
 
 // Contract §14: resources that a service in the platform's place has besides.
 
@@ -108,6 +109,21 @@ test('missing ones are those of the mode', async () => {
     const { statusCode, headers, payload } = await platform.get(target);
     expect([statusCode, JSON.parse(payload).code]).toEqual([404, 'UNKNOWN_MEDIA']);
     expect(headers['cache-control']).toBe('no-store');
+  }
+});
+
+test('the admin listener tells their metadata, in this mode alone', async () => {
+  for (const [COMPATIBILITY, status] of [
+    ['fluxer', 200],
+    ['none', 400],
+  ] as const) {
+    const app = await useTestApp({ settings: { ...metricsSettings, COMPATIBILITY } });
+    app.originals.put('branding/here/ab12', samples.png);
+    app.originals.put('themes/dark.css', css);
+    for (const key of ['branding/here/a_ab12', 'themes/dark.css']) {
+      const url = `/metadata/${key}?placeholder=false`;
+      expect((await app.askAdmin(url, { headers: withToken })).statusCode).toBe(status);
+    }
   }
 });
 
