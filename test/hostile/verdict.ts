@@ -7,6 +7,7 @@ import {
 import { type MediaRequest, parseTarget } from '../../src/contract/media-request.ts';
 import type { ImageFacts } from '../../src/formats/image-facts.ts';
 import { readImageFacts } from '../../src/formats/read-image-facts.ts';
+import { sniffMoving } from '../../src/formats/video/sniff-moving.ts';
 
 /** A whole response of the service; times in milliseconds, the start by the Unix clock. */
 export interface TimedResponse {
@@ -74,7 +75,7 @@ async function findImageFaults(
   { headers, body }: TimedResponse,
 ): Promise<string[]> {
   const facts = readImageFacts(original);
-  if (facts === undefined) return ['an image made of what is none'];
+  if (facts === undefined) return findPosterFaults(original, request, body);
   const { encodesAs, animatesAs = encodesAs } = sourceFormats[facts.format];
   const isMoving = request.isAnimated && facts.animation !== undefined;
   const format = request.format ?? (isMoving ? animatesAs : encodesAs);
@@ -89,6 +90,23 @@ async function findImageFaults(
     return faults;
   }
   return [...faults, ...(await findRenderFaults(facts, request, format, size, body))];
+}
+
+/** A poster is a whole picture of the format; which size it has, only its own facts tell. */
+async function findPosterFaults(
+  original: Buffer,
+  { format }: MediaRequest,
+  body: Buffer,
+): Promise<string[]> {
+  if (sniffMoving(original) === undefined) return ['an image made of what is none'];
+  try {
+    const image = sharp(body, { failOn: 'warning', limitInputPixels: false });
+    const { format: made } = await image.metadata();
+    await image.stats();
+    return made === format ? [] : [`${made} instead of ${format}`];
+  } catch (error) {
+    return [`no whole poster: ${error}`];
+  }
 }
 
 async function findRenderFaults(

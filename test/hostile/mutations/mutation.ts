@@ -65,7 +65,8 @@ export class Mutator {
   }
 }
 
-function mutateBytes(one: Buffer, other: Buffer, random: SeededRandom): Buffer {
+/** Changes bytes wherever they stand. */
+export function mutateBytes(one: Buffer, other: Buffer, random: SeededRandom): Buffer {
   let bytes = random.integer(20) === 0 ? splice(one, other, random) : one;
   for (let changes = random.pick([1, 1, 1, 2, 4, 16]); changes > 0; changes -= 1) {
     bytes = changeBytes(bytes, random);
@@ -73,8 +74,8 @@ function mutateBytes(one: Buffer, other: Buffer, random: SeededRandom): Buffer {
   return bytes;
 }
 
-/** `undefined` where the file is one that cannot be taken apart. */
-function mutateParts(
+/** Changes parts of a file; returns `undefined` for one that cannot be taken apart. */
+export function mutateParts(
   one: Buffer,
   other: Buffer,
   codec: PartCodec,

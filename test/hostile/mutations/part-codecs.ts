@@ -132,12 +132,15 @@ const gif: PartCodec = {
 };
 
 /** Bytes before the first child, of boxes that have children. */
-const parentBoxes = new Map([
+const parentBoxes = new Map<string, number>([
   ['meta', 4],
   ['iinf', 6],
   ['iref', 4],
   ['iprp', 0],
   ['ipco', 0],
+  ...['moov', 'trak', 'edts', 'mdia', 'minf', 'dinf', 'stbl', 'mvex', 'moof', 'traf'].map(
+    (tag) => [tag, 0] as const,
+  ),
 ]);
 
 function parseBoxes(file: Buffer, from: number, to: number): Part[] {
@@ -148,6 +151,12 @@ function parseBoxes(file: Buffer, from: number, to: number): Part[] {
     return { tag, data: file.subarray(start, start + before), children };
   });
 }
+
+/** Boxes of a video; offsets of its samples are not touched. */
+export const videoBoxes: PartCodec = {
+  parse: (file) => parseBoxes(file, 0, file.length),
+  format: formatBoxes,
+};
 
 /**
  * Offsets in `iloc` are not touched: where the meta box stands before the data and has changed its
