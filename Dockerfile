@@ -12,7 +12,7 @@ COPY docs/openapi.json ./docs/
 ARG GIT_COMMIT
 RUN npm run build && npm prune --omit=dev
 
-FROM node:${NODE_VERSION}-slim
+FROM node:${NODE_VERSION}-slim AS service
 # Two malloc arenas: glibc's default of eight per core keeps freed image buffers for ever.
 ENV NODE_ENV=production \
     MALLOC_ARENA_MAX=2 \
@@ -39,3 +39,14 @@ HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
 # A heap that may be so large, in MiB, from the start is seldom collected: 2.2 ms of CPU for an avatar instead of 3.8
 # (see HEAP_GROWTH_PERCENT of src/main.ts).
 CMD ["node", "--initial-heap-size=128", "dist/main.js"]
+
+# With a decoder, for posters of videos: --target video (docs/deploy.md).
+FROM service AS video
+USER root
+RUN apt-get update \
+ && apt-get install --yes --no-install-recommends ffmpeg \
+ && rm -rf /var/lib/apt/lists/*
+USER node
+
+# What is built without a target.
+FROM service

@@ -1,0 +1,133 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, readFileSync, symlinkSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { getuid } from 'node:process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { listenLocally } from '../support/processes/local-server.ts';
+import {
+  compileMaliciousDecoder,
+  findProcessesOf,
+  hasCompiler,
+} from '../support/processes/video-decoders.ts';
+import { usePools } from '../support/processes/worker-pool.ts';
+import { useTemporaryFolder } from '../support/temporary-folder.ts';
+
+const start = usePools();
+const isRoot = getuid?.() === 0;
+
+/** For a process to start or end on a busy machine. */
+const soon = { timeout: 20_000 };
+
+/** A PATH with these programs alone. */
+async function pathOf(...programs: readonly string[]): Promise<string> {
+  const { path } = await useTemporaryFolder();
+  chmodSync(path, 0o755);
+  for (const program of programs) symlinkSync(`/usr/bin/${program}`, join(path, program));
+  return path;
+}
+
+/** The table of the document: attack, walls, and what it says of it. */
+function readTable(): Map<string, Map<string, string>> {
+  const text = readFileSync('docs/security.md', 'utf8');
+  const lines = /^\| \| whole \|.*(?:\n\|.*)+/m.exec(text)?.[0].split('\n') ?? [];
+  const [[, ...walls] = [], , ...rows] = lines.map((line) =>
+    line
+      .split('|')
+      .slice(1, -1)
+      .map((cell) => cell.trim()),
+  );
+  return new Map(
+    rows.map(([name = '', ...cells]) => [
+      name,
+      new Map(cells.map((cell, at) => [walls[at] ?? '', cell])),
+    ]),
+  );
+}
+
+type Ask = (attack: string) => Promise<string>;
+
+/** Every attack by its name in the document; resolves with whether it did harm. */
+async function attackAll(ask: Ask): Promise<Record<string, boolean>> {
+  let connections = 0;
+  const server = createServer(() => {
+    connections += 1;
+  });
+  onTestFinished(() => void server.close());
+  const port = await listenLocally(server);
+  const decoy = spawn('sleep', ['60'], { env: { SECRET: 'a secret' } });
+  onTestFinished(() => void decoy.kill('SIGKILL'));
+  await once(decoy, 'spawn');
+  const does = async (attack: string): Promise<boolean> => (await ask(attack)).startsWith('done');
+  const harm: Record<string, boolean> = {
+    'start processes': (await does('process')) || (await does('clone3')),
+    'start threads': await does('thread'),
+    'open Unix sockets': await does('unix'),
+    'read files of the system': await does('read /etc/passwd'),
+    'see processes': await does(`read /proc/${decoy.pid}/cmdline`),
+    "read the service's environment and memory": await does(`read /proc/${decoy.pid}/environ`),
+    'create files': await does(`write /tmp/of-a-decoder-${process.pid}`),
+  };
+  await ask(`socket ${port}`);
+  harm['use the network'] = connections > 0;
+  const exited = once(decoy, 'exit');
+  await ask(`kill ${decoy.pid}`);
+  await Promise.race([exited, sleep(1_000)]);
+  harm['stop the service'] = decoy.exitCode !== null || decoy.signalCode !== null;
+  return harm;
+}
+
+describe.skipIf(!hasCompiler)('(gcc is installed) a video decoder that is taken over', () => {
+  test.each([
+    ['whole', false, ['bwrap', 'setpriv', 'nice', 'env', 'ldd']],
+    ['setpriv', true, ['setpriv', 'nice', 'env']],
+    ['unconfined', true, ['nice', 'env']],
+  ])(
+    'can do what the document says, where it is confined by %s',
+    async (walls, mayBeWeaker, programs) => {
+      const program = await compileMaliciousDecoder();
+      const { renderer, sayByRanges } = await start({
+        videoDecoder: { program, mayBeWeaker, timeoutMs: 15_000 },
+        environment: { PATH: await pathOf(...programs) },
+      });
+      const isWhole = walls === 'whole';
+      const sandbox = isWhole ? 'bubblewrap' : walls;
+      expect(await renderer.videoSupport).toMatchObject({ isWhole, sandbox });
+      const harm = await attackAll((attack) => sayByRanges(`decode 1 ${attack}`));
+      const expected = [...readTable()].map(([name, cells]) => {
+        const cell = cells.get(walls);
+        return [name, cell === 'yes' || cell === (isRoot ? 'as root' : 'not as root')];
+      });
+      expect(harm).toEqual(Object.fromEntries(expected));
+    },
+  );
+
+  test('is not used without whole walls, unless weaker ones are allowed', async () => {
+    const program = await compileMaliciousDecoder();
+    const { renderer } = await start({
+      videoDecoder: { program, mayBeWeaker: false, timeoutMs: 15_000 },
+      environment: { PATH: await pathOf('setpriv', 'nice', 'env') },
+    });
+    const reason = 'bwrap is not installed';
+    expect(await renderer.videoSupport).toEqual({ isSupported: false, reason, isFault: true });
+  });
+
+  test.each(['whole', 'setpriv', 'unconfined'])(
+    'ends with a service that is killed: %s',
+    async (walls) => {
+      const program = await compileMaliciousDecoder();
+      const programs = { whole: ['bwrap', 'setpriv', 'ldd'], setpriv: ['setpriv'], unconfined: [] }[
+        walls
+      ];
+      const path = await pathOf('nice', 'env', ...(programs ?? []));
+      const file = 'test/hostile/takeover/decode-forever.mjs';
+      const service = spawn(process.execPath, [file, program, path], { stdio: 'inherit' });
+      onTestFinished(() => void service.kill('SIGKILL'));
+      await expect.poll(() => findProcessesOf(program).length, soon).toBe(1);
+      service.kill('SIGKILL');
+      await expect.poll(() => findProcessesOf(program), soon).toEqual([]);
+    },
+  );
+});
