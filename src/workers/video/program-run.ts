@@ -90,7 +90,8 @@ async function* exchange(
   if (bytes > maxOutputBytes) throw new ProgramFault(`it wrote more than ${maxOutputBytes} bytes`);
 }
 
-function overloaded(ending: string): MediaError {
-  const cause = new Error(`The program could not be started: ${ending}.`);
+/** Returns the error of a program that could not be started. */
+export function overloaded(reason: string): MediaError {
+  const cause = new Error(`The video decoder could not be started: ${reason}.`);
   return new MediaError('OVERLOADED', { cause, bottleneck: 'workers', retryAfterSeconds: 1 });
 }

@@ -1,13 +1,14 @@
 import { realpath } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
-import { MediaError } from '../../contract/errors.ts';
+import { setTimeout } from 'node:timers/promises';
+import { formatCauses, MediaError } from '../../contract/errors.ts';
 import type { DecodeOrder, VideoCodec } from '../../formats/video/video-facts.ts';
 import type { VideoSupport } from '../../pipeline/ports.ts';
 import { type DecoderSandbox, listDecoderSandboxes } from '../confinement/decoder-sandbox.ts';
 import { findOnPath } from '../confinement/sandbox.ts';
 import type { FrameSource } from '../job-requests.ts';
 import type { WorkerStarter } from '../worker-starter.ts';
-import { ProgramFault, type ProgramRun, runProgram } from './program-run.ts';
+import { overloaded, ProgramFault, type ProgramRun, runProgram } from './program-run.ts';
 
 /** Settings of the decoder. */
 export interface VideoDecoderSettings {
@@ -43,6 +44,11 @@ const MAX_LIST_BYTES = 1024 ** 2;
 /** Time for all trials, in milliseconds; on an idle machine, they take some 0.3 s. */
 const TRIAL_TIMEOUT_MS = 30_000;
 
+/** Time until the next trial where the machine could start no process, in milliseconds. */
+const RETRY_MS = 1_000;
+
+const STOPPED = 'the service stops';
+
 /** A grey H.264 picture of 16 × 16 pixels, to see whether the sandbox lets the program decode. */
 const TRIAL_ORDER: DecodeOrder = {
   codec: 'h264',
@@ -75,7 +81,7 @@ export class VideoDecoder implements FrameSource {
     this.#found = new Promise((resolve) => {
       this.#find = () => resolve(this.#findInTime());
       if (options.program === 'off') this.#find();
-      this.#stop.signal.addEventListener('abort', () => resolve(noSupport('the service stops')));
+      this.#stop.signal.addEventListener('abort', () => resolve(noSupport(STOPPED)));
     });
   }
 
@@ -121,6 +127,8 @@ export class VideoDecoder implements FrameSource {
       });
     } catch (error) {
       if (!(error instanceof ProgramFault)) throw error;
+      // No fault of the video: there are too many namespaces, for example.
+      if (lines[0]?.startsWith('bwrap: ')) throw overloaded(lines[0]);
       const cause = new Error([`The video decoder failed: ${error.message}`, ...lines].join('\n'));
       throw new MediaError('UNPROCESSABLE_MEDIA', { cause });
     }
@@ -138,11 +146,15 @@ export class VideoDecoder implements FrameSource {
   async #findInTime(): Promise<Found | VideoSupport> {
     const late = AbortSignal.timeout(TRIAL_TIMEOUT_MS);
     const signal = AbortSignal.any([this.#stop.signal, late]);
-    try {
-      return await this.#findDecoder(signal);
-    } catch (error) {
-      if (late.aborted) return noSupport('it did not respond in time');
-      return noSupport(error instanceof Error ? error.message : String(error));
+    for (;;) {
+      try {
+        return await this.#findDecoder(signal);
+      } catch (error) {
+        if (late.aborted) return noSupport('it did not respond in time');
+        if (this.#stop.signal.aborted) return noSupport(STOPPED);
+        if (!isOverload(error)) return noSupport(formatCauses(error).slice(2));
+        await setTimeout(RETRY_MS);
+      }
     }
   }
 
@@ -153,7 +165,7 @@ export class VideoDecoder implements FrameSource {
     try {
       found = findOnPath(program === 'auto' ? 'ffmpeg' : program, environment.PATH);
     } catch (error) {
-      return noSupport(String((error as Error).message), program !== 'auto');
+      return noSupport(formatCauses(error).slice(2), program !== 'auto');
     }
     const path = await realpath(found).catch(() => undefined);
     if (path === undefined) return noSupport(`${found} is not there`);
@@ -165,7 +177,8 @@ export class VideoDecoder implements FrameSource {
       if (typeof refusal !== 'string') return refusal;
       refusals.push(`${sandbox.name}: ${refusal}`);
     }
-    return noSupport(`${found} cannot be used: ${refusals.join('; ')}`);
+    const advice = mayBeWeaker ? '' : ` (VIDEO_DECODER_CONFINEMENT=best would allow weaker walls)`;
+    return noSupport(`${found} cannot be used: ${refusals.join('; ')}${advice}`);
   }
 
   /** @returns the reason why the decoder does not work in a sandbox */
@@ -193,6 +206,7 @@ export class VideoDecoder implements FrameSource {
       if (!frame.toString('latin1').startsWith('YUV4MPEG2 W16 H16 ')) return 'it decodes nothing';
     } catch (error) {
       signal.throwIfAborted();
+      if (isOverload(error)) throw error;
       const reason = error instanceof MediaError ? error.cause : error;
       return [reason instanceof Error ? reason.message : String(reason), ...lines].join(': ');
     }
@@ -200,6 +214,10 @@ export class VideoDecoder implements FrameSource {
     const [, version = 'of an unknown version'] = /\bversion (\S+)/.exec(lines.join('\n')) ?? [];
     return { sandbox, support: { isSupported: true, program, version, sandbox: name, isWhole } };
   }
+}
+
+function isOverload(error: unknown): boolean {
+  return error instanceof MediaError && error.code === 'OVERLOADED';
 }
 
 function noSupport(reason: string, isFault = true): VideoSupport {
@@ -210,6 +228,11 @@ function noSupport(reason: string, isFault = true): VideoSupport {
 export function describeVideoSupport(support: VideoSupport): string {
   if (!support.isSupported) return `Videos have no posters: ${support.reason}`;
   const { program, version, sandbox, isWhole } = support;
-  const walls = isWhole ? 'whole' : 'in part';
-  return `Videos have posters by ${program} ${version}, each process confined ${walls} (${sandbox})`;
+  const decoder = `Videos have posters by ${program} ${version}`;
+  if (isWhole) return `${decoder}, confined whole (${sandbox})`;
+  const danger =
+    sandbox === 'bubblewrap'
+      ? 'start threads'
+      : 'use the network, read files of the system and start programs';
+  return `${decoder}, confined in part (${sandbox}): one that is taken over could ${danger}`;
 }
