@@ -107,7 +107,6 @@ export function readConfig(environment: Environment) {
     originReads: { ...waiting, slots: values.ORIGIN_MAX_READS },
     originStreams: { ...waiting, slots: values.ORIGIN_MAX_STREAMS },
     originalsMemoryBytes: values.ORIGINALS_MEMORY_BYTES,
-    maxRangeBytes: values.VIDEO_MAX_READ_BYTES,
     maxHashedBytes: values.RELAY_MAX_BYTES,
     renderLimits: {
       maxInputPixels: values.MAX_INPUT_PIXELS,

@@ -55,7 +55,7 @@ const edge = {
 const format: QueryParameter = {
   name: 'format',
   description:
-    "Without it, the original's own, or webp where that has no encoder. Of an APNG: webp where it stays animated, else png.",
+    "Without it, the original's own, or webp where that has no encoder. Of an APNG: webp where it stays animated, else png. Of a video: the format of its poster; without it, the video itself.",
   form: { kind: 'choice', values: extensions },
 };
 const quality: QueryParameter = {

@@ -99,13 +99,12 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
     records,
     budget: originalsBudget,
     cache: memories.originals,
-    maxRangeBytes: config.maxRangeBytes,
+    maxRangeBytes: config.video.maxReadBytes,
     clock,
     meter,
   });
   const rates = config.rates && new Rates(config.rates, { clock, wallClock, log });
-  const { videoSupport } = renderer;
-  const admitted = new AdmittedRenderer({ admission, records, limits: renderLimits, videoSupport });
+  const admitted = new AdmittedRenderer({ admission, records, limits: renderLimits, renderer });
   const media = new MediaService({
     results,
     records,

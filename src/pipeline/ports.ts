@@ -253,7 +253,7 @@ export type VideoSupport =
 export interface Renderer {
   readonly slots: Readonly<Record<Lane, readonly RenderSlot[]>>;
   /** Resolves within some seconds of the start, once the decoder has been tried; without it, videos have no posters. */
-  readonly videoSupport?: Promise<VideoSupport>;
+  readonly videoSupport?: Promise<VideoSupport> | undefined;
 }
 
 /** The cause of an error that cost a worker: the same request would cost another one. */

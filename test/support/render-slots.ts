@@ -12,6 +12,7 @@ export interface LaneRenderer {
   render(original: Uint8Array, job: RenderJob, options: RenderOptions): Promise<Uint8Array>;
   /** `undefined`: no video has a poster. */
   renderPoster?(original: Reader, job: RenderJob, options: RenderOptions): Promise<Uint8Array>;
+  readonly videoSupport?: Renderer['videoSupport'];
   /** `undefined`: no file has facts. */
   inspect?(original: Reader, options: RenderOptions): Promise<Facts>;
 }

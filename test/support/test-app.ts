@@ -30,15 +30,35 @@ const usualConfig = readConfig(usualSettings);
 export class CountingRenderer implements LaneRenderer {
   readonly #inner: LaneRenderer;
   renders = 0;
+  /** Videos and sounds whose facts were read. */
+  inspections = 0;
 
   constructor(inner: LaneRenderer) {
     this.#inner = inner;
   }
 
+  get videoSupport() {
+    return this.#inner.videoSupport;
+  }
+
+  renderPoster: NonNullable<LaneRenderer['renderPoster']> = (original, job, options) => {
+    this.renders += 1;
+    return this.#inner.renderPoster?.(original, job, options) ?? unable();
+  };
+
+  inspect: NonNullable<LaneRenderer['inspect']> = (original, options) => {
+    this.inspections += 1;
+    return this.#inner.inspect?.(original, options) ?? unable();
+  };
+
   render(original: Uint8Array, job: RenderJob, options: RenderOptions): Promise<Uint8Array> {
     this.renders += 1;
     return this.#inner.render(original, job, options);
   }
+}
+
+function unable(): Promise<never> {
+  return Promise.reject(new Error('The renderer of this test has no videos.'));
 }
 
 type RequestLog = NonNullable<AppParts['requestLog']>;
@@ -122,10 +142,29 @@ class LazyWorkers implements LaneRenderer {
     this.#queued = new QueuedRenderer(this.pool);
   }
 
-  async render(original: Uint8Array, job: RenderJob, options: RenderOptions): Promise<Uint8Array> {
+  render: LaneRenderer['render'] = async (...job) => {
+    await this.#begin();
+    return this.#queued.render(...job);
+  };
+
+  renderPoster: NonNullable<LaneRenderer['renderPoster']> = async (...job) => {
+    await this.#begin();
+    return this.#queued.renderPoster(...job);
+  };
+
+  inspect: NonNullable<LaneRenderer['inspect']> = async (...job) => {
+    await this.#begin();
+    return this.#queued.inspect(...job);
+  };
+
+  get videoSupport() {
+    void this.#begin();
+    return this.pool.videoSupport;
+  }
+
+  #begin(): Promise<void> {
     this.#start ??= this.pool.start();
-    await this.#start;
-    return this.#queued.render(original, job, options);
+    return this.#start;
   }
 }
 
@@ -162,7 +201,12 @@ export async function createTestApp({
   const { server, admin, close } = await createApp(config, {
     ...parts,
     ...{ log, clock, workerFiles },
-    renderer: createSlots(renderer, config.renderer.workers),
+    renderer: {
+      ...createSlots(renderer, config.renderer.workers),
+      get videoSupport() {
+        return renderer.videoSupport;
+      },
+    },
     origin: origin ?? originals,
     ...(logged && { requestLog: recordRequests(logged, requests) }),
   });

@@ -89,7 +89,7 @@ const causes: Readonly<Record<ErrorCode, string>> = {
   LENGTH_REQUIRED: 'an upload tells no length, where the storage cannot take it so',
   PAYLOAD_TOO_LARGE: 'an upload is larger than its capability or the limit allows',
   UNSUPPORTED_MEDIA_TYPE:
-    'a transform is asked of something that is no decodable image; external media of a kind that is not shown; an upload that is said to be an image that is decoded, and does not begin like one',
+    'a transform is asked of something that is no decodable image, or of a video without `format` or where there is no decoder; external media of a kind that is not shown; an upload that is said to be an image that is decoded, and does not begin like one',
   RANGE_NOT_SATISFIABLE: 'the range lies outside of the media; `Content-Range`',
   MEDIA_TOO_LARGE: 'bytes, pixels, scans, edges, frames or the work to be done exceed a limit',
   UNPROCESSABLE_MEDIA:

@@ -32,11 +32,6 @@ export const renderingTable = {
     512 * MEBIBYTE,
     'memory for originals that are read, rendered or waiting; at least twice `MAX_ORIGINAL_BYTES`',
   ),
-  VIDEO_MAX_READ_BYTES: setting(
-    bytes(1),
-    24 * MEBIBYTE,
-    'most bytes that are read of a video for one poster, in at most 64 reads',
-  ),
   TRANSFORM_TIMEOUT_MS: setting(
     milliseconds,
     15_000,

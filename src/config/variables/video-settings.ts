@@ -14,7 +14,7 @@ export const videoTable = {
     'walls around it: `whole` uses no decoder that cannot have all of docs/security.md; `best` accepts what the host supports, and counts as `whole` with `REQUIRE_CONFINEMENT=true`',
   ),
   VIDEO_MAX_READ_BYTES: setting(
-    bytes(MEBIBYTE),
+    bytes(1),
     24 * MEBIBYTE,
     'most bytes that are read of a video for one poster; `MAX_ORIGINAL_BYTES` does not bound videos',
   ),

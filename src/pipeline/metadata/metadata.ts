@@ -94,12 +94,11 @@ export class MetadataService {
     const { identity, reader } = await original.openByRanges();
     const work = { original, ...controls, trace: new RequestTrace(clock) };
     const state: State = { identity, reader, work };
-    const canDecodeVideo = await renderer.canDecodeVideo();
     let kept = await this.#findKept(state);
     const known = kept;
     try {
       if (kept === undefined || (wantsPlaceholder && kept.placeholder === undefined)) {
-        kept = { ...kept, ...(await this.#describe(state, wantsPlaceholder, canDecodeVideo)) };
+        kept = { ...kept, ...(await this.#describe(state, wantsPlaceholder)) };
       }
       if (wantsSha256 && kept.sha256 === undefined) {
         kept = { ...kept, sha256: await this.#hash(state) };
@@ -115,18 +114,14 @@ export class MetadataService {
       key: originKey,
       etag: `"${identity.etag}"`,
       ...facts,
-      transformable: isSound && (facts.kind === 'image' || canDecodeVideo),
+      transformable: isSound && (facts.kind === 'image' || (await renderer.canDecodeVideo())),
       placeholder: shown,
       placeholder_version: shown === null ? null : 1,
       sha256: wantsSha256 ? sha256 : null,
     };
   }
 
-  async #describe(
-    state: State,
-    wantsPlaceholder: boolean,
-    canDecodeVideo: boolean,
-  ): Promise<KeptMetadata> {
+  async #describe(state: State, wantsPlaceholder: boolean): Promise<KeptMetadata> {
     const { limits, renderer, maxOriginalBytes } = this.#parts;
     const { reader, work, identity } = state;
     const { original, signal } = work;
@@ -161,9 +156,10 @@ export class MetadataService {
       request !== undefined &&
       plan?.({ ...request, format: 'webp' }).kind !== 'refuse' &&
       (facts.kind === 'video' || reader.sizeBytes <= maxOriginalBytes);
-    const isBlind = facts.kind === 'video' && !canDecodeVideo;
+    if (!wantsPlaceholder) return { facts, isSound };
+    const isBlind = isSound && facts.kind === 'video' && !(await renderer.canDecodeVideo());
     // What lacks a decoder is not remembered: there may be one later.
-    if (!wantsPlaceholder || (isBlind && isSound)) return { facts, isSound };
+    if (isBlind) return { facts, isSound };
     const planned = isSound ? plan?.(request) : undefined;
     return { facts, isSound, placeholder: await this.#renderPlaceholder(state, planned, spentMs) };
   }

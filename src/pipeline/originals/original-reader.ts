@@ -4,7 +4,7 @@ import { unlessAborted } from '../abort.ts';
 import { type ByteRange, type Opened, type RangeReader, ReplacedMeanwhile } from '../ports.ts';
 import { type Backend, brokenError } from './backend.ts';
 import type { MemoryBudget } from './memory-budget.ts';
-import { discard, type HeldBytes, holdBody, isStream, openContent } from './open-body.ts';
+import { type HeldBytes, holdBody, isStream, openContent } from './open-body.ts';
 import { passBody } from './pass-body.ts';
 
 /** Unit in which an original is read by ranges, in bytes. */
@@ -73,6 +73,7 @@ export class OriginalReader implements RangeReader {
 
   /** Takes the first block from a body that was opened with `FIRST_BLOCK`. */
   async takeFirst(opened: Opened): Promise<void> {
+    this.#count(Math.min(BLOCK_BYTES, this.sizeBytes));
     await this.#take(opened, 0, Math.min(BLOCK_BYTES, this.sizeBytes));
   }
 
@@ -130,6 +131,7 @@ export class OriginalReader implements RangeReader {
   /** Fetches blocks in one read. */
   async #fetch(start: number, blocksEnd: number): Promise<void> {
     const end = Math.min(blocksEnd, this.sizeBytes);
+    this.#count(end - start);
     await this.#take(await this.#open({ first: start, last: end - 1 }, true), start, end);
   }
 
@@ -150,17 +152,19 @@ export class OriginalReader implements RangeReader {
     }
   }
 
+  /** @throws MediaError `MEDIA_TOO_LARGE` for a read beyond the bounds */
+  #count(bytes: number): void {
+    this.#reads += 1;
+    this.#readBytes += bytes;
+    if (this.#reads <= MAX_READS && this.#readBytes <= this.#bounds.maxBytes) return;
+    const cause = new Error(`${this.#reads} reads of ${this.#readBytes} bytes`);
+    throw new MediaError('MEDIA_TOO_LARGE', { cause });
+  }
+
   /** Takes the blocks of a part that was opened; memory is accounted for before it comes. */
   async #take(opened: Opened, start: number, end: number): Promise<void> {
     const { backend, signal } = this.#state;
     const count = end - start;
-    this.#reads += 1;
-    this.#readBytes += count;
-    if (this.#reads > MAX_READS || this.#readBytes > this.#bounds.maxBytes) {
-      discard(backend, opened);
-      const cause = new Error(`${this.#reads} reads of ${this.#readBytes} bytes`);
-      throw new MediaError('MEDIA_TOO_LARGE', { cause });
-    }
     const part = { ...opened, sizeBytes: count, part: undefined };
     const unbounded = { ...backend, maxOriginalBytes: Number.POSITIVE_INFINITY };
     const held = await holdBody(unbounded, part, this.#bounds.budget, signal);

@@ -25,7 +25,7 @@ export interface AdmittedRendererParts {
   readonly admission: Admission;
   readonly records: OriginalRecords;
   readonly limits: RenderLimits;
-  readonly videoSupport: Renderer['videoSupport'];
+  readonly renderer: Pick<Renderer, 'videoSupport'>;
 }
 
 /** A render that was estimated to be light, and is not. */
@@ -68,7 +68,7 @@ export class AdmittedRenderer {
 
   /** Resolves to whether videos have posters here. */
   async canDecodeVideo(): Promise<boolean> {
-    return (await this.#parts.videoSupport)?.isSupported === true;
+    return (await this.#parts.renderer.videoSupport)?.isSupported === true;
   }
 
   /**

@@ -1,0 +1,321 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { Readable } from 'node:stream';
+import sharp from 'sharp';
+import { describe, expect, it, test } from 'vitest';
+import { MediaError } from '../../../src/contract/errors.ts';
+import type { Opened } from '../../../src/pipeline/ports.ts';
+import { MemoryResultStore } from '../../support/memory-result-store.ts';
+import { metricsSettings, withToken } from '../../support/telemetry/prometheus-text.ts';
+import { samples, shareTestApp, type TestApp, useTestApp } from '../../support/test-app.ts';
+import { hasFfmpeg } from '../../support/videos/ffmpeg.ts';
+import { withGap } from '../../support/videos/sources.ts';
+
+const FOLDER = 'fixtures/video';
+const [head = [], ...lines] = readFileSync(`${FOLDER}/index.tsv`, 'utf8')
+  .trimEnd()
+  .split('\n')
+  .map((line) => line.split('\t'));
+const videos = lines.map((cells) =>
+  Object.fromEntries(head.map((name, at) => [name, cells[at] ?? ''])),
+);
+
+const readVideo = (file: string): Buffer => readFileSync(`${FOLDER}/${file}`);
+const clip = readVideo('clip-h264.mp4');
+const PATH = '/attachments/1/2/clip.mp4';
+const KEY = PATH.slice(1);
+
+/** The decoder is the one on `PATH`. */
+const withDecoder = { PATH: process.env.PATH ?? '' };
+const decoding = { settings: { ...withDecoder, ...metricsSettings } };
+
+const PROBES = { rgb_25_25: [1, 1], rgb_75_25: [3, 1], rgb_25_75: [1, 3], rgb_75_75: [3, 3] };
+
+async function expectColours(row: Record<string, string>, picture: Buffer): Promise<void> {
+  const { data, info } = await sharp(picture)
+    .removeAlpha()
+    .raw()
+    .toBuffer({ resolveWithObject: true });
+  for (const [name, [x = 0, y = 0]] of Object.entries(PROBES)) {
+    const left = Math.floor((info.width * x) / 4);
+    const top = Math.floor((info.height * y) / 4);
+    const at = 3 * (top * info.width + left);
+    const expected = (row[name] ?? '').split(',').map(Number);
+    const distance = expected.map((value, channel) => Math.abs(value - (data[at + channel] ?? 0)));
+    expect(Math.max(...distance), `${name}: ${[...data.subarray(at, at + 3)]}`).toBeLessThanOrEqual(
+      Number(row.tolerance),
+    );
+  }
+}
+
+describe.skipIf(!hasFfmpeg)('a poster', () => {
+  const app = shareTestApp(decoding);
+
+  test.each(videos)('of $file: $note', async (row) => {
+    const { file = '', poster_status: status = '', display_width, display_height } = row;
+    const video = readVideo(file);
+    const path = `/attachments/9/9/${file}`;
+    app.originals.put(path.slice(1), video);
+    const png = await app.get(`${path}?format=png`);
+    expect(png.statusCode).toBe(Number(status));
+    const { body } = await app.get(path).then((response) => ({ body: response.rawPayload }));
+    expect(body.equals(video)).toBe(true);
+    if (status !== '200') return;
+    expect(png.headers).toMatchObject({
+      'content-type': 'image/png',
+      'content-disposition': `inline; filename="${file.replace(/\.\w+$/, '.png')}"`,
+      'cache-control': 'public, max-age=31536000, immutable',
+    });
+    const { width, height } = await sharp(png.rawPayload).metadata();
+    expect([width, height]).toEqual([Number(display_width), Number(display_height)]);
+    await expectColours(row, png.rawPayload);
+    const webp = await app.get(`${path}?format=webp&width=100`);
+    expect((await sharp(webp.rawPayload).metadata()).width).toBe(100);
+    expect(webp.rawPayload.length).toBeLessThanOrEqual(video.length);
+    const gif = await app.get(`${path}?format=gif&animated=true`);
+    const still = await sharp(gif.rawPayload).metadata();
+    expect([still.format, still.pages ?? 1]).toEqual(['gif', 1]);
+  });
+
+  it('is cropped to a box, and never enlarged', async () => {
+    app.originals.put(KEY, clip);
+    const sizeOf = async (query: string) => {
+      const { rawPayload } = await app.get(`${PATH}?format=jpg&${query}`);
+      const { width, height } = await sharp(rawPayload).metadata();
+      return [width, height];
+    };
+    expect(await sizeOf('width=100&height=100')).toEqual([100, 100]);
+    expect(await sizeOf('width=4096')).toEqual([240, 160]);
+    expect(await sizeOf('height=80')).toEqual([120, 80]);
+  });
+
+  it('has the quality high where none is asked and the name is that of a video', async () => {
+    app.originals.put(KEY, clip);
+    app.originals.put('attachments/1/2/clip', clip);
+    const ask = async (path: string) => (await app.get(path)).rawPayload;
+    const [none, high, lossless, low] = await Promise.all(
+      ['', '&quality=high', '&quality=lossless', '&quality=low'].map((quality) =>
+        ask(`${PATH}?format=jpeg${quality}`),
+      ),
+    );
+    if (!none || !high || !lossless || !low) expect.fail();
+    expect(none.equals(high)).toBe(true);
+    expect(lossless.length).toBeGreaterThan(high.length);
+    expect(low.length).toBeLessThan(high.length);
+    // Under any other name, no quality is that of a picture.
+    const other = '/attachments/1/2/clip?format=jpeg';
+    expect((await ask(other)).equals(lossless)).toBe(true);
+    const etags = await Promise.all(
+      [other, `${other}&quality=lossless`].map(async (path) => (await app.get(path)).headers.etag),
+    );
+    expect(etags[0]).toBe(etags[1]);
+  });
+
+  it('is a HEAD, a hit, and a 304 without the storage', async () => {
+    app.originals.put('attachments/1/3/clip.mp4', clip);
+    const url = '/attachments/1/3/clip.mp4?format=webp&width=50';
+    const first = await app.get(url);
+    const headed = await app.server.inject({ method: 'HEAD', url });
+    const { 'server-timing': _, 'cache-status': __, date: ___, ...headers } = first.headers;
+    expect(headed.headers).toMatchObject({ ...headers, 'x-request-id': expect.anything() });
+    const hit = await app.get(url);
+    expect(hit.headers['cache-status']).toBe('darkroom; hit');
+    const condition = { 'if-none-match': String(first.headers.etag) };
+    const current = await app.get(url, condition);
+    expect(current.statusCode).toBe(304);
+    expect(current.headers['server-timing'] ?? '').not.toMatch(/origin/);
+    // A new process asks for a byte.
+    const other = await useTestApp(decoding);
+    other.originals.put('attachments/1/3/clip.mp4', clip);
+    expect((await other.get(url, condition)).statusCode).toBe(304);
+    expect(other.originals.bytesAskedFor.get('attachments/1/3/clip.mp4')).toBe(1);
+    expect(other.renderer.inspections + other.renderer.renders).toBe(0);
+  });
+});
+
+describe.skipIf(!hasFfmpeg)('a video', () => {
+  it.each(['quality=high', 'quality=lossless', 'animated=true', 'quality=high&animated=true'])(
+    'is sent unchanged with %s, in ranges too',
+    async (query) => {
+      const app = await useTestApp(decoding);
+      app.originals.put(KEY, clip);
+      const plain = await app.get(PATH);
+      const whole = await app.get(`${PATH}?${query}`);
+      expect(whole.statusCode).toBe(200);
+      expect(whole.rawPayload.equals(clip)).toBe(true);
+      expect(whole.headers).toMatchObject({
+        'content-type': 'video/mp4',
+        'content-disposition': 'inline; filename="clip.mp4"',
+        etag: plain.headers.etag,
+      });
+      const part = await app.get(`${PATH}?${query}`, { range: 'bytes=100-199' });
+      expect(part.statusCode).toBe(206);
+      expect(part.rawPayload.equals(clip.subarray(100, 200))).toBe(true);
+      const again = await app.get(`${PATH}?${query}`, { 'if-none-match': `${plain.headers.etag}` });
+      expect(again.statusCode).toBe(304);
+      expect(app.renderer.inspections).toBe(0);
+    },
+  );
+
+  it.each(['width=100', 'height=100', 'width=10&height=10&quality=high', 'quality=low'])(
+    'without a format is a 415 with %s',
+    async (query) => {
+      const app = await useTestApp(decoding);
+      app.originals.put(KEY, clip);
+      const { statusCode, headers } = await app.get(`${PATH}?${query}`);
+      expect([statusCode, headers['cache-control']]).toEqual([415, 'public, max-age=300']);
+    },
+  );
+
+  it('is told by its bytes, whatever its name', async () => {
+    const app = await useTestApp(decoding);
+    app.originals.put('attachments/1/2/picture.png', clip);
+    app.originals.put('attachments/1/2/picture.mp4', samples.jpeg);
+    app.originals.put('avatars/1/ab', clip);
+    const asked = ['/attachments/1/2/picture.png', '/attachments/1/2/picture.mp4'];
+    for (const path of asked) {
+      const { statusCode, headers } = await app.get(`${path}?format=webp&width=60`);
+      expect([path, statusCode, headers['content-type']]).toEqual([path, 200, 'image/webp']);
+    }
+    expect((await app.get('/avatars/1/ab.webp')).statusCode).toBe(415);
+  });
+
+  it('costs one inspection and one render for a crowd, and the facts are kept for other sizes', async () => {
+    const app = await useTestApp(decoding);
+    app.originals.put(KEY, clip);
+    const crowd = await Promise.all(
+      Array.from({ length: 20 }, () => app.get(`${PATH}?format=webp`)),
+    );
+    expect(new Set(crowd.map(({ rawPayload }) => digest(rawPayload))).size).toBe(1);
+    expect([app.renderer.inspections, app.renderer.renders]).toEqual([1, 1]);
+    expect((await app.get(`${PATH}?format=webp&width=99`)).statusCode).toBe(200);
+    expect([app.renderer.inspections, app.renderer.renders]).toEqual([1, 2]);
+  });
+
+  it('is read by ranges, however large it is and wherever its index is', async () => {
+    for (const [name, before] of Object.entries({ last: 'moov', behind: undefined })) {
+      const source = withGap(clip, before, 500_000_000);
+      const app = await useTestApp({
+        ...decoding,
+        settings: { ...decoding.settings, MAX_ORIGINAL_BYTES: '1000000' },
+        origin: {
+          identity: 'tag',
+          open: async (key, { range }): Promise<Opened> => {
+            if (key !== KEY) throw new MediaError('UNKNOWN_MEDIA');
+            const first = range?.first ?? 0;
+            const last = Math.min(range?.last ?? Infinity, source.sizeBytes - 1);
+            const bytes = await source.read(first, last + 1);
+            return {
+              body: Readable.from([Buffer.from(bytes)], { objectMode: false }),
+              part: { first, last },
+              sizeBytes: source.sizeBytes,
+              etag: name,
+              lastModified: undefined,
+            };
+          },
+        },
+      });
+      const { statusCode } = await app.get(`${PATH}?format=webp`);
+      expect([name, statusCode]).toEqual([name, 200]);
+      expect(source.reads.length).toBeLessThanOrEqual(6);
+      const readBytes = source.reads.reduce((sum, [start, end]) => sum + end - start, 0);
+      expect(readBytes).toBeLessThan(256 * 1024);
+    }
+  });
+
+  it('may cost no more bytes than are allowed', async () => {
+    const app = await useTestApp({
+      settings: { ...decoding.settings, VIDEO_MAX_READ_BYTES: '1048576' },
+    });
+    const large = Buffer.concat([clip, Buffer.alloc(4_000_000)]);
+    // An index of four megabytes.
+    const moov = clip.indexOf('moov', 0, 'latin1') - 4;
+    large.writeUInt32BE(large.length - moov, moov);
+    large.writeUInt32BE(4_000_000, clip.length);
+    large.write('free', clip.length + 4, 'latin1');
+    app.originals.put(KEY, large);
+    const response = await app.get(`${PATH}?format=webp`);
+    expect([response.statusCode, response.json().code]).toEqual([422, 'MEDIA_TOO_LARGE']);
+    expect(app.originals.bytesAskedFor.get(KEY)).toBeLessThanOrEqual(1_048_576);
+  });
+
+  it('that is replaced while it is read is a 502, of which nothing is kept', async () => {
+    const app = await useTestApp(decoding);
+    app.originals.put(KEY, clip);
+    const other = readVideo('black-start.mp4');
+    let reads = 0;
+    app.originals.alter = (opened) => {
+      reads += 1;
+      if (reads === 1) app.originals.put(KEY, other);
+      return opened;
+    };
+    // Its first block is all of it: so that there is a second read, it is long.
+    app.originals.put(KEY, Buffer.concat([clip, freeBox(200_000)]));
+    const failed = await app.get(`${PATH}?format=webp`);
+    expect([failed.statusCode, failed.json().code]).toEqual([502, 'ORIGIN_ERROR']);
+    expect(failed.headers['cache-control']).toBe('no-store');
+    const next = await app.get(`${PATH}?format=webp`);
+    expect(next.statusCode).toBe(200);
+  });
+
+  it('has a poster in the result store, which a purge of its key removes', async () => {
+    const resultStore = new MemoryResultStore();
+    const app = await useTestApp({ ...decoding, resultStore });
+    app.originals.put(KEY, clip);
+    const { rawPayload } = await app.get(`${PATH}?format=webp`);
+    await expect.poll(() => resultStore.writes).toBe(1);
+    const other = await useTestApp({ ...decoding, resultStore });
+    other.originals.put(KEY, clip);
+    const found = await other.get(`${PATH}?format=webp`);
+    expect(found.rawPayload.equals(rawPayload)).toBe(true);
+    expect(other.originals.bytesAskedFor.get(KEY)).toBe(1);
+    await other.askAdmin('/purge', {
+      method: 'POST',
+      headers: { ...withToken, 'content-type': 'application/json' },
+      payload: JSON.stringify({ assets: [KEY] }),
+    });
+    expect(resultStore.paths).toEqual([]);
+  });
+
+  it('has metadata with its poster as placeholder', async () => {
+    const app = await useTestApp(decoding);
+    app.originals.put(KEY, readVideo('phone-portrait.mov'));
+    const { body, status } = await askMetadata(app);
+    expect(status).toBe(200);
+    expect(body).toMatchObject({
+      ...{ kind: 'video', content_type: 'video/quicktime', width: 160, height: 240, duration: 1 },
+      ...{ animated: false, frames: null, has_audio: false, codec: 'hvc1.1.6.L60.90' },
+      ...{ transformable: true, placeholder: expect.any(String), placeholder_version: 1 },
+    });
+    expect(app.originals.reads.get(KEY)).toBe(1);
+  });
+});
+
+describe('without a decoder', () => {
+  it.each(videos)('$file has no poster, and all else', async ({ file = '', poster_status }) => {
+    const app = await useTestApp({ settings: { ...metricsSettings, VIDEO_DECODER: 'off' } });
+    app.originals.put(KEY, readVideo(file));
+    expect((await app.get(`${PATH}?format=webp`)).statusCode).toBe(415);
+    expect((await app.get(PATH)).rawPayload.equals(readVideo(file))).toBe(true);
+    expect(app.renderer.inspections).toBe(0);
+    const { body } = await askMetadata(app);
+    expect(body).toMatchObject({ transformable: false, placeholder: null });
+    if (poster_status === '200') expect(body).toMatchObject({ kind: 'video', frames: null });
+  });
+});
+
+async function askMetadata(app: TestApp) {
+  const response = await app.askAdmin(`/metadata/${KEY}`, { headers: withToken });
+  return { status: response.statusCode, body: response.json() };
+}
+
+function freeBox(sizeBytes: number): Buffer {
+  const box = Buffer.alloc(sizeBytes);
+  box.writeUInt32BE(sizeBytes);
+  box.write('free', 4, 'latin1');
+  return box;
+}
+
+function digest(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}
