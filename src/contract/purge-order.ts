@@ -119,9 +119,11 @@ export function parsePurgeOrder(body: unknown, reading = plainReading): PurgeOrd
   const members = resources === contractResources ? plainMembers : membersOf(resources);
   if (member === 'prefix') {
     const prefix = parse(member, members[member], value);
-    // Everything below a whole key was made from one original.
-    if (isKey(withoutSlash(prefix), resources)) return originalsOf([prefix], resources);
-    return { kind: 'originals', originKeys: [], folders: [prefix] };
+    const isWhole = isKey(withoutSlash(prefix), resources);
+    const order = originalsOf(isWhole ? [prefix] : [], resources);
+    // Everything below a whole key was made from one original, unless keys of attachments have any depth.
+    const mayHaveMore = resources.isLenient && prefix.startsWith('attachments/');
+    return isWhole && !mayHaveMore ? order : { ...order, folders: [prefix] };
   }
   if (member === 'paths') {
     return {

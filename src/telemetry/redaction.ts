@@ -56,8 +56,18 @@ export function createRedaction(
 export function describeTarget(target: string): string {
   const [path = ''] = target.split('?', 1);
   const query = target.slice(path.length).replace(/(?<=^\?|&)[^&]*/g, redactPair);
-  const shown = path.replace(/(\/external\/)[^/]+/, `$1${REDACTED}`) + query;
+  const shown = redactExternal(path) + query;
   return shown.length <= MAX_TARGET_LENGTH ? shown : `${shown.slice(0, MAX_TARGET_LENGTH)}…`;
+}
+
+/** Redacts the signature of external media, and that of an own attachment inside (contract §14), however encoded. */
+function redactExternal(path: string): string {
+  const [, opaque = ''] = /\/external\/[^/]+\/v2\/(.*)$/s.exec(path) ?? [];
+  const hasInner = /[?&]hm=/.test(Buffer.from(opaque, 'base64url').toString('latin1'));
+  const shown = hasInner ? path.slice(0, -opaque.length) + REDACTED : path;
+  return shown
+    .replace(/(\/external\/)[^/]+/, `$1${REDACTED}`)
+    .replace(/((?:[/?&]|%(?:25)*(?:26|3f))hm(?:=|%(?:25)*3d))[^%&/]+/gi, `$1${REDACTED}`);
 }
 
 /** Redacts the value of a permission; the name of a parameter may be percent-encoded. */

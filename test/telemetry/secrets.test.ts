@@ -20,7 +20,9 @@ const [signature = '', hm = ''] = /&hm=(\w+)$/.exec(signed) ?? [];
 const upload = uploadTarget('attachments/1/2/a');
 const capability = upload.slice(upload.indexOf('t=') + 2);
 const external = signedPathOf('https://evil.test/cat.png');
-const [, , sealed = ''] = external.split('/');
+const sealOf = (path: string): string => path.split('/')[2] ?? '';
+const sealed = sealOf(external);
+const wrapped = signedPathOf(`https://cdn.example${signed}`);
 const shownSigned = `/${key}?${signed.slice(signed.indexOf('?') + 1).replace(hm, '[redacted]')}`;
 const shownExternal = external.replace(sealed, '[redacted]');
 const asset = `${key}?width=&height=&format=&quality=lossless&animated=false`;
@@ -54,6 +56,22 @@ const targets: readonly (readonly [method: string, target: string, shown: string
   ['GET', '/a?HM=1&that=2&t2=3', '/a?HM=1&that=2&t2=3'],
   ['GET', '/a?t=1?2&hm=%zz&x=%', '/a?t=[redacted]&hm=[redacted]&x=%'],
   ['GET', '/external/abc', '/external/[redacted]'],
+  // An own attachment as external media, in both forms.
+  [
+    'PUT',
+    wrapped,
+    `${wrapped.slice(0, wrapped.indexOf('/v2/') + 4).replace(sealOf(wrapped), '[redacted]')}[redacted]`,
+  ],
+  [
+    'PUT',
+    `/external/a/%3Fex%3D1%26hm%3D${hm}/https/cdn.example/a`,
+    '/external/[redacted]/%3Fex%3D1%26hm%3D[redacted]/https/cdn.example/a',
+  ],
+  [
+    'PUT',
+    `/external/a/%253Fhm%253D${hm}/https/cdn.example/a`,
+    '/external/[redacted]/%253Fhm%253D[redacted]/https/cdn.example/a',
+  ],
 ];
 
 describe('log, metrics, spans and responses have no permission in them', () => {

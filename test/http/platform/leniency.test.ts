@@ -86,7 +86,11 @@ test('a purge knows what lenient paths mean', async () => {
   const target = '/attachments/deep/er/than/usual/a.png?width=9';
   originals.put('attachments/deep/er/than/usual/a.png', samples.png);
   await get(target);
-  const orders = [{ paths: [`${target}&format=no`] }];
+  const orders = [
+    { paths: [`${target}&format=no`] },
+    { assets: ['attachments/deep/er/than/usual/a.png'] },
+    { prefix: 'attachments/deep/er/' },
+  ];
   for (const order of orders) {
     expect(await purge(order)).toEqual({ removed: { memory: 1, store: 0 } });
     expect((await get(target)).statusCode).toBe(200);
