@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
+import { openFolderStorage } from '../../support/folder-storage.ts';
 import { enforced, SIGNING_KEY, signatureOf } from '../../support/signed-urls.ts';
+import { useTemporaryFolder } from '../../support/temporary-folder.ts';
 import { samples, shareTestApp, useTestApp } from '../../support/test-app.ts';
 
 // Contract §14, "Leniency", through HTTP; what each request means: test/contract/leniency.test.ts.
@@ -109,6 +111,17 @@ test.each(['?size=64', '?format=gif', '?quality=auto'])(
     expect(animated.rawPayload.includes('ANIM')).toBe(true);
   },
 );
+
+test('a key that no folder can hold is missing there', async () => {
+  const { path, put } = await useTemporaryFolder();
+  const { origin } = await openFolderStorage(path);
+  const { get } = await useTestApp({ settings, origin });
+  await put('attachments/a/b/c/d/e', samples.png);
+  const statusOf = async (target: string) => (await get(`/attachments/${target}`)).statusCode;
+  expect(await statusOf('a/b%2Fc/d/e?width=9')).toBe(200);
+  const missing = ['x'.repeat(1_012), `a/${'y/'.repeat(500)}z`, 'a/b/c/d/e/f', 'a/b/c/d'];
+  for (const target of missing) expect(await statusOf(target), target).toBe(404);
+});
 
 test('methods and preflights know the paths', async () => {
   for (const path of ['/attachments/a', '/attachments/a/b/c/d', '/avatars/1/ab.JXL']) {
