@@ -12,6 +12,9 @@ import { useTemporaryFolder } from '../support/temporary-folder.ts';
 const key = 'an-example-key-of-thirty-two-bytes-or-more';
 const former = 'the-key-of-last-month-which-still-verifies';
 
+/** A list of blocks, as a CDN in front needs. */
+const listed = 'BLOCKLIST=filesystem BLOCKLIST_FILE=src/blocks.jsonl';
+
 /**
  * Variables as a shell has them, and what is said of them: name and expected form, but for what was received, which is
  * given where it is masked; nothing where they are right.
@@ -43,6 +46,17 @@ RESULT_STORE=filesystem → RESULT_STORE_DIR: an existing folder, since RESULT_S
 RESULT_STORE=s3 → RESULT_S3_BUCKET: the name of a bucket, since RESULT_STORE is s3
 ADMIN_PORT=9090 → ADMIN_TOKEN: a token, since ADMIN_PORT is set
 ADMIN_PORT=9090 ADMIN_TOKEN=short → ADMIN_TOKEN: at least 16 characters of A-Z a-z 0-9 . _ ~ + / = - *
+${listed} EDGE=akamai EDGE_ZONE=a EDGE_TOKEN=12345678 → EDGE: one of cloudflare, fastly, bunny, cloudfront
+${listed} EDGE=fastly EDGE_ZONE=a EDGE_TOKEN=12345678 →
+${listed} EDGE=cloudfront EDGE_ZONE=E2QWRUHAPOMQZL →
+${listed} EDGE=fastly EDGE_ZONE=a EDGE_TOKEN=12345678 EDGE_API=http://127.0.0.1:9/client/v4/ →
+EDGE=fastly EDGE_ZONE=a EDGE_TOKEN=12345678 → EDGE: nothing, or BLOCKLIST to be set, beside whose list the purges are journaled
+${listed} EDGE=fastly EDGE_TOKEN=12345678 → EDGE_ZONE: the id of a zone, since EDGE is set
+${listed} EDGE=fastly EDGE_ZONE=a/b EDGE_TOKEN=12345678 → EDGE_ZONE: an id of A-Z a-z 0-9 _ -
+${listed} EDGE=bunny EDGE_ZONE=a → EDGE_TOKEN: a token, since EDGE is bunny
+${listed} EDGE=bunny EDGE_ZONE=a EDGE_TOKEN=1234567 → EDGE_TOKEN: at least 8 printable characters of ASCII without spaces *
+${listed} EDGE=bunny EDGE_ZONE=a EDGE_TOKEN_FILE=/nowhere → EDGE_TOKEN_FILE: a readable file of at least 8 printable characters of ASCII without spaces *
+${listed} EDGE=cloudfront EDGE_ZONE=a EDGE_API=127.0.0.1:9 → EDGE_API: an http or https URL without query or credentials
 ATTACHMENT_SIGNING=on → ATTACHMENT_SIGNING: off or report or enforce
 ATTACHMENT_SIGNING=report → ATTACHMENT_SIGNING_KEYS: a key, since ATTACHMENT_SIGNING is report
 ATTACHMENT_SIGNING=enforce → ATTACHMENT_SIGNING_KEYS: a key, since ATTACHMENT_SIGNING is enforce
@@ -120,6 +134,19 @@ test.each([
   const [fault, ...others] = faultsOf({ [name]: value }).filter((it) => it.startsWith(`${name}:`));
   expect(others).toEqual([]);
   expect(fault?.split(' but received ')[1]).toBe(shown);
+});
+
+test('the token of the edge may come from a file, and not from both', async () => {
+  const { path, put } = await useTemporaryFolder();
+  await put('token', ' a-token-of-the-edge\n');
+  const given = {
+    ...{ BLOCKLIST: 'filesystem', BLOCKLIST_FILE: join(path, 'blocks.jsonl') },
+    ...{ EDGE: 'fastly', EDGE_ZONE: 'a', EDGE_TOKEN_FILE: join(path, 'token') },
+  };
+  expect(readConfig(given).edge?.token).toBe('a-token-of-the-edge');
+  expect(faultsOf({ ...given, EDGE_TOKEN: '12345678' })).toEqual([
+    'EDGE_TOKEN: expected nothing, since EDGE_TOKEN_FILE is set but received ***',
+  ]);
 });
 
 test('a certificate and a key that do not belong together are named', () => {

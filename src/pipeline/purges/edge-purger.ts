@@ -2,40 +2,15 @@ import { createHash, randomUUID } from 'node:crypto';
 import type { EdgeRow, EdgeTags } from '../../contract/edge-tags.ts';
 import { MediaError } from '../../contract/errors.ts';
 import type { PurgeOrder } from '../../contract/purge-order.ts';
-import type { EdgeCallOutcome, Meter } from '../meter.ts';
+import type { Meter } from '../meter.ts';
+import { CallPace } from './call-pace.ts';
+import { type EdgeApi, EdgeFailure } from './edge-api.ts';
 import {
   type EndedPurge,
   type JournalParts,
   type PendingPurge,
   PurgeJournal,
 } from './purge-journal.ts';
-
-/** API of the CDN in front. */
-export interface EdgeApi {
-  /** Name of the CDN, for the log. */
-  readonly name: string;
-  /**
-   * Purges all responses with one of the tags.
-   *
-   * @param reference text of 32 characters, the same for the retries of a call and for no other
-   * @throws EdgeFailure if the API has not taken all tags; `signal.reason`
-   */
-  purge(tags: readonly string[], reference: string, signal: AbortSignal): Promise<void>;
-}
-
-/** A call that the API has not taken. */
-export class EdgeFailure extends Error {
-  override readonly name = 'EdgeFailure';
-  readonly outcome: Exclude<EdgeCallOutcome, 'taken'>;
-  /** Wait that the API asks for. */
-  readonly retryAfterMs: number | undefined;
-
-  constructor(message: string, outcome: EdgeFailure['outcome'], retryAfterMs?: number) {
-    super(message);
-    this.outcome = outcome;
-    this.retryAfterMs = retryAfterMs;
-  }
-}
 
 /** A purge as operators see it. */
 export interface PurgeState {
@@ -62,12 +37,8 @@ export interface EdgePurgerParts extends JournalParts {
 /** Interval in which the journal is written and the journals of others are looked at, in milliseconds. */
 const BEAT_MS = 5_000;
 
-/** Waits after failures in a row, in milliseconds: doubled each time, and half of it at least. */
-const FIRST_WAIT_MS = 1_000;
-const LONGEST_WAIT_MS = 60_000;
-
-/** Longest wait that an API may ask for, in milliseconds. */
-const LONGEST_ASKED_WAIT_MS = 3_600_000;
+/** Longest sleep of the sender, in milliseconds: the wall clock may be set. */
+const LONGEST_SLEEP_MS = 60_000;
 
 /** Time without any progress after which a purge has failed, in milliseconds (contract §15). */
 const GIVEN_UP_AFTER_MS = 24 * 3_600_000;
@@ -91,10 +62,7 @@ export class EdgePurger {
   readonly #parts: EdgePurgerParts;
   readonly #journal: PurgeJournal;
   readonly #closing = new AbortController();
-  /** Times of the last calls, as many as a period may have, by the monotonic clock. */
-  readonly #calls: number[] = [];
-  #failures = 0;
-  #notBeforeMs = 0;
+  readonly #pace: CallPace;
   #loggedAtMs = Number.NEGATIVE_INFINITY;
   #wake: () => void = () => undefined;
   #running: Promise<unknown> = Promise.resolve();
@@ -102,6 +70,7 @@ export class EdgePurger {
   constructor(parts: EdgePurgerParts) {
     this.#parts = parts;
     this.#journal = new PurgeJournal(parts);
+    this.#pace = new CallPace(parts.row.pace, parts.clock);
   }
 
   /** Begins to send, and to take over purges of processes that are gone. */
@@ -196,32 +165,26 @@ export class EdgePurger {
 
   /** Returns how long to wait for the next call, in milliseconds. */
   #waitMs(): number {
-    const { clock, wallClock, row } = this.#parts;
     let dueAtMs = Number.POSITIVE_INFINITY;
     for (const purge of this.#journal.purges.pending.values()) {
       dueAtMs = Math.min(dueAtMs, purge.dueAtMs);
     }
-    const nowMs = clock.nowMs();
-    const [oldest = nowMs] = this.#calls;
-    const isPaced = this.#calls.length === row.pace.calls;
-    const pacedMs = isPaced ? oldest + row.pace.perMs - nowMs : 0;
-    const waitMs = Math.max(dueAtMs - wallClock(), this.#notBeforeMs - nowMs, pacedMs);
-    return Math.min(waitMs, LONGEST_WAIT_MS);
+    const waitMs = Math.max(dueAtMs - this.#parts.wallClock(), this.#pace.waitMs);
+    return Math.min(waitMs, LONGEST_SLEEP_MS);
   }
 
   async #sendNext(): Promise<void> {
-    const { api, row, clock, meter } = this.#parts;
+    const { api, row, meter } = this.#parts;
     this.#giveUp();
     const due = this.#listDue();
     const tags = new Set<string>();
-    for (const tag of due.flatMap(({ left }) => [...left])) {
+    for (const tag of tagsLeftIn(due)) {
       if (tags.size === row.tagsPerCall) break;
       tags.add(tag);
     }
-    const concerned = due.filter(({ left }) => haveCommon(left, tags));
     if (tags.size === 0) return;
-    this.#calls.push(clock.nowMs());
-    if (this.#calls.length > row.pace.calls) this.#calls.shift();
+    const concerned = due.filter(({ left }) => haveCommon(left, tags));
+    this.#pace.begin();
     const reference = referenceOf(concerned, tags);
     try {
       await api.purge([...tags], reference, this.#closing.signal);
@@ -230,7 +193,7 @@ export class EdgePurger {
       return;
     }
     meter.count('edgeCalls', 'taken');
-    this.#failures = 0;
+    this.#pace.succeed();
     for (const purge of concerned) this.#take(purge, tags);
   }
 
@@ -263,15 +226,8 @@ export class EdgePurger {
     const reason = error instanceof Error ? error.message : String(error);
     meter.count('edgeCalls', isKnown ? error.outcome : 'failed');
     for (const purge of purges) purge.reason = reason;
-    const backOffMs = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** this.#failures);
-    this.#failures = Math.min(this.#failures + 1, 16);
-    const askedMs = isKnown ? error.retryAfterMs : undefined;
+    this.#pace.fail(isKnown ? error.retryAfterMs : undefined);
     const nowMs = clock.nowMs();
-    this.#notBeforeMs =
-      nowMs +
-      (askedMs === undefined
-        ? backOffMs * (0.5 + Math.random() / 2)
-        : Math.min(askedMs, LONGEST_ASKED_WAIT_MS));
     if (nowMs - this.#loggedAtMs < LOG_INTERVAL_MS) return;
     this.#loggedAtMs = nowMs;
     const pending = this.#journal.purges.pending.size;
@@ -338,6 +294,10 @@ function stateOf(purge: PendingPurge | EndedPurge): PurgeState {
   const { id, reason } = purge;
   const status = 'status' in purge ? purge.status : 'pending';
   return { id, status, ...(reason !== undefined && { reason }) };
+}
+
+function* tagsLeftIn(purges: readonly PendingPurge[]): Generator<string> {
+  for (const { left } of purges) yield* left;
 }
 
 function haveCommon(one: ReadonlySet<string>, other: ReadonlySet<string>): boolean {

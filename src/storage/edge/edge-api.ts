@@ -1,5 +1,5 @@
 import { timeoutError, withDeadline } from '../../pipeline/abort.ts';
-import { type EdgeApi, EdgeFailure } from '../../pipeline/purges/edge-purger.ts';
+import { type EdgeApi, EdgeFailure } from '../../pipeline/purges/edge-api.ts';
 import { type EdgeOptions, protocols } from './protocols.ts';
 
 /** Deadline of a call, its response included, in milliseconds. */
