@@ -168,6 +168,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     ? await openExplorer(config, {
         listing: await openListing(config),
         originals: pipeline.originals,
+        renderer: pipeline.renderer,
         defaultAvatars,
         ...tools,
       })

@@ -1,6 +1,7 @@
 import type { SourceFormat } from '../contract/image-formats.ts';
 import type { QueryParameter } from '../contract/media-query.ts';
 import type { ResourceName } from '../contract/resources.ts';
+import type { MovingContainer } from '../formats/video/video-facts.ts';
 
 /** Tables of the contract for the page, which so offers what the service routes. */
 export interface ContractTables {
@@ -40,11 +41,15 @@ export interface ListedOriginal {
 
 /** Facts of an original that need no decoding of pixels. */
 export interface OriginalFacts {
-  readonly format: SourceFormat;
+  readonly format: SourceFormat | MovingContainer;
   /** Upright, as displayed. */
   readonly widthPx: number;
   readonly heightPx: number;
   readonly frames: number;
   readonly isMoving: boolean;
   readonly sizeBytes: number;
+  /** Seconds, of a video. */
+  readonly durationS?: number | undefined;
+  /** RFC 6381 string, of a video. */
+  readonly codec?: string | undefined;
 }

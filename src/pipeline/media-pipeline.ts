@@ -126,6 +126,7 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
     purger: new Purger({ records, originals, results, store, edge: adapters.edge }),
     /** For the explorer. */
     originals,
+    renderer: admitted,
     storage,
     store,
     /** The following are read by gauges. */

@@ -7,7 +7,7 @@ import { Stage } from './bench/stage.tsx';
 import { TakeAwaySheet } from './bench/take-away-sheet.tsx';
 import { Address, UrlForm } from './bench/url-form.tsx';
 import { Comparison } from './compare/comparison.tsx';
-import { formatBytes } from './labels.ts';
+import { formatBytes, formatSeconds } from './labels.ts';
 import { loadOriginals } from './originals.ts';
 import { ContactSheet } from './sheet/contact-sheet.tsx';
 import { choice, contract, currentFacts, currentFrame, resources, view } from './state.ts';
@@ -52,7 +52,12 @@ function OriginalSheet() {
       : ([
           ['Format', original.format],
           ['Dimensions', `${original.widthPx} × ${original.heightPx}`],
-          ['Frames', String(original.frames)],
+          ...(original.codec === undefined
+            ? [['Frames', String(original.frames)] as const]
+            : [['Codec', original.codec] as const]),
+          ...(original.durationS === undefined
+            ? []
+            : [['Duration', formatSeconds(original.durationS)] as const]),
         ] as const)),
     ['Bytes', sizeBytes === undefined ? 'not in the list' : formatBytes(sizeBytes)],
   ];

@@ -18,6 +18,13 @@ export function formatMs(durationMs: number): string {
   return `${(durationMs < 10 ? tenths : whole).format(durationMs)} ms`;
 }
 
+/** Formats a duration in seconds: `0.8 s`, `1:05`. */
+export function formatSeconds(durationS: number): string {
+  if (durationS < 60) return `${tenths.format(durationS)} s`;
+  const seconds = Math.round(durationS);
+  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
+}
+
 /** Formats a share in percent, with a decimal below 1: `19 %`, `0.4 %`. */
 export function formatShare(part: number, of: number): string {
   const percent = of === 0 ? 0 : (100 * part) / of;

@@ -13,6 +13,9 @@ const FACTS_AT_A_TIME = 30;
 /** Names of files that can be rendered; other files are not requested. */
 const PICTURE_NAME = /\.(?:a?png|jpe?g|webp|gif|avif|hei[cf])$/i;
 
+/** Names of files that have posters, and are played. */
+const VIDEO_NAME = /\.(?:mp4|m4v|mov|webm|mkv)$/i;
+
 export interface Frame extends ListedOriginal {
   /** Name by `identify`. */
   readonly id: string;
@@ -171,9 +174,10 @@ export function isFilePicture({ values }: Frame): boolean {
   return PICTURE_NAME.test(values.filename ?? '');
 }
 
-/** Whether an original can be rendered; not all files can. */
+/** Whether an original can be rendered; not all files can. A video has a poster. */
 export function isPicture(frame: Frame): boolean {
-  return frame.resource.name !== 'attachment' || isFilePicture(frame);
+  const isVideo = VIDEO_NAME.test(frame.values.filename ?? '');
+  return frame.resource.name !== 'attachment' || isFilePicture(frame) || isVideo;
 }
 
 function fitsList({ resource, label }: Frame): boolean {

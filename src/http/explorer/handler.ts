@@ -20,6 +20,7 @@ import { ExplorerSigner } from '../../explorer/explorer-signer.ts';
 import { describeOriginal, OriginalDescriber } from '../../explorer/original-describer.ts';
 import type { Originals } from '../../pipeline/originals/originals.ts';
 import type { Clock, OriginListing } from '../../pipeline/ports.ts';
+import type { AdmittedRenderer } from '../../pipeline/render/admitted-renderer.ts';
 import type { Exchange } from '../exchange.ts';
 
 /** Parts of the explorer. */
@@ -43,7 +44,7 @@ export const EXPLORER_HEADERS = {
   'cache-control': 'no-store',
   'x-content-type-options': 'nosniff',
   'content-security-policy':
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; " +
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; media-src 'self'; connect-src 'self'; " +
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   'cross-origin-resource-policy': 'same-origin',
   'referrer-policy': 'no-referrer',
@@ -71,10 +72,12 @@ export async function openExplorer(
   { attachments, external }: Pick<Config, 'attachments' | 'external'>,
   {
     originals,
+    renderer,
     wallClock: nowMs,
     ...parts
   }: Omit<ExplorerParts, 'files' | 'describer' | 'signer'> & {
     readonly originals: Originals;
+    readonly renderer: AdmittedRenderer;
     /** Milliseconds since 1970. */
     readonly wallClock: () => number;
   },
@@ -84,7 +87,7 @@ export async function openExplorer(
   return new ExplorerHandler({
     ...parts,
     files: await loadExplorerFiles(),
-    describer: new OriginalDescriber(originals),
+    describer: new OriginalDescriber(originals, renderer),
     signer: hasKeys
       ? new ExplorerSigner({ attachments: attachmentSigning, external: external?.keys, nowMs })
       : undefined,

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { rename, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, expect, test } from 'vitest';
@@ -37,7 +38,7 @@ test('the page and its data are not kept, framed or read from elsewhere, and are
       'cross-origin-resource-policy': 'same-origin',
       'referrer-policy': 'no-referrer',
       'content-security-policy':
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; media-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     });
     types.push(headers['content-type']);
     const head = await server.inject({ method: 'HEAD', url });
@@ -145,6 +146,19 @@ test('the facts are of each path, in their order, read once for all, of fifty at
   const many = await ask(Array(60).fill('/avatars/1/ab12.webp'));
   expect(many).toEqual(Array(50).fill(avatar));
   expect(originals.reads.get('avatars/1/ab12')).toBe(1);
+});
+
+test('the facts of a video have its codec and duration, and no frame is decoded for them', async () => {
+  const { get, originals, renderer } = await start('on');
+  originals.put('attachments/1/2/clip.mp4', readFileSync('fixtures/video/clip-h264.mp4'));
+  const { body } = await get(`${FACTS}?path=/attachments/1/2/clip.mp4`);
+  expect(JSON.parse(body).originals).toEqual([
+    {
+      ...{ format: 'mp4', widthPx: 240, heightPx: 160, frames: 1, isMoving: false },
+      ...{ sizeBytes: 2464, durationS: 2, codec: 'avc1.64000b' },
+    },
+  ]);
+  expect(renderer.renders).toBe(0);
 });
 
 test('nothing is told of an original that is too large, and nothing of it stays open', async () => {

@@ -112,10 +112,24 @@ function Refusal({ status, body: { code, message, errors } }: RefusalProps) {
 }
 
 function File({ exchange: { target, mimeType, sizeBytes } }: { readonly exchange: Exchange }) {
+  const isVideo = mimeType.startsWith('video/');
   return (
     <div class="file">
+      {isVideo && (
+        // biome-ignore lint/a11y/useMediaCaption: the originals of strangers have none
+        <video
+          key={target}
+          controls
+          preload="none"
+          src={target}
+          poster={`${target}${target.includes('?') ? '&' : '?'}format=webp`}
+        />
+      )}
       <p class="code">{mimeType}</p>
-      <p>{formatExactBytes(sizeBytes)}, not shown here.</p>
+      <p>
+        {formatExactBytes(sizeBytes)}
+        {isVideo ? '' : ', not shown here'}.
+      </p>
       <a href={target} target="_blank" rel="noopener">
         Open it
       </a>
