@@ -32,14 +32,17 @@ export function findPrefixKeys(
   }
   const segments = target.slice(1).replace(/\/$/, '').split('/');
   const key = segments.map((segment) => decodeOnce(segment) ?? segment).join('/');
-  const whole = isOriginKey(key, resources)
+  const isWhole = isOriginKey(key, resources);
+  const named = isWhole
     ? [key]
     : [
         key.replace(/\.[a-z0-9]+$/i, ''),
         ...fileExtensions.map((extension) => `${key}.${extension}`),
       ];
-  const originKeys = whole.filter((each) => isOriginKey(each, resources));
-  const folders = canBeginOriginKey(key, resources) ? [`${key}/`] : [];
+  const originKeys = named.filter((each) => isOriginKey(each, resources));
+  // Attachments of any depth may be below the key of another one.
+  const isFolder = canBeginOriginKey(key, resources) && (!isWhole || resources.isLenient);
+  const folders = isFolder ? [`${key}/`] : [];
   if (originKeys.length + folders.length > 0) return { originKeys, folders };
   return 'Expected the path of an original, with or without its extension, or of a folder of originals.';
 }

@@ -106,6 +106,10 @@ test('resources of the mode are named with or without their extension', () => {
     expect(() => parsePurgeOrder({ assets: [path] })).toThrow(MediaError);
   }
   expect(parse('themes')).toMatchObject({ originKeys: [], folders: ['themes/'] });
+  // Attachments of any depth: 1 may be one, and a folder of others.
+  const both = { originKeys: ['attachments/1'], folders: ['attachments/1/'] };
+  expect(parse('attachments/1')).toMatchObject(both);
+  expect(parsePurgeOrder({ prefix: 'attachments/1/' }, reading)).toMatchObject(both);
   for (const order of [{ assets: ['branding/here/ab'] }, { prefix: 'branding/here/' }]) {
     expect(parsePurgeOrder(order, reading)).toMatchObject({ kind: 'originals' });
     expect(() => parsePurgeOrder(order)).toThrow(MediaError);
