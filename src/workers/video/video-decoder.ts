@@ -4,6 +4,7 @@ import { setTimeout } from 'node:timers/promises';
 import { formatCauses, MediaError } from '../../contract/errors.ts';
 import type { DecodeOrder, VideoCodec } from '../../formats/video/video-facts.ts';
 import type { VideoSupport } from '../../pipeline/ports.ts';
+import { canChangeUser } from '../confinement/commands.ts';
 import { type DecoderSandbox, listDecoderSandboxes } from '../confinement/decoder-sandbox.ts';
 import { findOnPath } from '../confinement/sandbox.ts';
 import type { FrameSource } from '../job-requests.ts';
@@ -230,9 +231,10 @@ export function describeVideoSupport(support: VideoSupport): string {
   const { program, version, sandbox, isWhole } = support;
   const decoder = `Videos have posters by ${program} ${version}`;
   if (isWhole) return `${decoder}, confined whole (${sandbox})`;
-  const danger =
-    sandbox === 'bubblewrap'
-      ? 'start threads'
-      : 'use the network, read files of the system and start programs';
+  const isOwnUser = sandbox === 'setpriv' && canChangeUser;
+  const files = isOwnUser
+    ? 'read files that every user may read'
+    : "do all that the service's user may";
+  const danger = sandbox === 'bubblewrap' ? 'start threads' : `use the network and ${files}`;
   return `${decoder}, confined in part (${sandbox}): one that is taken over could ${danger}`;
 }
