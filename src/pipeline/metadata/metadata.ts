@@ -39,6 +39,9 @@ interface Answering {
   readonly metadata: Promise<MediaMetadata>;
 }
 
+/** Bytes that may be read for the facts of a header, whatever the bound of videos is. */
+const HEAD_BYTES = 512 * 1024;
+
 /** Longest ThumbHash, in bytes. */
 const MAX_PLACEHOLDER_BYTES = 64;
 
@@ -91,7 +94,7 @@ export class MetadataService {
   ): Promise<MediaMetadata> {
     const { renderer, records, clock } = this.#parts;
     const { originKey, wantsPlaceholder, wantsSha256 } = question;
-    const { identity, reader } = await original.openByRanges();
+    const { identity, reader } = await original.openByRanges(HEAD_BYTES);
     const work = { original, ...controls, trace: new RequestTrace(clock) };
     const state: State = { identity, reader, work };
     let kept = await this.#findKept(state);

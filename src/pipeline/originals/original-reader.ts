@@ -4,7 +4,7 @@ import { unlessAborted } from '../abort.ts';
 import { type ByteRange, type Opened, type RangeReader, ReplacedMeanwhile } from '../ports.ts';
 import { type Backend, brokenError } from './backend.ts';
 import type { MemoryBudget } from './memory-budget.ts';
-import { type HeldBytes, holdBody, isStream, openContent } from './open-body.ts';
+import { discard, type HeldBytes, holdBody, isStream, openContent } from './open-body.ts';
 import { passBody } from './pass-body.ts';
 
 /** Unit in which an original is read by ranges, in bytes. */
@@ -71,10 +71,20 @@ export class OriginalReader implements RangeReader {
     return unlessAborted(reading, signal);
   }
 
-  /** Takes the first block from a body that was opened with `FIRST_BLOCK`. */
+  /**
+   * Takes the first block from a body that was opened with `FIRST_BLOCK`.
+   *
+   * @throws MediaError as `read` does
+   */
   async takeFirst(opened: Opened): Promise<void> {
-    this.#count(Math.min(BLOCK_BYTES, this.sizeBytes));
-    await this.#take(opened, 0, Math.min(BLOCK_BYTES, this.sizeBytes));
+    const firstBytes = Math.min(BLOCK_BYTES, this.sizeBytes);
+    try {
+      this.#count(firstBytes);
+    } catch (error) {
+      discard(this.#state.backend, opened);
+      throw error;
+    }
+    await this.#take(opened, 0, firstBytes);
   }
 
   /**

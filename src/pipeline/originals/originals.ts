@@ -176,13 +176,16 @@ export class Original {
   /**
    * Opens the current state of the original by ranges; its first block identifies it.
    *
-   * @throws MediaError of the source
+   * @param leastBytes may be read whatever the bound of videos is
+   * @throws MediaError of the source, `MEDIA_TOO_LARGE`
    */
-  async openByRanges(): Promise<{ identity: OriginalIdentity; reader: OriginalReader }> {
+  async openByRanges(
+    leastBytes = 0,
+  ): Promise<{ identity: OriginalIdentity; reader: OriginalReader }> {
     const opened = contentOf(this.#backend, await this.#ask({ range: FIRST_BLOCK }));
     const identity = this.#noteFound(opened);
     this.#identity = identity;
-    const reader = this.#createReader(identity, opened.sizeBytes);
+    const reader = this.#createReader(identity, opened.sizeBytes, leastBytes);
     await reader.takeFirst(opened);
     return { identity, reader };
   }
@@ -353,9 +356,10 @@ export class Original {
     }
   }
 
-  #createReader({ etag }: OriginalIdentity, sizeBytes = 0): OriginalReader {
+  #createReader({ etag }: OriginalIdentity, sizeBytes = 0, leastBytes = 0): OriginalReader {
     const { signal } = this.#flight;
-    const { budget, maxRangeBytes: maxBytes } = this.#parts;
+    const { budget, maxRangeBytes } = this.#parts;
+    const maxBytes = Math.max(maxRangeBytes, leastBytes);
     this.#reader?.release();
     this.#reader = new OriginalReader(
       {

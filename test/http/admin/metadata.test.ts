@@ -238,6 +238,17 @@ describe('a question for metadata', () => {
     expect(response.headers['cache-control']).toBe('no-store');
   });
 
+  it('is no matter of how much is read of a video', async () => {
+    const app = await start({ settings: { VIDEO_MAX_READ_BYTES: '1' } });
+    app.originals.put('attachments/1/2/clip.mp4', samples.mp4);
+    app.originals.put('avatars/1/ab12', samples.png);
+    for (const key of ['attachments/1/2/clip.mp4', 'avatars/1/ab12']) {
+      expect((await app.ask(`${key}?placeholder=false`)).status).toBe(200);
+    }
+    expect((await app.get('/attachments/1/2/clip.mp4?format=webp')).statusCode).toBe(422);
+    expect(app.originals.openBodies).toBe(0);
+  });
+
   it('needs the token, and the admin listener', async () => {
     const app = await start();
     app.originals.put('avatars/1/ab12', samples.png);

@@ -50,6 +50,24 @@ export function describeOrigin(name: string, create: () => Promise<OriginFixture
       expect(await text(object.body)).toBe('one');
     });
 
+    test('a state that is not there any more is refused, or told apart by its tag', async () => {
+      await fixture.put('emojis/1', bytes('one'));
+      const { etag: ifMatch, body } = await openStream(fixture.origin, 'emojis/1', { signal });
+      body.destroy();
+      if (ifMatch === undefined) expect.fail();
+      const range = { first: 1, last: 2 };
+      const same = await openStream(fixture.origin, 'emojis/1', { signal, range, ifMatch });
+      expect([same.etag, await text(same.body)]).toEqual([ifMatch, 'ne']);
+      await fixture.put('emojis/1', bytes('other'));
+      try {
+        const other = await openStream(fixture.origin, 'emojis/1', { signal, range, ifMatch });
+        other.body.destroy();
+        expect(other.etag).not.toBe(ifMatch);
+      } catch (error) {
+        expect(error).toMatchObject({ code: 'ORIGIN_ERROR', cause: { name: 'ReplacedMeanwhile' } });
+      }
+    });
+
     test('the identity stays with the bytes and changes with them', async () => {
       await fixture.put('emojis/1', bytes('one'));
       const etag = async () => {

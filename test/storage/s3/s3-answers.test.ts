@@ -76,6 +76,19 @@ describe('of an original', () => {
     await expect(read(respond)).rejects.toMatchObject({ code: 'ORIGIN_ERROR', cause });
   });
 
+  test('a part of one state is asked for by its tag, and a 412 is that the object was replaced', async () => {
+    const { origin, requests } = await open((_, response) =>
+      respondWithError(response, 412, 'PreconditionFailed'),
+    );
+    const options = { signal, range: { first: 4, last: 7 }, ifMatch: 'abc-2' };
+    await expect(origin.open('a', options)).rejects.toMatchObject({
+      code: 'ORIGIN_ERROR',
+      cause: { name: 'ReplacedMeanwhile' },
+    });
+    const asked = requests.map(({ headers }) => [headers.range, headers['if-match']]);
+    expect(asked).toEqual([['bytes=4-7', '"abc-2"']]);
+  });
+
   test('a part is one where one is asked for, or there is no such part', async () => {
     const range = { first: 0, last: 3 };
     expect(await read(partial, range)).toMatchObject({ sizeBytes: 9 });
