@@ -12,6 +12,8 @@ import { openAttachmentGuard } from './http/media/attachment-guard.ts';
 import { MediaHandler } from './http/media/handler.ts';
 import { openRelay } from './http/relay/handler.ts';
 import { createServer } from './http/server.ts';
+import { BlockGuard, createBlockPurge } from './pipeline/blocks/block-guard.ts';
+import { BlockList } from './pipeline/blocks/block-list.ts';
 import type { SharedObjects } from './pipeline/blocks/ports.ts';
 import { createMediaPipeline } from './pipeline/media-pipeline.ts';
 import { createObserver, OriginHealth } from './pipeline/originals/origin-health.ts';
@@ -139,7 +141,10 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     workers.stop();
     throw error;
   });
+  const list = config.blocklist && (await openBlockList(config.blocklist, parts, tools, workers));
+  const blocks = list && new BlockGuard(list, config.blocklist?.blockedBy);
   const pipeline = createMediaPipeline(config, {
+    blocks,
     origin,
     edge: edge?.purger,
     observer: createObserver(meter, originHealth),
@@ -148,7 +153,8 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     renderer: parts.renderer ?? workers,
     ...tools,
   });
-  const { media, passthrough, purger, store } = pipeline;
+  const { media, passthrough, purger, store, records } = pipeline;
+  if (list && blocks) list.onBlocked = createBlockPurge(blocks, { records, purger, log });
   const tracing =
     config.tracing &&
     (await import('./telemetry/tracing.ts')).openTracing(config, config.tracing, log);
@@ -161,6 +167,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     reading: config.reading,
     tags: edge?.tags,
     external: config.external,
+    blocks,
     guard: openAttachmentGuard(config, tools),
     proxyWatch: config.rates && new ProxyWatch(clock, log),
   });
@@ -184,6 +191,8 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
           config.uploads &&
           (await openOriginalWriter({ storage: config.uploads }, undefined, config.relay)),
         purger,
+        records,
+        blocks,
         ...tools,
       },
       parts.uploadLimits,
@@ -207,6 +216,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     resultStore,
     uploads: relay?.uploads,
     edge: edge?.purger,
+    blocks: list,
     countConnections,
     isClosing: () => isClosing,
   };
@@ -231,6 +241,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
       edge: edge?.purger,
       readiness,
       metrics: meter,
+      blocks: list,
       log,
     });
   if (admin !== undefined) {
@@ -259,6 +270,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
       await edge?.purger.close();
       await store?.flush();
       resultStore?.close();
+      list?.close();
       workers.stop();
       const leftMs = config.shutdown.graceMs - (clock.nowMs() - closingSinceMs);
       await tracing?.close(leftMs / 2);
@@ -287,6 +299,22 @@ async function openCdn(
   } catch (error) {
     const reason = formatCauses(error);
     throw new ConfigError(`BLOCKLIST: expected a place that can be read and written${reason}`);
+  }
+}
+
+/** @throws ConfigError if the list of blocks cannot be read or written */
+async function openBlockList(
+  { place, pollMs }: NonNullable<Config['blocklist']>,
+  parts: AppParts,
+  tools: { readonly clock: Clock; readonly log: Log },
+  workers: WorkerPool,
+): Promise<BlockList> {
+  try {
+    const objects = parts.objects ?? (await openSharedObjects({ place }));
+    return await BlockList.open({ objects, pollMs, ...tools });
+  } catch (error) {
+    workers.stop();
+    throw new ConfigError(`BLOCKLIST: the list cannot be used${formatCauses(error)}`);
   }
 }
 

@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
 import { ConfigError, readRelease } from '../config/config.ts';
 import { formatCauses } from '../contract/errors.ts';
+import { blockCommand, purgeCommand } from './admin-commands.ts';
 import { checkCommand } from './check/check-command.ts';
 import {
   type Command,
@@ -41,8 +42,10 @@ configuration is not valid.`,
 
 const commands: Readonly<Record<string, Command>> = {
   serve: serveCommand,
+  block: blockCommand,
   check: checkCommand,
   metadata: metadataCommand,
+  purge: purgeCommand,
   put: putCommand,
   render: renderCommand,
   sign: signCommand,

@@ -55,6 +55,7 @@ export const errorRegistry = {
     message: 'The original is truncated or corrupt.',
     fault: 'original',
   },
+  UNAVAILABLE: { status: 451, message: 'The media is not available here.', fault: 'client' },
   RATE_LIMITED: { status: 429, message: 'Too many requests.', fault: 'client' },
   INTERNAL_ERROR: { status: 500, message: 'The service has failed.', fault: 'service' },
   ORIGIN_ERROR: { status: 502, message: 'The origin has failed.', fault: 'origin' },
@@ -113,6 +114,8 @@ interface MediaErrorOptions {
   readonly share?: Share;
   /** For `METHOD_NOT_ALLOWED`: the methods that the path allows, as in `Allow`. */
   readonly allowedMethods?: string;
+  /** For `UNAVAILABLE`: the address of who blocks. */
+  readonly blockedBy?: string | undefined;
   /** For `OVERLOADED`: the resource that ran short, for the log and the counters. */
   readonly bottleneck?: Bottleneck;
 }
@@ -127,6 +130,7 @@ export class MediaError extends Error {
   readonly share: Share | undefined;
   readonly bottleneck: Bottleneck | undefined;
   readonly allowedMethods: string | undefined;
+  readonly blockedBy: string | undefined;
 
   constructor(code: ErrorCode, options: MediaErrorOptions = {}) {
     super(messageOf(code, options.allowedMethods), { cause: options.cause });
@@ -137,6 +141,7 @@ export class MediaError extends Error {
     this.share = options.share;
     this.bottleneck = options.bottleneck;
     this.allowedMethods = options.allowedMethods;
+    this.blockedBy = options.blockedBy;
   }
 }
 

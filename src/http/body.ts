@@ -18,6 +18,8 @@ export interface Failure {
   readonly share?: Share | undefined;
   /** Only for `METHOD_NOT_ALLOWED`; `undefined`: the methods of media. */
   readonly allowedMethods?: string | undefined;
+  /** Only for `UNAVAILABLE`. */
+  readonly blockedBy?: string | undefined;
 }
 
 /**
@@ -25,10 +27,9 @@ export interface Failure {
  *
  * @param headers headers of all responses of the listener
  */
-export function formatFailure(
-  { status, code, message, faults = [], retryAfterSeconds, share, allowedMethods }: Failure,
-  headers: Readonly<Record<string, string>>,
-) {
+export function formatFailure(failure: Failure, headers: Readonly<Record<string, string>>) {
+  const { status, code, message, faults = [], retryAfterSeconds, share } = failure;
+  const { allowedMethods, blockedBy } = failure;
   const error = {
     code,
     message,
@@ -46,6 +47,7 @@ export function formatFailure(
         'retry-after': String(Math.ceil(retryAfterSeconds)),
       }),
       ...(share && formatShare(share)),
+      ...(blockedBy !== undefined && { link: `<${blockedBy}>; rel="blocked-by"` }),
       'content-type': 'application/json; charset=utf-8',
       'content-length': String(body.length),
     },

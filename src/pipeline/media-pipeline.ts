@@ -1,5 +1,6 @@
 import type { Config } from '../config/config.ts';
 import { releaseWithEffort } from '../contract/image-formats.ts';
+import type { BlockGuard } from './blocks/block-guard.ts';
 import { MemoryCache } from './memory-cache.ts';
 import { MetadataService } from './metadata/metadata.ts';
 import type { Meter } from './meter.ts';
@@ -39,6 +40,8 @@ const MAX_ORIGINAL_SHARE = 1 / 8;
 export interface MediaAdapters {
   readonly origin: Source;
   readonly observer: SourceObserver | undefined;
+  /** `undefined`: nothing can be blocked. */
+  readonly blocks: BlockGuard | undefined;
   /** `undefined`: external media are not served. */
   readonly external: ExternalMedia | undefined;
   readonly resultStore: ResultStore | undefined;
@@ -99,6 +102,7 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
     records,
     budget: originalsBudget,
     cache: memories.originals,
+    keepsDigests: adapters.blocks !== undefined,
     maxRangeBytes: config.video.maxReadBytes,
     clock,
     meter,
@@ -112,18 +116,23 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
     renderer: admitted,
     limits: renderLimits,
     clock,
+    blocks: adapters.blocks,
     rates,
   });
   return {
     release,
     media,
-    passthrough: new PassthroughService({ storage, sites, records }),
+    passthrough: new PassthroughService({
+      ...{ storage, sites, records, originals },
+      ...{ blocks: adapters.blocks, budget: originalsBudget },
+    }),
     metadata: new MetadataService({
       ...{ originals, records, store, renderer: admitted, limits: renderLimits, clock, release },
       maxOriginalBytes: limits.maxOriginalBytes,
       maxHashedBytes: config.maxHashedBytes,
     }),
     purger: new Purger({ records, originals, results, store, edge: adapters.edge }),
+    records,
     /** For the explorer. */
     originals,
     renderer: admitted,

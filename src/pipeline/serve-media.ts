@@ -4,6 +4,7 @@ import type { MediaRequest } from '../contract/media-request.ts';
 import type { ImageFacts } from '../formats/image-facts.ts';
 import { readImageFacts } from '../formats/read-image-facts.ts';
 import { unlessAborted } from './abort.ts';
+import type { BlockGuard } from './blocks/block-guard.ts';
 import type { Ask, MediaTask, Served } from './media-task.ts';
 import type {
   HeldImage,
@@ -30,6 +31,8 @@ interface MediaServiceParts {
   readonly renderer: AdmittedRenderer;
   readonly limits: RenderLimits;
   readonly clock: Clock;
+  /** `undefined`: nothing can be blocked. */
+  readonly blocks: BlockGuard | undefined;
   /** `undefined`: all may render what they like. */
   readonly rates: Rates | undefined;
 }
@@ -75,7 +78,11 @@ export class MediaService {
     const known = this.#parts.results.lookUp(key);
     const identity = known && this.#parts.records.findFresh(request.originKey);
     trace.add('store', clock.nowMs() - sinceMs);
-    if (identity !== undefined && identity.etag === known?.originalEtag) {
+    if (
+      identity?.etag === known?.originalEtag &&
+      known !== undefined &&
+      this.#isJudged(request, known)
+    ) {
       trace.outcome = { kind: 'hit' };
       return known;
     }
@@ -87,6 +94,19 @@ export class MediaService {
   }
 
   /**
+   * Whether the bytes of a result's original are known not to be blocked.
+   *
+   * @throws MediaError `UNAVAILABLE`, `UNKNOWN_MEDIA` if they are
+   */
+  #isJudged({ originKey }: MediaRequest, { originalEtag }: MediaResult): boolean {
+    const { blocks, records } = this.#parts;
+    if (blocks?.judgesBytes !== true) return true;
+    const sha256 = records.findSha256(originKey, originalEtag);
+    blocks.checkDigest(sha256);
+    return sha256 !== undefined;
+  }
+
+  /**
    * Serves what `findHit` has not found: joins the work on it, or begins it.
    *
    * @throws MediaError of any stage; `ask.signal.reason` when the client has gone
@@ -94,6 +114,7 @@ export class MediaService {
   async serve(request: MediaRequest, key: string, ask: Ask): Promise<Served> {
     for (;;) {
       ask.trace.outcome = { kind: 'hit' };
+      this.#parts.blocks?.check(request); // UNAVAILABLE, which may come while a request waits
       this.#parts.records.throwIfRefused(key, request.originKey); // what was refused lately: 404, 415, 422, 504
       const { work: original, isJoined, leave } = this.#parts.originals.join(request);
       try {
@@ -121,6 +142,10 @@ export class MediaService {
     trace.outcome = { kind, collapsed: isJoined };
     const identified = await this.#identify(wanted, ask, known !== undefined);
     const { identity, wasAsked, failure } = identified;
+    if (this.#parts.blocks?.judgesBytes === true) {
+      const sha256 = await unlessAborted(wanted.original.digest(identity), ask.signal);
+      this.#parts.blocks.checkDigest(sha256);
+    }
     if (known?.originalEtag === identity.etag) {
       trace.outcome = collapse(confirmed(identified), isJoined);
       return { kind: 'result', result: known };

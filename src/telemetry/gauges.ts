@@ -1,3 +1,4 @@
+import { blockKinds } from '../contract/block-order.ts';
 import type { Lane } from '../pipeline/ports.ts';
 import type { UploadUsage } from '../pipeline/uploads/upload-service.ts';
 import type { Reading } from './metrics.ts';
@@ -8,7 +9,7 @@ export function listGauges(
   state: ServiceState,
   countLostLines: () => number,
 ): Readonly<Record<string, Reading>> {
-  const { pipeline, resultStore, workers, uploads, edge, originHealth } = state;
+  const { pipeline, blocks, resultStore, workers, uploads, edge, originHealth } = state;
   const { admission, originReads, originStreams, originalsBudget, rates, store } = pipeline;
   const { results, originals } = pipeline.memories;
   const connections = state.countConnections;
@@ -118,6 +119,19 @@ export function listGauges(
     darkroom_rate_clients: [
       'Clients whose renders are remembered, to limit them (RATE_LIMIT_REQUESTS).',
       () => rates?.clients ?? 0,
+    ],
+    darkroom_blocks: [
+      'Blocks in the list, by kind.',
+      () => Object.fromEntries(blockKinds.map((kind) => [kind, blocks?.index.countOf(kind) ?? 0])),
+      'kind',
+    ],
+    darkroom_blocklist_generation: [
+      'Generation of the list of blocks.',
+      () => blocks?.generation ?? 0,
+    ],
+    darkroom_blocklist_age_seconds: [
+      'Time since the list of blocks was read last.',
+      () => blocks?.ageSeconds ?? 0,
     ],
     darkroom_connections: ['Connected clients.', () => connections().connections],
     darkroom_max_connections: ['Most connected clients.', () => connections().maxConnections],

@@ -1,3 +1,4 @@
+import type { BlockList } from '../pipeline/blocks/block-list.ts';
 import type { MediaPipeline } from '../pipeline/media-pipeline.ts';
 import type { OriginHealth } from '../pipeline/originals/origin-health.ts';
 import type { Lane, ResultStore } from '../pipeline/ports.ts';
@@ -41,6 +42,10 @@ export interface ServiceState {
   /** Check of `STORAGE_MARKER`; `undefined` if it is not set. */
   readonly marker: { readonly isMissing: boolean; lookSoon(): void } | undefined;
   readonly resultStore: ResultStore | undefined;
+  /** `undefined`: nothing can be blocked. */
+  readonly blocks:
+    | Pick<BlockList, 'isUnreadable' | 'ageSeconds' | 'generation' | 'index'>
+    | undefined;
   /** `undefined`: there are no uploads. */
   readonly uploads: Pick<UploadService, 'usage' | 'isFull'> | undefined;
   /** `undefined`: there is no CDN in front that takes purges. */
@@ -81,6 +86,7 @@ export function checkReadiness(state: ServiceState): Readiness {
       'the origin fails; what is kept is served',
     pipeline.store?.isFailing && 'the store of renderings fails; they are made anew',
     !isReady('heavy') && 'no worker for heavy renders is ready',
+    state.blocks?.isUnreadable && 'the list of blocks cannot be read; the last one holds',
     uploads?.isFull && 'uploads are rejected; media are served',
     ...pipeline.admission.crowded.map((lane) => `${lane} renders are rejected; hits are served`),
   ].filter((reason) => typeof reason === 'string');

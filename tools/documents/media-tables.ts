@@ -79,7 +79,8 @@ const causes: Readonly<Record<ErrorCode, string>> = {
   INVALID_FORM_BODY: 'an id, hash, extension, file name or parameter breaks its rule',
   UNAUTHORIZED:
     'the signature or capability in the URL is missing, malformed, wrong or expired; no `WWW-Authenticate`',
-  ACCESS_DENIED: 'the capability of an upload is valid, but for something else',
+  ACCESS_DENIED:
+    'the capability of an upload is valid, but for something else; the key or the bytes are blocked',
   NOT_FOUND: 'the path is that of no resource',
   UNKNOWN_MEDIA:
     'the storage has no such original, or there is no such default avatar; of a part, no such multipart upload',
@@ -94,6 +95,7 @@ const causes: Readonly<Record<ErrorCode, string>> = {
   MEDIA_TOO_LARGE: 'bytes, pixels, scans, edges, frames or the work to be done exceed a limit',
   UNPROCESSABLE_MEDIA:
     'the original is truncated or corrupt, or killed its decoder, twice in a row',
+  UNAVAILABLE: 'the original is blocked; `no-store`, and `Link` where `BLOCKED_BY` is set',
   RATE_LIMITED:
     'the client has used up its share of rendering (`RATE_LIMIT_REQUESTS`); `retry_after` in the body, `Retry-After`, `X-RateLimit-Limit`, `X-RateLimit-Remaining`, `X-RateLimit-Reset`',
   INTERNAL_ERROR: "a fault of Darkroom's; the log has the cause, the response has not",

@@ -1,11 +1,13 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
+import { parseBlockOrder, parseBlockPage } from '../../contract/block-order.ts';
 import { MediaError } from '../../contract/errors.ts';
 import type { TargetReading } from '../../contract/media-request.ts';
 import { METADATA_PATH, parseMetadataTarget } from '../../contract/metadata.ts';
 import { parsePurgeOrder } from '../../contract/purge-order.ts';
 import { isTimeout } from '../../pipeline/abort.ts';
+import { type BlockList, ListUnavailable } from '../../pipeline/blocks/block-list.ts';
 import type { MetadataService } from '../../pipeline/metadata/metadata.ts';
 import type { Log } from '../../pipeline/ports.ts';
 import type { EdgePurger } from '../../pipeline/purges/edge-purger.ts';
@@ -20,6 +22,8 @@ export interface AdminServerOptions {
   /** Secret that allows everything here. */
   readonly token: string;
   readonly purger: Purger;
+  /** `undefined`: nothing can be blocked. */
+  readonly blocks: BlockList | undefined;
   /** Reading of the paths that are purged, which checks no signatures. */
   readonly reading: TargetReading;
   readonly metadata: MetadataService;
@@ -101,6 +105,7 @@ export function createAdminServer(options: AdminServerOptions): FastifyInstance 
 
   registerPurge(server, options);
   if (edge !== undefined) registerEdge(server, edge, log);
+  if (options.blocks !== undefined) registerBlocks(server, options.blocks, options);
 
   server.get(`${METADATA_PATH}*`, async ({ raw }, reply) => {
     const question = parseMetadataTarget(raw.url ?? '', options.reading.resources);
@@ -194,6 +199,40 @@ function registerEdge(server: FastifyInstance, edge: EdgePurger, log: Log): void
   );
 }
 
+/** Adds the list of blocks; `parseBlockOrder` documents its bodies. The log has what was asked, without digests. */
+function registerBlocks(
+  server: FastifyInstance,
+  blocks: BlockList,
+  { reading, log }: AdminServerOptions,
+): void {
+  const change =
+    (verb: 'block' | 'release') =>
+    async ({ body, ip: client }: FastifyRequest, reply: FastifyReply) => {
+      const order = parseBlockOrder(body, reading.resources);
+      try {
+        const generation = await blocks.change(verb, order);
+        const { sha256, ...named } = body as { readonly sha256?: readonly unknown[] };
+        const asked = describeOrder({ ...named, ...(sha256 && { sha256: sha256.length }) });
+        log.info({ verb, asked, client, generation }, 'the list of blocks has changed');
+        return { generation };
+      } catch (error) {
+        if (!(error instanceof ListUnavailable)) throw error;
+        return sendFailure(reply, listUnavailable);
+      }
+    };
+  server.post('/blocks', change('block'));
+  server.delete('/blocks', change('release'));
+  server.get('/blocks', async ({ query }, reply) => {
+    const page = parseBlockPage(query);
+    try {
+      return await blocks.readPage(page);
+    } catch (error) {
+      if (!(error instanceof ListUnavailable)) throw error;
+      return sendFailure(reply, listUnavailable);
+    }
+  });
+}
+
 /** Returns an order in the words of the API, cut to what a line of the log can hold. */
 function describeOrder(body: unknown): object {
   const described: Record<string, unknown> = {};
@@ -211,6 +250,12 @@ const notFound = new MediaError('NOT_FOUND');
 const wrongKey = new MediaError('INVALID_FORM_BODY', {
   faults: [{ path: 'key', message: 'Expected valid percent-encoded UTF-8.' }],
 });
+
+const listUnavailable = {
+  status: 503,
+  code: 'BLOCKLIST_UNAVAILABLE',
+  message: 'The list of blocks cannot be read or written. The last one holds.',
+} as const satisfies Failure;
 
 const storeTimeout = {
   status: 504,

@@ -17,6 +17,7 @@ import { resourceRows } from '../../contract/resources.ts';
 import { type PathEncoding, verifyExternalPath } from '../../contract/signing/external-path.ts';
 import type { SigningKeys } from '../../contract/signing/signing-keys.ts';
 import type { DefaultAvatar } from '../../default-avatars/default-avatars.ts';
+import type { BlockGuard } from '../../pipeline/blocks/block-guard.ts';
 import { OriginalReplaced, type PassthroughService } from '../../pipeline/originals/passthrough.ts';
 import type { MediaResult } from '../../pipeline/ports.ts';
 import type { MediaService } from '../../pipeline/serve-media.ts';
@@ -49,6 +50,8 @@ interface MediaHandlerParts {
   readonly tags: EdgeTags | undefined;
   /** `undefined`: there are no external media. */
   readonly external: ExternalTerms | undefined;
+  /** `undefined`: nothing can be blocked. */
+  readonly blocks: BlockGuard | undefined;
   /** `undefined`: the URLs of attachments need no signature. */
   readonly guard: AttachmentGuard | undefined;
   /** `undefined`: nothing depends on the client's address. */
@@ -161,7 +164,7 @@ export class MediaHandler {
     const { tags } = this.#parts;
     if (tags !== undefined) exchange.tagField = () => this.#tagFieldOf(tags, target);
     if (target.media.url !== undefined) checkLoop(exchange.request);
-    const served = this.#admit(exchange, target);
+    const served = this.#unlessBlocked(exchange, this.#admit(exchange, target));
     const { media, key } = served;
     if (media.isPassthrough) return this.#sendOriginal(exchange, served);
     const hit = this.#parts.media.findHit(media, key, exchange.record.trace);
@@ -194,6 +197,21 @@ export class MediaHandler {
     if (this.#guard.isRefused(verdict)) return { ...target, ...guarded.absent };
     exchange.maxRefusalAgeSeconds = () => this.#guard?.maxAgeOf(guarded.signature);
     return target;
+  }
+
+  /**
+   * Returns the target, or the one of a missing original in the place of a hidden one, so that the response is the same.
+   *
+   * @throws MediaError `UNAVAILABLE`; `UNKNOWN_MEDIA` for external media, which need no fetch to look missing
+   */
+  #unlessBlocked(exchange: Exchange, target: MediaTarget): MediaTarget {
+    const { blocks } = this.#parts;
+    const block = blocks?.find(target.media);
+    if (blocks === undefined || block === undefined) return target;
+    const { url, isPassthrough } = target.media;
+    if (block.hidden && url === undefined) return { ...target, ...blocks.absentOf(target.media) };
+    exchange.record.trace.outcome = isPassthrough ? { kind: 'bypass' } : HIT;
+    throw blocks.refuse(block);
   }
 
   /** Has a rendering made, unless the client has it already. */
@@ -268,6 +286,7 @@ export class MediaHandler {
   }
 
   async #sendOpened(exchange: Exchange, target: MediaTarget): Promise<void> {
+    const { blocks } = this.#parts;
     const { headers, method } = exchange.request;
     const original = await this.#parts.passthrough.open(target.media, {
       signal: exchange.signal,
@@ -287,7 +306,11 @@ export class MediaHandler {
     const cacheControl = this.#cacheControlOf(target, original.maxAgeSeconds);
     let isOpened = false;
     try {
-      isOpened = await exchange.sendStream(head, cacheControl, original.stream);
+      blocks?.check(target.media);
+      isOpened = await exchange.sendStream(head, cacheControl, async (first, last) => {
+        const body = await original.stream(first, last);
+        return blocks?.watch(target.media, body) ?? body;
+      });
     } finally {
       if (!isOpened) original.discard();
     }

@@ -33,6 +33,8 @@ export interface OriginalsParts {
   readonly records: OriginalRecords;
   /** Bounds the memory of originals in use. */
   readonly budget: MemoryBudget;
+  /** Whether the SHA-256 of what is read whole is remembered: originals may be blocked by it. */
+  readonly keepsDigests: boolean;
   /** Originals that were read lately, by origin key. */
   readonly cache: MemoryCache<CachedOriginal>;
   /** Most bytes that are read of one original by ranges. */
@@ -211,6 +213,37 @@ export class Original {
     return inspected;
   }
 
+  /**
+   * Returns the SHA-256 of the identified original, hexadecimal, from the records or by a whole read; `undefined` for one
+   * that is too large for that.
+   */
+  async digest(identity: OriginalIdentity): Promise<string | undefined> {
+    const { records } = this.#parts;
+    const known = records.findSha256(this.originKey, identity.etag);
+    if (known !== undefined) return known;
+    const { maxOriginalBytes } = this.#backend;
+    try {
+      const held = await this.read();
+      if ('bytes' in held) return this.#noteSha256(held.etag, sha256Of(held.bytes));
+      if (held.reader.sizeBytes > maxOriginalBytes) return undefined;
+      return this.#noteSha256(held.etag, await held.reader.hash());
+    } catch (error) {
+      if (error instanceof MediaError && error.code === 'MEDIA_TOO_LARGE') return undefined;
+      throw error;
+    }
+  }
+
+  /** Computes the SHA-256 of an original of any size, and remembers it. */
+  async hashWhole(): Promise<void> {
+    const { identity, reader } = await this.openByRanges();
+    this.#noteSha256(identity.etag, await reader.hash());
+  }
+
+  #noteSha256(etag: string, sha256: string): string {
+    if (!this.isOutdated) this.#parts.records.noteDetails(this.originKey, etag, { sha256 });
+    return sha256;
+  }
+
   /** Returns what the records tell: a fresh identity, or a failure of the source just now. */
   #findKnown({ hasResult }: IdentifyOptions): IdentifiedOriginal | undefined {
     const { records } = this.#parts;
@@ -296,6 +329,7 @@ export class Original {
       const identity = this.#noteFound(isByDigest ? digested(opened, held.bytes) : opened);
       this.#identity = identity;
       if (!this.isOutdated) cache.set(this.originKey, { ...identity, bytes: held.bytes });
+      if (this.#parts.keepsDigests) this.#noteSha256(identity.etag, sha256Of(held.bytes));
       return { ...held, ...identity };
     } catch (error) {
       const video = mayBeOfVideo(error) && !isForeign ? await this.#openVideo(opened) : undefined;
@@ -402,6 +436,10 @@ export class Original {
       () => undefined,
     );
   }
+}
+
+function sha256Of(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex');
 }
 
 function isVideo(beginning: Uint8Array): boolean {

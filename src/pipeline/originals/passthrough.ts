@@ -1,13 +1,18 @@
+import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { MediaError } from '../../contract/errors.ts';
 import { PIPELINE_RELEASE } from '../../contract/image-formats.ts';
 import { type MediaRequest, resultKey } from '../../contract/media-request.ts';
+import { unlessAborted } from '../abort.ts';
+import type { BlockGuard } from '../blocks/block-guard.ts';
 import { type Validators, validatorsOf } from '../media-task.ts';
 import type { ByteRange, Opened } from '../ports.ts';
 import type { RequestTrace } from '../request-trace.ts';
 import type { Backend } from './backend.ts';
 import { SNIFF_BYTES, sniffContentType } from './content-sniff.ts';
-import { discard, isStream, lengthOf, openContent } from './open-body.ts';
+import type { MemoryBudget } from './memory-budget.ts';
+import { discard, type HeldBytes, holdBody, isStream, lengthOf, openContent } from './open-body.ts';
+import type { Originals } from './originals.ts';
 import { passBody, takePrefix } from './pass-body.ts';
 import type { Beginning, OriginalRecords } from './records.ts';
 
@@ -76,6 +81,10 @@ interface FoundBeginning {
 
 /** Parts of `PassthroughService`. */
 interface PassthroughParts {
+  readonly originals: Originals;
+  readonly budget: MemoryBudget;
+  /** `undefined`: nothing can be blocked. */
+  readonly blocks: BlockGuard | undefined;
   readonly storage: Backend;
   /** `undefined`: media of other sites are not served. */
   readonly sites: Backend | undefined;
@@ -85,6 +94,8 @@ interface PassthroughParts {
 /** Serves attachments and external media unchanged (contract §2, §8): streamed, neither held in memory nor cached. */
 export class PassthroughService {
   readonly #parts: PassthroughParts;
+  /** Large originals that are being hashed. */
+  readonly #hashing = new Set<string>();
 
   constructor(parts: PassthroughParts) {
     this.#parts = parts;
@@ -98,7 +109,7 @@ export class PassthroughService {
    */
   async open(request: MediaRequest, options: PassthroughOptions): Promise<PassthroughMedia> {
     const { records } = this.#parts;
-    const { trace, isPart, isWhole, signal } = options;
+    const { trace } = options;
     const { originKey, url } = request;
     const backend = url === undefined ? this.#parts.storage : this.#parts.sites;
     if (backend === undefined) throw new Error('Media of other sites are not served.');
@@ -109,6 +120,18 @@ export class PassthroughService {
       if (failure !== undefined) throw failure;
       if (records.isMissing(originKey)) throw new MediaError('UNKNOWN_MEDIA');
     }
+    if (this.#parts.blocks?.judgesBytes === true) return this.#openJudged(request, place, options);
+    return this.#open(request, place, options);
+  }
+
+  async #open(
+    request: MediaRequest,
+    place: Place,
+    options: PassthroughOptions,
+  ): Promise<PassthroughMedia> {
+    const { records } = this.#parts;
+    const { trace, isPart, isWhole, signal } = options;
+    const { backend, originKey } = place;
     const known = isPart ? records.findBeginning(originKey) : undefined;
     if (known !== undefined) return this.#describe(request, place, { beginning: known }, options);
     return trace.stage('origin', async (span) => {
@@ -127,6 +150,80 @@ export class PassthroughService {
       }
       return this.#describe(request, place, found, options);
     });
+  }
+
+  /** Opens an original once its bytes are known not to be blocked, unless it is too large to be read before. */
+  async #openJudged(
+    request: MediaRequest,
+    place: Place,
+    options: PassthroughOptions,
+  ): Promise<PassthroughMedia> {
+    if (place.backend.isForeign) return this.#openHeld(request, place, options);
+    const { trace, signal } = options;
+    const { blocks, originals } = this.#parts;
+    const { work: original, leave } = originals.join(request);
+    try {
+      const asked = { isIdentityEnough: true, hasResult: false, trace };
+      const { identity } = await unlessAborted(original.identify(asked), signal);
+      const sha256 = await unlessAborted(original.digest(identity), signal);
+      blocks?.checkDigest(sha256);
+      const opened = await this.#open(request, place, options);
+      if (sha256 === undefined) this.#hashSoon(request);
+      const judged = validatorsOf(identity, resultKey(request), PIPELINE_RELEASE).etag;
+      if (opened.validators.etag === judged) return opened;
+      opened.discard();
+      this.#parts.records.forget(request.originKey);
+      throw new OriginalReplaced();
+    } finally {
+      leave();
+    }
+  }
+
+  /** Hashes a large original in the background; later requests are judged by it. */
+  #hashSoon(request: MediaRequest): void {
+    const { originals } = this.#parts;
+    const { originKey } = request;
+    if (this.#hashing.has(originKey)) return;
+    this.#hashing.add(originKey);
+    const { work: original, leave } = originals.join(request);
+    original
+      .hashWhole()
+      .catch(() => undefined) // the next request tries again
+      .finally(() => {
+        leave();
+        this.#hashing.delete(originKey);
+      });
+  }
+
+  /** Reads another site's original into memory, since a second response may have other bytes. */
+  async #openHeld(
+    request: MediaRequest,
+    place: Place,
+    options: PassthroughOptions,
+  ): Promise<PassthroughMedia> {
+    const { blocks, budget } = this.#parts;
+    const { backend, sourceKey } = place;
+    const { trace, signal } = options;
+    const open = () => openContent(backend, sourceKey, { signal });
+    const opened = await this.#noting(place, () =>
+      trace.stage('origin', () => trace.stage('fetch', open)),
+    );
+    const { etag, lastModified, freshForMs } = opened;
+    let held: HeldBytes;
+    try {
+      held = await holdBody(backend, opened, budget, signal);
+    } catch (error) {
+      const isTooLarge = error instanceof MediaError && error.code === 'MEDIA_TOO_LARGE';
+      if (isTooLarge) return this.#open(request, place, options);
+      throw error;
+    }
+    signal.addEventListener('abort', held.release, { once: true });
+    blocks?.checkDigest(createHash('sha256').update(held.bytes).digest('hex'));
+    const contentType = await sniffContentType(held.bytes.subarray(0, SNIFF_BYTES));
+    checkType(contentType);
+    const state = { etag, lastModified, freshForMs, sizeBytes: held.bytes.length };
+    const beginning = { prefix: held.bytes, contentType, hasParts: true, ...state };
+    return this.#describe(request, place, { beginning }, options);
   }
 
   #describe(

@@ -47,6 +47,8 @@ export interface OriginalDetails {
   /** Facts of a video or of sound. */
   readonly moving?: MovingFacts;
   readonly metadata?: KeptMetadata;
+  /** SHA-256 of the bytes, hexadecimal. */
+  readonly sha256?: string;
 }
 
 /** Everything that is known about one original. */
@@ -210,6 +212,27 @@ export class OriginalRecords {
   findDetails(originKey: string, etag: string): OriginalDetails | undefined {
     const { details } = this.#get(originKey);
     return details?.etag === etag ? details : undefined;
+  }
+
+  /** Returns the SHA-256 of a state of an original, hexadecimal. */
+  findSha256(originKey: string, etag: string): string | undefined {
+    const details = this.findDetails(originKey, etag);
+    return details?.sha256 ?? details?.metadata?.sha256 ?? undefined;
+  }
+
+  /** Returns the keys of the originals that are known to have one of these digests. */
+  findKeysOf(digests: ReadonlySet<string>): readonly string[] {
+    return [...this.#records].flatMap(([key, { details }]) => {
+      const sha256 = details?.sha256 ?? details?.metadata?.sha256;
+      return sha256 && digests.has(sha256) ? [key] : [];
+    });
+  }
+
+  /** Returns the keys of the originals that one of these URLs has sent, by a redirect perhaps. */
+  findKeysSentBy(urlDigests: ReadonlySet<string>): readonly string[] {
+    return [...this.#records].flatMap(([key, { validators }]) =>
+      validators && urlDigests.has(validators.urlDigest) ? [key] : [],
+    );
   }
 
   noteDetails(originKey: string, etag: string, change: Partial<OriginalDetails>): void {

@@ -63,6 +63,11 @@ export class Purger {
     return { removed: { ...removed, store: outcome.value ?? 0 } };
   }
 
+  /** Forgets the same in this process alone. */
+  forget(order: PurgeOrder): void {
+    this.#forget(filtersOf(order));
+  }
+
   /**
    * An original has come where there was none: that is forgotten, with the faults of one that was there before; and
    * nothing else where nothing else can be known, since to look through all that is remembered takes milliseconds.

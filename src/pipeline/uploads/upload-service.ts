@@ -1,11 +1,14 @@
+import { createHash } from 'node:crypto';
 import { formatCauses, MediaError } from '../../contract/errors.ts';
 import { sourceFormats } from '../../contract/image-formats.ts';
 import type { RelayCapability } from '../../contract/signing/relay-capability.ts';
 import { isDecodable } from '../../formats/read-image-facts.ts';
 import { withDeadline } from '../abort.ts';
+import type { BlockGuard } from '../blocks/block-guard.ts';
 import type { Meter } from '../meter.ts';
 import { SNIFF_BYTES } from '../originals/content-sniff.ts';
 import type { OriginalWriter } from '../originals/original-writer.ts';
+import type { OriginalRecords } from '../originals/records.ts';
 import type { Clock, Log } from '../ports.ts';
 import type { Purger } from '../results/purger.ts';
 import { type PaceLimits, UploadBody } from './upload-body.ts';
@@ -32,6 +35,9 @@ export interface UploadLimits extends PaceLimits {
 }
 
 export interface UploadServiceParts {
+  /** `undefined`: nothing can be blocked. */
+  readonly blocks: BlockGuard | undefined;
+  readonly records: Pick<OriginalRecords, 'noteDetails'>;
   readonly writer: OriginalWriter;
   /** Writer of uploads that no public route reads (contract §14); `undefined`: there is no such storage. */
   readonly uploadsWriter: OriginalWriter | undefined;
@@ -97,12 +103,16 @@ export class UploadService {
     if (part !== undefined && writer.writePart === undefined) throw new MediaError('ACCESS_DENIED');
     if (part !== undefined && sizeBytes === undefined) throw new MediaError('LENGTH_REQUIRED');
     if (sizeBytes !== undefined && sizeBytes > maxBytes) throw new MediaError('PAYLOAD_TOO_LARGE');
+    if (this.#parts.blocks?.find({ originKey: key }) !== undefined) throw blocked();
     const leave = this.#enter(writer.heldBytesOf(sizeBytes));
     try {
       const isNew = isOriginal && part === undefined && !replaces;
       if (isNew && (await this.#isThere(key, signal))) throw new MediaError('MEDIA_EXISTS');
-      const etag = await this.#receive({ ...order, maxBytes }, isNew, openBody, signal);
-      if (isOriginal && part === undefined) await this.#forget(order);
+      const { etag, sha256 } = await this.#receive({ ...order, maxBytes }, isNew, openBody, signal);
+      if (isOriginal && part === undefined) {
+        await this.#forget(order);
+        if (sha256 !== undefined) this.#parts.records.noteDetails(key, etag, { sha256 });
+      }
       return etag;
     } catch (error) {
       // The client has gone: its reason comes before any other failure.
@@ -146,8 +156,8 @@ export class UploadService {
     isNew: boolean,
     openBody: () => AsyncIterable<Uint8Array>,
     client: AbortSignal,
-  ): Promise<string> {
-    const { limits, clock, meter, log } = this.#parts;
+  ): Promise<{ readonly etag: string; readonly sha256?: string | undefined }> {
+    const { limits, clock, meter, log, blocks } = this.#parts;
     const { key, part, sizeBytes, contentType } = order;
     const writer = this.#writerOf(order);
     client.throwIfAborted();
@@ -167,9 +177,19 @@ export class UploadService {
     try {
       await checkBeginning(order, body);
       if (part === undefined || writer.writePart === undefined) {
-        return await writer.write(key, body, { sizeBytes, contentType, isNew, signal });
+        const options = { sizeBytes, contentType, isNew, signal };
+        if (blocks === undefined) return { etag: await writer.write(key, body, options) };
+        const judged = new JudgedBody(body, blocks);
+        if (sizeBytes === 0) judged.judge();
+        const etag = await writer.write(key, judged, options);
+        return { etag, sha256: judged.sha256 };
       }
-      return await writer.writePart(key, body, { ...part, sizeBytes: sizeBytes ?? 0, signal });
+      const etag = await writer.writePart(key, body, {
+        ...part,
+        sizeBytes: sizeBytes ?? 0,
+        signal,
+      });
+      return { etag };
     } catch (error) {
       if (!signal.aborted) return failToStore(error);
       // The client learns why the upload was stopped; a failure to clean up is for the operator.
@@ -192,6 +212,42 @@ export class UploadService {
     const reason = formatCauses(storeFailure).slice(2);
     log.warn({ key, reason }, 'renderings of an original that was replaced stay in the store');
   }
+}
+
+/** Body of an upload whose last chunk is passed on once the digest is judged, so that nothing of it is stored. */
+class JudgedBody implements AsyncIterable<Uint8Array> {
+  readonly #body: AsyncIterable<Uint8Array>;
+  readonly #blocks: BlockGuard;
+  readonly #hash = createHash('sha256');
+  /** Digest of the whole body, hexadecimal; `undefined` before its end. */
+  sha256: string | undefined;
+
+  constructor(body: AsyncIterable<Uint8Array>, blocks: BlockGuard) {
+    this.#body = body;
+    this.#blocks = blocks;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
+    let held: Uint8Array | undefined;
+    for await (const chunk of this.#body) {
+      this.#hash.update(chunk);
+      if (held !== undefined) yield held;
+      held = chunk;
+    }
+    if (this.sha256 === undefined) this.judge();
+    if (held !== undefined) yield held;
+  }
+
+  /** @throws MediaError `ACCESS_DENIED` if the bytes are blocked */
+  judge(): void {
+    this.sha256 = this.#hash.digest('hex');
+    if (this.#blocks.isDigestBlocked(this.sha256)) throw blocked();
+  }
+}
+
+/** Creates the refusal of what is blocked, hidden or not (contract §15). */
+function blocked(): MediaError {
+  return new MediaError('ACCESS_DENIED', { cause: new Error('The upload is blocked.') });
 }
 
 /** Use of the bounds of uploads. */

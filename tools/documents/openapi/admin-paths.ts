@@ -1,3 +1,4 @@
+import { describeBlockOrder, MAX_BLOCKS } from '../../../src/contract/block-order.ts';
 import { describeMetadata, metadataParameters } from '../../../src/contract/metadata.ts';
 import { describePurgeOrder } from '../../../src/contract/purge-order.ts';
 import { onlyHeaders } from './headers.ts';
@@ -35,6 +36,33 @@ export const adminSchemas: Readonly<Record<string, Schema>> = {
       },
     },
     required: ['removed'],
+  },
+  BlockOrder: describeBlockOrder(),
+  BlockGeneration: {
+    type: 'object',
+    properties: { generation: { ...count, description: 'The list that has the change.' } },
+    required: ['generation'],
+  },
+  BlockPage: {
+    type: 'object',
+    properties: {
+      generation: count,
+      blocks: {
+        type: 'array',
+        items: {
+          type: 'object',
+          properties: {
+            kind: { enum: ['key', 'prefix', 'sha256', 'external'] },
+            value: { type: 'string' },
+            hidden: { type: 'boolean' },
+            note: { type: 'string' },
+          },
+          required: ['kind', 'value', 'hidden', 'note'],
+        },
+      },
+      after: { type: ['string', 'null'], description: 'Of the next page; null: there is none.' },
+    },
+    required: ['generation', 'blocks', 'after'],
   },
   MediaMetadata: describeMetadata(),
   PurgeAtEdge: {
@@ -93,6 +121,7 @@ export const adminSchemas: Readonly<Record<string, Schema>> = {
     required: ['status', 'reasons', 'version'],
   },
   Unauthorized: describeError('UNAUTHORIZED'),
+  BlocklistUnavailable: describeError('BLOCKLIST_UNAVAILABLE'),
   StoreTimeout: describeError('STORE_TIMEOUT'),
   StoreError: describeError('STORE_ERROR'),
   JournalError: describeError('JOURNAL_ERROR'),
@@ -128,6 +157,11 @@ export const adminResponses: Readonly<Record<string, ResponseObject>> = {
     },
   },
   JournalUnreadable: json('JournalError', 'The journals of purges cannot be read.'),
+  NoList: json('NotFound', 'There is no list of blocks: BLOCKLIST.'),
+  ListUnavailable: json(
+    'BlocklistUnavailable',
+    'The list cannot be read or written; the last good one holds.',
+  ),
   StoreFailed: json(
     'StoreError',
     'The store of renderings has failed: it is read-only, or a link is in its way; the memory is purged, and a part of the store may be.',
@@ -137,6 +171,14 @@ export const adminResponses: Readonly<Record<string, ResponseObject>> = {
     'The store of renderings does not respond; the memory is purged, and a part of the store may be.',
   ),
 };
+
+const listFailures = {
+  400: { $ref: '#/components/responses/BadOrder' },
+  401: { $ref: '#/components/responses/Unauthorized' },
+  404: { $ref: '#/components/responses/NoList' },
+  500: { $ref: '#/components/responses/Failed' },
+  503: { $ref: '#/components/responses/ListUnavailable' },
+} as const;
 
 const withToken = [{ adminToken: [] }];
 
@@ -256,6 +298,28 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
       },
     ],
   ),
+  '/blocks': {
+    ...get({
+      operationId: 'getBlocks',
+      summary: 'What is blocked',
+      security: withToken,
+      parameters: [
+        {
+          ...{ name: 'after', in: 'query', required: false },
+          description: '`after` of the page before.',
+          schema: { type: 'string' },
+        },
+        {
+          ...{ name: 'limit', in: 'query', required: false },
+          description: 'How many blocks, at most.',
+          schema: { type: 'integer', minimum: 1, maximum: MAX_BLOCKS, default: MAX_BLOCKS },
+        },
+      ],
+      responses: { 200: json('BlockPage', 'A page of the list.'), ...listFailures },
+    }),
+    post: changeBlocks('block', 'Blocks originals, and purges them'),
+    delete: changeBlocks('release', 'Releases what is blocked'),
+  },
 };
 
 /** A path that is there with a CDN in front alone. */
@@ -279,6 +343,26 @@ function getPurges(
       503: { $ref: '#/components/responses/JournalUnreadable' },
     },
   });
+}
+
+function changeBlocks(operationId: string, summary: string): Operation {
+  return {
+    servers: [adminServer],
+    operationId,
+    tags: ['admin'],
+    summary,
+    security: withToken,
+    requestBody: {
+      required: true,
+      content: { 'application/json': { schema: { $ref: '#/components/schemas/BlockOrder' } } },
+    },
+    responses: {
+      200: json('BlockGeneration', 'The list has the change; replicas follow.'),
+      ...listFailures,
+      413: { $ref: '#/components/responses/BadOrder' },
+      415: { $ref: '#/components/responses/BadOrder' },
+    },
+  };
 }
 
 /** An error of this listener alone. */

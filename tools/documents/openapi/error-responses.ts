@@ -9,6 +9,7 @@ const headersByStatus: Readonly<Record<number, readonly (keyof typeof headerComp
   405: ['Allow'],
   416: ['Content-Range'],
   429: ['Retry-After', 'X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'],
+  451: ['Link'],
   503: ['Retry-After'],
 };
 

@@ -123,6 +123,10 @@ export const headerComponents = {
     ),
     required: false,
   },
+  Link: {
+    ...text('Who blocks the media (RFC 7725), where `BLOCKED_BY` is set.', '; rel="blocked-by"$'),
+    required: false,
+  },
   'Retry-After': count('Seconds after which another try is worth it.'),
   'Retry-After-If-Any': {
     ...count('The same, where it is known.'),

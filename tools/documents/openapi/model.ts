@@ -70,6 +70,7 @@ export interface PathItem {
   readonly head?: Operation;
   readonly options?: Operation;
   readonly post?: Operation;
+  readonly delete?: Operation;
   readonly put?: Operation;
 }
 

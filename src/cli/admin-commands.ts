@@ -1,0 +1,92 @@
+import { readConfig } from '../config/config.ts';
+import type { Environment } from '../config/setting.ts';
+import { type Command, CommandFault, exitStatus, writeLine } from './command.ts';
+
+/** Longest wait for the service, in milliseconds: a purge of a large store may take minutes. */
+const TIMEOUT_MS = 300_000;
+
+const ADDRESS = `
+The service is asked at ADMIN_HOST and ADMIN_PORT, with ADMIN_TOKEN; these
+settings are those of the service.
+
+Exit status: 0 done; 1 the service cannot be reached, or has refused; 78
+settings are not valid.`;
+
+export const blockCommand: Command = {
+  summary: 'blocks an original in all replicas',
+  operands: ['WHAT'],
+  help: `
+WHAT is one of these:
+  avatars/1/ab12                     the key of an original
+  attachments/1471234567890123456/   whole segments of keys, and a slash
+  9f86d081884c7d65…                  the SHA-256 of an original, 64 digits
+  https://media.example.org/cat.png  a URL of another site
+
+What is blocked is a 451 everywhere. It is also purged. DELETE /blocks of the
+admin listener releases it.
+${ADDRESS}`,
+  run: async ([what = ''], { environment, stdout, signal }) => {
+    const member = /^[\da-f]{64}$/i.test(what) ? 'sha256' : memberOf(what, 'keys', 'prefixes');
+    writeLine(stdout, await order('/blocks', { [member]: [what] }, environment, signal));
+    return exitStatus.ok;
+  },
+};
+
+export const purgeCommand: Command = {
+  summary: 'forgets renderings in one replica and in the store',
+  operands: ['WHAT'],
+  help: `
+WHAT is one of these:
+  /avatars/1/ab12.webp?size=80       a path with its query: one rendering
+  avatars/1/ab12                     the key of an original: all renderings
+  attachments/1471234567890123456/   whole segments of keys, and a slash
+  https://media.example.org/cat.png  a URL of another site
+${ADDRESS}`,
+  run: async ([what = ''], { environment, stdout, signal }) => {
+    const member = what.startsWith('/') ? 'paths' : memberOf(what, 'assets', 'prefix');
+    const body = { [member]: member === 'prefix' ? what : [what] };
+    writeLine(stdout, await order('/purge', body, environment, signal));
+    return exitStatus.ok;
+  },
+};
+
+function memberOf<Key extends string, Prefix extends string>(
+  what: string,
+  key: Key,
+  prefix: Prefix,
+): Key | Prefix | 'external' {
+  if (/^https?:/i.test(what)) return 'external';
+  return what.endsWith('/') ? prefix : key;
+}
+
+/**
+ * Sends an order to the admin listener; returns the body of its response.
+ *
+ * @throws CommandFault
+ */
+async function order(
+  path: string,
+  body: object,
+  environment: Environment,
+  signal: AbortSignal,
+): Promise<string> {
+  const { admin } = readConfig(environment);
+  if (admin === undefined) throw new CommandFault('ADMIN_PORT is not set');
+  const { host, port } = admin.listen;
+  const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}${path}`;
+  let response: Response;
+  try {
+    response = await fetch(url, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${admin.token}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+      signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+    });
+  } catch (cause) {
+    signal.throwIfAborted();
+    throw new CommandFault(`the service does not respond at ${url}`, { cause });
+  }
+  const text = await response.text();
+  if (!response.ok) throw new CommandFault(`the service has refused: ${response.status} ${text}`);
+  return text;
+}

@@ -1,0 +1,198 @@
+import { z } from 'zod';
+import { MediaError, type RequestFault } from './errors.ts';
+import { canonicalUrlOf } from './external-url.ts';
+import {
+  canBeginOriginKey,
+  isOriginKey,
+  originKeyOf,
+  parsePath,
+  unmarkedKeyOf,
+} from './media-path.ts';
+import { contractResources, type Resources } from './resources.ts';
+
+/** Kinds of blocks (contract §15). */
+export const blockKinds = ['key', 'prefix', 'sha256', 'external'] as const;
+export type BlockKind = (typeof blockKinds)[number];
+
+/** Name of something that is blocked. */
+export interface BlockSubject {
+  readonly kind: BlockKind;
+  /** An origin key, whole segments of one, a digest in lower case, or a URL in canonical form. */
+  readonly value: string;
+}
+
+/** A block, as the list has it. */
+export interface Block extends BlockSubject {
+  /** Whether the original looks like a missing one. */
+  readonly hidden: boolean;
+  /** Text for operators. */
+  readonly note: string;
+}
+
+/** Order to block or to release something. */
+export interface BlockOrder extends Pick<Block, 'hidden' | 'note'> {
+  readonly subjects: readonly BlockSubject[];
+}
+
+/** Most entries of one order, and of one page of the list. */
+export const MAX_BLOCKS = 1_000;
+
+/** Longest note, in UTF-16 units. */
+const MAX_NOTE_LENGTH = 1_000;
+
+/** Longest key of an origin, in UTF-16 units (S3: 1024 bytes). */
+const MAX_KEY_LENGTH = 1_024;
+
+/** Characters that no key of an original has: a backslash, control characters, lone surrogates. */
+const IMPOSSIBLE = /[\\\p{Cc}\p{Cs}]/u;
+
+interface Row {
+  readonly kind: BlockKind;
+  readonly description: string;
+  readonly example: string;
+  readonly expected: string;
+  /** Returns the value in its one form; `undefined` if the text has another form. */
+  readonly read: (text: string, resources: Resources) => string | undefined;
+}
+
+/** Members of an order that name what is blocked. */
+const rows = {
+  keys: {
+    kind: 'key',
+    description: 'Keys of originals, see x-origin-key; with or without a_ and extension.',
+    example: 'avatars/1/ab12',
+    expected: 'an origin key, such as avatars/1/ab12',
+    read: readKey,
+  },
+  prefixes: {
+    kind: 'prefix',
+    description: 'Whole segments with which keys begin, and a slash.',
+    example: 'attachments/1/',
+    expected: 'whole segments with which origin keys begin, and a slash, such as attachments/1/',
+    read: (text, resources) => {
+      const isValid = isPossible(text) && text.endsWith('/');
+      return isValid && canBeginOriginKey(text.slice(0, -1), resources) ? text : undefined;
+    },
+  },
+  sha256: {
+    kind: 'sha256',
+    description: 'SHA-256 digests of originals: these bytes, under every key and URL.',
+    example: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
+    expected: '64 hexadecimal digits',
+    read: (text) => (/^[\da-f]{64}$/i.test(text) ? text.toLowerCase() : undefined),
+  },
+  external: {
+    kind: 'external',
+    description: 'URLs of other sites, in any spelling.',
+    example: 'https://media.example.org/cat.png',
+    expected: 'a complete http or https URL',
+    read: (text) => {
+      const url = canonicalUrlOf(text);
+      return url !== undefined && /^https?:/.test(url) ? url : undefined;
+    },
+  },
+} as const satisfies Readonly<Record<string, Row>>;
+
+const options = {
+  hidden: z.boolean({ error: 'Expected true or false.' }),
+  note: z
+    .string({ error: 'Expected a text.' })
+    .max(MAX_NOTE_LENGTH, { error: `Expected at most ${MAX_NOTE_LENGTH} characters.` }),
+} as const;
+
+/**
+ * @param body parsed JSON
+ * @throws MediaError `INVALID_FORM_BODY` with all faults
+ */
+export function parseBlockOrder(body: unknown, resources = contractResources): BlockOrder {
+  const given = typeof body === 'object' && body !== null && !Array.isArray(body) ? body : {};
+  const members: Readonly<Record<string, unknown>> = { ...given };
+  const faults: RequestFault[] = [];
+  const subjects = new Map<string, BlockSubject>();
+  let count = 0;
+  for (const [member, row] of Object.entries<Row>(rows)) {
+    const items = members[member] ?? [];
+    if (!Array.isArray(items)) {
+      faults.push({ path: member, message: 'Expected a list of texts.' });
+      continue;
+    }
+    count += items.length;
+    items.slice(0, MAX_BLOCKS).forEach((item: unknown, index) => {
+      const value = typeof item === 'string' ? row.read(item, resources) : undefined;
+      if (value !== undefined) subjects.set(`${row.kind} ${value}`, { kind: row.kind, value });
+      else faults.push({ path: `${member}.${index}`, message: `Expected ${row.expected}.` });
+    });
+  }
+  for (const [member, schema] of Object.entries(options)) {
+    const [issue] = schema.optional().safeParse(members[member]).error?.issues ?? [];
+    if (issue !== undefined) faults.push({ path: member, message: issue.message });
+  }
+  const known = [...Object.keys(rows), ...Object.keys(options)];
+  for (const member of Object.keys(members).filter((name) => !known.includes(name))) {
+    faults.push({ path: member, message: `Expected one of ${known.join(', ')}.` });
+  }
+  if (count === 0 && faults.length === 0) {
+    const message = `Expected an object with one of ${Object.keys(rows).join(', ')}.`;
+    faults.push({ path: '', message });
+  }
+  if (count > MAX_BLOCKS) {
+    faults.push({ path: '', message: `Expected at most ${MAX_BLOCKS} entries.` });
+  }
+  if (faults.length > 0) throw new MediaError('INVALID_FORM_BODY', { faults });
+  const { hidden = false, note = '' } = members as Partial<Pick<Block, 'hidden' | 'note'>>;
+  return { subjects: [...subjects.values()], hidden, note };
+}
+
+/** Query of a page of the list. */
+export interface BlockPageQuery {
+  /** Where the page begins, as the page before has told. */
+  readonly after: string | undefined;
+  readonly limit: number;
+}
+
+/** @throws MediaError `INVALID_FORM_BODY` */
+export function parseBlockPage(query: unknown): BlockPageQuery {
+  const { after, limit } = query as Readonly<Record<string, unknown>>;
+  const faults: RequestFault[] = [];
+  const isCursor =
+    after === undefined || (typeof after === 'string' && /^\d+(?:\.\d+){2}$/.test(after));
+  if (!isCursor) faults.push({ path: 'after', message: 'Expected `after` of the page before.' });
+  const isLimit = typeof limit === 'string' && /^[1-9]\d{0,3}$/.test(limit);
+  if (limit !== undefined && (!isLimit || Number(limit) > MAX_BLOCKS)) {
+    faults.push({ path: 'limit', message: `Expected an integer from 1 to ${MAX_BLOCKS}.` });
+  }
+  if (faults.length > 0) throw new MediaError('INVALID_FORM_BODY', { faults });
+  return {
+    after: typeof after === 'string' ? after : undefined,
+    limit: Number(limit ?? MAX_BLOCKS),
+  };
+}
+
+/** Returns a JSON Schema (draft 2020-12) of an order, for authors; `parseBlockOrder` checks more than this schema. */
+export function describeBlockOrder(): Readonly<Record<string, unknown>> {
+  const lists = Object.entries<Row>(rows).map(([name, { description, example }]) => {
+    const schema = { type: 'array', items: { type: 'string' }, maxItems: MAX_BLOCKS };
+    return [name, { ...schema, description, examples: [[example]] }];
+  });
+  return {
+    type: 'object',
+    properties: {
+      ...Object.fromEntries(lists),
+      hidden: { type: 'boolean', default: false, description: 'Whether it looks missing: a 404.' },
+      note: { type: 'string', maxLength: MAX_NOTE_LENGTH, description: 'A text for operators.' },
+    },
+    additionalProperties: false,
+  };
+}
+
+function isPossible(text: string): boolean {
+  return text.length <= MAX_KEY_LENGTH && !IMPOSSIBLE.test(text);
+}
+
+/** Reads a key as the storage has it, or as a path shows it: with an extension and `a_`. */
+function readKey(text: string, resources: Resources): string | undefined {
+  if (!isPossible(text)) return undefined;
+  if (isOriginKey(text, resources)) return unmarkedKeyOf(text, resources) ?? text;
+  const parsed = parsePath(`/${text.split('/').map(encodeURIComponent).join('/')}`, resources);
+  return parsed.kind === 'valid' ? originKeyOf(parsed.path) : undefined;
+}

@@ -1,0 +1,133 @@
+import { createHash, createHmac, randomBytes } from 'node:crypto';
+import type { Readable } from 'node:stream';
+import type { BlockKind } from '../../contract/block-order.ts';
+import { formatCauses, MediaError } from '../../contract/errors.ts';
+import { type MediaRequest, resultKey } from '../../contract/media-request.ts';
+import { externalKeyOf } from '../../contract/signing/external-path.ts';
+import type { OriginalRecords } from '../originals/records.ts';
+import type { Log } from '../ports.ts';
+import type { Purger } from '../results/purger.ts';
+import type { KnownBlock } from './block-index.ts';
+import type { BlockList, BlockWatcher } from './block-list.ts';
+
+/** Names of an original, by which it may be blocked. */
+type Names = Pick<MediaRequest, 'originKey'> & Partial<Pick<MediaRequest, 'url'>>;
+
+/** Judges requests by the list of blocks (contract §15). */
+export class BlockGuard {
+  readonly #list: BlockList;
+  /** Address of who blocks, for the 451. */
+  readonly #blockedBy: string | undefined;
+  /** Secret of this process, so that nobody can store an original at an absent key. */
+  readonly #secret = randomBytes(32);
+  /** Bodies that are being passed on. */
+  readonly #streams = new Map<Readable, Names>();
+
+  constructor(list: BlockList, blockedBy: string | undefined) {
+    this.#list = list;
+    this.#blockedBy = blockedBy;
+  }
+
+  /** Finds the block of an original by its names. */
+  find({ originKey, url }: Names): KnownBlock | undefined {
+    const { index } = this.#list;
+    if (index.size === 0) return undefined;
+    return url === undefined
+      ? index.findKey(originKey)
+      : index.find({ kind: 'external', value: url });
+  }
+
+  /** Whether bytes are blocked by their digests: then that of an original must be known before it is served. */
+  get judgesBytes(): boolean {
+    return this.#list.index.countOf('sha256') > 0;
+  }
+
+  isDigestBlocked(sha256: string): boolean {
+    return this.#list.index.find({ kind: 'sha256', value: sha256 }) !== undefined;
+  }
+
+  /**
+   * @param sha256 hexadecimal digits of the original; `undefined`: not known
+   * @throws MediaError as `check` does
+   */
+  checkDigest(sha256: string | undefined): void {
+    const block = sha256 && this.#list.index.find({ kind: 'sha256', value: sha256 });
+    if (block) throw this.refuse(block);
+  }
+
+  /** @throws MediaError `UNAVAILABLE`, or `UNKNOWN_MEDIA` where the block is hidden */
+  check(names: Names): void {
+    const block = this.find(names);
+    if (block !== undefined) throw this.refuse(block);
+  }
+
+  refuse({ hidden }: KnownBlock): MediaError {
+    if (hidden) return new MediaError('UNKNOWN_MEDIA');
+    return new MediaError('UNAVAILABLE', { blockedBy: this.#blockedBy });
+  }
+
+  /**
+   * Returns the request for a missing original of the same kind, which is served in the place of a hidden one. Its key has
+   * no id and no folder of the key that it stands for.
+   */
+  absentOf(media: MediaRequest): { readonly media: MediaRequest; readonly key: string } {
+    const [root = ''] = media.originKey.split('/');
+    const digest = createHmac('sha256', this.#secret).update(media.originKey).digest('hex');
+    const absent = { ...media, originKey: `${root}/x${digest.slice(0, 20)}/x${digest.slice(20)}` };
+    return { media: absent, key: resultKey(absent) };
+  }
+
+  /** Cuts a body off when its original is blocked. */
+  watch(names: Names, body: Readable): Readable {
+    this.#streams.set(body, names);
+    return body.once('close', () => this.#streams.delete(body));
+  }
+
+  /** Ends the bodies under way that are blocked now, or whose keys fit. */
+  cutOff(fits: (originKey: string) => boolean): void {
+    for (const [body, names] of this.#streams) {
+      if (this.find(names) !== undefined || fits(names.originKey)) {
+        body.destroy(new MediaError('UNAVAILABLE'));
+      }
+    }
+  }
+}
+
+/**
+ * Creates the watcher that purges what is blocked: in this process, and in the stores where the order came to this
+ * process.
+ */
+export function createBlockPurge(
+  guard: BlockGuard,
+  { records, purger, log }: { records: OriginalRecords; purger: Purger; log: Log },
+): BlockWatcher {
+  return async (blocked, isOwn) => {
+    const valuesOf = (kind: BlockKind): string[] =>
+      blocked.filter((subject) => subject.kind === kind).map(({ value }) => value);
+    const urls = valuesOf('external');
+    const originKeys = [
+      ...valuesOf('key'),
+      ...urls.map(externalKeyOf),
+      ...records.findKeysSentBy(new Set(urls.map(digestOf))),
+      ...records.findKeysOf(new Set(valuesOf('sha256'))),
+    ];
+    const folders = valuesOf('prefix');
+    const keys = new Set(originKeys);
+    if (keys.size > 0 || folders.length > 0) {
+      const order = { kind: 'originals', originKeys: [...keys], folders } as const;
+      if (!isOwn) purger.forget(order);
+      else {
+        const { storeFailure, edgeFailure } = await purger.purge(order);
+        for (const failure of [storeFailure, edgeFailure].filter((it) => it !== undefined)) {
+          const reason = formatCauses(failure).slice(2);
+          log.warn({ reason }, 'what is blocked is not purged everywhere');
+        }
+      }
+    }
+    guard.cutOff((originKey) => keys.has(originKey));
+  };
+}
+
+function digestOf(url: string): string {
+  return createHash('sha256').update(url).digest('base64url');
+}

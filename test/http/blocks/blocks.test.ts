@@ -1,0 +1,289 @@
+import { createHash } from 'node:crypto';
+import { readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { createExternalApp } from '../../support/sites/external-app.ts';
+import { metricsSettings, withToken } from '../../support/telemetry/prometheus-text.ts';
+import { useTemporaryFolder } from '../../support/temporary-folder.ts';
+import { createTestApp, samples, type TestApp, useTestApp } from '../../support/test-app.ts';
+import { startRelayApp, uploadTarget } from '../../support/uploads/relay-app.ts';
+
+const sha256Of = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
+const BLOCKED_BY = 'https://legal.example/';
+
+let file: string;
+let settings: Readonly<Record<string, string>>;
+beforeEach(async () => {
+  const { path } = await useTemporaryFolder();
+  file = join(path, 'blocks.jsonl');
+  const list = { BLOCKLIST: 'filesystem', BLOCKLIST_FILE: file, BLOCKLIST_POLL_SECONDS: '1' };
+  settings = { ...metricsSettings, ...list, BLOCKED_BY };
+});
+
+type Admin = Pick<TestApp, 'askAdmin'>;
+const change = async (app: Admin, payload: object, method: 'POST' | 'DELETE' = 'POST') => {
+  const { statusCode, json } = await app.askAdmin('/blocks', {
+    ...{ method, payload, headers: withToken },
+  });
+  return { status: statusCode, body: json() };
+};
+const list = async (app: Admin, query = '') =>
+  (await app.askAdmin(`/blocks${query}`, { headers: withToken })).json();
+const block = async (app: Admin, payload: object) =>
+  expect((await change(app, payload)).status).toBe(200);
+
+async function start(): Promise<TestApp> {
+  const app = await useTestApp({ settings });
+  app.originals.put('icons/1/ab12', samples.jpeg);
+  app.originals.put('attachments/1/2/a.png', samples.png);
+  app.originals.put('attachments/1/3/clip.mp4', samples.mp4);
+  return app;
+}
+
+const targets = [
+  '/icons/1/ab12.webp?size=16',
+  '/icons/1/ab12.png',
+  '/icons/1/a_ab12.gif',
+  '/attachments/1/2/a.png',
+  '/attachments/1/2/a.png?format=webp&width=8',
+  '/attachments/1/3/clip.mp4',
+];
+
+describe('blocks', () => {
+  test('are a 404 without a list', async () => {
+    const app = await useTestApp({ settings: metricsSettings });
+    for (const method of ['GET', 'POST', 'DELETE'] as const) {
+      const { statusCode } = await app.askAdmin('/blocks', { method, headers: withToken });
+      expect(statusCode).toBe(404);
+    }
+  });
+
+  test('need the token', async () => {
+    const app = await start();
+    expect((await app.askAdmin('/blocks')).statusCode).toBe(401);
+  });
+
+  test.each([
+    ['keys', { keys: ['icons/1/a_ab12.png', 'attachments/1/2/a.png', 'attachments/1/3/clip.mp4'] }],
+    ['prefixes', { prefixes: ['icons/1/', 'attachments/1/'] }],
+    ['digests', { sha256: [samples.jpeg, samples.png, samples.mp4].map(sha256Of) }],
+  ])('by %s make a 451 of every request, and none once released', async (_, payload) => {
+    const app = await start();
+    const etags = await Promise.all(
+      targets.map(async (url) => (await app.get(url)).headers.etag?.toString() ?? ''),
+    );
+    await block(app, payload);
+    for (const [index, url] of targets.entries()) {
+      for (const headers of [
+        {},
+        { 'if-none-match': etags[index] ?? '' },
+        { range: 'bytes=0-3' },
+      ] as const) {
+        const { statusCode, headers: got, json } = await app.get(url, headers);
+        expect([url, statusCode, json().code]).toEqual([url, 451, 'UNAVAILABLE']);
+        expect(got).toMatchObject({
+          'cache-control': 'no-store',
+          link: `<${BLOCKED_BY}>; rel="blocked-by"`,
+        });
+      }
+      const head = await app.send('HEAD', url);
+      expect(head.status).toBe(451);
+    }
+    expect((await change(app, payload, 'DELETE')).body).toEqual({ generation: 2 });
+    for (const url of targets) expect((await app.get(url)).statusCode).toBe(200);
+  });
+
+  test('cover missing originals below a prefix, and nothing beside it', async () => {
+    const app = await start();
+    await block(app, { prefixes: ['attachments/1/2/'] });
+    expect((await app.get('/attachments/1/2/none.png')).statusCode).toBe(451);
+    expect((await app.get('/attachments/1/20/none.png')).statusCode).toBe(404);
+    expect((await app.get('/attachments/1/3/clip.mp4')).statusCode).toBe(200);
+  });
+
+  test('that are hidden look like a missing original', async () => {
+    const app = await start();
+    const shape = async (url: string) => {
+      const { statusCode, headers, body } = await app.get(url);
+      const { date, 'server-timing': timing, ...rest } = headers;
+      const stages = String(timing).replace(/dur=[\d.]+/g, 'dur');
+      const { 'x-request-id': _, ...same } = rest as Record<string, unknown>;
+      return { statusCode, body, stages, ...same };
+    };
+    await block(app, { keys: ['icons/1/ab12'], prefixes: ['attachments/1/'], hidden: true });
+    for (const [hidden, missing] of [
+      ['/icons/1/ab12.webp', '/icons/1/cd34.webp'],
+      ['/attachments/1/2/a.png', '/attachments/2/2/a.png'],
+      ['/attachments/1/2/a.png?width=8&format=png', '/attachments/2/2/a.png?width=8&format=png'],
+    ] as const) {
+      expect(await shape(hidden)).toEqual(await shape(missing));
+      expect(await shape(hidden)).toEqual(await shape(missing));
+    }
+  });
+
+  test('tell every fault of a wrong call, and take nothing of it', async () => {
+    const app = await start();
+    const { status, body } = await change(app, {
+      keys: ['icons/1/ab12', '../x', 7],
+      prefixes: ['attachments/1', 'nothing/'],
+      sha256: ['ab'],
+      external: ['ftp://a.example/'],
+      hidden: 'yes',
+      note: 1,
+      key: [],
+    });
+    expect(status).toBe(400);
+    expect(body.errors.map((fault: { path: string }) => fault.path)).toEqual([
+      ...['keys.1', 'keys.2', 'prefixes.0', 'prefixes.1', 'sha256.0', 'external.0'],
+      ...['hidden', 'note', 'key'],
+    ]);
+    expect((await change(app, {})).status).toBe(400);
+    const keys = Array.from({ length: 1_001 }, (_each, index) => `emojis/${index + 1}`);
+    expect((await change(app, { keys })).status).toBe(400);
+    expect(await list(app)).toEqual({ generation: 0, blocks: [], after: null });
+    expect((await app.get('/icons/1/ab12.webp')).statusCode).toBe(200);
+  });
+
+  test('are listed by pages; a second one replaces note and hidden', async () => {
+    const app = await start();
+    const keys = Array.from({ length: 1_000 }, (_, index) => `emojis/${index + 1}`);
+    await block(app, { keys, note: 'first' });
+    await block(app, { keys: ['emojis/7'], note: 'second', hidden: true });
+    await block(app, { external: ['HTTPS://Media.example.org/a#b'] });
+    expect((await change(app, { keys: ['emojis/8'] }, 'DELETE')).body).toEqual({ generation: 4 });
+    const blocks: unknown[] = [];
+    let after: string | null = '';
+    for (let pages = 0; after !== null; pages += 1) {
+      expect(pages).toBeLessThan(5);
+      const query: string = `?limit=300${after && `&after=${after}`}`;
+      const page: { generation: number; blocks: unknown[]; after: string | null } = await list(
+        app,
+        query,
+      );
+      expect(page.generation).toBe(4);
+      blocks.push(...page.blocks);
+      after = page.after;
+    }
+    expect(blocks).toHaveLength(1_000);
+    const row = { kind: 'key', value: 'emojis/7', hidden: true, note: 'second' };
+    expect(blocks).toContainEqual(row);
+    expect(blocks).toContainEqual({
+      ...{ kind: 'external', value: 'https://media.example.org/a', hidden: false, note: '' },
+    });
+    expect((await list(app, '?limit=1000')).after).toBeNull();
+    for (const query of ['?limit=0', '?limit=1001', '?limit=x', '?after=x']) {
+      expect((await app.askAdmin(`/blocks${query}`, { headers: withToken })).statusCode).toBe(400);
+    }
+  });
+
+  test('are followed by other replicas, which cut off what they send', async () => {
+    const [first, second] = [await start(), await start()];
+    const large = Buffer.alloc(40 * 1024 * 1024, 'x');
+    second.originals.put('attachments/1/4/large.bin', large);
+    const socket = await second.begin('/attachments/1/4/large.bin');
+    const closed = new Promise((resolve) => socket.once('close', resolve));
+    socket.pause();
+    expect((await second.get('/icons/1/ab12.webp')).statusCode).toBe(200);
+    await block(first, { keys: ['icons/1/ab12'], prefixes: ['attachments/1/'] });
+    await expect
+      .poll(async () => (await second.get('/icons/1/ab12.webp')).statusCode, { timeout: 6_000 })
+      .toBe(451);
+    let received = 0;
+    socket.on('data', (chunk) => {
+      received += chunk.length;
+    });
+    socket.resume();
+    await closed;
+    expect(received).toBeLessThan(large.length);
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, (_, index) =>
+        change(index % 2 === 0 ? first : second, { keys: [`emojis/${index + 1}`] }),
+      ),
+    );
+    const generations = answers.map(({ body }) => body.generation).sort((a, b) => a - b);
+    expect(generations).toEqual([2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
+    expect((await list(second)).blocks).toHaveLength(12);
+  });
+
+  test('hold while the list is unreadable, which takes no writes then', async () => {
+    const app = await start();
+    await block(app, { keys: ['icons/1/ab12'] });
+    await rename(file, `${file}-away`);
+    expect((await change(app, { keys: ['emojis/1'] })).status).toBe(503);
+    expect((await app.get('/icons/1/ab12.webp')).statusCode).toBe(451);
+    const { reasons } = (await app.askAdmin('/readyz')).json();
+    expect(reasons).toContain('the list of blocks cannot be read; the last one holds');
+    await writeFile(file, 'no list\n');
+    expect((await change(app, { keys: ['emojis/1'] })).status).toBe(503);
+    await rm(file);
+    await rename(`${file}-away`, file);
+    expect((await change(app, { keys: ['emojis/1'] })).body).toEqual({ generation: 2 });
+    const after = (await app.askAdmin('/readyz')).json();
+    expect(after.reasons).not.toContain('the list of blocks cannot be read; the last one holds');
+  });
+
+  test('of a list that somebody else wrote hold from the start; a damaged one is a fault', async () => {
+    const value = 'icons/1/ab12';
+    await writeFile(file, `${JSON.stringify({ kind: 'key', value, hidden: false, note: '' })}\n`);
+    const app = await start();
+    expect((await app.get('/icons/1/ab12.webp')).statusCode).toBe(451);
+    expect((await list(app)).blocks).toHaveLength(1);
+    await writeFile(file, `{"kind": "key", "val`);
+    await expect(createTestApp({ settings })).rejects.toThrow('BLOCKLIST: the list cannot be used');
+  });
+
+  test('survive a fold', { timeout: 120_000 }, async () => {
+    const app = await start();
+    for (let index = 1; index <= 1_001; index += 1) {
+      await block(app, { keys: [`emojis/${index}`], note: `${index}` });
+    }
+    await expect
+      .poll(async () => (await readFile(file, 'utf8')).split('\n').length, { timeout: 20_000 })
+      .toBeGreaterThan(1_000);
+    await change(app, { keys: ['emojis/2'] }, 'DELETE');
+    const [again] = [await start()];
+    expect((await list(again)).generation).toBe(1_002);
+    expect((await again.get('/emojis/1.webp')).statusCode).toBe(451);
+    expect((await again.get('/emojis/2.webp')).statusCode).toBe(404);
+    expect((await again.get('/emojis/1001.webp')).statusCode).toBe(451);
+  });
+
+  test('stand in no log as digests', async () => {
+    const app = await start();
+    const digest = sha256Of(samples.jpeg);
+    await block(app, { sha256: [digest] });
+    await app.get('/icons/1/ab12.webp');
+    expect(JSON.stringify(app.log)).not.toContain(digest);
+  });
+});
+
+describe('uploads', () => {
+  test('of blocked bytes or to blocked keys are refused, and leave nothing', async () => {
+    const { app, list: files, close } = await startRelayApp({ settings });
+    onTestFinished(close);
+    await block(app, { sha256: [sha256Of(samples.jpeg)], keys: ['icons/9/ab'], hidden: true });
+    const put = (key: string, bytes: Buffer) =>
+      app.send(
+        'PUT',
+        uploadTarget(key),
+        { 'content-length': String(bytes.length) },
+        bytes.toString('latin1'),
+      );
+    const refused = await put('icons/1/ab', samples.jpeg);
+    expect(refused.status).toBe(403);
+    expect((await put('icons/9/ab', samples.png)).status).toBe(403);
+    expect(await files()).toEqual([]);
+    expect((await put('icons/2/ab', samples.png)).status).toBe(200);
+  });
+});
+
+describe('external media', () => {
+  test('are blocked by URL, by a redirect to one, and by bytes', async () => {
+    const app = await createExternalApp({ settings });
+    onTestFinished(app.close);
+    app.site.serve('/a.png', samples.png);
+    await block(app, { external: [app.urlOf('/a.png')] });
+    expect((await app.askUrl(app.urlOf('/a.png'))).status).toBe(451);
+    expect((await app.askUrl(app.urlOf('/a.png'), 'width=8')).status).toBe(451);
+  });
+});
