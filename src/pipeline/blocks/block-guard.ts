@@ -3,12 +3,13 @@ import type { Readable } from 'node:stream';
 import type { BlockKind } from '../../contract/block-order.ts';
 import { formatCauses, MediaError } from '../../contract/errors.ts';
 import { type MediaRequest, resultKey } from '../../contract/media-request.ts';
+import type { PurgeOrder } from '../../contract/purge-order.ts';
 import { externalKeyOf } from '../../contract/signing/external-path.ts';
 import type { OriginalRecords } from '../originals/records.ts';
 import type { Log } from '../ports.ts';
 import type { Purger } from '../results/purger.ts';
 import type { KnownBlock } from './block-index.ts';
-import type { BlockList, BlockWatcher } from './block-list.ts';
+import { type BlockList, type BlockWatcher, ListUnavailable } from './block-list.ts';
 
 /** Names of an original, by which it may be blocked. */
 type Names = Pick<MediaRequest, 'originKey'> & Partial<Pick<MediaRequest, 'url'>>;
@@ -94,37 +95,50 @@ export class BlockGuard {
 }
 
 /**
- * Creates the watcher that purges what is blocked: in this process, and in the stores where the order came to this
- * process.
+ * Creates the watcher that purges what is blocked: in this process, and in the stores and at the edge where the order came
+ * to this process. An order that the edge does not get fails, to be repeated; the block holds.
  */
 export function createBlockPurge(
   guard: BlockGuard,
   { records, purger, log }: { records: OriginalRecords; purger: Purger; log: Log },
 ): BlockWatcher {
+  const warn = (failure: unknown): void => {
+    const reason = formatCauses(failure).slice(2);
+    log.warn({ reason }, 'what is blocked is not purged everywhere');
+  };
+  const purgeEverywhere = async (order: PurgeOrder): Promise<void> => {
+    const { storeFailure, edgeFailure } = await purger.purge(order);
+    if (storeFailure !== undefined) warn(storeFailure);
+    if (edgeFailure === undefined) return;
+    warn(edgeFailure);
+    if (edgeFailure instanceof MediaError) throw edgeFailure;
+    throw new ListUnavailable('The edge does not get the purge.', { cause: edgeFailure });
+  };
   return async (blocked, isOwn) => {
     const valuesOf = (kind: BlockKind): string[] =>
       blocked.filter((subject) => subject.kind === kind).map(({ value }) => value);
     const urls = valuesOf('external');
-    const originKeys = [
-      ...valuesOf('key'),
-      ...urls.map(externalKeyOf),
+    const remembered = [
       ...records.findKeysSentBy(new Set(urls.map(digestOf))),
       ...records.findKeysOf(new Set(valuesOf('sha256'))),
     ];
+    const originKeys = [...valuesOf('key'), ...urls.map(externalKeyOf), ...remembered];
     const folders = valuesOf('prefix');
     const keys = new Set(originKeys);
-    if (keys.size > 0 || folders.length > 0) {
-      const order = { kind: 'originals', originKeys: [...keys], folders } as const;
-      if (!isOwn) purger.forget(order);
-      else {
-        const { storeFailure, edgeFailure } = await purger.purge(order);
-        for (const failure of [storeFailure, edgeFailure].filter((it) => it !== undefined)) {
-          const reason = formatCauses(failure).slice(2);
-          log.warn({ reason }, 'what is blocked is not purged everywhere');
+    try {
+      if (keys.size > 0 || folders.length > 0) {
+        const order = { kind: 'originals', originKeys: [...keys], folders } as const;
+        if (isOwn) await purgeEverywhere(order);
+        else {
+          purger.forget(order);
+          // The replica that took the order does not know what this one remembers.
+          const known = { kind: 'originals', originKeys: remembered } as const;
+          if (remembered.length > 0) await purger.passOn(known).catch(warn);
         }
       }
+    } finally {
+      guard.cutOff((originKey) => keys.has(originKey));
     }
-    guard.cutOff((originKey) => keys.has(originKey));
   };
 }
 

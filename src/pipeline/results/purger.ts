@@ -63,6 +63,15 @@ export class Purger {
     return { removed: { ...removed, store: outcome.value ?? 0 } };
   }
 
+  /**
+   * Has the edge purge what the stores do not have any more.
+   *
+   * @throws MediaError `OVERLOADED` if too much waits for the edge; Error if the purge cannot be journaled
+   */
+  async passOn(order: PurgeOrder): Promise<void> {
+    await this.#parts.edge?.purge(order);
+  }
+
   /** Forgets the same in this process alone. */
   forget(order: PurgeOrder): void {
     this.#forget(filtersOf(order));

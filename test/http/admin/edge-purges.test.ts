@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { useEdgeWorld } from '../../support/edges/edge-app.ts';
 import { EDGE_TOKEN, type EdgeName, type Fault } from '../../support/edges/edge-server.ts';
@@ -314,6 +315,52 @@ describe('a journal', () => {
 });
 
 const TAKEN_OVER = 'purges of a process that is gone are taken over';
+
+describe('a block', () => {
+  const settings = { BLOCKLIST_POLL_SECONDS: '1' };
+  const block = (app: TestApp, payload: object) =>
+    app.askAdmin('/blocks', { method: 'POST', headers: withToken, payload });
+
+  test('goes on to the edge, as a purge does', async () => {
+    const { edge, open, pass } = await useEdgeWorld('fastly', { settings });
+    const app = await open();
+    const [tag, folder] = await tagsOf(app, '/icons/1/ab.webp?size=16');
+    expect((await block(app, { keys: ['icons/1/ab'], prefixes: ['icons/'] })).statusCode).toBe(200);
+    await pass(() => edge.taken.length === 2);
+    expect(edge.taken.map(({ tags }) => tags)).toEqual([
+      [tag, folder],
+      [tag, folder],
+    ]);
+    const { statusCode, headers } = await app.get('/icons/1/ab.webp?size=16');
+    expect(statusCode).toBe(451);
+    expect(headers).not.toHaveProperty('surrogate-key');
+  });
+
+  test('by SHA-256 goes on from each replica that knows an original with these bytes', async () => {
+    const { edge, open, pass } = await useEdgeWorld('fastly', { settings });
+    const [one, other] = [await open(), await open()];
+    other.originals.put('icons/1/ab', samples.jpeg);
+    const [tag] = await tagsOf(other, '/icons/1/ab.webp?size=16');
+    await other.askAdmin('/metadata/icons/1/ab?sha256=true', { headers: withToken });
+    const sha256 = createHash('sha256').update(samples.jpeg).digest('hex');
+    expect((await block(one, { sha256: [sha256] })).statusCode).toBe(200);
+    await expect.poll(() => edge.taken.length).toBe(1);
+    await pass(() => edge.taken.length === 2);
+    expect(edge.taken.map(({ tags }) => tags)).toEqual([[tag], [tag]]);
+  });
+
+  test('that the edge does not get is a 503, and holds', async () => {
+    const { objects, open } = await useEdgeWorld('fastly', { settings });
+    const write = objects.write.bind(objects);
+    objects.write = async (name, ...rest) => {
+      if (name.startsWith('purges-')) throw new Error('the bucket is full');
+      return write(name, ...rest);
+    };
+    const app = await open();
+    expect((await block(app, { keys: ['icons/1/ab'] })).statusCode).toBe(503);
+    expect((await app.get('/icons/1/ab.webp?size=16')).statusCode).toBe(451);
+  });
+});
 
 describe('the metrics', () => {
   test('tell what is pending, for how long, and what the edge says', async () => {
