@@ -244,3 +244,14 @@ export const madeVideos: readonly MadeVideo[] = [
   ...bright,
   ...shapes,
 ];
+
+/** A video of three minutes with sound, whose tables are as long as those of a film of that length. */
+export async function makeLongVideo(): Promise<Buffer> {
+  const folder = await useTemporaryFolder();
+  const path = join(folder.path, 'a.mp4');
+  const inputs = '-f lavfi -i testsrc2=s=64x48:r=30 -f lavfi -i sine=r=48000 -t 180';
+  const args = `-hide_banner -loglevel error ${inputs} -c:v libx264 -preset veryfast -c:a aac ${path}`;
+  const { status, stderr } = spawnSync('ffmpeg', args.split(' '));
+  if (status !== 0) throw new Error(`ffmpeg: ${stderr}`);
+  return readFileSync(path);
+}

@@ -42,10 +42,17 @@ export function findBox(file: Buffer, type: string): number {
   return at;
 }
 
-/** A file with so many bytes in front of one of its boxes; the offsets of samples behind it are moved. */
+/**
+ * A file with so many bytes in front of one of its boxes, or at its end; the offsets of samples behind them are moved.
+ * In front of a movie box they belong to the media data, else they are a box of their own.
+ */
 export function withGap(file: Buffer, before: string | undefined, gapBytes: number) {
   const at = before === undefined ? file.length : findBox(file, before);
   const copy = Buffer.from(file);
+  if (before === 'moov') {
+    const media = findBox(copy, 'mdat');
+    copy.writeUInt32BE(copy.readUInt32BE(media) + gapBytes, media);
+  }
   if (before === 'mdat') {
     const table = findBox(copy, 'stco') + BOX_HEADER_BYTES + 4;
     for (let entry = copy.readUInt32BE(table); entry > 0; entry -= 1) {
@@ -55,7 +62,7 @@ export function withGap(file: Buffer, before: string | undefined, gapBytes: numb
   }
   return sparseSource(file.length + gapBytes, [
     [0, copy.subarray(0, at)],
-    [at, freeBox(gapBytes)],
+    [at, before === 'moov' ? new Uint8Array() : freeBox(gapBytes)],
     [at + gapBytes, copy.subarray(at)],
   ]);
 }

@@ -10,7 +10,7 @@ import { inspectMoving } from '../../../src/workers/child/video/inspect-moving.t
 import { renderPoster } from '../../../src/workers/child/video/render-poster.ts';
 import { atScale } from '../../support/test-scale.ts';
 import { BareDecoder, hasFfmpeg } from '../../support/videos/ffmpeg.ts';
-import { madeVideos } from '../../support/videos/made-videos.ts';
+import { madeVideos, makeLongVideo } from '../../support/videos/made-videos.ts';
 import { memorySource, withGap } from '../../support/videos/sources.ts';
 
 const folder = join(import.meta.dirname, '../../../fixtures/video');
@@ -136,6 +136,20 @@ describe('what a video of 500 MB costs', () => {
     expect(cost(source).reads - facts.reads).toBeLessThanOrEqual(6);
     expect(cost(source).bytes - facts.bytes).toBeLessThanOrEqual(256 * 1024);
   });
+});
+
+test.skipIf(!hasFfmpeg)('the tables of sound are not read', async () => {
+  const video = await makeLongVideo();
+  const source = withGap(video, 'moov', 500_000_000);
+  const { hasAudio, durationS, codec } = await inspectMoving(source);
+  expect({ hasAudio, durationS, codec }).toMatchObject({ hasAudio: true, durationS: 180 });
+  source.reads.length = 0;
+  await makePoster(source);
+  const bytes = source.reads.reduce((sum, [start, end]) => sum + end - start, 0);
+  // Twice, for the facts and for the poster; the index is of this size, without its sound.
+  expect(video.length - video.indexOf('moov')).toBeGreaterThan(150_000);
+  expect(bytes / 2).toBeLessThanOrEqual(256 * 1024);
+  expect(source.reads.length / 2).toBeLessThanOrEqual(6);
 });
 
 describe('what is no poster', () => {

@@ -12,6 +12,7 @@ import {
 import { checkFragment, type IsoIndex, readIsoIndex } from '../../../formats/video/iso-index.ts';
 import type { MovingContainer } from '../../../formats/video/video-facts.ts';
 import type { BlockCache } from './block-cache.ts';
+import { readMovie } from './movie-box.ts';
 
 /** Longest header of a box or of an element, as the demultiplexer reads it. */
 const MAX_HEADER_BYTES = 16;
@@ -43,6 +44,7 @@ export class GuardedSource extends Source {
   readonly #isEbml: boolean;
   readonly #isIso: boolean;
   readonly #checks = new Map<number, Check>();
+  #movieStart: number | undefined;
   #reads = 0;
 
   constructor(cache: BlockCache, container: DemultiplexedContainer) {
@@ -60,7 +62,11 @@ export class GuardedSource extends Source {
   _read(start: number, end: number): Handed | Promise<Handed> {
     const bytes = this.#cache.peek(start, end);
     if (bytes !== undefined) return this.#hand(start, bytes);
-    return this.#cache.read(start, end).then(
+    const reading =
+      start === this.#movieStart
+        ? readMovie(this.#cache, start, end)
+        : this.#cache.read(start, end);
+    return reading.then(
       (read) => this.#hand(start, read),
       (error: unknown) => {
         this.failure ??= error;
@@ -92,8 +98,10 @@ export class GuardedSource extends Source {
     if (this.#isIso && header.length >= 8) {
       const type = Buffer.from(header.subarray(4, 8)).toString('latin1');
       const isLong = header[3] === 1 && header[0] === 0 && header[1] === 0 && header[2] === 0;
-      if (type === 'moov')
-        this.#checks.set(start + (isLong ? 16 : 8), (moov) => this.#readMovie(moov));
+      if (type === 'moov') {
+        this.#movieStart = start + (isLong ? 16 : 8);
+        this.#checks.set(this.#movieStart, (moov) => this.#readMovie(moov));
+      }
       if (type === 'moof') this.#checks.set(start, checkFragment);
     }
     const element = this.#isEbml ? readElement(header, 0) : undefined;

@@ -17,7 +17,7 @@ import { BlockCache } from './block-cache.ts';
 import { toElementaryStream } from './elementary-stream.ts';
 import { demultiplex, GuardedSource } from './guarded-source.ts';
 import { findFault, readVideo } from './inspect-moving.ts';
-import { type KeyFrame, readKeyFrames } from './key-frames.ts';
+import { readKeyFrames } from './key-frames.ts';
 import { mapToSrgb, type VideoColour } from './map-to-srgb.ts';
 import { isFault, type OpenedMoving, openMoving, sniffContainer } from './open-moving.ts';
 import { type DecodedFrame, isEmpty, maxFrameBytes, readY4m } from './y4m.ts';
@@ -96,23 +96,22 @@ async function openVideo(source: ByteSource, decoder: FrameDecoder): Promise<Dec
 
 /** Decodes key frames until one shows something; if none does, the first one is the poster. */
 async function choosePicture(video: Decodable): Promise<Picture> {
-  let first: Picture | undefined;
-  for await (const keyFrame of readKeyFrames(video.opened, video.track)) {
+  let first: (() => Promise<Picture>) | undefined;
+  for await (const { data, alpha } of readKeyFrames(video.opened, video.track)) {
     try {
-      const picture = await decode(video, keyFrame);
-      if (!isEmpty(picture.frame)) return picture;
-      first ??= picture;
+      const frame = await decodeFrame(video, data);
+      const finish = async (): Promise<Picture> => ({
+        frame,
+        alpha: alpha && (await decodeFrame(video, alpha)),
+      });
+      if (!isEmpty(frame)) return await finish();
+      first ??= finish;
     } catch (error) {
       if (first === undefined || !isFault(error)) throw error;
     }
   }
   if (first === undefined) throw corruptMedia('no key frame');
-  return first;
-}
-
-async function decode(video: Decodable, { data, alpha }: KeyFrame): Promise<Picture> {
-  const frame = await decodeFrame(video, data);
-  return { frame, alpha: alpha && (await decodeFrame(video, alpha)) };
+  return await first();
 }
 
 async function decodeFrame(
