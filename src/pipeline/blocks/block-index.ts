@@ -137,7 +137,7 @@ export class BlockIndex {
   #rebuild(): void {
     const [low, high, states] = [this.#low, this.#high, this.#states];
     let slots = FIRST_SLOTS;
-    while (slots < 4 * (this.size + 1)) slots *= 2;
+    while (slots < 3 * (this.size + 1)) slots *= 2;
     this.#low = new Int32Array(slots);
     this.#high = new Int32Array(slots);
     this.#states = new Uint32Array(slots);
