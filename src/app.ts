@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import { type Config, ConfigError } from './config/config.ts';
 import { describePlace } from './config/variables/storage-settings.ts';
 import { formatCauses, formatReadFailure } from './contract/errors.ts';
-import { readExternalPath } from './contract/signing/external-path.ts';
+import { readExternalPath, verifyExternalPath } from './contract/signing/external-path.ts';
 import { loadDefaultAvatars } from './default-avatars/default-avatars.ts';
 import { ProxyWatch } from './http/client-address.ts';
 import type { ClientLimits } from './http/edge/limits.ts';
@@ -15,7 +15,7 @@ import { createServer } from './http/server.ts';
 import { BlockGuard, createBlockPurge } from './pipeline/blocks/block-guard.ts';
 import { BlockList } from './pipeline/blocks/block-list.ts';
 import type { SharedObjects } from './pipeline/blocks/ports.ts';
-import { createMediaPipeline } from './pipeline/media-pipeline.ts';
+import { createMediaPipeline, type MediaPipeline } from './pipeline/media-pipeline.ts';
 import { createObserver, OriginHealth } from './pipeline/originals/origin-health.ts';
 import type { OriginalWriter } from './pipeline/originals/original-writer.ts';
 import type { Clock, Log, Renderer, ResultStore, Source, VideoSupport } from './pipeline/ports.ts';
@@ -73,6 +73,8 @@ export interface App {
   readonly server: FastifyInstance;
   /** The admin listener; `undefined` without `ADMIN_PORT`. */
   readonly admin: FastifyInstance | undefined;
+  /** The listener for the platform's API; `undefined` without `INTERNAL_PORT`. */
+  readonly internal: FastifyInstance | undefined;
   /**
    * Resolves when the workers are ready; renders wait for them. Rejects with an Error if a worker cannot start. Once the
    * app is closed, the promise does not settle any more.
@@ -249,10 +251,14 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     // Probes the storage before the first request for the readiness.
     readiness();
   }
+  const internal =
+    config.internal &&
+    (await openInternal(config, config.internal, pipeline, { ...tools, blocks }));
   edge?.purger.start();
   return {
     server,
     admin,
+    internal,
     started: starting.catch((error: unknown) => {
       if (!isClosing) throw error;
       return new Promise(() => undefined);
@@ -264,7 +270,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     close: async () => {
       isClosing = true;
       const closingSinceMs = clock.nowMs();
-      await server.close();
+      await Promise.all([server.close(), internal?.close()]);
       // Until here, /readyz says "draining".
       await admin?.close();
       await edge?.purger.close();
@@ -316,6 +322,47 @@ async function openBlockList(
     workers.stop();
     throw new ConfigError(`BLOCKLIST: the list cannot be used${formatCauses(error)}`);
   }
+}
+
+/**
+ * Opens the listener for the platform's API.
+ *
+ * @throws Error if the folder of uploads is missing
+ */
+async function openInternal(
+  config: Config,
+  { token, maxBodyBytes, bucket }: NonNullable<Config['internal']>,
+  pipeline: MediaPipeline,
+  {
+    blocks,
+    clock,
+    log,
+  }: { blocks: BlockGuard | undefined; readonly clock: Clock; readonly log: Log },
+): Promise<FastifyInstance> {
+  const { InternalMedia } = await import('./pipeline/internal/internal-media.ts');
+  const { createInternalServer } = await import('./http/internal/server.ts');
+  const { GivenBytes } = await import('./storage/given-bytes.ts');
+  const { external, uploads, originLimits } = config;
+  const given = new GivenBytes();
+  const media = new InternalMedia({
+    originals: pipeline,
+    uploads:
+      uploads &&
+      pipeline.openBeside(await openOrigin({ storage: uploads, originLimits }, undefined)),
+    given: { ...pipeline.openBeside(given), source: given },
+    buckets: { originals: bucket, uploads: uploads?.bucket },
+    reading: {
+      ...config.reading,
+      readExternal:
+        external && ((path) => verifyExternalPath(path, external.keys, external.pathEncoding)),
+    },
+    maxGivenBytes: Math.floor((maxBodyBytes * 3) / 4),
+    blocks,
+    clock,
+  });
+  log.info({}, 'Nothing scans media: the internal routes say of all that they are not NSFW');
+  const signatureMode = config.attachments.mode;
+  return createInternalServer({ token, maxBodyBytes, media, signatureMode, log });
 }
 
 /** @throws ConfigError where `REQUIRE_CONFINEMENT` asks for more than is possible here */

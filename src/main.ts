@@ -67,11 +67,16 @@ async function main(): Promise<void> {
   // Imports at the top are compiled before the cache is enabled.
   const { createApp } = await import('./app.ts');
   const created = await createApp(config, { log, requestLog: log, countLostLines: countLost });
-  const { server, admin } = created;
+  const { server, admin, internal } = created;
   if (admin !== undefined && config.admin !== undefined) {
     await admin.listen(config.admin.listen);
     const adminAddress = boundAddressOf(admin, 'http');
     log.info({ address: adminAddress }, `The admin listener is on ${adminAddress}`);
+  }
+  if (internal !== undefined && config.internal !== undefined) {
+    await internal.listen(config.internal.listen);
+    const internalAddress = boundAddressOf(internal, 'http');
+    log.info({ address: internalAddress }, `The internal listener is on ${internalAddress}`);
   }
   const reachable = await server.listen({ ...config.listen, backlog: BACKLOG });
   // A signal before this ends the process at once: no client is served yet.

@@ -11,7 +11,7 @@ import { BLOCKLIST_CONNECTIONS } from './variables/blocklist-settings.ts';
 import { readEdge } from './variables/edge-settings.ts';
 import { EXTERNAL_CONNECTIONS, readExternal } from './variables/external-settings.ts';
 import { hasKeys, keySettingNames, readKeys } from './variables/key-settings.ts';
-import { readCompatibility } from './variables/platform-settings.ts';
+import { readCompatibility, readInternal } from './variables/platform-settings.ts';
 import { RELAY_CONNECTIONS, readRelay } from './variables/relay-settings.ts';
 import {
   RESULT_CONNECTIONS,
@@ -152,6 +152,7 @@ export function readConfig(environment: Environment) {
     /** Keys of every kind of signed URL, which the log redacts. */
     signingKeys: readSigningKeys(values),
     admin: readAdmin(values),
+    internal: readInternal(values),
     explorer: readExplorer(values),
     tracing: readTracing(given),
     shutdown: { graceMs: values.SHUTDOWN_GRACE_MS },

@@ -159,6 +159,7 @@ const rules: readonly Rule[] = [
       'nothing, or BLOCKLIST to be set, beside whose list the purges are journaled',
   ],
   needed('ADMIN_TOKEN', 'a token, since ADMIN_PORT is set', 'ADMIN_PORT'),
+  needed('INTERNAL_TOKEN', 'a token, since INTERNAL_PORT is set', 'INTERNAL_PORT'),
   [
     'MAX_CONNECTIONS',
     ({ given, mostConnections }) =>

@@ -11,7 +11,7 @@ import {
   type SourceObserver,
 } from './originals/backend.ts';
 import { MemoryBudget } from './originals/memory-budget.ts';
-import { Originals } from './originals/originals.ts';
+import { Originals, type OriginalsParts } from './originals/originals.ts';
 import { PassthroughService } from './originals/passthrough.ts';
 import { OriginalRecords } from './originals/records.ts';
 import type {
@@ -55,8 +55,23 @@ export interface MediaAdapters {
   readonly log: Log;
 }
 
+/** Services for the originals of one source. */
+export interface MediaServices {
+  readonly originals: Originals;
+  readonly renderer: AdmittedRenderer;
+  readonly media: MediaService;
+  readonly metadata: MetadataService;
+}
+
 /** Parts of the pipeline that other parts of the service use. */
 export type MediaPipeline = ReturnType<typeof createMediaPipeline>;
+
+/** Originals of one source, and what services remember of them. */
+interface KeptParts extends Pick<OriginalsParts, 'storage' | 'sites' | 'records' | 'cache'> {
+  readonly results: Results;
+  readonly store: GuardedStore | undefined;
+  readonly rates: Rates | undefined;
+}
 
 /** Creates the pipeline, with the caches that its stages share. */
 export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
@@ -96,46 +111,60 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
       limits.maxOriginalBytes,
       new Semaphore({ ...config.originStreams, slots: external.limits.maxStreams }),
     );
-  const originals = new Originals({
-    storage,
-    sites,
-    records,
-    budget: originalsBudget,
-    cache: memories.originals,
-    keepsDigests: adapters.blocks !== undefined,
-    maxRangeBytes: config.video.maxReadBytes,
-    clock,
-    meter,
-  });
   const rates = config.rates && new Rates(config.rates, { clock, wallClock, log });
-  const admitted = new AdmittedRenderer({ admission, records, limits: renderLimits, renderer });
-  const media = new MediaService({
-    results,
-    records,
-    originals,
-    renderer: admitted,
-    limits: renderLimits,
-    clock,
-    blocks: adapters.blocks,
-    rates,
+  const { blocks } = adapters;
+  const keepsDigests = blocks !== undefined;
+  const shared = { clock, meter, release, limits: renderLimits, blocks, keepsDigests };
+  const createServices = (kept: KeptParts): MediaServices => {
+    const { records, store } = kept;
+    const originals = new Originals({
+      ...{ ...shared, ...kept, budget: originalsBudget, maxRangeBytes: config.video.maxReadBytes },
+    });
+    const admitted = new AdmittedRenderer({ admission, renderer, ...shared, records });
+    const parts = { ...shared, originals, records, renderer: admitted };
+    return {
+      originals,
+      renderer: admitted,
+      media: new MediaService({ ...parts, results: kept.results, rates: kept.rates }),
+      metadata: new MetadataService({
+        ...{ ...parts, store, maxHashedBytes: config.maxHashedBytes },
+        maxOriginalBytes: limits.maxOriginalBytes,
+      }),
+    };
+  };
+  const services = createServices({
+    ...{ storage, sites, records, results, store, rates, cache: memories.originals },
   });
+  const { originals } = services;
   return {
+    ...services,
     release,
-    media,
     passthrough: new PassthroughService({
       ...{ storage, sites, records, originals },
-      ...{ blocks: adapters.blocks, budget: originalsBudget },
-    }),
-    metadata: new MetadataService({
-      ...{ originals, records, store, renderer: admitted, limits: renderLimits, clock, release },
-      maxOriginalBytes: limits.maxOriginalBytes,
-      maxHashedBytes: config.maxHashedBytes,
+      ...{ blocks, budget: originalsBudget },
     }),
     purger: new Purger({ records, originals, results, store, edge: adapters.edge }),
     records,
+    /** Creates the services for originals of another source, of which nothing is remembered. */
+    openBeside: (source: Source): MediaServices =>
+      createServices({
+        storage: createStorageBackend(source, limits, {
+          reads: originReads,
+          streams: originStreams,
+        }),
+        sites: undefined,
+        records: new OriginalRecords({ freshForMs: 0, goneForMs: 0, refusedForMs: 0 }, clock),
+        results: new Results({
+          cache: new MemoryCache({ maxBytes: 0 }),
+          store: undefined,
+          meter,
+          release,
+        }),
+        cache: new MemoryCache({ maxBytes: 0 }),
+        store: undefined,
+        rates: undefined,
+      }),
     /** For the explorer. */
-    originals,
-    renderer: admitted,
     storage,
     store,
     /** The following are read by gauges. */

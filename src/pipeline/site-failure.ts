@@ -62,3 +62,8 @@ export function ownUrlOf(error: unknown): string | undefined {
   const cause = error instanceof MediaError ? error.cause : undefined;
   return cause instanceof SiteFailure ? cause.ownUrl : undefined;
 }
+
+/** Whether another site, or a rule of fetching from sites, has caused an error. */
+export function isSiteFailure(error: unknown): boolean {
+  return error instanceof MediaError && error.cause instanceof SiteFailure;
+}

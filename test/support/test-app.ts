@@ -198,7 +198,7 @@ export async function createTestApp({
     : new LazyWorkers(config.renderer, log);
   latestLog = log;
   const renderer = new CountingRenderer(brought ?? workers);
-  const { server, admin, close } = await createApp(config, {
+  const { server, admin, internal, close } = await createApp(config, {
     ...parts,
     ...{ log, clock, workerFiles },
     renderer: {
@@ -225,6 +225,8 @@ export async function createTestApp({
     server,
     /** There where the settings ask for it. */
     admin,
+    /** The same of the listener for the platform's API. */
+    internal,
     /** Empty at first; unused where the test brought its own. */
     originals,
     renderer,

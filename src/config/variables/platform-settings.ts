@@ -1,6 +1,17 @@
 import { contractResources, platformResources } from '../../contract/resources.ts';
 import { optional, setting, type ValuesOf } from '../setting.ts';
-import { bucketName, choice, folder, listOf, publicUrl } from '../setting-forms.ts';
+import {
+  bearerToken,
+  bucketName,
+  bytes,
+  choice,
+  folder,
+  hostName,
+  integer,
+  listOf,
+  MEBIBYTE,
+  publicUrl,
+} from '../setting-forms.ts';
 
 /** Longest memory of a missing original for a platform that stores originals past Darkroom (contract §14). */
 const MISSING_SECONDS = 2;
@@ -30,7 +41,35 @@ export const platformTable = {
     'URLs below which this service is reached, such as `https://cdn.example`: origin and path. Darkroom never fetches from them, and reads what they name as external media from its own storage',
     { defaultText: 'none' },
   ),
+  INTERNAL_HOST: setting(hostName, '127.0.0.1', 'address of the internal listener'),
+  INTERNAL_PORT: optional(
+    integer(0, 65_535),
+    "port of the internal listener, over plain HTTP, for the platform's API alone: metadata, thumbnails and frames; off without it",
+  ),
+  INTERNAL_TOKEN: optional(bearerToken, 'bearer token for it; needed with `INTERNAL_PORT`', {
+    isSecret: true,
+  }),
+  INTERNAL_MAX_BODY_BYTES: setting(
+    bytes(MEBIBYTE),
+    64 * MEBIBYTE,
+    'largest body of an internal request; media that go back as base64 take at most three quarters of it',
+  ),
 };
+
+/** Reads the internal listener; returns `undefined` if there is none. */
+export function readInternal(
+  values: ValuesOf<typeof platformTable> & { readonly S3_BUCKET: string | undefined },
+) {
+  const { INTERNAL_HOST: host, INTERNAL_PORT: port, INTERNAL_TOKEN: token } = values;
+  if (port === undefined || token === undefined) return undefined;
+  return {
+    listen: { host, port },
+    token,
+    maxBodyBytes: values.INTERNAL_MAX_BODY_BYTES,
+    /** Name by which internal requests mean the storage of originals. */
+    bucket: values.S3_BUCKET,
+  };
+}
 
 /** Values that the consequences depend on. */
 type Values = ValuesOf<typeof platformTable> & { readonly NOT_FOUND_MAX_AGE_SECONDS: number };

@@ -1,4 +1,3 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { parseBlockOrder, parseBlockPage } from '../../contract/block-order.ts';
@@ -15,7 +14,8 @@ import type { Purger } from '../../pipeline/results/purger.ts';
 import type { PrometheusMeter } from '../../telemetry/metrics.ts';
 import type { Readiness } from '../../telemetry/readiness.ts';
 import { describeTarget } from '../../telemetry/redaction.ts';
-import { type Failure, formatFailure } from '../body.ts';
+import type { Failure } from '../body.ts';
+import { createTokenCheck, sendFailure, sendUnauthorized, statusOf } from './replies.ts';
 
 /** Parts of the admin listener. */
 export interface AdminServerOptions {
@@ -90,12 +90,12 @@ export function createAdminServer(options: AdminServerOptions): FastifyInstance 
     },
   });
   server.server.maxConnections = MAX_CONNECTIONS;
-  const expected = digest(token);
+  const isToken = createTokenCheck(token);
 
   const mayPass = ({ headers, method, url }: FastifyRequest): boolean => {
     const [path = ''] = url.split('?');
     if ((method === 'GET' || method === 'HEAD') && OPEN_PATHS.has(path)) return true;
-    return timingSafeEqual(digest(bearerOf(headers.authorization)), expected);
+    return isToken(headers.authorization);
   };
 
   server.addHook('onRequest', async (request, reply) => {
@@ -275,30 +275,3 @@ const journalError = {
   message:
     'The journal of purges cannot be read or written. The edge does not get this purge; purge again later.',
 } as const satisfies Failure;
-
-/** Returns the token of a request, or an empty text; the scheme's case does not matter (RFC 9110 §11.1). */
-function bearerOf(authorization = ''): string {
-  return /^bearer +(\S+)$/i.exec(authorization)?.[1] ?? '';
-}
-
-function sendUnauthorized(reply: FastifyReply): FastifyReply {
-  reply.header('www-authenticate', 'Bearer');
-  const message = 'A valid token is needed.';
-  return sendFailure(reply, { status: 401, code: 'UNAUTHORIZED', message });
-}
-
-function sendFailure(reply: FastifyReply, failure: Failure): FastifyReply {
-  const { status, headers, body } = formatFailure(failure, { 'cache-control': 'no-store' });
-  return reply.status(status).headers(headers).send(body);
-}
-
-/** Hashes a text, so that the comparison takes equally long for every token of any length. */
-function digest(text: string): Buffer {
-  return createHash('sha256').update(text).digest();
-}
-
-/** Returns the status of Fastify's own refusals: no JSON, another media type, too long. */
-function statusOf(error: unknown): number {
-  const status = error instanceof Error && 'statusCode' in error ? error.statusCode : undefined;
-  return typeof status === 'number' ? status : 500;
-}

@@ -74,7 +74,7 @@ export function createStorageBackend(
   source: Source,
   limits: OriginLimits,
   semaphores: Pick<Backend, 'reads' | 'streams'>,
-  observer: SourceObserver | undefined,
+  observer?: SourceObserver,
 ): Backend {
   return {
     source,

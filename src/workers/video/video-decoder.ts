@@ -4,7 +4,6 @@ import { setTimeout } from 'node:timers/promises';
 import { formatCauses, MediaError } from '../../contract/errors.ts';
 import type { DecodeOrder, VideoCodec } from '../../formats/video/video-facts.ts';
 import type { VideoSupport } from '../../pipeline/ports.ts';
-import { canChangeUser } from '../confinement/commands.ts';
 import { type DecoderSandbox, listDecoderSandboxes } from '../confinement/decoder-sandbox.ts';
 import { findOnPath } from '../confinement/sandbox.ts';
 import type { FrameSource } from '../job-requests.ts';
@@ -231,10 +230,9 @@ export function describeVideoSupport(support: VideoSupport): string {
   const { program, version, sandbox, isWhole } = support;
   const decoder = `Videos have posters by ${program} ${version}`;
   if (isWhole) return `${decoder}, confined whole (${sandbox})`;
-  const isOwnUser = sandbox === 'setpriv' && canChangeUser;
-  const files = isOwnUser
-    ? 'read files that every user may read'
-    : "do all that the service's user may";
-  const danger = sandbox === 'bubblewrap' ? 'start threads' : `use the network and ${files}`;
+  const danger =
+    sandbox === 'bubblewrap'
+      ? 'start threads'
+      : 'use the network, read files of the system and start programs';
   return `${decoder}, confined in part (${sandbox}): one that is taken over could ${danger}`;
 }

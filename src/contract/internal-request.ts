@@ -1,0 +1,136 @@
+import { z } from 'zod';
+import { MediaError } from './errors.ts';
+import { findKeyFault } from './media-path.ts';
+import type { MediaMetadata } from './metadata.ts';
+
+/** Requests and responses of the internal routes, in the platform's words (contract §14). */
+
+/** Media that an internal request is about. */
+export type InternalSubject =
+  | { readonly type: 'external'; readonly url: string }
+  | { readonly type: 'upload'; readonly key: string }
+  | { readonly type: 's3'; readonly bucket: string; readonly key: string }
+  | { readonly type: 'base64'; readonly bytes: Uint8Array };
+
+/** Largest edge of media that have metadata, in pixels. */
+const MAX_EDGE_PX = 16_384;
+
+/** Names of formats that are not the subtype of their media type. */
+const FORMATS: Readonly<Record<string, string>> = {
+  'audio/mpeg': 'mp3',
+  'audio/mp4': 'm4a',
+  'audio/x-m4a': 'm4a',
+  'video/quicktime': 'mov',
+  'video/matroska': 'mkv',
+  'video/x-matroska': 'mkv',
+};
+
+const key = z.string().superRefine((text, { addIssue }) => {
+  const message = findKeyFault(text);
+  if (message !== undefined) addIssue(message);
+});
+
+const base64 = z.string().transform((text, { addIssue }) => {
+  const digits = text.slice(text.lastIndexOf(',') + 1);
+  if (/^[A-Za-z\d+/]*={0,2}$/.test(digits)) return Buffer.from(digits, 'base64');
+  addIssue('Expected standard base64.');
+  return z.NEVER;
+});
+
+const upload = z
+  .object({ type: z.literal('upload'), upload_filename: key })
+  .transform(({ upload_filename }): InternalSubject => ({ type: 'upload', key: upload_filename }));
+
+const subject = z.union([
+  upload,
+  z
+    .object({ type: z.literal('external'), url: z.string().max(8_192) })
+    .transform(({ url }): InternalSubject => ({ type: 'external', url })),
+  z
+    .object({ type: z.literal('s3'), bucket: z.string(), key })
+    .transform(({ bucket, key }): InternalSubject => ({ type: 's3', bucket, key })),
+  z
+    .object({ type: z.literal('base64'), base64 })
+    .transform(({ base64: bytes }): InternalSubject => ({ type: 'base64', bytes })),
+]);
+
+const version = z.literal(2).optional();
+
+/** Options of a question for metadata; what to do with what a scanner finds has no effect, since nothing scans. */
+const metadataOptions = z.object({
+  version,
+  nsfw: z.enum(['block', 'flag', 'allow']).optional(),
+  isNSFWAllowed: z.boolean().optional(),
+  with_base64: z.boolean().default(false),
+});
+
+/** Parses the body of `/_metadata`. @throws MediaError `INVALID_FORM_BODY` with all faults */
+export function parseMetadataOrder(body: unknown) {
+  const { with_base64: wantsBytes } = parse(metadataOptions, body);
+  return { subject: parse(subject, body), wantsBytes };
+}
+
+/** Parses the body of `/_frames`. @throws MediaError `INVALID_FORM_BODY` with all faults */
+export function parseFramesOrder(body: unknown): InternalSubject {
+  parse(z.object({ version }), body);
+  return parse(subject, body);
+}
+
+/** Parses the body of `/_sniff` and `/_thumbnail`. @throws MediaError `INVALID_FORM_BODY` with all faults */
+export function parseUploadOrder(body: unknown): InternalSubject {
+  return parse(upload, body);
+}
+
+function parse<Output>(schema: z.ZodType<Output>, body: unknown): Output {
+  const parsed = schema.safeParse(body);
+  if (parsed.success) return parsed.data;
+  const faults = parsed.error.issues.map(({ path, message }) => ({
+    path: path.join('.') || 'body',
+    message,
+  }));
+  throw new MediaError('INVALID_FORM_BODY', { faults });
+}
+
+/**
+ * Formats metadata for the platform.
+ *
+ * @param bytes of the media, where these were asked for
+ * @throws MediaError `UNSUPPORTED_MEDIA_TYPE` for media without facts, `MEDIA_TOO_LARGE` for such that are too large
+ */
+export function formatMetadata(metadata: MediaMetadata, bytes: Uint8Array | undefined) {
+  const { kind, width, height, animated, duration, placeholder, sha256, size } = metadata;
+  const isPicture = kind === 'image' || kind === 'video';
+  if (kind === 'file' || (isPicture && width === null)) {
+    throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
+  }
+  if (sha256 === null || Math.max(width ?? 0, height ?? 0) > MAX_EDGE_PX) {
+    throw new MediaError('MEDIA_TOO_LARGE');
+  }
+  const isSound = kind === 'audio' && metadata.content_type === 'video/mp4';
+  const [bareType = ''] = metadata.content_type.split(';');
+  const contentType = isSound ? 'audio/mp4' : bareType;
+  const subtype = contentType.slice(contentType.indexOf('/') + 1);
+  return {
+    format: FORMATS[contentType] ?? subtype.toLowerCase().replace(/^x-/, ''),
+    content_type: contentType,
+    content_hash: sha256,
+    size,
+    width,
+    height,
+    animated: animated ?? false,
+    ...(duration !== null && { duration: Math.ceil(duration) }),
+    ...(placeholder !== null && { placeholder }),
+    nsfw: false,
+    nsfw_probability: 0,
+    ...(bytes && { base64: Buffer.from(bytes).toString('base64') }),
+  };
+}
+
+/** Types that `/_sniff` does not tell: a browser, and the platform, may take them for something else. */
+const UNTOLD = /^(?:text\/|image\/svg|application\/(?:pdf|xml|octet-stream|postscript|rtf))/;
+
+/** Returns the media type as `/_sniff` tells it. */
+export function formatSniffed(contentType: string): { readonly content_type: string | null } {
+  const [bareType = ''] = contentType.split(';');
+  return { content_type: UNTOLD.test(bareType) ? null : bareType };
+}

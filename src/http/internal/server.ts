@@ -1,0 +1,155 @@
+import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
+import { MediaError } from '../../contract/errors.ts';
+import {
+  parseFramesOrder,
+  parseMetadataOrder,
+  parseUploadOrder,
+} from '../../contract/internal-request.ts';
+import { type InternalMedia, isUnreadable } from '../../pipeline/internal/internal-media.ts';
+import type { Log } from '../../pipeline/ports.ts';
+import { isSiteFailure } from '../../pipeline/site-failure.ts';
+import { createTokenCheck, sendFailure, sendUnauthorized, statusOf } from '../admin/replies.ts';
+
+/** Parts of the internal listener. */
+export interface InternalServerOptions {
+  /** Secret that allows everything here. */
+  readonly token: string;
+  /** Largest body of a request, in bytes. */
+  readonly maxBodyBytes: number;
+  readonly media: InternalMedia;
+  /** Mode of the signatures of attachments: `off`, `report` or `enforce`. */
+  readonly signatureMode: string;
+  readonly log: Log;
+}
+
+/** Bodies above this many bytes are large, and so are those of unknown length. */
+const LARGE_BYTES = 1024 ** 2;
+
+/** Large bodies at a time: each is in memory as text, as JSON and as bytes. */
+const MAX_LARGE = 2;
+
+/** Bound for strangers, who may connect as well if the address is not a loopback address. */
+const MAX_CONNECTIONS = 256;
+
+/** Time for a whole request to come in, in milliseconds: as long as the platform waits. */
+const REQUEST_TIMEOUT_MS = 30_000;
+
+/**
+ * Creates the listener for the platform's API (contract §14), apart from those of media and of operators; it does not
+ * listen yet.
+ *
+ * - `GET /_health`: 200 without a token.
+ * - With `Authorization: Bearer {token}`, `POST /_metadata`, `/_sniff`, `/_thumbnail` and `/_frames`.
+ */
+export function createInternalServer(options: InternalServerOptions): FastifyInstance {
+  const { media, maxBodyBytes, signatureMode, log } = options;
+  const server = fastify({
+    logger: false,
+    bodyLimit: maxBodyBytes,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    forceCloseConnections: true,
+  });
+  server.server.maxConnections = MAX_CONNECTIONS;
+  const isToken = createTokenCheck(options.token);
+  let large = 0;
+  const enterLarge = (reply: FastifyReply): void => {
+    if (large >= MAX_LARGE) throw new MediaError('OVERLOADED');
+    large += 1;
+    reply.raw.once('close', () => {
+      large -= 1;
+    });
+  };
+
+  server.addHook('onRequest', async (request, reply) => {
+    reply.header('cache-control', 'no-store');
+    const isHealth = request.method === 'GET' && request.url.split('?')[0] === '/_health';
+    if (!isHealth && !isToken(request.headers.authorization)) return sendUnauthorized(reply);
+    if (isLarge(request)) enterLarge(reply);
+    return undefined;
+  });
+
+  server.get('/_health', (_request, reply) =>
+    reply.type('text/plain').send(`OK attachment_signature=${signatureMode}`),
+  );
+
+  const route = (
+    path: string,
+    respond: (body: unknown, signal: AbortSignal, reply: FastifyReply) => Promise<unknown>,
+  ): void => {
+    server.post(path, async ({ body }, reply) => {
+      const leaving = new AbortController();
+      reply.raw.once('close', () => leaving.abort());
+      return respond(body, leaving.signal, reply);
+    });
+    const method = ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
+    server.route({
+      method,
+      url: path,
+      handler: (_request, reply) => sendFailure(reply, methodNotAllowed),
+    });
+  };
+  route('/_metadata', (body, signal, reply) =>
+    unreadableIs400(async () => {
+      const { subject, wantsBytes } = parseMetadataOrder(body);
+      if (wantsBytes && !isLarge(reply.request)) enterLarge(reply);
+      return media.describe(subject, wantsBytes, signal);
+    }, true),
+  );
+  route('/_frames', (body, signal) =>
+    unreadableIs400(() => media.frames(parseFramesOrder(body), signal), true),
+  );
+  route('/_sniff', (body, signal) =>
+    unreadableIs400(() => media.sniff(parseUploadOrder(body), signal), false),
+  );
+  route('/_thumbnail', async (body, signal, reply) => {
+    const webp = await unreadableIs400(
+      () => media.thumbnail(parseUploadOrder(body), signal),
+      false,
+    );
+    return reply.type('image/webp').send(Buffer.from(webp));
+  });
+
+  server.setNotFoundHandler((_request, reply) => sendFailure(reply, notFound));
+  server.setErrorHandler((error, _request, reply) => {
+    if (error instanceof MediaError) return sendFailure(reply, error);
+    const status = statusOf(error);
+    if (status < 500) {
+      const message = 'The body is not what was expected: JSON, and not too long.';
+      return sendFailure(reply, { status, code: 'INVALID_FORM_BODY', message });
+    }
+    log.error({ err: error }, 'an internal request failed');
+    return sendFailure(reply, new MediaError('INTERNAL_ERROR'));
+  });
+  return server;
+}
+
+const notFound = new MediaError('NOT_FOUND');
+const methodNotAllowed = new MediaError('METHOD_NOT_ALLOWED', { allowedMethods: 'POST' });
+
+function isLarge({ method, headers }: FastifyRequest): boolean {
+  return method === 'POST' && !(Number(headers['content-length']) <= LARGE_BYTES);
+}
+
+/**
+ * Runs the work on a request; media that cannot be understood are a 400, and so are those that another site fails to
+ * give.
+ *
+ * @param isMissingToo whether missing media are a 400 as well
+ */
+async function unreadableIs400<Result>(
+  work: () => Promise<Result>,
+  isMissingToo: boolean,
+): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    const isMissing = error instanceof MediaError && error.code === 'UNKNOWN_MEDIA';
+    const isFault = isUnreadable(error) || isSiteFailure(error);
+    if (!isFault && !(isMissing && isMissingToo)) throw error;
+    const message = isMissing ? 'Expected media that exist.' : 'Expected media that can be read.';
+    throw new MediaError('INVALID_FORM_BODY', {
+      faults: [{ path: 'media', message }],
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,258 @@
+import { MediaError } from '../../contract/errors.ts';
+import { canonicalUrlOf, findOwnTarget } from '../../contract/external-url.ts';
+import {
+  formatMetadata,
+  formatSniffed,
+  type InternalSubject,
+} from '../../contract/internal-request.ts';
+import {
+  type MediaRequest,
+  parseTarget,
+  resolveOwnUrl,
+  resultKey,
+  type TargetReading,
+} from '../../contract/media-request.ts';
+import type { MediaMetadata } from '../../contract/metadata.ts';
+import { externalKeyOf } from '../../contract/signing/external-path.ts';
+import { unlessAborted } from '../abort.ts';
+import type { BlockGuard } from '../blocks/block-guard.ts';
+import type { MediaServices } from '../media-pipeline.ts';
+import { SNIFF_BYTES, sniffContentType } from '../originals/content-sniff.ts';
+import type { Original } from '../originals/originals.ts';
+import type { Clock, GivenOriginals } from '../ports.ts';
+import { RequestTrace } from '../request-trace.ts';
+
+interface InternalMediaParts {
+  /** Originals, and media of other sites. */
+  readonly originals: MediaServices;
+  /** Uploads that the platform has not taken yet; `undefined`: there is no such storage. */
+  readonly uploads: MediaServices | undefined;
+  /** Media that came with the request itself, or were fetched for it. */
+  readonly given: MediaServices & { readonly source: GivenOriginals };
+  /** Names by which the platform means these storages. */
+  readonly buckets: {
+    readonly originals: string | undefined;
+    readonly uploads: string | undefined;
+  };
+  /** `undefined`: nothing can be blocked. */
+  readonly blocks: Pick<BlockGuard, 'check' | 'checkDigest'> | undefined;
+  readonly reading: TargetReading;
+  /** Largest media that are given back as base64, in bytes. */
+  readonly maxGivenBytes: number;
+  readonly clock: Clock;
+}
+
+/** Media, where they are read from, until `release` is called. */
+interface Found {
+  readonly services: MediaServices;
+  readonly originKey: string;
+  readonly release: () => void;
+}
+
+/** Box of the thumbnail of a picture, in pixels. */
+const THUMBNAIL_PX = 512;
+
+/** Longest edge of a frame in pixels, at which a JPEG stays far below the 512 KiB that the platform reads as base64. */
+const FRAME_PX = 1_024;
+
+/** Tells the platform's API about media, and shows them small (contract §14), by the services of the public routes. */
+export class InternalMedia {
+  readonly #parts: InternalMediaParts;
+
+  constructor(parts: InternalMediaParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Returns the metadata of media.
+   *
+   * @param wantsBytes whether the media themselves are told as well
+   * @throws MediaError
+   */
+  async describe(subject: InternalSubject, wantsBytes: boolean, signal: AbortSignal) {
+    return this.#use(subject, signal, async (found) => {
+      const metadata = await askMetadata(found, true, signal);
+      this.#parts.blocks?.checkDigest(metadata.sha256 ?? undefined);
+      const bytes = wantsBytes ? await this.#readWhole(found, signal) : undefined;
+      return formatMetadata(metadata, bytes);
+    });
+  }
+
+  /** Tells the media type by the first bytes. @throws MediaError */
+  sniff(subject: InternalSubject, signal: AbortSignal) {
+    return this.#use(subject, signal, (found) =>
+      useOriginal(found, async (original) => {
+        const { reader } = await unlessAborted(original.openByRanges(), signal);
+        return formatSniffed(await sniffContentType(await reader.read(0, SNIFF_BYTES, signal)));
+      }),
+    );
+  }
+
+  /** Renders a picture inside of a box, or a video's poster at its own size, as WebP. @throws MediaError */
+  thumbnail(subject: InternalSubject, signal: AbortSignal): Promise<Uint8Array> {
+    return this.#use(subject, signal, async (found) => {
+      const metadata = await askMetadata(found, false, signal);
+      const maxPx = metadata.kind === 'video' ? Number.POSITIVE_INFINITY : THUMBNAIL_PX;
+      return this.#render(found, metadata, 'webp', maxPx, signal);
+    });
+  }
+
+  /** Renders the one frame that is shown of media, as JPEG; none of media that have none. @throws MediaError */
+  frames(subject: InternalSubject, signal: AbortSignal) {
+    return this.#use(subject, signal, async (found) => {
+      const metadata = await askMetadata(found, false, signal);
+      if (!metadata.transformable) return { frames: [] };
+      try {
+        const jpeg = await this.#render(found, metadata, 'jpeg', FRAME_PX, signal);
+        const base64 = Buffer.from(jpeg).toString('base64');
+        return { frames: [{ timestamp: 0, mime_type: 'image/jpeg', base64 }] };
+      } catch (error) {
+        if (isUnreadable(error)) return { frames: [] };
+        throw error;
+      }
+    });
+  }
+
+  async #use<Result>(
+    subject: InternalSubject,
+    signal: AbortSignal,
+    use: (found: Found) => Promise<Result>,
+  ): Promise<Result> {
+    const found = await this.#find(subject, signal);
+    try {
+      return await use(found);
+    } finally {
+      found.release();
+    }
+  }
+
+  async #find(subject: InternalSubject, signal: AbortSignal): Promise<Found> {
+    const { originals, uploads, buckets } = this.#parts;
+    if (subject.type === 'base64') return this.#give(subject.bytes);
+    if (subject.type === 'external') return this.#findUrl(subject.url, signal);
+    const { key: originKey } = subject;
+    const bucket = subject.type === 's3' ? subject.bucket : buckets.uploads;
+    const release = (): void => undefined;
+    if (bucket !== undefined && bucket === buckets.uploads && uploads !== undefined) {
+      return { services: uploads, originKey, release };
+    }
+    if (bucket === undefined || bucket !== buckets.originals) throw unknownBucket;
+    this.#parts.blocks?.check({ originKey });
+    return { services: originals, originKey, release };
+  }
+
+  /** Finds what a URL names: media of ours in the storage, whatever their signatures say, or those of another site. */
+  async #findUrl(text: string, signal: AbortSignal): Promise<Found> {
+    const { originals, blocks, reading } = this.#parts;
+    let url = text;
+    if (findOwnTarget(text, reading.publicUrls ?? []) !== undefined) {
+      const target = resolveOwnUrl(text, '', reading);
+      const parsed = target === undefined ? undefined : parseTarget(target, reading);
+      if (parsed?.kind !== 'media') throw new MediaError('UNKNOWN_MEDIA');
+      const { originKey, url: wrapped } = parsed.request;
+      if (wrapped === undefined) {
+        blocks?.check({ originKey });
+        return { services: originals, originKey, release: () => undefined };
+      }
+      url = wrapped;
+    }
+    if (reading.readExternal === undefined) throw new MediaError('UNKNOWN_MEDIA');
+    const canonical = canonicalUrlOf(url) ?? url;
+    const name = { originKey: externalKeyOf(canonical), url: canonical };
+    blocks?.check(name);
+    const { work, leave } = originals.originals.join(name);
+    try {
+      const trace = new RequestTrace(this.#parts.clock);
+      const options = { isIdentityEnough: false, hasResult: false, trace };
+      const { failure } = await unlessAborted(work.identify(options), signal);
+      if (failure !== undefined) throw failure;
+      const held = await unlessAborted(work.read(), signal);
+      if (!('bytes' in held)) throw new Error('Media of other sites are held whole.');
+      const found = this.#give(held.bytes);
+      return {
+        ...found,
+        release: () => {
+          found.release();
+          leave();
+        },
+      };
+    } catch (error) {
+      leave();
+      throw error;
+    }
+  }
+
+  #give(bytes: Uint8Array): Found {
+    const { given } = this.#parts;
+    return { services: given, ...given.source.hold(bytes) };
+  }
+
+  async #render(
+    { services, originKey }: Found,
+    { width, height }: MediaMetadata,
+    format: 'webp' | 'jpeg',
+    maxPx: number,
+    signal: AbortSignal,
+  ): Promise<Uint8Array> {
+    if (width === null || height === null) throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
+    const isWide = width >= height;
+    const edgePx = Math.max(width, height) > maxPx ? maxPx : undefined;
+    const request: MediaRequest = {
+      resource: 'attachment',
+      ...{ originKey, url: undefined, filename: undefined, format, quality: 'high' },
+      widthPx: isWide ? edgePx : undefined,
+      heightPx: isWide ? undefined : edgePx,
+      isAnimated: false,
+      isPassthrough: false,
+    };
+    const served = await services.media.serve(request, resultKey(request), {
+      signal,
+      trace: new RequestTrace(this.#parts.clock),
+      isConditional: false,
+      isCurrent: () => false,
+      client: () => 'internal',
+    });
+    if (served.kind !== 'result') throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
+    return served.result.body;
+  }
+
+  #readWhole(found: Found, signal: AbortSignal): Promise<Uint8Array> {
+    return useOriginal(found, async (original) => {
+      const { reader } = await unlessAborted(original.openByRanges(), signal);
+      if (reader.sizeBytes > this.#parts.maxGivenBytes) throw new MediaError('MEDIA_TOO_LARGE');
+      return reader.read(0, reader.sizeBytes, signal);
+    });
+  }
+}
+
+const unknownBucket = new MediaError('INVALID_FORM_BODY', {
+  faults: [{ path: 'bucket', message: 'Expected the bucket of originals, or that of uploads.' }],
+});
+
+function askMetadata(
+  { services, originKey }: Found,
+  wantsAll: boolean,
+  signal: AbortSignal,
+): Promise<MediaMetadata> {
+  const question = { originKey, wantsPlaceholder: wantsAll, wantsSha256: wantsAll };
+  return services.metadata.describe(question, signal);
+}
+
+async function useOriginal<Result>(
+  { services, originKey }: Found,
+  use: (original: Original) => Promise<Result>,
+): Promise<Result> {
+  const controller = new AbortController();
+  const controls = { signal: controller.signal, keep: () => undefined };
+  try {
+    return await use(services.originals.begin({ originKey }, controls));
+  } finally {
+    controller.abort();
+  }
+}
+
+/** Whether an error says that media cannot be understood, not that something is out of order. */
+export function isUnreadable(error: unknown): boolean {
+  const codes = ['UNSUPPORTED_MEDIA_TYPE', 'UNPROCESSABLE_MEDIA', 'MEDIA_TOO_LARGE'];
+  return error instanceof MediaError && codes.includes(error.code);
+}

@@ -1,0 +1,258 @@
+import { createHash } from 'node:crypto';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import sharp from 'sharp';
+import { expect, it, onTestFinished, test } from 'vitest';
+import { readConfig } from '../../../src/config/config.ts';
+import { samples, type TestAppOptions, useTestApp } from '../../support/test-app.ts';
+import { hasFfmpeg } from '../../support/videos/ffmpeg.ts';
+
+// Contract §14, internal routes: what the platform's API asks before it stores a message.
+
+const token = 't'.repeat(32);
+const bearer = { authorization: `Bearer ${token}` };
+const clip = readFileSync('fixtures/video/clip-h264.mp4');
+const voice = readFileSync('fixtures/video/voice.ogg');
+
+async function start({ settings, ...options }: TestAppOptions = {}) {
+  const folder = mkdtempSync(join(tmpdir(), 'darkroom-uploads-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const app = await useTestApp({
+    ...options,
+    settings: {
+      ...{ INTERNAL_PORT: '0', INTERNAL_TOKEN: token, UPLOADS_DIR: folder, S3_BUCKET: 'cdn' },
+      PATH: process.env.PATH ?? '',
+      ...settings,
+    },
+  });
+  const { internal } = app;
+  if (internal === undefined) throw new Error('There is no internal listener.');
+  const post = async (url: string, payload: object | string, headers: object = bearer) => {
+    const response = await internal.inject({
+      ...{ method: 'POST', url, payload },
+      headers: { 'content-type': 'application/json', ...headers },
+    });
+    return { status: response.statusCode, response, body: () => response.json() };
+  };
+  return {
+    ...app,
+    internal,
+    post,
+    upload: (key: string, bytes: Uint8Array) => {
+      mkdirSync(dirname(join(folder, key)), { recursive: true });
+      writeFileSync(join(folder, key), bytes);
+    },
+    ask: (subject: object) => post('/_metadata', { version: 2, nsfw: 'allow', ...subject }),
+  };
+}
+
+const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
+
+it('tells the metadata of an upload', async () => {
+  const { upload, ask } = await start();
+  upload('8a/b c', samples.jpeg);
+  const { status, response, body } = await ask({ type: 'upload', upload_filename: '8a/b c' });
+  const { width, height } = await sharp(samples.jpeg).metadata();
+  expect(status, response.body).toBe(200);
+  expect(body()).toEqual({
+    ...{ format: 'jpeg', content_type: 'image/jpeg', content_hash: sha256(samples.jpeg) },
+    ...{ size: samples.jpeg.length, width, height, animated: false },
+    placeholder: expect.stringMatching(/^[A-Za-z\d+/]{20,40}$/),
+    ...{ nsfw: false, nsfw_probability: 0 },
+  });
+});
+
+it('asks for an upload anew each time', async () => {
+  const { upload, ask } = await start();
+  const subject = { type: 'upload', upload_filename: 'x' };
+  expect((await ask(subject)).status).toBe(400);
+  upload('x', samples.jpeg);
+  expect((await ask(subject)).body().content_hash).toBe(sha256(samples.jpeg));
+  upload('x', samples.png);
+  expect((await ask(subject)).body().content_hash).toBe(sha256(samples.png));
+});
+
+it('tells the same of media in the body, with whatever stands before a comma', async () => {
+  const { ask } = await start();
+  const base64 = samples.animatedGif.toString('base64');
+  const plain = await ask({ type: 'base64', base64, with_base64: true });
+  const { delay = [] } = await sharp(samples.animatedGif).metadata();
+  const durationMs = delay.reduce((sum, delayMs) => sum + delayMs, 0);
+  expect(plain.body()).toMatchObject({
+    ...{ format: 'gif', animated: true, content_hash: sha256(samples.animatedGif), base64 },
+    duration: Math.ceil(durationMs / 1000),
+  });
+  const url = await ask({ type: 'base64', base64: `data:image/gif;base64,${base64}` });
+  const { base64: _, ...rest } = plain.body();
+  expect(url.body()).toEqual(rest);
+});
+
+it('tells the metadata of originals by bucket and key, and of own URLs whatever their signature', async () => {
+  const { originals, ask } = await start({
+    settings: {
+      ...{ PUBLIC_URLS: 'https://cdn.example.org/media', ATTACHMENT_SIGNING: 'enforce' },
+      ATTACHMENT_SIGNING_KEYS: 'k'.repeat(32),
+    },
+  });
+  originals.put('attachments/1/2/a.png', samples.png);
+  const content_hash = sha256(samples.png);
+  const byKey = await ask({ type: 's3', bucket: 'cdn', key: 'attachments/1/2/a.png' });
+  expect(byKey.body()).toMatchObject({ content_hash });
+  const url = 'https://cdn.example.org/media/attachments/1/2/a.png?ex=1&is=1&hm=no';
+  expect((await ask({ type: 'external', url })).body()).toMatchObject({ content_hash });
+});
+
+it("tells sound from video, in the platform's words", async () => {
+  const { upload, ask } = await start();
+  upload('clip', clip);
+  upload('voice', voice);
+  const video = (await ask({ type: 'upload', upload_filename: 'clip' })).body();
+  expect(video).toMatchObject({
+    format: 'mp4',
+    width: 240,
+    height: 160,
+    duration: 2,
+    animated: false,
+  });
+  const sound = (await ask({ type: 'upload', upload_filename: 'voice' })).body();
+  expect(sound).toMatchObject({ format: 'ogg', width: null, height: null, duration: 1 });
+});
+
+test.each([
+  ['a bucket that is none of ours', { type: 's3', bucket: 'other', key: 'a' }],
+  ['a key with dots', { type: 'upload', upload_filename: '../a' }],
+  ['no type', {}],
+  ['another version', { version: 1, type: 'upload', upload_filename: 'a' }],
+  ['text', { type: 'base64', base64: Buffer.from('text').toString('base64') }],
+  ['no base64', { type: 'base64', base64: '§' }],
+  ['media of sites where none are fetched', { type: 'external', url: 'https://a.example/b.png' }],
+  ['a damaged picture', { type: 'base64', base64: samples.png.subarray(0, 20).toString('base64') }],
+])('a question about %s is a 400', async (_, subject) => {
+  const { ask } = await start();
+  expect((await ask(subject)).status).toBe(400);
+});
+
+it('needs the token for all but the health', async () => {
+  const { internal, post } = await start({ settings: { ATTACHMENT_SIGNING: 'off' } });
+  for (const headers of [{ authorization: `Bearer ${token}x` }, { authorization: '' }]) {
+    expect((await post('/_metadata', {}, headers)).status).toBe(401);
+    expect((await post('/_none', {}, headers)).status).toBe(401);
+  }
+  const health = await internal.inject('/_health');
+  expect([health.statusCode, health.body]).toEqual([200, 'OK attachment_signature=off']);
+});
+
+it('allows no other method, and no body that is too long', async () => {
+  const { internal, post } = await start({ settings: { INTERNAL_MAX_BODY_BYTES: '1048576' } });
+  const response = await internal.inject({ method: 'GET', url: '/_sniff', headers: bearer });
+  expect([response.statusCode, response.headers.allow]).toEqual([405, 'POST']);
+  const base64 = 'A'.repeat(1_048_576);
+  expect((await post('/_metadata', { type: 'base64', base64 })).status).toBe(413);
+});
+
+it('tells the type of an upload by its first bytes, if that is one of media', async () => {
+  const { upload, post } = await start();
+  const sniff = async (key: string) => {
+    const { status, body } = await post('/_sniff', { type: 'upload', upload_filename: key });
+    return status === 200 ? body().content_type : status;
+  };
+  for (const [key, bytes, type] of [
+    ['a', samples.png, 'image/png'],
+    ['b', clip, 'video/mp4'],
+    ['c', samples.svg, null],
+    ['d', samples.pdf, null],
+    ['e', samples.text, null],
+    ['f', Buffer.alloc(0), null],
+  ] as const) {
+    upload(key, bytes);
+    expect(await sniff(key), key).toBe(type);
+  }
+  expect(await sniff('missing')).toBe(404);
+});
+
+it('makes a thumbnail of a picture inside of 512 px, and never enlarges it', async () => {
+  const { upload, post } = await start();
+  const large = { width: 1200, height: 600, channels: 3, background: '#268' } as const;
+  upload('large', await sharp({ create: large }).png().toBuffer());
+  upload('small', samples.png);
+  const sizeOf = async (key: string) => {
+    const { response } = await post('/_thumbnail', { type: 'upload', upload_filename: key });
+    expect(response.headers['content-type']).toBe('image/webp');
+    const { format, width, height } = await sharp(response.rawPayload).metadata();
+    return { format, width, height };
+  };
+  expect(await sizeOf('large')).toEqual({ format: 'webp', width: 512, height: 256 });
+  const { width, height } = await sharp(samples.png).metadata();
+  expect(await sizeOf('small')).toEqual({ format: 'webp', width, height });
+  upload('text', samples.text);
+  const thumbnail = (key: string) => post('/_thumbnail', { type: 'upload', upload_filename: key });
+  expect((await thumbnail('text')).status).toBe(400);
+  expect((await thumbnail('missing')).status).toBe(404);
+});
+
+test.skipIf(!hasFfmpeg)('a video has a thumbnail and a frame', async () => {
+  const { upload, post } = await start();
+  upload('clip', clip);
+  const subject = { type: 'upload', upload_filename: 'clip' };
+  const { response } = await post('/_thumbnail', subject);
+  expect(await sharp(response.rawPayload).metadata()).toMatchObject({ width: 240, height: 160 });
+  const { frames } = (await post('/_frames', { version: 2, ...subject })).body();
+  expect(frames).toEqual([
+    { timestamp: 0, mime_type: 'image/jpeg', base64: expect.stringMatching(/^\/9j\//) },
+  ]);
+});
+
+it('has no frames of media without pictures', async () => {
+  const { upload, post } = await start();
+  upload('voice', voice);
+  const { status, body } = await post('/_frames', { type: 'upload', upload_filename: 'voice' });
+  expect([status, body()]).toEqual([200, { frames: [] }]);
+});
+
+it('takes two large bodies at a time', async () => {
+  const { internal, post } = await start();
+  const address = await internal.listen({ host: '127.0.0.1', port: 0 });
+  const begin = () => {
+    const leaving = new AbortController();
+    onTestFinished(() => leaving.abort());
+    void fetch(`${address}/_metadata`, {
+      ...{ method: 'POST', duplex: 'half', signal: leaving.signal },
+      headers: { ...bearer, 'content-type': 'application/json' },
+      body: new ReadableStream({ start: (stream) => stream.enqueue(Buffer.from('{')) }),
+    } as RequestInit).catch(() => undefined);
+  };
+  begin();
+  begin();
+  const large = { type: 'base64', base64: 'A'.repeat(1_100_000) };
+  await expect.poll(async () => (await post('/_metadata', large)).status).toBe(503);
+  // Small ones pass.
+  expect((await post('/_metadata', {})).status).toBe(400);
+});
+
+test('an internal port without a token is a fault', () => {
+  expect(() => readConfig({ INTERNAL_PORT: '0' })).toThrow('INTERNAL_TOKEN');
+});
+
+test('what is blocked is a 451, by its key and by its bytes', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'darkroom-blocks-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const { originals, admin, ask } = await start({
+    settings: {
+      ...{ BLOCKLIST: 'filesystem', BLOCKLIST_FILE: join(folder, 'list') },
+      ...{ ADMIN_PORT: '0', ADMIN_TOKEN: token },
+    },
+  });
+  originals.put('attachments/1/2/a.png', samples.png);
+  originals.put('attachments/1/2/b.jpg', samples.jpeg);
+  const blocked = await admin?.inject({
+    ...{ method: 'POST', url: '/blocks', headers: bearer },
+    payload: { keys: ['attachments/1/2/a.png'], sha256: [sha256(samples.jpeg)] },
+  });
+  expect(blocked?.statusCode, blocked?.body).toBe(200);
+  for (const key of ['attachments/1/2/a.png', 'attachments/1/2/b.jpg']) {
+    expect((await ask({ type: 's3', bucket: 'cdn', key })).status, key).toBe(451);
+  }
+  const base64 = samples.jpeg.toString('base64');
+  expect((await ask({ type: 'base64', base64 })).status).toBe(451);
+});
