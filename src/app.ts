@@ -138,6 +138,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
       },
       (outcome) => meter.count('externalFetches', outcome),
       parts.siteDoubles,
+      (url) => blocks?.check({ originKey: '', url }),
     );
   const edge = await openCdn(config, parts, tools).catch((error: unknown) => {
     workers.stop();

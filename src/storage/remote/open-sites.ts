@@ -37,6 +37,7 @@ export function openSites(
   settings: SiteSettings,
   noteFetch: (outcome: FetchOutcome) => void,
   { limits: given, resolver, onDial }: SiteDoubles = {},
+  checkRedirect?: (url: string) => void,
 ): ExternalMedia {
   const { version, maxWaitMs, dnsServers = [] } = settings;
   const limits: RemoteLimits = {
@@ -66,6 +67,7 @@ export function openSites(
     freshness: settings,
     userAgent: `Darkroom/${version} (media proxy)`,
     noteFetch,
+    checkRedirect,
   });
   return { source, limits: { ...limits, maxBytes: settings.maxBytes } };
 }

@@ -32,6 +32,8 @@ export interface RemoteSitesParts {
   /** Longest pause of a body that is passed on while its reader waits, in milliseconds. */
   readonly pauseMs: number;
   readonly noteFetch: (outcome: FetchOutcome) => void;
+  /** Throws a MediaError for a redirect to a URL that is blocked. */
+  readonly checkRedirect?: ((url: string) => void) | undefined;
 }
 
 const MAX_REDIRECTS = 5;
@@ -161,6 +163,7 @@ export class RemoteSites implements Source {
     const resolved = from && !/\p{Cc}/u.test(text) ? readUrl(text, from.url) : undefined;
     const absolute = resolved?.href ?? text;
     const target = examineExternalUrl(absolute, this.#parts.policy);
+    if (from !== undefined) this.#parts.checkRedirect?.(absolute);
     if (target.kind === 'fetchable') return target;
     const host = readUrl(absolute)?.hostname;
     const where = from === undefined ? '' : `, in a redirect of ${from.host}`;

@@ -278,12 +278,18 @@ describe('uploads', () => {
 });
 
 describe('external media', () => {
-  test('are blocked by URL, by a redirect to one, and by bytes', async () => {
+  test('are blocked by URL, and by a redirect to one', async () => {
     const app = await createExternalApp({ settings });
     onTestFinished(app.close);
     app.site.serve('/a.png', samples.png);
+    app.site.handlers.set('/moved', (_request, response) => {
+      response.writeHead(302, { location: '/a.png' }).end();
+    });
+    expect((await app.askUrl(app.urlOf('/moved'), 'width=8')).status).toBe(200);
     await block(app, { external: [app.urlOf('/a.png')] });
     expect((await app.askUrl(app.urlOf('/a.png'))).status).toBe(451);
     expect((await app.askUrl(app.urlOf('/a.png'), 'width=8')).status).toBe(451);
+    expect((await app.askUrl(app.urlOf('/moved'), 'width=8')).status).toBe(451);
+    expect((await app.askUrl(app.urlOf('/moved'))).status).toBe(451);
   });
 });
