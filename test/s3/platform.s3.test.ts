@@ -1,0 +1,370 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import {
+  CompleteMultipartUploadCommand,
+  CopyObjectCommand,
+  CreateMultipartUploadCommand,
+  ListPartsCommand,
+  S3Client,
+} from '@aws-sdk/client-s3';
+import sharp from 'sharp';
+import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import { findFreePorts } from '../support/processes/free-ports.ts';
+import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
+import { createRgwBucket, rgw } from '../support/s3/rgw.ts';
+import type { S3Bucket } from '../support/s3/s3-bucket.ts';
+import { type DnsServer, startDnsServer } from '../support/sites/dns-server.ts';
+import { SiteServer } from '../support/sites/site-server.ts';
+import { samples } from '../support/test-app.ts';
+import { hasFfmpeg } from '../support/videos/ffmpeg.ts';
+import {
+  externalPath,
+  relayTarget,
+  secrets,
+  signCapability,
+  signedAttachment,
+  type UploadTerms,
+} from './platform-stand-in.ts';
+
+// Contract §14, all of it at once: what the platform does with a message that has attachments, both buckets on Ceph.
+
+const CDN = 'platform-cdn';
+const UPLOADS = 'platform-uploads';
+const MEBIBYTE = 1024 * 1024;
+const PUBLIC_HOST = 'chat.example.org/media';
+const PURGE_TOKEN = 'a-token-of-the-purge-adapter';
+const SITE = 'm.example.org';
+
+/** A photo, and a video that is long enough to come in parts: a box that players skip makes it so. */
+const photo = samples.jpeg;
+const FREE_BYTES = 11 * MEBIBYTE;
+const clip = Buffer.concat([
+  readFileSync('fixtures/video/clip-h264.mp4'),
+  Buffer.from([...[24, 16, 8, 0].map((shift) => FREE_BYTES >> shift), ...Buffer.from('free')]),
+  Buffer.alloc(FREE_BYTES - 8),
+]);
+
+const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
+
+let service: ServiceProcess;
+let cdn: S3Bucket;
+let s3: S3Client;
+let site: SiteServer;
+let dns: DnsServer;
+let internalOrigin: string;
+let adminOrigin: string;
+beforeAll(async () => {
+  cdn = await createRgwBucket(CDN);
+  await createRgwBucket(UPLOADS);
+  s3 = new S3Client({ endpoint: rgw.endpoint, region: 'us-east-1', forcePathStyle: true });
+  site = await SiteServer.start();
+  dns = await startDnsServer({ [SITE]: ['127.0.0.1'] });
+  const [internalPort, adminPort] = await findFreePorts(2);
+  internalOrigin = `http://127.0.0.1:${internalPort}`;
+  adminOrigin = `http://127.0.0.1:${adminPort}`;
+  service = await startService({
+    COMPATIBILITY: 'fluxer',
+    ...{ STORAGE: 's3', S3_ENDPOINT: rgw.endpoint, ...rgw.credentials },
+    ...{ S3_BUCKET: CDN, UPLOADS_S3_BUCKET: UPLOADS },
+    RELAY_SIGNING_KEYS: `base64:${secrets.relayBase64}`,
+    ATTACHMENT_SIGNING: 'enforce',
+    ATTACHMENT_SIGNING_KEYS: `base64:${secrets.attachmentBase64}`,
+    ATTACHMENT_SIGNING_DOMAIN: 'fluxer-attachment-url-v1',
+    EXTERNAL_SIGNING_KEYS: secrets.media,
+    EXTERNAL_PORTS: `80,443,${site.port}`,
+    EXTERNAL_ALLOWED_NETWORKS: '127.0.0.1/32',
+    EXTERNAL_DNS_SERVERS: dns.address,
+    PUBLIC_URLS: `https://${PUBLIC_HOST}`,
+    CDN_CACHE_CONTROL: 'true',
+    ...{ INTERNAL_PORT: String(internalPort), INTERNAL_TOKEN: secrets.media },
+    ...{ ADMIN_PORT: String(adminPort), ADMIN_TOKEN: PURGE_TOKEN },
+  });
+}, 120_000);
+afterAll(async () => {
+  await service?.stop();
+  s3?.destroy();
+  await site?.close();
+  await dns?.stop();
+});
+
+/** A request of a client. */
+async function get(target: string, headers: Readonly<Record<string, string>> = {}) {
+  const response = await fetch(service.origin + target, { headers });
+  return { response, status: response.status, bytes: Buffer.from(await response.arrayBuffer()) };
+}
+
+/** An upload of a client, from another origin and with the headers of its API calls. */
+async function put(terms: UploadTerms, body: Uint8Array) {
+  const headers = { 'Content-Type': 'application/x-any', 'X-Client-Context': 'web' };
+  const response = await fetch(service.origin + relayTarget(terms), {
+    ...{ method: 'PUT', body: Buffer.from(body) },
+    headers: { ...headers, Authorization: 'Bearer of-the-platform', Origin: 'https://chat.test' },
+  });
+  return {
+    status: response.status,
+    etag: response.headers.get('etag'),
+    text: await response.text(),
+  };
+}
+
+/** A call of the API. */
+async function call(path: string, body: object, token: string = secrets.media) {
+  const response = await fetch(internalOrigin + path, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${token}` },
+    body: JSON.stringify(body),
+  });
+  return { status: response.status, bytes: Buffer.from(await response.arrayBuffer()) };
+}
+
+async function askMetadata(subject: object) {
+  const { status, bytes } = await call('/_metadata', { version: 2, nsfw: 'block', ...subject });
+  expect(status, bytes.toString()).toBe(200);
+  return JSON.parse(bytes.toString());
+}
+
+/** What the API does with an upload that a message names. */
+async function take(upload: string, key: string, ContentType: string): Promise<void> {
+  const CopySource = `${UPLOADS}/${upload}`;
+  const copied = { Bucket: CDN, Key: key, CopySource, ContentType };
+  await s3.send(new CopyObjectCommand({ ...copied, MetadataDirective: 'REPLACE' }));
+}
+
+async function purge(...prefixes: string[]): Promise<number> {
+  const { status } = await fetch(`${adminOrigin}/purge`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${PURGE_TOKEN}` },
+    body: JSON.stringify({ prefixes }),
+  });
+  return status;
+}
+
+describe('the stand-in signs as the platform does', () => {
+  const key = Buffer.from('O0Jjj3LjI5NdO+kLw7XCaNo6cQtpALQD72QHlCwiCHE=', 'base64');
+
+  test('a capability', () => {
+    const fields = {
+      b: 'fluxer-uploads',
+      k: '0b8e1f52-6f0c-4d7e-9a54-2c1d3e4f5a6b',
+      ...{ m: 'put', mb: 12_345, e: 1_800_000_000, ct: 'image/png' },
+    };
+    expect(signCapability(fields, key)).toMatch(/\.tryqF6TXIDTJiXM4rpU4Mxx97ePREPgq2Ahg7APfXac$/);
+  });
+
+  test.each([
+    [false, '5fdbabbacd0073fae47836355f022c2dd138e77057b120813c987cf20541d5dd'],
+    [true, 'd97b175f63a9063a0e6f89145b222777ac403e584f7f3384523cc00b2b479de7'],
+  ])('an attachment; without an end: %s', (isOpen, mac) => {
+    const attachment = 'attachments/1400000000000000000/1500000000000000000/naïve cat.png';
+    const options = { now: 1_777_748_268, isOpen, secret: key };
+    expect(signedAttachment(attachment, options)).toContain(`&hm=${mac}`);
+  });
+
+  test('external media', () => {
+    const path = externalPath(
+      'https://m.example.org/i.png?w=1&u=https%3A%2F%2Fx.org%2Fy',
+      'wire-sheet-example-key-0123456789abcdef',
+    );
+    const target = '%3Fw%3D1%26u%3Dhttps%253A%252F%252Fx.org%252Fy/https/m.example.org/i.png';
+    expect(path).toBe(`/external/Z3Femcc3JtD5WoONzaIen4X7jt18oiz_l9J0W1rzXVU/${target}`);
+  });
+});
+
+describe('a message with a photo', () => {
+  const upload = randomUUID();
+  const attachment = 'attachments/1400000000000000000/1500000000000000001/naïve photo.jpg';
+
+  test('a client asks first whether it may upload', async () => {
+    const terms = { bucket: UPLOADS, key: upload, maxBytes: photo.length };
+    const response = await fetch(service.origin + relayTarget(terms), {
+      method: 'OPTIONS',
+      headers: {
+        Origin: 'https://chat.test',
+        'Access-Control-Request-Method': 'PUT',
+        'Access-Control-Request-Headers': 'authorization,content-type,x-client-context',
+      },
+    });
+    expect(response.status).toBe(204);
+    expect(response.headers.get('access-control-allow-origin')).toBe('*');
+    expect(response.headers.get('access-control-allow-methods')).toContain('PUT');
+    const allowed = response.headers.get('access-control-allow-headers') ?? '';
+    for (const name of ['Authorization', 'Content-Type', 'X-Fluxer-Features', 'X-Client-Context']) {
+      expect(allowed).toContain(name);
+    }
+  });
+
+  it('uploads it, under a key that no public route reads', async () => {
+    const contentType = 'image/jpeg';
+    const terms = { bucket: UPLOADS, key: upload, maxBytes: photo.length, contentType };
+    expect(await put(terms, photo)).toEqual({ status: 200, etag: expect.any(String), text: '' });
+    expect((await put({ ...terms, maxBytes: photo.length - 1 }, photo)).status).toBe(413);
+    expect((await put({ ...terms, bucket: CDN }, photo)).status).not.toBe(200);
+    expect((await get(`/${upload}`)).status).toBe(404);
+    expect((await get(`/attachments/${upload}`)).status).toBe(404);
+  });
+
+  test('the API sniffs it, and asks for its facts', async () => {
+    const subject = { type: 'upload', upload_filename: upload };
+    const sniffed = await call('/_sniff', subject);
+    expect(JSON.parse(sniffed.bytes.toString())).toEqual({ content_type: 'image/jpeg' });
+    const { width, height } = await sharp(photo).metadata();
+    const facts = { width, height, content_hash: sha256(photo), size: photo.length };
+    expect(await askMetadata(subject)).toMatchObject({
+      ...{ format: 'jpeg', content_type: 'image/jpeg', ...facts },
+      ...{ animated: false, nsfw: false, nsfw_probability: 0, placeholder: expect.any(String) },
+    });
+    expect((await call('/_metadata', subject, 'another-token')).status).toBe(401);
+    const thumbnail = await call('/_thumbnail', subject);
+    expect(await sharp(thumbnail.bytes).metadata()).toMatchObject({ format: 'webp' });
+    const { frames } = JSON.parse((await call('/_frames', subject)).bytes.toString());
+    expect(frames).toMatchObject([{ timestamp: 0, mime_type: 'image/jpeg' }]);
+  });
+
+  test('the API copies it, and a client who was given its URL sees it', async () => {
+    await take(upload, attachment, 'image/jpeg');
+    const url = signedAttachment(attachment);
+    const whole = await get(url);
+    expect([whole.status, sha256(whole.bytes)]).toEqual([200, sha256(photo)]);
+    const { headers } = whole.response;
+    expect(headers.get('cache-control')).toMatch(/^public, max-age=\d+/);
+    expect(headers.get('cdn-cache-control')).toBe(headers.get('cache-control'));
+    expect(headers.get('x-robots-tag')).toContain('noindex');
+    expect(headers.get('content-disposition')).toMatch(/^inline/);
+    const small = await get(`${url}&width=64&height=64&format=WEBP&quality=auto`);
+    expect(small.status).toBe(200);
+    expect(await sharp(small.bytes).metadata()).toMatchObject({ format: 'webp', width: 64 });
+    const saved = await get(`${url}&download=true`);
+    expect(saved.response.headers.get('content-disposition')).toMatch(/^attachment/);
+    expect((await get(signedAttachment(attachment, { isOpen: true }))).status).toBe(200);
+  });
+
+  test('nobody else sees it', async () => {
+    const url = signedAttachment(attachment);
+    const secret = Buffer.alloc(32, 'another');
+    const old = Math.floor(Date.now() / 1000) - 3 * 86_400;
+    for (const wrong of [
+      url.split('?')[0] ?? '',
+      signedAttachment(attachment, { secret }),
+      signedAttachment(attachment, { now: old }),
+    ]) {
+      const { status, response } = await get(wrong);
+      expect([status, response.headers.get('cache-control')]).toEqual([404, 'no-store']);
+    }
+  });
+
+  test('the API asks for it by its URL, whose signature it ignores, and by its key', async () => {
+    const url = `https://${PUBLIC_HOST}${signedAttachment(attachment).split('?')[0]}`;
+    const facts = await askMetadata({ type: 'external', url });
+    expect(facts.content_hash).toBe(sha256(photo));
+    expect(await askMetadata({ type: 's3', bucket: CDN, key: attachment })).toEqual(facts);
+    const small = `${signedAttachment(attachment)}&width=64&format=webp`;
+    const shown = await get(externalPath(`https://${PUBLIC_HOST}${small}`));
+    expect([shown.status, shown.response.headers.get('content-type')]).toEqual([200, 'image/webp']);
+    const unsigned = await get(externalPath(url));
+    expect(unsigned.status).toBe(404);
+  });
+});
+
+describe('a message with a video, which comes in parts', () => {
+  const upload = randomUUID();
+  const attachment = 'attachments/1400000000000000000/1500000000000000002/clip.mp4';
+
+  it('is uploaded, and completed by the API in S3', async () => {
+    const place = { Bucket: UPLOADS, Key: upload };
+    const { UploadId = '' } = await s3.send(new CreateMultipartUploadCommand(place));
+    const part = (partNumber: number) =>
+      clip.subarray((partNumber - 1) * 10 * MEBIBYTE, partNumber * 10 * MEBIBYTE);
+    for (const partNumber of [2, 1]) {
+      const body = part(partNumber);
+      const terms = { bucket: UPLOADS, key: upload, maxBytes: body.length };
+      const stored = await put({ ...terms, part: { uploadId: UploadId, partNumber } }, body);
+      expect(stored).toMatchObject({ status: 200, etag: expect.any(String) });
+    }
+    // The client tells no entity tags: the API lists the parts.
+    const { Parts } = await s3.send(new ListPartsCommand({ ...place, UploadId }));
+    const MultipartUpload = { Parts };
+    await s3.send(new CompleteMultipartUploadCommand({ ...place, UploadId, MultipartUpload }));
+  });
+
+  test('the API asks for its facts, and a client plays it', async () => {
+    expect(await askMetadata({ type: 'upload', upload_filename: upload })).toMatchObject({
+      ...{ format: 'mp4', content_type: 'video/mp4', content_hash: sha256(clip) },
+      ...{ size: clip.length, width: 240, height: 160, duration: 2 },
+    });
+    await take(upload, attachment, 'video/mp4');
+    const url = signedAttachment(attachment);
+    const end = await get(url, { Range: 'bytes=-100' });
+    expect([end.status, end.bytes.length]).toEqual([206, 100]);
+    expect(end.response.headers.get('content-type')).toBe('video/mp4');
+    const begin = await get(url, { Range: 'bytes=0-63' });
+    expect(begin.bytes).toEqual(clip.subarray(0, 64));
+  });
+
+  test.skipIf(!hasFfmpeg)('a client and the API see a frame of it', async () => {
+    const poster = await get(`${signedAttachment(attachment)}&format=webp&width=120`);
+    expect(poster.status).toBe(200);
+    expect(await sharp(poster.bytes).metadata()).toMatchObject({ format: 'webp', width: 120 });
+    const { status, bytes } = await call('/_frames', { type: 's3', bucket: CDN, key: attachment });
+    expect(status).toBe(200);
+    expect(JSON.parse(bytes.toString()).frames).toHaveLength(1);
+  });
+});
+
+describe('a link to another site', () => {
+  test('the API asks for the facts, and a client sees the picture, whatever its path is', async () => {
+    const path = '/a%20b/c:d@2x,1%25.png';
+    site.serve(path, samples.png, { 'content-type': 'image/png' });
+    const url = `http://${SITE}:${site.port}${path}`;
+    const facts = await askMetadata({ type: 'external', url });
+    expect(facts).toMatchObject({ format: 'png', content_hash: sha256(samples.png) });
+    const shown = await get(externalPath(url));
+    expect([shown.status, sha256(shown.bytes)]).toEqual([200, sha256(samples.png)]);
+    expect((await get(externalPath(url, 'k'.repeat(32)))).status).toBe(401);
+    const gone = await call('/_metadata', { version: 2, type: 'external', url: `${url}.gone` });
+    expect(gone.status).toBe(400);
+  });
+});
+
+describe('assets', () => {
+  test('an avatar that the API stores is there within seconds', async () => {
+    const target = '/avatars/1400000000000000003/a_ab12cd34.gif?size=100&animated=1';
+    const missing = await get(target);
+    expect([missing.status, missing.response.headers.get('cache-control')]).toEqual([
+      404,
+      'no-store',
+    ]);
+    await cdn.put('avatars/1400000000000000003/ab12cd34', samples.animatedGif);
+    const poll = async () => (await get(target)).response.headers.get('content-type');
+    await expect.poll(poll, { timeout: 10_000 }).toBe('image/gif');
+  });
+
+  test('what the API purges by prefixes is read anew', async () => {
+    const key = 'avatars/1400000000000000004/ab12cd35';
+    await cdn.put(key, samples.png);
+    const target = `/${key}.png?size=4096`;
+    const before = await get(target);
+    await cdn.put(key, samples.jpeg);
+    expect((await get(target)).bytes).toEqual(before.bytes);
+    const animated = key.replace('/ab', '/a_ab');
+    expect(await purge(`${PUBLIC_HOST}/${key}`, `${PUBLIC_HOST}/${animated}`)).toBe(200);
+    const after = await get(target);
+    expect([after.status, after.bytes.equals(before.bytes)]).toEqual([200, false]);
+    expect(await purge(`elsewhere.example/${key}`)).toBe(400);
+  });
+
+  test('a theme, and a sound to enter with', async () => {
+    await cdn.put('themes/0123456789abcdef.css', Buffer.from('a{}'));
+    await cdn.put('entrance-sounds/1400000000000000003/ab12.mp3', Buffer.from('ID3'));
+    const theme = await get('/themes/0123456789abcdef.css');
+    expect([theme.status, theme.response.headers.get('content-type')]).toEqual([
+      200,
+      'text/css; charset=utf-8',
+    ]);
+    expect((await get('/entrance-sounds/1400000000000000003/ab12.mp3')).status).toBe(200);
+  });
+});
+
+test('the service tells its mode of signatures to whoever looks after it', async () => {
+  const response = await fetch(`${internalOrigin}/_health`);
+  expect(await response.text()).toBe('OK attachment_signature=enforce');
+});
