@@ -247,6 +247,8 @@ export type VideoSupport =
       readonly sandbox: string;
       /** Whether each process is confined whole (contract §12). */
       readonly isWhole: boolean;
+      /** Reasons why stronger sandboxes do not work on this host. */
+      readonly refusals: readonly string[];
     }
   | {
       readonly isSupported: false;

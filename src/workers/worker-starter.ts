@@ -75,6 +75,8 @@ const USER_IDS = 606;
 interface Start {
   readonly events: StartEvents;
   userId: number | undefined;
+  /** Its process, and a channel that the starter still has, too. */
+  arriving: readonly [processId: number, channel: Socket] | undefined;
 }
 
 /**
@@ -123,7 +125,7 @@ export class WorkerStarter {
   ): () => void {
     this.#lastId += 1;
     const id = this.#lastId;
-    const start: Start = { events, userId: undefined };
+    const start: Start = { events, userId: undefined, arriving: undefined };
     this.#starts.set(id, start);
     try {
       if (sandbox.hasOwnUsers) start.userId = this.#takeUserId();
@@ -230,11 +232,17 @@ export class WorkerStarter {
 
   #onMessage(message: StarterMessage, channel?: Socket): void {
     const { id } = message;
-    const events = this.#starts.get(id)?.events;
+    const start = this.#starts.get(id);
+    const events = start?.events;
     if (message.kind === 'started') {
-      if (events === undefined) channel?.destroy();
-      else if (channel !== undefined) events.onStarted(message.processId, channel);
-      else this.#kill(id); // the worker has ended while its channel was in transfer
+      if (start === undefined || this.#child === undefined) channel?.destroy();
+      else if (channel !== undefined) {
+        start.arriving = [message.processId, channel.on('error', () => undefined)];
+        send(this.#child, { kind: 'opened', id });
+      } else this.#kill(id); // the worker has ended while its channel was in transfer
+    } else if (message.kind === 'handed over') {
+      if (start?.arriving !== undefined) events?.onStarted(...start.arriving);
+      if (start !== undefined) start.arriving = undefined;
     } else if (message.kind === 'line') {
       events?.onLine(message.line);
     } else {
@@ -246,6 +254,7 @@ export class WorkerStarter {
     const start = this.#starts.get(id);
     if (start === undefined) return;
     this.#starts.delete(id);
+    start.arriving?.[1].destroy();
     // A process that does not end keeps its user.
     if (start.userId !== undefined && ending !== NO_END) this.#takenUserIds.delete(start.userId);
     start.events.onEnd(ending);

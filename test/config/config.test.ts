@@ -25,6 +25,11 @@ TRUST_PROXY=true → http.trustProxy=true
 TRUST_PROXY=false → http.trustProxy=false
 TRUST_PROXY=10.0.0.0/8,%20::1 → http.trustProxy=["10.0.0.0/8","::1"]
 WORKERS=1 → renderer.workers={"light":1,"heavy":1}
+ → renderer.videoDecoder={"program":"auto","mayBeWeaker":false,"timeoutMs":15000} video.maxReadBytes=${24 * MEBIBYTE}
+VIDEO_DECODER=off → renderer.videoDecoder.program="off"
+VIDEO_DECODER=/opt/ffmpeg TRANSFORM_TIMEOUT_MS=5 → renderer.videoDecoder={"program":"/opt/ffmpeg","mayBeWeaker":false,"timeoutMs":5}
+VIDEO_DECODER_CONFINEMENT=best → renderer.videoDecoder.mayBeWeaker=true
+VIDEO_DECODER_CONFINEMENT=best REQUIRE_CONFINEMENT=true → renderer.videoDecoder.mayBeWeaker=false
 WORKERS=8 → renderer.workers={"light":8,"heavy":8}
 WORKERS=5 WORKER_MEMORY_BYTES=${600 * MEBIBYTE} → renderer.workers={"light":3,"heavy":2}
 WORKER_MEMORY_BYTES=${600 * MEBIBYTE} → renderer.memoryBytes={"light":${600 * MEBIBYTE},"heavy":${600 * MEBIBYTE}}

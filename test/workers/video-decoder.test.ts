@@ -65,6 +65,7 @@ describe.skipIf(!hasFfmpeg)('(ffmpeg is installed) the decoder', () => {
       version: expect.stringMatching(/^\d/),
       sandbox: 'bubblewrap',
       isWhole: true,
+      refusals: [],
     });
   });
 
@@ -227,7 +228,7 @@ describe.skipIf(!hasCompiler)('(gcc is installed) a decoder in the hands of an a
     await expect.poll(() => findProcessesOf(program).length, soon).toBeGreaterThan(0);
     await expect(late).rejects.toMatchObject({ code: 'TRANSFORM_TIMEOUT' });
     await expect.poll(() => findProcessesOf(program), soon).toEqual([]);
-    expect(renderer.counters.restarts).toBe(1);
+    await expect.poll(() => renderer.counters.restarts, soon).toBe(1);
   });
 
   test('shares no namespace with the service, and ends with its caller', async () => {

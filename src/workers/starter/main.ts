@@ -29,12 +29,19 @@ export type StarterCommand =
       /** Whether the process leads a group of its own, which ends with it. */
       readonly isGroup: boolean;
     }
+  /** Confirms that the main process has the channel. */
+  | { readonly kind: 'opened'; readonly id: number }
   | { readonly kind: 'kill'; readonly id: number };
 
 /** Messages of the starter about a process. */
 export type StarterMessage =
   /** Carries the channel to the process, once that has been spawned. */
   | { readonly kind: 'started'; readonly id: number; readonly processId: number }
+  /**
+   * The channel is the main process's alone. Until then, this process has it too, and what it reads of it is lost: Node
+   * closes it when it hears that it has arrived, which it does before `opened`.
+   */
+  | { readonly kind: 'handed over'; readonly id: number }
   /** A line of the process's standard error. */
   | { readonly kind: 'line'; readonly id: number; readonly line: string }
   /** Sent once, as the last; `ending` as in `StartEvents`. */
@@ -76,6 +83,7 @@ const kills = new Map<number, () => void>();
 
 process.on('message', (command: StarterCommand) => {
   if (command.kind === 'start') start(command);
+  else if (command.kind === 'opened') send({ kind: 'handed over', id: command.id });
   else kills.get(command.id)?.();
 });
 // The main process has stopped the workers, or is gone, however it ended. `disconnect` reports this too, but not while

@@ -4,6 +4,7 @@ import { setTimeout } from 'node:timers/promises';
 import { formatCauses, MediaError } from '../../contract/errors.ts';
 import type { DecodeOrder, VideoCodec } from '../../formats/video/video-facts.ts';
 import type { VideoSupport } from '../../pipeline/ports.ts';
+import { canChangeUser } from '../confinement/commands.ts';
 import { type DecoderSandbox, listDecoderSandboxes } from '../confinement/decoder-sandbox.ts';
 import { findOnPath } from '../confinement/sandbox.ts';
 import type { FrameSource } from '../job-requests.ts';
@@ -60,10 +61,12 @@ const TRIAL_ORDER: DecodeOrder = {
   maxFrameBytes: 1_024,
 };
 
+type Supported = VideoSupport & { readonly isSupported: true };
+
 /** A decoder that has been tried. */
 interface Found {
   readonly sandbox: DecoderSandbox;
-  readonly support: VideoSupport & { readonly isSupported: true };
+  readonly support: Supported;
 }
 
 /**
@@ -173,20 +176,23 @@ export class VideoDecoder implements FrameSource {
     const refusals: string[] = [];
     const sandboxes = await listDecoderSandboxes({ path, environment, maxCpuSeconds }, mayBeWeaker);
     for (const sandbox of sandboxes) {
-      const refusal = await this.#try(sandbox, found, signal);
-      if (typeof refusal !== 'string') return refusal;
-      refusals.push(`${sandbox.name}: ${refusal}`);
+      const { name, isWhole } = sandbox;
+      const { refusal, version } = await this.#try(sandbox, signal);
+      if (version !== undefined) {
+        const support = { program: found, version, sandbox: name, isWhole, refusals };
+        return { sandbox, support: { isSupported: true, ...support } };
+      }
+      refusals.push(`${name}: ${refusal}`);
     }
     const advice = mayBeWeaker ? '' : ` (VIDEO_DECODER_CONFINEMENT=best would allow weaker walls)`;
     return noSupport(`${found} cannot be used: ${refusals.join('; ')}${advice}`);
   }
 
-  /** @returns the reason why the decoder does not work in a sandbox */
+  /** @returns the version of a decoder that works in a sandbox, or why it does not */
   async #try(
     sandbox: DecoderSandbox,
-    program: string,
     signal: AbortSignal,
-  ): Promise<Found | string> {
+  ): Promise<{ readonly version?: string; readonly refusal?: string }> {
     const lines: string[] = [];
     try {
       const list = await buffer(
@@ -201,18 +207,20 @@ export class VideoDecoder implements FrameSource {
         [...list.toString().matchAll(/^ V\S{5} (\S+)/gm)].map(([, name]) => name),
       );
       const missing = Object.values(codecs).flatMap(([, name]) => (known.has(name) ? [] : [name]));
-      if (missing.length > 0) return `it lacks the decoders ${missing.join(', ')}`;
+      if (missing.length > 0) return { refusal: `it lacks the decoders ${missing.join(', ')}` };
       const frame = await buffer(this.#decodeIn(sandbox, TRIAL_ORDER, signal));
-      if (!frame.toString('latin1').startsWith('YUV4MPEG2 W16 H16 ')) return 'it decodes nothing';
+      if (!frame.toString('latin1').startsWith('YUV4MPEG2 W16 H16 ')) {
+        return { refusal: 'it decodes nothing' };
+      }
     } catch (error) {
       signal.throwIfAborted();
       if (isOverload(error)) throw error;
       const reason = error instanceof MediaError ? error.cause : error;
-      return [reason instanceof Error ? reason.message : String(reason), ...lines].join(': ');
+      const [fault, line] = [reason instanceof Error ? reason.message : String(reason), lines[0]];
+      return { refusal: line === undefined ? fault : `${fault}: ${line}` };
     }
-    const { name, isWhole } = sandbox;
     const [, version = 'of an unknown version'] = /\bversion (\S+)/.exec(lines.join('\n')) ?? [];
-    return { sandbox, support: { isSupported: true, program, version, sandbox: name, isWhole } };
+    return { version };
   }
 }
 
@@ -227,12 +235,13 @@ function noSupport(reason: string, isFault = true): VideoSupport {
 /** Describes in a sentence for an operator whether videos have posters. */
 export function describeVideoSupport(support: VideoSupport): string {
   if (!support.isSupported) return `Videos have no posters: ${support.reason}`;
-  const { program, version, sandbox, isWhole } = support;
+  const { program, version, sandbox, isWhole, refusals } = support;
   const decoder = `Videos have posters by ${program} ${version}`;
   if (isWhole) return `${decoder}, confined whole (${sandbox})`;
-  const danger =
-    sandbox === 'bubblewrap'
-      ? 'start threads'
-      : 'use the network, read files of the system and start programs';
-  return `${decoder}, confined in part (${sandbox}): one that is taken over could ${danger}`;
+  const isOwnUser = sandbox === 'setpriv' && canChangeUser;
+  const files = isOwnUser
+    ? 'read files that every user may read'
+    : "do all that the service's user may";
+  const danger = sandbox === 'bubblewrap' ? 'start threads' : `use the network and ${files}`;
+  return `${decoder}, confined in part (${sandbox}): one that is taken over could ${danger}. No more is possible here: ${refusals.join('; ')}`;
 }

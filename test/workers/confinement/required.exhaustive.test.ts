@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { symlinkSync } from 'node:fs';
+import { chmodSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { startService } from '../../support/processes/service-process.ts';
@@ -7,6 +7,14 @@ import { useTemporaryFolder } from '../../support/temporary-folder.ts';
 
 const hasBubblewrap =
   spawnSync('bwrap', ['--unshare-user', '--ro-bind', '/', '/', 'true']).status === 0;
+
+/** A decoder that needs a shell, which no sandbox of bubblewrap has. */
+const SCRIPTED_DECODER = `#!/bin/sh
+case "$*" in
+  -decoders) printf ' V....D %s any\\n' h264 hevc vp8 vp9 libdav1d ;;
+  *) cat >/dev/null && printf 'YUV4MPEG2 W16 H16 F25:1 C420jpeg\\nFRAME\\n' && head -c 384 /dev/zero ;;
+esac
+`;
 
 const start = (environment: Record<string, string>) =>
   spawnSync(process.execPath, ['dist/main.js'], {
@@ -34,6 +42,25 @@ test.skipIf(!hasBubblewrap)('(bubblewrap works) with them it starts, and says so
   await expect.poll(service.output).toContain('Render workers are confined whole (bubblewrap)');
   await service.stop();
 });
+
+test.skipIf(!hasBubblewrap)(
+  '(bubblewrap works) with them it starts without a video decoder that cannot be confined whole',
+  async () => {
+    const { path } = await useTemporaryFolder();
+    chmodSync(path, 0o755);
+    const VIDEO_DECODER = join(path, 'decoder');
+    writeFileSync(VIDEO_DECODER, SCRIPTED_DECODER, { mode: 0o755 });
+    const settings = { VIDEO_DECODER, VIDEO_DECODER_CONFINEMENT: 'best' };
+    for (const [REQUIRE_CONFINEMENT, line] of [
+      ['true', `Videos have no posters: ${VIDEO_DECODER} cannot be used: bubblewrap: `],
+      ['false', 'confined in part (setpriv): one that is taken over could use the network'],
+    ] as const) {
+      const service = await startService({ ...settings, REQUIRE_CONFINEMENT });
+      await expect.poll(service.output).toContain(line);
+      await service.stop();
+    }
+  },
+);
 
 test('one that does not require it says what is missing', async () => {
   const { path } = await useTemporaryFolder();
