@@ -8,7 +8,12 @@ import {
 import { type InternalMedia, isUnreadable } from '../../pipeline/internal/internal-media.ts';
 import type { Log } from '../../pipeline/ports.ts';
 import { isSiteFailure } from '../../pipeline/site-failure.ts';
-import { createTokenCheck, sendFailure, sendUnauthorized, statusOf } from '../admin/replies.ts';
+import {
+  createTokenCheck,
+  replyToErrors,
+  sendFailure,
+  sendUnauthorized,
+} from '../admin/replies.ts';
 
 /** Parts of the internal listener. */
 export interface InternalServerOptions {
@@ -109,21 +114,10 @@ export function createInternalServer(options: InternalServerOptions): FastifyIns
     return reply.type('image/webp').send(Buffer.from(webp));
   });
 
-  server.setNotFoundHandler((_request, reply) => sendFailure(reply, notFound));
-  server.setErrorHandler((error, _request, reply) => {
-    if (error instanceof MediaError) return sendFailure(reply, error);
-    const status = statusOf(error);
-    if (status < 500) {
-      const message = 'The body is not what was expected: JSON, and not too long.';
-      return sendFailure(reply, { status, code: 'INVALID_FORM_BODY', message });
-    }
-    log.error({ err: error }, 'an internal request failed');
-    return sendFailure(reply, new MediaError('INTERNAL_ERROR'));
-  });
+  replyToErrors(server, 'an internal request failed', log);
   return server;
 }
 
-const notFound = new MediaError('NOT_FOUND');
 const methodNotAllowed = new MediaError('METHOD_NOT_ALLOWED', { allowedMethods: 'POST' });
 
 function isLarge({ method, headers }: FastifyRequest): boolean {

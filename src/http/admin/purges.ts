@@ -1,0 +1,89 @@
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import { MediaError } from '../../contract/errors.ts';
+import type { TargetReading } from '../../contract/media-request.ts';
+import { parsePurgeOrder } from '../../contract/purge-order.ts';
+import { isTimeout } from '../../pipeline/abort.ts';
+import type { Log } from '../../pipeline/ports.ts';
+import type { EdgePurger } from '../../pipeline/purges/edge-purger.ts';
+import type { Purger } from '../../pipeline/results/purger.ts';
+import type { Failure } from '../body.ts';
+import { describeOrder, notFound, sendFailure } from './replies.ts';
+
+/** Pending purges that a response lists, the oldest first. */
+const MAX_LISTED_PURGES = 1_000;
+
+/** Parts of `POST /purge`. */
+export interface PurgeParts {
+  readonly purger: Purger;
+  /** Reading of the paths that are purged, which checks no signatures. */
+  readonly reading: TargetReading;
+  readonly log: Log;
+}
+
+/** Adds `POST /purge`; `parsePurgeOrder` documents its body. The log has each order and the client's address. */
+export function registerPurge(server: FastifyInstance, { purger, reading, log }: PurgeParts): void {
+  server.post('/purge', async ({ body, ip: client }, reply) => {
+    const order = parsePurgeOrder(body, reading);
+    const asked = describeOrder(body);
+    const { removed, storeFailure, edgeId, edgeFailure } = await purger.purge(order);
+    if (storeFailure === undefined && edgeFailure === undefined) {
+      const isPassedOn = edgeId !== undefined;
+      log.info({ asked, client, removed, ...(isPassedOn && { id: edgeId }) }, 'purged');
+      return isPassedOn ? reply.status(202).send({ id: edgeId }) : { removed };
+    }
+    if (storeFailure === undefined) {
+      if (edgeFailure instanceof MediaError) return sendFailure(reply, edgeFailure);
+      log.error({ asked, client, err: edgeFailure }, 'a purge cannot be journaled for the edge');
+      return sendFailure(reply, journalError);
+    }
+    if (storeFailure instanceof MediaError) {
+      log.warn({ asked, client, code: storeFailure.code }, 'a purge was rejected');
+      return sendFailure(reply, storeFailure);
+    }
+    const isLate = isTimeout(storeFailure);
+    const reason = isLate ? 'does not answer' : 'has failed';
+    const details = { asked, client, err: storeFailure };
+    log.error(details, `a purge was given up: the result store ${reason}`);
+    return sendFailure(reply, isLate ? storeTimeout : storeError);
+  });
+}
+
+/** Adds `GET /purges/{id}` and `GET /purges`: what becomes of purges at the CDN in front. */
+export function registerPurges(server: FastifyInstance, edge: EdgePurger, log: Log): void {
+  const orFailure = async (reply: FastifyReply, look: () => Promise<object | undefined>) => {
+    try {
+      return (await look()) ?? sendFailure(reply, notFound);
+    } catch (error) {
+      log.error({ err: error }, 'the journals of purges cannot be read');
+      return sendFailure(reply, journalError);
+    }
+  };
+  server.get<{ Params: { readonly id: string } }>('/purges/:id', ({ params }, reply) =>
+    orFailure(reply, () => edge.find(params.id)),
+  );
+  server.get('/purges', (_request, reply) =>
+    orFailure(reply, async () => {
+      const purges = await edge.list();
+      return { count: purges.length, purges: purges.slice(0, MAX_LISTED_PURGES) };
+    }),
+  );
+}
+
+const storeTimeout = {
+  status: 504,
+  code: 'STORE_TIMEOUT',
+  message: 'The store has not answered in time. The memory is purged; purge again later.',
+} as const satisfies Failure;
+
+const storeError = {
+  status: 502,
+  code: 'STORE_ERROR',
+  message: 'The store has failed. The memory is purged; purge again when the store is mended.',
+} as const satisfies Failure;
+
+const journalError = {
+  status: 503,
+  code: 'JOURNAL_ERROR',
+  message:
+    'The journal of purges cannot be read or written. The edge does not get this purge; purge again later.',
+} as const satisfies Failure;
