@@ -5,7 +5,13 @@
 
 import { type Extension, extensions as formats } from './image-formats.ts';
 import { decodeSegment, parsePath, splitExtension } from './media-path.ts';
-import { ASSET_WIDTHS_PX, MAX_EDGE_PX, qualities, queryParameters } from './media-query.ts';
+import {
+  ASSET_WIDTHS_PX,
+  MAX_EDGE_PX,
+  MAX_LENIENT_EDGE_PX,
+  qualities,
+  queryParameters,
+} from './media-query.ts';
 import { type ResourceName, type Resources, resourceRows } from './resources.ts';
 import { isExternalPath } from './signing/external-path.ts';
 
@@ -35,9 +41,6 @@ const lenientParameters: Readonly<
 
 /** Width of an asset without a valid `size`, in pixels. */
 const USUAL_WIDTH_PX = 128;
-
-/** Largest `width` and `height` that are clamped, not refused, in pixels. */
-const MAX_LENIENT_EDGE_PX = 16_384;
 
 /** Least and largest width of each class of assets, in pixels: that of avatars and icons, and those that differ. */
 const usualBoundsPx = [128, 1024] as const;

@@ -37,6 +37,9 @@ export const ASSET_WIDTHS_PX = [
 /** Largest `width` and `height`, in pixels. */
 export const MAX_EDGE_PX = 4096;
 
+/** Largest `width` and `height` that a lenient reading clamps and does not refuse, in pixels. */
+export const MAX_LENIENT_EDGE_PX = 16_384;
+
 /** Longest piece of a received value that a response repeats, in characters. */
 const MAX_QUOTED_LENGTH = 40;
 
@@ -98,8 +101,9 @@ export type ParsedQuery =
  * @param rawQuery what follows the `?`, still percent-encoded
  * @returns the values; or the faults, one per parameter at fault. Parameters that the kind does not have
  *   are ignored; one that it has may stand only once
+ * @param isLenient whether the query comes from a lenient one, whose bounds the faults then tell
  */
-export function parseQuery(kind: QueryKind, rawQuery: string): ParsedQuery {
+export function parseQuery(kind: QueryKind, rawQuery: string, isLenient = false): ParsedQuery {
   const parameters = queryParameters[kind];
   const given = new Map<string, string>();
   const repeated = new Set<string>();
@@ -117,7 +121,7 @@ export function parseQuery(kind: QueryKind, rawQuery: string): ParsedQuery {
   for (const { name, form, default: fallback } of parameters) {
     const value = repeated.has(name) ? undefined : given.get(name);
     if (value !== undefined && !fits(form, value)) {
-      const message = `Expected ${describeForm(form)} but received ${quote(value)}.`;
+      const message = `Expected ${describeForm(form, isLenient)} but received ${quote(value)}.`;
       faults.push({ path: name, message });
     } else if (value !== undefined || fallback !== undefined) {
       values.set(name, value ?? fallback ?? '');
@@ -140,8 +144,10 @@ function fits(form: ParameterForm, value: string): boolean {
   return /^(?:0|[1-9][0-9]*)$/.test(value) && number >= form.min && number <= form.max;
 }
 
-function describeForm(form: ParameterForm): string {
-  if (form.kind === 'integer') return `an integer from ${form.min} to ${form.max}`;
+function describeForm(form: ParameterForm, isLenient: boolean): string {
+  if (form.kind === 'integer') {
+    return `an integer from ${form.min} to ${isLenient ? MAX_LENIENT_EDGE_PX : form.max}`;
+  }
   const { values } = form;
   return values.length > 2 ? `one of ${values.join(', ')}` : values.join(' or ');
 }

@@ -65,7 +65,8 @@ export function resolveTarget(target: string, reading: TargetReading): string {
   if (reading.publicUrls?.[0] === undefined) return target;
   const [rawPath, rawQuery] = splitTarget(target);
   const url = isExternalPath(rawPath) ? reading.readExternal?.(rawPath) : undefined;
-  return (url && resolveOwnUrl(url, rawQuery, reading)) ?? target;
+  // A signed target that is no URL has an empty text.
+  return (url ? resolveOwnUrl(url, rawQuery, reading) : undefined) ?? target;
 }
 
 /**
@@ -108,7 +109,7 @@ export function parseTarget(target: string, reading: TargetReading = {}): Reques
   if (readExternal !== undefined && isExternalPath(rawPath)) {
     const url = readExternal(rawPath);
     if (url === undefined) throw new MediaError('UNAUTHORIZED');
-    return { kind: 'media', request: parseExternalRequest(url, rawQuery), isDownload };
+    return { kind: 'media', request: parseExternalRequest(url, rawQuery, resources), isDownload };
   }
   const parsedPath = parsePath(rawPath, resources);
   if (parsedPath.kind === 'no template') throw new MediaError('NOT_FOUND');
@@ -116,7 +117,7 @@ export function parseTarget(target: string, reading: TargetReading = {}): Reques
   const faults: RequestFault[] = parsedPath.kind === 'invalid' ? [...parsedPath.faults] : [];
   const resource = parsedPath.kind === 'invalid' ? parsedPath.resource : parsedPath.path.resource;
   const queryKind = resourceRows[resource].query;
-  const parsedQuery = parseQuery(queryKind, rawQuery);
+  const parsedQuery = parseQuery(queryKind, rawQuery, resources.isLenient);
   if (parsedQuery.kind === 'invalid') faults.push(...parsedQuery.faults);
   if (parsedPath.kind === 'invalid' || parsedQuery.kind === 'invalid') {
     throw new MediaError('INVALID_FORM_BODY', { faults });
@@ -133,9 +134,13 @@ export function parseTarget(target: string, reading: TargetReading = {}): Reques
 }
 
 /** @throws MediaError `INVALID_FORM_BODY` with all faults of the query */
-function parseExternalRequest(text: string, rawQuery: string): MediaRequest {
+function parseExternalRequest(
+  text: string,
+  rawQuery: string,
+  { isLenient }: Resources,
+): MediaRequest {
   const resource = 'external media';
-  const parsedQuery = parseQuery(resourceRows[resource].query, rawQuery);
+  const parsedQuery = parseQuery(resourceRows[resource].query, rawQuery, isLenient);
   if (parsedQuery.kind === 'invalid') {
     throw new MediaError('INVALID_FORM_BODY', { faults: parsedQuery.faults });
   }

@@ -287,3 +287,14 @@ test.each(['/attachments', '/avatars/1', '/avatars/avatars/3.png', '/nowhere'])(
   '%s stays no path',
   (target) => expect(read(target)).toEqual({ code: 'NOT_FOUND', refused: [] }),
 );
+
+test.each(['0', '16385', 'x'])('an edge of %s is told which ones there are', (value) => {
+  const message = `Expected an integer from 1 to 16384 but received "${value}".`;
+  expect(() => parseTarget(`/attachments/1/2/a.png?width=${value}`, reading)).toThrow(
+    expect.objectContaining({ faults: [{ path: 'width', message }] }),
+  );
+  const strict = message.replace('16384', '4096');
+  expect(() => parseTarget(`/attachments/1/2/a.png?width=${value}`)).toThrow(
+    expect.objectContaining({ faults: [{ path: 'width', message: strict }] }),
+  );
+});

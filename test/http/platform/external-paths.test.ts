@@ -34,21 +34,26 @@ test('a path that is encoded once more is fetched as it stands in the URL, and s
   expect(app.site.requests.at(-1)?.url).toBe('/a%20b.png');
 });
 
-test.each(['%', '%zz', '%ff', 'a%C3/%A9', 'a%0Ab'])(
-  'the signed path %s is a 502 like any other, and unsigned a 401',
-  async (path) => {
-    const app = await useExternalApp({ settings: { EXTERNAL_PATH_ENCODING: 'fluxer' } });
-    app.resolver.set('evil.test', ['10.0.0.1']);
-    const target = `http/${SITE}:${app.site.port}/${path}`;
-    const shown = async (asked: string) => {
-      const { status, body, headers } = await app.askTarget(asked);
-      const { date: _, 'x-request-id': __, ...others } = headers;
-      return { status, body: body.toString(), others };
-    };
-    const refused = await shown(sign('http/evil.test/a'));
-    expect(refused.status).toBe(502);
-    expect(await shown(sign(target))).toEqual(refused);
-    expect((await shown(`/external/${'A'.repeat(43)}/${target}`)).status).toBe(401);
-    expect(app.site.requests).toEqual([]);
-  },
-);
+const malformed = ['%', '%zz', '%ff', 'a%C3/%A9', 'a%0Ab'];
+
+test.each([
+  ...malformed.map((path) => [path, {}] as const),
+  // Beside own URLs, which are found in the same text.
+  ...malformed.map((path) => [path, { PUBLIC_URLS: 'https://cdn.example' }] as const),
+])('the signed path %s is a 502 like any other, and unsigned a 401: %o', async (path, settings) => {
+  const app = await useExternalApp({
+    settings: { EXTERNAL_PATH_ENCODING: 'fluxer', ...settings },
+  });
+  app.resolver.set('evil.test', ['10.0.0.1']);
+  const target = `http/${SITE}:${app.site.port}/${path}`;
+  const shown = async (asked: string) => {
+    const { status, body, headers } = await app.askTarget(asked);
+    const { date: _, 'x-request-id': __, ...others } = headers;
+    return { status, body: body.toString(), others };
+  };
+  const refused = await shown(sign('http/evil.test/a'));
+  expect(refused.status).toBe(502);
+  expect(await shown(sign(target))).toEqual(refused);
+  expect((await shown(`/external/${'A'.repeat(43)}/${target}`)).status).toBe(401);
+  expect(app.site.requests).toEqual([]);
+});
