@@ -28,6 +28,9 @@ const CONTENT_ENCODINGS = 0x6d80;
 const BLOCK_GROUP = 0xa0;
 const BLOCK = 0xa1;
 const SIMPLE_BLOCK = 0xa3;
+const VOID = 0xec;
+/** Ids up to this one are of elements within a cluster; those of other tables have four bytes. */
+const MAX_CLUSTER_ID = 0xffff;
 
 interface Element {
   readonly id: number;
@@ -49,6 +52,42 @@ export function readElement(bytes: Uint8Array, at: number): Element | undefined 
   for (let index = sizeAt + 1; index < start; index += 1) size = size * 256 + (bytes[index] ?? 0);
   const isUnknown = size === 2 ** (7 * sizeBytes) - 1;
   return { id, start, end: isUnknown ? undefined : start + size };
+}
+
+/** Writes the size of an element, in all of the bytes `[at, start)`. */
+function writeSize(bytes: Uint8Array, at: number, start: number, size: number): void {
+  let left = size;
+  for (let index = start - 1; index >= at; index -= 1) {
+    bytes[index] = left % 256;
+    left = Math.floor(left / 256);
+  }
+  bytes[at] = (bytes[at] ?? 0) + 2 ** (8 - start + at);
+}
+
+/** Returns the header of an element; where that is longer than the room left in its file, it is told to fill the room. */
+export function fitElement(
+  header: Uint8Array,
+  { start, end }: Element,
+  roomBytes: number,
+): Uint8Array {
+  if (end === undefined || end <= roomBytes || start > roomBytes) return header;
+  const fitting = Uint8Array.from(header);
+  writeSize(fitting, Math.clz32(header[0] ?? 0) - 23, start, roomBytes - start);
+  return fitting;
+}
+
+/** Returns the payload of a cluster at which its file ends; an element that was cut off becomes a void. */
+export function endCluster(payload: Uint8Array): Uint8Array {
+  let at = 0;
+  for (const { end } of readChildren(payload)) at = end ?? at;
+  const room = payload.length - at;
+  const cut = readElement(payload, at);
+  if (room < 2 || (cut !== undefined && cut.id > MAX_CLUSTER_ID)) return payload;
+  const ended = Uint8Array.from(payload);
+  const start = at + (room < 128 ? 2 : 9);
+  ended[at] = VOID;
+  writeSize(ended, at + 1, start, payload.length - start);
+  return ended;
 }
 
 /** Yields the children in the payload of an element, up to the first one that leaves it. */

@@ -92,6 +92,29 @@ describe.skipIf(!hasFfmpeg)('posters', () => {
   });
 });
 
+/** A file whose cluster has an unknown size, as a live stream has. */
+function withLiveCluster(file: Buffer): Buffer {
+  const size = file.indexOf('1f43b675', 0, 'hex') + 4;
+  const behind = size + Math.clz32(file[size] ?? 0) - 23;
+  const unknown = Buffer.from('01ffffffffffffff', 'hex');
+  return Buffer.concat([file.subarray(0, size), unknown, file.subarray(behind)]);
+}
+
+test.skipIf(!hasFfmpeg).each([
+  ['a block after the key frame', fixture('clip-vp8.webm').subarray(0, 760)],
+  ['the head of such a block', fixture('clip-vp8.webm').subarray(0, 740)],
+  ['a long block after the key frame', fixture('clip-av1.mkv').subarray(0, 1300)],
+  ['a live stream', withLiveCluster(fixture('clip-vp8.webm')).subarray(0, 760)],
+])('a Matroska file that ends within %s has a poster', async (_, file) => {
+  const { distance } = await probe(await makePoster(memorySource(file)), [
+    [60, 130, 200],
+    [230, 120, 40],
+    [90, 170, 60],
+    [150, 60, 150],
+  ]);
+  expect(distance).toBeLessThanOrEqual(6);
+});
+
 describe('facts', () => {
   test.each(videos.filter(({ container }) => container !== '-'))('$file: $note', async (row) => {
     const facts = await inspectMoving(memorySource(fixture(row.file)));

@@ -6,6 +6,8 @@ import {
   checkEbmlTable,
   type EbmlTracks,
   ebmlIds,
+  endCluster,
+  fitElement,
   readEbmlTracks,
   readElement,
 } from '../../../formats/video/ebml-index.ts';
@@ -44,6 +46,8 @@ export class GuardedSource extends Source {
   readonly #isEbml: boolean;
   readonly #isIso: boolean;
   readonly #checks = new Map<number, Check>();
+  /** Where the payloads of clusters begin. */
+  readonly #clusters = new Set<number>();
   #movieStart: number | undefined;
   #reads = 0;
 
@@ -79,12 +83,15 @@ export class GuardedSource extends Source {
     this.#checks.clear();
   }
 
-  #hand(start: number, bytes: Uint8Array): Handed {
+  #hand(start: number, read: Uint8Array): Handed {
+    let bytes = read;
     try {
       this.#reads += 1;
       if (this.#reads > MAX_READS) throw corruptMedia(`${MAX_READS} reads of a container`);
-      if (bytes.length <= MAX_HEADER_BYTES) this.#expect(start, bytes);
+      if (bytes.length <= MAX_HEADER_BYTES) bytes = this.#expect(start, bytes);
       else this.#checks.get(start)?.(bytes);
+      const isLast = start + bytes.length === this.#cache.sizeBytes;
+      if (isLast && this.#clusters.has(start)) bytes = endCluster(bytes);
     } catch (error) {
       this.failure ??= error;
       throw error;
@@ -93,8 +100,12 @@ export class GuardedSource extends Source {
     return { bytes, view, offset: start };
   }
 
-  /** Remembers which check the bytes need that follow a header. */
-  #expect(start: number, header: Uint8Array): void {
+  /**
+   * Remembers which check the bytes need that follow a header.
+   *
+   * @returns the header; the demultiplexer reads no element that leaves the file, so such a one is told to end with it
+   */
+  #expect(start: number, header: Uint8Array): Uint8Array {
     if (this.#isIso && header.length >= 8) {
       const type = Buffer.from(header.subarray(4, 8)).toString('latin1');
       const isLong = header[3] === 1 && header[0] === 0 && header[1] === 0 && header[2] === 0;
@@ -105,16 +116,19 @@ export class GuardedSource extends Source {
       if (type === 'moof') this.#checks.set(start, checkFragment);
     }
     const element = this.#isEbml ? readElement(header, 0) : undefined;
-    if (element === undefined) return;
+    if (element === undefined) return header;
     const at = start + element.start;
     if (element.id === ebmlIds.Tracks) {
       this.#checks.set(at, (tracks) => {
         this.ebml = readEbmlTracks(tracks);
       });
-    } else if (element.id === ebmlIds.Cluster) this.#checks.set(at, checkCluster);
-    else if (element.id === ebmlIds.Cues || element.id === ebmlIds.SeekHead) {
+    } else if (element.id === ebmlIds.Cluster) {
+      this.#checks.set(at, checkCluster);
+      this.#clusters.add(at);
+    } else if (element.id === ebmlIds.Cues || element.id === ebmlIds.SeekHead) {
       this.#checks.set(at, (table) => checkEbmlTable(element.id, table));
     }
+    return fitElement(header, element, this.#cache.sizeBytes - start);
   }
 
   #readMovie(moov: Uint8Array): void {
