@@ -118,10 +118,8 @@ export function createBlockPurge(
     const valuesOf = (kind: BlockKind): string[] =>
       blocked.filter((subject) => subject.kind === kind).map(({ value }) => value);
     const urls = valuesOf('external');
-    const remembered = [
-      ...records.findKeysSentBy(new Set(urls.map(digestOf))),
-      ...records.findKeysOf(new Set(valuesOf('sha256'))),
-    ];
+    const byDigest = records.findByDigest(new Set(valuesOf('sha256')));
+    const remembered = [...records.findKeysSentBy(new Set(urls.map(digestOf))), ...byDigest.keys()];
     const originKeys = [...valuesOf('key'), ...urls.map(externalKeyOf), ...remembered];
     const folders = valuesOf('prefix');
     const keys = new Set(originKeys);
@@ -137,6 +135,8 @@ export function createBlockPurge(
         }
       }
     } finally {
+      // The purge has forgotten by what they are blocked.
+      for (const [key, { etag, sha256 }] of byDigest) records.noteDetails(key, etag, { sha256 });
       guard.cutOff((originKey) => keys.has(originKey));
     }
   };

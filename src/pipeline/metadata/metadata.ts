@@ -104,7 +104,8 @@ export class MetadataService {
         kept = { ...kept, ...(await this.#describe(state, wantsPlaceholder)) };
       }
       if (wantsSha256 && kept.sha256 === undefined) {
-        kept = { ...kept, sha256: await this.#hash(state) };
+        const remembered = records.findSha256(originKey, identity.etag);
+        kept = { ...kept, sha256: remembered ?? (await this.#hash(state)) };
       }
     } catch (error) {
       if (!original.isOutdated) records.noteRefusal(keyOf(originKey), originKey, error);
@@ -226,17 +227,15 @@ export class MetadataService {
     if (known !== undefined || store === undefined) return known;
     const stored = await store.find(this.#addressOf(originKey, identity), work.signal);
     const metadata = stored && parseKeptMetadata(stored.body);
-    if (metadata !== undefined && !work.original.isOutdated) {
-      records.noteDetails(originKey, identity.etag, { metadata });
-    }
+    if (metadata !== undefined) noteMetadata(work.original, identity, metadata);
     return metadata;
   }
 
   #keep({ identity, work }: State, metadata: KeptMetadata): void {
-    const { records, store } = this.#parts;
+    const { store } = this.#parts;
     const { originKey, isOutdated } = work.original;
     if (isOutdated) return;
-    records.noteDetails(originKey, identity.etag, { metadata });
+    noteMetadata(work.original, identity, metadata);
     const stored = { body: formatKeptMetadata(metadata), mimeType: 'application/json' };
     store?.add(this.#addressOf(originKey, identity), stored, work.trace);
   }
@@ -250,4 +249,13 @@ export class MetadataService {
 /** Returns the key of the metadata among the results of an original. */
 function keyOf(originKey: string): string {
   return `${encodeOriginKey(originKey)}?metadata`;
+}
+
+function noteMetadata(
+  original: Original,
+  { etag }: OriginalIdentity,
+  metadata: KeptMetadata,
+): void {
+  const { sha256 } = metadata;
+  original.noteDetails(etag, { metadata, ...(sha256 && { sha256 }) });
 }

@@ -23,7 +23,7 @@ import type { Backend } from './backend.ts';
 import type { MemoryBudget, Reservation } from './memory-budget.ts';
 import { contentOf, discard, holdBody, isOriginFailure, openBody } from './open-body.ts';
 import { BLOCK_BYTES, FIRST_BLOCK, OriginalReader } from './original-reader.ts';
-import type { OriginalRecords } from './records.ts';
+import type { OriginalDetails, OriginalRecords } from './records.ts';
 
 /** Parts of `Originals`. */
 export interface OriginalsParts {
@@ -209,7 +209,7 @@ export class Original {
     });
     const inspected = await this.#inspecting;
     const { facts: moving } = inspected;
-    if (!this.isOutdated) records.noteDetails(this.originKey, etag, { moving });
+    this.noteDetails(etag, { moving });
     return inspected;
   }
 
@@ -239,8 +239,13 @@ export class Original {
     this.#noteSha256(identity.etag, await reader.hash());
   }
 
+  /** Remembers details of a state, unless the original was purged since. */
+  noteDetails(etag: string, details: Partial<OriginalDetails>): void {
+    if (!this.isOutdated) this.#parts.records.noteDetails(this.originKey, etag, details);
+  }
+
   #noteSha256(etag: string, sha256: string): string {
-    if (!this.isOutdated) this.#parts.records.noteDetails(this.originKey, etag, { sha256 });
+    this.noteDetails(etag, { sha256 });
     return sha256;
   }
 
@@ -371,10 +376,7 @@ export class Original {
   }
 
   #holdVideo(identity: OriginalIdentity, reader: OriginalReader): HeldVideo {
-    if (!this.isOutdated) {
-      const { sizeBytes } = reader;
-      this.#parts.records.noteDetails(this.originKey, identity.etag, { videoBytes: sizeBytes });
-    }
+    this.noteDetails(identity.etag, { videoBytes: reader.sizeBytes });
     const nothing = (): void => undefined;
     // The reader accounts for its own memory.
     return { ...identity, reader, assign: nothing, grow: nothing, release: () => reader.release() };

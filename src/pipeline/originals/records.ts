@@ -216,16 +216,16 @@ export class OriginalRecords {
 
   /** Returns the SHA-256 of a state of an original, hexadecimal. */
   findSha256(originKey: string, etag: string): string | undefined {
-    const details = this.findDetails(originKey, etag);
-    return details?.sha256 ?? details?.metadata?.sha256 ?? undefined;
+    return this.findDetails(originKey, etag)?.sha256;
   }
 
-  /** Returns the keys of the originals that are known to have one of these digests. */
-  findKeysOf(digests: ReadonlySet<string>): readonly string[] {
-    return [...this.#records].flatMap(([key, { details }]) => {
-      const sha256 = details?.sha256 ?? details?.metadata?.sha256;
-      return sha256 && digests.has(sha256) ? [key] : [];
-    });
+  /** Returns the states that are known to have one of these digests, by the keys of their originals. */
+  findByDigest(digests: ReadonlySet<string>) {
+    const found = new Map<string, { readonly etag: string; readonly sha256: string }>();
+    for (const [key, { details: { etag = '', sha256 } = {} }] of this.#records) {
+      if (sha256 !== undefined && digests.has(sha256)) found.set(key, { etag, sha256 });
+    }
+    return found;
   }
 
   /** Returns the keys of the originals that one of these URLs has sent, by a redirect perhaps. */

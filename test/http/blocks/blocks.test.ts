@@ -248,6 +248,19 @@ describe('blocks', () => {
     expect((await again.get('/emojis/1001.webp')).statusCode).toBe(451);
   });
 
+  test('by a digest that the metadata have told hold for originals too large to be read before', async () => {
+    const key = 'attachments/1/4/large.bin';
+    const app = await useTestApp({ settings: { ...settings, MAX_ORIGINAL_BYTES: '100000' } });
+    const bytes = Buffer.alloc(300_000, 'x');
+    app.originals.put(key, bytes);
+    const ask = (query: string) => app.askAdmin(`/metadata/${key}${query}`, { headers: withToken });
+    // One that does not tell the digest neither prevents nor undoes that.
+    const [told] = await Promise.all([ask('?sha256=true'), ask('?placeholder=false')]);
+    expect(told.json().sha256).toBe(sha256Of(bytes));
+    await block(app, { sha256: [sha256Of(bytes)] });
+    expect((await app.get(`/${key}`)).statusCode).toBe(451);
+  });
+
   test('stand in no log as digests', async () => {
     const app = await start();
     const digest = sha256Of(samples.jpeg);
