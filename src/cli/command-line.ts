@@ -68,7 +68,10 @@ export async function runCommandLine(
 ): Promise<CommandEnd> {
   try {
     const parsed = parseCommandLine(args);
-    if (parsed.kind === 'run') return await parsed.command.run(parsed.operands, terminal);
+    if (parsed.kind === 'run') {
+      const { command, operands, hasOption } = parsed;
+      return await command.run(operands, terminal, hasOption);
+    }
     writeLine(terminal.stdout, parsed.text);
     return exitStatus.ok;
   } catch (error) {
@@ -88,7 +91,12 @@ export async function runCommandLine(
 }
 
 type ParsedCommandLine =
-  | { readonly kind: 'run'; readonly command: Command; readonly operands: readonly string[] }
+  | {
+      readonly kind: 'run';
+      readonly command: Command;
+      readonly operands: readonly string[];
+      readonly hasOption: boolean;
+    }
   | { readonly kind: 'text'; readonly text: string };
 
 /** @throws CommandFault with the status of a usage error */
@@ -107,7 +115,10 @@ function parseCommandLine(args: readonly string[]): ParsedCommandLine {
   if (missing.length > 0) throw refusal(`${name} needs ${missing.join(' and ')}`, name);
   const extra = operands[command.operands.length];
   if (extra !== undefined) throw refusal(`${name} has no use for "${extra}"`, name);
-  return { kind: 'run', command, operands };
+  const { help: _, version: __, ...options } = values;
+  const unknown = Object.keys(options).find((option) => option !== command.option);
+  if (unknown !== undefined) throw refusal(`${name} has no option --${unknown}`, name);
+  return { kind: 'run', command, operands, hasOption: Object.keys(options).length > 0 };
 }
 
 function parseOptions(args: readonly string[]) {
@@ -115,11 +126,17 @@ function parseOptions(args: readonly string[]) {
     return parseArgs({
       args: [...args],
       allowPositionals: true,
-      options: { help: { type: 'boolean', short: 'h' }, version: { type: 'boolean' } },
+      options: {
+        help: { type: 'boolean', short: 'h' },
+        version: { type: 'boolean' },
+        platform: { type: 'boolean' },
+      },
     });
   } catch (error) {
     // Node's own messages are for programmers, and go on about `--`.
-    const option = args.find((arg) => /^-./.test(arg) && !/^(-h|--help|--version)$/.test(arg));
+    const option = args.find(
+      (arg) => /^-./.test(arg) && !/^(-h|--help|--version|--platform)$/.test(arg),
+    );
     if (option === undefined) throw error;
     throw refusal(`there is no option ${option}`);
   }
@@ -150,10 +167,11 @@ the configuration is not valid. A command that a signal stops cleans up, and
 then ends by that signal: 130 for SIGINT (Ctrl-C), 143 for SIGTERM.`;
 }
 
-function formatCommandHelp(name: string, { operands, summary, help }: Command): string {
+function formatCommandHelp(name: string, { operands, option, summary, help }: Command): string {
+  const options = option === undefined ? [] : [`[--${option}]`];
   return `darkroom ${name}: ${summary}
 
-Usage: darkroom ${[name, ...operands].join(' ')}
+Usage: darkroom ${[name, ...options, ...operands].join(' ')}
 
 ${help.trim()}`;
 }

@@ -32,17 +32,20 @@ export interface Command {
   readonly summary: string;
   /** Names of the operands; all are required. */
   readonly operands: readonly string[];
+  /** Name of the one option that it may have, without the hyphens. */
+  readonly option?: string;
   /** Text of `--help` after summary and usage. */
   readonly help: string;
   /**
    * Runs the command.
    *
    * @param operands one for each name
+   * @param hasOption whether the option was given
    * @returns the exit status
    * @throws CommandFault, ConfigError; CommandStopped or `terminal.signal.reason` if the command was stopped; any other
    *   error is a bug of ours
    */
-  run(operands: readonly string[], terminal: Terminal): Promise<number>;
+  run(operands: readonly string[], terminal: Terminal, hasOption: boolean): Promise<number>;
 }
 
 /** Failure of a command, in words for the person who ran it. */

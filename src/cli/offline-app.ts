@@ -30,7 +30,7 @@ export async function withOfflineApp<Result>(
   config: Config,
   parts: AppParts,
   signal: AbortSignal,
-  work: (ask: Ask, askAdmin: Ask) => Promise<Result>,
+  work: (ask: Ask, askAdmin: Ask, app: App) => Promise<Result>,
 ): Promise<Result> {
   const token = randomUUID();
   const app: App = await createApp(
@@ -64,7 +64,7 @@ export async function withOfflineApp<Result>(
         };
       };
     const authorization = `Bearer ${token}`;
-    return await work(askOf(app.server, {}), askOf(app.admin, { authorization }));
+    return await work(askOf(app.server, {}), askOf(app.admin, { authorization }), app);
   } finally {
     await app.close();
   }

@@ -46,7 +46,9 @@ describe('the command line on Ceph RGW', () => {
   test('finds no fault', async () => {
     const { status, stdout, stderr } = await run('check');
     expect([status, stderr]).toEqual([0, '']);
-    expect([...stdout.toString().matchAll(/^([\w ]+):/gm)].map(([, found]) => found)).toEqual(
+    const found = [...stdout.toString().matchAll(/^([\w ]+):/gm)].map(([, subject]) => subject);
+    // Whether videos have posters depends on the machine.
+    expect(found.filter((subject) => !subject?.endsWith(' posters'))).toEqual(
       'settings,storage,missing original,listing,reading,renderings,workers'
         .split(',')
         .map((subject) => `ok     ${subject}`),

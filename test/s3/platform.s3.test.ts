@@ -9,6 +9,7 @@ import {
 } from '@aws-sdk/client-s3';
 import sharp from 'sharp';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import { runDarkroom } from '../support/processes/command-line.ts';
 import { findFreePorts } from '../support/processes/free-ports.ts';
 import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
 import { createRgwBucket, rgw } from '../support/s3/rgw.ts';
@@ -46,6 +47,7 @@ const clip = Buffer.concat([
 
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
 
+let settings: Readonly<Record<string, string>>;
 let service: ServiceProcess;
 let cdn: S3Bucket;
 let s3: S3Client;
@@ -58,11 +60,11 @@ beforeAll(async () => {
   await createRgwBucket(UPLOADS);
   s3 = new S3Client({ endpoint: rgw.endpoint, region: 'us-east-1', forcePathStyle: true });
   site = await SiteServer.start();
-  dns = await startDnsServer({ [SITE]: ['127.0.0.1'] });
+  dns = await startDnsServer({ [SITE]: ['127.0.0.1'], 'example.com': ['203.0.114.7'] });
   const [internalPort, adminPort] = await findFreePorts(2);
   internalOrigin = `http://127.0.0.1:${internalPort}`;
   adminOrigin = `http://127.0.0.1:${adminPort}`;
-  service = await startService({
+  settings = {
     COMPATIBILITY: 'fluxer',
     ...{ STORAGE: 's3', S3_ENDPOINT: rgw.endpoint, ...rgw.credentials },
     ...{ S3_BUCKET: CDN, UPLOADS_S3_BUCKET: UPLOADS },
@@ -78,7 +80,8 @@ beforeAll(async () => {
     CDN_CACHE_CONTROL: 'true',
     ...{ INTERNAL_PORT: String(internalPort), INTERNAL_TOKEN: secrets.media },
     ...{ ADMIN_PORT: String(adminPort), ADMIN_TOKEN: PURGE_TOKEN },
-  });
+  };
+  service = await startService(settings);
 }, 120_000);
 afterAll(async () => {
   await service?.stop();
@@ -367,4 +370,14 @@ describe('assets', () => {
 test('the service tells its mode of signatures to whoever looks after it', async () => {
   const response = await fetch(`${internalOrigin}/_health`);
   expect(await response.text()).toBe('OK attachment_signature=enforce');
+});
+
+test('an operator sees that all of it works', async () => {
+  const { status, stdout } = await runDarkroom(['check', '--platform'], { environment: settings });
+  const found = stdout.toString();
+  expect(found).not.toMatch(/^(?:FAULT|WARN )/m);
+  expect(status).toBe(0);
+  for (const subject of ['uploads', 'metadata', 'thumbnail', 'signed reads', 'own URLs']) {
+    expect(found).toMatch(new RegExp(`^ok     ${subject}: `, 'm'));
+  }
 });

@@ -8,6 +8,7 @@ import { CaresResolver } from '../../storage/remote/resolver.ts';
 import { type Command, exitStatus, type Terminal } from '../command.ts';
 import { type Finding, fault, ok, warning, writeFinding } from './finding.ts';
 import { checkOrigin } from './origin-check.ts';
+import { checkPlatform } from './platform-check.ts';
 import { checkResultStore } from './result-store-check.ts';
 import { checkWorkers } from './worker-check.ts';
 
@@ -17,6 +18,7 @@ const USUAL_NAME = 'example.com';
 export const checkCommand: Command = {
   summary: 'checks the configuration and the storage',
   operands: [],
+  option: 'platform',
   help: `
 Prints a line for each check: ok, or FAULT with its consequence. It can run
 beside a service with the same settings. It checks
@@ -37,9 +39,20 @@ beside a service with the same settings. It checks
   posters           whether videos have posters, by which program and version,
                     or why they have none
 
+With --platform, it also plays the part of the platform, on ports of this
+machine, with the service's own keys and storages (docs/platform.md):
+
+  platform, links, purges   whether what they need is set
+  uploads           whether one is signed and stored, as darkroom-check.png in
+                    the bucket or folder of uploads, where it remains
+  metadata          whether the facts of the upload are told, and are right
+  thumbnail         whether the upload is rendered
+  signed reads      whether the first attachment is read by a signed path
+  own URLs          the same by a link to its URL below PUBLIC_URLS
+
 Secrets are never shown. Exit status: 0 no faults; 1 faults; 78 settings are
 not valid, and nothing else was checked.`,
-  run: async (_operands, { environment, stdout, signal }) => {
+  run: async (_operands, { environment, stdout, signal }, isPlatform) => {
     let config: Config;
     try {
       config = readConfig(environment);
@@ -49,7 +62,7 @@ not valid, and nothing else was checked.`,
       return exitStatus.configuration;
     }
     let faults = 0;
-    for await (const finding of checkAll(config, environment, signal)) {
+    for await (const finding of checkAll(config, environment, isPlatform, signal)) {
       writeFinding(stdout, finding);
       if (finding.kind === 'fault') faults += 1;
     }
@@ -60,6 +73,7 @@ not valid, and nothing else was checked.`,
 async function* checkAll(
   config: Config,
   environment: Terminal['environment'],
+  isPlatform: boolean,
   signal: AbortSignal,
 ): AsyncGenerator<Finding> {
   const set = settingNames.filter((name) => environment[name] !== undefined);
@@ -72,6 +86,7 @@ async function* checkAll(
   yield* checkKeys(config);
   yield* checkExternal(config, signal);
   yield* checkWorkers(config, signal);
+  if (isPlatform) yield* await checkPlatform(config, signal);
 }
 
 /** Reports the number of signing keys of each kind that is set; never the keys. */

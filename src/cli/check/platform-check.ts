@@ -1,0 +1,164 @@
+import { createHash } from 'node:crypto';
+import type { AddressInfo } from 'node:net';
+import type { App } from '../../app.ts';
+import type { Config } from '../../config/config.ts';
+import { describePlace } from '../../config/variables/storage-settings.ts';
+import { formatCauses } from '../../contract/errors.ts';
+import { platformResources } from '../../contract/resources.ts';
+import { signAttachment } from '../../contract/signing/attachment-signature.ts';
+import { formatExternalPath } from '../../contract/signing/external-path.ts';
+import { RELAY_PREFIX } from '../../contract/signing/relay-capability.ts';
+import { openListing } from '../../storage/open-storage.ts';
+import { CommandFault, silentLog } from '../command.ts';
+import { withOfflineApp } from '../offline-app.ts';
+import { type Finding, fault, ok, warning } from './finding.ts';
+
+/** Key of the upload; each check replaces that of the check before. */
+const UPLOAD_KEY = 'darkroom-check.png';
+
+/** Time for which the upload is permitted, in seconds. */
+const PERMITTED_SECONDS = 60;
+
+/** Sends a request to a listener. */
+type Ask = (path: string, request?: RequestInit) => Promise<{ status: number; bytes: Buffer }>;
+
+/**
+ * Checks whether the service can stand in the platform's place (contract §14): plays the platform's part against the
+ * configured service, on ports of this machine that are open meanwhile.
+ *
+ * @throws `signal.reason`
+ */
+export async function checkPlatform(config: Config, signal: AbortSignal): Promise<Finding[]> {
+  const findings = [...findSettings(config)];
+  const unencrypted = { ...config, http: { ...config.http, tls: undefined } };
+  try {
+    await withOfflineApp(unencrypted, { log: silentLog }, signal, async (_ask, _askAdmin, app) => {
+      const ask = await listen(app.server, signal);
+      const avatar = (await ask('/avatars/0.png')).bytes;
+      const isStored = config.relay && config.uploads && (await tryUpload(config, ask, avatar));
+      if (isStored) findings.push(isStored);
+      if (isStored?.kind === 'ok' && app.internal !== undefined && config.internal !== undefined) {
+        const askInternal = await listen(app.internal, signal);
+        findings.push(...(await tryInternal(askInternal, config.internal.token, avatar)));
+      }
+      findings.push(...(await tryAttachments(config, ask, signal)));
+    });
+  } catch (error) {
+    signal.throwIfAborted();
+    const isKnown = error instanceof CommandFault;
+    const cause = isKnown ? error.cause : error;
+    findings.push(fault('platform', `${isKnown ? error.message : 'fails'}${formatCauses(cause)}`));
+  }
+  return findings;
+}
+
+/** Reports settings without which requests of the platform or its clients have no effect. */
+function* findSettings(config: Config): Generator<Finding> {
+  const isFluxer = config.reading.resources === platformResources;
+  const rows = [
+    [isFluxer, fault, 'platform', 'COMPATIBILITY is not fluxer: requests are read strictly'],
+    [config.relay, fault, 'uploads', 'RELAY_SIGNING_KEYS is not set: uploads are a 404'],
+    [
+      config.uploads,
+      fault,
+      'uploads',
+      'UPLOADS_S3_BUCKET or UPLOADS_DIR is not set: they are a 403',
+    ],
+    [config.internal, fault, 'metadata', 'INTERNAL_PORT is not set: the API cannot post media'],
+    [config.external, fault, 'links', 'EXTERNAL_SIGNING_KEYS is not set: they are a 404'],
+    [config.attachments.signing, warning, 'signed reads', 'ATTACHMENT_SIGNING_KEYS is not set'],
+    [
+      config.reading.publicUrls[0],
+      warning,
+      'own URLs',
+      'PUBLIC_URLS is not set: links to own media are a 502, and the platform cannot purge',
+    ],
+    [config.admin, warning, 'purges', 'ADMIN_PORT is not set: the platform cannot purge'],
+  ] as const;
+  if (isFluxer) yield ok('platform', 'COMPATIBILITY is fluxer');
+  for (const [isSet, report, subject, text] of rows) if (!isSet) yield report(subject, text);
+}
+
+async function listen(listener: App['server'], signal: AbortSignal): Promise<Ask> {
+  await listener.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = listener.server.address() as AddressInfo;
+  return async (path, request) => {
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, { ...request, signal });
+    return { status: response.status, bytes: Buffer.from(await response.arrayBuffer()) };
+  };
+}
+
+/** Signs a capability as the platform does, and uploads a picture by it. */
+async function tryUpload({ relay, uploads }: Config, ask: Ask, body: Buffer): Promise<Finding> {
+  if (relay === undefined || uploads === undefined) throw new Error('Uploads are off.');
+  const fields = {
+    ...{ b: uploads.bucket, k: UPLOAD_KEY, m: 'put', mb: body.length, ct: 'image/png' },
+    e: Math.floor(Date.now() / 1000) + PERMITTED_SECONDS,
+  };
+  const payload = Buffer.from(JSON.stringify(fields)).toString('base64url');
+  const capability = `${payload}.${relay.keys.sign(payload, 'base64url')}`;
+  const target = `${RELAY_PREFIX}${UPLOAD_KEY}?t=${capability}`;
+  const { status, bytes } = await ask(target, { method: 'PUT', body: new Uint8Array(body) });
+  const what = `${UPLOAD_KEY} in ${describePlace(uploads)}`;
+  return status === 200
+    ? ok('uploads', `one was signed, and stored as ${what}`)
+    : fault('uploads', `${what} cannot be stored: ${status} ${bytes}`);
+}
+
+/** Asks for the facts of the upload, and for a thumbnail, as the platform's API does. */
+async function tryInternal(ask: Ask, token: string, uploaded: Buffer): Promise<Finding[]> {
+  const post = (path: string) =>
+    ask(path, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ version: 2, type: 'upload', upload_filename: UPLOAD_KEY }),
+    });
+  const metadata = await post('/_metadata');
+  const told = metadata.bytes.toString();
+  const digest = createHash('sha256').update(uploaded).digest('hex');
+  const isRight = metadata.status === 200 && JSON.parse(told).content_hash === digest;
+  const thumbnail = await post('/_thumbnail');
+  const isRendered = thumbnail.status === 200;
+  return [
+    (isRight ? ok : fault)(
+      'metadata',
+      isRight ? 'of the upload are right' : `${metadata.status} ${told}`,
+    ),
+    isRendered
+      ? ok('thumbnail', `of the upload has ${thumbnail.bytes.length} bytes`)
+      : fault('thumbnail', `of the upload: ${thumbnail.status} ${thumbnail.bytes}`),
+  ];
+}
+
+/** Reads the first attachment in the storage, by a signed path, and by a link to the URL that it has for clients. */
+async function tryAttachments(config: Config, ask: Ask, signal: AbortSignal): Promise<Finding[]> {
+  const { external, reading } = config;
+  const { signing } = config.attachments;
+  if (signing === undefined) return [];
+  let path: string | undefined;
+  const visit = ({ key }: { readonly key: string }): boolean => {
+    path = signAttachment(key, signing, Date.now());
+    return path === undefined;
+  };
+  await (await openListing(config)).list('attachments/', visit, signal);
+  if (path === undefined) return [ok('signed reads', 'there is no attachment yet')];
+  const [shown] = path.split('?');
+  const tryReading = async (subject: string, target: string): Promise<Finding> => {
+    const { status, bytes } = await ask(target, { headers: { range: 'bytes=0-0' } });
+    // An empty file has no first byte.
+    return [200, 206, 416].includes(status)
+      ? ok(subject, `${shown} can be read`)
+      : fault(subject, `${shown}: ${status} ${bytes}`);
+  };
+  const findings = [await tryReading('signed reads', path)];
+  const [publicUrl] = reading.publicUrls;
+  if (external !== undefined && publicUrl !== undefined) {
+    const base = [
+      publicUrl.origin,
+      ...publicUrl.segments.map((each = '') => encodeURIComponent(each)),
+    ];
+    const link = formatExternalPath(`${base.join('/')}${path}`, external.keys);
+    findings.push(await tryReading('own URLs', link));
+  }
+  return findings;
+}
