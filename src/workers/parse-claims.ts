@@ -62,7 +62,8 @@ export function parseMovingFacts(value: unknown): MovingFacts | undefined {
   const container = oneOf(movingContainers, value.container);
   const video = parseTrack(value.video);
   const fault = parseFault(value.fault);
-  if (kind === undefined || container === undefined || typeof hasAudio !== 'boolean') return;
+  if (kind === undefined || container === undefined) return undefined;
+  if (hasAudio !== undefined && typeof hasAudio !== 'boolean') return undefined;
   if (!isMissingOr(codec, isCodecName) || !isMissingOr(durationS, isDuration)) return undefined;
   if (video === 'malformed' || fault === 'malformed') return undefined;
   if (fault === undefined && video?.codec === undefined) return undefined;

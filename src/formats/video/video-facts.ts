@@ -44,7 +44,8 @@ export interface MovingFacts {
   readonly codec: string | undefined;
   /** Seconds, rounded to 0.001; `undefined` if it cannot be found out within the limits. */
   readonly durationS: number | undefined;
-  readonly hasAudio: boolean;
+  /** `undefined` for a video whose index does not tell. */
+  readonly hasAudio: boolean | undefined;
   /** `undefined` for sound, and for a video whose index does not tell. */
   readonly video: VideoTrackFacts | undefined;
   /** Set for everything that gives no poster, sound included. */

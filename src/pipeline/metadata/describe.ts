@@ -62,7 +62,9 @@ export async function describe(
   }
   const moving = sniffMoving(prefix) === undefined ? undefined : await tryInspect(bytes);
   const [type = ''] = contentType.split('/');
-  const kind = moving?.kind ?? (type === 'video' || type === 'audio' ? type : 'file');
+  const told = type === 'video' || type === 'audio' ? type : undefined;
+  // Without a track that is understood, the leading bytes tell more than the container does.
+  const kind = (moving?.codec === undefined ? told : undefined) ?? moving?.kind ?? 'file';
   if (kind === 'file') return { facts: { ...about, kind, ...NOTHING } };
   return describeMoving(about, kind, moving, limits);
 }
@@ -80,7 +82,7 @@ async function describeImage(
   const whole = all && readSoundFacts(all);
   const image = whole ?? head?.facts;
   // Of a damaged animation, and of one that is too large, the frames are unknown.
-  const isCounted = whole !== undefined || (head?.isStill === true && all === undefined);
+  const isCounted = whole !== undefined || head?.isStill === true;
   const frames = isCounted && image !== undefined ? image.frames : undefined;
   const size = image && orientedSize(image);
   const facts: MetadataFacts = {
@@ -134,7 +136,7 @@ function describeMoving(
     animated: kind === 'video' ? false : null,
     duration: moving?.durationS ?? null,
     codec: moving?.codec ?? null,
-    has_audio: moving?.hasAudio ?? null,
+    has_audio: kind === 'audio' ? true : (moving?.hasAudio ?? null),
   };
   if (kind === 'audio' || moving === undefined) return { facts };
   return { facts, plan: (request) => planPoster(moving, request, limits) };

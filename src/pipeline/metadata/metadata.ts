@@ -165,7 +165,8 @@ export class MetadataService {
     // What lacks a decoder is not remembered: there may be one later.
     if (isBlind) return { facts, isSound };
     const planned = isSound ? plan?.(request) : undefined;
-    return { facts, isSound, placeholder: await this.#renderPlaceholder(state, planned, spentMs) };
+    const placeholder = await this.#renderPlaceholder(state, planned, spentMs);
+    return { facts, isSound: placeholder !== null, placeholder };
   }
 
   /** Returns the ThumbHash; `null` where the picture is damaged, or has none. */

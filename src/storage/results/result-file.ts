@@ -18,13 +18,15 @@ import { resultPath } from '../../pipeline/results/result-path.ts';
  * The head repeats the whole address, because the name of a file has 64 bits of it, file systems may treat two names as
  * one, and operators copy and rename files. The checksum finds disk errors: every run of up to 32 damaged bits, and all
  * but one in 2³² of other damages. It is not a signature: a process that can write the store decides what is served, as
- * one of the types that are rendered.
+ * one of the types that are rendered, or as metadata.
  */
 const MAGIC = Buffer.from('DKR1', 'latin1');
 
-const RENDERED_TYPES: ReadonlySet<string> = new Set(
-  Object.values(outputFormats).map(({ mimeType }) => mimeType),
-);
+/** Types of renderings, and that of metadata. */
+const STORED_TYPES: ReadonlySet<string> = new Set([
+  ...Object.values(outputFormats).map(({ mimeType }) => mimeType),
+  'application/json',
+]);
 
 const PREAMBLE_BYTES = 16;
 /** Bytes that the checksum does not cover: the magic bytes, which are compared, and the checksum. */
@@ -72,7 +74,7 @@ export function parseResultFile(file: Buffer, address: ResultAddress): StoredRes
   const head = parseHead(file.toString('utf8', PREAMBLE_BYTES, bodyStart));
   const expected = fieldsOf(address);
   const mimeType = head?.[expected.length];
-  if (mimeType === undefined || !RENDERED_TYPES.has(mimeType)) return undefined;
+  if (mimeType === undefined || !STORED_TYPES.has(mimeType)) return undefined;
   if (!expected.every((field, at) => field === head?.[at])) return undefined;
   return { body: file.subarray(bodyStart), mimeType };
 }

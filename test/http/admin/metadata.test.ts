@@ -4,7 +4,9 @@ import { thumbHashToAverageRGBA } from 'thumbhash';
 import { describe, expect, it } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
+import { openFolder } from '../../support/result-folder/result-folder.ts';
 import { metricsSettings, withToken } from '../../support/telemetry/prometheus-text.ts';
+import { useTemporaryFolder } from '../../support/temporary-folder.ts';
 import { samples, type TestAppOptions, useTestApp } from '../../support/test-app.ts';
 
 async function start({ settings, ...options }: TestAppOptions = {}) {
@@ -102,10 +104,40 @@ describe('the metadata of an original', () => {
       app.originals.put(`attachments/1/2/${name}`, bytes.subarray(0, bytes.length * 0.7));
       const { status, body } = await app.ask(`attachments/1/2/${name}`);
       expect(status).toBe(200);
+      // The header of a JPEG tells that it is a still; that of a GIF tells nothing about its frames.
+      const counted = name === 'jpeg' ? { animated: false, frames: 1 } : {};
       expect(body).toMatchObject({
         ...nothing,
         ...{ kind: 'image', content_type: `image/${name}`, width, height: pageHeight ?? height },
+        ...counted,
       });
+    }
+  });
+
+  it('are the same of a damaged still with and without its placeholder', async () => {
+    const app = await start();
+    const cut = (bytes: Buffer) => bytes.subarray(0, bytes.length * 0.7);
+    for (const [name, bytes] of Object.entries({ jpeg: samples.jpeg, webp: samples.webp })) {
+      const key = `attachments/1/2/${name}`;
+      app.originals.put(key, cut(bytes));
+      const { transformable: _, ...head } = (await app.ask(`${key}?placeholder=false`)).body;
+      expect((await app.ask(key)).body).toEqual({ ...head, transformable: false });
+    }
+  });
+
+  it('say of a damaged container what its first bytes tell', async () => {
+    const app = await start();
+    const box = (brand: string) =>
+      Buffer.from(`\0\0\0\x18ftyp${brand}\0\0\0\0${brand}isom`, 'latin1');
+    for (const [brand, kind, hasAudio] of [
+      ['isom', 'video', null],
+      ['M4A ', 'audio', true],
+    ] as const) {
+      const key = `attachments/1/2/${kind}`;
+      app.originals.put(key, box(brand));
+      const animated = kind === 'video' ? false : null;
+      const { body } = await app.ask(key);
+      expect(body).toMatchObject({ ...nothing, kind, animated, has_audio: hasAudio });
     }
   });
 
@@ -201,6 +233,20 @@ describe('the work for metadata', () => {
     expect(store.paths).toEqual([]);
   });
 
+  it('is not done again by another process with the same folder of results', async () => {
+    const { path: folder, list } = await useTemporaryFolder();
+    const key = 'attachments/1/2/a.jpg';
+    const bodies: object[] = [];
+    for (const renders of [1, 0]) {
+      const app = await start({ resultStore: await openFolder({ folder, maxBytes: 2 ** 26 }) });
+      app.originals.put(key, samples.jpeg);
+      bodies.push((await app.ask(`${key}?sha256=true`)).body);
+      expect(app.renderer.renders).toBe(renders);
+      await expect.poll(list).toContainEqual(expect.stringContaining('a.jpg'));
+    }
+    expect(bodies[1]).toEqual(bodies[0]);
+  });
+
   it('has digests of whole files, up to the largest upload', async () => {
     const app = await start({ settings: { RELAY_MAX_BYTES: '500000' } });
     const bytes = Buffer.alloc(400_000, 'text of a file. ');
@@ -274,6 +320,8 @@ describe('a question for metadata', () => {
     app.originals.put('avatars/1/ab12', samples.png);
     const { status, body } = await app.ask('avatars/1/ab12');
     expect(status).toBe(expected);
-    if (expected === 200) expect(body).toMatchObject({ placeholder: null, frames: 1 });
+    if (expected === 200) {
+      expect(body).toMatchObject({ placeholder: null, frames: 1, transformable: false });
+    }
   });
 });

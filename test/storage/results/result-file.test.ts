@@ -28,7 +28,7 @@ describe('the file of a rendering', () => {
     expect(file.equals(Buffer.concat([preamble, Buffer.from(head + body)]))).toBe(true);
   });
 
-  test.each(['', 'text/html', 'image/svg+xml', 'image/webp\n', 'image/avif'])(
+  test.each(['', 'text/html', 'image/svg+xml', 'image/webp\n', 'image/avif', 'application/xml'])(
     'is none of type %j',
     (mimeType) => {
       const other = format(address, { ...resultOf('a body'), mimeType });
@@ -40,7 +40,8 @@ describe('the file of a rendering', () => {
     const text = fc.string({ unit: 'binary', maxLength: 300 });
     const addresses = fc.record({ originKey: text, key: text, originalEtag: text, release: text });
     const bodies = fc.uint8Array({ maxLength: 300 });
-    const types = fc.constantFrom('image/webp', 'image/png', 'image/jpeg', 'image/gif');
+    const images = ['image/webp', 'image/png', 'image/jpeg', 'image/gif'] as const;
+    const types = fc.constantFrom(...images, 'application/json');
     fc.assert(
       fc.property(addresses, bodies, types, (any, body, mimeType) => {
         const result = parseResultFile(format(any, { body, mimeType }), any);

@@ -74,8 +74,7 @@ export async function inspectMoving(source: ByteSource): Promise<MovingFacts> {
     if (!isFault(error)) throw error;
     const fault = kind === 'audio' ? unsupported('sound alone') : faultOf(error);
     const isEncrypted = guarded.iso?.tracks.some(({ entry }) => entry === 'encv');
-    const hasAudio =
-      kind === 'audio' || guarded.iso?.tracks.some(({ isVideo }) => !isVideo) === true;
+    const hasAudio = kind === 'audio' || guarded.iso?.tracks.some(({ isVideo }) => !isVideo);
     return { ...nothing, hasAudio, fault: isEncrypted ? unsupported('an encrypted track') : fault };
   }
 }
@@ -87,15 +86,16 @@ function kindOf(container: MovingContainer): MovingFacts['kind'] {
 async function readFacts(opened: OpenedMoving): Promise<MovingFacts> {
   const { tracks, video, sounds } = opened;
   const { container } = opened.source;
+  const hasTracks = tracks.length > 0;
   const track = video ?? sounds[0];
   const facts = video && (await readVideo(opened, video));
   const isSized = facts && [facts.codedSize, facts.size].every(isSize);
   return {
     container,
-    kind: kindOf(container) === 'video' && (video || tracks.length === 0) ? 'video' : 'audio',
+    kind: kindOf(container) === 'video' && (video || !hasTracks) ? 'video' : 'audio',
     codec: track && (await readCodec(opened, track)),
     durationS: round(await readDurationS(opened)),
-    hasAudio: sounds.length > 0,
+    hasAudio: hasTracks ? sounds.length > 0 : undefined,
     video: isSized ? facts : undefined,
     fault: await findFault(opened, facts),
   };
