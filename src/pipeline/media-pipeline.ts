@@ -11,7 +11,8 @@ import {
   type SourceObserver,
 } from './originals/backend.ts';
 import { MemoryBudget } from './originals/memory-budget.ts';
-import { Originals, type OriginalsParts } from './originals/originals.ts';
+import type { OriginalParts } from './originals/original.ts';
+import { Originals } from './originals/originals.ts';
 import { PassthroughService } from './originals/passthrough.ts';
 import { OriginalRecords } from './originals/records.ts';
 import type {
@@ -67,7 +68,7 @@ export interface MediaServices {
 export type MediaPipeline = ReturnType<typeof createMediaPipeline>;
 
 /** Originals of one source, and what services remember of them. */
-interface KeptParts extends Pick<OriginalsParts, 'storage' | 'sites' | 'records' | 'cache'> {
+interface KeptParts extends Pick<OriginalParts, 'storage' | 'sites' | 'records' | 'cache'> {
   readonly results: Results;
   readonly store: GuardedStore | undefined;
   readonly rates: Rates | undefined;

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { MediaRequest } from '../contract/media-request.ts';
-import type { Original } from './originals/originals.ts';
+import type { Original } from './originals/original.ts';
 import type { MediaResult, OriginalIdentity } from './ports.ts';
 import type { RequestTrace } from './request-trace.ts';
 import type { FlightControls } from './single-flight.ts';

@@ -9,11 +9,11 @@ import type { Ask, MediaTask, Served } from './media-task.ts';
 import type {
   HeldImage,
   HeldOriginal,
-  HeldVideo,
   IdentifiedOriginal,
   Original,
-  Originals,
-} from './originals/originals.ts';
+} from './originals/original.ts';
+import type { HeldVideo } from './originals/original-ranges.ts';
+import type { Originals } from './originals/originals.ts';
 import type { OriginalRecords } from './originals/records.ts';
 import type { Clock, MediaResult, StoredResult } from './ports.ts';
 import type { Rates } from './rates.ts';

@@ -18,7 +18,7 @@ import { unlessAborted } from '../abort.ts';
 import type { BlockGuard } from '../blocks/block-guard.ts';
 import type { MediaServices } from '../media-pipeline.ts';
 import { SNIFF_BYTES, sniffContentType } from '../originals/content-sniff.ts';
-import type { Original } from '../originals/originals.ts';
+import type { Original } from '../originals/original.ts';
 import type { Clock, GivenOriginals } from '../ports.ts';
 import { RequestTrace } from '../request-trace.ts';
 

@@ -8,8 +8,9 @@ import {
   parseKeptMetadata,
 } from '../../contract/metadata.ts';
 import { unlessAborted } from '../abort.ts';
+import type { HeldImage, HeldOriginal, Original } from '../originals/original.ts';
 import { BLOCK_BYTES, type OriginalReader, replaced } from '../originals/original-reader.ts';
-import type { HeldImage, HeldOriginal, Original, Originals } from '../originals/originals.ts';
+import type { Originals } from '../originals/originals.ts';
 import type { OriginalRecords } from '../originals/records.ts';
 import type { Clock, OriginalIdentity, ResultAddress } from '../ports.ts';
 import type { AdmittedRenderer, Work } from '../render/admitted-renderer.ts';

@@ -4,7 +4,7 @@ import { outputFormats } from '../../contract/image-formats.ts';
 import type { MovingFacts } from '../../formats/video/video-facts.ts';
 import type { MediaTask } from '../media-task.ts';
 import type { Reservation } from '../originals/memory-budget.ts';
-import type { HeldOriginal, Inspected } from '../originals/originals.ts';
+import type { HeldOriginal, Inspected } from '../originals/original.ts';
 import type { OriginalRecords } from '../originals/records.ts';
 import type {
   Lane,

@@ -1,0 +1,379 @@
+import { createHash } from 'node:crypto';
+import type { Span } from '@opentelemetry/api';
+import { MediaError } from '../../contract/errors.ts';
+import { isVideoName } from '../../contract/media-request.ts';
+import { isDecodable } from '../../formats/read-image-facts.ts';
+import type { MovingFacts } from '../../formats/video/video-facts.ts';
+import type { MemoryCache } from '../memory-cache.ts';
+import type { Meter } from '../meter.ts';
+import type { CachedOriginal, Clock, Opened, OriginalIdentity } from '../ports.ts';
+import { noteErrorCode, type RequestTrace } from '../request-trace.ts';
+import type { FlightControls } from '../single-flight.ts';
+import { ownUrlOf } from '../site-failure.ts';
+import type { Reservation } from './memory-budget.ts';
+import { discard, holdBody, isOriginFailure } from './open-body.ts';
+import { OriginalAccess, type OriginalName, type OriginalPlaces } from './original-access.ts';
+import { type HeldVideo, isVideo, OriginalRanges, type RangeBounds } from './original-ranges.ts';
+import type { OriginalDetails } from './records.ts';
+
+/** Parts that work on an original takes. */
+export interface OriginalParts extends OriginalPlaces, RangeBounds {
+  /** Whether the SHA-256 of what is read whole is remembered: originals may be blocked by it. */
+  readonly keepsDigests: boolean;
+  /** Originals that were read lately, by origin key. */
+  readonly cache: MemoryCache<CachedOriginal>;
+  readonly clock: Clock;
+  readonly meter: Pick<Meter, 'count'>;
+}
+
+/** Identity of an original, and how it became known. */
+export interface IdentifiedOriginal {
+  readonly identity: OriginalIdentity;
+  /** Whether the source was asked for this request. */
+  readonly wasAsked: boolean;
+  /** Error of a source that cannot confirm the identity: only results that exist already may be served. */
+  readonly failure?: unknown;
+}
+
+/** Options of an identification. */
+export interface IdentifyOptions {
+  /** Whether the identity may suffice: then no transfer is begun that might have to be broken off. */
+  readonly isIdentityEnough: boolean;
+  /** Whether an older result is in memory. */
+  readonly hasResult: boolean;
+  readonly trace: RequestTrace;
+}
+
+/** An original in memory, until its last user has left. */
+export type HeldImage = CachedOriginal & Reservation;
+
+export type HeldOriginal = HeldImage | HeldVideo;
+
+/** Facts of a video or of sound, and the time that it took to read them, in milliseconds. */
+export interface Inspected {
+  readonly facts: MovingFacts;
+  readonly spentMs: number;
+}
+
+/** The cause of an error of a read that ended since the original is a video. */
+class VideoFound extends Error {
+  override readonly name = 'VideoFound';
+}
+
+/** Range of a read for the identity alone. Not a HEAD: S3 does not say why one fails. */
+const FIRST_BYTE = { first: 0, last: 0 } as const;
+
+/**
+ * Original for all requests that need it at the same time, in whatever sizes. The first call of each method asks the
+ * source if necessary, and the others share its promise. `identify` comes first; `read` continues the body that it has
+ * opened.
+ */
+export class Original {
+  readonly #parts: OriginalParts;
+  readonly #access: OriginalAccess;
+  readonly #flight: FlightControls;
+  readonly #beganMs: number;
+  #identified: Promise<IdentifiedOriginal> | undefined;
+  #held: Promise<HeldOriginal> | undefined;
+  #identity: OriginalIdentity | undefined;
+  /** The whole original, whose body was not read yet. */
+  #opened: Opened | undefined;
+  /** Created at need: most originals are images. */
+  #openedRanges: OriginalRanges | undefined;
+  #inspecting: Promise<Inspected> | undefined;
+
+  /** @param flight ends when no request needs the original any more */
+  constructor(parts: OriginalParts, name: OriginalName, flight: FlightControls) {
+    this.#parts = parts;
+    this.#access = new OriginalAccess(parts, name, flight.signal);
+    this.#flight = flight;
+    this.#beganMs = parts.clock.nowMs();
+    flight.signal.addEventListener('abort', () => this.#release(), { once: true });
+  }
+
+  get originKey(): string {
+    return this.#access.originKey;
+  }
+
+  /** Whether the original was purged since the work began: then nothing of it is kept, joined or served. */
+  get isOutdated(): boolean {
+    return this.#access.isOutdated;
+  }
+
+  outdate(): void {
+    this.#access.isOutdated = true;
+  }
+
+  /** Whether other requests may join the work. */
+  get isJoinable(): boolean {
+    const ageMs = this.#parts.clock.nowMs() - this.#beganMs;
+    return ageMs < this.#access.backend.joinableForMs && !this.isOutdated;
+  }
+
+  /** Whether a read needs nothing from the source: the bytes are in memory, or came with the identity. */
+  get isInMemory(): boolean {
+    const cameAlong = this.#held !== undefined && this.#access.backend.source.identity === 'digest';
+    return cameAlong || this.#findCached() !== undefined;
+  }
+
+  /** Keeps the original until this work settles, even if all requests leave. */
+  keepFor(work: Promise<unknown>): void {
+    this.#flight.keep(work);
+  }
+
+  /**
+   * Identifies the original: from the records if they are fresh, otherwise by asking the source.
+   *
+   * @throws MediaError of the source; of a failure that is remembered, without asking the source
+   */
+  async identify(options: IdentifyOptions): Promise<IdentifiedOriginal> {
+    const known = this.#identified === undefined ? this.#findKnown(options) : undefined;
+    if (known !== undefined) {
+      this.#identity = known.identity;
+      return known;
+    }
+    const { trace } = options;
+    this.#identified ??= trace.stage('origin', async (span) => {
+      span?.setAttributes({ 'darkroom.origin.part': 'state' });
+      const identified = await this.#identify(options);
+      const { failure } = identified;
+      if (span !== undefined && failure instanceof MediaError) noteErrorCode(span, failure.code);
+      return identified;
+    });
+    return this.#identified;
+  }
+
+  /**
+   * Reads the original to its end, into memory that is accounted for; of a video only the beginning, and opens it by
+   * ranges.
+   *
+   * @throws MediaError `OVERLOADED` if there is no room for it, and what the source throws
+   */
+  read(): Promise<HeldOriginal> {
+    this.#held ??= this.#read();
+    return this.#held;
+  }
+
+  /**
+   * Opens the current state of the original by ranges; its first block identifies it.
+   *
+   * @param leastBytes may be read whatever the bound of videos is
+   * @throws MediaError of the source, `MEDIA_TOO_LARGE`
+   */
+  async openByRanges(leastBytes?: number) {
+    const opened = await this.#ranges.open(leastBytes);
+    this.#identity = opened.identity;
+    return opened;
+  }
+
+  /**
+   * Reads the facts of a video or of sound in this state, once for all requests.
+   *
+   * @param read gets the controls of this flight, so that it goes on while any request needs it
+   */
+  async inspect(
+    etag: string,
+    read: (work: FlightControls & { readonly original: Original }) => Promise<Inspected>,
+  ): Promise<Inspected> {
+    const facts = this.#access.records.findDetails(this.originKey, etag)?.moving;
+    if (facts !== undefined) return { facts, spentMs: 0 };
+    this.#inspecting ??= read({ ...this.#flight, original: this }).finally(() => {
+      this.#inspecting = undefined;
+    });
+    const inspected = await this.#inspecting;
+    const { facts: moving } = inspected;
+    this.noteDetails(etag, { moving });
+    return inspected;
+  }
+
+  /**
+   * Returns the SHA-256 of the identified original, hexadecimal, from the records or by a whole read; `undefined` for one
+   * that is too large for that.
+   */
+  async digest(identity: OriginalIdentity): Promise<string | undefined> {
+    const { records, backend } = this.#access;
+    const known = records.findSha256(this.originKey, identity.etag);
+    if (known !== undefined) return known;
+    try {
+      const held = await this.read();
+      if ('bytes' in held) return this.#noteSha256(held.etag, sha256Of(held.bytes));
+      if (held.reader.sizeBytes > backend.maxOriginalBytes) return undefined;
+      return this.#noteSha256(held.etag, await held.reader.hash());
+    } catch (error) {
+      if (error instanceof MediaError && error.code === 'MEDIA_TOO_LARGE') return undefined;
+      throw error;
+    }
+  }
+
+  /** Computes the SHA-256 of an original of any size, and remembers it. */
+  async hashWhole(): Promise<void> {
+    const { identity, reader } = await this.openByRanges();
+    this.#noteSha256(identity.etag, await reader.hash());
+  }
+
+  /** Remembers details of a state, unless the original was purged since. */
+  noteDetails(etag: string, details: Partial<OriginalDetails>): void {
+    this.#access.noteDetails(etag, details);
+  }
+
+  #noteSha256(etag: string, sha256: string): string {
+    this.noteDetails(etag, { sha256 });
+    return sha256;
+  }
+
+  /** Returns what the records tell: a fresh identity, or a failure of the source just now. */
+  #findKnown({ hasResult }: IdentifyOptions): IdentifiedOriginal | undefined {
+    const { records, backend } = this.#access;
+    const fresh = records.findFresh(this.originKey);
+    if (fresh !== undefined) return { identity: fresh, wasAsked: false };
+    const { withResult, withoutResult } = backend.failedForMs;
+    const failure = this.#access.findFailure(hasResult ? withResult : withoutResult);
+    if (failure === undefined) return undefined;
+    const { identity } = records.findLast(this.originKey);
+    if (identity === undefined || ownUrlOf(failure) !== undefined) throw failure;
+    return { identity, wasAsked: false, failure };
+  }
+
+  async #identify({ isIdentityEnough, trace }: IdentifyOptions): Promise<IdentifiedOriginal> {
+    const { records, backend } = this.#access;
+    try {
+      this.#identity = await (backend.source.identity === 'tag'
+        ? this.#identifyByTag(isIdentityEnough)
+        : trace.stage('fetch', (span) => this.#identifyByBytes(isIdentityEnough, span)));
+      return { identity: this.#identity, wasAsked: true };
+    } catch (failure) {
+      const { identity } = records.findLast(this.originKey);
+      if (!isOriginFailure(failure) || identity === undefined) throw failure;
+      // The site has not failed: it shows an original of ours now.
+      if (ownUrlOf(failure) !== undefined) throw failure;
+      return { identity, wasAsked: true, failure };
+    }
+  }
+
+  async #identifyByTag(isIdentityEnough: boolean): Promise<OriginalIdentity> {
+    const isWhole = !isIdentityEnough && this.#parts.cache.get(this.originKey) === undefined;
+    if (isWhole && isVideoName(this.originKey)) return (await this.openByRanges()).identity;
+    const opened = await this.#access.open(isWhole ? undefined : FIRST_BYTE);
+    if (isWhole) this.#opened = opened;
+    else discard(this.#access.backend, opened);
+    return this.#access.noteFound(opened);
+  }
+
+  async #identifyByBytes(isIdentityEnough: boolean, span?: Span): Promise<OriginalIdentity> {
+    const { records } = this.#access;
+    const { cache } = this.#parts;
+    const { identity: last, validators } = records.findLast(this.originKey);
+    const hasBytes = last !== undefined && cache.get(this.originKey)?.etag === last.etag;
+    const known = isIdentityEnough || hasBytes ? validators : undefined;
+    const opened = await this.#access.ask({ known });
+    span?.setAttribute('darkroom.fetch.unchanged', opened.body === undefined);
+    if (opened.body !== undefined) {
+      this.#held = this.#hold(opened);
+      const held = await this.#held;
+      if (!('bytes' in held)) throw new Error('Media of other sites are held whole.');
+      const { etag, lastModified, bytes } = held;
+      span?.setAttribute('darkroom.bytes', bytes.byteLength);
+      return { etag, lastModified };
+    }
+    if (last === undefined) throw new Error('Nothing was known that could be unchanged.');
+    const { freshForMs } = opened;
+    if (!this.isOutdated) records.noteFound(this.originKey, last, { validators, freshForMs });
+    return last;
+  }
+
+  async #read(): Promise<HeldOriginal> {
+    const { budget, meter } = this.#parts;
+    const access = this.#access;
+    access.signal.throwIfAborted();
+    const cached = this.#findCached();
+    meter.count(cached === undefined ? 'cacheMisses' : 'cacheHits', 'originals');
+    if (cached !== undefined) return { ...budget.reserve(cached.bytes.byteLength), ...cached };
+    if (this.#opened !== undefined) return this.#hold(this.#opened);
+    const video = await this.#readVideo();
+    if (video !== undefined) return video;
+    const failure = access.findFailure(access.backend.failedForMs.withoutResult);
+    if (failure !== undefined) throw failure;
+    return this.#hold(await access.open());
+  }
+
+  /** Opens by ranges what is known to be a video, or is named so; returns `undefined` for all else. */
+  async #readVideo(): Promise<HeldVideo | undefined> {
+    const identity = this.#identity;
+    const { backend, records } = this.#access;
+    if (backend.isForeign || identity === undefined) return undefined;
+    const videoBytes = records.findDetails(this.originKey, identity.etag)?.videoBytes;
+    if (videoBytes === undefined && !isVideoName(this.originKey)) return undefined;
+    return this.#ranges.openVideo(identity, videoBytes);
+  }
+
+  /** Reads what was opened. */
+  async #hold(opened: Opened): Promise<HeldOriginal> {
+    const { budget, cache, keepsDigests } = this.#parts;
+    const access = this.#access;
+    const { isForeign, source } = access.backend;
+    const judge = isForeign ? requireImage : refuseVideo;
+    try {
+      const held = await holdBody(access.backend, opened, budget, access.signal, judge);
+      if (!isForeign) refuseVideo(held.bytes, held);
+      const isByDigest = source.identity === 'digest';
+      const identity = access.noteFound(isByDigest ? digested(opened, held.bytes) : opened);
+      this.#identity = identity;
+      if (!this.isOutdated) cache.set(this.originKey, { ...identity, bytes: held.bytes });
+      if (keepsDigests) this.#noteSha256(identity.etag, sha256Of(held.bytes));
+      return { ...held, ...identity };
+    } catch (error) {
+      const isMaybeVideo = !isForeign && mayBeOfVideo(error);
+      const video =
+        isMaybeVideo && (await this.#ranges.reopen(access.noteFound(opened), opened.sizeBytes));
+      if (video) return video;
+      access.noteError(error);
+      throw error;
+    }
+  }
+
+  get #ranges(): OriginalRanges {
+    this.#openedRanges ??= new OriginalRanges(this.#access, this.#parts);
+    return this.#openedRanges;
+  }
+
+  #findCached(): CachedOriginal | undefined {
+    const cached = this.#parts.cache.get(this.originKey);
+    return cached?.etag === this.#identity?.etag ? cached : undefined;
+  }
+
+  #release(): void {
+    this.#openedRanges?.release();
+    this.#held?.then(
+      (original) => original.release(),
+      () => undefined,
+    );
+  }
+}
+
+function sha256Of(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}
+
+/** @throws MediaError `UNSUPPORTED_MEDIA_TYPE` with the cause `VideoFound` */
+function refuseVideo(beginning: Uint8Array, held?: Reservation): void {
+  if (!isVideo(beginning)) return;
+  held?.release();
+  const cause = new VideoFound('A video is not read whole.');
+  throw new MediaError('UNSUPPORTED_MEDIA_TYPE', { cause });
+}
+
+/** The rest of a file that is not an image need not be fetched from another site. */
+function requireImage(beginning: Uint8Array): void {
+  if (!isDecodable(beginning)) throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
+}
+
+/** Whether an original was not read whole since it is a video, or is too large, as videos may be. */
+function mayBeOfVideo(error: unknown): boolean {
+  if (!(error instanceof MediaError)) return false;
+  return error.code === 'MEDIA_TOO_LARGE' || error.cause instanceof VideoFound;
+}
+
+/** Replaces the tag by a digest of the bytes, for sources whose own tags may mean nothing. */
+function digested(opened: Opened, bytes: Uint8Array): Opened {
+  return { ...opened, etag: createHash('sha256').update(bytes).digest('base64url') };
+}
