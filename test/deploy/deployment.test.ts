@@ -118,6 +118,42 @@ describe('compose.yaml', () => {
     expect(findFaults(join(path, 'compose.yaml'))).toEqual([fault]);
   });
 
+  test("has settings in the platform's place that the service accepts, and follows the same rules", () => {
+    const file = 'deploy/platform/compose.yaml';
+    expect(findFaults(file)).toEqual([]);
+    const values: Readonly<Record<string, string>> = {
+      FLUXER_MEDIA_ENDPOINT: 'https://chat.example.org/media',
+      FLUXER_S3_ENDPOINT: 'http://s3:9000',
+      FLUXER_MEDIA_PROXY_SECRET_KEY: 'an-example-key-of-thirty-two-bytes-or-more',
+      PLATFORM_RANGE: '172.18.0.0/16',
+    };
+    const filled = read(file).replaceAll(/\$\{(\w+):[?-]([^}]*)\}/g, (_, name, fallback) => {
+      const secret = name.endsWith('BASE64')
+        ? Buffer.alloc(32, name).toString('base64')
+        : undefined;
+      return values[name] ?? secret ?? (fallback || name.toLowerCase().replaceAll('_', '-'));
+    });
+    const { services } = parse(filled) as { services: { darkroom: ComposeService } };
+    const variables = Object.entries(services.darkroom.environment ?? {});
+    const config = readConfig(
+      Object.fromEntries(variables.map(([name, value]) => [name, String(value)])),
+    );
+    expect(config).toMatchObject({
+      storage: { kind: 's3', bucket: 'fluxer-s3-bucket-cdn' },
+      uploads: { kind: 's3', bucket: 'fluxer-s3-bucket-uploads' },
+      internal: { listen: { port: 3100 } },
+      reading: { publicUrls: [{ origin: 'https://chat.example.org', segments: ['media'] }] },
+      unknownSettings: [],
+    });
+    // Whatever the platform has a variable for is in the page that explains them.
+    const page = read('docs/platform.md');
+    for (const [, name] of read(file).matchAll(/\$\{(FLUXER_\w+)/g))
+      expect(page).toContain(`${name}`);
+    for (const [name] of variables) {
+      if (!/^(AWS|ADMIN_HOST|INTERNAL_HOST)/.test(name)) expect(page).toContain(name);
+    }
+  });
+
   test('has its secrets in a file for nobody else, and replicas that the service and nginx accept', async () => {
     const secretsFile = join((await useTemporaryFolder()).path, '.env');
     execFileSync('deploy/secrets', [secretsFile]);

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import {
@@ -8,9 +9,10 @@ import {
   S3Client,
 } from '@aws-sdk/client-s3';
 import sharp from 'sharp';
-import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, test } from 'vitest';
 import { runDarkroom } from '../support/processes/command-line.ts';
 import { findFreePorts } from '../support/processes/free-ports.ts';
+import { startPlatformNginx } from '../support/processes/nginx.ts';
 import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
 import { createRgwBucket, rgw } from '../support/s3/rgw.ts';
 import type { S3Bucket } from '../support/s3/s3-bucket.ts';
@@ -370,6 +372,26 @@ describe('assets', () => {
 test('the service tells its mode of signatures to whoever looks after it', async () => {
   const response = await fetch(`${internalOrigin}/_health`);
   expect(await response.text()).toBe('OK attachment_signature=enforce');
+});
+
+const hasNginx = spawnSync('sh', ['-c', 'PATH=$PATH:/usr/sbin command -v nginx']).status === 0;
+
+test.skipIf(!hasNginx)('all of it holds below /media of the nginx of deploy/platform', async () => {
+  const nginx = await startPlatformNginx(Number(new URL(service.origin).port));
+  onTestFinished(nginx.stop);
+  const base = `${nginx.origin}/media`;
+  const terms = { bucket: UPLOADS, key: randomUUID(), maxBytes: clip.length };
+  const request = { method: 'PUT', body: Buffer.from(clip) };
+  expect((await fetch(base + relayTarget(terms), request)).status).toBe(200);
+  const key = 'attachments/1400000000000000000/1500000000000000005/naïve 100%.mp4';
+  await take(terms.key, key, 'video/mp4');
+  const played = await fetch(base + signedAttachment(key), { headers: { Range: 'bytes=-9' } });
+  expect([played.status, (await played.arrayBuffer()).byteLength]).toEqual([206, 9]);
+  const path = '/d%20e/f:g@2x%2F1%25.png';
+  site.serve(path, samples.png, { 'content-type': 'image/png' });
+  const shown = await fetch(base + externalPath(`http://${SITE}:${site.port}${path}`));
+  expect([shown.status, (await shown.arrayBuffer()).byteLength]).toEqual([200, samples.png.length]);
+  expect((await fetch(`${nginx.origin}/avatars/0.png`)).status).toBe(404);
 });
 
 test('an operator sees that all of it works', async () => {

@@ -102,6 +102,24 @@ export async function startNginxForReplicas(replicaPorts: readonly number[]): Pr
   return run(site, port);
 }
 
+/** Starts nginx with `nginx.conf` of the platform, the same way; it has neither cache nor log of its own. */
+export async function startPlatformNginx(upstreamPort: number) {
+  const [port = 0] = await findFreePorts(1);
+  const site = new Template('../platform/nginx.conf');
+  site.put('listen 127.0.0.1:8080;', `listen 127.0.0.1:${port};`);
+  site.put('127.0.0.1:3000 max_fails=0;', `127.0.0.1:${upstreamPort} max_fails=0;`);
+  const folder = createFolder();
+  writeFileSync(join(folder, 'darkroom.conf'), site.text);
+  const nginx = await runNginx(folder, debianConfiguration(folder), [port]);
+  return {
+    origin: `http://127.0.0.1:${port}`,
+    stop: async (): Promise<void> => {
+      await nginx.stop();
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
+
 /** A recommended file, with what a machine puts into it. */
 class Template {
   text: string;
