@@ -28,7 +28,7 @@ export function sparseSource(
 const BOX_HEADER_BYTES = 8;
 
 /** The header of a box that only takes room. */
-function freeBox(sizeBytes: number): Buffer {
+export function freeBox(sizeBytes: number): Buffer {
   const header = Buffer.alloc(BOX_HEADER_BYTES);
   header.writeUInt32BE(sizeBytes);
   header.write('free', 4, 'latin1');

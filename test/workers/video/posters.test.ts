@@ -11,7 +11,7 @@ import { renderPoster } from '../../../src/workers/child/video/render-poster.ts'
 import { atScale } from '../../support/test-scale.ts';
 import { BareDecoder, hasFfmpeg } from '../../support/videos/ffmpeg.ts';
 import { madeVideos, makeLongVideo } from '../../support/videos/made-videos.ts';
-import { memorySource, withGap } from '../../support/videos/sources.ts';
+import { findBox, freeBox, memorySource, sparseSource, withGap } from '../../support/videos/sources.ts';
 
 const folder = join(import.meta.dirname, '../../../fixtures/video');
 const [head = [], ...rows] = readFileSync(join(folder, 'index.tsv'), 'utf8')
@@ -159,6 +159,20 @@ describe('what a video of 500 MB costs', () => {
     expect(cost(source).reads - facts.reads).toBeLessThanOrEqual(6);
     expect(cost(source).bytes - facts.bytes).toBeLessThanOrEqual(256 * 1024);
   });
+});
+
+test('the duration of many fragments that no table lists is not searched for long', async () => {
+  const file = fixture('clip-fragmented.mp4');
+  const movie = file.subarray(0, findBox(file, 'mfra'));
+  const fragmentBytes = 5_000_000;
+  const fragments = Array.from({ length: 100 }, (_, at) => {
+    const boxes = Buffer.concat([Buffer.from('\0\0\0\x08moof'), freeBox(fragmentBytes - 8)]);
+    return [movie.length + at * fragmentBytes, boxes] as const;
+  });
+  const sizeBytes = movie.length + 100 * fragmentBytes;
+  const source = sparseSource(sizeBytes, [[0, movie], ...fragments]);
+  expect((await inspectMoving(source)).fault).toBeUndefined();
+  expect(source.reads.length).toBeLessThanOrEqual(4);
 });
 
 test.skipIf(!hasFfmpeg)('the tables of sound are not read', async () => {

@@ -22,6 +22,8 @@ const MAX_EDGE_PX = 16_384;
 /** Limits of the search for a duration that no header tells. */
 const MAX_DURATION_BYTES = 8 * 2 ** 20;
 const MAX_DURATION_READS = 8;
+/** Fragments are listed by a table at the end of the file, or there are far too many of them. */
+const MAX_FRAGMENT_READS = 2;
 
 /** Containers that hold no video, even where their index is damaged. */
 const SOUND_CONTAINERS: readonly MovingContainer[] = ['mp3', 'ogg', 'wav', 'flac'];
@@ -212,7 +214,7 @@ async function within<Result>(
   { cache, source }: OpenedMoving,
   step: () => Promise<Result>,
 ): Promise<Result | undefined> {
-  cache.limit(MAX_DURATION_BYTES, MAX_DURATION_READS);
+  cache.limit(MAX_DURATION_BYTES, source.iso ? MAX_FRAGMENT_READS : MAX_DURATION_READS);
   try {
     return await demultiplex(source, step);
   } catch (error) {
