@@ -291,6 +291,20 @@ describe.skipIf(!hasFfmpeg)('a video', () => {
   });
 });
 
+test.skipIf(!hasFfmpeg).each([1, 40])(
+  'a poster that takes longer than %i ms is a 504',
+  async (timeoutMs) => {
+    const settings = { ...withDecoder, TRANSFORM_TIMEOUT_MS: String(timeoutMs) };
+    const app = await useTestApp({ settings });
+    app.originals.put(KEY, clip);
+    const { statusCode, body } = await app.get(`${PATH}?format=png`);
+    expect({ statusCode, body }).toMatchObject({
+      statusCode: 504,
+      body: expect.stringContaining('TRANSFORM_TIMEOUT'),
+    });
+  },
+);
+
 describe('without a decoder', () => {
   it.each(videos)('$file has no poster, and all else', async ({ file = '', poster_status }) => {
     const app = await useTestApp({ settings: { ...metricsSettings, VIDEO_DECODER: 'off' } });

@@ -11,7 +11,13 @@ import { renderPoster } from '../../../src/workers/child/video/render-poster.ts'
 import { atScale } from '../../support/test-scale.ts';
 import { BareDecoder, hasFfmpeg } from '../../support/videos/ffmpeg.ts';
 import { madeVideos, makeLongVideo } from '../../support/videos/made-videos.ts';
-import { findBox, freeBox, memorySource, sparseSource, withGap } from '../../support/videos/sources.ts';
+import {
+  findBox,
+  freeBox,
+  memorySource,
+  sparseSource,
+  withGap,
+} from '../../support/videos/sources.ts';
 
 const folder = join(import.meta.dirname, '../../../fixtures/video');
 const [head = [], ...rows] = readFileSync(join(folder, 'index.tsv'), 'utf8')
@@ -197,6 +203,16 @@ describe('what is no poster', () => {
     return file;
   };
   const everything = [0xff, 0xff, 0xff, 0xff];
+  /** A movie box with 17 MiB of titles, which nobody reads. */
+  const withTitles = () => {
+    const file = fixture('clip-h264.mp4');
+    const titles = Buffer.alloc(17 * 2 ** 20);
+    titles.writeUInt32BE(titles.length);
+    titles.write('udta', 4, 'latin1');
+    const movie = findBox(file, 'moov');
+    file.writeUInt32BE(file.readUInt32BE(movie) + titles.length, movie);
+    return Buffer.concat([file, titles]);
+  };
 
   test.each([
     ['an empty table of key frames', changed('stss', 8, [0, 0, 0, 0]), 'UNPROCESSABLE_MEDIA'],
@@ -204,6 +220,7 @@ describe('what is no poster', () => {
     ['a run of 2^32 shifts', changed('ctts', 12, everything), 'MEDIA_TOO_LARGE'],
     ['a chunk of 2^32 samples', changed('stsc', 16, everything), 'MEDIA_TOO_LARGE'],
     ['2^32 samples', changed('stsz', 12, everything), 'MEDIA_TOO_LARGE'],
+    ['an index of more than 16 MiB', withTitles(), 'MEDIA_TOO_LARGE'],
     ['an edge of 65 535', changed('avc1', 28, [0xff, 0xff]), 'MEDIA_TOO_LARGE'],
     ['no width', changed('avc1', 28, [0, 0]), 'UNPROCESSABLE_MEDIA'],
     ['another codec', changed('avc1', 0, [0x6d, 0x70, 0x34, 0x76]), 'UNSUPPORTED_MEDIA_TYPE'],

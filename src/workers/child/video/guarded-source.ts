@@ -16,6 +16,9 @@ import type { MovingContainer } from '../../../formats/video/video-facts.ts';
 import type { BlockCache } from './block-cache.ts';
 import { readMovie } from './movie-box.ts';
 
+/** Limit of the index: movie box; EBML head, tracks and cues (contract §12). */
+export const MAX_INDEX_BYTES = 16 * 2 ** 20;
+
 /** Longest header of a box or of an element, as the demultiplexer reads it. */
 const MAX_HEADER_BYTES = 16;
 
@@ -67,9 +70,7 @@ export class GuardedSource extends Source {
     const bytes = this.#cache.peek(start, end);
     if (bytes !== undefined) return this.#hand(start, bytes);
     const reading =
-      start === this.#movieStart
-        ? readMovie(this.#cache, start, end)
-        : this.#cache.read(start, end);
+      start === this.#movieStart ? this.#readMovie(start, end) : this.#cache.read(start, end);
     return reading.then(
       (read) => this.#hand(start, read),
       (error: unknown) => {
@@ -111,7 +112,9 @@ export class GuardedSource extends Source {
       const isLong = header[3] === 1 && header[0] === 0 && header[1] === 0 && header[2] === 0;
       if (type === 'moov') {
         this.#movieStart = start + (isLong ? 16 : 8);
-        this.#checks.set(this.#movieStart, (moov) => this.#readMovie(moov));
+        this.#checks.set(this.#movieStart, (moov) => {
+          this.iso = readIsoIndex(moov);
+        });
       }
       if (type === 'moof') this.#checks.set(start, checkFragment);
     }
@@ -131,8 +134,11 @@ export class GuardedSource extends Source {
     return fitElement(header, element, this.#cache.sizeBytes - start);
   }
 
-  #readMovie(moov: Uint8Array): void {
-    this.iso = readIsoIndex(moov);
+  async #readMovie(start: number, end: number): Promise<Uint8Array> {
+    // Also where most of it is not read.
+    if (end - start <= MAX_INDEX_BYTES) return await readMovie(this.#cache, start, end);
+    const cause = new Error(`a movie box of ${end - start} bytes`);
+    throw new MediaError('MEDIA_TOO_LARGE', { cause });
   }
 }
 

@@ -17,13 +17,10 @@ import { MediaError } from '../../../contract/errors.ts';
 import { sniffMoving } from '../../../formats/video/sniff-moving.ts';
 import type { MovingContainer, PosterFault } from '../../../formats/video/video-facts.ts';
 import type { BlockCache } from './block-cache.ts';
-import { demultiplex, type GuardedSource } from './guarded-source.ts';
+import { demultiplex, type GuardedSource, MAX_INDEX_BYTES } from './guarded-source.ts';
 
 /** Bytes that suffice to recognize a container. */
 const PREFIX_BYTES = 128;
-
-/** Limit of the index: movie box; EBML head, tracks and cues (contract §12). */
-const MAX_INDEX_BYTES = 16 * 2 ** 20;
 
 /** Codecs of pictures that accompany sound: a cover, or pictures of chapters. They are no video (contract §12). */
 const COVER_CODECS = ['jpeg', 'png ', 'gif ', 'tiff', 'bmp '];
