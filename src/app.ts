@@ -156,8 +156,8 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
     renderer: parts.renderer ?? workers,
     ...tools,
   });
-  const { media, passthrough, purger, store, records } = pipeline;
-  if (list && blocks) list.onBlocked = createBlockPurge(blocks, { records, purger, log });
+  const { media, passthrough, purger, store, records, digests } = pipeline;
+  if (list && blocks) list.onBlocked = createBlockPurge(blocks, { records, digests, purger, log });
   const tracing =
     config.tracing &&
     (await import('./telemetry/tracing.ts')).openTracing(config, config.tracing, log);
@@ -194,7 +194,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
           config.uploads &&
           (await openOriginalWriter({ storage: config.uploads }, undefined, config.relay)),
         purger,
-        records,
+        digests,
         blocks,
         ...tools,
       },

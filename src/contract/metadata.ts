@@ -28,7 +28,6 @@ const keptMetadata = z.object({
   /** Whether a picture of it would be tried, by a service that has the decoder. */
   isSound: z.boolean(),
   placeholder: z.string().nullable().optional(),
-  sha256: z.string().nullable().optional(),
 });
 export type KeptMetadata = Readonly<z.infer<typeof keptMetadata>>;
 

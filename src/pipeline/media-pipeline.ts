@@ -10,6 +10,7 @@ import {
   type ExternalMedia,
   type SourceObserver,
 } from './originals/backend.ts';
+import { Digests } from './originals/digests.ts';
 import { MemoryBudget } from './originals/memory-budget.ts';
 import type { OriginalParts } from './originals/original.ts';
 import { Originals } from './originals/originals.ts';
@@ -68,7 +69,8 @@ export interface MediaServices {
 export type MediaPipeline = ReturnType<typeof createMediaPipeline>;
 
 /** Originals of one source, and what services remember of them. */
-interface KeptParts extends Pick<OriginalParts, 'storage' | 'sites' | 'records' | 'cache'> {
+interface KeptParts
+  extends Pick<OriginalParts, 'storage' | 'sites' | 'records' | 'digests' | 'cache'> {
   readonly results: Results;
   readonly store: GuardedStore | undefined;
   readonly rates: Rates | undefined;
@@ -88,6 +90,7 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
   const refusedForMs = config.http.maxAgeSeconds.refused * 1000;
   const records = new OriginalRecords({ ...config.versions, refusedForMs }, clock);
   const store = resultStore && new GuardedStore({ store: resultStore, clock, log, meter });
+  const digests = new Digests({ records, store, clock });
   const release = releaseWithEffort(renderLimits.webpEffort);
   const results = new Results({
     cache: memories.results,
@@ -117,7 +120,7 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
   const keepsDigests = blocks !== undefined;
   const shared = { clock, meter, release, limits: renderLimits, blocks, keepsDigests };
   const createServices = (kept: KeptParts): MediaServices => {
-    const { records, store } = kept;
+    const { records, digests, store } = kept;
     const originals = new Originals({
       ...{ ...shared, ...kept, budget: originalsBudget, maxRangeBytes: config.video.maxReadBytes },
     });
@@ -128,33 +131,36 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
       renderer: admitted,
       media: new MediaService({ ...parts, results: kept.results, rates: kept.rates }),
       metadata: new MetadataService({
-        ...{ ...parts, store, maxHashedBytes: config.maxHashedBytes },
+        ...{ ...parts, store, digests, maxHashedBytes: config.maxHashedBytes },
         maxOriginalBytes: limits.maxOriginalBytes,
       }),
     };
   };
   const services = createServices({
-    ...{ storage, sites, records, results, store, rates, cache: memories.originals },
+    ...{ storage, sites, records, digests, results, store, rates, cache: memories.originals },
   });
   const { originals } = services;
   return {
     ...services,
     release,
     passthrough: new PassthroughService({
-      ...{ storage, sites, records, originals },
+      ...{ storage, sites, records, digests, originals },
       ...{ blocks, budget: originalsBudget },
     }),
     purger: new Purger({ records, originals, results, store, edge: adapters.edge }),
     records,
+    digests,
     /** Creates the services for originals of another source, of which nothing is remembered. */
-    openBeside: (source: Source): MediaServices =>
-      createServices({
+    openBeside: (source: Source): MediaServices => {
+      const records = new OriginalRecords({ freshForMs: 0, goneForMs: 0, refusedForMs: 0 }, clock);
+      return createServices({
         storage: createStorageBackend(source, limits, {
           reads: originReads,
           streams: originStreams,
         }),
         sites: undefined,
-        records: new OriginalRecords({ freshForMs: 0, goneForMs: 0, refusedForMs: 0 }, clock),
+        records,
+        digests: new Digests({ records, store: undefined, clock }),
         results: new Results({
           cache: new MemoryCache({ maxBytes: 0 }),
           store: undefined,
@@ -164,7 +170,8 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
         cache: new MemoryCache({ maxBytes: 0 }),
         store: undefined,
         rates: undefined,
-      }),
+      });
+    },
     /** For the explorer. */
     storage,
     store,

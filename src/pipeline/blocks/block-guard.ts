@@ -5,6 +5,7 @@ import { formatCauses, MediaError } from '../../contract/errors.ts';
 import { type MediaRequest, resultKey } from '../../contract/media-request.ts';
 import type { PurgeOrder } from '../../contract/purge-order.ts';
 import { externalKeyOf } from '../../contract/signing/external-path.ts';
+import type { Digests } from '../originals/digests.ts';
 import type { OriginalRecords } from '../originals/records.ts';
 import type { Log } from '../ports.ts';
 import type { Purger } from '../results/purger.ts';
@@ -94,13 +95,20 @@ export class BlockGuard {
   }
 }
 
+interface BlockPurgeParts {
+  readonly records: OriginalRecords;
+  readonly digests: Digests;
+  readonly purger: Purger;
+  readonly log: Log;
+}
+
 /**
  * Creates the watcher that purges what is blocked: in this process, and in the stores and at the edge where the order came
  * to this process. An order that the edge does not get fails, to be repeated; the block holds.
  */
 export function createBlockPurge(
   guard: BlockGuard,
-  { records, purger, log }: { records: OriginalRecords; purger: Purger; log: Log },
+  { records, digests, purger, log }: BlockPurgeParts,
 ): BlockWatcher {
   const warn = (failure: unknown): void => {
     const reason = formatCauses(failure).slice(2);
@@ -136,7 +144,7 @@ export function createBlockPurge(
       }
     } finally {
       // The purge has forgotten by what they are blocked.
-      for (const [key, { etag, sha256 }] of byDigest) records.noteDetails(key, etag, { sha256 });
+      for (const [key, { etag, sha256 }] of byDigest) digests.note(key, etag, sha256);
       guard.cutOff((originKey) => keys.has(originKey));
     }
   };

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { encodeOriginKey } from '../../contract/media-request.ts';
 import {
   formatKeptMetadata,
@@ -8,6 +7,7 @@ import {
   parseKeptMetadata,
 } from '../../contract/metadata.ts';
 import { unlessAborted } from '../abort.ts';
+import { type Digests, sha256Of } from '../originals/digests.ts';
 import type { HeldImage, HeldOriginal, Original } from '../originals/original.ts';
 import { BLOCK_BYTES, type OriginalReader, replaced } from '../originals/original-reader.ts';
 import type { Originals } from '../originals/originals.ts';
@@ -24,6 +24,7 @@ interface MetadataServiceParts {
   readonly originals: Originals;
   readonly records: OriginalRecords;
   readonly store: GuardedStore | undefined;
+  readonly digests: Digests;
   readonly renderer: AdmittedRenderer;
   readonly limits: RenderLimits;
   readonly maxOriginalBytes: number;
@@ -100,20 +101,18 @@ export class MetadataService {
     const state: State = { identity, reader, work };
     let kept = await this.#findKept(state);
     const known = kept;
+    let sha256: string | null = null;
     try {
       if (kept === undefined || (wantsPlaceholder && kept.placeholder === undefined)) {
         kept = { ...kept, ...(await this.#describe(state, wantsPlaceholder)) };
       }
-      if (wantsSha256 && kept.sha256 === undefined) {
-        const remembered = records.findSha256(originKey, identity.etag);
-        kept = { ...kept, sha256: remembered ?? (await this.#hash(state)) };
-      }
+      if (wantsSha256) sha256 = await this.#hash(state);
     } catch (error) {
       if (!original.isOutdated) records.noteRefusal(keyOf(originKey), originKey, error);
       throw error;
     }
     if (kept !== known) this.#keep(state, kept);
-    const { facts, isSound, placeholder = null, sha256 = null } = kept;
+    const { facts, isSound, placeholder = null } = kept;
     const shown = wantsPlaceholder ? placeholder : null;
     return {
       key: originKey,
@@ -122,7 +121,7 @@ export class MetadataService {
       transformable: isSound && (facts.kind === 'image' || (await renderer.canDecodeVideo())),
       placeholder: shown,
       placeholder_version: shown === null ? null : 1,
-      sha256: wantsSha256 ? sha256 : null,
+      sha256,
     };
   }
 
@@ -213,12 +212,18 @@ export class MetadataService {
   }
 
   /** Returns the SHA-256; `null` for an original that is too large. */
-  async #hash({ held, reader, work }: State): Promise<string | null> {
+  async #hash({ held, identity, reader, work }: State): Promise<string | null> {
+    const { digests, maxHashedBytes } = this.#parts;
     const { sizeBytes } = reader;
-    if (sizeBytes > this.#parts.maxHashedBytes) return null;
+    const { originKey } = work.original;
+    if (sizeBytes > maxHashedBytes) return null;
+    const known = await digests.find(originKey, identity.etag, work.signal);
+    if (known !== undefined) return known;
     const isShort = sizeBytes <= BLOCK_BYTES;
     const bytes = held?.bytes ?? (isShort && (await reader.read(0, sizeBytes, work.signal)));
-    return bytes ? createHash('sha256').update(bytes).digest('hex') : reader.hash();
+    const sha256 = bytes ? sha256Of(bytes) : await reader.hash();
+    if (!work.original.isOutdated) digests.note(originKey, identity.etag, sha256);
+    return sha256;
   }
 
   /** Returns what is remembered of a state, here or in the store. */
@@ -229,7 +234,7 @@ export class MetadataService {
     if (known !== undefined || store === undefined) return known;
     const stored = await store.find(this.#addressOf(originKey, identity), work.signal);
     const metadata = stored && parseKeptMetadata(stored.body);
-    if (metadata !== undefined) noteMetadata(work.original, identity, metadata);
+    if (metadata !== undefined) work.original.noteDetails(identity.etag, { metadata });
     return metadata;
   }
 
@@ -237,7 +242,7 @@ export class MetadataService {
     const { store } = this.#parts;
     const { originKey, isOutdated } = work.original;
     if (isOutdated) return;
-    noteMetadata(work.original, identity, metadata);
+    work.original.noteDetails(identity.etag, { metadata });
     const stored = { body: formatKeptMetadata(metadata), mimeType: 'application/json' };
     store?.add(this.#addressOf(originKey, identity), stored, work.trace);
   }
@@ -251,13 +256,4 @@ export class MetadataService {
 /** Returns the key of the metadata among the results of an original. */
 function keyOf(originKey: string): string {
   return `${encodeOriginKey(originKey)}?metadata`;
-}
-
-function noteMetadata(
-  original: Original,
-  { etag }: OriginalIdentity,
-  metadata: KeptMetadata,
-): void {
-  const { sha256 } = metadata;
-  original.noteDetails(etag, { metadata, ...(sha256 && { sha256 }) });
 }

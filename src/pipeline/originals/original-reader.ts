@@ -1,11 +1,10 @@
-import { createHash } from 'node:crypto';
 import { MediaError } from '../../contract/errors.ts';
 import { unlessAborted } from '../abort.ts';
 import { type ByteRange, type Opened, type RangeReader, ReplacedMeanwhile } from '../ports.ts';
-import { type Backend, brokenError } from './backend.ts';
+import type { Backend } from './backend.ts';
+import { hashBody } from './digests.ts';
 import type { MemoryBudget } from './memory-budget.ts';
 import { discard, type HeldBytes, holdBody, isStream, openContent } from './open-body.ts';
-import { passBody } from './pass-body.ts';
 
 /** Unit in which an original is read by ranges, in bytes. */
 export const BLOCK_BYTES = 64 * 1024;
@@ -94,19 +93,14 @@ export class OriginalReader implements RangeReader {
    * @throws MediaError as `read` does
    */
   async hash(): Promise<string> {
-    const { backend, sizeBytes, signal } = this.#state;
+    const { backend, signal } = this.#state;
     const opened = await this.#open(undefined, false);
-    const { body } = opened;
-    const rest = isStream(body) ? body : undefined;
-    const prefix = body instanceof Uint8Array ? body : new Uint8Array();
-    const hash = createHash('sha256');
     try {
-      for await (const chunk of passBody(backend, prefix, rest, sizeBytes)) hash.update(chunk);
+      return await hashBody(backend, opened);
     } catch (error) {
       signal.throwIfAborted();
-      throw brokenError(backend, error);
+      throw error;
     }
-    return hash.digest('hex');
   }
 
   /** Gives the memory back. */

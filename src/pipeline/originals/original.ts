@@ -10,6 +10,7 @@ import type { CachedOriginal, Clock, Opened, OriginalIdentity } from '../ports.t
 import { noteErrorCode, type RequestTrace } from '../request-trace.ts';
 import type { FlightControls } from '../single-flight.ts';
 import { ownUrlOf } from '../site-failure.ts';
+import { type Digests, sha256Of } from './digests.ts';
 import type { Reservation } from './memory-budget.ts';
 import { discard, holdBody, isOriginFailure } from './open-body.ts';
 import { OriginalAccess, type OriginalName, type OriginalPlaces } from './original-access.ts';
@@ -18,6 +19,7 @@ import type { OriginalDetails } from './records.ts';
 
 /** Parts that work on an original takes. */
 export interface OriginalParts extends OriginalPlaces, RangeBounds {
+  readonly digests: Digests;
   /** Whether the SHA-256 of what is read whole is remembered: originals may be blocked by it. */
   readonly keepsDigests: boolean;
   /** Originals that were read lately, by origin key. */
@@ -187,28 +189,27 @@ export class Original {
   }
 
   /**
-   * Returns the SHA-256 of the identified original, hexadecimal, from the records or by a whole read; `undefined` for one
-   * that is too large for that.
+   * Returns the SHA-256 of the identified original, hexadecimal, which is known or found by a whole read; `undefined` for
+   * one that is too large for that, which is hashed in the background.
    */
-  async digest(identity: OriginalIdentity): Promise<string | undefined> {
-    const { records, backend } = this.#access;
-    const known = records.findSha256(this.originKey, identity.etag);
+  async digest({ etag }: OriginalIdentity): Promise<string | undefined> {
+    const { digests } = this.#parts;
+    const access = this.#access;
+    const { source, maxOriginalBytes } = access.backend;
+    if (source.identity === 'digest') return this.#noteSha256(etag, sha256OfIdentity(etag));
+    const known = await digests.find(this.originKey, etag, access.signal);
     if (known !== undefined) return known;
     try {
       const held = await this.read();
       if ('bytes' in held) return this.#noteSha256(held.etag, sha256Of(held.bytes));
-      if (held.reader.sizeBytes > backend.maxOriginalBytes) return undefined;
-      return this.#noteSha256(held.etag, await held.reader.hash());
+      if (held.reader.sizeBytes <= maxOriginalBytes) {
+        return this.#noteSha256(held.etag, await held.reader.hash());
+      }
     } catch (error) {
-      if (error instanceof MediaError && error.code === 'MEDIA_TOO_LARGE') return undefined;
-      throw error;
+      if (!(error instanceof MediaError && error.code === 'MEDIA_TOO_LARGE')) throw error;
     }
-  }
-
-  /** Computes the SHA-256 of an original of any size, and remembers it. */
-  async hashWhole(): Promise<void> {
-    const { identity, reader } = await this.openByRanges();
-    this.#noteSha256(identity.etag, await reader.hash());
+    digests.hashSoon(access);
+    return undefined;
   }
 
   /** Remembers details of a state, unless the original was purged since. */
@@ -217,7 +218,9 @@ export class Original {
   }
 
   #noteSha256(etag: string, sha256: string): string {
-    this.noteDetails(etag, { sha256 });
+    // An identity that is a digest tells it after a restart, too.
+    if (this.#access.backend.source.identity === 'digest') this.noteDetails(etag, { sha256 });
+    else if (!this.isOutdated) this.#parts.digests.note(this.originKey, etag, sha256);
     return sha256;
   }
 
@@ -350,8 +353,9 @@ export class Original {
   }
 }
 
-function sha256Of(bytes: Uint8Array): string {
-  return createHash('sha256').update(bytes).digest('hex');
+/** The identity of an original whose source has no tags is its SHA-256: see `digested`. */
+function sha256OfIdentity(etag: string): string {
+  return Buffer.from(etag, 'base64url').toString('hex');
 }
 
 /** @throws MediaError `UNSUPPORTED_MEDIA_TYPE` with the cause `VideoFound` */

@@ -1,5 +1,4 @@
-import { createHash } from 'node:crypto';
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { MediaError } from '../../contract/errors.ts';
 import { PIPELINE_RELEASE } from '../../contract/image-formats.ts';
 import { type MediaRequest, resultKey } from '../../contract/media-request.ts';
@@ -10,6 +9,7 @@ import type { ByteRange, Opened } from '../ports.ts';
 import type { RequestTrace } from '../request-trace.ts';
 import type { Backend } from './backend.ts';
 import { SNIFF_BYTES, sniffContentType } from './content-sniff.ts';
+import { type Digests, type OriginalPlace, sha256Of, stateOf } from './digests.ts';
 import type { MemoryBudget } from './memory-budget.ts';
 import { discard, type HeldBytes, holdBody, isStream, lengthOf, openContent } from './open-body.ts';
 import type { Originals } from './originals.ts';
@@ -65,12 +65,10 @@ const PICTURES: ReadonlySet<string> = new Set(
   ].map((name) => `image/${name}`),
 );
 
-/** Names of one original. */
-interface Place {
-  readonly backend: Backend;
-  readonly originKey: string;
-  readonly sourceKey: string;
-}
+/** Unit in which bytes in memory are passed on. */
+const SLICE_BYTES = 64 * 1024;
+
+const NOTHING = new Uint8Array();
 
 /** A beginning, remembered or just read. */
 interface FoundBeginning {
@@ -89,13 +87,12 @@ interface PassthroughParts {
   /** `undefined`: media of other sites are not served. */
   readonly sites: Backend | undefined;
   readonly records: OriginalRecords;
+  readonly digests: Digests;
 }
 
 /** Serves attachments and external media unchanged (contract §2, §8): streamed, neither held in memory nor cached. */
 export class PassthroughService {
   readonly #parts: PassthroughParts;
-  /** Large originals that are being hashed. */
-  readonly #hashing = new Set<string>();
 
   constructor(parts: PassthroughParts) {
     this.#parts = parts;
@@ -126,7 +123,7 @@ export class PassthroughService {
 
   async #open(
     request: MediaRequest,
-    place: Place,
+    place: OriginalPlace,
     options: PassthroughOptions,
   ): Promise<PassthroughMedia> {
     const { records } = this.#parts;
@@ -155,7 +152,7 @@ export class PassthroughService {
   /** Opens an original once its bytes are known not to be blocked, unless it is too large to be read before. */
   async #openJudged(
     request: MediaRequest,
-    place: Place,
+    place: OriginalPlace,
     options: PassthroughOptions,
   ): Promise<PassthroughMedia> {
     if (place.backend.isForeign) return this.#openHeld(request, place, options);
@@ -168,7 +165,6 @@ export class PassthroughService {
       const sha256 = await unlessAborted(original.digest(identity), signal);
       blocks?.checkDigest(sha256);
       const opened = await this.#open(request, place, options);
-      if (sha256 === undefined) this.#hashSoon(request);
       const judged = validatorsOf(identity, resultKey(request), PIPELINE_RELEASE).etag;
       if (opened.validators.etag === judged) return opened;
       opened.discard();
@@ -179,56 +175,75 @@ export class PassthroughService {
     }
   }
 
-  /** Hashes a large original in the background; later requests are judged by it. */
-  #hashSoon(request: MediaRequest): void {
-    const { originals } = this.#parts;
-    const { originKey } = request;
-    if (this.#hashing.has(originKey)) return;
-    this.#hashing.add(originKey);
-    const { work: original, leave } = originals.join(request);
-    original
-      .hashWhole()
-      .catch(() => undefined) // the next request tries again
-      .finally(() => {
-        leave();
-        this.#hashing.delete(originKey);
-      });
-  }
-
-  /** Reads another site's original into memory, since a second response may have other bytes. */
+  /**
+   * Reads another site's original into memory, since a second response may have other bytes; one that is too large is
+   * passed on, and judged by what the background has found.
+   */
   async #openHeld(
     request: MediaRequest,
-    place: Place,
+    place: OriginalPlace,
     options: PassthroughOptions,
   ): Promise<PassthroughMedia> {
-    const { blocks, budget } = this.#parts;
-    const { backend, sourceKey } = place;
+    const { blocks, budget, digests } = this.#parts;
+    const { backend, originKey, sourceKey } = place;
     const { trace, signal } = options;
     const open = () => openContent(backend, sourceKey, { signal });
     const opened = await this.#noting(place, () =>
       trace.stage('origin', () => trace.stage('fetch', open)),
     );
-    const { etag, lastModified, freshForMs } = opened;
     let held: HeldBytes;
     try {
       held = await holdBody(backend, opened, budget, signal);
     } catch (error) {
       const isTooLarge = error instanceof MediaError && error.code === 'MEDIA_TOO_LARGE';
-      if (isTooLarge) return this.#open(request, place, options);
+      if (!isTooLarge) throw error;
+      const sha256 = await digests.find(originKey, stateOf(backend, opened), signal);
+      blocks?.checkDigest(sha256);
+      const passed = await this.#open(request, place, options);
+      if (sha256 === undefined) digests.hashSoon(place);
+      return passed;
+    }
+    // Small bodies count in no budget: the places of streams bound those that slow clients take.
+    const leave = await backend.streams.enter(signal).catch((error: unknown) => {
+      held.release();
+      throw error;
+    });
+    const release = (): void => {
+      leave();
+      held.release();
+    };
+    signal.addEventListener('abort', release, { once: true });
+    try {
+      const described = await this.#describeHeld(request, place, options, opened, held.bytes);
+      return {
+        ...described,
+        discard: release,
+        stream: async (first, last) => (await described.stream(first, last)).once('close', release),
+      };
+    } catch (error) {
+      release();
       throw error;
     }
-    signal.addEventListener('abort', held.release, { once: true });
-    blocks?.checkDigest(createHash('sha256').update(held.bytes).digest('hex'));
-    const contentType = await sniffContentType(held.bytes.subarray(0, SNIFF_BYTES));
+  }
+
+  async #describeHeld(
+    request: MediaRequest,
+    place: OriginalPlace,
+    options: PassthroughOptions,
+    { etag, lastModified, freshForMs }: Opened,
+    bytes: Uint8Array,
+  ): Promise<PassthroughMedia> {
+    this.#parts.blocks?.checkDigest(sha256Of(bytes));
+    const contentType = await sniffContentType(bytes.subarray(0, SNIFF_BYTES));
     checkType(contentType);
-    const state = { etag, lastModified, freshForMs, sizeBytes: held.bytes.length };
-    const beginning = { prefix: held.bytes, contentType, hasParts: true, ...state };
+    const state = { etag, lastModified, freshForMs, sizeBytes: bytes.length };
+    const beginning = { prefix: bytes, contentType, hasParts: true, ...state };
     return this.#describe(request, place, { beginning }, options);
   }
 
   #describe(
     request: MediaRequest,
-    place: Place,
+    place: OriginalPlace,
     { beginning, opened }: FoundBeginning,
     { signal, trace }: PassthroughOptions,
   ): PassthroughMedia {
@@ -254,7 +269,9 @@ export class PassthroughService {
         letGo();
         if (last !== undefined && last < prefix.length) {
           const part = prefix.subarray(first, last + 1);
-          return passBody({ ...backend, observer: undefined }, part, undefined, lengthBytes);
+          // By slices: a response would take a whole at once, whatever its client's pace.
+          const slices = Readable.from(slicesOf(part), { objectMode: false });
+          return passBody({ ...backend, observer: undefined }, NOTHING, slices, lengthBytes);
         }
         return trace.stage('origin', () =>
           this.#noting(place, () => this.#openPart(place, { first, last }, tag, signal)),
@@ -265,7 +282,7 @@ export class PassthroughService {
 
   /** Opens the whole, or a part that begins at 0, and takes the first bytes. */
   async #openBeginning(
-    place: Place,
+    place: OriginalPlace,
     signal: AbortSignal,
     range: ByteRange | undefined,
   ): Promise<FoundBeginning> {
@@ -300,7 +317,7 @@ export class PassthroughService {
 
   /** Opens a part of the state whose beginning was read. */
   async #openPart(
-    { backend, originKey, sourceKey }: Place,
+    { backend, originKey, sourceKey }: OriginalPlace,
     range: ByteRange,
     tag: string | undefined,
     signal: AbortSignal,
@@ -319,7 +336,7 @@ export class PassthroughService {
   }
 
   async #noting<Result>(
-    { backend, originKey }: Place,
+    { backend, originKey }: OriginalPlace,
     work: () => Promise<Result>,
   ): Promise<Result> {
     try {
@@ -329,6 +346,12 @@ export class PassthroughService {
       if (backend.isForeign) this.#parts.records.noteError(originKey, error);
       throw error;
     }
+  }
+}
+
+function* slicesOf(bytes: Uint8Array): Generator<Uint8Array> {
+  for (let first = 0; first < bytes.length; first += SLICE_BYTES) {
+    yield bytes.subarray(first, first + SLICE_BYTES);
   }
 }
 

@@ -7,8 +7,8 @@ import { withDeadline } from '../abort.ts';
 import type { BlockGuard } from '../blocks/block-guard.ts';
 import type { Meter } from '../meter.ts';
 import { SNIFF_BYTES } from '../originals/content-sniff.ts';
+import type { Digests } from '../originals/digests.ts';
 import type { OriginalWriter } from '../originals/original-writer.ts';
-import type { OriginalRecords } from '../originals/records.ts';
 import type { Clock, Log } from '../ports.ts';
 import type { Purger } from '../results/purger.ts';
 import { type PaceLimits, UploadBody } from './upload-body.ts';
@@ -37,7 +37,7 @@ export interface UploadLimits extends PaceLimits {
 export interface UploadServiceParts {
   /** `undefined`: nothing can be blocked. */
   readonly blocks: BlockGuard | undefined;
-  readonly records: Pick<OriginalRecords, 'noteDetails'>;
+  readonly digests: Pick<Digests, 'note'>;
   readonly writer: OriginalWriter;
   /** Writer of uploads that no public route reads (contract §14); `undefined`: there is no such storage. */
   readonly uploadsWriter: OriginalWriter | undefined;
@@ -111,7 +111,7 @@ export class UploadService {
       const { etag, sha256 } = await this.#receive({ ...order, maxBytes }, isNew, openBody, signal);
       if (isOriginal && part === undefined) {
         await this.#forget(order);
-        if (sha256 !== undefined) this.#parts.records.noteDetails(key, etag, { sha256 });
+        if (sha256 !== undefined) this.#parts.digests.note(key, etag, sha256);
       }
       return etag;
     } catch (error) {

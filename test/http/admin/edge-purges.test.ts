@@ -199,7 +199,8 @@ describe('the order of a purge', () => {
     const app = await open();
     app.originals.put('icons/1/ab', samples.jpeg);
     await app.get('/icons/1/ab.webp?size=16');
-    await expect.poll(() => store.paths.length).toBe(1);
+    // The rendering, and the digest of its original.
+    await expect.poll(() => store.paths.length).toBe(2);
     const remove = store.remove.bind(store);
     store.remove = async (prefix) => {
       expect(objects.names.filter((each) => each.startsWith('purges-'))).toEqual([]);

@@ -1,0 +1,119 @@
+import { createHash } from 'node:crypto';
+import { encodeOriginKey } from '../../contract/media-request.ts';
+import type { Clock, Opened, ResultAddress } from '../ports.ts';
+import { RequestTrace } from '../request-trace.ts';
+import type { GuardedStore } from '../results/store.ts';
+import { Semaphore } from '../semaphore.ts';
+import { type Backend, brokenError } from './backend.ts';
+import { isStream, lengthOf, openContent } from './open-body.ts';
+import { passBody } from './pass-body.ts';
+import type { OriginalRecords } from './records.ts';
+
+interface DigestsParts {
+  readonly records: OriginalRecords;
+  /** `undefined`: no digest outlives the process. */
+  readonly store: GuardedStore | undefined;
+  readonly clock: Clock;
+}
+
+/** Names of an original. */
+export interface OriginalPlace {
+  readonly backend: Backend;
+  readonly originKey: string;
+  /** Name at the source. */
+  readonly sourceKey: string;
+}
+
+/** Large originals that are hashed at once, and that wait; reads of the source bound each. */
+const HASHES = { slots: 4, maxWaiting: 10_000, maxWaitMs: 3_600_000 } as const;
+
+/**
+ * SHA-256 digests of originals, hexadecimal, each tied to one state of its original: in the records, and beside the
+ * results in the store. A digest is none of a release's, so that an upgrade finds it.
+ */
+export class Digests {
+  readonly #parts: DigestsParts;
+  readonly #slots = new Semaphore(HASHES);
+  /** Keys of the originals that are hashed, or wait for that. */
+  readonly #underWay = new Set<string>();
+
+  constructor(parts: DigestsParts) {
+    this.#parts = parts;
+  }
+
+  /** Returns what is known of a state. @throws `signal.reason` */
+  async find(originKey: string, etag: string, signal: AbortSignal): Promise<string | undefined> {
+    const { records, store } = this.#parts;
+    const known = records.findSha256(originKey, etag);
+    if (known !== undefined || store === undefined) return known;
+    const stored = await store.find(addressOf(originKey, etag), signal);
+    const sha256 = stored && Buffer.from(stored.body).toString();
+    if (sha256 === undefined || !/^[\da-f]{64}$/.test(sha256)) return undefined;
+    records.noteDetails(originKey, etag, { sha256 });
+    return sha256;
+  }
+
+  note(originKey: string, etag: string, sha256: string): void {
+    const { records, store, clock } = this.#parts;
+    if (records.findSha256(originKey, etag) === sha256) return;
+    records.noteDetails(originKey, etag, { sha256 });
+    const stored = { body: Buffer.from(sha256), mimeType: 'text/plain' };
+    store?.add(addressOf(originKey, etag), stored, new RequestTrace(clock));
+  }
+
+  /** Hashes an original of any size in the background, in constant memory. */
+  hashSoon(place: OriginalPlace): void {
+    const { originKey } = place;
+    if (this.#underWay.has(originKey)) return;
+    this.#underWay.add(originKey);
+    this.#hash(place)
+      .catch(() => undefined) // the next request tries again
+      .finally(() => this.#underWay.delete(originKey));
+  }
+
+  async #hash({ backend, originKey, sourceKey }: OriginalPlace): Promise<void> {
+    const { signal } = new AbortController();
+    const leave = await this.#slots.enter(signal);
+    try {
+      const opened = await openContent(backend, sourceKey, { signal });
+      this.note(originKey, stateOf(backend, opened), await hashBody(backend, opened));
+    } finally {
+      leave();
+    }
+  }
+}
+
+/**
+ * Returns a name of the state of an original that is not held whole: the tag of the storage, or what another site tells.
+ * A site that tells nothing but a length is judged by that.
+ */
+export function stateOf({ isForeign }: Backend, opened: Opened): string {
+  const { etag = '', validators, sizeBytes } = opened;
+  return isForeign ? JSON.stringify([validators?.etag, validators?.lastModified, sizeBytes]) : etag;
+}
+
+/**
+ * Hashes an opened original as its bytes come.
+ *
+ * @throws MediaError as `passBody` does
+ */
+export async function hashBody(backend: Backend, opened: Opened): Promise<string> {
+  const { body } = opened;
+  const rest = isStream(body) ? body : undefined;
+  const prefix = body instanceof Uint8Array ? body : new Uint8Array();
+  const hash = createHash('sha256');
+  try {
+    for await (const chunk of passBody(backend, prefix, rest, lengthOf(opened))) hash.update(chunk);
+  } catch (error) {
+    throw brokenError(backend, error);
+  }
+  return hash.digest('hex');
+}
+
+export function sha256Of(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}
+
+function addressOf(originKey: string, originalEtag: string): ResultAddress {
+  return { originKey, key: `${encodeOriginKey(originKey)}?sha256`, originalEtag, release: '' };
+}

@@ -1,0 +1,206 @@
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { MemoryResultStore } from '../../support/memory-result-store.ts';
+import {
+  type ExternalApp,
+  signedPathOf,
+  useExternalApp,
+} from '../../support/sites/external-app.ts';
+import { metricsSettings, withToken } from '../../support/telemetry/prometheus-text.ts';
+import { useTemporaryFolder } from '../../support/temporary-folder.ts';
+import { samples, type TestApp, useTestApp } from '../../support/test-app.ts';
+import { uploadTarget, useRelayApp } from '../../support/uploads/relay-app.ts';
+
+/** The decoder of videos is the one on `PATH`. */
+const withDecoder = { PATH: process.env.PATH ?? '' };
+
+const sha256Of = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
+
+let settings: Readonly<Record<string, string>>;
+beforeEach(async () => {
+  const { path } = await useTemporaryFolder();
+  const BLOCKLIST_FILE = join(path, 'blocks.jsonl');
+  settings = { ...metricsSettings, BLOCKLIST: 'filesystem', BLOCKLIST_FILE };
+});
+
+const block = async (app: Pick<TestApp, 'askAdmin'>, ...blocked: readonly Uint8Array[]) => {
+  const payload = { sha256: blocked.map(sha256Of) };
+  const options = { method: 'POST', payload, headers: withToken } as const;
+  expect((await app.askAdmin('/blocks', options)).statusCode).toBe(200);
+};
+
+const heldBytesOf = async (app: Pick<TestApp, 'askAdmin'>): Promise<number> => {
+  const { body } = await app.askAdmin('/metrics', { headers: withToken });
+  return Number(/^darkroom_originals_held_bytes (\d+)$/m.exec(body)?.[1]);
+};
+
+/** Bytes of no format, larger than the largest original that is read whole in these tests. */
+const large = Buffer.alloc(300_000, 'a large file. ');
+const largeSettings = { MAX_ORIGINAL_BYTES: '100000' };
+
+describe('digests', () => {
+  test.each([
+    ['a render', '/icons/1/ab12.webp?size=16'],
+    ['an original passed on', '/attachments/1/2/a.png'],
+    ['metadata', undefined],
+  ])('of %s are known after a restart', async (_, url) => {
+    const resultStore = new MemoryResultStore();
+    const start = async (): Promise<TestApp> => {
+      const app = await useTestApp({ settings, resultStore });
+      app.originals.put('icons/1/ab12', samples.png);
+      app.originals.put('attachments/1/2/a.png', samples.png);
+      return app;
+    };
+    const first = await start();
+    await block(first, samples.text);
+    if (url !== undefined) expect((await first.get(url)).statusCode).toBe(200);
+    else await first.askAdmin('/metadata/icons/1/ab12?sha256=true', { headers: withToken });
+    const [key = ''] = (url ?? '/icons/1/ab12').slice(1).split(/\.webp/);
+    await expect
+      .poll(() => resultStore.paths.filter((path) => path.startsWith(key)))
+      .not.toEqual([]);
+    await first.close();
+    const second = await start();
+    await block(second, samples.png);
+    expect((await second.get(url ?? '/icons/1/ab12.webp')).statusCode).toBe(451);
+    // The state alone was asked for.
+    expect(second.originals.bytesAskedFor.get(key)).toBe(1);
+  });
+
+  test('of uploads are known after a restart', async () => {
+    const resultStore = new MemoryResultStore();
+    const { app } = await useRelayApp({ settings, resultStore });
+    const target = uploadTarget('icons/1/ab');
+    const fields = { 'content-length': String(samples.png.length) };
+    expect((await app.send('PUT', target, fields, samples.png.toString('latin1'))).status).toBe(
+      200,
+    );
+    await expect.poll(() => resultStore.paths).toHaveLength(1);
+  });
+
+  test('of replaced originals do not hold for the new ones', async () => {
+    const app = await useTestApp({ settings, resultStore: new MemoryResultStore() });
+    app.originals.put('attachments/1/2/a.png', samples.png);
+    await block(app, samples.png);
+    expect((await app.get('/attachments/1/2/a.png')).statusCode).toBe(451);
+    app.originals.put('attachments/1/2/a.png', samples.jpeg);
+    app.clock.advance(3_600_000);
+    expect((await app.get('/attachments/1/2/a.png')).statusCode).toBe(200);
+  });
+});
+
+describe('originals that are too large to be read whole', () => {
+  test.each([
+    ['attachment', '/attachments/1/2/a.bin', large],
+    ['poster', '/attachments/1/2/a.mp4?format=webp', Buffer.concat([samples.mp4, large])],
+  ])('are sent, and judged once they are hashed: %s', async (_, url, bytes) => {
+    const app = await useTestApp({ settings: { ...settings, ...largeSettings, ...withDecoder } });
+    const [key = ''] = url.slice(1).split('?');
+    app.originals.put(key, bytes);
+    await block(app, bytes);
+    expect((await app.get(url)).statusCode).toBe(200);
+    await expect.poll(async () => (await app.get(url)).statusCode).toBe(451);
+    expect((await app.get(url, { range: 'bytes=0-3' })).statusCode).toBe(451);
+  });
+
+  test.each([{ etag: '"a"' }, {}])('of other sites too, with %j', async (fields) => {
+    const app = await useExternalApp({ settings: { ...settings, ...largeSettings } });
+    const bytes = Buffer.concat([samples.mp4, large]);
+    app.site.serve('/a.mp4', bytes, fields);
+    await block(app, bytes);
+    expect((await app.ask('/a.mp4')).status).toBe(200);
+    await expect.poll(async () => (await app.ask('/a.mp4')).status).toBe(451);
+    const ranged = await app.ask('/a.mp4', '', { headers: { range: 'bytes=0-3' } });
+    expect(ranged.status).toBe(451);
+  });
+});
+
+describe('external media', () => {
+  const start = async (more: Readonly<Record<string, string>> = {}): Promise<ExternalApp> => {
+    const app = await useExternalApp({ settings: { ...settings, ...more } });
+    app.site.serve('/a.png', samples.png, { etag: '"a"' });
+    app.site.serve('/b.png', samples.webp, { etag: '"b"' });
+    return app;
+  };
+
+  test('are judged by their bytes, unchanged and in ranges, by HEAD and conditions', async () => {
+    const app = await start();
+    const ask = async (path: string, ...asked: [query?: string, request?: object]) =>
+      (await app.ask(path, ...asked)).status;
+    const etag = (await app.ask('/a.png')).header('etag');
+    await block(app, samples.png);
+    const requests = [{}, { method: 'HEAD' }, { headers: { range: 'bytes=0-3' } }] as const;
+    for (const request of [...requests, { headers: { 'if-none-match': etag } }]) {
+      expect(await ask('/a.png', '', request)).toBe(451);
+      expect(await ask('/a.png', 'width=8', request)).toBe(451);
+      expect(await ask('/b.png', '', request)).toBeLessThan(300);
+    }
+    expect(await ask('/b.png', 'width=8')).toBe(200);
+    expect(await ask('/b.png', '', { headers: { range: 'bytes=0-3' } })).toBe(206);
+  });
+
+  test('that their site confirms are judged without a second body', async () => {
+    const app = await start();
+    app.site.handlers.set('/a.png', (request, response) => {
+      const isKnown = request.headers['if-none-match'] === '"a"';
+      response.writeHead(isKnown ? 304 : 200, { etag: '"a"', 'cache-control': 'no-cache' });
+      response.end(isKnown ? undefined : samples.png);
+    });
+    expect((await app.ask('/a.png', 'width=8')).status).toBe(200);
+    await block(app, samples.text);
+    expect((await app.ask('/a.png', 'width=8')).status).toBe(200);
+    await block(app, samples.png);
+    expect((await app.ask('/a.png', 'width=8')).status).toBe(451);
+    app.clock.advance(3_600_000);
+    expect((await app.ask('/a.png', 'width=8')).status).toBe(451);
+  });
+
+  test('that are passed on give their memory back', async () => {
+    const app = await start();
+    await block(app, samples.png);
+    const requests = [{}, { method: 'HEAD' }, { headers: { range: 'bytes=0-3' } }] as const;
+    for (const request of [...requests, { headers: { range: 'bytes=9999999-' } }]) {
+      for (const path of ['/a.png', '/b.png']) await app.ask(path, '', request);
+    }
+    await expect.poll(() => heldBytesOf(app), { timeout: 2_000 }).toBe(0);
+  });
+
+  test('that slow clients take hold places of passed-on media', async () => {
+    const app = await useExternalApp({ settings, limits: { maxStreams: 1 } });
+    const video = Buffer.concat([samples.mp4, Buffer.alloc(20 * 1024 * 1024)]);
+    app.site.serve('/slow.mp4', video);
+    app.site.serve('/b.png', samples.webp);
+    await block(app, samples.png);
+    const slow = await app.begin(signedPathOf(app.urlOf('/slow.mp4')));
+    slow.pause();
+    await expect.poll(() => heldBytesOf(app)).toBeGreaterThanOrEqual(video.length);
+    let isServed = false;
+    const waiting = app.ask('/b.png').then(({ status }) => {
+      isServed = true;
+      return status;
+    });
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(isServed).toBe(false);
+    slow.destroy();
+    expect(await waiting).toBe(200);
+    await expect.poll(() => heldBytesOf(app)).toBe(0);
+  });
+});
+
+test('a block by SHA-256 cuts off what is being sent', async () => {
+  const app = await useTestApp({ settings });
+  const bytes = Buffer.alloc(40 * 1024 * 1024, 'x');
+  app.originals.put('attachments/1/4/large.bin', bytes);
+  await block(app, samples.text);
+  const socket = await app.begin('/attachments/1/4/large.bin');
+  const closed = new Promise((resolve) => socket.once('close', resolve));
+  await new Promise((resolve) => socket.once('readable', resolve));
+  await block(app, bytes);
+  let received = 0;
+  socket.on('data', (chunk) => {
+    received += chunk.length;
+  });
+  await closed;
+  expect(received).toBeLessThan(bytes.length);
+});
