@@ -79,11 +79,14 @@ test.each([
 
 test('has a Darkroom that cannot be reached, and still no permission', async () => {
   await stack.stopDarkroom();
-  const response = await stack.ask(`/${photo}?width=70&hm=${hm}`);
-  expect(response.status).toBe(502);
-  expect(await findLine(response)).toMatchObject({
-    status: '502',
-    upstreamStatus: expect.stringMatching(/502$/), // twice, if a kept connection was tried first
-  });
+  for (const target of [`/${photo}?width=70&hm=${hm}`, `/external/${hm}/v2/abc`]) {
+    const response = await stack.ask(target);
+    expect(JSON.parse(response.body.toString()).code).toBe('ORIGIN_ERROR');
+    expect(response.status).toBe(502);
+    expect(await findLine(response)).toMatchObject({
+      status: '502',
+      upstreamStatus: expect.stringMatching(/502$/), // twice, if a kept connection was tried first
+    });
+  }
   expect(stack.nginx.accessLog() + stack.nginx.log()).not.toContain(hm);
 });

@@ -51,7 +51,8 @@ export async function useStack(
   const portOf = ({ origin }: ServiceProcess): number => Number(new URL(origin).port);
   let darkroom = await start();
   const relay = new Relay(portOf(darkroom));
-  const nginx = await startNginx(await relay.open());
+  const isPlatform = settings.COMPATIBILITY === 'fluxer';
+  const nginx = await startNginx(await relay.open(), isPlatform);
   const stopDarkroom = async (): Promise<void> => {
     await Promise.all([relay.cut(), darkroom.stop()]);
   };

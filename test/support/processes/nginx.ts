@@ -50,8 +50,9 @@ export interface TlsNginx extends Nginx {
  * must be found where it is expected; around it stands what Debian's nginx.conf has.
  *
  * @param upstreamPort port of what takes Darkroom's place
+ * @param isPlatform whether Darkroom stands in the platform's place
  */
-export async function startNginx(upstreamPort: number): Promise<TlsNginx> {
+export async function startNginx(upstreamPort: number, isPlatform = false): Promise<TlsNginx> {
   const folder = createFolder();
   const [certFile, keyFile] = createCertificate(folder);
   const ports = await findFreePorts(5);
@@ -62,6 +63,7 @@ export async function startNginx(upstreamPort: number): Promise<TlsNginx> {
   site.put('listen 80;', `listen 127.0.0.1:${plainPort};`);
   site.put('listen [::]:80;', `listen 127.0.0.1:${secondPlainPort};`);
   putUpstreams(site, [upstreamPort, unusedPort]);
+  site.put('_is_platform { default 0; }', `_is_platform { default ${Number(isPlatform)}; }`);
   site.put('/etc/ssl/certs/darkroom.pem', certFile);
   site.put('/etc/ssl/private/darkroom.key', keyFile);
   const nginx = await run(site, port, folder);
