@@ -122,7 +122,10 @@ export function formatMetadata(metadata: MediaMetadata, bytes: Uint8Array | unde
     ...(placeholder !== null && { placeholder }),
     nsfw: false,
     nsfw_probability: 0,
-    ...(bytes && { base64: Buffer.from(bytes).toString('base64') }),
+    // Without a copy of the bytes, which may be as many as a whole body.
+    ...(bytes && {
+      base64: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64'),
+    }),
   };
 }
 

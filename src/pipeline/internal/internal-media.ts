@@ -52,8 +52,11 @@ interface Found {
 /** Box of the thumbnail of a picture, in pixels. */
 const THUMBNAIL_PX = 512;
 
-/** Longest edge of a frame in pixels, at which a JPEG stays far below the 512 KiB that the platform reads as base64. */
-const FRAME_PX = 1_024;
+/** Longest edges of a frame in pixels, the first of which that fits is sent; noise does not fit at the first one. */
+const FRAME_EDGES_PX = [1_024, 512];
+
+/** Longest frame in base64: the platform reads 512 KiB, with the JSON around it. */
+const MAX_FRAME_LENGTH = 511 * 1024;
 
 /** Tells the platform's API about media, and shows them small (contract §14), by the services of the public routes. */
 export class InternalMedia {
@@ -103,9 +106,13 @@ export class InternalMedia {
       const metadata = await askMetadata(found, false, signal);
       if (!metadata.transformable) return { frames: [] };
       try {
-        const jpeg = await this.#render(found, metadata, 'jpeg', FRAME_PX, signal);
-        const base64 = Buffer.from(jpeg).toString('base64');
-        return { frames: [{ timestamp: 0, mime_type: 'image/jpeg', base64 }] };
+        for (const edgePx of FRAME_EDGES_PX) {
+          const jpeg = await this.#render(found, metadata, 'jpeg', edgePx, signal);
+          const base64 = Buffer.from(jpeg).toString('base64');
+          if (base64.length > MAX_FRAME_LENGTH) continue;
+          return { frames: [{ timestamp: 0, mime_type: 'image/jpeg', base64 }] };
+        }
+        return { frames: [] };
       } catch (error) {
         if (isUnreadable(error)) return { frames: [] };
         throw error;

@@ -5,6 +5,8 @@ import { dirname, join } from 'node:path';
 import sharp from 'sharp';
 import { expect, it, onTestFinished, test } from 'vitest';
 import { readConfig } from '../../../src/config/config.ts';
+import { drawApng } from '../../support/images/draw-apng.ts';
+import { useExternalApp } from '../../support/sites/external-app.ts';
 import { samples, type TestAppOptions, useTestApp } from '../../support/test-app.ts';
 import { hasFfmpeg } from '../../support/videos/ffmpeg.ts';
 
@@ -255,4 +257,61 @@ test('what is blocked is a 451, by its key and by its bytes', async () => {
   }
   const base64 = samples.jpeg.toString('base64');
   expect((await ask({ type: 'base64', base64 })).status).toBe(451);
+});
+
+test('blocked bytes have no thumbnail and no frame either, wherever they are', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'darkroom-blocks-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const { originals, admin, upload, post } = await start({
+    settings: {
+      ...{ BLOCKLIST: 'filesystem', BLOCKLIST_FILE: join(folder, 'list') },
+      ...{ ADMIN_PORT: '0', ADMIN_TOKEN: token },
+    },
+  });
+  originals.put('attachments/1/2/b.jpg', samples.jpeg);
+  upload('b', samples.jpeg);
+  await admin?.inject({
+    ...{ method: 'POST', url: '/blocks', headers: bearer },
+    payload: { sha256: [sha256(samples.jpeg)] },
+  });
+  const subject = { type: 'upload', upload_filename: 'b' };
+  expect((await post('/_thumbnail', subject)).status).toBe(451);
+  expect((await post('/_frames', subject)).status).toBe(451);
+  const original = { type: 's3', bucket: 'cdn', key: 'attachments/1/2/b.jpg' };
+  expect((await post('/_frames', original)).status).toBe(451);
+});
+
+test('a frame is within the 512 KiB that the platform reads, whatever it shows', async () => {
+  const { upload, post } = await start();
+  const noise = { width: 1_600, height: 1_600, channels: 3, background: '#888' } as const;
+  const gaussian = { type: 'gaussian', mean: 128, sigma: 90 } as const;
+  upload(
+    'noise',
+    await sharp({ create: { ...noise, noise: gaussian } })
+      .png()
+      .toBuffer(),
+  );
+  const { response, body } = await post('/_frames', { type: 'upload', upload_filename: 'noise' });
+  expect(body().frames).toHaveLength(1);
+  expect(response.rawPayload.length).toBeLessThan(512 * 1024);
+});
+
+test('an animated PNG is called apng', async () => {
+  const { upload, ask } = await start();
+  const frame = { draw: () => [200, 10, 10, 255] };
+  upload('a', drawApng({ widthPx: 4, heightPx: 4, frames: [frame, frame] }));
+  const { body } = await ask({ type: 'upload', upload_filename: 'a' });
+  expect(body()).toMatchObject({ format: 'apng', animated: true });
+});
+
+test('a video of another site has its facts told, too', async () => {
+  const app = await useExternalApp({
+    settings: { INTERNAL_PORT: '0', INTERNAL_TOKEN: token },
+  });
+  app.site.serve('/clip.mp4', clip, { 'content-type': 'video/mp4' });
+  const response = await app.internal?.inject({
+    ...{ method: 'POST', url: '/_metadata', headers: bearer },
+    payload: { version: 2, type: 'external', url: app.urlOf('/clip.mp4') },
+  });
+  expect(response?.json()).toMatchObject({ format: 'mp4', width: 240, height: 160, duration: 2 });
 });
