@@ -75,6 +75,7 @@ const cases: readonly (readonly [what: string, Series, alert?: string])[] = [
   ['too much memory', { process_resident_memory_bytes: '1700000000x90' }, 'MemoryHigh'],
   ['an event loop that lags', { nodejs_eventloop_lag_p99_seconds: '0.4x90' }, 'EventLoopLag'],
   ['clients turned away', { [cutOff('turned away')]: '0+5x90' }, 'ClientsTurnedAway'],
+  ['a list of blocks', { darkroom_blocklist_age_seconds: '0x60 60+60x29' }, 'BlocksUnreadable'],
   ['a purge at the edge', { darkroom_edge_oldest_purge_seconds: '0x60 240+60x29' }, 'PurgePending'],
   ['a log read too slowly', { darkroom_log_lines_lost_total: '0+5x90' }, 'LogLosesLines'],
 ];

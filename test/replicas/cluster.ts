@@ -23,6 +23,8 @@ export interface Replica {
   /** Status of a path of its admin listener that needs no token. */
   readonly probe: (path: string) => Promise<number>;
   readonly purge: (order: object) => Promise<unknown>;
+  /** Runs the command line with the settings of the replica; returns what it printed. */
+  readonly run: (...args: readonly string[]) => Promise<string>;
 }
 
 /** nginx, replicas and S3, each of them real, all on this machine. */
@@ -122,6 +124,11 @@ function createReplica(
     probe: async (path) => (await fetch(`http://127.0.0.1:${adminPort}${path}`)).status,
     purge: async (order) =>
       (await admin('/purge', { method: 'POST', body: JSON.stringify(order) })).json(),
+    run: async (...args) => {
+      const env = { ...environment, PATH: process.env.PATH ?? '', ADMIN_PORT: String(adminPort) };
+      const command = ['bin/darkroom.mjs', ...args];
+      return (await promisify(execFile)(process.execPath, command, { env })).stdout;
+    },
   };
 }
 
