@@ -142,7 +142,7 @@ function rename(filename: string, mimeType: string): string {
   const format = Object.values(outputFormats).find((row) => row.mimeType === mimeType);
   if (format === undefined) return filename;
   const { stem = filename, extension = '' } =
-    /^(?<stem>.+)\.(?<extension>[a-z][a-z0-9]{1,4})$/isu.exec(filename)?.groups ?? {};
+    /^(?<stem>.+)\.(?<extension>[a-z][a-z0-9]{1,4}|3g[p2])$/isu.exec(filename)?.groups ?? {};
   return format.extensions.some((known) => known === extension.toLowerCase())
     ? filename
     : `${stem}.${format.extensions[0]}`;

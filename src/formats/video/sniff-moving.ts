@@ -5,9 +5,17 @@ import type { MovingContainer } from './video-facts.ts';
 /** Types of the first box of a QuickTime file from before the file type box. */
 const QUICKTIME_TYPES = ['moov', 'mdat', 'wide', 'free', 'skip', 'pnot'];
 
-/** EBML magic (RFC 8794 §11.2.1), and the ids of `DocType` with the lengths of the two names that we read. */
+/**
+ * EBML magic (RFC 8794 §11.2.1), and `DocType` with the two names that we read: the id, a length of one byte or of eight,
+ * and the name.
+ */
 const EBML_MAGIC = '\x1a\x45\xdf\xa3';
-const DOC_TYPES = { '\x42\x82\x84webm': 'webm', '\x42\x82\x88matroska': 'matroska' } as const;
+const DOC_TYPES = {
+  '\x42\x82\x84webm': 'webm',
+  '\x42\x82\x88matroska': 'matroska',
+  '\x42\x82\x01\0\0\0\0\0\0\x04webm': 'webm',
+  '\x42\x82\x01\0\0\0\0\0\0\x08matroska': 'matroska',
+} as const;
 const MAX_EBML_HEADER_BYTES = 128;
 
 /** Returns the container of a video or of sound by its first bytes, of which 128 suffice; `undefined` for all else. */

@@ -172,10 +172,12 @@ describe.skipIf(!hasFfmpeg)('a video', () => {
     app.originals.put('attachments/1/2/picture.png', clip);
     app.originals.put('attachments/1/2/picture.mp4', samples.jpeg);
     app.originals.put('avatars/1/ab', clip);
-    const asked = ['/attachments/1/2/picture.png', '/attachments/1/2/picture.mp4'];
-    for (const path of asked) {
+    app.originals.put('attachments/1/2/picture.3gp', clip);
+    for (const extension of ['png', 'mp4', '3gp']) {
+      const path = `/attachments/1/2/picture.${extension}`;
       const { statusCode, headers } = await app.get(`${path}?format=webp&width=60`);
       expect([path, statusCode, headers['content-type']]).toEqual([path, 200, 'image/webp']);
+      expect(headers['content-disposition']).toBe('inline; filename="picture.webp"');
     }
     expect((await app.get('/avatars/1/ab.webp')).statusCode).toBe(415);
   });

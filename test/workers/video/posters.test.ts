@@ -121,6 +121,23 @@ test.skipIf(!hasFfmpeg).each([
   expect(distance).toBeLessThanOrEqual(6);
 });
 
+/** A WebM whose name of the format has a length of eight bytes. */
+function withLongDocType(file: Buffer): Buffer {
+  const name = Buffer.from('4282847765626d', 'hex');
+  const long = Buffer.from('428201000000000000047765626d', 'hex');
+  const at = file.indexOf(name);
+  // The size of the header has one byte.
+  file.writeUInt8((file[4] ?? 0) + long.length - name.length, 4);
+  return Buffer.concat([file.subarray(0, at), long, file.subarray(at + name.length)]);
+}
+
+test('the format of EBML is told by a name with a long length, too', async () => {
+  const { container } = await inspectMoving(
+    memorySource(withLongDocType(fixture('clip-vp8.webm'))),
+  );
+  expect(container).toBe('webm');
+});
+
 describe('facts', () => {
   test.each(videos.filter(({ container }) => container !== '-'))('$file: $note', async (row) => {
     const facts = await inspectMoving(memorySource(fixture(row.file)));
