@@ -16,6 +16,7 @@ const MAX_SEEKS = 1_000;
 
 /** Element ids (RFC 9559 §5.1). */
 export const ebmlIds = {
+  Segment: 0x18538067,
   SeekHead: 0x114d9b74,
   Tracks: 0x1654ae6b,
   Cues: 0x1c53bb6b,
@@ -30,7 +31,7 @@ const BLOCK = 0xa1;
 const SIMPLE_BLOCK = 0xa3;
 const VOID = 0xec;
 /** Ids up to this one are of elements within a cluster; those of other tables have four bytes. */
-const MAX_CLUSTER_ID = 0xffff;
+export const MAX_CLUSTER_ID = 0xffff;
 
 interface Element {
   readonly id: number;

@@ -110,6 +110,7 @@ test.skipIf(!hasFfmpeg).each([
   ['a block after the key frame', fixture('clip-vp8.webm').subarray(0, 760)],
   ['the head of such a block', fixture('clip-vp8.webm').subarray(0, 740)],
   ['a long block after the key frame', fixture('clip-av1.mkv').subarray(0, 1300)],
+  ['the cues at the end', fixture('clip-vp8.webm').subarray(0, -3)],
   ['a live stream', withLiveCluster(fixture('clip-vp8.webm')).subarray(0, 760)],
 ])('a Matroska file that ends within %s has a poster', async (_, file) => {
   const { distance } = await probe(await makePoster(memorySource(file)), [

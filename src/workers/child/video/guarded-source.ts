@@ -8,6 +8,7 @@ import {
   ebmlIds,
   endCluster,
   fitElement,
+  MAX_CLUSTER_ID,
   readEbmlTracks,
   readElement,
 } from '../../../formats/video/ebml-index.ts';
@@ -24,6 +25,9 @@ const MAX_HEADER_BYTES = 16;
 
 /** Reads of the demultiplexer, most of which the cache answers; bounds walks through millions of tiny boxes. */
 const MAX_READS = 200_000;
+
+/** Elements that are read although they leave the file, apart from those in a cluster. */
+const CUT_IDS: readonly number[] = [ebmlIds.Segment, ebmlIds.Cluster];
 
 type Check = (bytes: Uint8Array) => void;
 
@@ -131,7 +135,9 @@ export class GuardedSource extends Source {
     } else if (element.id === ebmlIds.Cues || element.id === ebmlIds.SeekHead) {
       this.#checks.set(at, (table) => checkEbmlTable(element.id, table));
     }
-    return fitElement(header, element, this.#cache.sizeBytes - start);
+    // Of cut tables, such as cues, the demultiplexer reads nothing; half of one would end it.
+    const isTable = element.id > MAX_CLUSTER_ID && !CUT_IDS.includes(element.id);
+    return isTable ? header : fitElement(header, element, this.#cache.sizeBytes - start);
   }
 
   async #readMovie(start: number, end: number): Promise<Uint8Array> {
