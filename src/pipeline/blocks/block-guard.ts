@@ -122,6 +122,12 @@ export function createBlockPurge(
     if (edgeFailure instanceof MediaError) throw edgeFailure;
     throw new ListUnavailable('The edge does not get the purge.', { cause: edgeFailure });
   };
+  // It was sent before anyone knew that it is blocked: the CDN may have kept it.
+  digests.onHashed = async (originKey, etag, sha256) => {
+    if (!guard.isDigestBlocked(sha256)) return;
+    await purgeEverywhere({ kind: 'originals', originKeys: [originKey] }).catch(() => undefined); // logged
+    digests.note(originKey, etag, sha256);
+  };
   return async (blocked, isOwn) => {
     const valuesOf = (kind: BlockKind): string[] =>
       blocked.filter((subject) => subject.kind === kind).map(({ value }) => value);

@@ -37,6 +37,10 @@ export class Digests {
   /** Keys of the originals that are hashed, or wait for that. */
   readonly #underWay = new Set<string>();
 
+  /** Called with each original that was hashed after it was sent. */
+  onHashed: (originKey: string, etag: string, sha256: string) => Promise<void> = async () =>
+    undefined;
+
   constructor(parts: DigestsParts) {
     this.#parts = parts;
   }
@@ -76,7 +80,10 @@ export class Digests {
     const leave = await this.#slots.enter(signal);
     try {
       const opened = await openContent(backend, sourceKey, { signal });
-      this.note(originKey, stateOf(backend, opened), await hashBody(backend, opened));
+      const etag = stateOf(backend, opened);
+      const sha256 = await hashBody(backend, opened);
+      this.note(originKey, etag, sha256);
+      await this.onHashed(originKey, etag, sha256);
     } finally {
       leave();
     }

@@ -350,6 +350,20 @@ describe('a block', () => {
     expect(edge.taken.map(({ tags }) => tags)).toEqual([[tag], [tag]]);
   });
 
+  test('by SHA-256 purges a large original that was sent before it was hashed', async () => {
+    const { edge, open } = await useEdgeWorld('fastly', {
+      settings: { ...settings, MAX_ORIGINAL_BYTES: '100000' },
+    });
+    const app = await open();
+    const bytes = Buffer.alloc(300_000, 'x');
+    app.originals.put('attachments/1/2/a.bin', bytes);
+    const sha256 = createHash('sha256').update(bytes).digest('hex');
+    expect((await block(app, { sha256: [sha256] })).statusCode).toBe(200);
+    const [tag] = await tagsOf(app, '/attachments/1/2/a.bin');
+    await expect.poll(() => edge.taken.map(({ tags }) => tags)).toEqual([[tag]]);
+    expect((await app.get('/attachments/1/2/a.bin')).statusCode).toBe(451);
+  });
+
   test('that the edge does not get is a 503, and holds', async () => {
     const { objects, open } = await useEdgeWorld('fastly', { settings });
     const write = objects.write.bind(objects);

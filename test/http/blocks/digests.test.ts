@@ -99,7 +99,8 @@ describe('originals that are too large to be read whole', () => {
     const [key = ''] = url.slice(1).split('?');
     app.originals.put(key, bytes);
     await block(app, bytes);
-    expect((await app.get(url)).statusCode).toBe(200);
+    // The block purges what is rendered when the hash is known.
+    expect(url.includes('?') ? [200, 451] : [200]).toContain((await app.get(url)).statusCode);
     await expect.poll(async () => (await app.get(url)).statusCode).toBe(451);
     expect((await app.get(url, { range: 'bytes=0-3' })).statusCode).toBe(451);
   });
