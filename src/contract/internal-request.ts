@@ -64,6 +64,22 @@ const metadataOptions = z.object({
   with_base64: z.boolean().default(false),
 });
 
+const framesOptions = z.object({ version });
+
+/** JSON Schemas (draft 2020-12) of the bodies, for authors. */
+export const internalBodies = {
+  '/_metadata': () => describe(z.intersection(metadataOptions, subject)),
+  '/_frames': () => describe(z.intersection(framesOptions, subject)),
+  '/_sniff': () => describe(upload),
+  '/_thumbnail': () => describe(upload),
+} as const;
+export type InternalPath = keyof typeof internalBodies;
+
+function describe(schema: z.ZodType): Readonly<Record<string, unknown>> {
+  const { $schema: _, ...described } = z.toJSONSchema(schema, { io: 'input' });
+  return described;
+}
+
 /** Parses the body of `/_metadata`. @throws MediaError `INVALID_FORM_BODY` with all faults */
 export function parseMetadataOrder(body: unknown) {
   const { with_base64: wantsBytes } = parse(metadataOptions, body);
@@ -72,7 +88,7 @@ export function parseMetadataOrder(body: unknown) {
 
 /** Parses the body of `/_frames`. @throws MediaError `INVALID_FORM_BODY` with all faults */
 export function parseFramesOrder(body: unknown): InternalSubject {
-  parse(z.object({ version }), body);
+  parse(framesOptions, body);
   return parse(subject, body);
 }
 

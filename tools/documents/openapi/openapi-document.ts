@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { adminPaths, adminResponses, adminSchemas } from './admin-paths.ts';
 import { errorResponseComponents, errorSchemas } from './error-responses.ts';
 import { headerComponents } from './headers.ts';
+import { internalPaths, internalSchemas } from './internal-paths.ts';
 import { headerParameters, mediaPaths, mediaResponses } from './media-paths.ts';
 import type { OpenapiDocument } from './model.ts';
 import { pathValueSchemas } from './parameters.ts';
@@ -55,15 +56,21 @@ export function createOpenapiDocument(): OpenapiDocument {
           'For those who were given a capability; a 404 where no signing key of uploads is set.',
       },
       { name: 'admin', description: 'For those who run the service, on a listener of its own.' },
+      {
+        name: 'internal',
+        description:
+          "For the platform's API, on a listener of its own; there is none without a port.",
+      },
     ],
-    paths: { ...mediaPaths, ...relayPaths, ...adminPaths },
+    paths: { ...mediaPaths, ...relayPaths, ...adminPaths, ...internalPaths },
     components: {
       headers: headerComponents,
       parameters: headerParameters,
       responses: { ...mediaResponses, ...errorResponseComponents, ...adminResponses },
-      schemas: { ...pathValueSchemas, ...errorSchemas, ...adminSchemas },
+      schemas: { ...pathValueSchemas, ...errorSchemas, ...adminSchemas, ...internalSchemas },
       securitySchemes: {
         adminToken: { type: 'http', scheme: 'bearer', description: 'ADMIN_TOKEN' },
+        internalToken: { type: 'http', scheme: 'bearer', description: 'INTERNAL_TOKEN' },
       },
     },
   };

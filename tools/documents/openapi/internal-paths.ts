@@ -1,0 +1,130 @@
+import { type InternalPath, internalBodies } from '../../../src/contract/internal-request.ts';
+import { onlyHeaders } from './headers.ts';
+import type { PathItem, ResponseObject, Schema, Server } from './model.ts';
+
+const internalServer: Server = {
+  url: '{internal_url}',
+  description: "The listener for the platform's API: INTERNAL_HOST and INTERNAL_PORT.",
+  variables: { internal_url: { default: 'http://127.0.0.1:3100' } },
+};
+
+const text = { type: 'string' };
+const count = { type: 'integer', minimum: 0 };
+const edge = { type: ['integer', 'null'], minimum: 1 };
+
+/** Schemas of the internal listener. */
+export const internalSchemas: Readonly<Record<string, Schema>> = {
+  InternalMetadata: {
+    type: 'object',
+    properties: {
+      format: { ...text, description: 'Subtype of the type, or mp3, m4a, mov, mkv, apng.' },
+      content_type: { ...text, description: 'By the bytes.' },
+      content_hash: { ...text, pattern: '^[0-9a-f]{64}$', description: 'SHA-256.' },
+      size: { ...count, description: 'Bytes.' },
+      width: { ...edge, description: 'Upright, in square pixels; null of sound.' },
+      height: edge,
+      animated: { type: 'boolean' },
+      duration: { ...count, description: 'Seconds, rounded up; absent where unknown.' },
+      placeholder: { ...text, description: 'ThumbHash as base64; absent without a picture.' },
+      nsfw: { const: false, description: 'Nothing scans.' },
+      nsfw_probability: { const: 0 },
+      base64: { ...text, description: 'The media, with with_base64.' },
+    },
+    required: [
+      ...['format', 'content_type', 'content_hash', 'size', 'width', 'height', 'animated'],
+      ...['nsfw', 'nsfw_probability'],
+    ],
+  },
+  Sniffed: {
+    type: 'object',
+    properties: { content_type: { type: ['string', 'null'] } },
+    required: ['content_type'],
+  },
+  Frames: {
+    type: 'object',
+    properties: {
+      frames: {
+        type: 'array',
+        maxItems: 1,
+        items: {
+          type: 'object',
+          properties: { timestamp: { const: 0 }, mime_type: { const: 'image/jpeg' }, base64: text },
+          required: ['timestamp', 'mime_type', 'base64'],
+        },
+      },
+    },
+    required: ['frames'],
+  },
+};
+
+const headers = onlyHeaders('Cache-Control', 'Content-Length');
+
+/** A path item per path of the internal listener. */
+export const internalPaths: Readonly<Record<string, PathItem>> = {
+  '/_health': {
+    get: {
+      servers: [internalServer],
+      operationId: 'getInternalHealth',
+      tags: ['internal'],
+      summary: 'Whether the process can respond, and the mode of signed attachments',
+      security: [],
+      responses: { 200: sent('text/plain', 'OK attachment_signature={mode}', text) },
+    },
+  },
+  '/_metadata': post('/_metadata', 'The facts of media', {
+    200: json('InternalMetadata', 'They can be read.'),
+  }),
+  '/_frames': post('/_frames', 'The frame that shows media', {
+    200: json('Frames', 'At most one.'),
+  }),
+  '/_sniff': post('/_sniff', 'The type of an upload by its first bytes', {
+    200: json('Sniffed', 'null: none of media.'),
+    404: { $ref: '#/components/responses/UnknownOriginal' },
+  }),
+  '/_thumbnail': post('/_thumbnail', 'An upload, small', {
+    200: sent('image/webp', 'A picture inside of 512 px, a poster at its own size.', {}),
+    404: { $ref: '#/components/responses/UnknownOriginal' },
+  }),
+};
+
+function post(
+  path: InternalPath,
+  summary: string,
+  responses: NonNullable<PathItem['post']>['responses'],
+): PathItem {
+  const name = path.slice(2);
+  return {
+    post: {
+      servers: [internalServer],
+      operationId: `${name}Internal`,
+      tags: ['internal'],
+      summary,
+      security: [{ internalToken: [] }],
+      requestBody: {
+        required: true,
+        content: { 'application/json': { schema: internalBodies[path]() } },
+      },
+      responses: {
+        400: json('InvalidFormBody', 'The body is wrong, or its media cannot be read or fetched.'),
+        401: { $ref: '#/components/responses/Unauthorized' },
+        413: json('InvalidFormBody', 'The body is too long.'),
+        415: json('InvalidFormBody', 'The body is no JSON.'),
+        451: json('Unavailable', 'The media are blocked.'),
+        500: { $ref: '#/components/responses/Failed' },
+        502: { $ref: '#/components/responses/OriginFailed' },
+        503: { $ref: '#/components/responses/Occupied' },
+        504: { $ref: '#/components/responses/Late' },
+        ...responses,
+      },
+    },
+  };
+}
+
+function json(schema: string, description: string): ResponseObject {
+  const $ref = `#/components/schemas/${schema}`;
+  return sent('application/json', description, { $ref });
+}
+
+function sent(type: string, description: string, schema: Schema): ResponseObject {
+  return { description, headers, content: { [type]: { schema } } };
+}
