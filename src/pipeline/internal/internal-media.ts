@@ -227,7 +227,7 @@ export class InternalMedia {
     return useOriginal(found, async (original) => {
       const { reader } = await unlessAborted(original.openByRanges(), signal);
       if (reader.sizeBytes > this.#parts.maxGivenBytes) throw new MediaError('MEDIA_TOO_LARGE');
-      return reader.read(0, reader.sizeBytes, signal);
+      return unlessAborted(reader.readAll(), signal);
     });
   }
 }

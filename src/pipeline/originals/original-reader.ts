@@ -86,6 +86,12 @@ export class OriginalReader implements RangeReader {
     await this.#take(opened, 0, firstBytes);
   }
 
+  /** Reads the whole original, beside the bounds. @throws MediaError as `read` does */
+  async readAll(): Promise<Uint8Array> {
+    const { bytes } = await this.#hold(await this.#open(undefined, true));
+    return bytes;
+  }
+
   /**
    * Computes the SHA-256 of the whole original, in constant memory and beside the bounds.
    *
@@ -167,20 +173,22 @@ export class OriginalReader implements RangeReader {
 
   /** Takes the blocks of a part that was opened; memory is accounted for before it comes. */
   async #take(opened: Opened, start: number, end: number): Promise<void> {
-    const { backend, signal } = this.#state;
-    const count = end - start;
-    const part = { ...opened, sizeBytes: count, part: undefined };
-    const unbounded = { ...backend, maxOriginalBytes: Number.POSITIVE_INFINITY };
-    const held = await holdBody(unbounded, part, this.#bounds.budget, signal);
-    if (this.#isReleased) {
-      held.release();
-      return;
-    }
-    this.#held.push(held);
+    const held = await this.#hold({ ...opened, sizeBytes: end - start, part: undefined });
+    if (this.#isReleased) return;
     for (let at = start; at < end; at += BLOCK_BYTES) {
       const bytes = held.bytes.subarray(at - start, at - start + BLOCK_BYTES);
       this.#blocks.set(at / BLOCK_BYTES, bytes);
     }
+  }
+
+  /** Holds a body until this reader is released. */
+  async #hold(opened: Opened): Promise<HeldBytes> {
+    const { backend, signal } = this.#state;
+    const unbounded = { ...backend, maxOriginalBytes: Number.POSITIVE_INFINITY };
+    const held = await holdBody(unbounded, opened, this.#bounds.budget, signal);
+    if (this.#isReleased) held.release();
+    else this.#held.push(held);
+    return held;
   }
 }
 

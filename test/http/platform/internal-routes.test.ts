@@ -49,6 +49,14 @@ async function start({ settings, ...options }: TestAppOptions = {}) {
   };
 }
 
+/** An empty box of MP4. */
+function boxOf(type: string, bytes: number): Buffer {
+  const box = Buffer.alloc(bytes);
+  box.writeUInt32BE(bytes);
+  box.write(type, 4, 'latin1');
+  return box;
+}
+
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
 
 it('tells the metadata of an upload', async () => {
@@ -88,6 +96,21 @@ it('tells the same of media in the body, with whatever stands before a comma', a
   const url = await ask({ type: 'base64', base64: `data:image/gif;base64,${base64}` });
   const { base64: _, ...rest } = plain.body();
   expect(url.body()).toEqual(rest);
+});
+
+it('gives media back whole, whatever a poster may read of them, up to a bound of their own', async () => {
+  const { upload, ask } = await start({
+    settings: { VIDEO_MAX_READ_BYTES: '131072', INTERNAL_MAX_BODY_BYTES: '2097152' },
+  });
+  // What stands behind the index and the frames of a video is none of its facts.
+  const withRest = (bytes: number) => Buffer.concat([clip, boxOf('free', bytes)]);
+  upload('long', withRest(1_000_000));
+  upload('longer', withRest(2_000_000));
+  const subject = { type: 'upload', upload_filename: 'long', with_base64: true };
+  const { status, body } = await ask(subject);
+  expect(status).toBe(200);
+  expect(Buffer.from(body().base64, 'base64').equals(withRest(1_000_000))).toBe(true);
+  expect((await ask({ ...subject, upload_filename: 'longer' })).status).toBe(400);
 });
 
 it('tells the metadata of originals by bucket and key, and of own URLs whatever their signature', async () => {
