@@ -48,7 +48,7 @@ describe('a worn worker', () => {
     const pool = await start({ maxRssBytes: 1_000 });
     const { renderer } = pool;
     const first = Number(await pool.say('grow 1001'));
-    const response = pool.say('rest 500');
+    const response = pool.say('rest 1500');
     const others = () => renderer.processIds.filter((id) => id !== first);
     await expect.poll(() => others().length, soon).toBe(1);
     const [second = 0] = others();
