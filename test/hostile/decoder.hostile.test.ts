@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, readFileSync, symlinkSync } from 'node:fs';
+import { chmodSync, symlinkSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { getuid } from 'node:process';
@@ -14,6 +14,7 @@ import {
 } from '../support/processes/video-decoders.ts';
 import { usePools } from '../support/processes/worker-pool.ts';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { readAttackTable } from './attack-table.ts';
 
 const start = usePools();
 const isRoot = getuid?.() === 0;
@@ -27,24 +28,6 @@ async function pathOf(...programs: readonly string[]): Promise<string> {
   chmodSync(path, 0o755);
   for (const program of programs) symlinkSync(`/usr/bin/${program}`, join(path, program));
   return path;
-}
-
-/** The table of the document: attack, walls, and what it says of it. */
-function readTable(): Map<string, Map<string, string>> {
-  const text = readFileSync('docs/security.md', 'utf8');
-  const lines = /^\| \| whole \|.*(?:\n\|.*)+/m.exec(text)?.[0].split('\n') ?? [];
-  const [[, ...walls] = [], , ...rows] = lines.map((line) =>
-    line
-      .split('|')
-      .slice(1, -1)
-      .map((cell) => cell.trim()),
-  );
-  return new Map(
-    rows.map(([name = '', ...cells]) => [
-      name,
-      new Map(cells.map((cell, at) => [walls[at] ?? '', cell])),
-    ]),
-  );
 }
 
 type Ask = (attack: string) => Promise<string>;
@@ -96,7 +79,7 @@ describe.skipIf(!hasCompiler)('(gcc is installed) a video decoder that is taken 
       const sandbox = isWhole ? 'bubblewrap' : walls;
       expect(await renderer.videoSupport).toMatchObject({ isWhole, sandbox });
       const harm = await attackAll((attack) => sayByRanges(`decode 1 ${attack}`));
-      const expected = [...readTable()].map(([name, cells]) => {
+      const expected = [...readAttackTable('whole')].map(([name, cells]) => {
         const cell = cells.get(walls);
         return [name, cell === 'yes' || cell === (isRoot ? 'as root' : 'not as root')];
       });

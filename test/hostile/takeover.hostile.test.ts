@@ -13,6 +13,7 @@ import { getuid } from 'node:process';
 import { promisify } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Confinement } from '../../src/workers/confinement/report.ts';
+import { readAttackTable } from './attack-table.ts';
 
 /** What became of a malicious worker in one sandbox. */
 interface Takeover {
@@ -50,25 +51,7 @@ async function attack(before: readonly string[], userId?: number): Promise<Takeo
   return JSON.parse(stdout);
 }
 
-/** The table of the document: attack, sandbox, and what it says of it. */
-function readTable(): Map<string, Map<string, string>> {
-  const text = readFileSync('docs/security.md', 'utf8');
-  const lines = /^\| \| bubblewrap \|.*(?:\n\|.*)+/m.exec(text)?.[0].split('\n') ?? [];
-  const [[, ...sandboxes] = [], , ...rows] = lines.map((line) =>
-    line
-      .split('|')
-      .slice(1, -1)
-      .map((cell) => cell.trim()),
-  );
-  return new Map(
-    rows.map(([name = '', ...cells]) => [
-      name,
-      new Map(cells.map((cell, at) => [sandboxes[at] ?? '', cell])),
-    ]),
-  );
-}
-
-const table = readTable();
+const table = readAttackTable('bubblewrap');
 
 /** What the document says of a sandbox. */
 function expectHarm(sandbox: string, asRoot: boolean): Record<string, boolean> {
