@@ -87,6 +87,17 @@ describe.skipIf(!hasCompiler)('(gcc is installed) a video decoder that is taken 
     },
   );
 
+  test('is heard on a busy machine, though it ends without reading its input', async () => {
+    const program = await compileMaliciousDecoder();
+    const environment = { PATH: await pathOf('setpriv', 'nice', 'env') };
+    const videoDecoder = { program, mayBeWeaker: true, timeoutMs: 15_000 };
+    const pools = await Promise.all(
+      Array.from({ length: 12 }, () => start({ videoDecoder, environment })),
+    );
+    const supports = await Promise.all(pools.map(({ renderer }) => renderer.videoSupport));
+    for (const support of supports) expect(support).toMatchObject({ refusals: [] });
+  });
+
   test('is not used without whole walls, unless weaker ones are allowed', async () => {
     const program = await compileMaliciousDecoder();
     const { renderer } = await start({

@@ -75,8 +75,11 @@ async function* exchange(
   input: Uint8Array,
   maxOutputBytes: number,
 ): AsyncGenerator<Uint8Array, void> {
+  // In one write: a program that reads no input may have ended before a second one, whose failure would discard the output.
+  channel.cork();
   channel.write('\n');
-  channel.end(input);
+  if (input.length > 0) channel.write(input);
+  channel.end();
   let bytes = 0;
   try {
     for await (const chunk of channel as AsyncIterable<Uint8Array>) {
