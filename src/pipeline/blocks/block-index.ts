@@ -23,12 +23,14 @@ const SLASH = 47;
  * is that of one of a million blocks with a probability of 10^-13.
  */
 export class BlockIndex {
-  readonly #seeds = new Int32Array(new Uint8Array(randomBytes(8)).buffer);
+  readonly #lowSeed = randomBytes(4).readInt32LE();
+  readonly #highSeed = randomBytes(4).readInt32LE();
   #low = new Int32Array(FIRST_SLOTS);
   #high = new Int32Array(FIRST_SLOTS);
   /** `EMPTY`, `REMOVED`, or 2 × (generation + 1) + hidden. */
   #states = new Uint32Array(FIRST_SLOTS);
   #usedSlots = 0;
+  #size = 0;
   readonly #counts = new Map<BlockKind, number>(blockKinds.map((kind) => [kind, 0]));
   /** Digest of the latest call of `#digest`. */
   #digestLow = 0;
@@ -36,7 +38,7 @@ export class BlockIndex {
 
   /** Number of blocks. */
   get size(): number {
-    return [...this.#counts.values()].reduce((sum, count) => sum + count, 0);
+    return this.#size;
   }
 
   /** Number of blocks of a kind. */
@@ -50,7 +52,8 @@ export class BlockIndex {
 
   /** Returns the block of a key or of one of the folders above; one that is hidden comes before others. */
   findKey(originKey: string): KnownBlock | undefined {
-    let [low = 0, high = 0] = this.#seeds;
+    let low = this.#lowSeed;
+    let high = this.#highSeed;
     let found = EMPTY;
     for (let index = 0; index < originKey.length; index += 1) {
       const code = originKey.charCodeAt(index);
@@ -83,6 +86,7 @@ export class BlockIndex {
   }
 
   #count(kind: BlockKind, change: number): void {
+    this.#size += change;
     this.#counts.set(kind, this.countOf(kind) + change);
   }
 
@@ -96,7 +100,8 @@ export class BlockIndex {
   }
 
   #slotOf(kind: BlockKind, value: string): number {
-    let [low = 0, high = 0] = this.#seeds;
+    let low = this.#lowSeed;
+    let high = this.#highSeed;
     for (let index = 0; index < value.length; index += 1) {
       const code = value.charCodeAt(index);
       low = Math.imul(low ^ code, 0x9e3779b1);
