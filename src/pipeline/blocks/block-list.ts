@@ -12,12 +12,12 @@ import {
   type BlockLine,
   formatBlock,
   formatHead,
-  type ListHead,
   type PlacedLine,
   parseHead,
   parseLine,
   readLines,
 } from './block-lines.ts';
+import { foldList, isGeneration, type Snapshot } from './fold-list.ts';
 import { probeConditions, type SharedObjects } from './ports.ts';
 
 interface BlockListOptions {
@@ -26,11 +26,6 @@ interface BlockListOptions {
   readonly pollMs: number;
   readonly clock: Clock;
   readonly log: Log;
-}
-
-/** The list as it was read last. */
-interface Snapshot extends ListHead {
-  readonly tag: string;
 }
 
 /** A page of the list. */
@@ -60,7 +55,7 @@ const MAX_ATTEMPTS = 50;
 /** Part of the poll period after which the list is read: reading takes time, too. */
 const POLL_SHARE = 0.8;
 
-/** Requests at a time, of reads and removals of generations. */
+/** Generations that are read at a time. */
 const PARALLEL = 8;
 
 /**
@@ -321,40 +316,16 @@ export class BlockList {
     throw new Error(`Other replicas have written before ${MAX_ATTEMPTS} times.`);
   }
 
-  /** Folds the generations into a new snapshot, in constant memory, unless another replica does. */
+  /** Folds the generations into a new snapshot, unless another replica does. */
   async #fold(): Promise<void> {
     const { objects, log } = this.#options;
     const before = this.#snapshot;
     if (this.#isFolding || before === undefined) return;
     this.#isFolding = true;
     try {
-      const head = { generation: this.#generation, list: before.list || randomUUID() };
-      const first = Buffer.from(formatHead(head));
-      const kept: boolean[] = [];
-      let sizeBytes = first.length;
-      for await (const [line, object] of this.#allLines(before.generation, head.generation)) {
-        const block = this.#liveBlock(line, object, before.generation);
-        kept.push(block !== undefined);
-        if (block !== undefined) sizeBytes += Buffer.byteLength(formatBlock(block));
-      }
-      const lines = this.#allLines(before.generation, head.generation);
-      const chunks = async function* (): AsyncGenerator<Uint8Array> {
-        yield first;
-        let position = 0;
-        for await (const [{ text }] of lines) {
-          if (kept[position] === true) yield Buffer.from(formatBlock(parseLine(text)));
-          position += 1;
-        }
-      };
-      const tag = await objects.write('', { sizeBytes, chunks }, { tag: before.tag });
-      if (tag === undefined) return;
-      const old = (await objects.list('')).filter(
-        (name) => isGeneration(name) && Number(name) <= head.generation,
-      );
-      const removeNext = async (): Promise<void> => {
-        for (let name = old.pop(); name !== undefined; name = old.pop()) await objects.remove(name);
-      };
-      await Promise.all(Array.from({ length: PARALLEL }, removeNext));
+      const isLive = (line: PlacedLine, object: number): boolean =>
+        this.#liveBlock(line, object, before.generation) !== undefined;
+      await foldList(objects, before, this.#generation, isLive);
     } catch (error) {
       log.warn(
         { err: error },
@@ -364,18 +335,4 @@ export class BlockList {
       this.#isFolding = false;
     }
   }
-
-  async *#allLines(base: number, last: number): AsyncGenerator<readonly [PlacedLine, number]> {
-    for (let object = base; object <= last; object += 1) {
-      const name = object === base ? '' : String(object);
-      for await (const lines of readLines(this.#options.objects, name)) {
-        for (const line of lines) yield [line, object];
-      }
-    }
-  }
-}
-
-/** Whether the name of an object is that of a generation. */
-function isGeneration(name: string): boolean {
-  return /^\d+$/.test(name);
 }
