@@ -35,7 +35,7 @@ interface InternalMediaParts {
     readonly uploads: string | undefined;
   };
   /** `undefined`: nothing can be blocked. */
-  readonly blocks: Pick<BlockGuard, 'check' | 'checkDigest'> | undefined;
+  readonly blocks: Pick<BlockGuard, 'check' | 'checkDigest' | 'judgesBytes'> | undefined;
   readonly reading: TargetReading;
   /** Largest media that are given back as base64, in bytes. */
   readonly maxGivenBytes: number;
@@ -85,6 +85,7 @@ export class InternalMedia {
   sniff(subject: InternalSubject, signal: AbortSignal) {
     return this.#use(subject, signal, (found) =>
       useOriginal(found, async (original) => {
+        await this.#judgeBytes(original, signal);
         const { reader } = await unlessAborted(original.openByRanges(), signal);
         return formatSniffed(await sniffContentType(await reader.read(0, SNIFF_BYTES, signal)));
       }),
@@ -120,6 +121,16 @@ export class InternalMedia {
     });
   }
 
+  /** @throws MediaError `UNAVAILABLE` if the bytes are blocked; of the source */
+  async #judgeBytes(original: Original, signal: AbortSignal): Promise<void> {
+    const { blocks, clock } = this.#parts;
+    if (blocks?.judgesBytes !== true) return;
+    const trace = new RequestTrace(clock);
+    const asked = { isIdentityEnough: true, hasResult: false, trace };
+    const { identity } = await unlessAborted(original.identify(asked), signal);
+    blocks.checkDigest(await unlessAborted(original.digest(identity), signal));
+  }
+
   async #use<Result>(
     subject: InternalSubject,
     signal: AbortSignal,
@@ -140,11 +151,11 @@ export class InternalMedia {
     const { key: originKey } = subject;
     const bucket = subject.type === 's3' ? subject.bucket : buckets.uploads;
     const release = (): void => undefined;
+    this.#parts.blocks?.check({ originKey });
     if (bucket !== undefined && bucket === buckets.uploads && uploads !== undefined) {
       return { services: uploads, originKey, release };
     }
     if (bucket === undefined || bucket !== buckets.originals) throw unknownBucket;
-    this.#parts.blocks?.check({ originKey });
     return { services: originals, originKey, release };
   }
 

@@ -259,10 +259,10 @@ test('an internal port without a token is a fault', () => {
   expect(() => readConfig({ INTERNAL_PORT: '0' })).toThrow('INTERNAL_TOKEN');
 });
 
-test('what is blocked is a 451, by its key and by its bytes', async () => {
+test('what is blocked is a 451 on every route, by its key and by its bytes, wherever they are', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'darkroom-blocks-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
-  const { originals, admin, ask } = await start({
+  const { originals, admin, upload, post, ask } = await start({
     settings: {
       ...{ BLOCKLIST: 'filesystem', BLOCKLIST_FILE: join(folder, 'list') },
       ...{ ADMIN_PORT: '0', ADMIN_TOKEN: token },
@@ -270,38 +270,27 @@ test('what is blocked is a 451, by its key and by its bytes', async () => {
   });
   originals.put('attachments/1/2/a.png', samples.png);
   originals.put('attachments/1/2/b.jpg', samples.jpeg);
+  upload('b', samples.jpeg);
+  upload('attachments/1/2/a.png', samples.png);
   const blocked = await admin?.inject({
     ...{ method: 'POST', url: '/blocks', headers: bearer },
     payload: { keys: ['attachments/1/2/a.png'], sha256: [sha256(samples.jpeg)] },
   });
   expect(blocked?.statusCode, blocked?.body).toBe(200);
-  for (const key of ['attachments/1/2/a.png', 'attachments/1/2/b.jpg']) {
-    expect((await ask({ type: 's3', bucket: 'cdn', key })).status, key).toBe(451);
+  const uploads = ['b', 'attachments/1/2/a.png'].map((key) => ({
+    ...{ type: 'upload', upload_filename: key },
+  }));
+  const kept = ['attachments/1/2/a.png', 'attachments/1/2/b.jpg'].map((key) => ({
+    ...{ type: 's3', bucket: 'cdn', key },
+  }));
+  const given = { type: 'base64', base64: samples.jpeg.toString('base64') };
+  for (const subject of [...uploads, ...kept, given]) {
+    expect((await ask(subject)).status, JSON.stringify(subject)).toBe(451);
   }
-  const base64 = samples.jpeg.toString('base64');
-  expect((await ask({ type: 'base64', base64 })).status).toBe(451);
-});
-
-test('blocked bytes have no thumbnail and no frame either, wherever they are', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'darkroom-blocks-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  const { originals, admin, upload, post } = await start({
-    settings: {
-      ...{ BLOCKLIST: 'filesystem', BLOCKLIST_FILE: join(folder, 'list') },
-      ...{ ADMIN_PORT: '0', ADMIN_TOKEN: token },
-    },
-  });
-  originals.put('attachments/1/2/b.jpg', samples.jpeg);
-  upload('b', samples.jpeg);
-  await admin?.inject({
-    ...{ method: 'POST', url: '/blocks', headers: bearer },
-    payload: { sha256: [sha256(samples.jpeg)] },
-  });
-  const subject = { type: 'upload', upload_filename: 'b' };
-  expect((await post('/_thumbnail', subject)).status).toBe(451);
-  expect((await post('/_frames', subject)).status).toBe(451);
-  const original = { type: 's3', bucket: 'cdn', key: 'attachments/1/2/b.jpg' };
-  expect((await post('/_frames', original)).status).toBe(451);
+  for (const route of ['/_sniff', '/_thumbnail', '/_frames']) {
+    for (const subject of uploads) expect((await post(route, subject)).status, route).toBe(451);
+  }
+  for (const subject of kept) expect((await post('/_frames', subject)).status).toBe(451);
 });
 
 test('a frame is within the 512 KiB that the platform reads, whatever it shows', async () => {
