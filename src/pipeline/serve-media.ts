@@ -98,11 +98,12 @@ export class MediaService {
    *
    * @throws MediaError `UNAVAILABLE`, `UNKNOWN_MEDIA` if they are
    */
-  #isJudged({ originKey }: MediaRequest, { originalEtag }: MediaResult): boolean {
+  #isJudged({ originKey }: MediaRequest, result: MediaResult): boolean {
     const { blocks, records } = this.#parts;
-    if (blocks?.judgesBytes !== true) return true;
-    const sha256 = records.findSha256(originKey, originalEtag);
+    if (blocks?.judgesBytes !== true || blocks.isCleared(result)) return true;
+    const sha256 = records.findSha256(originKey, result.originalEtag);
     blocks.checkDigest(sha256);
+    if (sha256 !== undefined) blocks.clear(result);
     return sha256 !== undefined;
   }
 

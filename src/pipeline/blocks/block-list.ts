@@ -67,6 +67,7 @@ export class BlockList {
   #index = new BlockIndex();
   #snapshot: Snapshot | undefined;
   #generation = 0;
+  #changes = 0;
   #failure: unknown;
   #readAtMs: number;
   #isFolding = false;
@@ -105,6 +106,11 @@ export class BlockList {
 
   get generation(): number {
     return this.#generation;
+  }
+
+  /** Number of changes since the start; a list that somebody edits may keep its generation. */
+  get changes(): number {
+    return this.#changes;
   }
 
   get index(): BlockIndex {
@@ -277,6 +283,7 @@ export class BlockList {
     this.#index = index;
     this.#snapshot = head;
     this.#generation = head.generation;
+    this.#changes += 1;
     await this.onBlocked(blocked, false);
   }
 
@@ -288,6 +295,7 @@ export class BlockList {
       else this.#index.set(line, { generation, hidden: line.hidden });
     }
     this.#generation = generation;
+    this.#changes += 1;
     return lines.filter(({ removed }) => !removed);
   }
 

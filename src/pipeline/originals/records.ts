@@ -222,17 +222,21 @@ export class OriginalRecords {
   /** Returns the states that are known to have one of these digests, by the keys of their originals. */
   findByDigest(digests: ReadonlySet<string>) {
     const found = new Map<string, { readonly etag: string; readonly sha256: string }>();
-    for (const [key, { details: { etag = '', sha256 } = {} }] of this.#records) {
+    if (digests.size === 0) return found;
+    this.#records.forEach(({ details: { etag = '', sha256 } = {} }, key) => {
       if (sha256 !== undefined && digests.has(sha256)) found.set(key, { etag, sha256 });
-    }
+    });
     return found;
   }
 
   /** Returns the keys of the originals that one of these URLs has sent, by a redirect perhaps. */
   findKeysSentBy(urlDigests: ReadonlySet<string>): readonly string[] {
-    return [...this.#records].flatMap(([key, { validators }]) =>
-      validators && urlDigests.has(validators.urlDigest) ? [key] : [],
-    );
+    const found: string[] = [];
+    if (urlDigests.size === 0) return found;
+    this.#records.forEach(({ validators }, key) => {
+      if (validators && urlDigests.has(validators.urlDigest)) found.push(key);
+    });
+    return found;
   }
 
   noteDetails(originKey: string, etag: string, change: Partial<OriginalDetails>): void {

@@ -222,12 +222,19 @@ describe('blocks', () => {
     expect(after.reasons).not.toContain('the list of blocks cannot be read; the last one holds');
   });
 
-  test('of a list that somebody else wrote hold from the start; a damaged one is a fault', async () => {
-    const value = 'icons/1/ab12';
-    await writeFile(file, `${JSON.stringify({ kind: 'key', value, hidden: false, note: '' })}\n`);
+  test('of a list that somebody else writes hold, also of hits; a damaged one is a fault', async () => {
+    const write = (value: string) =>
+      writeFile(file, `${JSON.stringify({ kind: 'key', value, hidden: false, note: '' })}\n`);
+    await write('icons/1/ab12');
     const app = await start();
     expect((await app.get('/icons/1/ab12.webp')).statusCode).toBe(451);
     expect((await list(app)).blocks).toHaveLength(1);
+    const statusOf = async (url: string) => (await app.get(url)).statusCode;
+    const hit = '/attachments/1/2/a.png?format=webp&width=8';
+    for (let time = 0; time < 2; time += 1) expect(await statusOf(hit)).toBe(200);
+    await write('attachments/1/2/a.png');
+    await expect.poll(() => statusOf(hit), { timeout: 6_000 }).toBe(451);
+    expect(await statusOf('/icons/1/ab12.webp')).toBe(200);
     await writeFile(file, `{"kind": "key", "val`);
     await expect(createTestApp({ settings })).rejects.toThrow('BLOCKLIST: the list cannot be used');
   });
