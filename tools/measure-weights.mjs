@@ -174,7 +174,7 @@ async function compose(files, { width, height }) {
   async function* patches() {
     for (const file of files) yield { ...originalSize, ...placement, file };
   }
-  const job = /** @type {import('../dist/pipeline/render/render-job.js').RenderJob} */ ({
+  const job = /** @type {import('../dist/pipeline/ports.js').RenderJob} */ ({
     originalSize,
     maxInputPixels: FLAT_EDGE_PX ** 2,
   });

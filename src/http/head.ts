@@ -3,10 +3,9 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { MediaError } from '../contract/errors.ts';
-import type { Validators } from '../pipeline/media-task.ts';
 import type { CacheOutcome, StageTiming } from '../pipeline/request-trace.ts';
+import type { Validators } from '../pipeline/results/results.ts';
 import { isNotModified, isRangeApplicable } from './conditional.ts';
-import { formatHttpDate } from './http-date.ts';
 import { formatContentRange, parseRange } from './range.ts';
 
 /** Methods of media and pages. */
@@ -123,7 +122,7 @@ let dateText = '';
 /** Returns the value of `Date`, formatted once a second. */
 export function currentDate(): string {
   const second = Math.floor(Date.now() / 1000);
-  if (second !== dateSecond) dateText = formatHttpDate(new Date(second * 1000));
+  if (second !== dateSecond) dateText = new Date(second * 1000).toUTCString();
   dateSecond = second;
   return dateText;
 }
@@ -183,7 +182,7 @@ export function formatValidators(
   const fields = [...COMMON_FIELDS, ...(tagField ?? [])];
   if (robotsTag !== '') fields.push('x-robots-tag', robotsTag);
   if (etag !== undefined) fields.push('etag', etag);
-  if (lastModified !== undefined) fields.push('last-modified', formatHttpDate(lastModified));
+  if (lastModified !== undefined) fields.push('last-modified', lastModified.toUTCString());
   return fields;
 }
 

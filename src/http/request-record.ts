@@ -11,7 +11,6 @@ import { SiteFailure } from '../pipeline/site-failure.ts';
 import type { RequestLog } from '../telemetry/log.ts';
 import { describeTarget } from '../telemetry/redaction.ts';
 import type { RequestSpan, RequestTracer } from '../telemetry/request-tracer.ts';
-import { isMetered } from './body.ts';
 import { clientAddressOf, type ListAddresses } from './client-address.ts';
 import { requestIdOf } from './head.ts';
 
@@ -245,4 +244,9 @@ function hostOf(media: MediaRequest | undefined): string | undefined {
 function countSentBytes(body: unknown, { writableFinished }: ServerResponse): number {
   if (body instanceof Buffer) return writableFinished ? body.length : 0;
   return isMetered(body) ? body.passedBytes : 0;
+}
+
+/** Whether a body counts how many bytes its receiver has asked for. */
+function isMetered(body: unknown): body is { readonly passedBytes: number } {
+  return typeof body === 'object' && body !== null && 'passedBytes' in body;
 }

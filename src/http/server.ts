@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { ConnectionCounters } from '../telemetry/readiness.ts';
-import { refuseMethod } from './body.ts';
 import { trustProxies } from './client-address.ts';
 import { type ClientLimits, clientLimits } from './edge/limits.ts';
 import { Listener, type ListenerOptions } from './edge/listener.ts';
 import { Exchange, type ExchangeOptions, type Work } from './exchange.ts';
 import { EXPLORER_HEADERS, type ExplorerHandler } from './explorer/handler.ts';
+import { refuseMethod } from './failure.ts';
 import { ALLOWED_METHODS, preflightHeaders } from './head.ts';
 import type { MediaHandler } from './media/handler.ts';
 import { RELAY_METHODS, type RelayHandler } from './relay/handler.ts';

@@ -1,6 +1,8 @@
+import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
+import type { EncoderSettings, OutputFormat, SourceFormat } from '../contract/image-formats.ts';
+import type { Animation, Orientation, Size } from '../formats/image-facts.ts';
 import type { MovingFacts } from '../formats/video/video-facts.ts';
-import type { RenderJob } from './render/render-job.ts';
 
 /** Bytes `first` to `last`, both included, counted from 0; without `last`, to the end. */
 export interface ByteRange {
@@ -135,6 +137,32 @@ export interface ResultAddress {
   readonly release: string;
 }
 
+/** Hexadecimal digits of each part of a name: 64 bits, among the renderings of one original. */
+const DIGITS = 16;
+
+/**
+ * Path of a rendering in a store: the origin key as a folder, in it a name of the request and the state
+ * of original and pipeline. So one prefix finds the renderings of a user, of an original (`originKey/`)
+ * or of one request (`resultPathPrefix`), and a changed original or an upgrade finds none.
+ */
+export function resultPath({ originKey, key, originalEtag, release }: ResultAddress): string {
+  return `${resultPathPrefix(originKey, key)}${hash(JSON.stringify([originalEtag, release]))}`;
+}
+
+/** Returns the common beginning of the paths of one request, in whatever state of its original. */
+export function resultPathPrefix(originKey: string, key: string): string {
+  return `${originKey}/${hash(key)}-`;
+}
+
+/** Whether a path may be that of a rendering, whatever stands before it. */
+export function isResultPath(path: string): boolean {
+  return /\/[\da-f]{16}-[\da-f]{16}$/.test(path);
+}
+
+function hash(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, DIGITS);
+}
+
 /** A rendering as it is stored. */
 export type StoredResult = Pick<MediaResult, 'body' | 'mimeType'>;
 
@@ -182,6 +210,35 @@ export interface ResultStore {
   close(): void;
   /** Returns the fill level, if the store bounds itself and has counted its contents. */
   usage?(): StoreUsage | undefined;
+}
+
+/** Everything a renderer must know; plain data, fit to cross a process boundary. */
+export interface RenderJob {
+  /** Format of the original, by its magic bytes and the codec of its primary image; of a `video`, one picture is shown. */
+  readonly source: SourceFormat | 'video';
+  /** The animation to keep, frame by frame; `undefined`: the first frame alone. */
+  readonly animation: Animation | undefined;
+  /** Size of one decoded frame, not yet oriented. */
+  readonly originalSize: Size;
+  /** EXIF orientation to undo before anything is measured. */
+  readonly orientation: Orientation;
+  /** Exponent of the samples' own transfer function (sample = light ^ gamma); `undefined`: a profile's, or sRGB's. */
+  readonly gamma: number | undefined;
+  /** Whether only the container is written anew (`rewrite` of its row); nothing is decoded then. */
+  readonly isRewrite: boolean;
+  /** `scale` to exactly `size`; `crop`: scale to cover `size`, then cut its centre out. */
+  readonly resize: 'none' | 'scale' | 'crop';
+  /** Whether the decoder may reduce all the way: see `mayShrinkOnLoad`. */
+  readonly shrinksOnLoad: boolean;
+  /** Size of the result, oriented. */
+  readonly size: Size;
+  readonly format: OutputFormat;
+  readonly encoder: EncoderSettings;
+  readonly maxInputPixels: number;
+  /** Bytes of the encoded image. */
+  readonly maxResultBytes: number;
+  /** Whether the result is the ThumbHash of the picture, which fits into 100×100 px, instead of an image. */
+  readonly isPlaceholder?: boolean;
 }
 
 /** Heavy renders have processes of their own, of lower priority, so that light ones never wait for them. */

@@ -5,7 +5,6 @@ import type { ImageFacts } from '../formats/image-facts.ts';
 import { readImageFacts } from '../formats/read-image-facts.ts';
 import { unlessAborted } from './abort.ts';
 import type { BlockGuard } from './blocks/block-guard.ts';
-import type { Ask, MediaTask, Served } from './media-task.ts';
 import type {
   HeldImage,
   HeldOriginal,
@@ -21,8 +20,27 @@ import type { AdmittedRenderer } from './render/admitted-renderer.ts';
 import { type Plan, planMedia, type RenderLimits } from './render/plan.ts';
 import { planPoster } from './render/plan-poster.ts';
 import { type CacheOutcome, endSpan, type RequestTrace } from './request-trace.ts';
-import type { Results } from './results/results.ts';
+import type { MediaTask, Results, Validators } from './results/results.ts';
 import { type FlightControls, SingleFlight } from './single-flight.ts';
+
+/** Demands of one request, beside what it asks for. */
+interface Ask {
+  /** Aborts when the client has gone. */
+  readonly signal: AbortSignal;
+  readonly trace: RequestTrace;
+  /** Whether the request has a condition, so that the identity of the original may be all that it needs. */
+  readonly isConditional: boolean;
+  /** Whether the client has this state of a response that may still have to be made. */
+  readonly isCurrent: (validators: Validators) => boolean;
+  /** Returns who is charged for a render that this request begins; called only then. */
+  readonly client: () => string;
+}
+
+/** A response: a body, the news that the client's is current, or that the original is to be sent unchanged. */
+type Served =
+  | { readonly kind: 'unchanged' }
+  | { readonly kind: 'current'; readonly validators: Validators }
+  | { readonly kind: 'result'; readonly result: MediaResult };
 
 interface MediaServiceParts {
   readonly results: Results;

@@ -1,7 +1,6 @@
 import { type ErrorCode, MediaError } from '../contract/errors.ts';
 import type { DecodeOrder, MovingFacts } from '../formats/video/video-facts.ts';
-import type { RangeReader } from '../pipeline/ports.ts';
-import type { RenderJob } from '../pipeline/render/render-job.ts';
+import type { RangeReader, RenderJob } from '../pipeline/ports.ts';
 import { type Frame, formatFrame, ProtocolError } from './frames.ts';
 import { isByteCount, isRecord, parseDecodeOrder, parseMovingFacts } from './parse-claims.ts';
 

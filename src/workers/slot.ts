@@ -1,7 +1,6 @@
 import { MediaError } from '../contract/errors.ts';
 import type { MovingFacts } from '../formats/video/video-facts.ts';
-import type { RangeReader, RenderBounds, RenderSlot } from '../pipeline/ports.ts';
-import type { RenderJob } from '../pipeline/render/render-job.ts';
+import type { RangeReader, RenderBounds, RenderJob, RenderSlot } from '../pipeline/ports.ts';
 import type { WorkerJob, WorkerResponse } from './protocol.ts';
 import { lostWorker, type Outcome } from './running-job.ts';
 import { overloaded, SlotWorker, type SlotWorkerOptions } from './slot-worker.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { formatHttpDate, parseHttpDate } from '../../src/http/http-date.ts';
+import { parseHttpDate } from '../../src/http/conditional.ts';
 
 const DAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];
 const MONTHS = 'Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec'.split(' ');
@@ -37,7 +37,7 @@ test.each([
   expect(parseHttpDate(text, new Date(now))).toEqual(new Date(expected));
 });
 
-test('a date is read in each form, whatever the day of the week, and written in the first', () => {
+test('a date is read in each form, whatever the day of the week', () => {
   const now = datesOf('1971-01-01T00:00:00Z', '2399-12-31T23:59:59Z');
   const years = fc.integer({ min: -49, max: 49 });
   fc.assert(
@@ -45,7 +45,6 @@ test('a date is read in each form, whatever the day of the week, and written in 
       date.setUTCMilliseconds(0);
       const [fixed, , asctime] = formsOf(date, weekday);
       expect([parseHttpDate(fixed), parseHttpDate(asctime)]).toEqual([date, date]);
-      expect(formatHttpDate(date)).toBe(formsOf(date, DAYS[date.getUTCDay()] ?? '')[0]);
       const near = new Date(today);
       near.setUTCMilliseconds(0);
       near.setUTCFullYear(today.getUTCFullYear() + off);
@@ -79,8 +78,4 @@ test('with one character wrong it is none, or the date that it says', () => {
     }),
     { numRuns: 10_000 },
   );
-});
-
-test.each(['', '+010000-01-01', '-000001-12-31'])('%j is not written', (text) => {
-  expect(() => formatHttpDate(new Date(text))).toThrow(RangeError);
 });

@@ -3,7 +3,7 @@ import { parseBlockOrder, parseBlockPage } from '../../contract/block-order.ts';
 import type { TargetReading } from '../../contract/media-request.ts';
 import { type BlockList, ListUnavailable } from '../../pipeline/blocks/block-list.ts';
 import type { Log } from '../../pipeline/ports.ts';
-import type { Failure } from '../body.ts';
+import type { Failure } from '../failure.ts';
 import { describeOrder, sendFailure } from './replies.ts';
 
 /** Adds the list of blocks; `parseBlockOrder` documents its bodies. The log has what was asked, without digests. */

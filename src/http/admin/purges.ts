@@ -6,7 +6,7 @@ import { isTimeout } from '../../pipeline/abort.ts';
 import type { Log } from '../../pipeline/ports.ts';
 import type { EdgePurger } from '../../pipeline/purges/edge-purger.ts';
 import type { Purger } from '../../pipeline/results/purger.ts';
-import type { Failure } from '../body.ts';
+import type { Failure } from '../failure.ts';
 import { describeOrder, notFound, sendFailure } from './replies.ts';
 
 /** Pending purges that a response lists, the oldest first. */

@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import { MediaError } from '../../contract/errors.ts';
 import type { Log } from '../../pipeline/ports.ts';
 import { describeTarget } from '../../telemetry/redaction.ts';
-import { type Failure, formatFailure } from '../body.ts';
+import { type Failure, formatFailure } from '../failure.ts';
 
 /** Replies of the listeners that are not for clients, and the check of their tokens. */
 

@@ -2,9 +2,8 @@ import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:ht
 import type { Socket } from 'node:net';
 import { type ErrorCode, MediaError } from '../../contract/errors.ts';
 import type { Meter } from '../../pipeline/meter.ts';
-import { type Failure, formatFailure, refuseMethod } from '../body.ts';
+import { type Failure, formatFailure, refuseMethod } from '../failure.ts';
 import { COMMON_HEADERS } from '../head.ts';
-import { formatHttpDate } from '../http-date.ts';
 
 /** Response to a message that the service never sees: it is not HTTP, too large, or one request too many. */
 export interface Refusal extends Failure {
@@ -184,7 +183,7 @@ export function writeRefusal(socket: Socket, refusal: Refusal): void {
   // An origin with a clock sends it with any response below 500 (RFC 9110 §6.6.1).
   const fields = Object.entries({
     ...headers,
-    date: formatHttpDate(new Date()),
+    date: new Date().toUTCString(),
     connection: 'close',
   });
   const lines = fields.map(([name, value]) => `${name}: ${value}\r\n`).join('');

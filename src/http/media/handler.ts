@@ -1,17 +1,17 @@
 import { LRUCache } from 'lru-cache';
 import type { EdgeTags } from '../../contract/edge-tags.ts';
 import { MediaError } from '../../contract/errors.ts';
-import { unchangedOf } from '../../contract/media-request.ts';
+import { outputFormats } from '../../contract/image-formats.ts';
+import { type MediaRequest, unchangedOf } from '../../contract/media-request.ts';
 import { resourceRows } from '../../contract/resources.ts';
 import type { DefaultAvatar } from '../../default-avatars/default-avatars.ts';
 import { OriginalReplaced, type PassthroughService } from '../../pipeline/originals/passthrough.ts';
 import type { MediaResult } from '../../pipeline/ports.ts';
 import type { MediaService } from '../../pipeline/serve-media.ts';
-import { type PreparedBody, prepareBody } from '../body.ts';
 import { type ProxyWatch, rateClientOf } from '../client-address.ts';
 import { isConditional, isNotModified } from '../conditional.ts';
-import { formatMediaDisposition } from '../content-disposition.ts';
-import type { Exchange } from '../exchange.ts';
+import { dispositionOf, formatContentDisposition } from '../content-disposition.ts';
+import { type Exchange, type PreparedBody, prepareBody } from '../exchange.ts';
 import {
   cacheFor,
   formatValidators,
@@ -242,4 +242,34 @@ export class MediaHandler {
     exchange.record.trace.outcome = HIT;
     exchange.sendBytes(avatar, this.#avatarCacheControl);
   }
+}
+
+/**
+ * Formats the `Content-Disposition` of the response to a request: attachments have a name to be shown or saved under, assets
+ * have none, and other files only have one if a browser must not show their bytes. A transformed attachment is named after
+ * what it became: a `photo.png` that is a WebP now is saved as `photo.webp`.
+ *
+ * @param contentType of the response
+ * @param isDownload whether the request asks for a body to be saved
+ */
+function formatMediaDisposition(
+  { resource, filename, isPassthrough }: MediaRequest,
+  contentType: string,
+  isDownload = false,
+): string | undefined {
+  if (filename === undefined) return isDownload ? 'attachment' : undefined;
+  const name = isPassthrough ? filename : rename(filename, contentType);
+  const disposition = isDownload ? 'attachment' : dispositionOf(contentType, name);
+  if (resource !== 'attachment' && disposition === 'inline') return undefined;
+  return formatContentDisposition(disposition, name);
+}
+
+function rename(filename: string, mimeType: string): string {
+  const format = Object.values(outputFormats).find((row) => row.mimeType === mimeType);
+  if (format === undefined) return filename;
+  const { stem = filename, extension = '' } =
+    /^(?<stem>.+)\.(?<extension>[a-z][a-z0-9]{1,4}|3g[p2])$/isu.exec(filename)?.groups ?? {};
+  return format.extensions.some((known) => known === extension.toLowerCase())
+    ? filename
+    : `${stem}.${format.extensions[0]}`;
 }

@@ -2,7 +2,6 @@ import type { Attributes, Span } from '@opentelemetry/api';
 import { MediaError } from '../../contract/errors.ts';
 import { outputFormats } from '../../contract/image-formats.ts';
 import type { MovingFacts } from '../../formats/video/video-facts.ts';
-import type { MediaTask } from '../media-task.ts';
 import type { Reservation } from '../originals/memory-budget.ts';
 import type { HeldOriginal, Inspected } from '../originals/original.ts';
 import type { OriginalRecords } from '../originals/records.ts';
@@ -11,14 +10,15 @@ import type {
   RangeReader,
   RenderBounds,
   Renderer,
+  RenderJob,
   RenderSlot,
   StoredResult,
 } from '../ports.ts';
 import type { Charge } from '../rates.ts';
+import type { MediaTask } from '../results/results.ts';
 import type { Admission } from './admission.ts';
 import type { RenderLimits, RenderPlan } from './plan.ts';
 import { laneOf } from './render-cost.ts';
-import type { RenderJob } from './render-job.ts';
 
 /** Parts that renders are made with. */
 export interface AdmittedRendererParts {

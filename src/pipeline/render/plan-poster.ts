@@ -1,6 +1,7 @@
 import type { MediaRequest } from '../../contract/media-request.ts';
 import type { Size } from '../../formats/image-facts.ts';
 import type { MovingFacts } from '../../formats/video/video-facts.ts';
+import type { RenderJob } from '../ports.ts';
 import {
   encoderSettings,
   isSameSize,
@@ -12,7 +13,6 @@ import {
   tooLarge,
 } from './plan.ts';
 import { estimatePosterCost } from './render-cost.ts';
-import type { RenderJob } from './render-job.ts';
 
 /** Most pixels of a frame, and most of an edge (contract §12). */
 const MAX_FRAME_PIXELS = 35_651_584;

@@ -6,8 +6,7 @@ import {
 } from '../../contract/image-formats.ts';
 import type { ImageFacts, Size } from '../../formats/image-facts.ts';
 import type { VideoCodec } from '../../formats/video/video-facts.ts';
-import type { Lane } from '../ports.ts';
-import { type RenderJob, scalesTogether } from './render-job.ts';
+import type { Lane, RenderJob } from '../ports.ts';
 
 /** Estimated cost of a render, in milliseconds of one core. */
 export interface RenderCost {
@@ -123,4 +122,13 @@ function isReducedOnLoad({ originalSize, size, shrinksOnLoad }: RenderJob): bool
 export function laneOf({ typicalMs }: RenderCost, { animation }: RenderJob): Lane {
   const maxMs = animation === undefined ? MAX_LIGHT_MS.still : MAX_LIGHT_MS.animation;
   return typicalMs > maxMs ? 'heavy' : 'light';
+}
+
+/** Frames up to this are scaled together; beyond, copying costs as much as is gained. */
+const MAX_TOGETHER_PIXELS = 320 * 320;
+
+/** Whether the frames of an animation are scaled together, not one by one. */
+export function scalesTogether({ resize, orientation, originalSize }: RenderJob): boolean {
+  const { widthPx, heightPx } = originalSize;
+  return resize === 'scale' && orientation === 1 && widthPx * heightPx <= MAX_TOGETHER_PIXELS;
 }

@@ -2,8 +2,8 @@ import { encodedOriginKeyOf, encodeOriginKey, resultKey } from '../../contract/m
 import type { PurgeOrder } from '../../contract/purge-order.ts';
 import type { Originals } from '../originals/originals.ts';
 import type { OriginalRecords } from '../originals/records.ts';
+import { resultPathPrefix } from '../ports.ts';
 import type { EdgePurger } from '../purges/edge-purger.ts';
-import { resultPathPrefix } from './result-path.ts';
 import type { Results } from './results.ts';
 import type { GuardedStore } from './store.ts';
 

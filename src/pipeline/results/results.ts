@@ -1,9 +1,30 @@
-import type { MediaTask } from '../media-task.ts';
-import { type Validators, validatorsOf } from '../media-task.ts';
+import { createHash } from 'node:crypto';
+import type { MediaRequest } from '../../contract/media-request.ts';
 import type { MemoryCache } from '../memory-cache.ts';
 import type { Meter } from '../meter.ts';
+import type { Original } from '../originals/original.ts';
 import type { MediaResult, OriginalIdentity, ResultAddress, StoredResult } from '../ports.ts';
+import type { RequestTrace } from '../request-trace.ts';
+import type { FlightControls } from '../single-flight.ts';
 import type { GuardedStore } from './store.ts';
+
+/** Validators of one state of a response, which are known before anything is rendered. */
+export interface Validators {
+  /** Strong entity tag, quoted as it stands in the `ETag` header; `undefined` where another site gives none. */
+  readonly etag: string | undefined;
+  /** When the original last changed; `undefined` where the origin does not tell. */
+  readonly lastModified: Date | undefined;
+}
+
+/** Work on one result, shared by all that ask for it. */
+export interface MediaTask extends FlightControls {
+  readonly request: MediaRequest;
+  /** The canonical request's `resultKey`. */
+  readonly key: string;
+  readonly original: Original;
+  /** Trace of the request that began the work. */
+  readonly trace: RequestTrace;
+}
 
 /** Where results are kept. */
 export interface ResultsParts {
@@ -103,4 +124,22 @@ export class Results {
     const { release } = this.#parts;
     return { originKey: request.originKey, key, originalEtag: etag, release };
   }
+}
+
+/**
+ * Returns the validators of a response (contract §4), which are known as soon as the original's identity is.
+ *
+ * @param key the canonical request's `resultKey`
+ * @param release of the pipeline that makes the response
+ */
+export function validatorsOf(
+  { etag, lastModified }: OriginalIdentity,
+  key: string,
+  release: string,
+): Validators & { readonly etag: string } {
+  const hash = createHash('sha256')
+    .update(JSON.stringify([etag, key, release]))
+    .digest('base64url');
+  // 132 of 256 bits: no two responses ever meet by chance, and the header stays short.
+  return { etag: `"${hash.slice(0, 22)}"`, lastModified };
 }

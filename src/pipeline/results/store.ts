@@ -1,9 +1,9 @@
 import { isTimeout, timeoutError, withDeadline } from '../abort.ts';
 import type { Meter } from '../meter.ts';
 import type { Clock, Log, ResultAddress, ResultStore, StoredResult } from '../ports.ts';
+import { resultPath } from '../ports.ts';
 import type { RequestTrace } from '../request-trace.ts';
 import { Semaphore } from '../semaphore.ts';
-import { resultPath } from './result-path.ts';
 
 /** Parts of a guarded store. */
 export interface GuardedStoreParts {

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { isTimeout, timeoutError, unlessAborted, withDeadline } from '../../pipeline/abort.ts';
 import type { ResultAddress, ResultStore, StoredResult, StoreUsage } from '../../pipeline/ports.ts';
-import { isResultPath } from '../../pipeline/results/result-path.ts';
+import { isResultPath } from '../../pipeline/ports.ts';
 import { Semaphore } from '../../pipeline/semaphore.ts';
 import {
   closeFile,

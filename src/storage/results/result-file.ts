@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib';
 import { outputFormats } from '../../contract/image-formats.ts';
 import type { ResultAddress, StoredResult } from '../../pipeline/ports.ts';
-import { resultPath } from '../../pipeline/results/result-path.ts';
+import { resultPath } from '../../pipeline/ports.ts';
 
 /**
  * A rendering as bytes in a store, the same in a file and in an object. Numbers are unsigned, big-endian:

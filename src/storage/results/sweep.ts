@@ -8,7 +8,7 @@ import {
   unlinkSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { isResultPath } from '../../pipeline/results/result-path.ts';
+import { isResultPath } from '../../pipeline/ports.ts';
 import { isMissingFile, systemCodeOf } from '../filesystem/system-errors.ts';
 
 /** Folder to sweep. */

@@ -1,5 +1,5 @@
 import { DeleteObjectCommand, type ListObjectsV2Command, type S3Client } from '@aws-sdk/client-s3';
-import { isResultPath } from '../../pipeline/results/result-path.ts';
+import { isResultPath } from '../../pipeline/ports.ts';
 import { listObjects } from './listing.ts';
 
 /** Objects to remove, and the deadline of each request. */

@@ -1,5 +1,5 @@
 import type { FramePatch, FramePlacement, Size } from '../../formats/image-facts.ts';
-import type { RenderJob } from '../../pipeline/render/render-job.ts';
+import type { RenderJob } from '../../pipeline/ports.ts';
 import { decodeStrictly, openStill } from './open-original.ts';
 import { type Pixels, toPixels } from './pixels.ts';
 

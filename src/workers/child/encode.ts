@@ -3,7 +3,7 @@ import { rgbaToThumbHash } from 'thumbhash';
 import { MediaError } from '../../contract/errors.ts';
 import { type OutputFormat, outputFormats } from '../../contract/image-formats.ts';
 import type { Animation } from '../../formats/image-facts.ts';
-import type { RenderJob } from '../../pipeline/render/render-job.ts';
+import type { RenderJob } from '../../pipeline/ports.ts';
 import { encodeGif } from './gif/encode-gif.ts';
 import { fromPixels, type Pixels, toPixels } from './pixels.ts';
 import { encodeWebp, isSurelyLossy } from './webp/encode-webp.ts';

@@ -6,7 +6,7 @@ import type { Orientation, Size } from '../../formats/image-facts.ts';
 import { dropJunk } from '../../formats/jpeg/jpeg-segments.ts';
 import { readImageHeader } from '../../formats/png/image-data.ts';
 import { isPng, walkPngChunks } from '../../formats/png/png-chunks.ts';
-import type { RenderJob } from '../../pipeline/render/render-job.ts';
+import type { RenderJob } from '../../pipeline/ports.ts';
 import { convertPixels } from './colour-conversion.ts';
 import { fromPixels, type Pixels, toPixels } from './pixels.ts';
 

@@ -1,6 +1,6 @@
 import sharp, { type Sharp } from 'sharp';
 import type { Size } from '../../formats/image-facts.ts';
-import type { RenderJob } from '../../pipeline/render/render-job.ts';
+import type { RenderJob } from '../../pipeline/ports.ts';
 
 /** Pixels of one frame, or of several of the same size, one below the other; sRGB of 8 or 16 bits. */
 export interface Pixels<Samples extends Uint8Array | Uint16Array = Uint8Array> {

@@ -1,6 +1,7 @@
 import type { Animation, FramePatch, Orientation } from '../../formats/image-facts.ts';
 import { containerOf } from '../../formats/read-image-facts.ts';
-import { type RenderJob, scalesTogether } from '../../pipeline/render/render-job.ts';
+import type { RenderJob } from '../../pipeline/ports.ts';
+import { scalesTogether } from '../../pipeline/render/render-cost.ts';
 import { composeFrames } from './compose-frames.ts';
 import { encodeAnimation } from './encode.ts';
 import { scaleFrames } from './frame-scaling.ts';

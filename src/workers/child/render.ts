@@ -3,7 +3,7 @@ import { findTiles } from '../../formats/heif/heif-derivation.ts';
 import { openHeif } from '../../formats/heif/heif-file.ts';
 import { withPrimaryItem } from '../../formats/heif/heif-preparation.ts';
 import { containerOf } from '../../formats/read-image-facts.ts';
-import type { RenderJob } from '../../pipeline/render/render-job.ts';
+import type { RenderJob } from '../../pipeline/ports.ts';
 import { FAILURE_CODES, type FailureCode } from '../protocol.ts';
 import { checkResultSize, encodeStill } from './encode.ts';
 import { decodeHeic } from './heic/decode-heic.ts';

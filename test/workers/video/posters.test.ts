@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
 import { outputFormats } from '../../../src/contract/image-formats.ts';
 import type { ByteSource, FrameDecoder } from '../../../src/formats/video/video-facts.ts';
-import type { RenderJob } from '../../../src/pipeline/render/render-job.ts';
+import type { RenderJob } from '../../../src/pipeline/ports.ts';
 import { inspectMoving } from '../../../src/workers/child/video/inspect-moving.ts';
 import { renderPoster } from '../../../src/workers/child/video/render-poster.ts';
 import { atScale } from '../../support/test-scale.ts';

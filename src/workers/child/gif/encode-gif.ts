@@ -1,6 +1,6 @@
 import { writeGif } from '../../../formats/gif/gif-writer.ts';
 import type { Animation } from '../../../formats/image-facts.ts';
-import type { RenderJob } from '../../../pipeline/render/render-job.ts';
+import type { RenderJob } from '../../../pipeline/ports.ts';
 import type { Pixels } from '../pixels.ts';
 import { choosePalette } from './choose-palette.ts';
 import { drawChanges } from './draw-changes.ts';

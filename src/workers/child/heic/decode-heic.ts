@@ -6,7 +6,7 @@ import { openHeif } from '../../../formats/heif/heif-file.ts';
 import { readTransforms, type Transform } from '../../../formats/heif/heif-properties.ts';
 import type { Size } from '../../../formats/image-facts.ts';
 import { formatStoredPng } from '../../../formats/png/png-chunks.ts';
-import type { RenderJob } from '../../../pipeline/render/render-job.ts';
+import type { RenderJob } from '../../../pipeline/ports.ts';
 import { checkDecodedSize } from '../open-original.ts';
 import { type CodedPicture, type RgbPixels, toRgb, unmultiply } from '../picture-to-rgb.ts';
 import { composePicture } from './compose-picture.ts';

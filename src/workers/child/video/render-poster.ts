@@ -9,7 +9,7 @@ import type {
   VideoCodec,
   VideoTrackFacts,
 } from '../../../formats/video/video-facts.ts';
-import type { RenderJob } from '../../../pipeline/render/render-job.ts';
+import type { RenderJob } from '../../../pipeline/ports.ts';
 import { checkResultSize, encodeStill } from '../encode.ts';
 import { type CodedPicture, type RgbPixels, toRgb } from '../picture-to-rgb.ts';
 import { fromPixels, resize, toPixels } from '../pixels.ts';

@@ -9,7 +9,7 @@ import {
   restoreAnimation,
   SENTINEL_DELAY_MS,
 } from '../../../formats/webp/webp-animation.ts';
-import type { RenderJob } from '../../../pipeline/render/render-job.ts';
+import type { RenderJob } from '../../../pipeline/ports.ts';
 import { fromPixels, type Pixels } from '../pixels.ts';
 import { chooseForm, estimateRatio, type Smear, sampleStill, smearOf } from './still-form.ts';
 

@@ -1,0 +1,72 @@
+import { MediaError, type RequestFault, type Share } from '../contract/errors.ts';
+import { ALLOWED_METHODS, COMMON_HEADERS } from './head.ts';
+
+/** Failure as a client sees it; a `MediaError` is one. */
+export interface Failure {
+  readonly status: number;
+  readonly code: string;
+  readonly message: string;
+  /** Only for `INVALID_FORM_BODY`. */
+  readonly faults?: readonly RequestFault[];
+  /** With fractions for `RATE_LIMITED`, whose body has them. */
+  readonly retryAfterSeconds?: number | undefined;
+  /** Only for `RATE_LIMITED`. */
+  readonly share?: Share | undefined;
+  /** Only for `METHOD_NOT_ALLOWED`; `undefined`: the methods of media. */
+  readonly allowedMethods?: string | undefined;
+  /** Only for `UNAVAILABLE`. */
+  readonly blockedBy?: string | undefined;
+}
+
+/**
+ * Formats the response to a request that has failed, for every listener (contract §5).
+ *
+ * @param headers headers of all responses of the listener
+ */
+export function formatFailure(failure: Failure, headers: Readonly<Record<string, string>>) {
+  const { status, code, message, faults = [], retryAfterSeconds, share } = failure;
+  const { allowedMethods, blockedBy } = failure;
+  const error = {
+    code,
+    message,
+    ...(code === 'INVALID_FORM_BODY' && { errors: faults }),
+    ...(code === 'RATE_LIMITED' && { retry_after: retryAfterSeconds ?? 1 }),
+  };
+  const body = Buffer.from(JSON.stringify(error));
+  return {
+    status,
+    body,
+    headers: {
+      ...headers,
+      ...(code === 'METHOD_NOT_ALLOWED' && { allow: allowedMethods ?? ALLOWED_METHODS }),
+      ...(retryAfterSeconds !== undefined && {
+        'retry-after': String(Math.ceil(retryAfterSeconds)),
+      }),
+      ...(share && formatShare(share)),
+      ...(blockedBy !== undefined && { link: `<${blockedBy}>; rel="blocked-by"` }),
+      'content-type': 'application/json; charset=utf-8',
+      'content-length': String(body.length),
+    },
+  };
+}
+
+/** Formats a client's share as the headers of contract §11, which pages of other sites may read as well. */
+function formatShare({ requests, remaining, resetAtMs }: Share): Record<string, string> {
+  const share = {
+    'X-RateLimit-Limit': String(requests),
+    'X-RateLimit-Remaining': String(remaining),
+    'X-RateLimit-Reset': String(Math.ceil(resetAtMs / 1000)),
+  };
+  const exposed = [COMMON_HEADERS['access-control-expose-headers'], ...Object.keys(share)];
+  return { ...share, 'access-control-expose-headers': exposed.join(', ') };
+}
+
+/**
+ * Creates the refusal of a method; on an unknown path, the path is the fault.
+ *
+ * @param allowedMethods methods of the path; `undefined`: the path is unknown
+ */
+export function refuseMethod(allowedMethods: string | undefined): MediaError {
+  if (allowedMethods === undefined) return new MediaError('NOT_FOUND');
+  return new MediaError('METHOD_NOT_ALLOWED', { allowedMethods });
+}
