@@ -86,7 +86,8 @@ const causes: Readonly<Record<ErrorCode, string>> = {
     'the storage has no such original, or there is no such default avatar; of a part, no such multipart upload',
   METHOD_NOT_ALLOWED: 'the method is not GET, HEAD or OPTIONS; of uploads, not PUT or OPTIONS',
   REQUEST_TIMEOUT: 'an upload is too slow',
-  MEDIA_EXISTS: 'an upload to a key that has an object already',
+  MEDIA_EXISTS:
+    'an upload to a key that has an object already; in a folder, also one above or below the key: `a` and `a/b`',
   LENGTH_REQUIRED: 'an upload tells no length, where the storage cannot take it so',
   PAYLOAD_TOO_LARGE: 'an upload is larger than its capability or the limit allows',
   UNSUPPORTED_MEDIA_TYPE:

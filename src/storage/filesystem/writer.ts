@@ -14,6 +14,12 @@ import { isMissingFile, systemCodeOf } from './system-errors.ts';
 import { syncFolder, writeWholeFile } from './whole-file.ts';
 
 /**
+ * Codes for another file in the way of a written one: at a path that must be free, above it (`a` of `a/b`), or below it,
+ * where the path is a folder.
+ */
+const IN_THE_WAY: ReadonlySet<unknown> = new Set(['EEXIST', 'ENOTDIR', 'EISDIR']);
+
+/**
  * Writes originals into the folder that `FilesystemOrigin` reads. A file is written at the top of the folder, under a
  * name that is not an original's key, and gets its own name once it is completely on the disk (`writeWholeFile`).
  *
@@ -44,7 +50,7 @@ export class FilesystemOriginalWriter implements OriginalWriter {
     try {
       status = await writeWholeFile(untilStopped(chunks, options.signal), place);
     } catch (error) {
-      if (options.isNew !== true || systemCodeOf(error) !== 'EEXIST') throw error;
+      if (!IN_THE_WAY.has(systemCodeOf(error))) throw error;
       throw new MediaError('MEDIA_EXISTS', { cause: error });
     }
     await syncFolder(dirname(path));

@@ -111,6 +111,18 @@ test('replaces what is there, and does not look at its bytes', async () => {
   }
 });
 
+test.each([
+  ['a', 'a/b'],
+  ['a', 'a/b/c'],
+  ['a/b', 'a'],
+])('a folder that has %s refuses %s, and keeps nothing of it', async (there, key) => {
+  const { upload, uploads } = await useUploads();
+  expect((await upload(there)).status).toBe(200);
+  const { status, body } = await upload(key);
+  expect([status, JSON.parse(String(body)).code]).toEqual([409, 'MEDIA_EXISTS']);
+  expect(await uploads.list()).toEqual([there]);
+});
+
 test('no public route reads it', async () => {
   const { app, upload, uploads } = await useUploads();
   await uploads.put('avatars/1/ab12', samples.png);
