@@ -47,8 +47,9 @@ export class Exchange {
   commonHeaders: Readonly<Record<string, string>> = COMMON_HEADERS;
   /** Returns how long a cache may keep a refusal at most, in seconds; `undefined`: as long as any. */
   maxRefusalAgeSeconds: (() => number | undefined) | undefined;
-  /** Returns the header of a 404 for the CDN in front. */
-  tagField: (() => TagField) | undefined;
+  /** Key of the original that was asked for; with `tagFieldOf`, responses have its tags for the CDN in front. */
+  taggedKey = '';
+  tagFieldOf: ((originKey: string) => TagField) | undefined;
   readonly #response: ServerResponse;
   readonly #options: ExchangeOptions;
   #gone: AbortController | undefined;
@@ -71,6 +72,11 @@ export class Exchange {
       }
       this.record.end(response);
     });
+  }
+
+  /** Header with the tags of the original. */
+  get tagField(): TagField | undefined {
+    return this.tagFieldOf?.(this.taggedKey);
   }
 
   /** Path and query as they came in the request line. */
@@ -188,12 +194,13 @@ export class Exchange {
       return;
     }
     this.record.noteError(known);
+    const tagField = known.status === 404 ? this.tagField : undefined;
     const { maxAgeSeconds } = this.#options;
     const { status, headers, body } = formatFailure(known, {
       'cache-control': errorCacheControl(known, maxAgeSeconds, this.maxRefusalAgeSeconds),
       ...this.commonHeaders,
       ...headersOfError,
-      ...(known.status === 404 && this.tagField && Object.fromEntries([this.tagField()])),
+      ...(tagField && Object.fromEntries([tagField])),
     });
     const isOrigins = errorRegistry[known.code].fault === 'origin';
     this.#isConcealed = isOrigins && this.record.isExternal;

@@ -56,8 +56,7 @@ export class MediaHandler {
   readonly #defaultAvatars: readonly PreparedBody[];
   /** Prepared results in memory. A result belongs to one request, whose key has all that a head depends on, but for downloads. */
   readonly #prepared = new WeakMap<MediaResult, PreparedBody>();
-  /** Tags by the key of the original: a field takes some 15 µs, as long as a hit. */
-  readonly #tagFields = new LRUCache<string, TagField>({ max: MAX_TAG_FIELDS });
+  readonly #tagFieldOf: ((originKey: string) => TagField) | undefined;
 
   constructor(parts: MediaHandlerParts) {
     this.#parts = parts;
@@ -65,6 +64,7 @@ export class MediaHandler {
     this.#cacheControl = `${cacheFor(maxAgeSeconds.media)}, immutable`;
     this.#avatarCacheControl = cacheFor(maxAgeSeconds.defaultAvatar);
     this.#targets = new MediaTargets(parts);
+    this.#tagFieldOf = parts.tags && rememberFields(parts.tags);
     this.#defaultAvatars = parts.defaultAvatars.map(({ body, etag }) =>
       prepareBody(body, {
         contentType: 'image/png',
@@ -102,8 +102,8 @@ export class MediaHandler {
     }
     exchange.record.noteTarget(target.media.resource, target.media, target.key);
     // Also where the URL is refused: its 404 must not differ from that of a missing attachment.
-    const { tags } = this.#parts;
-    if (tags !== undefined) exchange.tagField = () => this.#tagFieldOf(tags, target);
+    exchange.taggedKey = target.media.originKey;
+    exchange.tagFieldOf = this.#tagFieldOf;
     const served = this.#targets.admit(exchange, target);
     const { media, key } = served;
     if (media.isPassthrough) return this.#sendOriginal(exchange, served);
@@ -133,7 +133,7 @@ export class MediaHandler {
       await this.#sendOriginal(exchange, { ...target, media: unchangedOf(target.media) });
       return;
     }
-    const fields = formatValidators(served.validators, robotsTag, exchange.tagField?.());
+    const fields = formatValidators(served.validators, robotsTag, exchange.tagField);
     exchange.respond(304, fields, undefined, this.#cacheControlOf(target));
   }
 
@@ -141,7 +141,7 @@ export class MediaHandler {
     const { isDownload = false } = target;
     let prepared = isDownload ? undefined : this.#prepared.get(result);
     if (prepared === undefined) {
-      prepared = this.#prepare(result, target, exchange.tagField?.());
+      prepared = this.#prepare(result, target, exchange.tagField);
       if (!isDownload) this.#prepared.set(result, prepared);
     }
     this.#targets.remember(exchange, target);
@@ -161,14 +161,6 @@ export class MediaHandler {
       robotsTag: this.#parts.robotsTag,
       tagField,
     });
-  }
-
-  #tagFieldOf(tags: EdgeTags, { media }: MediaTarget): TagField {
-    const known = this.#tagFields.get(media.originKey);
-    if (known !== undefined) return known;
-    const field = tags.fieldOf(media.originKey);
-    this.#tagFields.set(media.originKey, field);
-    return field;
   }
 
   /** Another site may have replaced an original of which the request wants a part: then it gets the whole. */
@@ -198,7 +190,7 @@ export class MediaHandler {
       contentType,
       contentDisposition: formatMediaDisposition(target.media, contentType, target.isDownload),
       robotsTag: this.#parts.robotsTag,
-      tagField: exchange.tagField?.(),
+      tagField: exchange.tagField,
     });
     const cacheControl = this.#cacheControlOf(target, original.maxAgeSeconds);
     let isOpened = false;
@@ -272,4 +264,13 @@ function rename(filename: string, mimeType: string): string {
   return format.extensions.some((known) => known === extension.toLowerCase())
     ? filename
     : `${stem}.${format.extensions[0]}`;
+}
+
+/** Returns a function that tells the tags of an original, and remembers them: they take some 15 µs, as long as a hit. */
+function rememberFields(tags: EdgeTags): (originKey: string) => TagField {
+  const fields = new LRUCache<string, TagField>({
+    max: MAX_TAG_FIELDS,
+    memoMethod: (originKey) => tags.fieldOf(originKey),
+  });
+  return (originKey) => fields.memo(originKey);
 }
