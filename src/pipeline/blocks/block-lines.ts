@@ -12,11 +12,19 @@ export interface ListHead {
 /** A line of the list: a block, or the removal of one. */
 export type BlockLine = Block & { readonly removed: boolean };
 
-/** A line with the offsets of its first byte, and of the next line. */
+/** A line, the object that has it, and the offset of its first byte there. */
 export interface PlacedLine {
   readonly text: string;
+  /** Number of a generation; for the list itself, that of the latest one that it has. */
+  readonly object: number;
   readonly first: number;
-  readonly next: number;
+}
+
+/** Lines from one place on: those of the list, `base`, and of the generations after it up to `last`. */
+export interface LineRange {
+  readonly base: number;
+  readonly last: number;
+  readonly from: Pick<PlacedLine, 'object' | 'first'>;
 }
 
 /** Bytes that are read at once of a list: larger pieces leave more garbage, 90 MiB of it at 1 MiB. */
@@ -37,8 +45,8 @@ export function parseHead(text: string): ListHead | undefined {
   return { generation: Number(generation), list };
 }
 
-export function formatBlock({ kind, value, hidden, note }: Block): string {
-  return `${JSON.stringify({ kind, value, hidden, note })}\n`;
+export function formatLine({ kind, value, hidden, note, removed }: BlockLine): string {
+  return `${JSON.stringify(removed ? { kind, value, removed } : { kind, value, hidden, note })}\n`;
 }
 
 /** @throws Error if the line is none of the list */
@@ -68,15 +76,25 @@ function notALine(text: string): Error {
 }
 
 /**
- * Reads the lines of an object in batches, which belong to one version of it.
+ * Reads lines of the list and of its generations, in batches of one object.
  *
- * @param first offset of a line
- * @throws Error if the object is missing, or replaced meanwhile; errors of the place
+ * @throws Error if an object is missing, or replaced meanwhile; errors of the place
  */
 export async function* readLines(
   objects: SharedObjects,
+  { base, last, from }: LineRange,
+): AsyncGenerator<readonly PlacedLine[]> {
+  for (let object = from.object; object <= last; object += 1) {
+    const first = object === from.object ? from.first : 0;
+    yield* readObject(objects, object === base ? '' : String(object), object, first);
+  }
+}
+
+async function* readObject(
+  objects: SharedObjects,
   name: string,
-  first = 0,
+  object: number,
+  first: number,
 ): AsyncGenerator<readonly PlacedLine[]> {
   let rest = Buffer.alloc(0);
   let tag: string | undefined;
@@ -86,20 +104,20 @@ export async function* readLines(
     if (tag !== undefined && piece.tag !== tag) throw new Error('The list was replaced meanwhile.');
     tag = piece.tag;
     const bytes = Buffer.concat([rest, piece.bytes]);
-    let at = offset - rest.length;
+    const at = offset - rest.length;
+    offset += piece.bytes.length;
+    const isEnd = offset >= piece.sizeBytes;
     const lines: PlacedLine[] = [];
     let start = 0;
-    for (let end = bytes.indexOf(NEWLINE); end >= 0; end = bytes.indexOf(NEWLINE, start)) {
+    while (start < bytes.length) {
+      const newline = bytes.indexOf(NEWLINE, start);
+      if (newline < 0 && !isEnd) break;
+      const end = newline < 0 ? bytes.length : newline;
       const text = bytes.toString('utf8', start, end);
-      const next = at + end + 1;
-      if (text.trim() !== '') lines.push({ text, first: at + start, next });
+      if (text.trim() !== '') lines.push({ text, object, first: at + start });
       start = end + 1;
     }
-    offset += piece.bytes.length;
     rest = bytes.subarray(start);
-    at += start;
-    const isEnd = offset >= piece.sizeBytes;
-    if (isEnd && rest.length > 0) lines.push({ text: rest.toString(), first: at, next: offset });
     yield lines;
     if (isEnd) return;
   }

@@ -10,8 +10,8 @@ import type { Clock, Log } from '../ports.ts';
 import { BlockIndex } from './block-index.ts';
 import {
   type BlockLine,
-  formatBlock,
   formatHead,
+  formatLine,
   type PlacedLine,
   parseHead,
   parseLine,
@@ -160,30 +160,28 @@ export class BlockList {
     const { objects } = this.#options;
     const generation = this.#generation;
     const base = this.#snapshot?.generation ?? 0;
-    const [from = base, object = base, offset = 0] = after?.split('.').map(Number) ?? [];
-    if (from !== base) {
+    const [told = base, object = base, first = 0] = after?.split('.').map(Number) ?? [];
+    if (told !== base) {
       const message = 'The list was folded meanwhile; begin anew.';
       throw new MediaError('INVALID_FORM_BODY', { faults: [{ path: 'after', message }] });
     }
     const blocks: Block[] = [];
-    for (let each = object; each <= generation; each += 1) {
-      const first = each === object ? offset : 0;
-      for await (const lines of readLines(objects, each === base ? '' : String(each), first)) {
-        for (const line of lines) {
-          const block = this.#liveBlock(line, each, base);
-          if (block === undefined) continue;
-          if (blocks.length === limit) {
-            return { generation, blocks, after: `${base}.${each}.${line.first}` };
-          }
-          blocks.push(block);
+    const range = { base, last: generation, from: { object, first } };
+    for await (const lines of readLines(objects, range)) {
+      for (const line of lines) {
+        const block = this.#liveBlock(line, base);
+        if (block === undefined) continue;
+        if (blocks.length === limit) {
+          return { generation, blocks, after: `${base}.${line.object}.${line.first}` };
         }
+        blocks.push(block);
       }
     }
     return { generation, blocks, after: null };
   }
 
   /** Returns the block of a line, unless a later line replaces or removes it. */
-  #liveBlock({ text, first }: PlacedLine, object: number, base: number): Block | undefined {
+  #liveBlock({ text, object, first }: PlacedLine, base: number): Block | undefined {
     if (first === 0 && object === base && parseHead(text) !== undefined) return undefined;
     const { removed, ...block } = parseLine(text);
     const known = removed ? undefined : this.#index.find(block);
@@ -269,20 +267,22 @@ export class BlockList {
     const index = new BlockIndex();
     const blocked: BlockSubject[] = [];
     let isFirst = true;
-    for await (const lines of readLines(objects, '')) {
+    const base = head.generation;
+    const range = { base, last: base, from: { object: base, first: 0 } };
+    for await (const lines of readLines(objects, range)) {
       for (const { text } of lines) {
         const isHead = isFirst && parseHead(text) !== undefined;
         isFirst = false;
         if (isHead) continue;
         const line = parseLine(text);
         if (before !== undefined && this.#index.find(line) === undefined) blocked.push(line);
-        index.set(line, { generation: head.generation, hidden: line.hidden });
+        index.set(line, { generation: base, hidden: line.hidden });
       }
       await new Promise(setImmediate);
     }
     this.#index = index;
     this.#snapshot = head;
-    this.#generation = head.generation;
+    this.#generation = base;
     this.#changes += 1;
     await this.onBlocked(blocked, false);
   }
@@ -301,12 +301,7 @@ export class BlockList {
 
   async #write(lines: readonly BlockLine[]): Promise<number> {
     const { objects } = this.#options;
-    const text = lines.map((line) =>
-      line.removed
-        ? `${JSON.stringify({ kind: line.kind, value: line.value, removed: true })}\n`
-        : formatBlock(line),
-    );
-    const bytes = Buffer.from(text.join(''));
+    const bytes = Buffer.from(lines.map(formatLine).join(''));
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
       await this.#sync();
       const generation = this.#generation + 1;
@@ -331,8 +326,8 @@ export class BlockList {
     if (this.#isFolding || before === undefined) return;
     this.#isFolding = true;
     try {
-      const isLive = (line: PlacedLine, object: number): boolean =>
-        this.#liveBlock(line, object, before.generation) !== undefined;
+      const isLive = (line: PlacedLine): boolean =>
+        this.#liveBlock(line, before.generation) !== undefined;
       await foldList(objects, before, this.#generation, isLive);
     } catch (error) {
       log.warn(

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import {
-  formatBlock,
   formatHead,
+  formatLine,
   type ListHead,
   type PlacedLine,
   parseLine,
@@ -26,30 +26,35 @@ export function isGeneration(name: string): boolean {
  * Folds a snapshot and the generations up to `last` into a new snapshot, in constant memory, unless another replica has
  * done so; then removes these generations.
  *
- * @param isLive whether a line of the object with this number still counts
+ * @param isLive whether a line still counts
  * @throws Error of the place; of a line that is none of the list
  */
 export async function foldList(
   objects: SharedObjects,
   before: Snapshot,
   last: number,
-  isLive: (line: PlacedLine, object: number) => boolean,
+  isLive: (line: PlacedLine) => boolean,
 ): Promise<void> {
   const head = { generation: last, list: before.list || randomUUID() };
   const first = Buffer.from(formatHead(head));
   const kept: boolean[] = [];
   let sizeBytes = first.length;
-  for await (const [line, object] of allLines(objects, before.generation, last)) {
-    const isKept = isLive(line, object);
-    kept.push(isKept);
-    if (isKept) sizeBytes += Buffer.byteLength(formatBlock(parseLine(line.text)));
+  const from = { object: before.generation, first: 0 };
+  const all = { base: before.generation, last, from };
+  for await (const lines of readLines(objects, all)) {
+    for (const line of lines) {
+      const isKept = isLive(line);
+      kept.push(isKept);
+      if (isKept) sizeBytes += Buffer.byteLength(formatLine(parseLine(line.text)));
+    }
   }
   const chunks = async function* (): AsyncGenerator<Uint8Array> {
     yield first;
     let position = 0;
-    for await (const [{ text }] of allLines(objects, before.generation, last)) {
-      if (kept[position] === true) yield Buffer.from(formatBlock(parseLine(text)));
-      position += 1;
+    for await (const lines of readLines(objects, all)) {
+      const live = lines.filter((_, index) => kept[position + index] === true);
+      position += lines.length;
+      yield Buffer.from(live.map(({ text }) => formatLine(parseLine(text))).join(''));
     }
   };
   const tag = await objects.write('', { sizeBytes, chunks }, { tag: before.tag });
@@ -59,16 +64,4 @@ export async function foldList(
     for (let name = old.pop(); name !== undefined; name = old.pop()) await objects.remove(name);
   };
   await Promise.all(Array.from({ length: PARALLEL }, removeNext));
-}
-
-async function* allLines(
-  objects: SharedObjects,
-  base: number,
-  last: number,
-): AsyncGenerator<readonly [PlacedLine, number]> {
-  for (let object = base; object <= last; object += 1) {
-    for await (const lines of readLines(objects, object === base ? '' : String(object))) {
-      for (const line of lines) yield [line, object];
-    }
-  }
 }

@@ -5,20 +5,10 @@ import type { PurgeOrder } from '../../contract/purge-order.ts';
 import type { Meter } from '../meter.ts';
 import { CallPace } from './call-pace.ts';
 import { type EdgeApi, EdgeFailure } from './edge-api.ts';
-import {
-  type EndedPurge,
-  type JournalParts,
-  type PendingPurge,
-  PurgeJournal,
-} from './purge-journal.ts';
+import { type EdgePurge, type JournalParts, PurgeJournal } from './purge-journal.ts';
 
-/** A purge as operators see it. */
-export interface PurgeState {
-  readonly id: string;
-  readonly status: 'pending' | 'done' | 'failed';
-  /** Reason of the edge, if it has refused a call. */
-  readonly reason?: string;
-}
+/** A purge as operators see it; with the reason of the edge, if it has refused a call. */
+type PurgeState = Pick<EdgePurge, 'id' | 'status'> & Partial<Pick<EdgePurge, 'reason'>>;
 
 /** Waits; ends early when the signal aborts, without an error. */
 export type Sleep = (durationMs: number, signal: AbortSignal) => Promise<void>;
@@ -85,20 +75,19 @@ export class EdgePurger {
    * @throws MediaError `OVERLOADED` if too much waits for the edge; Error if the journal cannot be written
    */
   async purge(order: PurgeOrder): Promise<string> {
-    const { pending } = this.#journal.purges;
+    const { purges, pending } = this.#journal;
     const tags = this.#parts.tags.ofOrder(order);
-    let waiting = tags.length;
-    for (const purge of pending.values()) waiting += purge.tags.length;
+    const waiting = pending.reduce((sum, purge) => sum + purge.tags.length, tags.length);
     if (waiting > MAX_PENDING_TAGS) throw new MediaError('OVERLOADED', { retryAfterSeconds: 60 });
     const id = randomUUID();
     const nowMs = this.#parts.wallClock();
-    const times = { askedAtMs: nowMs, dueAtMs: nowMs, takenAtMs: nowMs };
-    const purge = { id, tags, round: 1, left: new Set(tags), ...times, reason: undefined } as const;
-    pending.set(id, purge);
+    const times = { askedAtMs: nowMs, dueAtMs: nowMs, changedAtMs: nowMs };
+    const state = { status: 'pending', round: 1, reason: undefined } as const;
+    purges.set(id, { id, ...state, ...times, tags, left: new Set(tags) });
     try {
       await this.#journal.save();
     } catch (error) {
-      pending.delete(id);
+      purges.delete(id);
       throw error;
     }
     this.#wake();
@@ -111,11 +100,8 @@ export class EdgePurger {
    * @throws Error if the journals cannot be read
    */
   async find(id: string): Promise<PurgeState | undefined> {
-    const own = this.#journal.purges;
-    const isOwn = own.ended.has(id) || own.pending.has(id);
-    const all = isOwn ? [own] : await this.#journal.readOthers();
-    const ended = all.map((purges) => purges.ended.get(id)).find((it) => it !== undefined);
-    const purge = ended ?? all.map((it) => it.pending.get(id)).find((it) => it !== undefined);
+    const own = this.#journal.purges.get(id);
+    const purge = own ?? (await this.#readAll()).get(id);
     return purge && stateOf(purge);
   }
 
@@ -125,11 +111,9 @@ export class EdgePurger {
    * @throws Error if the journals cannot be read
    */
   async list(): Promise<readonly (PurgeState & { readonly pendingSeconds: number })[]> {
-    const all = [this.#journal.purges, ...(await this.#journal.readOthers())];
-    const purges = new Map(all.flatMap(({ pending }) => [...pending]));
-    for (const { ended } of all) for (const id of ended.keys()) purges.delete(id);
     const nowMs = this.#parts.wallClock();
-    return [...purges.values()]
+    return [...(await this.#readAll()).values()]
+      .filter(({ status }) => status === 'pending')
       .sort((one, other) => one.askedAtMs - other.askedAtMs)
       .map((purge) => ({
         ...stateOf(purge),
@@ -137,13 +121,20 @@ export class EdgePurger {
       }));
   }
 
+  /** Reads the purges of all processes; during a takeover two have the same one, which may have ended in one of them. */
+  async #readAll(): Promise<ReadonlyMap<string, EdgePurge>> {
+    const all = [this.#journal.purges, ...(await this.#journal.readOthers())];
+    const purges = all.flatMap((each) => [...each.values()]);
+    const ended = purges.filter(({ status }) => status !== 'pending');
+    return new Map([...purges, ...ended].map((purge) => [purge.id, purge]));
+  }
+
   /** Pending purges of this process, and the age of the oldest one. */
   get usage(): { readonly pending: number; readonly oldestSeconds: number } {
-    const { pending } = this.#journal.purges;
-    let oldestMs = 0;
+    const { pending } = this.#journal;
     const nowMs = this.#parts.wallClock();
-    for (const purge of pending.values()) oldestMs = Math.max(oldestMs, nowMs - purge.askedAtMs);
-    return { pending: pending.size, oldestSeconds: oldestMs / 1000 };
+    const askedAtMs = pending.reduce((oldest, purge) => Math.min(oldest, purge.askedAtMs), nowMs);
+    return { pending: pending.length, oldestSeconds: (nowMs - askedAtMs) / 1000 };
   }
 
   /** Stops, and leaves what is pending to another process, or to the next one. */
@@ -165,10 +156,10 @@ export class EdgePurger {
 
   /** Returns how long to wait for the next call, in milliseconds. */
   #waitMs(): number {
-    let dueAtMs = Number.POSITIVE_INFINITY;
-    for (const purge of this.#journal.purges.pending.values()) {
-      dueAtMs = Math.min(dueAtMs, purge.dueAtMs);
-    }
+    const dueAtMs = this.#journal.pending.reduce(
+      (nextMs, purge) => Math.min(nextMs, purge.dueAtMs),
+      Number.POSITIVE_INFINITY,
+    );
     const waitMs = Math.max(dueAtMs - this.#parts.wallClock(), this.#pace.waitMs);
     return Math.min(waitMs, LONGEST_SLEEP_MS);
   }
@@ -198,18 +189,18 @@ export class EdgePurger {
   }
 
   /** Lists the purges of which the edge should get tags now, the most urgent first. */
-  #listDue(): PendingPurge[] {
+  #listDue(): EdgePurge[] {
     const nowMs = this.#parts.wallClock();
-    return [...this.#journal.purges.pending.values()]
+    return this.#journal.pending
       .filter((purge) => purge.dueAtMs <= nowMs)
       .sort((one, other) => one.round - other.round || one.left.size - other.left.size);
   }
 
-  #take(purge: PendingPurge, tags: ReadonlySet<string>): void {
+  #take(purge: EdgePurge, tags: ReadonlySet<string>): void {
     const { wallClock, secondRoundAfterMs } = this.#parts;
     const nowMs = wallClock();
     for (const tag of tags) purge.left.delete(tag);
-    purge.takenAtMs = nowMs;
+    purge.changedAtMs = nowMs;
     if (purge.left.size > 0) return;
     if (purge.round === 2) {
       this.#end(purge, 'done');
@@ -217,10 +208,10 @@ export class EdgePurger {
     }
     purge.round = 2;
     purge.dueAtMs = nowMs + secondRoundAfterMs;
-    for (const tag of purge.tags) purge.left.add(tag);
+    purge.left = new Set(purge.tags);
   }
 
-  #fail(purges: readonly PendingPurge[], error: unknown): void {
+  #fail(purges: readonly EdgePurge[], error: unknown): void {
     const { api, clock, meter, log } = this.#parts;
     const isKnown = error instanceof EdgeFailure;
     const reason = error instanceof Error ? error.message : String(error);
@@ -230,7 +221,7 @@ export class EdgePurger {
     const nowMs = clock.nowMs();
     if (nowMs - this.#loggedAtMs < LOG_INTERVAL_MS) return;
     this.#loggedAtMs = nowMs;
-    const pending = this.#journal.purges.pending.size;
+    const pending = this.#journal.pending.length;
     log.warn(
       { edge: api.name, reason, pending },
       'the edge has not taken a purge; it gets it again',
@@ -240,11 +231,11 @@ export class EdgePurger {
   /** Ends purges of which the edge has taken nothing for a day. */
   #giveUp(): void {
     const untilMs = this.#parts.wallClock() - GIVEN_UP_AFTER_MS;
-    for (const purge of this.#journal.purges.pending.values()) {
-      if (purge.takenAtMs > untilMs || purge.reason === undefined) continue;
-      this.#end(purge, 'failed');
+    for (const purge of this.#journal.pending) {
+      if (purge.changedAtMs > untilMs || purge.reason === undefined) continue;
       const { id, reason, left } = purge;
       const details = { edge: this.#parts.api.name, id, reason, tags: left.size };
+      this.#end(purge, 'failed');
       this.#parts.log.error(
         details,
         'a purge has not reached the edge, which may serve what is purged',
@@ -252,15 +243,13 @@ export class EdgePurger {
     }
   }
 
-  #end(purge: PendingPurge, status: 'done' | 'failed'): void {
-    const { pending, ended } = this.#journal.purges;
-    pending.delete(purge.id);
-    const { id } = purge;
+  #end(purge: EdgePurge, status: 'done' | 'failed'): void {
     const reason = status === 'failed' ? purge.reason : undefined;
-    ended.set(id, { id, status, reason, endedAtMs: this.#parts.wallClock() });
+    const changedAtMs = this.#parts.wallClock();
+    Object.assign(purge, { status, reason, changedAtMs, tags: [], left: new Set<string>() });
     this.#parts.meter.count('edgePurges', status);
     // What waits for the journal is the next beat, and nobody.
-    if (pending.size === 0) {
+    if (this.#journal.pending.length === 0) {
       void this.#journal.save().catch((error: unknown) => this.#warnOfJournal(error));
     }
   }
@@ -270,7 +259,7 @@ export class EdgePurger {
     const { signal } = this.#closing;
     while (!signal.aborted) {
       try {
-        if (this.#journal.purges.pending.size > 0) await this.#journal.save();
+        if (this.#journal.pending.length > 0) await this.#journal.save();
         if ((await this.#journal.takeOver()) > 0) this.#wake();
       } catch (error) {
         this.#warnOfJournal(error);
@@ -290,13 +279,11 @@ export class EdgePurger {
   }
 }
 
-function stateOf(purge: PendingPurge | EndedPurge): PurgeState {
-  const { id, reason } = purge;
-  const status = 'status' in purge ? purge.status : 'pending';
+function stateOf({ id, status, reason }: EdgePurge): PurgeState {
   return { id, status, ...(reason !== undefined && { reason }) };
 }
 
-function* tagsLeftIn(purges: readonly PendingPurge[]): Generator<string> {
+function* tagsLeftIn(purges: readonly EdgePurge[]): Generator<string> {
   for (const { left } of purges) yield* left;
 }
 
@@ -307,7 +294,7 @@ function haveCommon(one: ReadonlySet<string>, other: ReadonlySet<string>): boole
 }
 
 /** Returns the same text for the same tags of the same rounds, and another one for all others. */
-function referenceOf(purges: readonly PendingPurge[], tags: ReadonlySet<string>): string {
+function referenceOf(purges: readonly EdgePurge[], tags: ReadonlySet<string>): string {
   const rounds = purges.map(({ id, round }) => `${id} ${round}`);
   const hash = createHash('sha256').update([...rounds, ...tags].join('\n'));
   return hash.digest('hex').slice(0, 32);

@@ -2,36 +2,27 @@ import { randomBytes } from 'node:crypto';
 import type { SharedObjects } from '../blocks/ports.ts';
 import type { Clock, Log } from '../ports.ts';
 
-/** A purge on its way to the edge. Times are milliseconds since 1970: they outlive the process. */
-export interface PendingPurge {
+/** A purge of the edge. Times are milliseconds since 1970: they outlive the process. */
+export interface EdgePurge {
   readonly id: string;
+  status: 'pending' | 'done' | 'failed';
   readonly askedAtMs: number;
-  readonly tags: readonly string[];
+  /** Tags, until the purge ends. */
+  tags: readonly string[];
   /** The edge gets all tags twice; see `EdgePurger`. */
   round: 1 | 2;
   /** Start of the round. */
   dueAtMs: number;
   /** Tags that the edge has not taken in this round. */
-  readonly left: Set<string>;
-  /** Time when the edge last took a tag of this purge. */
-  takenAtMs: number;
+  left: Set<string>;
+  /** Time when the edge last took a tag of this purge, or when the purge ended. */
+  changedAtMs: number;
   /** Last reason why the edge took nothing. */
   reason: string | undefined;
 }
 
-/** A purge that has ended. */
-export interface EndedPurge {
-  readonly id: string;
-  readonly endedAtMs: number;
-  readonly status: 'done' | 'failed';
-  readonly reason: string | undefined;
-}
-
-/** Purges of one process. */
-export interface Purges {
-  readonly pending: Map<string, PendingPurge>;
-  readonly ended: Map<string, EndedPurge>;
-}
+/** Purges of one process, by their ids. */
+type Purges = ReadonlyMap<string, EdgePurge>;
 
 /** First line of a journal, by which other processes judge it. */
 interface Header {
@@ -39,19 +30,15 @@ interface Header {
   readonly owner: string;
   /** Number of the write, so that no two versions have the same bytes. */
   readonly beat: number;
-  /** Whether the owner has stopped: another process may take over at once. */
-  readonly isReleased: boolean;
-  readonly hasPending: boolean;
-  /** Time until which something of the journal is told, in milliseconds since 1970. */
-  readonly toldUntilMs: number;
+  /**
+   * Time from which others may take over, in milliseconds since 1970: at once, when the owner has stopped; when nothing
+   * is pending, after all ends are told. `null`: when the owner ceases to write.
+   */
+  readonly freeFromMs: number | null;
 }
 
-/** Second line of a journal; tags are joined by spaces, since long lists of texts take long to format. */
-interface Body {
-  readonly pending: readonly (Omit<PendingPurge, 'tags' | 'left'> &
-    Record<'tags' | 'left', string>)[];
-  readonly ended: readonly EndedPurge[];
-}
+/** A purge in the second line of a journal; tags are joined, since long lists of texts take long to format. */
+type Row = Omit<EdgePurge, 'tags' | 'left'> & Record<'tags' | 'left', string>;
 
 /** Beginning of the names of journals. */
 const PREFIX = 'purges-';
@@ -83,7 +70,7 @@ export interface JournalParts {
  * tags more often than needed, and no tag is lost.
  */
 export class PurgeJournal {
-  readonly purges: Purges = { pending: new Map(), ended: new Map() };
+  readonly purges = new Map<string, EdgePurge>();
   readonly #parts: JournalParts;
   #owner = newOwner();
   #tag: string | undefined;
@@ -114,10 +101,15 @@ export class PurgeJournal {
     return this.#next;
   }
 
+  /** Purges on their way to the edge. */
+  get pending(): EdgePurge[] {
+    return listPending(this.purges);
+  }
+
   /** Leaves what is pending to the next process that looks, at the end of this one. */
   async release(): Promise<void> {
     this.#isReleased = true;
-    if (this.purges.pending.size > 0) await this.save();
+    if (this.pending.length > 0) await this.save();
   }
 
   /**
@@ -137,14 +129,12 @@ export class PurgeJournal {
       const seen = this.#seen.get(name);
       const nowMs = clock.nowMs();
       if (seen?.tag !== found.tag) this.#seen.set(name, { tag: found.tag, sinceMs: nowMs });
-      const isLost = seen?.tag === found.tag && nowMs - seen.sinceMs >= OWNER_LOST_AFTER_MS;
+      const isUnchanged = seen?.tag === found.tag && nowMs - seen.sinceMs >= OWNER_LOST_AFTER_MS;
       const header = parseLine<Header>(found.bytes, 0);
       if (header === undefined) continue;
-      const { hasPending, isReleased, toldUntilMs } = header;
       // Of what has ended nothing changes any more, so such a journal has no beat, and its owner may live.
-      const isWaiting = hasPending && (isLost || isReleased);
-      const isOver = !hasPending && toldUntilMs < wallClock();
-      if (isWaiting || isOver) count += await this.#adopt(name, found.tag);
+      const isFree = header.freeFromMs === null ? isUnchanged : header.freeFromMs < wallClock();
+      if (isFree) count += await this.#adopt(name, found.tag);
     }
     return count;
   }
@@ -169,33 +159,30 @@ export class PurgeJournal {
     const { objects, log } = this.#parts;
     const found = await objects.read(name);
     if (found?.tag !== tag) return 0;
-    const { pending, ended } = parsePurges(found.bytes);
-    const claim = format(this.#headerOf({ pending, ended }), { pending, ended });
-    if ((await objects.write(name, claim, { tag })) === undefined) return 0;
-    const { purges } = this;
-    for (const [id, purge] of ended) if (!purges.ended.has(id)) purges.ended.set(id, purge);
-    for (const [id, purge] of pending) {
-      if (!purges.ended.has(id) && !purges.pending.has(id)) purges.pending.set(id, purge);
+    const theirs = parsePurges(found.bytes);
+    if ((await objects.write(name, this.#format(theirs), { tag })) === undefined) return 0;
+    for (const purge of theirs.values()) {
+      const known = this.purges.get(purge.id);
+      const hasEnded = known?.status === 'pending' && purge.status !== 'pending';
+      if (known === undefined || hasEnded) this.purges.set(purge.id, purge);
     }
     // A process that ends before this leaves the claim, which another one takes over in turn.
     await this.save();
     await objects.remove(name);
-    if (pending.size > 0) {
-      log.info({ purges: pending.size }, 'purges of a process that is gone are taken over');
-    }
-    return pending.size;
+    const count = listPending(theirs).length;
+    if (count > 0) log.info({ purges: count }, 'purges of a process that is gone are taken over');
+    return count;
   }
 
   async #write(): Promise<void> {
     const { objects } = this.#parts;
     this.#forgetEnded();
-    const { pending, ended } = this.purges;
-    if (pending.size === 0 && ended.size === 0) {
+    if (this.purges.size === 0) {
       if (this.#tag !== undefined) await objects.remove(this.#name);
       this.#tag = undefined;
       return;
     }
-    const body = format(this.#headerOf(this.purges), this.purges);
+    const body = this.#format(this.purges);
     const condition = this.#tag === undefined ? 'absent' : { tag: this.#tag };
     this.#tag = await objects.write(this.#name, body, condition);
     if (this.#tag !== undefined) return;
@@ -204,41 +191,37 @@ export class PurgeJournal {
     await this.#write();
   }
 
-  #headerOf({ pending, ended }: Purges): Header {
+  #format(purges: Purges): Buffer {
     this.#beat += 1;
-    const times = [...ended.values()].map(({ endedAtMs }) => endedAtMs);
-    return {
-      owner: this.#owner,
-      beat: this.#beat,
-      isReleased: this.#isReleased,
-      hasPending: pending.size > 0,
-      toldUntilMs: Math.max(0, ...times) + TOLD_FOR_MS,
-    };
+    const all = [...purges.values()];
+    const isPending = listPending(purges).length > 0;
+    const changedAtMs = all.reduce((latestMs, purge) => Math.max(latestMs, purge.changedAtMs), 0);
+    const heldMs = this.#isReleased ? 0 : null;
+    const freeFromMs = isPending ? heldMs : changedAtMs + TOLD_FOR_MS;
+    const header: Header = { owner: this.#owner, beat: this.#beat, freeFromMs };
+    const rows = all.map(
+      (purge): Row => ({ ...purge, tags: purge.tags.join(' '), left: [...purge.left].join(' ') }),
+    );
+    return Buffer.from(`${JSON.stringify(header)}\n${JSON.stringify(rows)}\n`);
   }
 
   #forgetEnded(): void {
-    const { ended } = this.purges;
     const untilMs = this.#parts.wallClock() - TOLD_FOR_MS;
-    for (const [id, purge] of ended) {
-      if (ended.size > MAX_ENDED || purge.endedAtMs < untilMs) ended.delete(id);
+    let ended = this.purges.size - this.pending.length;
+    for (const [id, { status, changedAtMs }] of this.purges) {
+      if (status === 'pending' || (ended <= MAX_ENDED && changedAtMs >= untilMs)) continue;
+      this.purges.delete(id);
+      ended -= 1;
     }
   }
 }
 
-function newOwner(): string {
-  return randomBytes(8).toString('hex');
+function listPending(purges: Purges): EdgePurge[] {
+  return [...purges.values()].filter(({ status }) => status === 'pending');
 }
 
-function format(header: Header, { pending, ended }: Purges): Buffer {
-  const body: Body = {
-    pending: [...pending.values()].map(({ tags, left, ...purge }) => ({
-      ...purge,
-      tags: tags.join(' '),
-      left: [...left].join(' '),
-    })),
-    ended: [...ended.values()],
-  };
-  return Buffer.from(`${JSON.stringify(header)}\n${JSON.stringify(body)}\n`);
+function newOwner(): string {
+  return randomBytes(8).toString('hex');
 }
 
 /** Parses a line of a journal; returns `undefined` if the journal is damaged, which hinders no other. */
@@ -254,14 +237,11 @@ function parseLine<Line>(bytes: Uint8Array, index: number): Line | undefined {
 }
 
 function parsePurges(bytes: Uint8Array): Purges {
-  const { pending, ended } = parseLine<Body>(bytes, 1) ?? { pending: [], ended: [] };
-  return {
-    pending: new Map(
-      pending.map((purge) => [
-        purge.id,
-        { ...purge, tags: purge.tags.split(' '), left: new Set(purge.left.split(' ')) },
-      ]),
-    ),
-    ended: new Map(ended.map((purge) => [purge.id, purge])),
-  };
+  const rows = parseLine<readonly Row[]>(bytes, 1) ?? [];
+  return new Map(
+    rows.map(({ tags, left, ...purge }) => [
+      purge.id,
+      { ...purge, tags: tags.split(' '), left: new Set(left.split(' ')) },
+    ]),
+  );
 }
