@@ -89,10 +89,19 @@ test('bytes that are blocked by hash are gone everywhere within six seconds, and
   expect(await upload('icons/9/ab')).toBe(403);
   for (const ask of asks.slice(1)) expect((await ask('/icons/9/ab.webp')).status).toBe(404);
 
+  // Writers take turns.
+  const orders = Array.from({ length: 9 }, (_, index) => `emojis/${index + 1}`);
+  const answers = orders.map((key, index) => cluster.replicas[index % 3]?.run('block', key));
+  const generations = (await Promise.all(answers)).map((answer) => JSON.parse(answer ?? '{}'));
+  expect(new Set(generations.map((each) => each.generation))).toEqual(
+    new Set([2, 3, 4, 5, 6, 7, 8, 9, 10]),
+  );
+
   // Others are served, also after a restart.
   await second.stop();
   await second.start();
   expect(await statusesOf(second.ask)).toEqual(all);
+  for (const key of orders) expect((await second.ask(`/${key}.webp`)).status).toBe(451);
   expect((await second.ask('/avatars/1/ab12.webp?size=32')).status).toBe(200);
 });
 
