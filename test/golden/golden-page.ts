@@ -29,7 +29,7 @@ div { display: flex; flex-wrap: wrap; gap: 1rem; align-items: end }
 figure { margin: .5rem 0 0 }
 figcaption { font-size: .8rem; opacity: .75 }
 img { min-width: 96px; max-width: 240px; max-height: 240px; display: block; image-rendering: pixelated;
-  background: repeating-conic-gradient(#bbb 0 25%, #eee 0 50%) 0 / 16px 16px }
+  outline: 1px solid #8886; background: repeating-conic-gradient(#bbb 0 25%, #eee 0 50%) 0 / 16px 16px }
 `;
 
 /** The page of all goldens, `goldens.html`, beside a folder of the files that it shows. */
@@ -73,7 +73,7 @@ export class GoldenPage {
       formatFigure('original', ofFixtures(row.original)),
       formatFigure('golden', expected && ofFixtures(golden), 'missing'),
       formatFigure('result', result),
-      formatFigure('difference', drawing && `${stem}.difference.png`, 'not a pixel'),
+      formatFigure('difference', drawing && `${stem}.difference.png`, 'none'),
     ];
     if (differences.length > 0) this.#failures += 1;
     this.#articles.set(
@@ -98,7 +98,7 @@ ${differences.map((difference) => `<p><strong>${escapeHtml(difference)}</strong>
       ...articles.filter(isFailing),
       ...articles.filter((article) => !isFailing(article)),
     ];
-    const title = `${articles.length} goldens, ${this.#failures} of them not met`;
+    const title = `${articles.length} goldens: ${this.#failures === 0 ? 'all match' : `${this.#failures} fail`}`;
     await mkdir(this.#folder, { recursive: true });
     await writeFile(
       this.file,

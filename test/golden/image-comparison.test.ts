@@ -87,7 +87,7 @@ test('a golden is written by an update alone, and a failure is shown on the page
   await page.add({ row, expected: photo, actual, differences: ['<it> is mirrored'] });
   await page.write();
   const html = readFileSync(page.file, 'utf8');
-  expect(html).toContain('1 goldens, 1 of them not met');
+  expect(html).toContain('1 goldens: 1 fail');
   expect(html).toContain('&#60;it&#62; is mirrored');
   const shown = [...html.matchAll(/src="([^"]+)"/g)].map(([, url = '']) =>
     join(path, 'report', url),

@@ -75,21 +75,38 @@ function drawArrow(from: Point, to: Point): string {
 const floors: readonly (readonly (readonly [room: string, lines: readonly string[]])[])[] = [
   [
     ['main, app', ['the process; puts the parts together']],
-    ['cli', ['check, put, render, sign, purge']],
+    ['cli', ['check, put, render, sign, metadata;', 'purges and blocks of a running service']],
   ],
   [
-    ['http', ['listener and edge; media,', 'uploads, admin, explorer']],
-    ['storage', ['folder, S3, other sites;', 'stores of renderings']],
-    ['workers', ['slots, processes,', 'sandbox; child/: sharp']],
+    ['http', ['edge; media, uploads,', 'explorer; listeners of', 'operators and platform']],
+    ['storage', ['folder, S3, other sites;', 'renderings, list of blocks;', 'APIs of CDNs']],
+    ['workers', ['slots, processes, sandboxes;', 'child/: sharp; video/: ffmpeg']],
     ['telemetry', ['log, metrics, traces,', 'readiness']],
   ],
-  [['pipeline', ['the service, through ports: originals, render, results, uploads, rates']]],
   [
-    ['formats', ['what an image file', 'says of itself']],
+    [
+      'pipeline',
+      [
+        'the service, through ports: originals, render, results, metadata, uploads, rates,',
+        'blocks, purges, routes of the platform',
+      ],
+    ],
+  ],
+  [
+    ['formats', ['facts of images and videos', 'from their bytes']],
     ['contract', ['URLs, errors, keys,', 'signatures']],
     ['config', ['one table of variables']],
   ],
 ];
+
+/** Processes of the running service, each started by an earlier one. */
+const processes: readonly (readonly [title: string, lines: readonly string[], parent?: number])[] =
+  [
+    ['main process', ['all but child/, starter/', 'and the decoder']],
+    ['starter', ['starts the others; has no', 'files open'], 0],
+    ['worker', ['child/: one for each slot,', 'in a sandbox'], 1],
+    ['video decoder', ['ffmpeg: one for each frame,', 'in a sandbox of its own'], 1],
+  ];
 
 /** Top folders of `src` that a top folder imports. */
 function readImports(): ReadonlyMap<string, ReadonlySet<string>> {
@@ -138,16 +155,38 @@ export function drawArchitecture(): string {
       );
     }),
   );
-  const height = 20 + floors.length * FLOOR_HEIGHT;
+  const top = 20 + floors.length * FLOOR_HEIGHT;
   const legend = drawText(
-    { x: 24, y: height - 8 },
+    { x: 24, y: top - 16 },
     'Arrows: imports, from each floor to the next one; none points up. Blue: pure, without I/O.',
   );
-  return drawSvg(DRAWING_WIDTH, height, 'The rooms of src, from the process down to the contract', [
+  const title = 'The folders of src, from the process down to the contract, and the processes';
+  return drawSvg(DRAWING_WIDTH, top + 150, title, [
     ...arrows,
     ...[...boxes.values()].map(drawBox),
     legend,
+    ...drawProcesses(top + 20),
   ]);
+}
+
+/** Draws the processes in a row, and an arrow to each from the one that starts it. */
+function drawProcesses(y: number): string[] {
+  const size = { width: 210, height: 84 };
+  const xOf = (index: number): number => 24 + index * 234;
+  const boxes = processes.map(([title, lines], index) =>
+    drawBox({ x: xOf(index), y, ...size, title, lines, kind: index === 0 ? undefined : 'apart' }),
+  );
+  const arrows = processes.flatMap(([, , parent], index) => {
+    if (parent === undefined) return [];
+    const [from, to] = [xOf(parent) + size.width, xOf(index)];
+    if (index === parent + 1) {
+      return [drawArrow({ x: from, y: y + 24 }, { x: to, y: y + 24 })];
+    }
+    const [start, end] = [from - 20, to + 20];
+    return [`<path d="M${start} ${y + size.height} v14 H${end} v-14"/>`];
+  });
+  const legend = drawText({ x: 24, y: y + 120 }, 'Arrows: starts. Dashed: processes of their own.');
+  return [...boxes, ...arrows, legend];
 }
 
 const secondsOf = (name: keyof typeof settingTable): string =>
@@ -167,23 +206,29 @@ const stages: readonly (readonly [title: string, bound: string, refused: string]
     `${clientLimits.maxRequests} at once, or half of the connections`,
     '503; the connection stays open',
   ],
+  ['signature and block', 'judged before every cache', '401, 404, 451'],
   ['hit in memory', 'waits for nothing', ''],
   [
     'original',
     `${numberOf('ORIGIN_MAX_READS')} reads at once; first byte ${secondsOf('ORIGIN_FIRST_BYTE_TIMEOUT_MS')}, whole ${secondsOf('ORIGIN_TIMEOUT_MS')}`,
     '503; 502, 504, or stale for a day',
   ],
+  [
+    'ranges of a video',
+    `${Number(settingTable.VIDEO_MAX_READ_BYTES.default) / 2 ** 20} MiB and 64 reads for a poster`,
+    '422',
+  ],
   ['memory for originals', 'a budget of bytes, half of it for heavy renders', '503'],
   ['share of the client', 'RATE_LIMIT_REQUESTS, by estimated cost', '429'],
   ['costly renders', 'half of the heavy slots, in front of their lane', '503'],
   [
     'lane: light or heavy',
-    `${numberOf('QUEUE_PER_WORKER')} waiting for each slot; a foreseen wait of half of ${secondsOf('QUEUE_TIMEOUT_MS')}`,
+    `${numberOf('QUEUE_PER_WORKER')} waiting for each slot; an estimated wait of ${Number(settingTable.QUEUE_TIMEOUT_MS.default) / 2000} s`,
     '503 with Retry-After',
   ],
   [
     'slot and its process',
-    `niceness 5 or 15; killed at ${secondsOf('TRANSFORM_TIMEOUT_MS')}; once more if lost`,
+    `killed at ${secondsOf('TRANSFORM_TIMEOUT_MS')}, with its video decoder; retried once if lost`,
     '504; 422',
   ],
   ['response', 'as fast as the client reads, at least 64 KiB a minute', 'closed'],
