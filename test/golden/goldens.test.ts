@@ -21,7 +21,7 @@ import { resourceNames, resourceRows } from '../../src/contract/resources.ts';
 import { shareTestApp } from '../support/test-app.ts';
 import { atScale } from '../support/test-scale.ts';
 import { GoldenFiles } from './golden-files.ts';
-import { GoldenPage } from './golden-page.ts';
+import { type ComparedRow, GoldenPage } from './golden-page.ts';
 import { fixturesUrl, type GoldenRow, readGoldenTable } from './golden-table.ts';
 
 /** What `npm run goldens` asks for: `show`, or `update` and the beginning of the rows' names. */
@@ -36,14 +36,17 @@ const page = new GoldenPage(
   fileURLToPath(fixturesUrl),
 );
 let isPageWanted = task !== undefined;
+const compared: ComparedRow[] = [];
 
 const app = shareTestApp({ settings: { WORKERS: '2', TRANSFORM_TIMEOUT_MS: '60000' } });
 
 beforeAll(() => page.clear());
 
 afterAll(async () => {
-  if (isPageWanted) await page.write();
-});
+  if (!isPageWanted) return;
+  for (const row of compared) await page.add(row);
+  await page.write();
+}, 120_000);
 
 const readOriginal = (original: string): Buffer =>
   readFileSync(new URL(encodeURI(original), fixturesUrl));
@@ -64,7 +67,7 @@ async function ask(row: GoldenRow) {
 }
 
 describe.concurrent('the golden of', () => {
-  test.each(rows)('$name', async (row) => {
+  test.each(rows)('$name', { timeout: 120_000 }, async (row) => {
     const { statusCode, headers, rawPayload } = await ask(row);
     expect([statusCode, headers['content-type']]).toEqual([
       200,
@@ -77,7 +80,7 @@ describe.concurrent('the golden of', () => {
     if (differences.length > 0) isPageWanted = true;
     const { golden, original } = row;
     const expected = golden === undefined ? readOriginal(original) : goldens.read(golden);
-    await page.add({ row, expected, actual: rawPayload, differences });
+    compared.push({ row, expected, actual: rawPayload, differences });
     expect(differences, `see ${page.file}`).toEqual([]);
   });
 });

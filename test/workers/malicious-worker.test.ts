@@ -1,8 +1,9 @@
-import { describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { WorkerLost } from '../../src/pipeline/ports.ts';
-import { isAlive, usePools } from '../support/processes/worker-pool.ts';
+import { isAlive, type TestPool, usePools } from '../support/processes/worker-pool.ts';
 
 const start = usePools();
+const startShared = usePools(afterAll);
 
 /** For a process to start or end on a busy machine. */
 const soon = { timeout: 20_000 };
@@ -49,91 +50,91 @@ const malformedFacts: [string, object][] = [
   ['neither a fault nor a track', { video: undefined }],
 ];
 
+/** Has a worker told to lie while it waits for what it reads. */
+function tellAndWait({ sayByRanges }: TestPool, lie: string): Promise<string> {
+  const bytes = Buffer.from(`lie ${lie}`);
+  let reads = 0;
+  const read = async (start: number, end: number): Promise<Uint8Array> => {
+    reads += 1;
+    return reads === 1 ? bytes.subarray(start, end) : new Promise(() => undefined);
+  };
+  return sayByRanges({ sizeBytes: bytes.length, read });
+}
+
+/** Ways to have a worker lie, and the lies. */
+const lies: Readonly<
+  Record<string, [(pool: TestPool, lie: string) => Promise<unknown>, string[]]>
+> = {
+  'its message': [
+    ({ say }, lie) => say(`lie ${lie}`),
+    [
+      ...['unknown kind', 'no object', 'null', 'no json', 'unknown code', 'inherited code'],
+      ...['no detail', 'body of a failure', 'no body', 'body in the header', 'no size'],
+      ...['ready again', 'begun again', 'huge header', 'huge body', 'body over the bound'],
+      ...['read too far', 'decode'], // of which a job with the whole original needs nothing
+    ],
+  ],
+  'a request of a job that reads by ranges': [
+    ({ sayByRanges }, lie) => sayByRanges(`lie ${lie}`),
+    [
+      ...['read too far', 'read nothing', 'read before the beginning', 'read no number'],
+      'facts instead of a picture',
+      ...['unknown codec', 'inherited codec', 'no frame size', 'frame without a width'],
+      ...['edge over the bound', 'pixels over the bound', 'frame larger than its pixels'],
+      ...['endless frame', 'no stream', 'stream over the bound'],
+    ],
+  ],
+  'what only renders may send': [
+    ({ inspect }, lie) => inspect(`lie ${lie}`),
+    ['decode', 'picture instead of facts'],
+  ],
+  'a message while it waits for a reply': [
+    tellAndWait,
+    ['read twice at once', 'respond while it reads'],
+  ],
+  'one frame more than eight': [({ sayByRanges }, lie) => sayByRanges(lie), ['decode 9 a']],
+};
+
 describe('a worker in the hands of an attacker', () => {
-  test.each([
-    ...['unknown kind', 'no object', 'null', 'no json', 'unknown code', 'inherited code'],
-    ...['no detail', 'body of a failure', 'no body', 'body in the header', 'no size'],
-    ...['ready again', 'begun again', 'huge header', 'huge body', 'body over the bound'],
-  ])('is killed for its message, and its job with it: %s', async (lie) => {
-    const { renderer, say, log } = await start();
+  let pool: TestPool;
+  beforeAll(async () => {
+    pool = await startShared({ frames });
+  });
+
+  /** Expects a lie to cost the job and the worker, and nothing else. */
+  const expectKill = async (tell: (pool: TestPool) => Promise<unknown>): Promise<void> => {
+    const { renderer, say, log } = pool;
     const [liar = 0] = renderer.processIds;
-    await expect(say(`lie ${lie}`)).rejects.toMatchObject({
+    const { restarts, kills } = renderer.counters;
+    const logged = log.entries.length;
+    await expect(tell(pool)).rejects.toMatchObject({
       code: 'UNPROCESSABLE_MEDIA',
       cause: expect.any(WorkerLost),
     });
     expect(await say('next')).toMatch(/ next$/);
     await expect.poll(() => isAlive(liar), soon).toBe(false);
-    expect(renderer.counters).toEqual({ restarts: 1, kills: 1, recycles: 0 });
-    expect(log.entries).toContainEqual(
+    expect(renderer.counters).toEqual({ restarts: restarts + 1, kills: kills + 1, recycles: 0 });
+    expect(log.entries.slice(logged)).toContainEqual(
       expect.objectContaining({
         level: 'warn',
         details: expect.objectContaining({ reason: expect.stringMatching(/^protocol: /) }),
       }),
     );
-  });
+  };
 
-  test.each([
-    ...['read too far', 'read nothing', 'read before the beginning', 'read no number'],
-    'facts instead of a picture',
-    ...['unknown codec', 'inherited codec', 'no frame size', 'frame without a width'],
-    ...['edge over the bound', 'pixels over the bound', 'frame larger than its pixels'],
-    ...['endless frame', 'no stream', 'stream over the bound'],
-  ])('that reads by ranges is killed for its request, and its job with it: %s', async (lie) => {
-    const { renderer, sayByRanges, say } = await start({ frames });
-    await expect(sayByRanges(`lie ${lie}`)).rejects.toMatchObject({
-      code: 'UNPROCESSABLE_MEDIA',
-      cause: expect.any(WorkerLost),
-    });
-    expect(await say('next')).toMatch(/ next$/);
-    expect(renderer.counters).toEqual({ restarts: 1, kills: 1, recycles: 0 });
-  });
-
-  test.each(['decode', 'picture instead of facts'])(
-    'that reads facts is killed for what only renders may send: %s',
-    async (lie) => {
-      const { renderer, inspect } = await start({ frames });
-      await expect(inspect(`lie ${lie}`)).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
-      await expect.poll(() => renderer.counters.kills, soon).toBe(1);
+  describe.each(Object.entries(lies))(
+    'is killed, and its job with it, for %s:',
+    (_, [tell, all]) => {
+      test.each(all)('%s', (lie) => expectKill((it) => tell(it, lie)));
     },
   );
 
-  test.each(['read too far', 'decode'])(
-    'that has the whole original may ask for nothing: %s',
-    async (lie) => {
-      const { renderer, say } = await start({ frames });
-      await expect(say(`lie ${lie}`)).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
-      await expect.poll(() => renderer.counters.kills, soon).toBe(1);
-    },
+  test.each(malformedFacts)('is killed for facts of another form: %s', (_, changes) =>
+    expectKill(({ inspect }) => inspect(`facts ${JSON.stringify({ ...facts, ...changes })}`)),
   );
 
-  test.each(['read twice at once', 'respond while it reads'])(
-    'is killed for a message while it waits for a reply: %s',
-    async (lie) => {
-      const { renderer, sayByRanges } = await start();
-      const bytes = Buffer.from(`lie ${lie}`);
-      let reads = 0;
-      const read = async (start: number, end: number): Promise<Uint8Array> => {
-        reads += 1;
-        return reads === 1 ? bytes.subarray(start, end) : new Promise(() => undefined);
-      };
-      const job = sayByRanges({ sizeBytes: bytes.length, read });
-      await expect(job).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
-      await expect.poll(() => renderer.counters.kills, soon).toBe(1);
-    },
-  );
-
-  test('is killed for a ninth frame', async () => {
-    const { renderer, sayByRanges } = await start({ frames });
-    expect(await sayByRanges('decode 8 a')).toBe(Array(8).fill('a').join('|'));
-    await expect(sayByRanges('decode 9 a')).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
-    await expect.poll(() => renderer.counters.kills, soon).toBe(1);
-  });
-
-  test.each(malformedFacts)('is killed for facts of another form: %s', async (_, changes) => {
-    const { renderer, inspect } = await start();
-    const lie = inspect(`facts ${JSON.stringify({ ...facts, ...changes })}`);
-    await expect(lie).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
-    await expect.poll(() => renderer.counters.kills, soon).toBe(1);
+  test('may have eight frames decoded', async () => {
+    expect(await pool.sayByRanges('decode 8 a')).toBe(Array(8).fill('a').join('|'));
   });
 
   test('is killed for a second response, which the next job does not get', async () => {

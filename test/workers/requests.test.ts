@@ -1,11 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { MediaError } from '../../src/contract/errors.ts';
-import { usePools } from '../support/processes/worker-pool.ts';
+import { type TestPool, usePools } from '../support/processes/worker-pool.ts';
 
 const start = usePools();
-
-const unharmed = { restarts: 0, kills: 0, recycles: 0 };
+const startShared = usePools(afterAll);
 
 /** Reader of a command, whose later reads are another matter. */
 function readOnce(command: string, later: (signal: AbortSignal) => Promise<Uint8Array>) {
@@ -22,39 +21,48 @@ function readOnce(command: string, later: (signal: AbortSignal) => Promise<Uint8
 }
 
 describe('a job whose original is read by ranges', () => {
+  let pool: TestPool;
+  let before: TestPool['renderer']['counters'];
+  beforeAll(async () => {
+    pool = await startShared();
+  });
+  beforeEach(() => {
+    before = { ...pool.renderer.counters };
+  });
+
   test('gets the bytes that it asks for, and no more than one reply to each request', async () => {
-    const { renderer, sayByRanges, say } = await start();
+    const { renderer, sayByRanges, say } = pool;
     expect(await sayByRanges('hello')).toMatch(/ hello$/);
     expect(await sayByRanges('read-again 3')).toBe('end end end');
     expect(await say('as a whole')).toMatch(/ as a whole$/);
-    expect(renderer.counters).toEqual(unharmed);
+    expect(renderer.counters).toEqual(before);
   });
 
   test.each(['ORIGIN_ERROR', 'ORIGIN_TIMEOUT', 'OVERLOADED', 'UNKNOWN_MEDIA'] as const)(
     'ends with a failure of its reader, %s, which costs no worker',
     async (code) => {
-      const { renderer, sayByRanges } = await start();
+      const { renderer, sayByRanges } = pool;
       const failure = new MediaError(code, { cause: new Error('of the storage') });
       const reader = readOnce('read-again 3', () => Promise.reject(failure));
       await expect(sayByRanges(reader)).rejects.toBe(failure);
       // The second and third time, the reader was not asked any more.
       expect(reader.count()).toBe(2);
       expect(await sayByRanges('next')).toMatch(/ next$/);
-      expect(renderer.counters).toEqual(unharmed);
+      expect(renderer.counters).toEqual(before);
     },
   );
 
   test('may go on without a range that is beyond its limits', async () => {
-    const { renderer, sayByRanges } = await start();
+    const { renderer, sayByRanges } = pool;
     const reader = readOnce('read-again 2', () =>
       Promise.reject(new MediaError('MEDIA_TOO_LARGE')),
     );
     expect(await sayByRanges(reader)).toBe('refused refused');
-    expect(renderer.counters).toEqual(unharmed);
+    expect(renderer.counters).toEqual(before);
   });
 
   test('ends at its deadline while a read hangs, and the read with it', async () => {
-    const { sayByRanges } = await start();
+    const { sayByRanges } = pool;
     let isStopped = false;
     const reader = readOnce('read-again 1', (signal) => {
       signal.addEventListener('abort', () => {
@@ -68,7 +76,7 @@ describe('a job whose original is read by ranges', () => {
   });
 
   test('ends with its caller while a read hangs', async () => {
-    const { sayByRanges } = await start();
+    const { sayByRanges } = pool;
     const caller = new AbortController();
     const reason = new Error('nobody waits');
     const reader = readOnce('read-again 1', () => {
@@ -86,7 +94,7 @@ describe('a job whose original is read by ranges', () => {
   });
 
   test('returns facts, and of these only what belongs to them', async () => {
-    const { inspect } = await start();
+    const { inspect } = pool;
     const size = { widthPx: 320, heightPx: 180 };
     const video = { codec: 'vp9', codedSize: size, size, orientation: 1 };
     const facts = {
@@ -128,7 +136,7 @@ describe('a job that has frames decoded', () => {
     };
     const { renderer, sayByRanges } = await start({ frames });
     expect(await sayByRanges('decode 2 any')).toBe('UNPROCESSABLE_MEDIA|UNPROCESSABLE_MEDIA');
-    expect(renderer.counters).toEqual(unharmed);
+    expect(renderer.counters).toEqual({ restarts: 0, kills: 0, recycles: 0 });
   });
 
   test('ends the decoder at its deadline', async () => {

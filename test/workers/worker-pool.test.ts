@@ -190,7 +190,7 @@ describe('a worker killed from outside', () => {
 
   test('between jobs takes none with it, whether its end is noticed or not', async () => {
     const { renderer, say } = await start({ workers: two });
-    for (let round = 0; round < 5; round += 1) {
+    for (let round = 0; round < 3; round += 1) {
       await expect.poll(() => renderer.readyProcessIdsOf('light').length, soon).toBe(2);
       for (const processId of renderer.processIds) process.kill(processId, 'SIGKILL');
       expect(await say('next')).toMatch(/ next$/);

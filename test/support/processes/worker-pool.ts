@@ -1,5 +1,5 @@
 import { readlinkSync } from 'node:fs';
-import { afterEach } from 'vitest';
+import { type afterAll, afterEach } from 'vitest';
 import type { RangeReader, RenderSlot } from '../../../src/pipeline/ports.ts';
 import { WorkerPool, type WorkerRendererOptions } from '../../../src/workers/pool.ts';
 import { RecordedLog } from '../recorded-log.ts';
@@ -78,10 +78,15 @@ export function createPool(): WorkerPool {
   return new WorkerPool(poolOptions);
 }
 
-/** Starts pools that end with their test: of one scripted light worker, where nothing else is said. */
-export function usePools(): (options?: TestPoolOptions) => Promise<TestPool> {
+/**
+ * Starts pools of one scripted light worker, where the options name no others. They end with their test, or after all
+ * tests of a file with `afterAll`.
+ */
+export function usePools(
+  atEnd: typeof afterEach | typeof afterAll = afterEach,
+): (options?: TestPoolOptions) => Promise<TestPool> {
   const renderers: WorkerPool[] = [];
-  afterEach(() => {
+  atEnd(() => {
     for (const renderer of renderers.splice(0)) renderer.stop();
   });
   return async ({ timeoutMs = 10_000, memoryBytes = 2 ** 30, ...options } = {}) => {
