@@ -1,8 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { type Config, ConfigError } from './config/config.ts';
 import { describePlace } from './config/variables/storage-settings.ts';
-import { formatReadFailure } from './contract/errors.ts';
-import { readExternalPath } from './contract/signing/external-path.ts';
+import { formatCauses, formatReadFailure } from './contract/errors.ts';
+import { readExternalPath, verifyExternalPath } from './contract/signing/external-path.ts';
 import { loadDefaultAvatars } from './default-avatars/default-avatars.ts';
 import { ProxyWatch } from './http/client-address.ts';
 import type { ClientLimits } from './http/edge/limits.ts';
@@ -11,10 +12,11 @@ import { openAttachmentGuard } from './http/media/attachment-guard.ts';
 import { MediaHandler } from './http/media/handler.ts';
 import { openRelay } from './http/relay/handler.ts';
 import { createServer } from './http/server.ts';
-import { openBlockList, openCdn, openInternal } from './optional-parts.ts';
 import { BlockGuard, createBlockPurge } from './pipeline/blocks/block-guard.ts';
+import { BlockList } from './pipeline/blocks/block-list.ts';
 import type { SharedObjects } from './pipeline/blocks/ports.ts';
-import { createMediaPipeline } from './pipeline/media-pipeline.ts';
+import { createMediaPipeline, type MediaPipeline } from './pipeline/media-pipeline.ts';
+import type { Meter } from './pipeline/meter.ts';
 import { createObserver, OriginHealth } from './pipeline/originals/origin-health.ts';
 import type { OriginalWriter } from './pipeline/originals/original-writer.ts';
 import type { Clock, Log, Renderer, ResultStore, Source, VideoSupport } from './pipeline/ports.ts';
@@ -26,6 +28,7 @@ import {
   openOrigin,
   openOriginalWriter,
   openResultStore,
+  openSharedObjects,
 } from './storage/open-storage.ts';
 import type { SiteDoubles } from './storage/remote/open-sites.ts';
 import { listGauges } from './telemetry/gauges.ts';
@@ -85,6 +88,15 @@ export interface App {
   close(): Promise<void>;
   /** Ends the workers at once, busy ones too: for a process that ends without `close`. */
   endWorkers(): void;
+}
+
+/** Tools of all parts. */
+interface Tools {
+  readonly clock: Clock;
+  /** Milliseconds since 1970. */
+  readonly wallClock: () => number;
+  readonly meter: Meter;
+  readonly log: Log;
 }
 
 const systemClock: Clock = { nowMs: () => performance.now() };
@@ -288,4 +300,80 @@ async function startWorkers(workers: WorkerPool, { renderer }: Config): Promise<
   if (listDangers(confinement).length === 0) return;
   workers.stop();
   throw new ConfigError(`REQUIRE_CONFINEMENT is true. ${describeConfinement(confinement)}`);
+}
+
+const sleepUnlessAborted: Sleep = (durationMs, signal) =>
+  sleep(durationMs, undefined, { signal }).catch(() => undefined);
+
+/**
+ * Opens tags and purges for the CDN in front; returns `undefined` without one.
+ *
+ * @throws ConfigError if the place of the list can be neither read nor written
+ */
+async function openCdn({ edge, blocklist, renderLimits }: Config, parts: AppParts, tools: Tools) {
+  if (edge === undefined || blocklist === undefined) return undefined;
+  const { openEdgeApi } = await import('./storage/edge/edge-api.ts');
+  const { openEdge } = await import('./pipeline/purges/open-edge.ts');
+  const api = await openEdgeApi(edge);
+  try {
+    const objects = parts.objects ?? (await openSharedObjects(blocklist));
+    const sleep = parts.sleep ?? sleepUnlessAborted;
+    return await openEdge(edge.edge, renderLimits.timeoutMs, { ...tools, objects, api, sleep });
+  } catch (error) {
+    const reason = formatCauses(error);
+    throw new ConfigError(`BLOCKLIST: expected a place that can be read and written${reason}`);
+  }
+}
+
+/** @throws ConfigError if the list of blocks cannot be read or written */
+async function openBlockList(
+  { place, pollMs }: NonNullable<Config['blocklist']>,
+  parts: AppParts,
+  tools: Tools,
+  workers: WorkerPool,
+): Promise<BlockList> {
+  try {
+    const objects = parts.objects ?? (await openSharedObjects({ place }));
+    return await BlockList.open({ objects, pollMs, ...tools });
+  } catch (error) {
+    workers.stop();
+    throw new ConfigError(`BLOCKLIST: the list cannot be used${formatCauses(error)}`);
+  }
+}
+
+/**
+ * Opens the listener for the platform's API.
+ *
+ * @throws Error if the folder of uploads is missing
+ */
+async function openInternal(
+  config: Config,
+  { token, maxBodyBytes, bucket }: NonNullable<Config['internal']>,
+  pipeline: MediaPipeline,
+  { blocks, clock, log }: Tools & { readonly blocks: BlockGuard | undefined },
+): Promise<FastifyInstance> {
+  const { InternalMedia } = await import('./pipeline/internal/internal-media.ts');
+  const { createInternalServer } = await import('./http/internal/server.ts');
+  const { GivenBytes } = await import('./storage/given-bytes.ts');
+  const { external, uploads, originLimits } = config;
+  const given = new GivenBytes();
+  const media = new InternalMedia({
+    originals: pipeline,
+    uploads:
+      uploads &&
+      pipeline.openBeside(await openOrigin({ storage: uploads, originLimits }, undefined)),
+    given: { ...pipeline.openBeside(given), source: given },
+    buckets: { originals: bucket, uploads: uploads?.bucket },
+    reading: {
+      ...config.reading,
+      readExternal:
+        external && ((path) => verifyExternalPath(path, external.keys, external.pathEncoding)),
+    },
+    maxGivenBytes: Math.floor((maxBodyBytes * 3) / 4),
+    blocks,
+    clock,
+  });
+  log.info({}, 'Nothing scans media: the internal routes say of all that they are not NSFW');
+  const signatureMode = config.attachments.mode;
+  return createInternalServer({ token, maxBodyBytes, media, signatureMode, log });
 }

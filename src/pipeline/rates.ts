@@ -69,36 +69,27 @@ export class Rates {
   }
 
   /**
-   * Refuses a render that a client has too little left for.
-   *
-   * @param costMs what it is estimated to take of one core, in milliseconds
-   * @throws MediaError `RATE_LIMITED`
-   */
-  check(client: string, costMs: number): void {
-    const { requests, windowMs } = this.#limits;
-    const owedMs = this.#owedMs(client);
-    const excessMs = owedMs + this.#unitsOf(costMs) * this.#unitMs - windowMs;
-    if (excessMs <= TOLERANCE_MS) return;
-    this.#tell(client);
-    throw new MediaError('RATE_LIMITED', {
-      retryAfterSeconds: Math.ceil(excessMs) / 1000,
-      share: {
-        requests,
-        remaining: Math.floor((windowMs - owedMs + TOLERANCE_MS) / this.#unitMs),
-        resetAtMs: this.#parts.wallClock() + owedMs,
-      },
-    });
-  }
-
-  /**
-   * Charges a client for a render that it begins.
+   * Charges a client for a render that it begins; rejects a render that the client has too little left for.
    *
    * @param costMs what it is estimated to take of one core, in milliseconds
    * @throws MediaError `RATE_LIMITED`
    */
   charge(client: string, costMs: number): Charge {
-    this.check(client, costMs);
+    const { requests, windowMs } = this.#limits;
     const estimated = this.#unitsOf(costMs);
+    const owedMs = this.#owedMs(client);
+    const excessMs = owedMs + estimated * this.#unitMs - windowMs;
+    if (excessMs > TOLERANCE_MS) {
+      this.#tell(client);
+      throw new MediaError('RATE_LIMITED', {
+        retryAfterSeconds: Math.ceil(excessMs) / 1000,
+        share: {
+          requests,
+          remaining: Math.floor((windowMs - owedMs + TOLERANCE_MS) / this.#unitMs),
+          resetAtMs: this.#parts.wallClock() + owedMs,
+        },
+      });
+    }
     this.#add(client, estimated);
     let sumMs: number | undefined;
     return {

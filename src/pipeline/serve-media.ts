@@ -17,8 +17,7 @@ import type { OriginalRecords } from './originals/records.ts';
 import type { Clock, MediaResult, StoredResult } from './ports.ts';
 import type { Rates } from './rates.ts';
 import type { AdmittedRenderer } from './render/admitted-renderer.ts';
-import { type Plan, planMedia, type RenderLimits } from './render/plan.ts';
-import { planPoster } from './render/plan-poster.ts';
+import { type Plan, planMedia, planPoster, type RenderLimits } from './render/plan.ts';
 import { type CacheOutcome, endSpan, type RequestTrace } from './request-trace.ts';
 import type { MediaTask, Results, Validators } from './results/results.ts';
 import { type FlightControls, SingleFlight } from './single-flight.ts';
@@ -153,17 +152,23 @@ export class MediaService {
     ask: Ask,
     isJoined: boolean,
   ): Promise<Served> {
-    const { results } = this.#parts;
-    const { key } = wanted;
-    const { trace } = ask;
+    const { blocks, records, results } = this.#parts;
+    const { key, original, request } = wanted;
+    const { signal, trace } = ask;
     const known = results.get(key);
     const kind = known === undefined ? 'miss' : 'stale';
     trace.outcome = { kind, collapsed: isJoined };
-    const identified = await this.#identify(wanted, ask, known !== undefined);
+    const hasResult = known !== undefined;
+    const isIdentityEnough = hasResult || results.isPersistent || ask.isConditional;
+    const identifying = original.identify({ isIdentityEnough, hasResult, trace });
+    const identified = await unlessAborted(identifying, signal).catch((error: unknown) => {
+      // Other sites' originals are read whole to be identified, and may be refused by that.
+      if (!original.isOutdated) records.noteRefusal(key, request.originKey, error);
+      throw error; // UNKNOWN_MEDIA, ORIGIN_ERROR, ORIGIN_TIMEOUT, OVERLOADED; UNSUPPORTED_MEDIA_TYPE, MEDIA_TOO_LARGE
+    });
     const { identity, wasAsked, failure } = identified;
-    if (this.#parts.blocks?.judgesBytes === true) {
-      const sha256 = await unlessAborted(wanted.original.digest(identity), ask.signal);
-      this.#parts.blocks.checkDigest(sha256);
+    if (blocks?.judgesBytes === true) {
+      blocks.checkDigest(await unlessAborted(original.digest(identity), signal)); // UNAVAILABLE, UNKNOWN_MEDIA
     }
     if (known?.originalEtag === identity.etag) {
       trace.outcome = collapse(confirmed(identified), isJoined);
@@ -176,24 +181,6 @@ export class MediaService {
     }
     const result = await this.#joinMaking(wanted, identified, ask, kind);
     return result === undefined ? { kind: 'unchanged' } : { kind: 'result', result };
-  }
-
-  /** Identifies the original; what the source says of it is remembered for this very request, too. */
-  async #identify(
-    { request, key, original }: Pick<MediaTask, 'request' | 'key' | 'original'>,
-    { isConditional, signal, trace }: Ask,
-    hasResult: boolean,
-  ): Promise<IdentifiedOriginal> {
-    const { records, results } = this.#parts;
-    const isIdentityEnough = hasResult || results.isPersistent || isConditional;
-    try {
-      const options = { isIdentityEnough, hasResult, trace };
-      return await unlessAborted(original.identify(options), signal);
-    } catch (error) {
-      // Other sites' originals are read whole to be identified, and may be refused by that.
-      if (!original.isOutdated) records.noteRefusal(key, request.originKey, error);
-      throw error; // UNKNOWN_MEDIA, ORIGIN_ERROR, ORIGIN_TIMEOUT, OVERLOADED; UNSUPPORTED_MEDIA_TYPE, MEDIA_TOO_LARGE
-    }
   }
 
   /** Waits for the result, made by this request or by another one that came before. */

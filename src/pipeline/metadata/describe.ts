@@ -7,8 +7,13 @@ import { containerOf, readImageFacts } from '../../formats/read-image-facts.ts';
 import { sniffMoving } from '../../formats/video/sniff-moving.ts';
 import type { MovingFacts } from '../../formats/video/video-facts.ts';
 import { SNIFF_BYTES, sniffContentType } from '../originals/content-sniff.ts';
-import { orientedSize, type Plan, planMedia, type RenderLimits } from '../render/plan.ts';
-import { planPoster } from '../render/plan-poster.ts';
+import {
+  orientedSize,
+  type Plan,
+  planMedia,
+  planPoster,
+  type RenderLimits,
+} from '../render/plan.ts';
 
 /** Access to the bytes of one original. */
 export interface DescribedBytes {

@@ -8,8 +8,9 @@ import {
 } from '../../contract/image-formats.ts';
 import type { MediaRequest } from '../../contract/media-request.ts';
 import type { ImageFacts, Size } from '../../formats/image-facts.ts';
+import type { MovingFacts } from '../../formats/video/video-facts.ts';
 import type { RenderJob } from '../ports.ts';
-import { estimateCost, type RenderCost } from './render-cost.ts';
+import { estimateCost, estimatePosterCost, type RenderCost } from './render-cost.ts';
 
 const SRGB_GAMMA = 2.2;
 
@@ -21,6 +22,10 @@ const LARGE_RESULT_PIXELS = 40_000;
 
 /** A render that is foreseen to take so many times the deadline is not begun (contract §5). */
 const MAX_FORESEEN_DEADLINES = 2;
+
+/** Most pixels of a frame, and most of an edge (contract §12). */
+const MAX_FRAME_PIXELS = 35_651_584;
+const MAX_FRAME_EDGE_PX = 16_384;
 
 /** Bounds of what is rendered (contract §6). */
 export interface RenderLimits {
@@ -123,8 +128,55 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
   return planRender(job, cost, limits, isPassthroughCandidate);
 }
 
+/** Decides from the facts of a video and the request (contract §12); pure. */
+export function planPoster(facts: MovingFacts, request: MediaRequest, limits: RenderLimits): Plan {
+  const { video, fault } = facts;
+  const { format, posterQuality: quality = request.quality } = request;
+  if (format === undefined) return unsupported('A video without a format has no poster.');
+  if (fault !== undefined) return { kind: 'refuse', ...fault };
+  if (video?.codec === undefined) return unsupported('The video has no track that is decoded.');
+  const { codec, codedSize, size: square, orientation } = video;
+  const coded = {
+    maxPixels: Math.min(MAX_FRAME_PIXELS, limits.maxInputPixels),
+    maxEdgePx: Math.min(MAX_FRAME_EDGE_PX, limits.maxEdgePx),
+  };
+  const isWithin =
+    fits(codedSize, coded) &&
+    fits(square, { maxPixels: limits.maxInputPixels, maxEdgePx: limits.maxEdgePx });
+  if (!isWithin) return tooLarge(`a frame of ${codedSize.widthPx}x${codedSize.heightPx} px`);
+  const original = orientedSize({ ...square, orientation });
+  const { size, isCrop } = targetSize(original, request, format);
+  const job: RenderJob = {
+    source: 'video',
+    animation: undefined,
+    originalSize: square,
+    orientation,
+    gamma: undefined,
+    isRewrite: false,
+    resize: isSameSize(size, original) ? 'none' : isCrop ? 'crop' : 'scale',
+    shrinksOnLoad: false,
+    size,
+    format,
+    encoder: encoderSettings(format, quality, limits.webpEffort),
+    maxInputPixels: limits.maxInputPixels,
+    maxResultBytes: limits.maxResultBytes,
+  };
+  return planRender(job, estimatePosterCost(codec, codedSize, quality, job), limits, false);
+}
+
+function fits(
+  { widthPx, heightPx }: Size,
+  { maxPixels, maxEdgePx }: { readonly maxPixels: number; readonly maxEdgePx: number },
+): boolean {
+  return widthPx * heightPx <= maxPixels && Math.max(widthPx, heightPx) <= maxEdgePx;
+}
+
+function unsupported(reason: string): Plan {
+  return { kind: 'refuse', code: 'UNSUPPORTED_MEDIA_TYPE', reason };
+}
+
 /** Returns the plan of a render, unless it would take too long. */
-export function planRender(
+function planRender(
   job: RenderJob,
   cost: RenderCost,
   { timeoutMs }: RenderLimits,
@@ -140,16 +192,12 @@ export function planRender(
   return { kind: 'render', job, cost, isOnlyQuality };
 }
 
-export function encoderSettings(
-  format: OutputFormat,
-  quality: Quality,
-  effort: number,
-): EncoderSettings {
+function encoderSettings(format: OutputFormat, quality: Quality, effort: number): EncoderSettings {
   const { qualities, hasEffort } = outputFormats[format];
   return hasEffort ? { ...qualities[quality], effort } : qualities[quality];
 }
 
-export function tooLarge(reason: string): Plan {
+function tooLarge(reason: string): Plan {
   return { kind: 'refuse', code: 'MEDIA_TOO_LARGE', reason };
 }
 
@@ -169,7 +217,7 @@ export function mayShrinkOnLoad(
   );
 }
 
-export function targetSize(
+function targetSize(
   original: Size,
   { widthPx, heightPx }: MediaRequest,
   format: OutputFormat,
@@ -200,7 +248,7 @@ export function orientedSize({
   return orientation >= 5 ? { widthPx: heightPx, heightPx: widthPx } : { widthPx, heightPx };
 }
 
-export function isSameSize(one: Size, other: Size): boolean {
+function isSameSize(one: Size, other: Size): boolean {
   return one.widthPx === other.widthPx && one.heightPx === other.heightPx;
 }
 
