@@ -195,10 +195,12 @@ export class MediaHandler {
     const cacheControl = this.#cacheControlOf(target, original.maxAgeSeconds);
     let isOpened = false;
     try {
-      blocks?.check(target.media);
+      const { originKey, url } = target.media;
+      const names = { originKey, url, sha256: original.sha256 };
+      blocks?.check(names);
       isOpened = await exchange.sendStream(head, cacheControl, async (first, last) => {
         const body = await original.stream(first, last);
-        return blocks?.watch(target.media, body) ?? body;
+        return blocks?.watch(names, body) ?? body;
       });
     } finally {
       if (!isOpened) original.discard();

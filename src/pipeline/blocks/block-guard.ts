@@ -12,8 +12,10 @@ import type { Purger } from '../results/purger.ts';
 import type { KnownBlock } from './block-index.ts';
 import { type BlockList, type BlockWatcher, ListUnavailable } from './block-list.ts';
 
-/** Names of an original, by which it may be blocked. */
-type Names = Pick<MediaRequest, 'originKey'> & Partial<Pick<MediaRequest, 'url'>>;
+/** Names of an original, by which it may be blocked; `sha256`, hexadecimal digits of its bytes, if known. */
+interface Names extends Pick<MediaRequest, 'originKey'>, Partial<Pick<MediaRequest, 'url'>> {
+  readonly sha256?: string | undefined;
+}
 
 /** Judges requests by the list of blocks (contract §15). */
 export class BlockGuard {
@@ -36,9 +38,10 @@ export class BlockGuard {
   find(names: Names): KnownBlock | undefined {
     const { index } = this.#list;
     if (index.size === 0 || this.isCleared(names)) return undefined;
-    const { originKey, url } = names;
-    const block =
+    const { originKey, url, sha256 } = names;
+    const named =
       url === undefined ? index.findKey(originKey) : index.find({ kind: 'external', value: url });
+    const block = named ?? (sha256 ? index.find({ kind: 'sha256', value: sha256 }) : undefined);
     if (block === undefined) this.clear(names);
     return block;
   }
@@ -93,18 +96,26 @@ export class BlockGuard {
     return { media: absent, key: resultKey(absent) };
   }
 
-  /** Cuts a body off when its original is blocked. */
+  /**
+   * Cuts a body off when its original is blocked.
+   *
+   * @throws MediaError as `check` does, of what was blocked while the body was opened
+   */
   watch(names: Names, body: Readable): Readable {
+    try {
+      this.check(names);
+    } catch (error) {
+      body.destroy();
+      throw error;
+    }
     this.#streams.set(body, names);
     return body.once('close', () => this.#streams.delete(body));
   }
 
-  /** Ends the bodies under way that are blocked now, or whose keys fit. */
-  cutOff(fits: (originKey: string) => boolean): void {
+  /** Ends the bodies under way that are blocked now. */
+  cutOff(): void {
     for (const [body, names] of this.#streams) {
-      if (this.find(names) !== undefined || fits(names.originKey)) {
-        body.destroy(new MediaError('UNAVAILABLE'));
-      }
+      if (this.find(names) !== undefined) body.destroy(new MediaError('UNAVAILABLE'));
     }
   }
 }
@@ -165,7 +176,7 @@ export function createBlockPurge(
     } finally {
       // The purge has forgotten by what they are blocked.
       for (const [key, { etag, sha256 }] of byDigest) digests.note(key, etag, sha256);
-      guard.cutOff((originKey) => keys.has(originKey));
+      guard.cutOff();
     }
   };
 }

@@ -23,6 +23,8 @@ export interface PassthroughMedia {
   readonly sizeBytes: number | undefined;
   /** Content type by the first bytes. */
   readonly contentType: string;
+  /** Digest of the bytes, hexadecimal, if blocks are judged by it. */
+  readonly sha256?: string | undefined;
   /** Whether the source gives parts. */
   readonly hasRanges: boolean;
   /** Seconds for which clients may keep the original, if another site limits that. */
@@ -166,7 +168,7 @@ export class PassthroughService {
       blocks?.checkDigest(sha256);
       const opened = await this.#open(request, place, options);
       const judged = validatorsOf(identity, resultKey(request), PIPELINE_RELEASE).etag;
-      if (opened.validators.etag === judged) return opened;
+      if (opened.validators.etag === judged) return { ...opened, sha256 };
       opened.discard();
       this.#parts.records.forget(request.originKey);
       throw new OriginalReplaced();
@@ -201,7 +203,7 @@ export class PassthroughService {
       blocks?.checkDigest(sha256);
       const passed = await this.#open(request, place, options);
       if (sha256 === undefined) digests.hashSoon(place);
-      return passed;
+      return { ...passed, sha256 };
     }
     // Small bodies count in no budget: the places of streams bound those that slow clients take.
     const leave = await backend.streams.enter(signal).catch((error: unknown) => {
@@ -233,12 +235,13 @@ export class PassthroughService {
     { etag, lastModified, freshForMs }: Opened,
     bytes: Uint8Array,
   ): Promise<PassthroughMedia> {
-    this.#parts.blocks?.checkDigest(sha256Of(bytes));
+    const sha256 = sha256Of(bytes);
+    this.#parts.blocks?.checkDigest(sha256);
     const contentType = await sniffContentType(bytes.subarray(0, SNIFF_BYTES));
     checkType(contentType);
     const state = { etag, lastModified, freshForMs, sizeBytes: bytes.length };
     const beginning = { prefix: bytes, contentType, hasParts: true, ...state };
-    return this.#describe(request, place, { beginning }, options);
+    return { ...this.#describe(request, place, { beginning }, options), sha256 };
   }
 
   #describe(

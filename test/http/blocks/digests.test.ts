@@ -205,3 +205,31 @@ test('a block by SHA-256 cuts off what is being sent', async () => {
   await closed;
   expect(received).toBeLessThan(bytes.length);
 });
+
+test.each([
+  ['keys', {}, 1],
+  ['sha256', {}, 1],
+  ['keys', { range: 'bytes=290000-290007' }, 1],
+  ['sha256', { range: 'bytes=290000-290007' }, 1],
+  ['keys', { range: 'bytes=290000-290007' }, 2],
+  ['sha256', { range: 'bytes=290000-290007' }, 2],
+])(
+  'a block by %s refuses what is being opened, with %j, in read %i',
+  async (member, headers, at) => {
+    const app = await useTestApp({ settings });
+    app.originals.put('attachments/1/2/a.png', large);
+    await block(app, samples.text);
+    expect((await app.get('/attachments/1/2/a.png')).statusCode).toBe(200);
+    let reads = 0;
+    app.originals.alter = async (opened) => {
+      reads += 1;
+      const value = member === 'keys' ? 'attachments/1/2/a.png' : sha256Of(large);
+      const order = { method: 'POST', payload: { [member]: [value] }, headers: withToken } as const;
+      if (reads === at) expect((await app.askAdmin('/blocks', order)).statusCode).toBe(200);
+      return opened;
+    };
+    expect((await app.get('/attachments/1/2/a.png', headers)).statusCode).toBe(451);
+    expect(reads).toBe(at);
+    await expect.poll(() => app.originals.openBodies).toBe(0);
+  },
+);
