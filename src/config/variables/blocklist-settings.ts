@@ -25,7 +25,7 @@ export const blocklistTable = {
     'key of the list; other objects are beside it, `blocks.jsonl.17` for example',
   ),
   BLOCKLIST_POLL_SECONDS: setting(
-    integer(1, 3_600, 'seconds'),
+    integer(1, 60, 'seconds'),
     5,
     'how often each replica reads the blocks of the others',
   ),
