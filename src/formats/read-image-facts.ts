@@ -8,7 +8,7 @@ import { readJpegHeader } from './jpeg/jpeg-header.ts';
 import { isJpeg, withPlainJpegExif } from './jpeg/jpeg-segments.ts';
 import { splitApng } from './png/apng-split.ts';
 import { checkStillData } from './png/image-data.ts';
-import { isPng, withPlainPngExif } from './png/png-chunks.ts';
+import { checkDataCrcs, isPng, withPlainPngExif } from './png/png-chunks.ts';
 import { readPngHeader } from './png/png-header.ts';
 import { isWebp, withPlainWebpExif } from './webp/riff-chunks.ts';
 import { readWebpHeader } from './webp/webp-header.ts';
@@ -51,6 +51,12 @@ interface Container {
    * @throws MediaError `UNPROCESSABLE_MEDIA`
    */
   readonly checkStill?: (bytes: Uint8Array) => Promise<void>;
+  /**
+   * Rejects pixel data with a wrong checksum: for files that no decoder reads to their end, as it would reject these.
+   *
+   * @throws MediaError `UNPROCESSABLE_MEDIA`
+   */
+  readonly checkUndecoded?: (bytes: Uint8Array) => void;
 }
 
 /**
@@ -65,6 +71,7 @@ const containers: readonly Container[] = [
     prepare: withPlainPngExif,
     split: splitApng,
     checkStill: checkStillData,
+    checkUndecoded: checkDataCrcs,
   },
   {
     hasMagic: isWebp,

@@ -2,7 +2,7 @@ import { MediaError } from '../contract/errors.ts';
 import { sourceFormats } from '../contract/image-formats.ts';
 import type { MediaRequest } from '../contract/media-request.ts';
 import type { ImageFacts } from '../formats/image-facts.ts';
-import { readImageFacts } from '../formats/read-image-facts.ts';
+import { containerOf, readImageFacts } from '../formats/read-image-facts.ts';
 import { unlessAborted } from './abort.ts';
 import type { BlockGuard } from './blocks/block-guard.ts';
 import type {
@@ -319,7 +319,9 @@ async function planImage(
 ): Promise<Planned> {
   const facts = await readFacts(bytes, trace);
   const untouched = { body: bytes, mimeType: sourceFormats[facts.format].mimeType };
-  return { plan: planMedia(facts, request, limits), untouched };
+  const plan = planMedia(facts, request, limits);
+  if (plan.kind === 'passthrough') containerOf(bytes)?.checkUndecoded?.(bytes);
+  return { plan, untouched };
 }
 
 function refuse(reason: string): Plan {

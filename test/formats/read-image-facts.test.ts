@@ -24,6 +24,10 @@ const stricterThanSharp = new Set([
 
 /** Pixel data is not looked at: the container of these is whole, their pixels are not. */
 const brokenPixels = new Set([
+  'fuzz-png/4409064b5e6b.png',
+  'fuzz-png/600a71cc33c9.png',
+  'fuzz-png/c5481efa33e6.png',
+  'hostile-corrupt/imagepng__x_interlaced_chck.png',
   'hostile-corrupt/imagepng__x_image-issue_1075.png',
   'hostile-corrupt/wuffs__pixel-data-none.gif',
   'hostile-corrupt/libavif__poc_b_506387278.avif',

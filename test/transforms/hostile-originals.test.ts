@@ -21,6 +21,24 @@ test('an interlaced png is refused where a row has a filter that there is not', 
   }
 });
 
+test('a png is refused where its last image data have a wrong checksum, decoded or not', async () => {
+  const png = await sharp(await sharp(samples.png).resize(200, 400, { fit: 'fill' }).toBuffer())
+    .png({ compressionLevel: 0 })
+    .toBuffer();
+  const sumAt = png.length - 13; // before IEND
+  expect(png.toString('latin1', sumAt + 5, sumAt + 9)).toBe('IEND');
+  png.writeUInt8(png.readUInt8(sumAt) ^ 1, sumAt);
+  for (const path of [
+    '/avatars/{id}/x.png?size=256',
+    '/avatars/{id}/x.png?size=64',
+    '/avatars/{id}/x.webp?size=256',
+    '/attachments/1/{id}/x.png?width=100&height=20',
+    '/attachments/1/{id}/x.png?format=png&width=4096',
+  ]) {
+    expect((await app.serve(png, path)).statusCode, path).toBe(422);
+  }
+});
+
 const photo = corpusFile('jpeg-photo/wuffs__hibiscus.regular.jpeg');
 /** Its first quantization table, before which bytes may stand that are no marker. */
 const table = photo.indexOf(Buffer.from([0xff, 0xdb]));

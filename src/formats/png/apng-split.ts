@@ -4,7 +4,13 @@ import { ByteReader, corruptMedia } from '../byte-reader.ts';
 import type { FramePatch, Size } from '../image-facts.ts';
 import { ApngFrames } from './apng-frames.ts';
 import { checkImageData, mostImageBytes, readImageHeader } from './image-data.ts';
-import { formatPng, formatPngChunk, type PngChunk, walkPngChunks } from './png-chunks.ts';
+import {
+  checkDataCrcs,
+  formatPng,
+  formatPngChunk,
+  type PngChunk,
+  walkPngChunks,
+} from './png-chunks.ts';
 
 /** Chunks before the image data that define the meaning of samples, for all frames (PNG 3rd edition §4.9). */
 const sampleChunks = new Set(['PLTE', 'tRNS', 'gAMA', 'cHRM', 'sRGB', 'iCCP', 'cICP', 'sBIT']);
@@ -33,6 +39,7 @@ export async function* splitApng(apng: Uint8Array): AsyncGenerator<FramePatch, v
   for (const chunk of chunks) walk.visit(chunk);
   walk.finish();
   if (walk.fault !== undefined) throw corruptMedia(`APNG: ${walk.fault}`);
+  checkDataCrcs(apng); // the frames get new ones
 
   const imageData = chunks.findIndex(({ type }) => type === 'IDAT');
   const shared = chunks.slice(0, imageData).filter(({ type }) => sampleChunks.has(type));

@@ -1,5 +1,5 @@
 import { crc32, deflateSync } from 'node:zlib';
-import { type Extent, hasAscii } from '../byte-reader.ts';
+import { corruptMedia, type Extent, hasAscii } from '../byte-reader.ts';
 import { withPlainExif } from '../exif-block.ts';
 import type { Orientation, Size } from '../image-facts.ts';
 
@@ -46,6 +46,23 @@ export function formatPng(chunks: readonly Uint8Array[]): Buffer {
 export function hasRightCrc(png: Uint8Array, chunk: PngChunk): boolean {
   const stored = new DataView(png.buffer, png.byteOffset + chunk.end, 4).getUint32(0);
   return crcOf(png, chunk) === stored;
+}
+
+/**
+ * Checks the CRC of all image data, as libpng does.
+ *
+ * @param png walked through by `readPngHeader`
+ * @throws MediaError `UNPROCESSABLE_MEDIA`
+ */
+export function checkDataCrcs(png: Uint8Array): void {
+  for (const chunk of walkPngChunks(png)) {
+    if (chunk.type === 'IEND') return;
+    if (chunk.type === 'IDAT' && !hasRightCrc(png, chunk)) throw wrongCrc(chunk);
+  }
+}
+
+export function wrongCrc({ type, start }: PngChunk): Error {
+  return corruptMedia(`PNG: wrong CRC of ${type} at ${start - 8}`);
 }
 
 /** Returns the file with plain EXIF (`withPlainExif`) in each eXIf, and the right CRC behind. */

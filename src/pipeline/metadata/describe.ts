@@ -108,7 +108,9 @@ async function describeImage(
 /** Returns `undefined` for an image that is damaged, or that we do not decode. */
 function readSoundFacts(bytes: Uint8Array): ImageFacts | undefined {
   try {
-    return readImageFacts(bytes);
+    const facts = readImageFacts(bytes);
+    containerOf(bytes)?.checkUndecoded?.(bytes);
+    return facts;
   } catch (error) {
     if (isFaultOfOriginal(error)) return undefined;
     throw error;

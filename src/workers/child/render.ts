@@ -28,6 +28,8 @@ async function makeReadable(original: Uint8Array, job: RenderJob): Promise<Uint8
   const container = containerOf(original);
   const readable = container?.prepare(original, job.orientation, job.originalSize) ?? original;
   if (job.animation === undefined) await container?.checkStill?.(readable);
+  // libvips does not decode the rows below a crop.
+  if (job.resize === 'crop') container?.checkUndecoded?.(original);
   if (job.source === 'avif') await checkTiles(readable, job);
   return readable;
 }
