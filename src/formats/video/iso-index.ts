@@ -53,7 +53,8 @@ class TrackTables {
   ticks = 0;
   /** Ticks from the decoding of the first sample to its presentation. */
   firstShift: number | undefined;
-  mediaTicks = 0;
+  /** Presented seconds as the track's header tells them, pauses included. */
+  toldS = 0;
   edits: Edit[] = [];
   keyFrames: number | undefined;
 }
@@ -149,10 +150,10 @@ function readTrackBox(
   switch (type) {
     case 'tkhd':
       track.id = reader.u32be(at + (isLong ? 20 : 12));
+      track.toldS = readToldS(tick(isLong ? 28 : 20), movieTimescale);
       break;
     case 'mdhd':
       track.timescale = reader.u32be(at + (isLong ? 20 : 12));
-      track.mediaTicks = tick(isLong ? 24 : 16);
       break;
     case 'hdlr':
       // QuickTime has a second one, of the data handler, in `minf`.
@@ -193,6 +194,11 @@ function readTrackBox(
       });
       break;
   }
+}
+
+/** Returns 0 where the duration is unknown, for which all bits are set. */
+function readToldS(ticks: number, timescale: number): number {
+  return timescale > 0 && ticks < 0xffff_ffff ? ticks / timescale : 0;
 }
 
 /** Calls back for each entry of a table: as many as its count tells and its box has room for. */
@@ -236,10 +242,15 @@ function checkCounts(track: TrackTables): void {
 
 /** Returns the duration from the first presented sample to the end of the last; a pause before does not count. */
 function presentedDurationS(track: TrackTables): number | undefined {
-  const { timescale, edits, ticks, mediaTicks, firstShift = 0 } = track;
-  const mediaS = (ticks > 0 ? ticks : mediaTicks) / timescale;
-  if (!Number.isFinite(mediaS) || mediaS === 0) return undefined;
+  const { timescale, edits, ticks, toldS, firstShift = 0 } = track;
   const shown = edits.filter(({ mediaTime }) => mediaTime >= 0);
+  const mediaS = ticks / timescale;
+  if (!Number.isFinite(mediaS) || mediaS === 0) {
+    // Its samples are in fragments, or its tables were not read. Chromium's recorder writes a media header in milliseconds,
+    // whatever its time scale, so that the track's header alone is right.
+    const pauseS = edits.reduce((sum, edit) => sum + (edit.mediaTime < 0 ? edit.durationS : 0), 0);
+    return toldS > pauseS ? toldS - pauseS : undefined;
+  }
   if (shown.length === 0) return mediaS;
   return shown.reduce((sum, { durationS, mediaTime }) => {
     const skippedS = Math.max(0, mediaTime - firstShift) / timescale;

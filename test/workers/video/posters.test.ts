@@ -185,6 +185,19 @@ describe('what a video of 500 MB costs', () => {
   });
 });
 
+/** A recording of Chromium's MediaRecorder: its media header counts milliseconds, whatever its time scale. */
+function withRecordersHeaders(file: Buffer): Buffer {
+  const [media, track] = [findBox(file, 'mdhd'), findBox(file, 'tkhd')];
+  file.writeUInt32BE(2_000, media + 24);
+  file.writeUInt32BE(2_000, track + 28);
+  return file;
+}
+
+test('the duration of fragments is that of the header of their track', async () => {
+  const source = memorySource(withRecordersHeaders(fixture('clip-fragmented.mp4')));
+  expect((await inspectMoving(source)).durationS).toBe(2);
+});
+
 test('the duration of many fragments that no table lists is not searched for long', async () => {
   const file = fixture('clip-fragmented.mp4');
   const movie = file.subarray(0, findBox(file, 'mfra'));
