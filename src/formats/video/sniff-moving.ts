@@ -16,7 +16,10 @@ const DOC_TYPES = {
   '\x42\x82\x01\0\0\0\0\0\0\x04webm': 'webm',
   '\x42\x82\x01\0\0\0\0\0\0\x08matroska': 'matroska',
 } as const;
-const MAX_EBML_HEADER_BYTES = 128;
+
+/** Bytes that suffice. */
+const PREFIX_BYTES = 128;
+const TAB = 9;
 
 /** Returns the container of a video or of sound by its first bytes, of which 128 suffice; `undefined` for all else. */
 export function sniffMoving(prefix: Uint8Array): MovingContainer | undefined {
@@ -24,9 +27,11 @@ export function sniffMoving(prefix: Uint8Array): MovingContainer | undefined {
     if (isHeif(prefix)) return undefined;
     return hasAscii(prefix, 8, 'qt  ') ? 'mov' : 'mp4';
   }
-  if (QUICKTIME_TYPES.some((type) => hasAscii(prefix, 4, type))) return 'mov';
+  const isQuickTime = QUICKTIME_TYPES.some((type) => hasAscii(prefix, 4, type));
+  // Prose may say `free` there, without the control characters that sizes and media data have.
+  if (isQuickTime && prefix.subarray(0, PREFIX_BYTES).some((byte) => byte < TAB)) return 'mov';
   if (hasAscii(prefix, 0, EBML_MAGIC)) {
-    const header = Buffer.from(prefix.subarray(0, MAX_EBML_HEADER_BYTES)).toString('latin1');
+    const header = Buffer.from(prefix.subarray(0, PREFIX_BYTES)).toString('latin1');
     return Object.entries(DOC_TYPES).find(([element]) => header.includes(element))?.[1];
   }
   if (hasAscii(prefix, 0, 'OggS')) return 'ogg';

@@ -182,6 +182,18 @@ describe.skipIf(!hasFfmpeg)('a video', () => {
     expect((await app.get('/avatars/1/ab.webp')).statusCode).toBe(415);
   });
 
+  it.each(['The free lunch', 'Hey moov on', 'abc mdat', 'far wide'])(
+    'is no text: %s',
+    async (text) => {
+      const app = await useTestApp(decoding);
+      app.originals.put(KEY, Buffer.from(`${text}, and so on.\n`));
+      const { headers } = await app.get(PATH);
+      expect(headers['content-type']).toBe('text/plain; charset=utf-8');
+      expect((await app.get(`${PATH}?format=webp`)).statusCode).toBe(415);
+      expect((await askMetadata(app)).body).toMatchObject({ kind: 'file', transformable: false });
+    },
+  );
+
   it('costs one inspection and one render for a crowd, and the facts are kept for other sizes', async () => {
     const app = await useTestApp(decoding);
     app.originals.put(KEY, clip);
