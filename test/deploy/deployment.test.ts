@@ -127,7 +127,9 @@ describe('compose.yaml', () => {
       FLUXER_MEDIA_PROXY_SECRET_KEY: 'an-example-key-of-thirty-two-bytes-or-more',
       PLATFORM_RANGE: '172.18.0.0/16',
     };
-    const filled = read(file).replaceAll(/\$\{(\w+):[?-]([^}]*)\}/g, (_, name, fallback) => {
+    // A variable that is put in where it is set stands as such.
+    const required = read(file).replaceAll(/\$\{\w+:\+([^$]*\$\{\w+)\}\}/g, '$1:?}');
+    const filled = required.replaceAll(/\$\{(\w+):[?-]([^}]*)\}/g, (_, name, fallback) => {
       const secret = name.endsWith('BASE64')
         ? Buffer.alloc(32, name).toString('base64')
         : undefined;
