@@ -22,6 +22,7 @@ interface Outcome {
 }
 
 let folder: TemporaryFolder;
+let uploads: TemporaryFolder;
 let service: ServiceProcess;
 let site: Server;
 let browser: Browser;
@@ -29,8 +30,10 @@ let page: Page;
 
 beforeAll(async () => {
   folder = await makeTemporaryFolder();
+  uploads = await makeTemporaryFolder();
   service = await startService({
     STORAGE_DIR: folder.path,
+    UPLOADS_DIR: uploads.path,
     RELAY_SIGNING_KEYS: RELAY_KEY,
     LOG_LEVEL: 'info',
   });
@@ -49,6 +52,7 @@ afterAll(async () => {
   site?.closeAllConnections();
   site?.close();
   await folder?.remove();
+  await uploads?.remove();
 });
 
 afterEach(() => page?.context().close());
@@ -119,6 +123,15 @@ describe.each(['XMLHttpRequest', 'fetch'] as const)('a page of another site, wit
     expect(progress).toEqual([...progress].sort((a, b) => a - b));
     expect(progress.some((sentBytes) => sentBytes > 0 && sentBytes < SIZE_BYTES)).toBe(true);
     expect(progress.at(-1)).toBe(SIZE_BYTES);
+  });
+
+  test('uploads a file into the bucket of uploads, twice (contract §14)', async () => {
+    await openPage(-1);
+    for (const _ of ['new', 'replaced']) {
+      const { status, etag } = await upload(way, uploadTarget(`of-${way}`, { bucket: 'uploads' }));
+      expect([status, etag]).toEqual([200, expect.stringMatching(/^"[^"]+"$/)]);
+    }
+    expect((await stat(join(uploads.path, `of-${way}`))).size).toBe(SIZE_BYTES);
   });
 
   // As fast as this machine is, and so slow that the service hangs up before all is sent.
