@@ -373,7 +373,7 @@ async function openInternal(
     blocks,
     clock,
   });
-  log.info({}, 'Nothing scans media: the internal routes say of all that they are not NSFW');
+  log.info({}, 'Media are not scanned: the internal routes report all of them as not NSFW');
   const signatureMode = config.attachments.mode;
   return createInternalServer({ token, maxBodyBytes, media, signatureMode, log });
 }

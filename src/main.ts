@@ -119,7 +119,7 @@ async function logStart(app: App, config: Config, log: Log): Promise<void> {
   if (rates !== undefined && http.trustProxy === true) {
     log.warn(
       { address },
-      'With TRUST_PROXY=true, anybody who reaches this address passes for any client: RATE_LIMIT_REQUESTS limits only those that do not pretend. Name the proxies',
+      'With TRUST_PROXY=true, anybody who reaches this address can claim any client address: RATE_LIMIT_REQUESTS limits only honest clients. Name the proxies',
     );
   }
 }
@@ -180,7 +180,7 @@ function stopOnSignals(
   const stop = async (signal: NodeJS.Signals): Promise<void> => {
     log.info({ signal }, 'stopping');
     setTimeout(() => {
-      log.warn({ graceMs }, 'the grace time is over; what still ran is cut off');
+      log.warn({ graceMs }, 'the grace time is over; running requests are cut off');
       end(1, signal);
     }, graceMs).unref();
     try {
@@ -195,13 +195,13 @@ function stopOnSignals(
     process,
     (signal) => void stop(signal),
     (signal) => {
-      log.warn({ signal }, 'stopped by a second signal; what still ran is cut off');
+      log.warn({ signal }, 'stopped by a second signal; running requests are cut off');
       end(1, signal);
     },
   );
   process.on('uncaughtException', (error, kind) => {
     // The first one is the cause; the state that it leaves the process in is unknown.
-    if (!isEnding) log.fatal({ err: error, kind }, 'an error that nobody has caught');
+    if (!isEnding) log.fatal({ err: error, kind }, 'uncaught error');
     end(1);
   });
 }

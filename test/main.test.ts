@@ -210,7 +210,7 @@ describe('the process', () => {
     expect(links(running)[0]).toMatch(/^http:\/\/127\.0\.0\.1:/);
   });
 
-  test('says so where it may open too few files', async () => {
+  test('warns where it may open too few files', async () => {
     const message = await startService({}, { openFiles: 64 }).catch(
       ({ message }: Error) => message,
     );
@@ -220,7 +220,7 @@ describe('the process', () => {
     expect(message).not.toMatch(/^ +at /m);
   });
 
-  test('says so when its port is taken', async () => {
+  test('reports a port that is taken', async () => {
     const first = start({ PORT: '0' });
     await listening(first);
     const port = new URL(links(first)[0] ?? '').port;

@@ -20,7 +20,7 @@ export function findUnknownSettings(environment: Environment) {
     const isOurs = known.some((setting) => setting.startsWith(`${word}_`));
     if (meant === undefined && (rest.length === 0 || !isOurs || COMMON_WORDS.test(word))) return [];
     const hint = meant === undefined ? '' : `; is ${meant} meant?`;
-    return [{ name, message: `${name} is no setting of Darkroom${hint}` }];
+    return [{ name, message: `${name} is not a setting of Darkroom${hint}` }];
   });
 }
 

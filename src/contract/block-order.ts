@@ -113,7 +113,7 @@ export function parseBlockOrder(body: unknown, resources = contractResources): B
   for (const [member, row] of Object.entries<Row>(rows)) {
     const items = members[member] ?? [];
     if (!Array.isArray(items)) {
-      faults.push({ path: member, message: 'Expected a list of texts.' });
+      faults.push({ path: member, message: 'Expected a list of strings.' });
       continue;
     }
     count += items.length;

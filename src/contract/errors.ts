@@ -64,7 +64,11 @@ export const errorRegistry = {
     message: 'The service is at its capacity; try again later.',
     fault: 'load',
   },
-  ORIGIN_TIMEOUT: { status: 504, message: 'The origin has not answered in time.', fault: 'origin' },
+  ORIGIN_TIMEOUT: {
+    status: 504,
+    message: 'The origin has not responded in time.',
+    fault: 'origin',
+  },
   TRANSFORM_TIMEOUT: {
     status: 504,
     message: 'The transform has not ended in time.',
@@ -169,5 +173,5 @@ export function formatCauses(error: unknown): string {
 /** Returns why the origin could not be read, for an operator: the log and `darkroom check` use the same words. */
 export function formatReadFailure(error: unknown): string {
   const isTimeout = error instanceof MediaError && error.code === 'ORIGIN_TIMEOUT';
-  return isTimeout ? ': no answer within ORIGIN_FIRST_BYTE_TIMEOUT_MS' : formatCauses(error);
+  return isTimeout ? ': no response within ORIGIN_FIRST_BYTE_TIMEOUT_MS' : formatCauses(error);
 }

@@ -29,7 +29,7 @@ const MAX_ITEMS = 1_000;
 const MAX_KEY_LENGTH = 1_024;
 
 const items = z
-  .array(z.string(), { error: 'Expected a list of texts.' })
+  .array(z.string(), { error: 'Expected a list of strings.' })
   .min(1, { error: 'Expected at least one item.' })
   .max(MAX_ITEMS, { error: `Expected at most ${MAX_ITEMS} items.` });
 

@@ -64,10 +64,10 @@ test('a visitor picks, changes, compares, measures and takes along', async () =>
     ...['image/png', '64 × 64'],
   ]);
   expect(await textOf(page, 'cache-status')).toBe('darkroom; fwd=miss; stored');
-  await page.getByText('It was rendered just now.').waitFor();
+  await page.getByText('Rendered just now.').waitFor();
   expect(await page.locator('#cost').getAttribute('aria-label')).toMatch(/ render [\d.]+ ms/);
   await page.getByRole('button', { name: 'Ask again' }).click();
-  await page.getByText('It was there: a hit.').waitFor();
+  await page.getByText('A hit: the response was in a cache.').waitFor();
   // PNG has no motion to choose, and one quality.
   expect(await valuesOf(page, 'input[name=animated]:disabled')).toEqual(['true', 'false']);
   expect(await valuesOf(page, 'input[name=quality]:disabled')).toEqual(['lossless']);

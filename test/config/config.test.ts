@@ -152,7 +152,7 @@ const unknown: readonly (readonly [string, string | undefined])[] = [
 ];
 test.each(unknown)('%s is warned of', (name, meant) => {
   const { unknownSettings } = readConfig({ [name]: 'hush' });
-  const text = `${name} is no setting of Darkroom${meant === undefined ? '' : `; is ${meant} meant?`}`;
+  const text = `${name} is not a setting of Darkroom${meant === undefined ? '' : `; is ${meant} meant?`}`;
   expect(unknownSettings.map(({ message }) => message)).toEqual([text]);
 });
 

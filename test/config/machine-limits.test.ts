@@ -50,7 +50,7 @@ describe('the connections', () => {
     expect(byDefault).toBe(Math.min(most, 16_384));
   });
 
-  test('are few where nearly no file may be open, but are', () => {
+  test('are few, but more than none, where hardly any file may be open', () => {
     expect(planConnections(50, 100)).toEqual({ byDefault: 2, most: 2 });
   });
 });

@@ -94,7 +94,7 @@ test.each(judged.trim().split('\n'))('%s', (line) => {
   expect(faultsOf(given)).toEqual(said === '' ? [] : [fault]);
 });
 
-test('all faults are told at once, in the order of the settings', () => {
+test('all faults are listed at once, in the order of the settings', () => {
   const given = { PORT: '-1', WORKERS: '0', STORAGE_DIR: '/nowhere', TLS_KEY_FILE: 'package.json' };
   const names = faultsOf(given).map((fault) => fault.split(':')[0]);
   expect(names).toEqual(['PORT', 'WORKERS', 'TLS_CERT_FILE', 'STORAGE_DIR']);
@@ -136,7 +136,7 @@ test.each([
   expect(fault?.split(' but received ')[1]).toBe(shown);
 });
 
-test('the token of the edge may come from a file, and not from both', async () => {
+test('the token of the CDN may come from a variable or a file, not from both', async () => {
   const { path, put } = await useTemporaryFolder();
   await put('token', ' a-token-of-the-edge\n');
   const given = {
@@ -229,7 +229,7 @@ describe.each(keySettingNames)('%s', (name) => {
     ]);
   });
 
-  test('has no file of short keys, no keys or no UTF-8, and none beside the variable', async () => {
+  test('rejects a file of short keys, without keys, not in UTF-8, or beside the variable', async () => {
     for (const text of ['short\n', '\n\n', Buffer.alloc(64, 0xff)]) {
       expect(faultsOf(await inFile(text))).toEqual([
         `${name}_FILE: expected a readable file of keys, one a line, each a text or base64:…, of 32 bytes at least but received ***`,

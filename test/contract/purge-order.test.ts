@@ -39,7 +39,7 @@ describe('a purge of external media', () => {
   });
 });
 
-describe('an order that is none', () => {
+describe('a malformed purge', () => {
   const shape = 'Expected an object with one of paths, assets, prefix, external, prefixes.';
   const noKey = /Expected an origin key/;
   const any = /.+/;
@@ -50,7 +50,7 @@ describe('an order that is none', () => {
     [{ prefix: 'icons/', assets: ['icons/1/ab'] }, ['', shape]],
     [{ external: [url], assets: [key] }, ['', shape]],
     [{ paths: [] }, ['paths', 'Expected at least one item.']],
-    [{ paths: 'x' }, ['paths', 'Expected a list of texts.']],
+    [{ paths: 'x' }, ['paths', 'Expected a list of strings.']],
     [
       {
         paths: ['/icons/1/a.gif', '/nowhere', '/icons/x/a.gif', 'xicons/1/a.gif', '/avatars/1.png'],

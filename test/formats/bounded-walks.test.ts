@@ -85,7 +85,7 @@ testVerdicts(
   },
 );
 
-test('as many frames as a configuration may allow are none too many', () => {
+test('the most frames that a configuration may allow are accepted', () => {
   expect(factsOf(gif(times(100_000, frame))).frames).toBe(100_001);
   expect(factsOf(webp(2, times(100_000, anmf(1, dot)))).frames).toBe(100_000);
 });

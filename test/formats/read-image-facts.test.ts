@@ -157,7 +157,7 @@ describe('a file cut off anywhere', () => {
     expect(acceptedCuts(bytes)).toEqual([]);
   });
 
-  test('a gif has some where a frame ends, for it needs no trailer', () => {
+  test('a GIF has facts where a frame ends, since it needs no trailer', () => {
     const bytes = corpusFile('gif-animated/imagers__any-disposal.gif');
     const cuts = acceptedCuts(bytes);
     expect(cuts.map((length) => bytes[length - 1])).toEqual([0, 0, 0, 0, 0]);

@@ -98,7 +98,7 @@ describe.skipIf(!hasCompiler)('(gcc is installed) a video decoder that is taken 
     for (const support of supports) expect(support).toMatchObject({ refusals: [] });
   });
 
-  test('is not used without whole walls, unless weaker ones are allowed', async () => {
+  test('is not used unless confined whole, or unless less is allowed', async () => {
     const program = await compileMaliciousDecoder();
     const { renderer } = await start({
       videoDecoder: { program, mayBeWeaker: false, timeoutMs: 15_000 },

@@ -157,7 +157,7 @@ describe('an original that kills its decoder', () => {
   });
 });
 
-describe('a light render that turns out to be none', () => {
+describe('a light render that turns out to be heavy', () => {
   /** Never done in the light lane, within anything in the heavy one. */
   class SlowRenderer implements LaneRenderer {
     readonly lanes: Lane[] = [];

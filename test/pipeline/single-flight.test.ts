@@ -46,7 +46,7 @@ test('a user who leaves while the work begins leaves the work and a clean signal
   await settle();
 });
 
-test('who wants a key again in the moment of its abort begins anew', async () => {
+test('a user who asks for a key at the moment of its abort starts new work', async () => {
   const client = new AbortController();
   const { join, works } = createFlights();
   const gone = join('a', client.signal);
@@ -59,7 +59,7 @@ test('who wants a key again in the moment of its abort begins anew', async () =>
   expect(await again[0]).toEqual({ value: 'new', isJoined: false });
 });
 
-test('what is worth keeping keeps the flight, unless it comes too late', async () => {
+test('work that is worth keeping keeps the flight, unless it is marked too late', async () => {
   const client = new AbortController();
   const { flights, join, works } = createFlights();
   const gone = join('a', client.signal);

@@ -77,7 +77,7 @@ test.each([
   expect(stack.nginx.accessLog() + stack.nginx.log()).not.toContain(hm);
 });
 
-test('has a Darkroom that cannot be reached, and still no permission', async () => {
+test('has an entry when Darkroom is down, and still no signature or capability', async () => {
   await stack.stopDarkroom();
   for (const target of [`/${photo}?width=70&hm=${hm}`, `/external/${hm}/v2/abc`]) {
     const response = await stack.ask(target);

@@ -88,7 +88,7 @@ describe('a signed attachment', () => {
 });
 
 describe('a URL that ends', () => {
-  test('is shown nothing from then on, as if it had never held', { timeout: 60_000 }, async () => {
+  test('is a missing attachment from then on', { timeout: 60_000 }, async () => {
     const end = inSeconds(8);
     const shown = [
       ['width=67', photo, {}],

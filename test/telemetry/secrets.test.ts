@@ -74,7 +74,7 @@ const targets: readonly (readonly [method: string, target: string, shown: string
   ],
 ];
 
-describe('log, metrics, spans and responses have no permission in them', () => {
+describe('log, metrics, spans and responses have no signature or capability in them', () => {
   test.each(targets)('whatever the target (%#)', async (method, target, shown) => {
     const app = await useObservedApp({ settings: enforced });
     app.originals.put(key, samples.png);

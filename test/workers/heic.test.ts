@@ -123,7 +123,7 @@ describe('transforms are applied once, in their order', () => {
   });
 });
 
-describe('nothing is half a picture', () => {
+describe('no picture is partial', () => {
   const damaged = (from: number, length: number, value: number): Buffer => {
     const file = Buffer.from(heicSample('caps.heic'));
     const data = file.indexOf('mdat', 0, 'latin1') + 4;

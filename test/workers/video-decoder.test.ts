@@ -143,7 +143,7 @@ describe('a decoder that cannot be used', () => {
     expect(await renderer.videoSupport).toEqual({ isSupported: false, reason, isFault: false });
   });
 
-  test('leaves a pool that is stopped meanwhile with an answer', async () => {
+  test('lets a pool that is stopped meanwhile end', async () => {
     const { renderer } = await start({ videoDecoder: wholeDecoder });
     renderer.stop();
     expect(await renderer.videoSupport).toMatchObject({ isSupported: expect.any(Boolean) });

@@ -152,7 +152,7 @@ describe('a worker killed from outside', () => {
     process.kill(standing()[before] ?? 0, 'SIGKILL');
   };
 
-  test('in mid-job costs nothing: a fresh one does its job', async () => {
+  test('in mid-job fails nothing: a fresh worker does its job', async () => {
     const { renderer, say, log } = await start({ workers: two });
     const old = new Set(renderer.processIds);
     // Neither is fresh any more.
@@ -165,7 +165,7 @@ describe('a worker killed from outside', () => {
     expect(log.count('a job whose render worker has ended is retried in a fresh one')).toBe(1);
   });
 
-  test('is the fault of its job where the fresh one ends, too, and no other does', async () => {
+  test('is blamed on its job where the fresh worker ends, too, and no other does', async () => {
     const { say, log } = await start();
     const response = say('stand-still').catch((error: unknown) => error);
     await killWorker(log, 0);
@@ -174,7 +174,7 @@ describe('a worker killed from outside', () => {
     expect(await response).toMatchObject(lost);
   });
 
-  test('is no fault of its job where others end with the fresh one', async () => {
+  test('is not blamed on its job where others end with the fresh worker', async () => {
     const { renderer, say, log } = await start({ workers: two });
     const response = say('stand-still').catch((error: unknown) => error);
     await killWorker(log, 0);
@@ -188,7 +188,7 @@ describe('a worker killed from outside', () => {
     await other;
   });
 
-  test('between jobs takes none with it, whether its end is noticed or not', async () => {
+  test('between jobs fails no job, whether its end is noticed or not', async () => {
     const { renderer, say } = await start({ workers: two });
     for (let round = 0; round < 3; round += 1) {
       await expect.poll(() => renderer.readyProcessIdsOf('light').length, soon).toBe(2);

@@ -138,7 +138,7 @@ async function exists(
   timeoutMs: number,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const noAnswer = () => new Error('no answer within ORIGIN_FIRST_BYTE_TIMEOUT_MS');
+  const noAnswer = () => new Error('no response within ORIGIN_FIRST_BYTE_TIMEOUT_MS');
   try {
     await withDeadline(timeoutMs, signal, noAnswer, (within) => readSize(origin, key, within));
     return true;

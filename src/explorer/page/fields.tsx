@@ -132,7 +132,7 @@ export function Segments({ name, words, value, isOff = () => false, onPick }: Se
       role="radiogroup"
       aria-labelledby={`${name}-name`}
       aria-disabled={isUseless ? 'true' : undefined}
-      title={isUseless ? 'It changes nothing of this' : undefined}
+      title={isUseless ? 'Has no effect here' : undefined}
       {...faultAttributes(name)}
     >
       <span class="name" id={`${name}-name`}>

@@ -33,7 +33,7 @@ export function registerPurge(server: FastifyInstance, { purger, reading, log }:
     }
     if (storeFailure === undefined) {
       if (edgeFailure instanceof MediaError) return sendFailure(reply, edgeFailure);
-      log.error({ asked, client, err: edgeFailure }, 'a purge cannot be journaled for the edge');
+      log.error({ asked, client, err: edgeFailure }, 'a purge cannot be journaled for the CDN');
       return sendFailure(reply, journalError);
     }
     if (storeFailure instanceof MediaError) {
@@ -41,7 +41,7 @@ export function registerPurge(server: FastifyInstance, { purger, reading, log }:
       return sendFailure(reply, storeFailure);
     }
     const isLate = isTimeout(storeFailure);
-    const reason = isLate ? 'does not answer' : 'has failed';
+    const reason = isLate ? 'does not respond' : 'has failed';
     const details = { asked, client, err: storeFailure };
     log.error(details, `a purge was given up: the result store ${reason}`);
     return sendFailure(reply, isLate ? storeTimeout : storeError);
@@ -72,13 +72,13 @@ export function registerPurges(server: FastifyInstance, edge: EdgePurger, log: L
 const storeTimeout = {
   status: 504,
   code: 'STORE_TIMEOUT',
-  message: 'The store has not answered in time. The memory is purged; purge again later.',
+  message: 'The store has not responded in time. The memory is purged; purge again later.',
 } as const satisfies Failure;
 
 const storeError = {
   status: 502,
   code: 'STORE_ERROR',
-  message: 'The store has failed. The memory is purged; purge again when the store is mended.',
+  message: 'The store has failed. The memory is purged; purge again once the store works.',
 } as const satisfies Failure;
 
 const journalError = {

@@ -137,7 +137,7 @@ export function createBlockPurge(
 ): BlockWatcher {
   const warn = (failure: unknown): void => {
     const reason = formatCauses(failure).slice(2);
-    log.warn({ reason }, 'what is blocked is not purged everywhere');
+    log.warn({ reason }, 'a block holds, but what it names is not purged everywhere');
   };
   const purgeEverywhere = async (order: PurgeOrder): Promise<void> => {
     const { storeFailure, edgeFailure } = await purger.purge(order);

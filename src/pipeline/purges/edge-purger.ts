@@ -224,7 +224,7 @@ export class EdgePurger {
     const pending = this.#journal.pending.length;
     log.warn(
       { edge: api.name, reason, pending },
-      'the edge has not taken a purge; it gets it again',
+      'the CDN has not accepted a purge; it is sent again',
     );
   }
 
@@ -238,7 +238,7 @@ export class EdgePurger {
       this.#end(purge, 'failed');
       this.#parts.log.error(
         details,
-        'a purge has not reached the edge, which may serve what is purged',
+        'the CDN has not accepted a purge, and may serve what was purged',
       );
     }
   }

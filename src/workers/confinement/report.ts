@@ -97,10 +97,10 @@ export function describeConfinement(confinement: Confinement): string {
   const found = listDangers(confinement);
   const { sandbox, refusals } = confinement;
   if (found.length === 0) {
-    return `Render workers are confined whole (${sandbox}): one that is taken over sees no process, file or network but its own`;
+    return `Render workers are confined whole (${sandbox}): a compromised worker sees no process, file or network but its own`;
   }
   const reasons = refusals.length === 0 ? '' : `. No more is possible here: ${refusals.join('; ')}`;
-  return `Render workers are confined in part (${sandbox}): one that is taken over could ${found.join(', ')}${reasons}`;
+  return `Render workers are confined in part (${sandbox}): if compromised, they could ${found.join(', ')}${reasons}`;
 }
 
 function readPriority(processId: number | undefined): number | undefined {

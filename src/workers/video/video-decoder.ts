@@ -243,5 +243,5 @@ export function describeVideoSupport(support: VideoSupport): string {
     ? 'read files that every user may read'
     : "do all that the service's user may";
   const danger = sandbox === 'bubblewrap' ? 'start threads' : `use the network and ${files}`;
-  return `${decoder}, confined in part (${sandbox}): one that is taken over could ${danger}. No more is possible here: ${refusals.join('; ')}`;
+  return `${decoder}, confined in part (${sandbox}): if compromised, it could ${danger}. No more is possible here: ${refusals.join('; ')}`;
 }

@@ -47,7 +47,7 @@ describe('the timing of a GIF', () => {
     expect((await dots({ delaysMs: [20, 20], plays })).loop).toBe(plays);
   });
 
-  test('is none where there is nothing to time', () => {
+  test('is missing where there is nothing to time', () => {
     expect(write(1, 2, [Uint8Array.of(0, 1, 0, 1)])).toHaveLength(13 + 6 + 10 + 1 + 4 + 1);
   });
 });

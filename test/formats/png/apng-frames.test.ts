@@ -180,7 +180,7 @@ describe('taken apart', () => {
     await expect(fill(whole + 20 * 2 ** 20)).rejects.toMatchObject(refusal);
   });
 
-  test('no other format is', () => {
+  test('no other format is split', () => {
     const gif = corpusFile('gif-animated/imagers__any-disposal.gif');
     expect(containerOf(gif)?.split).toBeUndefined();
   });

@@ -48,7 +48,7 @@ function* largeOrders(count: number): Generator<{ readonly assets: readonly stri
 }
 
 describe.each(edges)('purges at %s', (name) => {
-  test('go on to the edge, and once more after the longest render', async () => {
+  test('go on to the CDN, and once more after the longest render', async () => {
     const { edge, open, pass, clock } = await useEdgeWorld(name);
     const app = await open();
     const [tag] = await tagsOf(app, '/icons/1/ab.webp?size=16');
@@ -64,7 +64,7 @@ describe.each(edges)('purges at %s', (name) => {
     expect((await ask(app, '/purges')).body).toEqual({ count: 0, purges: [] });
   });
 
-  test('are retried until the edge takes them, whatever it says', async () => {
+  test('are retried until the CDN accepts them, whatever its error', async () => {
     const { edge, open, pass } = await useEdgeWorld(name);
     const app = await open();
     const faults: Fault[] = [
@@ -89,7 +89,7 @@ describe.each(edges)('purges at %s', (name) => {
     expect(JSON.stringify(app.log.entries)).not.toContain(EDGE_TOKEN);
   });
 
-  test('wait as long as the edge says', async () => {
+  test('wait as long as the CDN asks', async () => {
     const { edge, open, pass } = await useEdgeWorld(name);
     const app = await open();
     edge.faults.push('limited with time');
@@ -99,7 +99,7 @@ describe.each(edges)('purges at %s', (name) => {
   });
 });
 
-test('a purge of which the edge takes nothing for a day has failed, with the reason', async () => {
+test('a purge that the CDN does not accept for a day has failed, with the reason', async () => {
   const { edge, open, pass, clock } = await useEdgeWorld('cloudflare');
   const app = await open();
   edge.faults.push(...new Array<Fault>(2_000).fill('denied'));
@@ -193,7 +193,7 @@ describe('the tags of a purge', () => {
 });
 
 describe('the order of a purge', () => {
-  test('is: own stores, the journal, the response, the edge', async () => {
+  test('is: own stores, the journal, the response, the CDN', async () => {
     const store = new MemoryResultStore();
     const { edge, objects, open, pass } = await useEdgeWorld('fastly', { resultStore: store });
     const app = await open();
@@ -214,7 +214,7 @@ describe('the order of a purge', () => {
     await pass(() => edge.taken.length === 1);
   });
 
-  test('ends with a 503 where the journal cannot be written; the edge gets nothing', async () => {
+  test('ends with a 503 where the journal cannot be written; the CDN gets nothing', async () => {
     const { edge, objects, open, passFor } = await useEdgeWorld('fastly');
     const app = await open();
     objects.failure = new Error('the bucket is gone');
@@ -322,7 +322,7 @@ describe('a block', () => {
   const block = (app: TestApp, payload: object) =>
     app.askAdmin('/blocks', { method: 'POST', headers: withToken, payload });
 
-  test('goes on to the edge, as a purge does', async () => {
+  test('goes on to the CDN, as a purge does', async () => {
     const { edge, open, pass } = await useEdgeWorld('fastly', { settings });
     const app = await open();
     const [tag, folder] = await tagsOf(app, '/icons/1/ab.webp?size=16');
@@ -364,7 +364,7 @@ describe('a block', () => {
     expect((await app.get('/attachments/1/2/a.bin')).statusCode).toBe(451);
   });
 
-  test('that the edge does not get is a 503, and holds', async () => {
+  test('that cannot be journaled for the CDN is a 503, and holds', async () => {
     const { objects, open } = await useEdgeWorld('fastly', { settings });
     const write = objects.write.bind(objects);
     objects.write = async (name, ...rest) => {
@@ -378,7 +378,7 @@ describe('a block', () => {
 });
 
 describe('the metrics', () => {
-  test('tell what is pending, for how long, and what the edge says', async () => {
+  test('show what is pending, for how long, and the outcome of calls', async () => {
     const { edge, open, pass, passFor } = await useEdgeWorld('fastly');
     const app = await open();
     edge.faults.push('limited', 'failed');
@@ -398,7 +398,7 @@ describe('the metrics', () => {
   });
 });
 
-describe('without an edge', () => {
+describe('without a CDN', () => {
   test('there are no purges to ask for', async () => {
     const { open } = await useEdgeWorld('fastly', { settings: { EDGE: '' } });
     const app = await open();

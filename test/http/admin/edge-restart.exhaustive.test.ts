@@ -86,7 +86,7 @@ async function useFolder() {
   return { BLOCKLIST: 'filesystem', BLOCKLIST_FILE: join(path, 'blocks.jsonl') };
 }
 
-test('every tag arrives at each edge, when a process is killed in the middle of a call that hangs', async () => {
+test('every tag arrives at each CDN, although a process is killed in the middle of a call that hangs', async () => {
   await Promise.all([
     killInTheMiddle('cloudflare', true, await useFolder()),
     killInTheMiddle('fastly', false, await useFolder()),

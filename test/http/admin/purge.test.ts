@@ -68,14 +68,14 @@ describe('a purge', () => {
       new Error('the disk is gone'),
       502,
       'STORE_ERROR',
-      'The store has failed. The memory is purged; purge again when the store is mended.',
+      'The store has failed. The memory is purged; purge again once the store works.',
     ],
     [
       'does not respond',
       Object.assign(new Error('the disk hangs'), { name: 'TimeoutError' }),
       504,
       'STORE_TIMEOUT',
-      'The store has not answered in time. The memory is purged; purge again later.',
+      'The store has not responded in time. The memory is purged; purge again later.',
     ],
   ])('of a store that %s has purged the memory', async (_, failure, status, code, message) => {
     await fill(small);
@@ -131,7 +131,7 @@ describe('purges that wait for others', () => {
   });
 });
 
-describe('an order that is none', () => {
+describe('a malformed purge', () => {
   // All others are in test/contract/purge-order.test.ts.
   it.each(['', '{', 'null', '"text"'])('%j is refused', async (payload) => {
     expect((await order(payload)).statusCode).toBe(400);

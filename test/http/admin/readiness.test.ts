@@ -225,7 +225,7 @@ describe('what a replica knows of the origin', () => {
     origin.failure = new MediaError('ORIGIN_TIMEOUT');
     await probe(11_000);
     await expect.poll(lines).toHaveLength(3);
-    expect(lines()[2]).toMatchObject({ reason: 'no answer within ORIGIN_FIRST_BYTE_TIMEOUT_MS' });
+    expect(lines()[2]).toMatchObject({ reason: 'no response within ORIGIN_FIRST_BYTE_TIMEOUT_MS' });
   });
 });
 

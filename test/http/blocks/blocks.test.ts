@@ -121,7 +121,7 @@ describe('blocks', () => {
     }
   });
 
-  test('tell every fault of a wrong call, and take nothing of it', async () => {
+  test('report every fault of a wrong call, and take nothing of it', async () => {
     const app = await start();
     const { status, body } = await change(app, {
       keys: ['icons/1/ab12', '../x', 7],
@@ -268,7 +268,7 @@ describe('blocks', () => {
     expect((await app.get(`/${key}`)).statusCode).toBe(451);
   });
 
-  test('stand in no log as digests', async () => {
+  test('are in no log as digests', async () => {
     const app = await start();
     const digest = sha256Of(samples.jpeg);
     await block(app, { sha256: [digest] });

@@ -161,7 +161,7 @@ describe.each(listeners)('%s, a client', (_, settings, open) => {
   });
 });
 
-describe('a client that has had its last word', () => {
+describe('a client that has got its final response', () => {
   const openHalf = (port: number) => connectTo(port, true);
 
   it.each([

@@ -33,7 +33,7 @@ describe('a picture of another site', () => {
     expect(app.site.requests).toHaveLength(1);
   });
 
-  test('is asked for with headers of ours alone', async () => {
+  test('is requested with headers of Darkroom alone', async () => {
     await app.ask('/cat.jpg', 'width=50', {
       headers: {
         cookie: 'a=b',

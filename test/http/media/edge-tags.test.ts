@@ -108,7 +108,7 @@ test('replicas that start at once make one secret, which later ones share', asyn
   expect((await objects.read('tag-key'))?.bytes.length).toBe(32);
 });
 
-test('without an edge there are no tags', async () => {
+test('without a CDN, responses have no tags', async () => {
   const app = await useTestApp();
   for (const url of ['/icons/1/missing.webp', '/attachments/1/2/a.png']) {
     const { headers: sent } = await app.get(url);

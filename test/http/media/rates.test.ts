@@ -58,7 +58,7 @@ async function exhaust(client: string): Promise<void> {
 const statuses = async (responses: readonly Promise<ClientResponse>[]): Promise<number[]> =>
   (await Promise.all(responses)).map(({ status }) => status);
 
-describe('a client that has had its share', () => {
+describe('a client that has used up its share', () => {
   beforeEach(() => start(metricsSettings));
 
   it('gets a 429 with all that the contract has of it, until a part has come back', async () => {

@@ -28,7 +28,7 @@ test('a path that is no resource stays what it is', async () => {
   expect([statusCode, headers['cache-control']]).toEqual([404, 'public, max-age=30']);
 });
 
-test('an attachment whose URL is refused looks like a missing one', async () => {
+test('an attachment whose URL is refused looks like a missing attachment', async () => {
   const signing = {
     ATTACHMENT_SIGNING: 'enforce',
     ATTACHMENT_SIGNING_KEYS: 'an-example-key-of-thirty-two-bytes-or-more',

@@ -33,7 +33,7 @@ function tick(stepMs: number): void {
 const countFiles = async (): Promise<number> => (await relay.list()).length;
 
 describe('an upload', () => {
-  test('that stands still is cut off after half a minute, and leaves nothing', async () => {
+  test('that stalls is cut off after half a minute, and leaves nothing', async () => {
     relay = await useRelayApp({ uploadLimits: quick });
     const socket = await begin('attachments/1/1/still');
     await expect.poll(countFiles).toBe(1);
@@ -84,7 +84,7 @@ describe('an upload', () => {
     expect((await relay.app.send('PUT', again, { 'Content-Length': '0' })).status).toBe(401);
   });
 
-  test('has a place among 64, and what is more is told to come back', async () => {
+  test('has a place among 64; further ones get a 503', async () => {
     relay = await useRelayApp({ uploadLimits: { ...quick, maxUploads: 4 } });
     await relay.put('emojis/1', samples.png);
     const sockets = await Promise.all([1, 2, 3, 4].map((n) => begin(`attachments/1/1/${n}`)));

@@ -56,7 +56,7 @@ async function fill(ask: () => Promise<{ statusCode: number }>) {
   return { waiting: all.filter((response) => !refused.has(response)), refused: last };
 }
 
-describe('what cannot be rendered in time', () => {
+describe('a render that cannot be done in time', () => {
   test('is refused at once: half of the longest wait may be foreseen, whatever the number', async () => {
     const counts: number[] = [];
     for (const QUEUE_TIMEOUT_MS of ['2000', '6000']) {
@@ -76,7 +76,7 @@ describe('what cannot be rendered in time', () => {
     expect(long / short).toBeLessThan(4);
   });
 
-  test('is known by how long renders take here, those too that run still', async () => {
+  test('is estimated from how long renders take here, running ones too', async () => {
     const settings = { QUEUE_TIMEOUT_MS: '3000', QUEUE_PER_WORKER: '1000' };
     const usual = await start(settings);
     const all = await fill(usual.heavy);
@@ -118,7 +118,7 @@ describe('what cannot be rendered in time', () => {
     expect([(await running).statusCode, (await next).statusCode]).toEqual([200, 200]);
   });
 
-  test('is a matter of what waits: a result that is there never does, and a client that leaves gives its place', async () => {
+  test('does not concern results in memory, and a client that leaves frees its place', async () => {
     const { bench, light, until } = await start({
       QUEUE_PER_WORKER: '1',
       QUEUE_TIMEOUT_MS: '60000',

@@ -235,14 +235,14 @@ describe('the cost', () => {
     else expect(planned).toMatchObject({ code, reason: expect.stringMatching(reason) });
   });
 
-  test('refuses no other picture within the default limits: what one machine cannot do, another may', () => {
+  test('rejects no other picture within the default limits, since a faster machine may render it', () => {
     for (const format of ['jpeg', 'png', 'webp', 'avif'] as const) {
       for (const query of ['format=jpg', 'format=png', 'format=webp&quality=high'])
         renderFor(format, [10_000, 10_000], `/attachments/1/2/a?${query}`);
     }
   });
 
-  test('has every scan of a JPEG in it, and every row, which a picture of one column has many of', () => {
+  test('includes every scan of a JPEG, and every row, of which a picture of one column has many', () => {
     const small = '/avatars/1/a.webp?size=128';
     const once = renderFor('jpeg', [4_000, 3_000], small).cost;
     const often = renderFor('jpeg', [4_000, 3_000], small, {}, 10).cost;

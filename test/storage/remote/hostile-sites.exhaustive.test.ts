@@ -69,7 +69,7 @@ function atPort(text: string): string {
   return text.replaceAll('%P', String(inside.port));
 }
 
-describe('an address that may not be dialled', () => {
+describe('an address that Darkroom may not connect to', () => {
   test.each(forbidden)('$address, whatever leads to it ($range)', async ({ address }) => {
     const host = address.includes(':') ? `[${address}]` : address;
     for (const scheme of ['http', 'https']) {

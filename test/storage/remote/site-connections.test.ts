@@ -120,7 +120,7 @@ describe('redirects', () => {
 });
 
 describe('addresses', () => {
-  test('are looked up once for a connection, and that answer is dialled', async () => {
+  test('are looked up once for a connection, which goes to the result', async () => {
     const sites = openSites();
     // What is good at first, and inside afterwards.
     sites.resolver.set('rebinding.test', ['127.0.0.1'], ['10.0.0.1']);
@@ -196,7 +196,7 @@ describe('a connection is refused or given up', () => {
     expect(requests).toBe(0);
   });
 
-  test('where a name server does not answer', async () => {
+  test('where a name server does not respond', async () => {
     const inAll = { slots: 1, maxWaiting: 0, maxWaitMs: 0 };
     const sites = openSites({ connectTimeoutMs: 100, inAll });
     sites.resolver.setPending('silent.test');
@@ -207,7 +207,7 @@ describe('a connection is refused or given up', () => {
     expect(await readText(sites, '/cat')).toBe('a cat');
   });
 
-  test('where a name server does not answer, before that deadline too', async () => {
+  test('where a name server does not respond, before that deadline too', async () => {
     const silent = createSocket('udp4').bind(0, '127.0.0.1');
     onTestFinished(() => void silent.close());
     await once(silent, 'listening');

@@ -114,7 +114,7 @@ describe('the bound of the folder', () => {
     expect(await readdir(join(folder, 'incoming'))).toEqual(['1'.repeat(32)]);
   });
 
-  test('takes in what was removed behind its back', async () => {
+  test('copes with files that others removed', async () => {
     await fill(30);
     const store = await open();
     await rm(join(folder, 'results'), { recursive: true });
@@ -166,7 +166,7 @@ test('a folder that was not swept yet takes writes, reads and removals', async (
   expect(await keptOf(upTo(4))).toEqual([0, 1, 3]);
 });
 
-test('a damaged file is nothing, goes from the disk, and is written anew', async () => {
+test('a damaged file is a miss, is removed from the disk, and is written anew', async () => {
   const store = await open();
   await store.write(numbered(1), result);
   await truncate(pathOf(numbered(1)), 5_000);

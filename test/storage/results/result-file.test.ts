@@ -29,7 +29,7 @@ describe('the file of a rendering', () => {
   });
 
   test.each(['', 'text/html', 'image/svg+xml', 'image/webp\n', 'image/avif', 'application/xml'])(
-    'is none of type %j',
+    'is not a file of type %j',
     (mimeType) => {
       const other = format(address, { ...resultOf('a body'), mimeType });
       expect(parseResultFile(other, address)).toBeUndefined();
@@ -51,7 +51,7 @@ describe('the file of a rendering', () => {
     );
   });
 
-  test('is none of a body of more than 32 MiB', () => {
+  test('does not exist for a body of more than 32 MiB', () => {
     const isMade = (sizeBytes: number): boolean =>
       formatResultFile(address, { body: Buffer.alloc(sizeBytes), mimeType: 'image/webp' }) !==
       undefined;
@@ -59,7 +59,7 @@ describe('the file of a rendering', () => {
     expect(isMade(32 * 1024 * 1024 + 1)).toBe(false);
   });
 
-  test('is nothing at every shorter length, and at a longer one', () => {
+  test('is rejected at every shorter length, and at a longer one', () => {
     expect(parseResultFile(file, address)).toBeDefined();
     for (let length = 0; length < file.length; length += 1) {
       expect(parseResultFile(file.subarray(0, length), address)).toBeUndefined();
@@ -67,7 +67,7 @@ describe('the file of a rendering', () => {
     expect(parseResultFile(Buffer.concat([file, Buffer.of(0)]), address)).toBeUndefined();
   });
 
-  test('is nothing with any single bit turned', () => {
+  test('is rejected with any single bit flipped', () => {
     for (let bit = 0; bit < 8 * file.length; bit += 1) {
       const damaged = Buffer.from(file);
       damaged.writeUInt8(damaged.readUInt8(bit >> 3) ^ (1 << (bit & 7)), bit >> 3);
@@ -91,7 +91,7 @@ describe('the file of a rendering', () => {
   });
 
   test.each(['', '{}', 'null', '"text"', '[]', '["avatars/1/ab12"]', '[1,2,3,4,5]', '[', '\xff'])(
-    'is nothing with the head %j, though its sum is right',
+    'is rejected with the head %j, although its checksum is right',
     (head) => {
       const bytes = Buffer.concat([file.subarray(0, 16), Buffer.from(head, 'latin1')]);
       bytes.writeUInt32BE(head.length, 8);
@@ -100,7 +100,7 @@ describe('the file of a rendering', () => {
     },
   );
 
-  test('may have a head of 32 KiB and not more, though its sum is right', () => {
+  test('may have a head of 32 KiB and not more, although its checksum is right', () => {
     const withKey = (length: number): Buffer => {
       const key = 'k'.repeat(length);
       const head = JSON.stringify(['o', key, 'e1', 'r1', 'image/png']);
@@ -120,7 +120,7 @@ describe('the file of a rendering', () => {
   });
 
   test.each([0x7fff_ffff, 0x8000_0000, 0xffff_ffff])(
-    'is nothing where a length says %i, and takes no memory for it',
+    'is rejected where a length is %i, without allocating that much',
     (length) => {
       for (const at of [8, 12]) {
         const absurd = Buffer.from(file);

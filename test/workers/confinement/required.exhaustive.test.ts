@@ -53,7 +53,7 @@ test.skipIf(!hasBubblewrap)(
     const settings = { VIDEO_DECODER, VIDEO_DECODER_CONFINEMENT: 'best' };
     for (const [REQUIRE_CONFINEMENT, line] of [
       ['true', `Videos have no posters: ${VIDEO_DECODER} cannot be used: bubblewrap: `],
-      ['false', 'confined in part (setpriv): one that is taken over could use the network'],
+      ['false', 'confined in part (setpriv): if compromised, it could use the network'],
     ] as const) {
       const service = await startService({ ...settings, REQUIRE_CONFINEMENT });
       await expect.poll(service.output).toContain(line);

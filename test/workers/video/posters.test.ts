@@ -226,7 +226,7 @@ test.skipIf(!hasFfmpeg)('the tables of sound are not read', async () => {
   expect(source.reads.length / 2).toBeLessThanOrEqual(6);
 });
 
-describe('what is no poster', () => {
+describe('originals without a poster', () => {
   /** A file with other bytes behind a name in it. */
   const changed = (name: string, offset: number, bytes: readonly number[]) => {
     const file = fixture('clip-faststart-601-full.mp4');

@@ -10,7 +10,7 @@ export function ResponseSheet() {
   return (
     <section aria-labelledby="response-title">
       <div class="heading">
-        <h3 id="response-title">What came back</h3>
+        <h3 id="response-title">Response</h3>
         <p class="soft">{shown && describeSource(shown)}</p>
         <button type="button" disabled={isBlank.value || isWaiting.value} onClick={askAgain}>
           Ask again
@@ -30,13 +30,15 @@ function describeSource({ cacheStatus = '', timings, body }: Exchange): string {
   const parts = cacheStatus.split(';').map((part) => part.trim());
   const hasEntered = (stage: string) => timings.some(({ name }) => name === stage);
   if (parts.includes('hit'))
-    return body.kind === 'error' ? 'It was known.' : 'It was there: a hit.';
+    return body.kind === 'error'
+      ? 'A hit: the error was remembered.'
+      : 'A hit: the response was in a cache.';
   if (hasEntered('render')) {
-    const joined = parts.includes('collapsed') ? ', with another request for the same' : '';
-    return `It was rendered just now${joined}.`;
+    const joined = parts.includes('collapsed') ? ', together with another request' : '';
+    return `Rendered just now${joined}.`;
   }
-  if (hasEntered('origin')) return 'It is the original, or what the storage says of it.';
-  return 'Nothing was rendered for it.';
+  if (hasEntered('origin')) return 'Sent from the original, without a render.';
+  return 'No render was needed.';
 }
 
 /** The stages of the request, as shares of the time measured here. */
@@ -46,7 +48,7 @@ function Cost({ exchange: { timings, totalMs } }: { readonly exchange: Exchange 
   const parts = [...timings, way].map(({ name, durationMs }) => ({
     name,
     share: durationMs / Math.max(1, totalMs),
-    title: `${name === 'way' ? 'the way here' : name} ${formatMs(durationMs)}`,
+    title: `${name === 'way' ? 'network' : name} ${formatMs(durationMs)}`,
   }));
   const label = `Time: ${parts.map(({ title }) => title).join(', ')}`;
   return (

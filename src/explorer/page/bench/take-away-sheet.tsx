@@ -17,7 +17,7 @@ export function TakeAwaySheet() {
   return (
     <section class="take-away" aria-labelledby="take-away-title">
       <div class="heading">
-        <h3 id="take-away-title">To take along</h3>
+        <h3 id="take-away-title">Copy as</h3>
         <div class="buttons">
           <CopyButton what="srcset" name="Copy srcset" text={formatSrcset(taken)} />
           <CopyButton what="Markdown" name="Copy Markdown" text={formatMarkdown(taken)} />

@@ -34,7 +34,7 @@ export function Comparison() {
   return (
     <section id="compare-section" aria-labelledby="compare-title">
       <div class="heading">
-        <h3 id="compare-title">Two of it, side by side</h3>
+        <h3 id="compare-title">Two variants, side by side</h3>
       </div>
       <Compared chosen={chosen} />
     </section>

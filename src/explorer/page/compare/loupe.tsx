@@ -120,7 +120,7 @@ export function Loupe({ left, right }: LoupeProps) {
             min={0}
             max={100}
             value={split}
-            aria-label="How much of the left picture is seen, in percent"
+            aria-label="Visible part of the left picture, in percent"
             onInput={({ currentTarget }) => setSplit(Number(currentTarget.value))}
           />
         </fieldset>
