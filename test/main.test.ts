@@ -25,10 +25,13 @@ const SLOW_PATH =
 
 const PHOTO = 'fixtures/corpus/jpeg-large/exifr__IMG_20180725_163423.jpg';
 
-/** A render that takes some ten seconds: of 81 megapixels, losslessly. */
+/** A render that takes some seconds: of 36 megapixels, losslessly. */
 const LONG_PATH = '/attachments/1/2/long.jpg?format=webp&width=4096&quality=lossless';
 
 const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
+
+/** A worker of each lane and no more: the trial of a video decoder is a process, too. */
+const twoWorkers = { PORT: '0', WORKERS: '1', VIDEO_DECODER: 'off' };
 
 /** Within which workers are gone whose service is, in milliseconds. */
 const ORPHAN_LIMIT_MS = 1_000;
@@ -45,7 +48,7 @@ describe('the process', () => {
   let longOriginal = '';
   beforeAll(async () => {
     longOriginal = join(mkdtempSync(join(tmpdir(), 'darkroom-long-')), 'long.jpg');
-    await sharp(PHOTO).resize(9_000, 9_000, { fit: 'fill' }).jpeg().toFile(longOriginal);
+    await sharp(PHOTO).resize(6_000, 6_000, { fit: 'fill' }).jpeg().toFile(longOriginal);
   }, 120_000);
   afterAll(() => rmSync(dirname(longOriginal), { recursive: true }));
   afterEach(() => service?.process.kill('SIGKILL'));
@@ -94,7 +97,7 @@ describe('the process', () => {
     const { path } = await useTemporaryFolder();
     mkdirSync(join(path, 'attachments/1/2'), { recursive: true });
     linkSync(longOriginal, join(path, 'attachments/1/2/long.jpg'));
-    const running = start({ PORT: '0', WORKERS: '1', STORAGE_DIR: path, ...settings });
+    const running = start({ ...twoWorkers, STORAGE_DIR: path, ...settings });
     await logged(running, 'Darkroom listens on ');
     const [origin] = /http:\/\/127\.0\.0\.1:\d+/.exec(running.output().stdout) ?? [];
     const workers = workersOf(running.process.pid ?? 0);
@@ -231,7 +234,7 @@ describe('the process', () => {
   });
 
   test('finishes what runs after a signal, which may come twice within a moment, and leaves no worker behind', async () => {
-    const running = start({ PORT: '0', WORKERS: '1', TRANSFORM_TIMEOUT_MS: '60000' });
+    const running = start({ ...twoWorkers, TRANSFORM_TIMEOUT_MS: '60000' });
     await listening(running);
     const { origin } = new URL(links(running)[0] ?? '');
     // Cold, and slow enough to be still running when the signal comes.
@@ -277,7 +280,7 @@ describe('the process', () => {
   test.each([0, 100, 250])(
     'ends before it listens, %i ms after its start, with no worker left',
     async (delayMs) => {
-      const running = start({ PORT: '0', WORKERS: '1' });
+      const running = start(twoWorkers);
       await expect.poll(() => workersOf(running.process.pid ?? 0).length, { interval: 1 }).toBe(2);
       const workers = workersOf(running.process.pid ?? 0);
       await new Promise((resolve) => setTimeout(resolve, delayMs)); // at any moment of their start
@@ -291,8 +294,7 @@ describe('the process', () => {
     const fail = "setTimeout(()=>{throw new Error('second')});throw new Error('first')";
     const preload = encodeURIComponent(`process.on('SIGUSR2',()=>{${fail}})`);
     const running = start({
-      PORT: '0',
-      WORKERS: '1',
+      ...twoWorkers,
       NODE_OPTIONS: `--import "data:text/javascript,${preload}"`,
     });
     await listening(running);

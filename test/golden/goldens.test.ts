@@ -90,12 +90,11 @@ describe('the same request gives the same bytes:', () => {
   const rendered = rows.filter(({ golden }) => golden !== undefined);
 
   test.each(rendered.filter((_, index) => index % stride === 0))('$name', async (row) => {
-    const [one, other] = [await ask(row), await ask(row)];
-    for (const { statusCode, headers } of [one, other]) {
-      expect(statusCode).toBe(200);
-      expect(headers['server-timing']).toContain('render');
-    }
-    expect(Buffer.compare(one.rawPayload, other.rawPayload)).toBe(0);
+    const before = compared.find(({ row: { name } }) => name === row.name)?.actual;
+    const { statusCode, headers, rawPayload } = await ask(row);
+    expect(statusCode).toBe(200);
+    expect(headers['server-timing']).toContain('render');
+    expect(rawPayload.equals(before ?? (await ask(row)).rawPayload)).toBe(true);
   });
 });
 

@@ -26,7 +26,7 @@ const WRITER = resolve(import.meta.dirname, '../../support/result-folder/result-
 const STORE = resolve(import.meta.dirname, '../../../dist/storage/results/folder.js');
 const TOKEN = 'a-token-of-the-tests';
 const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
-const ROUNDS = atScale(4, 8);
+const ROUNDS = atScale(2, 8);
 const MAX_BYTES = 8_000_000;
 const { signal } = new AbortController();
 
@@ -153,4 +153,4 @@ test('two services on one folder find what the other has stored', async () => {
   expect(await second.ask(32)).toBe('darkroom; fwd=miss; stored');
   expect(await second.service.stop()).toBe(0);
   expect(await (await start()).ask(32)).toMatch(/detail=store$/);
-});
+}, 60_000);
