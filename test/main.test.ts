@@ -18,6 +18,7 @@ import { startService } from './support/processes/service-process.ts';
 import { startFlags } from './support/processes/start-flags.ts';
 import { treeOf, workersOf } from './support/processes/worker-ids.ts';
 import { useTemporaryFolder } from './support/temporary-folder.ts';
+import { atScale } from './support/test-scale.ts';
 
 /** A render that takes most of a second. */
 const SLOW_PATH =
@@ -277,7 +278,7 @@ describe('the process', () => {
     },
   );
 
-  test.each([0, 100, 250])(
+  test.each(atScale([100], [0, 100, 250]))(
     'ends before it listens, %i ms after its start, with no worker left',
     async (delayMs) => {
       const running = start(twoWorkers);

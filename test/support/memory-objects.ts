@@ -36,13 +36,13 @@ export class MemoryObjects implements SharedObjects {
     condition: Condition,
   ): Promise<string | undefined> {
     this.#failIfTold();
-    if (!(body instanceof Uint8Array)) throw new Error('Streams are not needed here.');
+    const bytes = body instanceof Uint8Array ? body : await collect(body.chunks());
     if (this.writeMs > 0) await sleep(this.writeMs);
     const found = this.#objects.get(name)?.tag;
     if (found !== (condition === 'absent' ? undefined : condition.tag)) return undefined;
     this.#versions += 1;
     const tag = String(this.#versions);
-    this.#objects.set(name, { bytes: Uint8Array.from(body), tag });
+    this.#objects.set(name, { bytes: Uint8Array.from(bytes), tag });
     return tag;
   }
 
@@ -59,4 +59,10 @@ export class MemoryObjects implements SharedObjects {
   #failIfTold(): void {
     if (this.failure !== undefined) throw this.failure;
   }
+}
+
+async function collect(chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+  const collected: Uint8Array[] = [];
+  for await (const chunk of chunks) collected.push(chunk);
+  return Buffer.concat(collected);
 }

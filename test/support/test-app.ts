@@ -23,7 +23,9 @@ import {
 const workerFiles = { starterFile: STARTER };
 
 const usualSettings: Environment = { WORKERS: '1', EXPLORER: 'off', ...patient };
-const usualConfig = readConfig(usualSettings);
+
+/** Settings of an app that makes posters: the decoder is the one on `PATH`. */
+export const withDecoder: Environment = { PATH: process.env.PATH ?? '' };
 
 /** Counts the jobs that go through it. */
 export class CountingRenderer implements LaneRenderer {
@@ -170,13 +172,17 @@ class LazyWorkers implements LaneRenderer {
 let latestLog = new RecordedLog();
 
 /**
- * The worker process of all apps whose settings say nothing of workers, since its start takes longer
- * than most tests. It ends with the process of the tests, whose end it sees on its pipe.
+ * The worker processes of all apps whose settings say nothing of workers, without and with a decoder, since their start
+ * takes longer than most tests. They end with the process of the tests, whose end they see on their pipes.
  */
-const usualWorkers = new LazyWorkers(usualConfig.renderer, {
-  info: (details, message) => latestLog.info(details, message),
-  warn: (details, message) => latestLog.warn(details, message),
-  error: (details, message) => latestLog.error(details, message),
+const sharedWorkers = [usualSettings, { ...usualSettings, ...withDecoder }].map((settings) => {
+  const options = readConfig(settings).renderer;
+  const workers = new LazyWorkers(options, {
+    info: (details, message) => latestLog.info(details, message),
+    warn: (details, message) => latestLog.warn(details, message),
+    error: (details, message) => latestLog.error(details, message),
+  });
+  return { options, workers };
 });
 
 /** Puts the service together around originals in memory; renders in one real worker process. */
@@ -192,9 +198,8 @@ export async function createTestApp({
   const log = new RecordedLog();
   const requests: RequestLine[] = [];
   const config = readConfig({ ...usualSettings, ...settings });
-  const workers = isDeepStrictEqual(config.renderer, usualConfig.renderer)
-    ? usualWorkers
-    : new LazyWorkers(config.renderer, log);
+  const shared = sharedWorkers.find(({ options }) => isDeepStrictEqual(options, config.renderer));
+  const workers = shared?.workers ?? new LazyWorkers(config.renderer, log);
   latestLog = log;
   const renderer = new CountingRenderer(brought ?? workers);
   const { server, admin, internal, close } = await createApp(config, {
@@ -271,7 +276,7 @@ export async function createTestApp({
       const ticking = setInterval(() => clock.advance(1_000), 100);
       await close();
       clearInterval(ticking);
-      if (workers !== usualWorkers) workers.pool.stop();
+      if (shared === undefined) workers.pool.stop();
     },
   };
 }

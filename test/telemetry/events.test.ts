@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { defer } from '../support/deferred.ts';
 import type { ReceivedSpan } from '../support/telemetry/otlp-receiver.ts';
-import { scrape, withToken } from '../support/telemetry/prometheus-text.ts';
+import { scrape } from '../support/telemetry/prometheus-text.ts';
 import { type RequestLine, samples } from '../support/test-app.ts';
 import { type Event, events } from './event-table.ts';
 import { type ObservedApp, readCounts, useObservedApp } from './observed-app.ts';
@@ -222,16 +222,4 @@ test('plain hits have no line at "info"', async () => {
     await app.send('GET', target);
   }
   await expect.poll(() => app.requests.map(({ status }) => status)).toEqual([200, 404]);
-});
-
-test('a purge is logged with what was asked, by whom, and what it removed', async () => {
-  const app = await useObservedApp();
-  await app.send('GET', '/icons/1/ab.png');
-  const payload = { prefix: 'icons/1/' };
-  await app.askAdmin('/purge', { method: 'POST', headers: withToken, payload });
-  expect(app.log.entries.at(-1)).toEqual({
-    level: 'info',
-    message: 'purged',
-    details: { asked: payload, client: '127.0.0.1', removed: { memory: 1, store: 0 } },
-  });
 });

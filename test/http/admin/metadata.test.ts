@@ -4,9 +4,7 @@ import { thumbHashToAverageRGBA } from 'thumbhash';
 import { describe, expect, it } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
-import { openFolder } from '../../support/result-folder/result-folder.ts';
-import { metricsSettings, withToken } from '../../support/telemetry/prometheus-text.ts';
-import { useTemporaryFolder } from '../../support/temporary-folder.ts';
+import { metricsSettings, order, withToken } from '../../support/telemetry/prometheus-text.ts';
 import { samples, type TestAppOptions, useTestApp } from '../../support/test-app.ts';
 
 async function start({ settings, ...options }: TestAppOptions = {}) {
@@ -225,26 +223,8 @@ describe('the work for metadata', () => {
     expect((await other.ask(key)).body).toEqual(crowd[0]?.body);
     expect(other.renderer.renders).toBe(0);
     // A purge removes it there, too.
-    await app.askAdmin('/purge', {
-      method: 'POST',
-      headers: { ...withToken, 'content-type': 'application/json' },
-      payload: JSON.stringify({ assets: [key] }),
-    });
+    await order(app, '/purge', { assets: [key] });
     expect(store.paths).toEqual([]);
-  });
-
-  it('is not done again by another process with the same folder of results', async () => {
-    const { path: folder, list } = await useTemporaryFolder();
-    const key = 'attachments/1/2/a.jpg';
-    const bodies: object[] = [];
-    for (const renders of [1, 0]) {
-      const app = await start({ resultStore: await openFolder({ folder, maxBytes: 2 ** 26 }) });
-      app.originals.put(key, samples.jpeg);
-      bodies.push((await app.ask(`${key}?sha256=true`)).body);
-      expect(app.renderer.renders).toBe(renders);
-      await expect.poll(list).toContainEqual(expect.stringContaining('a.jpg'));
-    }
-    expect(bodies[1]).toEqual(bodies[0]);
   });
 
   it('has digests of whole files, up to the largest upload', async () => {

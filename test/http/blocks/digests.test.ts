@@ -7,13 +7,10 @@ import {
   signedPathOf,
   useExternalApp,
 } from '../../support/sites/external-app.ts';
-import { metricsSettings, withToken } from '../../support/telemetry/prometheus-text.ts';
+import { metricsSettings, order, withToken } from '../../support/telemetry/prometheus-text.ts';
 import { useTemporaryFolder } from '../../support/temporary-folder.ts';
-import { samples, type TestApp, useTestApp } from '../../support/test-app.ts';
+import { samples, type TestApp, useTestApp, withDecoder } from '../../support/test-app.ts';
 import { uploadTarget, useRelayApp } from '../../support/uploads/relay-app.ts';
-
-/** The decoder of videos is the one on `PATH`. */
-const withDecoder = { PATH: process.env.PATH ?? '' };
 
 const sha256Of = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
@@ -25,9 +22,8 @@ beforeEach(async () => {
 });
 
 const block = async (app: Pick<TestApp, 'askAdmin'>, ...blocked: readonly Uint8Array[]) => {
-  const payload = { sha256: blocked.map(sha256Of) };
-  const options = { method: 'POST', payload, headers: withToken } as const;
-  expect((await app.askAdmin('/blocks', options)).statusCode).toBe(200);
+  const { statusCode } = await order(app, '/blocks', { sha256: blocked.map(sha256Of) });
+  expect(statusCode).toBe(200);
 };
 
 const heldBytesOf = async (app: Pick<TestApp, 'askAdmin'>): Promise<number> => {

@@ -20,19 +20,6 @@ beforeEach(async () => {
 // What a response about another site's media says: test/surface. Here is what is asked of the site.
 
 describe('a picture of another site', () => {
-  test('is fetched once for all that is made of it', async () => {
-    for (const [query, status] of [
-      ['width=50&format=webp', 'darkroom; fwd=miss; stored'],
-      ['width=50&format=webp', 'darkroom; hit'],
-      ['width=40', 'darkroom; fwd=miss; stored'],
-    ]) {
-      const response = await app.ask('/cat.jpg', query);
-      expect(response.status).toBe(200);
-      expect(response.header('cache-status')).toBe(status);
-    }
-    expect(app.site.requests).toHaveLength(1);
-  });
-
   test('is requested with headers of Darkroom alone', async () => {
     await app.ask('/cat.jpg', 'width=50', {
       headers: {

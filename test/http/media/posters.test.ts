@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import sharp from 'sharp';
@@ -6,10 +5,16 @@ import { describe, expect, it, test } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
 import type { Opened } from '../../../src/pipeline/ports.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
-import { metricsSettings, withToken } from '../../support/telemetry/prometheus-text.ts';
-import { samples, shareTestApp, type TestApp, useTestApp } from '../../support/test-app.ts';
+import { metricsSettings, order, withToken } from '../../support/telemetry/prometheus-text.ts';
+import {
+  samples,
+  shareTestApp,
+  type TestApp,
+  useTestApp,
+  withDecoder,
+} from '../../support/test-app.ts';
 import { hasFfmpeg } from '../../support/videos/ffmpeg.ts';
-import { withGap } from '../../support/videos/sources.ts';
+import { freeBox, withGap } from '../../support/videos/sources.ts';
 
 const FOLDER = 'fixtures/video';
 const [head = [], ...lines] = readFileSync(`${FOLDER}/index.tsv`, 'utf8')
@@ -25,32 +30,12 @@ const clip = readVideo('clip-h264.mp4');
 const PATH = '/attachments/1/2/clip.mp4';
 const KEY = PATH.slice(1);
 
-/** The decoder is the one on `PATH`. */
-const withDecoder = { PATH: process.env.PATH ?? '' };
 const decoding = { settings: { ...withDecoder, ...metricsSettings } };
-
-const PROBES = { rgb_25_25: [1, 1], rgb_75_25: [3, 1], rgb_25_75: [1, 3], rgb_75_75: [3, 3] };
-
-async function expectColours(row: Record<string, string>, picture: Buffer): Promise<void> {
-  const { data, info } = await sharp(picture)
-    .removeAlpha()
-    .raw()
-    .toBuffer({ resolveWithObject: true });
-  for (const [name, [x = 0, y = 0]] of Object.entries(PROBES)) {
-    const left = Math.floor((info.width * x) / 4);
-    const top = Math.floor((info.height * y) / 4);
-    const at = 3 * (top * info.width + left);
-    const expected = (row[name] ?? '').split(',').map(Number);
-    const distance = expected.map((value, channel) => Math.abs(value - (data[at + channel] ?? 0)));
-    expect(Math.max(...distance), `${name}: ${[...data.subarray(at, at + 3)]}`).toBeLessThanOrEqual(
-      Number(row.tolerance),
-    );
-  }
-}
 
 describe.skipIf(!hasFfmpeg)('a poster', () => {
   const app = shareTestApp(decoding);
 
+  // Pixels: test/workers/video.
   test.each(videos)('of $file: $note', async (row) => {
     const { file = '', poster_status: status = '', display_width, display_height } = row;
     const video = readVideo(file);
@@ -58,8 +43,7 @@ describe.skipIf(!hasFfmpeg)('a poster', () => {
     app.originals.put(path.slice(1), video);
     const png = await app.get(`${path}?format=png`);
     expect(png.statusCode).toBe(Number(status));
-    const { body } = await app.get(path).then((response) => ({ body: response.rawPayload }));
-    expect(body.equals(video)).toBe(true);
+    expect((await app.get(path)).rawPayload.equals(video)).toBe(true);
     if (status !== '200') return;
     expect(png.headers).toMatchObject({
       'content-type': 'image/png',
@@ -68,13 +52,13 @@ describe.skipIf(!hasFfmpeg)('a poster', () => {
     });
     const { width, height } = await sharp(png.rawPayload).metadata();
     expect([width, height]).toEqual([Number(display_width), Number(display_height)]);
-    await expectColours(row, png.rawPayload);
-    const webp = await app.get(`${path}?format=webp&width=100`);
-    expect((await sharp(webp.rawPayload).metadata()).width).toBe(100);
-    expect(webp.rawPayload.length).toBeLessThanOrEqual(video.length);
-    const gif = await app.get(`${path}?format=gif&animated=true`);
-    const still = await sharp(gif.rawPayload).metadata();
-    expect([still.format, still.pages ?? 1]).toEqual(['gif', 1]);
+  });
+
+  it('is a still, animated or not', async () => {
+    app.originals.put(KEY, clip);
+    const gif = await app.get(`${PATH}?format=gif&animated=true`);
+    const { format, pages = 1 } = await sharp(gif.rawPayload).metadata();
+    expect([format, pages]).toEqual(['gif', 1]);
   });
 
   it('is cropped to a box, and never enlarged', async () => {
@@ -139,21 +123,17 @@ describe.skipIf(!hasFfmpeg)('a video', () => {
     async (query) => {
       const app = await useTestApp(decoding);
       app.originals.put(KEY, clip);
-      const plain = await app.get(PATH);
+      const { etag = '' } = (await app.get(PATH)).headers;
       const whole = await app.get(`${PATH}?${query}`);
-      expect(whole.statusCode).toBe(200);
-      expect(whole.rawPayload.equals(clip)).toBe(true);
+      expect([whole.statusCode, whole.rawPayload.equals(clip)]).toEqual([200, true]);
+      const disposition = 'inline; filename="clip.mp4"';
       expect(whole.headers).toMatchObject({
-        'content-type': 'video/mp4',
-        'content-disposition': 'inline; filename="clip.mp4"',
-        etag: plain.headers.etag,
+        ...{ 'content-type': 'video/mp4', 'content-disposition': disposition, etag },
       });
       const part = await app.get(`${PATH}?${query}`, { range: 'bytes=100-199' });
-      expect(part.statusCode).toBe(206);
-      expect(part.rawPayload.equals(clip.subarray(100, 200))).toBe(true);
-      const again = await app.get(`${PATH}?${query}`, { 'if-none-match': `${plain.headers.etag}` });
-      expect(again.statusCode).toBe(304);
-      expect(app.renderer.inspections).toBe(0);
+      expect([part.statusCode, part.rawPayload]).toEqual([206, clip.subarray(100, 200)]);
+      const again = await app.get(`${PATH}?${query}`, { 'if-none-match': etag });
+      expect([again.statusCode, app.renderer.inspections]).toEqual([304, 0]);
     },
   );
 
@@ -200,7 +180,7 @@ describe.skipIf(!hasFfmpeg)('a video', () => {
     const crowd = await Promise.all(
       Array.from({ length: 20 }, () => app.get(`${PATH}?format=webp`)),
     );
-    expect(new Set(crowd.map(({ rawPayload }) => digest(rawPayload))).size).toBe(1);
+    expect(new Set(crowd.map(({ rawPayload }) => rawPayload.toString('base64'))).size).toBe(1);
     expect([app.renderer.inspections, app.renderer.renders]).toEqual([1, 1]);
     expect((await app.get(`${PATH}?format=webp&width=99`)).statusCode).toBe(200);
     expect([app.renderer.inspections, app.renderer.renders]).toEqual([1, 2]);
@@ -264,7 +244,7 @@ describe.skipIf(!hasFfmpeg)('a video', () => {
       return opened;
     };
     // Its first block is all of it: so that there is a second read, it is long.
-    app.originals.put(KEY, Buffer.concat([clip, freeBox(200_000)]));
+    app.originals.put(KEY, Buffer.concat([clip, freeBox(200_000), Buffer.alloc(199_992)]));
     const failed = await app.get(`${PATH}?format=webp`);
     expect([failed.statusCode, failed.json().code]).toEqual([502, 'ORIGIN_ERROR']);
     expect(failed.headers['cache-control']).toBe('no-store');
@@ -283,11 +263,7 @@ describe.skipIf(!hasFfmpeg)('a video', () => {
     const found = await other.get(`${PATH}?format=webp`);
     expect(found.rawPayload.equals(rawPayload)).toBe(true);
     expect(other.originals.bytesAskedFor.get(KEY)).toBe(1);
-    await other.askAdmin('/purge', {
-      method: 'POST',
-      headers: { ...withToken, 'content-type': 'application/json' },
-      payload: JSON.stringify({ assets: [KEY] }),
-    });
+    await order(other, '/purge', { assets: [KEY] });
     expect(resultStore.paths).toEqual([]);
   });
 
@@ -311,39 +287,29 @@ test.skipIf(!hasFfmpeg).each([1, 40])(
     const settings = { ...withDecoder, TRANSFORM_TIMEOUT_MS: String(timeoutMs) };
     const app = await useTestApp({ settings });
     app.originals.put(KEY, clip);
-    const { statusCode, body } = await app.get(`${PATH}?format=png`);
-    expect({ statusCode, body }).toMatchObject({
-      statusCode: 504,
-      body: expect.stringContaining('TRANSFORM_TIMEOUT'),
-    });
+    const response = await app.get(`${PATH}?format=png`);
+    expect([response.statusCode, response.json().code]).toEqual([504, 'TRANSFORM_TIMEOUT']);
   },
 );
 
 describe('without a decoder', () => {
+  const app = shareTestApp({ settings: { ...metricsSettings, VIDEO_DECODER: 'off' } });
+
   it.each(videos)('$file has no poster, and all else', async ({ file = '', poster_status }) => {
-    const app = await useTestApp({ settings: { ...metricsSettings, VIDEO_DECODER: 'off' } });
-    app.originals.put(KEY, readVideo(file));
-    expect((await app.get(`${PATH}?format=webp`)).statusCode).toBe(415);
-    expect((await app.get(PATH)).rawPayload.equals(readVideo(file))).toBe(true);
-    expect(app.renderer.inspections).toBe(0);
-    const { body } = await askMetadata(app);
+    const key = `attachments/1/2/${file}`;
+    app.originals.put(key, readVideo(file));
+    const { inspections } = app.renderer;
+    expect((await app.get(`/${key}?format=webp`)).statusCode).toBe(415);
+    expect((await app.get(`/${key}`)).rawPayload.equals(readVideo(file))).toBe(true);
+    expect(app.renderer.inspections).toBe(inspections);
+    const { body } = await askMetadata(app, key);
     expect(body).toMatchObject({ transformable: false, placeholder: null });
     if (poster_status === '200') expect(body).toMatchObject({ kind: 'video', frames: null });
+    expect(app.renderer.renders).toBe(0);
   });
 });
 
-async function askMetadata(app: TestApp) {
-  const response = await app.askAdmin(`/metadata/${KEY}`, { headers: withToken });
+async function askMetadata(app: TestApp, key = KEY) {
+  const response = await app.askAdmin(`/metadata/${key}`, { headers: withToken });
   return { status: response.statusCode, body: response.json() };
-}
-
-function freeBox(sizeBytes: number): Buffer {
-  const box = Buffer.alloc(sizeBytes);
-  box.writeUInt32BE(sizeBytes);
-  box.write('free', 4, 'latin1');
-  return box;
-}
-
-function digest(bytes: Uint8Array): string {
-  return createHash('sha256').update(bytes).digest('hex');
 }

@@ -1,7 +1,7 @@
-import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { defer, settle } from '../../support/deferred.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
-import { metricsSettings, withToken } from '../../support/telemetry/prometheus-text.ts';
+import { metricsSettings, order } from '../../support/telemetry/prometheus-text.ts';
 import { samples, type TestApp, useTestApp } from '../../support/test-app.ts';
 
 const MEBIBYTE = 1024 * 1024;
@@ -84,14 +84,16 @@ describe('a write into the store', () => {
     store.write = () => new Promise(() => undefined);
     await get(1);
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    const purge = { method: 'POST', headers: withToken, payload: { prefix: 'icons/1/' } } as const;
-    const purged = app.askAdmin('/purge', purge);
+    onTestFinished(() => void vi.useRealTimers());
+    const purged = order(app, '/purge', { prefix: 'icons/1/' });
     for (let turn = 0; turn < 5; turn += 1) await settle();
     await vi.advanceTimersByTimeAsync(15_000);
-    vi.useRealTimers();
     expect((await purged).statusCode).toBe(504);
     expect(store.removals).toBe(0);
-    await app.close();
+    const closed = app.close();
+    await vi.waitFor(() => expect(vi.getTimerCount()).toBeGreaterThan(0));
+    await vi.advanceTimersByTimeAsync(15_000);
+    await closed;
     const logged = app.log.entries.find(({ details }) => 'unwritten' in details);
     expect(logged).toMatchObject({ level: 'warn', details: { unwritten: 1 } });
   });

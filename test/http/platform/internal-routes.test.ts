@@ -1,13 +1,14 @@
 import { createHash } from 'node:crypto';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import sharp from 'sharp';
 import { expect, it, onTestFinished, test } from 'vitest';
 import { readConfig } from '../../../src/config/config.ts';
 import { drawApng } from '../../support/images/draw-apng.ts';
 import { useExternalApp } from '../../support/sites/external-app.ts';
-import { samples, type TestAppOptions, useTestApp } from '../../support/test-app.ts';
+import { metricsSettings, order } from '../../support/telemetry/prometheus-text.ts';
+import { useTemporaryFolder } from '../../support/temporary-folder.ts';
+import { samples, type TestAppOptions, useTestApp, withDecoder } from '../../support/test-app.ts';
 import { hasFfmpeg } from '../../support/videos/ffmpeg.ts';
 
 // Contract §14, internal routes: what the platform's API asks before it stores a message.
@@ -18,13 +19,12 @@ const clip = readFileSync('fixtures/video/clip-h264.mp4');
 const voice = readFileSync('fixtures/video/voice.ogg');
 
 async function start({ settings, ...options }: TestAppOptions = {}) {
-  const folder = mkdtempSync(join(tmpdir(), 'darkroom-uploads-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const { path: folder } = await useTemporaryFolder();
   const app = await useTestApp({
     ...options,
     settings: {
       ...{ INTERNAL_PORT: '0', INTERNAL_TOKEN: token, UPLOADS_DIR: folder, S3_BUCKET: 'cdn' },
-      PATH: process.env.PATH ?? '',
+      ...withDecoder,
       ...settings,
     },
   });
@@ -260,23 +260,20 @@ test('an internal port without a token is a fault', () => {
 });
 
 test('what is blocked is a 451 on every route, by its key and by its bytes, wherever they are', async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'darkroom-blocks-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  const { originals, admin, upload, post, ask } = await start({
+  const { path } = await useTemporaryFolder();
+  const app = await start({
     settings: {
-      ...{ BLOCKLIST: 'filesystem', BLOCKLIST_FILE: join(folder, 'list') },
-      ...{ ADMIN_PORT: '0', ADMIN_TOKEN: token },
+      ...{ BLOCKLIST: 'filesystem', BLOCKLIST_FILE: join(path, 'list') },
+      ...metricsSettings,
     },
   });
+  const { originals, upload, post, ask } = app;
   originals.put('attachments/1/2/a.png', samples.png);
   originals.put('attachments/1/2/b.jpg', samples.jpeg);
   upload('b', samples.jpeg);
   upload('attachments/1/2/a.png', samples.png);
-  const blocked = await admin?.inject({
-    ...{ method: 'POST', url: '/blocks', headers: bearer },
-    payload: { keys: ['attachments/1/2/a.png'], sha256: [sha256(samples.jpeg)] },
-  });
-  expect(blocked?.statusCode, blocked?.body).toBe(200);
+  const blocked = { keys: ['attachments/1/2/a.png'], sha256: [sha256(samples.jpeg)] };
+  expect((await order(app, '/blocks', blocked)).statusCode).toBe(200);
   const uploads = ['b', 'attachments/1/2/a.png'].map((key) => ({
     ...{ type: 'upload', upload_filename: key },
   }));

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { openFolderStorage } from '../../support/folder-storage.ts';
 import { enforced, SIGNING_KEY, signatureOf } from '../../support/signed-urls.ts';
+import { metricsSettings, order } from '../../support/telemetry/prometheus-text.ts';
 import { useTemporaryFolder } from '../../support/temporary-folder.ts';
 import { samples, shareTestApp, useTestApp } from '../../support/test-app.ts';
 
@@ -77,14 +78,9 @@ test('a signature covers the whole key of an attachment, however its slashes are
 });
 
 test('a purge knows what lenient paths mean', async () => {
-  const token = 'a-token-of-the-tests';
-  const { originals, get, askAdmin, renderer } = await useTestApp({
-    settings: { ...settings, ADMIN_PORT: '0', ADMIN_TOKEN: token },
-  });
-  const purge = async (payload: object) => {
-    const headers = { authorization: `Bearer ${token}` };
-    return (await askAdmin('/purge', { method: 'POST', headers, payload })).json();
-  };
+  const app = await useTestApp({ settings: { ...settings, ...metricsSettings } });
+  const { originals, get, renderer } = app;
+  const purge = async (payload: object) => (await order(app, '/purge', payload)).json();
   const target = '/attachments/deep/er/than/usual/a.png?width=9';
   originals.put('attachments/deep/er/than/usual/a.png', samples.png);
   await get(target);
@@ -93,8 +89,8 @@ test('a purge knows what lenient paths mean', async () => {
     { assets: ['attachments/deep/er/than/usual/a.png'] },
     { prefix: 'attachments/deep/er/' },
   ];
-  for (const order of orders) {
-    expect(await purge(order)).toEqual({ removed: { memory: 1, store: 0 } });
+  for (const each of orders) {
+    expect(await purge(each)).toEqual({ removed: { memory: 1, store: 0 } });
     expect((await get(target)).statusCode).toBe(200);
   }
   expect(renderer.renders).toBe(1 + orders.length);

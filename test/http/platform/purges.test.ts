@@ -3,7 +3,7 @@ import { MediaError } from '../../../src/contract/errors.ts';
 import { parsePublicUrl } from '../../../src/contract/external-url.ts';
 import { parsePurgeOrder } from '../../../src/contract/purge-order.ts';
 import { platformResources } from '../../../src/contract/resources.ts';
-import { metricsSettings, withToken } from '../../support/telemetry/prometheus-text.ts';
+import { metricsSettings, order } from '../../support/telemetry/prometheus-text.ts';
 import { samples, shareTestApp, type TestApp, useTestApp } from '../../support/test-app.ts';
 
 // Contract §14: purges as the platform sends them to a CDN.
@@ -29,11 +29,7 @@ async function render(app: TestApp) {
   }
   return {
     purge: async (prefixes: unknown) => {
-      const response = await app.askAdmin('/purge', {
-        method: 'POST',
-        headers: { ...withToken, 'content-type': 'application/json' },
-        payload: JSON.stringify({ prefixes }),
-      });
+      const response = await order(app, '/purge', { prefixes });
       return { status: response.statusCode, body: response.json() };
     },
     /** The renderings that are made anew. */

@@ -23,6 +23,14 @@ export const METRICS_TOKEN = 'a-token-of-the-tests';
 export const metricsSettings = { ADMIN_PORT: '0', ADMIN_TOKEN: METRICS_TOKEN };
 export const withToken = { authorization: `Bearer ${METRICS_TOKEN}` };
 
+/** Has the admin listener of these settings do something. */
+export const order = (
+  { askAdmin }: Pick<TestApp, 'askAdmin'>,
+  url: string,
+  payload: object,
+  method: 'POST' | 'DELETE' = 'POST',
+) => askAdmin(url, { method, payload, headers: withToken });
+
 /** Reads Prometheus' text format (version 0.0.4), strictly. */
 export function parseScrape(text: string): Scrape {
   const types = new Map<string, string>();
