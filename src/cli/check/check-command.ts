@@ -3,6 +3,8 @@ import { settingNames } from '../../config/settings.ts';
 import { formatCauses } from '../../contract/errors.ts';
 import type { SigningKeys } from '../../contract/signing/signing-keys.ts';
 import { unlessAborted } from '../../pipeline/abort.ts';
+import { probeConditions } from '../../pipeline/blocks/ports.ts';
+import { openSharedObjects } from '../../storage/open-storage.ts';
 import { AddressGuard } from '../../storage/remote/guard.ts';
 import { CaresResolver } from '../../storage/remote/resolver.ts';
 import { type Command, exitStatus, type Terminal } from '../command.ts';
@@ -30,6 +32,8 @@ beside a service with the same settings. It checks
   listing           whether files in the storage have keys of originals
   reading           whether the first original can be read
   renderings        whether RESULT_STORE can write, read and remove one
+  blocks            whether the place of BLOCKLIST can be written, and keeps the
+                    conditions of writes; only where one is set
   external keys     how many there are; only where one is set
   attachment keys   the same
   upload keys       the same
@@ -83,10 +87,24 @@ async function* checkAll(
   }
   yield* checkOrigin(config, signal);
   yield await checkResultStore(config, signal);
+  yield* checkBlocks(config, signal);
   yield* checkKeys(config);
   yield* checkExternal(config, signal);
   yield* checkWorkers(config, signal);
   if (isPlatform) yield* await checkPlatform(config, signal);
+}
+
+/** Checks the place of the list of blocks, if there is one. */
+async function* checkBlocks({ blocklist }: Config, signal: AbortSignal): AsyncGenerator<Finding> {
+  if (blocklist === undefined) return;
+  try {
+    const probing = openSharedObjects(blocklist).then(probeConditions);
+    await unlessAborted(probing, signal);
+    yield ok('blocks', 'the list can be written, as conditions say');
+  } catch (error) {
+    signal.throwIfAborted();
+    yield fault('blocks', `the list cannot be used${formatCauses(error)}`);
+  }
 }
 
 /** Reports the number of signing keys of each kind that is set; never the keys. */
