@@ -1,9 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { type Config, ConfigError } from './config/config.ts';
 import { describePlace } from './config/variables/storage-settings.ts';
-import { formatCauses, formatReadFailure } from './contract/errors.ts';
-import { readExternalPath, verifyExternalPath } from './contract/signing/external-path.ts';
+import { formatReadFailure } from './contract/errors.ts';
+import { readExternalPath } from './contract/signing/external-path.ts';
 import { loadDefaultAvatars } from './default-avatars/default-avatars.ts';
 import { ProxyWatch } from './http/client-address.ts';
 import type { ClientLimits } from './http/edge/limits.ts';
@@ -13,22 +12,21 @@ import { MediaHandler } from './http/media/handler.ts';
 import { openRelay } from './http/relay/handler.ts';
 import { createServer } from './http/server.ts';
 import { BlockGuard, createBlockPurge } from './pipeline/blocks/block-guard.ts';
-import { BlockList } from './pipeline/blocks/block-list.ts';
 import type { SharedObjects } from './pipeline/blocks/ports.ts';
-import { createMediaPipeline, type MediaPipeline } from './pipeline/media-pipeline.ts';
-import type { Meter } from './pipeline/meter.ts';
+import { createMediaPipeline } from './pipeline/media-pipeline.ts';
 import { createObserver, OriginHealth } from './pipeline/originals/origin-health.ts';
 import type { OriginalWriter } from './pipeline/originals/original-writer.ts';
 import type { Clock, Log, Renderer, ResultStore, Source, VideoSupport } from './pipeline/ports.ts';
 import type { Sleep } from './pipeline/purges/edge-purger.ts';
 import type { UploadLimits } from './pipeline/uploads/upload-service.ts';
+import { GivenBytes } from './storage/given-bytes.ts';
+import { openBlocks } from './storage/open-blocks.ts';
 import {
   openListing,
   openMarker,
   openOrigin,
   openOriginalWriter,
   openResultStore,
-  openSharedObjects,
 } from './storage/open-storage.ts';
 import type { SiteDoubles } from './storage/remote/open-sites.ts';
 import { listGauges } from './telemetry/gauges.ts';
@@ -90,15 +88,6 @@ export interface App {
   endWorkers(): void;
 }
 
-/** Tools of all parts. */
-interface Tools {
-  readonly clock: Clock;
-  /** Milliseconds since 1970. */
-  readonly wallClock: () => number;
-  readonly meter: Meter;
-  readonly log: Log;
-}
-
 const systemClock: Clock = { nowMs: () => performance.now() };
 
 /**
@@ -107,6 +96,21 @@ const systemClock: Clock = { nowMs: () => performance.now() };
  * @throws Error if the storage folder is missing; ConfigError if workers cannot be confined as `REQUIRE_CONFINEMENT` asks
  */
 export async function createApp(config: Config, parts: AppParts): Promise<App> {
+  const workers = new WorkerPool({
+    ...config.renderer,
+    starterFile: STARTER_FILE,
+    ...parts.workerFiles,
+    log: parts.log,
+  });
+  try {
+    return await openApp(config, parts, workers);
+  } catch (error) {
+    workers.stop();
+    throw error;
+  }
+}
+
+async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Promise<App> {
   const { log, clock = systemClock, wallClock = Date.now } = parts;
   const meter = new PrometheusMeter();
   const tools = { clock, wallClock, meter, log };
@@ -119,20 +123,9 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
   await marker?.look();
   const origin = parts.origin ?? (await openOrigin(config, marker));
   const defaultAvatars = await loadDefaultAvatars();
-  const workers = new WorkerPool({
-    ...config.renderer,
-    starterFile: STARTER_FILE,
-    ...parts.workerFiles,
-    log,
-  });
   const starting = parts.renderer === undefined ? startWorkers(workers, config) : Promise.resolve();
   if (config.renderer.requiresConfinement) await starting;
-  const resultStore =
-    parts.resultStore ??
-    (await openResultStore(config, log).catch((error: unknown) => {
-      workers.stop();
-      throw error;
-    }));
+  const resultStore = parts.resultStore ?? (await openResultStore(config, log));
   // Parts that are imported in this function are loaded only where a setting asks for them.
   const external =
     config.external &&
@@ -146,11 +139,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
       parts.siteDoubles,
       (url) => blocks?.check({ originKey: '', url }),
     );
-  const edge = await openCdn(config, parts, tools).catch((error: unknown) => {
-    workers.stop();
-    throw error;
-  });
-  const list = config.blocklist && (await openBlockList(config.blocklist, parts, tools, workers));
+  const { list, edge } = await openBlocks(config, parts, tools);
   const blocks = list && new BlockGuard(list, config.blocklist?.blockedBy);
   const pipeline = createMediaPipeline(config, {
     blocks,
@@ -260,7 +249,13 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
   }
   const internal =
     config.internal &&
-    (await openInternal(config, config.internal, pipeline, { ...tools, blocks }));
+    (await import('./http/internal/server.ts')).openInternalServer(config, config.internal, {
+      pipeline,
+      given: new GivenBytes(),
+      uploadsOrigin: config.uploads && (await openOrigin({ ...config, storage: config.uploads })),
+      blocks,
+      ...tools,
+    });
   edge?.purger.start();
   return {
     server,
@@ -296,84 +291,7 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
 async function startWorkers(workers: WorkerPool, { renderer }: Config): Promise<void> {
   await workers.start();
   const { confinement } = workers;
-  if (!renderer.requiresConfinement || confinement === undefined) return;
-  if (listDangers(confinement).length === 0) return;
-  workers.stop();
-  throw new ConfigError(`REQUIRE_CONFINEMENT is true. ${describeConfinement(confinement)}`);
-}
-
-const sleepUnlessAborted: Sleep = (durationMs, signal) =>
-  sleep(durationMs, undefined, { signal }).catch(() => undefined);
-
-/**
- * Opens tags and purges for the CDN in front; returns `undefined` without one.
- *
- * @throws ConfigError if the place of the list can be neither read nor written
- */
-async function openCdn({ edge, blocklist, renderLimits }: Config, parts: AppParts, tools: Tools) {
-  if (edge === undefined || blocklist === undefined) return undefined;
-  const { openEdgeApi } = await import('./storage/edge/edge-api.ts');
-  const { openEdge } = await import('./pipeline/purges/open-edge.ts');
-  const api = await openEdgeApi(edge);
-  try {
-    const objects = parts.objects ?? (await openSharedObjects(blocklist));
-    const sleep = parts.sleep ?? sleepUnlessAborted;
-    return await openEdge(edge.edge, renderLimits.timeoutMs, { ...tools, objects, api, sleep });
-  } catch (error) {
-    const reason = formatCauses(error);
-    throw new ConfigError(`BLOCKLIST: expected a place that can be read and written${reason}`);
+  if (renderer.requiresConfinement && confinement && listDangers(confinement).length > 0) {
+    throw new ConfigError(`REQUIRE_CONFINEMENT is true. ${describeConfinement(confinement)}`);
   }
-}
-
-/** @throws ConfigError if the list of blocks cannot be read or written */
-async function openBlockList(
-  { place, pollMs }: NonNullable<Config['blocklist']>,
-  parts: AppParts,
-  tools: Tools,
-  workers: WorkerPool,
-): Promise<BlockList> {
-  try {
-    const objects = parts.objects ?? (await openSharedObjects({ place }));
-    return await BlockList.open({ objects, pollMs, ...tools });
-  } catch (error) {
-    workers.stop();
-    throw new ConfigError(`BLOCKLIST: the list cannot be used${formatCauses(error)}`);
-  }
-}
-
-/**
- * Opens the listener for the platform's API.
- *
- * @throws Error if the folder of uploads is missing
- */
-async function openInternal(
-  config: Config,
-  { token, maxBodyBytes, bucket }: NonNullable<Config['internal']>,
-  pipeline: MediaPipeline,
-  { blocks, clock, log }: Tools & { readonly blocks: BlockGuard | undefined },
-): Promise<FastifyInstance> {
-  const { InternalMedia } = await import('./pipeline/internal/internal-media.ts');
-  const { createInternalServer } = await import('./http/internal/server.ts');
-  const { GivenBytes } = await import('./storage/given-bytes.ts');
-  const { external, uploads, originLimits } = config;
-  const given = new GivenBytes();
-  const media = new InternalMedia({
-    originals: pipeline,
-    uploads:
-      uploads &&
-      pipeline.openBeside(await openOrigin({ storage: uploads, originLimits }, undefined)),
-    given: { ...pipeline.openBeside(given), source: given },
-    buckets: { originals: bucket, uploads: uploads?.bucket },
-    reading: {
-      ...config.reading,
-      readExternal:
-        external && ((path) => verifyExternalPath(path, external.keys, external.pathEncoding)),
-    },
-    maxGivenBytes: Math.floor((maxBodyBytes * 3) / 4),
-    blocks,
-    clock,
-  });
-  log.info({}, 'Media are not scanned: the internal routes report all of them as not NSFW');
-  const signatureMode = config.attachments.mode;
-  return createInternalServer({ token, maxBodyBytes, media, signatureMode, log });
 }

@@ -1,12 +1,16 @@
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
+import type { Config } from '../../config/config.ts';
 import { MediaError } from '../../contract/errors.ts';
 import {
   parseFramesOrder,
   parseMetadataOrder,
   parseUploadOrder,
 } from '../../contract/internal-request.ts';
-import { type InternalMedia, isUnreadable } from '../../pipeline/internal/internal-media.ts';
-import type { Log } from '../../pipeline/ports.ts';
+import { verifyExternalPath } from '../../contract/signing/external-path.ts';
+import type { BlockGuard } from '../../pipeline/blocks/block-guard.ts';
+import { InternalMedia, isUnreadable } from '../../pipeline/internal/internal-media.ts';
+import type { MediaPipeline } from '../../pipeline/media-pipeline.ts';
+import type { Clock, GivenOriginals, Log, Source } from '../../pipeline/ports.ts';
 import { isSiteFailure } from '../../pipeline/site-failure.ts';
 import {
   createTokenCheck,
@@ -16,14 +20,15 @@ import {
 } from '../admin/replies.ts';
 
 /** Parts of the internal listener. */
-export interface InternalServerOptions {
-  /** Secret that allows everything here. */
-  readonly token: string;
-  /** Largest body of a request, in bytes. */
-  readonly maxBodyBytes: number;
-  readonly media: InternalMedia;
-  /** Mode of the signatures of attachments: `off`, `report` or `enforce`. */
-  readonly signatureMode: string;
+interface InternalServerParts {
+  readonly pipeline: MediaPipeline;
+  /** Storage of media that come with a request. */
+  readonly given: GivenOriginals;
+  /** Storage of uploads; `undefined`: there is none. */
+  readonly uploadsOrigin: Source | undefined;
+  /** `undefined`: nothing can be blocked. */
+  readonly blocks: BlockGuard | undefined;
+  readonly clock: Clock;
   readonly log: Log;
 }
 
@@ -46,8 +51,26 @@ const REQUEST_TIMEOUT_MS = 30_000;
  * - `GET /_health`: 200 without a token.
  * - With `Authorization: Bearer {token}`, `POST /_metadata`, `/_sniff`, `/_thumbnail` and `/_frames`.
  */
-export function createInternalServer(options: InternalServerOptions): FastifyInstance {
-  const { media, maxBodyBytes, signatureMode, log } = options;
+export function openInternalServer(
+  { reading, external, uploads, attachments }: Config,
+  { token, maxBodyBytes, bucket }: NonNullable<Config['internal']>,
+  { pipeline, given, uploadsOrigin, blocks, clock, log }: InternalServerParts,
+): FastifyInstance {
+  const media = new InternalMedia({
+    originals: pipeline,
+    uploads: uploadsOrigin && pipeline.openBeside(uploadsOrigin),
+    given: { ...pipeline.openBeside(given), source: given },
+    buckets: { originals: bucket, uploads: uploads?.bucket },
+    reading: {
+      ...reading,
+      readExternal:
+        external && ((path) => verifyExternalPath(path, external.keys, external.pathEncoding)),
+    },
+    maxGivenBytes: Math.floor((maxBodyBytes * 3) / 4),
+    blocks,
+    clock,
+  });
+  log.info({}, 'Media are not scanned: the internal routes report all of them as not NSFW');
   const server = fastify({
     logger: false,
     bodyLimit: maxBodyBytes,
@@ -55,7 +78,7 @@ export function createInternalServer(options: InternalServerOptions): FastifyIns
     forceCloseConnections: true,
   });
   server.server.maxConnections = MAX_CONNECTIONS;
-  const isToken = createTokenCheck(options.token);
+  const isToken = createTokenCheck(token);
   let large = 0;
   const enterLarge = (reply: FastifyReply): void => {
     if (large >= MAX_LARGE) throw new MediaError('OVERLOADED');
@@ -74,7 +97,7 @@ export function createInternalServer(options: InternalServerOptions): FastifyIns
   });
 
   server.get('/_health', (_request, reply) =>
-    reply.type('text/plain').send(`OK attachment_signature=${signatureMode}`),
+    reply.type('text/plain').send(`OK attachment_signature=${attachments.mode}`),
   );
 
   const route = (
