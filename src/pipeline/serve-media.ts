@@ -117,10 +117,9 @@ export class MediaService {
    */
   #isJudged({ originKey }: MediaRequest, result: MediaResult): boolean {
     const { blocks, records } = this.#parts;
-    if (blocks?.judgesBytes !== true || blocks.isCleared(result)) return true;
+    if (blocks?.judgesBytes !== true) return true;
     const sha256 = records.findSha256(originKey, result.originalEtag);
     blocks.checkDigest(sha256);
-    if (sha256 !== undefined) blocks.clear(result);
     return sha256 !== undefined;
   }
 
@@ -201,22 +200,22 @@ export class MediaService {
       return making;
     };
     for (;;) {
-      let isLeader = true;
+      signal.throwIfAborted();
+      const { work: making, isJoined, leave } = this.#flights.join(wanted.key, begin);
+      trace.outcome = { kind, collapsed: isJoined };
+      const wait = (): Promise<MadeMedia> => unlessAborted(making.made, signal);
       try {
-        return await this.#flights.run(wanted.key, signal, begin, async (making, isJoined) => {
-          isLeader = !isJoined;
-          trace.outcome = { kind, collapsed: isJoined };
-          const wait = (): Promise<MadeMedia> => unlessAborted(making.made, signal);
-          const { result, outcome } = await (isJoined
-            ? trace.stage('join', wait, making.leader)
-            : wait());
-          trace.outcome = collapse(outcome, isJoined);
-          return result;
-        });
+        const { result, outcome } = await (isJoined
+          ? trace.stage('join', wait, making.leader)
+          : wait());
+        trace.outcome = collapse(outcome, isJoined);
+        return result;
       } catch (error) {
         // That another client has nothing left is no refusal of this one.
-        const isOthers = error instanceof MediaError && error.code === 'RATE_LIMITED' && !isLeader;
+        const isOthers = error instanceof MediaError && error.code === 'RATE_LIMITED' && isJoined;
         if (!isOthers) throw error;
+      } finally {
+        leave();
       }
     }
   }

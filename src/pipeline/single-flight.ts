@@ -1,5 +1,3 @@
-import { unlessAborted } from './abort.ts';
-
 /** Controls that the work of a key is given at its beginning. */
 export interface FlightControls {
   /** Aborts when no user is left. */
@@ -51,46 +49,21 @@ class Flight<Work> {
  * One piece of work per key, shared by all users who want it at the same time. A user who leaves
  * harms no other, the one who began it included; the last one out aborts what is still going on.
  * Nothing is remembered: a user who comes after the last one begins anew, after a failure too.
- *
- * Users leave at the end of the tick in which they are served or their signal aborts. One who comes in
- * that same tick joins them, and keeps the work going, or shares its failure.
  */
 export class SingleFlight<Work> {
   readonly #flights = new Map<string, Flight<Work>>();
   readonly #isJoinable: (work: Work) => boolean;
 
   /** @param isJoinable whether new users may still join; those that have joined stay */
-  constructor(isJoinable: (work: Work) => boolean = () => true) {
+  constructor(isJoinable: (work: Work) => boolean) {
     this.#isJoinable = isJoinable;
   }
 
   /**
-   * Joins the work of a key, or begins it.
+   * Joins the work of a key, or begins it, for a user who calls `leave`, once. What users share is awaited with
+   * `unlessAborted`, so that a user who leaves is forgotten.
    *
-   * @param signal of this user alone; when it aborts, this user leaves and gets its reason
-   * @param begin starts the work. It must not run its own key: the work would wait for itself
-   * @param use what this user wants of the work; `isJoined` tells that another user began it. What
-   *   it shares with other users it awaits with `unlessAborted`, so that a user who leaves is forgotten
-   * @throws what `begin` or `use` throw, or `signal.reason`
-   */
-  async run<Result>(
-    key: string,
-    signal: AbortSignal,
-    begin: (controls: FlightControls) => Work,
-    use: (work: Work, isJoined: boolean) => Promise<Result>,
-  ): Promise<Result> {
-    signal.throwIfAborted();
-    const { work, isJoined, leave } = this.join(key, begin);
-    try {
-      return await unlessAborted(use(work, isJoined), signal);
-    } finally {
-      leave();
-    }
-  }
-
-  /**
-   * Joins the work of a key, or begins it, for a user who calls `leave`, once.
-   *
+   * @param begin starts the work
    * @returns `isJoined`: another user began it
    * @throws what `begin` throws
    */
@@ -102,14 +75,9 @@ export class SingleFlight<Work> {
     return { work: flight.work, isJoined: joined !== undefined, leave: () => flight.leave() };
   }
 
-  /** Number of keys that can be joined. */
-  get size(): number {
-    return this.#flights.size;
-  }
-
   #begin(key: string, begin: (controls: FlightControls) => Work): Flight<Work> {
     const flight = new Flight(begin, (ended) => {
-      // Not another one, which has taken its place, or where `begin` ran its own key in spite of all.
+      // Not another one, which has taken its place.
       if (this.#flights.get(key) === ended) this.#flights.delete(key);
     });
     this.#flights.set(key, flight);

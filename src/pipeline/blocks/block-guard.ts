@@ -24,8 +24,6 @@ export class BlockGuard {
   readonly #blockedBy: string | undefined;
   /** Secret of this process, so that nobody can store an original at an absent key. */
   readonly #secret = randomBytes(32);
-  /** State of the list, `changes`, by which a request or a result was last judged as not blocked: so hits cost nothing. */
-  readonly #clearedAt = new WeakMap<object, number>();
   /** Bodies that are being passed on. */
   readonly #streams = new Map<Readable, Names>();
 
@@ -37,23 +35,11 @@ export class BlockGuard {
   /** Finds the block of an original by its names. */
   find(names: Names): KnownBlock | undefined {
     const { index } = this.#list;
-    if (index.size === 0 || this.isCleared(names)) return undefined;
+    if (index.size === 0) return undefined;
     const { originKey, url, sha256 } = names;
     const named =
       url === undefined ? index.findKey(originKey) : index.find({ kind: 'external', value: url });
-    const block = named ?? (sha256 ? index.find({ kind: 'sha256', value: sha256 }) : undefined);
-    if (block === undefined) this.clear(names);
-    return block;
-  }
-
-  /** Whether the list has not changed since `clear`. */
-  isCleared(judged: object): boolean {
-    return this.#clearedAt.get(judged) === this.#list.changes;
-  }
-
-  /** Notes that something is not blocked. */
-  clear(judged: object): void {
-    this.#clearedAt.set(judged, this.#list.changes);
+    return named ?? (sha256 ? index.find({ kind: 'sha256', value: sha256 }) : undefined);
   }
 
   /** Whether bytes are blocked by their digests: then that of an original must be known before it is served. */

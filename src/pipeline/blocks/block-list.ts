@@ -67,7 +67,6 @@ export class BlockList {
   #index = new BlockIndex();
   #snapshot: Snapshot | undefined;
   #generation = 0;
-  #changes = 0;
   #failure: unknown;
   #readAtMs: number;
   #isFolding = false;
@@ -106,11 +105,6 @@ export class BlockList {
 
   get generation(): number {
     return this.#generation;
-  }
-
-  /** Number of changes since the start; a list that somebody edits may keep its generation. */
-  get changes(): number {
-    return this.#changes;
   }
 
   get index(): BlockIndex {
@@ -283,7 +277,6 @@ export class BlockList {
     this.#index = index;
     this.#snapshot = head;
     this.#generation = base;
-    this.#changes += 1;
     await this.onBlocked(blocked, false);
   }
 
@@ -295,7 +288,6 @@ export class BlockList {
       else this.#index.set(line, { generation, hidden: line.hidden });
     }
     this.#generation = generation;
-    this.#changes += 1;
     return lines.filter(({ removed }) => !removed);
   }
 
