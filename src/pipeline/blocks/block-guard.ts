@@ -35,7 +35,6 @@ export class BlockGuard {
   /** Finds the block of an original by its names. */
   find(names: Names): KnownBlock | undefined {
     const { index } = this.#list;
-    if (index.size === 0) return undefined;
     const { originKey, url, sha256 } = names;
     const named =
       url === undefined ? index.findKey(originKey) : index.find({ kind: 'external', value: url });
