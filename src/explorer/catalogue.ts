@@ -13,92 +13,80 @@ export interface CatalogueShelf {
   readonly isComplete: boolean;
 }
 
-/** Bounds of a catalogue in time and memory. */
-export interface CatalogueBounds {
+/** Bounds of a catalogue in time and memory: enough for a page to show and a person to search. */
+const BOUNDS = {
   /** Originals of one resource. */
-  readonly maxOriginals: number;
+  maxOriginals: 1_000,
   /** Objects below one prefix that are examined, originals or not. */
-  readonly maxObjects: number;
+  maxObjects: 50_000,
   /** Time for the whole list. */
-  readonly timeoutMs: number;
-}
-
-/** Enough for a page to show and a person to search. */
-const BOUNDS: CatalogueBounds = { maxOriginals: 5_000, maxObjects: 50_000, timeoutMs: 5_000 };
+  timeoutMs: 5_000,
+};
 
 const collator = new Intl.Collator('en', { numeric: true });
 
-/** Lists the originals in the storage, a bounded number of each resource, for the explorer's page. */
-export class OriginalsCatalogue {
-  readonly #listing: OriginListing;
-  readonly #bounds: CatalogueBounds;
-  #running: Promise<readonly CatalogueShelf[]> | undefined;
-
-  constructor(listing: OriginListing, bounds: CatalogueBounds = BOUNDS) {
-    this.#listing = listing;
-    this.#bounds = bounds;
-  }
-
-  /**
-   * Lists the storage; concurrent calls share one pass.
-   *
-   * @returns a shelf per resource whose originals are in the storage, in the order of the contract
-   * @throws MediaError `ORIGIN_ERROR` if the storage fails, `ORIGIN_TIMEOUT` if the storage listed nothing in time
-   */
-  list(): Promise<readonly CatalogueShelf[]> {
-    this.#running ??= this.#listAll().finally(() => {
-      this.#running = undefined;
-    });
-    return this.#running;
-  }
-
-  async #listAll(): Promise<readonly CatalogueShelf[]> {
-    const shelves = contractResources.originKeyTemplates.map(
-      ({ resource }): Shelf => ({ resource, originals: [], isFull: false, isComplete: false }),
+/**
+ * Lists the originals in the storage, a bounded number of each resource, for the explorer's page.
+ *
+ * @returns a shelf per resource whose originals are in the storage, in the order of the contract
+ * @throws MediaError `ORIGIN_ERROR` if the storage fails, `ORIGIN_TIMEOUT` if the storage listed nothing in time
+ */
+export async function listCatalogue(
+  listing: OriginListing,
+  bounds = BOUNDS,
+): Promise<readonly CatalogueShelf[]> {
+  const shelves = contractResources.originKeyTemplates.map(
+    ({ resource }): Shelf => ({ resource, originals: [], isFull: false, isComplete: false }),
+  );
+  const timeout = new MediaError('ORIGIN_TIMEOUT');
+  const fillAll = (signal: AbortSignal) =>
+    Promise.all(
+      contractResources.originFolders.map((folder) =>
+        fill(listing, folder, shelves, bounds, signal),
+      ),
     );
-    const timeout = new MediaError('ORIGIN_TIMEOUT');
-    const fillAll = (signal: AbortSignal) =>
-      Promise.all(
-        contractResources.originFolders.map((folder) => this.#fill(folder, shelves, signal)),
-      );
-    try {
-      await withDeadline(this.#bounds.timeoutMs, undefined, () => timeout, fillAll);
-    } catch (error) {
-      const isEmpty = shelves.every(({ originals }) => originals.length === 0);
-      if (error !== timeout || isEmpty) throw error;
+  try {
+    await withDeadline(bounds.timeoutMs, undefined, () => timeout, fillAll);
+  } catch (error) {
+    const isEmpty = shelves.every(({ originals }) => originals.length === 0);
+    if (error !== timeout || isEmpty) throw error;
+  }
+  // Copies, without entries that the storage lists after the deadline.
+  return shelves.map(({ resource, originals, isComplete }) => ({
+    resource,
+    originals: originals.toSorted((a, b) => collator.compare(a.key, b.key)),
+    isComplete,
+  }));
+}
+
+/** Fills the shelves whose originals are in a folder. */
+async function fill(
+  listing: OriginListing,
+  folder: string,
+  shelves: readonly Shelf[],
+  { maxOriginals, maxObjects }: typeof BOUNDS,
+  signal: AbortSignal,
+): Promise<void> {
+  const own = shelves.filter(({ resource }) =>
+    resourceRows[resource].originKey?.startsWith(folder),
+  );
+  let objects = 0;
+  let hasMore = false;
+  const visit = ({ key, sizeBytes }: ListedOriginal): boolean => {
+    if (signal.aborted) return false;
+    const found = parseOriginKey(key);
+    const shelf = own.find(({ resource }) => resource === found?.resource);
+    if (shelf !== undefined && found !== undefined) {
+      shelf.isFull ||= shelf.originals.length >= maxOriginals;
+      if (!shelf.isFull) shelf.originals.push({ key, sizeBytes, values: found.values });
     }
-    // Copies, without entries that the storage lists after the deadline.
-    return shelves.map(({ resource, originals, isComplete }) => ({
-      resource,
-      originals: originals.toSorted((a, b) => collator.compare(a.key, b.key)),
-      isComplete,
-    }));
-  }
-
-  /** Fills the shelves whose originals are in a folder. */
-  async #fill(folder: string, shelves: readonly Shelf[], signal: AbortSignal): Promise<void> {
-    const { maxOriginals, maxObjects } = this.#bounds;
-    const own = shelves.filter(({ resource }) =>
-      resourceRows[resource].originKey?.startsWith(folder),
-    );
-    let objects = 0;
-    let hasMore = false;
-    const visit = ({ key, sizeBytes }: ListedOriginal): boolean => {
-      if (signal.aborted) return false;
-      const found = parseOriginKey(key);
-      const shelf = own.find(({ resource }) => resource === found?.resource);
-      if (shelf !== undefined && found !== undefined) {
-        shelf.isFull ||= shelf.originals.length >= maxOriginals;
-        if (!shelf.isFull) shelf.originals.push({ key, sizeBytes, values: found.values });
-      }
-      objects += 1;
-      hasMore = objects >= maxObjects || own.every(({ isFull }) => isFull);
-      return !hasMore;
-    };
-    await this.#listing.list(folder, visit, signal);
-    if (signal.aborted) return;
-    for (const shelf of own) shelf.isComplete = !hasMore && !shelf.isFull;
-  }
+    objects += 1;
+    hasMore = objects >= maxObjects || own.every(({ isFull }) => isFull);
+    return !hasMore;
+  };
+  await listing.list(folder, visit, signal);
+  if (signal.aborted) return;
+  for (const shelf of own) shelf.isComplete = !hasMore && !shelf.isFull;
 }
 
 /** A shelf that is being filled. */

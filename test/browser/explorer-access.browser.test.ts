@@ -54,7 +54,7 @@ test('whatever has the focus has a ring around it', async () => {
   const { page } = await visit(WIDE, AVATAR);
   await page.locator('#stage img').waitFor();
   const seen: string[] = [];
-  for (let tabs = 0; tabs < 60; tabs += 1) {
+  for (let tabs = 0; tabs < 200; tabs += 1) {
     await page.keyboard.press('Tab');
     const found = await page.evaluate(() => {
       const at = document.activeElement;

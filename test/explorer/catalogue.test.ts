@@ -1,26 +1,20 @@
 import { describe, expect, test } from 'vitest';
 import { originKeyOf } from '../../src/contract/media-path.ts';
-import {
-  type CatalogueBounds,
-  type CatalogueShelf,
-  OriginalsCatalogue,
-} from '../../src/explorer/catalogue.ts';
+import { type CatalogueShelf, listCatalogue } from '../../src/explorer/catalogue.ts';
 import type { ListedOriginal, OriginListing } from '../../src/pipeline/ports.ts';
 
-const BOUNDS: CatalogueBounds = { maxOriginals: 3, maxObjects: 10, timeoutMs: 60_000 };
+const BOUNDS = { maxOriginals: 3, maxObjects: 10, timeoutMs: 60_000 };
 
-/** A storage with these keys; counts what it has shown, and notes where it was looked through. */
+/** A storage with these keys; counts what it has shown. */
 class ScriptedListing implements OriginListing {
   readonly #keys: readonly string[];
   shown = 0;
-  readonly walks: string[] = [];
 
   constructor(keys: readonly string[]) {
     this.#keys = keys;
   }
 
   async list(prefix: string, visit: (original: ListedOriginal) => boolean): Promise<void> {
-    this.walks.push(prefix);
     await undefined;
     for (const key of this.#keys.filter((each) => each.startsWith(prefix))) {
       this.shown += 1;
@@ -31,7 +25,7 @@ class ScriptedListing implements OriginListing {
 
 /** The shelves of a storage. */
 const list = (listing: OriginListing | readonly string[], bounds = BOUNDS) =>
-  new OriginalsCatalogue('list' in listing ? listing : new ScriptedListing(listing), bounds).list();
+  listCatalogue('list' in listing ? listing : new ScriptedListing(listing), bounds);
 
 const shelfOf = (shelves: readonly CatalogueShelf[], name: string) => {
   const shelf = shelves.find(({ resource }) => resource === name);
@@ -92,15 +86,6 @@ describe('the catalogue of originals', () => {
     const shelves = await list(listing);
     expect(shelfOf(shelves, 'user avatar')).toEqual({ keys: [], isComplete: false });
     expect(listing.shown).toBe(10);
-  });
-
-  test('is made once for all that ask meanwhile, and anew afterwards', async () => {
-    const listing = new ScriptedListing(['emojis/1']);
-    const catalogue = new OriginalsCatalogue(listing, BOUNDS);
-    await Promise.all([catalogue.list(), catalogue.list()]);
-    expect(listing.walks.filter((prefix) => prefix === 'emojis/')).toHaveLength(1);
-    await catalogue.list();
-    expect(listing.walks.filter((prefix) => prefix === 'emojis/')).toHaveLength(2);
   });
 
   test('ends in time with what was found, or says that nothing was', async () => {

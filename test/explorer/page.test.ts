@@ -16,8 +16,7 @@ import {
   readTarget,
   SIGNATURE_NAMES,
 } from '../../src/explorer/page/media-choice.ts';
-import { findNextFrame } from '../../src/explorer/page/sheet/sheet-layout.ts';
-import { fileNameOf, formatMarkdown, formatSrcset } from '../../src/explorer/page/take-away.ts';
+import { fileNameOf, formatSrcset } from '../../src/explorer/page/take-away.ts';
 
 /** The kinds as the service describes them to the page, signed ones last. */
 const resources: readonly DescribedResource[] = [false, true].flatMap((signed) =>
@@ -33,8 +32,6 @@ function read(target: string): MediaChoice {
   if (choice === undefined) throw new Error(`${target} is not read`);
   return choice;
 }
-
-const MARKED = '/attachments/1/2/a%5D%28x%29%20%5B1%5D.png';
 
 describe('a choice on the page', () => {
   test.each([
@@ -135,7 +132,6 @@ const srcset = (target: string) =>
   /srcset="\S+ 1x(?:, https:\S+\?(.*) 2x)?"/.exec(
     formatSrcset({ choice: read(target), origin }),
   )?.[1];
-const markdown = (target: string) => formatMarkdown({ choice: read(target), origin });
 const file = (target: string) => fileNameOf(read(target));
 
 test.each([
@@ -150,29 +146,10 @@ test.each([
   [srcset, '/attachments/1/2/a.png?width=30&height=20', 'width=60&amp;height=40'],
   [srcset, '/attachments/1/2/a.png?width=2049', undefined],
   [srcset, '/attachments/1/2/a.png', undefined],
-  [markdown, '/avatars/1/ab12.webp', '![ab12](https://cdn.example/avatars/1/ab12.webp)'],
-  [markdown, MARKED, `![a\\](x) \\[1\\].png](https://cdn.example${MARKED})`],
   [file, '/avatars/1/ab12.jpeg', 'ab12.jpeg'],
   [file, '/attachments/1/2/cat%20photo.final.png', 'cat photo.final.png'],
   [file, '/attachments/1/2/cat.final.png?format=webp', 'cat.final.webp'],
   [file, '/attachments/1/2/README?format=webp', 'README.webp'],
 ] as const)('what is taken along, %o of %s, is %s', (format, target, text) => {
   expect(format(target)).toBe(text);
-});
-
-// Along a row, to both ends and into a frame, the journey of test/browser goes.
-//  0  1  2  3      7   8     11 12 13 14
-//  4  5  6         9  10
-const groups = [
-  { frames: 7, columns: 4 },
-  { frames: 4, columns: 2 },
-  { frames: 0, columns: 3 },
-  { frames: 4, columns: 4 },
-];
-
-test.each<[string, ...[number, number | undefined][]]>([
-  ['ArrowDown', [1, 5], [3, 6], [4, 7], [6, 8], [10, 13], [12, undefined]],
-  ['ArrowUp', [13, 10], [8, 6], [7, 4], [5, 1], [2, undefined]],
-])('%s goes through the frames of the sheet', (key, ...moves) => {
-  for (const [from, to] of moves) expect(findNextFrame(groups, from, key)).toBe(to);
 });

@@ -4,7 +4,7 @@ import type { ContractTables } from '../explorer-data.ts';
 import type { Exchange, Fault } from './exchange.ts';
 import { formatShare } from './labels.ts';
 import { identify, type MediaChoice } from './media-choice.ts';
-import { facts, framesById, visibleShelves } from './originals.ts';
+import { facts, framesById } from './originals.ts';
 
 export type Outcome =
   | { readonly kind: 'nothing' }
@@ -75,23 +75,3 @@ export function describeShare(sizeBytes: number): string | undefined {
 export function canSign(name: ResourceName): boolean {
   return contract.value.signs.includes(name);
 }
-
-/** Kinds whose frames are folded away. */
-export const folded = signal<ReadonlySet<string>>(new Set());
-
-/** Id of the frame that last had the focus. */
-export const focusedId = signal<string>();
-
-/** Shelves that are not folded away. */
-export const openShelves = computed(() =>
-  visibleShelves.value.filter(({ resource }) => !folded.value.has(resource.name)),
-);
-
-export const openFrames = computed(() => openShelves.value.flatMap(({ frames }) => frames));
-
-/** Id of the frame at which the Tab key stops: the focused one, else the current one, else the first. */
-export const stopId = computed(() => {
-  const isThere = (id: string | undefined) => openFrames.value.some((frame) => frame.id === id);
-  const wanted = [focusedId.value, currentFrame.value?.id];
-  return wanted.find(isThere) ?? openFrames.value[0]?.id;
-});

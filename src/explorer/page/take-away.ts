@@ -25,18 +25,6 @@ export function formatSrcset({ choice, origin, size }: TakenPicture): string {
   return `<img src="${escapeHtml(url)}" srcset="${escapeHtml(source)}"${edges} alt="">`;
 }
 
-/** Formats an image in Markdown, with brackets escaped. */
-export function formatMarkdown({ choice, origin }: TakenPicture): string {
-  const url = (origin + formatTarget(choice)).replaceAll('(', '%28').replaceAll(')', '%29');
-  return `![${nameOf(choice).replace(/[[\]\\]/g, '\\$&')}](${url})`;
-}
-
-/** Formats an image in BBCode, where a bracket would end the URL. */
-export function formatBbcode({ choice, origin }: TakenPicture): string {
-  const url = origin + formatTarget(choice);
-  return `[img]${url.replaceAll('[', '%5B').replaceAll(']', '%5D')}[/img]`;
-}
-
 /** Returns a file name for a picture: its own, with the extension of the requested format. */
 export function fileNameOf(choice: MediaChoice): string {
   const name = nameOf(choice);

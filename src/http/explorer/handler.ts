@@ -8,7 +8,7 @@ import { queryParameters } from '../../contract/media-query.ts';
 import { splitTarget } from '../../contract/media-request.ts';
 import { type ResourceName, resourceNames, resourceRows } from '../../contract/resources.ts';
 import type { DefaultAvatar } from '../../default-avatars/default-avatars.ts';
-import { OriginalsCatalogue } from '../../explorer/catalogue.ts';
+import { type CatalogueShelf, listCatalogue } from '../../explorer/catalogue.ts';
 import type {
   ContractTables,
   DescribedResource,
@@ -109,7 +109,6 @@ export class ExplorerHandler {
     const page = files.get('index.html');
     if (page === undefined) throw new Error('The explorer has no page.');
     const tables = jsonOf(describeContract(signer));
-    const catalogue = new OriginalsCatalogue(listing);
     // Costly, and anybody may ask as often as they like: made once for all who ask meanwhile. No failure is kept.
     const lists = new LRUCache<typeof LIST_PATH, ExplorerFile>({
       max: 1,
@@ -118,7 +117,7 @@ export class ExplorerHandler {
       // Without its first millisecond: to the cache, 0 is no time.
       perf: { now: () => clock.nowMs() + 1 },
       fetchMethod: async () =>
-        jsonOf(listOriginals(await catalogue.list(), defaultAvatars, signer)),
+        jsonOf(listOriginals(await listCatalogue(listing), defaultAvatars, signer)),
     });
     const responders = new Map<string, Responder>([
       ...[...files].map(([name, file]) => [`/explorer/${name}`, () => file] as const),
@@ -180,7 +179,7 @@ function describeContract(signer: ExplorerSigner | undefined): ContractTables {
 }
 
 function listOriginals(
-  shelves: Awaited<ReturnType<OriginalsCatalogue['list']>>,
+  shelves: readonly CatalogueShelf[],
   defaultAvatars: readonly DefaultAvatar[],
   signer: ExplorerSigner | undefined,
 ): OriginalsList {

@@ -30,7 +30,11 @@ export function CopyButton({ what, text, label, name }: CopyButtonProps) {
   const [done, setDone] = useState<'copied' | 'not-copied'>();
   const timer = useRef(0);
   const copy = async (): Promise<void> => {
-    const isCopied = await write(text);
+    // Browsers have a clipboard for pages of this machine and of https.
+    const isCopied = await navigator.clipboard?.writeText(text).then(
+      () => true,
+      () => false,
+    );
     setDone(isCopied ? 'copied' : 'not-copied');
     announcement.value = '';
     announcement.value = isCopied ? `${what} copied` : `${what} could not be copied`;
@@ -45,27 +49,4 @@ export function CopyButton({ what, text, label, name }: CopyButtonProps) {
       {label ?? name}
     </button>
   );
-}
-
-/** Writes to the clipboard; browsers allow the first of the two ways only to pages of this machine and of https. */
-async function write(text: string): Promise<boolean> {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    return writeBySelection(text);
-  }
-}
-
-function writeBySelection(text: string): boolean {
-  const area = document.createElement('textarea');
-  area.value = text;
-  area.className = 'unseen';
-  const focused = document.activeElement;
-  document.body.append(area);
-  area.select();
-  const isCopied = document.execCommand('copy');
-  area.remove();
-  if (focused instanceof HTMLElement) focused.focus();
-  return isCopied;
 }

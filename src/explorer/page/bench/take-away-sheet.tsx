@@ -1,6 +1,6 @@
 import { formatCurl } from '../media-choice.ts';
 import { choice, exchange, isBlank, target } from '../state.ts';
-import { fileNameOf, formatBbcode, formatMarkdown, formatSrcset } from '../take-away.ts';
+import { fileNameOf, formatSrcset } from '../take-away.ts';
 import { CopyButton } from './copy-button.tsx';
 
 /** Exports: texts for pages, the picture itself, and a line for a shell. */
@@ -20,8 +20,6 @@ export function TakeAwaySheet() {
         <h3 id="take-away-title">Copy as</h3>
         <div class="buttons">
           <CopyButton what="srcset" name="Copy srcset" text={formatSrcset(taken)} />
-          <CopyButton what="Markdown" name="Copy Markdown" text={formatMarkdown(taken)} />
-          <CopyButton what="BBCode" name="Copy BBCode" text={formatBbcode(taken)} />
           <a class="button" href={target.value} target="_blank" rel="noopener">
             Open
           </a>

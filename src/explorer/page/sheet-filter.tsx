@@ -1,5 +1,5 @@
 import { useSignalEffect } from '@preact/signals';
-import { Select } from '../fields.tsx';
+import { Select } from './fields.tsx';
 import {
   askFacts,
   type Filter,
@@ -9,7 +9,7 @@ import {
   shelves,
   unknownFrames,
   visibleShelves,
-} from '../originals.ts';
+} from './originals.ts';
 
 export function SheetFilter() {
   // The list alone cannot answer this: the facts of all candidates are requested.

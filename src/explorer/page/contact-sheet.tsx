@@ -1,0 +1,128 @@
+import { useComputed } from '@preact/signals';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { formatBytes, formatHeading } from './labels.ts';
+import { formatTarget } from './media-choice.ts';
+import {
+  askFacts,
+  type Frame,
+  facts,
+  isPicture,
+  listing,
+  type Shelf,
+  visibleShelves,
+} from './originals.ts';
+import { SheetFilter } from './sheet-filter.tsx';
+import { currentFrame } from './state.ts';
+import { nameOf } from './take-away.ts';
+import { chooseFirst, endingOfFile, formatThumbnail, isCutOut, shapeOf } from './thumbnail.ts';
+
+/** All listed originals, by kind: each links to the workbench. */
+export function ContactSheet() {
+  const found = listing.value;
+  return (
+    <nav class="sheet" id="sheet" aria-label="Originals">
+      {found.kind === 'failure' ? (
+        <div class="notice">
+          <h2>The originals cannot be listed</h2>
+          <p>
+            <code>{found.code}</code> {found.message}
+          </p>
+        </div>
+      ) : (
+        <SheetFilter />
+      )}
+      {found.kind === 'shelves' && <Emptiness shelves={found.shelves} />}
+      {visibleShelves.value.map((shelf) => (
+        <ShelfSection key={shelf.resource.name} shelf={shelf} />
+      ))}
+    </nav>
+  );
+}
+
+function Emptiness({ shelves }: { readonly shelves: readonly Shelf[] }) {
+  const isEmpty = shelves.every(
+    ({ resource, frames }) => resource.name === 'default avatar' || frames.length === 0,
+  );
+  if (shelves.length === 0 || !isEmpty) return null;
+  return (
+    <div class="notice">
+      <p>
+        There are no originals in the storage yet. An avatar, for example, is a file at
+        avatars/&#123;user_id&#125;/&#123;avatar_hash&#125;.
+      </p>
+    </div>
+  );
+}
+
+/** The originals of a kind, which can be folded away. */
+function ShelfSection({ shelf: { resource, frames, isComplete } }: { readonly shelf: Shelf }) {
+  const shape = shapeOf(resource.name);
+  const count = frames.length.toLocaleString('en');
+  return (
+    <details open>
+      <summary>
+        <h2>{formatHeading(resource.name)}</h2>
+        <span class="soft">{isComplete ? count : `the first ${count}`}</span>
+      </summary>
+      <ul class={shape > 1 ? 'frames wide' : 'frames'} style={{ '--shape': shape }}>
+        {frames.map((frame) => (
+          <FrameItem key={frame.id} frame={frame} />
+        ))}
+      </ul>
+    </details>
+  );
+}
+
+/** An original: a link to the workbench. Animations are marked, and play while pointed at. */
+function FrameItem({ frame }: { readonly frame: Frame }) {
+  const { id, resource, label } = frame;
+  const isCurrent = useComputed(() => currentFrame.value?.id === id).value;
+  const isMoving = useComputed(() => facts.value.get(id)?.isMoving === true).value;
+  const link = useRef<HTMLAnchorElement>(null);
+  const [isPointedAt, setIsPointedAt] = useState(false);
+  const [isBroken, setIsBroken] = useState(false);
+  useLayoutEffect(() => {
+    if (isCurrent) link.current?.scrollIntoView({ block: 'nearest' });
+  }, [isCurrent]);
+  const name = nameOf(frame);
+  const size = formatBytes(frame.sizeBytes);
+  const shows = (isShown: boolean) => () => setIsPointedAt(isShown);
+  return (
+    <li>
+      <a
+        ref={link}
+        href={`#${formatTarget(chooseFirst(frame, isMoving))}`}
+        aria-label={`${resource.name} ${label}, ${size}${isMoving ? ', moves' : ''}`}
+        aria-current={isCurrent ? 'true' : undefined}
+        title={`${name}, ${size}`}
+        onFocus={shows(true)}
+        onBlur={shows(false)}
+        onMouseEnter={shows(true)}
+        onMouseLeave={shows(false)}
+      >
+        {isBroken ? (
+          <span class="card" data-word="no picture" />
+        ) : isPicture(frame) ? (
+          <img
+            class={isCutOut(frame) ? 'whole' : undefined}
+            loading="lazy"
+            fetchpriority="low"
+            decoding="async"
+            alt=""
+            onLoad={() => askFacts([frame])}
+            onError={() => setIsBroken(true)}
+            src={formatThumbnail(frame, isMoving && isPointedAt && mayMove())}
+          />
+        ) : (
+          <span class="card" data-word={endingOfFile(name)} />
+        )}
+        {isMoving && <span class="moves" aria-hidden="true" />}
+        {resource.name === 'attachment' && <span class="caption">{name}</span>}
+      </a>
+    </li>
+  );
+}
+
+function mayMove(): boolean {
+  return !matchMedia('(prefers-reduced-motion: reduce)').matches;
+}
