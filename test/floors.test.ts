@@ -40,7 +40,7 @@ const allowedPackages: Readonly<Record<string, readonly RegExp[]>> = {
   http: [/^node:/, /^(fastify|@fastify\/proxy-addr|ipaddr\.js|lru-cache)$/],
   storage: [/^node:/, /^(ipaddr\.js|lru-cache|undici)$/, /^@(aws-sdk|smithy)\//],
   telemetry: [/^node:/, /^pino(-pretty)?$/, /^prom-client$/, /^@opentelemetry\//],
-  workers: [/^node:/, /^sharp$/, /^libheif-js\//, /^(mediabunny|thumbhash)$/],
+  workers: [/^node:/, /^sharp$/, /^libheif-js\//, /^(mediabunny|thumbhash|zod)$/],
   'default-avatars': [/^node:(crypto|fs\/promises)$/],
   explorer: [/^node:(fs\/promises|path)$/, /^lru-cache$/, /^@?preact(\/(compat|hooks|signals))?$/], // the latter in its page
   pipeline: [/^node:(crypto|events|stream)$/, /^(file-type|lru-cache)$/, /^@opentelemetry\/api$/],

@@ -16,7 +16,7 @@ import {
 /** Decodes single frames, each in a process of its own. */
 export interface FrameSource {
   /**
-   * Yields the pieces of a Y4M file, `maxFrameBytes` at most in sum.
+   * Yields the pieces of a Y4M file, of `maxFrameBytes` at most in sum.
    *
    * @throws MediaError `UNPROCESSABLE_MEDIA` if the frame is damaged or ended the decoder, `OVERLOADED` if no process
    *   could be started; or `signal.reason`

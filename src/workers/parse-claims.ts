@@ -1,29 +1,16 @@
-import type { Orientation, Size } from '../formats/image-facts.ts';
+import { z } from 'zod';
 import {
-  type DecodeOrder,
+  MAX_FRAME_EDGE_PX,
+  MAX_FRAME_PIXELS,
   type MovingFacts,
   movingContainers,
-  type VideoTrackFacts,
   videoCodecs,
 } from '../formats/video/video-facts.ts';
-
-/**
- * Parsers of values that a worker claims, which may be compromised: only what has its form becomes a value, without
- * anything else that the worker sent.
- */
+import { type Frame, ProtocolError } from './frames.ts';
+import { FAILURE_CODES, MAX_DETAIL_LENGTH, type WorkerMessage } from './protocol.ts';
 
 /** Longest stream of one frame: a key frame of 8 MiB (contract §12) and its parameter sets, in bytes. */
 export const MAX_STREAM_BYTES = 9 * 1024 ** 2;
-
-/** Largest frame that is decoded (contract §12). */
-const MAX_FRAME_PIXELS = 35_651_584;
-const MAX_FRAME_EDGE_PX = 16_384;
-
-/** Bytes of a pixel in 4:4:4 with two bytes for each sample. */
-const MAX_PIXEL_BYTES = 6;
-
-/** Longest head of a Y4M file of one frame, in bytes. */
-const MAX_Y4M_HEAD_BYTES = 512;
 
 /** RFC 6381, but for profiles in quotes: `avc1.640028`, `vp09.00.10.08`, `pcm`. */
 const CODEC = /^[\w.-]{1,64}$/;
@@ -31,92 +18,79 @@ const CODEC = /^[\w.-]{1,64}$/;
 /** Longest reason for the log, in UTF-16 units. */
 const MAX_REASON_LENGTH = 500;
 
-const faultCodes = ['UNSUPPORTED_MEDIA_TYPE', 'UNPROCESSABLE_MEDIA', 'MEDIA_TOO_LARGE'] as const;
+const byteCount = z.int().nonnegative();
+const answer = { rssBytes: byteCount };
 
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null;
-}
+const sizeUpTo = (maxEdgePx: number) => {
+  const edge = z.int().min(1).max(maxEdgePx);
+  return z.object({ widthPx: edge, heightPx: edge });
+};
+const size = sizeUpTo(2 ** 32 - 1);
 
-export function isByteCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && Number(value) >= 0;
-}
+const track = z.object({
+  codec: z.enum(videoCodecs).optional(),
+  codedSize: size,
+  size,
+  orientation: z.literal([1, 2, 3, 4, 5, 6, 7, 8]),
+});
 
-/** Parses an order for the decoder; `undefined` unless it is within the limits. */
-export function parseDecodeOrder(value: unknown, stream: Uint8Array): DecodeOrder | undefined {
-  if (!isRecord(value) || stream.length > MAX_STREAM_BYTES) return undefined;
-  const { maxFrameBytes } = value;
-  const codec = oneOf(videoCodecs, value.codec);
-  const size = parseSize(value.size, MAX_FRAME_EDGE_PX);
-  if (codec === undefined || size === undefined || !isByteCount(maxFrameBytes)) return undefined;
-  const pixels = size.widthPx * size.heightPx;
-  const mostBytes = pixels * MAX_PIXEL_BYTES + MAX_Y4M_HEAD_BYTES;
-  if (pixels > MAX_FRAME_PIXELS || maxFrameBytes > mostBytes) return undefined;
-  return { codec, stream, size, maxFrameBytes };
-}
+const fault = z.object({
+  code: z.enum(['UNSUPPORTED_MEDIA_TYPE', 'UNPROCESSABLE_MEDIA', 'MEDIA_TOO_LARGE']),
+  reason: z.string().transform((reason) => reason.slice(0, MAX_REASON_LENGTH)),
+});
 
-/** Parses the facts of a video or of sound; `undefined` if they have another form. */
-export function parseMovingFacts(value: unknown): MovingFacts | undefined {
-  if (!isRecord(value)) return undefined;
-  const { codec, durationS, hasAudio } = value;
-  const kind = oneOf(['video', 'audio'] as const, value.kind);
-  const container = oneOf(movingContainers, value.container);
-  const video = parseTrack(value.video);
-  const fault = parseFault(value.fault);
-  if (kind === undefined || container === undefined) return undefined;
-  if (hasAudio !== undefined && typeof hasAudio !== 'boolean') return undefined;
-  if (!isMissingOr(codec, isCodecName) || !isMissingOr(durationS, isDuration)) return undefined;
-  if (video === 'malformed' || fault === 'malformed') return undefined;
-  if (fault === undefined && video?.codec === undefined) return undefined;
-  return { kind, container, codec, durationS, hasAudio, video, fault };
-}
+const facts = z
+  .object({
+    kind: z.enum(['video', 'audio']),
+    container: z.enum(movingContainers),
+    codec: z.string().regex(CODEC).optional(),
+    durationS: z.number().nonnegative().optional(),
+    hasAudio: z.boolean().optional(),
+    video: track.optional(),
+    fault: fault.optional(),
+  })
+  .refine((read) => read.fault !== undefined || read.video?.codec !== undefined);
 
-function parseTrack(value: unknown): VideoTrackFacts | 'malformed' | undefined {
-  if (value === undefined) return undefined;
-  if (!isRecord(value)) return 'malformed';
-  const codec = oneOf(videoCodecs, value.codec);
-  const codedSize = parseSize(value.codedSize);
-  const size = parseSize(value.size);
-  const { orientation } = value;
-  const isKnown = value.codec === undefined || codec !== undefined;
-  if (!isKnown || codedSize === undefined || size === undefined) return 'malformed';
-  return isOrientation(orientation) ? { codec, codedSize, size, orientation } : 'malformed';
-}
+const order = z.object({
+  codec: z.enum(videoCodecs),
+  size: sizeUpTo(MAX_FRAME_EDGE_PX).refine(
+    ({ widthPx, heightPx }) => widthPx * heightPx <= MAX_FRAME_PIXELS,
+  ),
+});
 
-function parseFault(value: unknown): MovingFacts['fault'] | 'malformed' {
-  if (value === undefined) return undefined;
-  if (!isRecord(value)) return 'malformed';
-  const { reason } = value;
-  const code = oneOf(faultCodes, value.code);
-  if (code === undefined || typeof reason !== 'string') return 'malformed';
-  return { code, reason: reason.slice(0, MAX_REASON_LENGTH) };
-}
+const headers = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('ready') }),
+  z.object({ kind: z.literal('begun') }),
+  z
+    .object({ kind: z.literal('read'), start: byteCount, end: byteCount })
+    .refine(({ start, end }) => start < end),
+  z.object({ kind: z.literal('decode'), order }),
+  z.object({ kind: z.literal('rendered'), ...answer }),
+  z.object({ kind: z.literal('inspected'), facts, ...answer }),
+  z.object({
+    kind: z.literal('failed'),
+    code: z.enum(FAILURE_CODES),
+    detail: z.string().transform((detail) => detail.slice(0, MAX_DETAIL_LENGTH)),
+    ...answer,
+  }),
+]);
 
-function parseSize(value: unknown, maxEdgePx = 2 ** 32 - 1): Size | undefined {
-  const { widthPx, heightPx } = isRecord(value) ? value : {};
-  const isEdge = (edge: unknown): edge is number =>
-    isByteCount(edge) && edge >= 1 && edge <= maxEdgePx;
-  return isEdge(widthPx) && isEdge(heightPx) ? { widthPx, heightPx } : undefined;
-}
-
-function isOrientation(value: unknown): value is Orientation {
-  return isByteCount(value) && value >= 1 && value <= 8;
-}
-
-function isCodecName(value: unknown): value is string {
-  return typeof value === 'string' && CODEC.test(value);
-}
-
-function isDuration(value: unknown): value is number {
-  return Number.isFinite(value) && Number(value) >= 0;
-}
-
-function isMissingOr<Value>(
-  value: unknown,
-  has: (value: unknown) => value is Value,
-): value is Value | undefined {
-  return value === undefined || has(value);
-}
-
-function oneOf<Word extends string>(words: readonly Word[], value: unknown): Word | undefined {
-  return words.find((word) => word === value);
+/**
+ * Parses a message in the main process, and trusts nothing in it: its sender decodes uploads of strangers, and may be
+ * compromised. Only what has its form becomes a value, without anything else that the worker sent.
+ *
+ * @throws ProtocolError unless it is a `WorkerMessage` that fits into memory
+ */
+export function parseMessage({ header, body }: Frame): WorkerMessage {
+  if (body === undefined) throw new ProtocolError('a body that does not fit into memory');
+  const { data: message } = headers.safeParse(header);
+  const isBody = message?.kind === 'rendered' || message?.kind === 'decode';
+  if (message === undefined || isBody !== body.length > 0) {
+    throw new ProtocolError('no known message');
+  }
+  if (message.kind === 'rendered') return { ...message, body };
+  if (message.kind === 'inspected') return { ...message, facts: message.facts as MovingFacts };
+  if (message.kind !== 'decode') return message;
+  if (body.length > MAX_STREAM_BYTES) throw new ProtocolError('a stream that is too long');
+  return { kind: 'decode', order: { ...message.order, stream: body } };
 }

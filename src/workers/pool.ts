@@ -3,8 +3,7 @@ import { type Lane, type Log, lanes, type Renderer, type VideoSupport } from '..
 import { type Confinement, readConfinement } from './confinement/report.ts';
 import type { Sandbox } from './confinement/sandbox.ts';
 import type { FrameSource } from './job-requests.ts';
-import { Slot } from './slot.ts';
-import { type Launch, type SharedBySlots, stopped, type WorkerCounters } from './slot-worker.ts';
+import { type Launch, type SharedBySlots, Slot, stopped, type WorkerCounters } from './slot.ts';
 import { VideoDecoder, type VideoDecoderSettings } from './video/video-decoder.ts';
 import { WorkerProcess } from './worker-process.ts';
 import { WorkerStarter } from './worker-starter.ts';
@@ -30,7 +29,7 @@ export interface WorkerRendererOptions extends WorkerFiles {
   readonly videoDecoder?: VideoDecoderSettings;
   /** Replaces the decoder of videos. */
   readonly frames?: FrameSource;
-  /** As in `SlotWorkerOptions`. */
+  /** As in `SlotOptions`. */
   readonly maxJobs?: number;
   readonly maxRssBytes?: number;
   /** Idle time after which a heavy worker beyond the first ends, in milliseconds. */
@@ -110,32 +109,37 @@ export class WorkerPool implements Renderer {
   }
 
   async #startConfined(): Promise<void> {
-    let failure: unknown;
-    for await (const sandbox of this.#starter.findSandboxes()) {
+    const refusals: string[] = [];
+    for await (const sandbox of this.#starter.listSandboxes(refusals)) {
       try {
-        return await this.#startWith(sandbox);
+        await this.#startWith(sandbox);
+        const [[light], [heavy]] = [this.processIdsOf('light'), this.processIdsOf('heavy')];
+        this.#confinement = readConfinement(sandbox, refusals, { light, heavy });
+        return;
       } catch (error) {
         if (this.#isStopped) throw error;
-        failure = error;
-        for (const slot of this.#allSlots) slot.worker.abandonTry();
-        const details = { err: error, sandbox: sandbox.name };
-        this.#options.log.warn(details, 'the render workers do not start in this sandbox');
+        refusals.push(`${sandbox.name}: ${error instanceof Error ? error.message : error}`);
+        for (const slot of this.#allSlots) slot.abandonTry();
+        if (this.#starter.lossReason !== '') {
+          refusals.push(`the process that starts them has ended (${this.#starter.lossReason})`);
+          break;
+        }
       }
     }
-    throw failure;
+    throw new Error(`Render workers do not start: ${refusals.join('; ')}`);
   }
 
   /** Ends all workers at once, busy ones too. */
   stop(): void {
     this.#isStopped = true;
-    for (const slot of this.#allSlots) slot.worker.stop();
+    for (const slot of this.#allSlots) slot.stop();
     this.#decoder.stop();
     this.#starter.stop();
   }
 
   /** Returns the number of workers that a lane should have now. */
   wantedOf(lane: Lane): number {
-    return this.slots[lane].filter(({ worker }) => worker.isStaffed).length;
+    return this.slots[lane].filter(({ isStaffed }) => isStaffed).length;
   }
 
   /** Process ids of the living workers, including starting ones that have a process; for tests and diagnostics. */
@@ -144,18 +148,18 @@ export class WorkerPool implements Renderer {
   }
 
   processIdsOf(lane: Lane): readonly number[] {
-    return this.slots[lane].flatMap(({ worker }) => worker.process?.processId ?? []);
+    return this.slots[lane].flatMap(({ process }) => process?.processId ?? []);
   }
 
   /** Returns the process ids of a lane's idle and busy workers. */
   readyProcessIdsOf(lane: Lane): readonly number[] {
     const ready = this.slots[lane].filter(({ isReady }) => isReady);
-    return ready.flatMap(({ worker }) => worker.process?.processId ?? []);
+    return ready.flatMap(({ process }) => process?.processId ?? []);
   }
 
   /** Returns the resident memory of a lane's workers, as reported by them after their last jobs, in bytes. */
   rssBytesOf(lane: Lane): number {
-    return this.slots[lane].reduce((sum, { worker }) => sum + (worker.process?.rssBytes ?? 0), 0);
+    return this.slots[lane].reduce((sum, { process }) => sum + (process?.rssBytes ?? 0), 0);
   }
 
   get videoSupport(): Promise<VideoSupport> {
@@ -178,14 +182,12 @@ export class WorkerPool implements Renderer {
   async #startWith(sandbox: Sandbox): Promise<void> {
     const kept = { light: this.slots.light, heavy: this.slots.heavy.slice(0, 1) };
     const starts = lanes.flatMap((lane) =>
-      kept[lane].map((slot) => slot.worker.tryStart(this.#launcherOf(lane, sandbox))),
+      kept[lane].map((slot) => slot.tryStart(this.#launcherOf(lane, sandbox))),
     );
     await Promise.all(starts);
     for (const lane of lanes) {
-      for (const slot of this.slots[lane]) slot.worker.open(this.#launcherOf(lane, sandbox));
+      for (const slot of this.slots[lane]) slot.open(this.#launcherOf(lane, sandbox));
     }
-    const [[light], [heavy]] = [this.processIdsOf('light'), this.processIdsOf('heavy')];
-    this.#confinement = readConfinement(sandbox, { light, heavy });
   }
 
   #launcherOf(lane: Lane, sandbox: Sandbox): Launch {
@@ -198,7 +200,7 @@ export class WorkerPool implements Renderer {
       frames: this.#options.frames ?? this.#decoder,
       log,
     };
-    return (events) => new WorkerProcess(options, events);
+    return (onEnd) => new WorkerProcess(options, onEnd);
   }
 
   #createSlots(lane: Lane): readonly Slot[] {

@@ -1,10 +1,12 @@
 import { type ErrorCode, MediaError } from '../contract/errors.ts';
 import type { DecodeOrder, MovingFacts } from '../formats/video/video-facts.ts';
 import type { RangeReader, RenderJob } from '../pipeline/ports.ts';
-import { type Frame, formatFrame, ProtocolError } from './frames.ts';
-import { isByteCount, isRecord, parseDecodeOrder, parseMovingFacts } from './parse-claims.ts';
+import { type Frame, formatFrame } from './frames.ts';
 
-/** Messages between the main process and a render worker, as frames of a socket (`frames.ts`). */
+/**
+ * Messages between the main process and a render worker, as frames of a socket (`frames.ts`); the main process parses
+ * those of a worker in `parse-claims.ts`.
+ */
 
 /** File descriptor of the socket in a worker, after the three standard streams. */
 export const CHANNEL_DESCRIPTOR = 3;
@@ -132,43 +134,4 @@ export function formatMessage(message: WorkerMessage): Uint8Array[] {
   if (message.kind !== 'decode') return formatFrame(message);
   const { stream, ...order } = message.order;
   return formatFrame({ kind: message.kind, order }, stream);
-}
-
-/**
- * Parses a message in the main process, and trusts nothing in it: its sender decodes uploads of strangers, and may be
- * compromised.
- *
- * @throws ProtocolError unless it is a `WorkerMessage` that fits into memory
- */
-export function parseMessage({ header, body }: Frame): WorkerMessage {
-  if (body === undefined) throw new ProtocolError('a body that does not fit into memory');
-  const message = isRecord(header) ? parseKnown(header, body) : undefined;
-  if (message === undefined) throw new ProtocolError('no known message');
-  return message;
-}
-
-function parseKnown(
-  header: Readonly<Record<string, unknown>>,
-  body: Uint8Array,
-): WorkerMessage | undefined {
-  const { kind, rssBytes } = header;
-  if (body.length > 0) {
-    if (kind === 'rendered' && isByteCount(rssBytes)) return { kind, body, rssBytes };
-    const order = kind === 'decode' ? parseDecodeOrder(header.order, body) : undefined;
-    return order && { kind: 'decode', order };
-  }
-  if (kind === 'ready' || kind === 'begun') return { kind };
-  if (kind === 'read') {
-    const { start, end } = header;
-    return isByteCount(start) && isByteCount(end) && start < end ? { kind, start, end } : undefined;
-  }
-  if (!isByteCount(rssBytes)) return undefined;
-  if (kind === 'inspected') {
-    const facts = parseMovingFacts(header.facts);
-    return facts && { kind, facts, rssBytes };
-  }
-  const { detail } = header;
-  const code = FAILURE_CODES.find((known) => known === header.code);
-  if (kind !== 'failed' || code === undefined || typeof detail !== 'string') return undefined;
-  return { kind, code, detail: detail.slice(0, MAX_DETAIL_LENGTH), rssBytes };
 }

@@ -1,13 +1,63 @@
+import { EventEmitter, once } from 'node:events';
 import { MediaError } from '../contract/errors.ts';
 import type { MovingFacts } from '../formats/video/video-facts.ts';
-import type { RangeReader, RenderBounds, RenderJob, RenderSlot } from '../pipeline/ports.ts';
+import type {
+  Lane,
+  Log,
+  RangeReader,
+  RenderBounds,
+  RenderJob,
+  RenderSlot,
+} from '../pipeline/ports.ts';
 import type { WorkerJob, WorkerResponse } from './protocol.ts';
 import { lostWorker, type Outcome } from './running-job.ts';
-import { overloaded, SlotWorker, type SlotWorkerOptions } from './slot-worker.ts';
+import type { WorkerProcess } from './worker-process.ts';
 import { LOST_WITH_STARTER } from './worker-starter.ts';
+
+/** Counters of worker events since the start. */
+export interface WorkerCounters {
+  /** Starts in place of a worker that ended or was killed, failed attempts included. */
+  readonly restarts: number;
+  /** Kills: at a deadline, for violating the protocol, for not becoming ready, because no client was left. */
+  readonly kills: number;
+  /** Replacements of worn workers. */
+  readonly recycles: number;
+}
+
+/** State that the slots of one pool share. */
+export interface SharedBySlots {
+  readonly counters: { -readonly [Name in keyof WorkerCounters]: number };
+  /** The only slot of the pool whose worn worker is being replaced. */
+  recycling: Slot | undefined;
+}
+
+/** Starts a process. */
+export type Launch = (onEnd: (ending: string) => void) => WorkerProcess;
+
+/** Options of a slot. */
+export interface SlotOptions {
+  readonly lane: Lane;
+  /** Whether the slot always has a worker; any other starts one at need, which ends after being idle. */
+  readonly isKept: boolean;
+  /** Idle time after which a worker that is not kept ends, in milliseconds. */
+  readonly maxIdleMs: number;
+  /** Jobs after which a worker is replaced. */
+  readonly maxJobs: number;
+  /** Resident memory after a job from which on a worker is replaced, in bytes. */
+  readonly maxRssBytes: number;
+  readonly shared: SharedBySlots;
+  readonly log: Log;
+}
 
 /** Most workers that may die under a job before the job has begun. */
 const MAX_ATTEMPTS = 3;
+
+/** Longest wait for a worker to be ready, in milliseconds: far more than a start takes on a busy machine. */
+const MAX_WAIT_MS = 10_000;
+
+/** Back-off after the first failed start, doubled each time, and its maximum, in milliseconds. */
+const FIRST_DELAY_MS = 200;
+const MAX_DELAY_MS = 5_000;
 
 /** Signals that a process's own faults do not raise. */
 const KILLED_FROM_OUTSIDE: ReadonlySet<string> = new Set([
@@ -20,18 +70,42 @@ const KILLED_FROM_OUTSIDE: ReadonlySet<string> = new Set([
 /** Time to notice the ends of workers that were killed at the same time, in milliseconds. */
 const NOTICE_MS = 1_000;
 
-/** A CPU slot, which runs one job at a time in its worker. */
+/**
+ * A CPU slot, which runs one job at a time in its worker, at most one process at a time: the next one starts when the
+ * last one has ended, at once or, after failed starts, with back-off.
+ */
 export class Slot implements RenderSlot {
-  readonly #options: SlotWorkerOptions;
-  readonly worker: SlotWorker;
+  readonly #options: SlotOptions;
+  /** `undefined` until a sandbox has been tried: no worker starts by itself. */
+  #launch: Launch | undefined;
+  /** The process, from its start to its end. */
+  #process: WorkerProcess | undefined;
+  /** Emits `ready` when a worker is. */
+  readonly #worker = new EventEmitter();
+  #startTimer: NodeJS.Timeout | undefined;
+  #idleTimer: NodeJS.Timeout | undefined;
+  /** Failed starts in a row. */
+  #failures = 0;
+  /** Whether a job waits for a worker. */
+  #isAwaited = false;
+  readonly #stop = new AbortController();
 
-  constructor(options: SlotWorkerOptions) {
+  constructor(options: SlotOptions) {
     this.#options = options;
-    this.worker = new SlotWorker(options);
+  }
+
+  /** The process, including one that is starting or ending. */
+  get process(): WorkerProcess | undefined {
+    return this.#process;
   }
 
   get isReady(): boolean {
-    return this.worker.process?.isUsable ?? false;
+    return this.#process?.isUsable ?? false;
+  }
+
+  /** Whether the slot has a worker, or is about to. */
+  get isStaffed(): boolean {
+    return this.#options.isKept || this.#process !== undefined || this.#startTimer !== undefined;
   }
 
   async render(
@@ -50,11 +124,42 @@ export class Slot implements RenderSlot {
     throw failureOf(response);
   }
 
+  /**
+   * Starts a first worker in a sandbox that may not work; without `open`, no other takes its place.
+   *
+   * @throws Error if the worker ends before it is ready, MediaError `OVERLOADED` if the slot has been stopped
+   */
+  async tryStart(launch: Launch): Promise<void> {
+    this.#stop.signal.throwIfAborted();
+    await this.#begin(launch).ready;
+  }
+
+  /** Lets workers start in a sandbox that works, from now on. */
+  open(launch: Launch): void {
+    this.#launch = launch;
+    if (this.#options.isKept || this.#isAwaited) this.#ensureWorker();
+  }
+
+  /** Ends the worker of a sandbox that does not work. */
+  abandonTry(): void {
+    this.#process?.kill('sandbox');
+    this.#process = undefined;
+  }
+
+  /** Ends the worker at once, a busy one too; no other starts. */
+  stop(): void {
+    const reason = stopped();
+    this.#stop.abort(reason);
+    clearTimeout(this.#startTimer);
+    clearTimeout(this.#idleTimer);
+    this.#process?.kill('shutdown', reason);
+  }
+
   async #do(command: WorkerJob, bounds: RenderBounds): Promise<WorkerResponse> {
     try {
       return await this.#runTwice(command, bounds);
     } finally {
-      this.worker.rest();
+      this.#rest();
     }
   }
 
@@ -72,11 +177,11 @@ export class Slot implements RenderSlot {
     const deaths = this.#countDeaths();
     const again = await this.#run(command, bounds);
     if (again.kind !== 'lost') return again;
-    if (again.ending === LOST_WITH_STARTER) throw overloaded(new Error(again.ending));
+    if (again.ending === LOST_WITH_STARTER) throw overloaded(again.ending);
     if (!KILLED_FROM_OUTSIDE.has(again.ending)) throw lostWorker(again.ending);
     await new Promise((resolve) => setTimeout(resolve, NOTICE_MS));
     if (this.#countDeaths() - deaths <= 1) throw lostWorker(again.ending);
-    throw overloaded(new Error('Render workers are killed from outside.'));
+    throw overloaded('Render workers are killed from outside.');
   }
 
   /** Counts the workers of the pool that have ended without being told to. */
@@ -91,11 +196,126 @@ export class Slot implements RenderSlot {
     bounds: RenderBounds,
   ): Promise<Exclude<Outcome, { readonly kind: 'not begun' }>> {
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
-      const worker = await this.worker.ready(bounds.signal);
+      const worker = this.#usable ?? (await this.#await(bounds.signal));
+      clearTimeout(this.#idleTimer);
       const outcome = await worker.run(command, bounds);
       if (outcome.kind !== 'not begun') return outcome;
     }
-    throw overloaded(new Error('No render worker lived to begin the job.'));
+    throw overloaded('No render worker lived to begin the job.');
+  }
+
+  /** The worker, if it can be given a job. */
+  get #usable(): WorkerProcess | undefined {
+    return this.#process?.isUsable ? this.#process : undefined;
+  }
+
+  /**
+   * Waits until the worker is ready, and starts one if there is none.
+   *
+   * @throws MediaError `OVERLOADED` if none is ready in time, or the slot is stopped; or `signal.reason`
+   */
+  async #await(client: AbortSignal): Promise<WorkerProcess> {
+    const late = new AbortController();
+    const timer = setTimeout(() => {
+      late.abort(overloaded(`No render worker was ready within ${MAX_WAIT_MS} ms.`));
+    }, MAX_WAIT_MS);
+    const signal = AbortSignal.any([client, this.#stop.signal, late.signal]);
+    this.#isAwaited = true;
+    try {
+      for (;;) {
+        signal.throwIfAborted();
+        if (this.#usable !== undefined) return this.#usable;
+        this.#ensureWorker();
+        await once(this.#worker, 'ready', { signal }).catch(() => undefined);
+      }
+    } finally {
+      this.#isAwaited = false;
+      clearTimeout(timer);
+    }
+  }
+
+  /** Replaces the worker if it is worn; otherwise lets it rest. */
+  #rest(): void {
+    const worker = this.#usable;
+    if (worker === undefined) return;
+    const { shared, maxJobs, maxRssBytes, log, lane } = this.#options;
+    const { processId, jobsDone, rssBytes } = worker;
+    const isWorn = jobsDone >= maxJobs || rssBytes > maxRssBytes;
+    if (shared.recycling === undefined && isWorn) {
+      shared.recycling = this;
+      log.info({ lane, processId, jobsDone, rssBytes }, 'a worn render worker is replaced');
+      worker.kill('recycled');
+    } else {
+      this.#armIdleTimer();
+    }
+  }
+
+  #armIdleTimer(): void {
+    const { isKept, maxIdleMs, log, lane } = this.#options;
+    clearTimeout(this.#idleTimer);
+    if (isKept) return;
+    this.#idleTimer = setTimeout(() => {
+      const processId = this.#process?.processId;
+      log.info({ lane, processId }, 'a render worker that was idle is ended');
+      this.#process?.kill('idle');
+    }, maxIdleMs).unref();
+  }
+
+  /** Starts a worker, unless there is one or the last one has not ended yet. */
+  #ensureWorker(): void {
+    const launch = this.#launch;
+    if (launch === undefined || this.#stop.signal.aborted) return;
+    if (this.#process !== undefined || this.#startTimer !== undefined) return;
+    this.#startTimer = setTimeout(() => {
+      this.#startTimer = undefined;
+      this.#begin(launch);
+    }, this.#delayMs);
+  }
+
+  get #delayMs(): number {
+    if (this.#failures === 0) return 0;
+    return Math.min(FIRST_DELAY_MS * 2 ** (this.#failures - 1), MAX_DELAY_MS);
+  }
+
+  #begin(launch: Launch): WorkerProcess {
+    const worker = launch((ending) => {
+      if (worker === this.#process) this.#onEnd(worker, ending);
+    });
+    this.#process = worker;
+    worker.ready.then(
+      () => this.#onReady(),
+      () => undefined,
+    );
+    return worker;
+  }
+
+  #onReady(): void {
+    const { shared } = this.#options;
+    this.#failures = 0;
+    if (shared.recycling === this) shared.recycling = undefined;
+    this.#armIdleTimer();
+    this.#worker.emit('ready');
+  }
+
+  #onEnd(worker: WorkerProcess, ending: string): void {
+    const { shared, log, lane, isKept } = this.#options;
+    this.#process = undefined;
+    clearTimeout(this.#idleTimer);
+    if (this.#launch === undefined || this.#stop.signal.aborted) return;
+    const { killReason: reason, wasReady, processId, jobsDone, rssBytes } = worker;
+    const details = { lane, processId, ending, reason, jobsDone, rssBytes };
+    if (reason === 'recycled') {
+      shared.counters.recycles += 1;
+      log.info(details, 'a worn render worker has ended');
+    } else if (reason !== 'idle') {
+      if (reason !== undefined) shared.counters.kills += 1;
+      shared.counters.restarts += 1;
+      if (!wasReady) this.#failures += 1;
+      const delayMs = this.#delayMs;
+      log.warn({ ...details, delayMs }, 'a render worker has ended and is replaced');
+    }
+    // One that was idle may have been needed again before it had ended.
+    if (isKept || reason !== 'idle' || this.#isAwaited) this.#ensureWorker();
   }
 }
 
@@ -105,4 +325,15 @@ function failureOf(response: WorkerResponse): Error {
   const { code, detail } = response;
   const cause = new Error(detail);
   return code === 'INTERNAL_ERROR' ? cause : new MediaError(code, { cause });
+}
+
+/** Returns the error of a job, or of a start, after the stop. */
+export function stopped(): MediaError {
+  return overloaded('The render workers are stopped.');
+}
+
+/** Returns the error of a job without an available worker. */
+function overloaded(reason: string): MediaError {
+  const cause = new Error(reason);
+  return new MediaError('OVERLOADED', { cause, bottleneck: 'workers', retryAfterSeconds: 1 });
 }

@@ -2,12 +2,12 @@ import type { Socket } from 'node:net';
 import type { Log, RenderBounds } from '../pipeline/ports.ts';
 import { FrameReader, ProtocolError, writeFrame } from './frames.ts';
 import type { FrameSource } from './job-requests.ts';
+import { parseMessage } from './parse-claims.ts';
 import { findWorker, killSince, readStartOf } from './process-tree.ts';
 import {
   formatCommand,
   GREETING,
   MAX_MESSAGE_HEADER_BYTES,
-  parseMessage,
   type WorkerJob,
   type WorkerMessage,
 } from './protocol.ts';
@@ -22,13 +22,6 @@ export interface WorkerProcessOptions extends WorkerStart {
   readonly log: Log;
 }
 
-/** Callbacks of a worker process; each is called at most once, and never before the constructor has returned. */
-export interface WorkerProcessEvents {
-  readonly onReady: () => void;
-  /** @param ending a signal, an exit status, or why the process could not be started */
-  readonly onEnd: (ending: string) => void;
-}
-
 /** Time for a worker to become ready; some 0.2 s on an idle machine, far more on a busy one. */
 const START_TIMEOUT_MS = 30_000;
 
@@ -38,7 +31,11 @@ const LAST_MESSAGES_MS = 1_000;
 /** A render worker: a process, its channel, and at most one job. */
 export class WorkerProcess {
   readonly #options: WorkerProcessOptions;
-  readonly #events: WorkerProcessEvents;
+  readonly #onEnd: (ending: string) => void;
+  /** Rejects with what the worker has written, or how it has ended, if it ends before it is ready. */
+  readonly ready: Promise<void>;
+  #settleReady: (failure?: Error) => void = () => undefined;
+  #firstLine: string | undefined;
   readonly #frames = new FrameReader({
     maxHeaderBytes: MAX_MESSAGE_HEADER_BYTES,
     maxBodyBytes: () => this.#job?.maxBodyBytes ?? 0,
@@ -57,16 +54,28 @@ export class WorkerProcess {
   #jobsDone = 0;
   #rssBytes = 0;
 
-  constructor(options: WorkerProcessOptions, events: WorkerProcessEvents) {
+  /**
+   * Starts the process.
+   *
+   * @param onEnd called once, and never before the constructor has returned, with a signal, an exit status, or why the
+   *   process could not be started
+   */
+  constructor(options: WorkerProcessOptions, onEnd: (ending: string) => void) {
     this.#options = options;
-    this.#events = events;
+    this.#onEnd = onEnd;
+    this.ready = new Promise((resolve, reject) => {
+      this.#settleReady = (failure) => (failure === undefined ? resolve() : reject(failure));
+    });
     this.#startTimer = setTimeout(() => this.kill('slow start'), START_TIMEOUT_MS);
     const { starter, log } = options;
     this.#endProcess = starter.start(options, {
       onStarted: (processId, channel) => this.#open(processId, channel),
       onLine: (line) => {
+        this.#firstLine ??= line;
         const details = { processId: this.processId, line };
-        log.warn(details, 'a render worker has written to its standard error');
+        // Until the worker is ready, its sandbox may speak, of what does not work here.
+        const level = this.#isReady ? 'warn' : 'info';
+        log[level](details, 'a render worker has written to its standard error');
       },
       onEnd: (ending) => this.#onExit(ending),
     });
@@ -169,7 +178,7 @@ export class WorkerProcess {
         this.#start = readStartOf(this.#processId);
       }
       this.#isReady = true;
-      this.#events.onReady();
+      this.#settleReady();
     } else if (message.kind === 'begun' && job?.hasBegun === false) {
       job.hasBegun = true;
     } else if (job?.accepts(message)) {
@@ -204,7 +213,8 @@ export class WorkerProcess {
     clearTimeout(this.#startTimer);
     this.#channel?.destroy();
     this.#loseJob(ending);
-    this.#events.onEnd(ending);
+    this.#settleReady(new Error(this.#firstLine ?? `ended with ${ending}`));
+    this.#onEnd(ending);
   }
 
   /** Ends the job because the process has ended without being told to. */

@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { Socket } from 'node:net';
 import { join } from 'node:path';
 import type { WorkerProgram } from './confinement/program-files.ts';
-import { findSandboxes, type Sandbox } from './confinement/sandbox.ts';
+import { listSandboxes, type Sandbox } from './confinement/sandbox.ts';
 import { describeEnding, NO_END } from './process-tree.ts';
 import type { StarterCommand, StarterMessage } from './starter/main.ts';
 
@@ -59,10 +59,6 @@ const WORKER_FLAGS = ['--enable-source-maps', '--max-old-space-size=128'];
  */
 const KILL_TIMEOUT_MS = 10_000;
 
-/** Memory and time to try a sandbox, in bytes and milliseconds; on an idle machine, it takes some 80 ms. */
-const TRIAL_MEMORY_BYTES = 512 * 1024 ** 2;
-const TRIAL_TIMEOUT_MS = 30_000;
-
 /**
  * User ids of workers, if root starts the service: each worker has its own, so that none can signal another or read its
  * memory. The range is unused by Debian and systemd (systemd's "Users, Groups, UIDs and GIDs"), and exists in
@@ -93,7 +89,8 @@ export class WorkerStarter {
   #lastId = 0;
   #child: ChildProcess | undefined;
   #isStopped = false;
-  #lossReason = '';
+  /** Why the process that starts workers has ended. */
+  lossReason = '';
 
   constructor(options: WorkerStarterOptions) {
     const { starterFile, environment } = options;
@@ -102,13 +99,9 @@ export class WorkerStarter {
     this.#program = { workerFile, environment };
   }
 
-  /**
-   * Yields the sandboxes that this host supports, strongest first; the last one confines nothing.
-   *
-   * @throws Error if the starter ends meanwhile, which is no fault of a sandbox
-   */
-  findSandboxes(): AsyncGenerator<Sandbox> {
-    return findSandboxes(this.#program, (sandbox) => this.#try(sandbox));
+  /** Yields the sandboxes for the worker, by `listSandboxes`. */
+  listSandboxes(refusals: string[]): AsyncGenerator<Sandbox> {
+    return listSandboxes(this.#program, refusals);
   }
 
   /**
@@ -139,28 +132,6 @@ export class WorkerStarter {
       queueMicrotask(() => this.#onMessage({ kind: 'ended', id, ending: String(error) }));
     }
     return () => this.#kill(id);
-  }
-
-  /** Checks by Node whether the worker's file can be read and run in a sandbox; resolves with the reason of a failure. */
-  #try(sandbox: Sandbox): Promise<string | undefined> {
-    return new Promise((resolve, reject) => {
-      let line: string | undefined;
-      const args = ['--check', this.#program.workerFile];
-      const kill = this.startProgram(sandbox, TRIAL_MEMORY_BYTES, args, {
-        onStarted: (_, channel) => void channel.destroy(),
-        onLine: (text) => {
-          line ??= text;
-        },
-        onEnd: (ending) => {
-          clearTimeout(timer);
-          if (ending === LOST_WITH_STARTER) {
-            const reason = `the process that starts them has ended (${this.#lossReason})`;
-            reject(new Error(`Workers cannot be started: ${reason}.`));
-          } else resolve(ending === 'status 0' ? undefined : (line ?? `ended with ${ending}`));
-        },
-      });
-      const timer = setTimeout(kill, TRIAL_TIMEOUT_MS);
-    });
   }
 
   /**
@@ -264,7 +235,7 @@ export class WorkerStarter {
   #lose(child: ChildProcess, reason: string): void {
     if (this.#child !== child) return;
     this.#child = undefined;
-    this.#lossReason = reason;
+    this.lossReason = reason;
     for (const id of [...this.#starts.keys()]) this.#end(id, LOST_WITH_STARTER);
   }
 }

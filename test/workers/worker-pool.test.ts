@@ -114,7 +114,7 @@ describe('the worker pool', () => {
     const { path } = await useTemporaryFolder();
     const shellText = `/$(touch ${path}/a); touch ${path}/b; \`touch ${path}/c\``;
     for (const file of ['/nowhere/worker.mjs', shellText])
-      await expect(start({ workerFile: pathToFileURL(file) })).rejects.toThrow('at its start');
+      await expect(start({ workerFile: pathToFileURL(file) })).rejects.toThrow('do not start');
     expect(readdirSync(path)).toEqual([]);
   });
 

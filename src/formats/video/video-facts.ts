@@ -66,8 +66,18 @@ export interface DecodeOrder {
   readonly stream: Uint8Array;
   /** Size of the decoded frame. */
   readonly size: Size;
-  /** Most bytes of the frame as a Y4M file. */
-  readonly maxFrameBytes: number;
+}
+
+/** Largest frame that is decoded (contract §12). */
+export const MAX_FRAME_PIXELS = 35_651_584;
+export const MAX_FRAME_EDGE_PX = 16_384;
+
+/** Longest head of a Y4M file and of its frame together. */
+export const MAX_Y4M_HEAD_BYTES = 512;
+
+/** Returns the most bytes of a Y4M file of one frame: planes of full size, two bytes a sample. */
+export function maxFrameBytes({ widthPx, heightPx }: Size): number {
+  return MAX_Y4M_HEAD_BYTES + widthPx * heightPx * 3 * 2;
 }
 
 /** Decoder of key frames, in a process of its own. */

@@ -1,5 +1,10 @@
 import { MediaError } from '../../contract/errors.ts';
-import type { ByteSource, DecodeOrder, FrameDecoder } from '../../formats/video/video-facts.ts';
+import {
+  type ByteSource,
+  type DecodeOrder,
+  type FrameDecoder,
+  maxFrameBytes,
+} from '../../formats/video/video-facts.ts';
 import type { Frame } from '../frames.ts';
 import { parseReply, type WorkerRequest } from '../protocol.ts';
 
@@ -36,7 +41,7 @@ export class Requests implements ByteSource, FrameDecoder {
   }
 
   decode(order: DecodeOrder): Promise<Uint8Array> {
-    return this.#ask({ kind: 'decode', order }, order.maxFrameBytes);
+    return this.#ask({ kind: 'decode', order }, maxFrameBytes(order.size));
   }
 
   /** Takes a piece of the reply to the last request. */

@@ -39,6 +39,7 @@ export interface Confinement {
 /** Reads the restrictions of a running worker from the kernel; those that it does not report are the sandbox's. */
 export function readConfinement(
   sandbox: Sandbox,
+  refusals: readonly string[],
   processIds: Readonly<Record<Lane, number | undefined>>,
 ): Confinement {
   const processId = processIds.light ?? processIds.heavy;
@@ -55,7 +56,7 @@ export function readConfinement(
   const withoutOwnUser = isIsolated && ourUser !== '0' ? 'namespace' : 'shared';
   return {
     sandbox: sandbox.name,
-    refusals: sandbox.refusals,
+    refusals,
     isIsolated,
     user: sandbox.hasOwnUsers && userOf(status) !== ourUser ? 'own' : withoutOwnUser,
     // Of all programs, bubblewrap alone sets one; Docker's own is another, and allows more.

@@ -21,7 +21,7 @@ import { listProgramFiles, type ProgramFiles, type WorkerProgram } from './progr
 
 /** A sandbox for workers. */
 export interface Sandbox {
-  /** Name of its program, for the log. */
+  /** Name of its program. */
   readonly name: 'bubblewrap' | 'unshare' | 'setpriv' | 'unconfined';
   /**
    * Whether a worker has PID, mount, IPC and network namespaces of its own, and a root that contains only the files
@@ -30,8 +30,6 @@ export interface Sandbox {
   readonly isIsolated: boolean;
   /** Whether each worker must be given a user of its own. */
   readonly hasOwnUsers: boolean;
-  /** Reasons why stronger sandboxes do not work on this host. */
-  readonly refusals: readonly string[];
   readonly compose: (start: SandboxedStart) => Launch;
 }
 
@@ -116,25 +114,22 @@ const sandboxKinds: readonly SandboxKind[] = [
 ];
 
 /**
- * Yields the sandboxes that this host supports, strongest first; the last one confines nothing.
+ * Yields the sandboxes that may work on this host, strongest first; the last one confines nothing.
  *
- * @param tryStart starts a program in a sandbox; resolves with the reason of a failure
- * @throws as `tryStart`
+ * @param refusals gets the reasons why others cannot work
  */
-export async function* findSandboxes(
+export async function* listSandboxes(
   worker: WorkerProgram,
-  tryStart: (sandbox: Sandbox) => Promise<string | undefined>,
+  refusals: string[],
 ): AsyncGenerator<Sandbox> {
-  const refusals: string[] = [];
   for (const kind of sandboxKinds) {
-    const sandbox = await createSandbox(kind, worker, [...refusals]).catch(
-      (error: Error) => error.message,
-    );
-    const refusal = typeof sandbox === 'string' ? sandbox : await tryStart(sandbox);
-    if (refusal !== undefined) refusals.push(`${kind.name}: ${refusal}`);
-    else if (typeof sandbox !== 'string') yield sandbox;
+    try {
+      yield await createSandbox(kind, worker);
+    } catch (error) {
+      refusals.push(`${kind.name}: ${(error as Error).message}`);
+    }
   }
-  yield createUnconfined(refusals);
+  yield UNCONFINED;
 }
 
 /**
@@ -145,7 +140,6 @@ export async function* findSandboxes(
 async function createSandbox(
   { name, program, rootPrograms, compose }: SandboxKind,
   worker: WorkerProgram,
-  refusals: readonly string[],
 ): Promise<Sandbox> {
   if (platform() !== 'linux') throw new Error('this is not Linux');
   const find = (program: string): string => findOnPath(program, worker.environment.PATH);
@@ -158,24 +152,20 @@ async function createSandbox(
     name,
     isIsolated: rootPrograms !== undefined,
     hasOwnUsers: canChangeUser,
-    refusals,
     compose: ({ userId, memoryBytes }) => limit(compose(userId, files), memoryBytes),
   };
 }
 
-/** Returns the last resort: Node as it is, on Linux within limits. */
-function createUnconfined(refusals: readonly string[]): Sandbox {
-  return {
-    name: 'unconfined',
-    isIsolated: false,
-    hasOwnUsers: false,
-    refusals,
-    compose: ({ memoryBytes }) =>
-      platform() === 'linux' && existsSync(SHELL)
-        ? limit({ words: [], inputs: [] }, memoryBytes)
-        : { command: execPath, words: [], inputs: [] },
-  };
-}
+/** The last resort: Node as it is, on Linux within limits. */
+const UNCONFINED: Sandbox = {
+  name: 'unconfined',
+  isIsolated: false,
+  hasOwnUsers: false,
+  compose: ({ memoryBytes }) =>
+    platform() === 'linux' && existsSync(SHELL)
+      ? limit({ words: [], inputs: [] }, memoryBytes)
+      : { command: execPath, words: [], inputs: [] },
+};
 
 function limit({ words, inputs }: SandboxCommand, memoryBytes: number): Launch {
   const memoryKibibytes = Math.ceil((memoryBytes + RESERVED_BYTES) / 1024);

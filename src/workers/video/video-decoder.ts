@@ -2,7 +2,12 @@ import { realpath } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout } from 'node:timers/promises';
 import { formatCauses, MediaError } from '../../contract/errors.ts';
-import type { DecodeOrder, VideoCodec } from '../../formats/video/video-facts.ts';
+import {
+  type DecodeOrder,
+  MAX_FRAME_PIXELS,
+  maxFrameBytes,
+  type VideoCodec,
+} from '../../formats/video/video-facts.ts';
 import type { VideoSupport } from '../../pipeline/ports.ts';
 import { canChangeUser } from '../confinement/commands.ts';
 import { type DecoderSandbox, listDecoderSandboxes } from '../confinement/decoder-sandbox.ts';
@@ -58,7 +63,6 @@ const TRIAL_ORDER: DecodeOrder = {
     'base64',
   ),
   size: { widthPx: 16, heightPx: 16 },
-  maxFrameBytes: 1_024,
 };
 
 type Supported = VideoSupport & { readonly isSupported: true };
@@ -110,7 +114,7 @@ export class VideoDecoder implements FrameSource {
 
   async *#decodeIn(
     sandbox: DecoderSandbox,
-    { codec, stream, maxFrameBytes }: DecodeOrder,
+    { codec, stream, size }: DecodeOrder,
     signal: AbortSignal,
   ): AsyncGenerator<Uint8Array, void> {
     const lines: string[] = [];
@@ -119,13 +123,14 @@ export class VideoDecoder implements FrameSource {
       yield* this.#run(sandbox, signal, {
         args: [
           ...['-hide_banner', '-loglevel', 'error', '-nostdin', '-protocol_whitelist', 'pipe'],
-          ...['-threads', '1', '-xerror', '-err_detect', 'explode', '-max_pixels', '35651584'],
+          ...['-threads', '1', '-xerror', '-err_detect', 'explode'],
+          ...['-max_pixels', String(MAX_FRAME_PIXELS)],
           ...['-f', format, '-c:v', decoder, '-i', 'pipe:0'],
           ...['-map', '0:v:0', '-frames:v', '1', '-filter_threads', '1'],
           ...['-c:v', 'wrapped_avframe', '-strict', '-1', '-f', 'yuv4mpegpipe', 'pipe:1'],
         ],
         input: stream,
-        maxOutputBytes: maxFrameBytes,
+        maxOutputBytes: maxFrameBytes(size),
         onLine: (line) => lines.push(line),
       });
     } catch (error) {

@@ -47,13 +47,13 @@ async function startDecoy() {
   return decoy;
 }
 
-function startWorker(sandbox, by = starter) {
-  return new Promise((resolve, reject) => {
-    const worker = new WorkerProcess(
-      { starter: by, sandbox, memoryBytes: 2 ** 30, niceness: 5, frames: undefined, log },
-      { onReady: () => resolve(worker), onEnd: (ending) => reject(new Error(ending)) },
-    );
-  });
+async function startWorker(sandbox, by = starter) {
+  const worker = new WorkerProcess(
+    { starter: by, sandbox, memoryBytes: 2 ** 30, niceness: 5, frames: undefined, log },
+    () => undefined,
+  );
+  await worker.ready;
+  return worker;
 }
 
 const job = { maxResultBytes: 1_000_000 };
@@ -233,7 +233,7 @@ async function tryAll(found) {
   const { port } = server.address();
   const decoy = await startDecoy();
   const [worker, sibling] = [await startWorker(found), await startWorker(found)];
-  const confinement = readConfinement(found, { light: worker.processId, heavy: undefined });
+  const confinement = readConfinement(found, [], { light: worker.processId, heavy: undefined });
   const harm = {};
   for (const [name, attack] of Object.entries(attacks)) {
     harm[name] = await attack(worker, { decoy, sibling, abstract, port, found });
@@ -252,9 +252,12 @@ async function tryAll(found) {
 }
 
 const report = new Map();
-for await (const found of starter.findSandboxes()) {
+for await (const found of starter.listSandboxes([])) {
   const { name } = found;
-  if (mode === 'all' && !report.has(name)) report.set(name, await tryAll(found));
+  const trial = await startWorker(found).catch(() => undefined);
+  if (trial === undefined) continue;
+  trial.kill('the end');
+  if (mode === 'all') report.set(name, await tryAll(found));
   if (mode === 'abandon' && name === folders[0]) {
     const worker = await startWorker(found);
     const { processId } = worker;

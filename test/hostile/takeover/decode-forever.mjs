@@ -14,5 +14,6 @@ const settings = { program, mayBeWeaker: true, timeoutMs: 60_000 };
 const decoder = new VideoDecoder({ ...settings, starter, environment });
 decoder.find();
 await decoder.support;
-const order = { codec: 'h264', stream: Buffer.from('hang'), maxFrameBytes: 100 };
+const size = { widthPx: 1, heightPx: 1 };
+const order = { codec: 'h264', stream: Buffer.from('hang'), size };
 for await (const _ of decoder.decode(order, new AbortController().signal));

@@ -2,22 +2,20 @@ import type { InputTrack, InputVideoTrack } from 'mediabunny';
 import type { MediaError } from '../../../contract/errors.ts';
 import { corruptMedia } from '../../../formats/byte-reader.ts';
 import type { Orientation, Size } from '../../../formats/image-facts.ts';
-import type {
-  ByteSource,
-  MovingContainer,
-  MovingFacts,
-  PosterFault,
-  VideoCodec,
-  VideoTrackFacts,
+import {
+  type ByteSource,
+  MAX_FRAME_EDGE_PX,
+  MAX_FRAME_PIXELS,
+  type MovingContainer,
+  type MovingFacts,
+  type PosterFault,
+  type VideoCodec,
+  type VideoTrackFacts,
 } from '../../../formats/video/video-facts.ts';
 import { BlockCache } from './block-cache.ts';
 import { demultiplex, GuardedSource } from './guarded-source.ts';
 import { readMp3DurationS } from './mp3-duration.ts';
 import { isFault, type OpenedMoving, openMoving, sniffContainer } from './open-moving.ts';
-
-/** Limits of a frame (contract §12). */
-const MAX_FRAME_PIXELS = 35_651_584;
-const MAX_EDGE_PX = 16_384;
 
 /** Limits of the search for a duration that no header tells. */
 const MAX_DURATION_BYTES = 8 * 2 ** 20;
@@ -156,7 +154,7 @@ function sizeFault({ widthPx, heightPx }: Size): PosterFault | undefined {
   const reason = `${widthPx}×${heightPx} px`;
   if (!isSize({ widthPx, heightPx })) return { code: 'UNPROCESSABLE_MEDIA', reason };
   const isTooLarge =
-    widthPx * heightPx > MAX_FRAME_PIXELS || Math.max(widthPx, heightPx) > MAX_EDGE_PX;
+    widthPx * heightPx > MAX_FRAME_PIXELS || Math.max(widthPx, heightPx) > MAX_FRAME_EDGE_PX;
   return isTooLarge ? { code: 'MEDIA_TOO_LARGE', reason } : undefined;
 }
 

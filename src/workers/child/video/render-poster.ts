@@ -20,7 +20,7 @@ import { findFault, readVideo } from './inspect-moving.ts';
 import { readKeyFrames } from './key-frames.ts';
 import { mapToSrgb, type VideoColour } from './map-to-srgb.ts';
 import { isFault, type OpenedMoving, openMoving, sniffContainer } from './open-moving.ts';
-import { type DecodedFrame, isEmpty, maxFrameBytes, readY4m } from './y4m.ts';
+import { type DecodedFrame, isEmpty, readY4m } from './y4m.ts';
 
 /** Height from which a video without tags has the matrix of BT.709 (contract §12). */
 const MIN_HD_HEIGHT_PX = 720;
@@ -119,7 +119,7 @@ async function decodeFrame(
   data: Uint8Array,
 ): Promise<DecodedFrame> {
   const stream = toElementaryStream(codec, data, description, size);
-  const file = await decoder.decode({ codec, stream, size, maxFrameBytes: maxFrameBytes(size) });
+  const file = await decoder.decode({ codec, stream, size });
   return readY4m(file, size);
 }
 

@@ -1,5 +1,6 @@
 import { corruptMedia } from '../../../formats/byte-reader.ts';
 import type { Size } from '../../../formats/image-facts.ts';
+import { MAX_Y4M_HEAD_BYTES } from '../../../formats/video/video-facts.ts';
 import type { Plane } from '../picture-to-rgb.ts';
 
 /** Planes of a decoded frame. */
@@ -8,14 +9,6 @@ export interface DecodedFrame {
   readonly depth: number;
   /** Range that the stream tells; `undefined` if it does not. */
   readonly isFullRange: boolean | undefined;
-}
-
-/** Longest header of the file and of its frame together. */
-const MAX_HEADER_BYTES = 512;
-
-/** Most bytes of a frame of a size: planes of full size, two bytes a sample. */
-export function maxFrameBytes({ widthPx, heightPx }: Size): number {
-  return MAX_HEADER_BYTES + widthPx * heightPx * 3 * 2;
 }
 
 /** Chroma samples per luma sample, across and down, by the beginning of the format's name; none of `mono`. */
@@ -31,7 +24,7 @@ const SUBSAMPLING: Readonly<Record<string, readonly [across: number, down: numbe
  * @throws MediaError `UNPROCESSABLE_MEDIA` for everything else
  */
 export function readY4m(file: Uint8Array, { widthPx, heightPx }: Size): DecodedFrame {
-  const head = Buffer.from(file.subarray(0, MAX_HEADER_BYTES)).toString('latin1');
+  const head = Buffer.from(file.subarray(0, MAX_Y4M_HEAD_BYTES)).toString('latin1');
   const lines = /^YUV4MPEG2 ([^\n]*)\nFRAME[^\n]*\n/.exec(head);
   if (lines === null) throw corruptMedia('the decoder returned no frame');
   const fields = new Map((lines[1] ?? '').split(' ').map((field) => [field[0], field.slice(1)]));
