@@ -72,7 +72,6 @@ const deepTests = [
   'pipeline/single-flight.test.ts',
   'storage/remote/address-guard.test.ts',
   'storage/results/result-file.test.ts',
-  'storage/whole-file.test.ts',
   'transforms/avif-grids.test.ts',
   'workers/confinement/seccomp-filter.test.ts',
   'workers/frame-scaling.test.ts',
@@ -95,7 +94,6 @@ const deepHelpers = [
   'support/sites/scripted-resolver.ts',
   'support/sites/test-sites.ts',
   'support/test-app.ts',
-  'support/uploads/relay-app.ts',
   'support/zeros-origin.ts',
 ];
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { MediaError } from '../contract/errors.ts';
 import type { GivenOriginals, Opened, OpenOptions } from '../pipeline/ports.ts';
-import { clampRange } from './origin-object.ts';
+import { openBytes } from './origin-object.ts';
 
 /** Originals that came with a request, by their digests. */
 export class GivenBytes implements GivenOriginals {
@@ -24,13 +24,6 @@ export class GivenBytes implements GivenOriginals {
   async open(key: string, { range }: OpenOptions): Promise<Opened> {
     const bytes = this.#given.get(key)?.bytes;
     if (bytes === undefined) throw new MediaError('UNKNOWN_MEDIA');
-    const { first, last } = clampRange(range, bytes.length);
-    return {
-      body: bytes.subarray(first, last + 1),
-      part: range && { first, last },
-      sizeBytes: bytes.length,
-      etag: key,
-      lastModified: undefined,
-    };
+    return openBytes(bytes, key, range);
   }
 }

@@ -3,8 +3,8 @@ import { contractResources } from '../contract/resources.ts';
 import type { SharedObjects } from '../pipeline/blocks/ports.ts';
 import type { OriginalWriter } from '../pipeline/originals/original-writer.ts';
 import type { Log, OriginListing, ResultStore, Source } from '../pipeline/ports.ts';
-import { createFilesystemOrigin } from './filesystem/origin.ts';
-import { StorageMarker } from './filesystem/root-folder.ts';
+import { FilesystemOrigin } from './filesystem/origin.ts';
+import { RootFolder, StorageMarker } from './filesystem/root-folder.ts';
 import { openResultFolder } from './results/folder.ts';
 import type { S3Listing } from './s3/listing.ts';
 
@@ -25,7 +25,9 @@ export async function openOrigin(
   marker = openMarker(config),
 ): Promise<Source> {
   const { storage, originLimits } = config;
-  if (storage.kind === 'filesystem') return createFilesystemOrigin(storage.folder, marker);
+  if (storage.kind === 'filesystem') {
+    return new FilesystemOrigin(await RootFolder.open(storage.folder, marker));
+  }
   // Loaded on demand: the SDK takes 0.2 s and 25 MB.
   const { S3Origin } = await import('./s3/origin.ts');
   return new S3Origin({ ...storage, stallTimeoutMs: originLimits.wholeBodyTimeoutMs });
@@ -37,7 +39,7 @@ export async function openListing({
 }: Pick<Config, 'storage'>): Promise<OriginListing | S3Listing> {
   if (storage.kind === 'filesystem') {
     const { createFilesystemListing } = await import('./filesystem/listing.ts');
-    return createFilesystemListing(storage.folder);
+    return createFilesystemListing(await RootFolder.open(storage.folder));
   }
   const { S3Listing } = await import('./s3/listing.ts');
   // The folders of all kinds are listed concurrently.
@@ -56,8 +58,8 @@ export async function openOriginalWriter(
 ): Promise<OriginalWriter> {
   const { storage } = config;
   if (storage.kind === 'filesystem') {
-    const adapter = await import('./filesystem/writer.ts');
-    return adapter.createFilesystemOriginalWriter(storage.folder, marker);
+    const { FilesystemOriginalWriter } = await import('./filesystem/writer.ts');
+    return new FilesystemOriginalWriter(await RootFolder.open(storage.folder, marker));
   }
   const { S3OriginalWriter } = await import('./s3/writer.ts');
   return new S3OriginalWriter({ ...storage, ...connections });

@@ -1,5 +1,5 @@
 import { MediaError } from '../contract/errors.ts';
-import type { ByteRange } from '../pipeline/ports.ts';
+import type { ByteRange, Opened } from '../pipeline/ports.ts';
 
 /**
  * Clamps a range to the end of an object.
@@ -14,6 +14,18 @@ export function clampRange(
   if (range === undefined) return { first: 0, last: sizeBytes - 1 };
   if (range.first >= sizeBytes) throw new MediaError('RANGE_NOT_SATISFIABLE');
   return { first: range.first, last: Math.min(range.last ?? Infinity, sizeBytes - 1) };
+}
+
+/** Opens bytes in memory as an original; @throws as `clampRange` */
+export function openBytes(bytes: Uint8Array, etag: string, range: ByteRange | undefined): Opened {
+  const { first, last } = clampRange(range, bytes.length);
+  return {
+    body: bytes.subarray(first, last + 1),
+    part: range && { first, last },
+    sizeBytes: bytes.length,
+    etag,
+    lastModified: undefined,
+  };
 }
 
 /**

@@ -2,13 +2,10 @@ import type { AppParts } from '../../src/app.ts';
 import type { SharedObjects } from '../../src/pipeline/blocks/ports.ts';
 import type { OriginListing } from '../../src/pipeline/ports.ts';
 import { createFilesystemListing } from '../../src/storage/filesystem/listing.ts';
-import {
-  createFilesystemOrigin,
-  type FilesystemOrigin,
-} from '../../src/storage/filesystem/origin.ts';
-import { StorageMarker } from '../../src/storage/filesystem/root-folder.ts';
+import { FilesystemOrigin } from '../../src/storage/filesystem/origin.ts';
+import { RootFolder, StorageMarker } from '../../src/storage/filesystem/root-folder.ts';
 import { FolderObjects } from '../../src/storage/filesystem/shared-objects.ts';
-import { createFilesystemOriginalWriter } from '../../src/storage/filesystem/writer.ts';
+import { FilesystemOriginalWriter } from '../../src/storage/filesystem/writer.ts';
 
 /** Writes originals. */
 export type OriginalWriter = NonNullable<AppParts['originalWriter']>;
@@ -23,10 +20,11 @@ export interface FolderStorage {
 /** @param marker name of the file without which nothing is known to be missing */
 export async function openFolderStorage(folder: string, marker?: string): Promise<FolderStorage> {
   const storageMarker = marker === undefined ? undefined : new StorageMarker(folder, marker);
+  const root = await RootFolder.open(folder, storageMarker);
   return {
-    origin: await createFilesystemOrigin(folder, storageMarker),
-    listing: await createFilesystemListing(folder),
-    writer: await createFilesystemOriginalWriter(folder, storageMarker),
+    origin: new FilesystemOrigin(root),
+    listing: createFilesystemListing(root),
+    writer: new FilesystemOriginalWriter(root),
   };
 }
 

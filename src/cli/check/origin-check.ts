@@ -5,7 +5,7 @@ import { formatCauses, formatReadFailure, MediaError } from '../../contract/erro
 import { isOriginKey } from '../../contract/media-path.ts';
 import { withDeadline } from '../../pipeline/abort.ts';
 import { readSize } from '../../pipeline/originals/open-body.ts';
-import { AccessRefused, type ListedOriginal, type Source } from '../../pipeline/ports.ts';
+import { AccessRefused, type Source } from '../../pipeline/ports.ts';
 import { openListing, openOrigin } from '../../storage/open-storage.ts';
 import { type Finding, fault, ok } from './finding.ts';
 
@@ -15,16 +15,29 @@ const LISTED_KEYS = 100;
 /** Checks whether originals can be read, and which exist; yields each finding as soon as it is known. */
 export async function* checkOrigin(config: Config, signal: AbortSignal): AsyncGenerator<Finding> {
   const { storage, originLimits } = config;
-  const onTimeout = () => new MediaError('ORIGIN_TIMEOUT');
-  const inTime: InTime = (work) =>
-    withDeadline(originLimits.firstByteTimeoutMs, signal, onTimeout, work);
   const where = describePlace(storage);
   yield ok(
     'storage',
     storage.kind === 's3' && storage.prefix ? `${where}, ${storage.prefix}` : where,
   );
+  /** Returns the error of work, `ORIGIN_TIMEOUT` after the deadline, even if a hanging disk ignores the signal. */
+  const failureOf = async (work: (within: AbortSignal) => Promise<void>): Promise<unknown> => {
+    const onTimeout = () => new MediaError('ORIGIN_TIMEOUT');
+    try {
+      await withDeadline(originLimits.firstByteTimeoutMs, signal, onTimeout, work);
+      return undefined;
+    } catch (error) {
+      signal.throwIfAborted();
+      return error;
+    }
+  };
 
-  const listing = await listKeys(config, inTime, signal);
+  const keys: string[] = [];
+  const refusal = await failureOf(async (within) => {
+    const listing = await openListing(config);
+    await listing.list('', ({ key }) => keys.push(key) <= LISTED_KEYS, within);
+  });
+  const mayNotList = refusal instanceof MediaError && refusal.cause instanceof AccessRefused;
   let origin: Source;
   try {
     origin = await openOrigin(config);
@@ -32,97 +45,50 @@ export async function* checkOrigin(config: Config, signal: AbortSignal): AsyncGe
     yield fault('storage', `${where} cannot be opened${formatCauses(error)}`);
     return;
   }
-  const keys = listing.kind === 'listed' ? listing.keys : [];
-  const mayNotList = listing.kind === 'failed' && listing.cause instanceof AccessRefused;
-  const tryKey = (key: string) => tryReading(origin, key, inTime, signal);
+  let sizeBytes = 0;
+  const read = (key: string) =>
+    failureOf(async (within) => {
+      sizeBytes = await readSize(origin, key, within);
+    });
   const absentKey = `attachments/0/0/darkroom-check-${randomBytes(8).toString('hex')}`;
-  yield describeAbsence(absentKey, await tryKey(absentKey), mayNotList);
-  yield describeListing(listing, mayNotList, storage.kind);
+  yield describeAbsence(absentKey, await read(absentKey), mayNotList);
+  yield refusal === undefined
+    ? describeKeys(keys, storage.kind === 's3' ? 'S3_PREFIX' : 'STORAGE_DIR')
+    : fault('listing', describeRefusal(refusal) + (mayNotList ? '; grant s3:ListBucket' : ''));
   const key = keys.find((each) => isOriginKey(each));
-  if (key !== undefined) yield describeReading(key, await tryKey(key));
+  if (refusal !== undefined || key === undefined) return;
+  const failure = await read(key);
+  const reason = isMissing(failure) ? ': it is listed, and not there' : formatReadFailure(failure);
+  yield failure === undefined
+    ? ok('reading', `${key} has ${sizeBytes} bytes`)
+    : fault('reading', `${key} cannot be read${reason}`);
 }
 
-/** Runs work, and fails with `ORIGIN_TIMEOUT` after the deadline of the origin, even if a hanging disk ignores the signal. */
-type InTime = <Result>(work: (within: AbortSignal) => Promise<Result>) => Promise<Result>;
-
-type Listing =
-  | {
-      readonly kind: 'listed';
-      readonly keys: readonly string[];
-      /** Whether there are more keys. */
-      readonly isPart: boolean;
-    }
-  | { readonly kind: 'failed'; readonly cause: unknown };
-
-async function listKeys(config: Config, inTime: InTime, signal: AbortSignal): Promise<Listing> {
-  const keys: string[] = [];
-  let isPart = false;
-  const visit = ({ key }: ListedOriginal): boolean => {
-    isPart = keys.length === LISTED_KEYS;
-    if (!isPart) keys.push(key);
-    return !isPart;
-  };
-  try {
-    await inTime(async (within) => (await openListing(config)).list('', visit, within));
-    return { kind: 'listed', keys, isPart };
-  } catch (error) {
-    signal.throwIfAborted();
-    const isFailure = error instanceof MediaError && error.code !== 'ORIGIN_TIMEOUT';
-    return { kind: 'failed', cause: isFailure ? error.cause : error };
-  }
+function isMissing(failure: unknown): boolean {
+  return failure instanceof MediaError && failure.code === 'UNKNOWN_MEDIA';
 }
 
-function describeAbsence(key: string, outcome: ReadOutcome, mayNotList: boolean): Finding {
-  if (outcome.kind === 'absent') return ok('missing original', 'is reported as missing');
-  if (outcome.kind === 'read') return fault('missing original', `there is something at ${key}`);
+function describeAbsence(key: string, failure: unknown, mayNotList: boolean): Finding {
+  if (isMissing(failure)) return ok('missing original', 'is reported as missing');
+  if (failure === undefined) return fault('missing original', `there is something at ${key}`);
   const consequence = mayNotList
     ? '; without the right to list (s3:ListBucket), S3 answers 403 for a missing original, which clients get as 502 instead of 404'
     : '';
-  return fault('missing original', `is reported as a failure${outcome.reason}${consequence}`);
+  const reason = formatReadFailure(failure);
+  return fault('missing original', `is reported as a failure${reason}${consequence}`);
 }
 
-function describeReading(key: string, outcome: ReadOutcome): Finding {
-  if (outcome.kind === 'read') return ok('reading', `${key} has ${outcome.sizeBytes} bytes`);
-  const reason = outcome.kind === 'failed' ? outcome.reason : ': it is listed, and not there';
-  return fault('reading', `${key} cannot be read${reason}`);
+function describeRefusal(error: unknown): string {
+  const isFailure = error instanceof MediaError && error.code !== 'ORIGIN_TIMEOUT';
+  return `is refused${formatReadFailure(isFailure ? error.cause : error)}`;
 }
 
-type ReadOutcome =
-  | { readonly kind: 'read'; readonly sizeBytes: number }
-  | { readonly kind: 'absent' }
-  | { readonly kind: 'failed'; readonly reason: string };
-
-async function tryReading(
-  origin: Source,
-  key: string,
-  inTime: InTime,
-  signal: AbortSignal,
-): Promise<ReadOutcome> {
-  try {
-    const sizeBytes = await inTime((within) => readSize(origin, key, within));
-    return { kind: 'read', sizeBytes };
-  } catch (error) {
-    signal.throwIfAborted();
-    const isAbsent = error instanceof MediaError && error.code === 'UNKNOWN_MEDIA';
-    return isAbsent ? { kind: 'absent' } : { kind: 'failed', reason: formatReadFailure(error) };
-  }
-}
-
-function describeListing(
-  listing: Listing,
-  mayNotList: boolean,
-  storage: 's3' | 'filesystem',
-): Finding {
-  if (listing.kind === 'failed') {
-    const advice = mayNotList ? '; grant s3:ListBucket' : '';
-    return fault('listing', `is refused${formatReadFailure(listing.cause)}${advice}`);
-  }
-  const { keys, isPart } = listing;
+function describeKeys(keys: readonly string[], setting: string): Finding {
   if (keys.length === 0) return ok('listing', 'nothing is there yet');
-  const originals = keys.filter((each) => isOriginKey(each)).length;
-  const all = isPart ? `the first ${keys.length} files` : `${keys.length} files`;
+  const listed = keys.slice(0, LISTED_KEYS);
+  const originals = listed.filter((each) => isOriginKey(each)).length;
+  const all = `${keys.length > LISTED_KEYS ? 'the first ' : ''}${listed.length} files`;
   if (originals > 0) return ok('listing', `${all}, ${originals} of them originals`);
-  const setting = storage === 's3' ? 'S3_PREFIX' : 'STORAGE_DIR';
   return fault(
     'listing',
     `none of ${all} has the key of an original; the first is "${keys[0]}". Is ${setting} right?`,

@@ -1,6 +1,5 @@
-import { type FileHandle, open } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
 import { devNull } from 'node:os';
-import { addAbortSignal } from 'node:stream';
 import { unlessAborted } from '../../pipeline/abort.ts';
 import { CommandFault, type Terminal } from '../command.ts';
 
@@ -17,13 +16,9 @@ export type InputFile = AsyncIterable<Uint8Array>;
  * @throws CommandFault if the path cannot be read, or is a folder
  */
 export async function openInputFile(path: string, { stdin, signal }: Terminal): Promise<InputFile> {
-  if (path === '-') {
-    // A stop does not wait for the process that writes to us.
-    return readOr('standard input', rejectEmpty(addAbortSignal(signal, stdin)), signal);
-  }
-  const opening = open(path);
-  // Nor does it wait for a process that opens the other end of a pipe.
-  const file = await unlessAborted(opening, signal).catch((cause: unknown) => {
+  if (path === '-') return readOr('standard input', rejectEmpty(stdin), signal);
+  // A stop does not wait for a process that opens the other end of a pipe.
+  const file = await unlessAborted(open(path), signal).catch((cause: unknown) => {
     signal.throwIfAborted();
     throw new CommandFault(`${path} cannot be read`, { cause });
   });
@@ -32,7 +27,7 @@ export async function openInputFile(path: string, { stdin, signal }: Terminal): 
     await file.close();
     throw new CommandFault(`${path} is a folder`);
   }
-  return readOr(path, readChunks(file, signal), signal);
+  return readOr(path, file.createReadStream({ highWaterMark: CHUNK_BYTES }), signal);
 }
 
 /** An empty original must be a named file: Node shows a closed or unreadable standard input as an empty one. */
@@ -60,31 +55,23 @@ export async function readWhole(
   return Buffer.concat(parts);
 }
 
-/** Passes chunks on; its errors name the file. */
+/** Passes chunks on; its errors name the file. A stop does not wait for a read that hangs. */
 async function* readOr(
   name: string,
   chunks: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array> {
+  const reader = chunks[Symbol.asyncIterator]();
   try {
-    yield* chunks;
+    for (;;) {
+      const { value, done } = await unlessAborted(reader.next(), signal);
+      if (done === true) return;
+      yield value;
+    }
   } catch (cause) {
     signal.throwIfAborted();
     throw new CommandFault(`${name} cannot be read`, { cause });
-  }
-}
-
-async function* readChunks(file: FileHandle, signal: AbortSignal): AsyncGenerator<Uint8Array> {
-  try {
-    for (;;) {
-      const reading = file.read(Buffer.allocUnsafe(CHUNK_BYTES));
-      const { bytesRead, buffer } = await unlessAborted(reading, signal);
-      if (bytesRead === 0) return;
-      yield buffer.subarray(0, bytesRead);
-    }
   } finally {
-    // The file closes once a hanging read ends; a stop does not wait for that.
-    const closing = file.close();
-    if (!signal.aborted) await closing;
+    void reader.return?.();
   }
 }

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import type { Config } from '../../config/config.ts';
 import { sniffContentType } from '../../pipeline/originals/content-sniff.ts';
 import type { Source } from '../../pipeline/ports.ts';
-import { clampRange } from '../../storage/origin-object.ts';
+import { openBytes } from '../../storage/origin-object.ts';
 import { CommandFault, formatByteSize, silentLog } from '../command.ts';
 import { formatErrorResponse, withOfflineApp } from '../offline-app.ts';
 import { type InputFile, readWhole } from './input-file.ts';
@@ -46,28 +46,15 @@ async function findServingFault(
   bytes: Buffer,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const parts = { log: silentLog, origin: createTrialOrigin(bytes) };
+  const origin: Source = {
+    identity: 'tag',
+    open: async (_key, { range }) => openBytes(bytes, 'trial', range),
+  };
+  const parts = { log: silentLog, origin };
   return withOfflineApp(config, parts, signal, async (ask) => {
     const response = await ask(`${urlPath}?size=16`);
     if (response.status === 200) return undefined;
     const type = await sniffContentType(bytes);
     return `${await formatErrorResponse(response)} (It is ${type}.)`;
   });
-}
-
-function createTrialOrigin(bytes: Buffer): Source {
-  return {
-    identity: 'tag',
-    open: async (_key, { signal, range }) => {
-      signal.throwIfAborted();
-      const part = clampRange(range, bytes.length);
-      return {
-        sizeBytes: bytes.length,
-        etag: 'trial',
-        lastModified: undefined,
-        part: range && part,
-        body: bytes.subarray(part.first, part.last + 1),
-      };
-    },
-  };
 }

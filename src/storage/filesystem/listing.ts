@@ -2,7 +2,7 @@ import { lstat } from 'node:fs/promises';
 import { relative, resolve, sep } from 'node:path';
 import { MediaError } from '../../contract/errors.ts';
 import type { OriginListing } from '../../pipeline/ports.ts';
-import { RootFolder } from './root-folder.ts';
+import type { RootFolder } from './root-folder.ts';
 import { isMissingFile } from './system-errors.ts';
 import { walkFolder } from './walk.ts';
 
@@ -10,13 +10,10 @@ import { walkFolder } from './walk.ts';
  * Lists the folder of a `FilesystemOrigin`: the regular files that it would open, dotfiles included, and nothing behind
  * a symbolic link. Skips folders without read permission.
  *
- * The listing never leaves the folder, and reads no file. Not covered: if a folder is swapped during its listing,
- * entries of the replacement are listed; they would not be served.
- *
- * @throws Error if the folder is missing
+ * Not covered: if a folder is swapped during its listing, entries of the replacement are listed; they would not be
+ * served.
  */
-export async function createFilesystemListing(path: string): Promise<OriginListing> {
-  const root = await RootFolder.open(path);
+export function createFilesystemListing(root: RootFolder): OriginListing {
   return {
     list: async (prefix, visit, signal) => {
       try {

@@ -46,18 +46,12 @@ export async function openRegularFile(path: string): Promise<OpenedFile | undefi
   return undefined;
 }
 
-/** Returns a tag, without quotes, that distinguishes the content of a file from any other at its path. */
+/** Returns a tag that distinguishes the content of a file from any other at its path. */
 export function fileEtagOf({ size, mtimeNs }: Pick<BigIntStats, 'size' | 'mtimeNs'>): string {
   return `${size.toString(36)}-${mtimeNs.toString(36)}`;
 }
 
-/**
- * Reads bytes of a file into memory, in a single call if the system returns all at once.
- *
- * @param first offset of the first byte
- * @returns fewer bytes if the file has become shorter
- * @throws errors of `read` of node:fs
- */
+/** Reads bytes of a file into memory; fewer if the file has become shorter. */
 export async function readBytes(
   { descriptor }: Pick<OpenedFile, 'descriptor'>,
   first: number,
@@ -80,11 +74,7 @@ export async function readBytes(
   return bytes;
 }
 
-/**
- * Closes a file that was only read, in the background: no result depends on its end.
- *
- * @param onClosed called when the disk is done
- */
+/** Closes a file that was only read, in the background. */
 export function closeFile(
   { descriptor }: Pick<OpenedFile, 'descriptor'>,
   onClosed: () => void = () => undefined,

@@ -10,28 +10,20 @@ import {
   openRegularFile,
   readBytes,
 } from './opened-file.ts';
-import { RootFolder, type StorageMarker } from './root-folder.ts';
+import type { RootFolder } from './root-folder.ts';
 import { isMissingFile } from './system-errors.ts';
 
-/**
- * Bytes per read of a passthrough: twice as many as Node's default, at 0.75 of the CPU for 500 MiB; a client that does
- * not read holds four times as much (`npm run test:front`).
- */
+/** Bytes per read of a passthrough: twice as many as Node's default, at 0.75 of the CPU for 500 MiB (measured). */
 const CHUNK_BYTES = 128 * 1024;
 
-/**
- * Largest original that is read into memory at once, in bytes: calls, copies and garbage are the cost of reading, and a
- * stream would cost more than the read. The memory budget also admits originals of this size without a reservation.
- */
+/** Largest original that is read into memory at once, in bytes: a stream would cost more than the read. */
 const MAX_AT_ONCE_BYTES = 1024 * 1024;
 
 /**
  * Originals below a folder, laid out by origin key.
  *
- * A key cannot leave the folder: its segments were validated one by one; a path that is not normalized (`..`, `.`, two
- * slashes) is rejected as well, so that a file has one key; the file is opened without following a symbolic link; and
- * the real path of the opened file must equal the requested path, which also rejects links in between. Only regular
- * files are served.
+ * A key cannot leave the folder: its path must be normalized (`..`, `.`, two slashes), so that a file has one key; and
+ * the real path of the opened file must equal it, which rejects symbolic links. Only regular files are served.
  *
  * Not covered: hard links and bind mounts (they are regular paths; a process that can create them can write the folder
  * anyway); names that differ only in case or normalization on file systems that do not distinguish them. A file that is
@@ -100,15 +92,4 @@ function streamOf(descriptor: number, first: number, count: number, chunkBytes: 
     end: Math.max(0, first + count - 1),
     highWaterMark: chunkBytes,
   });
-}
-
-/**
- * @param marker must exist, or else no original counts as missing
- * @throws Error if the folder is missing
- */
-export async function createFilesystemOrigin(
-  folder: string,
-  marker?: StorageMarker,
-): Promise<FilesystemOrigin> {
-  return new FilesystemOrigin(await RootFolder.open(folder, marker));
 }

@@ -18,7 +18,10 @@ export class RootFolder {
     this.#marker = marker;
   }
 
-  /** @throws Error if the folder is missing */
+  /**
+   * @param marker must exist, or else no original counts as missing, and none is written
+   * @throws Error if the folder is missing
+   */
   static async open(folder: string, marker?: StorageMarker): Promise<RootFolder> {
     const path = await realpath(folder);
     if (!(await stat(path)).isDirectory()) throw new Error(`${path} is not a folder`);
@@ -71,10 +74,6 @@ export class StorageMarker {
   #isMissing = false;
   #isLooking = false;
 
-  /**
-   * @param folder of the originals
-   * @param name of the file, below the folder
-   */
   constructor(folder: string, name: string) {
     this.#path = join(folder, name);
   }
@@ -84,7 +83,6 @@ export class StorageMarker {
     return this.#isMissing;
   }
 
-  /** Checks the file, and returns whether it exists. */
   async look(): Promise<boolean> {
     // A file that cannot be checked may exist: the origin then fails, and says why.
     this.#isMissing = await stat(this.#path).then(

@@ -1,4 +1,4 @@
-import { type BigIntStats, constants, type Stats } from 'node:fs';
+import { type BigIntStats, constants } from 'node:fs';
 import { type FileHandle, link, mkdir, open, realpath, rename, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { systemCodeOf } from './system-errors.ts';
@@ -14,13 +14,9 @@ export interface FilePlace {
   readonly onFolderMade?: (() => void) | undefined;
   /** Whether the path must not exist yet; otherwise an existing file is replaced. */
   readonly isNew?: boolean | undefined;
-  /** The existing file, if its users shall have access to the new one, and no others meanwhile. */
-  readonly accessAs?: Stats | undefined;
+  /** Permissions of the file; by default those of a new one. */
+  readonly mode?: number | undefined;
 }
-
-/** Permission bits of a mode; the same without those of the group. */
-const PERMISSIONS = 0o777;
-const UNGROUPED_PERMISSIONS = 0o707;
 
 /** Most attempts to create a folder for a file while others remove it. */
 const MAX_MOVE_ATTEMPTS = 8;
@@ -28,8 +24,7 @@ const MAX_MOVE_ATTEMPTS = 8;
 /**
  * Writes a file completely or not at all: first under a temporary name, then down to the disk, and only then under its
  * own. Replaces an existing file, or a symbolic link at the end of the path; follows no link on the way. A file that
- * must be new gets its name by a link, which fails if the name exists, so that only one of two concurrent writes
- * succeeds.
+ * must be new gets its name by a link, so that only one of two concurrent writes succeeds.
  *
  * Not covered: a folder that is swapped for a link between the check and the move; a killed process, and a disk that
  * fails, leave the temporary file as an orphan.
@@ -46,7 +41,7 @@ export async function writeWholeFile(
   try {
     let status: BigIntStats;
     try {
-      if (place.accessAs !== undefined) await copyAccess(file, place.accessAs);
+      if (place.mode !== undefined) await file.chmod(place.mode & 0o777);
       for await (const chunk of chunks) await file.writeFile(chunk);
       // Before the file gets its name: a power cut could leave the name with zeros.
       await file.datasync();
@@ -101,28 +96,16 @@ export async function isRealFolder(folder: string): Promise<boolean> {
   throw new Error(`${folder} is behind a link.`);
 }
 
-async function openNewFile({ temporaryPath, root, accessAs }: FilePlace): Promise<FileHandle> {
+async function openNewFile({ temporaryPath, root }: FilePlace): Promise<FileHandle> {
   const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
   const flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW;
-  const mode = accessAs === undefined ? 0o666 : 0o600;
   try {
-    return await open(temporaryPath, flags, mode);
+    return await open(temporaryPath, flags);
   } catch (error) {
     if (systemCodeOf(error) !== 'ENOENT') throw error;
     await makeFolder(dirname(temporaryPath), root); // somebody else removed the folder
-    return open(temporaryPath, flags, mode);
+    return open(temporaryPath, flags);
   }
-}
-
-/** Keeps the owner of a file if we may change it; otherwise the file becomes ours, without access for another group. */
-async function copyAccess(file: FileHandle, { mode, uid, gid }: Stats): Promise<void> {
-  const keepGroup = () => file.chown(-1, gid);
-  await file
-    .chown(uid, gid)
-    .catch(keepGroup)
-    .catch(() => undefined);
-  const { gid: groupNow } = await file.stat();
-  await file.chmod(mode & (groupNow === gid ? PERMISSIONS : UNGROUPED_PERMISSIONS));
 }
 
 async function moveIntoPlace({ path, temporaryPath, root, onFolderMade, isNew }: FilePlace) {

@@ -9,7 +9,7 @@ import {
   untilStopped,
 } from '../../pipeline/originals/original-writer.ts';
 import { fileEtagOf } from './opened-file.ts';
-import { RootFolder, type StorageMarker } from './root-folder.ts';
+import type { RootFolder } from './root-folder.ts';
 import { isMissingFile, systemCodeOf } from './system-errors.ts';
 import { syncFolder, writeWholeFile } from './whole-file.ts';
 
@@ -85,15 +85,4 @@ export class FilesystemOriginalWriter implements OriginalWriter {
     if (await this.#root.isThere()) return;
     throw new Error(`${this.#root.path}, or the file STORAGE_MARKER in it, is gone.`);
   }
-}
-
-/**
- * @param marker must exist for a write
- * @throws Error if the folder is missing
- */
-export async function createFilesystemOriginalWriter(
-  folder: string,
-  marker?: StorageMarker,
-): Promise<FilesystemOriginalWriter> {
-  return new FilesystemOriginalWriter(await RootFolder.open(folder, marker));
 }

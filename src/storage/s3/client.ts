@@ -3,6 +3,7 @@ import * as https from 'node:https';
 import type { LookupFunction, Socket } from 'node:net';
 import { S3Client } from '@aws-sdk/client-s3';
 import { MediaError } from '../../contract/errors.ts';
+import { isTimeout, timeoutError, withDeadline } from '../../pipeline/abort.ts';
 import { AccessRefused } from '../../pipeline/ports.ts';
 
 /** Connection settings of a server. */
@@ -30,10 +31,7 @@ export interface S3BucketOptions extends S3ConnectionOptions {
 /** Most attempts of one request, the first included. The SDK's back-off is exponential, with full jitter. */
 const MAX_ATTEMPTS = 3;
 
-/**
- * Time after which an unused connection is closed, in milliseconds: before the servers close it (AWS after some 20 s),
- * so that a request rarely meets a closing one, and before a firewall forgets it.
- */
+/** Time after which an unused connection is closed, in milliseconds: before AWS closes it after some 20 s. */
 const IDLE_TIMEOUT_MS = 15_000;
 
 /** Longest key of S3 in bytes of UTF-8 (Amazon S3 User Guide, "Object key naming guidelines"). */
@@ -45,10 +43,7 @@ const MAX_ERROR_BYTES = 64 * 1024;
 /** Longest message of a server that is logged, in UTF-16 units. */
 const MAX_MESSAGE_LENGTH = 300;
 
-/**
- * Creates a client; it sends nothing before the first request. Credentials come from the SDK's usual chain:
- * environment, shared files, container, instance.
- */
+/** Creates a client, with credentials from the SDK's usual chain: environment, shared files, container, instance. */
 export function createS3Client(options: S3ConnectionOptions): S3Client {
   const { region, endpoint, forcePathStyle } = options;
   return new S3Client({
@@ -73,10 +68,8 @@ export function createS3Client(options: S3ConnectionOptions): S3Client {
 }
 
 /**
- * Returns an agent with keep-alive, whose connections have a deadline to open; a late one fails its request with
- * MediaError `ORIGIN_TIMEOUT`.
- *
- * The SDK has a setting for this, but its time includes the wait for a free connection and omits the TLS handshake.
+ * Returns an agent whose connections have a deadline to open; a late one fails its request with MediaError
+ * `ORIGIN_TIMEOUT`. The time of the SDK's own setting includes the wait for a free connection, and omits TLS.
  */
 function createAgent(
   protocol: 'http:' | 'https:',
@@ -103,11 +96,7 @@ function createAgent(
   return agent;
 }
 
-/**
- * Collects a body for the SDK, which has no bound for the bodies of errors.
- *
- * @throws Error beyond the bound; leaving the loop destroys the body, and its connection with it
- */
+/** Collects a body for the SDK, which has no bound for the bodies of errors: leaving the loop destroys the body. */
 async function collectBody(body: http.IncomingMessage): Promise<Uint8Array> {
   const { statusCode = 0 } = body;
   const chunks: Buffer[] = [];
@@ -140,10 +129,10 @@ export function etagOf(output: unknown): string {
 }
 
 /**
- * Reads an error that the SDK has thrown, which may have properties of the SDK's own.
+ * Reads an error that the SDK has thrown.
  *
- * @returns `name`: the server's code, or the class of a local error, such as `NoSuchKey`; `code` of a system call, such
- *   as `ECONNREFUSED`; `status` of the server's response, `undefined` without a response
+ * @returns `name`: the server's code, such as `NoSuchKey`, or the class of a local error; `code` of a system call, such
+ *   as `ECONNREFUSED`; `status` of the server's response
  */
 export function readS3Failure(error: unknown) {
   const { name, message, code, $metadata } = error as Error & {
@@ -154,10 +143,24 @@ export function readS3Failure(error: unknown) {
   return { name, message, code, status, requestId, attempts };
 }
 
+/**
+ * Runs requests with a deadline, retries included.
+ *
+ * @throws Error with the name `TimeoutError` after the deadline
+ */
+export function inTime<Result>(
+  timeoutMs: number,
+  work: (abortSignal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const onTimeout = () => timeoutError(`No complete response within ${timeoutMs} ms.`);
+  return withDeadline(timeoutMs, undefined, onTimeout, work);
+}
+
 /** Returns the cause of a failed request, from the agent, the SDK, the server or the network, without credentials. */
 export async function findS3Cause(client: S3Client, error: unknown): Promise<unknown> {
   // The agent's MediaError is for clients; its cause says what happened.
   if (error instanceof MediaError) return error.cause;
+  if (isTimeout(error)) return error;
   const { name, message, code, status, requestId, attempts } = readS3Failure(error);
   const facts = [
     code,

@@ -27,12 +27,10 @@ export class S3Listing implements OriginListing {
       this.#client.send(command, { abortSignal: signal });
     try {
       signal.throwIfAborted();
-      for await (const objects of listObjects(bucket, root + prefix, send)) {
-        for (const { key, sizeBytes } of objects) {
-          if (!isPossibleKey(key)) continue;
-          if (!visit({ key: key.slice(root.length), sizeBytes })) return;
-        }
+      for await (const { key, sizeBytes } of listObjects(bucket, root + prefix, send)) {
         signal.throwIfAborted();
+        if (!isPossibleKey(key)) continue;
+        if (!visit({ key: key.slice(root.length), sizeBytes })) return;
       }
     } catch (error) {
       signal.throwIfAborted();
@@ -43,10 +41,9 @@ export class S3Listing implements OriginListing {
 }
 
 /**
- * Lists the objects whose keys begin with a prefix, page by page, up to 1000 at a time.
+ * Lists the objects whose keys begin with a prefix.
  *
- * @param prefix of keys
- * @param send sends a request to the server
+ * @param send sends the request for a page
  * @throws Error if a key does not begin with the prefix: a server that does not know the parameter lists the whole
  *   bucket; if a page is truncated without a token for the rest; errors of `send`
  */
@@ -54,37 +51,27 @@ export async function* listObjects(
   bucket: string,
   prefix: string,
   send: (command: ListObjectsV2Command) => Promise<ListObjectsV2CommandOutput>,
-): AsyncGenerator<readonly ListedOriginal[], void> {
-  let ContinuationToken: string | undefined;
+): AsyncGenerator<ListedOriginal, void> {
+  let token: string | undefined;
   do {
-    // URL-encoded, because XML 1.0 cannot represent every character of a file name.
-    const input = {
-      Bucket: bucket,
-      Prefix: prefix,
-      EncodingType: 'url',
-      ContinuationToken,
-    } as const;
-    const page: ListObjectsV2CommandOutput = await send(new ListObjectsV2Command(input));
-    const { IsTruncated, NextContinuationToken } = page;
-    yield readPage(page, prefix);
-    if (IsTruncated === true && !NextContinuationToken) {
+    const page = await send(
+      new ListObjectsV2Command({
+        Bucket: bucket,
+        Prefix: prefix,
+        EncodingType: 'url', // XML 1.0 cannot represent every character of a file name
+        ContinuationToken: token,
+      }),
+    );
+    for (const { Key = '', Size = 0 } of page.Contents ?? []) {
+      // A plus sign itself is encoded; servers that do not encode do not declare the encoding either.
+      const isEncoded = page.EncodingType === 'url';
+      const key = isEncoded ? decodeURIComponent(Key.replaceAll('+', '%20')) : Key;
+      if (!key.startsWith(prefix)) throw new Error(`The server lists ${key} below ${prefix}`);
+      yield { key, sizeBytes: Size };
+    }
+    token = page.IsTruncated === true ? page.NextContinuationToken : undefined;
+    if (page.IsTruncated === true && !token) {
       throw new Error('The server truncates its list, without a token for the rest.');
     }
-    ContinuationToken = IsTruncated === true ? NextContinuationToken : undefined;
-  } while (ContinuationToken !== undefined);
-}
-
-function readPage(
-  { Contents = [], EncodingType }: ListObjectsV2CommandOutput,
-  prefix: string,
-): ListedOriginal[] {
-  const objects = Contents.flatMap(({ Key, Size = 0 }) => {
-    if (Key === undefined) return [];
-    // A plus sign itself is encoded; servers that do not encode do not declare the encoding either.
-    const key = EncodingType === 'url' ? decodeURIComponent(Key.replaceAll('+', '%20')) : Key;
-    return [{ key, sizeBytes: Size }];
-  });
-  const stranger = objects.find(({ key }) => !key.startsWith(prefix));
-  if (stranger !== undefined) throw new Error(`The server lists ${stranger.key} below ${prefix}`);
-  return objects;
+  } while (token !== undefined);
 }

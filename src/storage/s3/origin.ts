@@ -25,12 +25,8 @@ export interface S3OriginOptions extends S3BucketOptions {
 }
 
 /**
- * Originals in a bucket of S3, or of a server with the same protocol.
- *
- * Each read is one GET, without a HEAD before. A failed attempt is retried only before its response has begun: after a
- * broken or refused connection, a 5xx or a throttling; never after another 4xx, a connect deadline, or in the middle of
- * a body. A body that is shorter than its Content-Length ends with an error (Node's HTTP parser), and so does a stalled
- * one.
+ * Originals in a bucket of S3, or of a server with the same protocol. Each read is one GET, which the SDK retries only
+ * before the response has begun. A body that is shorter than its Content-Length ends with an error (Node's HTTP parser).
  *
  * Not covered: objects stored compressed (`Content-Encoding`) are served as their stored bytes.
  */

@@ -1,7 +1,18 @@
 import { IncomingMessage } from 'node:http';
-import { GetObjectCommand, PutObjectCommand, type S3Client } from '@aws-sdk/client-s3';
-import { isTimeout, timeoutError, withDeadline } from '../../pipeline/abort.ts';
-import type { ResultAddress, ResultStore, StoredResult } from '../../pipeline/ports.ts';
+import {
+  DeleteObjectCommand,
+  GetObjectCommand,
+  type ListObjectsV2Command,
+  PutObjectCommand,
+  type S3Client,
+} from '@aws-sdk/client-s3';
+import { isTimeout } from '../../pipeline/abort.ts';
+import {
+  isResultPath,
+  type ResultAddress,
+  type ResultStore,
+  type StoredResult,
+} from '../../pipeline/ports.ts';
 import {
   checkPathPrefix,
   formatResultFile,
@@ -12,11 +23,12 @@ import {
 import {
   createS3Client,
   findS3Cause,
+  inTime,
   isPossibleKey,
   readS3Failure,
   type S3BucketOptions,
 } from './client.ts';
-import { removeObjects } from './s3-removal.ts';
+import { listObjects } from './listing.ts';
 
 /** Connection settings of the bucket. */
 export interface S3ResultStoreOptions extends S3BucketOptions {
@@ -27,13 +39,15 @@ export interface S3ResultStoreOptions extends S3BucketOptions {
 /** Bytes of bodies that arrive at the same time: beyond it, a rendering is made anew. */
 const MAX_ARRIVING_BYTES = 128 * 1024 ** 2;
 
+/** Concurrent requests of a removal. Not one for many keys: servers disagree about the checksum that it needs. */
+const MAX_REMOVALS = 8;
+
 /**
  * Renderings as objects `<prefix><resultPath>` in a bucket of S3, or of a server with the same protocol, with the same
  * bytes as in a file of the filesystem store.
  *
- * The store does not bound the bucket: a lifecycle rule of the operator does (`deploy/s3-lifecycle.json`). Such a rule
- * counts from the write, not from the last use. A rendering that is too large, or whose key is too long for S3, is not
- * stored, which is not an error.
+ * The store does not bound the bucket: a lifecycle rule of the operator does (`deploy/s3-lifecycle.json`), which counts
+ * from the write, not from the last use. A rendering that is too large, or whose key is too long for S3, is not stored.
  *
  * Not covered: a bucket with versions keeps removed objects.
  */
@@ -57,21 +71,23 @@ export class S3ResultStore implements ResultStore {
     if (!isPossibleKey(Key)) return undefined;
     const command = new GetObjectCommand({ Bucket: this.#options.bucket, Key });
     try {
-      const { Body, ContentLength } = await this.#client.send(command, { abortSignal: signal });
+      const { Body, ContentLength: sizeBytes } = await this.#client.send(command, {
+        abortSignal: signal,
+      });
       if (!(Body instanceof IncomingMessage)) throw new Error('The response has no body.');
-      const sizeBytes = ContentLength ?? MAX_RESULT_FILE_BYTES;
-      const isTooLarge = sizeBytes > MAX_RESULT_FILE_BYTES;
-      if (isTooLarge || this.#arrivingBytes + sizeBytes > MAX_ARRIVING_BYTES) {
+      const mostBytes = Math.min(MAX_RESULT_FILE_BYTES, MAX_ARRIVING_BYTES - this.#arrivingBytes);
+      if (sizeBytes === undefined || sizeBytes > mostBytes) {
         Body.destroy();
-        return undefined;
+        if (sizeBytes !== undefined) return undefined;
+        throw new Error('The response has no Content-Length.');
       }
       onFound(sizeBytes);
       this.#arrivingBytes += sizeBytes;
       // The SDK also ends the body with the signal.
-      const bytes = await readWhole(Body, sizeBytes).finally(() => {
+      const bytes = await readBody(Body, sizeBytes).finally(() => {
         this.#arrivingBytes -= sizeBytes;
       });
-      return bytes && parseResultFile(bytes, address);
+      return parseResultFile(bytes, address);
     } catch (error) {
       signal.throwIfAborted();
       const { name } = readS3Failure(error);
@@ -81,13 +97,13 @@ export class S3ResultStore implements ResultStore {
   }
 
   async write(address: ResultAddress, result: StoredResult): Promise<void> {
-    const Key = this.#options.prefix + storedPathOf(address);
+    const { bucket: Bucket, prefix, timeoutMs } = this.#options;
+    const Key = prefix + storedPathOf(address);
     const parts = formatResultFile(address, result);
     if (parts === undefined || !isPossibleKey(Key)) return;
-    const Body = Buffer.concat(parts);
-    const command = new PutObjectCommand({ Bucket: this.#options.bucket, Key, Body });
+    const command = new PutObjectCommand({ Bucket, Key, Body: Buffer.concat(parts) });
     try {
-      await this.#within((abortSignal) => this.#client.send(command, { abortSignal }));
+      await inTime(timeoutMs, (abortSignal) => this.#client.send(command, { abortSignal }));
     } catch (error) {
       throw await this.#translate(error, `The rendering ${Key} cannot be written.`);
     }
@@ -95,12 +111,30 @@ export class S3ResultStore implements ResultStore {
 
   async remove(prefix: string): Promise<number> {
     checkPathPrefix(prefix);
+    const { bucket, prefix: root, timeoutMs } = this.#options;
+    const list = (command: ListObjectsV2Command) =>
+      inTime(timeoutMs, (abortSignal) => this.#client.send(command, { abortSignal }));
+    const keys: string[] = [];
+    let removed = 0;
+    const removeListed = async (): Promise<void> => {
+      removed += keys.length;
+      const commands = keys
+        .splice(0)
+        .map((Key) => new DeleteObjectCommand({ Bucket: bucket, Key }));
+      await Promise.all(
+        commands.map((command) =>
+          inTime(timeoutMs, (abortSignal) => this.#client.send(command, { abortSignal })),
+        ),
+      );
+    };
     try {
-      return await removeObjects(this.#client, {
-        bucket: this.#options.bucket,
-        prefix: this.#options.prefix + prefix,
-        within: (request) => this.#within(request),
-      });
+      for await (const { key } of listObjects(bucket, root + prefix, list)) {
+        // Only renderings, in case that the bucket also has originals under another name.
+        if (isResultPath(key)) keys.push(key);
+        if (keys.length === MAX_REMOVALS) await removeListed();
+      }
+      await removeListed();
+      return removed;
     } catch (error) {
       if (isTimeout(error)) throw error;
       throw await this.#translate(error, `The renderings of ${prefix} cannot be removed.`);
@@ -110,32 +144,16 @@ export class S3ResultStore implements ResultStore {
   /** Does nothing: the store has no background work, and unused connections keep no process alive. */
   close(): void {}
 
-  #within<Result>(work: (within: AbortSignal) => Promise<Result>): Promise<Result> {
-    const { timeoutMs } = this.#options;
-    const onTimeout = () => timeoutError(`No complete response within ${timeoutMs} ms.`);
-    return withDeadline(timeoutMs, undefined, onTimeout, work);
-  }
-
   async #translate(error: unknown, message: string): Promise<Error> {
     return new Error(message, { cause: await findS3Cause(this.#client, error) });
   }
 }
 
-/** Reads all bytes of a body; returns `undefined` beyond `maxBytes`. */
-async function readWhole(
-  body: AsyncIterable<Buffer>,
-  maxBytes: number,
-): Promise<Buffer | undefined> {
+/** Reads a body, whose length Node's parser of HTTP guarantees. */
+async function readBody(body: AsyncIterable<Buffer>, sizeBytes: number): Promise<Buffer> {
   // Not from Node's pool: the body lives on in the memory cache, and would retain 8 KiB of others.
-  const bytes = Buffer.allocUnsafeSlow(maxBytes);
+  const bytes = Buffer.allocUnsafeSlow(sizeBytes);
   let filled = 0;
-  for await (const chunk of body) {
-    if (filled + chunk.length > maxBytes) return undefined;
-    filled += chunk.copy(bytes, filled);
-  }
-  if (filled === maxBytes) return bytes;
-  // Shorter than announced: a copy frees the rest.
-  const whole = Buffer.allocUnsafeSlow(filled);
-  bytes.copy(whole, 0, 0, filled);
-  return whole;
+  for await (const chunk of body) filled += chunk.copy(bytes, filled);
+  return bytes;
 }

@@ -6,7 +6,6 @@ import {
   PutObjectCommand,
   type S3Client,
 } from '@aws-sdk/client-s3';
-import { isTimeout, timeoutError, withDeadline } from '../../pipeline/abort.ts';
 import type {
   ObjectBody,
   ObjectPart,
@@ -18,6 +17,7 @@ import {
   createS3Client,
   etagOf,
   findS3Cause,
+  inTime,
   readS3Failure,
   type S3ConnectionOptions,
 } from './client.ts';
@@ -118,8 +118,8 @@ export class S3Objects implements SharedObjects {
       this.#within(0, (abortSignal) => this.#client.send(command, { abortSignal }));
     try {
       const names: string[] = [];
-      for await (const objects of listObjects(bucket, start + prefix, send)) {
-        names.push(...objects.map((object) => object.key.slice(start.length)));
+      for await (const object of listObjects(bucket, start + prefix, send)) {
+        names.push(object.key.slice(start.length));
       }
       return names;
     } catch (error) {
@@ -148,13 +148,11 @@ export class S3Objects implements SharedObjects {
   }
 
   #within<Result>(bytes: number, work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
-    const timeoutMs = this.#options.timeoutMs + bytes / MIN_BYTES_PER_MS;
-    const onTimeout = () => timeoutError(`No complete response within ${timeoutMs} ms.`);
-    return withDeadline(timeoutMs, undefined, onTimeout, work);
+    return inTime(this.#options.timeoutMs + bytes / MIN_BYTES_PER_MS, work);
   }
 
   async #translate(error: unknown, name: string, verb: string): Promise<Error> {
-    const cause = isTimeout(error) ? error : await findS3Cause(this.#client, error);
+    const cause = await findS3Cause(this.#client, error);
     return new Error(`${this.#placeOf(name).Key} cannot be ${verb}.`, { cause });
   }
 }

@@ -3,7 +3,6 @@ import {
   type $Command,
   AbortMultipartUploadCommand,
   type AbortMultipartUploadCommandInput,
-  type CreateMultipartUploadCommand,
   type S3Client,
   type S3ClientResolvedConfig,
   type ServiceInputTypes,
@@ -24,8 +23,7 @@ export interface Part {
   readonly isLast: boolean;
 }
 
-/** Time to create a multipart upload, and to abort it, in milliseconds. */
-const BEGIN_TIMEOUT_MS = 30_000;
+/** Time to abort a multipart upload, in milliseconds. */
 const ABORT_TIMEOUT_MS = 10_000;
 
 /** Time after a stop for the response to the request that stores the original, in milliseconds. */
@@ -59,11 +57,6 @@ export class S3UploadRequests {
   /** Returns the condition of a request whose key must not exist, if it must not. */
   conditionOf(isNew: boolean | undefined): { readonly IfNoneMatch?: '*' } {
     return isNew === true && this.#knowsConditions ? { IfNoneMatch: '*' } : {};
-  }
-
-  /** Creates a multipart upload. A stop waits for the response: without it, the upload could not be aborted. */
-  begin(command: CreateMultipartUploadCommand, stop: AbortSignal) {
-    return this.send(command, AbortSignal.timeout(BEGIN_TIMEOUT_MS), stop);
   }
 
   /**

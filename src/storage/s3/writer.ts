@@ -28,7 +28,10 @@ import { fillParts, PART_BYTES, type Part, S3UploadRequests } from './upload-req
 /** Largest object that is stored by one request, in bytes (Amazon S3 User Guide, "Uploading objects"). */
 const MAX_SINGLE_BYTES = 5 * 1024 ** 3;
 
-/** Time to read the tag of a stored object, in milliseconds; a stop ends it, too. */
+/** Time to create a multipart upload, in milliseconds. */
+const BEGIN_TIMEOUT_MS = 30_000;
+
+/** Time to read the tag of a stored object, in milliseconds. */
 const TAG_TIMEOUT_MS = 5_000;
 
 /** Bytes of a body that are read ahead. */
@@ -40,15 +43,10 @@ const BODY_BUFFER_BYTES = 64 * 1024;
  * is aborted, since its parts would cost money unseen. The request that stores the original is not stopped once its
  * body is sent: without its response, it would be unknown whether the original is stored.
  *
- * A new original is sent with `If-None-Match: *`. Not covered: servers that do not support it, or not for multipart
- * uploads. There the last of two concurrent uploads is kept, unless a check finds the first one: before a body is sent,
- * and before its parts are completed.
- *
- * Nor a bucket that stores a new original and reports a failure: the SDK retries a body in memory, and finds the
- * original, so that the upload fails as if another one existed.
- *
- * Nor the parts of a killed process, and an upload whose creation was confirmed too late; a lifecycle rule of the
- * bucket can remove them.
+ * Not covered: servers that do not support `If-None-Match: *`, or not for multipart uploads, where the last of two
+ * concurrent uploads is kept, unless a check finds the first one; a bucket that stores a new original and reports a
+ * failure, since the SDK's retry then finds the original; the parts of a killed process, and an upload whose creation
+ * was confirmed too late, which a lifecycle rule of the bucket can remove.
  */
 export class S3OriginalWriter implements OriginalWriter {
   readonly #client: S3Client;
@@ -158,7 +156,9 @@ export class S3OriginalWriter implements OriginalWriter {
     { signal, contentType: ContentType, isNew }: OriginalWriteOptions,
   ): Promise<string> {
     const creation = new CreateMultipartUploadCommand({ ...place, ContentType });
-    const { UploadId } = await this.#requests.begin(creation, signal);
+    // A stop waits for the response: without it, the upload could not be aborted.
+    const inTime = AbortSignal.timeout(BEGIN_TIMEOUT_MS);
+    const { UploadId } = await this.#requests.send(creation, inTime, signal);
     try {
       const Parts: CompletedPart[] = [];
       const send = async ({ bytes: Body }: Part): Promise<void> => {

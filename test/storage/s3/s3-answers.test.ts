@@ -254,19 +254,12 @@ describe('of a rendering that is read', () => {
     }
   });
 
-  test('what is larger than any rendering is let go: at once where it says so, else at the bound', async () => {
+  test('what is larger than any rendering is let go at once', async () => {
     const said = await open((_, response) =>
       response.writeHead(200, { 'Content-Length': 40 * 1024 ** 2 }).write('x'),
     );
     const refuse = (): never => expect.fail('It was to be read.');
     expect(await said.store.read(address, signal, refuse)).toBeUndefined();
-    let sent = { bytes: 0, hasClosed: false };
-    const unsaid = await open((_, response) => {
-      sent = pourInto(response);
-    });
-    expect(await unsaid.store.read(address, signal, ignoreSize)).toBeUndefined();
-    await expect.poll(() => sent.hasClosed).toBe(true);
-    expect(sent.bytes).toBeGreaterThan(32 * 1024 ** 2); // so it was not the server that ended
   });
 
   test('bodies take no more than 128 MiB together: what is more is let go', async () => {
@@ -290,8 +283,7 @@ describe('of a rendering that is read', () => {
 
   test.each([
     ['nothing', () => undefined],
-    ['a head', (response: ServerResponse) => response.writeHead(200).flushHeaders()],
-    ['half', (response: ServerResponse) => response.write('DKR1')],
+    ['half', (it: ServerResponse) => it.writeHead(200, { 'Content-Length': 99 }).write('DKR1')],
   ])('the request ends with its signal where %s has come', async (_name, begin) => {
     const controller = new AbortController();
     let closed: Promise<unknown> | undefined;

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { RelayCapability } from '../../../src/contract/signing/relay-capability.ts';
 import { SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
-import { createFilesystemOrigin } from '../../../src/storage/filesystem/origin.ts';
 import { formatRelayPath, signCapabilityText } from '../../../tools/documents/upload-vectors.ts';
+import { openFolderStorage } from '../folder-storage.ts';
 import { makeTemporaryFolder } from '../temporary-folder.ts';
 import { createTestApp, type TestAppOptions } from '../test-app.ts';
 
@@ -40,7 +40,7 @@ export async function startRelayApp({ settings = {}, ...parts }: TestAppOptions 
   const app = await createTestApp({
     ...parts,
     settings: { RELAY_SIGNING_KEYS: RELAY_KEY, STORAGE_DIR: folder, ...settings },
-    origin: await createFilesystemOrigin(folder),
+    origin: (await openFolderStorage(folder)).origin,
     logged: 'info',
   });
   return {
