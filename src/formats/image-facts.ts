@@ -59,6 +59,8 @@ export interface ImageFacts {
    * it; sRGB's is about 1 / 2.2.
    */
   readonly gamma?: number | undefined;
+  /** Whether all samples have at most 8 bits and no profile, and the size is the decoder's, without asking it. */
+  readonly isPlain?: boolean;
   /**
    * Whether the file could be sent unchanged: no metadata, no colour profile, nothing private or unknown, no byte after
    * its end, upright, grey or RGB. Never true for AVIF.

@@ -224,6 +224,8 @@ export interface RenderJob {
   readonly orientation: Orientation;
   /** Exponent of the samples' own transfer function (sample = light ^ gamma); `undefined`: a profile's, or sRGB's. */
   readonly gamma: number | undefined;
+  /** Whether sharp alone converts the samples to sRGB, as it decodes them (`isPlain` of the facts). */
+  readonly isPlain?: boolean;
   /** Whether only the container is written anew (`rewrite` of its row); nothing is decoded then. */
   readonly isRewrite: boolean;
   /** `scale` to exactly `size`; `crop`: scale to cover `size`, then cut its centre out. */

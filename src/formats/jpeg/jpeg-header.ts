@@ -24,6 +24,7 @@ export function readJpegHeader(bytes: Uint8Array): ImageFacts | undefined {
   let orientation: Orientation | undefined;
   let scans = 0;
   let isClean = true;
+  let isPlain = true;
   let previous = { code: jpegMarker.soi as number, end: 2 };
   let markers = 0;
   for (const segment of walkJpegSegments(bytes)) {
@@ -46,6 +47,7 @@ export function readJpegHeader(bytes: Uint8Array): ImageFacts | undefined {
         frames: 1,
         scans,
         animation: undefined,
+        isPlain,
         isClean: isClean && end === bytes.length && isUpright && isCommon,
       };
     }
@@ -67,6 +69,8 @@ export function readJpegHeader(bytes: Uint8Array): ImageFacts | undefined {
       // libvips uses the first, and only from before the first scan.
       if (scans === 0) orientation ??= readOrientation(code, data);
       isClean &&= isKnown(code, data);
+      // The segment of profiles.
+      isPlain &&= code !== jpegMarker.app2;
     }
   }
   throw corruptMedia(`JPEG: no EOI marker in ${bytes.length} bytes`);

@@ -20,6 +20,7 @@ export const jpegMarker = {
   dri: 0xdd,
   app0: 0xe0,
   app1: 0xe1,
+  app2: 0xe2,
   app14: 0xee,
   app15: 0xef,
   com: 0xfe,

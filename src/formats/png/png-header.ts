@@ -44,6 +44,7 @@ export function readPngHeader(bytes: Uint8Array): ImageFacts {
   let hasPalette = false;
   let gamma: number | undefined;
   let hasColourSpace = false;
+  let hasProfile = false;
   let imageData: 'awaited' | 'open' | 'closed' = 'awaited';
   let imageDataBytes = 0;
   let chunks = 0;
@@ -84,6 +85,7 @@ export function readPngHeader(bytes: Uint8Array): ImageFacts {
       case 'iCCP':
       case 'sRGB':
       case 'cICP':
+        hasProfile ||= chunk.type === 'iCCP';
         hasColourSpace ||= imageData === 'awaited';
         break;
       case 'eXIf':
@@ -103,6 +105,7 @@ export function readPngHeader(bytes: Uint8Array): ImageFacts {
           dataFault: findDataFault(header, imageDataBytes),
           // PNG 3rd edition §4.3: each of the three takes precedence over gAMA.
           gamma: hasColourSpace ? undefined : gamma,
+          isPlain: header.bitDepth <= 8 && !hasProfile,
           isClean: isClean && chunk.end + 4 === bytes.length && hasRightCrc(bytes, chunk),
         };
     }

@@ -104,6 +104,7 @@ export function readWebpHeader(bytes: Uint8Array): ImageFacts {
     frames: Math.max(delaysMs.length, 1),
     // libwebp plays once without ANIM.
     animation: delaysMs.length > 1 ? { delaysMs, plays: plays ?? 1 } : undefined,
+    isPlain: (flags & (flag.icc | flag.animation)) === 0,
     isClean: isClean && riffEnd === bytes.length && (orientation ?? 1) === 1,
   };
 }

@@ -115,6 +115,7 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
     originalSize: { widthPx: facts.widthPx, heightPx: facts.heightPx },
     orientation: facts.orientation,
     gamma: ownGamma(facts),
+    isPlain: facts.isPlain === true && ownGamma(facts) === undefined,
     isRewrite: isSamePicture && keepsQuality && facts.isRewritable === true,
     resize: isSameSize(size, original) ? 'none' : isCrop ? 'crop' : 'scale',
     shrinksOnLoad: mayShrinkOnLoad(facts, size),

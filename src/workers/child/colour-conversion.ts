@@ -15,6 +15,10 @@ const MAX_DEEP = DEEP_SAMPLES - 1;
 
 const MAX_SHALLOW = 255;
 
+/** Differences to sRGB's own profile that change no sample of 8 bits: of an entry of the matrix, and of a sample. */
+const SAME_LIGHT = 0.001;
+const SAME_SAMPLE = 0.5;
+
 type Samples = Uint8Array | Uint16Array;
 
 /** Warnings of libvips when it replaces an unusable profile. */
@@ -57,6 +61,25 @@ export async function convertPixels(
   // libvips shifts samples of 8, 10 and 12 bits to the left and fills with zeros.
   convertByProfile(pixels, profile, DEEP_SAMPLES - 2 ** (DEEP_BITS - bitsPerSample));
   return pixels;
+}
+
+/**
+ * Whether an image of 8 bits has sRGB's profile, so that the conversion would change no sample. lcms2 prepares it for as
+ * long as a small picture takes.
+ */
+export function isSrgb({ space, icc }: Metadata): boolean {
+  const profile = space === 'srgb' && icc ? readMatrixProfile(icc, 'rgb') : undefined;
+  if (profile?.kind !== 'rgb') return false;
+  const isSameLight = profile.toSrgbLight.every((row, one) =>
+    row.every((entry, other) => Math.abs(entry - (one === other ? 1 : 0)) <= SAME_LIGHT),
+  );
+  const isSameSample = (curve: ToneCurve, sample: number): boolean =>
+    Math.abs(toSrgb(curve(sample / MAX_SHALLOW)) * MAX_SHALLOW - sample) <= SAME_SAMPLE;
+  const samples = Array.from({ length: MAX_SHALLOW + 1 }, (_, sample) => sample);
+  return (
+    isSameLight &&
+    profile.curves.every((curve) => samples.every((sample) => isSameSample(curve, sample)))
+  );
 }
 
 function isGrey({ data, channels }: Pixels<Uint16Array>): boolean {

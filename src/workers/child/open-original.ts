@@ -1,13 +1,10 @@
 import sharp, { type Sharp } from 'sharp';
 import { MediaError } from '../../contract/errors.ts';
-import { ByteReader } from '../../formats/byte-reader.ts';
 import { isGreyProfile } from '../../formats/icc-profile.ts';
 import type { Orientation, Size } from '../../formats/image-facts.ts';
 import { dropJunk } from '../../formats/jpeg/jpeg-segments.ts';
-import { readImageHeader } from '../../formats/png/image-data.ts';
-import { isPng, walkPngChunks } from '../../formats/png/png-chunks.ts';
 import type { RenderJob } from '../../pipeline/ports.ts';
-import { convertPixels } from './colour-conversion.ts';
+import { convertPixels, isSrgb } from './colour-conversion.ts';
 import { fromPixels, type Pixels, toPixels } from './pixels.ts';
 
 /** Range of an animation's frames to decode, from `first` on. */
@@ -94,30 +91,23 @@ export async function openStill(
     const image = openOriginal(original, job, undefined, strictness, ignoreIcc);
     return orientation === 1 ? image : image.autoOrient();
   };
-  const image = open(false);
-  if (job.gamma === undefined && isShallowPng(original, size)) return image;
-  const metadata = await image.metadata();
-  checkDecodedSize({ widthPx: metadata.width, heightPx: metadata.height }, size);
-  const isDeep = metadata.depth === 'ushort';
-  const isTaggedGrey = metadata.format === 'heif' && isGreyProfile(metadata.icc);
-  if (!isDeep && !isTaggedGrey && job.gamma === undefined) {
-    const isSingle = metadata.format === 'webp' && metadata.pages === undefined;
-    const reduced = isSingle && orientation === 1 ? reducedSize(job) : undefined;
-    return reduced === undefined ? image : fromPixels(await decodeReduced(image, reduced));
+  let image = open(false);
+  let isSingleWebp = job.source === 'webp';
+  // To ask the decoder takes a pipeline of its own, a tenth of an emoji.
+  if (job.isPlain !== true) {
+    const metadata = await image.metadata();
+    checkDecodedSize({ widthPx: metadata.width, heightPx: metadata.height }, size);
+    const isDeep = metadata.depth === 'ushort';
+    const isTaggedGrey = metadata.format === 'heif' && isGreyProfile(metadata.icc);
+    if (isDeep || isTaggedGrey || job.gamma !== undefined) {
+      const pixels = await convertPixels(open(true), metadata, job.gamma);
+      return pixels === undefined ? open(true) : fromPixels(pixels);
+    }
+    if (isSrgb(metadata)) image = open(true);
+    isSingleWebp = metadata.format === 'webp' && metadata.pages === undefined;
   }
-  const pixels = await convertPixels(open(true), metadata, job.gamma);
-  return pixels === undefined ? open(true) : fromPixels(pixels);
-}
-
-/**
- * Whether the bytes are a PNG of this size and of at most 8 bits. To ask the decoder for size and depth takes a pipeline
- * of its own, a tenth of an emoji.
- */
-function isShallowPng(original: Uint8Array, { widthPx, heightPx }: Size): boolean {
-  const [first] = isPng(original) ? walkPngChunks(original) : [];
-  if (first === undefined) return false;
-  const header = readImageHeader(new ByteReader(original, 'PNG'), first);
-  return header.widthPx === widthPx && header.heightPx === heightPx && header.bitDepth <= 8;
+  const reduced = isSingleWebp && orientation === 1 ? reducedSize(job) : undefined;
+  return reduced === undefined ? image : fromPixels(await decodeReduced(image, reduced));
 }
 
 /**

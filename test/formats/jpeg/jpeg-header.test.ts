@@ -21,7 +21,13 @@ function withFrame(at: number, ...values: readonly number[]): Buffer {
 
 test('a bare jpeg is clean', () => {
   const size = { widthPx: 36, heightPx: 28 };
-  expect(verdictOn(jpeg)).toEqual({ format: 'jpeg', scans: 1, ...size, ...plainStill });
+  expect(verdictOn(jpeg)).toEqual({
+    format: 'jpeg',
+    scans: 1,
+    ...size,
+    ...plainStill,
+    isPlain: true,
+  });
 });
 
 testVerdicts('three scans', { scans: 3 }, { 'two more': join(body, scan, scan, eoi) });

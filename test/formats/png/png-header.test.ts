@@ -34,7 +34,7 @@ function transparent(bits: number, type: 0 | 2, value: number): Buffer {
 
 test('a bare png is clean', () => {
   const size = { widthPx: 36, heightPx: 28 };
-  expect(verdictOn(png)).toEqual({ format: 'png', ...size, ...plainStill });
+  expect(verdictOn(png)).toEqual({ format: 'png', ...size, ...plainStill, isPlain: true });
 });
 
 test.each([

@@ -25,7 +25,7 @@ function sized(size: number): Buffer {
 test('a bare webp is clean, simple or extended', () => {
   for (const bytes of [lossy, extended(0, image)]) {
     const size = { widthPx: 36, heightPx: 28 };
-    expect(verdictOn(bytes)).toEqual({ format: 'webp', ...size, ...plainStill });
+    expect(verdictOn(bytes)).toEqual({ format: 'webp', ...size, ...plainStill, isPlain: true });
   }
 });
 
@@ -64,7 +64,7 @@ testVerdicts(
 test.each([0, 1, 65_535])('ANIM tells %i plays', (plays) => {
   expect(verdictOn(animated(anim(plays), anmf(0, dot), anmf(70_000, dot)))).toEqual({
     ...{ format: 'webp', widthPx: 1, heightPx: 1, ...plainStill },
-    ...{ frames: 2, animation: { delaysMs: [0, 70_000], plays } },
+    ...{ frames: 2, animation: { delaysMs: [0, 70_000], plays }, isPlain: false },
   });
 });
 
