@@ -111,7 +111,7 @@ describe('originals in a folder', () => {
     expect(outcomes.filter((outcome) => KEYS.includes(outcome)).length).toBeGreaterThan(20);
   });
 
-  test('may be below the root of the file system, or be reached through a link to their folder', async () => {
+  test('are served from the root of the file system and from a folder that is itself a link', async () => {
     const read = await openReader('/');
     expect(await read(join(root, 'emojis/1').slice(1))).toBe('emojis/1');
     expect(await read('../etc/passwd')).toBe('UNKNOWN_MEDIA');
@@ -119,7 +119,7 @@ describe('originals in a folder', () => {
     expect(await (await openReader(join(folder, 'link')))('emojis/1')).toBe('emojis/1');
   });
 
-  test('are known to be missing where the marker of the folder is a file, and only there', async () => {
+  test('are reported as missing while the marker file is there; without it, the storage fails instead', async () => {
     const read = await openReader(root, '.mounted');
     const { writer } = await openFolderStorage(root, '.mounted');
     const write = () =>
@@ -136,7 +136,7 @@ describe('originals in a folder', () => {
     await write();
   });
 
-  test('are not listed by a name that is no UTF-8, which cannot be asked for', async () => {
+  test('are not listed if their name is not UTF-8, because no request can name them', async () => {
     const name = Buffer.concat([Buffer.from(`${root}/emojis/`), Buffer.from([0xff, 0x41])]);
     await writeFile(name, 'unnameable');
     const { listing } = await openFolderStorage(root);
@@ -145,7 +145,7 @@ describe('originals in a folder', () => {
     expect(keys).toEqual(['emojis/1']);
   });
 
-  test('are closed, read at once or not at all', async () => {
+  test('leave no file open, whether they are read at once or refused', async () => {
     const { origin } = await openFolderStorage(root);
     const openFiles = () =>
       readdirSync('/proc/self/fd').filter((name) => {
@@ -166,7 +166,7 @@ describe('originals in a folder', () => {
     await expect.poll(openFiles).toEqual([]);
   });
 
-  test('of a folder that is gone are a failing storage; without a folder there is none', async () => {
+  test('fail with ORIGIN_ERROR once their folder is gone; a storage does not open without a folder', async () => {
     const { origin, listing } = await openFolderStorage(root);
     await rename(root, join(folder, 'elsewhere'));
     const failing = { code: 'ORIGIN_ERROR' };

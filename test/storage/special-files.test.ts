@@ -58,7 +58,7 @@ const obstacles: Readonly<Record<string, (path: string) => unknown>> = {
   },
 };
 
-describe('originals in a folder are served and listed alike, and none that is', () => {
+describe('originals in a folder: what is served is what is listed, and special files are neither:', () => {
   beforeEach(async () => {
     await temporary.put('root/avatars/1/ab12', 'inside');
     await temporary.put('elsewhere/1/secret', 'secret');
@@ -88,7 +88,7 @@ describe('originals in a folder are served and listed alike, and none that is', 
   });
 });
 
-describe('in the folder of renderings', () => {
+describe('the folder of renderings', () => {
   let folder: string;
   let path: string;
   let store: Awaited<ReturnType<typeof openSweptFolder>>;
@@ -103,7 +103,7 @@ describe('in the folder of renderings', () => {
     await reopen();
   });
 
-  test.each(Object.keys(obstacles).slice(2))('%s is no rendering', async (what) => {
+  test.each(Object.keys(obstacles).slice(2))('is not read through %s', async (what) => {
     await store.write(address, resultOf('a'));
     await mkdir(join(outside, 'root/avatars/1'), { recursive: true });
     await mkdir(join(outside, 'elsewhere/1'), { recursive: true });
@@ -115,14 +115,14 @@ describe('in the folder of renderings', () => {
     expect(await readText(store, address)).toBeUndefined();
   });
 
-  test('a file in the place of a folder is no rendering', async () => {
+  test('has a miss where a file is in the place of a folder', async () => {
     await store.write(address, resultOf('a'));
     await rm(dirname(path), { recursive: true });
     await writeFile(dirname(path), 'x');
     expect(await readText(store, address)).toBeUndefined();
   });
 
-  test('a link in the place of a file is replaced, not followed', async () => {
+  test('has a link in the place of a file replaced, not followed', async () => {
     await temporary.put('victim', 'untouched');
     await mkdir(dirname(path), { recursive: true });
     await symlink(join(outside, 'victim'), path);
@@ -136,17 +136,20 @@ describe('in the folder of renderings', () => {
     ['a link to another folder', (at: string) => symlink(outside, at)],
     ['a link to nothing', (at: string) => symlink(join(outside, 'nothing'), at)],
     ['a file', (at: string) => writeFile(at, 'x')],
-  ])('%s in the place of a folder fails a write, and nothing is written', async (_name, put) => {
-    await mkdir(join(folder, 'results/avatars'));
-    await put(join(folder, 'results/avatars/1'));
-    const before = await temporary.list();
-    await expect(store.write(address, resultOf('a'))).rejects.toMatchObject({
-      message: `The rendering ${path} cannot be written.`,
-    });
-    expect(await temporary.list()).toEqual(before);
-  });
+  ])(
+    'rejects a write, and stays as it is, with %s in the place of a folder',
+    async (_name, put) => {
+      await mkdir(join(folder, 'results/avatars'));
+      await put(join(folder, 'results/avatars/1'));
+      const before = await temporary.list();
+      await expect(store.write(address, resultOf('a'))).rejects.toMatchObject({
+        message: `The rendering ${path} cannot be written.`,
+      });
+      expect(await temporary.list()).toEqual(before);
+    },
+  );
 
-  test('a folder in the place of a file fails a write, and stays', async () => {
+  test('rejects a write, and keeps the folder, with a folder in the place of a file', async () => {
     await mkdir(join(path, 'kept'), { recursive: true });
     const cause = { code: 'EISDIR' };
     await expect(store.write(address, resultOf('a'))).rejects.toMatchObject({ cause });
@@ -154,7 +157,7 @@ describe('in the folder of renderings', () => {
     expect(await readdir(join(folder, 'incoming'))).toEqual([]);
   });
 
-  test('a removal follows no link, neither on its way nor below, and leaves no empty folder', async () => {
+  test('has a removal follow no link, neither in its path nor below, and leave no empty folder', async () => {
     await temporary.put('elsewhere/1/canary', 'x');
     await symlink(join(outside, 'elsewhere'), join(folder, 'results/avatars'));
     await store.write(addressOf({ originKey: 'banners/2/ab' }), resultOf('a'));
@@ -167,7 +170,7 @@ describe('in the folder of renderings', () => {
   });
 
   test.each([1, 10_000_000])(
-    'what is no rendering is never touched, at a bound of %i bytes',
+    'keeps foreign files untouched, at a bound of %i bytes',
     async (maxBytes) => {
       const results = ['results/README', 'results/avatars/1/ab12', 'results/avatars/1/a/0123'];
       const foreign = [...results, 'notes', 'incoming/foreign', 'owner/foreign'];
@@ -180,7 +183,7 @@ describe('in the folder of renderings', () => {
     },
   );
 
-  test('renderings behind a link are neither counted nor evicted', async () => {
+  test('neither counts nor evicts renderings behind a link', async () => {
     await temporary.put(`originals/${storedPath(address)}`, 'x'.repeat(100));
     const kept = join(outside, 'originals', storedPath(address));
     await symlink(join(outside, 'originals/avatars'), join(folder, 'results/avatars'));
@@ -196,7 +199,7 @@ describe('in the folder of renderings', () => {
     expect(await exists(kept)).toBe(true);
   });
 
-  test('folders that are removed all the time cost no write', async () => {
+  test('loses no write to purges that remove its subfolders all the time', async () => {
     await reopen(1e9);
     let isWriting = true;
     const written = (async () => {
@@ -213,7 +216,7 @@ describe('in the folder of renderings', () => {
     expect(await readText(store, address)).toBe('a');
   });
 
-  test('that is gone with its disk, nothing is made again', async () => {
+  test('is not created again once it is gone with its disk', async () => {
     await store.write(address, resultOf('a'));
     await rm(folder, { recursive: true });
     expect(await readText(store, address)).toBeUndefined();
@@ -221,7 +224,7 @@ describe('in the folder of renderings', () => {
     expect(await exists(folder)).toBe(false);
   });
 
-  test('which may be a link, renderings are kept; in a file they are not', async () => {
+  test('may be a link, but not a file', async () => {
     await store.write(address, resultOf('a'));
     await symlink(folder, join(outside, 'link'));
     folder = join(outside, 'link');

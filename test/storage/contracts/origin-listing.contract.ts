@@ -29,7 +29,7 @@ export function describeOriginListing(name: string, create: () => Promise<Listin
     };
     const keysOf = (found: readonly ListedOriginal[]) => found.map(({ key }) => key).sort();
 
-    test('objects come with key and size', async () => {
+    test('objects are listed with key and size', async () => {
       await fixture.put('emojis/1', Buffer.from('original'));
       await fixture.put('emojis/2', Buffer.alloc(0));
       const found = await list('emojis/');
@@ -39,29 +39,29 @@ export function describeOriginListing(name: string, create: () => Promise<Listin
       ]);
     });
 
-    test('all below the prefix is shown, at any depth, and nothing beside it', async () => {
+    test('every object below the prefix is listed, at any depth, and none beside it', async () => {
       await put('avatars/1/ab', 'avatars/2/c/d/e', 'avatars-2/1/ab', 'icons/1/ab', 'avatar');
       expect(keysOf(await list('avatars/'))).toEqual(['avatars/1/ab', 'avatars/2/c/d/e']);
     });
 
-    test('where there is nothing, nothing is shown', async () => {
+    test('a prefix without objects has an empty list', async () => {
       expect(await list('stickers/')).toEqual([]);
       await put('stickers');
       expect(await list('stickers/')).toEqual([]);
     });
 
     const names = ['my photo é.png', '🎉.png', '100%.png', '%2e%2e', 'a#b?c&d=e+f.png', '.hidden'];
-    test.each(names)('the file name %s is shown as it is', async (filename) => {
+    test.each(names)('the file name %s is listed unchanged', async (filename) => {
       await put(`attachments/1/2/${filename}`);
       expect(keysOf(await list('attachments/'))).toEqual([`attachments/1/2/${filename}`]);
     });
 
-    test('it ends when it has shown enough', async () => {
+    test('the listing ends as soon as the caller has enough', async () => {
       await put(...Array.from({ length: 20 }, (_, index) => `avatars/${index}/ab`));
       expect(await list('avatars/', 3)).toHaveLength(3);
     });
 
-    test('a signal that has aborted lists nothing', async () => {
+    test('a listing with an aborted signal is rejected', async () => {
       await put('emojis/1');
       const aborted = AbortSignal.abort(new Error('gone'));
       const visited: string[] = [];

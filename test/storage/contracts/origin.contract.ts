@@ -39,7 +39,7 @@ export function describeOrigin(name: string, create: () => Promise<OriginFixture
       expect(await text(object.body)).toBe('original');
     });
 
-    test('the date of a change that is still to come by our clock is left out', async () => {
+    test('a modification date in the future is left out', async () => {
       await fixture.put('emojis/1', bytes('one'));
       vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 5 * 60_000 });
       onTestFinished(() => {
@@ -50,7 +50,7 @@ export function describeOrigin(name: string, create: () => Promise<OriginFixture
       expect(await text(object.body)).toBe('one');
     });
 
-    test('a state that is not there any more is refused, or told apart by its tag', async () => {
+    test('a part of a replaced object is refused, or told apart by its ETag', async () => {
       await fixture.put('emojis/1', bytes('one'));
       const { etag: ifMatch, body } = await openStream(fixture.origin, 'emojis/1', { signal });
       body.destroy();
@@ -68,7 +68,7 @@ export function describeOrigin(name: string, create: () => Promise<OriginFixture
       }
     });
 
-    test('the identity stays with the bytes and changes with them', async () => {
+    test('the identity of an object changes exactly when its bytes change', async () => {
       await fixture.put('emojis/1', bytes('one'));
       const etag = async () => {
         const object = await openStream(fixture.origin, 'emojis/1', { signal });
@@ -96,7 +96,7 @@ export function describeOrigin(name: string, create: () => Promise<OriginFixture
       { sizeBytes: 10, range: undefined, expectedBytes: 10 },
       { sizeBytes: 100_000, range: { first: 2, last: 70_000 }, expectedBytes: 69_999 },
       { sizeBytes: 3_000_001, range: undefined, expectedBytes: 3_000_001 },
-    ])('$expectedBytes of $sizeBytes bytes can be held', async (row) => {
+    ])('a read into memory gives $expectedBytes of $sizeBytes bytes', async (row) => {
       const { sizeBytes, range, expectedBytes } = row;
       const content = Buffer.alloc(sizeBytes, 'abc');
       await fixture.put('attachments/1/2/held', content);
@@ -122,7 +122,7 @@ export function describeOrigin(name: string, create: () => Promise<OriginFixture
       { first: 7, last: undefined, expected: '789' },
       { first: 7, last: 1_000, expected: '789' },
       { first: 9, last: 9, expected: '9' },
-    ])('a range $first to $last gives its bytes, and the size of the whole', async (range) => {
+    ])('a range from $first to $last gives its bytes and the size of the whole', async (range) => {
       await fixture.put('attachments/1/2/digits', bytes('0123456789'));
       const { first, last } = range;
       const object = await openStream(fixture.origin, 'attachments/1/2/digits', {
@@ -133,7 +133,7 @@ export function describeOrigin(name: string, create: () => Promise<OriginFixture
       expect(await text(object.body)).toBe(range.expected);
     });
 
-    test('a range behind the end is RANGE_NOT_SATISFIABLE', async () => {
+    test('a range beyond the end is RANGE_NOT_SATISFIABLE', async () => {
       await fixture.put('attachments/1/2/digits', bytes('0123456789'));
       await expect(
         readText('attachments/1/2/digits', { first: 10, last: 12 }),
@@ -148,7 +148,7 @@ export function describeOrigin(name: string, create: () => Promise<OriginFixture
       'avatars/1/ab12/below-an-object',
       `attachments/1/2/${'x'.repeat(255)}`,
       `attachments/1/2/${'ü'.repeat(200)}`, // longer than file systems take
-    ])('%s is UNKNOWN_MEDIA', async (key) => {
+    ])('the missing or invalid key %s is UNKNOWN_MEDIA', async (key) => {
       await fixture.put('avatars/1/ab12', bytes('original'));
       const error: unknown = await openStream(fixture.origin, key, { signal }).catch(
         (reason) => reason,
@@ -173,12 +173,12 @@ export function describeOrigin(name: string, create: () => Promise<OriginFixture
       'quote\'"`$(x).png',
       '...',
       '-rf',
-    ])('the file name %s is taken as it is', async (filename) => {
+    ])('the file name %s finds its object unchanged', async (filename) => {
       await fixture.put(`attachments/1/2/${filename}`, bytes(filename));
       expect(await readText(`attachments/1/2/${filename}`)).toBe(filename);
     });
 
-    test('a signal that has aborted reads nothing', async () => {
+    test('a read with an aborted signal is rejected', async () => {
       await fixture.put('emojis/1', bytes('one'));
       const aborted = AbortSignal.abort(new Error('gone'));
       await expect(openStream(fixture.origin, 'emojis/1', { signal: aborted })).rejects.toThrow(
@@ -186,7 +186,7 @@ export function describeOrigin(name: string, create: () => Promise<OriginFixture
       );
     });
 
-    test('a body that is not wanted can be let go', async () => {
+    test('a body that is destroyed before its end raises no error', async () => {
       await fixture.put('attachments/1/2/large.bin', Buffer.alloc(3_000_000));
       const object = await openStream(fixture.origin, 'attachments/1/2/large.bin', { signal });
       object.body.destroy();

@@ -53,7 +53,7 @@ export function describeOriginalWriter(
       buffer((await openStream(fixture.origin, key, { signal })).body);
 
     test.each([0, 1, 70_000, 8 * MEBIBYTE, 8 * MEBIBYTE + 1, 20 * MEBIBYTE + 3])(
-      'what is written is read: %i bytes',
+      'an original of %i bytes is read as it was written',
       async (sizeBytes) => {
         const bytes = numbered(sizeBytes);
         const key = 'attachments/1/2/Größe ?&.bin';
@@ -68,7 +68,7 @@ export function describeOriginalWriter(
       ['of some bytes that do not', 3_000, false],
       ['of many that do not', 9 * MEBIBYTE, false],
     ])(
-      'what must be new is not written where something is: an upload %s',
+      'an upload %s that must be new does not replace an existing original',
       async (_, size, tells) => {
         const bytes = numbered(size);
         const write = () =>
@@ -90,7 +90,7 @@ export function describeOriginalWriter(
       },
     );
 
-    test('what tells its length and fails is not written', async () => {
+    test('an upload that tells its length and fails leaves no original', async () => {
       const failing = (async function* () {
         yield* inChunks(numbered(2 * MEBIBYTE), MEBIBYTE);
         throw new Error('the client is gone');
@@ -103,7 +103,7 @@ export function describeOriginalWriter(
       expect(await fixture.list()).toEqual([]);
     });
 
-    test('it takes the place of what was there', async () => {
+    test('a later upload replaces an earlier one', async () => {
       for (const text of ['one', 'another']) {
         await fixture.writer.write('emojis/1', inChunks(Buffer.from(text), 2), { signal });
       }
@@ -114,22 +114,25 @@ export function describeOriginalWriter(
     test.each([
       ['at once', 0],
       ['after many megabytes', 12 * MEBIBYTE],
-    ])('a source that fails %s leaves what was there, and nothing else', async (_, sizeBytes) => {
-      await fixture.writer.write('emojis/1', inChunks(Buffer.from('before'), 6), { signal });
-      const failing = (async function* () {
-        yield* inChunks(numbered(sizeBytes), MEBIBYTE);
-        throw new Error('the disk is gone');
-      })();
-      const cause = new Error('the disk is gone');
-      const keepsParts = fixture.keepsParts === true && sizeBytes > 0;
-      await expect(fixture.writer.write('emojis/1', failing, { signal })).rejects.toEqual(
-        keepsParts ? new Error(PARTS_ARE_KEPT, { cause }) : cause,
-      );
-      expect((await read('emojis/1')).toString()).toBe('before');
-      expect(await fixture.list()).toEqual(['emojis/1']);
-    });
+    ])(
+      'an upload that fails %s leaves the earlier original, and nothing else',
+      async (_, sizeBytes) => {
+        await fixture.writer.write('emojis/1', inChunks(Buffer.from('before'), 6), { signal });
+        const failing = (async function* () {
+          yield* inChunks(numbered(sizeBytes), MEBIBYTE);
+          throw new Error('the disk is gone');
+        })();
+        const cause = new Error('the disk is gone');
+        const keepsParts = fixture.keepsParts === true && sizeBytes > 0;
+        await expect(fixture.writer.write('emojis/1', failing, { signal })).rejects.toEqual(
+          keepsParts ? new Error(PARTS_ARE_KEPT, { cause }) : cause,
+        );
+        expect((await read('emojis/1')).toString()).toBe('before');
+        expect(await fixture.list()).toEqual(['emojis/1']);
+      },
+    );
 
-    test('one that is stopped leaves nothing', async () => {
+    test('an upload that is aborted leaves nothing', async () => {
       const stop = new AbortController();
       const stopped = (async function* () {
         yield* inChunks(numbered(12 * MEBIBYTE), MEBIBYTE);
@@ -144,7 +147,7 @@ export function describeOriginalWriter(
     });
 
     test.each(['../outside', 'emojis/../../outside', 'emojis//1', 'emojis/.'])(
-      'a key that is not written straight is refused: %s',
+      'a key with dots or empty segments is refused: %s',
       async (key) => {
         const written = fixture.writer.write(key, inChunks(Buffer.from('x'), 1), { signal });
         await expect(written).rejects.toThrow(key);

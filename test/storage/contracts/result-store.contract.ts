@@ -45,7 +45,7 @@ export function describeResultStore(name: string, create: () => Promise<ResultSt
     const writeText = (address: ResultAddress, text: string): Promise<void> =>
       store.write(address, resultOf(text));
 
-    test('what was written is read, bytes and type', async () => {
+    test('a rendering is read with the bytes and the type that were written', async () => {
       const body = Buffer.from(Array.from({ length: 70_000 }, (_, at) => (at * 31) & 0xff));
       await store.write(addressOf(), { body, mimeType: 'image/gif' });
       const result = await store.read(addressOf(), signal, ignoreSize);
@@ -53,7 +53,7 @@ export function describeResultStore(name: string, create: () => Promise<ResultSt
       expect(body.equals(result?.body ?? Buffer.of())).toBe(true);
     });
 
-    test('the size comes before the body, once, and only of what is there', async () => {
+    test('a rendering’s size is told once, before its body, and only on a hit', async () => {
       const body = Buffer.alloc(50_000, 1);
       await store.write(addressOf(), { body, mimeType: 'image/webp' });
       const sizes: number[] = [];
@@ -66,7 +66,7 @@ export function describeResultStore(name: string, create: () => Promise<ResultSt
       expect(sizes[0]).toBeLessThan(body.length + 1_000);
     });
 
-    test('there is nothing where nothing was written', async () => {
+    test('a rendering that was not written is a miss', async () => {
       expect(await store.read(addressOf(), signal, ignoreSize)).toBeUndefined();
       await writeText(addressOf(), 'a');
       expect(await readText(addressOf({ originKey: 'avatars/2/ab12' }))).toBeUndefined();
@@ -77,7 +77,7 @@ export function describeResultStore(name: string, create: () => Promise<ResultSt
       { key: 'avatars/1/ab12?width=65' },
       { originalEtag: 'e2' },
       { release: 'r2' },
-    ])('another address is another rendering: %o', async (change) => {
+    ])('a rendering of another address is a miss: %o', async (change) => {
       await writeText(addressOf(), 'one');
       expect(await readText(addressOf(change))).toBeUndefined();
       await writeText(addressOf(change), 'two');
@@ -85,21 +85,21 @@ export function describeResultStore(name: string, create: () => Promise<ResultSt
       expect(await readText(addressOf(change))).toBe('two');
     });
 
-    test('the later write is in place of the earlier one', async () => {
+    test('a later write replaces an earlier one', async () => {
       await writeText(addressOf(), 'earlier, and longer');
       await writeText(addressOf(), 'later');
       expect(await readText(addressOf())).toBe('later');
       expect(await store.remove('avatars/')).toBe(1);
     });
 
-    test('what is written does not change with the buffer it came in', async () => {
+    test('a rendering does not change with the buffer that it was written from', async () => {
       const body = Buffer.from('as it was');
       await store.write(addressOf(), { body, mimeType: 'image/png' });
       body.fill('x');
       expect(await readText(addressOf())).toBe('as it was');
     });
 
-    test('many writes of one rendering at once leave a whole one, or none', async () => {
+    test('many concurrent writes of one rendering leave a whole one, or none', async () => {
       const texts = Array.from({ length: 20 }, (_, at) => `${at}`.repeat(1_000 + at));
       await Promise.all(texts.map((text) => writeText(addressOf(), text)));
       expect([...texts, undefined]).toContain(await readText(addressOf()));
@@ -127,7 +127,7 @@ export function describeResultStore(name: string, create: () => Promise<ResultSt
       '0123456789abcdef-0123456789abcdef',
       `${'x'.repeat(251)}.png`,
       `${'é'.repeat(127)}x`,
-    ])('an original of the name %j has renderings like any other', async (filename) => {
+    ])('an original named %j has renderings like any other', async (filename) => {
       const address = addressOf({ originKey: `attachments/1/2/${filename}` });
       await writeText(address, filename);
       expect(await readText(address)).toBe(filename);
@@ -135,7 +135,7 @@ export function describeResultStore(name: string, create: () => Promise<ResultSt
       expect(await readText(address)).toBeUndefined();
     });
 
-    test('a name that storage does not take is not kept, and that is no error', async () => {
+    test('a rendering whose name the storage rejects is not kept, without an error', async () => {
       const address = addressOf({ originKey: `attachments/1/2/${'x'.repeat(1_100)}` });
       await writeText(address, 'a');
       expect([undefined, 'a']).toContain(await readText(address));
@@ -144,7 +144,7 @@ export function describeResultStore(name: string, create: () => Promise<ResultSt
     });
 
     test.each(['../outside', 'avatars/../../outside', 'avatars/./1', 'avatars//1', '/etc'])(
-      'an origin key %s is refused',
+      'the origin key %s is refused',
       async (originKey) => {
         const address = addressOf({ originKey });
         await expect(store.write(address, resultOf('a'))).rejects.toThrow(Error);
@@ -152,7 +152,7 @@ export function describeResultStore(name: string, create: () => Promise<ResultSt
       },
     );
 
-    describe('a removal', () => {
+    describe('a purge', () => {
       const keys = ['avatars/1/ab', 'avatars/1/cd', 'avatars/12/ab', 'avatars/1', 'banners/1/ab'];
       const left = async (): Promise<string[]> => {
         const found: string[] = [];
@@ -186,13 +186,13 @@ export function describeResultStore(name: string, create: () => Promise<ResultSt
         ['a%', 0, keys],
         ['a*', 0, keys],
         [`avatars/1/${'x'.repeat(300)}`, 0, keys],
-      ])('of %s takes %i and leaves the others', async (prefix, count, rest) => {
+      ])('of %s removes %i renderings and leaves the others', async (prefix, count, rest) => {
         expect(await store.remove(prefix)).toBe(count);
         expect(await left()).toEqual(rest);
         expect(await store.remove(prefix)).toBe(0);
       });
 
-      test('of one request takes it in all its states, and no other', async () => {
+      test('of one request removes its renderings of every release and ETag, and no other', async () => {
         const originKey = 'avatars/1/ab';
         const other = addressOf({ originKey, key: `${originKey}?width=128` });
         await writeText(other, 'other');
@@ -210,20 +210,20 @@ export function describeResultStore(name: string, create: () => Promise<ResultSt
         },
       );
 
-      test('makes no end: what was removed can be written again', async () => {
+      test('does not prevent that what it removed is written again', async () => {
         await store.remove('avatars/1/');
         await writeText(addressOf({ originKey: 'avatars/1/ab' }), 'again');
         expect(await readText(addressOf({ originKey: 'avatars/1/ab' }))).toBe('again');
       });
     });
 
-    test('a signal that has aborted reads nothing', async () => {
+    test('a read with an aborted signal is rejected', async () => {
       await writeText(addressOf(), 'a');
       const aborted = AbortSignal.abort(new Error('gone'));
       await expect(store.read(addressOf(), aborted, ignoreSize)).rejects.toThrow('gone');
     });
 
-    test('a write that is under way goes on when the store is closed', async () => {
+    test('a write that has begun completes after the store is closed', async () => {
       const writing = writeText(addressOf(), 'a');
       store.close();
       await writing;

@@ -28,12 +28,12 @@ export function describeSharedObjects(
       return found && Buffer.from(found.bytes).toString();
     };
 
-    test('its conditions hold, and the probe leaves nothing', async () => {
+    test('the probe finds that conditional writes hold, and leaves no object', async () => {
       await probeConditions(objects);
       expect(await objects.list('')).toEqual([]);
     });
 
-    test('an object is written where there is none, and replaced by its version alone', async () => {
+    test('an object is created only if it is missing, and replaced only by who knows its version', async () => {
       expect(await objects.read('a')).toBeUndefined();
       const first = await write('a', 'one', 'absent');
       expect(await write('a', 'two', 'absent')).toBeUndefined();
@@ -71,7 +71,7 @@ export function describeSharedObjects(
       expect([...(await objects.list('1'))].sort()).toEqual(['1', '12']);
     });
 
-    test('of concurrent writes one succeeds', async () => {
+    test('exactly one of several concurrent writes succeeds', async () => {
       let races = 0;
       const race = async (condition: Parameters<typeof objects.write>[2]) => {
         races += 1;

@@ -10,7 +10,7 @@ describeSharedObjects('a folder', async () => {
   return { objects: await openFolderObjects(join(path, 'blocks.jsonl')), close: remove };
 });
 
-test('a claim of a process that was killed is completed by the next writer', async () => {
+test('the next writer of a shared object completes what a killed process had begun', async () => {
   const { path } = await useTemporaryFolder();
   const file = join(path, 'blocks.jsonl');
   const objects = await openFolderObjects(file);

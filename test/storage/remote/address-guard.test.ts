@@ -27,11 +27,11 @@ describe('the guard of addresses', () => {
     '[::1]',
     'fe80::1%eth0',
     '1.1.1.1 ',
-  ])('takes %j for no address', (text) => {
+  ])('does not accept %j as an address', (text) => {
     expect(faultOf(text)).toBe('no address');
   });
 
-  test('opens the networks that the operator allows, and no more', () => {
+  test('connects to private networks that the operator allows, and to no others', () => {
     const rules = { allowedNetworks: ['10.1.0.0/16', 'fd00:1::/32', '192.168.1.1'] };
     expect(faultOf('10.1.2.3', rules)).toBeUndefined();
     expect(faultOf('::ffff:10.1.2.3', rules)).toBeUndefined();
@@ -52,7 +52,7 @@ describe('the guard of addresses', () => {
     '2001:0:808:808::f7f7:f7f7',
     '2a00:1450::5efe:808:808',
     '2a00:64::808:808',
-  ])('blocks what carries an address of a blocked network: %s', (address) => {
+  ])('refuses to connect to %s, which carries an address of a blocked network', (address) => {
     const rules = { blockedNetworks: ['8.8.8.0/24'], nat64Prefixes: ['2a00:64::/96'] };
     expect(faultOf(address)).toBeUndefined();
     expect(faultOf(address, rules)).toBe('blocked network');
@@ -62,7 +62,7 @@ describe('the guard of addresses', () => {
     );
   });
 
-  test('a blocked network of IPv6 is meant as it stands', () => {
+  test('refuses a blocked IPv6 network as it is written', () => {
     const rules = { blockedNetworks: ['2606:4700::/32'] };
     expect(faultOf('2606:4700::1111', rules)).toBe('blocked network');
     expect(faultOf('2606:4701::1111', rules)).toBeUndefined();
@@ -77,7 +77,7 @@ describe('the guard of addresses', () => {
     ['2001:db8:122:344::/64', '2001:db8:122:344:8:808:800:0', '2001:db8:122:344:a:0:100:0'],
     ['2001:db8:122:344::/96', '2001:db8:122:344::808:808', '2001:db8:122:344::a00:1'],
     ['64:ff9b:1::/96', '64:ff9b:1::808:808', '64:ff9b:1::a00:1'],
-  ])('an address in the NAT64 prefix %s is judged by the one inside', (prefix, good, bad) => {
+  ])('judges an address in the NAT64 prefix %s by the IPv4 address inside', (prefix, good, bad) => {
     const rules = { nat64Prefixes: [prefix] };
     expect(faultOf(good)).toBeDefined();
     expect(faultOf(good, rules)).toBeUndefined();

@@ -69,8 +69,8 @@ function watchConnections(): () => number {
   return () => most;
 }
 
-describe('redirects', () => {
-  test('are followed, relative ones too, five at most', async () => {
+describe('redirects of other sites', () => {
+  test('are followed, also relative ones, up to five', async () => {
     const sites = openSites();
     redirectTo('/0', '/cat');
     for (let step = 1; step <= 6; step += 1) redirectTo(`/${step}`, `${step - 1}`);
@@ -84,7 +84,7 @@ describe('redirects', () => {
     ['to itself', '/a', '/a'],
     ['to itself, but for the fragment', '/a', '/a#b'],
     ['to and fro', '/b', '/a'],
-  ])('that lead %s are refused', async (_, first, second) => {
+  ])('that lead in a circle are refused: %s', async (_, first, second) => {
     const sites = openSites();
     redirectTo('/a', first);
     redirectTo('/b', second);
@@ -92,7 +92,7 @@ describe('redirects', () => {
     expect(site.requests.length).toBeLessThanOrEqual(2);
   });
 
-  test('to another host are looked up there', async () => {
+  test('to another host have that host’s name resolved', async () => {
     const sites = openSites();
     sites.resolver.set('other.test', ['127.0.0.1']);
     redirectTo('/a', `//other.test:${site.port}/cat`);
@@ -101,7 +101,7 @@ describe('redirects', () => {
     expect(site.requests.at(-1)?.headers.host).toBe(`other.test:${site.port}`);
   });
 
-  test('tell validators to the URL alone that gave them', async () => {
+  test('send validators only to the URL that issued them', async () => {
     const sites = openSites();
     site.serve('/cat', Buffer.from('a cat'), { etag: '"one"' });
     redirectTo('/a', '/cat');
@@ -119,8 +119,8 @@ describe('redirects', () => {
   });
 });
 
-describe('addresses', () => {
-  test('are looked up once for a connection, which goes to the result', async () => {
+describe('addresses of other sites', () => {
+  test('are resolved once per connection, so that rebinding a name changes nothing', async () => {
     const sites = openSites();
     // What is good at first, and inside afterwards.
     sites.resolver.set('rebinding.test', ['127.0.0.1'], ['10.0.0.1']);
@@ -135,7 +135,7 @@ describe('addresses', () => {
     expect(sites.dialled).toEqual(['127.0.0.1']);
   });
 
-  test('that do not respond give way to others of the same name', async () => {
+  test('that do not respond are passed over for others of the same name', async () => {
     const sites = openSites();
     // Nothing listens at the first of them.
     sites.resolver.set('two.test', ['::1', '127.0.0.1']);
@@ -143,7 +143,7 @@ describe('addresses', () => {
     expect(sites.dialled).toEqual(['::1', '127.0.0.1']);
   });
 
-  test('come from servers of the operator, by c-ares', async () => {
+  test('come from the operator’s name servers, where they are set', async () => {
     const names = { 'a.test': ['127.0.0.1'], 'b.test': ['127.0.0.1', '10.0.0.1'] };
     const dns = await useDnsServer(names);
     const sites = new TestSites(
@@ -158,7 +158,7 @@ describe('addresses', () => {
     expect(sites.dialled).toEqual(['127.0.0.1']);
   });
 
-  test("come from the system's servers, from other ones a minute after it has others", async () => {
+  test('come from the system’s name servers, and from new ones a minute after these change', async () => {
     const one = await useDnsServer({ 'a.test': ['127.0.0.1'] });
     const two = await useDnsServer({ 'a.test': ['127.0.0.2'] });
     const clock = new FakeClock();
@@ -181,8 +181,8 @@ function resolverOf(address: string): Resolver {
   return resolver;
 }
 
-describe('a connection is refused or given up', () => {
-  test('where nobody vouches for the certificate', async () => {
+describe('a connection to another site is refused or given up', () => {
+  test('if no authority vouches for its certificate', async () => {
     let requests = 0;
     const cert = { cert: readFileSync(tlsFiles.cert), key: readFileSync(tlsFiles.key) };
     const server = createServer(cert, (_request, response) => {
@@ -196,7 +196,7 @@ describe('a connection is refused or given up', () => {
     expect(requests).toBe(0);
   });
 
-  test('where a name server does not respond', async () => {
+  test('if the name server does not respond by the deadline', async () => {
     const inAll = { slots: 1, maxWaiting: 0, maxWaitMs: 0 };
     const sites = openSites({ connectTimeoutMs: 100, inAll });
     sites.resolver.setPending('silent.test');
@@ -207,7 +207,7 @@ describe('a connection is refused or given up', () => {
     expect(await readText(sites, '/cat')).toBe('a cat');
   });
 
-  test('where a name server does not respond, before that deadline too', async () => {
+  test('if the operator’s name server does not respond, even before the deadline', async () => {
     const silent = createSocket('udp4').bind(0, '127.0.0.1');
     onTestFinished(() => void silent.close());
     await once(silent, 'listening');
@@ -218,7 +218,7 @@ describe('a connection is refused or given up', () => {
     expect(reasonOf(error)).toBe('time');
   });
 
-  test('where a site does not go on with the handshake', async () => {
+  test('if the site stops in the middle of the TLS handshake', async () => {
     const silent = await HostileServer.use();
     const sites = openSites({ connectTimeoutMs: 100 }, [silent.port]);
     const error = await sites.failureOf(`https://site.test:${silent.port}/`);
@@ -226,7 +226,7 @@ describe('a connection is refused or given up', () => {
     await expect.poll(() => silent.openConnections).toBe(0);
   });
 
-  test('when nobody waits for it any more', async () => {
+  test('when no client waits for it any more', async () => {
     const silent = await HostileServer.use();
     const sites = openSites({}, [silent.port]);
     const controller = new AbortController();
@@ -239,8 +239,8 @@ describe('a connection is refused or given up', () => {
   });
 });
 
-describe('connections', () => {
-  test('are kept for the next request, and opened anew where the site has closed them', async () => {
+describe('connections to other sites', () => {
+  test('are reused for the next request, and opened again after the site has closed them', async () => {
     const sites = openSites();
     for (let round = 0; round < 3; round += 1) expect(await readText(sites, '/cat')).toBe('a cat');
     expect(site.connections).toBe(1);
@@ -249,7 +249,7 @@ describe('connections', () => {
     expect(site.connections).toBe(2);
   });
 
-  test('are four to a host, whatever is asked of it, those included that are kept', async () => {
+  test('are limited to four per host, idle ones included', async () => {
     const sites = openSites();
     let open = 0;
     let most = 0;
@@ -267,7 +267,7 @@ describe('connections', () => {
     expect(site.connections).toBeLessThanOrEqual(4);
   });
 
-  test('are so many in all, and give way to other hosts when they are not in use', async () => {
+  test('are limited in all; idle ones make room for other hosts', async () => {
     const maxWaitMs = 60_000;
     const sites = openSites({ inAll: { slots: 3, maxWaiting: 100, maxWaitMs } });
     const hosts = Array.from({ length: 12 }, (_, index) => `host${index}.test`);
@@ -278,7 +278,7 @@ describe('connections', () => {
     expect(mostConnections()).toBe(3);
   });
 
-  test('of one host are counted together, whatever the port', async () => {
+  test('of one host are counted together for all of its ports', async () => {
     const other = await SiteServer.start();
     onTestFinished(() => other.close());
     other.serve('/cat', Buffer.from('a cat'));
@@ -293,7 +293,7 @@ describe('connections', () => {
     expect(mostConnections()).toBe(1);
   });
 
-  test('to sites that hang give way to those that others wait for, and to no others', async () => {
+  test('to sites that hang make room for requests that wait, and only for those', async () => {
     const hanging = await HostileServer.use();
     const inAll = { slots: 3, maxWaiting: 100, maxWaitMs: 60_000 };
     const sites = openSites({ inAll, patienceMs: 100 }, [hanging.port]);
@@ -308,7 +308,7 @@ describe('connections', () => {
     expect(hanging.openConnections).toBe(2);
   });
 
-  test('that are waited for by too many are refused', async () => {
+  test('are refused when too many requests wait for them', async () => {
     const hanging = await HostileServer.use();
     const sites = openSites({ perHost: { slots: 1, maxWaiting: 1, maxWaitMs: 60_000 } }, [
       hanging.port,

@@ -59,8 +59,8 @@ async function writeSoon(store: ResultStore, number: number): Promise<void> {
   await expect.poll(isWritten, { timeout: 20_000, interval: 5 }).toBe(true);
 }
 
-describe('the bound of the folder', () => {
-  test('is restored by a sweep, the least recently used first, to an hour', async () => {
+describe('the bound of the folder of renderings', () => {
+  test('is restored by a sweep, which evicts the least recently used first, to the hour', async () => {
     await fill(100);
     const earlier = await openFolder({ folder, maxBytes: MAX_BYTES });
     expect(await isThere(earlier, 99)).toBe(true); // used now
@@ -77,7 +77,7 @@ describe('the bound of the folder', () => {
     });
   });
 
-  test('costs no more where several sweep at once, all of the same hour', async () => {
+  test('loses no more renderings where four stores sweep it at once', async () => {
     await fill(300, 0, resultOf('x'));
     const stores = await Promise.all(
       upTo(4).map(() => openFolder({ folder, maxBytes: MAX_BYTES })),
@@ -92,14 +92,14 @@ describe('the bound of the folder', () => {
     );
   });
 
-  test('is not used up by one rendering: of a twenty-fifth of it at most', async () => {
+  test('is not used up by one rendering, which may take a twenty-fifth of it at most', async () => {
     const store = await open();
     await store.write(numbered(1), resultOf('x'.repeat(41_000)));
     await store.write(numbered(2), resultOf('x'.repeat(35_000)));
     expect(await keptOf([1, 2])).toEqual([2]);
   });
 
-  test('leaves no empty folder, no unfinished file of a dead process, and those of living ones', async () => {
+  test('is restored without leaving empty folders or unfinished files of dead processes; those of living ones stay', async () => {
     await fill(100);
     await mkdir(join(folder, 'results/banners/7/ab'), { recursive: true });
     const scraps = ['0', '1'].map((digit) => join(folder, 'incoming', digit.repeat(32)));
@@ -114,7 +114,7 @@ describe('the bound of the folder', () => {
     expect(await readdir(join(folder, 'incoming'))).toEqual(['1'.repeat(32)]);
   });
 
-  test('copes with files that others removed', async () => {
+  test('holds after others have removed files', async () => {
     await fill(30);
     const store = await open();
     await rm(join(folder, 'results'), { recursive: true });
@@ -123,7 +123,7 @@ describe('the bound of the folder', () => {
     expect(await isThere(store, 1_019)).toBe(true);
   });
 
-  test('stops writes, not reads, where the folder cannot be swept', async () => {
+  test('stops writes, but not reads, while the folder cannot be swept', async () => {
     const log = new RecordedLog();
     const sweepFile = new URL('missing.js', import.meta.url);
     const store = await openFolder({ folder, maxBytes: MAX_BYTES, log, sweepFile });
@@ -145,7 +145,7 @@ describe('the bound of the folder', () => {
   });
 });
 
-test('a read renews the time of the last use, once an hour', async () => {
+test('a read renews a rendering’s time of last use, once an hour', async () => {
   const store = await open();
   await store.write(numbered(1), result);
   const minutesAfter = async (ageMs: number): Promise<number> => {
@@ -157,7 +157,7 @@ test('a read renews the time of the last use, once an hour', async () => {
   expect(await minutesAfter(HOUR_MS + 120_000)).toBe(0);
 });
 
-test('a folder that was not swept yet takes writes, reads and removals', async () => {
+test('a folder of renderings takes writes, reads and removals before its first sweep', async () => {
   await fill(3);
   const store = await openFolder({ folder, maxBytes: MAX_BYTES });
   expect(store.usage()).toBeUndefined();
@@ -166,7 +166,7 @@ test('a folder that was not swept yet takes writes, reads and removals', async (
   expect(await keptOf(upTo(4))).toEqual([0, 1, 3]);
 });
 
-test('a damaged file is a miss, is removed from the disk, and is written anew', async () => {
+test('a damaged rendering is a miss, is deleted, and can be written again', async () => {
   const store = await open();
   await store.write(numbered(1), result);
   await truncate(pathOf(numbered(1)), 5_000);

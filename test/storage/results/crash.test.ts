@@ -71,7 +71,7 @@ async function listFiles(): Promise<readonly string[]> {
 }
 
 // The power stays on: what the disk loses without it is what the damaged files of other tests are.
-test('writers that are killed leave whole files within the bound, and scraps that are swept up', async () => {
+test('killed writers leave whole files within the bound, and unfinished ones that the next sweep removes', async () => {
   const incoming = join(folder, 'incoming');
   for (let round = 0; round < ROUNDS; round += 1) {
     // First they sweep for most of the time, and then they write.
@@ -97,7 +97,7 @@ test('writers that are killed leave whole files within the bound, and scraps tha
   expect(store.usage()?.heldBytes).toBe(await usedBytes(folder));
 });
 
-test('four processes that write into one folder keep the bound within a tenth, and read whole files', async () => {
+test('four processes that write into one folder exceed its bound by a tenth at most, and read whole files', async () => {
   await Promise.all([1, 2, 3, 4].map((seed) => startWriter(seed)));
   const store = await openFolder({ folder, maxBytes: MAX_BYTES });
   const samples: number[] = [];
@@ -115,7 +115,7 @@ test('four processes that write into one folder keep the bound within a tenth, a
   expect(await readAll(store)).toBeGreaterThan(0);
 });
 
-test('two services on one folder find what the other has stored', async () => {
+test('two services on one folder serve what the other has stored, also after one was killed', async () => {
   const start = async () => {
     const [adminPort = 0] = await findFreePorts(1);
     const service = await startService({

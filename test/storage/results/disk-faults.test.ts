@@ -33,7 +33,7 @@ beforeEach(async () => {
   folder = await useTemporaryFolder();
 });
 
-describe('a disk of 1 MiB', () => {
+describe('a disk of 1 MiB below the result store', () => {
   /** Mounted in memory, which takes root. */
   async function openOn({ skip }: TestContext) {
     const path = join(folder.path, 'store');
@@ -71,7 +71,7 @@ describe('a disk of 1 MiB', () => {
     await expectWhole(store, count);
   });
 
-  test('that may only be read serves what is there, and says why it does not write', async (context) => {
+  test('that is read-only serves what is there, and says why it does not write', async (context) => {
     const { path, store } = await openOn(context);
     await store.write(numbered(1), resultOf(1));
     const file = join(path, 'results', storedPath(numbered(1)));
@@ -84,7 +84,7 @@ describe('a disk of 1 MiB', () => {
   });
 });
 
-describe('a disk (FUSE)', () => {
+describe('a faulty disk (FUSE)', () => {
   let disk: FaultyDisk;
   let path: string;
   beforeEach(async ({ skip }) => {
@@ -117,7 +117,7 @@ describe('a disk (FUSE)', () => {
     ],
   };
   test.for(Object.keys(works))(
-    'that hangs under %s leaves a thread for the originals on another one',
+    'that hangs during %s leaves a thread to read originals from another disk',
     { timeout: 60_000 },
     async (name) => {
       const { origin } = await openFolderStorage(join(folder.path, 'originals'));
@@ -149,7 +149,7 @@ describe('a disk (FUSE)', () => {
   const left = (original: string): number =>
     readdirSync(join(folder.path, 'disk/renderings/store/results', original)).length;
 
-  test('that hangs in a removal has it given up, and those that follow, and leaves a thread for the originals', async () => {
+  test('that hangs in a removal has this and later removals time out, and leaves a thread to read originals', async () => {
     const store = await openStoreOf(path, 500);
     await put('avatars/1/ab', 2);
     await put('icons/1/ab', 1);
@@ -172,7 +172,7 @@ describe('a disk (FUSE)', () => {
     expect(await store.remove('avatars/1/')).toBeGreaterThan(0);
   });
 
-  test('that is slow, but goes on, has its removal to the end', async () => {
+  test('that is slow, but makes progress, completes a removal beyond the stall timeout', async () => {
     const store = await openStoreOf(path, 1_000);
     await put('avatars/1/ab', 4);
     await disk.tell('renderings', 'delay 0.02');
@@ -181,7 +181,7 @@ describe('a disk (FUSE)', () => {
     expect(performance.now() - beganMs).toBeGreaterThan(1_000);
   });
 
-  test('that fails in mid-write keeps a scrap, which a later sweep removes', async () => {
+  test('that fails during a write keeps an unfinished file, which a later sweep removes', async () => {
     const store = await openStoreOf(path);
     const scraps = () => readdirSync(join(folder.path, 'disk/renderings/store/incoming'));
     await disk.tell('renderings', 'delay 0.2');
@@ -200,7 +200,7 @@ describe('a disk (FUSE)', () => {
   });
 
   // FUSE does not say what an entry is, as some of NFS do not.
-  test('that is slow is listed without keeping others waiting', async () => {
+  test('that is slow is listed without blocking the event loop', async () => {
     for (const number of numbers.slice(0, 4))
       await folder.put(`disk/renderings/avatars/${number}`, 'original');
     const { listing } = await openFolderStorage(join(folder.path, 'mounted/renderings'));

@@ -21,7 +21,7 @@ const address = addressOf();
 const file = format(address, resultOf('the body of a rendering'));
 
 describe('the file of a rendering', () => {
-  test('is, byte for byte, what older processes have written', () => {
+  test('has, byte for byte, the format that older releases wrote', () => {
     const head = '["avatars/1/ab12","avatars/1/ab12?width=64","e1","r1","image/webp"]';
     const body = 'the body of a rendering';
     const preamble = Buffer.from('444b52313855ea4a0000004300000017', 'hex');
@@ -29,14 +29,14 @@ describe('the file of a rendering', () => {
   });
 
   test.each(['', 'text/html', 'image/svg+xml', 'image/webp\n', 'image/avif', 'application/xml'])(
-    'is not a file of type %j',
+    'does not exist for the type %j',
     (mimeType) => {
       const other = format(address, { ...resultOf('a body'), mimeType });
       expect(parseResultFile(other, address)).toBeUndefined();
     },
   );
 
-  test('gives the rendering of any address back', () => {
+  test('returns the rendering of any address', () => {
     const text = fc.string({ unit: 'binary', maxLength: 300 });
     const addresses = fc.record({ originKey: text, key: text, originalEtag: text, release: text });
     const bodies = fc.uint8Array({ maxLength: 300 });
@@ -75,7 +75,7 @@ describe('the file of a rendering', () => {
     }
   });
 
-  test('tells fields apart, whatever is in them', () => {
+  test('distinguishes addresses whose fields contain each other’s separators', () => {
     const first = addressOf({ originalEtag: 'a","b', release: 'c' });
     const second = addressOf({ originalEtag: 'a', release: 'b","c' });
     expect(parseResultFile(format(first, resultOf('x')), second)).toBeUndefined();
@@ -84,7 +84,7 @@ describe('the file of a rendering', () => {
   test.each([
     ['of another version', (bytes: Buffer) => bytes.write('DKR2', 'latin1')],
     ['of something else', (bytes: Buffer) => bytes.write('RIFF', 'latin1')],
-  ])('is nothing %s, though its sum is right', (_name, change) => {
+  ])('is rejected if it is %s, although its checksum is right', (_name, change) => {
     const changed = Buffer.from(file);
     change(changed);
     expect(parseResultFile(sum(changed), address)).toBeUndefined();

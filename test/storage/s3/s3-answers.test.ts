@@ -54,7 +54,7 @@ function pourInto(response: ServerResponse) {
   return sent;
 }
 
-describe('of an original', () => {
+describe('an original in a bucket', () => {
   const partial: ScriptedAnswer = (_, response) => {
     const head = { ETag: '"a"', 'Content-Range': 'bytes 0-3/9', 'Content-Length': '4' };
     response.writeHead(206, head).end('1234');
@@ -71,12 +71,15 @@ describe('of an original', () => {
   test.each([
     ['a part', partial, /206/],
     ['no such part', unsatisfiable, /^InvalidRange \(HTTP 416/],
-  ] as const)('%s is a failure where nobody has asked for one', async (_, respond, message) => {
-    const cause = { message: expect.stringMatching(message) };
-    await expect(read(respond)).rejects.toMatchObject({ code: 'ORIGIN_ERROR', cause });
-  });
+  ] as const)(
+    'is an ORIGIN_ERROR where a request for the whole gets %s',
+    async (_, respond, message) => {
+      const cause = { message: expect.stringMatching(message) };
+      await expect(read(respond)).rejects.toMatchObject({ code: 'ORIGIN_ERROR', cause });
+    },
+  );
 
-  test('a part of one state is asked for by its tag, and a 412 is that the object was replaced', async () => {
+  test('has later parts requested with the ETag of the first; a 412 means that it was replaced meanwhile', async () => {
     const { origin, requests } = await open((_, response) =>
       respondWithError(response, 412, 'PreconditionFailed'),
     );
@@ -89,7 +92,7 @@ describe('of an original', () => {
     expect(asked).toEqual([['bytes=4-7', '"abc-2"']]);
   });
 
-  test('a part is one where one is asked for, or there is no such part', async () => {
+  test('is read in part where a part is requested, and a 416 means that there is no such part', async () => {
     const range = { first: 0, last: 3 };
     expect(await read(partial, range)).toMatchObject({ sizeBytes: 9 });
     const code = 'RANGE_NOT_SATISFIABLE';
@@ -109,28 +112,31 @@ describe('of an original', () => {
     ['bytes 1-7/9', 'part of'], // ends before
     ['bytes 1-9/20', 'part of'], // is shorter than it says
     ['bytes 1-8/*', 'he whole'],
-  ])('another part than the one that was asked for is a failure: %j', async (range, body) => {
-    const head = { ETag: '"a"', ...(range && { 'Content-Range': range }) };
-    const code = 'ORIGIN_ERROR';
-    await expect(read(answer(206, head, body), ofNine)).rejects.toMatchObject({ code });
-  });
+  ])(
+    'is an ORIGIN_ERROR where the Content-Range is not the one that was requested: %j',
+    async (range, body) => {
+      const head = { ETag: '"a"', ...(range && { 'Content-Range': range }) };
+      const code = 'ORIGIN_ERROR';
+      await expect(read(answer(206, head, body), ofNine)).rejects.toMatchObject({ code });
+    },
+  );
 
   test.each([
     ['all of it', answer(200, { ETag: '"a"' })],
     ['a byte', answer(206, { ETag: '"a"', 'Content-Range': 'bytes 0-0/0' }, 'x')],
     ['no such part', answer(416, {})],
-  ])('no part of an empty object can be had, where the server says: %s', async (_, respond) => {
+  ])('has no part if it is empty, even where the server answers with %s', async (_, respond) => {
     const range = { first: 0, last: 9 };
     const code = 'RANGE_NOT_SATISFIABLE';
     await expect(read(respond, range)).rejects.toMatchObject({ code });
   });
 
-  test('the tag is the same, however it is written', async () => {
+  test('has the same tag, however the server quotes it', async () => {
     for (const ETag of ['"abc"', 'W/"abc"', 'abc'])
       expect(await read(answer(200, { ETag }, 'x'))).toMatchObject({ etag: 'abc' });
   });
 
-  test('nothing is asked by a key that S3 does not take or a proxy would change', async () => {
+  test('is UNKNOWN_MEDIA, without a request, under a key that S3 rejects or a proxy would change', async () => {
     const { origin, requests } = await open((_, response) => response.end());
     const long = ['x'.repeat(1_025), 'ü'.repeat(513)];
     for (const key of [...long, '/avatars/1', 'avatars/../icons/1', 'avatars//1', './avatars', ''])
@@ -139,7 +145,7 @@ describe('of an original', () => {
   });
 
   test.each([403, 404, 500])(
-    'an endless error of status %i is read up to a bound',
+    'is an ORIGIN_ERROR after an endless error %i, of which a bounded part is read',
     async (status) => {
       let sent = { bytes: 0, hasClosed: false };
       const reading = read((_, response) => {
@@ -157,7 +163,7 @@ describe('of an original', () => {
     },
   );
 
-  test('an error that trickles ends with its request; a long one says what it says', async () => {
+  test('is given up at the deadline while an error trickles; a long error keeps the beginning of its message', async () => {
     const call = new AbortController();
     let closed: Promise<unknown> | undefined;
     const trickle: ScriptedAnswer = (_, response) => {
@@ -173,7 +179,7 @@ describe('of an original', () => {
     await expect(read(long)).rejects.toMatchObject({ cause });
   });
 
-  test('no tag, and silence where it is asked for, hold no upload up', async () => {
+  test('is uploaded also where the server sends no ETag and does not respond to HEAD', async () => {
     const stopping = new AbortController();
     const { writer, requests } = await open(({ method }, response) => {
       if (method === 'PUT') response.end();
@@ -187,7 +193,7 @@ describe('of an original', () => {
   });
 });
 
-describe('of a list', () => {
+describe('a listing of a bucket', () => {
   const list = async (respond: ScriptedAnswer, most = Infinity) => {
     const { listing, requests } = await open(respond);
     const keys: string[] = [];
@@ -199,7 +205,7 @@ describe('of a list', () => {
     else respondWithPage(response, ['media/emojis/1', 'media/emojis/2'], 'a/+ b');
   };
 
-  test('one page comes after another, as long as it is wanted', async () => {
+  test('requests one page after another, until the caller has enough', async () => {
     const { keys, requests } = await list(twoPages);
     expect(keys).toEqual(['emojis/1', 'emojis/2', 'emojis/3']);
     const queries = requests.map(({ url }) => url.searchParams);
@@ -208,7 +214,7 @@ describe('of a list', () => {
     expect((await list(twoPages, 2)).requests).toHaveLength(1);
   });
 
-  test('keys are not shown that no request could ask for', async () => {
+  test('leaves out keys that no request can name', async () => {
     const page = ['media/emojis/', 'media/emojis/1', 'media/emojis/../2', 'media/emojis//3'];
     const { keys } = await list((_, response) => respondWithPage(response, page));
     expect(keys).toEqual(['emojis/1']);
@@ -219,7 +225,7 @@ describe('of a list', () => {
     ['no way to the rest', (_, it) => respondWithPage(it, ['media/emojis/1'], ''), 'truncates'],
     ['another prefix', (_, it) => respondWithPage(it, ['secrets/1']), 'lists secrets/1 below'],
   ];
-  test.each(failing)('%s is a failure', async (_, respond, reason) => {
+  test.each(failing)('is an ORIGIN_ERROR after %s', async (_, respond, reason) => {
     const cause = { message: expect.stringContaining(reason) };
     await expect(list(respond)).rejects.toMatchObject({ code: 'ORIGIN_ERROR', cause });
   });
@@ -233,8 +239,8 @@ async function writtenAs(other = address): Promise<Buffer> {
   return requests[0]?.body ?? Buffer.of();
 }
 
-describe('of a rendering that is read', () => {
-  test('one object below the prefix is all that is asked for, with the bytes that were written', async () => {
+describe('a rendering that is read from a bucket', () => {
+  test('is one GET below the prefix, and has the bytes that were written', async () => {
     const file = await writtenAs();
     const { store, requests } = await open((_, response) => response.end(file));
     const result = await store.read(address, signal, ignoreSize);
@@ -244,7 +250,7 @@ describe('of a rendering that is read', () => {
     ]);
   });
 
-  test('what is cut short, of another address, of a proxy or empty is none', async () => {
+  test('is a miss if it is truncated, empty, of another address or the page of a proxy', async () => {
     const file = await writtenAs();
     const page = Buffer.from('<html>Welcome</html>');
     const other = await writtenAs(addressOf({ release: 'r9' }));
@@ -254,7 +260,7 @@ describe('of a rendering that is read', () => {
     }
   });
 
-  test('what is larger than any rendering is let go at once', async () => {
+  test('is a miss if it is larger than 32 MiB by its Content-Length', async () => {
     const said = await open((_, response) =>
       response.writeHead(200, { 'Content-Length': 40 * 1024 ** 2 }).write('x'),
     );
@@ -262,7 +268,7 @@ describe('of a rendering that is read', () => {
     expect(await said.store.read(address, signal, refuse)).toBeUndefined();
   });
 
-  test('bodies take no more than 128 MiB together: what is more is let go', async () => {
+  test('is a miss while the bodies being read take 128 MiB together', async () => {
     const { store } = await open((_, response) =>
       response.writeHead(200, { 'Content-Length': 30 * 1024 ** 2 }).write('x'),
     );
@@ -284,7 +290,7 @@ describe('of a rendering that is read', () => {
   test.each([
     ['nothing', () => undefined],
     ['half', (it: ServerResponse) => it.writeHead(200, { 'Content-Length': 99 }).write('DKR1')],
-  ])('the request ends with its signal where %s has come', async (_name, begin) => {
+  ])('has its request aborted by the signal after the server has sent %s', async (_name, begin) => {
     const controller = new AbortController();
     let closed: Promise<unknown> | undefined;
     const { store } = await open((_, response) => {
@@ -297,8 +303,8 @@ describe('of a rendering that is read', () => {
   });
 });
 
-describe('of a rendering that is written', () => {
-  test('nothing is asked where it is too large, or its key is too long', async () => {
+describe('a rendering that is written into a bucket', () => {
+  test('is not sent if it is too large, or its key too long for S3', async () => {
     const { store, requests } = await open((_, response) => response.end());
     const body = Buffer.alloc(33 * 1024 ** 2);
     await store.write(address, { body, mimeType: 'image/webp' });
@@ -306,7 +312,7 @@ describe('of a rendering that is written', () => {
     expect(requests).toEqual([]);
   });
 
-  test('a refusal is an error that says why', async () => {
+  test('fails with the reason that the server gives', async () => {
     const { store } = await open((_, response) => respondWithError(response, 403, 'QuotaExceeded'));
     await expect(store.write(address, resultOf('a'))).rejects.toMatchObject({
       message: expect.stringContaining('cannot be written'),
@@ -315,7 +321,7 @@ describe('of a rendering that is written', () => {
   });
 });
 
-describe('of a removal', () => {
+describe('a purge in a bucket', () => {
   const name = '0123456789abcdef-fedcba9876543210';
   const keys = ['a', 'b c', 'd+é', '&<>'].map((hash) => `${PREFIX}avatars/1/${hash}/${name}`);
   const encode = (key: string): string => encodeURIComponent(key).replaceAll('%20', '+');
@@ -326,7 +332,7 @@ describe('of a removal', () => {
     } else respondWithPage(response, keys.slice(0, 2).map(encode), 'more/+ please');
   };
 
-  test('all pages are gone through', async () => {
+  test('removes the objects of every page of the listing', async () => {
     const { store, asked } = await open(pages);
     expect(await store.remove('avatars/1/')).toBe(4);
     const queries = asked('GET').map(({ url }) => url.searchParams);
@@ -337,7 +343,7 @@ describe('of a removal', () => {
     expect(paths.sort()).toEqual(keys.map((key) => `/bucket/${key}`).sort());
   });
 
-  test('an object that is kept is a failure', async () => {
+  test('fails if the server refuses to delete an object', async () => {
     const { store } = await open((request, response) => {
       if (request.method === 'GET') pages(request, response);
       else respondWithError(response, 403, 'AccessDenied');
@@ -346,7 +352,7 @@ describe('of a removal', () => {
     await expect(store.remove('avatars/1/')).rejects.toMatchObject({ cause });
   });
 
-  test('what was not asked for is a failure, and what is no rendering is left alone', async () => {
+  test('fails if the server lists objects beside the prefix, and leaves objects that are no renderings', async () => {
     const original = `${PREFIX}avatars/1/0123456789abcdef`;
     const beside = await open((_, response) => respondWithPage(response, ['originals/avatar']));
     const cause = { message: expect.stringContaining('The server lists originals/avatar') };

@@ -167,7 +167,7 @@ test.each(Object.entries(failures))(
   },
 );
 
-test('a read of S3 goes on after one 500, and after a kept connection was closed or refused', async () => {
+test('a read of S3 is retried after one 500, and after a reused connection was closed or refused', async () => {
   const origin = createOrigin();
   proxy.spoil(refusal('500 Internal Server Error', 'InternalError'), 1);
   expect((await read(origin)).equals(samples.png)).toBe(true);
@@ -179,7 +179,7 @@ test('a read of S3 goes on after one 500, and after a kept connection was closed
 });
 
 test.each<[string, number, Fault]>([
-  ['waits before another attempt', 0.99, refusal('503 Slow Down', 'SlowDown')],
+  ['waits for its next attempt', 0.99, refusal('503 Slow Down', 'SlowDown')],
   ['has had no response', 0, { kind: 'hang' }],
 ])('a read of S3 that %s ends with its signal', async (_, random, fault) => {
   vi.spyOn(Math, 'random').mockReturnValue(random);
@@ -192,7 +192,7 @@ test.each<[string, number, Fault]>([
   expect(proxy.requests).toHaveLength(1);
 });
 
-test('a certificate that signs itself is a failure of the origin', async () => {
+test('a self-signed certificate of S3 is an ORIGIN_ERROR', async () => {
   const [key, cert] = [readFileSync(tlsFiles.key), readFileSync(tlsFiles.cert)];
   const server = createTlsServer({ key, cert }).on('tlsClientError', () => undefined);
   onTestFinished(() => void server.close());
@@ -213,7 +213,7 @@ const silences: Readonly<Record<string, () => Promise<Partial<S3OriginOptions>>>
   }),
 };
 test.each(Object.entries(silences))(
-  '%s is given up after the connect deadline',
+  'a read of S3 ends after the connect deadline where it meets %s',
   async (_, prepare) => {
     const options = await prepare();
     expect(await failureOf(createOrigin(options))).toMatch(
@@ -242,7 +242,7 @@ async function startDeafServer(): Promise<string> {
   return `http://127.0.0.1:${port}`;
 }
 
-test('a full pool is waited for beyond the connect deadline', async () => {
+test('a read of S3 waits for a free connection beyond the connect deadline', async () => {
   const origin = createOrigin();
   const { signal } = new AbortController();
   const first = await openStream(origin, LARGE, { signal });
@@ -254,7 +254,7 @@ test('a full pool is waited for beyond the connect deadline', async () => {
   expect(proxy.connections).toBe(1);
 });
 
-test('a slow reader gets all of an object, however long it takes', async () => {
+test('a slow reader gets all of an object from S3, however long it takes', async () => {
   const { signal } = new AbortController();
   const { body } = await openStream(createOrigin(), LARGE, { signal });
   let received = 0;
@@ -265,7 +265,7 @@ test('a slow reader gets all of an object, however long it takes', async () => {
   expect(received).toBe(large.length);
 });
 
-test('each read sends one GET, on one connection, and leaves no listener on it', async () => {
+test('each read of S3 sends one GET, on one connection, and leaves no listener on it', async () => {
   const origin = createOrigin();
   for (let count = 0; count < 20; count += 1) await read(origin);
   expect(proxy.requests.map((head) => head.split(' ')[0])).toEqual(Array(20).fill('GET'));
