@@ -77,7 +77,7 @@ testVerdicts('more than any real file has', 'corrupt', {
 });
 
 testVerdicts(
-  'none too many',
+  'accepted in a HEIF file of an ordinary number',
   { widthPx: 1, heightPx: 1 },
   {
     associations: withBox('iprp', associations(19_000)),
@@ -85,7 +85,7 @@ testVerdicts(
   },
 );
 
-test('the most frames that a configuration may allow are accepted', () => {
+test('an image of the largest number of frames that settings may allow is accepted', () => {
   expect(factsOf(gif(times(100_000, frame))).frames).toBe(100_001);
   expect(factsOf(webp(2, times(100_000, anmf(1, dot)))).frames).toBe(100_000);
 });

@@ -10,7 +10,7 @@ test.each([
   ['short ones add up', [4, 4, 4, 4, 4], 10, [0, 1, 0, 1, 0]],
   ['no time stays no time after a rest', [4, 0, 0, 6], 10, [0, 0, 0, 1]],
   ['what is cut off is lost', [1_000, 5, 5], 10, [50, 1, 0]],
-] as const)('%s', (_, delaysMs, unitMs, expected) => {
+] as const)('delays of frames in the units of a format: %s', (_, delaysMs, unitMs, expected) => {
   expect(roundDelays(delaysMs, unitMs, 50 * (expected[0] === 50 ? 1 : 10))).toEqual(expected);
 });
 
@@ -19,7 +19,7 @@ function thirds(count: number): number[] {
   return Array.from({ length: count }, (_unused, at) => (at % 3 === 1 ? 34 : 33));
 }
 
-test('no frame is shown more than half a unit early or late', () => {
+test('rounding shows no frame more than half a unit early or late', () => {
   fc.assert(
     fc.property(
       fc.array(fc.tuple(fc.nat(65_535), fc.integer({ min: 1, max: 65_535 })), { maxLength: 200 }),

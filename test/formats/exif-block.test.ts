@@ -9,17 +9,20 @@ function tiff(...entries: readonly (readonly number[])[]): Buffer {
 
 const orientation = (type: number, value: number, count = 1) => [0x0112, type, count, 0, value, 0];
 
-describe.each(['II', 'MM'] as const)('byte order %s', (order) => {
-  test.each([1, 2, 3, 4, 5, 6, 7, 8] as const)('orientation %i', (value) => {
+describe.each(['II', 'MM'] as const)('EXIF in the byte order %s', (order) => {
+  test.each([1, 2, 3, 4, 5, 6, 7, 8] as const)('gives the orientation %i', (value) => {
     expect(readExifOrientation(tiffOrientation(value, order))).toBe(value);
     expect(readExifOrientation(join('Exif\0\0', tiffOrientation(value, order)))).toBe(value);
   });
 
-  test.each([0, 9, 257, 65_535])('%i is out of range', (value) => {
-    expect(readExifOrientation(tiffOrientation(value, order))).toBe(1);
-  });
+  test.each([0, 9, 257, 65_535])(
+    'gives upright for the orientation %i, which is out of range',
+    (value) => {
+      expect(readExifOrientation(tiffOrientation(value, order))).toBe(1);
+    },
+  );
 
-  test('a block cut off anywhere is upright or what it was', () => {
+  test('gives upright or its orientation where it is truncated anywhere', () => {
     const block = tiffOrientation(6, order);
     for (let length = 0; length <= block.length; length += 1) {
       expect([1, 6]).toContain(readExifOrientation(block.subarray(0, length)));
@@ -37,10 +40,10 @@ test.each([
   ['a later one after one of no values', tiff(orientation(3, 3, 0), orientation(3, 6)), 6],
   ['a later one after one past the end', tiff(orientation(4, 999, 2), orientation(3, 6)), 6],
   ['one behind another tag', tiff([0x010f, 2, 1, 0, 0, 0], orientation(3, 6)), 6],
-  ['none', tiff([0x010f, 2, 1, 0, 0, 0]), 1],
+  ['no entry of its kind', tiff([0x010f, 2, 1, 0, 0, 0]), 1],
   ['no entries', tiff(), 1],
-  ['no TIFF', join('Exif\0\0XX'), 1],
+  ['a block that is not TIFF', join('Exif\0\0XX'), 1],
   ['a directory past the end', join('II', u16le(42, 8000, 0)), 1],
-])('%s', (_, block, expected) => {
+])('EXIF has its orientation from %s', (_, block, expected) => {
   expect(readExifOrientation(block)).toBe(expected);
 });

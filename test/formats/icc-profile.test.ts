@@ -23,7 +23,7 @@ function formula(kind: number, ...parameters: readonly number[]): Buffer {
   return join('para', u32be(0), 0, kind, 0, 0, ...fixed);
 }
 
-describe('a curve of a profile', () => {
+describe('a curve of an ICC profile', () => {
   test.each([
     ['nothing', table(), [0, 0.5, 1]],
     ['an exponent', table(2 * 256), [0, 0.25, 1]],
@@ -52,7 +52,7 @@ describe('a curve of a profile', () => {
   });
 });
 
-test('a profile is of the pixels that it is asked for, or none', () => {
+test('an ICC profile is read only for the colour model that it describes', () => {
   expect(readMatrixProfile(createProfile('grey'), 'rgb')).toBeUndefined();
   expect(readMatrixProfile(createProfile('sRGB'), 'grey')).toBeUndefined();
 });
@@ -76,11 +76,11 @@ test.each([
   ['without a primary', patched('none', at('bXYZ'))],
   ['of thousands of tags', patched('\0\0\xff\xff', 128)],
   ['a table besides', patched('A2B0', at('cprt'))],
-])('a profile that is %s is not read', (_, profile) => {
+])('an ICC profile that is %s is not read', (_, profile) => {
   expect(readMatrixProfile(profile, 'rgb')).toBeUndefined();
 });
 
-test('the profile of sRGB changes no light', () => {
+test('the ICC profile of sRGB changes no sample', () => {
   const profile = readMatrixProfile(createProfile('sRGB'), 'rgb');
   if (profile?.kind !== 'rgb') throw new Error('Expected a profile of colours');
   const identity = [1, 0, 0, 0, 1, 0, 0, 0, 1];

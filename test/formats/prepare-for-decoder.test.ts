@@ -33,8 +33,8 @@ const around: [name: string, wrap: (tiff: Uint8Array) => Buffer][] = [
   ['webp with a prefix', (tiff) => inWebp(join('Exif\0\0', tiff))],
 ];
 
-describe.each(around)('a %s', (name, wrap) => {
-  test('says its orientation and nothing else', async () => {
+describe.each(around)('a %s prepared for the decoder', (name, wrap) => {
+  test('keeps its orientation and no other metadata', async () => {
     for (const orientation of [1, 2, 3, 4, 5, 6, 7, 8] as const) {
       const original = wrap(join(tiffOrientation(orientation, 'MM'), SECRET));
       const before = Buffer.from(original);
@@ -49,13 +49,13 @@ describe.each(around)('a %s', (name, wrap) => {
     }
   });
 
-  test('may have a block that could not be shorter', async () => {
+  test('may have the shortest possible EXIF block', async () => {
     const original = wrap(tiffOrientation(6).subarray(0, 22));
     expect(factsOf(original).orientation).toBe(6);
     expect((await sharp(prepare(original, 6)).metadata()).orientation).toBe(6);
   });
 
-  test('that is cut off anywhere is left to others', () => {
+  test('stays as it is where its EXIF is truncated anywhere', () => {
     const whole = wrap(join(tiffOrientation(6), SECRET));
     for (let length = 0; length < whole.length; length += 1) {
       expect(prepare(whole.subarray(0, length), 6).length).toBe(length);
@@ -63,11 +63,11 @@ describe.each(around)('a %s', (name, wrap) => {
   });
 });
 
-test('a chunk of a png has the right checksum afterwards', () => {
+test('a PNG prepared for the decoder has chunks with right checksums', () => {
   expect(prepare(inPng(tiffOrientation(6, 'MM')), 6)).toEqual(inPng(tiffOrientation(6, 'II')));
 });
 
-test('an avif has no EXIF any more, and its profile', async () => {
+test('an AVIF prepared for the decoder has its profile, but no EXIF', async () => {
   const original = corpusFile('avif/libavif__paris_icc_exif_xmp.avif');
   expect((await sharp(original).metadata()).exif).toBeDefined();
   const prepared = await sharp(prepare(original, 1)).metadata();
@@ -86,6 +86,6 @@ test.each([
     'text that only looks like it',
     made.afterIhdr(png, made.pngChunk('zTXt', join('eXIf\0\0', deflateSync('eXIf')))),
   ],
-])('%s comes back as it is', (_, original) => {
+])('the preparation for the decoder does not change %s', (_, original) => {
   expect(prepare(original, 1)).toBe(original);
 });

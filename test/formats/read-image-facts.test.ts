@@ -79,7 +79,7 @@ function isDecodedHere(reading: Reading): boolean {
 }
 
 describe('the corpus, compared with sharp', () => {
-  test('is there', () => {
+  test('is present', () => {
     expect(names.length).toBeGreaterThan(300);
   });
 
@@ -123,7 +123,7 @@ describe('the corpus, compared with sharp', () => {
 });
 
 test.each(['svg', 'hostile-svg', 'nonimage', 'other-image'])(
-  '%s is nothing decoded',
+  'files of corpus/%s are not read as images',
   (category) => {
     const files = corpusFiles(category).map((name) => [name, verdictOn(corpusFile(name))]);
     expect(files).not.toHaveLength(0);
@@ -151,7 +151,7 @@ const seeds = [
   'avif/libavif__clap_irot_imir_non_essential.avif',
 ];
 
-describe('a file cut off anywhere', () => {
+describe('a file truncated anywhere', () => {
   test.each(seeds)('%s has no facts', (name) => {
     const bytes = corpusFile(name);
     expect(verdictOn(bytes)).toBeTypeOf('object');
@@ -166,7 +166,7 @@ describe('a file cut off anywhere', () => {
   });
 });
 
-describe('mutilated files', () => {
+describe('mutated files', () => {
   const originals = [
     ...seeds,
     'png-orientation/derived__bricks-orientation6.png',
@@ -189,7 +189,7 @@ describe('mutilated files', () => {
     maxLength: 6,
   });
 
-  test('have facts, or none, or are corrupt; nothing else happens', () => {
+  test('have facts, have none or are corrupt; the reader never throws anything else', () => {
     const file = fc.oneof(
       { arbitrary: fc.constantFrom(...originals), weight: 3 },
       { arbitrary: noisy, weight: 1 },

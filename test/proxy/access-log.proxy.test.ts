@@ -22,7 +22,7 @@ async function findLine({ headers }: ClientResponse): Promise<Line> {
   return find()[0] ?? expect.fail('the line has gone');
 }
 
-test('has a line for each request, with the id of the response and of Darkroom', async () => {
+test('the log of nginx has a line for each request, with the request id that the client and Darkroom see', async () => {
   const target = '/emojis/5.webp?size=48';
   const headers = { 'User-Agent': 'a "quoted" agent' };
   const miss = await stack.ask(target, { headers });
@@ -46,7 +46,7 @@ test('has a line for each request, with the id of the response and of Darkroom',
   expect(hit.id).not.toBe(line.id);
 });
 
-test("has those of Darkroom's errors", async () => {
+test('the log of nginx has the request id of errors that Darkroom sends', async () => {
   const response = await stack.ask('/emojis/5.webp?size=47');
   expect(response.status).toBe(400);
   const { id } = await findLine(response);
@@ -68,7 +68,7 @@ test.each([
   [`/v1/relay/${photo}?t=${hm}&uploadId=1`, `/v1/relay/${photo}?[redacted]`],
   // What nginx refuses by itself is there, too.
   ...[`/${photo}?width=69&v=1`, '/avatars/1/%zz.webp', '/'].map((target) => [target, target]),
-])('has no permission in it, and the error log neither: %s', async (target = '', logged) => {
+])('the logs of nginx contain no signature or capability: %s', async (target = '', logged) => {
   const response = await stack.ask(target);
   expect(await findLine(response)).toMatchObject({
     request: `GET ${logged} HTTP/1.1`,
@@ -77,7 +77,7 @@ test.each([
   expect(stack.nginx.accessLog() + stack.nginx.log()).not.toContain(hm);
 });
 
-test('has an entry when Darkroom is down, and still no signature or capability', async () => {
+test('the log of nginx has a line, without signature or capability, also while Darkroom is down', async () => {
   await stack.stopDarkroom();
   for (const target of [`/${photo}?width=70&hm=${hm}`, `/external/${hm}/v2/abc`]) {
     const response = await stack.ask(target);

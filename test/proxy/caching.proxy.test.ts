@@ -30,8 +30,8 @@ async function putFile(path: string, sizeBytes: number): Promise<Buffer> {
   return bytes;
 }
 
-describe('a hit', () => {
-  test('costs Darkroom no request, whatever a client says of caches', async () => {
+describe('a hit in nginx', () => {
+  test('costs Darkroom no request, whatever Cache-Control a client sends', async () => {
     const miss = await stack.ask('/avatars/1/ab12.webp?size=256');
     expect(miss.header('cache-status')).toBe('darkroom; fwd=miss; stored, nginx; fwd=uri-miss');
     expect(miss.header('server-timing')).toMatch(/render;dur=/);
@@ -44,7 +44,7 @@ describe('a hit', () => {
     expect(stack.relay.requests).toMatchObject([{ status: 200, isRendered: true }]);
   });
 
-  test('serves HEAD from what GET has left, and GET from what HEAD has', async () => {
+  test('serves HEAD from the cached response to GET, and GET from that to HEAD', async () => {
     for (const [first, second] of [
       ['GET', 'HEAD'],
       ['HEAD', 'GET'],
@@ -60,7 +60,7 @@ describe('a hit', () => {
   });
 });
 
-describe('the cache key', () => {
+describe('the cache key of nginx', () => {
   // Node writes a target byte for byte as Latin-1.
   const raw = Buffer.from('/attachments/1/9/🎉%20party.png?width=9', 'utf8').toString('latin1');
   test.each([
@@ -79,7 +79,7 @@ describe('the cache key', () => {
       `${external}?width=24&format=webp`,
       `${external}?v=1&format=webp&size=8&width=24`,
     ],
-  ])('has no part for %s', async (_, first, second) => {
+  ])('does not change with %s', async (_, first, second) => {
     const before = await stack.ask(first);
     const forwarded = stack.relay.requests.length;
     const after = await stack.ask(second);
@@ -87,7 +87,7 @@ describe('the cache key', () => {
     expect([after.nginx, stack.relay.requests.length]).toEqual(['hit', forwarded]);
   });
 
-  test('has no part for the host, Authorization, cookies or anything else a client says', async () => {
+  test('does not change with the host, Authorization, cookies or any other header of a client', async () => {
     await stack.ask('/emojis/4.webp', { headers: { Host: 'cdn.example.com' } });
     const headers = {
       Host: 'static.example.com',
@@ -116,7 +116,7 @@ describe('the cache key', () => {
     expect(JSON.stringify(stack.relay.requests)).not.toContain('secret');
   });
 
-  test('is what Darkroom is sent', async () => {
+  test('is the request that Darkroom receives', async () => {
     await stack.ask(`${avatar}?animated=true&b=2&quality=low&a=1&size=300#part`);
     await stack.ask(`${photo}?format=webp&height=8&quality=high&width=9&size=1`);
     await stack.ask('/attachments/1/10/draft%20%231%20%2520%20c%61ts%20&%20dogs.png?width=20');
@@ -128,7 +128,7 @@ describe('the cache key', () => {
   });
 });
 
-describe('a cold stampede', () => {
+describe('a crowd at a cold URL of nginx', () => {
   const hundred = Array.from({ length: 100 });
 
   test('is one request to Darkroom and one render', async () => {
@@ -142,14 +142,14 @@ describe('a cold stampede', () => {
     expect(outcomes.filter((status) => status === 'hit')).toHaveLength(99);
   });
 
-  test('on what is not there is one request for the status and one for the body', async () => {
+  test('at a missing object is one request for the status and one for the body', async () => {
     const responses = await Promise.all(hundred.map(() => stack.ask('/avatars/1/missing.webp')));
     expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([404]));
     expect(stack.relay.requests).toHaveLength(2);
   });
 });
 
-test('the purge removes what is under a path: every size, slice and refusal, and nothing else', async () => {
+test('a purge in nginx removes what is below a path: every size, slice and refusal, and nothing else', async () => {
   const [icon, other] = ['/icons/2/cd34.webp', '/icons/3/ef56.webp'];
   const [song, refused] = ['/attachments/1/9/%F0%9F%8E%89%20party.png', `${icon}?size=63`];
   const ofSite = stack.externalPath('/cat.jpg?a=b');
@@ -165,8 +165,8 @@ test('the purge removes what is under a path: every size, slice and refusal, and
   expect(await stack.ask(other)).toMatchObject({ status: 200, nginx: 'hit' });
 });
 
-describe('a large attachment', () => {
-  test('is fetched in slices: as many as a range touches, then all; and kept', async () => {
+describe('a large attachment behind nginx', () => {
+  test('is fetched and cached in slices, and only those that a range touches', async () => {
     const target = '/attachments/2/64/film.bin';
     const film = await putFile(target, 16 * MEBIBYTE - 5);
     const ask = (range: string) => stack.ask(target, { headers: { Range: `bytes=${range}` } });
@@ -201,14 +201,14 @@ describe('a large attachment', () => {
     expect(stack.relay.requests).toHaveLength(0);
   });
 
-  test('costs one slice where only its head is asked for', async () => {
+  test('costs one slice for a HEAD', async () => {
     await putFile('attachments/2/65/film.bin', 8 * MEBIBYTE);
     const head = await stack.ask('/attachments/2/65/film.bin', { method: 'HEAD' });
     expect(head.header('content-length')).toBe(String(8 * MEBIBYTE));
     expect(stack.relay.requests).toHaveLength(1);
   });
 
-  test('is not fetched on when its client has gone', async () => {
+  test('is not fetched any further after its client has left', async () => {
     await putFile('attachments/2/66/film.bin', 64 * MEBIBYTE);
     const { port, certificate: ca } = stack.nginx;
     const path = '/attachments/2/66/film.bin';
@@ -227,7 +227,7 @@ describe('a large attachment', () => {
     expect(seen).toBeLessThan(32);
   });
 
-  test('that was replaced is never a mixture of both', async () => {
+  test('that was replaced is never a mixture of the old and the new one', async () => {
     const path = '/attachments/2/68/song.bin';
     const before = await putFile(path, 2 * MEBIBYTE);
     await stack.ask(path, { headers: { Range: 'bytes=0-0' } });
@@ -238,7 +238,7 @@ describe('a large attachment', () => {
     expect(kept.body).toEqual(before.subarray(4, 10));
   });
 
-  test('wanted by many at once is fetched once', async () => {
+  test('that a crowd requests is fetched once', async () => {
     const bytes = await putFile('attachments/2/67/song.bin', 3 * MEBIBYTE + 1);
     const clients = Array.from({ length: 20 }, () => stack.connect());
     const responses = await Promise.all(clients.map((ask) => ask('/attachments/2/67/song.bin')));
@@ -249,7 +249,7 @@ describe('a large attachment', () => {
   });
 });
 
-test('of a film of another site, no more comes from Darkroom than is asked for', async () => {
+test('nginx fetches no more of a film of another site than the range that a client requests', async () => {
   const path = stack.externalPath('/film.mp4');
   for (const Range of ['bytes=0-1023', 'bytes=10000000-10000999', 'bytes=-7', 'bytes=99999999-']) {
     await stack.ask(path, { headers: { Range } });

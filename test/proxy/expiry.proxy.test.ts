@@ -64,7 +64,7 @@ const kept = [
   [422, '/icons/9/torn.webp', 3, undefined],
 ] as const;
 
-test('each response is kept as long as its header says, and not longer', async () => {
+test('nginx caches each response exactly as long as its Cache-Control says', async () => {
   const photo = readSample('icons/1/ab12');
   await stack.put('icons/9/torn', photo.subarray(0, photo.length / 2));
   const lives = kept.map(async ([status, target, maxAgeSeconds, then]) => {
@@ -114,7 +114,7 @@ test('each response is kept as long as its header says, and not longer', async (
 test.each([
   [405, 'POST', {}],
   [416, 'GET', { Range: 'bytes=99999999-' }],
-])('a response without a lifetime is not kept: %s', async (status, method, headers) => {
+])('nginx does not cache a response without a lifetime: %s', async (status, method, headers) => {
   for (const round of [1, 2]) {
     stack.relay.requests.length = 0;
     const response = await stack.ask('/attachments/1/18/archive.zip', { method, headers });
@@ -126,7 +126,7 @@ test.each([
   }
 });
 
-describe('what has expired', () => {
+describe('an expired response in nginx', () => {
   test.each([
     ['an image', '/avatars/6/kl12.webp?size=96', 'any'],
     ['a slice', '/attachments/1/17/jingle.mp3', 'one'],
@@ -168,7 +168,7 @@ describe('what has expired', () => {
     expect([gone.last.status, codeOf(gone.last)]).toEqual([404, 'UNKNOWN_MEDIA']);
   });
 
-  test('is, as an error, not served stale even to the first who comes', async () => {
+  test('is never served stale if it is an error', async () => {
     const target = '/emojis/404.webp';
     expect((await stack.ask(target)).status).toBe(404);
     copyFileSync(original('emojis/1'), original('emojis/404'));
@@ -178,8 +178,8 @@ describe('what has expired', () => {
   });
 });
 
-describe('while Darkroom is down', () => {
-  test('what was kept is served, errors are not; afterwards all is as before', async () => {
+describe('nginx while Darkroom is down', () => {
+  test('serves cached responses, but no cached errors; afterwards all is as before', async () => {
     const kept = [
       ...['/avatars/4/gh78.webp?size=64', '/attachments/1/19/things.json'],
       stack.externalPath('/cat.jpg', 'width=72'),
@@ -217,7 +217,7 @@ describe('while Darkroom is down', () => {
     }
   });
 
-  test.each([500, 502, 503, 504])('a %i is passed on and never kept', async (status) => {
+  test.each([500, 502, 503, 504])('passes on a %i and never caches it', async (status) => {
     // An attachment, which is checked before it is served; the others are served, then checked.
     const kept = `/attachments/1/2/waterfall.jpg?width=${status}`;
     const path = `/guilds/1/users/${status}/avatars/ab12.webp`;

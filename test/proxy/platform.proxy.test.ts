@@ -112,7 +112,7 @@ test.each([
   [`/${key}`, ['fmt=gif&width=9', 'width=9', 'download=1', 'format=gif&width=9&download=1', '']],
   [signedPathOf(`${OWN}/avatars/2/cd34.png`), ['size=300', 'fmt=gif', 'download=true', '']],
   [ofSite[0] ?? '', ['fmt=gif', 'download=true', '']],
-])('each of these has a key of its own: %s', async (path, queries) => {
+])('each query that changes a response has a cache key of its own: %s', async (path, queries) => {
   const seen = new Set<string>();
   for (const query of queries) {
     const target = query === '' ? path : `${path}?${query}`;
@@ -128,12 +128,12 @@ test.each([
   ['/icons/1/ab12.webp?size=64', '/icons/1/ab12.webp?v=1&size=64&utm=2'],
   [`/${key}?width=64`, `/${key}?size=128&width=64`],
   ['/avatars/4.png', '/avatars/4.png?fmt=gif&fmt=png&size=1'],
-])('%s leaves a hit for %s', async (first, second) => {
+])('a request for %s is a hit for %s', async (first, second) => {
   await stack.ask(first);
   expect(await stack.ask(second)).toMatchObject({ status: 200, nginx: 'hit' });
 });
 
-test('a download of an original is sliced', async () => {
+test('nginx fetches a download of an original in slices', async () => {
   const target = '/attachments/3/1/film.bin';
   await stack.put(target, Buffer.alloc(3 * 1024 * 1024, 'slices'));
   const headers = { Range: 'bytes=5-9' };
@@ -141,7 +141,7 @@ test('a download of an original is sliced', async () => {
   expect(stack.relay.requests.map(({ headers }) => headers.range)).toEqual(['bytes=0-1048575']);
 });
 
-test('what is missing is asked for again', async () => {
+test('nginx asks Darkroom again for what was missing', async () => {
   const path = '/attachments/new/photo.jpg?width=20';
   expect((await stack.ask(path)).status).toBe(404);
   await stack.put('attachments/new/photo.jpg', readSample(key));
@@ -154,7 +154,7 @@ describe('an own attachment as external media, where signatures are demanded', (
   const inner = signedPathOf(`${OWN}/${key}?${signature}`);
   const outer = signedPathOf(`${OWN}/${key}`);
 
-  test('has the response of its own signature, inside or outside, and of no other', async () => {
+  test('has the response of its own signature, inside or outside the external path, and of no other', async () => {
     const opaque = signedPathOf(`${OWN}/${key}?${signature}&width=20`);
     const good = [inner, opaque, `${outer}?${signature}`, `${outer}?width=20&${signature}`];
     const bad = [outer, `${outer}?${signature.replace('&hm=', '&hm=0')}`, `${outer}?width=20`];
@@ -170,7 +170,7 @@ describe('an own attachment as external media, where signatures are demanded', (
     expect((await enforcing.ask(inner)).nginx).toBe('hit');
   });
 
-  test('is in no log with its signature', async () => {
+  test('appears in no log with its signature', async () => {
     const hm = /hm=(\w+)/.exec(signature)?.[1] ?? '';
     const encoded = Buffer.from(signature).toString('base64url').slice(4, 40);
     const wrapped = signedPathOf(`${OWN}${inner}`);
@@ -184,7 +184,7 @@ describe('an own attachment as external media, where signatures are demanded', (
     }
   });
 
-  test('is not served past its end, even while Darkroom is down', async () => {
+  test('is not served after its signature has expired, even while Darkroom is down', async () => {
     const ending = signatureOf(key, Math.floor(Date.now() / 1000) + 4);
     const urls = [
       signedPathOf(`${OWN}/${key}?${ending}`),

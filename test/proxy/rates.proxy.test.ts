@@ -46,7 +46,7 @@ async function exhaust(ask: Ask): Promise<void> {
   await Promise.all([ever(), ever(), ever()]);
 }
 
-test('a client is its own address, whatever it writes into X-Forwarded-For', async () => {
+test('rate limits count a client by its own address, whatever X-Forwarded-For it sends', async () => {
   const [one, other] = [newClient(), newClient()];
   await exhaust(one.ask);
   const [first = '', second = '', third = ''] = await newTargets(3);
@@ -76,7 +76,7 @@ test('a client is its own address, whatever it writes into X-Forwarded-For', asy
   }
 });
 
-test('a 429 is neither kept nor given to others that wait for the same', async () => {
+test('a 429 is neither cached nor sent to others that wait for the same response', async () => {
   const one = newClient();
   await exhaust(one.ask);
   const [target = ''] = await newTargets(1);

@@ -14,11 +14,11 @@ const document = 'attachments/1/13/minutes.pdf';
 const inSeconds = (seconds: number): number => Math.floor(Date.now() / 1000) + seconds;
 const later = inSeconds(3_600);
 
-describe('a signed attachment', () => {
+describe('a signed attachment behind nginx', () => {
   test.each([
     ['a rendering', 'width=64&format=webp', photo],
     ['an original', 'quality=lossless&animated=false', document],
-  ])('is kept by its URL in any order, and by nothing else: %s', async (_, query, key) => {
+  ])('is cached by its parameters in any order, and by nothing else: %s', async (_, query, key) => {
     const one = signedPath(key, later, query);
     const [ex = '', is = '', hm = ''] = signatureOf(key, later).split('&');
     const direct = await stack.askDirectly(one);
@@ -48,7 +48,7 @@ describe('a signed attachment', () => {
     expect((await stack.ask(one)).nginx).toBe('hit');
   });
 
-  test('is cut into slices for ranges and heads', async () => {
+  test('is fetched in slices for ranges and HEAD', async () => {
     const bytes = Buffer.alloc(3 * MEBIBYTE, 'slices');
     const key = 'attachments/2/70/song.bin';
     await stack.put(key, bytes);
@@ -66,7 +66,7 @@ describe('a signed attachment', () => {
     expect(refused.status).toBe(404);
   });
 
-  test('of 100 MB is passed on, and not kept', async () => {
+  test('of 100 MB is passed on, and not cached', async () => {
     const key = 'attachments/2/71/film.bin';
     await stack.put(key, Buffer.alloc(1));
     truncateSync(join(stack.originals, key), 100_000_000);
@@ -77,7 +77,7 @@ describe('a signed attachment', () => {
     }
   });
 
-  test('is as old as it is when a browser has it from here', async () => {
+  test('keeps Date and Cache-Control on a hit, so that a browser knows its age', async () => {
     const target = signedPath(photo, later, 'width=66');
     const { headers } = await stack.ask(target);
     await sleep(1_100);
@@ -87,8 +87,8 @@ describe('a signed attachment', () => {
   });
 });
 
-describe('a URL that ends', () => {
-  test('is a missing attachment from then on', { timeout: 60_000 }, async () => {
+describe('a signed URL behind nginx', () => {
+  test('is a missing attachment as soon as it expires', { timeout: 60_000 }, async () => {
     const end = inSeconds(8);
     const shown = [
       ['width=67', photo, {}],
@@ -120,7 +120,9 @@ describe('a URL that ends', () => {
   describe('while Darkroom is down', () => {
     afterEach(() => stack.startDarkroom());
 
-    test('is not served from what was kept; one that holds is', { timeout: 60_000 }, async () => {
+    test('is not served from the cache after it has expired; a valid one is', {
+      timeout: 60_000,
+    }, async () => {
       const end = inSeconds(10);
       const [ending, holding] = [end, later].map((each) => signedPath(photo, each, 'width=68'));
       const sliced = signedPath(document, end);

@@ -9,7 +9,7 @@ import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 
 const paths = ['/icons/1/ab12.webp?size=16', '/attachments/1/14/romeo.txt', '/icons/1/none.webp'];
 
-test('tags pass where a CDN stands before nginx, and stay where clients do', async () => {
+test('nginx passes cache tags on to a CDN before it, and hides them from clients', async () => {
   const folder = await makeTemporaryFolder();
   onTestFinished(folder.remove);
   const [port = 0] = await findFreePorts(1);

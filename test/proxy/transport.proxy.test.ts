@@ -7,11 +7,11 @@ import { useStack } from './stack.ts';
 
 const stack = await useStack();
 
-test('the configuration starts without a warning', () => {
+test('the configuration of nginx starts without a warning', () => {
   expect(stack.nginx.log()).not.toMatch(/\[(warn|error|crit|alert|emerg)\]/);
 });
 
-describe('TLS', () => {
+describe('TLS at nginx', () => {
   async function handshake(version: SecureVersion): Promise<TLSSocket> {
     const { port, certificate: ca } = stack.nginx;
     const socket = connectTls({
@@ -24,7 +24,7 @@ describe('TLS', () => {
     return socket;
   }
 
-  test.each(['TLSv1.2', 'TLSv1.3'] as const)('%s is spoken, with HTTP/2', async (version) => {
+  test.each(['TLSv1.2', 'TLSv1.3'] as const)('%s is accepted, with HTTP/2', async (version) => {
     const socket = await handshake(version);
     expect(socket.getProtocol()).toBe(version);
     expect(socket.alpnProtocol).toBe('h2');
@@ -36,7 +36,7 @@ describe('TLS', () => {
     await expect(handshake(version)).rejects.toThrow(/alert protocol version/);
   });
 
-  test('plain HTTP is sent to where TLS is', async () => {
+  test('plain HTTP is redirected to HTTPS', async () => {
     const ask = createClient(stack.nginx.plainPort, { pipelining: 0 });
     const headers = { Host: 'cdn.example.com' };
     const response = await ask('/avatars/1/ab12.webp?size=64', { headers });
@@ -45,7 +45,7 @@ describe('TLS', () => {
   });
 });
 
-describe('HTTP/2', () => {
+describe('HTTP/2 at nginx', () => {
   let session: ClientHttp2Session;
   beforeAll(() => {
     const { port, certificate: ca } = stack.nginx;
@@ -84,7 +84,7 @@ describe('HTTP/2', () => {
   });
 });
 
-describe('what nginx refuses by itself', () => {
+describe('a request that nginx refuses by itself', () => {
   test.each([
     ['an escape that is none', '/avatars/1/%zz.webp', {}, 400],
     ['a NUL', '/avatars/1/%00.webp', {}, 400],
@@ -92,7 +92,7 @@ describe('what nginx refuses by itself', () => {
     ['a header that is too long', '/avatars/1/ab12.webp', { Cookie: 'x'.repeat(25_000) }, 400],
     ['a target that is too long', `/avatars/1/${'a'.repeat(25_000)}.webp`, {}, 414],
     ['a body that is too long', '/avatars/1/ab12.webp', {}, 413],
-  ])('has the form of the contract: %s', async (_, target, headers, status) => {
+  ])('has an error body as the contract says: %s', async (_, target, headers, status) => {
     const before = stack.relay.requests.length;
     const body = status === 413 ? 'x'.repeat(20_000) : undefined;
     const response = await stack.ask(target, { headers, body });

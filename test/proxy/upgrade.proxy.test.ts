@@ -3,7 +3,7 @@ import { findFreePorts } from '../support/processes/free-ports.ts';
 import { startPlainNginx } from '../support/processes/nginx.ts';
 import { startService } from '../support/processes/service-process.ts';
 
-test('darkroom-plain.conf follows an upgrade from one port to the other, and back', async () => {
+test('clients see no error while an upgrade moves nginx from one port to the other, and back', async () => {
   const [blue = 0, green = 0] = await findFreePorts(2);
   const start = (port: number) => startService({ PORT: String(port) });
   const nginx = await startPlainNginx([blue, green]);

@@ -63,14 +63,14 @@ test.each([
   },
 );
 
-test('an upload that is larger than 500 MiB is refused in the words of the contract', async () => {
+test('nginx refuses an upload of more than 500 MiB with the error of the contract', async () => {
   const headers = { 'Content-Length': 500 * MEBIBYTE + 1 };
   const { status, body } = await upload(uploadTarget('attachments/1/2/a'), { headers });
   expect([status, JSON.parse(body).code]).toEqual([413, 'PAYLOAD_TOO_LARGE']);
   expect(stack.relay.requests).toHaveLength(0);
 });
 
-test('an upload has the refusals of Darkroom, and none is kept', async () => {
+test('nginx passes on the errors of uploads, and caches none', async () => {
   for (const [target, status] of [
     ['/v1/relay/emojis/9', 401],
     [uploadTarget('emojis/8').replace('emojis/8', 'emojis/9'), 403],
@@ -85,14 +85,14 @@ test('an upload has the refusals of Darkroom, and none is kept', async () => {
   }
 });
 
-test('an upload may have a capability of 16 KiB', async () => {
+test('nginx passes on an upload with a capability of 16 KiB', async () => {
   const long = uploadTarget('attachments/1/4/a', {
     part: { uploadId: 'x'.repeat(11_500), partNumber: 1 },
   });
   expect((await upload(long, { headers: { 'Content-Length': 0 } })).status).toBe(403);
 });
 
-test('an upload is sent to nobody a second time when Darkroom breaks off', async () => {
+test('nginx does not send an upload a second time after Darkroom has closed the connection', async () => {
   const pieces = [Buffer.alloc(1_000), Buffer.alloc(1_000)];
   const afterFirst = async (): Promise<void> => {
     await expect.poll(() => stack.relay.requests.length).toBe(1);

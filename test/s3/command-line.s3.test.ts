@@ -28,7 +28,7 @@ afterAll(() => folder.remove());
 const run = (...args: readonly string[]) => runDarkroom(args, { environment });
 
 describe('the command line on Ceph RGW', () => {
-  test('puts an image and a large file, and renders them', async () => {
+  test('uploads an image and a large file, and renders from them', async () => {
     const image = await run('put', 'avatars/1/ab12', 'fixtures/originals/icons/1/ab12');
     expect([image.status, image.stderr]).toEqual([0, '']);
     const rendered = await run('render', '/avatars/1/ab12.webp?size=16', '-');
@@ -43,7 +43,7 @@ describe('the command line on Ceph RGW', () => {
     expect(back.stdout.equals(bytes)).toBe(true);
   });
 
-  test('finds no fault', async () => {
+  test('check reports no fault of a sound configuration', async () => {
     const { status, stdout, stderr } = await run('check');
     expect([status, stderr]).toEqual([0, '']);
     const found = [...stdout.toString().matchAll(/^([\w ]+):/gm)].map(([, subject]) => subject);
@@ -59,7 +59,7 @@ describe('the command line on Ceph RGW', () => {
   test.each([
     [{ AWS_SECRET_ACCESS_KEY: 'wrong' }, 'SignatureDoesNotMatch', 'renderings'],
     [{ S3_BUCKET: 'no-such-bucket' }, 'NoSuchBucket', 'listing'],
-  ])('finds what is wrong with %j', async (wrong, cause, other) => {
+  ])('check reports what is wrong with %j', async (wrong, cause, other) => {
     const { status, stdout } = await runDarkroom(['check'], {
       environment: { ...environment, ...wrong },
     });

@@ -36,7 +36,7 @@ describeSharedObjects('Ceph RGW', async () => ({
 }));
 
 describe('on Ceph RGW', () => {
-  test('a removal goes on behind the thousandth object', async () => {
+  test('a purge removes more than a thousand objects', async () => {
     const { store } = createS3ResultFixture(bucket);
     const numbers = Array.from({ length: 1_100 }, (_, number) => number);
     const writeAll = async (): Promise<void> => {
@@ -50,7 +50,7 @@ describe('on Ceph RGW', () => {
     expect(await store.remove('avatars/')).toBe(1);
   });
 
-  test('the lifecycle rule that is shipped is taken', async () => {
+  test('the bucket accepts the lifecycle rule of deploy', async () => {
     const { endpoint } = rgw;
     const client = new S3Client({ endpoint, region: 'us-east-1', forcePathStyle: true });
     const rule = JSON.parse(readFileSync('deploy/s3-lifecycle.json', 'utf8'));

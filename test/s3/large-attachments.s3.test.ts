@@ -42,7 +42,7 @@ describe('an attachment of 500 MiB', () => {
       }).once('error', reject);
     });
 
-  test('goes through ten times at once in constant memory', {
+  test('is sent ten times at once in constant memory', {
     timeout: 120_000,
   }, async () => {
     for (let round = 0; round < 20; round += 1) await receive('small.bin');

@@ -175,11 +175,11 @@ describe('the stand-in signs as the platform does', () => {
   });
 });
 
-describe('a message with a photo', () => {
+describe('the platform’s message with a photo', () => {
   const upload = randomUUID();
   const attachment = 'attachments/1400000000000000000/1500000000000000001/naïve photo.jpg';
 
-  test('a client asks first whether it may upload', async () => {
+  test('a browser’s preflight request for the upload is permitted', async () => {
     const terms = { bucket: UPLOADS, key: upload, maxBytes: photo.length };
     const response = await fetch(service.origin + relayTarget(terms), {
       method: 'OPTIONS',
@@ -208,7 +208,7 @@ describe('a message with a photo', () => {
     expect((await get(`/attachments/${upload}`)).status).toBe(404);
   });
 
-  test('the API sniffs it, and asks for its facts', async () => {
+  test('the API reads its beginning and asks for its metadata', async () => {
     const subject = { type: 'upload', upload_filename: upload };
     const sniffed = await call('/_sniff', subject);
     expect(JSON.parse(sniffed.bytes.toString())).toEqual({ content_type: 'image/jpeg' });
@@ -243,7 +243,7 @@ describe('a message with a photo', () => {
     expect((await get(signedAttachment(attachment, { isOpen: true }))).status).toBe(200);
   });
 
-  test('nobody else sees it', async () => {
+  test('nobody sees it without a valid signature', async () => {
     const url = signedAttachment(attachment);
     const secret = Buffer.alloc(32, 'another');
     const old = Math.floor(Date.now() / 1000) - 3 * 86_400;
@@ -270,7 +270,7 @@ describe('a message with a photo', () => {
   });
 });
 
-describe('a message with a video, which comes in parts', () => {
+describe('the platform’s message with a video, uploaded in parts', () => {
   const upload = randomUUID();
   const attachment = 'attachments/1400000000000000000/1500000000000000002/clip.mp4';
 
@@ -291,7 +291,7 @@ describe('a message with a video, which comes in parts', () => {
     await s3.send(new CompleteMultipartUploadCommand({ ...place, UploadId, MultipartUpload }));
   });
 
-  test('the API asks for its facts, and a client plays it', async () => {
+  test('the API asks for its metadata, and a client plays it by ranges', async () => {
     expect(await askMetadata({ type: 'upload', upload_filename: upload })).toMatchObject({
       ...{ format: 'mp4', content_type: 'video/mp4', content_hash: sha256(clip) },
       ...{ size: clip.length, width: 240, height: 160, duration: 2 },
@@ -315,8 +315,8 @@ describe('a message with a video, which comes in parts', () => {
   });
 });
 
-describe('a link to another site', () => {
-  test('the API asks for the facts, and a client sees the picture, whatever its path is', async () => {
+describe('the platform’s link to another site', () => {
+  test('the API asks for the metadata, and a client sees the picture, whatever its path', async () => {
     const path = '/a%20b/c:d@2x,1%25.png';
     site.serve(path, samples.png, { 'content-type': 'image/png' });
     const url = `http://${SITE}:${site.port}${path}`;
@@ -330,8 +330,8 @@ describe('a link to another site', () => {
   });
 });
 
-describe('assets', () => {
-  test('an avatar that the API stores is there within seconds', async () => {
+describe('the platform’s assets', () => {
+  test('an avatar is served within seconds after the API has stored it', async () => {
     const target = '/avatars/1400000000000000003/a_ab12cd34.gif?size=100&animated=1';
     const missing = await get(target);
     expect([missing.status, missing.response.headers.get('cache-control')]).toEqual([
@@ -343,7 +343,7 @@ describe('assets', () => {
     await expect.poll(poll, { timeout: 10_000 }).toBe('image/gif');
   });
 
-  test('what the API purges by prefixes is read anew', async () => {
+  test('an asset is read again after the API has purged its prefix', async () => {
     const key = 'avatars/1400000000000000004/ab12cd35';
     await cdn.put(key, samples.png);
     const target = `/${key}.png?size=4096`;
@@ -357,7 +357,7 @@ describe('assets', () => {
     expect(await purge(`elsewhere.example/${key}`)).toBe(400);
   });
 
-  test('a theme, and a sound to enter with', async () => {
+  test('a theme and an entrance sound are served', async () => {
     await cdn.put('themes/0123456789abcdef.css', Buffer.from('a{}'));
     await cdn.put('entrance-sounds/1400000000000000003/ab12.mp3', Buffer.from('ID3'));
     const theme = await get('/themes/0123456789abcdef.css');
@@ -369,32 +369,38 @@ describe('assets', () => {
   });
 });
 
-test('the service tells its mode of signatures to whoever looks after it', async () => {
+test('the service tells its operator whether signatures are required', async () => {
   const response = await fetch(`${internalOrigin}/_health`);
   expect(await response.text()).toBe('OK attachment_signature=enforce');
 });
 
 const hasNginx = spawnSync('sh', ['-c', 'PATH=$PATH:/usr/sbin command -v nginx']).status === 0;
 
-test.skipIf(!hasNginx)('all of it holds below /media of the nginx of deploy/platform', async () => {
-  const nginx = await startPlatformNginx(Number(new URL(service.origin).port));
-  onTestFinished(nginx.stop);
-  const base = `${nginx.origin}/media`;
-  const terms = { bucket: UPLOADS, key: randomUUID(), maxBytes: clip.length };
-  const request = { method: 'PUT', body: Buffer.from(clip) };
-  expect((await fetch(base + relayTarget(terms), request)).status).toBe(200);
-  const key = 'attachments/1400000000000000000/1500000000000000005/naïve 100%.mp4';
-  await take(terms.key, key, 'video/mp4');
-  const played = await fetch(base + signedAttachment(key), { headers: { Range: 'bytes=-9' } });
-  expect([played.status, (await played.arrayBuffer()).byteLength]).toEqual([206, 9]);
-  const path = '/d%20e/f:g@2x%2F1%25.png';
-  site.serve(path, samples.png, { 'content-type': 'image/png' });
-  const shown = await fetch(base + externalPath(`http://${SITE}:${site.port}${path}`));
-  expect([shown.status, (await shown.arrayBuffer()).byteLength]).toEqual([200, samples.png.length]);
-  expect((await fetch(`${nginx.origin}/avatars/0.png`)).status).toBe(404);
-});
+test.skipIf(!hasNginx)(
+  'the same paths work below /media of the nginx of deploy/platform',
+  async () => {
+    const nginx = await startPlatformNginx(Number(new URL(service.origin).port));
+    onTestFinished(nginx.stop);
+    const base = `${nginx.origin}/media`;
+    const terms = { bucket: UPLOADS, key: randomUUID(), maxBytes: clip.length };
+    const request = { method: 'PUT', body: Buffer.from(clip) };
+    expect((await fetch(base + relayTarget(terms), request)).status).toBe(200);
+    const key = 'attachments/1400000000000000000/1500000000000000005/naïve 100%.mp4';
+    await take(terms.key, key, 'video/mp4');
+    const played = await fetch(base + signedAttachment(key), { headers: { Range: 'bytes=-9' } });
+    expect([played.status, (await played.arrayBuffer()).byteLength]).toEqual([206, 9]);
+    const path = '/d%20e/f:g@2x%2F1%25.png';
+    site.serve(path, samples.png, { 'content-type': 'image/png' });
+    const shown = await fetch(base + externalPath(`http://${SITE}:${site.port}${path}`));
+    expect([shown.status, (await shown.arrayBuffer()).byteLength]).toEqual([
+      200,
+      samples.png.length,
+    ]);
+    expect((await fetch(`${nginx.origin}/avatars/0.png`)).status).toBe(404);
+  },
+);
 
-test('an operator sees that all of it works', async () => {
+test('the operator’s check reports no fault', async () => {
   const { status, stdout } = await runDarkroom(['check', '--platform'], { environment: settings });
   const found = stdout.toString();
   expect(found).not.toMatch(/^(?:FAULT|WARN )/m);

@@ -56,7 +56,7 @@ const { Rules: shipped } = JSON.parse(readFileSync('deploy/s3-lifecycle.json', '
 const shippedRules = [[shipped[0].ID, shipped[0].Expiration.Days]];
 
 describe('prepare-buckets on Ceph RGW', () => {
-  test('makes two buckets and bounds the renderings; the second time it changes nothing', async () => {
+  test('creates two buckets with a lifecycle rule for renderings; a second run changes nothing', async () => {
     expect(await prepare('plain')).toEqual({
       isDone: true,
       lines: [
@@ -77,7 +77,7 @@ describe('prepare-buckets on Ceph RGW', () => {
     expect(await rulesOf('plain')).toEqual(shippedRules);
   });
 
-  test('bounds them also where the run that made the bucket was broken off', async () => {
+  test('sets the lifecycle rule also where the run that created the bucket was interrupted', async () => {
     const broken = await prepare('broken', { LIFECYCLE_FILE: join(samples, 'nothing.json') });
     expect(broken.isDone).toBe(false);
     expect(broken.lines).toContain('bucket broken-renderings: made');
@@ -86,7 +86,7 @@ describe('prepare-buckets on Ceph RGW', () => {
     expect(await rulesOf('broken')).toEqual(shippedRules);
   });
 
-  test('leaves rules that are there already', async () => {
+  test('keeps existing lifecycle rules', async () => {
     const Bucket = 'own-renderings';
     await s3.send(new CreateBucketCommand({ Bucket }));
     const rule = { ID: 'own', Filter: { Prefix: '' }, Expiration: { Days: 7 } };
@@ -100,7 +100,7 @@ describe('prepare-buckets on Ceph RGW', () => {
     expect(await rulesOf('own')).toEqual([['own', 7]]);
   });
 
-  test('puts in each sample that is missing, and leaves what is there', async () => {
+  test('uploads each missing sample, and keeps those that exist', async () => {
     const Bucket = 'filled-originals';
     const read = async (Key: string) => {
       const { Body } = await s3.send(new GetObjectCommand({ Bucket, Key }));

@@ -60,7 +60,7 @@ describe('the service on Ceph RGW', () => {
     attachment('1/1/country-lane.jpg'),
     attachment('1/10/draft #1 %20 cats & dogs.png'),
     romeo,
-  ])('%s is what it is from a folder', async (path) => {
+  ])('responds to %s as it does from a folder', async (path) => {
     const expected = await fetch(fromFolder.origin + path);
     const response = await ask(path);
     expect(response.status).toBe(200);
@@ -80,13 +80,13 @@ describe('the service on Ceph RGW', () => {
     expect(head.headers.get('etag')).toBe(etag);
   });
 
-  test('a result is kept', async () => {
+  test('stores a rendering', async () => {
     const path = '/avatars/1/ab12.webp?size=32';
     expect((await ask(path)).headers.get('cache-status')).toContain('fwd=miss');
     expect((await ask(path)).headers.get('cache-status')).toContain('hit');
   });
 
-  test('nothing was logged as a failure', () => {
+  test('logs no failure', () => {
     const failures = fromS3
       .output()
       .split('\n')
@@ -97,7 +97,7 @@ describe('the service on Ceph RGW', () => {
   });
 });
 
-describe('a service that is set up wrong', () => {
+describe('a service with a wrong setting of S3', () => {
   let service: ServiceProcess | undefined;
   afterEach(() => service?.stop());
 

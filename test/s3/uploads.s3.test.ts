@@ -89,10 +89,10 @@ const ways = [
   ['small, without its length', false, 1_000],
 ] as const;
 
-describe.each(ways)('an upload %s', (name, tells, sizeBytes) => {
+describe.each(ways)('an upload to Ceph RGW %s', (name, tells, sizeBytes) => {
   const key = `attachments/1/${sizeBytes}/${tells}`;
 
-  test('is stored whole, and has the tag that the bucket tells', async () => {
+  test('is stored whole, with the ETag of the bucket', async () => {
     const stored = await upload(key, sizeBytes, { tells, contentType: 'video/mp4' });
     expect([stored.status, stored.body]).toEqual([200, '']);
     const head = await client.send(new HeadObjectCommand({ Bucket, Key: key }));
@@ -100,13 +100,13 @@ describe.each(ways)('an upload %s', (name, tells, sizeBytes) => {
     expect(stored.etag).toBe(head.ETag);
   });
 
-  test('is not stored twice, unless it may be', async () => {
+  test('does not replace an existing object, unless it may', async () => {
     expect((await upload(key, 10, { tells })).status).toBe(409);
     expect((await upload(key, sizeBytes, { tells, replaces: true })).status).toBe(200);
     expect(await list(key)).toEqual([key]);
   });
 
-  test('leaves nothing behind when its client dies', { timeout: 60_000 }, async () => {
+  test('leaves nothing in the bucket if its client dies', { timeout: 60_000 }, async () => {
     const dying = `${key}-${name.length}`;
     const sent = begin(uploadTarget(dying), tells ? sizeBytes + 1 : undefined);
     for (const piece of zeros(sizeBytes)) {
@@ -129,18 +129,21 @@ describe('an upload to the bucket that the platform fetches from', () => {
   const inInbox = { bucket: INBOX };
   const key = 'stream_previews/live~1-0123456789abcdef.jpg';
 
-  test.each(ways)('replaces the one before, and is not looked at: %s', async (_, tells, size) => {
-    for (const sizeBytes of [7, size]) {
-      const terms = { ...inInbox, tells, contentType: 'image/jpeg' };
-      const { status, etag } = await upload(key, sizeBytes, terms);
-      const head = await client.send(new HeadObjectCommand({ Bucket: INBOX, Key: key }));
-      expect([status, etag]).toEqual([200, head.ETag]);
-      expect(head).toMatchObject({ ContentLength: sizeBytes, ContentType: 'image/jpeg' });
-    }
-    expect([await list(key, INBOX), await list(key)]).toEqual([[key], []]);
-  });
+  test.each(ways)(
+    'replaces the one before, without a check of its content: %s',
+    async (_, tells, size) => {
+      for (const sizeBytes of [7, size]) {
+        const terms = { ...inInbox, tells, contentType: 'image/jpeg' };
+        const { status, etag } = await upload(key, sizeBytes, terms);
+        const head = await client.send(new HeadObjectCommand({ Bucket: INBOX, Key: key }));
+        expect([status, etag]).toEqual([200, head.ETag]);
+        expect(head).toMatchObject({ ContentLength: sizeBytes, ContentType: 'image/jpeg' });
+      }
+      expect([await list(key, INBOX), await list(key)]).toEqual([[key], []]);
+    },
+  );
 
-  test('may have any key that a bucket can have', async () => {
+  test('may have any key that S3 allows', async () => {
     for (const any of ['k'.repeat(1_024), 'naïve/写真 🎉 ?&+%20.jpg', 'avatars/1/ab12']) {
       expect((await upload(any, 10, inInbox)).status).toBe(200);
       expect(await list(any, INBOX)).toEqual([any]);
@@ -171,7 +174,7 @@ describe('an upload to the bucket that the platform fetches from', () => {
     expect(head.ContentLength).toBe(10 * MEBIBYTE + 1_000);
   });
 
-  test('leaves nothing behind when its client dies', { timeout: 60_000 }, async () => {
+  test('leaves nothing in the bucket if its client dies', { timeout: 60_000 }, async () => {
     const sent = begin(uploadTarget('dying', inInbox), undefined);
     for (const piece of zeros(20 * MEBIBYTE)) {
       await new Promise((resolve) => sent.write(piece, resolve));
@@ -181,15 +184,15 @@ describe('an upload to the bucket that the platform fetches from', () => {
     await expect.poll(() => list('dying', INBOX), { timeout: 20_000 }).toEqual([]);
   });
 
-  test('is for no third bucket', async () => {
+  test('is refused for any other bucket', async () => {
     expect((await upload('a', 10, { bucket: 'elsewhere' })).status).toBe(403);
     expect((await upload('a', 10, { bucket: Bucket })).status).toBe(400);
     expect((await upload('a', 10)).status).toBe(400);
   });
 });
 
-describe('of two uploads to one key at once', () => {
-  test.each([true, false])('one is stored: lengths are told: %s', async (tells) => {
+describe('two concurrent uploads to one key', () => {
+  test.each([true, false])('store one of them; with Content-Length: %s', async (tells) => {
     const key = `attachments/2/2/${tells}`;
     const stored = await Promise.all([1, 2].map(() => upload(key, 9 * MEBIBYTE, { tells })));
     expect(stored.map(({ status }) => status).sort()[0]).toBe(200);
@@ -226,7 +229,7 @@ describe('a part of an upload that the platform has begun', () => {
     expect(head.ContentLength).toBe(5 * MEBIBYTE + 1_000);
   });
 
-  test('is a 404 where nothing was begun', async () => {
+  test('is a 404 if the multipart upload does not exist', async () => {
     const part = { uploadId: '2~nothing', partNumber: 1 };
     const query = '&uploadId=2~nothing&partNumber=1';
     expect(await upload(key, 1_000, { part, query })).toMatchObject({ status: 404 });

@@ -13,17 +13,21 @@ const extended = (...extension: readonly (Uint8Array | number | string)[]) =>
   gif(0x21, ...extension, image, trailer);
 const film = (...blocks: readonly Uint8Array[]) => gif(...blocks, image, image, trailer);
 
-test('a bare gif is clean', () => {
+test('a bare GIF has no metadata, so that it may pass through', () => {
   expect(verdictOn(gif(gifControl(7), image, trailer))).toEqual({
     ...{ format: 'gif', widthPx: 4, heightPx: 3, isRewritable: true },
     ...plainStill,
   });
 });
 
-testVerdicts('clean', { frames: 1, isClean: true }, { 'no trailer': gif(image) });
+testVerdicts(
+  'a GIF that may pass through',
+  { frames: 1, isClean: true },
+  { 'no trailer': gif(image) },
+);
 
 testVerdicts(
-  'not clean, but no error',
+  'a GIF that is read, but may not pass through',
   { frames: 1, isClean: false },
   {
     'a comment': gif(comment, image, trailer),
@@ -50,7 +54,7 @@ test.each([
   [0, 0],
   [1, 2],
   [65_535, 65_536],
-])('%i repeats are %i plays', (repeats, plays) => {
+])('a GIF of %i repeats plays %i times', (repeats, plays) => {
   for (const name of ['NETSCAPE2.0', 'ANIMEXTS1.0']) {
     expect(factsOf(film(gifLoop(repeats, name))).animation?.plays).toBe(plays);
   }
@@ -65,7 +69,7 @@ test.each([
   expect(factsOf(bytes)).toMatchObject({ animation, isClean: true });
 });
 
-test('delays are hundredths of a second, 100 ms without a control extension, the last one wins', () => {
+test('a GIF’s delays are hundredths of a second, 100 ms without a control extension; of several extensions the last one counts', () => {
   const controls = [gifControl(3), gifControl(65_535)];
   const bytes = gif(gifControl(0), image, image, ...controls, image, trailer);
   expect(factsOf(bytes).animation?.delaysMs).toEqual([0, 100, 655_350]);
@@ -75,7 +79,7 @@ test('delays are hundredths of a second, 100 ms without a control extension, the
 test.each([
   ['the first frame lets it grow', [4, 3], [[2, 1, 5, 6]], [7, 7]],
   [
-    'the second does not',
+    'the second frame does not let it grow',
     [4, 3],
     [
       [0, 0, 4, 3],
@@ -87,7 +91,7 @@ test.each([
   ['0x3 is left to the first frame', [0, 3], [[1, 0, 4, 2]], [5, 2]],
   ['640x480 is taken for a monitor', [640, 480], [[0, 0, 4, 3]], [4, 3]],
   [
-    '1600x1200 too',
+    '1600x1200 is taken for a monitor, too',
     [1600, 1200],
     [
       [0, 0, 4, 3],
@@ -97,15 +101,15 @@ test.each([
   ],
   ['2048 px are the most', [2048, 5], [[0, 0, 4, 3]], [2048, 5]],
   ['2049 px are too much', [2049, 5], [[0, 0, 4, 3]], [4, 3]],
-  ['a frame of no width is one', [4, 3], [[0, 0, 0, 3]], [4, 3]],
-] as const)('the canvas: %s', async (_, [width, height], frames, [widthPx, heightPx]) => {
+  ['a frame of no width counts', [4, 3], [[0, 0, 0, 3]], [4, 3]],
+] as const)('the canvas of a GIF: %s', async (_, [width, height], frames, [widthPx, heightPx]) => {
   const images = frames.map(([x, y, w, h]) => gifImage(x, y, w, h));
   const bytes = join(gifScreen(width, height), ...images, trailer);
   expect(factsOf(bytes)).toMatchObject({ widthPx, heightPx, frames: frames.length });
   expect(await sharp(bytes).metadata()).toMatchObject({ width: widthPx, height: heightPx });
 });
 
-testVerdicts('corrupt', 'corrupt', {
+testVerdicts('a corrupt GIF', 'corrupt', {
   'a header alone': join('GIF89a'),
   'half a palette': screen.subarray(0, -2),
   'no frames': screen,
@@ -120,7 +124,7 @@ testVerdicts('corrupt', 'corrupt', {
   'an image of 12 bit codes and no other': gif(0x2c, Buffer.alloc(9), 12),
 });
 
-test('real files: several loop extensions, trailing bytes, a polyglot', () => {
+test('real GIFs with several loop extensions, trailing bytes or a polyglot are read', () => {
   const facts = (name: string) => factsOf(corpusFile(name));
   expect(facts('gif-animated/wuffs__multiple-loop-counts.gif').animation?.plays).toBe(41);
   expect(facts('gif-animated/sharp__rotating-squares.gif').isClean).toBe(false);

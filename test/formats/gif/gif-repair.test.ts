@@ -38,8 +38,8 @@ function drawPixels(seed: number, count: number, colours: readonly number[]): nu
 
 // What browsers show of the corpus' GIFs, and the service too, is told by the goldens animation/unpainted-*
 // and animation/opaque-*.
-describe('a repaired gif', () => {
-  test('has its frames, delays and loops, with and without extensions of its own', () => {
+describe('a repaired GIF', () => {
+  test('keeps its frames, delays and loops, with and without extensions of its own', () => {
     const frames = [
       pixel,
       withControls(pixel, control(CLEAR, 300)),
@@ -53,7 +53,7 @@ describe('a repaired gif', () => {
     expect(factsOf(repaired)).toMatchObject({ frames: 4, animation });
   });
 
-  test('is one with a full table too, as long as an index is left over', async () => {
+  test('may have a full table, as long as one index is unused', async () => {
     const colours = [...Array(256).keys()].filter((index) => index !== 77);
     const pixels = drawPixels(1, 200 * 50, colours);
     expect(new Set(pixels).size).toBe(255);
@@ -71,7 +71,7 @@ describe('a repaired gif', () => {
   });
 });
 
-describe('nothing is repaired', () => {
+describe('a GIF is not repaired', () => {
   const full: DrawnFrame = { widthPx: 256, pixels: [...Array(256).keys()] };
 
   test.each([
@@ -94,7 +94,7 @@ describe('nothing is repaired', () => {
     expect(repair(gif)).toBe(gif);
   });
 
-  test('in the corpus, but for these', () => {
+  test('in the corpus, except for these files', () => {
     const files = corpusFiles('gif-animated', 'gif-delays', 'gif-manyframes', 'gif-static');
     expect(files.length).toBeGreaterThan(30);
     const repaired = files.filter((file) => {
@@ -125,7 +125,7 @@ describe('nothing is repaired', () => {
   });
 });
 
-test('whatever the bytes, it does not throw and changes no fact', () => {
+test('the repair of a GIF never throws and changes no fact, whatever the bytes', () => {
   const small = corpusFiles('gif-animated')
     .map(corpusFile)
     .filter(({ length }) => length < 5000);
@@ -143,7 +143,7 @@ test('whatever the bytes, it does not throw and changes no fact', () => {
   );
 });
 
-describe('an unused index', () => {
+describe('the unused index of a frame of a GIF', () => {
   const every = [...Array(256).keys()];
 
   test('is one that no pixel has, if there is one', () => {
@@ -164,7 +164,7 @@ describe('an unused index', () => {
     );
   });
 
-  test.each([2, 4, 7])('is the last of all where a root code has %i bits', (rootBits) => {
+  test.each([2, 4, 7])('is the largest possible where a root code has %i bits', (rootBits) => {
     expect(findUnusedIndex(compressIndices([0, 1, 2, 3], rootBits), 0)).toBe(255);
   });
 });

@@ -47,7 +47,7 @@ const indices = (count: number): number[] => Array.from({ length: count }, () =>
 const frame = { widthPx: 2, pixels: [0, 1] } as const;
 const screen = { widthPx: 2, heightPx: 1, indexBits: 2 } as const;
 
-describe('a GIF that is written anew', () => {
+describe('a rewritten GIF', () => {
   test.each(gifs)('shows the same frames, and nothing else: %s', async (file) => {
     const original = soil(corpusFile(file));
     const facts = factsOf(original);
@@ -60,7 +60,7 @@ describe('a GIF that is written anew', () => {
     expect(wanted && shown && compareImages(wanted, shown, 'exact')).toEqual([]);
   });
 
-  test('says of each frame what it said, and of a still no time', () => {
+  test('keeps the delay and disposal of each frame, and has no delay if it is a still', () => {
     const frames = [
       { ...frame, controls: [control(0x0d, 5, 3)] },
       { ...frame, controls: [control(0x01, 9, 2), control(0x08, 7)] },
@@ -83,7 +83,7 @@ describe('a GIF that is written anew', () => {
     ]);
   });
 
-  test('ends where its codes end, whatever follows in the same data', () => {
+  test('ends where its codes end, without bytes hidden behind them', () => {
     const gif = ofCodes(...indices(10), 5);
     const longer = join(gif.subarray(0, -2), '\x06secret', gif.subarray(-2));
     expect(rewrite(longer)).toEqual(rewrite(gif));
@@ -91,7 +91,7 @@ describe('a GIF that is written anew', () => {
   });
 });
 
-describe('data that are no picture', () => {
+describe('the image data of a GIF', () => {
   test.each([
     ['all there', [...indices(10), 5], true],
     ['without an end', indices(10), true],
@@ -140,18 +140,18 @@ describe('data that are no picture', () => {
   });
 });
 
-describe('through the service', () => {
+describe('a GIF sent by the service', () => {
   const app = shareTestApp();
   const ask = (gif: Uint8Array, way: string) =>
     app.serve(gif, way.startsWith('?') ? `/attachments/{id}/1/x${way}` : `/avatars/{id}/${way}`);
 
-  test('damaged data are a 422', async () => {
+  test('is a 422 where its image data are damaged', async () => {
     const damaged = ofCodes(...indices(5), 7, ...indices(5), 5);
     expect((await ask(damaged, 'x.gif')).statusCode).toBe(422);
     expect((await ask(damaged, '?format=gif')).statusCode).toBe(422);
   });
 
-  test('a GIF that decoders do not agree on is rendered', async () => {
+  test('is rendered, not rewritten, where decoders disagree about it', async () => {
     const gif = drawGif({ ...screen, frames: [frame] });
     const colourless = join(gif.subarray(0, 10), 0, gif.subarray(11, 13), gif.subarray(25));
     expect(factsOf(colourless).isRewritable).toBe(false);

@@ -36,8 +36,8 @@ const dots = (animation: Animation) =>
     },
   ).metadata();
 
-describe('the timing of a GIF', () => {
-  test('has each delay as near as centiseconds allow, up to the longest there is', async () => {
+describe('the timing of a written GIF', () => {
+  test('has each delay to the nearest centisecond, up to the longest possible', async () => {
     const delaysMs = [0, 4, 0, 10, 5, 15, 33, 27, 100_000, 655_350, 700_000];
     const { delay } = await dots({ delaysMs, plays: 0 });
     expect(delay).toEqual([0, 0, 0, 10, 10, 10, 40, 20, 100_000, 655_350, 655_350]);
@@ -47,12 +47,12 @@ describe('the timing of a GIF', () => {
     expect((await dots({ delaysMs: [20, 20], plays })).loop).toBe(plays);
   });
 
-  test('is missing where there is nothing to time', () => {
+  test('is left out of a still', () => {
     expect(write(1, 2, [Uint8Array.of(0, 1, 0, 1)])).toHaveLength(13 + 6 + 10 + 1 + 4 + 1);
   });
 });
 
-test.each([2, 3, 5, 8])('indices of %s bits are what they were', (bits) => {
+test.each([2, 3, 5, 8])('indices of %s bits survive LZW encoding and decoding', (bits) => {
   for (const length of [1, 2, 254, 5000, 70_000]) {
     const random = createSeededRandom(`indices:${bits}:${length}`);
     const isNoise = length !== 5000;

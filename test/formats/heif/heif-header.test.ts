@@ -26,48 +26,48 @@ const withGrid = (at: number, ...bytes: number[]) => edit(sofa, 'mdat', 4 + at, 
 const withLength = (item: number, length: number) =>
   edit(sofa, 'iloc', 12 + 14 * item - 4, u32be(length));
 
-test('an avif is never clean', () => {
+test('an AVIF may never pass through', () => {
   const size = { widthPx: 1, heightPx: 1 };
   expect(verdictOn(avif)).toEqual({ format: 'avif', ...size, ...plainStill, isClean: false });
 });
 
-test('a box may tell its length in 64 bits', () => {
+test('a box of a HEIF file may have a length of 64 bits', () => {
   const long = join(u32be(1), 'meta', u32be(0), u32be(8 + meta.readUInt32BE(0)));
   expect(verdictOn(join(ftyp, long, meta.subarray(8)))).toEqual(verdictOn(avif));
 });
 
 testVerdicts(
-  '256×512 and upright: the decoder turns',
+  'a HEIF file of 256×512, which the decoder turns',
   {
     ...{ widthPx: 256, heightPx: 512, orientation: 1 },
   },
   { irot: corpusFile('avif/libavif__abc_color_irot_alpha_irot.avif') },
 );
-testVerdicts('10×8', { widthPx: 10, heightPx: 8 }, { 'clap and irot': cut });
+testVerdicts('a HEIF file of 10×8', { widthPx: 10, heightPx: 8 }, { 'clap and irot': cut });
 
 const av1Brands = 'mif1 msf1 avis heic heix hevc hevx'.split(' ');
 testVerdicts(
-  'AV1 whatever the brand',
+  'an AVIF, whatever its brand',
   { format: 'avif' },
   {
     ...Object.fromEntries(av1Brands.map((brand) => [brand, branded(brand)])),
   },
 );
 testVerdicts(
-  'HEVC whatever the brand',
+  'a HEIC, whatever its brand',
   { format: 'heic' },
   {
     ...Object.fromEntries(['mif1', 'avif', 'heic'].map((brand) => [brand, ofCodec(brand, 'hvc1')])),
   },
 );
-testVerdicts('nothing we decode', 'unsupported', {
+testVerdicts('a HEIF file that is not decoded', 'unsupported', {
   ...Object.fromEntries(['mp42', 'miaf', 'qt  '].map((brand) => [brand, branded(brand)])),
   'a codec of neither': ofCodec('mif1', 'vvc1'),
   'a file of tracks alone': join(ftyp, '\0\0\0\x08moov'),
 });
 
 testVerdicts(
-  'no error',
+  'a HEIF file that is read',
   { widthPx: 1 },
   {
     'junk behind the last box': join(avif, 'junk junk junk'),
@@ -83,7 +83,7 @@ test('a grid is its own size and one frame, and has the pixels of its tiles', ()
   expect(factsOf(lower)).toMatchObject({ heightPx: 626, codedPixels: 1024 * 154 * 5 });
 });
 
-testVerdicts('corrupt', 'corrupt', {
+testVerdicts('a corrupt HEIF file', 'corrupt', {
   'a grid with a tile that does not exist': edit(sofa, 'dimg', 8, u16be(9)),
   'a grid with an empty tile': withLength(4, 0),
   'a grid that is empty': withLength(1, 0),
@@ -107,8 +107,11 @@ testVerdicts('corrupt', 'corrupt', {
   'a width of 0': edit(avif, 'ispe', 8, u32be(0)),
 });
 
-test.each(Object.entries(composedSamples))('%s is put together as its line says', (name, make) => {
-  const file = new URL(`../../../fixtures/heic/${name}`, import.meta.url);
-  if (process.env.GOLDENS === 'update') writeFileSync(file, make());
-  expect(existsSync(file) && heicSample(name).equals(make())).toBe(true);
-});
+test.each(Object.entries(composedSamples))(
+  'the sample %s is the file that its row composes',
+  (name, make) => {
+    const file = new URL(`../../../fixtures/heic/${name}`, import.meta.url);
+    if (process.env.GOLDENS === 'update') writeFileSync(file, make());
+    expect(existsSync(file) && heicSample(name).equals(make())).toBe(true);
+  },
+);

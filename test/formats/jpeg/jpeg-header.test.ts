@@ -19,7 +19,7 @@ function withFrame(at: number, ...values: readonly number[]): Buffer {
   return bytes;
 }
 
-test('a bare jpeg is clean', () => {
+test('a bare JPEG has no metadata, so that it may pass through', () => {
   const size = { widthPx: 36, heightPx: 28 };
   expect(verdictOn(jpeg)).toEqual({
     format: 'jpeg',
@@ -30,10 +30,14 @@ test('a bare jpeg is clean', () => {
   });
 });
 
-testVerdicts('three scans', { scans: 3 }, { 'two more': join(body, scan, scan, eoi) });
+testVerdicts(
+  'a JPEG of three scans',
+  { scans: 3 },
+  { 'two scans more': join(body, scan, scan, eoi) },
+);
 
 testVerdicts(
-  'clean',
+  'a JPEG that may pass through',
   { isClean: true },
   {
     'fill bytes before a marker': afterSoi(jpeg, join(0xff, 0xff, 0xff)),
@@ -43,7 +47,7 @@ testVerdicts(
 );
 
 testVerdicts(
-  'not clean, but no error',
+  'a JPEG that is read, but may not pass through',
   { isClean: false, orientation: 1 },
   {
     EXIF: afterSoi(jpeg, exif(1)),
@@ -77,14 +81,14 @@ testVerdicts(
 );
 
 testVerdicts(
-  'turned',
+  'a turned JPEG',
   { orientation: 6 },
   {
     'the first EXIF of two': afterSoi(jpeg, exif(6), exif(3)),
   },
 );
 
-testVerdicts('corrupt', 'corrupt', {
+testVerdicts('a corrupt JPEG', 'corrupt', {
   'nothing but SOI': soi,
   'no scan': join(jpeg.subarray(0, find(0xda)), eoi),
   'no frame': join(soi, jpeg.subarray(find(0xda))),
@@ -99,7 +103,7 @@ testVerdicts('corrupt', 'corrupt', {
   'a segment past the end': afterSoi(jpeg, join(0xff, 0xe1, 0xff, 0xff)),
 });
 
-testVerdicts('nothing that libjpeg decodes', 'unsupported', {
+testVerdicts('a JPEG that libjpeg does not decode', 'unsupported', {
   lossless: withFrame(1, 0xc3),
   hierarchical: withFrame(1, 0xc5),
   '12 bit': withFrame(4, 12),

@@ -41,7 +41,7 @@ test('an APNG has the frames that its controls say, with delays as fractions', (
   });
 });
 
-test('one frame that is the default image is a still, beside it an animation', () => {
+test('an APNG whose only frame is its default image is a still; a frame beside it makes an animation', () => {
   const [still, moving] = [{ frames: [{ draw }] }, { frames: [{ draw }], still: draw }].map(format);
   expect(still && factsOf(still)).toMatchObject({ frames: 1, animation: undefined });
   expect(moving && factsOf(moving)).toMatchObject({ frames: 1, animation: { delaysMs: [100] } });
@@ -51,12 +51,12 @@ test.each([
   ['imagers__ball.png', 20, 0],
   ['wuffs__animated-red-blue.apng', 4, 3],
   ['wuffs__muybridge.apng', 15, 0],
-])('%s has %i frames', (file, frames, plays) => {
+])('the APNG %s has %i frames', (file, frames, plays) => {
   const { animation } = factsOf(corpusFile(`apng/${file}`));
   expect([animation?.delaysMs.length, animation?.plays]).toEqual([frames, plays]);
 });
 
-describe('a fault of the frames is no fault of the still', () => {
+describe('an APNG whose frames are faulty is still a still PNG:', () => {
   const nth = (type: string, number: number): number => {
     const at = chunks.flatMap((chunk, index) => (chunk.type === type ? [index] : []))[number];
     return at ?? expect.fail(`no ${type} ${number}`);
@@ -79,7 +79,7 @@ describe('a fault of the frames is no fault of the still', () => {
   test.each(
     Object.entries<readonly ApngChunk[]>({
       'more frames said than there are': patch('acTL', 0, 0, u32be(4)),
-      fewer: patch('acTL', 0, 0, u32be(2)),
+      'fewer frames said than there are': patch('acTL', 0, 0, u32be(2)),
       'no frames said': patch('acTL', 0, 0, u32be(0)),
       'as many as there cannot be': patch('acTL', 0, 0, u32be(0xffff_ffff)),
       'more plays than there can be': patch('acTL', 0, 4, u32be(0x8000_0000)),
@@ -125,15 +125,15 @@ describe('a fault of the frames is no fault of the still', () => {
     expect(verdictOn(wrong)).toMatchObject({ format: 'apng', animationFault });
   });
 
-  test('frames after the end of the file are none', async () => {
+  test('frames after IEND do not count', async () => {
     const more = join(bytes, bytes.subarray(bytes.indexOf('fdAT') - 4, bytes.length - 12));
     expect(factsOf(more)).toMatchObject({ frames: 3, animationFault: undefined });
     expect(await takeApart(more)).toHaveLength(3);
   });
 });
 
-describe('taken apart', () => {
-  test('an APNG is PNGs of the sizes of its frames', async () => {
+describe('an APNG split into frames', () => {
+  test('gives a PNG of the size of each frame', async () => {
     const frames = await takeApart(format({ still: draw }));
     expect(frames.map(({ file }) => factsOf(file))).toMatchObject([
       { format: 'png', widthPx: 8, heightPx: 6, isClean: true },
@@ -142,7 +142,7 @@ describe('taken apart', () => {
     ]);
   });
 
-  test('what tells the meaning of samples goes with each frame, and nothing else', async () => {
+  test('copies the chunks that give samples their meaning into each frame, and no others', async () => {
     const meanings = ['gAMA', 'cHRM', 'sRGB', 'iCCP', 'cICP', 'sBIT', 'PLTE', 'tRNS'];
     const before = [...meanings, 'tEXt', 'eXIf', 'pHYs'].map((type) => ({
       type,
@@ -158,7 +158,7 @@ describe('taken apart', () => {
     }
   });
 
-  test('a profile that would be read for ever is too large', async () => {
+  test('is refused where its ICC profile inflates without end', async () => {
     const withProfile = (bytes: number) => {
       const data = join('name\0\0', deflateSync(Buffer.alloc(bytes)));
       return takeApart(format({ before: [{ type: 'iCCP', data }] }));
@@ -167,7 +167,7 @@ describe('taken apart', () => {
     await expect(withProfile(90 * 2 ** 20)).rejects.toMatchObject({ code: 'MEDIA_TOO_LARGE' });
   });
 
-  test('image data may go on behind the last row, but not for ever', async () => {
+  test('may have image data beyond the last row, but not without end', async () => {
     const fill = (bytes: number) => {
       const data = join(u32be(2), deflateSync(Buffer.alloc(bytes)));
       const whole = drawApngChunks({ ...drawn, pieces: 1 });
@@ -180,7 +180,7 @@ describe('taken apart', () => {
     await expect(fill(whole + 20 * 2 ** 20)).rejects.toMatchObject(refusal);
   });
 
-  test('no other format is split', () => {
+  test('is the only format that is split', () => {
     const gif = corpusFile('gif-animated/imagers__any-disposal.gif');
     expect(containerOf(gif)?.split).toBeUndefined();
   });

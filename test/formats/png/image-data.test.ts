@@ -25,14 +25,14 @@ test.each([
   ['as much more as costs nothing', grey(16, 32 * MEBIBYTE)],
   ['far more, in so few bytes that they cost nothing', grey(2_000, 64 * MEBIBYTE)],
   ['what is no zlib stream, which its decoder says', grey(100, 0).fill(7, 41, 60)],
-])('a still may hold %s', async (_, png) => {
+])('the image data of a still PNG may hold %s', async (_, png) => {
   await expect(checkStillData(png)).resolves.toBeUndefined();
 });
 
 test.each([
   ['in one chunk', 1],
   ['in many', 50],
-])('and not a thousand times as much, %s', async (_, pieces) => {
+])('image data of a still PNG a thousand times its size is refused, %s', async (_, pieces) => {
   await expect(checkStillData(grey(100, 80 * MEBIBYTE, pieces))).rejects.toMatchObject({
     code: 'UNPROCESSABLE_MEDIA',
     cause: expect.objectContaining({ message: expect.stringContaining('image data') }),

@@ -32,7 +32,7 @@ function transparent(bits: number, type: 0 | 2, value: number): Buffer {
   return join(signature, header(8, 1, bits, type), trns, pngChunk('IDAT', 'x'), iend);
 }
 
-test('a bare png is clean', () => {
+test('a bare PNG has no metadata, so that it may pass through', () => {
   const size = { widthPx: 36, heightPx: 28 };
   expect(verdictOn(png)).toEqual({ format: 'png', ...size, ...plainStill, isPlain: true });
 });
@@ -50,13 +50,13 @@ test.each([
     ['pHYs', 9],
     ['tRNS', 6],
   ] as const),
-])('%s is clean, and no longer so with a byte too many', (type, bytes) => {
+])('a PNG with %s may pass through, unless the chunk is too long', (type, bytes) => {
   expect(factsOf(withChunk(type, Buffer.alloc(bytes))).isClean).toBe(true);
   expect(factsOf(withChunk(type, Buffer.alloc(600))).isClean).toBe(false);
 });
 
 test.each('tEXt zTXt iTXt eXIf iCCP tIME acTL fcTL fdAT cICP sPLT prVt'.split(' '))(
-  '%s is not clean, before the image data and after it',
+  'a PNG with %s may not pass through, whether before or after its image data',
   (type) => {
     expect(factsOf(withChunk(type, 'x')).isClean).toBe(false);
     expect(factsOf(atEnd(type, 'x')).isClean).toBe(false);
@@ -64,7 +64,7 @@ test.each('tEXt zTXt iTXt eXIf iCCP tIME acTL fcTL fdAT cICP sPLT prVt'.split(' 
 );
 
 testVerdicts(
-  'clean',
+  'a PNG that may pass through',
   { isClean: true },
   {
     'the larger of 1 bit': transparent(1, 0, 1),
@@ -75,7 +75,7 @@ testVerdicts(
 );
 
 testVerdicts(
-  'not clean, but no error',
+  'a PNG that is read, but may not pass through',
   { isClean: false, orientation: 1 },
   {
     'more than 1 bit': transparent(1, 0, 2),
@@ -88,11 +88,19 @@ testVerdicts(
   },
 );
 
-testVerdicts('no APNG', { format: 'png' }, { 'acTL after the image data': atEnd('acTL', actl) });
-testVerdicts('an APNG', { format: 'apng' }, { 'acTL before it': withChunk('acTL', actl) });
+testVerdicts(
+  'a PNG, not an APNG',
+  { format: 'png' },
+  { 'acTL after the image data': atEnd('acTL', actl) },
+);
+testVerdicts(
+  'an APNG',
+  { format: 'apng' },
+  { 'acTL before the image data': withChunk('acTL', actl) },
+);
 
 testVerdicts(
-  'turned',
+  'a turned PNG',
   { orientation: 6 },
   {
     'the first eXIf that is a TIFF block': afterIhdr(
@@ -101,7 +109,7 @@ testVerdicts(
       exif(6),
       exif(8),
     ),
-    'with a wrong CRC, too': afterIhdr(png, badCrc(exif(6))),
+    'eXIf with a wrong CRC': afterIhdr(png, badCrc(exif(6))),
   },
 );
 
@@ -112,13 +120,13 @@ test.each([
   ['too few for 16 bits of RGBA', header(1032, 1000, 16, 6), [7999], true],
   ['enough for 1 bit', header(1032, 1000, 1, 0), [125], false],
   ['too few when interlaced', header(1032, 1000, 8, 0, '\0\0\x01'), [999], true],
-] as const)('image data of a still, %s', (_, ihdr, idats, isFault) => {
+] as const)('the image data of a still PNG are %s', (_, ihdr, idats, isFault) => {
   const chunks = idats.map((bytes) => pngChunk('IDAT', Buffer.alloc(bytes)));
   const { dataFault } = factsOf(join(signature, ihdr, ...chunks, iend));
   expect(dataFault).toEqual(isFault ? expect.stringMatching(/^PNG: \d+ bytes of/) : undefined);
 });
 
-testVerdicts('corrupt', 'corrupt', {
+testVerdicts('a corrupt PNG', 'corrupt', {
   'no width': withHeader(0, 28),
   'no height': withHeader(36, 0),
   'a width beyond 31 bit': withHeader(0x8000_0000, 28),
@@ -151,7 +159,7 @@ describe('the gamma of a PNG', () => {
     expect(factsOf(corpusFile(file)).gamma).toBe(gamma);
   });
 
-  test('counts for nothing where libpng ignores the chunk', () => {
+  test('is ignored where libpng ignores its chunk', () => {
     const gamma = (chunk: Buffer): number | undefined => factsOf(afterIhdr(png, chunk)).gamma;
     expect(gamma(pngChunk('gAMA', '\0\x01\x86\xa0'))).toBe(1);
     expect(gamma(pngChunk('gAMA', '\0\0\0\0'))).toBeUndefined();

@@ -22,7 +22,7 @@ function sized(size: number): Buffer {
   return bytes;
 }
 
-test('a bare webp is clean, simple or extended', () => {
+test('a bare WebP has no metadata, simple or extended, so that it may pass through', () => {
   for (const bytes of [lossy, extended(0, image)]) {
     const size = { widthPx: 36, heightPx: 28 };
     expect(verdictOn(bytes)).toEqual({ format: 'webp', ...size, ...plainStill, isPlain: true });
@@ -30,7 +30,7 @@ test('a bare webp is clean, simple or extended', () => {
 });
 
 testVerdicts(
-  'not clean, but no error',
+  'a WebP that is read, but may not pass through',
   { isClean: false, orientation: 1, frames: 1 },
   {
     EXIF: extended(flag.exif, image, exif(1)),
@@ -49,7 +49,7 @@ testVerdicts(
 );
 
 testVerdicts(
-  'turned',
+  'a turned WebP',
   { orientation: 6, isClean: false },
   {
     'the first EXIF of two': extended(flag.exif, image, exif(6), exif(3)),
@@ -73,7 +73,7 @@ test('without ANIM it plays once, and one frame is no animation', () => {
   expect(factsOf(animated(anim(0), anmf(40, dot)))).toMatchObject(plainStill);
 });
 
-testVerdicts('corrupt', 'corrupt', {
+testVerdicts('a corrupt WebP', 'corrupt', {
   'a RIFF longer than the file': sized(lossy.length),
   'a RIFF that ends in its chunk': sized(lossy.length - 12),
   'a RIFF of nothing': sized(4),
