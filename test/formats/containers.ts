@@ -64,6 +64,15 @@ export function pngChunk(type: string, data: Uint8Array | string = ''): Buffer {
   return join(u32be(data.length), body, u32be(crc32(body)));
 }
 
+/** Changes a bit in the CRC of the last chunk of a type. */
+export function withWrongCrc(png: Uint8Array, type: string): Buffer {
+  const wrong = Buffer.from(png);
+  const at = wrong.lastIndexOf(type, undefined, 'latin1');
+  const crc = at + 4 + wrong.readUInt32BE(at - 4);
+  wrong.writeUInt8(wrong.readUInt8(crc) ^ 1, crc);
+  return wrong;
+}
+
 /** Puts chunks between IHDR and the rest of a PNG. */
 export function afterIhdr(png: Uint8Array, ...chunks: readonly Uint8Array[]): Buffer {
   return join(png.subarray(0, 33), ...chunks, png.subarray(33));

@@ -1,7 +1,7 @@
 import { deflateSync, inflateSync } from 'node:zlib';
 import sharp from 'sharp';
 import { expect, test } from 'vitest';
-import { join, pngChunk } from '../formats/containers.ts';
+import { join, pngChunk, withWrongCrc } from '../formats/containers.ts';
 import { corpusFile } from '../formats/facts-of.ts';
 import { samples, shareTestApp } from '../support/test-app.ts';
 
@@ -22,12 +22,10 @@ test('an interlaced png is refused where a row has a filter that there is not', 
 });
 
 test('a png is refused where its last image data have a wrong checksum, decoded or not', async () => {
-  const png = await sharp(await sharp(samples.png).resize(200, 400, { fit: 'fill' }).toBuffer())
+  const sound = await sharp(await sharp(samples.png).resize(200, 400, { fit: 'fill' }).toBuffer())
     .png({ compressionLevel: 0 })
     .toBuffer();
-  const sumAt = png.length - 13; // before IEND
-  expect(png.toString('latin1', sumAt + 5, sumAt + 9)).toBe('IEND');
-  png.writeUInt8(png.readUInt8(sumAt) ^ 1, sumAt);
+  const png = withWrongCrc(sound, 'IDAT');
   for (const path of [
     '/avatars/{id}/x.png?size=256',
     '/avatars/{id}/x.png?size=64',
@@ -37,6 +35,11 @@ test('a png is refused where its last image data have a wrong checksum, decoded 
   ]) {
     expect((await app.serve(png, path)).statusCode, path).toBe(422);
   }
+});
+
+test('an animation of an APNG is refused where image data have a wrong checksum', async () => {
+  const apng = withWrongCrc(corpusFile('apng/imagers__ball.png'), 'IDAT');
+  expect((await app.serve(apng, '/emojis/{id}.gif?size=64')).statusCode).toBe(422);
 });
 
 const photo = corpusFile('jpeg-photo/wuffs__hibiscus.regular.jpeg');

@@ -3,6 +3,8 @@ import sharp from 'sharp';
 import { thumbHashToAverageRGBA } from 'thumbhash';
 import { describe, expect, it } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
+import { withWrongCrc } from '../../formats/containers.ts';
+import { corpusFile } from '../../formats/facts-of.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
 import { metricsSettings, order, withToken } from '../../support/telemetry/prometheus-text.ts';
 import { samples, type TestAppOptions, useTestApp } from '../../support/test-app.ts';
@@ -97,12 +99,18 @@ describe('the metadata of an original', () => {
 
   it('say what the header of a damaged image tells, and null for the rest', async () => {
     const app = await start();
-    for (const [name, bytes] of Object.entries({ jpeg: samples.jpeg, gif: samples.animatedGif })) {
+    const cut = (bytes: Buffer) => bytes.subarray(0, bytes.length * 0.7);
+    const apng = corpusFile('apng/imagers__ball.png');
+    for (const [name, bytes, damaged] of [
+      ['jpeg', samples.jpeg, cut(samples.jpeg)],
+      ['gif', samples.animatedGif, cut(samples.animatedGif)],
+      ['apng', apng, withWrongCrc(apng, 'IDAT')],
+    ] as const) {
       const { width, pageHeight, height } = await sharp(bytes).metadata();
-      app.originals.put(`attachments/1/2/${name}`, bytes.subarray(0, bytes.length * 0.7));
+      app.originals.put(`attachments/1/2/${name}`, damaged);
       const { status, body } = await app.ask(`attachments/1/2/${name}`);
       expect(status).toBe(200);
-      // The header of a JPEG tells that it is a still; that of a GIF tells nothing about its frames.
+      // The header of a JPEG tells that it is a still; those of GIF and APNG tell nothing of their frames.
       const counted = name === 'jpeg' ? { animated: false, frames: 1 } : {};
       expect(body).toMatchObject({
         ...nothing,
