@@ -3,6 +3,7 @@ import { MediaError, type RequestFault } from './errors.ts';
 import { canonicalUrlOf } from './external-url.ts';
 import {
   canBeginOriginKey,
+  findKeyFault,
   isOriginKey,
   originKeyOf,
   parsePath,
@@ -40,12 +41,6 @@ export const MAX_BLOCKS = 1_000;
 /** Longest note, in UTF-16 units. */
 const MAX_NOTE_LENGTH = 1_000;
 
-/** Longest key of an origin, in UTF-16 units (S3: 1024 bytes). */
-const MAX_KEY_LENGTH = 1_024;
-
-/** Characters that no key of an original has: a backslash, control characters, lone surrogates. */
-const IMPOSSIBLE = /[\\\p{Cc}\p{Cs}]/u;
-
 interface Row {
   readonly kind: BlockKind;
   readonly description: string;
@@ -70,8 +65,9 @@ const rows = {
     example: 'attachments/1/',
     expected: 'whole segments with which origin keys begin, and a slash, such as attachments/1/',
     read: (text, resources) => {
-      const isValid = isPossible(text) && text.endsWith('/');
-      return isValid && canBeginOriginKey(text.slice(0, -1), resources) ? text : undefined;
+      const key = text.slice(0, -1);
+      const isValid = text.endsWith('/') && findKeyFault(key) === undefined;
+      return isValid && canBeginOriginKey(key, resources) ? text : undefined;
     },
   },
   sha256: {
@@ -185,13 +181,9 @@ export function describeBlockOrder(): Readonly<Record<string, unknown>> {
   };
 }
 
-function isPossible(text: string): boolean {
-  return text.length <= MAX_KEY_LENGTH && !IMPOSSIBLE.test(text);
-}
-
 /** Reads a key as the storage has it, or as a path shows it: with an extension and `a_`. */
 function readKey(text: string, resources: Resources): string | undefined {
-  if (!isPossible(text)) return undefined;
+  if (findKeyFault(text) !== undefined) return undefined;
   if (isOriginKey(text, resources)) return unmarkedKeyOf(text, resources) ?? text;
   const parsed = parsePath(`/${text.split('/').map(encodeURIComponent).join('/')}`, resources);
   return parsed.kind === 'valid' ? originKeyOf(parsed.path) : undefined;

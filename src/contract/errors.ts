@@ -149,6 +149,21 @@ export class MediaError extends Error {
   }
 }
 
+/** Whether an error says that the original cannot be shown, and not that something is out of order. */
+export function isFaultOfOriginal(error: unknown): error is MediaError {
+  return error instanceof MediaError && errorRegistry[error.code].fault === 'original';
+}
+
+/** Whether an original cannot be understood, or is too large to be. */
+export function isUnreadable(error: unknown): boolean {
+  return isFaultOfOriginal(error) && error.code !== 'TRANSFORM_TIMEOUT';
+}
+
+/** Whether an error says that the source failed, and nothing about the original. */
+export function isOriginFailure(error: unknown): error is MediaError {
+  return error instanceof MediaError && errorRegistry[error.code].fault === 'origin';
+}
+
 /** Returns the message of the registry, which names the methods of media, or a message with `allowedMethods`. */
 function messageOf(code: ErrorCode, allowedMethods: string | undefined): string {
   if (allowedMethods === undefined) return errorRegistry[code].message;

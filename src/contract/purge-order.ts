@@ -1,15 +1,25 @@
 import { z } from 'zod';
 import { MediaError, type RequestFault } from './errors.ts';
-import { canonicalUrlOf } from './external-url.ts';
-import { canBeginOriginKey, isOriginKey, unmarkedKeyOf } from './media-path.ts';
+import { canonicalUrlOf, findOwnTarget } from './external-url.ts';
+import {
+  canBeginOriginKey,
+  decodeOnce,
+  findKeyFault,
+  isOriginKey,
+  unmarkedKeyOf,
+} from './media-path.ts';
 import {
   type MediaRequest,
   parseTarget,
   resolveTarget,
   type TargetReading,
 } from './media-request.ts';
-import { findPrefixKeys } from './purge-prefix.ts';
-import { contractResources, type Resources } from './resources.ts';
+import {
+  contractResources,
+  platformResourceNames,
+  type Resources,
+  resourceRows,
+} from './resources.ts';
 import { externalKeyOf, isExternalKey, readExternalPath } from './signing/external-path.ts';
 
 /** Renderings to purge: single ones, or all of some originals and of folders of originals. */
@@ -37,17 +47,16 @@ const items = z
 const itemsOf = (fits: (text: string) => boolean, error: string) =>
   items.pipe(z.array(z.string().refine(fits, { error })));
 
-/** Characters that no key of an original has: a backslash, control characters, lone surrogates. */
-const IMPOSSIBLE = /[\\\p{Cc}\p{Cs}]/u;
-
 /** Folder of stored results of external media. */
 const EXTERNAL = 'external/';
 
 function isKey(text: string, resources: Resources): boolean {
+  if (findKeyFault(text) !== undefined) return false;
   return isOriginKey(text, resources) || isExternalKey(text);
 }
 
 function canBeginKey(text: string, resources: Resources): boolean {
+  if (findKeyFault(text) !== undefined) return false;
   return canBeginOriginKey(text, resources) || isExternalKey(text) || `${text}/` === EXTERNAL;
 }
 
@@ -62,7 +71,7 @@ function membersOf(resources: Resources) {
     }),
     // A partial key would be a folder in the store, and would match nothing in memory.
     assets: itemsOf(
-      (text) => !IMPOSSIBLE.test(text) && isKey(withoutSlash(text), resources),
+      (text) => isKey(withoutSlash(text), resources),
       `Expected an origin key, such as avatars/1/ab12, that begins with one of ${roots}; for all below a part of one, there is prefix.`,
     ).meta({
       description:
@@ -73,7 +82,7 @@ function membersOf(resources: Resources) {
     prefix: z
       .string()
       .max(MAX_KEY_LENGTH, { error: `Expected at most ${MAX_KEY_LENGTH} characters.` })
-      .refine((text) => !IMPOSSIBLE.test(text) && canBeginKey(withoutSlash(text), resources), {
+      .refine((text) => canBeginKey(withoutSlash(text), resources), {
         error: `Expected an origin key, such as avatars/1/ab12, or whole segments that one begins with. The first one is one of ${roots}.`,
       })
       .refine((text) => text.endsWith('/'), {
@@ -152,15 +161,49 @@ function parsePrefixes(prefixes: readonly string[], reading: TargetReading): Pur
   const faults: RequestFault[] = [];
   const found = prefixes.map((prefix, index) => {
     const keys = findPrefixKeys(prefix, reading);
-    if (typeof keys !== 'string') return keys;
-    faults.push({ path: `prefixes.${index}`, message: keys });
-    return { originKeys: [], folders: [] };
+    if (typeof keys === 'string') faults.push({ path: `prefixes.${index}`, message: keys });
+    return typeof keys === 'string' ? { originKeys: [], folders: [] } : keys;
   });
   if (faults.length > 0) throw new MediaError('INVALID_FORM_BODY', { faults });
   const { resources = contractResources } = reading;
   const originKeys = found.flatMap((it) => it.originKeys);
   const folders = [...new Set(found.flatMap((it) => it.folders))];
   return { ...originalsOf(originKeys, resources), folders };
+}
+
+const fileExtensions = platformResourceNames.flatMap(
+  (name) => resourceRows[name].fileExtensions ?? [],
+);
+
+/**
+ * Returns the originals and folders below a prefix of URLs, as a CDN takes it: `cdn.example.com/avatars/1/ab12` (contract
+ * §14); or the fault, as a sentence, if the prefix is below none of our public URLs, or names nothing that can exist.
+ */
+function findPrefixKeys(
+  text: string,
+  { publicUrls = [], resources = contractResources }: TargetReading,
+): { readonly originKeys: string[]; readonly folders: string[] } | string {
+  const [target] = ['https', 'http'].flatMap(
+    (scheme) => findOwnTarget(`${scheme}://${text}`, publicUrls) ?? [],
+  );
+  if (target === undefined || /[?#]/.test(text)) {
+    return 'Expected the host and path of one of PUBLIC_URLS, without a scheme, and a path below it.';
+  }
+  const segments = target.slice(1).replace(/\/$/, '').split('/');
+  const key = segments.map((segment) => decodeOnce(segment) ?? segment).join('/');
+  const isWhole = isOriginKey(key, resources);
+  const named = isWhole
+    ? [key]
+    : [
+        key.replace(/\.[a-z0-9]+$/i, ''),
+        ...fileExtensions.map((extension) => `${key}.${extension}`),
+      ];
+  const originKeys = named.filter((each) => isOriginKey(each, resources));
+  // Attachments of any depth may be below the key of another one.
+  const isFolder = canBeginOriginKey(key, resources) && (!isWhole || resources.isLenient);
+  const folders = isFolder ? [`${key}/`] : [];
+  if (originKeys.length + folders.length > 0) return { originKeys, folders };
+  return 'Expected the path of an original, with or without its extension, or of a folder of originals.';
 }
 
 function withoutSlash(text: string): string {

@@ -1,6 +1,6 @@
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { Config } from '../../config/config.ts';
-import { MediaError } from '../../contract/errors.ts';
+import { isUnreadable, MediaError } from '../../contract/errors.ts';
 import {
   parseFramesOrder,
   parseMetadataOrder,
@@ -8,7 +8,7 @@ import {
 } from '../../contract/internal-request.ts';
 import { verifyExternalPath } from '../../contract/signing/external-path.ts';
 import type { BlockGuard } from '../../pipeline/blocks/block-guard.ts';
-import { InternalMedia, isUnreadable } from '../../pipeline/internal/internal-media.ts';
+import { InternalMedia } from '../../pipeline/internal/internal-media.ts';
 import type { MediaPipeline } from '../../pipeline/media-pipeline.ts';
 import type { Clock, GivenOriginals, Log, Source } from '../../pipeline/ports.ts';
 import { isSiteFailure } from '../../pipeline/site-failure.ts';

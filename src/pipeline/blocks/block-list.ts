@@ -10,14 +10,16 @@ import type { Clock, Log } from '../ports.ts';
 import { BlockIndex } from './block-index.ts';
 import {
   type BlockLine,
+  foldList,
   formatHead,
   formatLine,
+  isGeneration,
   type PlacedLine,
   parseHead,
   parseLine,
   readLines,
+  type Snapshot,
 } from './block-lines.ts';
-import { foldList, isGeneration, type Snapshot } from './fold-list.ts';
 import { probeConditions, type SharedObjects } from './ports.ts';
 
 interface BlockListOptions {

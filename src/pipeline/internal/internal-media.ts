@@ -1,4 +1,4 @@
-import { MediaError } from '../../contract/errors.ts';
+import { isUnreadable, MediaError } from '../../contract/errors.ts';
 import { canonicalUrlOf, findOwnTarget } from '../../contract/external-url.ts';
 import {
   formatMetadata,
@@ -267,10 +267,4 @@ async function useOriginal<Result>(
   } finally {
     controller.abort();
   }
-}
-
-/** Whether an error says that media cannot be understood, not that something is out of order. */
-export function isUnreadable(error: unknown): boolean {
-  const codes = ['UNSUPPORTED_MEDIA_TYPE', 'UNPROCESSABLE_MEDIA', 'MEDIA_TOO_LARGE'];
-  return error instanceof MediaError && codes.includes(error.code);
 }

@@ -1,4 +1,4 @@
-import { MediaError } from '../../contract/errors.ts';
+import { isUnreadable } from '../../contract/errors.ts';
 import type { MediaRequest } from '../../contract/media-request.ts';
 import type { MetadataFacts } from '../../contract/metadata.ts';
 import type { ImageFacts, Size } from '../../formats/image-facts.ts';
@@ -112,7 +112,7 @@ function readSoundFacts(bytes: Uint8Array): ImageFacts | undefined {
     containerOf(bytes)?.checkUndecoded?.(bytes);
     return facts;
   } catch (error) {
-    if (isFaultOfOriginal(error)) return undefined;
+    if (isUnreadable(error)) return undefined;
     throw error;
   }
 }
@@ -121,7 +121,7 @@ async function tryInspect(bytes: DescribedBytes): Promise<MovingFacts | undefine
   try {
     return await bytes.inspect();
   } catch (error) {
-    if (isFaultOfOriginal(error)) return undefined;
+    if (isUnreadable(error)) return undefined;
     throw error;
   }
 }
@@ -151,16 +151,6 @@ function describeMoving(
 
 function durationOf(delaysMs: readonly number[]): number {
   return Math.round(delaysMs.reduce((sum, delayMs) => sum + delayMs, 0)) / 1000;
-}
-
-/** Whether an error says that the original cannot be understood, which metadata never report. */
-export function isFaultOfOriginal(error: unknown): boolean {
-  const code = error instanceof MediaError ? error.code : undefined;
-  return (
-    code === 'UNSUPPORTED_MEDIA_TYPE' ||
-    code === 'UNPROCESSABLE_MEDIA' ||
-    code === 'MEDIA_TOO_LARGE'
-  );
 }
 
 /** Returns the request whose picture the placeholder is computed from: inside of 100×100 px. */

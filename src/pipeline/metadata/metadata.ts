@@ -1,3 +1,4 @@
+import { isUnreadable } from '../../contract/errors.ts';
 import { encodeOriginKey } from '../../contract/media-request.ts';
 import {
   formatKeptMetadata,
@@ -8,17 +9,17 @@ import {
 } from '../../contract/metadata.ts';
 import { unlessAborted } from '../abort.ts';
 import { type Digests, sha256Of } from '../originals/digests.ts';
-import type { HeldImage, HeldOriginal, Original } from '../originals/original.ts';
+import type { Original } from '../originals/original.ts';
 import { BLOCK_BYTES, type OriginalReader, replaced } from '../originals/original-reader.ts';
 import type { Originals } from '../originals/originals.ts';
 import type { OriginalRecords } from '../originals/records.ts';
 import type { Clock, OriginalIdentity, ResultAddress } from '../ports.ts';
-import type { AdmittedRenderer, Work } from '../render/admitted-renderer.ts';
+import type { AdmittedRenderer, WholeOriginal, Work } from '../render/admitted-renderer.ts';
 import type { RenderLimits } from '../render/plan.ts';
 import { RequestTrace } from '../request-trace.ts';
 import type { GuardedStore } from '../results/store.ts';
 import { type FlightControls, SingleFlight } from '../single-flight.ts';
-import { type Description, describe, isFaultOfOriginal, placeholderRequest } from './describe.ts';
+import { type Description, describe, placeholderRequest } from './describe.ts';
 
 interface MetadataServiceParts {
   readonly originals: Originals;
@@ -53,7 +54,7 @@ interface State {
   readonly reader: OriginalReader;
   readonly work: Work;
   /** Images that were read whole. */
-  held?: HeldImage;
+  held?: WholeOriginal;
 }
 
 /** Tells the facts of originals (contract §13), which are computed once for each of their states. */
@@ -171,41 +172,29 @@ export class MetadataService {
 
   /** Returns the ThumbHash; `null` where the picture is damaged, or has none. */
   async #renderPlaceholder(
-    { held, reader, identity, work }: State,
+    { held, reader, work }: State,
     plan: ReturnType<NonNullable<Description['plan']>> | undefined,
     spentMs: number,
   ): Promise<string | null> {
     if (plan?.kind !== 'render') return null;
     const job = { ...plan.job, isPlaceholder: true };
-    const nothing = (): void => undefined;
-    const original: HeldOriginal = held ?? {
-      ...{ ...identity, reader, assign: nothing, grow: nothing, release: nothing },
-    };
     try {
       const rendering = { ...plan, job, isOnlyQuality: false };
-      const rendered = await this.#parts.renderer.render(
-        rendering,
-        original,
-        work,
-        undefined,
-        spentMs,
-      );
+      const original = held ?? { reader };
+      const { renderer } = this.#parts;
+      const rendered = await renderer.render(rendering, original, work, undefined, spentMs);
       if (rendered === undefined || rendered.body.byteLength > MAX_PLACEHOLDER_BYTES) return null;
       return Buffer.from(rendered.body).toString('base64').replace(/=+$/, '');
     } catch (error) {
-      if (isFaultOfOriginal(error)) return null;
+      if (isUnreadable(error)) return null;
       throw error;
     }
   }
 
   /** Reads an image whole, unless its first block is all of it. */
-  async #readImage({ reader, identity, work }: State): Promise<HeldImage> {
+  async #readImage({ reader, identity, work }: State): Promise<WholeOriginal> {
     const { sizeBytes } = reader;
-    const nothing = (): void => undefined;
-    if (sizeBytes <= BLOCK_BYTES) {
-      const bytes = await reader.read(0, sizeBytes, work.signal);
-      return { ...identity, bytes, assign: nothing, grow: nothing, release: nothing };
-    }
+    if (sizeBytes <= BLOCK_BYTES) return { bytes: await reader.read(0, sizeBytes, work.signal) };
     const held = await work.original.read();
     if ('bytes' in held && held.etag === identity.etag) return held;
     throw replaced();

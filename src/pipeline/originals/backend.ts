@@ -1,4 +1,5 @@
 import { MediaError } from '../../contract/errors.ts';
+import type { MediaRequest } from '../../contract/media-request.ts';
 import type { OriginOutcome } from '../meter.ts';
 import type { Source } from '../ports.ts';
 import type { Semaphore } from '../semaphore.ts';
@@ -58,6 +59,33 @@ export interface Backend {
   readonly joinableForMs: number;
   /** Counts responses and bytes; `undefined`: the source counts its own. */
   readonly observer: SourceObserver | undefined;
+}
+
+/** Sources of originals. */
+export interface Backends {
+  readonly storage: Backend;
+  /** `undefined`: media of other sites are not served. */
+  readonly sites: Backend | undefined;
+}
+
+/** Name of an original; other sites' originals have a URL. */
+export type OriginalName = Pick<MediaRequest, 'originKey'> & Partial<Pick<MediaRequest, 'url'>>;
+
+/** Place of an original. */
+export interface OriginalPlace {
+  readonly backend: Backend;
+  readonly originKey: string;
+  /** Name at the source. */
+  readonly sourceKey: string;
+}
+
+export function placeOf(
+  { storage, sites }: Backends,
+  { originKey, url }: OriginalName,
+): OriginalPlace {
+  const backend = url === undefined ? storage : sites;
+  if (backend === undefined) throw new Error('Media of other sites are not served.');
+  return { backend, originKey, sourceKey: url ?? originKey };
 }
 
 /** Observer of a source. */

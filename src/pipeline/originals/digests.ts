@@ -4,7 +4,7 @@ import type { Clock, Opened, ResultAddress } from '../ports.ts';
 import { RequestTrace } from '../request-trace.ts';
 import type { GuardedStore } from '../results/store.ts';
 import { Semaphore } from '../semaphore.ts';
-import { type Backend, brokenError } from './backend.ts';
+import { type Backend, brokenError, type OriginalPlace } from './backend.ts';
 import { isStream, lengthOf, openContent } from './open-body.ts';
 import { passBody } from './pass-body.ts';
 import type { OriginalRecords } from './records.ts';
@@ -14,14 +14,6 @@ interface DigestsParts {
   /** `undefined`: no digest outlives the process. */
   readonly store: GuardedStore | undefined;
   readonly clock: Clock;
-}
-
-/** Names of an original. */
-export interface OriginalPlace {
-  readonly backend: Backend;
-  readonly originKey: string;
-  /** Name at the source. */
-  readonly sourceKey: string;
 }
 
 /** Large originals that are hashed at once, and that wait; reads of the source bound each. */

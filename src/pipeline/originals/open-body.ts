@@ -1,5 +1,5 @@
 import { addAbortSignal, type Readable } from 'node:stream';
-import { MediaError } from '../../contract/errors.ts';
+import { isOriginFailure, MediaError } from '../../contract/errors.ts';
 import { withDeadline } from '../abort.ts';
 import type { OriginOutcome } from '../meter.ts';
 import type { Opened, OpenOptions, Source, Unchanged } from '../ports.ts';
@@ -206,12 +206,6 @@ function checkLength(backend: Backend, announced: number | undefined, received: 
   if (announced === undefined || announced === received) return;
   const message = `${announced} bytes were announced; ${received} or more came.`;
   throw brokenError(backend, new Error(message));
-}
-
-/** Whether an error says that the source failed, and nothing about the original. */
-export function isOriginFailure(error: unknown): error is MediaError {
-  const code = error instanceof MediaError ? error.code : undefined;
-  return code === 'ORIGIN_ERROR' || code === 'ORIGIN_TIMEOUT';
 }
 
 /** Returns the length of an opened body in bytes, if known. */

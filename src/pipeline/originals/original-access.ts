@@ -1,5 +1,4 @@
 import { MediaError } from '../../contract/errors.ts';
-import type { MediaRequest } from '../../contract/media-request.ts';
 import {
   type Opened,
   type OpenOptions,
@@ -7,26 +6,14 @@ import {
   ReplacedMeanwhile,
   type Unchanged,
 } from '../ports.ts';
-import type { Backend } from './backend.ts';
+import type { Backend, OriginalPlace } from './backend.ts';
 import { contentOf, openBody } from './open-body.ts';
 import type { OriginalDetails, OriginalRecords } from './records.ts';
 
-/** Name of an original; other sites' originals have a URL. */
-export type OriginalName = Pick<MediaRequest, 'originKey'> & Partial<Pick<MediaRequest, 'url'>>;
-
-/** Sources of originals, and what is remembered of them. */
-export interface OriginalPlaces {
-  readonly storage: Backend;
-  /** `undefined`: media of other sites are not served. */
-  readonly sites: Backend | undefined;
-  readonly records: OriginalRecords;
-}
-
 /** Access to one original at its source; the records learn what the source tells, and how it fails. */
-export class OriginalAccess {
+export class OriginalAccess implements OriginalPlace {
   readonly backend: Backend;
   readonly originKey: string;
-  /** Name of the original at its source. */
   readonly sourceKey: string;
   /** Aborts when no request needs the original any more. */
   readonly signal: AbortSignal;
@@ -35,15 +22,13 @@ export class OriginalAccess {
   isOutdated = false;
 
   constructor(
-    { storage, sites, records }: OriginalPlaces,
-    { originKey, url }: OriginalName,
+    { backend, originKey, sourceKey }: OriginalPlace,
+    records: OriginalRecords,
     signal: AbortSignal,
   ) {
-    const backend = url === undefined ? storage : sites;
-    if (backend === undefined) throw new Error('Media of other sites are not served.');
     this.backend = backend;
     this.originKey = originKey;
-    this.sourceKey = url ?? originKey;
+    this.sourceKey = sourceKey;
     this.signal = signal;
     this.records = records;
   }

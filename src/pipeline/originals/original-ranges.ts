@@ -1,11 +1,14 @@
 import { sniffMoving } from '../../formats/video/sniff-moving.ts';
 import type { OriginalIdentity } from '../ports.ts';
-import type { MemoryBudget, Reservation } from './memory-budget.ts';
+import type { MemoryBudget } from './memory-budget.ts';
 import type { OriginalAccess } from './original-access.ts';
 import { BLOCK_BYTES, FIRST_BLOCK, OriginalReader } from './original-reader.ts';
 
-/** A video, of which ranges are read until its last user has left. */
-export type HeldVideo = OriginalIdentity & Reservation & { readonly reader: OriginalReader };
+/** A video, of which ranges are read until its last user has left; the reader accounts for its memory. */
+export interface HeldVideo extends OriginalIdentity {
+  readonly reader: OriginalReader;
+  readonly release: () => void;
+}
 
 /** Bounds of reading by ranges. */
 export interface RangeBounds {
@@ -89,9 +92,7 @@ export class OriginalRanges {
 
   #hold(identity: OriginalIdentity, reader: OriginalReader): HeldVideo {
     this.#access.noteDetails(identity.etag, { videoBytes: reader.sizeBytes });
-    const nothing = (): void => undefined;
-    // The reader accounts for its own memory.
-    return { ...identity, reader, assign: nothing, grow: nothing, release: () => reader.release() };
+    return { ...identity, reader, release: () => reader.release() };
   }
 
   #createReader({ etag }: OriginalIdentity, sizeBytes = 0, leastBytes = 0): OriginalReader {

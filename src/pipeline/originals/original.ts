@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Span } from '@opentelemetry/api';
-import { MediaError } from '../../contract/errors.ts';
+import { isOriginFailure, MediaError } from '../../contract/errors.ts';
 import { isVideoName } from '../../contract/media-request.ts';
 import { isDecodable } from '../../formats/read-image-facts.ts';
 import type { MovingFacts } from '../../formats/video/video-facts.ts';
@@ -10,15 +10,17 @@ import type { CachedOriginal, Clock, Opened, OriginalIdentity } from '../ports.t
 import { noteErrorCode, type RequestTrace } from '../request-trace.ts';
 import type { FlightControls } from '../single-flight.ts';
 import { ownUrlOf } from '../site-failure.ts';
+import { type Backends, type OriginalName, placeOf } from './backend.ts';
 import { type Digests, sha256Of } from './digests.ts';
 import type { Reservation } from './memory-budget.ts';
-import { discard, holdBody, isOriginFailure } from './open-body.ts';
-import { OriginalAccess, type OriginalName, type OriginalPlaces } from './original-access.ts';
+import { discard, holdBody } from './open-body.ts';
+import { OriginalAccess } from './original-access.ts';
 import { type HeldVideo, isVideo, OriginalRanges, type RangeBounds } from './original-ranges.ts';
-import type { OriginalDetails } from './records.ts';
+import type { OriginalDetails, OriginalRecords } from './records.ts';
 
 /** Parts that work on an original takes. */
-export interface OriginalParts extends OriginalPlaces, RangeBounds {
+export interface OriginalParts extends Backends, RangeBounds {
+  readonly records: OriginalRecords;
   readonly digests: Digests;
   /** Whether the SHA-256 of what is read whole is remembered: originals may be blocked by it. */
   readonly keepsDigests: boolean;
@@ -87,7 +89,7 @@ export class Original {
   /** @param flight ends when no request needs the original any more */
   constructor(parts: OriginalParts, name: OriginalName, flight: FlightControls) {
     this.#parts = parts;
-    this.#access = new OriginalAccess(parts, name, flight.signal);
+    this.#access = new OriginalAccess(placeOf(parts, name), parts.records, flight.signal);
     this.#flight = flight;
     this.#beganMs = parts.clock.nowMs();
     flight.signal.addEventListener('abort', () => this.#release(), { once: true });

@@ -1,6 +1,6 @@
 import { type FlightControls, SingleFlight } from '../single-flight.ts';
+import type { OriginalName } from './backend.ts';
 import { Original, type OriginalParts } from './original.ts';
-import type { OriginalName } from './original-access.ts';
 
 /** Originals, shared: concurrent requests for the same original, in whatever sizes, cause one read. */
 export class Originals {

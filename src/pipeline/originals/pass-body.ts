@@ -1,8 +1,8 @@
 import { pipeline, type Readable, Transform, type TransformCallback } from 'node:stream';
-import { MediaError } from '../../contract/errors.ts';
+import { isOriginFailure, MediaError } from '../../contract/errors.ts';
 import type { Opened } from '../ports.ts';
 import { type Backend, brokenError } from './backend.ts';
-import { isOriginFailure, isStream, lengthOf, withFirstByteDeadline } from './open-body.ts';
+import { isStream, lengthOf, withFirstByteDeadline } from './open-body.ts';
 
 /**
  * Takes the first bytes out of an opened original, within the deadline of the first byte; `passBody` gets them back.

@@ -7,9 +7,9 @@ import type { BlockGuard } from '../blocks/block-guard.ts';
 import type { ByteRange, Opened } from '../ports.ts';
 import type { RequestTrace } from '../request-trace.ts';
 import { type Validators, validatorsOf } from '../results/results.ts';
-import type { Backend } from './backend.ts';
+import { type Backends, type OriginalPlace, placeOf } from './backend.ts';
 import { SNIFF_BYTES, sniffContentType } from './content-sniff.ts';
-import { type Digests, type OriginalPlace, sha256Of, stateOf } from './digests.ts';
+import { type Digests, sha256Of, stateOf } from './digests.ts';
 import type { MemoryBudget } from './memory-budget.ts';
 import { discard, type HeldBytes, holdBody, isStream, lengthOf, openContent } from './open-body.ts';
 import type { Originals } from './originals.ts';
@@ -80,14 +80,11 @@ interface FoundBeginning {
 }
 
 /** Parts of `PassthroughService`. */
-interface PassthroughParts {
+interface PassthroughParts extends Backends {
   readonly originals: Originals;
   readonly budget: MemoryBudget;
   /** `undefined`: nothing can be blocked. */
   readonly blocks: BlockGuard | undefined;
-  readonly storage: Backend;
-  /** `undefined`: media of other sites are not served. */
-  readonly sites: Backend | undefined;
   readonly records: OriginalRecords;
   readonly digests: Digests;
 }
@@ -109,10 +106,9 @@ export class PassthroughService {
   async open(request: MediaRequest, options: PassthroughOptions): Promise<PassthroughMedia> {
     const { records } = this.#parts;
     const { trace } = options;
-    const { originKey, url } = request;
-    const backend = url === undefined ? this.#parts.storage : this.#parts.sites;
-    if (backend === undefined) throw new Error('Media of other sites are not served.');
-    const place = { backend, originKey, sourceKey: url ?? originKey };
+    const { originKey } = request;
+    const place = placeOf(this.#parts, request);
+    const { backend } = place;
     trace.outcome = { kind: 'bypass' };
     if (backend.isForeign) {
       const failure = records.findFailure(originKey, backend.failedForMs.withoutResult, backend);

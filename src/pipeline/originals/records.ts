@@ -1,5 +1,10 @@
 import { LRUCache } from 'lru-cache';
-import { type ErrorCode, MediaError } from '../../contract/errors.ts';
+import {
+  type ErrorCode,
+  isFaultOfOriginal,
+  isOriginFailure,
+  MediaError,
+} from '../../contract/errors.ts';
 import type { KeptMetadata } from '../../contract/metadata.ts';
 import type { MovingFacts } from '../../formats/video/video-facts.ts';
 import { deleteWhere } from '../memory-cache.ts';
@@ -12,15 +17,6 @@ import {
 } from '../ports.ts';
 import { ownUrlOf, SiteFailure } from '../site-failure.ts';
 import type { Backend } from './backend.ts';
-import { isOriginFailure } from './open-body.ts';
-
-/** Periods for which responses of a source are valid. */
-export interface FreshnessLimits {
-  /** Period for an original that exists, in milliseconds. */
-  readonly freshForMs: number;
-  /** Period for a missing original, in milliseconds. */
-  readonly goneForMs: number;
-}
 
 /** First bytes of an original that is passed on in parts, and its type and state. */
 export interface Beginning extends Pick<Opened, 'sizeBytes' | 'etag' | 'lastModified'> {
@@ -68,7 +64,7 @@ interface OriginalRecord {
   readonly timedOutUntilMs?: number;
   /** Until then light renders count as heavy, since one took too long for its lane. */
   readonly slowUntilMs?: number;
-  readonly beginning?: { readonly known: Beginning; readonly untilMs: number };
+  readonly beginning?: { readonly known: Beginning; readonly untilMs: number } | undefined;
   readonly details?: OriginalDetails;
 }
 
@@ -97,16 +93,12 @@ const DETAILS_BYTES = 1_024;
 /** Requests whose refusals are remembered: some 300 bytes each. */
 const MAX_REFUSALS = 10_000;
 
-/** Errors that another attempt would only repeat, and that are expensive to find. */
-const REPEATED_CODES: ReadonlySet<ErrorCode> = new Set([
-  'UNSUPPORTED_MEDIA_TYPE',
-  'MEDIA_TOO_LARGE',
-  'UNPROCESSABLE_MEDIA',
-  'TRANSFORM_TIMEOUT',
-]);
-
-/** Settings of the records. */
-export interface RecordOptions extends FreshnessLimits {
+/** Periods for which responses of a source are valid, in milliseconds. */
+interface RecordOptions {
+  /** Period for an original that exists. */
+  readonly freshForMs: number;
+  /** Period for a missing one. */
+  readonly goneForMs: number;
   /** Period for which HTTP caches may keep a 415 or 422, in milliseconds; 0 remembers none. */
   readonly refusedForMs: number;
 }
@@ -204,8 +196,7 @@ export class OriginalRecords {
   }
 
   forgetBeginning(originKey: string): void {
-    const { beginning, ...record } = this.#get(originKey);
-    this.#records.set(originKey, record);
+    this.#update(originKey, { beginning: undefined });
   }
 
   /** Returns the details of a state of an original. */
@@ -254,9 +245,9 @@ export class OriginalRecords {
     if (this.isMissing(originKey)) throw new MediaError('UNKNOWN_MEDIA');
   }
 
-  /** Remembers the error of a request if another attempt would only repeat it, and blames the original for lost workers. */
+  /** Remembers a fault of the original, which another attempt would only repeat, and blames it for lost workers. */
   noteRefusal(resultKey: string, originKey: string, error: unknown): void {
-    if (!(error instanceof MediaError) || !REPEATED_CODES.has(error.code)) return;
+    if (!isFaultOfOriginal(error)) return;
     const nowMs = this.#clock.nowMs();
     const isTimeout = error.code === 'TRANSFORM_TIMEOUT';
     if (error.cause instanceof WorkerLost) {

@@ -3,7 +3,7 @@ import { MediaError } from '../../contract/errors.ts';
 import { outputFormats } from '../../contract/image-formats.ts';
 import type { MovingFacts } from '../../formats/video/video-facts.ts';
 import type { Reservation } from '../originals/memory-budget.ts';
-import type { HeldOriginal, Inspected } from '../originals/original.ts';
+import type { Inspected } from '../originals/original.ts';
 import type { OriginalRecords } from '../originals/records.ts';
 import type {
   Lane,
@@ -50,10 +50,13 @@ interface SlotWork<Result> {
   readonly attributes: Attributes;
   readonly run: (slot: RenderSlot, bounds: RenderBounds, span: Span | undefined) => Promise<Result>;
   /** Counts the memory of the original for the lane. */
-  readonly assign?: Reservation['assign'];
+  readonly assign?: Reservation['assign'] | undefined;
   /** Called with the time of each run, in milliseconds. */
   readonly addRun: (heldMs: number) => void;
 }
+
+/** An original in memory, which may have a reservation. */
+export type WholeOriginal = { readonly bytes: Uint8Array } & Partial<Pick<Reservation, 'assign'>>;
 
 /** Requests that work in a slot is done for. */
 export type Work = Pick<MediaTask, 'original' | 'signal' | 'keep' | 'trace'>;
@@ -83,7 +86,7 @@ export class AdmittedRenderer {
    */
   async render(
     { job, cost, isOnlyQuality }: RenderPlan,
-    held: HeldOriginal,
+    held: WholeOriginal | { readonly reader: RangeReader },
     work: Work,
     charge?: Charge,
     spentMs = 0,
@@ -97,7 +100,7 @@ export class AdmittedRenderer {
         span?.setAttribute('darkroom.bytes', rendered.byteLength);
         return rendered;
       },
-      assign: held.assign,
+      assign: 'bytes' in held ? held.assign : undefined,
       addRun: (heldMs) => charge?.addRun(heldMs),
     };
     const body = await this.#run(slotWork, work, () => spentMs);

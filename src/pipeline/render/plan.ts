@@ -82,10 +82,10 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
   const format = request.format ?? (wanted === undefined ? encodesAs : animatesAs);
   const animation = outputFormats[format].canAnimate ? wanted : undefined;
   const original = orientedSize(facts);
-  const { size, isCrop } = targetSize(original, request, format);
+  const { size, resize } = targetSize(original, request, format);
   // The original's own bytes show what is asked for, quality aside.
   const isSamePicture =
-    facts.format === format && facts.animation === animation && isSameSize(size, original);
+    facts.format === format && facts.animation === animation && resize === 'none';
   const isPassthroughCandidate = isSamePicture && facts.isClean;
   const keepsQuality = isLossless(format, request.quality);
   const isPassthrough = isPassthroughCandidate && keepsQuality;
@@ -117,7 +117,7 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
     gamma: ownGamma(facts),
     isPlain: facts.isPlain === true && ownGamma(facts) === undefined,
     isRewrite: isSamePicture && keepsQuality && facts.isRewritable === true,
-    resize: isSameSize(size, original) ? 'none' : isCrop ? 'crop' : 'scale',
+    resize,
     shrinksOnLoad: mayShrinkOnLoad(facts, size),
     size,
     format,
@@ -146,7 +146,7 @@ export function planPoster(facts: MovingFacts, request: MediaRequest, limits: Re
     fits(square, { maxPixels: limits.maxInputPixels, maxEdgePx: limits.maxEdgePx });
   if (!isWithin) return tooLarge(`a frame of ${codedSize.widthPx}x${codedSize.heightPx} px`);
   const original = orientedSize({ ...square, orientation });
-  const { size, isCrop } = targetSize(original, request, format);
+  const { size, resize } = targetSize(original, request, format);
   const job: RenderJob = {
     source: 'video',
     animation: undefined,
@@ -154,7 +154,7 @@ export function planPoster(facts: MovingFacts, request: MediaRequest, limits: Re
     orientation,
     gamma: undefined,
     isRewrite: false,
-    resize: isSameSize(size, original) ? 'none' : isCrop ? 'crop' : 'scale',
+    resize,
     shrinksOnLoad: false,
     size,
     format,
@@ -222,13 +222,13 @@ function targetSize(
   original: Size,
   { widthPx, heightPx }: MediaRequest,
   format: OutputFormat,
-): { readonly size: Size; readonly isCrop: boolean } {
-  return widthPx !== undefined && heightPx !== undefined
-    ? { size: fitBox(original, { widthPx, heightPx }), isCrop: true }
-    : {
-        size: fitProportionally(original, { widthPx, heightPx }, outputFormats[format].maxEdgePx),
-        isCrop: false,
-      };
+): Pick<RenderJob, 'size' | 'resize'> {
+  const isCrop = widthPx !== undefined && heightPx !== undefined;
+  const size = isCrop
+    ? fitBox(original, { widthPx, heightPx })
+    : fitProportionally(original, { widthPx, heightPx }, outputFormats[format].maxEdgePx);
+  const isSame = size.widthPx === original.widthPx && size.heightPx === original.heightPx;
+  return { size, resize: isSame ? 'none' : isCrop ? 'crop' : 'scale' };
 }
 
 /**
@@ -247,10 +247,6 @@ export function orientedSize({
   orientation,
 }: Pick<ImageFacts, 'widthPx' | 'heightPx' | 'orientation'>): Size {
   return orientation >= 5 ? { widthPx: heightPx, heightPx: widthPx } : { widthPx, heightPx };
-}
-
-function isSameSize(one: Size, other: Size): boolean {
-  return one.widthPx === other.widthPx && one.heightPx === other.heightPx;
 }
 
 /**

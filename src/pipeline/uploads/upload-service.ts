@@ -7,7 +7,7 @@ import { withDeadline } from '../abort.ts';
 import type { BlockGuard } from '../blocks/block-guard.ts';
 import type { Meter } from '../meter.ts';
 import { SNIFF_BYTES } from '../originals/content-sniff.ts';
-import type { Digests } from '../originals/digests.ts';
+import { type Digests, sha256Of } from '../originals/digests.ts';
 import type { OriginalWriter } from '../originals/original-writer.ts';
 import type { Clock, Log } from '../ports.ts';
 import type { Purger } from '../results/purger.ts';
@@ -179,10 +179,15 @@ export class UploadService {
       if (part === undefined || writer.writePart === undefined) {
         const options = { sizeBytes, contentType, isNew, signal };
         if (blocks === undefined) return { etag: await writer.write(key, body, options) };
-        const judged = new JudgedBody(body, blocks);
-        if (sizeBytes === 0) judged.judge();
-        const etag = await writer.write(key, judged, options);
-        return { etag, sha256: judged.sha256 };
+        let sha256: string | undefined;
+        const judge = (digest: string): void => {
+          if (blocks.isDigestBlocked(digest)) throw blocked();
+          sha256 = digest;
+        };
+        // A writer need not ask for a body of no bytes.
+        if (sizeBytes === 0) judge(sha256Of(new Uint8Array()));
+        const etag = await writer.write(key, judgeBody(body, judge), options);
+        return { etag, sha256 };
       }
       const etag = await writer.writePart(key, body, {
         ...part,
@@ -214,35 +219,20 @@ export class UploadService {
   }
 }
 
-/** Body of an upload whose last chunk is passed on once the digest is judged, so that nothing of it is stored. */
-class JudgedBody implements AsyncIterable<Uint8Array> {
-  readonly #body: AsyncIterable<Uint8Array>;
-  readonly #blocks: BlockGuard;
-  readonly #hash = createHash('sha256');
-  /** Digest of the whole body, hexadecimal; `undefined` before its end. */
-  sha256: string | undefined;
-
-  constructor(body: AsyncIterable<Uint8Array>, blocks: BlockGuard) {
-    this.#body = body;
-    this.#blocks = blocks;
-  }
-
-  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
-    let held: Uint8Array | undefined;
-    for await (const chunk of this.#body) {
-      this.#hash.update(chunk);
-      if (held !== undefined) yield held;
-      held = chunk;
-    }
-    if (this.sha256 === undefined) this.judge();
+/** Passes a body on, its last chunk once the digest is judged, so that nothing of what is blocked is stored. */
+async function* judgeBody(
+  body: AsyncIterable<Uint8Array>,
+  judge: (sha256: string) => void,
+): AsyncGenerator<Uint8Array> {
+  const hash = createHash('sha256');
+  let held: Uint8Array | undefined;
+  for await (const chunk of body) {
+    hash.update(chunk);
     if (held !== undefined) yield held;
+    held = chunk;
   }
-
-  /** @throws MediaError `ACCESS_DENIED` if the bytes are blocked */
-  judge(): void {
-    this.sha256 = this.#hash.digest('hex');
-    if (this.#blocks.isDigestBlocked(this.sha256)) throw blocked();
-  }
+  judge(hash.digest('hex'));
+  if (held !== undefined) yield held;
 }
 
 /** Creates the refusal of what is blocked, hidden or not (contract §15). */
