@@ -9,6 +9,11 @@ export function corruptMedia(what: string): MediaError {
   return new MediaError('UNPROCESSABLE_MEDIA', { cause: new Error(what) });
 }
 
+/** Returns the error for an original beyond a limit. */
+export function tooLargeMedia(what: string): MediaError {
+  return new MediaError('MEDIA_TOO_LARGE', { cause: new Error(what) });
+}
+
 /** A range of a file: the bytes `[start, end)`. */
 export interface Extent {
   readonly start: number;

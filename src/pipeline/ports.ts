@@ -251,8 +251,6 @@ export type Lane = (typeof lanes)[number];
 export interface RenderBounds {
   /** Deadline of this run, in milliseconds. */
   readonly timeoutMs: number;
-  /** A later one, for a worker that has had less CPU time than that, where the system tells: the machine is busy. */
-  readonly starvedTimeoutMs?: number;
   /** Aborts when no request waits for the result any more: the job is stopped, and its worker with it. */
   readonly signal: AbortSignal;
 }

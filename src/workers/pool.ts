@@ -3,7 +3,7 @@ import { type Lane, type Log, lanes, type Renderer, type VideoSupport } from '..
 import { type Confinement, readConfinement } from './confinement/report.ts';
 import type { Sandbox } from './confinement/sandbox.ts';
 import type { FrameSource } from './job-requests.ts';
-import { type Launch, type SharedBySlots, Slot, stopped, type WorkerCounters } from './slot.ts';
+import { type Launch, Slot, stopped, type WorkerCounters } from './slot.ts';
 import { VideoDecoder, type VideoDecoderSettings } from './video/video-decoder.ts';
 import { WorkerProcess } from './worker-process.ts';
 import { WorkerStarter } from './worker-starter.ts';
@@ -67,10 +67,7 @@ export class WorkerPool implements Renderer {
   readonly #options: WorkerRendererOptions;
   readonly #starter: WorkerStarter;
   readonly #decoder: VideoDecoder;
-  readonly #shared: SharedBySlots = {
-    counters: { restarts: 0, kills: 0, recycles: 0 },
-    recycling: undefined,
-  };
+  readonly #counters = { restarts: 0, kills: 0, recycles: 0 };
   readonly slots: Readonly<Record<Lane, readonly Slot[]>>;
   #confinement: Confinement | undefined;
   #isStopped = false;
@@ -167,7 +164,7 @@ export class WorkerPool implements Renderer {
   }
 
   get counters(): WorkerCounters {
-    return this.#shared.counters;
+    return this.#counters;
   }
 
   /** Restrictions of the workers; `undefined` before the start. */
@@ -214,7 +211,7 @@ export class WorkerPool implements Renderer {
         maxIdleMs,
         maxJobs,
         maxRssBytes,
-        shared: this.#shared,
+        counters: this.#counters,
         log,
       });
     return Array.from({ length: workers[lane] }, (_, index) => createSlot(index));

@@ -46,9 +46,17 @@ export function killGroup(leaderId: number): void {
   }
 }
 
+/** Index of the start time in /proc/PID/stat, behind the second field: a name in parentheses, of any content. */
+const STARTED_FIELD = 19;
+
 /** Returns the start time of a process, which tells it from a later one with its id (proc(5)); empty if missing. */
 export function readStartOf(processId: number): string {
-  return readStat(processId)[STARTED_FIELD] ?? '';
+  try {
+    const stat = readFileSync(`/proc/${processId}/stat`, 'latin1');
+    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[STARTED_FIELD] ?? '';
+  } catch {
+    return ''; // the process has ended, or this is not Linux
+  }
 }
 
 /** Kills a process, if its start time is still the same. */
@@ -69,33 +77,6 @@ export function describeEnding(code: number | null, signal: NodeJS.Signals | nul
   const number = Number(code) - FIRST_SIGNAL_STATUS;
   const [name] = Object.entries(constants.signals).find(([, value]) => value === number) ?? [];
   return signal ?? name ?? `status ${code}`;
-}
-
-/** Clock tick of proc(5), the same on every Linux that Node runs on. */
-const TICK_MS = 10;
-
-/**
- * Returns the CPU time of a process with all its threads, in milliseconds; `undefined` if the system does not report
- * it.
- */
-export function readProcessCpuMs(processId: number | undefined): number | undefined {
-  const { [USER_TIME_FIELD]: user, [SYSTEM_TIME_FIELD]: system } = readStat(processId);
-  return user === undefined ? undefined : (Number(user) + Number(system)) * TICK_MS;
-}
-
-/** Indices into /proc/PID/stat from its third field on; the second is the name in parentheses, of any content. */
-const USER_TIME_FIELD = 11;
-const SYSTEM_TIME_FIELD = 12;
-const STARTED_FIELD = 19;
-
-/** Reads the fields from the third on; empty if the process has ended, or on other systems than Linux. */
-function readStat(processId: number | undefined): readonly string[] {
-  try {
-    const stat = readFileSync(`/proc/${processId}/stat`, 'latin1');
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ', STARTED_FIELD + 1);
-  } catch {
-    return [];
-  }
 }
 
 /** Lists the children of a process, oldest first (proc_pid_task_children(5)). */

@@ -1,4 +1,5 @@
-import { type ErrorCode, MediaError } from '../contract/errors.ts';
+import type { ErrorCode } from '../contract/errors.ts';
+import { tooLargeMedia } from '../formats/byte-reader.ts';
 import type { DecodeOrder, MovingFacts } from '../formats/video/video-facts.ts';
 import type { RangeReader, RenderJob } from '../pipeline/ports.ts';
 import { type Frame, formatFrame } from './frames.ts';
@@ -100,10 +101,7 @@ export function formatCommand({ original, job }: WorkerJob): Uint8Array[] {
  * @throws MediaError `MEDIA_TOO_LARGE` if memory for the original was missing
  */
 export function parseCommand({ header, body }: Frame): WorkerCommand {
-  if (body === undefined) {
-    const cause = new Error('There is no memory for an original of that size.');
-    throw new MediaError('MEDIA_TOO_LARGE', { cause });
-  }
+  if (body === undefined) throw tooLargeMedia('There is no memory for an original of that size.');
   return { ...(header as WorkerCommand), original: body } as WorkerCommand;
 }
 
@@ -119,9 +117,7 @@ export function formatReply(reply: Reply): Uint8Array[] {
  * @throws MediaError `MEDIA_TOO_LARGE` if memory for the bytes was missing
  */
 export function parseReply({ header, body: bytes }: Frame): Reply {
-  if (bytes === undefined) {
-    throw new MediaError('MEDIA_TOO_LARGE', { cause: new Error('There is no memory for them.') });
-  }
+  if (bytes === undefined) throw tooLargeMedia('There is no memory for them.');
   return { ...(header as Reply), bytes } as Reply;
 }
 

@@ -3,7 +3,6 @@ import { MediaError } from '../contract/errors.ts';
 import { type RenderBounds, WorkerLost } from '../pipeline/ports.ts';
 import { type FrameSource, JobRequests } from './job-requests.ts';
 import { MAX_STREAM_BYTES } from './parse-claims.ts';
-import { readProcessCpuMs } from './process-tree.ts';
 import type { WorkerJob, WorkerMessage, WorkerResponse } from './protocol.ts';
 
 /** Outcome of a job; a job that had not begun when its worker ended may be given to another. */
@@ -20,18 +19,10 @@ export type Outcome =
 /** Worker of a job. */
 export interface JobWorker {
   readonly channel: Socket;
-  /** If its CPU time cannot be read, only wall time counts. */
-  readonly processId: number | undefined;
   readonly frames: FrameSource;
   /** Called at the deadline and at the abort, with the error of the job. */
   readonly onOver: (reason: 'deadline' | 'stopped', error: unknown) => void;
 }
-
-/**
- * Time after which a job's CPU time is measured, in milliseconds: most jobs have ended by then, and each measurement
- * costs 0.06 ms of the main process.
- */
-const UNCOUNTED_MS = 50;
 
 /** A job at a worker, from its command to its outcome. */
 export class RunningJob {
@@ -45,8 +36,7 @@ export class RunningJob {
   #settle: (how: { readonly outcome: Outcome } | { readonly error: unknown }) => void = () =>
     undefined;
 
-  constructor(command: WorkerJob, bounds: RenderBounds, worker: JobWorker) {
-    const { signal, ...times } = bounds;
+  constructor(command: WorkerJob, { signal, timeoutMs }: RenderBounds, worker: JobWorker) {
     const { original, job } = command;
     const { channel } = worker;
     const ended = new AbortController();
@@ -57,15 +47,15 @@ export class RunningJob {
     }
     const stop = (): void => worker.onOver('stopped', signal.reason);
     signal.addEventListener('abort', stop, { once: true });
-    const stopWatch = watchJobTime(worker.processId, times, () => {
+    const timer = setTimeout(() => {
       const cause = new WorkerLost('The worker was killed at its deadline.');
       worker.onOver('deadline', new MediaError('TRANSFORM_TIMEOUT', { cause }));
-    });
+    }, timeoutMs);
     this.outcome = new Promise((resolve, reject) => {
       this.#settle = (how) => {
         if (this.#isOver) return;
         this.#isOver = true;
-        stopWatch();
+        clearTimeout(timer);
         signal.removeEventListener('abort', stop);
         const failure = this.#requests?.failure ?? how;
         if ('error' in failure) reject(failure.error);
@@ -114,36 +104,6 @@ export class RunningJob {
   fail(error: unknown): void {
     this.#settle({ error });
   }
-}
-
-/**
- * Calls `onOver` when a job's time is over.
- *
- * @returns a function that stops the watch
- */
-function watchJobTime(
-  processId: number | undefined,
-  { timeoutMs, starvedTimeoutMs = timeoutMs }: Omit<RenderBounds, 'signal'>,
-  onOver: () => void,
-): () => void {
-  const beganMs = performance.now();
-  let countedMs: number | undefined;
-  let timer: NodeJS.Timeout;
-  const check = (): void => {
-    const leftMs = starvedTimeoutMs - (performance.now() - beganMs);
-    const nowMs = readProcessCpuMs(processId);
-    const usedMs = UNCOUNTED_MS + (nowMs ?? Number.NaN) - (countedMs ?? Number.NaN);
-    const missedMs = Number.isNaN(usedMs) ? 0 : timeoutMs - usedMs;
-    if (missedMs <= 0 || leftMs <= 0) onOver();
-    else timer = setTimeout(check, Math.ceil(Math.min(missedMs, leftMs)));
-  };
-  const count = (): void => {
-    countedMs = readProcessCpuMs(processId);
-    timer = setTimeout(check, timeoutMs - UNCOUNTED_MS);
-  };
-  const isByClock = starvedTimeoutMs <= timeoutMs;
-  timer = isByClock ? setTimeout(onOver, timeoutMs) : setTimeout(count, UNCOUNTED_MS);
-  return () => clearTimeout(timer);
 }
 
 /** Returns the error of a job that has ended its worker. */

@@ -24,13 +24,6 @@ export interface WorkerCounters {
   readonly recycles: number;
 }
 
-/** State that the slots of one pool share. */
-export interface SharedBySlots {
-  readonly counters: { -readonly [Name in keyof WorkerCounters]: number };
-  /** The only slot of the pool whose worn worker is being replaced. */
-  recycling: Slot | undefined;
-}
-
 /** Starts a process. */
 export type Launch = (onEnd: (ending: string) => void) => WorkerProcess;
 
@@ -45,7 +38,8 @@ export interface SlotOptions {
   readonly maxJobs: number;
   /** Resident memory after a job from which on a worker is replaced, in bytes. */
   readonly maxRssBytes: number;
-  readonly shared: SharedBySlots;
+  /** Shared by the slots of one pool. */
+  readonly counters: { -readonly [Name in keyof WorkerCounters]: number };
   readonly log: Log;
 }
 
@@ -186,7 +180,7 @@ export class Slot implements RenderSlot {
 
   /** Counts the workers of the pool that have ended without being told to. */
   #countDeaths(): number {
-    const { restarts, kills } = this.#options.shared.counters;
+    const { restarts, kills } = this.#options.counters;
     return restarts - kills;
   }
 
@@ -238,11 +232,9 @@ export class Slot implements RenderSlot {
   #rest(): void {
     const worker = this.#usable;
     if (worker === undefined) return;
-    const { shared, maxJobs, maxRssBytes, log, lane } = this.#options;
+    const { maxJobs, maxRssBytes, log, lane } = this.#options;
     const { processId, jobsDone, rssBytes } = worker;
-    const isWorn = jobsDone >= maxJobs || rssBytes > maxRssBytes;
-    if (shared.recycling === undefined && isWorn) {
-      shared.recycling = this;
+    if (jobsDone >= maxJobs || rssBytes > maxRssBytes) {
       log.info({ lane, processId, jobsDone, rssBytes }, 'a worn render worker is replaced');
       worker.kill('recycled');
     } else {
@@ -290,26 +282,24 @@ export class Slot implements RenderSlot {
   }
 
   #onReady(): void {
-    const { shared } = this.#options;
     this.#failures = 0;
-    if (shared.recycling === this) shared.recycling = undefined;
     this.#armIdleTimer();
     this.#worker.emit('ready');
   }
 
   #onEnd(worker: WorkerProcess, ending: string): void {
-    const { shared, log, lane, isKept } = this.#options;
+    const { counters, log, lane, isKept } = this.#options;
     this.#process = undefined;
     clearTimeout(this.#idleTimer);
     if (this.#launch === undefined || this.#stop.signal.aborted) return;
     const { killReason: reason, wasReady, processId, jobsDone, rssBytes } = worker;
     const details = { lane, processId, ending, reason, jobsDone, rssBytes };
     if (reason === 'recycled') {
-      shared.counters.recycles += 1;
+      counters.recycles += 1;
       log.info(details, 'a worn render worker has ended');
     } else if (reason !== 'idle') {
-      if (reason !== undefined) shared.counters.kills += 1;
-      shared.counters.restarts += 1;
+      if (reason !== undefined) counters.kills += 1;
+      counters.restarts += 1;
       if (!wasReady) this.#failures += 1;
       const delayMs = this.#delayMs;
       log.warn({ ...details, delayMs }, 'a render worker has ended and is replaced');

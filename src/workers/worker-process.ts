@@ -122,7 +122,7 @@ export class WorkerProcess {
     bounds.signal.throwIfAborted();
     if (!this.isUsable || channel === undefined) return { kind: 'not begun' };
     this.#job = new RunningJob(command, bounds, {
-      ...{ channel, frames: this.#options.frames, processId: this.#processId },
+      ...{ channel, frames: this.#options.frames },
       onOver: (reason, error) => this.kill(reason, error),
     });
     try {

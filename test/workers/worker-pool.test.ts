@@ -46,15 +46,6 @@ describe('the worker pool', () => {
     await expect(say('hang')).rejects.toMatchObject(late);
   });
 
-  test('gives a job more time where its worker had less of a core than that, and none where it had it', async () => {
-    const { say } = await start();
-    const times = { timeoutMs: 200, starvedTimeoutMs: 60_000 };
-    expect(await say('rest 500', times)).toMatch(/ rested$/);
-    await expect(say('hang', times)).rejects.toMatchObject({ code: 'TRANSFORM_TIMEOUT' });
-    const late = say('rest 20000', { timeoutMs: 50, starvedTimeoutMs: 300 });
-    await expect(late).rejects.toMatchObject({ code: 'TRANSFORM_TIMEOUT' });
-  });
-
   test.each(['crash', 'exit', 'orphan'])(
     'a job that ends its worker (%s), and then a fresh one, fails alone',
     async (command) => {

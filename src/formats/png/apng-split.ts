@@ -1,6 +1,5 @@
 import { inflateSync } from 'node:zlib';
-import { MediaError } from '../../contract/errors.ts';
-import { ByteReader, corruptMedia } from '../byte-reader.ts';
+import { ByteReader, corruptMedia, tooLargeMedia } from '../byte-reader.ts';
 import type { FramePatch, Size } from '../image-facts.ts';
 import { ApngFrames } from './apng-frames.ts';
 import { checkImageData, mostImageBytes, readImageHeader } from './image-data.ts';
@@ -75,9 +74,9 @@ function checkProfile(reader: ByteReader, { start, end }: PngChunk, frames: numb
   } catch (error) {
     isTooLarge ||= error instanceof RangeError;
   }
-  if (!isTooLarge) return;
-  const cause = new Error(`APNG: a profile over ${maxOutputLength} bytes in ${frames} frames`);
-  throw new MediaError('MEDIA_TOO_LARGE', { cause });
+  if (isTooLarge) {
+    throw tooLargeMedia(`APNG: a profile over ${maxOutputLength} bytes in ${frames} frames`);
+  }
 }
 
 function formatFrame(

@@ -1,4 +1,4 @@
-import { MediaError } from '../../contract/errors.ts';
+import { tooLargeMedia } from '../byte-reader.ts';
 
 /** Facts of the tracks of a Matroska file that the demultiplexer does not tell. */
 export interface EbmlTracks {
@@ -108,7 +108,7 @@ export function readEbmlTracks(payload: Uint8Array): EbmlTracks {
   for (const { id, start, end } of readChildren(payload)) {
     if (id !== TRACK_ENTRY) continue;
     count += 1;
-    if (count > MAX_TRACKS) throw tooLarge(`more than ${MAX_TRACKS} tracks`);
+    if (count > MAX_TRACKS) throw tooLargeMedia(`EBML: more than ${MAX_TRACKS} tracks`);
     for (const child of readChildren(payload, start, end)) {
       hasUnreadable ||= child.id === CONTENT_ENCODINGS;
     }
@@ -123,7 +123,7 @@ export function checkEbmlTable(id: number, payload: Uint8Array): void {
     if (child.id === CUE_POINT || child.id === SEEK) entries += 1;
   }
   const max = id === ebmlIds.Cues ? MAX_CUES : MAX_SEEKS;
-  if (entries > max) throw tooLarge(`${entries} entries of a table`);
+  if (entries > max) throw tooLargeMedia(`EBML: ${entries} entries of a table`);
 }
 
 /** Rejects a cluster of more laced frames than the demultiplexer inserts in time: a block of 4 bytes may be 256. */
@@ -133,7 +133,7 @@ export function checkCluster(payload: Uint8Array): void {
     const track = Math.clz32(payload[start] ?? 0) - 23;
     const flags = payload[start + track + 2] ?? 0;
     if ((flags & 6) !== 0) frames += 1 + (payload[start + track + 3] ?? 0);
-    if (frames > MAX_LACED_FRAMES) throw tooLarge(`${frames} laced frames`);
+    if (frames > MAX_LACED_FRAMES) throw tooLargeMedia(`EBML: ${frames} laced frames`);
   };
   for (const { id, start, end } of readChildren(payload)) {
     if (id === SIMPLE_BLOCK) count(start);
@@ -141,8 +141,4 @@ export function checkCluster(payload: Uint8Array): void {
     for (const child of readChildren(payload, start, end))
       if (child.id === BLOCK) count(child.start);
   }
-}
-
-function tooLarge(what: string): MediaError {
-  return new MediaError('MEDIA_TOO_LARGE', { cause: new Error(`EBML: ${what}`) });
 }

@@ -1,5 +1,4 @@
-import { MediaError } from '../../contract/errors.ts';
-import { ByteReader } from '../byte-reader.ts';
+import { ByteReader, tooLargeMedia } from '../byte-reader.ts';
 
 /** Facts of a track of sound or video (ISO/IEC 14496-12 §8.3 to §8.7) that the demultiplexer does not tell. */
 export interface IsoTrack {
@@ -74,7 +73,7 @@ export function readIsoIndex(moov: Uint8Array): IsoIndex {
   const visit: Visit = (type, at, end) => {
     const track = tracks.at(-1);
     if (type === 'trak') {
-      if (tracks.length === MAX_TRACKS) throw tooLarge(`more than ${MAX_TRACKS} tracks`);
+      if (tracks.length === MAX_TRACKS) throw tooLargeMedia(`ISO: more than ${MAX_TRACKS} tracks`);
       tracks.push(new TrackTables());
     } else if (type === 'mvhd') {
       timescale = reader.u32be(at + (reader.u8(at) === 1 ? 20 : 12));
@@ -110,7 +109,8 @@ export function checkFragment(moof: Uint8Array): void {
   let samples = 0;
   const visit: Visit = (type, at) => {
     if (type === 'trun') samples += reader.u32be(at + 4);
-    if (samples > MAX_FRAGMENT_SAMPLES) throw tooLarge(`${samples} samples of a fragment`);
+    if (samples > MAX_FRAGMENT_SAMPLES)
+      throw tooLargeMedia(`ISO: ${samples} samples of a fragment`);
   };
   walk(reader, 0, moof.length, visit, 0);
 }
@@ -235,9 +235,9 @@ function readEdits(
 function checkCounts(track: TrackTables): void {
   const { samples, handler, constantSize, timedSamples, shiftedSamples, longestChunk } = track;
   const isPlainSound = handler === 'soun' && constantSize;
-  if (samples > MAX_SAMPLES && !isPlainSound) throw tooLarge(`${samples} samples`);
+  if (samples > MAX_SAMPLES && !isPlainSound) throw tooLargeMedia(`ISO: ${samples} samples`);
   const longest = Math.max(timedSamples, shiftedSamples, longestChunk);
-  if (longest > samples) throw tooLarge(`tables of ${longest} samples for ${samples}`);
+  if (longest > samples) throw tooLargeMedia(`ISO: tables of ${longest} samples for ${samples}`);
 }
 
 /** Returns the duration from the first presented sample to the end of the last; a pause before does not count. */
@@ -257,8 +257,4 @@ function presentedDurationS(track: TrackTables): number | undefined {
     const leftS = Math.max(0, mediaS - skippedS);
     return sum + (durationS > 0 ? Math.min(durationS, leftS) : leftS);
   }, 0);
-}
-
-function tooLarge(what: string): MediaError {
-  return new MediaError('MEDIA_TOO_LARGE', { cause: new Error(`ISO: ${what}`) });
 }

@@ -33,11 +33,8 @@ class TooSlowForLane extends Error {
   override readonly name = 'TooSlowForLane';
 }
 
-/** CPU time for a render in the light lane, in milliseconds: thirty times as much as is foreseen at most. */
+/** Time for a render in the light lane, in milliseconds: thirty times as much as is foreseen at most. */
 const LIGHT_TIMEOUT_MS = 3_000;
-
-/** Where a busy machine does not give it that, it is begun anew after this part of the deadline. */
-const MAX_LIGHT_SHARE = 1 / 2;
 
 /** Estimated cost of reading the facts of a video, in milliseconds: the largest index of contract §12 takes some 500. */
 const INSPECTION_MS = 20;
@@ -174,7 +171,14 @@ export class AdmittedRenderer {
       hasBegun = true;
       const running = trace.stage('render', (span) => {
         span?.setAttributes({ 'darkroom.lane': lane, ...attributes });
-        return run(slot, { signal, ...timesIn(lane, timeoutMs) }, span);
+        return run(
+          slot,
+          {
+            signal,
+            timeoutMs: lane === 'light' ? Math.min(timeoutMs, LIGHT_TIMEOUT_MS) : timeoutMs,
+          },
+          span,
+        );
       });
       // It goes on when its clients leave: a new worker would cost more than what is left of it.
       if (lane === 'light') keep(running);
@@ -193,14 +197,6 @@ export class AdmittedRenderer {
       if (hasBegun) addRun(heldMs);
     }
   }
-}
-
-function timesIn(lane: Lane, timeoutMs: number): Omit<RenderBounds, 'signal'> {
-  if (lane === 'heavy') return { timeoutMs };
-  return {
-    timeoutMs: Math.min(timeoutMs, LIGHT_TIMEOUT_MS),
-    starvedTimeoutMs: timeoutMs * MAX_LIGHT_SHARE,
-  };
 }
 
 function describeJob({ format, size, animation }: RenderJob): Attributes {

@@ -1,7 +1,7 @@
 import type { Sharp } from 'sharp';
 import { rgbaToThumbHash } from 'thumbhash';
-import { MediaError } from '../../contract/errors.ts';
 import { type OutputFormat, outputFormats } from '../../contract/image-formats.ts';
+import { tooLargeMedia } from '../../formats/byte-reader.ts';
 import type { Animation } from '../../formats/image-facts.ts';
 import type { RenderJob } from '../../pipeline/ports.ts';
 import { encodeGif } from './gif/encode-gif.ts';
@@ -40,8 +40,7 @@ export async function encodeAnimation(
  */
 export function checkResultSize(encoded: Uint8Array, { maxResultBytes }: RenderJob): Uint8Array {
   if (encoded.byteLength <= maxResultBytes) return encoded;
-  const cause = new Error(`${encoded.byteLength} bytes encoded, at most ${maxResultBytes}`);
-  throw new MediaError('MEDIA_TOO_LARGE', { cause });
+  throw tooLargeMedia(`${encoded.byteLength} bytes encoded, at most ${maxResultBytes}`);
 }
 
 /** Encodes an image, with white under transparent pixels if the format has no alpha; sharp decodes in the same pipeline. */

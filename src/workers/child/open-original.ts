@@ -1,5 +1,6 @@
 import sharp, { type Sharp } from 'sharp';
 import { MediaError } from '../../contract/errors.ts';
+import { corruptMedia } from '../../formats/byte-reader.ts';
 import { isGreyProfile } from '../../formats/icc-profile.ts';
 import type { Orientation, Size } from '../../formats/image-facts.ts';
 import { dropJunk } from '../../formats/jpeg/jpeg-segments.ts';
@@ -69,9 +70,7 @@ export function checkDecodedSize(decoded: Size, planned: Size): void {
   const { widthPx, heightPx } = decoded;
   if (widthPx === planned.widthPx && heightPx === planned.heightPx) return;
   const says = `${planned.widthPx}×${planned.heightPx}`;
-  throw new MediaError('UNPROCESSABLE_MEDIA', {
-    cause: new Error(`Decoded ${widthPx}×${heightPx} px; the header says ${says}`),
-  });
+  throw corruptMedia(`Decoded ${widthPx}×${heightPx} px; the header says ${says}`);
 }
 
 /**

@@ -1,5 +1,5 @@
 import sharp, { type Sharp } from 'sharp';
-import type { Size } from '../../formats/image-facts.ts';
+import type { Orientation, Size } from '../../formats/image-facts.ts';
 import type { RenderJob } from '../../pipeline/ports.ts';
 
 /** Pixels of one frame, or of several of the same size, one below the other; sRGB of 8 or 16 bits. */
@@ -29,6 +29,27 @@ export function fromPixels(
 export async function toPixels(image: Sharp): Promise<Pixels> {
   const { data, info } = await image.raw().toBuffer({ resolveWithObject: true });
   return { data, widthPx: info.width, heightPx: info.height, channels: info.channels };
+}
+
+/** Clockwise turns that undo each EXIF orientation, in degrees, after the mirror that undoes some (EXIF 2.32 §4.6.4). */
+const TURNS: Readonly<Record<Orientation, number>> = {
+  1: 0,
+  2: 0,
+  3: 180,
+  4: 180,
+  5: 270,
+  6: 90,
+  7: 90,
+  8: 270,
+};
+const MIRRORED: readonly Orientation[] = [2, 4, 5, 7];
+
+/** Mirrors and turns an image. */
+export async function upright(image: Sharp, orientation: Orientation): Promise<Sharp> {
+  if (orientation === 1) return image;
+  // sharp mirrors before it turns.
+  const turned = image.flop(MIRRORED.includes(orientation)).rotate(TURNS[orientation]);
+  return fromPixels(await toPixels(turned));
 }
 
 /** Scales to the planned size, or scales to cover it and crops to the centre. */

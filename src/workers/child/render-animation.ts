@@ -1,4 +1,4 @@
-import type { Animation, FramePatch, Orientation } from '../../formats/image-facts.ts';
+import type { Animation, FramePatch } from '../../formats/image-facts.ts';
 import { containerOf } from '../../formats/read-image-facts.ts';
 import type { RenderJob } from '../../pipeline/ports.ts';
 import { scalesTogether } from '../../pipeline/render/render-cost.ts';
@@ -11,23 +11,10 @@ import {
   type FrameRange,
   openOriginal,
 } from './open-original.ts';
-import { fromPixels, type Pixels, resize, toPixels } from './pixels.ts';
+import { fromPixels, type Pixels, resize, toPixels, upright } from './pixels.ts';
 
 /** Decoded frames held at once, in bytes; a longer animation is decoded in batches. */
 const BATCH_BYTES = 64 * 1024 * 1024;
-
-/** Inverse of each EXIF orientation (EXIF 2.32 §4.6.4): first a mirror, then a clockwise turn. */
-const UPRIGHT: Readonly<Record<Orientation, { readonly mirror: boolean; readonly turn: number }>> =
-  {
-    1: { mirror: false, turn: 0 },
-    2: { mirror: true, turn: 0 },
-    3: { mirror: false, turn: 180 },
-    4: { mirror: true, turn: 180 },
-    5: { mirror: true, turn: 270 },
-    6: { mirror: false, turn: 90 },
-    7: { mirror: true, turn: 90 },
-    8: { mirror: false, turn: 270 },
-  };
 
 /**
  * Renders every frame of an animation separately, then encodes them together.
@@ -124,8 +111,6 @@ async function renderOneByOne(
 }
 
 async function renderFrame(frame: Pixels, job: RenderJob): Promise<Buffer> {
-  const { mirror, turn } = UPRIGHT[job.orientation];
-  const upright =
-    job.orientation === 1 ? frame : await toPixels(fromPixels(frame).flop(mirror).rotate(turn));
-  return resize(fromPixels(upright), job).raw().toBuffer();
+  const image = await upright(fromPixels(frame), job.orientation);
+  return resize(image, job).raw().toBuffer();
 }

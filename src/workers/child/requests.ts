@@ -1,4 +1,5 @@
 import { MediaError } from '../../contract/errors.ts';
+import { corruptMedia } from '../../formats/byte-reader.ts';
 import {
   type ByteSource,
   type DecodeOrder,
@@ -34,9 +35,11 @@ export class Requests implements ByteSource, FrameDecoder {
   async read(start: number, end: number): Promise<Uint8Array> {
     if (start === end) return new Uint8Array();
     const isWithin = 0 <= start && start < end && end <= this.sizeBytes;
-    if (!isWithin) throw corrupt(`the bytes ${start} to ${end} of ${this.sizeBytes}`);
+    if (!isWithin)
+      throw corruptMedia(`not there: the bytes ${start} to ${end} of ${this.sizeBytes}`);
     const bytes = await this.#ask({ kind: 'read', start, end }, end - start);
-    if (bytes.length !== end - start) throw corrupt(`${bytes.length} bytes of ${end - start}`);
+    if (bytes.length !== end - start)
+      throw corruptMedia(`not there: ${bytes.length} bytes of ${end - start}`);
     return bytes;
   }
 
@@ -69,7 +72,7 @@ export class Requests implements ByteSource, FrameDecoder {
     const reply = this.#last.then(
       () =>
         new Promise<Uint8Array>((resolve, reject) => {
-          if (this.#isClosed) throw corrupt('a request after the end of its job');
+          if (this.#isClosed) throw corruptMedia('a request after the end of its job');
           const bytes = Buffer.allocUnsafeSlow(maxBytes);
           this.#pending = { bytes, filledBytes: 0, resolve, reject };
           this.#send(request);
@@ -78,8 +81,4 @@ export class Requests implements ByteSource, FrameDecoder {
     this.#last = reply.catch(() => undefined);
     return reply;
   }
-}
-
-function corrupt(detail: string): MediaError {
-  return new MediaError('UNPROCESSABLE_MEDIA', { cause: new Error(`Not there: ${detail}.`) });
 }

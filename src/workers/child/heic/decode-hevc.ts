@@ -1,8 +1,7 @@
-import { MediaError } from '../../../contract/errors.ts';
-import { corruptMedia } from '../../../formats/byte-reader.ts';
-import { BoxCursor } from '../../../formats/heif/heif-boxes.ts';
+import { ByteReader, corruptMedia, tooLargeMedia } from '../../../formats/byte-reader.ts';
 import { type HeifFile, readItem } from '../../../formats/heif/heif-file.ts';
 import type { CodedPicture, Plane } from '../picture-to-rgb.ts';
+import { listUnits, readHevcSets } from '../video/elementary-stream.ts';
 import type { Libde265 } from './libde265.ts';
 
 /** Error of libde265 (`DE265_ERROR_OUT_OF_MEMORY`). */
@@ -48,7 +47,7 @@ export function decodeHevc(libde265: Libde265, heif: HeifFile, item: number): Co
 
 function pushUnit(libde265: Libde265, decoder: number, unit: Uint8Array): void {
   const bytes = libde265._malloc(unit.length);
-  if (bytes === 0) throw tooLarge('no memory for a NAL unit');
+  if (bytes === 0) throw tooLargeMedia('libde265: no memory for a NAL unit');
   libde265.HEAPU8.set(unit, bytes);
   check(libde265._de265_push_NAL(decoder, bytes, unit.length, 0, 0, 0));
   libde265._free(bytes);
@@ -96,45 +95,15 @@ function readPlane(
 
 /** Throws for errors of libde265; its numbers from 1000 on are mere warnings. */
 function check(code: number): void {
-  if (code === NO_MEMORY) throw tooLarge('no memory');
+  if (code === NO_MEMORY) throw tooLargeMedia('libde265: no memory');
   if (code !== 0 && code < 1000) throw corruptMedia(`libde265: error ${code}`);
 }
 
-function tooLarge(what: string): MediaError {
-  return new MediaError('MEDIA_TOO_LARGE', { cause: new Error(`libde265: ${what}`) });
-}
-
-/** Far beyond real files, which have a handful of parameter sets and some hundred slices. */
-const MAX_UNITS = 20_000;
-
-/**
- * Returns the NAL units of a coded image in decoding order: parameter sets from its `hvcC` (ISO/IEC 14496-15 §8.3.2.1),
- * then the slices in its data.
- *
- * @throws MediaError `UNPROCESSABLE_MEDIA` if a unit leaves its box or the data
- */
+/** Returns the NAL units of a coded image: parameter sets from its `hvcC`, then the slices in its data. */
 function readHevcUnits(heif: HeifFile, item: number): readonly Uint8Array[] {
+  const { reader } = heif.meta;
   const configuration = heif.propertiesOf(item).find(({ type }) => type === 'hvcC');
   if (configuration === undefined) throw corruptMedia(`HEIF: image ${item} has no hvcC`);
-  const cursor = new BoxCursor(heif.meta.reader, configuration);
-  const units: Uint8Array[] = [];
-  const add = (unit: Uint8Array): void => {
-    if (units.length === MAX_UNITS) throw corruptMedia(`HEIF: more than ${MAX_UNITS} NAL units`);
-    units.push(unit);
-  };
-  cursor.skip(21);
-  const lengthBytes = (cursor.uint(1) & 3) + 1;
-  for (let arrays = cursor.uint(1); arrays > 0; arrays -= 1) {
-    cursor.skip(1);
-    for (let count = cursor.uint(2); count > 0; count -= 1) add(cursor.bytes(cursor.uint(2)));
-  }
-  const data = readItem(heif, item, Number.POSITIVE_INFINITY);
-  for (let position = 0; position < data.length; ) {
-    const start = position + lengthBytes;
-    const end = start <= data.length ? start + data.readUIntBE(position, lengthBytes) : start;
-    if (end > data.length) throw corruptMedia(`HEIF: a NAL unit of image ${item} is cut off`);
-    add(data.subarray(start, end));
-    position = end;
-  }
-  return units;
+  const hvcC = new ByteReader(reader.slice(configuration.start, configuration.end), 'hvcC');
+  return listUnits(readHevcSets(hvcC), readItem(heif, item, Number.POSITIVE_INFINITY));
 }

@@ -1,4 +1,4 @@
-import { MediaError } from '../../../contract/errors.ts';
+import { tooLargeMedia } from '../../../formats/byte-reader.ts';
 import type { ByteSource } from '../../../formats/video/video-facts.ts';
 
 /** Size of a block, as in the main process: parts of blocks would be fetched twice. */
@@ -41,7 +41,7 @@ export class BlockCache implements ByteSource {
       if (block === undefined) return undefined;
       blocks.push(block);
     }
-    return joinBlocks(blocks).subarray(from, from + end - start);
+    return Buffer.concat(blocks).subarray(from, from + end - start);
   }
 
   /**
@@ -72,9 +72,7 @@ export class BlockCache implements ByteSource {
     const end = Math.min(last * BLOCK_BYTES, this.sizeBytes);
     this.#leftBytes -= end - start;
     this.#leftReads -= 1;
-    if (this.#leftBytes < 0 || this.#leftReads < 0) {
-      throw new MediaError('MEDIA_TOO_LARGE', { cause: new Error('too many bytes or reads') });
-    }
+    if (this.#leftBytes < 0 || this.#leftReads < 0) throw tooLargeMedia('too many bytes or reads');
     const bytes = await this.#source.read(start, end);
     if (bytes.length !== end - start)
       throw new Error(`Read ${bytes.length} bytes, not ${end - start}`);
@@ -83,16 +81,4 @@ export class BlockCache implements ByteSource {
       this.#blocks.set(index, bytes.subarray(at, at + BLOCK_BYTES));
     }
   }
-}
-
-/** Joins blocks; without a copy if one read has fetched them. */
-function joinBlocks(blocks: readonly Uint8Array[]): Uint8Array {
-  const [first] = blocks;
-  if (first === undefined) return new Uint8Array();
-  const length = blocks.reduce((sum, block) => sum + block.length, 0);
-  const isOne = blocks.every(
-    ({ buffer, byteOffset }, index) =>
-      buffer === first.buffer && byteOffset === first.byteOffset + index * BLOCK_BYTES,
-  );
-  return isOne ? new Uint8Array(first.buffer, first.byteOffset, length) : Buffer.concat(blocks);
 }

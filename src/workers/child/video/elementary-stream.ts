@@ -9,7 +9,7 @@ const IVF_CODES = { vp8: 'VP80', vp9: 'VP90', av1: 'AV01' } as const;
 const IVF_HEADER_BYTES = 32;
 const IVF_FRAME_HEADER_BYTES = 12;
 
-/** Far beyond any frame; bounds what start codes add to it. */
+/** Far beyond real pictures, which have a handful of parameter sets and some hundred slices. */
 const MAX_UNITS = 20_000;
 const MAX_DESCRIPTION_BYTES = 256 * 1024;
 
@@ -29,9 +29,8 @@ export function toElementaryStream(
   if (description === undefined) return frame;
   if (description.length > MAX_DESCRIPTION_BYTES) throw corruptMedia('too many parameter sets');
   const reader = new ByteReader(description, codec);
-  const [sets, lengthBytes] = codec === 'h264' ? readAvcSets(reader) : readHevcSets(reader);
-  const units = [...sets, ...readUnits(frame, lengthBytes)];
-  if (units.length > MAX_UNITS) throw corruptMedia(`${units.length} NAL units`);
+  const sets = codec === 'h264' ? readAvcSets(reader) : readHevcSets(reader);
+  const units = listUnits(sets, frame);
   return Buffer.concat(units.flatMap((unit) => [START_CODE, unit]));
 }
 
@@ -50,7 +49,7 @@ function readAvcSets(reader: ByteReader): ParameterSets {
 }
 
 /** Reads `hvcC` (ISO/IEC 14496-15 §8.3.3.1). */
-function readHevcSets(reader: ByteReader): ParameterSets {
+export function readHevcSets(reader: ByteReader): ParameterSets {
   const sets: Uint8Array[] = [];
   let at = 23;
   for (let arrays = reader.u8(22); arrays > 0; arrays -= 1) {
@@ -65,22 +64,34 @@ function readSets(reader: ByteReader, start: number, count: number, sets: Uint8A
   let at = start;
   for (let left = count; left > 0; left -= 1) {
     const end = at + 2 + reader.u16be(at);
-    sets.push(reader.slice(at + 2, end));
+    addUnit(sets, reader.slice(at + 2, end));
     at = end;
   }
   return at;
 }
 
-function* readUnits(frame: Uint8Array, lengthBytes: number): Generator<Uint8Array, void> {
-  for (let at = 0; at < frame.length; ) {
+/**
+ * Lists the NAL units of a coded picture in decoding order: parameter sets, then those in its data.
+ *
+ * @throws MediaError `UNPROCESSABLE_MEDIA` if a unit leaves the data
+ */
+export function listUnits([sets, lengthBytes]: ParameterSets, data: Uint8Array): Uint8Array[] {
+  const units = [...sets];
+  for (let at = 0; at < data.length; ) {
     const start = at + lengthBytes;
     let length = 0;
-    for (let index = at; index < start; index += 1) length = length * 256 + (frame[index] ?? 0);
+    for (let index = at; index < start; index += 1) length = length * 256 + (data[index] ?? 0);
     const end = start + length;
-    if (end > frame.length) throw corruptMedia('a NAL unit leaves its key frame');
-    if (length > 0) yield frame.subarray(start, end);
+    if (end > data.length) throw corruptMedia('a NAL unit leaves its picture');
+    if (length > 0) addUnit(units, data.subarray(start, end));
     at = end;
   }
+  return units;
+}
+
+function addUnit(units: Uint8Array[], unit: Uint8Array): void {
+  if (units.length === MAX_UNITS) throw corruptMedia(`more than ${MAX_UNITS} NAL units`);
+  units.push(unit);
 }
 
 function formatIvf(code: string, frame: Uint8Array, { widthPx, heightPx }: Size): Uint8Array {

@@ -1,6 +1,6 @@
 import { Source } from 'mediabunny';
 import { MediaError } from '../../../contract/errors.ts';
-import { corruptMedia } from '../../../formats/byte-reader.ts';
+import { corruptMedia, tooLargeMedia } from '../../../formats/byte-reader.ts';
 import {
   checkCluster,
   checkEbmlTable,
@@ -142,9 +142,8 @@ export class GuardedSource extends Source {
 
   async #readMovie(start: number, end: number): Promise<Uint8Array> {
     // Also where most of it is not read.
-    if (end - start <= MAX_INDEX_BYTES) return await readMovie(this.#cache, start, end);
-    const cause = new Error(`a movie box of ${end - start} bytes`);
-    throw new MediaError('MEDIA_TOO_LARGE', { cause });
+    if (end - start > MAX_INDEX_BYTES) throw tooLargeMedia(`a movie box of ${end - start} bytes`);
+    return await readMovie(this.#cache, start, end);
   }
 }
 

@@ -1,8 +1,12 @@
-import type { EncodedPacket, InputVideoTrack, PacketRetrievalOptions } from 'mediabunny';
-import { MediaError } from '../../../contract/errors.ts';
-import { corruptMedia } from '../../../formats/byte-reader.ts';
+import {
+  type EncodedPacket,
+  EncodedPacketSink,
+  type InputVideoTrack,
+  type PacketRetrievalOptions,
+} from 'mediabunny';
+import { corruptMedia, tooLargeMedia } from '../../../formats/byte-reader.ts';
 import { demultiplex } from './guarded-source.ts';
-import { isFault, type OpenedMoving, packetsOf } from './open-moving.ts';
+import { isFault, type OpenedMoving } from './open-moving.ts';
 
 /** Limit of a key frame, its alpha included (contract §12). */
 const MAX_KEY_FRAME_BYTES = 8 * 2 ** 20;
@@ -31,7 +35,7 @@ export async function* readKeyFrames(
   track: InputVideoTrack,
 ): AsyncGenerator<KeyFrame, void> {
   const { source } = opened;
-  const packets = packetsOf(track);
+  const packets = new EncodedPacketSink(track);
   const first = await demultiplex(source, () => findFirst(track));
   const seen = new Set([first.sequenceNumber]);
   yield toKeyFrame(first);
@@ -54,7 +58,7 @@ export async function* readKeyFrames(
 
 /** Returns the first key frame; passes over samples at the beginning that an index names and that are none. */
 async function findFirst(track: InputVideoTrack): Promise<EncodedPacket> {
-  const packets = packetsOf(track);
+  const packets = new EncodedPacketSink(track);
   let next = (options: PacketRetrievalOptions) => packets.getFirstKeyPacket(options);
   for (let tries = 0; tries < MAX_FALSE_KEYS; tries += 1) {
     const found = await next({ metadataOnly: true });
@@ -74,9 +78,7 @@ async function isFalseKey(track: InputVideoTrack, packet: EncodedPacket): Promis
 
 function checkSize({ byteLength, sideData }: EncodedPacket): void {
   const bytes = byteLength + (sideData.alphaByteLength ?? 0);
-  if (bytes > MAX_KEY_FRAME_BYTES) {
-    throw new MediaError('MEDIA_TOO_LARGE', { cause: new Error(`a key frame of ${bytes} bytes`) });
-  }
+  if (bytes > MAX_KEY_FRAME_BYTES) throw tooLargeMedia(`a key frame of ${bytes} bytes`);
 }
 
 function toKeyFrame({ data, sideData }: EncodedPacket): KeyFrame {

@@ -1,12 +1,6 @@
 import { toSrgb } from '../colour-conversion.ts';
 import type { MapColours } from '../picture-to-rgb.ts';
 
-/** Colour of a video as WebCodecs names its parts; `undefined` where nothing tells. */
-export interface VideoColour {
-  readonly primaries: string | undefined;
-  readonly transfer: string | undefined;
-}
-
 /** From linear BT.2020, and from linear Display P3, to linear sRGB (ITU-R BT.2087; SMPTE EG 432-1). */
 const TO_SRGB_LIGHT: Readonly<Record<string, readonly number[]>> = {
   bt2020: [1.6605, -0.5876, -0.0728, -0.1246, 1.1329, -0.0083, -0.0182, -0.1006, 1.1187],
@@ -33,7 +27,7 @@ const SAMPLE_STEPS = 4096;
 const LIGHT_STEPS = 16_384;
 
 /** Returns how colours are mapped to sRGB; `undefined` if they count as sRGB (contract §12). */
-export function mapToSrgb({ primaries, transfer }: VideoColour): MapColours | undefined {
+export function mapToSrgb({ primaries, transfer }: VideoColorSpaceInit): MapColours | undefined {
   const isHlg = transfer === 'hlg';
   const isBright = isHlg || transfer === 'pq';
   const matrix = TO_SRGB_LIGHT[primaries ?? (isBright ? BT_2020 : '')];

@@ -1,5 +1,4 @@
 import {
-  EncodedPacketSink,
   FLAC,
   Input,
   type InputAudioTrack,
@@ -87,11 +86,6 @@ export async function openMoving(cache: BlockCache, source: GuardedSource): Prom
   cache.limit();
   const sounds = opened.tracks.filter((track) => track.isAudioTrack());
   return { cache, source, ...opened, sounds };
-}
-
-/** Returns the packets of a track. */
-export function packetsOf(track: InputTrack): EncodedPacketSink {
-  return new EncodedPacketSink(track);
 }
 
 /** Whether an error is about the file, and not about the way to it. */

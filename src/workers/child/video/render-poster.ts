@@ -2,7 +2,7 @@ import type { InputVideoTrack } from 'mediabunny';
 import type { Sharp } from 'sharp';
 import { MediaError } from '../../../contract/errors.ts';
 import { corruptMedia } from '../../../formats/byte-reader.ts';
-import type { Orientation, Size } from '../../../formats/image-facts.ts';
+import type { Size } from '../../../formats/image-facts.ts';
 import type {
   ByteSource,
   FrameDecoder,
@@ -12,13 +12,13 @@ import type {
 import type { RenderJob } from '../../../pipeline/ports.ts';
 import { checkResultSize, encodeStill } from '../encode.ts';
 import { type CodedPicture, type RgbPixels, toRgb } from '../picture-to-rgb.ts';
-import { fromPixels, resize, toPixels } from '../pixels.ts';
+import { fromPixels, resize, toPixels, upright } from '../pixels.ts';
 import { BlockCache } from './block-cache.ts';
 import { toElementaryStream } from './elementary-stream.ts';
 import { demultiplex, GuardedSource } from './guarded-source.ts';
 import { findFault, readVideo } from './inspect-moving.ts';
 import { readKeyFrames } from './key-frames.ts';
-import { mapToSrgb, type VideoColour } from './map-to-srgb.ts';
+import { mapToSrgb } from './map-to-srgb.ts';
 import { isFault, type OpenedMoving, openMoving, sniffContainer } from './open-moving.ts';
 import { type DecodedFrame, isEmpty, readY4m } from './y4m.ts';
 
@@ -69,12 +69,14 @@ export async function renderPoster(
   const isPlanned = isSameSize(size, job.originalSize) && orientation === job.orientation;
   if (!isPlanned) throw corruptMedia('another video than the planned one');
   const { frame, alpha } = await choosePicture(video);
-  const colour = await readColour(video);
+  const { opened, track } = video;
+  // By the container's tags, else by the stream's.
+  const colour = await demultiplex(opened.source, () => track.getColorSpace());
   const picture = toPicture(frame, colour, codedSize);
   // The luma of alpha has the full range, whatever its stream tells (WebM container guidelines).
   const opacity = alpha && { ...alpha, matrix: 0, isFullRange: true };
   const pixels = toRgb(picture, opacity, mapToSrgb(colour));
-  const image = resize(await upright(pixels, size, orientation), job);
+  const image = resize(await upright(await square(pixels, size), orientation), job);
   return checkResultSize(await encodeStill(image, job), job);
 }
 
@@ -123,66 +125,27 @@ async function decodeFrame(
   return readY4m(file, size);
 }
 
-/** Colour of a track: by the container's tags, else by the stream's. */
-interface TrackColour extends VideoColour {
-  readonly matrix: string | undefined;
-  readonly isFullRange: boolean | undefined;
-}
-
-async function readColour({ opened, track }: Decodable): Promise<TrackColour> {
-  const colour = await demultiplex(opened.source, () => track.getColorSpace());
-  const { primaries, transfer, matrix, fullRange } = colour;
-  return {
-    primaries: primaries ?? undefined,
-    transfer: transfer ?? undefined,
-    matrix: matrix ?? undefined,
-    isFullRange: fullRange ?? undefined,
-  };
-}
-
 function toPicture(
   { planes, depth, isFullRange }: DecodedFrame,
-  colour: TrackColour,
+  { matrix, fullRange }: VideoColorSpaceInit,
   { heightPx }: Size,
 ): CodedPicture {
   const untagged = heightPx >= MIN_HD_HEIGHT_PX ? 'bt709' : 'smpte170m';
   return {
     planes,
     depth,
-    matrix: MATRICES[colour.matrix ?? untagged] ?? 2,
-    isFullRange: colour.isFullRange ?? isFullRange ?? false,
+    matrix: MATRICES[matrix ?? untagged] ?? 2,
+    isFullRange: fullRange ?? isFullRange ?? false,
   };
 }
 
-/** Clockwise turns by orientation, in degrees, after the left and the right side of some are swapped. */
-const TURNS: Readonly<Record<Orientation, number>> = {
-  1: 0,
-  2: 0,
-  3: 180,
-  4: 180,
-  5: 270,
-  6: 90,
-  7: 90,
-  8: 270,
-};
-const MIRRORED: readonly Orientation[] = [2, 4, 5, 7];
-
-/** Makes pixels square, then turns and mirrors the picture. */
-async function upright(
-  { samples, ...rest }: RgbPixels,
-  size: Size,
-  orientation: Orientation,
-): Promise<Sharp> {
+/** Makes pixels square. */
+async function square({ samples, ...rest }: RgbPixels, size: Size): Promise<Sharp> {
   const data = new Uint8Array(samples.buffer, samples.byteOffset, samples.byteLength);
-  let image = fromPixels({ ...rest, data });
-  if (!isSameSize(rest, size)) {
-    const box = { width: size.widthPx, height: size.heightPx, fit: 'fill' } as const;
-    image = fromPixels(await toPixels(image.resize(box)));
-  }
-  if (orientation === 1) return image;
-  // sharp mirrors before it turns.
-  const turned = image.flop(MIRRORED.includes(orientation)).rotate(TURNS[orientation]);
-  return fromPixels(await toPixels(turned));
+  const image = fromPixels({ ...rest, data });
+  if (isSameSize(rest, size)) return image;
+  const box = { width: size.widthPx, height: size.heightPx, fit: 'fill' } as const;
+  return fromPixels(await toPixels(image.resize(box)));
 }
 
 function isSameSize(one: Size, other: Size): boolean {
