@@ -39,10 +39,11 @@ export class RunningJob {
   constructor(command: WorkerJob, { signal, timeoutMs }: RenderBounds, worker: JobWorker) {
     const { original, job } = command;
     const { channel } = worker;
-    const ended = new AbortController();
     this.#command = command;
+    let ended: AbortController | undefined;
     if (!(original instanceof Uint8Array)) {
       const frames = job && worker.frames;
+      ended = new AbortController();
       this.#requests = new JobRequests({ original, frames, channel, signal: ended.signal });
     }
     const stop = (): void => worker.onOver('stopped', signal.reason);
@@ -60,7 +61,7 @@ export class RunningJob {
         const failure = this.#requests?.failure ?? how;
         if ('error' in failure) reject(failure.error);
         else if ('outcome' in how) resolve(how.outcome);
-        ended.abort();
+        ended?.abort();
       };
     });
   }
