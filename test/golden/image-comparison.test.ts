@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import sharp from 'sharp';
 import { expect, test } from 'vitest';
 import {
@@ -7,10 +6,6 @@ import {
   type DecodedImage,
   decodeImage,
 } from '../support/images/image-comparison.ts';
-import { useTemporaryFolder } from '../support/temporary-folder.ts';
-import { GoldenFiles } from './golden-files.ts';
-import { GoldenPage } from './golden-page.ts';
-import { readGoldenTable } from './golden-table.ts';
 
 const photo = readFileSync('fixtures/expected/kinds/avatar-png.png');
 const animation = readFileSync('fixtures/expected/kinds/sticker-gif-of-webp.gif');
@@ -70,28 +65,4 @@ test.each<[change: string, file: Buffer, change: Change, seenBy: string[]]>([
     (rule) => compareImages(image, changed, rule).length > 0,
   );
   expect(rules).toEqual(seenBy);
-});
-
-test('a golden is written by an update alone, and a failure is shown on the page', async () => {
-  const { path } = await useTemporaryFolder();
-  const [reader, writer] = [false, true].map((isUpdating) => new GoldenFiles(path, { isUpdating }));
-  expect(await reader?.compare('a.png', photo, 'exact')).toEqual(['there is no golden a.png']);
-  expect(reader?.read('a.png')).toBeUndefined();
-  expect(await writer?.compare('a.png', photo, 'exact')).toEqual([]);
-  expect(reader?.read('a.png')).toEqual(photo);
-  expect(await reader?.findStale(new Set())).toEqual(['a.png']);
-  expect(await writer?.findStale(new Set())).toEqual([]);
-  const row = readGoldenTable().find(({ name }) => name === 'kinds/avatar-png') ?? expect.fail();
-  const page = new GoldenPage(join(path, 'report'), 'fixtures');
-  const actual = await sharp(photo).flop().toBuffer();
-  await page.add({ row, expected: photo, actual, differences: ['<it> is mirrored'] });
-  await page.write();
-  const html = readFileSync(page.file, 'utf8');
-  expect(html).toContain('1 goldens: 1 fail');
-  expect(html).toContain('&#60;it&#62; is mirrored');
-  const shown = [...html.matchAll(/src="([^"]+)"/g)].map(([, url = '']) =>
-    join(path, 'report', url),
-  );
-  const images = await Promise.all(shown.map((file) => sharp(file).metadata()));
-  expect(images.map(({ format }) => format)).toEqual(['jpeg', 'png', 'png', 'png']);
 });

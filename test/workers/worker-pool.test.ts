@@ -235,38 +235,6 @@ describe('a stop by its caller', () => {
   });
 });
 
-describe('the lanes', () => {
-  test('have workers of their own: a hung heavy one delays no light job, nor is replaced by one', async () => {
-    const { renderer, say } = await start({ workers: { light: 1, heavy: 1 }, timeoutMs: 60_000 });
-    const [light] = renderer.processIdsOf('light');
-    const crash = say('crash', { lane: 'heavy' });
-    await expect(crash).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
-    const heavy = processIdIn(await say('next', { lane: 'heavy' }));
-    expect(renderer.processIdsOf('heavy')).toEqual([heavy]);
-    const hung = Promise.allSettled([
-      say('hang', { lane: 'heavy' }),
-      say('waits for it', { lane: 'heavy' }),
-    ]);
-    for (let round = 0; round < 20; round += 1) expect(processIdIn(await say('any'))).toBe(light);
-    renderer.stop();
-    expect((await hung).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
-  });
-
-  test('serve a waiting job by whichever worker is ready first', async () => {
-    const { renderer, say } = await start({ workers: two, timeoutMs: 60_000 });
-    const caller = new AbortController();
-    const stuck = say('hang').catch(() => 'stuck');
-    const stopped = say('hang', { signal: caller.signal }).catch(() => 'stopped');
-    const waiting = say('served');
-    await sent();
-    caller.abort();
-    expect(await waiting).toMatch(/ served$/);
-    expect(await stopped).toBe('stopped');
-    renderer.stop();
-    expect(await stuck).toBe('stuck');
-  });
-});
-
 describe('heavy workers beyond the first', () => {
   const workers = { light: 1, heavy: 2 };
 

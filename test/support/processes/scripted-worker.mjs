@@ -3,8 +3,8 @@
  * since it is started as it is.
  */
 import { spawn } from 'node:child_process';
-import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
-import { connect, Socket } from 'node:net';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { Socket } from 'node:net';
 import { getPriority, setPriority } from 'node:os';
 import { getHeapStatistics } from 'node:v8';
 import { FrameReader, formatFrame } from '../../../dist/workers/frames.js';
@@ -52,14 +52,7 @@ const commands = {
     for (;;) held.push(Array(10_000).fill(held.length));
   },
   'heap-bound': () => reply(getHeapStatistics().heap_size_limit),
-  connect: (port) => {
-    const socket = connect(Number(port), '127.0.0.1');
-    socket.on('connect', () => reply('connected'));
-    socket.on('error', ({ code }) => reply(code));
-  },
-  'read-parent': () => reply(attempt(() => readFileSync(`/proc/${process.ppid}/environ`).length)),
   loaded: (name) => reply(readFileSync('/proc/self/maps', 'utf8').includes(name)),
-  'write-file': (path) => reply(attempt(() => writeFileSync(path, 'x'))),
   'write-errors': (count) => {
     for (let line = 1; line <= Number(count); line += 1)
       process.stderr.write(`complaint ${line}\n`);
@@ -254,14 +247,6 @@ function prefix(headerBytes, bodyBytes) {
   bytes.writeUInt32BE(headerBytes, 0);
   bytes.writeUInt32BE(bodyBytes, 4);
   return bytes;
-}
-
-function attempt(action) {
-  try {
-    return `done ${action()}`;
-  } catch (error) {
-    return error.code;
-  }
 }
 
 function describe(descriptor) {
