@@ -27,7 +27,7 @@ export const documents: Readonly<Record<string, Document>> = {
   'migration.md': { kind: 'no commands' },
   'operate.md': { kind: 'run', asksService: true },
   'platform.md': { kind: 'no commands' },
-  'security.md': { kind: 'run', asksService: true },
+  'security.md': { kind: 'no commands' },
   'signing.md': { kind: 'run', asksService: false },
   'tuning.md': { kind: 'run', asksService: false },
 };
