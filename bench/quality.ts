@@ -1,19 +1,22 @@
 import { readFileSync } from 'node:fs';
-import { parseArgs } from 'node:util';
-import sharp from 'sharp';
-import { PHOTOS } from './harness/drawings.ts';
+import sharp, { type ResizeOptions } from 'sharp';
+import {
+  type EncoderSettings,
+  outputFormats,
+  type SourceFormat,
+} from '../src/contract/image-formats.ts';
+import { mayShrinkOnLoad } from '../src/pipeline/render/plan.ts';
 import { measureDistance, renderReference, requireLikenessTools } from './harness/likeness.ts';
+import { PHOTOS } from './harness/originals.ts';
 import {
   formatBytes,
   formatMs,
   formatTable,
   joinParts,
+  meanOf,
   publishReport,
   quantile,
-  sumOf,
 } from './harness/report.ts';
-import { useTemporaryFolder } from './harness/service.ts';
-import { variants as allVariants, type Variant } from './quality/variants.ts';
 
 /* `npm run bench:quality`: see bench/README.md. */
 
@@ -21,68 +24,120 @@ const ORIGINALS = [...PHOTOS, 'fixtures/corpus/jpeg-large/exifr__IMG_20180725_16
 const WIDTHS_PX = [128, 512];
 const TIMED_ROUNDS = 5;
 
-/** Part of a variant's name: only these, and the first of each group, with which the others are compared. */
-const { values } = parseArgs({ options: { only: { type: 'string', default: '' } } });
-const variants = allVariants.filter(
-  (variant) =>
-    variant.name.includes(values.only) ||
-    variant === allVariants.find(({ group }) => group === variant.group),
-);
-
-/** One variant of one photograph in one size. */
-type Sample = Awaited<ReturnType<typeof measure>>;
-
-async function measure(
-  { render }: Variant,
-  source: Buffer,
-  widthPx: number,
-  reference: Buffer,
-  folder: string,
-) {
-  const times: number[] = [];
-  let body: Buffer = Buffer.of();
-  for (let round = 0; round < TIMED_ROUNDS; round += 1) {
-    const before = process.cpuUsage();
-    body = await render(source, widthPx);
-    const { user, system } = process.cpuUsage(before);
-    times.push((user + system) / 1000);
-  }
-  const distance = await measureDistance(reference, body, folder);
-  return { bytes: body.length, cpuMs: quantile(times, 0.5) ?? 0, ...distance };
+/** Changes of Darkroom's way to render a photograph. */
+interface Recipe {
+  readonly resize?: ResizeOptions;
+  /** Whether to resize linear light, approximated by an exponent, instead of sRGB's values. */
+  readonly isLinear?: boolean;
+  readonly encoder?: EncoderSettings;
 }
 
-function formatRow(name: string, samples: readonly Sample[], base: readonly Sample[]): string[] {
-  const mean = (of: readonly Sample[], measure: keyof Sample): number =>
-    sumOf(of, (sample) => sample[measure]) / of.length;
-  const ratio = (measure: keyof Sample): number => mean(samples, measure) / mean(base, measure);
-  return [
-    ...[name, formatBytes(mean(samples, 'bytes')), ratio('bytes').toFixed(3)],
-    ...[formatMs(mean(samples, 'cpuMs')), ratio('cpuMs').toFixed(2)],
-    ...[mean(samples, 'butteraugli').toFixed(3), mean(samples, 'ssimulacra').toFixed(4)],
-  ];
+type Recipes = Readonly<Record<string, Recipe>>;
+
+const resizes: Recipes = {
+  'a factor of two left to the filter': { resize: { fastShrinkOnLoad: false } },
+  'resized by light': { isLinear: true },
+  'kernel mitchell': { resize: { kernel: 'mitchell' } },
+  'kernel mks2013': { resize: { kernel: 'mks2013' } },
+};
+
+/** Creates a recipe for each value of an encoder's setting. */
+const steps = (title: string, values: readonly number[], setting: string): Recipes =>
+  Object.fromEntries(
+    values.map((value) => [`${title} ${value}`, { encoder: { [setting]: value } }]),
+  );
+
+/** Recipes by the format of the result; the first is Darkroom's, with which the others are compared. */
+const recipes: Readonly<Record<'webp' | 'jpeg' | 'png', Recipes>> = {
+  webp: {
+    Darkroom: {},
+    ...resizes,
+    ...steps('effort', [0, 1, 2, 3, 5, 6], 'effort'),
+    'smart subsampling': { encoder: { smartSubsample: true } },
+  },
+  jpeg: {
+    Darkroom: {},
+    ...resizes,
+    '4:4:4': { encoder: { chromaSubsampling: '4:4:4' } },
+    MozJPEG: { encoder: { mozjpeg: true } },
+  },
+  png: {
+    Darkroom: {},
+    ...steps('level', [2, 6, 9], 'compressionLevel'),
+    'level 6, no filter': { encoder: { compressionLevel: 6, adaptiveFiltering: false } },
+  },
+};
+
+type Sample = Awaited<ReturnType<typeof measureDistance>> & { bytes: number; cpuMs: number };
+
+async function render(
+  source: Buffer,
+  width: number,
+  format: keyof typeof recipes,
+  { resize, isLinear = false, encoder }: Recipe,
+): Promise<Buffer> {
+  const { format: sourceFormat, autoOrient } = await sharp(source).metadata();
+  const { width: widthPx, height: heightPx } = autoOrient;
+  // As the service does it.
+  const fastShrinkOnLoad = mayShrinkOnLoad(
+    { format: sourceFormat as SourceFormat, widthPx, heightPx },
+    { widthPx: width, heightPx: (heightPx * width) / widthPx },
+  );
+  const image = sharp(source, { failOn: 'warning', sequentialRead: true }).autoOrient();
+  if (isLinear) image.gamma(2.2);
+  return image
+    .resize({ width, fastShrinkOnLoad, ...resize })
+    .toColourspace('srgb')
+    .toFormat(format, { ...outputFormats[format].qualities.high, ...encoder })
+    .toBuffer();
+}
+
+/** Renders all photographs by a recipe; returns the means. */
+async function measure(
+  photos: readonly { readonly source: Buffer; readonly reference: Buffer }[],
+  widthPx: number,
+  format: keyof typeof recipes,
+  recipe: Recipe,
+): Promise<Sample> {
+  const samples: Sample[] = [];
+  for (const { source, reference } of photos) {
+    const times: number[] = [];
+    let body: Buffer = Buffer.of();
+    for (let round = 0; round < TIMED_ROUNDS; round += 1) {
+      const before = process.cpuUsage();
+      body = await render(source, widthPx, format, recipe);
+      const { user, system } = process.cpuUsage(before);
+      times.push((user + system) / 1000);
+    }
+    const distance = await measureDistance(reference, body);
+    samples.push({ bytes: body.length, cpuMs: quantile(times, 0.5) ?? 0, ...distance });
+  }
+  return meanOf(samples);
 }
 
 requireLikenessTools();
 sharp.concurrency(1);
 sharp.cache(false);
-await useTemporaryFolder(async (folder) => {
-  const parts = ['# Quality per byte', `${ORIGINALS.length} photographs; means of them.`];
-  for (const widthPx of WIDTHS_PX) {
-    const samples = new Map<Variant, Sample[]>(variants.map((variant) => [variant, []]));
-    for (const photo of ORIGINALS) {
-      const source = readFileSync(photo);
-      const reference = await renderReference(source, widthPx);
-      for (const [variant, own] of samples) {
-        own.push(await measure(variant, source, widthPx, reference, folder));
-      }
+const parts = ['# Quality per byte', `${ORIGINALS.length} photographs; means of them.`];
+const head = ['', 'Bytes', 'ratio', 'CPU', 'ratio', 'Butteraugli', 'SSIMULACRA'];
+for (const widthPx of WIDTHS_PX) {
+  const sources = ORIGINALS.map((file) => readFileSync(file));
+  const photos = await Promise.all(
+    sources.map(async (source) => ({ source, reference: await renderReference(source, widthPx) })),
+  );
+  for (const format of ['webp', 'jpeg', 'png'] as const) {
+    const rows: string[][] = [];
+    let base: Sample | undefined;
+    for (const [name, recipe] of Object.entries(recipes[format])) {
+      const sample = await measure(photos, widthPx, format, recipe);
+      base ??= sample;
+      rows.push([
+        ...[name, formatBytes(sample.bytes), (sample.bytes / base.bytes).toFixed(3)],
+        ...[formatMs(sample.cpuMs), (sample.cpuMs / base.cpuMs).toFixed(2)],
+        ...[sample.butteraugli.toFixed(3), sample.ssimulacra.toFixed(4)],
+      ]);
     }
-    for (const group of new Set(variants.map((variant) => variant.group))) {
-      const own = [...samples].filter(([variant]) => variant.group === group);
-      const base = own[0]?.[1] ?? [];
-      const head = ['', 'Bytes', 'ratio', 'CPU', 'ratio', 'Butteraugli', 'SSIMULACRA'];
-      const rows = own.map(([{ name }, of]) => formatRow(name, of, base));
-      parts.push(`## ${group}, ${widthPx} px`, formatTable(head, rows));
-    }
+    parts.push(`## ${format}, ${widthPx} px`, formatTable(head, rows));
   }
-  publishReport('quality.md', joinParts(...parts));
-});
+}
+publishReport('quality.md', joinParts(...parts));

@@ -1,5 +1,6 @@
 import type { Load } from '../harness/load.ts';
 import type { LoadGenerator } from '../harness/load-generator.ts';
+import type { Originals } from '../harness/originals.ts';
 import {
   readProcess,
   readTree,
@@ -7,7 +8,7 @@ import {
   watchMachine,
 } from '../harness/process-numbers.ts';
 import { quantile, sumOf } from '../harness/report.ts';
-import type { Originals } from './originals.ts';
+import type { Service } from '../harness/service.ts';
 
 /** Values that all contests share. */
 export interface Stage {
@@ -19,60 +20,32 @@ export interface Stage {
   readonly originals: Originals;
   /** Whether pictures are compared too, which takes longer than making them. */
   readonly isLikenessWanted: boolean;
-  /** Receives what could not take part. */
-  readonly absences: Absence[];
-}
-
-/** Contestant that could not take part in a contest. */
-export type Absence = readonly [contest: string, contestant: string, why: string];
-
-/**
- * Required ratio of the first contestant's responses a second to those of another one. An aim is what an issue wants; a
- * gate is a floor below what was measured once, so that a regression is seen.
- */
-export interface Requirement {
-  readonly kind: 'aim' | 'gate';
-  readonly to: string;
-  readonly atLeast: number;
-  /** Why the ratio is not higher. */
-  readonly reason?: string;
+  /** Servers besides the contestants, which run until all contests are over. */
+  readonly helpers: Service[];
 }
 
 export interface Contest {
   readonly name: string;
-  readonly requirements: readonly Requirement[];
-  readonly prepare: (stage: Stage) => Promise<Setup>;
-}
-
-/** Contestants of a contest, and how clients request from them. */
-interface Setup {
   /** Description for the report. */
   readonly note: string;
   readonly clients: number;
   /** Whether clients request the same paths again and again; otherwise each path once. */
   readonly isRepeated: boolean;
-  /** The first one is compared with the others. */
-  readonly contestants: readonly Contestant[];
-  /** Ends what the contestants share. */
-  readonly close?: () => Promise<unknown>;
+  /** Least ratios of the first contestant's responses a second to those of others, by their names. */
+  readonly gates: Readonly<Record<string, number>>;
+  /** Lists the contestants; the first one is compared with the others. */
+  readonly enter: (stage: Stage) => Promise<readonly Contestant[]>;
 }
 
 export interface Contestant {
   readonly name: string;
-  readonly start: () => Promise<RunningServer>;
+  readonly start: () => Promise<Service>;
   /** Paths that clients request of it. */
   readonly paths: readonly string[];
   /** Rejects if its responses are not those that the contest is about. */
   readonly check: (origin: string) => Promise<unknown>;
   /** Measures more after each turn. */
   readonly inspect?: ((origin: string) => Promise<Turn>) | undefined;
-}
-
-export interface RunningServer {
-  readonly origin: string;
-  /** `undefined` if somebody else runs the server. */
-  readonly pid: number | undefined;
-  readonly stop: () => Promise<unknown>;
 }
 
 /** Measurements of one contestant in one turn, by the names of `columns` in `report.ts`. */
@@ -84,38 +57,40 @@ export interface Entry {
   readonly turns: readonly Turn[];
 }
 
-export interface Outcome extends Pick<Contest, 'name' | 'requirements'>, Pick<Setup, 'note'> {
+export interface Outcome extends Pick<Contest, 'name' | 'note' | 'gates'> {
   readonly entries: readonly Entry[];
+  /** Contestants that could not take part, with the reason. */
+  readonly absences: readonly (readonly [name: string, why: string])[];
 }
 
 /**
  * Starts the contestants that can run here and pass their check, and notes the absence of the others. All practise for
  * the same time; then they take turns (A B C A B C), each with the whole machine.
  *
- * @throws Error if a response has another status than 200
+ * @throws Error if the first one cannot take part, or if a response has another status than 200
  */
-export async function hold({ name, requirements, prepare }: Contest, stage: Stage) {
+export async function hold(contest: Contest, stage: Stage): Promise<Outcome> {
+  const { name, note, gates, clients, isRepeated, enter } = contest;
   const { rounds, turnMs, practiceTurns, generator } = stage;
-  const { note, clients, isRepeated, contestants, close } = await prepare(stage);
-  const players: { contestant: Contestant; server: RunningServer; turns: Turn[] }[] = [];
-  const createLoad = ({ contestant, server }: (typeof players)[number], round: number) => {
+  const absences: [string, string][] = [];
+  const players: { contestant: Contestant; server: Service; turns: Turn[] }[] = [];
+  const createLoad = ({ contestant, server }: (typeof players)[number], round: number): Load => {
     const share = Math.floor(contestant.paths.length / (rounds + 1));
-    const paths = contestant.paths.slice(round * share, (round + 1) * share);
-    const { origin } = server;
-    return isRepeated
-      ? { origin, clients, durationMs: turnMs, isRepeated, paths: contestant.paths }
-      : { origin, clients, durationMs: turnMs, paths };
+    const part = contestant.paths.slice(round * share, (round + 1) * share);
+    const paths = isRepeated ? contestant.paths : part;
+    return { origin: server.origin, clients, durationMs: turnMs, isRepeated, paths };
   };
   try {
-    for (const contestant of contestants) {
-      let server: RunningServer | undefined;
+    for (const contestant of await enter(stage)) {
+      let server: Service | undefined;
       try {
         server = await contestant.start();
         await contestant.check(server.origin);
         players.push({ contestant, server, turns: [] });
       } catch (error) {
+        if (players.length === 0) throw error; // the one that the others are compared with
         const why = error instanceof Error ? error.message : String(error);
-        stage.absences.push([name, contestant.name, why.replaceAll(/\s+/g, ' ')]);
+        absences.push([contestant.name, why.replaceAll(/\s+/g, ' ')]);
         await server?.stop();
       }
     }
@@ -132,39 +107,34 @@ export async function hold({ name, requirements, prepare }: Contest, stage: Stag
     }
   } finally {
     for (const { server } of players) await server.stop();
-    await close?.();
   }
   const entries = players.map(({ contestant, turns }) => ({ name: contestant.name, turns }));
-  return { name, requirements, note, entries } satisfies Outcome;
+  return { name, note: `${note} ${clients} clients.`, gates, entries, absences };
 }
 
-/** Drives a load at a server, and measures both. */
-async function measure(generator: LoadGenerator, server: RunningServer, load: Load): Promise<Turn> {
-  const readServer = watchServer(server);
+/** Drives a load at a server, and measures the load, the server with its descendants, and the machine. */
+async function measure(generator: LoadGenerator, server: Service, load: Load): Promise<Turn> {
+  const readCpuSeconds = () => ({
+    all: readTreeCpuSeconds(server.pid),
+    main: readProcess(server.pid)?.cpuSeconds ?? 0,
+  });
+  const before = readCpuSeconds();
   const readMachine = watchMachine();
   const { responses, seconds } = await generator.run(load);
-  const numbers = { ...readMachine(), ...readServer(responses.length) };
+  const machine = readMachine();
+  const after = readCpuSeconds();
   const wrong = responses.find(({ status }) => status !== 200);
   if (wrong !== undefined) {
     throw new Error(`${load.origin} responds with ${wrong.status || 'nothing'}.`);
   }
   const timesMs = responses.map(({ totalMs }) => totalMs);
   return {
-    ...numbers,
+    ...machine,
+    cpuMsEach: ((after.all - before.all) * 1000) / responses.length,
+    mainCpuMsEach: ((after.main - before.main) * 1000) / responses.length,
+    peakBytes: sumOf(readTree(server.pid), ({ peakResidentBytes }) => peakResidentBytes),
     perSecond: responses.length / seconds,
     p50Ms: quantile(timesMs, 0.5) ?? 0,
     p99Ms: quantile(timesMs, 0.99) ?? 0,
   };
-}
-
-/** Watches a server and its descendants until the returned function is called. */
-function watchServer({ pid }: RunningServer): (responses: number) => Turn {
-  if (pid === undefined) return () => ({});
-  const readMain = (): number => readProcess(pid)?.cpuSeconds ?? 0;
-  const before = { all: readTreeCpuSeconds(pid), main: readMain() };
-  return (responses) => ({
-    cpuMsEach: ((readTreeCpuSeconds(pid) - before.all) * 1000) / responses,
-    mainCpuMsEach: ((readMain() - before.main) * 1000) / responses,
-    peakBytes: sumOf(readTree(pid), ({ peakResidentBytes }) => peakResidentBytes),
-  });
 }

@@ -2,14 +2,16 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { cpus, totalmem } from 'node:os';
 import {
+  type Criterion,
   formatBytes,
+  formatCriteria,
   formatMs,
   formatShare,
   formatTable,
   joinParts,
   quantile,
 } from '../harness/report.ts';
-import type { Absence, Entry, Outcome } from './contest.ts';
+import type { Entry, Outcome } from './contest.ts';
 
 /** Columns of the report. CPU and memory are of a process tree; idle time and others' are of the machine. */
 const columns: Readonly<
@@ -28,69 +30,53 @@ const columns: Readonly<
   othersShare: ['Others', formatShare],
 };
 
+type Ratio = readonly [value: number, least: number, most: number];
+
 const valuesOf = ({ turns }: Entry, name: string): number[] =>
   turns.flatMap((turn) => turn[name] ?? []);
 
-/** Ratio of two contestants' responses a second: of their medians, and the least and most of the rounds. */
-interface Ratio {
-  readonly value: number;
-  readonly least: number;
-  readonly most: number;
-}
-
-/** Compares two contestants round by round, since both had a round at about the same time. */
-function compare(one: Entry, other: Entry): Ratio | undefined {
+/**
+ * Compares two contestants' responses a second round by round, since both had a round at about the same time.
+ *
+ * @returns the ratio of their medians, and the least and most of the rounds
+ */
+function compare(one: Entry | undefined, other: Entry | undefined): Ratio | undefined {
+  if (one === undefined || other === undefined) return undefined;
   const [mine, theirs] = [valuesOf(one, 'perSecond'), valuesOf(other, 'perSecond')];
-  const [median, otherMedian] = [quantile(mine, 0.5), quantile(theirs, 0.5)];
-  if (median === undefined || otherMedian === undefined) return undefined;
-  const value = median / otherMedian;
+  const ratio = (quantile(mine, 0.5) ?? Number.NaN) / (quantile(theirs, 0.5) ?? Number.NaN);
   const rounds = mine.map((rate, round) => rate / (theirs[round] ?? Number.NaN));
-  return { value, least: Math.min(value, ...rounds), most: Math.max(value, ...rounds) };
+  return [ratio, Math.min(ratio, ...rounds), Math.max(ratio, ...rounds)];
 }
 
-/** Compares what was measured with the aims and gates. */
-export function judgeRequirements(outcomes: readonly Outcome[]) {
-  return outcomes.flatMap(({ name, requirements, entries: [first, ...others] }) =>
-    requirements.map((requirement) => {
-      const other = others.find((entry) => entry.name === requirement.to);
-      const ratio = first && other && compare(first, other);
+/** Compares what was measured with the gates. */
+export function judgeGates(outcomes: readonly Outcome[]): readonly Criterion[] {
+  return outcomes.flatMap(({ name, gates, entries: [first, ...others] }) =>
+    Object.entries(gates).map(([to, atLeast]): Criterion => {
+      const ratio = compare(
+        first,
+        others.find((entry) => entry.name === to),
+      );
       // Rounded as the report shows it.
-      const isReached = ratio && Number(ratio.value.toFixed(2)) >= requirement.atLeast;
-      return { contest: name, of: first?.name ?? '–', ...requirement, ratio, isReached };
+      const isReached = ratio && Number(ratio[0].toFixed(2)) >= atLeast;
+      const title = `${name}: ${first?.name ?? '–'} / ${to}`;
+      return [title, `at least ${atLeast}`, formatRatio(ratio), isReached];
     }),
   );
 }
 
-/** Values of a run besides its outcomes. */
-interface Run {
-  readonly absences: readonly Absence[];
-  /** Names of the contests that were not requested. */
-  readonly skipped: readonly string[];
-  readonly command: string;
-  readonly isQuick: boolean;
-}
-
 /** Formats all outcomes as a section in Markdown, for `bench-report/` and `bench/RESULTS.md`. */
-export function formatComparison(outcomes: readonly Outcome[], run: Run): string {
+export function formatComparison(outcomes: readonly Outcome[], isQuick: boolean): string {
   const [cpu] = cpus();
   const machine = `${cpus().length} cores (${cpu?.model ?? 'unknown'}), ${formatBytes(totalmem())}`;
-  const { absences, skipped, command, isQuick } = run;
-  const rows = judgeRequirements(outcomes).map(
-    ({ contest, of, to, kind, atLeast, ratio, isReached, reason = '' }) => [
-      `${contest}: ${of} / ${to}`,
-      `${kind}: at least ${atLeast}`,
-      formatRatio(ratio),
-      isReached === undefined ? 'not measured' : isReached ? 'reached' : 'missed',
-      reason,
-    ],
-  );
+  const words = process.argv.slice(2).map((word) => (/\s/.test(word) ? `'${word}'` : word));
+  const command = ['npm run bench --', ...words].join(' ').replaceAll(/\s+/g, ' ');
+  const absences = outcomes.flatMap(({ name, absences }) => absences.map((it) => [name, ...it]));
   return joinParts(
     `## ${new Date().toISOString().slice(0, 10)}, commit ${readCommit()}`,
     `\`${command}\` on ${machine}; ${readVersions().join(', ')}. See \`bench/README.md\` for how to read it.`,
-    isQuick &&
-      'This is a quick run: it shows that all contests work. Its turns are too short to judge anything.',
-    !isQuick && formatTable(['Contest', 'Wanted', 'Measured', 'Result', 'Why not more'], rows),
-    skipped.length > 0 && `Not measured in this run: ${skipped.join('; ')}.`,
+    isQuick
+      ? 'This is a quick run: it shows that all contests work. Its turns are too short to judge anything.'
+      : formatCriteria(judgeGates(outcomes)),
     absences.length > 0 && 'Left out on this machine:',
     absences.length > 0 && formatTable(['Contest', 'Who', 'Why'], absences),
     ...outcomes.map((outcome) => formatOutcome(outcome, !isQuick)),
@@ -109,7 +95,7 @@ function formatOutcome({ name, note, entries }: Outcome, hasRatios: boolean): st
       const median = quantile(valuesOf(entry, measure), 0.5);
       return median === undefined ? '–' : format(median);
     });
-    const ratio = entry === first ? '' : formatRatio(first && compare(first, entry));
+    const ratio = entry === first ? '' : formatRatio(compare(first, entry));
     return [entry.name, ...cells, ...(hasRatios ? [ratio] : [])];
   });
   return `### ${name}\n\n${note}\n\n${formatTable(head, rows)}`;
@@ -117,7 +103,7 @@ function formatOutcome({ name, note, entries }: Outcome, hasRatios: boolean): st
 
 function formatRatio(ratio: Ratio | undefined): string {
   if (ratio === undefined) return '–';
-  const [value, least, most] = [ratio.value, ratio.least, ratio.most].map((it) => it.toFixed(2));
+  const [value, least, most] = ratio.map((it) => it.toFixed(2));
   return `${value} (${least} to ${most})`;
 }
 

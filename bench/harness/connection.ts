@@ -8,9 +8,6 @@ const READ_BYTES = 64 * 1024;
 
 const HEAD_END = Buffer.from('\r\n\r\n');
 
-/** Rest after which a connection is closed. Node closes after 5 s, perhaps just when a request is sent (RFC 9112 §9.5). */
-const KEEP_IDLE_MS = 4_000;
-
 /** Response, as far as a load needs it. */
 export interface Received {
   /** 0 if no whole response came. */
@@ -18,13 +15,12 @@ export interface Received {
   readonly isHit: boolean;
 }
 
-const FAILED: Received = { status: 0, isHit: false };
-
 /**
  * Connection with one request at a time. It shares the machine with the server, so it does as little as possible: it
  * parses only the head, and a response without `Content-Length` counts as failed.
  */
-class Connection {
+export class Connection {
+  readonly #host: string;
   readonly #socket: Socket;
   #settle: ((received: Received) => void) | undefined;
   #received: Received | undefined;
@@ -32,6 +28,7 @@ class Connection {
   #bytesLeft = 0;
 
   constructor(origin: URL) {
+    this.#host = origin.host;
     const callback = (bytesRead: number, { buffer, byteOffset }: Uint8Array): boolean => {
       this.#take(Buffer.from(buffer, byteOffset, bytesRead));
       return true;
@@ -39,21 +36,20 @@ class Connection {
     const onread = { buffer: Buffer.alloc(READ_BYTES), callback };
     const { hostname: host, port } = origin;
     this.#socket = connect({ host, port: Number(port), noDelay: true, onread });
-    this.#socket.on('timeout', () => this.#socket.destroy());
+    this.#socket.setTimeout(SILENCE_MS, () => this.#socket.destroy());
     this.#socket.on('error', () => undefined);
-    this.#socket.on('close', () => this.#settle?.(FAILED));
+    this.#socket.on('close', () => this.#settle?.({ status: 0, isHit: false }));
   }
 
   get isOpen(): boolean {
     return !this.#socket.destroyed && !this.#socket.readableEnded;
   }
 
-  /** Sends a request; resolves at the last byte of its response, or when the connection closes. */
-  request(head: string): Promise<Received> {
+  /** Sends a GET; resolves at the last byte of its response, or when the connection closes. */
+  request(path: string): Promise<Received> {
     return new Promise((resolve) => {
       this.#settle = resolve;
-      this.#socket.setTimeout(SILENCE_MS);
-      this.#socket.write(head, 'latin1');
+      this.#socket.write(`GET ${path} HTTP/1.1\r\nHost: ${this.#host}\r\n\r\n`, 'latin1');
     });
   }
 
@@ -73,7 +69,6 @@ class Connection {
     const received = this.#received;
     if (received === undefined || this.#bytesLeft > 0) return;
     this.#received = undefined;
-    this.#socket.setTimeout(KEEP_IDLE_MS);
     this.#settle?.(received);
   }
 
@@ -85,31 +80,5 @@ class Connection {
       status: Number(head.slice(9, 12)),
       isHit: /\r\ncache-status: [^\r]*hit/i.test(head),
     };
-  }
-}
-
-/** As many connections to a server as there are requests at a time. */
-export class ConnectionPool {
-  readonly #origin: URL;
-  /** Idle connections; the last one was used last. */
-  readonly #idle: Connection[] = [];
-
-  constructor(origin: string) {
-    this.#origin = new URL(origin);
-  }
-
-  /** Sends a GET; resolves at the last byte of its response. */
-  async request(path: string): Promise<Received> {
-    let connection = this.#idle.pop();
-    while (connection?.isOpen === false) connection = this.#idle.pop();
-    connection ??= new Connection(this.#origin);
-    const head = `GET ${path} HTTP/1.1\r\nHost: ${this.#origin.host}\r\n\r\n`;
-    const received = await connection.request(head);
-    if (connection.isOpen) this.#idle.push(connection);
-    return received;
-  }
-
-  close(): void {
-    for (const connection of this.#idle.splice(0)) connection.close();
   }
 }

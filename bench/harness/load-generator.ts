@@ -1,10 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
-import type { Load, LoadResult } from './load.ts';
-
-/** Outcome of a load, as the process reports it. */
-export type LoadReport = LoadResult | { readonly failure: string };
+import type { Load, LoadReport, LoadResult } from './load.ts';
 
 /** Process that drives loads, seen from its parent. */
 export class LoadGenerator {
@@ -13,22 +10,22 @@ export class LoadGenerator {
   readonly isPreferred: boolean;
 
   /**
-   * @param priority `preferred` if the host allows it (root, as a rule): then times contain the service's delay and not
-   *   the generator's own wait for a core
+   * @param wantsPreference whether to run at a higher priority if the host allows it (root, as a rule): then times contain
+   *   the service's delay and not the generator's own wait for a core
    */
-  constructor(priority: 'equal' | 'preferred') {
-    this.#child = fork(new URL('./load-process.js', import.meta.url), {
+  constructor(wantsPreference = false) {
+    this.#child = fork(new URL('./load.js', import.meta.url), {
       serialization: 'advanced',
       // A session of its own, since Linux shares cores between sessions before it compares priorities.
       detached: true,
     });
-    this.isPreferred = priority === 'preferred' && prefer(this.#child.pid ?? 0);
+    this.isPreferred = wantsPreference && prefer(this.#child.pid ?? 0);
   }
 
   /**
    * Drives a load; one at a time.
    *
-   * @throws Error as `drive` does, or if the process ends
+   * @throws Error if a closed loop reaches the end of its list too early, or if the process ends
    */
   run(load: Load): Promise<LoadResult> {
     const child = this.#child;

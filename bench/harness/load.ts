@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ConnectionPool, type Received } from './connection.ts';
+import { Connection, type Received } from './connection.ts';
+
+/* Entry of a load generator's process. */
 
 /** GETs of a list of paths, each read to its end. */
 export type Load = {
@@ -21,7 +23,7 @@ export type Load = {
 
 /** Response with its times. */
 export interface LoadResponse extends Received {
-  /** Since 1970. */
+  /** Since the load began. */
   readonly startedMs: number;
   readonly totalMs: number;
 }
@@ -33,34 +35,38 @@ export interface LoadResult {
   readonly latenessMs: readonly number[];
 }
 
+/** Outcome of a load, as this process reports it. */
+export type LoadReport = LoadResult | { readonly failure: string };
+
 /** Pause of a client after a 503, so that it does not spin. */
 const PAUSE_AFTER_REFUSAL_MS = 100;
-
-/** Returns milliseconds since 1970, with fractions, comparable between the processes of one machine. */
-export function epochMs(): number {
-  return performance.timeOrigin + performance.now();
-}
 
 /**
  * Drives a load to its end and waits for the last response.
  *
  * @throws Error if a closed loop reaches the end of its list too early
  */
-export async function drive(load: Load): Promise<LoadResult> {
+async function drive(load: Load): Promise<LoadResult> {
   const { origin, paths, durationMs } = load;
   const beganMs = performance.now();
+  const sinceBeginMs = (): number => performance.now() - beganMs;
   const responses: LoadResponse[] = [];
   const latenessMs: number[] = [];
-  const connections = new ConnectionPool(origin);
+  /** Idle connections; the last one was used last. */
+  const idle: Connection[] = [];
   const ask = async (path: string): Promise<number> => {
-    const startedMs = epochMs();
-    const received = await connections.request(path);
-    responses.push({ startedMs, totalMs: epochMs() - startedMs, ...received });
+    const startedMs = sinceBeginMs();
+    let connection = idle.pop();
+    while (connection?.isOpen === false) connection = idle.pop();
+    connection ??= new Connection(new URL(origin));
+    const received = await connection.request(path);
+    responses.push({ startedMs, totalMs: sinceBeginMs() - startedMs, ...received });
+    idle.push(connection);
     return received.status;
   };
   let next = 0;
-  const askOn = async (isRepeated: boolean): Promise<void> => {
-    while (performance.now() < beganMs + durationMs) {
+  const askOn = async (isRepeated = false): Promise<void> => {
+    while (sinceBeginMs() < durationMs) {
       const path = paths[isRepeated ? next % paths.length : next];
       if (path === undefined) throw new Error(`All ${paths.length} paths are used up.`);
       next += 1;
@@ -70,21 +76,27 @@ export async function drive(load: Load): Promise<LoadResult> {
   const pending: Promise<unknown>[] = [];
   try {
     if ('clients' in load) {
-      for (let client = 0; client < load.clients; client += 1) {
-        pending.push(askOn(load.isRepeated ?? false));
-      }
+      pending.push(...Array.from({ length: load.clients }, () => askOn(load.isRepeated)));
     } else {
       const count = Math.round((load.perSecond * durationMs) / 1000);
       for (let index = 0; index < count; index += 1) {
-        const dueMs = beganMs + (index * 1000) / load.perSecond;
-        await sleep(Math.max(0, dueMs - performance.now()));
-        latenessMs.push(Math.max(0, performance.now() - dueMs));
+        const dueMs = (index * 1000) / load.perSecond;
+        await sleep(Math.max(0, dueMs - sinceBeginMs()));
+        latenessMs.push(Math.max(0, sinceBeginMs() - dueMs));
         pending.push(ask(paths[index % paths.length] ?? '/'));
       }
     }
     await Promise.all(pending);
   } finally {
-    connections.close();
+    for (const connection of idle) connection.close();
   }
-  return { responses, seconds: (performance.now() - beganMs) / 1000, latenessMs };
+  return { responses, seconds: sinceBeginMs() / 1000, latenessMs };
 }
+
+process.on('message', async (load: Load) => {
+  const report: LoadReport = await drive(load).catch((error: unknown) => ({
+    failure: String(error),
+  }));
+  process.send?.(report);
+});
+process.on('disconnect', () => process.exit());

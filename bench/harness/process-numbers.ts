@@ -2,13 +2,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { treeOf } from '../../test/support/processes/worker-ids.ts';
 import { sumOf } from './report.ts';
 
-/** Numbers of one process (Linux, proc(5)). */
-export type ProcessNumbers = NonNullable<ReturnType<typeof readProcess>>;
-
 /** Clock ticks of proc(5) in a second: 100 on every Linux that Node runs on (sysconf(3), `_SC_CLK_TCK`). */
 const TICKS_PER_SECOND = 100;
 
-/** Reads the numbers of a process; `undefined` if it has ended, even between two of its files. */
+/** Reads the numbers of a process (Linux, proc(5)); `undefined` if it has ended, even between two of its files. */
 export function readProcess(pid: number) {
   try {
     const status = readFileSync(`/proc/${pid}/status`, 'utf8');
@@ -36,7 +33,7 @@ export function readProcess(pid: number) {
 }
 
 /** Reads the numbers of a process and of all its descendants. */
-export function readTree(pid: number): ProcessNumbers[] {
+export function readTree(pid: number) {
   return treeOf(pid).flatMap((each) => readProcess(each) ?? []);
 }
 

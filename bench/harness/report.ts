@@ -3,11 +3,16 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 /** Folder of reports and of the servers' logs; Git ignores it. */
 export const REPORT_FOLDER = 'bench-report';
 
-/** Prints a report, and writes it into the folder of reports. */
-export function publishReport(fileName: string, report: string): void {
+/** Prints a report, and writes it into the folder of reports; a missed criterion makes the exit status 1. */
+export function publishReport(
+  fileName: string,
+  report: string,
+  criteria: readonly Criterion[] = [],
+): void {
   mkdirSync(REPORT_FOLDER, { recursive: true });
   writeFileSync(`${REPORT_FOLDER}/${fileName}`, report);
   process.stdout.write(`${report}\nWritten to ${REPORT_FOLDER}/${fileName}\n`);
+  if (criteria.some(([, , , isReached]) => isReached === false)) process.exitCode = 1;
 }
 
 /** Joins the parts of a report with a blank line between them; skips `false`. */
@@ -37,6 +42,18 @@ export function sumOf<Item>(items: readonly Item[], read: (item: Item) => number
   return items.reduce((sum, item) => sum + read(item), 0);
 }
 
+/** Returns the mean of each measure; all items must have the same ones. */
+export function meanOf<Item extends Readonly<Record<string, number>>>(
+  items: readonly Item[],
+): Item {
+  const measures = Object.keys(items[0] ?? {});
+  const means = measures.map((name) => [
+    name,
+    sumOf(items, (item) => item[name] ?? Number.NaN) / items.length,
+  ]);
+  return Object.fromEntries(means) as Item;
+}
+
 /** Formats a Markdown table; escapes bars in cells. */
 export function formatTable(
   head: readonly string[],
@@ -55,15 +72,12 @@ export type Criterion = readonly [
   isReached: boolean | undefined,
 ];
 
-/** Formats criteria as a table; `title` is the heading of their column. */
-export function formatCriteria(title: string, criteria: readonly Criterion[]): string {
+export function formatCriteria(criteria: readonly Criterion[]): string {
   const rows = criteria.map(([name, wanted, measured, isReached]) => [
-    name,
-    wanted,
-    measured,
+    ...[name, wanted, measured],
     isReached === undefined ? 'not judged' : isReached ? 'reached' : 'missed',
   ]);
-  return formatTable([title, 'Wanted', 'Measured', 'Result'], rows);
+  return formatTable(['', 'Wanted', 'Measured', 'Result'], rows);
 }
 
 /** Formats milliseconds; `undefined` is a dash. */

@@ -17,39 +17,49 @@ const START_POLL_MS = 20;
 /** Server in a process of its own. */
 export type Service = Awaited<ReturnType<typeof startServer>>;
 
-export interface ServerStart {
-  /** Name of its log in the folder of reports. */
-  readonly name: string;
-  /** Program and arguments, by the port to listen on. */
-  readonly command: (port: number) => readonly string[];
-  /** All its variables besides `PATH`, `HOST` and `PORT`. */
-  readonly environment?: Readonly<Record<string, string>>;
-  /** Signal when this process ends; `TERM` for a server that has processes of its own to end. */
-  readonly deathSignal?: 'KILL' | 'TERM';
-}
-
 /** Starts the compiled service with the flags of `npm start`. */
 export function startService(
   name: string,
   environment: Readonly<Record<string, string>>,
 ): Promise<Service> {
-  const command = () => [process.execPath, ...startFlags, 'dist/main.js'];
-  return startServer({ name, command, environment });
+  return startServer(name, [process.execPath, ...startFlags, 'dist/main.js'], environment);
 }
 
+/** Starts one of the servers of `own-servers.ts`. */
+export function startOwn(name: string, ...options: readonly string[]): Promise<Service> {
+  const script = 'bench/dist/bench/harness/own-servers.js';
+  return startServer(name, [process.execPath, script, name, ...options]);
+}
+
+/** Settings for originals behind the `folder` server of `own-servers.ts`, as a bucket. */
+export const bucketSettings = (endpoint: string) => ({
+  STORAGE: 's3',
+  S3_BUCKET: 'originals',
+  S3_ENDPOINT: endpoint,
+  AWS_ACCESS_KEY_ID: 'anybody',
+  AWS_SECRET_ACCESS_KEY: 'whatever',
+  AWS_EC2_METADATA_DISABLED: 'true',
+});
+
 /**
- * Starts a server on a port of 127.0.0.1.
+ * Starts a server on a port of 127.0.0.1, which `PORT` says, and `{port}` in the command.
  *
+ * @param name of its log in the folder of reports
+ * @param environment all variables besides `PATH`, `HOST` and `PORT`
  * @throws Error with the server's output, if it ends or does not listen in time
  */
-export async function startServer(start: ServerStart) {
-  const { name, command, environment, deathSignal = 'KILL' } = start;
+export async function startServer(
+  name: string,
+  command: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+) {
   const [port = 0] = await findFreePorts(1);
   mkdirSync(REPORT_FOLDER, { recursive: true });
   const logFile = `${REPORT_FOLDER}/${name}.log`;
   const log = openSync(logFile, 'w');
-  // The server ends with this process (prctl(2)), but not by a Ctrl-C at the terminal.
-  const child = spawn('setpriv', ['--pdeathsig', deathSignal, ...command(port)], {
+  // The server and its processes end with this one (prctl(2)), but not by a Ctrl-C at the terminal.
+  const words = command.map((word) => word.replace('{port}', String(port)));
+  const child = spawn('setpriv', ['--pdeathsig', 'TERM', ...words], {
     detached: true,
     env: { PATH: process.env.PATH ?? '', HOST: '127.0.0.1', PORT: String(port), ...environment },
     // Straight into the file, so that no process has to read the log during a measurement.
@@ -87,16 +97,11 @@ export async function startServer(start: ServerStart) {
   };
 }
 
-async function isListening(port: number): Promise<boolean> {
-  const socket = connect(port, '127.0.0.1');
-  try {
-    await once(socket, 'connect');
-    return true;
-  } catch {
-    return false;
-  } finally {
-    socket.destroy();
-  }
+function isListening(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => resolve(true));
+    socket.on('connect', () => socket.destroy()).on('error', () => resolve(false));
+  });
 }
 
 /**

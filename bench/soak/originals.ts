@@ -1,10 +1,8 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { readImageFacts } from '../../src/formats/read-image-facts.ts';
+import { readFixtures } from '../harness/fixtures.ts';
 import { Random } from '../harness/random.ts';
-
-const SAMPLES = 'fixtures/originals';
-const CORPUS = 'fixtures/corpus';
 
 /** Copies of the samples, each under ids of its own; no load requests the last copy. */
 const COPIES = 5;
@@ -28,26 +26,22 @@ export interface Original {
 
 /** Reads or makes all originals; `reserved` are those that no load requests. */
 export function createOriginals() {
-  const samples = listFiles(SAMPLES).map((file): Original => {
-    const bytes = readFileSync(file);
+  const samples = readFixtures('originals').map(({ key, bytes }): Original => {
     const facts = readImageFacts(bytes);
     const kind = facts?.animation === undefined ? 'still' : 'animation';
-    return { key: relative(SAMPLES, file), kind: facts === undefined ? 'file' : kind, bytes };
+    return { key, kind: facts === undefined ? 'file' : kind, bytes };
   });
   const copies = Array.from({ length: COPIES }, (_, copy) =>
     samples.map((sample) => ({ ...sample, key: copyKey(sample.key, copy) })),
   );
   const reserved = copies.pop() ?? [];
   const ofKind = (wanted: Original['kind']) => copies.flat().filter(({ kind }) => kind === wanted);
-  const hostile = listFiles(CORPUS)
-    .filter((file) => HOSTILE.test(relative(CORPUS, file)))
-    .flatMap((file, index): Original[] => {
-      const image = { kind: 'hostile', bytes: readFileSync(file) } as const;
-      return [
-        { ...image, key: `avatars/${9_000 + index}/hostile` },
-        { ...image, key: `attachments/9/${index}/hostile` },
-      ];
-    });
+  const hostile = readFixtures('corpus')
+    .filter(({ key }) => HOSTILE.test(key))
+    .flatMap(({ bytes }, index): Original[] => [
+      { kind: 'hostile', bytes, key: `avatars/${9_000 + index}/hostile` },
+      { kind: 'hostile', bytes, key: `attachments/9/${index}/hostile` },
+    ]);
   return {
     stills: ofKind('still'),
     animations: ofKind('animation'),
@@ -79,12 +73,4 @@ function createBlobs(): Original[] {
     const key = `attachments/8/${index}/recording-${index}.bin`;
     return { key, kind: 'file', bytes: Buffer.alloc(sizeBytes, pattern) };
   });
-}
-
-/** Lists all files of a folder, sorted. */
-export function listFiles(folder: string): string[] {
-  return readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name))
-    .sort();
 }

@@ -10,7 +10,6 @@ import {
   quantile,
 } from '../harness/report.ts';
 import type { Sample, SoakRun } from './run.ts';
-import { isExcused } from './trouble.ts';
 import type { Visit } from './visits.ts';
 
 const MINUTE_MS = 60_000;
@@ -31,36 +30,31 @@ const HANDLE_TOLERANCE = 6;
 const MAX_REFUSED_SHARE = 0.02;
 
 const RENDERED = ['popular image', 'new still', 'new animation', 'hostile'];
-const MOST_MOMENTS = 15;
 const MOST_EXAMPLES = 40;
 const LONGEST_LINE = 300;
 
 /** Judges a run; returns its criteria and the report. */
 export function judgeSoak(run: SoakRun) {
-  const { visits, options, troubles, killedWorkers, loadedMs } = run;
+  const { visits, troubles, killedWorkers, loadedMs, beganMs } = run;
   const log = readServiceLog(run);
-  const unexpected = visits.filter(({ verdict }) => verdict === 'unexpected');
+  const unexpected = visits
+    .filter(({ verdict }) => verdict === 'unexpected')
+    .map(({ startedMs, purpose, method, path, response, reason, tookMs }) => {
+      const minute = ((startedMs - beganMs) / MINUTE_MS).toFixed(1);
+      return `minute ${minute}, ${purpose}: ${method} ${path}: ${response}, ${reason}, after ${formatMs(tookMs)}`;
+    });
   const criteria = createCriteria(run, unexpected, log.unexplained);
   const report = joinParts(
     `# Soak of ${(loadedMs / MINUTE_MS).toFixed(1)} minutes`,
-    `${visits.length} requests of ${options.clients} clients, originals on a ${options.place}, ${killedWorkers} workers killed; ` +
-      `troubles: ${formatCounts(troubles.map(({ name }) => name))}; seed ${options.seed}.`,
+    `${visits.length} requests, ${killedWorkers} workers killed; troubles: ${formatCounts(troubles.names)}.`,
     ...run.missingFaults.map((line) => `Left out: ${line}.`),
     '## What must hold',
-    formatCriteria('Criterion', criteria),
+    formatCriteria(criteria),
     '## Responses',
     formatResponses(visits),
-    '## Memory and handles of the main process and its workers',
-    formatCourse(run),
     '## Log, warnings and above',
-    formatTable(['Kind', 'Lines'], [...log.counts]),
-    ...formatExamples(
-      'Unexpected responses',
-      unexpected.map(
-        ({ startedMs, purpose, method, path, response, reason, tookMs }) =>
-          `minute ${minuteOf(run, startedMs)}, ${purpose}: ${method} ${path}: ${response}, ${reason}, after ${formatMs(tookMs)}`,
-      ),
-    ),
+    formatCounts(log.kinds),
+    ...formatExamples('Unexpected responses', unexpected),
     ...formatExamples('Lines in the log without an excuse', log.unexplained),
   );
   return { criteria, report };
@@ -68,52 +62,42 @@ export function judgeSoak(run: SoakRun) {
 
 function createCriteria(
   run: SoakRun,
-  unexpected: readonly Visit[],
+  unexpected: readonly string[],
   unexplained: readonly string[],
 ): readonly Criterion[] {
   const { visits, temporaryFiles, storedAfterwards, changedImages, isAlive, end } = run;
   const heavy = visits.filter(({ render, verdict }) => render === 'heavy' && verdict !== 'burst');
   const refused = heavy.filter(({ verdict }) => verdict === 'refused').length;
-  const judgeHandles = (name: 'descriptors' | 'threads' | 'workers', tolerance: number) => {
+  const judgeHandles = (
+    name: 'descriptors' | 'threads' | 'workers',
+    tolerance: number,
+  ): Criterion => {
     const [before, after] = [run.atRest.before?.[name] ?? 0, run.atRest.after?.[name] ?? Infinity];
     const wanted = `at most ${tolerance} more than before`;
-    return [
-      `${name} at rest`,
-      wanted,
-      `${before}, then ${after}`,
-      after - before <= tolerance,
-    ] as const;
+    return [`${name} at rest`, wanted, `${before}, then ${after}`, after - before <= tolerance];
   };
-  const judgeNone = (name: string, found: readonly string[]) =>
-    [name, 'none', found.slice(0, 5).join(' ') || 'none', found.length === 0] as const;
+  const judgeNone = (name: string, found: readonly string[]): Criterion => {
+    const first = found.slice(0, 5).map((line) => line.slice(0, 80));
+    return [name, 'none', `${found.length} ${first.join(' ')}`.trim(), found.length === 0];
+  };
   return [
     judgeCoverage(run),
-    [
-      'unexpected responses',
-      '0',
-      `${unexpected.length} of ${visits.length}`,
-      unexpected.length === 0,
-    ],
+    judgeNone('unexpected responses', unexpected),
     [
       'heavy renders refused without a burst',
       `at most ${MAX_REFUSED_SHARE * 100} %`,
       `${refused} of ${heavy.length}`,
       refused <= heavy.length * MAX_REFUSED_SHARE,
     ],
-    judgeMemory('memory of the main process', run, ({ residentBytes }) => residentBytes),
-    judgeMemory('memory of all workers', run, ({ workerBytes }) => workerBytes),
+    judgeMemory('memory of the main process', run, ({ memory }) => memory),
+    judgeMemory('memory of all workers', run, ({ workerMemory }) => workerMemory),
     judgeHandles('descriptors', HANDLE_TOLERANCE),
     judgeHandles('threads', HANDLE_TOLERANCE),
     judgeHandles('workers', 0),
     judgeNone('temporary files at rest', temporaryFiles),
     ['renderings stored after the load', 'some', String(storedAfterwards), storedAfterwards > 0],
     judgeNone('good images with other bytes than at the start', changedImages),
-    [
-      'lines at error in the log without an excuse',
-      '0',
-      String(unexplained.length),
-      unexplained.length === 0,
-    ],
+    judgeNone('lines at error in the log without an excuse', unexplained),
     [
       'the process',
       'lives until SIGTERM, then status 0',
@@ -131,15 +115,12 @@ function judgeCoverage({ visits, troubles, killedWorkers }: SoakRun): Criterion 
   );
   const hits = count(({ isHit }) => isHit);
   const failed = count(({ verdict }) => verdict === 'originals failed');
-  const isFailureDue = troubles.some(({ excuses }) => excuses === 'originals');
+  const isFailureDue = troubles.isExcused('originals', 0, Number.POSITIVE_INFINITY);
   return [
     'everything happened',
     'some of each',
     `${hits} hits, ${renders.join(' + ')} renders, ${failed} failures of originals, ${killedWorkers} workers killed`,
-    hits > 0 &&
-      renders.every((some) => some > 0) &&
-      (failed > 0 || !isFailureDue) &&
-      killedWorkers > 0,
+    [hits, killedWorkers, ...renders, ...(isFailureDue ? [failed] : [])].every((some) => some > 0),
   ];
 }
 
@@ -159,18 +140,10 @@ function judgeMemory(
   if (level === undefined || final === undefined || !isLong) {
     return [name, wanted, `${formatBytes(final)}; the run is too short`, undefined];
   }
-  const growth = final / level - 1;
-  const change = `${growth < 0 ? '−' : '+'}${Math.abs(growth * 100).toFixed(1)} %`;
-  return [
-    name,
-    wanted,
-    `${formatBytes(level)}, then ${formatBytes(final)}: ${change}`,
-    growth <= MAX_GROWTH,
-  ];
+  const change = `${((final / level - 1) * 100).toFixed(1)} % more`;
+  const measured = `${formatBytes(level)}, then ${formatBytes(final)}: ${change}`;
+  return [name, wanted, measured, final / level - 1 <= MAX_GROWTH];
 }
-
-const minuteOf = ({ beganMs }: SoakRun, atMs: number): string =>
-  ((atMs - beganMs) / MINUTE_MS).toFixed(1);
 
 function formatResponses(visits: readonly Visit[]): string {
   const rows = [...new Set(visits.map(({ purpose }) => purpose))].sort().map((wanted) => {
@@ -186,26 +159,9 @@ function formatResponses(visits: readonly Visit[]): string {
   return formatTable(['Request', 'Count', 'Responses', 'Hits', 'Verdicts'], rows);
 }
 
-function formatCourse(run: SoakRun): string {
-  const { samples, atRest } = run;
-  const step = Math.max(1, Math.ceil(samples.length / MOST_MOMENTS));
-  const moments = samples.filter((_, index) => index % step === 0);
-  const rows = [atRest.before ?? [], moments, atRest.after ?? []]
-    .flat()
-    .map((sample) => [
-      minuteOf(run, sample.atMs),
-      formatBytes(sample.residentBytes),
-      `${formatBytes(sample.workerBytes)} in ${sample.workers}`,
-      sample.descriptors,
-      sample.threads,
-    ]);
-  return formatTable(['Minute', 'Main', 'Workers', 'Descriptors', 'Threads'], rows);
-}
-
 function formatExamples(title: string, lines: readonly string[]): string[] {
   if (lines.length === 0) return [];
-  const more = lines.length > MOST_EXAMPLES ? [`… and ${lines.length - MOST_EXAMPLES} more`] : [];
-  const shown = [...lines.slice(0, MOST_EXAMPLES), ...more];
+  const shown = lines.slice(0, MOST_EXAMPLES).map((line) => line.slice(0, LONGEST_LINE));
   return [`## ${title}`, `\`\`\`\n${shown.join('\n')}\n\`\`\``];
 }
 
@@ -225,29 +181,17 @@ interface LogLine {
 
 /** Reads warnings and above; errors are explained if originals were made to fail at the time. */
 function readServiceLog({ logFile, troubles }: SoakRun) {
-  /** Lines by level, message and code. */
-  const counts = new Map<string, number>();
+  const kinds: string[] = [];
   const unexplained: string[] = [];
   const isExplained = ({ code, storage, time }: LogLine): boolean =>
     (code === 'ORIGIN_ERROR' || code === 'ORIGIN_TIMEOUT' || storage !== undefined) &&
-    isExcused(troubles, 'originals', time - 1, time + 1);
-  for (const text of readFileSync(logFile, 'utf8').split('\n')) {
-    if (text === '') continue;
-    const line = parseLine(text);
+    troubles.isExcused('originals', time - 1, time + 1);
+  for (const text of readFileSync(logFile, 'utf8').split('\n').filter(Boolean)) {
+    const line = text.startsWith('{') ? (JSON.parse(text) as LogLine) : undefined;
     const level = line === undefined ? 'not a log line' : LEVELS[line.level];
     if (level === undefined) continue;
-    const kind = [level, line?.msg, line?.code].filter(Boolean).join(', ');
-    counts.set(kind, (counts.get(kind) ?? 0) + 1);
-    if (line === undefined || (line.level >= 50 && !isExplained(line)))
-      unexplained.push(text.slice(0, LONGEST_LINE));
+    kinds.push([level, line?.msg, line?.code].filter(Boolean).join(', '));
+    if (line === undefined || (line.level >= 50 && !isExplained(line))) unexplained.push(text);
   }
-  return { counts, unexplained };
-}
-
-function parseLine(text: string): LogLine | undefined {
-  try {
-    return JSON.parse(text) as LogLine;
-  } catch {
-    return undefined;
-  }
+  return { kinds, unexplained };
 }

@@ -2,16 +2,6 @@ import { ASSET_WIDTHS_PX } from '../../src/contract/media-query.ts';
 import type { Random } from '../harness/random.ts';
 import type { createOriginals, Original } from './originals.ts';
 
-/** Behaviour of a client while its response arrives. */
-export type Manner =
-  | { readonly kind: 'reads' }
-  /** Hangs up some time after its request. */
-  | { readonly kind: 'leaves'; readonly afterMs: number }
-  /** Hangs up when so much of the body has arrived. */
-  | { readonly kind: 'leaves body'; readonly afterBytes: number }
-  /** Reads a chunk of the body, then rests. */
-  | { readonly kind: 'dawdles'; readonly pauseMs: number };
-
 /** Request of the load, and its right response. */
 export interface Shot {
   /** Row of the report. */
@@ -19,7 +9,11 @@ export interface Shot {
   readonly method: string;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly manner: Manner;
+  /** Time after which, or bytes of the body with which, the client hangs up. */
+  readonly leavesAfterMs?: number;
+  readonly leavesAfterBytes?: number;
+  /** Rest of a slow reader after each chunk of the body. */
+  readonly restMs?: number;
   readonly needsOriginal: boolean;
   /** Statuses that are right while the originals are well and nothing is overloaded. */
   readonly expected: readonly number[];
@@ -34,8 +28,8 @@ type Draft = Omit<Shot, 'purpose'>;
 /** Drafts a GET that reads an original, or a rendering of one, to its end; `changes` say otherwise. */
 function draft(path: string, changes: Partial<Draft> = {}): Draft {
   return {
-    ...{ method: 'GET', path, headers: {}, manner: { kind: 'reads' }, needsOriginal: true },
-    ...{ expected: [200], render: 'none', ...changes },
+    ...{ method: 'GET', path, headers: {}, needsOriginal: true, expected: [200], render: 'none' },
+    ...changes,
   };
 }
 
@@ -99,8 +93,8 @@ function draftRange(file: Original, random: Random): Draft {
   return draft(targetOf(file), { headers: { range: `bytes=${range}` }, expected: [status], body });
 }
 
-/** Requests that no client should send, with the contract's status. */
-const BAD_REQUESTS: readonly (readonly [path: string, status: number, method?: string])[] = [
+/** Requests that need no original, most of them faulty, with the contract's status. */
+const PLAIN_REQUESTS: readonly (readonly [path: string, status: number, method?: string])[] = [
   ['/avatars/x/ab.bmp?size=63&quality=best', 400],
   ['/avatars/1/ab12.webp?size=128.0', 400],
   ['/avatars/1/ab12.webp?size=64&size=64', 400],
@@ -116,6 +110,8 @@ const BAD_REQUESTS: readonly (readonly [path: string, status: number, method?: s
   ['/avatars/1/ab12.webp', 405, 'POST'],
   ['/avatars/1/ab12.webp', 405, 'DELETE'],
   ['/avatars/1/ab12.webp', 204, 'OPTIONS'],
+  ['/avatars/0.png', 200],
+  ['/avatars/6.png', 404], // six default avatars exist
 ];
 
 /** Share of animations among the requests of a burst; the others are stills. */
@@ -156,24 +152,6 @@ export function createLoadMix(
     draft(imagePath(of.pick(stills), 'still', of), { render: 'light' });
   const draftAnimation = (of: Random): Draft =>
     draft(imagePath(of.pick(animations), 'animation', of), { render: 'heavy' });
-  /** Drafts a condition on what was received before. */
-  const draftCondition = (of: Random): Draft => {
-    const shot = draftPopular(of);
-    const known = tags.get(shot.path);
-    const [etag, lastModified] = [known?.get('etag'), known?.get('last-modified')];
-    if (!etag || !lastModified) return shot;
-    const form = of.next();
-    if (form < 0.6) return { ...shot, headers: { 'if-none-match': etag }, expected: [304] };
-    if (form < 0.8) return { ...shot, headers: { 'if-none-match': '"another", W/"state"' } };
-    return { ...shot, headers: { 'if-modified-since': lastModified }, expected: [304] };
-  };
-  const draftHostile = (of: Random): Draft => {
-    const original = of.pick(hostile);
-    const harm = { render: 'heavy', expected: [200, 415, 422, 504] } as const;
-    const isWhole = isAttachment(original) && of.next() < 0.2;
-    if (isWhole) return draftFile(original, harm);
-    return draft(imagePath(original, of.pick(['still', 'still', 'animation']), of), harm);
-  };
 
   /** Drafts by purpose, each with its share of the load. */
   const rows: Readonly<Record<string, readonly [share: number, make: (of: Random) => Draft]>> = {
@@ -182,29 +160,33 @@ export function createLoadMix(
     'new animation': [3, draftAnimation],
     file: [6, (of) => draftFile(of.pick(files))],
     range: [7, (of) => draftRange(of.pick(files), of)],
-    condition: [8, draftCondition],
+    condition: [8, (of) => withCondition(draftPopular(of), tags, of)],
     head: [4, (of) => ({ ...draftPopular(of), method: 'HEAD' })],
     'leaves in mid-render': [
       4,
-      (of) => ({
-        ...(of.next() < 0.7 ? draftStill(of) : draftAnimation(of)),
-        manner: { kind: 'leaves', afterMs: of.spread(1, 300) },
-      }),
+      (of) => {
+        const shot = of.next() < 0.7 ? draftStill(of) : draftAnimation(of);
+        return { ...shot, leavesAfterMs: of.spread(1, 300) };
+      },
     ],
     'leaves in mid-body': [
       2,
       (of) => {
         const file = of.pick(large);
-        const afterBytes = of.integer(1, Math.ceil(file.bytes.length / 2));
-        return draftFile(file, { manner: { kind: 'leaves body', afterBytes } });
+        return draftFile(file, { leavesAfterBytes: of.integer(1, file.bytes.length / 2) });
       },
     ],
-    'slow reader': [
-      1,
-      (of) =>
-        draftFile(of.pick(slow), { manner: { kind: 'dawdles', pauseMs: SLOW_READER_REST_MS } }),
+    'slow reader': [1, (of) => draftFile(of.pick(slow), { restMs: SLOW_READER_REST_MS })],
+    hostile: [
+      4,
+      (of) => {
+        const original = of.pick(hostile);
+        const harm = { render: 'heavy', expected: [200, 415, 422, 504] } as const;
+        const isWhole = isAttachment(original) && of.next() < 0.2;
+        if (isWhole) return draftFile(original, harm);
+        return draft(imagePath(original, of.pick(['still', 'still', 'animation']), of), harm);
+      },
     ],
-    hostile: [4, draftHostile],
     unknown: [
       2,
       (of) => {
@@ -213,19 +195,11 @@ export function createLoadMix(
         return draft(`/${of.pick(paths)}`, { expected: [404] });
       },
     ],
-    'bad request': [
-      4,
+    'without an original': [
+      6,
       (of) => {
-        const [path, status, method = 'GET'] = of.pick(BAD_REQUESTS);
+        const [path, status, method = 'GET'] = of.pick(PLAIN_REQUESTS);
         return draft(path, { method, needsOriginal: false, expected: [status] });
-      },
-    ],
-    'default avatar': [
-      2,
-      (of) => {
-        const index = of.integer(0, 7); // six exist
-        const expected = [index < 6 ? 200 : 404];
-        return draft(`/avatars/${index}.png`, { needsOriginal: false, expected });
       },
     ],
   };
@@ -241,4 +215,15 @@ export function createLoadMix(
     nextOfBurst: (of: Random) =>
       create(of.next() < BURST_ANIMATIONS ? 'new animation' : 'new still', of),
   };
+}
+
+/** Adds a condition on what was received before, if anything was. */
+function withCondition(shot: Draft, tags: ReadonlyMap<string, Headers>, of: Random): Draft {
+  const known = tags.get(shot.path);
+  const [etag, lastModified] = [known?.get('etag'), known?.get('last-modified')];
+  if (!etag || !lastModified) return shot;
+  const form = of.next();
+  if (form < 0.6) return { ...shot, headers: { 'if-none-match': etag }, expected: [304] };
+  if (form < 0.8) return { ...shot, headers: { 'if-none-match': '"another", W/"state"' } };
+  return { ...shot, headers: { 'if-modified-since': lastModified }, expected: [304] };
 }

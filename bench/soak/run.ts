@@ -2,24 +2,15 @@ import { createHash } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { workersOf } from '../../test/support/processes/worker-ids.ts';
-import { epochMs } from '../harness/load.ts';
 import { readProcess } from '../harness/process-numbers.ts';
 import { Random } from '../harness/random.ts';
 import { sumOf } from '../harness/report.ts';
-import { startService } from '../harness/service.ts';
-import { openStorage, type Place } from './faults.ts';
+import { startService, useTemporaryFolder } from '../harness/service.ts';
 import { copyKey, createOriginals, RESERVED_COPY } from './originals.ts';
 import { createLoadMix, type LoadMix } from './requests.ts';
-import { killWorkers, make, makeWaves, pause, type Trouble } from './trouble.ts';
+import { openStorage, type Place } from './storage.ts';
+import { pause, Troubles } from './troubles.ts';
 import { Witness } from './visits.ts';
-
-interface SoakOptions {
-  readonly durationMs: number;
-  readonly seed: number;
-  /** Clients that each send one request after another. */
-  readonly clients: number;
-  readonly place: Place;
-}
 
 /** All that a run has found. */
 export type SoakRun = Awaited<ReturnType<typeof runSoak>>;
@@ -35,16 +26,23 @@ const SERVICE_SETTINGS = {
   EXPLORER: 'off',
 } as const;
 
-const SAMPLES_PER_RUN = 360;
-const SHORTEST_SAMPLE_DISTANCE_MS = 1_000;
+const SAMPLE_EVERY_MS = 5_000;
 
-/** Mean pause of a client between a response and its next request. */
+/** Clients that each send one request after another, and their mean pause in between. */
+const CLIENTS = 24;
 const THINK_MS = 400;
+
+/** Least pause between two killed workers, within which the next one starts; the mean is twice as long. */
+const KILL_PAUSE_MS = 5_000;
 
 const BURST_REQUESTS = 200;
 const BURST_EVERY_MS = 90_000;
-/** Time for which a burst is felt: its requests wait in the queue for up to 5 s. */
-const BURST_LINGER_MS = 6_000;
+/** A burst is felt for as long as its requests wait in the queue: up to 5 s. */
+const BURST = {
+  name: `burst of ${BURST_REQUESTS} requests`,
+  excuses: 'renders',
+  lingerMs: 6_000,
+} as const;
 
 /** Time until idle connections close: those to the originals after 15 s, those of clients after 72 s. */
 const QUIET_MS = 80_000;
@@ -69,34 +67,38 @@ const GOOD_PATHS = [
  * @param over ends the load when it is aborted
  * @throws Error if the service or its storage do not start
  */
-export async function runSoak(options: SoakOptions, over: AbortController) {
-  const { durationMs, seed, place } = options;
-  const originals = createOriginals();
-  const storage = await openStorage(place, Object.values(originals).flat());
-  try {
+export function runSoak(durationMs: number, seed: number, place: Place, over: AbortController) {
+  return useTemporaryFolder(async (folder) => {
+    const originals = createOriginals();
+    const storage = await openStorage(folder, place, Object.values(originals).flat());
     const settings = { ...SERVICE_SETTINGS, ...storage.settings };
-    const { pid, origin, logFile, ending, stop } = await startService('soak-service', settings);
+    const service = await startService('soak-service', settings).catch(async (error: unknown) => {
+      await storage.close();
+      throw error;
+    });
+    const { pid, origin, logFile, ending, stop } = service;
     try {
       const random = new Random(seed);
       const goodBefore = await fetchGood(origin, GOOD_PATHS);
-      const troubles: Trouble[] = [];
+      const troubles = new Troubles();
       const witness = new Witness(origin, troubles);
       const mix = createLoadMix(originals, random, witness.tags);
-      const beganMs = epochMs();
+      const beganMs = Date.now();
       const before = takeSample(pid);
       const samples: Sample[] = [];
-      const everyMs = Math.max(SHORTEST_SAMPLE_DISTANCE_MS, durationMs / SAMPLES_PER_RUN);
-      const sampling = setInterval(() => samples.push(...[takeSample(pid) ?? []].flat()), everyMs);
+      const sampling = setInterval(
+        () => samples.push(...[takeSample(pid) ?? []].flat()),
+        SAMPLE_EVERY_MS,
+      );
       setMaxListeners(0, over.signal);
       const timer = setTimeout(() => over.abort(), durationMs);
       const [killedWorkers] = await Promise.all([
         killWorkers(pid, new Random(seed), over.signal),
-        makeWaves(troubles, storage.faults, random, over.signal),
-        driveClients(mix, witness, troubles, options, over.signal),
+        troubles.makeWaves(storage.faults, random, over.signal),
+        driveClients(mix, witness, troubles, seed, over.signal),
       ]);
       clearInterval(sampling);
       clearTimeout(timer);
-      const loadedMs = epochMs() - beganMs;
       const loadEndedMs = Date.now();
       // The reserved originals have the bytes of the samples; their renderings are not in any cache.
       const reserved = GOOD_PATHS.map((path) => copyKey(path, RESERVED_COPY));
@@ -104,11 +106,11 @@ export async function runSoak(options: SoakOptions, over: AbortController) {
       await sleep(QUIET_MS);
       const isAlive = ending() === undefined;
       return {
-        ...{ options, logFile, troubles, killedWorkers, samples },
+        ...{ logFile, troubles, killedWorkers, samples },
         /** Since 1970. */
         beganMs,
         /** Less than planned if somebody ended the load early. */
-        loadedMs,
+        loadedMs: loadEndedMs - beganMs,
         visits: witness.visits,
         missingFaults: storage.missing,
         /** Renderings stored after the load, when all disks were well again. */
@@ -126,36 +128,53 @@ export async function runSoak(options: SoakOptions, over: AbortController) {
       };
     } finally {
       if (ending() === undefined) await stop(0);
+      await storage.close();
     }
-  } finally {
-    await storage.close();
-  }
+  });
 }
 
 /** Sends requests until the load ends, steadily and in bursts, and waits for the last responses. */
 async function driveClients(
   mix: LoadMix,
   witness: Witness,
-  troubles: Trouble[],
-  { clients, seed }: SoakOptions,
+  troubles: Troubles,
+  seed: number,
   over: AbortSignal,
 ): Promise<void> {
   const visitOn = async (random: Random): Promise<void> => {
     while (await pause(random.exponential(THINK_MS), over)) await witness.visit(mix.next(random));
   };
   const burstOn = async (random: Random): Promise<void> => {
-    const name = `burst of ${BURST_REQUESTS} requests`;
-    const none = { begin: () => undefined, end: () => undefined };
-    const burst = { name, excuses: 'renders', lingerMs: BURST_LINGER_MS, ...none } as const;
     while (await pause(BURST_EVERY_MS, over)) {
       const shots = Array.from({ length: BURST_REQUESTS }, () => mix.nextOfBurst(random));
-      await make(troubles, burst, () => Promise.all(shots.map((shot) => witness.visit(shot))));
+      await troubles.make(BURST, () => Promise.all(shots.map((shot) => witness.visit(shot))));
     }
   };
-  const loops = Array.from({ length: clients }, (_, index) =>
+  const loops = Array.from({ length: CLIENTS }, (_, index) =>
     visitOn(new Random(seed + index + 1)),
   );
   await Promise.all([...loops, burstOn(new Random(seed))]);
+}
+
+/**
+ * Kills workers by SIGKILL, whether they render or not, until the load ends. No request may fail by it.
+ *
+ * @returns the number of killed workers
+ */
+async function killWorkers(pid: number, random: Random, over: AbortSignal): Promise<number> {
+  for (let killed = 0; ; ) {
+    const earlier = new Set(workersOf(pid));
+    const pauseMs = KILL_PAUSE_MS + random.exponential(KILL_PAUSE_MS);
+    if (!(await pause(pauseMs, over))) return killed;
+    // A worker that is just starting stays: a failed start is an error of its own.
+    const workers = workersOf(pid).filter((worker) => earlier.has(worker));
+    try {
+      process.kill(random.pick(workers), 'SIGKILL');
+      killed += 1;
+    } catch {
+      // No worker, or one that has just ended by itself.
+    }
+  }
 }
 
 /** Fetches paths; returns the digest of each body, or the status of a failure. */
@@ -177,11 +196,11 @@ function takeSample(pid: number) {
   const workers = workersOf(pid).flatMap((child) => readProcess(child) ?? []);
   return {
     /** Since 1970. */
-    atMs: epochMs(),
-    residentBytes: main.residentBytes,
+    atMs: Date.now(),
+    memory: main.residentBytes,
+    workerMemory: sumOf(workers, ({ residentBytes }) => residentBytes),
     descriptors: main.descriptors,
     threads: main.threads,
     workers: workers.length,
-    workerBytes: sumOf(workers, ({ residentBytes }) => residentBytes),
   };
 }

@@ -1,14 +1,13 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { epochMs } from '../harness/load.ts';
 import type { Shot } from './requests.ts';
-import { isExcused, type Trouble } from './trouble.ts';
+import type { Troubles } from './troubles.ts';
 
 /**
  * Verdict on a response: right; wrong, but the originals were made to fail; refused in a burst; a heavy render refused
  * without a burst, which may happen seldom; or wrong.
  */
-export type Verdict = 'expected' | 'originals failed' | 'burst' | 'refused' | 'unexpected';
+type Verdict = 'expected' | 'originals failed' | 'burst' | 'refused' | 'unexpected';
 
 /** Request that was made, and its outcome. */
 export interface Visit extends Pick<Shot, 'purpose' | 'method' | 'path' | 'render'> {
@@ -23,14 +22,12 @@ export interface Visit extends Pick<Shot, 'purpose' | 'method' | 'path' | 'rende
   readonly reason: string;
 }
 
-/**
- * `complete`: to the last byte; `left`: the client hung up; `broken`: the server closed within a response;
- * `no response`: it closed before one; `hung`: no end for a long time.
- */
-type Ending = 'complete' | 'left' | 'broken' | 'no response' | 'hung';
-
 interface Exchange {
-  readonly ending: Ending;
+  /**
+   * `complete`: to the last byte; `left`: the client hung up; `broken`: the server closed within a response;
+   * `no response`: it closed before one; `hung`: no end for a long time.
+   */
+  readonly ending: 'complete' | 'left' | 'broken' | 'no response' | 'hung';
   readonly status: number;
   readonly headers: Headers;
   readonly body: Buffer;
@@ -47,60 +44,27 @@ export class Witness {
   readonly tags = new Map<string, Headers>();
   readonly visits: Visit[] = [];
   readonly #origin: string;
-  readonly #troubles: readonly Trouble[];
+  readonly #troubles: Troubles;
   readonly #digests = new Map<string, string>();
 
-  constructor(origin: string, troubles: readonly Trouble[]) {
+  constructor(origin: string, troubles: Troubles) {
     this.#origin = origin;
     this.#troubles = troubles;
   }
 
   async visit(shot: Shot): Promise<void> {
     const { purpose, method, path, render } = shot;
-    const startedMs = epochMs();
-    const exchange = await this.#ask(shot);
-    const endedMs = epochMs();
+    const startedMs = Date.now();
+    const exchange = await send(this.#origin, shot);
+    const { ending, status, headers } = exchange;
     const code = readCode(exchange);
-    const [verdict, reason = exchange.ending] = this.#judge(shot, exchange, code, [
-      startedMs,
-      endedMs,
-    ]);
+    const [verdict, reason = ending] = this.#judge(shot, exchange, code, startedMs);
     this.visits.push({
-      ...{ purpose, method, path, render, startedMs, tookMs: endedMs - startedMs },
-      response: [exchange.status || '', code].join(' ').trim(),
-      isHit: /^darkroom; hit/.test(exchange.headers.get('cache-status') ?? ''),
+      ...{ purpose, method, path, render, startedMs, tookMs: Date.now() - startedMs },
+      response: [status || '', code].join(' ').trim(),
+      isHit: /^darkroom; hit/.test(headers.get('cache-status') ?? ''),
       ...{ verdict, reason },
     });
-  }
-
-  async #ask({ method, path, headers, manner }: Shot): Promise<Exchange> {
-    const hangUp = new AbortController();
-    const patienceMs = manner.kind === 'leaves' ? manner.afterMs : HUNG_AFTER_MS;
-    const timer = setTimeout(() => hangUp.abort(), patienceMs);
-    const chunks: Uint8Array[] = [];
-    let response: Response | undefined;
-    const report = (ending: Ending, failure = ''): Exchange => ({
-      ...{ ending, failure, status: response?.status ?? 0, body: Buffer.concat(chunks) },
-      headers: response?.headers ?? new Headers(),
-    });
-    try {
-      response = await fetch(this.#origin + path, { method, headers, signal: hangUp.signal });
-      let bytes = 0;
-      for await (const chunk of response.body ?? []) {
-        chunks.push(chunk);
-        bytes += chunk.length;
-        // Leaving the loop closes the connection.
-        if (manner.kind === 'leaves body' && bytes >= manner.afterBytes) return report('left');
-        if (manner.kind === 'dawdles') await sleep(manner.pauseMs);
-      }
-      return report('complete');
-    } catch (error) {
-      if (hangUp.signal.aborted) return report(manner.kind === 'leaves' ? 'left' : 'hung');
-      const cause = error instanceof Error ? (error.cause ?? error) : error;
-      return report(response === undefined ? 'no response' : 'broken', String(cause));
-    } finally {
-      clearTimeout(timer);
-    }
   }
 
   /** Compares a response with the contract, given the troubles of its time. */
@@ -108,11 +72,12 @@ export class Witness {
     shot: Shot,
     exchange: Exchange,
     code: string | undefined,
-    [fromMs, toMs]: readonly [number, number],
+    startedMs: number,
   ): readonly [Verdict, reason?: string] {
     const { ending, failure, status } = exchange;
-    const isExcusedBy = (what: Trouble['excuses']) => isExcused(this.#troubles, what, fromMs, toMs);
-    const isOriginalLost = shot.needsOriginal && isExcusedBy('originals');
+    const isExcused = (what: 'originals' | 'renders'): boolean =>
+      this.#troubles.isExcused(what, startedMs, Date.now());
+    const isOriginalLost = shot.needsOriginal && isExcused('originals');
     const blameOriginals = (reason: string): readonly [Verdict, string] =>
       isOriginalLost ? ['originals failed', reason] : ['unexpected', reason];
     if (ending === 'hung' || ending === 'no response') {
@@ -127,7 +92,7 @@ export class Witness {
     // A request that waits for slow originals keeps its place in the queue.
     if (status === 503 && isOriginalLost) return ['originals failed'];
     if (status === 0 || shot.expected.includes(status)) return ['expected'];
-    if (status === 503 && shot.render !== 'none' && isExcusedBy('renders')) return ['burst'];
+    if (status === 503 && shot.render !== 'none' && isExcused('renders')) return ['burst'];
     if (status === 503 && shot.render === 'heavy') return ['refused'];
     return ['unexpected', 'another status'];
   }
@@ -151,12 +116,38 @@ export class Witness {
   }
 }
 
+async function send(origin: string, shot: Shot): Promise<Exchange> {
+  const { method, path, headers, leavesAfterMs, leavesAfterBytes = Infinity, restMs } = shot;
+  const hangUp = new AbortController();
+  const timer = setTimeout(() => hangUp.abort(), leavesAfterMs ?? HUNG_AFTER_MS);
+  const chunks: Uint8Array[] = [];
+  let response: Response | undefined;
+  const report = (ending: Exchange['ending'], failure = ''): Exchange => ({
+    ...{ ending, failure, status: response?.status ?? 0, body: Buffer.concat(chunks) },
+    headers: response?.headers ?? new Headers(),
+  });
+  try {
+    response = await fetch(origin + path, { method, headers, signal: hangUp.signal });
+    let bytes = 0;
+    for await (const chunk of response.body ?? []) {
+      chunks.push(chunk);
+      bytes += chunk.length;
+      // Leaving the loop closes the connection.
+      if (bytes >= leavesAfterBytes) return report('left');
+      if (restMs !== undefined) await sleep(restMs);
+    }
+    return report('complete');
+  } catch (error) {
+    if (hangUp.signal.aborted) return report(leavesAfterMs === undefined ? 'hung' : 'left');
+    const cause = error instanceof Error ? (error.cause ?? error) : error;
+    return report(response === undefined ? 'no response' : 'broken', String(cause));
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Reads the code of an error response. */
 function readCode({ status, ending, body }: Exchange): string | undefined {
   if (status < 400 || ending !== 'complete' || body.length === 0) return undefined;
-  try {
-    const error = JSON.parse(body.toString()) as { readonly code?: unknown } | null;
-    return String(error?.code ?? 'no code');
-  } catch {
-    return 'no JSON';
-  }
+  return /"code":\s*"(\w+)"/.exec(body.toString())?.[1] ?? 'no code';
 }

@@ -1,13 +1,12 @@
 import { execFileSync } from 'node:child_process';
 import { appendFileSync, mkdirSync, rmSync, statSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type DiskFault, mountFaultyDisk } from '../../test/support/processes/faulty-disk.ts';
 import { FaultProxy, type Fault as ProxyFault } from '../../test/support/s3/fault-proxy.ts';
-import { bucketSettings, startOwn } from '../compare/renderers.ts';
-import { listFiles, type Original, writeOriginals } from './originals.ts';
-import type { Fault } from './trouble.ts';
+import { listFiles } from '../harness/fixtures.ts';
+import { bucketSettings, startOwn } from '../harness/service.ts';
+import { type Original, writeOriginals } from './originals.ts';
+import type { Fault } from './troubles.ts';
 
 /** Time for which the service feels a fault after its end: until it gives up on what hangs, or until a retry. */
 const HANGING_LINGER_MS = 14_000;
@@ -21,12 +20,34 @@ const BALLAST_PIECE_BYTES = 256 * 1024;
 /** Where originals are: behind an S3 API, or in a folder. */
 export type Place = 'bucket' | 'disk';
 
-/** Originals and a store of renderings that can be made to fail. */
-export type Storage = Awaited<ReturnType<typeof openStorage>>;
+const diskFaults: readonly (readonly [name: string, fault: DiskFault, lingerMs: number])[] = [
+  ['slow', 'delay 0.2', HANGING_LINGER_MS],
+  ['hanging', 'hang', HANGING_LINGER_MS],
+  ['failing', 'fail', LINGER_MS],
+];
 
-/** Opens the storage, with as many faults as this machine can have. */
-export async function openStorage(place: Place, originals: readonly Original[]) {
-  const base = await mkdtemp(join(tmpdir(), 'darkroom-soak-'));
+const createError = (status: string, code: string): ProxyFault => {
+  const body = `<?xml version="1.0" encoding="UTF-8"?><Error><Code>${code}</Code></Error>`;
+  const head = `HTTP/1.1 ${status}\r\nContent-Type: application/xml\r\nContent-Length: ${body.length}`;
+  return { kind: 'answer', bytes: `${head}\r\n\r\n${body}` };
+};
+
+const bucketFaults: readonly (readonly [name: string, fault: ProxyFault, lingerMs: number])[] = [
+  ['no responses', { kind: 'hang' }, HANGING_LINGER_MS],
+  ['stalled bodies', { kind: 'stall', afterBytes: 0 }, HANGING_LINGER_MS],
+  ['reset connections', { kind: 'reset', afterBytes: 0 }, LINGER_MS],
+  ['truncated bodies', { kind: 'cut', afterBytes: 0 }, LINGER_MS],
+  ['status 500', createError('500 Internal Server Error', 'InternalError'), LINGER_MS],
+  ['status 503 SlowDown', createError('503 Slow Down', 'SlowDown'), LINGER_MS],
+  ['slow responses', { kind: 'trickle', bytes: 2 ** 16 }, LINGER_MS],
+];
+
+/**
+ * Opens originals and a store of renderings that can be made to fail, with as many faults as this machine can have.
+ *
+ * @param base an empty folder
+ */
+export async function openStorage(base: string, place: Place, originals: readonly Original[]) {
   const within = (...names: string[]): string => join(base, ...names);
   for (const name of ['disk/originals', 'disk/renderings', 'mounted', 'tmp']) {
     mkdirSync(within(name), { recursive: true });
@@ -37,16 +58,10 @@ export async function openStorage(place: Place, originals: readonly Original[]) 
   writeOriginals(within('disk/originals'), originals);
   const fuse = await mountFaultyDisk(within('mounted'), within('disk'));
   const seen = within(fuse === undefined ? 'disk' : 'mounted');
-  const diskFaults: readonly (readonly [string, DiskFault])[] = [
-    ['slow', 'delay 0.2'],
-    ['hanging', 'hang'],
-    ['failing', 'fail'],
-  ];
   const createDiskFaults = (folder: 'originals' | 'renderings'): Fault[] =>
-    (fuse === undefined ? [] : diskFaults).map(([name, fault]) => ({
-      name: `${name} disk of ${folder}`,
+    (fuse === undefined ? [] : diskFaults).map(([name, fault, lingerMs]) => ({
+      ...{ name: `${name} disk of ${folder}`, lingerMs },
       excuses: folder === 'originals' ? 'originals' : 'nothing',
-      lingerMs: fault === 'fail' ? LINGER_MS : HANGING_LINGER_MS,
       begin: () => fuse?.tell(folder, fault),
       end: () => fuse?.tell(folder, 'none'),
     }));
@@ -88,7 +103,6 @@ export async function openStorage(place: Place, originals: readonly Original[]) 
       await bucket?.close();
       await fuse?.close();
       if (isBounded) execFileSync('umount', ['--lazy', within('disk/renderings')]);
-      await rm(base, { recursive: true });
     },
   };
 }
@@ -98,30 +112,13 @@ async function openBucket(folder: string) {
   const server = await startOwn('folder', folder);
   const proxy = new FaultProxy(Number(new URL(server.origin).port));
   await proxy.listen();
-  const createError = (status: string, code: string): ProxyFault => {
-    const body = `<?xml version="1.0" encoding="UTF-8"?><Error><Code>${code}</Code></Error>`;
-    const head = `HTTP/1.1 ${status}\r\nContent-Type: application/xml\r\nContent-Length: ${body.length}`;
-    return { kind: 'answer', bytes: `${head}\r\n\r\n${body}` };
-  };
-  const responses: Readonly<Record<string, ProxyFault>> = {
-    'no responses': { kind: 'hang' },
-    'stalled bodies': { kind: 'stall', afterBytes: 0 },
-    'reset connections': { kind: 'reset', afterBytes: 0 },
-    'truncated bodies': { kind: 'cut', afterBytes: 0 },
-    'status 500': createError('500 Internal Server Error', 'InternalError'),
-    'status 503 SlowDown': createError('503 Slow Down', 'SlowDown'),
-    'slow responses': { kind: 'trickle', bytes: 2 ** 16 },
-  };
-  const faults = Object.entries(responses).map(([name, fault]): Fault => {
-    const isHanging = fault.kind === 'hang' || fault.kind === 'stall';
-    return {
-      name,
-      excuses: fault.kind === 'trickle' ? 'nothing' : 'originals',
-      lingerMs: isHanging ? HANGING_LINGER_MS : LINGER_MS,
+  const faults = bucketFaults.map(
+    ([name, fault, lingerMs]): Fault => ({
+      ...{ name, lingerMs, excuses: fault.kind === 'trickle' ? 'nothing' : 'originals' },
       begin: () => proxy.spoil(fault),
       end: () => proxy.heal(),
-    };
-  });
+    }),
+  );
   const refused: Fault = {
     name: 'connections refused',
     excuses: 'originals',

@@ -1,0 +1,143 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import sharp from 'sharp';
+import { measureDistance, renderReference } from '../harness/likeness.ts';
+import type { Rendering } from '../harness/originals.ts';
+import { meanOf } from '../harness/report.ts';
+import { fetchOk, type Service, startOwn, startServer, startService } from '../harness/service.ts';
+import type { Contestant, Stage, Turn } from './contest.ts';
+
+/** Server that renders images from a folder. */
+export interface Renderer {
+  readonly name: string;
+  readonly start: (folder: string) => Promise<Service>;
+  readonly targetOf: (rendering: Rendering) => string;
+  readonly isForStillsOnly?: boolean;
+}
+
+/**
+ * Settings without caches. Clients wait as long as for other servers, which refuse nothing: `bench:overload` measures what
+ * Darkroom refuses on a busy machine.
+ */
+export const COLD = {
+  CACHE_MEMORY_BYTES: '0',
+  CACHE_ORIGINALS_BYTES: '0',
+  QUEUE_TIMEOUT_MS: '60000',
+} as const;
+
+export const darkroom: Renderer = {
+  name: 'Darkroom',
+  start: (folder) => startService('compare-darkroom', { STORAGE_DIR: folder, ...COLD }),
+  targetOf: ({ darkroomPath }) => darkroomPath,
+};
+
+/** Ceiling: sharp in the process that serves. */
+const rawSharp: Renderer = {
+  name: 'raw sharp',
+  start: (folder) => startOwn('raw-sharp', folder),
+  targetOf: ({ path, widthPx, format, isAnimated, shrinksOnLoad }) =>
+    `/${widthPx}/${format}/${isAnimated ? 'animated' : 'still'}/${shrinksOnLoad ? 'shrunk' : 'whole'}/${path}`,
+};
+
+/** IPX with its defaults, which are sharp's: quality 80 for JPEG and WebP, as in Darkroom. */
+const ipx: Renderer = {
+  name: 'IPX',
+  start: (folder) => startOwn('ipx', folder),
+  targetOf: ({ path, widthPx, format, isAnimated }) =>
+    `/w_${widthPx},f_${format}${isAnimated ? ',animated' : ''}/${path}`,
+};
+
+export const renderers: readonly Renderer[] = [darkroom, rawSharp, ipx];
+
+/**
+ * Parses `--peer`, a server for stills: its name, its path for a rendering, and the command that starts it.
+ *
+ * @throws Error if a part is missing
+ */
+export function parsePeer(option: string): Renderer {
+  const [name = '', target = '', ...command] = option.trim().split(/\s+/);
+  if (command.length === 0) {
+    throw new Error('--peer: expected "NAME /…{width}…{format}…{path} COMMAND…{port}…{folder}…"');
+  }
+  return {
+    name,
+    isForStillsOnly: true,
+    start: (folder) =>
+      startServer(
+        `compare-${name}`,
+        command.map((word) => word.replace('{folder}', folder)),
+      ),
+    targetOf: ({ widthPx, format, path }) =>
+      target
+        .replace('{width}', String(widthPx))
+        .replace('{format}', format)
+        .replace('{path}', path),
+  };
+}
+
+/** Creates a contestant that renders; each round takes another part of the renderings. */
+export function createRenderer(
+  { name, start, targetOf }: Renderer,
+  renderings: readonly Rendering[],
+  { originals: { folder }, isLikenessWanted }: Stage,
+): Contestant {
+  // One rendering of each format; no round gets as far as the end of the list.
+  const samples = new Map(renderings.map((rendering) => [rendering.format, rendering])).values();
+  const isMeasured = isLikenessWanted && !renderings.some(({ isAnimated }) => isAnimated);
+  return {
+    name,
+    start: () => start(folder),
+    paths: renderings.map(targetOf),
+    check: async (origin) => {
+      for (const sample of samples) await checkImage(origin, targetOf(sample), sample);
+    },
+    inspect: isMeasured
+      ? (origin) => measureLikeness(folder, renderings.slice(-8), origin, targetOf)
+      : undefined,
+  };
+}
+
+/** Creates a contestant that sends what it has; the check puts all paths into its cache. */
+export function createSender(
+  name: string,
+  start: Contestant['start'],
+  paths: readonly string[],
+): Contestant {
+  const check = async (origin: string): Promise<void> => {
+    for (const path of paths) await fetchOk(origin, path);
+  };
+  return { name, start, paths, check };
+}
+
+/** Rejects a server that sends the original, or another size: it would have less to do. */
+async function checkImage(
+  origin: string,
+  target: string,
+  { widthPx, format, isAnimated }: Rendering,
+): Promise<void> {
+  const { body } = await fetchOk(origin, target);
+  const describe = (isMoving: boolean, name: string, width: number): string =>
+    `${isMoving ? 'an animated' : 'a still'} ${name} of ${width} px`;
+  const wanted = describe(isAnimated, format, widthPx);
+  const facts = await sharp(body).metadata();
+  const sent = describe((facts.pages ?? 1) > 1, facts.format, facts.width);
+  if (sent !== wanted) throw new Error(`sends ${sent} instead of ${wanted}`);
+}
+
+/** Measures the size and the distance from an exact reduction of a server's pictures; means of these renderings. */
+async function measureLikeness(
+  folder: string,
+  renderings: readonly Rendering[],
+  origin: string,
+  targetOf: Renderer['targetOf'],
+): Promise<Turn> {
+  const all: Turn[] = [];
+  for (const rendering of renderings) {
+    const { body } = await fetchOk(origin, targetOf(rendering));
+    const { width, height } = await sharp(body).metadata();
+    const source = readFileSync(join(folder, rendering.path));
+    const reference = await renderReference(source, width, height);
+    all.push({ ...(await measureDistance(reference, body)), bytesEach: body.length });
+  }
+  return meanOf(all);
+}

@@ -1,0 +1,237 @@
+import { link, mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import sharp from 'sharp';
+import type { OutputFormat, SourceFormat } from '../../src/contract/image-formats.ts';
+import { readImageFacts } from '../../src/formats/read-image-facts.ts';
+import { mayShrinkOnLoad } from '../../src/pipeline/render/plan.ts';
+import { readFixtures } from './fixtures.ts';
+import { Random } from './random.ts';
+
+/** Photographs that all drawings are cut from. */
+export const PHOTOS = [
+  'attachments/1/1/country-lane.jpg',
+  'attachments/1/2/waterfall.jpg',
+  'attachments/1/12/red-panda.jpg',
+].map((key) => join('fixtures/originals', key));
+
+const STILL_FORMATS = ['jpeg', 'png', 'webp'] as const;
+
+/** Original that the bench made or found. */
+interface Drawing {
+  readonly format: SourceFormat;
+  readonly widthPx: number;
+  readonly bytes: Buffer;
+}
+
+/** Rendering that clients request of each server in its own words. */
+export interface Rendering {
+  /** Path of the original below the folder. */
+  readonly path: string;
+  readonly widthPx: number;
+  readonly format: OutputFormat;
+  readonly isAnimated: boolean;
+  /** Whether the decoder of a JPEG may reduce as far as it can, as Darkroom decides. */
+  readonly shrinksOnLoad: boolean;
+  readonly darkroomPath: string;
+}
+
+interface Kind {
+  readonly draw: (isQuick: boolean) => Promise<readonly Drawing[]>;
+  readonly keyOf: (id: number, format: string) => string;
+  readonly renderingsOf: (path: string, drawing: Drawing) => readonly Rendering[];
+}
+
+/** Photographs of 2 to 4 megapixels, and the widths of their renderings. */
+const PHOTO_WIDTHS_PX = [1730, 2360, 1910, 2000, 2090, 2180, 2270, 1820, 2400, 1960, 2050, 2300];
+const FIT_WIDTHS_PX = Array.from({ length: 17 }, (_, step) => 480 + 10 * step);
+const sizeOfPhoto = (widthPx: number) => ({ widthPx, heightPx: Math.round((widthPx * 2) / 3) });
+
+/** Edges of avatars as people upload them. */
+const AVATAR_EDGES_PX = [256, 512, 768, 1024];
+const AVATAR_SIZES = [16, 32, 48, 64, 80, 100, 128, 160, 240, 256];
+const EMOJI_SIZES = [20, 22, 24, 28, 32, 40, 44, 48, 56, 60, 64, 80];
+const STICKER_SIZES = [128, 160, 240, 256, 300];
+
+/** Size of the stills of a client's picker. */
+const PICKER_PX = 48;
+
+/** Edge of a photograph that takes some 15 s of a core without loss: as long as a render may. */
+const COSTLY_EDGE_PX = 5_000;
+
+const kinds = {
+  photos: {
+    draw: (isQuick) =>
+      drawStills((isQuick ? PHOTO_WIDTHS_PX.slice(0, 2) : PHOTO_WIDTHS_PX).map(sizeOfPhoto)),
+    keyOf: (id, format) => `attachments/1/${id}/photo.${format}`,
+    renderingsOf: (path, original) =>
+      FIT_WIDTHS_PX.map((widthPx) => ({
+        ...{ path, widthPx, format: 'webp', isAnimated: false },
+        shrinksOnLoad: mayShrinkOnLoad(
+          { ...sizeOfPhoto(original.widthPx), format: original.format },
+          sizeOfPhoto(widthPx),
+        ),
+        darkroomPath: `/${path}?width=${widthPx}&quality=high&format=webp`,
+      })),
+  },
+  avatars: {
+    draw: () => drawStills(AVATAR_EDGES_PX.map((edge) => ({ widthPx: edge, heightPx: edge }))),
+    keyOf: (id) => `avatars/${id}/face`,
+    renderingsOf: (path, { widthPx: edge }) =>
+      ofAsset(
+        path,
+        AVATAR_SIZES.filter((size) => size < edge),
+        ['webp', 'png'],
+        false,
+      ),
+  },
+  emojis: {
+    draw: () => drawFilms(['gif', 96, 12], ['gif', 128, 24], ['webp', 96, 12], ['webp', 128, 24]),
+    keyOf: (id) => `emojis/${id}`,
+    renderingsOf: (path) => ofAsset(path, EMOJI_SIZES, ['webp', 'gif'], true),
+  },
+  stickers: {
+    draw: () => drawFilms(['gif', 200, 16], ['gif', 320, 24], ['webp', 320, 24], ['webp', 480, 40]),
+    keyOf: (id) => `stickers/${id}`,
+    renderingsOf: (path) => ofAsset(path, STICKER_SIZES, ['webp'], true),
+  },
+  picker: {
+    draw: async () => findStills(),
+    keyOf: (id) => `icons/${id}/picked`,
+    renderingsOf: (path) => ofAsset(path, [PICKER_PX], ['webp'], false),
+  },
+  costly: {
+    draw: async () => {
+      const image = sharp(PHOTOS[0]).resize(COSTLY_EDGE_PX, COSTLY_EDGE_PX).jpeg();
+      return [{ format: 'jpeg', widthPx: COSTLY_EDGE_PX, bytes: await image.toBuffer() }];
+    },
+    keyOf: (id) => `attachments/2/${id}/photo.jpg`,
+    renderingsOf: (path) => [
+      {
+        ...{ path, widthPx: COSTLY_EDGE_PX, format: 'webp', isAnimated: false },
+        ...{ shrinksOnLoad: false, darkroomPath: `/${path}?format=webp&quality=lossless` },
+      },
+    ],
+  },
+} satisfies Readonly<Record<string, Kind>>;
+
+/** More renderings than a contest asks for, since it asks for each once. */
+const MANY = 20_000;
+
+/** Folder of originals. */
+export class Originals {
+  readonly folder: string;
+  readonly #isQuick: boolean;
+  readonly #made = new Map<string, Promise<Rendering[]>>();
+
+  constructor(folder: string, isQuick = false) {
+    this.folder = folder;
+    this.#isQuick = isQuick;
+  }
+
+  /** Lists at least so many renderings of a kind, in random order; the first call draws its originals. */
+  list(kind: keyof typeof kinds, least = MANY): Promise<readonly Rendering[]> {
+    const making = this.#made.get(kind) ?? this.#make(kinds[kind], least);
+    this.#made.set(kind, making);
+    return making;
+  }
+
+  /**
+   * Writes drawings under ids from 0 up, in turn. Each drawing is there under many ids, as links to one file; to a server
+   * they are different originals.
+   */
+  async #make({ draw, keyOf, renderingsOf }: Kind, least: number): Promise<Rendering[]> {
+    const drawings = await draw(this.#isQuick);
+    const files: string[] = [];
+    const renderings: Rendering[] = [];
+    for (let id = 0; renderings.length < least; id += 1) {
+      const drawing = drawings[id % drawings.length];
+      if (drawing === undefined) throw new Error('Nothing is drawn.');
+      const path = keyOf(id, drawing.format);
+      const file = join(this.folder, path);
+      await mkdir(dirname(file), { recursive: true });
+      const first = files[id % drawings.length];
+      if (first === undefined) files.push(file);
+      await (first === undefined ? writeFile(file, drawing.bytes) : link(first, file));
+      renderings.push(...renderingsOf(path, drawing));
+    }
+    return new Random(1).shuffle(renderings);
+  }
+}
+
+function ofAsset(
+  path: string,
+  sizesPx: readonly number[],
+  formats: readonly OutputFormat[],
+  isAnimated: boolean,
+): Rendering[] {
+  return sizesPx.flatMap((widthPx) =>
+    formats.map((format) => {
+      const animated = isAnimated && format === 'webp' ? '&animated=true' : '';
+      const darkroomPath = `/${path}.${format}?size=${widthPx}${animated}`;
+      return { path, widthPx, format, isAnimated, shrinksOnLoad: false, darkroomPath };
+    }),
+  );
+}
+
+/** Draws each photograph in each size, as JPEG, PNG and WebP. */
+function drawStills(
+  sizes: readonly { readonly widthPx: number; readonly heightPx: number }[],
+): Promise<Drawing[]> {
+  return Promise.all(
+    sizes.flatMap(({ widthPx, heightPx }) =>
+      PHOTOS.flatMap((photo) =>
+        STILL_FORMATS.map(async (format) => {
+          const image = sharp(photo).resize(widthPx, heightPx);
+          return { format, widthPx, bytes: await image.toFormat(format).toBuffer() };
+        }),
+      ),
+    ),
+  );
+}
+
+type Film = readonly [format: 'gif' | 'webp', edgePx: number, frames: number];
+
+/** Draws square films of each photograph. */
+function drawFilms(...films: readonly Film[]): Promise<Drawing[]> {
+  return Promise.all(films.flatMap((film) => PHOTOS.map((photo) => drawFilm(photo, film))));
+}
+
+/** Moves a camera over a photograph: each frame differs everywhere, as in a film. */
+async function drawFilm(photo: string, [format, widthPx, frames]: Film): Promise<Drawing> {
+  const stepPx = 6;
+  const ground = await sharp(photo)
+    .resize(widthPx + frames * stepPx, widthPx)
+    .png()
+    .toBuffer();
+  const pictures = await Promise.all(
+    Array.from({ length: frames }, (_, index) =>
+      sharp(ground)
+        .extract({ left: index * stepPx, top: 0, width: widthPx, height: widthPx })
+        .png({ compressionLevel: 1 })
+        .toBuffer(),
+    ),
+  );
+  const bytes = await sharp(pictures, { join: { animated: true } })
+    .toFormat(format, { delay: 80, loop: 0, ...(format === 'webp' && { quality: 90 }) })
+    .toBuffer();
+  return { format, widthPx, bytes };
+}
+
+/** Folders below `fixtures` with stills as people upload them for emojis. */
+const PICKED_FOLDERS = [
+  ...['originals/emojis', 'originals/stickers', 'originals/avatars', 'originals/icons'],
+  ...['corpus/png-8', 'corpus/png-alpha', 'corpus/png-palette', 'corpus/jpeg-photo'],
+  ...['corpus/jpeg-sampling', 'corpus/gif-static', 'corpus/webp-alpha', 'corpus/webp-lossless'],
+  'corpus/webp-lossy',
+];
+const MAX_PICKED_BYTES = 100_000;
+
+/** Finds the stills of the corpus and the samples that are no smaller than the picker's. */
+function findStills(): Drawing[] {
+  return PICKED_FOLDERS.flatMap(readFixtures).flatMap(({ bytes }) => {
+    const facts = readImageFacts(bytes);
+    if (facts === undefined || facts.animation !== undefined || facts.format === 'avif') return [];
+    if (facts.widthPx < PICKER_PX || bytes.length > MAX_PICKED_BYTES) return [];
+    return [{ format: facts.format, widthPx: facts.widthPx, bytes }];
+  });
+}

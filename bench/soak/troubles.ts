@@ -1,0 +1,64 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Random } from '../harness/random.ts';
+
+/** Failures that a trouble excuses: of requests that need an original, of renders that are refused, or none. */
+type Excuse = 'originals' | 'renders' | 'nothing';
+
+/** Fault that lasts for a while. */
+export interface Fault {
+  readonly name: string;
+  readonly excuses: Excuse;
+  /** Time for which the service still feels the fault after its end. */
+  readonly lingerMs: number;
+  readonly begin?: () => unknown;
+  readonly end?: () => unknown;
+}
+
+const CYCLE_MS = 40_000;
+const WAVE_MS = 12_000;
+
+/** Faults that happened, with their times. */
+export class Troubles {
+  /** Milliseconds since 1970; the end is infinite while the fault lasts. */
+  readonly #troubles: { readonly fault: Fault; readonly startMs: number; endMs: number }[] = [];
+
+  get names(): readonly string[] {
+    return this.#troubles.map(({ fault }) => fault.name);
+  }
+
+  /** Whether a trouble excuses such failures within a span of time. */
+  isExcused(what: Excuse, fromMs: number, toMs: number): boolean {
+    return this.#troubles.some(
+      ({ fault, startMs, endMs }) => fault.excuses === what && fromMs < endMs && toMs > startMs,
+    );
+  }
+
+  /** Lets a fault happen until `during` ends. */
+  async make(fault: Fault, during: () => Promise<unknown>): Promise<void> {
+    const trouble = { fault, startMs: Date.now(), endMs: Number.POSITIVE_INFINITY };
+    this.#troubles.push(trouble);
+    await fault.begin?.();
+    await during();
+    await fault.end?.();
+    trouble.endMs = Date.now() + fault.lingerMs;
+  }
+
+  /** Lets one fault happen in each cycle until the load ends, each as often as the others. */
+  async makeWaves(faults: readonly Fault[], random: Random, over: AbortSignal): Promise<void> {
+    let left: Fault[] = [];
+    let restMs = CYCLE_MS / 2;
+    while (await pause(restMs, over)) {
+      if (left.length === 0) left = random.shuffle(faults);
+      const fault = left.pop();
+      if (fault === undefined) return;
+      await this.make(fault, () => pause(WAVE_MS, over));
+      restMs = CYCLE_MS - WAVE_MS;
+    }
+  }
+}
+
+/** Waits; returns `false` if the load ends before. */
+export async function pause(ms: number, over: AbortSignal): Promise<boolean> {
+  await sleep(Math.max(0, ms), undefined, { signal: over }).catch(() => undefined);
+  return !over.aborted;
+}
