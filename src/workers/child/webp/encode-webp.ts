@@ -101,14 +101,11 @@ async function encodeFrames(strip: Pixels, job: RenderJob, encode: Encode): Prom
 }
 
 /**
- * Whether a still WebP is lossy whatever its pixels are, and so can be decoded and encoded in one pipeline: a JPEG whose
- * lossless form would have to be smaller. Among 686 renderings of the corpus' JPEGs at 16 to 128 px, drawings included,
- * the lossy form had 1.0003 times the bytes of the smaller form on average, and never 1.3 times.
+ * Whether a still WebP is lossy whatever its pixels are, and so can be decoded and encoded in one pipeline: every JPEG,
+ * whose own losses an exact form would keep (bench/RESULTS.md).
  */
-export function isSurelyLossy(job: RenderJob): boolean {
-  const { source, format, encoder } = job;
-  const isLossy = format === 'webp' && encoder.lossless !== true;
-  return isLossy && source === 'jpeg' && worthOf(job, 'cut-out') === 1;
+export function isSurelyLossy({ source, format, encoder }: RenderJob): boolean {
+  return source === 'jpeg' && format === 'webp' && encoder.lossless !== true;
 }
 
 function qualityOf({ encoder }: RenderJob): 'high' | 'low' {
