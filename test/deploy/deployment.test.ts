@@ -40,7 +40,7 @@ describe('the image', () => {
   test.each([{}, { ADMIN_PORT: '0', ADMIN_TOKEN: 'a-token-of-a-test' }])(
     'has a check of health that sees when the service has gone: %j',
     async (environment) => {
-      const service = await startService(environment);
+      const service = await startService({ ...environment, VIDEO_DECODER: 'off' });
       const [, adminPort] = /admin listener is on \S+:(\d+)/.exec(service.output()) ?? [];
       // Nobody listens on port 1: where there is an admin listener, it is asked, which answers for a full service, too.
       const ports = adminPort

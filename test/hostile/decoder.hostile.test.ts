@@ -8,9 +8,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { listenLocally } from '../support/processes/local-server.ts';
 import {
-  compileMaliciousDecoder,
   findProcessesOf,
   hasCompiler,
+  shareMaliciousDecoder,
 } from '../support/processes/video-decoders.ts';
 import { usePools } from '../support/processes/worker-pool.ts';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
@@ -63,6 +63,8 @@ async function attackAll(ask: Ask): Promise<Record<string, boolean>> {
 }
 
 describe.skipIf(!hasCompiler)('(gcc is installed) a video decoder that is taken over', () => {
+  const decoder = shareMaliciousDecoder();
+
   test.each([
     ['whole', false, ['bwrap', 'setpriv', 'nice', 'env', 'ldd']],
     ['setpriv', true, ['setpriv', 'nice', 'env']],
@@ -70,9 +72,8 @@ describe.skipIf(!hasCompiler)('(gcc is installed) a video decoder that is taken 
   ])(
     'can do what the document says, where it is confined by %s',
     async (walls, mayBeWeaker, programs) => {
-      const program = await compileMaliciousDecoder();
       const { renderer, sayByRanges } = await start({
-        videoDecoder: { program, mayBeWeaker, timeoutMs: 15_000 },
+        videoDecoder: { ...decoder, mayBeWeaker, timeoutMs: 15_000 },
         environment: { PATH: await pathOf(...programs) },
       });
       const isWhole = walls === 'whole';
@@ -88,9 +89,8 @@ describe.skipIf(!hasCompiler)('(gcc is installed) a video decoder that is taken 
   );
 
   test('is heard on a busy machine, though it ends without reading its input', async () => {
-    const program = await compileMaliciousDecoder();
     const environment = { PATH: await pathOf('setpriv', 'nice', 'env') };
-    const videoDecoder = { program, mayBeWeaker: true, timeoutMs: 15_000 };
+    const videoDecoder = { ...decoder, mayBeWeaker: true, timeoutMs: 15_000 };
     const pools = await Promise.all(
       Array.from({ length: 12 }, () => start({ videoDecoder, environment })),
     );
@@ -99,9 +99,8 @@ describe.skipIf(!hasCompiler)('(gcc is installed) a video decoder that is taken 
   });
 
   test('is not used unless confined whole, or unless less is allowed', async () => {
-    const program = await compileMaliciousDecoder();
     const { renderer } = await start({
-      videoDecoder: { program, mayBeWeaker: false, timeoutMs: 15_000 },
+      videoDecoder: { ...decoder, mayBeWeaker: false, timeoutMs: 15_000 },
       environment: { PATH: await pathOf('setpriv', 'nice', 'env') },
     });
     const reason = 'bwrap is not installed';
@@ -111,17 +110,16 @@ describe.skipIf(!hasCompiler)('(gcc is installed) a video decoder that is taken 
   test.each(['whole', 'setpriv', 'unconfined'])(
     'ends with a service that is killed: %s',
     async (walls) => {
-      const program = await compileMaliciousDecoder();
       const programs = { whole: ['bwrap', 'setpriv', 'ldd'], setpriv: ['setpriv'], unconfined: [] }[
         walls
       ];
       const path = await pathOf('nice', 'env', ...(programs ?? []));
       const file = 'test/hostile/takeover/decode-forever.mjs';
-      const service = spawn(process.execPath, [file, program, path], { stdio: 'inherit' });
+      const service = spawn(process.execPath, [file, decoder.program, path], { stdio: 'inherit' });
       onTestFinished(() => void service.kill('SIGKILL'));
-      await expect.poll(() => findProcessesOf(program).length, soon).toBe(1);
+      await expect.poll(() => findProcessesOf(decoder.program).length, soon).toBe(1);
       service.kill('SIGKILL');
-      await expect.poll(() => findProcessesOf(program), soon).toEqual([]);
+      await expect.poll(() => findProcessesOf(decoder.program), soon).toEqual([]);
     },
   );
 });

@@ -142,6 +142,7 @@ const hostile = [
 
 const traced = (url: string, sampler: string) => ({
   OTEL_EXPORTER_OTLP_ENDPOINT: url,
+  VIDEO_DECODER: 'off',
   OTEL_TRACES_SAMPLER: sampler, // a word that the SDK does not know is quoted in the log
 });
 

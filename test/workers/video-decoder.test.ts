@@ -1,16 +1,17 @@
 import { execFileSync } from 'node:child_process';
 import { readlinkSync } from 'node:fs';
-import { describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
-  compileMaliciousDecoder,
   findProcessesOf,
   hasCompiler,
   hasFfmpeg,
+  shareMaliciousDecoder,
   wholeDecoder,
 } from '../support/processes/video-decoders.ts';
-import { usePools } from '../support/processes/worker-pool.ts';
+import { type TestPool, usePools } from '../support/processes/worker-pool.ts';
 
 const start = usePools();
+const startShared = usePools(afterAll);
 
 /** For a process to start or end on a busy machine. */
 const soon = { timeout: 20_000 };
@@ -54,9 +55,13 @@ const orderOf = (codec: string, stream: Buffer, widthPx = WIDTH): string =>
   })}`;
 
 describe.skipIf(!hasFfmpeg)('(ffmpeg is installed) the decoder', () => {
+  let pool: TestPool;
+  beforeAll(async () => {
+    pool = await startShared({ videoDecoder: wholeDecoder });
+  });
+
   test('is found with its version, and confined whole', async () => {
-    const { renderer } = await start({ videoDecoder: wholeDecoder });
-    expect(await renderer.videoSupport).toEqual({
+    expect(await pool.renderer.videoSupport).toEqual({
       isSupported: true,
       program: '/usr/bin/ffmpeg',
       version: expect.stringMatching(/^\d/),
@@ -69,9 +74,8 @@ describe.skipIf(!hasFfmpeg)('(ffmpeg is installed) the decoder', () => {
   test.each(streams)(
     'decodes a frame of %s in %s to its planes',
     async (codec, pixels, ...options) => {
-      const { sayByRanges } = await start({ videoDecoder: wholeDecoder });
       const frame = Buffer.from(
-        await sayByRanges(orderOf(codec, encode(pixels, options))),
+        await pool.sayByRanges(orderOf(codec, encode(pixels, options))),
         'latin1',
       );
       const [head = ''] = frame.toString('latin1').split('\n');
@@ -98,14 +102,14 @@ describe.skipIf(!hasFfmpeg)('(ffmpeg is installed) the decoder', () => {
     ['nothing that it knows', 'vp9', Buffer.from('x'.repeat(10_000))],
     ['a frame of another codec', 'av1', Buffer.from('DKIF')],
   ])('refuses %s', async (_, codec, stream) => {
-    const { renderer, sayByRanges } = await start({ videoDecoder: wholeDecoder });
+    const { renderer, sayByRanges } = pool;
     const refused = sayByRanges(orderOf(codec, stream));
     await expect(refused).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
     expect(renderer.counters.kills).toBe(0);
   });
 
   test('refuses a frame that was cut off, and one that is larger than planned', async () => {
-    const { sayByRanges } = await start({ videoDecoder: wholeDecoder });
+    const { sayByRanges } = pool;
     const stream = encode('yuv420p', ['-c:v', 'libx264', '-f', 'h264']);
     const cut = sayByRanges(orderOf('h264', stream.subarray(0, stream.length - 8)));
     await expect(cut).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
@@ -142,18 +146,22 @@ describe('a decoder that cannot be used', () => {
 });
 
 describe.skipIf(!hasCompiler)('(gcc is installed) a decoder in the hands of an attacker', () => {
-  /** Starts a pool with it. */
-  async function startWith(mayBeWeaker = false, timeoutMs = 15_000) {
-    const program = await compileMaliciousDecoder();
-    const pool = await start({ videoDecoder: { program, mayBeWeaker, timeoutMs } });
-    expect(await pool.renderer.videoSupport).toMatchObject({ isWhole: true, version: 'malicious' });
-    const ask = (attack: string) => pool.sayByRanges(`decode 1 ${attack}`);
-    return { ...pool, program, ask };
-  }
+  const decoder = shareMaliciousDecoder();
+  /** Pool of the tests that leave its worker alive. */
+  let pool: TestPool;
+  const open = async (begin: typeof start): Promise<TestPool> => {
+    const opened = await begin({ videoDecoder: { ...wholeDecoder, ...decoder } });
+    const support = await opened.renderer.videoSupport;
+    expect(support).toMatchObject({ isWhole: true, version: 'malicious' });
+    return opened;
+  };
+  const ask = (attack: string) => pool.sayByRanges(`decode 1 ${attack}`);
+  beforeAll(async () => {
+    pool = await open(startShared);
+  });
 
   // What it can do to others, in each sandbox, is told by test/hostile/decoder.hostile.test.ts.
   test('creates no namespace, and has neither devices, a shell nor more than its streams', async () => {
-    const { ask } = await startWith();
     for (const [attack, outcome] of [
       ['namespace', 'EPERM'],
       ['list /proc', 'ENOENT'],
@@ -167,14 +175,12 @@ describe.skipIf(!hasCompiler)('(gcc is installed) a decoder in the hands of an a
   });
 
   test('has bounds of memory, CPU time, descriptors and files', async () => {
-    const { ask } = await startWith();
     expect(await ask('limits')).toBe(`${512 * 2 ** 20} 15 0 64`);
     expect(Number(await ask('devour'))).toBeLessThan(512);
   });
 
   test('sees its own root alone', async () => {
-    const { ask, program } = await startWith();
-    const [, top = ''] = program.split('/');
+    const [, top = ''] = decoder.program.split('/');
     expect((await ask('list /')).trim().split(' ').sort()).toEqual(['etc', top].sort());
     expect(await ask('list /etc')).toBe('ld.so.cache ');
   });
@@ -185,33 +191,32 @@ describe.skipIf(!hasCompiler)('(gcc is installed) a decoder in the hands of an a
     ['fails', 'status'],
     ['crashes', 'crash'],
   ])('fails its frame where it %s, and leaves no process behind', async (_, attack) => {
-    const { renderer, ask, program } = await startWith();
     expect(await ask(attack)).toBe('UNPROCESSABLE_MEDIA');
-    await expect.poll(() => findProcessesOf(program), soon).toEqual([]);
-    expect(renderer.counters.kills).toBe(0);
+    await expect.poll(() => findProcessesOf(decoder.program), soon).toEqual([]);
+    expect(pool.renderer.counters.kills).toBe(0);
   });
 
   test('cannot fill the log, or keep its frame from being taken by that', async () => {
-    const { ask, log } = await startWith();
+    const before = pool.log.entries.length;
     await ask('complain');
-    expect(log.entries.length).toBeLessThan(10);
+    expect(pool.log.entries.length - before).toBeLessThan(10);
   });
 
   test.each(['hang', 'stay'])('is killed at the deadline of its job: %s', async (attack) => {
-    const { renderer, program, sayByRanges } = await startWith();
+    const { renderer, sayByRanges } = await open(start);
     const late = sayByRanges(`decode 1 ${attack}`, { timeoutMs: 1_000 });
-    await expect.poll(() => findProcessesOf(program).length, soon).toBeGreaterThan(0);
+    await expect.poll(() => findProcessesOf(decoder.program).length, soon).toBeGreaterThan(0);
     await expect(late).rejects.toMatchObject({ code: 'TRANSFORM_TIMEOUT' });
-    await expect.poll(() => findProcessesOf(program), soon).toEqual([]);
+    await expect.poll(() => findProcessesOf(decoder.program), soon).toEqual([]);
     await expect.poll(() => renderer.counters.restarts, soon).toBe(1);
   });
 
   test('shares no namespace with the service, and ends with its caller', async () => {
-    const { program, sayByRanges } = await startWith();
+    const { sayByRanges } = await open(start);
     const caller = new AbortController();
     const job = sayByRanges('decode 1 hang', { signal: caller.signal });
-    await expect.poll(() => findProcessesOf(program).length, soon).toBe(1);
-    const [processId] = findProcessesOf(program);
+    await expect.poll(() => findProcessesOf(decoder.program).length, soon).toBe(1);
+    const [processId] = findProcessesOf(decoder.program);
     for (const kind of ['net', 'pid', 'mnt', 'ipc', 'uts', 'user']) {
       expect(readlinkSync(`/proc/${processId}/ns/${kind}`)).not.toBe(
         readlinkSync(`/proc/self/ns/${kind}`),
@@ -219,6 +224,6 @@ describe.skipIf(!hasCompiler)('(gcc is installed) a decoder in the hands of an a
     }
     caller.abort(new Error('nobody waits'));
     await expect(job).rejects.toThrow('nobody waits');
-    await expect.poll(() => findProcessesOf(program), soon).toEqual([]);
+    await expect.poll(() => findProcessesOf(decoder.program), soon).toEqual([]);
   });
 });

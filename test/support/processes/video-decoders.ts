@@ -1,7 +1,8 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { useTemporaryFolder } from '../temporary-folder.ts';
+import { beforeAll } from 'vitest';
+import { makeTemporaryFolder } from '../temporary-folder.ts';
 
 const runs = (program: string, word: string): boolean => spawnSync(program, [word]).status === 0;
 
@@ -14,14 +15,18 @@ export const hasCompiler = runs('gcc', '--version');
 /** Settings of a pool whose decoder must be confined whole. */
 export const wholeDecoder = { program: 'auto', mayBeWeaker: false, timeoutMs: 15_000 } as const;
 
-/** Compiles a decoder in the hands of an attacker, where any user may start it, and removes it after the test. */
-export async function compileMaliciousDecoder(): Promise<string> {
-  const { path } = await useTemporaryFolder();
-  chmodSync(path, 0o755);
-  const program = join(path, 'malicious-decoder');
-  const source = 'test/support/processes/malicious-decoder.c';
-  execFileSync('gcc', ['-O1', '-static', '-o', program, source]);
-  return program;
+/** One decoder in the hands of an attacker for all tests of a block, compiled where any user may start it. */
+export function shareMaliciousDecoder(): { readonly program: string } {
+  const decoder = { program: '' };
+  beforeAll(async () => {
+    const { path, remove } = await makeTemporaryFolder();
+    chmodSync(path, 0o755);
+    decoder.program = join(path, 'malicious-decoder');
+    const source = 'test/support/processes/malicious-decoder.c';
+    execFileSync('gcc', ['-O1', '-static', '-o', decoder.program, source]);
+    return remove;
+  });
+  return decoder;
 }
 
 /** Finds the processes of a program: all of them, confined or not. */
