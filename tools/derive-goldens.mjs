@@ -120,7 +120,7 @@ const proPhoto = matrixProfile('ProPhoto RGB by numbers', 1.8, [
   [0.13519, 0.71187, 0],
   [0.03134, 0.00009, 0.8249],
 ]);
-/** Light itself: far enough from sRGB that nobody can overlook whether it was applied. */
+/** A linear profile: so far from sRGB that a missing conversion shows. */
 const linearGrey = profile('mntr', 'GRAY', 'XYZ ', {
   desc: descriptionTag('grey, gamma 1.0'),
   cprt: Buffer.from('text\0\0\0\0none\0'),
@@ -240,7 +240,7 @@ const signpost = (step) =>
     <path d="M6 6h20v6H12v5h10v6H12v11H6z" fill="#b3202c"/>
     <circle cx="${36 + 9 * step}" cy="20" r="5" fill="#ffcf33"/></svg>`);
 
-/** What turns an upright picture into one that is stored with an orientation (EXIF 2.32 §4.6.4). */
+/** Operations that turn an upright picture into one stored with an orientation (EXIF 2.32 §4.6.4). */
 const stored = /** @type {Record<number, { turn: number, mirror: boolean }>} */ ({
   1: { turn: 0, mirror: false },
   2: { turn: 0, mirror: true },
@@ -323,7 +323,7 @@ function apng(still, plays, frames) {
   return Buffer.concat([head.subarray(0, -12), ...chunks, head.subarray(-12)]);
 }
 
-/** What all IDAT of a PNG hold. @param {Buffer} png */
+/** Returns the payload of all IDAT of a PNG. @param {Buffer} png */
 function imageDataOf(png) {
   const parts = [];
   for (let at = 8; at < png.length; ) {
@@ -810,13 +810,13 @@ await writeOriginals();
 await refuseStrays();
 
 /**
- * Gives the grid, item 1 of a file whose tiles are 2 to 6, a higher number than they have: decoders go by number.
+ * Gives the grid, item 1 of a file whose tiles are 2 to 6, a higher number than theirs: decoders order items by number.
  *
  * @param {Buffer} avif
  */
 function withGridLast(avif) {
   const bytes = Buffer.from(avif);
-  // Where its number stands: behind the type of each box, and what comes first in it.
+  // Offsets of the item's number from the type of each box.
   const places = { pitm: 8, iloc: 12, infe: 8, dimg: 4, ipma: 12 };
   for (const [type, offset] of Object.entries(places)) {
     const at = bytes.indexOf(type, 0, 'latin1') + offset;

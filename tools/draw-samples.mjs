@@ -18,7 +18,7 @@ import sharp from 'sharp';
 
 /**
  * @typedef {{ bytes: Buffer | undefined, source: string, licence: string }} Made
- *   `bytes` is undefined where the source is not at hand and the committed file has to do.
+ *   `bytes` is undefined if the source is missing; the committed file is kept.
  * @typedef {{ key: string, what: string, make: () => Promise<Made> }} Sample
  * @typedef {(t: number) => string} Scene  SVG document at the moment t of one turn, 0 ≤ t < 1.
  * @typedef {(image: import('sharp').Sharp) => import('sharp').Sharp} Recipe
@@ -445,7 +445,7 @@ async function readCorpus(file) {
   const [source, licence] = row
     ? row.split('\t').slice(2)
     : (largerSources.get(file) ?? '').split('\t');
-  if (!source || !licence) throw new Error(`No source is known of ${file}`);
+  if (!source || !licence) throw new Error(`The source of ${file} is unknown`);
   for (const dir of corpusDirs) {
     const bytes = await readFile(path.join(dir, file)).catch((error) => {
       if (error.code !== 'ENOENT') throw error;
@@ -849,7 +849,7 @@ const samples = [
 const bytesOfAll = await writeSamples();
 process.stdout.write(`${samples.length} originals, ${(bytesOfAll / 1e6).toFixed(2)} MB\n`);
 
-/** Writes every original and the index; answers with the sum of their bytes. */
+/** Writes every original and the index; returns the sum of their bytes. */
 async function writeSamples() {
   const rows = ['key\twhat it is\tsource\tlicence'];
   let sum = 0;
@@ -868,10 +868,10 @@ async function writeSamples() {
   return sum;
 }
 
-/** A file that no row names has no provenance. */
+/** Rejects files without a row: their provenance is unknown. */
 async function refuseStrays() {
   const named = new Set(samples.map(({ key }) => key));
-  if (named.size !== samples.length) throw new Error('Two samples have one key');
+  if (named.size !== samples.length) throw new Error('Two samples have the same key');
   const entries = await readdir(originalsDir, { recursive: true, withFileTypes: true });
   const strays = entries
     .filter((entry) => entry.isFile())

@@ -1,16 +1,15 @@
 /**
- * Measures what the rows of `src/contract/image-formats.ts` say that decoding and encoding cost, and prints
- * both side by side:
+ * Measures the costs of decoding and encoding, and prints them beside those of `src/contract/image-formats.ts`:
  *
  *     npm run measure:weights -- [format...]
  *
- * A weight is CPU time of one core per pixel, with sharp's concurrency 1, as workers have it: typically, of
- * a photograph scaled to 0.7 to 6 megapixels, the median of them; and at least, of one flat colour of 12
- * megapixels, the fastest of three. Decoding is to raw pixels; encoding is from raw pixels that are there.
- * A frame's cost is what is left per frame of an animation of small ones, its pixels taken off.
+ * A weight is the CPU time of one core per pixel, with sharp's concurrency of 1, as in workers. The typical
+ * weight is the median over a photograph at three sizes of 0.7 to 6 megapixels; the least weight is that of one flat
+ * colour of 12 megapixels. Each is the fastest of three runs. Decoding is to raw pixels, encoding from raw pixels. The
+ * cost of a frame is the time per frame of an animation of small frames, without the cost of its pixels.
  *
- * Only the relations between rows matter, for admission learns how fast a machine is: where this one takes
- * twice as long for the rows that are there, halve what it says of a new one. An idle machine, please.
+ * Only the ratios between rows matter, because admission learns how fast a machine is: if existing rows take twice as
+ * long here, halve the measured weights of a new row. Run it on an idle machine.
  */
 
 import { readFileSync } from 'node:fs';
@@ -80,7 +79,7 @@ for (const format of Object.keys(outputFormats)) {
   const { qualities, encodeWeights, encodedFrameMs, canAnimate } = outputFormats[format];
   for (const quality of Object.keys(qualities)) {
     const encoder = qualities[quality];
-    // As workers encode; of a job, they want to know no more than this.
+    // The encoders of workers read no other field of a job.
     const jobOf = (/** @type {number} */ widthPx, /** @type {number} */ heightPx) =>
       /** @type {any} */ ({ format, encoder, size: { widthPx, heightPx } });
     const encode = (/** @type {Raw} */ raw) =>
@@ -97,7 +96,7 @@ for (const format of Object.keys(outputFormats)) {
 }
 
 /**
- * Of a format that sharp does not write: a photograph of 12 megapixels, and a grid of one flat tile of as many.
+ * Weighs a format that sharp does not write, by a photograph of 12 megapixels and a grid of one flat tile of as many.
  *
  * @returns {Promise<Weight>}
  */
@@ -108,7 +107,7 @@ async function weighHeic() {
     const bytes = readFileSync(new URL(`../fixtures/${file}`, import.meta.url));
     const facts = readImageFacts(bytes);
     if (facts?.format !== 'heic') throw new Error(`Expected a HEIC in ${file}`);
-    // Of a job, it is asked for nothing else.
+    // The decoder reads no other field of a job.
     const job = /** @type {any} */ ({ originalSize: facts });
     const decode = async () =>
       sharp(await decodeHeic(bytes, job))
@@ -120,7 +119,7 @@ async function weighHeic() {
 }
 
 /**
- * Typical and least nanoseconds per pixel of a step, on what has been made ready for it.
+ * Returns typical and least nanoseconds per pixel of a step, without the time of its preparation.
  *
  * @template Ready
  * @param {(raw: Raw) => Promise<Ready>} makeReady
@@ -138,7 +137,7 @@ async function weigh(makeReady, step) {
   return [typical.toSorted((one, other) => one - other)[1] ?? Number.NaN, await nsOf(flat)];
 }
 
-/** @param {string} format whose decoder knows of frames */
+/** @param {string} format whose decoder supports frames */
 async function cpuMsOfDecoded(format) {
   const bytes = await frames()
     .toFormat(/** @type {'gif'} */ (format), frameDelays())
@@ -181,7 +180,7 @@ async function compose(files, { width, height }) {
   for await (const _ of composeFrames(patches(), job, 1));
 }
 
-/** CPU time of the fastest of three runs, after one that loads code. @param {() => Promise<unknown>} run */
+/** Returns the CPU time of the fastest of three runs, after one that loads code. @param {() => Promise<unknown>} run */
 async function cpuMs(run) {
   /** @type {number[]} */
   const times = [];

@@ -27,7 +27,7 @@ import { probeTests } from './mutants/reach.mjs';
 
 const FOLDERS = 'cli config contract explorer formats http pipeline storage telemetry workers';
 
-/** For a run of tests: a fixed part, and a multiple of what its test files took one at a time. */
+/** Time limit of a run of tests: a fixed part, and a multiple of the time that its test files took one at a time. */
 const LIMIT = { fixedMs: 120_000, factor: 3 };
 
 const { values: options } = parseArgs({
@@ -50,7 +50,7 @@ const describe = ({ file, line, before, after }) =>
   `${file}:${line}  ${brief(before)} → ${after === ';' ? '(removed)' : brief(after)}`;
 
 /** @param {string} text */
-const tell = (text) => console.error(`${new Date().toISOString().slice(11, 19)} ${text}`);
+const print = (text) => console.error(`${new Date().toISOString().slice(11, 19)} ${text}`);
 
 /** Draws the mutants, one of each folder after another, so that an interrupted run has measured all folders. */
 function drawMutants() {
@@ -64,7 +64,7 @@ function drawMutants() {
 }
 
 /**
- * Tells what became of a mutant.
+ * Judges a mutant by a run of tests.
  *
  * @param {Awaited<ReturnType<typeof runTests>>} run @param {string} copy
  */
@@ -82,7 +82,7 @@ function judge(run, copy) {
 }
 
 /**
- * Runs test files against a mutant. What fails has to fail twice: on a busy machine, a test may fail without a reason.
+ * Runs test files against a mutant. A failure counts only if it repeats: on a busy machine, a test may fail by chance.
  *
  * @param {string} copy @param {Mutant} mutant @param {string[]} files @param {number} limitMs
  */
@@ -118,10 +118,10 @@ async function main(mutants) {
   const startMs = Date.now();
   const secondsSince = (/** @type {number} */ ms) => Math.round((Date.now() - ms) / 1000);
   const copies = createCopies(Number(options.jobs));
-  tell(`${mutants.length} mutants; the unit tests run once with probes`);
-  const { durationsMs, listTests } = await probeTests(copies, mutants, tell);
+  print(`${mutants.length} mutants; the unit tests run once with probes`);
+  const { durationsMs, listTests } = await probeTests(copies, mutants, print);
   const probeSeconds = secondsSince(startMs);
-  tell(`${durationsMs.size} test files are used; this took ${probeSeconds} s`);
+  print(`${durationsMs.size} test files are used; this took ${probeSeconds} s`);
 
   const results = [];
   const queue = [...mutants.keys()];
@@ -146,7 +146,7 @@ async function main(mutants) {
       kills.set(killer, (kills.get(killer) ?? 0) + 1);
       const cost = { tests: tests.length, seconds: secondsSince(mutantMs) };
       results.push({ folder, file, line, before, after, ...verdict, ...cost });
-      tell(
+      print(
         `${results.length}/${mutants.length} ${verdict.status} ${describe(mutants[id])} (${cost.tests} test files, ${cost.seconds} s)`,
       );
       if (options.json === undefined) continue;

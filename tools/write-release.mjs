@@ -1,12 +1,12 @@
 /**
- * Writes dist/release.json at the end of a build: the git commit that was built, where that is known. It is the value
- * of GIT_COMMIT, for builds without a repository such as an image's, or else what git says.
+ * Writes dist/release.json at the end of a build: the git commit that was built, if it is known. GIT_COMMIT names it for
+ * builds without a repository, such as an image's; otherwise git does.
  */
 
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 
-/** Digits of a commit that are enough to find it. */
+/** Digits of a commit that identify it. */
 const COMMIT_DIGITS = 12;
 
 function readCommit() {

@@ -11,18 +11,18 @@ const keys = [
   'ein Schlüssel, dessen Bytes die seines UTF-8 sind',
 ];
 
-/** Made on 2025-11-21 at 23:04:32.037, by the time in its id. */
+/** Id that was made on 2025-11-21 at 23:04:32.037. */
 const id = String((1_763_766_272_037n - 1_420_070_400_000n) << 22n);
 const madeAt = 1_763_766_272;
 
-/** Attachments that show what there is to get wrong, and when each is signed, in seconds since 1970. */
+/** Attachments that show possible mistakes, and the time of each signature in seconds since 1970. */
 const signed = [
   ['155369344', '155369345', 'cat picture.png', madeAt],
   ['155369344', id, 'cat.png', madeAt],
   ['155369344', id, 'cat.png', madeAt + 43_199],
   ['155369344', id, 'cat.png', madeAt + 43_200],
   ['155369344', id, 'cat.png', madeAt + 10_000 * 43_200 - 1],
-  // By a clock that is behind that of the one who has made the id.
+  // Signed by a clock that is behind the clock of the id.
   ['155369344', id, 'cat.png', madeAt - 1],
   ['0', '0', 'the beginning of time.txt', madeAt],
   ['9223372036854775807', '1476666666666666667', 'my photo é.png', madeAt],
@@ -30,7 +30,7 @@ const signed = [
   ['155369344', '155369345', '写真 🎉.jpg', madeAt],
 ] as const;
 
-/** What `docs/attachment-vectors.json` has; `npm run docs` writes it. */
+/** Contents of `docs/attachment-vectors.json`, which `npm run docs` writes. */
 export const attachmentVectors = {
   about: [
     'Test vectors of signed attachments; docs/signing.md says how they are made.',
@@ -120,6 +120,6 @@ function hmacOf(key = '', message: string): string {
 function sign(attachment: string, now: number, key: string): string {
   const signing: AttachmentSigning = { keys: new SigningKeys([key]), domain };
   const url = signAttachment(attachment, signing, now * 1000);
-  if (url === undefined) throw new Error(`${attachment} is no attachment.`);
+  if (url === undefined) throw new Error(`Not an attachment: ${attachment}`);
   return url;
 }

@@ -7,7 +7,7 @@ import { createOpenapiDocument } from './openapi/openapi-document.ts';
 import { settingTables } from './setting-tables.ts';
 import { uploadVectors } from './upload-vectors.ts';
 
-/** Documents that have generated tables, each between two comments, among what people write. */
+/** Documents with generated tables, each between two comments, in text that people write. */
 const withTables = ['README.md', 'docs/configuration.md', 'docs/contract.md'];
 
 const tables: Readonly<Record<string, string>> = { ...mediaTables, ...settingTables };
@@ -16,7 +16,7 @@ const tables: Readonly<Record<string, string>> = { ...mediaTables, ...settingTab
  * Makes the documents that follow from the tables of the code, by their path below the root, which is the working
  * folder.
  *
- * @throws Error where a document has a place for a table that there is not, or a table has no place
+ * @throws Error if a document has a place for an unknown table, or a table has no place
  */
 export function formatDocuments(): ReadonlyMap<string, string> {
   const placed = new Set<string>();
@@ -40,7 +40,7 @@ function fillTables(file: string, placed: Set<string>): string {
     /(<!-- generated: ([^\n]+) -->\n).*?(<!-- \/generated -->)/gs,
     (_, start: string, name: string, end: string) => {
       const table = tables[name];
-      if (table === undefined) throw new Error(`${file}: there is no table ${name}`);
+      if (table === undefined) throw new Error(`${file}: unknown table ${name}`);
       placed.add(name);
       return `${start}${table}\n${end}`;
     },

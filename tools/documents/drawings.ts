@@ -194,7 +194,7 @@ const secondsOf = (name: keyof typeof settingTable): string =>
 const numberOf = (name: keyof typeof settingTable): string =>
   Number(settingTable[name].default).toLocaleString('en').replaceAll(',', ' ');
 
-/** Stages at which a request may be rejected, in order: what bounds the stage, and the response beyond it. */
+/** Stages at which a request may be rejected, in order: the bound of each, and the response beyond it. */
 const stages: readonly (readonly [title: string, bound: string, refused: string])[] = [
   [
     'connection',
@@ -236,7 +236,7 @@ const stages: readonly (readonly [title: string, bound: string, refused: string]
 
 const STAGE_HEIGHT = 62;
 
-/** Draws what a request passes on its way, and what bounds it there. */
+/** Draws the stages that a request passes, with the bound of each. */
 export function drawUnderLoad(): string {
   const parts = stages.flatMap(([title, bound, refused], index) => {
     const y = 20 + index * STAGE_HEIGHT;

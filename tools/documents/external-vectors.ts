@@ -7,7 +7,7 @@ const keys = [
   'ein Schlüssel, dessen Bytes die seines UTF-8 sind',
 ];
 
-/** URLs that show what there is to get wrong. */
+/** URLs that show possible mistakes. */
 const urls = [
   'https://media.example.org/a%20b/cat.png?w=1&h=2',
   'https://media.example.org/',
@@ -21,14 +21,14 @@ const urls = [
   'https://xn--bcher-kva.example/cat.png',
   'https://8.8.8.8/cat.png',
   'https://[2001:4860:4860::8888]/cat.png',
-  // Subtle in base64url: - and _, and each length of the rest.
+  // Cases of base64url: - and _, and each length of the last group.
   'https://media.example.org/>>>???',
   'https://media.example.org/a',
   'https://media.example.org/ab',
   'https://media.example.org/abc',
 ];
 
-/** Spellings of the first URL but for its query: signed as they stand, they share its cache entry. */
+/** Other spellings of the first URL, except of its query: signed unchanged, they share its cache entry. */
 const spellings = [
   'HTTPS://Media.Example.Org/a%20b/cat.png?w=1&h=2',
   'https://media.example.org:443/a%20b/cat.png?w=1&h=2',
@@ -36,7 +36,7 @@ const spellings = [
   'https://media.example.org/x/../a b/cat.png?w=1&h=2#top',
 ];
 
-/** Signed as they should be; what they name is never fetched. */
+/** Correctly signed paths whose URL is never fetched. */
 const forbidden = [
   'ftp://media.example.org/cat.png',
   'https://user:secret@media.example.org/cat.png',
@@ -50,7 +50,7 @@ const forbidden = [
 
 const first = new SigningKeys(keys.slice(0, 1));
 
-/** What `docs/external-vectors.json` has; `npm run docs` writes it. */
+/** Contents of `docs/external-vectors.json`, which `npm run docs` writes. */
 export const externalVectors = {
   about: [
     'Test vectors of signed paths of external media; docs/signing.md says how they are made.',

@@ -10,7 +10,7 @@ import {
 import { capitalize } from './openapi/model.ts';
 import { code, formatTable } from './table.ts';
 
-/** Cells of resources that have no original of ours: the path, and where the original is. */
+/** Cells of resources whose original is not in the storage: the path, and where the original is. */
 const foreign: Readonly<Partial<Record<ResourceName, readonly [path: string, key: string]>>> = {
   'default avatar': ['`/avatars/{index}.png` on `{static_url}`', 'shipped with the service'],
   'external media': ['`/external/{signature}/{target}`', "none: another site's URL"],
@@ -74,7 +74,7 @@ function describeQuality(encoder: EncoderSettings): string {
 
 const qualities = ['high', 'low', 'lossless'] as const;
 
-/** When a client gets an error, in the words of the contract. */
+/** Causes of each error, in the words of the contract. */
 const causes: Readonly<Record<ErrorCode, string>> = {
   INVALID_FORM_BODY: 'an id, hash, extension, file name or parameter breaks its rule',
   UNAUTHORIZED:

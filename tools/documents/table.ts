@@ -1,4 +1,3 @@
-/** The Markdown of a table. */
 export function formatTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   return [formatRow(head), `|${'---|'.repeat(head.length)}`, ...rows.map(formatRow)].join('\n');
 }
@@ -7,7 +6,7 @@ function formatRow(cells: readonly string[]): string {
   return `|${cells.map((cell) => (cell === '' ? ' |' : ` ${cell} |`)).join('')}`;
 }
 
-/** The Markdown of what is written as it stands. */
+/** Formats text as code. */
 export function code(text: string): string {
   return `\`${text}\``;
 }

@@ -15,7 +15,7 @@ const keys = [
 
 const end = 1_763_766_572;
 
-/** Uploads that show what there is to get wrong. */
+/** Uploads that show possible mistakes. */
 const signed: readonly CapabilityFields[] = [
   { k: 'attachments/155369344/155369345/cat picture.png', e: end },
   { k: 'avatars/155369344/0123456789abcdef0123456789abcdef', e: end, ct: 'image/png', mb: 262_144 },
@@ -29,7 +29,7 @@ const object = 'attachments/155369344/155369345/cat.bin';
 const fields = { k: object, m: 'put', e: end };
 const part = { u: '2~abc', p: 7 };
 
-/** What `docs/upload-vectors.json` has; `npm run docs` writes it. */
+/** Contents of `docs/upload-vectors.json`, which `npm run docs` writes. */
 export const uploadVectors = {
   about: [
     'Test vectors of capabilities of uploads; docs/signing.md says how they are made.',
@@ -81,9 +81,9 @@ function judge() {
   const good = of(fields);
   const [payload = '', signature = ''] = good.split('.');
   const second = of(fields, keys[1]);
-  // The space at the end makes it a length that is padded.
+  // With the space at the end, base64 would pad it.
   const padded = Buffer.from(`${JSON.stringify(fields)} `).toString('base64');
-  /** By what comes of an upload, as far as its head and its capability decide. */
+  /** By the status of the upload, as far as its head and its capability decide. */
   const rows: Readonly<Record<number, Readonly<Record<string, string>>>> = {
     200: {
       'its last second': to(good),
@@ -178,7 +178,7 @@ function sign(json: string, key = keys[0] ?? ''): string {
   return signCapabilityText(json, new SigningKeys([key]));
 }
 
-/** The same bytes for a decoder that passes over the last two bits of 43 characters. */
+/** Spells the same bytes for a decoder that ignores the last two bits of 43 characters. */
 function withSpareBits(text: string): string {
   return text.slice(0, -1) + String.fromCharCode(text.charCodeAt(text.length - 1) + 1);
 }

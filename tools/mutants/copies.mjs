@@ -18,7 +18,7 @@ import { fileURLToPath } from 'node:url';
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 /** Names in the root of the checkout that are not copied. */
-const LEFT = ['.git', 'node_modules', 'dist', 'test-report'];
+const EXCLUDED = ['.git', 'node_modules', 'dist', 'test-report'];
 
 /**
  * Makes and builds copies, which are removed when the process exits.
@@ -37,8 +37,8 @@ export function createCopies(count) {
   const commit = execFileSync('git', ['rev-parse', 'HEAD'], { cwd: ROOT, encoding: 'utf8' });
   const env = { ...process.env, GIT_COMMIT: commit.trim() }; // a copy is no repository
   for (const copy of copies) {
-    const left = LEFT.map((name) => path.join(ROOT, name));
-    fs.cpSync(ROOT, copy, { recursive: true, filter: (file) => !left.includes(file) });
+    const excluded = EXCLUDED.map((name) => path.join(ROOT, name));
+    fs.cpSync(ROOT, copy, { recursive: true, filter: (file) => !excluded.includes(file) });
     execFileSync('cp', ['-al', path.join(ROOT, 'node_modules'), copy]);
     execFileSync('npm', ['run', 'build', '--silent'], { cwd: copy, env });
   }

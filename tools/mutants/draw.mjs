@@ -131,7 +131,7 @@ function placeProbe(node, id) {
 
 // ---- The draw --------------------------------------------------------------------------------
 
-/** Codes of type errors for what is not used: a mutant may leave a name or an import behind. */
+/** Codes of type errors about unused names and imports, which a mutant may leave behind. */
 const UNUSED = [6133, 6192, 6196, 6198, 6199];
 
 /** Returns a generator of numbers from 0 to below 1: hashes of a counter. @param {string} seed */

@@ -11,7 +11,7 @@ import { ROOT, runTests, writeSources } from './copies.mjs';
 /** The program of confined workers, in which probes cannot write. */
 const WORKER = 'src/workers/child/main.ts';
 
-/** Imports of files; those of types alone are not there when a program runs. */
+/** Imports of files, except imports of types, which do not exist at run time. */
 const IMPORTS = /^(?:import|export) (?!type )[^;]*?from '(\.[^']+)'|import\('(\.[^']+)'\)/gm;
 
 /** Lists the sources that a source imports, with itself. @param {string} file @param {Set<string>} found */
@@ -66,11 +66,11 @@ function parseLog(log) {
 /**
  * Runs all unit tests once with probes, each copy a share of them.
  *
- * @param {string[]} copies @param {Mutant[]} mutants @param {(text: string) => void} tell
+ * @param {string[]} copies @param {Mutant[]} mutants @param {(text: string) => void} print
  * @returns {Promise<{ durationsMs: Map<string, number>, listTests: (id: number) => string[] }>}
- *   durations of the test files that are green, and those of them that reach a mutant
+ *   durations of the green test files, and the green test files that reach a mutant
  */
-export async function probeTests(copies, mutants, tell) {
+export async function probeTests(copies, mutants, print) {
   const durationsMs = new Map();
   const reachedBy = new Map();
   const failed = [];
@@ -92,10 +92,10 @@ export async function probeTests(copies, mutants, tell) {
     );
   };
   await Promise.all(copies.map(probe));
-  // A probe may be what made a test fail: each gets another chance without.
+  // A probe may make a test fail: each failed file runs again without probes.
   for (const file of failed) {
     const { isGreen } = await runTests(copies[0], { files: [file] });
-    tell(`${file} failed with probes${isGreen ? '' : ', and without: it is not used'}`);
+    print(`${file} failed with probes${isGreen ? '' : ', and without: it is not used'}`);
     if (!isGreen) durationsMs.delete(file);
   }
   const confined = listImports(WORKER);

@@ -322,7 +322,7 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
   },
 };
 
-/** A path that is there with a CDN in front alone. */
+/** A path that exists only with a CDN in front. */
 function getPurges(
   operationId: string,
   summary: string,
@@ -365,7 +365,7 @@ function changeBlocks(operationId: string, summary: string): Operation {
   };
 }
 
-/** An error of this listener alone. */
+/** An error that only this listener has. */
 function describeError(code: string): Schema {
   return {
     type: 'object',

@@ -23,12 +23,12 @@ const membersByCode: Readonly<Partial<Record<ErrorCode, Readonly<Record<string, 
 
 const codes = Object.keys(errorRegistry) as ErrorCode[];
 
-/** Statuses with which a message is refused that never becomes a request. */
+/** Statuses of messages that are rejected before they become requests. */
 export const refusalStatuses = knownStatuses(
   Object.values(refusals).map(({ status }) => status), // its 405 is of CONNECT alone
 );
 
-/** Statuses that only what is signed in its URL can have. */
+/** Statuses that only signed URLs can have. */
 export const signedStatuses: readonly number[] = [errorRegistry.UNAUTHORIZED.status];
 
 /** Errors that only uploads can have. */
@@ -40,7 +40,7 @@ const uploadCodes: readonly ErrorCode[] = [
   'PAYLOAD_TOO_LARGE',
 ];
 
-/** Their statuses. */
+/** Statuses of these errors. */
 export const uploadStatuses: readonly number[] = uploadCodes.map(
   (code) => errorRegistry[code].status,
 );
@@ -48,7 +48,7 @@ export const uploadStatuses: readonly number[] = uploadCodes.map(
 /** Statuses of all other errors of the registry. */
 export const registeredStatuses = unsignedStatuses(codes);
 
-/** Those that no storage and no original is needed for. */
+/** Statuses of errors that need neither storage nor original. */
 export const ownStatuses = unsignedStatuses(
   codes.filter((code) => ['client', 'service'].includes(errorRegistry[code].fault)),
 );
@@ -74,7 +74,7 @@ export const errorResponseComponents: Readonly<Record<string, ResponseObject>> =
     .map((status) => [nameOf(status), describeStatus(status)]),
 );
 
-/** The schemas that they refer to. */
+/** Schemas that the responses refer to. */
 export const errorSchemas: Readonly<Record<string, Schema>> = {
   ...Object.fromEntries(codes.map((code) => [schemaNameOf(code), describeCode(code)])),
   RequestFault: {
@@ -146,12 +146,12 @@ function schemaNameOf(code: ErrorCode): string {
     .join('');
 }
 
-/** Each once, but for that of methods which no operation has. */
+/** Each response once, except that of methods that no operation has. */
 function knownStatuses(statuses: readonly number[]): readonly number[] {
   return unique(statuses).filter((status) => status !== 405);
 }
 
-/** Statuses that an operation can have whose URL is not signed. */
+/** Statuses of operations whose URL is not signed. */
 function unsignedStatuses(some: readonly ErrorCode[]): readonly number[] {
   const statuses = some
     .filter((code) => !uploadCodes.includes(code))

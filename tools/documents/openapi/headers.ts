@@ -63,17 +63,17 @@ const requestId = text('In the log, under this id.', REQUEST_ID_FORM.source);
 /** Every header of a response, but those of the connection; `Content-Type` follows from `content`. */
 export const headerComponents = {
   ...commonHeaders,
-  /** Of the status that has them. */
+  /** For the statuses that have them. */
   'Access-Control-Expose-Headers-With-Rates': {
     description: 'Those of every response, and those of the rates.',
     required: true,
     schema: { type: 'string', const: exposedWithRates.join(', ') },
   },
   'X-Request-Id': requestId,
-  /** For statuses of messages that are rejected before they are requests. */
+  /** For statuses of messages that are rejected before they become requests. */
   'X-Request-Id-If-Any': { ...requestId, required: false },
   ETag: etag,
-  /** Of media of a site without a strong validator there is none, and there are no ranges. */
+  /** Media of a site without a strong validator have neither entity tag nor ranges. */
   'ETag-If-Any': { ...etag, required: false },
   'Last-Modified': {
     ...text("The original's, where its storage knows it.", DATE),
@@ -87,7 +87,7 @@ export const headerComponents = {
     ...text('The same for CDNs (RFC 9213), if `CDN_CACHE_CONTROL` is true.'),
     required: false,
   },
-  /** Of these, a response has the one that the CDN in front takes (EDGE). */
+  /** A response has one of these: that of the CDN in front (EDGE). */
   'Cache-Tag': tags('Cloudflare and CloudFront', ','),
   'Surrogate-Key': tags('Fastly', ' '),
   'CDN-Tag': tags('Bunny', ','),
@@ -156,7 +156,7 @@ export function headersOf(
   }));
 }
 
-/** Returns the same for statuses that messages may have which are rejected before they are requests. */
+/** Returns the same for statuses of messages that are rejected before they become requests. */
 export function headersWithIdIfAny(
   ...names: (keyof typeof headerComponents)[]
 ): Readonly<Record<string, Reference>> {

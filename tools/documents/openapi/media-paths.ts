@@ -46,7 +46,7 @@ const ranges: readonly Parameter[] = [
   header('If-Range', 'Entity tag or date of what the client has a part of.'),
 ];
 
-/** The signature is no parameter of ours where none is asked for, so it is none of the document. */
+/** The document has no parameters of the signature, because a service may not require it. */
 const signedAttachments =
   'Where the service demands signatures, the query also has `ex` and `is`, eight lower-case hexadecimal digits each, and `hm`, 64 of them, or, of a data export, `ex=0` and `uc=dp`. A URL without a signature, or with one that is wrong or has ended, gets what a missing attachment gets.';
 
@@ -154,7 +154,7 @@ function describeWhole(resource: ResourceName): ResponseObject {
   return describeSuccess(resource, 'The whole.', 'Content-Length', 'Accept-Ranges');
 }
 
-/** What is sent as it is has a strong validator, and so ranges, only where its site tells one. */
+/** Media that are passed on have a strong validator, and so ranges, only if their site sends one. */
 function describeWholeOfSite(): ResponseObject {
   const whole = describeWhole('external media');
   const ETag = { $ref: '#/components/headers/ETag-If-Any' };

@@ -1,6 +1,6 @@
 /**
- * The part of OpenAPI 3.1 (spec.openapis.org/oas/v3.1.0) that the document uses. What has an `x-` in
- * front is ours.
+ * The part of OpenAPI 3.1 (spec.openapis.org/oas/v3.1.0) that the document uses. Members that begin with
+ * `x-` are ours.
  */
 
 /** JSON Schema, draft 2020-12. */
@@ -44,7 +44,7 @@ export interface Operation {
   readonly tags: readonly string[];
   readonly summary: string;
   readonly description?: string;
-  /** Empty: anybody may. */
+  /** Empty: no authentication. */
   readonly security: readonly Readonly<Record<string, readonly string[]>>[];
   readonly parameters?: readonly (Parameter | Reference)[];
   readonly requestBody?: {

@@ -23,7 +23,7 @@ const examples: Readonly<Record<PathValueKind, string>> = {
 
 const defaultAvatarIndexes = Array.from({ length: DEFAULT_AVATAR_COUNT }, (_, index) => index);
 
-/** The parts of a path that is signed (contract §8), of its example. */
+/** Parts of the example of a signed path (contract §8). */
 const signedParameters = {
   signature: {
     description:

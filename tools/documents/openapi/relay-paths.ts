@@ -51,7 +51,7 @@ const query: readonly Parameter[] = [
   },
 ];
 
-/** Nothing is asked for that an upload could be out of range of, or has not got in time. */
+/** Statuses that uploads do not have: they have neither ranges nor a picture to decode. */
 const notOfUploads: readonly number[] = [416, 422];
 
 const statuses = [...registeredStatuses, ...signedStatuses, ...uploadStatuses, ...refusalStatuses];
