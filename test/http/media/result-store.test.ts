@@ -81,7 +81,8 @@ describe('reads from the store', () => {
 
 describe('a write into the store', () => {
   test('that hangs keeps neither a purge nor a stop waiting for ever', async () => {
-    store.write = () => new Promise(() => undefined);
+    const held = defer<void>();
+    store.write = () => held.promise;
     await get(1);
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     onTestFinished(() => void vi.useRealTimers());
@@ -96,6 +97,7 @@ describe('a write into the store', () => {
     await closed;
     const logged = app.log.entries.find(({ details }) => 'unwritten' in details);
     expect(logged).toMatchObject({ level: 'warn', details: { unwritten: 1 } });
+    held.resolve(); // the stop after the test waits for writes, too
   });
 
   test('is waited for by a stop', async () => {
