@@ -14,8 +14,6 @@ export const PHOTOS = [
   'attachments/1/12/red-panda.jpg',
 ].map((key) => join('fixtures/originals', key));
 
-const STILL_FORMATS = ['jpeg', 'png', 'webp'] as const;
-
 /** Original that the bench made or found. */
 interface Drawing {
   readonly format: SourceFormat;
@@ -180,7 +178,7 @@ function drawStills(
   return Promise.all(
     sizes.flatMap(({ widthPx, heightPx }) =>
       PHOTOS.flatMap((photo) =>
-        STILL_FORMATS.map(async (format) => {
+        (['jpeg', 'png', 'webp'] as const).map(async (format) => {
           const image = sharp(photo).resize(widthPx, heightPx);
           return { format, widthPx, bytes: await image.toFormat(format).toBuffer() };
         }),

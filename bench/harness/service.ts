@@ -57,8 +57,8 @@ export async function startServer(
   mkdirSync(REPORT_FOLDER, { recursive: true });
   const logFile = `${REPORT_FOLDER}/${name}.log`;
   const log = openSync(logFile, 'w');
-  // The server and its processes end with this one (prctl(2)), but not by a Ctrl-C at the terminal.
   const words = command.map((word) => word.replace('{port}', String(port)));
+  // The server ends with this process (prctl(2)), but not by a Ctrl-C at the terminal.
   const child = spawn('setpriv', ['--pdeathsig', 'TERM', ...words], {
     detached: true,
     env: { PATH: process.env.PATH ?? '', HOST: '127.0.0.1', PORT: String(port), ...environment },
@@ -66,33 +66,36 @@ export async function startServer(
     stdio: ['ignore', log, log],
   });
   closeSync(log);
-  const exited = once(child, 'exit');
-  const ending = () =>
-    child.exitCode === null && child.signalCode === null
-      ? undefined
-      : { code: child.exitCode, signal: child.signalCode };
+  const { pid } = child;
+  if (pid === undefined) throw new Error('setpriv cannot be started.');
+  const exited = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>;
+  const isAlive = () => child.exitCode === null && child.signalCode === null;
   const deadlineMs = performance.now() + START_TIMEOUT_MS;
   while (!(await isListening(port))) {
-    if (performance.now() > deadlineMs || ending() !== undefined) {
+    if (performance.now() > deadlineMs || !isAlive()) {
       child.kill('SIGKILL');
       throw new Error(`The server does not listen.\n${readFileSync(logFile, 'utf8')}`);
     }
     await sleep(START_POLL_MS);
   }
   return {
-    pid: child.pid ?? 0,
+    pid,
     /** Scheme, host and port. */
     origin: `http://127.0.0.1:${port}`,
     logFile,
-    /** Exit code and signal; `undefined` while it runs. */
-    ending,
-    /** Sends SIGTERM and waits for the end; sends SIGKILL after `graceMs`. */
+    isAlive,
+    /** Sends SIGTERM, waits for the end, and kills the processes that it leaves; sends SIGKILL after `graceMs`. */
     stop: async (graceMs = 5_000) => {
       const timer = setTimeout(() => child.kill('SIGKILL'), graceMs);
       child.kill('SIGTERM');
-      if (ending() === undefined) await exited;
+      const [code, signal] = await exited;
       clearTimeout(timer);
-      return ending() ?? { code: null, signal: null };
+      try {
+        process.kill(-pid, 'SIGKILL');
+      } catch {
+        // Nothing is left of its group.
+      }
+      return { code, signal };
     },
   };
 }

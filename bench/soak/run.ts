@@ -76,7 +76,7 @@ export function runSoak(durationMs: number, seed: number, place: Place, over: Ab
       await storage.close();
       throw error;
     });
-    const { pid, origin, logFile, ending, stop } = service;
+    const { pid, origin, logFile, isAlive, stop } = service;
     try {
       const random = new Random(seed);
       const goodBefore = await fetchGood(origin, GOOD_PATHS);
@@ -104,7 +104,6 @@ export function runSoak(durationMs: number, seed: number, place: Place, over: Ab
       const reserved = GOOD_PATHS.map((path) => copyKey(path, RESERVED_COPY));
       const goodAfter = await fetchGood(origin, reserved);
       await sleep(QUIET_MS);
-      const isAlive = ending() === undefined;
       return {
         ...{ logFile, troubles, killedWorkers, samples },
         /** Since 1970. */
@@ -123,11 +122,11 @@ export function runSoak(durationMs: number, seed: number, place: Place, over: Ab
             goodBefore[index]?.startsWith('status') || goodBefore[index] !== goodAfter[index],
         ),
         /** Whether the service ran until it was stopped. */
-        isAlive,
+        isAlive: isAlive(),
         end: await stop(STOP_GRACE_MS),
       };
     } finally {
-      if (ending() === undefined) await stop(0);
+      if (isAlive()) await stop(0);
       await storage.close();
     }
   });
