@@ -202,7 +202,7 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
     explorer,
     relay: relay?.handler,
     requests: parts.requestLog,
-    tracer: tracing?.tracer,
+    tracer: tracing,
     ...tools,
   });
   let isClosing = false;

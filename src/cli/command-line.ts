@@ -7,7 +7,6 @@ import {
   type Command,
   type CommandEnd,
   CommandFault,
-  CommandStopped,
   exitStatus,
   type Terminal,
   usageFault,
@@ -66,18 +65,19 @@ export async function runCommandLine(
   args: readonly string[],
   terminal: Terminal,
 ): Promise<CommandEnd> {
+  let stopped: string | undefined;
   try {
     const parsed = parseCommandLine(args);
     if (parsed.kind === 'run') {
       const { command, operands, hasOption } = parsed;
+      stopped = command.stopped;
       return await command.run(operands, terminal, hasOption);
     }
     writeLine(terminal.stdout, parsed.text);
     return exitStatus.ok;
   } catch (error) {
     if (terminal.signal.aborted && !(error instanceof CommandFault)) {
-      const outcome = error instanceof CommandStopped ? `; ${error.message}` : '';
-      writeLine(terminal.stderr, `darkroom: stopped${outcome}`);
+      writeLine(terminal.stderr, ['darkroom: stopped', stopped].filter(Boolean).join('; '));
       return 'stopped';
     }
     if (error instanceof ConfigError) {

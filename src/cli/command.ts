@@ -34,6 +34,8 @@ export interface Command {
   readonly operands: readonly string[];
   /** Name of the one option that it may have, without the hyphens. */
   readonly option?: string;
+  /** State of its work after a stop, in words. */
+  readonly stopped?: string;
   /** Text of `--help` after summary and usage. */
   readonly help: string;
   /**
@@ -42,8 +44,7 @@ export interface Command {
    * @param operands one for each name
    * @param hasOption whether the option was given
    * @returns the exit status
-   * @throws CommandFault, ConfigError; CommandStopped or `terminal.signal.reason` if the command was stopped; any other
-   *   error is a bug of ours
+   * @throws CommandFault, ConfigError; any error once the command was stopped; any other error is a bug of ours
    */
   run(operands: readonly string[], terminal: Terminal, hasOption: boolean): Promise<number>;
 }
@@ -65,11 +66,6 @@ export class CommandFault extends Error {
 /** Returns a fault of the command line itself, in words for the person who typed it. */
 export function usageFault(message: string): CommandFault {
   return new CommandFault(message, { exitStatus: exitStatus.usage });
-}
-
-/** Stop of a command, in words on the state of its work. */
-export class CommandStopped extends Error {
-  override readonly name = 'CommandStopped';
 }
 
 export function writeLine(stream: Writable, line: string): void {

@@ -2,10 +2,7 @@ import { constants } from 'node:os';
 import { handleStopSignals, type StopSignal } from '../stop-signals.ts';
 import { runCommandLine } from './command-line.ts';
 
-/**
- * Runs the command line. The first SIGINT or SIGTERM lets a command clean up, the second one ends it. `serve` handles
- * signals itself.
- */
+/** Runs the command line. The first SIGINT or SIGTERM lets a command clean up, the second one ends it. */
 async function main(): Promise<void> {
   // Warnings of Node and of packages are for their developers; the service logs them.
   process.removeAllListeners('warning');
@@ -49,8 +46,7 @@ function dieOf(signal: StopSignal): void {
   process.exit(128 + constants.signals[signal]);
 }
 
-// The reader may have closed the pipe: `darkroom render … -
-// head`.
+// The reader may have closed the pipe.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
   process.exit(1);

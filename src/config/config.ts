@@ -4,8 +4,7 @@ import type { SigningKeys } from '../contract/signing/signing-keys.ts';
 import { countCores, findFilesFault, planConnections, planWorkers } from './machine-limits.ts';
 import type { Environment, Setting } from './setting.ts';
 import { readSettings, readTls } from './setting-faults.ts';
-import { type Settings, settingTable } from './settings.ts';
-import { findUnknownSettings } from './unknown-settings.ts';
+import { type Settings, settingNames, settingTable } from './settings.ts';
 import { readAttachments } from './variables/attachment-settings.ts';
 import { BLOCKLIST_CONNECTIONS } from './variables/blocklist-settings.ts';
 import { readEdge } from './variables/edge-settings.ts';
@@ -159,10 +158,7 @@ export function readConfig(environment: Environment) {
   });
 }
 
-/**
- * Reads the release of this program from files that come with it: the version of `package.json`, and the abbreviated
- * git commit of the build, if the build knew its commit.
- */
+/** Reads the version of `package.json`, and the abbreviated git commit of the build, if the build knew its commit. */
 export function readRelease() {
   const { version } = readJson(PACKAGE_FILE);
   const { commit } = readJson(RELEASE_FILE);
@@ -213,11 +209,7 @@ function readAdmin({ ADMIN_HOST: host, ADMIN_PORT: port, ADMIN_TOKEN: token }: S
   return port === undefined || token === undefined ? undefined : { listen: { host, port }, token };
 }
 
-/**
- * Decides whether the explorer is on. It lists all originals, private attachments too, to anybody who can reach the
- * listener; so the default is on only where just this machine can, and neither `NODE_ENV` nor a signing key calls for
- * protection.
- */
+/** Decides whether the explorer is on, which lists private attachments to anybody who can reach the listener. */
 function readExplorer(values: Settings) {
   const { EXPLORER: word, STORAGE, HOST, NODE_ENV } = values;
   const isPrivate = isLoopback(HOST) && NODE_ENV !== 'production';
@@ -229,4 +221,37 @@ function readExplorer(values: Settings) {
 /** Whether only programs on this machine reach an address or name. */
 function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
+}
+
+/** First words of our names that other programs use, too. */
+const COMMON_WORDS = /^(DEFAULT|EXTERNAL|HOST|LOG|MAX|MEDIA|NODE|NOT|OTEL|PORT|TRUST|WORKERS?)$/;
+
+/** Shorter names are near to too many others: HOME to HOST, SORT to PORT. */
+const MIN_LENGTH = 7;
+
+/**
+ * Finds variables that look like settings by their first word or by one typing error. Those of the AWS SDK, of
+ * OpenTelemetry and of Node are theirs to judge.
+ */
+function findUnknownSettings(environment: Environment) {
+  const known: readonly string[] = settingNames;
+  return Object.keys(environment).flatMap((name) => {
+    if (known.includes(name) || /^(AWS|OTEL|NODE)_/.test(name)) return [];
+    const meant = known.find((setting) => isMistyped(name, setting));
+    const [word = '', ...rest] = name.split('_');
+    const isOurs = known.some((setting) => setting.startsWith(`${word}_`));
+    if (meant === undefined && (rest.length === 0 || !isOurs || COMMON_WORDS.test(word))) return [];
+    const hint = meant === undefined ? '' : `; is ${meant} meant?`;
+    return [{ name, message: `${name} is not a setting of Darkroom${hint}` }];
+  });
+}
+
+/** Whether two names differ in one place, by at most two letters. */
+function isMistyped(name: string, meant: string): boolean {
+  const shorter = Math.min(name.length, meant.length);
+  let start = 0;
+  while (start < shorter && name[start] === meant[start]) start += 1;
+  let end = 0;
+  while (end < shorter - start && name.at(-1 - end) === meant.at(-1 - end)) end += 1;
+  return shorter >= MIN_LENGTH && Math.max(name.length, meant.length) - start - end <= 2;
 }

@@ -24,18 +24,12 @@ export function countCores(readText: (path: string) => string = readUtf8): numbe
   return Math.max(1, Math.min(availableParallelism(), ...quotas));
 }
 
-/**
- * Memory of a light render besides its original, in bytes. Measured: up to 215 MiB with the process itself, which has
- * 85 of them (a progressive JPEG of 20 megapixels in 4:4:4).
- */
+/** Memory of a light render besides its original, in bytes; measured: 215 MiB (a progressive JPEG of 20 megapixels). */
 const LIGHT_MEMORY_BYTES = 288 * 1024 ** 2;
 
 /**
- * Plans the number of render processes of each lane, and the private writable memory of each process, in bytes.
- *
- * Each lane has a process for every core, and the two processes of a core share its memory: a light render decodes at
- * most some megapixels, so a heavy one gets most of it. Where the memory is too small for two, the lanes share the
- * cores: half of the cores, rounded down, are for heavy renders, and each lane has at least one.
+ * Plans the number of render processes of each lane, and the private writable memory of each process, in bytes. The two
+ * processes of a core share its memory; where that is too small for two, the lanes share the cores.
  *
  * @param memoryBytes of all processes of one core
  */
@@ -58,10 +52,7 @@ const MAX_BY_DEFAULT = 16_384;
 /** Files of the process itself: the program, the log, a worker's start, files just being closed. */
 const OWN_FILES = 128;
 
-/**
- * Returns the fault of a limit of open files that is too low to start the service: with some tens of files, its own
- * modules cannot be read.
- */
+/** Returns the fault of a limit of open files with which the modules of the service could not be read. */
 export function findFilesFault(openFilesLimit = readOpenFilesLimit()): string | undefined {
   if (openFilesLimit === undefined || openFilesLimit >= OWN_FILES) return undefined;
   return `ulimit -n: expected a limit of ${OWN_FILES} open files at least (LimitNOFILE= of systemd, --ulimit of Docker) but received ${openFilesLimit}`;
@@ -71,12 +62,8 @@ export function findFilesFault(openFilesLimit = readOpenFilesLimit()): string | 
 const ASSUMED_FILES = 10_240;
 
 /**
- * Returns how many connections there may be: of the files that a process may have open, connections get those that the
- * rest does not need. Without a bound, many clients would make the storage fail, and the pool could not replace a
- * worker.
- *
- * @param otherFiles files and connections that the rest of the service holds open: workers and the storage
- * @param openFilesLimit `undefined` if unknown
+ * Returns how many connections there may be: those files that the rest of the service does not need. Without a bound,
+ * many clients would make the storage fail.
  */
 export function planConnections(
   otherFiles: number,
@@ -86,10 +73,7 @@ export function planConnections(
   return { byDefault: Math.min(most, MAX_BY_DEFAULT), most };
 }
 
-/**
- * Returns the limit of open files of this process, sockets included; `undefined` if the system does not report it
- * (Linux does, proc(5)). Node raises the soft limit to the hard one at its start.
- */
+/** Returns the limit of open files of this process, sockets included; `undefined` if the system does not report it. */
 export function readOpenFilesLimit(
   readText: (path: string) => string = readUtf8,
 ): number | undefined {

@@ -14,10 +14,7 @@ import {
   SAMPLE_FOLDER,
 } from './variables/storage-settings.ts';
 
-/**
- * Memory that a worker needs besides an original to make a small image of it: with 256 MiB, originals could have 124
- * (measured on Linux x64).
- */
+/** Memory that a worker needs besides an original to make a small image of it (measured: 132 MiB on Linux x64). */
 const WORKER_OWN_BYTES = 160 * MEBIBYTE;
 
 /** Input of a rule about several variables. */
@@ -171,8 +168,6 @@ const rules: readonly Rule[] = [
 /**
  * Reads all variables by the table, and checks them: first each by itself, then those that belong together.
  *
- * @param given variables that are set
- * @param mostConnections most connections of clients
  * @returns the values, and the faults, a line each
  */
 export function readSettings(given: Environment, mostConnections: number) {
@@ -201,10 +196,7 @@ function formatFault(name: SettingName, form: string, text: string | undefined):
   return `${name}: expected ${form} but received ${received}`;
 }
 
-/**
- * Masks secrets in a faulty value: what stands before an `@`, as passwords do in a URL, or after its `?`; or a key
- * itself, in PEM or another text of several lines, in place of its file.
- */
+/** Masks secrets in a faulty value: before an `@` or after the `?` of a URL, or a key itself in place of its file. */
 function formatValue(value: string): string {
   if (/-----BEGIN|[\r\n]/.test(value)) return '***';
   const masked = value.replace(/^(https?:\/\/)?.*@/is, '$1***@');
@@ -238,11 +230,7 @@ function findTlsFault(certFile = '', keyFile = ''): string | undefined {
   }
 }
 
-/**
- * Reads a certificate chain and its private key, in PEM; `undefined` unless both files are named.
- *
- * @throws Error if one cannot be read
- */
+/** Reads a certificate chain and its private key, in PEM; `undefined` unless both files are named. */
 export function readTls(certFile: string | undefined, keyFile: string | undefined) {
   return certFile === undefined || keyFile === undefined
     ? undefined

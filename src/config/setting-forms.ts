@@ -122,17 +122,21 @@ export const apiToken = texts('at least 8 printable characters of ASCII without 
   /^[!-~]{8,512}$/.test(text),
 );
 
-/** A file of such a token, read once, at the start. */
-export const apiTokenFile: Form<string> = {
-  words: `a readable file of ${apiToken.words}`,
-  read: (path) => {
-    try {
-      return apiToken.read(readFileSync(path, 'utf8').trim());
-    } catch {
-      return undefined;
-    }
-  },
-};
+/** Accepts a readable file in UTF-8, read once, at the start, whose text is parsed. */
+function fileOf<Value>(contents: string, parse: (text: string) => Value | undefined): Form<Value> {
+  return {
+    words: `a readable file of ${contents}`,
+    read: (path) => {
+      try {
+        return parse(new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path)));
+      } catch {
+        return undefined; // missing, not readable, or not UTF-8
+      }
+    },
+  };
+}
+
+export const apiTokenFile = fileOf(apiToken.words, (text) => apiToken.read(text.trim()));
 
 /** Id that a service has given. */
 export const serviceId = texts('an id of A-Z a-z 0-9 _ -', (text) => /^[\w-]{1,128}$/.test(text));
@@ -158,18 +162,10 @@ export const signingKeys: Form<SigningKeys> = {
   read: (text) => readKeys(text.split(',')),
 };
 
-/** A file of signing keys, read once, at the start; blank lines are ignored. */
-export const signingKeysFile: Form<SigningKeys> = {
-  words: `a readable file of keys, one a line, ${eachKey}`,
-  read: (path) => {
-    try {
-      const text = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path));
-      return readKeys(text.split('\n').filter((line) => line.trim() !== ''));
-    } catch {
-      return undefined; // missing, not readable, or not UTF-8
-    }
-  },
-};
+/** A file of signing keys; blank lines are ignored. */
+export const signingKeysFile = fileOf(`keys, one a line, ${eachKey}`, (text) =>
+  readKeys(text.split('\n').filter((line) => line.trim() !== '')),
+);
 
 function readKeys(items: readonly string[]): SigningKeys | undefined {
   try {

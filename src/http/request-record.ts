@@ -10,7 +10,7 @@ import { cacheUseOf, RequestTrace, type Stage } from '../pipeline/request-trace.
 import { SiteFailure } from '../pipeline/site-failure.ts';
 import type { RequestLog } from '../telemetry/log.ts';
 import { describeTarget } from '../telemetry/redaction.ts';
-import type { RequestSpan, RequestTracer } from '../telemetry/tracing.ts';
+import type { RequestSpan, Tracing } from '../telemetry/tracing.ts';
 import { clientAddressOf, type ListAddresses } from './client-address.ts';
 import { requestIdOf } from './head.ts';
 
@@ -21,7 +21,7 @@ export interface Observers {
   readonly requests: RequestLog | undefined;
   readonly log: Log;
   /** `undefined`: there are no traces. */
-  readonly tracer: RequestTracer | undefined;
+  readonly tracer: Pick<Tracing, 'begin'> | undefined;
   readonly clock: Clock;
   readonly addressesOf: ListAddresses;
 }

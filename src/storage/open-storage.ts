@@ -6,7 +6,6 @@ import type { Log, OriginListing, ResultStore, Source } from '../pipeline/ports.
 import { FilesystemOrigin } from './filesystem/origin.ts';
 import { RootFolder, StorageMarker } from './filesystem/root-folder.ts';
 import { openResultFolder } from './results/folder.ts';
-import type { S3Listing } from './s3/listing.ts';
 
 /** Returns the marker of the folder of the originals, if one is configured. */
 export function openMarker({ storage }: Pick<Config, 'storage'>): StorageMarker | undefined {
@@ -14,12 +13,7 @@ export function openMarker({ storage }: Pick<Config, 'storage'>): StorageMarker 
   return new StorageMarker(storage.folder, storage.marker);
 }
 
-/**
- * Opens the source of originals, or that of uploads: then `storage` is `config.uploads`.
- *
- * @param marker of the folder
- * @throws Error if the folder is missing
- */
+/** Opens the source of originals, or that of uploads. @throws Error if the folder is missing */
 export async function openOrigin(
   config: Pick<Config, 'storage' | 'originLimits'>,
   marker = openMarker(config),
@@ -34,20 +28,17 @@ export async function openOrigin(
 }
 
 /** @throws Error if the folder is missing */
-export async function openListing({
-  storage,
-}: Pick<Config, 'storage'>): Promise<OriginListing | S3Listing> {
+export async function openListing({ storage }: Pick<Config, 'storage'>): Promise<OriginListing> {
   if (storage.kind === 'filesystem') {
     const { createFilesystemListing } = await import('./filesystem/listing.ts');
     return createFilesystemListing(await RootFolder.open(storage.folder));
   }
-  const { S3Listing } = await import('./s3/listing.ts');
+  const { createS3Listing } = await import('./s3/listing.ts');
   // The folders of all kinds are listed concurrently.
-  return new S3Listing({ ...storage, maxConnections: contractResources.originFolders.length });
+  return createS3Listing({ ...storage, maxConnections: contractResources.originFolders.length });
 }
 
 /**
- * @param marker of the folder
  * @param connections bound of connections to a bucket; by default that for reading
  * @throws Error if the folder is missing
  */
@@ -66,7 +57,7 @@ export async function openOriginalWriter(
 }
 
 /**
- * Opens the store of renderings that outlives the process; returns `undefined` if none is configured.
+ * Opens the result store; returns `undefined` if none is configured.
  *
  * @param isBeside whether the service may be using the store as well: then a folder is not swept
  * @throws Error if the folder cannot be created or read
@@ -86,11 +77,7 @@ export async function openResultStore(
   return new S3ResultStore(resultStore);
 }
 
-/**
- * Opens the place of the list of blocks.
- *
- * @throws Error if its folder is missing
- */
+/** Opens the place of the list of blocks. @throws Error if its folder is missing */
 export async function openSharedObjects({
   place,
 }: Pick<NonNullable<Config['blocklist']>, 'place'>): Promise<SharedObjects> {

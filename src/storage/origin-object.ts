@@ -48,10 +48,7 @@ export function readContentRange(
   return isAskedFor ? { first, last, sizeBytes } : undefined;
 }
 
-/**
- * Returns the time of an original's last change, as a response may contain it; `undefined` for a time in the future,
- * which RFC 9110 §8.8.2.1 forbids, and before 1970, which no storage means.
- */
+/** Returns the time of an original's last change; `undefined` if in the future (RFC 9110 §8.8.2.1), or before 1970. */
 export function readLastModified(date: Date | undefined): Date | undefined {
   const timeMs = date?.getTime() ?? Number.NaN;
   return timeMs >= 0 && timeMs <= Date.now() ? date : undefined;

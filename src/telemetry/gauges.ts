@@ -1,5 +1,5 @@
 import { blockKinds } from '../contract/block-order.ts';
-import type { Lane } from '../pipeline/ports.ts';
+import type { Lane, StoreUsage } from '../pipeline/ports.ts';
 import type { UploadUsage } from '../pipeline/uploads/upload-service.ts';
 import type { Reading } from './metrics.ts';
 import { checkReadiness, type ServiceState } from './readiness.ts';
@@ -17,6 +17,15 @@ export function listGauges(
     help,
     () => ({ light: read('light'), heavy: read('heavy') }),
     'lane',
+  ];
+  const ofCaches = (help: string, member: keyof StoreUsage): Reading => [
+    help,
+    () => ({
+      results: results[member],
+      originals: originals[member],
+      store: resultStore?.usage?.()?.[member],
+    }),
+    'cache',
   ];
   // 0 where there are no uploads: alerts need a series that does not come and go.
   const upload = (member: keyof UploadUsage) => () => uploads?.usage[member] ?? 0;
@@ -61,38 +70,20 @@ export function listGauges(
       'Render processes replaced because they were worn.',
       () => workers.counters.recycles,
     ],
-    darkroom_cache_bytes: [
+    darkroom_cache_bytes: ofCaches(
       'Size of the entries of a cache; of a store, where it bounds itself.',
-      () => ({
-        results: results.heldBytes,
-        originals: originals.heldBytes,
-        store: resultStore?.usage?.()?.heldBytes,
-      }),
-      'cache',
-    ],
-    darkroom_cache_max_bytes: [
-      'Bound of darkroom_cache_bytes.',
-      () => ({
-        results: results.maxBytes,
-        originals: originals.maxBytes,
-        store: resultStore?.usage?.()?.maxBytes,
-      }),
-      'cache',
-    ],
+      'heldBytes',
+    ),
+    darkroom_cache_max_bytes: ofCaches('Bound of darkroom_cache_bytes.', 'maxBytes'),
     darkroom_cache_entries: [
       'Entries of a cache in memory.',
       () => ({ results: results.entries, originals: originals.entries }),
       'cache',
     ],
-    darkroom_cache_evictions_total: [
+    darkroom_cache_evictions_total: ofCaches(
       'Entries evicted to make room for others.',
-      () => ({
-        results: results.evictions,
-        originals: originals.evictions,
-        store: resultStore?.usage?.()?.evictions,
-      }),
-      'cache',
-    ],
+      'evictions',
+    ),
     darkroom_store_writes_total: [
       'Renderings that were to be stored, by outcome; dropped: the store was too slow.',
       () => ({ ...store?.writes }),

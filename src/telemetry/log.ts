@@ -33,11 +33,7 @@ export interface ProcessLog {
   readonly log: Logger;
   /** Returns the number of lines dropped since the start, because their reader was too slow. */
   readonly countLost: () => number;
-  /**
-   * Writes the last lines, with a deadline.
-   *
-   * @returns whether the process can exit: Node would wait for a write that hangs
-   */
+  /** Writes the last lines, with a deadline; returns whether the process can exit: Node waits for a write that hangs. */
   readonly flush: () => Promise<boolean>;
 }
 
@@ -72,10 +68,7 @@ export interface RequestLine {
   readonly traceId?: string;
 }
 
-/**
- * Log of requests, such as pino: hits in memory at `debug`, everything else at `info`. There may be tens of thousands
- * of hits a second: a line for each would cost more than the responses, and the counters say as much.
- */
+/** Log of requests: hits in memory at `debug`, since a line would cost more than the hit; everything else at `info`. */
 export interface RequestLog {
   isLevelEnabled(level: 'debug' | 'info'): boolean;
   debug(line: RequestLine, message: string): void;
@@ -100,10 +93,7 @@ export async function createLog({ level, secrets, terminal }: LogOptions): Promi
   return createOutputLog(level, redact);
 }
 
-/**
- * Creates a log that writes to the standard output in the background: a reader that is slow, or does not read at all,
- * does not hold up the service. A process that is killed loses the lines that it has gathered.
- */
+/** Creates a log that writes to the standard output in the background: a slow reader does not hold up the service. */
 function createOutputLog(level: string, redact: (line: string) => string): ProcessLog {
   const output = pino.destination({
     dest: STANDARD_OUTPUT,
@@ -144,10 +134,7 @@ function createOutputLog(level: string, redact: (line: string) => string): Proce
   return { log, countLost: () => lost, flush };
 }
 
-/**
- * Replaces control characters in a line of JSON except line breaks and tabs: a terminal takes orders from them, and
- * lines quote what strangers sent.
- */
+/** Replaces control characters in a line of JSON except line breaks and tabs: a terminal takes orders from them. */
 function maskControls(line: string): string {
   return line
     .replaceAll(/\\(?:\\|[bfr]|u00(?:[01][\da-f]|7f))/gi, (sequence) =>

@@ -18,10 +18,10 @@ export type Reading = readonly [
 ];
 
 type Labels = Readonly<Record<string, string | number>>;
+
 /**
- * Counts for Prometheus, in its text format. Frequent events are added to plain numbers, which are read at a scrape.
- * Rates need a first value, also for what has not happened yet, so every series exists from the start, except for the
- * classes of responses, which are too many.
+ * Counts for Prometheus. Frequent events are added to plain numbers, which are read at a scrape. Rates need a first
+ * value, so every series exists from the start, except for the classes of responses, which are too many.
  */
 export class PrometheusMeter implements Meter {
   readonly #registry = new Registry();
@@ -100,7 +100,6 @@ export class PrometheusMeter implements Meter {
     return count;
   }
 
-  /** Adds metrics that are read at each scrape. */
   watch(readings: Readonly<Record<string, Reading>>): void {
     for (const [name, [help, read, label]] of Object.entries(readings)) {
       this.#register(name, help, label === undefined ? [] : [label], () => {
@@ -127,7 +126,6 @@ export class PrometheusMeter implements Meter {
     return this.#registry.contentType;
   }
 
-  /** Formats all metrics in the text format of Prometheus. */
   format(): Promise<string> {
     return this.#registry.metrics();
   }

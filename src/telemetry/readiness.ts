@@ -57,11 +57,9 @@ export interface ServiceState {
 /**
  * Judges whether requests should come here; probes a storage that was silent for a while, for the next time.
  *
- * A replica is not ready if it alone has a fault that every request suffers from: it stops, has no worker, can take no
- * more requests, has no originals (a disk that is not mounted), or has not reached the origin since its start (a wrong
- * setting, or a network that is not up yet). A fault that all replicas share, or that only new renders suffer from, is a
- * reason, but leaves the replica ready: taking out one replica after another while the origin fails, or while renders
- * queue, would end the hits as well, which are nine of ten requests.
+ * A replica is not ready if it alone has a fault that every request suffers from. A fault that all replicas share, or
+ * that only new renders suffer from, leaves the replica ready: taking out one replica after another would end the hits
+ * as well, which are nine of ten requests.
  */
 export function checkReadiness(state: ServiceState): Readiness {
   const { pipeline, workers, originHealth, marker, uploads } = state;

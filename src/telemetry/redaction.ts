@@ -48,8 +48,7 @@ export function createRedaction(
 }
 
 /**
- * Formats a request target for logs and traces: without its permissions, and truncated. A reader of the log must not
- * gain access to the media that it names.
+ * Formats a request target for logs and traces: without its permissions, and truncated.
  *
  * @param target raw path and query, or the path alone
  */

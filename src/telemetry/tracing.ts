@@ -52,7 +52,8 @@ import { describeTarget } from './redaction.ts';
 
 /** Tracing of requests. */
 export interface Tracing {
-  readonly tracer: RequestTracer;
+  /** Begins a span for a request, in its sender's trace if there is one. */
+  begin(head: RequestHead): RequestSpan;
   /** Sends what is left within a time, in milliseconds; never throws. */
   close(maxWaitMs: number): Promise<void>;
 }
@@ -87,19 +88,23 @@ export function openTracing(
     spanProcessors: [new BatchSpanProcessor(exporter)],
   });
   const scheme = http.tls === undefined ? 'http' : 'https';
+  const tracer = provider.getTracer('darkroom', version);
+  const propagator = new W3CTraceContextPropagator();
   log.info({ protocol }, 'Requests are traced');
   return {
-    tracer: new RequestTracer(provider.getTracer('darkroom', version), { isContinuing, scheme }),
+    begin: (head) => {
+      const parent = isContinuing
+        ? propagator.extract(ROOT_CONTEXT, head.headers, defaultTextMapGetter)
+        : ROOT_CONTEXT;
+      // The SDK could keep the context in asynchronous storage, which costs every request, traced or not.
+      const span = tracer.startSpan(nameOf(head), { kind: SpanKind.SERVER }, parent);
+      return new RequestSpan(tracer, span, head, scheme);
+    },
     close: async (maxWaitMs) => {
       const waitMs = Math.min(Math.max(0, maxWaitMs), FLUSH_TIMEOUT_MS);
       const isLate = new Error(`The collector took longer than ${waitMs} ms.`);
-      const never = new AbortController().signal;
-      await withDeadline(
-        waitMs,
-        never,
-        () => isLate,
-        () => provider.shutdown(),
-      ).catch((error: unknown) => {
+      const stop = () => provider.shutdown();
+      await withDeadline(waitMs, undefined, () => isLate, stop).catch((error: unknown) => {
         // Other failures have been logged.
         if (error === isLate) log.warn({ reason: isLate.message }, 'not all traces could be sent');
       });
@@ -151,41 +156,11 @@ interface TracedResponse {
   readonly media: MediaRequest | undefined;
 }
 
-/** Options of tracing. */
-interface RequestTracerOptions {
-  /** Whether a request continues the trace of its sender. */
-  readonly isContinuing: boolean;
-  /** Scheme of the listener. */
-  readonly scheme: 'http' | 'https';
-}
-
 /** Any other method is `_OTHER` (HTTP semantic conventions): span names have few values. */
 const KNOWN_METHODS = new Set('CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT TRACE'.split(' '));
 
 /** Longest text from a client that a span shows, in characters. */
 const MAX_TEXT_LENGTH = 200;
-
-/** Begins a span for each request, in its sender's trace if there is one. */
-export class RequestTracer {
-  readonly #tracer: Tracer;
-  readonly #options: RequestTracerOptions;
-  readonly #propagator = new W3CTraceContextPropagator();
-
-  constructor(tracer: Tracer, options: RequestTracerOptions) {
-    this.#tracer = tracer;
-    this.#options = options;
-  }
-
-  begin(head: RequestHead): RequestSpan {
-    const { isContinuing, scheme } = this.#options;
-    const parent = isContinuing
-      ? this.#propagator.extract(ROOT_CONTEXT, head.headers, defaultTextMapGetter)
-      : ROOT_CONTEXT;
-    // The SDK could keep the context in asynchronous storage, which costs every request, traced or not.
-    const span = this.#tracer.startSpan(nameOf(head), { kind: SpanKind.SERVER }, parent);
-    return new RequestSpan(this.#tracer, span, head, scheme);
-  }
-}
 
 /**
  * A request as OpenTelemetry's server span, by its HTTP semantic conventions. A span leaves out what belongs to the client

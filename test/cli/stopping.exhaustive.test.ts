@@ -1,14 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
@@ -130,26 +122,6 @@ test('a signal that comes twice within a moment is one, and the command cleans u
   expect(['SIGINT', 'SIGTERM']).toContain(await running.ended); // the system chooses which comes first
   expect(running.stderr()).toBe(NOTHING_STORED);
   expect(readdirSync(originals)).toEqual([]);
-});
-
-test('a command at a terminal cleans up after ^C, which comes twice through npx', () => {
-  const large = join(folder, 'large');
-  writeFileSync(large, '');
-  truncateSync(large, 6 * 1024 ** 3);
-  const log = join(folder, 'terminal');
-  const command = `npx --offline darkroom put ${KEY} '${large}'`;
-  const script = `
-    (until ls -A '${originals}' | grep -q incoming; do sleep 0.05; done; printf '\\003') |
-    script --quiet --flush --return --command "stty cols 60; ${command}" '${log}'`;
-  const { status } = spawnSync('bash', ['-c', script], {
-    env: { ...process.env, STORAGE_DIR: originals },
-    timeout: 25_000,
-  });
-  const shown = readFileSync(log, 'utf8');
-  expect(shown).toContain('darkroom: stopped; nothing was stored');
-  expect(status).toBe(130); // of SIGINT, by shells
-  expect(readdirSync(originals)).toEqual([]);
-  expect(existsSync(large)).toBe(true);
 });
 
 const isPart = ({ method, query }: LocalS3Request): boolean =>

@@ -1,9 +1,3 @@
-import { readFileSync } from 'node:fs';
-import {
-  GetBucketLifecycleConfigurationCommand,
-  PutBucketLifecycleConfigurationCommand,
-  S3Client,
-} from '@aws-sdk/client-s3';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { describeOrigin } from '../storage/contracts/origin.contract.ts';
 import { describeOriginalWriter } from '../storage/contracts/original-writer.contract.ts';
@@ -13,7 +7,7 @@ import {
   resultOf,
 } from '../storage/contracts/result-store.contract.ts';
 import { describeSharedObjects } from '../storage/contracts/shared-objects.contract.ts';
-import { createRgwBucket, rgw } from '../support/s3/rgw.ts';
+import { createRgwBucket } from '../support/s3/rgw.ts';
 import {
   createS3Fixture,
   createS3ResultFixture,
@@ -48,18 +42,5 @@ describe('on Ceph RGW', () => {
     await store.write(addressOf({ originKey: 'avatars/12/1' }), resultOf('b'));
     expect(await store.remove('avatars/1/')).toBe(1_100);
     expect(await store.remove('avatars/')).toBe(1);
-  });
-
-  test('the bucket accepts the lifecycle rule of deploy', async () => {
-    const { endpoint } = rgw;
-    const client = new S3Client({ endpoint, region: 'us-east-1', forcePathStyle: true });
-    const rule = JSON.parse(readFileSync('deploy/s3-lifecycle.json', 'utf8'));
-    const target = { Bucket: 'contracts' };
-    await client.send(
-      new PutBucketLifecycleConfigurationCommand({ ...target, LifecycleConfiguration: rule }),
-    );
-    const { Rules } = await client.send(new GetBucketLifecycleConfigurationCommand(target));
-    expect(Rules).toMatchObject([{ Status: 'Enabled', Expiration: { Days: 30 } }]);
-    client.destroy();
   });
 });

@@ -100,12 +100,6 @@ describe.each(ways)('an upload to Ceph RGW %s', (name, tells, sizeBytes) => {
     expect(stored.etag).toBe(head.ETag);
   });
 
-  test('does not replace an existing object, unless it may', async () => {
-    expect((await upload(key, 10, { tells })).status).toBe(409);
-    expect((await upload(key, sizeBytes, { tells, replaces: true })).status).toBe(200);
-    expect(await list(key)).toEqual([key]);
-  });
-
   test('leaves nothing in the bucket if its client dies', { timeout: 60_000 }, async () => {
     const dying = `${key}-${name.length}`;
     const sent = begin(uploadTarget(dying), tells ? sizeBytes + 1 : undefined);
@@ -122,72 +116,6 @@ describe.each(ways)('an upload to Ceph RGW %s', (name, tells, sizeBytes) => {
     await expect.poll(lineOf, { timeout: 30_000 }).toContain('"status":499');
     // The line is written when the client is gone; the storage is told at the same time.
     await expect.poll(() => list(dying), { timeout: 20_000 }).toEqual([]);
-  });
-});
-
-describe('an upload to the bucket that the platform fetches from', () => {
-  const inInbox = { bucket: INBOX };
-  const key = 'stream_previews/live~1-0123456789abcdef.jpg';
-
-  test.each(ways)(
-    'replaces the one before, without a check of its content: %s',
-    async (_, tells, size) => {
-      for (const sizeBytes of [7, size]) {
-        const terms = { ...inInbox, tells, contentType: 'image/jpeg' };
-        const { status, etag } = await upload(key, sizeBytes, terms);
-        const head = await client.send(new HeadObjectCommand({ Bucket: INBOX, Key: key }));
-        expect([status, etag]).toEqual([200, head.ETag]);
-        expect(head).toMatchObject({ ContentLength: sizeBytes, ContentType: 'image/jpeg' });
-      }
-      expect([await list(key, INBOX), await list(key)]).toEqual([[key], []]);
-    },
-  );
-
-  test('may have any key that S3 allows', async () => {
-    for (const any of ['k'.repeat(1_024), 'naïve/写真 🎉 ?&+%20.jpg', 'avatars/1/ab12']) {
-      expect((await upload(any, 10, inInbox)).status).toBe(200);
-      expect(await list(any, INBOX)).toEqual([any]);
-    }
-    expect((await fetch(`${service.origin}/avatars/1/ab12.png`)).status).toBe(404);
-  });
-
-  test('may come in parts, which the platform completes', async () => {
-    const place = { Bucket: INBOX, Key: '0b8e1f52-6f0c-4d7e-9a54-2c1d3e4f5a6b' };
-    const created = await client.send(new CreateMultipartUploadCommand(place));
-    const { UploadId: uploadId = '' } = created;
-    const Parts = [];
-    for (const [partNumber, size] of [
-      [1, 10 * MEBIBYTE],
-      [2, 1_000],
-    ] as const) {
-      const query = `&uploadId=${encodeURIComponent(uploadId)}&partNumber=${partNumber}`;
-      const terms = { ...inInbox, part: { uploadId, partNumber }, query, contentType: 'image/png' };
-      const { status, etag } = await upload(place.Key, size, terms);
-      expect(status).toBe(200);
-      Parts.push({ PartNumber: partNumber, ETag: etag });
-    }
-    const MultipartUpload = { Parts };
-    await client.send(
-      new CompleteMultipartUploadCommand({ ...place, UploadId: uploadId, MultipartUpload }),
-    );
-    const head = await client.send(new HeadObjectCommand(place));
-    expect(head.ContentLength).toBe(10 * MEBIBYTE + 1_000);
-  });
-
-  test('leaves nothing in the bucket if its client dies', { timeout: 60_000 }, async () => {
-    const sent = begin(uploadTarget('dying', inInbox), undefined);
-    for (const piece of zeros(20 * MEBIBYTE)) {
-      await new Promise((resolve) => sent.write(piece, resolve));
-    }
-    sent.destroy();
-    await expect.poll(() => service.output(), { timeout: 30_000 }).toMatch(/dying.*"status":499/);
-    await expect.poll(() => list('dying', INBOX), { timeout: 20_000 }).toEqual([]);
-  });
-
-  test('is refused for any other bucket', async () => {
-    expect((await upload('a', 10, { bucket: 'elsewhere' })).status).toBe(403);
-    expect((await upload('a', 10, { bucket: Bucket })).status).toBe(400);
-    expect((await upload('a', 10)).status).toBe(400);
   });
 });
 

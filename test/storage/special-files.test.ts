@@ -115,13 +115,6 @@ describe('the folder of renderings', () => {
     expect(await readText(store, address)).toBeUndefined();
   });
 
-  test('has a miss where a file is in the place of a folder', async () => {
-    await store.write(address, resultOf('a'));
-    await rm(dirname(path), { recursive: true });
-    await writeFile(dirname(path), 'x');
-    expect(await readText(store, address)).toBeUndefined();
-  });
-
   test('has a link in the place of a file replaced, not followed', async () => {
     await temporary.put('victim', 'untouched');
     await mkdir(dirname(path), { recursive: true });

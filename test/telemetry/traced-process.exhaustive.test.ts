@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { startService } from '../support/processes/service-process.ts';
-import { startOtlpReceiver, useOtlpReceiver } from '../support/telemetry/otlp-receiver.ts';
+import { useOtlpReceiver } from '../support/telemetry/otlp-receiver.ts';
 
 const AVATAR = '/avatars/1/ab12.webp?size=16';
 const SPAN_NAME = 'GET /avatars/{user_id}/{avatar_hash}.{ext}';
@@ -67,32 +67,4 @@ it('a traced service sends protobuf unless it is set otherwise', async () => {
   for (const part of [Buffer.from(TRACE_ID, 'hex'), SPAN_NAME]) {
     expect(batches[0]?.body.includes(part)).toBe(true);
   }
-});
-
-it('a traced service serves as ever without its collector, logs that once, and finds it again', async () => {
-  const { port, url, close } = await startOtlpReceiver();
-  await close();
-  const service = await start({
-    OTEL_EXPORTER_OTLP_ENDPOINT: url,
-    OTEL_EXPORTER_OTLP_TIMEOUT: '200',
-    OTEL_BSP_SCHEDULE_DELAY: '50',
-  });
-  const failures = () => service.output().match(/traces cannot be sent/g) ?? [];
-  await service.ask();
-  await expect.poll(failures).toHaveLength(1);
-  for (let time = 0; time < 5; time += 1) {
-    await service.ask();
-    await new Promise((resolve) => setTimeout(resolve, 100)); // a batch fails meanwhile
-  }
-  expect(failures()).toHaveLength(1);
-  expect(service.output()).toContain('ECONNREFUSED');
-  const collector = await startOtlpReceiver(port);
-  onTestFinished(collector.close);
-  const askAgain = async (): Promise<number> => {
-    await service.ask();
-    return collector.batches.length;
-  };
-  await expect.poll(askAgain).toBeGreaterThan(0);
-  await collector.close();
-  expect(await service.stop()).toBe(0);
 });

@@ -6,7 +6,7 @@ import { unlessAborted } from '../../pipeline/abort.ts';
 import { probeConditions } from '../../pipeline/blocks/ports.ts';
 import { openSharedObjects } from '../../storage/open-storage.ts';
 import { AddressGuard } from '../../storage/remote/guard.ts';
-import { CaresResolver } from '../../storage/remote/resolver.ts';
+import { createResolver } from '../../storage/remote/resolver.ts';
 import { type Command, exitStatus, type Terminal } from '../command.ts';
 import { type Finding, fault, ok, warning, writeFinding } from './finding.ts';
 import { checkOrigin } from './origin-check.ts';
@@ -127,7 +127,7 @@ async function* checkExternal({ external }: Config, signal: AbortSignal): AsyncG
   if (external === undefined) return;
   const { dnsServers = [], allowedHosts } = external;
   const name = allowedHosts.find((host) => /\.\w*[a-z]/.test(host)) ?? USUAL_NAME;
-  const resolver = new CaresResolver(dnsServers);
+  const resolver = createResolver(dnsServers);
   try {
     const addresses = await unlessAborted(resolver.resolve(name), signal);
     const guard = new AddressGuard(external);

@@ -22,12 +22,7 @@ const PERMITTED_SECONDS = 60;
 /** Sends a request to a listener. */
 type Ask = (path: string, request?: RequestInit) => Promise<{ status: number; bytes: Buffer }>;
 
-/**
- * Checks whether the service can stand in the platform's place (contract §14): plays the platform's part against the
- * configured service, on ports of this machine that are open meanwhile.
- *
- * @throws `signal.reason`
- */
+/** Checks whether the service can stand in the platform's place (contract §14), by playing the platform's part. */
 export async function checkPlatform(config: Config, signal: AbortSignal): Promise<Finding[]> {
   const findings = [...findSettings(config)];
   const unencrypted = { ...config, http: { ...config.http, tls: undefined } };

@@ -45,7 +45,6 @@ export async function checkResultStore(config: Config, signal: AbortSignal): Pro
 
 /** Waits for a step even during a stop, so that the written rendering is removed, but not for ever: a disk may hang. */
 function inTime<Result>(step: Promise<Result>): Promise<Result> {
-  const never = new AbortController().signal;
   const onTimeout = (): Error => new Error(`no response within ${STEP_TIMEOUT_MS} ms`);
-  return withDeadline(STEP_TIMEOUT_MS, never, onTimeout, () => step);
+  return withDeadline(STEP_TIMEOUT_MS, undefined, onTimeout, () => step);
 }

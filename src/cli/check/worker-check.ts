@@ -9,12 +9,7 @@ import { describeVideoSupport } from '../../workers/video/video-decoder.ts';
 import { formatByteSize, silentLog } from '../command.ts';
 import { type Finding, fault, ok, warning } from './finding.ts';
 
-/**
- * Checks whether render processes start, how they are confined, and whether videos have posters; one process of each
- * lane suffices.
- *
- * @throws `signal.reason`
- */
+/** Checks whether render processes start, how they are confined, and whether videos have posters. */
 export async function* checkWorkers(
   { renderer }: Config,
   signal: AbortSignal,

@@ -1,5 +1,5 @@
-import { readConfig } from '../../config/config.ts';
-import { MediaError } from '../../contract/errors.ts';
+import { Readable } from 'node:stream';
+import { type Config, readConfig } from '../../config/config.ts';
 import {
   formatPath,
   originKeyOf,
@@ -9,26 +9,27 @@ import {
 } from '../../contract/media-path.ts';
 import { resourceNames, resourceRows } from '../../contract/resources.ts';
 import { withDeadline } from '../../pipeline/abort.ts';
-import { readSize } from '../../pipeline/originals/open-body.ts';
+import { sniffContentType } from '../../pipeline/originals/content-sniff.ts';
 import type { OriginalWriter } from '../../pipeline/originals/original-writer.ts';
 import type { Source } from '../../pipeline/ports.ts';
-import { openOrigin, openOriginalWriter } from '../../storage/open-storage.ts';
+import { openOriginalWriter } from '../../storage/open-storage.ts';
+import { openBytes } from '../../storage/origin-object.ts';
 import {
   type Command,
   CommandFault,
-  CommandStopped,
   exitStatus,
   formatByteSize,
-  type Terminal,
+  silentLog,
   usageFault,
   writeLine,
 } from '../command.ts';
-import { type InputFile, openInputFile } from './input-file.ts';
-import { checkImage } from './serving-trial.ts';
+import { formatErrorResponse, withOfflineApp } from '../offline-app.ts';
+import { type InputFile, openInputFile, readWhole } from './input-file.ts';
 
 export const putCommand: Command = {
   summary: 'puts an original at its key, from a file',
   operands: ['KEY', 'FILE'],
+  stopped: 'nothing was stored',
   help: `
 KEY is the key of an original, as in the table of docs/contract.md: the URL
 /avatars/1/ab12.webp has the key avatars/1/ab12, without the extension, and
@@ -46,15 +47,20 @@ original was replaced, purge it (docs/operate.md).
   run: async ([key = '', path = ''], terminal) => {
     const { urlPath, isImage } = parseAddress(key);
     const config = readConfig(terminal.environment);
-    const origin = await openOrigin(config).catch(failToRead);
     const { signal, stdout } = terminal;
-    const { sizeBytes, isReplaced } = await unlessStopped(terminal, async () => {
-      const input = await openInputFile(path, terminal);
-      const checked = isImage ? await checkImage(config, urlPath, path, input, signal) : input;
-      const isReplaced = await exists(origin, key, config.originLimits.firstByteTimeoutMs, signal);
-      const sizeBytes = await write(await openOriginalWriter(config), key, checked, signal);
-      return { sizeBytes, isReplaced };
-    });
+    const { firstByteTimeoutMs } = config.originLimits;
+    const noAnswer = () => new Error('no response within ORIGIN_FIRST_BYTE_TIMEOUT_MS');
+    const fail = (cause: unknown): never => {
+      signal.throwIfAborted();
+      throw new CommandFault('the storage cannot be read; see darkroom check', { cause });
+    };
+    const writer = await openOriginalWriter(config).catch(fail);
+    const input = await openInputFile(path, terminal);
+    const checked = isImage ? await checkImage(config, urlPath, path, input, signal) : input;
+    const isReplaced = await withDeadline(firstByteTimeoutMs, signal, noAnswer, (within) =>
+      writer.has(key, within),
+    ).catch(fail);
+    const sizeBytes = await write(writer, key, checked, signal);
     writeLine(stdout, `${key}: ${formatByteSize(sizeBytes)} (${sizeBytes}), served at ${urlPath}`);
     if (isReplaced) {
       writeLine(stdout, `It has replaced another one; purge ${JSON.stringify({ assets: [key] })}.`);
@@ -95,19 +101,6 @@ function refusal(text: string, meant: string | undefined): CommandFault {
   return usageFault(`"${text}" is the key of no original. ${hint}`);
 }
 
-/** @throws CommandStopped if stopped in time; errors of the work */
-async function unlessStopped<Result>(
-  { signal }: Terminal,
-  work: () => Promise<Result>,
-): Promise<Result> {
-  try {
-    return await work();
-  } catch (cause) {
-    if (!signal.aborted || cause instanceof CommandFault) throw cause;
-    throw new CommandStopped('nothing was stored', { cause });
-  }
-}
-
 /** @returns the number of bytes written */
 async function write(
   writer: OriginalWriter,
@@ -132,23 +125,54 @@ async function write(
   }
 }
 
-async function exists(
-  origin: Source,
-  key: string,
-  timeoutMs: number,
+/**
+ * Reads an image to its end, and checks that the service would serve it.
+ *
+ * @param urlPath path of a URL that serves the image, without parameters
+ * @param path of the file, for the message
+ * @throws CommandFault if the service would never serve the image
+ */
+async function checkImage(
+  config: Config,
+  urlPath: string,
+  path: string,
+  chunks: InputFile,
   signal: AbortSignal,
-): Promise<boolean> {
-  const noAnswer = () => new Error('no response within ORIGIN_FIRST_BYTE_TIMEOUT_MS');
-  try {
-    await withDeadline(timeoutMs, signal, noAnswer, (within) => readSize(origin, key, within));
-    return true;
-  } catch (error) {
-    signal.throwIfAborted();
-    if (error instanceof MediaError && error.code === 'UNKNOWN_MEDIA') return false;
-    return failToRead(error);
+): Promise<InputFile> {
+  const { maxOriginalBytes } = config.originLimits;
+  const bytes = await readWhole(chunks, maxOriginalBytes);
+  const fault =
+    bytes === undefined
+      ? `it is larger than ${formatByteSize(maxOriginalBytes)} (MAX_ORIGINAL_BYTES)`
+      : await findServingFault(config, urlPath, bytes, signal);
+  if (fault !== undefined || bytes === undefined) {
+    throw new CommandFault(`${path} could never be served at ${urlPath}: ${fault}`);
   }
+  return Readable.from([bytes]);
 }
 
-function failToRead(cause: unknown): never {
-  throw new CommandFault('the storage cannot be read; see darkroom check', { cause });
+/**
+ * Returns why the service would never serve a file as the original behind a URL: renders a small still, the cheapest
+ * request, with this file in place of every original.
+ *
+ * @returns the error of the API; `undefined` if the service would serve the file
+ * @throws `signal.reason`
+ */
+async function findServingFault(
+  config: Config,
+  urlPath: string,
+  bytes: Buffer,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const origin: Source = {
+    identity: 'tag',
+    open: async (_key, { range }) => openBytes(bytes, 'trial', range),
+  };
+  const parts = { log: silentLog, origin };
+  return withOfflineApp(config, parts, signal, async (ask) => {
+    const response = await ask(`${urlPath}?size=16`);
+    if (response.status === 200) return undefined;
+    const type = await sniffContentType(bytes);
+    return `${await formatErrorResponse(response)} (It is ${type}.)`;
+  });
 }

@@ -19,11 +19,7 @@ type KeyRows<Name extends KeySettingName> = Readonly<
 /** Values of some or all of these variables. */
 type KeyValues = Partial<Record<keyof KeyRows<KeySettingName>, SigningKeys | undefined>>;
 
-/**
- * Returns the rows of a variable of keys and of its twin.
- *
- * @param description purpose of the keys, in Markdown
- */
+/** Returns the rows of a variable of keys and of its twin. */
 export function keySettings<Name extends KeySettingName>(
   name: Name,
   description: string,

@@ -52,10 +52,7 @@ export function readResultStore(values: Settings) {
   } as const;
 }
 
-/**
- * Reads the storage of uploads that the platform fetches itself (contract §14), in the terms of `readStorage`, and the
- * bucket by which capabilities name it; `undefined` without one.
- */
+/** Reads the storage of uploads that the platform fetches itself (contract §14); `undefined` without one. */
 export function readUploads(values: Settings) {
   const {
     UPLOADS_S3_BUCKET: bucket,
@@ -115,10 +112,7 @@ function readServer({ S3_FORCE_PATH_STYLE: pathStyle, ...values }: Settings) {
   };
 }
 
-/**
- * Whether the key of a rendering could be that of an original in the same bucket: a purge, or a lifecycle rule for
- * renderings, would remove originals.
- */
+/** Whether a purge, or a lifecycle rule for renderings, would remove originals of the same bucket. */
 export function mayMixUp(values: Settings): boolean {
   const { S3_PREFIX: originals, RESULT_S3_PREFIX: results } = values;
   if (values.STORAGE !== 's3' || values.RESULT_STORE !== 's3') return false;
@@ -148,8 +142,8 @@ export function isListServed(values: Settings): boolean {
 const RESULT_FOLDERS = ['', 'results', 'incoming'] as const;
 
 /**
- * Whether the folders of originals and renderings are the same, or one is inside the other, even through links: a full
- * store would remove originals. Not covered: folders that are mounted at two places.
+ * Whether the folders of originals and renderings are the same, or one is inside the other, even through links. Not
+ * covered: folders that are mounted at two places.
  */
 export function areNested(values: Settings): boolean {
   return areMixed(originalFolders(values), resultFolders(values));

@@ -32,10 +32,7 @@ export function readTracing(given: Environment) {
   };
 }
 
-/**
- * Finds a protocol that is not spoken: spans that are sent to a port for gRPC would be lost without a clear word. The
- * variables of a machine that traces other programs are not judged where requests are not traced.
- */
+/** Finds a protocol that is not spoken: spans that are sent to a port for gRPC would be lost without a clear word. */
 export function findProtocolFault(given: Environment): string | undefined {
   const asked = askedProtocol(given);
   if (!isTracing(given) || protocols.some((protocol) => protocol === asked)) return undefined;

@@ -5,9 +5,6 @@ import { type EdgeOptions, protocols } from './protocols.ts';
 /** Deadline of a call, its response included, in milliseconds. */
 const TIMEOUT_MS = 10_000;
 
-/** Most bytes of a response that are read: those of Fastly have some 60 for each tag. */
-const MAX_RESPONSE_BYTES = 256 * 1024;
-
 /** Longest reason that is shown, in UTF-16 units. */
 const MAX_REASON_LENGTH = 200;
 
@@ -25,7 +22,7 @@ export async function openEdgeApi(options: EdgeOptions): Promise<EdgeApi> {
     const init = { method: 'POST', headers, body, signal, redirect: 'error' } as const;
     const response = await fetch(base + path, init);
     const retryAfterMs = parseRetryAfter(response.headers.get('retry-after'));
-    return { status: response.status, retryAfterMs, body: await readText(response) };
+    return { status: response.status, retryAfterMs, body: await response.text() };
   };
   return {
     name: edge,
@@ -70,15 +67,4 @@ function parseRetryAfter(text: string | null): number | undefined {
   if (text === null) return undefined;
   const waitMs = /^\d+(\.\d+)?$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now();
   return Number.isFinite(waitMs) ? Math.max(0, waitMs) : undefined;
-}
-
-async function readText({ body }: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of body ?? []) {
-    bytes += chunk.length;
-    if (bytes > MAX_RESPONSE_BYTES) break;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }

@@ -3,7 +3,7 @@ import { relative, resolve, sep } from 'node:path';
 import { MediaError } from '../../contract/errors.ts';
 import type { OriginListing } from '../../pipeline/ports.ts';
 import type { RootFolder } from './root-folder.ts';
-import { isMissingFile } from './system-errors.ts';
+import { unlessMissing } from './system-errors.ts';
 import { walkFolder } from './walk.ts';
 
 /**
@@ -19,7 +19,11 @@ export function createFilesystemListing(root: RootFolder): OriginListing {
       try {
         // Without a trailing slash, with which a link would be followed.
         const folder = resolve(root.path, prefix);
-        if (!(await isOwnFolder(folder, root))) return;
+        const status = await unlessMissing(lstat(folder));
+        // An unmounted disk is not an empty one.
+        if (status === undefined && !(await root.isThere()))
+          throw new Error('The root is missing.');
+        if (!status?.isDirectory()) return; // a link to a folder is none
         for await (const entry of walkFolder(folder, { signal })) {
           if (entry.kind !== 'file') continue;
           const key = relative(root.path, entry.path).replaceAll(sep, '/');
@@ -31,15 +35,4 @@ export function createFilesystemListing(root: RootFolder): OriginListing {
       }
     },
   };
-}
-
-/** @throws Error if the root is missing: an unmounted disk is not an empty one */
-async function isOwnFolder(folder: string, root: RootFolder): Promise<boolean> {
-  try {
-    return (await lstat(folder)).isDirectory(); // false for a link to a folder
-  } catch (error) {
-    if (!isMissingFile(error)) throw error;
-    if (!(await root.isThere())) throw error;
-    return false;
-  }
 }

@@ -17,11 +17,8 @@ const readDescriptor = promisify(read);
 const readStatus = promisify(fstat);
 
 /**
- * Opens a regular file at exactly this path: no part of the path may be a link.
- *
- * The kernel reports the path of the opened file; on systems without /proc, the path is resolved once more. The path of
- * an open file is in the kernel's memory: a synchronous call costs less than waking a thread for it. The status may
- * need a request to a file server.
+ * Opens a regular file at exactly this path: no part of the path may be a link. The kernel reports the path of the
+ * opened file, by a synchronous call, which costs less than waking a thread; systems without /proc resolve it once more.
  *
  * @param path absolute and normalized: no `..`, no `.`, no two slashes
  * @returns `undefined` for anything but a regular file

@@ -18,7 +18,7 @@ import type {
   SharedObjects,
   WriteCondition,
 } from '../../pipeline/blocks/ports.ts';
-import { systemCodeOf } from './system-errors.ts';
+import { systemCodeOf, unlessMissing } from './system-errors.ts';
 import { syncFolder, writeWholeFile } from './whole-file.ts';
 
 /** Infix of a file that claims to replace a version; the version's tag follows. */
@@ -28,12 +28,11 @@ const CLAIM = '.next-';
 const DEAD_AFTER_MS = 10_000;
 
 /**
- * Shared objects as files of one folder: the list is `blocks.jsonl` for example, and the object `17` beside it
- * `blocks.jsonl.17`.
+ * Shared objects as files of one folder, such as `blocks.jsonl` and `blocks.jsonl.17`.
  *
- * Who replaces a version first links the complete new file to a name that has the tag of the old version; a link fails
- * if the name exists, so that one of several writers claims the right. The claim stays until the next replacement. A
- * claim whose process has died is completed by another writer, so that no lock is left behind.
+ * Who replaces a version first links the complete new file to a name that has the tag of the old version: only one of
+ * several writers succeeds. The claim stays until the next replacement; that of a dead process is completed by another
+ * writer.
  *
  * Not covered: a writer that is stopped for ten seconds between its last check and its rename; file systems without
  * hard links.
@@ -47,10 +46,7 @@ export class FolderObjects implements SharedObjects {
     this.#listName = listName;
   }
 
-  /**
-   * @param file path of the list
-   * @throws Error if its folder is missing
-   */
+  /** @throws Error if the folder of the list is missing */
   static async open(file: string): Promise<FolderObjects> {
     return new FolderObjects(await realpath(dirname(file)), basename(file));
   }
@@ -97,7 +93,7 @@ export class FolderObjects implements SharedObjects {
 
   async remove(name: string): Promise<void> {
     const path = this.#pathOf(name);
-    await removeFile(path);
+    await unlessMissing(unlink(path));
     await this.#removeClaims(path);
   }
 
@@ -139,7 +135,7 @@ export class FolderObjects implements SharedObjects {
     } catch (error) {
       if (systemCodeOf(error) !== 'ENOENT') throw error; // another writer has completed the claim
     } finally {
-      await removeFile(temporaryPath);
+      await unlessMissing(unlink(temporaryPath));
     }
   }
 
@@ -147,7 +143,7 @@ export class FolderObjects implements SharedObjects {
   async #removeClaims(path: string, current?: string): Promise<void> {
     const files = (await readdir(this.#folder)).map((file) => join(this.#folder, file));
     const old = files.filter((file) => file.startsWith(path + CLAIM) && file !== current);
-    await Promise.all(old.map(removeFile));
+    await Promise.all(old.map((claim) => unlessMissing(unlink(claim))));
   }
 
   #temporaryPath(): string {
@@ -165,17 +161,6 @@ function tagOf({ ino, size, mtimeNs }: BigIntStats): string {
 }
 
 async function findStatus(path: string) {
-  try {
-    const status = await stat(path, { bigint: true });
-    return { tag: tagOf(status), modifiedMs: Number(status.mtimeMs) };
-  } catch (error) {
-    if (systemCodeOf(error) === 'ENOENT') return undefined;
-    throw error;
-  }
-}
-
-async function removeFile(path: string): Promise<void> {
-  await unlink(path).catch((error: unknown) => {
-    if (systemCodeOf(error) !== 'ENOENT') throw error;
-  });
+  const status = await unlessMissing(stat(path, { bigint: true }));
+  return status && { tag: tagOf(status), modifiedMs: Number(status.mtimeMs) };
 }

@@ -18,6 +18,16 @@ export function isMissingFile(error: unknown): boolean {
   return MISSING.has(systemCodeOf(error));
 }
 
+/** Returns the result of a system call; `undefined` if no file of ours exists at its path. */
+export async function unlessMissing<Result>(call: Promise<Result>): Promise<Result | undefined> {
+  try {
+    return await call;
+  } catch (error) {
+    if (isMissingFile(error)) return undefined;
+    throw error;
+  }
+}
+
 /** Whether a system call failed for lack of permission. */
 export function isRefused(error: unknown): boolean {
   const code = systemCodeOf(error);

@@ -1,6 +1,6 @@
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isMissingFile, isRefused } from './system-errors.ts';
+import { isRefused, unlessMissing } from './system-errors.ts';
 
 /** An entry that a walk finds. */
 export type FolderEntry =
@@ -60,14 +60,5 @@ export async function* walkFolder(
         yield { kind: 'refused', path, error };
       }
     }
-  }
-}
-
-async function unlessMissing<Result>(work: Promise<Result>): Promise<Result | undefined> {
-  try {
-    return await work;
-  } catch (error) {
-    if (isMissingFile(error)) return undefined;
-    throw error;
   }
 }

@@ -10,7 +10,7 @@ import {
 } from '../../pipeline/originals/original-writer.ts';
 import { fileEtagOf } from './opened-file.ts';
 import type { RootFolder } from './root-folder.ts';
-import { isMissingFile, systemCodeOf } from './system-errors.ts';
+import { systemCodeOf, unlessMissing } from './system-errors.ts';
 import { syncFolder, writeWholeFile } from './whole-file.ts';
 
 /**
@@ -60,13 +60,7 @@ export class FilesystemOriginalWriter implements OriginalWriter {
   /** Whether anything exists at the key: a link or a folder is in the way, too. */
   async has(key: string): Promise<boolean> {
     await this.#checkRoot();
-    try {
-      await lstat(this.#pathOf(key));
-      return true;
-    } catch (error) {
-      if (isMissingFile(error)) return false;
-      throw error;
-    }
+    return (await unlessMissing(lstat(this.#pathOf(key)))) !== undefined;
   }
 
   /** Returns 0: each piece is written before the next one is taken. */

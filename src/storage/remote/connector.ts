@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { isIP, connect as netConnect, type Socket, type TcpNetConnectOpts } from 'node:net';
 import { connect as tlsConnect } from 'node:tls';
 import { MediaError } from '../../contract/errors.ts';
@@ -16,7 +17,7 @@ export interface ConnectorParts {
   readonly onDial?: (address: string, port: number) => void;
 }
 
-/** Most addresses of a name that are tried: each may take a quarter of a second. */
+/** Most addresses of a name that are tried. */
 const MAX_ADDRESSES = 16;
 
 /** Delay before the next address is tried concurrently (RFC 8305 §5), in milliseconds. */
@@ -24,11 +25,9 @@ const ATTEMPT_DELAY_MS = 250;
 
 /**
  * Opens a connection to a site: the only way to connect to one. All addresses of a name are checked, and exactly these
- * are dialled: no second lookup follows. A literal address takes the same path without a lookup, since Node would not
- * call `lookup` for it.
+ * are dialled: no second lookup follows. A literal address takes the same path without a lookup.
  *
  * @param host a name, or an address without brackets
- * @param signal aborts a connection that is being opened, when nobody needs it any more
  * @throws MediaError `ORIGIN_ERROR`, `ORIGIN_TIMEOUT`; or `signal.reason`
  */
 export function connectToSite(
@@ -46,10 +45,7 @@ export function connectToSite(
   });
 }
 
-/**
- * Resolves all addresses of a host, and rejects the host if one of them may not be dialled: an honest host has no
- * reason to publish such an address.
- */
+/** Resolves all addresses of a host, and rejects the host if one of them may not be dialled. */
 async function findAddresses(
   { guard, resolver }: ConnectorParts,
   host: string,
@@ -70,7 +66,7 @@ async function findAddresses(
   return addresses.slice(0, MAX_ADDRESSES);
 }
 
-function dial(
+async function dial(
   { guard, onDial }: ConnectorParts,
   url: URL,
   host: string,
@@ -90,45 +86,35 @@ function dial(
     // Asynchronous like a lookup: a listener for attempts must receive the first one.
     lookup: (_host, _options, done) => queueMicrotask(() => done(null, answers)),
   };
-  return new Promise((resolve, reject) => {
-    const socket = isTls
-      ? tlsConnect({
-          ...options,
-          // SNI does not allow addresses (RFC 6066 §3).
-          ...(isIP(host) === 0 && { servername: host }),
-          ALPNProtocols: ['http/1.1'],
-        })
-      : netConnect(options);
-    const fail = (error: unknown): void => {
-      signal.removeEventListener('abort', abort);
-      socket.destroy();
-      reject(translate(error, host));
-    };
-    const abort = (): void => fail(signal.reason);
-    signal.addEventListener('abort', abort, { once: true });
-    // Node emits no attempt for a single address.
-    const [only, ...others] = addresses;
-    if (others.length > 0) socket.on('connectionAttempt', (address) => onDial?.(address, port));
-    else if (only !== undefined) onDial?.(only, port);
-    socket.once('error', fail);
-    socket.once(isTls ? 'secureConnect' : 'connect', () => {
-      const address = socket.remoteAddress ?? '';
-      // A second check, of the address that the system reports: only checked addresses may be dialled.
-      const fault = guard.findFault(address);
-      if (fault !== undefined) {
-        fail(siteError(`The address was dialled: ${fault}.`, { reason: 'address', host, address }));
-        return;
-      }
-      signal.removeEventListener('abort', abort);
-      socket.off('error', fail);
-      resolve(socket);
-    });
-  });
+  const socket = isTls
+    ? tlsConnect({
+        ...options,
+        // SNI does not allow addresses (RFC 6066 §3).
+        ...(isIP(host) === 0 && { servername: host }),
+        ALPNProtocols: ['http/1.1'],
+      })
+    : netConnect(options);
+  socket.on('error', () => undefined); // an error after an abort has no other listener
+  // Node emits no attempt for a single address.
+  const [only, ...others] = addresses;
+  if (others.length > 0) socket.on('connectionAttempt', (address) => onDial?.(address, port));
+  else if (only !== undefined) onDial?.(only, port);
+  try {
+    await once(socket, isTls ? 'secureConnect' : 'connect', { signal });
+    const address = socket.remoteAddress ?? '';
+    // A second check, of the address that the system reports: only checked addresses may be dialled.
+    const fault = guard.findFault(address);
+    if (fault === undefined) return socket;
+    throw siteError(`The address was dialled: ${fault}.`, { reason: 'address', host, address });
+  } catch (error) {
+    socket.destroy();
+    signal.throwIfAborted();
+    throw translate(error, host);
+  }
 }
 
 function translate(error: unknown, host: string): unknown {
   if (error instanceof MediaError) return error;
-  if (error instanceof Error && error.name === 'AbortError') return error;
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   const isCertificate = /CERT|SELF_SIGNED|ISSUER|LEAF_SIGNATURE|ALTNAME|SSL/.test(code);
   const reason = isCertificate ? 'certificate' : 'connection';

@@ -55,11 +55,8 @@ const MAX_INTERIM = 8;
 
 /**
  * Requests to other sites, with bounds of connections per host and in all. A request waits for its host first, so that
- * a slow host never gets more than its share of the whole; a connection has its place among all until its socket is
- * closed.
- *
- * A site that has been silent for a while loses its place to a request that waits: a hundred hanging sites do not delay
- * the others for long.
+ * a slow host never gets more than its share of the whole. A site that has been silent for a while loses its place to a
+ * request that waits: a hundred hanging sites do not delay the others for long.
  *
  * Connections are kept for a while, idle ones included in both bounds: with one for each request, a site that is 50 ms
  * away gives 0.3 of the responses (measured, TLS 1.3).

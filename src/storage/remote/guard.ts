@@ -43,10 +43,7 @@ const carriers: readonly Carrier[] = [
 /** All addresses assigned for single, worldwide use (RFC 4291 §2.4, IANA). */
 const globalUnicast: Network = ipaddr.IPv6.parseCIDR('2000::/3');
 
-/**
- * Special ranges that ipaddr.js does not know: Azure's platform address, the same for each machine, which is public
- * only by its number; and a block of dummy addresses (RFC 9780), which is not part of global unicast either.
- */
+/** Ranges that ipaddr.js does not know: Azure's platform address, public only by its number; dummies (RFC 9780). */
 const furtherNetworks: readonly Network[] = ['168.63.129.16/32', '100:0:0:1::/64'].map(
   parseNetwork,
 );
@@ -91,7 +88,9 @@ export class AddressGuard {
     if (isInAny(address, furtherNetworks)) return 'reserved';
     if (address instanceof ipaddr.IPv4) return findRangeFault(address);
     const prefix = this.#nat64.find((network) => isIn(address, network));
-    if (prefix !== undefined) return this.#judge(readTranslated(address, prefix));
+    if (prefix !== undefined) {
+      return this.#judge(new ipaddr.IPv4([...readEmbedded(address.toByteArray(), prefix[1])]));
+    }
     const fault = carried.map(findRangeFault).find((it) => it !== undefined);
     if (fault !== undefined) return `${fault} in ${address.range()}`;
     if (isIn(address, localTranslation)) return address.range();
@@ -114,14 +113,11 @@ function readAddress(text: string): Address | undefined {
 
 /** Parses a network in CIDR form, or a single address. */
 function parseNetwork(text: string): Network {
-  const [address, bits] = text.includes('/') ? ipaddr.parseCIDR(text) : wholeOf(ipaddr.parse(text));
+  const cidr = text.includes('/') ? text : `${text}/${isIP(text) === 4 ? 32 : 128}`;
+  const [address, bits] = ipaddr.parseCIDR(cidr);
   // Rules for mapped addresses apply to IPv4.
   const isMapped = address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress() && bits >= 96;
   return isMapped ? [address.toIPv4Address(), bits - 96] : [address, bits];
-}
-
-function wholeOf(address: Address): Network {
-  return [address, address.kind() === 'ipv4' ? 32 : 128];
 }
 
 function isInAny(address: Address, networks: readonly Network[]): boolean {
@@ -138,12 +134,7 @@ function isIn(address: Address, [base, bits]: Network): boolean {
   return address.kind() === base.kind() && address.match(base, bits);
 }
 
-/**
- * Returns the IPv4 addresses that an IPv6 address contains, by all rules that routers and hosts know: a router may
- * forward its packets to one of these.
- *
- * @param nat64Prefixes of the operator's own translators (RFC 6052)
- */
+/** Returns the IPv4 addresses that an IPv6 address contains: a router may forward its packets to one of these. */
 function findCarried(
   address: ipaddr.IPv6,
   nat64Prefixes: readonly Network[],
@@ -160,11 +151,6 @@ function findCarried(
   const isIsatap = ((first ?? 0) & 0xfd) === 0 && second === 0 && third === 0x5e && fourth === 0xfe;
   if (isIsatap) found.push(bytes.slice(12, 16));
   return found.map((octets) => new ipaddr.IPv4([...octets]));
-}
-
-/** Returns the IPv4 address to which a translator with this prefix forwards packets. */
-function readTranslated(address: ipaddr.IPv6, [, prefixBits]: Network): ipaddr.IPv4 {
-  return new ipaddr.IPv4([...readEmbedded(address.toByteArray(), prefixBits)]);
 }
 
 /** Reads the IPv4 address behind a translator's prefix (RFC 6052 §2.2): the byte of bits 64 to 71 is not part of it. */

@@ -3,7 +3,7 @@ import type { FetchOutcome } from '../../pipeline/meter.ts';
 import type { ExternalMedia, SiteLimits } from '../../pipeline/originals/backend.ts';
 import { type ExchangeLimits, SiteExchange } from './exchange.ts';
 import { AddressGuard, type AddressRules } from './guard.ts';
-import { CaresResolver, type NameResolver } from './resolver.ts';
+import { createResolver, type NameResolver } from './resolver.ts';
 import type { FreshnessBounds } from './response.ts';
 import { RemoteSites } from './sites.ts';
 
@@ -11,7 +11,6 @@ import { RemoteSites } from './sites.ts';
 export interface SiteSettings extends ExternalPolicy, AddressRules, FreshnessBounds {
   /** `undefined`: the system's servers. */
   readonly dnsServers: readonly string[] | undefined;
-  /** Version of this program, for `User-Agent`. */
   readonly version: string;
   readonly maxBytes: number;
   readonly maxWaitMs: number;
@@ -39,7 +38,7 @@ export function openSites(
   { limits: given, resolver, onDial }: SiteDoubles = {},
   checkRedirect?: (url: string) => void,
 ): ExternalMedia {
-  const { version, maxWaitMs, dnsServers = [] } = settings;
+  const { maxWaitMs, dnsServers = [] } = settings;
   const limits: RemoteLimits = {
     perHost: { slots: 4, maxWaiting: 64, maxWaitMs },
     inAll: { slots: 64, maxWaiting: 512, maxWaitMs },
@@ -56,18 +55,10 @@ export function openSites(
   };
   const exchange = new SiteExchange(limits, {
     guard: new AddressGuard(settings),
-    resolver: resolver ?? new CaresResolver(dnsServers),
+    resolver: resolver ?? createResolver(dnsServers),
     connectTimeoutMs: limits.connectTimeoutMs,
     ...(onDial && { onDial }),
   });
-  const source = new RemoteSites({
-    ...limits,
-    exchange,
-    policy: settings,
-    freshness: settings,
-    userAgent: `Darkroom/${version} (media proxy)`,
-    noteFetch,
-    checkRedirect,
-  });
+  const source = new RemoteSites({ ...settings, ...limits, exchange, noteFetch, checkRedirect });
   return { source, limits: { ...limits, maxBytes: settings.maxBytes } };
 }

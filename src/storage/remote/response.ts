@@ -36,7 +36,6 @@ export function readRedirect({ status, fields }: ResponseHead, host: string): st
 /**
  * Reads the framing of the body.
  *
- * @param range requested range; without one, a part is rejected
  * @throws MediaError `ORIGIN_ERROR` unless the response is a 200, or a 206 with exactly the requested part
  */
 export function readFraming(
@@ -78,12 +77,10 @@ export function readLastModifiedText(fields: ResponseFields): string | undefined
 const DIRECTIVE = /([!#$%&'*+.^_`|~\w-]+)(?:=(?:"((?:[^"\\]|\\.)*)"|([^\s",;]*)))?/g;
 
 /**
- * Returns how long a response is fresh: `s-maxage`, `max-age` or `Expires`, in this order (RFC 9111 §4.2.1), less the
- * time already spent in caches, clamped to the bounds. The lower bound applies if the headers are missing or forbid
- * caching: many clients request an image in a chat at the same moment.
+ * Returns how long a response is fresh, in milliseconds: `s-maxage`, `max-age` or `Expires`, in this order (RFC 9111
+ * §4.2.1), less the time already spent in caches, clamped to the bounds, also if the headers forbid caching.
  *
  * @param nowMs since 1970, for responses without `Date`
- * @returns milliseconds
  */
 export function readFreshness(
   fields: ResponseFields,

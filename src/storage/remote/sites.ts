@@ -20,13 +20,11 @@ import {
   readRedirect,
 } from './response.ts';
 
-/** Parts of `RemoteSites`. */
-export interface RemoteSitesParts {
+/** Settings of `RemoteSites`. */
+export interface RemoteSitesOptions extends ExternalPolicy, FreshnessBounds {
   readonly exchange: SiteExchange;
-  readonly policy: ExternalPolicy;
-  readonly freshness: FreshnessBounds;
-  /** Sent as `User-Agent`. */
-  readonly userAgent: string;
+  /** Version of this program, for `User-Agent`. */
+  readonly version: string;
   /** Time after which no redirect is followed any more, in milliseconds. */
   readonly chainTimeoutMs: number;
   /** Longest pause of a body that is passed on while its reader waits, in milliseconds. */
@@ -48,28 +46,23 @@ interface Arrival {
   readonly isConditional: boolean;
 }
 
-/**
- * Client of other sites, which may be hostile. Requests contain nothing of our client, and nothing in a response is
- * trusted beyond its bytes.
- */
+/** Client of other sites, which may be hostile: requests contain nothing of our client. */
 export class RemoteSites implements Source {
   /** A site's own tags may mean nothing. */
   readonly identity = 'digest';
-  readonly #parts: RemoteSitesParts;
+  readonly #options: RemoteSitesOptions;
 
-  constructor(parts: RemoteSitesParts) {
-    this.#parts = parts;
+  constructor(options: RemoteSitesOptions) {
+    this.#options = options;
   }
 
   /**
-   * Asks for a URL, and follows redirects; each address that is dialled is judged before.
-   *
    * @param url canonical; or a text that is no URL, and was signed all the same
    * @throws MediaError `UNKNOWN_MEDIA` if it is missing; `ORIGIN_ERROR` or `ORIGIN_TIMEOUT`, with a `SiteFailure` as
    *   cause, for whatever else has failed or is not allowed; `OVERLOADED`; or `signal.reason`
    */
   async open(url: string, options: OpenOptions): Promise<Opened | Unchanged> {
-    const { noteFetch } = this.#parts;
+    const { noteFetch } = this.#options;
     try {
       const response = await this.#open(url, options);
       noteFetch(response.body === undefined ? 'revalidated' : 'fetched');
@@ -81,12 +74,11 @@ export class RemoteSites implements Source {
   }
 
   async #open(startUrl: string, options: OpenOptions): Promise<Opened | Unchanged> {
-    const { freshness } = this.#parts;
     const { answer, hop, isConditional } = await this.#follow(startUrl, options);
     const { status, fields, body } = answer;
     const { host } = hop;
     try {
-      const freshForMs = readFreshness(fields, freshness, Date.now());
+      const freshForMs = readFreshness(fields, this.#options, Date.now());
       if (status === 304 && isConditional) {
         // The empty body is read to its end, which releases the connection.
         body.resume();
@@ -120,9 +112,8 @@ export class RemoteSites implements Source {
     }
   }
 
-  /** Follows redirects to the final response; checks each like the first URL. */
   async #follow(startUrl: string, options: OpenOptions): Promise<Arrival> {
-    const { chainTimeoutMs } = this.#parts;
+    const { chainTimeoutMs } = this.#options;
     const visited = new Set<string>();
     const beganMs = performance.now();
     let hop = this.#examine(startUrl);
@@ -153,17 +144,13 @@ export class RemoteSites implements Source {
     }
   }
 
-  /**
-   * Checks a URL before any lookup.
-   *
-   * @param from hop whose redirect named the URL
-   */
+  /** Checks a URL, which perhaps a redirect has named, before any lookup. */
   #examine(text: string, from?: Hop): Hop {
     // Control characters are refused, not dropped as by the parser.
     const resolved = from && !/\p{Cc}/u.test(text) ? readUrl(text, from.url) : undefined;
     const absolute = resolved?.href ?? text;
-    const target = examineExternalUrl(absolute, this.#parts.policy);
-    if (from !== undefined) this.#parts.checkRedirect?.(absolute);
+    const target = examineExternalUrl(absolute, this.#options);
+    if (from !== undefined) this.#options.checkRedirect?.(absolute);
     if (target.kind === 'fetchable') return target;
     const host = readUrl(absolute)?.hostname;
     const where = from === undefined ? '' : `, in a redirect of ${from.host}`;
@@ -176,12 +163,12 @@ export class RemoteSites implements Source {
   }
 
   async #ask(hop: Hop, options: OpenOptions): Promise<Arrival> {
-    const { exchange, userAgent, pauseMs } = this.#parts;
+    const { exchange, version, pauseMs } = this.#options;
     const { known, range, ifRange, isHeld = false, signal } = options;
     // Validators are sent only to the URL that issued them: another one could only guess.
     const isConditional = known !== undefined && known.urlDigest === digestOf(hop.url);
     const headers = {
-      'user-agent': userAgent,
+      'user-agent': `Darkroom/${version} (media proxy)`,
       accept: 'image/*, video/*, audio/*',
       'accept-encoding': 'identity',
       'cdn-loop': CDN_TOKEN,
@@ -199,7 +186,7 @@ export class RemoteSites implements Source {
   }
 
   #noteFailure(error: unknown): void {
-    const { noteFetch } = this.#parts;
+    const { noteFetch } = this.#options;
     const code = error instanceof MediaError ? error.code : undefined;
     // The whole is asked for then.
     if (code === 'RANGE_NOT_SATISFIABLE') return;
@@ -213,7 +200,7 @@ export class RemoteSites implements Source {
   /** Counts a body that ends too early, which was counted as fetched; not if the reader has left. */
   #noteBrokenBody(error: Error, signal: AbortSignal): void {
     if (signal.aborted || error.name === 'AbortError') return;
-    this.#parts.noteFetch(error.name === 'BodyTimeoutError' ? 'time' : 'response');
+    this.#options.noteFetch(error.name === 'BodyTimeoutError' ? 'time' : 'response');
   }
 }
 

@@ -34,27 +34,17 @@ export interface ResultFolderOptions extends SweeperOptions {
   readonly stallTimeoutMs?: number;
 }
 
-/**
- * Time after which a disk counts as hanging, in milliseconds. A removal may take minutes, but each of its steps is a
- * few system calls.
- */
+/** Time after which a disk counts as hanging, in milliseconds: each step of a removal is a few system calls. */
 const STALL_TIMEOUT_MS = 10_000;
 
-/**
- * Concurrent reads, writes and steps of removals. All file access of the process shares Node's four threads, and a
- * hanging disk blocks those in use: half of them remain for originals.
- */
+/** Concurrent reads, writes and steps of removals: a hanging disk leaves two of Node's four threads for originals. */
 const TURNS = { slots: 2, maxWaiting: Number.POSITIVE_INFINITY };
 
 /**
  * Renderings in a folder: `results/` contains them by `resultPath`, `incoming/` unfinished writes. The path is the only
- * index, so memory does not grow with the disk, and several processes may share a folder. A file gets its name once it
- * is complete and on the disk; should a disk still lose bytes, its checksum reveals the damage (`parseResultFile`), and
- * the file is removed. The time of its last change is the time of its last use, to an hour.
- *
- * Each process sweeps the folder after its start, and whenever it has written a part of the bound (`Sweeper`).
- *
- * A rendering whose name is too long for the file system is not stored, which is not an error.
+ * index, so several processes may share a folder. A file gets its name once it is complete and on the disk; a damaged
+ * file is removed. The time of its last change is the time of its last use, to an hour. A rendering whose name is too
+ * long for the file system is not stored.
  *
  * Only renderings are touched, by their names, and folders that become empty; no symbolic link below the folder is
  * followed. Not covered: a folder that is swapped for a link between the check and the removal or the move; writes of
@@ -67,7 +57,6 @@ export class ResultFolder implements ResultStore {
   readonly #stallTimeoutMs: number;
   readonly #sweeper: Sweeper;
 
-  /** @param options with the real path of a folder that `openResultFolder` has made */
   constructor(options: ResultFolderOptions) {
     this.#folder = options.folder;
     this.#sweeper = new Sweeper(options);
@@ -125,7 +114,13 @@ export class ResultFolder implements ResultStore {
       throw new Error(`The folder ${this.#folder} has to be swept before more is written.`);
     }
     try {
-      await this.#writeFile(path, parts);
+      const release = await this.#takeTurn(new AbortController().signal);
+      await writeWholeFile(parts, {
+        path,
+        temporaryPath: join(this.#folder, 'incoming', randomBytes(16).toString('hex')),
+        root: this.#folder,
+        onFolderMade: () => this.#sweeper.add(FOLDER_COST_BYTES),
+      }).finally(release);
       this.#sweeper.add(costBytes);
     } catch (error) {
       if (systemCodeOf(error) === 'ENAMETOOLONG') return;
@@ -149,32 +144,16 @@ export class ResultFolder implements ResultStore {
     }
   }
 
-  /** Sweeps the folder in the background. */
-  async sweep(): Promise<void> {
-    await this.#sweeper.sweep();
+  sweep(): Promise<void> {
+    return this.#sweeper.sweep();
   }
 
-  /** Ends a sweep. */
   close(): void {
     this.#sweeper.close();
   }
 
   usage(): StoreUsage | undefined {
     return this.#sweeper.usage;
-  }
-
-  async #writeFile(path: string, parts: readonly Uint8Array[]): Promise<void> {
-    const release = await this.#takeTurn(new AbortController().signal);
-    try {
-      await writeWholeFile(parts, {
-        path,
-        temporaryPath: join(this.#folder, 'incoming', randomBytes(16).toString('hex')),
-        root: this.#folder,
-        onFolderMade: () => this.#sweeper.add(FOLDER_COST_BYTES),
-      });
-    } finally {
-      release();
-    }
   }
 
   /** Removes the renderings whose path begins with a text, and folders that become empty. */
@@ -204,12 +183,7 @@ export class ResultFolder implements ResultStore {
     return removed;
   }
 
-  /**
-   * Waits for a turn.
-   *
-   * @returns a function that ends the turn
-   * @throws Error if earlier turns take too long; `signal.reason`
-   */
+  /** Waits for a turn; returns a function that ends it. @throws Error if earlier turns take too long; `signal.reason` */
   async #takeTurn(signal: AbortSignal): Promise<() => void> {
     return this.#turns.enter(signal).catch(() => {
       signal.throwIfAborted();

@@ -15,10 +15,9 @@ import { resultPath } from '../../pipeline/ports.ts';
  * |     16 |       | head: the address and the MIME type, JSON in UTF-8       |
  * |        |       | body: the encoded image                                  |
  *
- * The head repeats the whole address, because the name of a file has 64 bits of it, file systems may treat two names as
- * one, and operators copy and rename files. The checksum finds disk errors: every run of up to 32 damaged bits, and all
- * but one in 2³² of other damages. It is not a signature: a process that can write the store decides what is served, as
- * one of the types that are rendered, or as metadata.
+ * The head repeats the whole address, because the name of a file has 64 bits of it, and operators copy and rename
+ * files. The checksum finds disk errors. It is not a signature: a process that can write the store decides what is
+ * served, as one of the types that are rendered, or as metadata.
  */
 const MAGIC = Buffer.from('DKR1', 'latin1');
 
@@ -32,10 +31,7 @@ const PREAMBLE_BYTES = 16;
 /** Bytes that the checksum does not cover: the magic bytes, which are compared, and the checksum. */
 const UNSUMMED_BYTES = 8;
 
-/**
- * Longest head: an origin key of some 400 bytes, each of which JSON may write as six, a request, and an entity tag as
- * long as a header of Node's HTTP parser (16 KiB). A longer head is damaged.
- */
+/** Longest head: a key of 400 bytes, each of which JSON may write as six, a request, and an entity tag of 16 KiB. */
 const MAX_HEAD_BYTES = 32 * 1024;
 
 /** Longest body: larger results are rendered again, so that reading them does not delay others. */
@@ -95,12 +91,7 @@ function parseHead(json: string): readonly string[] | undefined {
   }
 }
 
-/**
- * Returns the path of a rendering below a store: `resultPath`, checked once more, since stores rely on paths without
- * `..` or empty segments.
- *
- * @throws Error for a path that is not normalized
- */
+/** Returns the path of a rendering below a store. @throws Error for a path that is not normalized */
 export function storedPathOf(address: ResultAddress): string {
   const path = resultPath(address);
   if (!path.split('/').every(isStraight)) throw new Error(`${path} is not a path of a rendering.`);
@@ -108,8 +99,7 @@ export function storedPathOf(address: ResultAddress): string {
 }
 
 /**
- * Checks the prefix of paths for a removal: any text with which paths may begin. The last segment may be partial, so
- * `a/.` is a prefix of `a/.htaccess/…`; `a/..` is rejected all the same, though a file `..name` may exist.
+ * Checks the prefix of paths for a removal, whose last segment may be partial: `a/.` is a prefix of `a/.htaccess/…`.
  *
  * @throws Error for an empty prefix, and one that is not normalized
  */

@@ -44,14 +44,8 @@ export const HOUR_MS = 60 * 60 * 1000;
 const EVICT_ABOVE = 0.92;
 const EVICT_TO = 0.9;
 
-/**
- * Most walks of one sweep: a walk evicts by what the walk before has counted. Each walk counts again, since folders
- * become empty, and others write.
- */
+/** Most walks of one sweep: a walk evicts by what the walk before has counted, and counts again. */
 const MAX_WALKS = 3;
-
-/** Parts of an hour in which files are counted, by their names. */
-const BINS_PER_HOUR = 16;
 
 /** Hours that are counted apart; older files belong to the oldest. */
 const MAX_HOURS = 100 * 24;
@@ -62,10 +56,7 @@ const ABANDONED_AFTER_MS = 15 * 60 * 1000;
 /** Entries of a folder in memory at a time. */
 const ENTRIES_PER_READ = 256;
 
-/**
- * Returns the disk space of a file, in bytes: its length in whole blocks. The system's own count is not used, since
- * some file systems (ZFS, btrfs) decide on it long after the write.
- */
+/** Returns the disk space of a file in whole blocks, in bytes; ZFS and btrfs know their own count only long after. */
 export function fileCostBytes(sizeBytes: number): number {
   return Math.max(1, Math.ceil(sizeBytes / BLOCK_BYTES)) * BLOCK_BYTES;
 }
@@ -74,12 +65,11 @@ export function fileCostBytes(sizeBytes: number): number {
  * Counts the renderings in a folder, and evicts the least recently used ones if they exceed the bound. Removes empty
  * folders, and unfinished files of killed processes. Follows no symbolic link.
  *
- * Files of the same hour go in the order of their names, which are hashes. So processes that sweep one folder at the
- * same time choose the same files, and do not evict twice as much.
+ * Files of the same hour go in the order of their names, which are hashes: processes that sweep one folder at the same
+ * time choose the same files.
  *
- * All system calls are synchronous, for a thread of its own (sweep-thread.ts): per file they take a seventh of the CPU
- * time of asynchronous ones. A walk through two million files in 750 000 folders took 22 s of CPU time, and 24 MB of
- * memory (measured): a walk holds some entries of one folder per level, and a sum for each part of an hour.
+ * All system calls are synchronous, for a thread of its own: per file they take a seventh of the CPU time of
+ * asynchronous ones. Two million files in 750 000 folders took 22 s of CPU time, and 24 MB of memory (measured).
  *
  * Not covered: a folder that is swapped for a link while the sweep is in it.
  *
@@ -103,7 +93,7 @@ export function sweep({ folder, maxBytes }: SweepOrder): Swept {
   }
 }
 
-/** Files of a part of an hour, by their names. */
+/** Files that were last used in one hour. */
 interface Bin {
   bytes: number;
   lowestRank: number;
@@ -117,7 +107,7 @@ class Walk {
   foreign = 0;
   evictions = 0;
   fault: string | undefined;
-  /** Files by parts of the hours of their last use. */
+  /** Files by the hours of their last use. */
   readonly bins = new Map<number, Bin>();
   readonly #evictBelow: number;
 
@@ -178,9 +168,9 @@ class Walk {
       if (isGone) return true;
     }
     const costBytes = fileCostBytes(status.size);
-    const number = Math.floor(rank * BINS_PER_HOUR);
-    const bin = this.bins.get(number);
-    if (bin === undefined) this.bins.set(number, { bytes: costBytes, lowestRank: rank });
+    const hour = Math.floor(rank);
+    const bin = this.bins.get(hour);
+    if (bin === undefined) this.bins.set(hour, { bytes: costBytes, lowestRank: rank });
     else {
       bin.bytes += costBytes;
       bin.lowestRank = Math.min(bin.lowestRank, rank);
@@ -211,11 +201,11 @@ function rankOf(name: string, mtimeMs: number): number {
   return usedIn + Number.parseInt(name.slice(0, 4), 16) / 0x10000;
 }
 
-/** Returns the rank below which files take about so many bytes: within a bin, ranks are even. */
+/** Returns the rank below which files take about so many bytes: within an hour, ranks are even. */
 function findRank(bins: ReadonlyMap<number, Bin>, bytes: number): number {
   let remaining = bytes;
-  for (const [number, bin] of [...bins].sort(([one], [other]) => one - other)) {
-    const end = (number + 1) / BINS_PER_HOUR;
+  for (const [hour, bin] of [...bins].sort(([one], [other]) => one - other)) {
+    const end = hour + 1;
     if (bin.bytes >= remaining)
       return bin.lowestRank + (end - bin.lowestRank) * (remaining / bin.bytes);
     remaining -= bin.bytes;

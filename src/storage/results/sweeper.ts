@@ -17,10 +17,7 @@ export interface SweeperOptions {
 /** Part of the bound that this process writes between two sweeps. */
 const SWEEP_AFTER = 0.02;
 
-/**
- * Most that this process writes beyond what a sweep has counted, as a part of the bound: a sweep leaves at most 0.92 of
- * the bound, and so four processes stay within 1.08 of it.
- */
+/** Most that this process writes between sweeps, as a part of the bound: four processes stay within 1.08 of it. */
 const MAX_UNSWEPT = 0.04;
 
 /** Delay before a failed sweep is retried, in milliseconds. */
@@ -32,8 +29,8 @@ const SWEEP_FILE = new URL('./sweep-thread.js', import.meta.url);
 const SWEEP_MEMORY = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 32 };
 
 /**
- * Sweeps of a folder (`sweep`) by this process: whenever it has written a part of the bound. Other processes may write
- * into the folder and sweep it, too. While a sweep fails or takes too long, nothing more is written than `MAX_UNSWEPT`.
+ * Sweeps of a folder by this process: after its start, and whenever it has written a part of the bound. While a sweep
+ * fails or takes too long, nothing more is written than `MAX_UNSWEPT`.
  */
 export class Sweeper {
   /** Most that is written without a sweep, in bytes. */

@@ -1,43 +1,29 @@
-import {
-  ListObjectsV2Command,
-  type ListObjectsV2CommandOutput,
-  type S3Client,
-} from '@aws-sdk/client-s3';
+import { ListObjectsV2Command, type ListObjectsV2CommandOutput } from '@aws-sdk/client-s3';
 import { MediaError } from '../../contract/errors.ts';
 import type { ListedOriginal, OriginListing } from '../../pipeline/ports.ts';
 import { createS3Client, findS3Cause, isPossibleKey, type S3BucketOptions } from './client.ts';
 
-/** Listing of the bucket of an `S3Origin`, page by page; needs the permission to list (`s3:ListBucket`). */
-export class S3Listing implements OriginListing {
-  readonly #client: S3Client;
-  readonly #options: S3BucketOptions;
-
-  constructor(options: S3BucketOptions) {
-    this.#client = createS3Client(options);
-    this.#options = options;
-  }
-
-  async list(
-    prefix: string,
-    visit: (original: ListedOriginal) => boolean,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const { bucket, prefix: root } = this.#options;
-    const send = (command: ListObjectsV2Command) =>
-      this.#client.send(command, { abortSignal: signal });
-    try {
-      signal.throwIfAborted();
-      for await (const { key, sizeBytes } of listObjects(bucket, root + prefix, send)) {
+/** Lists the bucket of an `S3Origin`, page by page; needs the permission to list (`s3:ListBucket`). */
+export function createS3Listing(options: S3BucketOptions): OriginListing {
+  const client = createS3Client(options);
+  const { bucket, prefix: root } = options;
+  return {
+    list: async (prefix, visit, signal) => {
+      const send = (command: ListObjectsV2Command) => client.send(command, { abortSignal: signal });
+      try {
         signal.throwIfAborted();
-        if (!isPossibleKey(key)) continue;
-        if (!visit({ key: key.slice(root.length), sizeBytes })) return;
+        for await (const { key, sizeBytes } of listObjects(bucket, root + prefix, send)) {
+          signal.throwIfAborted();
+          if (!isPossibleKey(key)) continue;
+          if (!visit({ key: key.slice(root.length), sizeBytes })) return;
+        }
+      } catch (error) {
+        signal.throwIfAborted();
+        if (error instanceof MediaError) throw error;
+        throw new MediaError('ORIGIN_ERROR', { cause: await findS3Cause(client, error) });
       }
-    } catch (error) {
-      signal.throwIfAborted();
-      if (error instanceof MediaError) throw error;
-      throw new MediaError('ORIGIN_ERROR', { cause: await findS3Cause(this.#client, error) });
-    }
-  }
+    },
+  };
 }
 
 /**

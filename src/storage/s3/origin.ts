@@ -111,8 +111,6 @@ function readPart(response: GetObjectCommandOutput, range: ByteRange) {
   // Some servers respond to a range of an empty object with 200 and an empty body.
   if (response.ContentLength === 0) throw new MediaError('RANGE_NOT_SATISFIABLE');
   const { ContentLength, ContentRange } = response;
-  // Others respond with an empty range.
-  if (/^bytes \d+-\d+\/0+$/.test(ContentRange ?? '')) throw new MediaError('RANGE_NOT_SATISFIABLE');
   const part = readContentRange(ContentRange ?? '', range, ContentLength);
   if (part === undefined) throw originError(`The response has the range ${ContentRange}.`);
   return part;

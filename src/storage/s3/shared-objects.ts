@@ -60,8 +60,10 @@ export class S3Objects implements SharedObjects {
     } catch (error) {
       const { name: failure, status } = readS3Failure(error);
       if (failure === 'NoSuchKey') return undefined;
-      if (status === 416 && part !== undefined) return this.#readEnd(name);
-      throw await this.#translate(error, name, 'read');
+      if (status !== 416 || part === undefined) throw await this.#translate(error, name, 'read');
+      // The part at the end is empty: servers have no range for it.
+      const whole = await this.read(name);
+      return whole && { ...whole, bytes: new Uint8Array() };
     }
   }
 
@@ -134,12 +136,6 @@ export class S3Objects implements SharedObjects {
     } catch (error) {
       throw await this.#translate(error, name, 'removed');
     }
-  }
-
-  /** Returns the empty part at the end of an object: servers have no range for it. */
-  async #readEnd(name: string): Promise<SharedObject | undefined> {
-    const first = await this.read(name);
-    return first && { ...first, bytes: new Uint8Array() };
   }
 
   #placeOf(name: string) {

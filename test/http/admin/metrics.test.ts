@@ -39,6 +39,10 @@ describe('the metrics', () => {
     }
     expect(types.get('process_cpu_seconds_total')).toBe('counter');
     expect(types.get('nodejs_eventloop_lag_max_seconds')).toBe('gauge');
+    expect(series.find(({ name }) => name === 'darkroom_build_info')).toMatchObject({
+      labels: { version: expect.stringMatching(/^\d+\.\d+\.\d+$/) },
+      value: 1,
+    });
     expect(read('process_resident_memory_bytes')).toBeGreaterThan(10_000_000);
     expect(read('darkroom_queue_wait_seconds_bucket', { lane: 'light', le: '0.005' })).toBe(1);
     expect(read('darkroom_stage_seconds_bucket', { stage: 'render', le: '0.001' })).toBe(1);

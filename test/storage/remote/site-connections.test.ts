@@ -1,6 +1,5 @@
 import { createSocket } from 'node:dgram';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { Resolver } from 'node:dns/promises';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:https';
@@ -11,12 +10,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { tlsFiles } from '../../support/http/tls-files.ts';
 import { listenLocally } from '../../support/processes/local-server.ts';
-import { useDnsServer } from '../../support/sites/dns-server.ts';
 import { HostileServer } from '../../support/sites/hostile-server.ts';
-import { createRealResolver } from '../../support/sites/scripted-resolver.ts';
 import { SiteServer } from '../../support/sites/site-server.ts';
 import { type SiteFailure, TestSites } from '../../support/sites/test-sites.ts';
-import { FakeClock } from '../../support/test-app.ts';
 
 let site: SiteServer;
 
@@ -92,15 +88,6 @@ describe('redirects of other sites', () => {
     expect(site.requests.length).toBeLessThanOrEqual(2);
   });
 
-  test('to another host have that host’s name resolved', async () => {
-    const sites = openSites();
-    sites.resolver.set('other.test', ['127.0.0.1']);
-    redirectTo('/a', `//other.test:${site.port}/cat`);
-    expect(await readText(sites, '/a')).toBe('a cat');
-    expect(sites.resolver.asked).toEqual(['site.test', 'other.test']);
-    expect(site.requests.at(-1)?.headers.host).toBe(`other.test:${site.port}`);
-  });
-
   test('send validators only to the URL that issued them', async () => {
     const sites = openSites();
     site.serve('/cat', Buffer.from('a cat'), { etag: '"one"' });
@@ -142,44 +129,7 @@ describe('addresses of other sites', () => {
     expect(await readText(sites, '/cat', 'two.test')).toBe('a cat');
     expect(sites.dialled).toEqual(['::1', '127.0.0.1']);
   });
-
-  test('come from the operator’s name servers, where they are set', async () => {
-    const names = { 'a.test': ['127.0.0.1'], 'b.test': ['127.0.0.1', '10.0.0.1'] };
-    const dns = await useDnsServer(names);
-    const sites = new TestSites(
-      { ports: [site.port], allowedNetworks: ['127.0.0.1'], dnsServers: [dns.address] },
-      {},
-      { hasRealResolver: true },
-    );
-    expect(await readText(sites, '/cat', 'a.test')).toBe('a cat');
-    const url = (host: string): string => `http://${host}:${site.port}/cat`;
-    expect(reasonOf(await sites.failureOf(url('b.test')))).toBe('address');
-    expect(reasonOf(await sites.failureOf(url('c.test')))).toBe('name');
-    expect(sites.dialled).toEqual(['127.0.0.1']);
-  });
-
-  test('come from the system’s name servers, and from new ones a minute after these change', async () => {
-    const one = await useDnsServer({ 'a.test': ['127.0.0.1'] });
-    const two = await useDnsServer({ 'a.test': ['127.0.0.2'] });
-    const clock = new FakeClock();
-    let system = one;
-    const doubles = { clock, createResolver: () => resolverOf(system.address) };
-    const resolver = createRealResolver([], doubles);
-    const fixed = createRealResolver([one.address], doubles);
-    expect(await resolver.resolve('a.test')).toEqual(['127.0.0.1']);
-    system = two;
-    clock.advance(60_000);
-    expect(await resolver.resolve('a.test')).toEqual(['127.0.0.2']);
-    expect(await fixed.resolve('a.test')).toEqual(['127.0.0.1']);
-  });
 });
-
-/** A resolver of the system whose servers are these. */
-function resolverOf(address: string): Resolver {
-  const resolver = new Resolver({ timeout: 100, tries: 1 });
-  resolver.setServers([address]);
-  return resolver;
-}
 
 describe('a connection to another site is refused or given up', () => {
   test('if no authority vouches for its certificate', async () => {
@@ -211,9 +161,9 @@ describe('a connection to another site is refused or given up', () => {
     const silent = createSocket('udp4').bind(0, '127.0.0.1');
     onTestFinished(() => void silent.close());
     await once(silent, 'listening');
-    const createResolver = () => resolverOf(`127.0.0.1:${silent.address().port}`);
-    const resolving = createRealResolver([], { createResolver }).resolve('silent.test');
-    const error = await resolving.catch((reason: unknown) => reason);
+    const dnsServers = [`127.0.0.1:${silent.address().port}`];
+    const sites = new TestSites({ dnsServers }, {}, { hasRealResolver: true });
+    const error = await sites.failureOf('http://silent.test/');
     expect(error).toMatchObject({ code: 'ORIGIN_TIMEOUT' });
     expect(reasonOf(error)).toBe('time');
   });

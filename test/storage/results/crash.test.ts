@@ -1,13 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { readdir, utimes } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import type { ResultStore } from '../../../src/pipeline/ports.ts';
-import { findFreePorts } from '../../support/processes/free-ports.ts';
-import { startService } from '../../support/processes/service-process.ts';
 import {
   CRASH_ADDRESSES,
   crashAddressOf,
@@ -24,8 +21,6 @@ import { ignoreSize } from '../contracts/result-store.contract.ts';
 
 const WRITER = resolve(import.meta.dirname, '../../support/result-folder/result-writer.mjs');
 const STORE = resolve(import.meta.dirname, '../../../dist/storage/results/folder.js');
-const TOKEN = 'a-token-of-the-tests';
-const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
 const ROUNDS = atScale(2, 8);
 const MAX_BYTES = 8_000_000;
 const { signal } = new AbortController();
@@ -119,44 +114,3 @@ test('four processes that write into one folder exceed its bound by a tenth at m
   expect(await listFiles()).not.toEqual(before);
   expect(await readAll(store)).toBeGreaterThan(0);
 });
-
-test('two services on one folder serve what the other has stored, also after one was killed', async () => {
-  const start = async () => {
-    const [adminPort = 0] = await findFreePorts(1);
-    const service = await startService({
-      VIDEO_DECODER: 'off',
-      RESULT_STORE: 'filesystem',
-      RESULT_STORE_DIR: folder,
-      ADMIN_PORT: String(adminPort),
-      ADMIN_TOKEN: TOKEN,
-    });
-    onTestFinished(() => void service.stop('SIGKILL'));
-    const admin = async (path: string) =>
-      (
-        await fetch(`http://127.0.0.1:${adminPort}${path}`, {
-          headers: { authorization: `Bearer ${TOKEN}` },
-        })
-      ).text();
-    const ask = async (size: number) => {
-      const reply = await fetch(`${service.origin}/icons/1/ab12.webp?size=${size}`);
-      return reply.headers.get('cache-status');
-    };
-    return { service, admin, ask };
-  };
-  const [first, second] = [await start(), await start()];
-  for (const { admin } of [first, second]) {
-    const ready = async () => JSON.parse(await admin('/readyz'));
-    await expect.poll(ready).toMatchObject({ status: 'ready', reasons: [], version });
-    expect(await admin('/metrics')).toMatch(
-      new RegExp(`^darkroom_build_info\\{.*version="${version}"`, 'm'),
-    );
-  }
-  await expect.poll(first.service.output).toContain('"msg":"result store swept"');
-  expect(await first.ask(16)).toBe('darkroom; fwd=miss; stored');
-  await expect.poll(listFiles).toHaveLength(1);
-  expect(await second.ask(16)).toMatch(/detail=store$/);
-  await first.service.stop('SIGKILL');
-  expect(await second.ask(32)).toBe('darkroom; fwd=miss; stored');
-  expect(await second.service.stop()).toBe(0);
-  expect(await (await start()).ask(32)).toMatch(/detail=store$/);
-}, 60_000);

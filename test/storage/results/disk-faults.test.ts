@@ -181,24 +181,6 @@ describe('a faulty disk (FUSE)', () => {
     expect(performance.now() - beganMs).toBeGreaterThan(1_000);
   });
 
-  test('that fails during a write keeps an unfinished file, which a later sweep removes', async () => {
-    const store = await openStoreOf(path);
-    const scraps = () => readdirSync(join(folder.path, 'disk/renderings/store/incoming'));
-    await disk.tell('renderings', 'delay 0.2');
-    const failing = expect(store.write(numbered(1), resultOf(1))).rejects.toMatchObject({
-      cause: { code: 'EIO' },
-    });
-    await expect.poll(scraps, { timeout: 20_000, interval: 5 }).toHaveLength(1);
-    await disk.tell('renderings', 'fail');
-    await failing;
-    expect(scraps()).toHaveLength(1);
-    await disk.tell('renderings', 'none');
-    const [scrap = ''] = scraps();
-    await utimes(join(folder.path, 'disk/renderings/store/incoming', scrap), 0, 0);
-    await store.sweep();
-    expect(scraps()).toEqual([]);
-  });
-
   // FUSE does not say what an entry is, as some of NFS do not.
   test('that is slow is listed without blocking the event loop', async () => {
     for (const number of numbers.slice(0, 4))

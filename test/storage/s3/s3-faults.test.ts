@@ -1,7 +1,5 @@
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer as createTlsServer } from 'node:tls';
-import { Worker } from 'node:worker_threads';
 import {
   afterAll,
   afterEach,
@@ -12,7 +10,6 @@ import {
   test,
   vi,
 } from 'vitest';
-import { connectTo } from '../../support/http/raw-http.ts';
 import { tlsFiles } from '../../support/http/tls-files.ts';
 import { openStream } from '../../support/open-stream.ts';
 import { listenLocally } from '../../support/processes/local-server.ts';
@@ -206,7 +203,6 @@ const silences: Readonly<Record<string, () => Promise<Partial<S3OriginOptions>>>
   'a name server that does not respond': async () => ({
     ...{ endpoint: 'http://s3.example', lookup: () => undefined },
   }),
-  'a server that accepts no connection': async () => ({ endpoint: await startDeafServer() }),
   // The proxy waits for the end of a request's head.
   'a TLS handshake without end': async () => ({
     endpoint: proxy.endpoint.replace('http', 'https'),
@@ -222,25 +218,6 @@ test.each(Object.entries(silences))(
     await expect.poll(() => proxy.connections).toBe(0);
   },
 );
-
-/** Listens, but takes no connection out of its queue; when that is full, no other is established. */
-async function startDeafServer(): Promise<string> {
-  const thread = new Worker(
-    `const server = require('node:net').createServer();
-    server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
-      require('node:worker_threads').parentPort.postMessage(server.address().port);
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
-    });`,
-    { eval: true },
-  );
-  const [port] = (await once(thread, 'message')) as [number];
-  const queued = await Promise.all([1, 2].map(() => connectTo(port)));
-  onTestFinished(async () => {
-    for (const socket of queued) socket.destroy();
-    await thread.terminate();
-  });
-  return `http://127.0.0.1:${port}`;
-}
 
 test('a read of S3 waits for a free connection beyond the connect deadline', async () => {
   const origin = createOrigin();

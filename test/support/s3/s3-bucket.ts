@@ -7,7 +7,7 @@ import {
 } from '@aws-sdk/client-s3';
 import type { SharedObjects } from '../../../src/pipeline/blocks/ports.ts';
 import type { OriginListing, ResultStore } from '../../../src/pipeline/ports.ts';
-import { S3Listing } from '../../../src/storage/s3/listing.ts';
+import { createS3Listing } from '../../../src/storage/s3/listing.ts';
 import { S3Origin, type S3OriginOptions } from '../../../src/storage/s3/origin.ts';
 import { S3ResultStore } from '../../../src/storage/s3/s3-result-store.ts';
 import { S3Objects } from '../../../src/storage/s3/shared-objects.ts';
@@ -76,7 +76,7 @@ export function openBucketOrigin(place: Place, options: Partial<S3OriginOptions>
 
 /** Opens the list of a bucket. */
 export function openBucketListing(place: Place, prefix: string): OriginListing {
-  return new S3Listing({ ...optionsOf(place), prefix });
+  return createS3Listing({ ...optionsOf(place), prefix });
 }
 
 /** Opens a bucket to write originals. */

@@ -1,16 +1,4 @@
-import {
-  CaresResolver,
-  type NameResolver,
-  type ResolverDoubles,
-} from '../../../src/storage/remote/resolver.ts';
-
-/** Makes the real resolver, which asks these servers; none: the system's. */
-export function createRealResolver(
-  servers: readonly string[],
-  doubles: ResolverDoubles,
-): NameResolver {
-  return new CaresResolver(servers, doubles);
-}
+import type { NameResolver } from '../../../src/storage/remote/resolver.ts';
 
 /** A resolver that answers what a test says, each time with the next of its answers. */
 export class ScriptedResolver implements NameResolver {
