@@ -1,5 +1,4 @@
 import { createReadStream } from 'node:fs';
-import type { Readable } from 'node:stream';
 import { MediaError } from '../../contract/errors.ts';
 import type { Opened, OpenOptions, Source } from '../../pipeline/ports.ts';
 import { clampRange, readLastModified } from '../origin-object.ts';
@@ -77,19 +76,16 @@ async function takeBody(
   count: number,
   isHeld: boolean,
 ): Promise<Opened['body']> {
-  if (!isHeld) return streamOf(file.descriptor, first, count, CHUNK_BYTES);
-  if (count > MAX_AT_ONCE_BYTES) return streamOf(file.descriptor, first, count, count);
-  const bytes = await readBytes(file, first, count);
-  closeFile(file);
-  return bytes;
-}
-
-/** Streams up to the size that was seen, so that a growing file is not sent beyond it; closes the file afterwards. */
-function streamOf(descriptor: number, first: number, count: number, chunkBytes: number): Readable {
+  if (isHeld && count <= MAX_AT_ONCE_BYTES) {
+    const bytes = await readBytes(file, first, count);
+    closeFile(file);
+    return bytes;
+  }
+  // Up to the size that was seen, so that a growing file is not sent beyond it.
   return createReadStream('', {
-    fd: descriptor,
+    fd: file.descriptor,
     start: first,
     end: Math.max(0, first + count - 1),
-    highWaterMark: chunkBytes,
+    highWaterMark: isHeld ? count : CHUNK_BYTES,
   });
 }
