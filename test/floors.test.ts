@@ -60,7 +60,6 @@ const deepTests = [
   'explorer/page.test.ts',
   'hostile/takeover.hostile.test.ts',
   'http/explorer/rebinding.test.ts',
-  'http/http-date.test.ts',
   'http/media/conditional.test.ts',
   'http/media/content-disposition.test.ts',
   'http/media/long-headers.test.ts',

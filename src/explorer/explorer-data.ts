@@ -8,8 +8,6 @@ export interface ContractTables {
   readonly resources: readonly DescribedResource[];
   /** Kinds whose whole path is signed: external media. */
   readonly external: readonly DescribedResource[];
-  /** Kinds whose URLs this explorer signs; empty by default. */
-  readonly signs: readonly ResourceName[];
 }
 
 /** A kind of media: a row of contract §1, with the parameters of its query. */
@@ -35,7 +33,7 @@ export interface ListedOriginal {
   /** Value per placeholder of the template, decoded. */
   readonly values: Readonly<Record<string, string>>;
   readonly sizeBytes: number;
-  /** Query parameters that sign the path, if the explorer signs. */
+  /** Query parameters that sign the path, where attachments have to be signed. */
   readonly signature?: Readonly<Record<string, string>> | undefined;
 }
 

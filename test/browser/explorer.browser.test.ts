@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
+import { enforced } from '../support/signed-urls.ts';
 import { settle, shareExplorer, textOf, urlLine } from './explorer-browser.ts';
 
 /** Attachments besides the samples; they are listed as far as the page has room. */
@@ -17,7 +18,7 @@ const { service, visit } = shareExplorer(() => {
   for (let number = 0; number < MANY; number += 1) {
     writeFileSync(join(folder, `attachments/9/9/note-${number}`), 'x');
   }
-  return { STORAGE_DIR: folder };
+  return { STORAGE_DIR: folder, ...enforced };
 });
 
 const AVATAR = '#/avatars/6/kl12.webp?size=512';
@@ -145,6 +146,8 @@ test('a visitor picks, changes, compares, measures and takes along', async () =>
     await page.locator('#stage:not([aria-busy])').waitFor();
     await expect.poll(() => textOf(page, 'status'), { message: name }).toBe('200');
   }
+  await kind.selectOption('attachment');
+  await expect.poll(() => urlLine(page).inputValue()).toMatch(/[?&]hm=\w{64}$/);
   expect(complaints).toEqual([]);
 });
 

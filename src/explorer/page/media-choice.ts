@@ -50,11 +50,6 @@ export function formatPath({ resource, values, extension }: MediaChoice): string
   });
 }
 
-/** Returns the key of a choice's original, which an attachment's signature covers. */
-export function keyOf(choice: MediaChoice): string {
-  return decodeURIComponent(formatPath(choice)).slice(1);
-}
-
 /** Formats path and query of a choice, without values that are the default or have no effect. */
 export function formatTarget(choice: MediaChoice): string {
   const path = formatPath(choice);

@@ -1,5 +1,4 @@
 import { computed, signal } from '@preact/signals';
-import type { ResourceName } from '../../contract/resources.ts';
 import type { ContractTables } from '../explorer-data.ts';
 import type { Exchange, Fault } from './exchange.ts';
 import { formatShare } from './labels.ts';
@@ -12,7 +11,7 @@ export type Outcome =
   | { readonly kind: 'exchange'; readonly exchange: Exchange; readonly pictureUrl?: string }
   | { readonly kind: 'failure'; readonly message: string };
 
-export const contract = signal<ContractTables>({ resources: [], external: [], signs: [] });
+export const contract = signal<ContractTables>({ resources: [], external: [] });
 /** All kinds of URLs, signed ones too. */
 export const resources = computed(() => [...contract.value.resources, ...contract.value.external]);
 export const choice = signal<MediaChoice>();
@@ -22,10 +21,6 @@ export const typedUrl = signal<string>();
 export const target = signal<string>();
 export const outcome = signal<Outcome>({ kind: 'nothing' });
 export const isWaiting = signal(false);
-/** URL of another site for which the choice is signed, as typed. */
-export const link = signal('');
-/** Reason why the link is not signed. */
-export const linkFault = signal<string>();
 export const view = signal<'sheet' | 'bench'>('sheet');
 
 export const exchange = computed(() =>
@@ -52,7 +47,6 @@ export const currentFacts = computed(() =>
 
 /** Faults in the response; `url` stands for faults without a field. */
 export const faults = computed((): readonly Fault[] => {
-  if (linkFault.value !== undefined) return [{ path: 'link', message: linkFault.value }];
   if (typedUrl.value !== undefined && target.value === undefined) {
     return [
       { path: 'url', message: 'Expected a URL of the contract, such as /avatars/1/ab12.webp.' },
@@ -70,8 +64,4 @@ export function describeShare(sizeBytes: number): string | undefined {
   const originalBytes = currentFrame.value?.sizeBytes;
   if (originalBytes === undefined) return undefined;
   return `${formatShare(sizeBytes, originalBytes)} of the original`;
-}
-
-export function canSign(name: ResourceName): boolean {
-  return contract.value.signs.includes(name);
 }

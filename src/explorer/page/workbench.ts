@@ -1,10 +1,10 @@
 import type { DescribedResource } from '../explorer-data.ts';
-import { ask, askSigned, SigningRefused } from './exchange.ts';
+import { ask } from './exchange.ts';
 import {
   findTarget,
   formatPath,
   formatTarget,
-  keyOf,
+  identify,
   type MediaChoice,
   placeholdersOf,
   readTarget,
@@ -12,12 +12,9 @@ import {
 } from './media-choice.ts';
 import { askFacts, facts, findFirst, framesById, toError } from './originals.ts';
 import {
-  canSign,
   choice,
   isBlank,
   isWaiting,
-  link,
-  linkFault,
   type Outcome,
   outcome,
   resources,
@@ -45,9 +42,6 @@ interface Showing {
 
 /** Shows a choice on the workbench, and requests it. */
 function show(chosen: MediaChoice, { isTyping = false, typed }: Showing = {}): void {
-  if (choice.value !== undefined && formatPath(chosen) !== formatPath(choice.value))
-    link.value = '';
-  linkFault.value = undefined;
   choice.value = chosen;
   typedUrl.value = typed?.text;
   target.value = typed?.target ?? formatTarget(chosen);
@@ -83,39 +77,11 @@ export function putUrl(text: string): void {
   present({ kind: 'nothing' });
 }
 
-/** Takes the URL of another site, and shows the signed path for it. */
-export function putLink(text: string): void {
-  const turn = beginTurn();
-  link.value = text;
-  isWaiting.value = true;
-  timer = window.setTimeout(async () => {
-    const signed = await askSigned('url', text).catch(toError);
-    if (turn !== asked) return;
-    const isRefused = signed instanceof Error;
-    const found = isRefused ? undefined : readTarget(signed, resources.value);
-    if (found === undefined) {
-      present({ kind: 'nothing' });
-      linkFault.value = isRefused ? signed.message : undefined;
-      return;
-    }
-    const parameters = found.resource === choice.value?.resource ? choice.value.parameters : {};
-    show({ ...found, parameters });
-    link.value = text;
-  }, TYPING_MS);
-}
-
 /** Invalidates earlier requests, whose responses are not shown. */
 function beginTurn(): number {
   clearTimeout(timer);
   asked += 1;
   return asked;
-}
-
-/** Completes the input of the URL line: the URL of another site is signed. */
-export function commitUrl(): void {
-  const text = typedUrl.value?.trim() ?? '';
-  const isForeign = target.value === undefined && /^https?:\/\/[^/]/i.test(text);
-  if (isForeign && canSign('external media')) putLink(text);
 }
 
 /** Shows the first original of another kind, or empty fields if none is listed. */
@@ -129,12 +95,13 @@ export function changeKind(resource: DescribedResource): void {
   show({ resource, values, extension: usualExtensionOf(resource), parameters: {} });
 }
 
-/** Changes a part of the choice, and drops a signature whose path changes. */
+/** Changes a part of the choice; another path has another signature, if it is listed. */
 export function change(part: Partial<MediaChoice>, options?: Showing): void {
   if (choice.value === undefined) return;
   const changed = { ...choice.value, ...part };
-  const isSigned = formatPath(changed) === formatPath(choice.value);
-  show(isSigned ? changed : { ...changed, signature: undefined }, options);
+  const isSamePath = formatPath(changed) === formatPath(choice.value);
+  const { signature } = (isSamePath ? changed : framesById.value.get(identify(changed))) ?? {};
+  show({ ...changed, signature }, options);
 }
 
 /** Shows the choice in the page's address. */
@@ -157,8 +124,6 @@ export function follow(): void {
 /** @param turn of the choice: the response to an earlier turn is not shown */
 async function request(turn: number): Promise<void> {
   try {
-    await sign(turn);
-    if (turn !== asked) return;
     const exchange = await ask(target.value ?? '');
     if (turn !== asked) return;
     const { body } = exchange;
@@ -176,24 +141,6 @@ async function request(turn: number): Promise<void> {
   } catch (error) {
     if (turn === asked) present({ kind: 'failure', message: toError(error).message });
   }
-}
-
-/** Signs the choice if necessary, unless a person typed it. */
-async function sign(turn: number): Promise<void> {
-  const chosen = choice.value;
-  if (chosen === undefined || chosen.signature !== undefined || typedUrl.value !== undefined)
-    return;
-  if (chosen.resource.name !== 'attachment' || !canSign('attachment')) return;
-  // If signing is refused, the response to the unsigned URL says why.
-  const signed = await askSigned('key', keyOf(chosen)).catch((error: unknown) => {
-    if (error instanceof SigningRefused) return '';
-    throw error;
-  });
-  const signature = readTarget(signed, resources.value)?.signature;
-  if (turn !== asked || signature === undefined) return;
-  choice.value = { ...chosen, signature };
-  target.value = formatTarget(choice.value);
-  history.replaceState(null, '', `#${target.value}`);
 }
 
 function present(next: Outcome): void {

@@ -7,6 +7,7 @@ import { originKeyOf, parsePath } from '../../contract/media-path.ts';
 import { queryParameters } from '../../contract/media-query.ts';
 import { splitTarget } from '../../contract/media-request.ts';
 import { type ResourceName, resourceNames, resourceRows } from '../../contract/resources.ts';
+import { signAttachment } from '../../contract/signing/attachment-signature.ts';
 import type { DefaultAvatar } from '../../default-avatars/default-avatars.ts';
 import { type CatalogueShelf, listCatalogue } from '../../explorer/catalogue.ts';
 import type {
@@ -16,7 +17,6 @@ import type {
   OriginalsList,
 } from '../../explorer/explorer-data.ts';
 import { type ExplorerFile, loadExplorerFiles } from '../../explorer/explorer-files.ts';
-import { ExplorerSigner } from '../../explorer/explorer-signer.ts';
 import { describeOriginal, OriginalDescriber } from '../../explorer/original-describer.ts';
 import type { Originals } from '../../pipeline/originals/originals.ts';
 import type { Clock, OriginListing } from '../../pipeline/ports.ts';
@@ -25,15 +25,30 @@ import type { Exchange } from '../exchange.ts';
 
 /** Parts of the explorer. */
 interface ExplorerParts {
-  /** The files of the page, by their names. */
-  readonly files: ReadonlyMap<string, ExplorerFile>;
   readonly listing: OriginListing;
+  readonly originals: Originals;
+  readonly renderer: AdmittedRenderer;
   readonly defaultAvatars: readonly DefaultAvatar[];
   readonly clock: Clock;
-  /** Describes originals; without it, the explorer knows only their sizes. */
-  readonly describer?: OriginalDescriber | undefined;
-  /** Signs paths for those who may look at the explorer; without it, there are none but unsigned ones. */
-  readonly signer?: ExplorerSigner | undefined;
+  /** Milliseconds since 1970. */
+  readonly wallClock: () => number;
+}
+
+/**
+ * Explorer beside the media on their listener: a page for people, its files, and what it shows. Its paths are there for
+ * those who come to this machine by a name of this machine alone (see `isRebound`), lest pages of other sites
+ * read the list of originals through a browser here. A proxy on the same machine, which passes other names on, is
+ * no exception: behind one the explorer is off.
+ */
+export interface ExplorerHandler {
+  /** Whether a request asks for a path of the explorer, and may. */
+  isFor(request: IncomingMessage): boolean;
+  /**
+   * Responds to a GET or HEAD.
+   *
+   * @throws MediaError `ORIGIN_ERROR` or `ORIGIN_TIMEOUT` where the originals are to be listed
+   */
+  handle(exchange: Exchange): Promise<void>;
 }
 
 /**
@@ -65,108 +80,69 @@ type Responder = (
 ) => ExplorerFile | Promise<ExplorerFile>;
 
 /**
- * Opens the explorer, which signs for all who can look at it where there are keys: it is then on only because the
- * operator has set `EXPLORER=on`.
+ * Opens the explorer. Where attachments have to be signed, it signs those that it lists, for all who can look at it: it
+ * is then on only because the operator has set `EXPLORER=on`.
+ *
+ * @throws Error if the page is not among its files: the build is incomplete
  */
 export async function openExplorer(
-  { attachments, external }: Pick<Config, 'attachments' | 'external'>,
-  {
-    originals,
-    renderer,
-    wallClock: nowMs,
-    ...parts
-  }: Omit<ExplorerParts, 'files' | 'describer' | 'signer'> & {
-    readonly originals: Originals;
-    readonly renderer: AdmittedRenderer;
-    /** Milliseconds since 1970. */
-    readonly wallClock: () => number;
-  },
+  { attachments: { mode, signing } }: Pick<Config, 'attachments'>,
+  { listing, originals, renderer, defaultAvatars, clock, wallClock }: ExplorerParts,
 ): Promise<ExplorerHandler> {
-  const attachmentSigning = attachments.mode === 'off' ? undefined : attachments.signing;
-  const hasKeys = attachmentSigning !== undefined || external !== undefined;
-  return new ExplorerHandler({
-    ...parts,
-    files: await loadExplorerFiles(),
-    describer: new OriginalDescriber(originals, renderer),
-    signer: hasKeys
-      ? new ExplorerSigner({ attachments: attachmentSigning, external: external?.keys, nowMs })
-      : undefined,
+  const files = await loadExplorerFiles();
+  const page = files.get('index.html');
+  if (page === undefined) throw new Error('The explorer has no page.');
+  const tables = jsonOf(describeContract());
+  const describer = new OriginalDescriber(originals, renderer);
+  const sign = (key: string): Readonly<Record<string, string>> | undefined => {
+    const path = mode === 'off' ? undefined : signing && signAttachment(key, signing, wallClock());
+    return path === undefined
+      ? undefined
+      : Object.fromEntries(new URLSearchParams(splitTarget(path)[1]));
+  };
+  // Costly, and anybody may ask as often as they like: made once for all who ask meanwhile. No failure is kept.
+  const lists = new LRUCache<typeof LIST_PATH, ExplorerFile>({
+    max: 1,
+    ttl: LIST_KEPT_MS,
+    ttlResolution: 0,
+    // Without its first millisecond: to the cache, 0 is no time.
+    perf: { now: () => clock.nowMs() + 1 },
+    fetchMethod: async () =>
+      jsonOf(listOriginals(await listCatalogue(listing), defaultAvatars, sign)),
   });
-}
-
-/**
- * Beside the media on their listener: a page for people, its files, and what it shows. Its paths are there for
- * those who come to this machine by a name of this machine alone (see `isRebound`), lest pages of other sites
- * read the list of originals through a browser here. A proxy on the same machine, which passes other names on, is
- * no exception: behind one the explorer is off.
- */
-export class ExplorerHandler {
-  /** By path; none of them is a path of the contract. */
-  readonly #responders: ReadonlyMap<string, Responder>;
-
-  /** @throws Error if the page is not among the files: the build is incomplete */
-  constructor({ files, listing, defaultAvatars, clock, describer, signer }: ExplorerParts) {
-    const page = files.get('index.html');
-    if (page === undefined) throw new Error('The explorer has no page.');
-    const tables = jsonOf(describeContract(signer));
-    // Costly, and anybody may ask as often as they like: made once for all who ask meanwhile. No failure is kept.
-    const lists = new LRUCache<typeof LIST_PATH, ExplorerFile>({
-      max: 1,
-      ttl: LIST_KEPT_MS,
-      ttlResolution: 0,
-      // Without its first millisecond: to the cache, 0 is no time.
-      perf: { now: () => clock.nowMs() + 1 },
-      fetchMethod: async () =>
-        jsonOf(listOriginals(await listCatalogue(listing), defaultAvatars, signer)),
-    });
-    const responders = new Map<string, Responder>([
-      ...[...files].map(([name, file]) => [`/explorer/${name}`, () => file] as const),
-      ['/', () => page],
-      ['/explorer/contract.json', () => tables],
-      [LIST_PATH, () => lists.forceFetch(LIST_PATH)],
-      [
-        '/explorer/facts.json',
-        async (query, exchange) => {
-          const paths = query.getAll('path').slice(0, MAX_DESCRIBED);
-          const describe = (path: string) =>
-            describePath(path, defaultAvatars, describer, exchange);
-          return jsonOf({ originals: await Promise.all(paths.map(describe)) });
-        },
-      ],
-    ]);
-    if (signer !== undefined) {
-      responders.set('/explorer/signed.json', (query) => jsonOf(signer.sign(query)));
-    }
-    this.#responders = responders;
-  }
-
-  /** Whether a request asks for a path of the explorer, and may. */
-  isFor(request: IncomingMessage): boolean {
-    return this.#responders.has(splitTarget(request.url ?? '')[0]) && !isRebound(request);
-  }
-
-  /**
-   * Responds to a GET or HEAD.
-   *
-   * @throws MediaError `ORIGIN_ERROR` or `ORIGIN_TIMEOUT` where the originals are to be listed
-   */
-  async handle(exchange: Exchange): Promise<void> {
-    const [path, rawQuery] = splitTarget(exchange.target);
-    const respond = this.#responders.get(path);
-    if (respond === undefined) throw new MediaError('NOT_FOUND');
-    const query = new URLSearchParams(`?${rawQuery}`);
-    const { mimeType, body } = await respond(query, exchange);
-    const fields = Object.entries({
-      ...EXPLORER_HEADERS,
-      'content-type': mimeType,
-      'content-length': String(body.length),
-    });
-    exchange.respond(200, fields.flat(), body);
-  }
+  const responders: ReadonlyMap<string, Responder> = new Map<string, Responder>([
+    ...[...files].map(([name, file]) => [`/explorer/${name}`, () => file] as const),
+    ['/', () => page],
+    ['/explorer/contract.json', () => tables],
+    [LIST_PATH, () => lists.forceFetch(LIST_PATH)],
+    [
+      '/explorer/facts.json',
+      async (query, exchange) => {
+        const paths = query.getAll('path').slice(0, MAX_DESCRIBED);
+        const describe = (path: string) => describePath(path, defaultAvatars, describer, exchange);
+        return jsonOf({ originals: await Promise.all(paths.map(describe)) });
+      },
+    ],
+  ]);
+  return {
+    isFor: (request) => responders.has(splitTarget(request.url ?? '')[0]) && !isRebound(request),
+    handle: async (exchange) => {
+      const [path, rawQuery] = splitTarget(exchange.target);
+      const respond = responders.get(path);
+      if (respond === undefined) throw new MediaError('NOT_FOUND');
+      const { mimeType, body } = await respond(new URLSearchParams(`?${rawQuery}`), exchange);
+      const fields = Object.entries({
+        ...EXPLORER_HEADERS,
+        'content-type': mimeType,
+        'content-length': String(body.length),
+      });
+      exchange.respond(200, fields.flat(), body);
+    },
+  };
 }
 
 /** Describes the resources, from the tables that route requests. */
-function describeContract(signer: ExplorerSigner | undefined): ContractTables {
+function describeContract(): ContractTables {
   const describe = (name: ResourceName): DescribedResource => {
     const { template, extensions = [], query } = resourceRows[name];
     return { name, template, extensions, parameters: queryParameters[query] };
@@ -174,14 +150,13 @@ function describeContract(signer: ExplorerSigner | undefined): ContractTables {
   return {
     resources: resourceNames.filter((name) => !resourceRows[name].isSigned).map(describe),
     external: resourceNames.filter((name) => resourceRows[name].isSigned).map(describe),
-    signs: signer?.signs ?? [],
   };
 }
 
 function listOriginals(
   shelves: readonly CatalogueShelf[],
   defaultAvatars: readonly DefaultAvatar[],
-  signer: ExplorerSigner | undefined,
+  sign: (key: string) => Readonly<Record<string, string>> | undefined,
 ): OriginalsList {
   const shipped = defaultAvatars.map(({ body }, index) => ({
     values: { index: String(index) },
@@ -194,7 +169,7 @@ function listOriginals(
         originals: originals.map(({ key, values, sizeBytes }) => ({
           values,
           sizeBytes,
-          signature: signer?.signKey(key),
+          signature: sign(key),
         })),
         isComplete,
       })),
@@ -207,13 +182,13 @@ function listOriginals(
 async function describePath(
   path: string,
   defaultAvatars: readonly DefaultAvatar[],
-  describer: OriginalDescriber | undefined,
+  describer: OriginalDescriber,
   { signal, record }: Exchange,
 ): Promise<OriginalFacts | null> {
   const parsed = parsePath(path);
   if (parsed.kind !== 'valid') return null;
   const key = originKeyOf(parsed.path);
-  if (key !== undefined) return (await describer?.describe(key, signal, record.trace)) ?? null;
+  if (key !== undefined) return (await describer.describe(key, signal, record.trace)) ?? null;
   const shipped = defaultAvatars[Number(parsed.path.values.index)];
   return (shipped && describeOriginal(shipped.body)) ?? null;
 }

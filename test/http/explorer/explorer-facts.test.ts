@@ -3,6 +3,7 @@ import { rename, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, expect, test } from 'vitest';
 import { resourceNames } from '../../../src/contract/resources.ts';
+import { enforced } from '../../support/signed-urls.ts';
 import { type TemporaryFolder, useTemporaryFolder } from '../../support/temporary-folder.ts';
 import { samples, useTestApp } from '../../support/test-app.ts';
 
@@ -23,8 +24,8 @@ beforeEach(async () => {
   await folder.put('originals/avatars/1/ab12', samples.jpeg);
 });
 
-const start = (EXPLORER: string) =>
-  useTestApp({ settings: { EXPLORER, STORAGE_DIR: join(folder.path, 'originals') } });
+const start = (EXPLORER: string, settings = {}) =>
+  useTestApp({ settings: { EXPLORER, STORAGE_DIR: join(folder.path, 'originals'), ...settings } });
 
 test('the page and its data are not kept, framed or read from elsewhere, and are all there is', async () => {
   const { server, get } = await start('on');
@@ -85,11 +86,11 @@ test('where the explorer is off, its paths are 404 like any other', async () => 
 
 test('the contract is that of the tables', async () => {
   const { get } = await start('on');
-  const { resources, external, signs } = (await get('/explorer/contract.json')).json();
+  const { resources, external } = (await get('/explorer/contract.json')).json();
   expect(resources.map(({ name }: { name: string }) => name)).toEqual(
     resourceNames.filter((name) => name !== 'external media'),
   );
-  expect([external, signs]).toMatchObject([[{ template: '/external/{signature}/{target}' }], []]);
+  expect(external).toMatchObject([{ template: '/external/{signature}/{target}' }]);
   expect(resources[0]).toMatchObject({
     template: '/avatars/{user_id}/{avatar_hash}.{ext}',
     extensions: ['png', 'jpg', 'jpeg', 'webp', 'gif'],
@@ -125,6 +126,20 @@ test('the originals are those of the storage, listed anew after two seconds, no 
   expect(log.errors).toHaveLength(1);
   await rename(join(folder.path, 'gone'), join(folder.path, 'originals'));
   expect((await get(LIST)).statusCode).toBe(200);
+});
+
+test('attachments that have to be signed are listed with what signs them', async () => {
+  const key = 'attachments/1/2/note.txt';
+  await folder.put(`originals/${key}`, samples.text);
+  const { get, originals } = await start('on', enforced);
+  originals.put(key, samples.text);
+  const { shelves } = (await get(LIST)).json();
+  const signatures = shelves.flatMap((shelf: { originals: { signature?: object }[] }) =>
+    shelf.originals.flatMap(({ signature }) => signature ?? []),
+  );
+  expect(signatures).toHaveLength(1);
+  expect((await get(`/${key}`)).statusCode).toBe(404);
+  expect((await get(`/${key}?${new URLSearchParams(signatures[0])}`)).statusCode).toBe(200);
 });
 
 test('the facts are of each path, in their order, read once for all, of fifty at most', async () => {

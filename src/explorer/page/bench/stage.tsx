@@ -2,7 +2,7 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { Exchange, ResponseBody } from '../exchange.ts';
 import { formatBytes, formatExactBytes, formatShare } from '../labels.ts';
 import { placeholdersOf } from '../media-choice.ts';
-import { canSign, choice, describeShare, exchange, isBlank, isWaiting, outcome } from '../state.ts';
+import { choice, describeShare, exchange, isBlank, isWaiting, outcome } from '../state.ts';
 
 /** The picture, or the error instead, and its size in bytes. */
 export function Stage() {
@@ -70,9 +70,7 @@ function Picture({ url, exchange }: { readonly url: string; readonly exchange: E
 function Nothing() {
   const chosen = choice.value;
   if (chosen === undefined || !isBlank.value) return null;
-  const { resource } = chosen;
-  const isSigned = resource.name === 'external media' && canSign(resource.name);
-  const names = isSigned ? ['link'] : placeholdersOf(resource);
+  const names = placeholdersOf(chosen.resource);
   return (
     <div class="fault">
       <p class="code">No {chosen.resource.name} is in the list</p>

@@ -11,8 +11,8 @@ import {
   TextField,
 } from '../fields.tsx';
 import { type MediaChoice, placeholdersOf } from '../media-choice.ts';
-import { canSign, choice, link, resources, target, typedUrl } from '../state.ts';
-import { change, changeKind, commitUrl, putLink, putUrl } from '../workbench.ts';
+import { choice, resources, target, typedUrl } from '../state.ts';
+import { change, changeKind, putUrl } from '../workbench.ts';
 import { CopyButton } from './copy-button.tsx';
 
 /** Most words of a choice before it becomes a list that opens. */
@@ -47,9 +47,6 @@ export function UrlForm() {
           }}
         />
       </Labelled>
-      {resource.name === 'external media' && canSign(resource.name) && (
-        <TextField name="link" value={link.value} onText={putLink} />
-      )}
       {placeholdersOf(resource).map((name) => (
         <TextField
           key={`${resource.name} ${name}`}
@@ -139,11 +136,8 @@ export function Address() {
           value={typedUrl.value ?? url}
           onInput={({ currentTarget }) => putUrl(currentTarget.value)}
           onKeyDown={(event) => {
-            if (event.key !== 'Enter') return;
-            event.preventDefault();
-            commitUrl();
+            if (event.key === 'Enter') event.preventDefault();
           }}
-          onBlur={commitUrl}
           onFocus={({ currentTarget }) => currentTarget.select()}
           {...faultAttributes('url')}
         />
