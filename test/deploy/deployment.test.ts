@@ -62,16 +62,14 @@ describe('the systemd unit', () => {
 
   test.skipIf(!hasSystemd)('passes systemd-analyze verify', async () => {
     const { path, put } = await useTemporaryFolder();
-    const verify = async (text: string): Promise<string> => {
-      // Node need not be where systemd looks for it.
-      const found = text.replace('ExecStart=node ', `ExecStart=${process.execPath} `);
-      await put('darkroom@.service', found);
-      const parameters = ['verify', join(path, 'darkroom@.service')];
-      const { stdout, stderr } = spawnSync('systemd-analyze', parameters, { encoding: 'utf8' });
-      return stdout + stderr;
-    };
-    expect(await verify(unit)).toBe('');
-    expect(await verify(unit.replace('RestartSec=', 'RestartSecs='))).toContain('RestartSecs');
+    // Node need not be where systemd looks for it.
+    await put(
+      'darkroom@.service',
+      unit.replace('ExecStart=node ', `ExecStart=${process.execPath} `),
+    );
+    const parameters = ['verify', join(path, 'darkroom@.service')];
+    const { stdout, stderr } = spawnSync('systemd-analyze', parameters, { encoding: 'utf8' });
+    expect(stdout + stderr).toBe('');
   });
 
   test.each([
@@ -110,12 +108,8 @@ describe('compose.yaml', () => {
       .map(({ message }) => message);
   }
 
-  test('follows the Compose specification, which would find a key that does not exist', async () => {
+  test('follows the Compose specification', () => {
     expect(findFaults('deploy/compose.yaml')).toEqual([]);
-    const { path, put } = await useTemporaryFolder();
-    await put('compose.yaml', text.replace('healthcheck:', 'helthcheck:'));
-    const fault = expect.stringMatching(/services\/s3.*additional/);
-    expect(findFaults(join(path, 'compose.yaml'))).toEqual([fault]);
   });
 
   test("has settings in the platform's place that the service accepts, and follows the same rules", () => {
@@ -254,7 +248,7 @@ describe('the manifests of Kubernetes', () => {
     return stdout + faults.join('');
   }
 
-  test('follow its schema, which would find an unknown name, a wrong type, quantity or a missing part', async () => {
+  test('follow its schema', async () => {
     const kinds = ['Deployment', 'Service', 'Service', 'HorizontalPodAutoscaler'];
     expect(manifests.map(({ kind }) => kind)).toEqual([
       ...kinds,
@@ -262,18 +256,6 @@ describe('the manifests of Kubernetes', () => {
       'NetworkPolicy',
     ]);
     expect(await findFaults(manifests)).toBe('');
-    const broken = [
-      ['readinessProbe', 'redinessProbe', /redinessProbe/],
-      ['"periodSeconds":10', '"periodSeconds":"10"', /string/],
-      ['"selector"', '"minReadySeconds":1,"x-selector"', /selector/],
-      ['"7Gi"', '"7 gigabytes"', /memory/],
-    ] as const;
-    const text = JSON.stringify(find('Deployment'));
-    const wrong = broken.map(
-      ([right, wrong]) => JSON.parse(text.replace(right, wrong)) as Manifest,
-    );
-    const faults = await findFaults(wrong);
-    for (const [, , fault] of broken) expect(faults).toMatch(fault);
   });
 
   test('set what the service allows, probe what it has, and choose its pods', () => {

@@ -86,37 +86,6 @@ describe('10 000 idle connections', () => {
     expect(files).toBeGreaterThan(9_990);
     expect(bytesEach).toBeLessThan(24 * 1024);
   });
-
-  test('that say nothing get a 408 within seconds', async () => {
-    const port = await start({});
-    const crowd = await openCrowd(10_000, (index) => openSocket(port, index));
-    const startMs = performance.now();
-    let refused = 0;
-    for (const socket of crowd) {
-      socket.once('data', (bytes: Buffer) => {
-        refused += Number(bytes.toString('latin1').startsWith('HTTP/1.1 408 '));
-      });
-    }
-    const ended = Promise.all(crowd.map((socket) => socket.closed || once(socket, 'close')));
-    const { statuses, p99Ms } = await measureHits(`${service.origin}${HIT}`, 500);
-    expect(statuses).toEqual([200]);
-    await ended;
-    print('silent, plain', {
-      's until the last was sent away': (performance.now() - startMs) / 1000,
-      'p99 ms crowded': p99Ms,
-    });
-    expect(refused).toBe(10_000);
-    expect(performance.now() - startMs).toBeLessThan(20_000);
-  });
-
-  test('more than there may be give way to those that ask', async () => {
-    const port = await start({ MAX_CONNECTIONS: '2000' });
-    const crowd = await openCrowd(6_000, (index) => openSocket(port, index));
-    expect(openFilesOf(service.pid)).toBeLessThan(2_100);
-    const { statuses } = await measureHits(`${service.origin}${HIT}`, 200, false);
-    expect(statuses).toEqual([200]);
-    closeCrowd(crowd);
-  });
 });
 
 describe('2 000 idle connections with TLS', () => {

@@ -1,7 +1,6 @@
 import { once } from 'node:events';
-import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2';
 import { connect as connectTls, type SecureVersion, type TLSSocket } from 'node:tls';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createClient } from '../support/http/http-client.ts';
 import { useStack } from './stack.ts';
 
@@ -42,45 +41,6 @@ describe('TLS at nginx', () => {
     const response = await ask('/avatars/1/ab12.webp?size=64', { headers });
     expect(response.status).toBe(308);
     expect(response.header('location')).toBe('https://cdn.example.com/avatars/1/ab12.webp?size=64');
-  });
-});
-
-describe('HTTP/2 at nginx', () => {
-  let session: ClientHttp2Session;
-  beforeAll(() => {
-    const { port, certificate: ca } = stack.nginx;
-    session = connectHttp2(`https://127.0.0.1:${port}`, { ca });
-  });
-  afterAll(() => {
-    session.destroy();
-  });
-
-  async function ask(path: string, headers: Record<string, string> = {}) {
-    const stream = session.request({ ':path': path, ...headers });
-    const [response] = await once(stream, 'response');
-    const chunks: Buffer[] = [];
-    for await (const chunk of stream) chunks.push(chunk as Buffer);
-    return { headers: response as Record<string, unknown>, body: Buffer.concat(chunks) };
-  }
-
-  test('serves images, parts, heads and errors, a hundred at a time', async () => {
-    const { body, header } = await stack.askDirectly('/icons/1/ab12.webp?size=256');
-    const images = await Promise.all(
-      Array.from({ length: 100 }, () => ask('/icons/1/ab12.webp?size=256')),
-    );
-    for (const image of images) {
-      expect(image.headers).toMatchObject({ ':status': 200, etag: header('etag') });
-      expect(image.body.equals(body)).toBe(true);
-    }
-    const part = await ask('/icons/1/ab12.webp?size=256', { range: 'bytes=10-19' });
-    expect(part.headers[':status']).toBe(206);
-    expect(part.body).toEqual(body.subarray(10, 20));
-    const head = await ask('/icons/1/ab12.webp?size=256', { ':method': 'HEAD' });
-    expect(head.headers).toMatchObject({ ':status': 200, 'content-length': String(body.length) });
-    const missing = await ask('/icons/1/nothing.webp');
-    expect(missing.headers[':status']).toBe(404);
-    expect(JSON.parse(missing.body.toString())).toMatchObject({ code: 'UNKNOWN_MEDIA' });
-    expect(stack.relay.requestsOf('/icons/1/ab12.webp')).toHaveLength(1);
   });
 });
 

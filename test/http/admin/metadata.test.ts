@@ -283,14 +283,6 @@ describe('a question for metadata', () => {
     expect(app.originals.openBodies).toBe(0);
   });
 
-  it('needs the token, and the admin listener', async () => {
-    const app = await start();
-    app.originals.put('avatars/1/ab12', samples.png);
-    expect((await app.ask('avatars/1/ab12', {})).status).toBe(401);
-    expect((await app.ask('attachments/1/2/%zz', {})).status).toBe(401);
-    expect((await app.get('/metadata/avatars/1/ab12')).statusCode).toBe(404);
-  });
-
   it('gets the failures of the storage', async () => {
     const app = await start();
     app.originals.failure = new Error('broken');

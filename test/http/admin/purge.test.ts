@@ -131,13 +131,6 @@ describe('purges that wait for others', () => {
   });
 });
 
-describe('a malformed purge', () => {
-  // All others are in test/contract/purge-order.test.ts.
-  it.each(['', '{', 'null', '"text"'])('%j is refused', async (payload) => {
-    expect((await order(payload)).statusCode).toBe(400);
-  });
-});
-
 describe('the admin listener', () => {
   it.each([
     ['no token', ''],
@@ -174,9 +167,5 @@ describe('the admin listener', () => {
       expect(response.json()).toEqual({ code, message: expect.any(String) });
       expect(response.headers['cache-control']).toBe('no-store');
     }
-  });
-
-  it('is not there unless it is asked for', async () => {
-    expect((await useTestApp()).admin).toBeUndefined();
   });
 });

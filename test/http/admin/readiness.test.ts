@@ -251,11 +251,4 @@ describe('the admin listener', () => {
     expect(posted.statusCode).toBe(401);
     expect((await app.askAdmin('/metrics', { headers: withToken })).statusCode).toBe(200);
   });
-
-  it('is not shown to the clients of media', async () => {
-    const app = await start();
-    for (const url of ['/healthz', '/readyz', '/metrics']) {
-      expect((await app.get(url)).statusCode).toBe(404);
-    }
-  });
 });

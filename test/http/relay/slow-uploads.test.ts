@@ -1,5 +1,7 @@
 import { once } from 'node:events';
+import { stat } from 'node:fs/promises';
 import type { Socket } from 'node:net';
+import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { OriginalWriter } from '../../../src/pipeline/originals/original-writer.ts';
 import { collect, parseAnswer } from '../../support/http/raw-http.ts';
@@ -30,6 +32,12 @@ function tick(stepMs: number): void {
   onTestFinished(() => clearInterval(ticking));
 }
 
+/** Bytes that the one file in the storage has so far. */
+const receivedBytesOf = async (): Promise<number> => {
+  const [name = ''] = await relay.list();
+  return (await stat(join(relay.folder, name))).size;
+};
+
 const countFiles = async (): Promise<number> => (await relay.list()).length;
 
 describe('an upload', () => {
@@ -53,6 +61,21 @@ describe('an upload', () => {
       { resource: 'custom emoji' },
       { resource: 'upload', status: 408, receivedBytes: 1_000 },
     ]);
+  });
+
+  test('at the least pace may take longer than half a minute', async () => {
+    relay = await useRelayApp({ uploadLimits: quick });
+    const socket = await begin('attachments/1/1/slow', 500_000);
+    for (const [receivedBytes, nextBytes] of [
+      [500_000, 495_000],
+      [995_000, 5_000],
+    ] as const) {
+      await expect.poll(receivedBytesOf).toBe(receivedBytes);
+      relay.app.clock.advance(29_000);
+      socket.write(Buffer.alloc(nextBytes, 'x'));
+    }
+    const [answer] = (await once(socket, 'data')) as [Buffer];
+    expect(parseAnswer(answer).status).toBe(200);
   });
 
   test('whose client dies leaves nothing, and nothing in the log but its line', async () => {
