@@ -9,7 +9,7 @@ import type { ClientLimits } from './http/edge/limits.ts';
 import { openExplorer } from './http/explorer/handler.ts';
 import { openAttachmentGuard } from './http/media/attachment-guard.ts';
 import { MediaHandler } from './http/media/handler.ts';
-import { openRelay } from './http/relay/handler.ts';
+import { RelayHandler } from './http/relay/handler.ts';
 import { createServer } from './http/server.ts';
 import { BlockGuard, createBlockPurge } from './pipeline/blocks/block-guard.ts';
 import type { SharedObjects } from './pipeline/blocks/ports.ts';
@@ -180,7 +180,7 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
     : undefined;
   const relay =
     config.relay &&
-    openRelay(
+    new RelayHandler(
       config,
       config.relay,
       {
@@ -200,7 +200,7 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
     limits: parts.clientLimits ?? {},
     handler,
     explorer,
-    relay: relay?.handler,
+    relay,
     requests: parts.requestLog,
     tracer: tracing,
     ...tools,

@@ -1,8 +1,6 @@
-import * as nodeModule from 'node:module';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
-import type { App } from './app.ts';
+import { type App, createApp } from './app.ts';
 import { type Config, ConfigError, readConfig } from './config/config.ts';
 import type { Log, VideoSupport } from './pipeline/ports.ts';
 import { handleStopSignals } from './stop-signals.ts';
@@ -36,17 +34,6 @@ const BACKLOG = 4_096;
  */
 const HEAP_GROWTH_PERCENT = 50;
 
-/** Folder of compiled code for the next start; others may write to Node's default folder. */
-const COMPILE_CACHE = new URL('../node_modules/.cache/darkroom/', import.meta.url);
-
-/** Enables the cache since Node 22.8; a folder that cannot be written is no error. */
-function enableCompileCache(): void {
-  const { enableCompileCache: enable } = nodeModule as {
-    readonly enableCompileCache?: (folder: string) => unknown;
-  };
-  enable?.(fileURLToPath(COMPILE_CACHE));
-}
-
 /** The log, once there is one: its last lines are written before the process ends. */
 let processLog: ProcessLog | undefined;
 
@@ -63,9 +50,6 @@ async function main(): Promise<void> {
   for (const { name: variable, message } of config.unknownSettings) {
     log.warn({ variable }, message);
   }
-  enableCompileCache();
-  // Imports at the top are compiled before the cache is enabled.
-  const { createApp } = await import('./app.ts');
   const created = await createApp(config, { log, requestLog: log, countLostLines: countLost });
   const { server, admin, internal } = created;
   if (admin !== undefined && config.admin !== undefined) {

@@ -42,7 +42,7 @@ const allowedPackages: Readonly<Record<string, readonly RegExp[]>> = {
   telemetry: [/^node:/, /^pino(-pretty)?$/, /^prom-client$/, /^@opentelemetry\//],
   workers: [/^node:/, /^sharp$/, /^libheif-js\//, /^(mediabunny|thumbhash|zod)$/],
   'default-avatars': [/^node:(crypto|fs\/promises)$/],
-  explorer: [/^node:(fs\/promises|path)$/, /^lru-cache$/, /^@?preact(\/(compat|hooks|signals))?$/], // the latter in its page
+  explorer: [/^lru-cache$/, /^@?preact(\/(compat|hooks|signals))?$/], // the latter in its page
   pipeline: [/^node:(crypto|events|stream)$/, /^(file-type|lru-cache)$/, /^@opentelemetry\/api$/],
   formats: [/^node:zlib$/], // for a profile inside a PNG: pure, no I/O
   contract: [/^node:crypto$/, /^zod$/], // for signatures and digests: pure, no I/O

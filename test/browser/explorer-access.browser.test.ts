@@ -71,7 +71,7 @@ test('whatever has the focus has a ring around it', async () => {
     expect(found.hasRing, found.name).toBe(true);
     seen.push(found.name);
   }
-  const fields = ['search', 'only-moving', 'url', 'kind', 'size', 'ext', 'animated', 'ladder'];
+  const fields = ['search', 'only-kind', 'url', 'kind', 'size', 'ext', 'animated', 'ladder'];
   const actions = ['Copy srcset', 'Open', 'Download', 'Ask again', 'Measure 31 widths'];
   expect(seen).toEqual(expect.arrayContaining([...fields, ...actions]));
 });

@@ -91,8 +91,6 @@ test('a visitor picks, changes, compares, measures and takes along', async () =>
   await page.getByRole('searchbox').fill('');
   await page.getByLabel('Kinds shown').selectOption('user avatar');
   await page.getByText('12 found').waitFor();
-  await page.getByLabel('moving').check();
-  await page.getByText('3 found').waitFor();
 
   // The ladder tells where the original ends, and takes a width from its chart.
   await urlLine(page).fill('avatars/5/ij90');
@@ -140,7 +138,6 @@ test('a visitor picks, changes, compares, measures and takes along', async () =>
   // Every kind, by its first original.
   const kind = page.locator('select[name=kind]');
   const kinds = await kind.locator('option').allTextContents();
-  await page.getByLabel('moving').uncheck();
   await page.getByLabel('Format on the left').selectOption(''); // stickers have no PNG
   for (const name of kinds.filter((each) => each !== 'external media')) {
     await kind.selectOption(name);

@@ -1,4 +1,4 @@
-import { batch, computed, signal } from '@preact/signals';
+import { computed, signal } from '@preact/signals';
 import type {
   DescribedResource,
   ListedOriginal,
@@ -39,12 +39,10 @@ export type Listing =
 export interface Filter {
   readonly text: string;
   readonly kind: string;
-  readonly format: string;
-  readonly isMoving: boolean;
 }
 
 export const listing = signal<Listing>({ kind: 'shelves', shelves: [] });
-export const filter = signal<Filter>({ text: '', kind: '', format: '', isMoving: false });
+export const filter = signal<Filter>({ text: '', kind: '' });
 
 /** Facts of the originals by id; `undefined` if the request found none. */
 export const facts = signal<ReadonlyMap<string, OriginalFacts | undefined>>(new Map());
@@ -54,10 +52,8 @@ export const shelves = computed(() =>
   listing.value.kind === 'shelves' ? listing.value.shelves : [],
 );
 
-const allFrames = computed(() => shelves.value.flatMap(({ frames }) => frames));
-
 export const framesById = computed(
-  () => new Map(allFrames.value.map((each) => [each.id, each] as const)),
+  () => new Map(shelves.value.flatMap(({ frames }) => frames).map((each) => [each.id, each])),
 );
 
 /** Shelves with the originals that match the filter, without empty ones. */
@@ -65,21 +61,6 @@ export const visibleShelves = computed((): readonly Shelf[] =>
   shelves.value
     .map((shelf) => ({ ...shelf, frames: shelf.frames.filter(fitsFilter) }))
     .filter(({ frames }) => frames.length > 0),
-);
-
-/** Whether the filter needs more than the list. */
-export const needsFacts = computed(() => filter.value.isMoving || filter.value.format !== '');
-
-/** Originals that match by the list, and whose facts are unknown. */
-export const unknownFrames = computed(() =>
-  allFrames.value.filter(
-    (frame) => fitsList(frame) && isPicture(frame) && !facts.value.has(frame.id),
-  ),
-);
-
-/** Formats of the originals with known facts. */
-export const knownFormats = computed(() =>
-  [...new Set([...facts.value.values()].flatMap((each) => each?.format ?? []))].sort(),
 );
 
 export function findFirst({ name }: DescribedResource): Frame | undefined {
@@ -128,10 +109,8 @@ async function askQueued(): Promise<void> {
     const asked = [...queue].slice(-FACTS_AT_A_TIME);
     for (const [id] of asked) queue.delete(id);
     const found = await fetchFacts(asked.map(([, choice]) => choice));
-    batch(() => {
-      const answered = asked.map(([id], index) => [id, found[index]] as const);
-      facts.value = new Map([...facts.value, ...answered]);
-    });
+    const answered = asked.map(([id], index) => [id, found[index]] as const);
+    facts.value = new Map([...facts.value, ...answered]);
   }
   isAsking = false;
 }
@@ -180,16 +159,8 @@ export function isPicture(frame: Frame): boolean {
   return frame.resource.name !== 'attachment' || isFilePicture(frame) || isVideo;
 }
 
-function fitsList({ resource, label }: Frame): boolean {
+function fitsFilter({ resource, label }: Frame): boolean {
   const { text, kind } = filter.value;
   const words = `${resource.name} ${label}`.toLowerCase();
   return (kind === '' || resource.name === kind) && words.includes(text.trim().toLowerCase());
-}
-
-function fitsFilter(frame: Frame): boolean {
-  const { format, isMoving } = filter.value;
-  if (!fitsList(frame)) return false;
-  if (format === '' && !isMoving) return true;
-  const own = facts.value.get(frame.id);
-  return (format === '' || own?.format === format) && (!isMoving || own?.isMoving === true);
 }

@@ -1,5 +1,7 @@
+import { readdir, readFile } from 'node:fs/promises';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
+import { basename, extname } from 'node:path';
 import { LRUCache } from 'lru-cache';
 import type { Config } from '../../config/config.ts';
 import { MediaError } from '../../contract/errors.ts';
@@ -16,12 +18,28 @@ import type {
   OriginalFacts,
   OriginalsList,
 } from '../../explorer/explorer-data.ts';
-import { type ExplorerFile, loadExplorerFiles } from '../../explorer/explorer-files.ts';
 import { describeOriginal, OriginalDescriber } from '../../explorer/original-describer.ts';
 import type { Originals } from '../../pipeline/originals/originals.ts';
 import type { Clock, OriginListing } from '../../pipeline/ports.ts';
 import type { AdmittedRenderer } from '../../pipeline/render/admitted-renderer.ts';
 import type { Exchange } from '../exchange.ts';
+
+/** A file of the page, or data for it. */
+interface ExplorerFile {
+  readonly mimeType: string;
+  readonly body: Buffer;
+}
+
+/** Types of files that are served; other files of the folder, such as sources, are not. */
+const MIME_TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.svg': 'image/svg+xml',
+};
+
+/** Output folder of the page's build, relative to this module. */
+const PAGE_FOLDER = new URL('../../explorer/page/', import.meta.url);
 
 /** Parts of the explorer. */
 interface ExplorerParts {
@@ -139,6 +157,25 @@ export async function openExplorer(
       exchange.respond(200, fields.flat(), body);
     },
   };
+}
+
+/**
+ * Loads the files of the page, once, by name; files of subfolders also by their bare names.
+ *
+ * @throws Error if the folder cannot be read
+ */
+async function loadExplorerFiles(): Promise<ReadonlyMap<string, ExplorerFile>> {
+  const names = await readdir(PAGE_FOLDER, { recursive: true });
+  const files = await Promise.all(
+    names.map(async (name) => {
+      const mimeType = MIME_TYPES[extname(name)];
+      if (mimeType === undefined) return [];
+      return [
+        [basename(name), { mimeType, body: await readFile(new URL(name, PAGE_FOLDER)) }] as const,
+      ];
+    }),
+  );
+  return new Map(files.flat());
 }
 
 /** Describes the resources, from the tables that route requests. */

@@ -22,53 +22,41 @@ import {
 } from '../../pipeline/uploads/upload-service.ts';
 import type { Exchange } from '../exchange.ts';
 
-/** Parts of the relay. */
-interface RelayHandlerParts {
-  readonly uploads: UploadService;
-  readonly keys: SigningKeys;
-  /** Bucket of the originals; `undefined`: they are in a folder, which has no name in capabilities. */
-  readonly bucket: string | undefined;
-  /** Bucket of uploads that no public route reads; `undefined`: there is none. */
-  readonly uploadsBucket: string | undefined;
-  readonly resources: Resources;
-  /** Unix time, in milliseconds. */
-  readonly wallClock: () => number;
-}
-
 /** Methods of the relay that get more than a refusal. */
 export const RELAY_METHODS = 'PUT, OPTIONS';
 
 /** Caches keep no response to an upload. */
 const NO_STORE = { 'cache-control': 'no-store' } as const;
 
-/** Opens the relay. */
-export function openRelay(
-  { storage, uploads: place, reading }: Pick<Config, 'storage' | 'uploads' | 'reading'>,
-  { keys, limits }: NonNullable<Config['relay']>,
-  parts: Omit<UploadServiceParts, 'limits'> & Pick<RelayHandlerParts, 'wallClock'>,
-  otherLimits: Partial<UploadLimits> = {},
-) {
-  const uploads = new UploadService({ ...parts, limits: { ...limits, ...otherLimits } });
-  const bucket = storage.kind === 's3' ? storage.bucket : undefined;
-  return {
-    uploads,
-    handler: new RelayHandler({
-      keys,
-      bucket,
-      uploadsBucket: place?.bucket,
-      resources: reading.resources,
-      uploads,
-      wallClock: parts.wallClock,
-    }),
-  };
+/** Parts of the relay. */
+interface RelayParts extends Omit<UploadServiceParts, 'limits'> {
+  /** Unix time, in milliseconds. */
+  readonly wallClock: () => number;
 }
 
 /** Stores uploads to `/v1/relay/{key}` (contract §10, §14). */
 export class RelayHandler {
-  readonly #parts: RelayHandlerParts;
+  readonly uploads: UploadService;
+  readonly #keys: SigningKeys;
+  readonly #wallClock: () => number;
+  /** Bucket of the originals; `undefined`: they are in a folder, which has no name in capabilities. */
+  readonly #bucket: string | undefined;
+  /** Bucket of uploads that no public route reads; `undefined`: there is none. */
+  readonly #uploadsBucket: string | undefined;
+  readonly #resources: Resources;
 
-  constructor(parts: RelayHandlerParts) {
-    this.#parts = parts;
+  constructor(
+    { storage, uploads, reading }: Pick<Config, 'storage' | 'uploads' | 'reading'>,
+    { keys, limits }: NonNullable<Config['relay']>,
+    { wallClock, ...parts }: RelayParts,
+    otherLimits: Partial<UploadLimits> = {},
+  ) {
+    this.uploads = new UploadService({ ...parts, limits: { ...limits, ...otherLimits } });
+    this.#keys = keys;
+    this.#wallClock = wallClock;
+    this.#bucket = storage.kind === 's3' ? storage.bucket : undefined;
+    this.#uploadsBucket = uploads?.bucket;
+    this.#resources = reading.resources;
   }
 
   /** Whether a request target is a path of the relay. */
@@ -93,7 +81,7 @@ export class RelayHandler {
         });
         return request.pipe(received);
       };
-      const etag = await this.#parts.uploads.store(order, openBody, exchange.signal);
+      const etag = await this.uploads.store(order, openBody, exchange.signal);
       const fields = { ...exchange.commonHeaders, ...NO_STORE, 'content-length': '0' };
       const tagged = etag === '' ? fields : { ...fields, etag: `"${etag}"` };
       exchange.respond(200, Object.entries(tagged).flat());
@@ -109,10 +97,10 @@ export class RelayHandler {
 
   /** @throws MediaError `UNAUTHORIZED`, `ACCESS_DENIED`, `INVALID_FORM_BODY`, in this order */
   #authorise(request: IncomingMessage, rawPath: string, query: URLSearchParams): UploadOrder {
-    const { keys, bucket, uploadsBucket, resources, wallClock } = this.#parts;
+    const [bucket, uploadsBucket] = [this.#bucket, this.#uploadsBucket];
     const [text, ...others] = query.getAll('t');
     if (text === undefined || others.length > 0) throw new MediaError('UNAUTHORIZED');
-    const capability = verifyCapability(text, keys, wallClock() / 1000);
+    const capability = verifyCapability(text, this.#keys, this.#wallClock() / 1000);
     if (capability === undefined) throw new MediaError('UNAUTHORIZED');
     const key = readRelayKey(rawPath);
     const isUpload = uploadsBucket !== undefined && capability.bucket === uploadsBucket;
@@ -124,7 +112,7 @@ export class RelayHandler {
     }
     const keyFaults = isUpload
       ? findUploadKeyFaults(rawPath)
-      : findRelayKeyFaults(rawPath, resources);
+      : findRelayKeyFaults(rawPath, this.#resources);
     const faults = [...keyFaults, ...findRangeFaults(request)];
     if (faults.length > 0) throw new MediaError('INVALID_FORM_BODY', { faults });
     const { maxBytes, part, replaces } = capability;
