@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { afterAll, beforeEach } from 'vitest';
 import { type Ask, createClient } from '../support/http/http-client.ts';
 import { patient } from '../support/patient.ts';
-import { startNginx, type TlsNginx } from '../support/processes/nginx.ts';
+import { startNginx } from '../support/processes/nginx.ts';
 import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
 import { SIGNING_KEY } from '../support/signed-urls.ts';
 import { signedPathOf } from '../support/sites/external-app.ts';
@@ -12,36 +12,14 @@ import { SiteServer } from '../support/sites/site-server.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { Relay } from './relay.ts';
 
-/** Client → nginx → relay → Darkroom, each of them real but for the relay, which only counts. */
-export interface Stack {
-  readonly nginx: TlsNginx;
-  readonly relay: Relay;
-  /** Asks nginx. */
-  readonly ask: Ask;
-  /** A client of nginx with connections of its own, from an address of this machine. */
-  readonly connect: (localAddress?: string) => Ask;
-  /** Asks Darkroom, past nginx and the relay. */
-  readonly askDirectly: Ask;
-  /** Darkroom's storage: a copy of the samples that a test may change. */
-  readonly originals: string;
-  /** Puts a file into it. */
-  readonly put: (key: string, bytes: Uint8Array) => Promise<void>;
-  /** Ends Darkroom's process; its port refuses connections from then on. */
-  readonly stopDarkroom: () => Promise<void>;
-  /** Starts it anew, with nothing in its memory. */
-  readonly startDarkroom: () => Promise<void>;
-}
-
 /**
- * Starts all of it for the tests of a file, and ends it after them. What the relay has counted is forgotten before each.
+ * Starts client → nginx → relay → Darkroom for the tests of a file, each of them real but for the relay, which only
+ * counts, and ends them afterwards. What the relay has counted is forgotten before each test.
  *
  * @param settings environment of Darkroom besides the defaults
  * @param storage a folder to serve, instead of a copy of the samples
  */
-export async function useStack(
-  settings: Readonly<Record<string, string>> = {},
-  storage?: string,
-): Promise<Stack> {
+export async function useStack(settings: Readonly<Record<string, string>> = {}, storage?: string) {
   const folder = await makeTemporaryFolder();
   const originals = storage ?? join(folder.path, 'originals');
   if (storage === undefined) cpSync('fixtures/originals', originals, { recursive: true });
@@ -69,17 +47,24 @@ export async function useStack(
   return {
     nginx,
     relay,
+    /** Asks nginx. */
     ask: connect(),
+    /** Opens a client of nginx with connections of its own, from an address of this machine. */
     connect,
-    askDirectly: (...request) => createClient(portOf(darkroom), { pipelining: 0 })(...request),
+    /** Asks Darkroom, past nginx and the relay. */
+    askDirectly: (...request: Parameters<Ask>) =>
+      createClient(portOf(darkroom), { pipelining: 0 })(...request),
+    /** Darkroom's storage: a copy of the samples that a test may change. */
     originals,
-    put: async (key, bytes) => {
+    put: async (key: string, bytes: Uint8Array): Promise<void> => {
       const file = join(originals, key);
       await mkdir(dirname(file), { recursive: true });
       await writeFile(file, bytes);
     },
+    /** Ends Darkroom's process; its port refuses connections from then on. */
     stopDarkroom,
-    startDarkroom: async () => {
+    /** Starts it anew, with nothing in its memory. */
+    startDarkroom: async (): Promise<void> => {
       darkroom = await start();
       await relay.open(portOf(darkroom));
     },

@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 import { MemoryObjects } from '../memory-objects.ts';
 import { METRICS_TOKEN } from '../telemetry/prometheus-text.ts';
-import { createTestApp, FakeClock, type TestApp, type TestAppOptions } from '../test-app.ts';
+import { createTestApp, FakeClock, type TestAppOptions } from '../test-app.ts';
 import { AWS_KEYS } from './aws-signature.ts';
 import { EDGE_TOKEN, EDGE_ZONE, type EdgeName, type EdgeServer, startEdge } from './edge-server.ts';
 
@@ -23,43 +23,23 @@ export function edgeSettings(name: EdgeName, { url }: Pick<EdgeServer, 'url'>) {
   };
 }
 
-/** An app that may vanish. */
-export interface EdgeApp extends TestApp {
-  /** Stops in the middle of everything, as a process that is killed, or that the system does not let run. */
-  readonly vanish: () => Promise<void>;
-  /** Goes on where it stopped. */
-  readonly returns: () => void;
-}
-
-/** Apps that share a list's place, the API of a CDN in front, and a time that passes only in `pass`. */
-export interface EdgeWorld {
-  readonly edge: EdgeServer;
-  readonly objects: MemoryObjects;
-  readonly clock: FakeClock;
-  /** Opens another replica, which is closed at the end of the test. */
-  readonly open: () => Promise<EdgeApp>;
-  /** Lets time pass until something holds, or for so long at most. */
-  readonly pass: (until: () => boolean | Promise<boolean>, maxMs?: number) => Promise<void>;
-  readonly passFor: (durationMs: number) => Promise<void>;
-}
-
 /** A moment at which the time begins, in milliseconds since 1970. */
 const EPOCH_MS = 1_750_000_000_000;
 
-export async function useEdgeWorld(
-  name: EdgeName,
-  options: TestAppOptions = {},
-): Promise<EdgeWorld> {
+/** Makes apps that share a list's place, the API of a CDN in front, and a time that passes only in `pass`. */
+export async function useEdgeWorld(name: EdgeName, options: TestAppOptions = {}) {
   const clock = new FakeClock();
   const edge = await startEdge(name, () => clock.nowMs());
   const objects = new MemoryObjects();
   if (name === 'cloudfront') useAwsKeys();
   /** How many loops of each app sleep, and which apps are there. */
   const present = new Set<{ sleeping: number }>();
-  const open = async (): Promise<EdgeApp> => {
+  /** Opens another replica, which is closed at the end of the test. */
+  const open = async () => {
     const self = { sleeping: 0 };
     let gate = Promise.resolve();
     let openGate = (): void => undefined;
+    /** Goes on where the app has vanished. */
     const returns = (): void => {
       openGate();
       present.add(self);
@@ -87,6 +67,7 @@ export async function useEdgeWorld(
       await app.close();
     };
     onTestFinished(close);
+    /** Stops in the middle of everything, as a process that is killed, or that the system does not let run. */
     const vanish = async (): Promise<void> => {
       await settle();
       present.delete(self);
@@ -102,13 +83,17 @@ export async function useEdgeWorld(
     do await nextTurn();
     while (isBusy() || edge.underWay() > 0);
   };
-  const pass: EdgeWorld['pass'] = async (until, maxMs = Number.POSITIVE_INFINITY) => {
+  /** Lets time pass until something holds, or for so long at most. */
+  const pass = async (
+    until: () => boolean | Promise<boolean>,
+    maxMs = Number.POSITIVE_INFINITY,
+  ): Promise<void> => {
     const endMs = clock.nowMs() + maxMs;
     for (await settle(); !(await until()) && clock.nowMs() < endMs; await settle()) {
       clock.advanceToNext();
     }
   };
-  return { edge, objects, clock, open, pass, passFor: (ms) => pass(() => false, ms) };
+  return { edge, objects, clock, open, pass, passFor: (ms: number) => pass(() => false, ms) };
 }
 
 /** The same objects, whose calls wait first. */

@@ -26,24 +26,7 @@ const CERTIFIED_NAMES = ['IP:127.0.0.1', 'DNS:cdn.example.com', 'DNS:static.exam
 const ERROR_LOGS = 6;
 
 /** nginx as a process, on a port of this machine. */
-export interface Nginx {
-  readonly port: number;
-  /** Runs the purge that we recommend, on all under a path; gives what it printed. */
-  readonly purge: (prefix: string) => string;
-  /** nginx's log so far, from level `notice` on. */
-  readonly log: () => string;
-  /** Its access log so far. */
-  readonly accessLog: () => string;
-  readonly stop: () => Promise<void>;
-}
-
-/** nginx with TLS and HTTP/2. */
-export interface TlsNginx extends Nginx {
-  /** Of the listener that only redirects. */
-  readonly plainPort: number;
-  /** The certificate in PEM, which clients must trust. */
-  readonly certificate: Buffer;
-}
+export type Nginx = Awaited<ReturnType<typeof startPlainNginx>>;
 
 /**
  * Starts nginx with `darkroom.conf`. Only ports, paths and the certificate are put in, and each of them
@@ -52,7 +35,7 @@ export interface TlsNginx extends Nginx {
  * @param upstreamPort port of what takes Darkroom's place
  * @param isPlatform whether Darkroom stands in the platform's place
  */
-export async function startNginx(upstreamPort: number, isPlatform = false): Promise<TlsNginx> {
+export async function startNginx(upstreamPort: number, isPlatform = false) {
   const folder = createFolder();
   const [certFile, keyFile] = createCertificate(folder);
   const ports = await findFreePorts(5);
@@ -67,7 +50,13 @@ export async function startNginx(upstreamPort: number, isPlatform = false): Prom
   site.put('/etc/ssl/certs/darkroom.pem', certFile);
   site.put('/etc/ssl/private/darkroom.key', keyFile);
   const nginx = await run(site, port, folder);
-  return { ...nginx, plainPort, certificate: readFileSync(certFile) };
+  return {
+    ...nginx,
+    /** Port of the listener that only redirects. */
+    plainPort,
+    /** Certificate in PEM, which clients must trust. */
+    certificate: readFileSync(certFile),
+  };
 }
 
 /**
@@ -75,7 +64,7 @@ export async function startNginx(upstreamPort: number, isPlatform = false): Prom
  *
  * @param upstreamPorts of the two instances that take turns
  */
-export async function startPlainNginx(upstreamPorts: readonly [number, number]): Promise<Nginx> {
+export async function startPlainNginx(upstreamPorts: readonly [number, number]) {
   const [port = 0] = await findFreePorts(1);
   const site = new Template('darkroom-plain.conf');
   site.put('listen 127.0.0.1:8080;', `listen 127.0.0.1:${port};`);
@@ -93,7 +82,7 @@ function putUpstreams(site: Template, [first, second]: readonly [number, number]
  *
  * @param replicaPorts of as many Darkrooms as it names
  */
-export async function startNginxForReplicas(replicaPorts: readonly number[]): Promise<Nginx> {
+export async function startNginxForReplicas(replicaPorts: readonly number[]) {
   const [port = 0] = await findFreePorts(1);
   const site = new Template('darkroom-replicas.conf');
   site.put('listen 8080;', `listen 127.0.0.1:${port};`);
@@ -148,7 +137,7 @@ function createFolder(): string {
   return folder;
 }
 
-async function run(site: Template, port: number, folder = createFolder()): Promise<Nginx> {
+async function run(site: Template, port: number, folder = createFolder()) {
   site.put('/var/cache/', `${folder}/cache/`, 2);
   site.text = site.text.replace(/\/var\/log\/nginx\/\w+\.log/, join(folder, ACCESS_LOG));
   cpSync(new URL('snippets', RECOMMENDED), join(folder, 'snippets'), { recursive: true });
@@ -159,13 +148,15 @@ async function run(site: Template, port: number, folder = createFolder()): Promi
   const nginx = await runNginx(folder, debianConfiguration(folder), [port]);
   return {
     port,
-    purge: (prefix) => {
+    /** Runs the purge that we recommend, on all under a path; returns its output. */
+    purge: (prefix: string): string => {
       const caches = [join(folder, 'cache/darkroom'), join(folder, 'cache/darkroom-refused')];
       return execFileSync('deploy/nginx/purge', [prefix, ...caches], { encoding: 'utf8' });
     },
+    /** Returns nginx's log so far, from level `notice` on. */
     log: nginx.log,
-    accessLog: () => readFileSync(join(folder, ACCESS_LOG), 'utf8'),
-    stop: async () => {
+    accessLog: (): string => readFileSync(join(folder, ACCESS_LOG), 'utf8'),
+    stop: async (): Promise<void> => {
       await nginx.stop();
       rmSync(folder, { recursive: true });
     },

@@ -3,13 +3,6 @@ import { readFileSync } from 'node:fs';
 /** As much of a panel as is looked at. */
 interface Panel {
   readonly title: string;
-  readonly type: string;
-  readonly gridPos: {
-    readonly x: number;
-    readonly y: number;
-    readonly w: number;
-    readonly h: number;
-  };
   readonly targets?: readonly { readonly expr: string; readonly legendFormat: string }[];
 }
 
