@@ -32,7 +32,7 @@ test('what is too large is not kept, and drives nothing out', async () => {
 });
 
 test('a read that was begun long ago is not joined: what it finds may be out of date', async () => {
-  const app = await useTestApp({ renderer: { render: async (bytes) => bytes } });
+  const app = await useTestApp({ renderer: { render: async (bytes: Uint8Array) => bytes } });
   app.originals.put('emojis/1', samples.png);
   const held = defer<void>();
   app.originals.alter = async (object) => {

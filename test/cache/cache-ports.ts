@@ -3,10 +3,15 @@ import { Readable } from 'node:stream';
 import sharp from 'sharp';
 import { vi } from 'vitest';
 import { MediaError } from '../../src/contract/errors.ts';
-import { type Opened, type OpenOptions, WorkerLost } from '../../src/pipeline/ports.ts';
+import {
+  type Opened,
+  type OpenOptions,
+  type RenderJob,
+  WorkerLost,
+} from '../../src/pipeline/ports.ts';
 import { defer, settle } from '../support/deferred.ts';
 import { MemoryResultStore } from '../support/memory-result-store.ts';
-import type { LaneRenderer } from '../support/render-slots.ts';
+import type { RenderOptions } from '../support/render-slots.ts';
 import type { TestAppOptions } from '../support/test-app.ts';
 import {
   noWork,
@@ -125,7 +130,9 @@ export class CachePorts {
           return givesBytes && options.isHeld ? opened : this.#stream(opened);
         },
       },
-      renderer: { render: (...job) => this.#render(...job) },
+      renderer: {
+        render: (original: Uint8Array, ...job) => this.#render(original, ...job),
+      },
       originalWriter: {
         write: (key, chunks) => this.#write(key, chunks),
         has: async (key) => this.#truthAt(key)?.isThere ?? false,
@@ -292,7 +299,9 @@ export class CachePorts {
   }
 
   async #render(
-    ...[original, job, { signal }]: Parameters<LaneRenderer['render']>
+    original: Uint8Array,
+    job: RenderJob,
+    { signal }: RenderOptions,
   ): Promise<Uint8Array> {
     this.#work.renders += 1;
     const picture = numbers.get(Buffer.from(original).toString('latin1'));

@@ -1,5 +1,6 @@
 import type { Lane, RenderBounds, Renderer, RenderSlot } from '../../src/pipeline/ports.ts';
 
+type Original = Parameters<RenderSlot['render']>[0];
 type RenderJob = Parameters<RenderSlot['render']>[1];
 type Reader = Parameters<RenderSlot['inspect']>[0];
 type Facts = Awaited<ReturnType<RenderSlot['inspect']>>;
@@ -9,9 +10,8 @@ export type RenderOptions = RenderBounds & { readonly lane: Lane };
 
 /** Renders jobs of both lanes; how many at once is up to who calls it. */
 export interface LaneRenderer {
-  render(original: Uint8Array, job: RenderJob, options: RenderOptions): Promise<Uint8Array>;
+  render(original: Original, job: RenderJob, options: RenderOptions): Promise<Uint8Array>;
   /** `undefined`: no video has a poster. */
-  renderPoster?(original: Reader, job: RenderJob, options: RenderOptions): Promise<Uint8Array>;
   readonly videoSupport?: Renderer['videoSupport'];
   /** `undefined`: no file has facts. */
   inspect?(original: Reader, options: RenderOptions): Promise<Facts>;
@@ -25,12 +25,7 @@ export function createSlots(
   const slotsOf = (lane: Lane): RenderSlot[] =>
     Array.from({ length: counts[lane] }, () => ({
       isReady: true,
-      render: async (original, job, bounds) => {
-        const options = { ...bounds, lane };
-        if (original instanceof Uint8Array) return renderer.render(original, job, options);
-        if (renderer.renderPoster === undefined) throw new Error('This renderer has no posters.');
-        return renderer.renderPoster(original, job, options);
-      },
+      render: async (original, job, bounds) => renderer.render(original, job, { ...bounds, lane }),
       inspect: async (original, bounds) => {
         if (renderer.inspect === undefined) throw new Error('This renderer reads no facts.');
         return renderer.inspect(original, { ...bounds, lane });
@@ -49,11 +44,7 @@ export class QueuedRenderer implements LaneRenderer {
     this.#pool = pool;
   }
 
-  render(original: Uint8Array, job: RenderJob, options: RenderOptions): Promise<Uint8Array> {
-    return this.#use(options, (slot, bounds) => slot.render(original, job, bounds));
-  }
-
-  renderPoster(original: Reader, job: RenderJob, options: RenderOptions): Promise<Uint8Array> {
+  render(original: Original, job: RenderJob, options: RenderOptions): Promise<Uint8Array> {
     return this.#use(options, (slot, bounds) => slot.render(original, job, bounds));
   }
 

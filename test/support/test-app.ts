@@ -6,19 +6,14 @@ import { beforeAll, beforeEach, expect, onTestFinished } from 'vitest';
 import { type AppParts, createApp } from '../../src/app.ts';
 import { type Config, readConfig } from '../../src/config/config.ts';
 import type { Environment } from '../../src/config/setting.ts';
-import type { Clock, Log, RenderJob } from '../../src/pipeline/ports.ts';
+import type { Clock, Log } from '../../src/pipeline/ports.ts';
 import { WorkerPool } from '../../src/workers/pool.ts';
 import { connectTo, sendRaw } from './http/raw-http.ts';
 import { MemoryOrigin } from './memory-origin.ts';
 import { patient } from './patient.ts';
 import { STARTER } from './processes/worker-pool.ts';
 import { RecordedLog } from './recorded-log.ts';
-import {
-  createSlots,
-  type LaneRenderer,
-  QueuedRenderer,
-  type RenderOptions,
-} from './render-slots.ts';
+import { createSlots, type LaneRenderer, QueuedRenderer } from './render-slots.ts';
 
 const workerFiles = { starterFile: STARTER };
 
@@ -42,24 +37,18 @@ export class CountingRenderer implements LaneRenderer {
     return this.#inner.videoSupport;
   }
 
-  renderPoster: NonNullable<LaneRenderer['renderPoster']> = (original, job, options) => {
-    this.renders += 1;
-    return this.#inner.renderPoster?.(original, job, options) ?? unable();
-  };
-
   inspect: NonNullable<LaneRenderer['inspect']> = (original, options) => {
     this.inspections += 1;
-    return this.#inner.inspect?.(original, options) ?? unable();
+    return (
+      this.#inner.inspect?.(original, options) ??
+      Promise.reject(new Error('The renderer of this test has no videos.'))
+    );
   };
 
-  render(original: Uint8Array, job: RenderJob, options: RenderOptions): Promise<Uint8Array> {
+  render: LaneRenderer['render'] = (...job) => {
     this.renders += 1;
-    return this.#inner.render(original, job, options);
-  }
-}
-
-function unable(): Promise<never> {
-  return Promise.reject(new Error('The renderer of this test has no videos.'));
+    return this.#inner.render(...job);
+  };
 }
 
 type RequestLog = NonNullable<AppParts['requestLog']>;
@@ -79,10 +68,6 @@ export class FakeClock implements Clock {
   advance(durationMs: number): void {
     this.#nowMs += durationMs;
     for (const [wake, untilMs] of this.#sleepers) if (untilMs <= this.#nowMs) wake();
-  }
-
-  get sleepers(): number {
-    return this.#sleepers.size;
   }
 
   /** Goes on to the moment at which the first sleeper wakes up. */
@@ -146,11 +131,6 @@ class LazyWorkers implements LaneRenderer {
   render: LaneRenderer['render'] = async (...job) => {
     await this.#begin();
     return this.#queued.render(...job);
-  };
-
-  renderPoster: NonNullable<LaneRenderer['renderPoster']> = async (...job) => {
-    await this.#begin();
-    return this.#queued.renderPoster(...job);
   };
 
   inspect: NonNullable<LaneRenderer['inspect']> = async (...job) => {

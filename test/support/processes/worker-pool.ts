@@ -114,7 +114,7 @@ export function usePools(
       say: (command, options) =>
         nameIn(queued.render(Buffer.from(command), anyJob, { ...usual, ...options })),
       sayByRanges: (command, options) =>
-        nameIn(queued.renderPoster(readerOf(command), anyJob, { ...usual, ...options })),
+        nameIn(queued.render(readerOf(command), anyJob, { ...usual, ...options })),
       inspect: (command) => queued.inspect(readerOf(command), usual),
     };
   };
