@@ -1,17 +1,19 @@
 import { useComputed } from '@preact/signals';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { Select } from './fields.tsx';
 import { formatBytes, formatHeading } from './labels.ts';
 import { formatTarget } from './media-choice.ts';
 import {
   askFacts,
   type Frame,
   facts,
+  filter,
   isPicture,
   listing,
   type Shelf,
+  shelves,
   visibleShelves,
 } from './originals.ts';
-import { SheetFilter } from './sheet-filter.tsx';
 import { currentFrame } from './state.ts';
 import { nameOf } from './take-away.ts';
 import { chooseFirst, endingOfFile, formatThumbnail, isCutOut, shapeOf } from './thumbnail.ts';
@@ -36,6 +38,43 @@ export function ContactSheet() {
         <ShelfSection key={shelf.resource.name} shelf={shelf} />
       ))}
     </nav>
+  );
+}
+
+/** Search by name and kind, with the number of originals found. */
+function SheetFilter() {
+  const { text, kind } = filter.value;
+  const kinds = shelves.value.flatMap(({ resource, frames }) =>
+    frames.length > 0 ? resource.name : [],
+  );
+  const isFiltered = text.trim() !== '' || kind !== '';
+  const count = visibleShelves.value.reduce((sum, { frames }) => sum + frames.length, 0);
+  return (
+    <search class="filter">
+      <input
+        type="search"
+        name="search"
+        aria-label="Search the originals"
+        placeholder="Search by name or id"
+        value={text}
+        onInput={({ currentTarget }) => {
+          filter.value = { text: currentTarget.value, kind };
+        }}
+      />
+      <Select
+        name="only-kind"
+        label="Kinds shown"
+        words={['', ...kinds]}
+        value={kind}
+        textOf={(word) => word || 'all kinds'}
+        onPick={(word) => {
+          filter.value = { text, kind: word };
+        }}
+      />
+      <p class="soft" aria-live="polite" id="found">
+        {isFiltered && (count === 0 ? 'None found' : `${count.toLocaleString('en')} found`)}
+      </p>
+    </search>
   );
 }
 

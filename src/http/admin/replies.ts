@@ -1,6 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { MediaError } from '../../contract/errors.ts';
+import { ListUnavailable } from '../../pipeline/blocks/block-list.ts';
 import type { Log } from '../../pipeline/ports.ts';
 import { describeTarget } from '../../telemetry/redaction.ts';
 import { type Failure, formatFailure } from '../failure.ts';
@@ -40,11 +41,18 @@ function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
 
+const listUnavailable = {
+  status: 503,
+  code: 'BLOCKLIST_UNAVAILABLE',
+  message: 'The list of blocks cannot be read or written. The last one holds.',
+} as const satisfies Failure;
+
 /** Replies to what a handler throws; the log has errors that are no refusals. */
 export function replyToErrors(server: FastifyInstance, failed: string, log: Log): void {
   server.setNotFoundHandler((_request, reply) => sendFailure(reply, notFound));
   server.setErrorHandler((error, _request, reply) => {
     if (error instanceof MediaError) return sendFailure(reply, error);
+    if (error instanceof ListUnavailable) return sendFailure(reply, listUnavailable);
     const status = statusOf(error);
     if (status < 500) {
       const message = 'The body is not what was expected: JSON, and not too long.';

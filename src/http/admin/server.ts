@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { type FastifyInstance, type FastifyRequest, fastify } from 'fastify';
+import { parseBlockOrder, parseBlockPage } from '../../contract/block-order.ts';
 import { MediaError } from '../../contract/errors.ts';
 import { METADATA_PATH, parseMetadataTarget } from '../../contract/metadata.ts';
 import type { BlockList } from '../../pipeline/blocks/block-list.ts';
@@ -7,10 +8,10 @@ import type { MetadataService } from '../../pipeline/metadata/metadata.ts';
 import type { EdgePurger } from '../../pipeline/purges/edge-purger.ts';
 import type { PrometheusMeter } from '../../telemetry/metrics.ts';
 import type { Readiness } from '../../telemetry/readiness.ts';
-import { registerBlocks } from './blocks.ts';
 import { type PurgeParts, registerPurge, registerPurges } from './purges.ts';
 import {
   createTokenCheck,
+  describeOrder,
   notFound,
   replyToErrors,
   sendFailure,
@@ -64,7 +65,7 @@ const REQUEST_TIMEOUT_MS = 10_000;
  *   `GET /metrics` for Prometheus.
  */
 export function createAdminServer(options: AdminServerOptions): FastifyInstance {
-  const { token, metadata, edge, release, readiness, metrics, log } = options;
+  const { token, metadata, blocks, edge, release, readiness, metrics, log } = options;
   const server = fastify({
     logger: false,
     bodyLimit: MAX_BODY_BYTES,
@@ -95,7 +96,7 @@ export function createAdminServer(options: AdminServerOptions): FastifyInstance 
 
   registerPurge(server, options);
   if (edge !== undefined) registerPurges(server, edge, log);
-  if (options.blocks !== undefined) registerBlocks(server, options.blocks, options);
+  if (blocks !== undefined) registerBlocks(server, blocks, options);
 
   server.get(`${METADATA_PATH}*`, async ({ raw }, reply) => {
     const question = parseMetadataTarget(raw.url ?? '', options.reading.resources);
@@ -125,6 +126,26 @@ export function createAdminServer(options: AdminServerOptions): FastifyInstance 
 
   replyToErrors(server, 'an admin request failed', log);
   return server;
+}
+
+/** Adds the list of blocks; `parseBlockOrder` documents its bodies. The log has what was asked, without digests. */
+function registerBlocks(
+  server: FastifyInstance,
+  blocks: BlockList,
+  { reading, log }: AdminServerOptions,
+): void {
+  const change =
+    (verb: 'block' | 'release') =>
+    async ({ body, ip: client }: FastifyRequest) => {
+      const generation = await blocks.change(verb, parseBlockOrder(body, reading.resources));
+      const { sha256, ...named } = body as { readonly sha256?: readonly unknown[] };
+      const asked = describeOrder({ ...named, ...(sha256 && { sha256: sha256.length }) });
+      log.info({ verb, asked, client, generation }, 'the list of blocks has changed');
+      return { generation };
+    };
+  server.post('/blocks', change('block'));
+  server.delete('/blocks', change('release'));
+  server.get('/blocks', async ({ query }) => blocks.readPage(parseBlockPage(query)));
 }
 
 const wrongKey = new MediaError('INVALID_FORM_BODY', {
