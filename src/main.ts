@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
-import { type App, createApp } from './app.ts';
+import type { App } from './app.ts';
 import { type Config, ConfigError, readConfig } from './config/config.ts';
 import type { Log, VideoSupport } from './pipeline/ports.ts';
 import { handleStopSignals } from './stop-signals.ts';
@@ -50,6 +50,8 @@ async function main(): Promise<void> {
   for (const { name: variable, message } of config.unknownSettings) {
     log.warn({ variable }, message);
   }
+  // Node opens many files at once to load it: a limit that is too low has been told by then.
+  const { createApp } = await import('./app.ts');
   const created = await createApp(config, { log, requestLog: log, countLostLines: countLost });
   const { server, admin, internal } = created;
   if (admin !== undefined && config.admin !== undefined) {
