@@ -165,7 +165,7 @@ function ofAsset(
   return sizesPx.flatMap((widthPx) =>
     formats.map((format) => {
       const animated = isAnimated && format === 'webp' ? '&animated=true' : '';
-      const darkroomPath = `/${path}.${format}?size=${widthPx}${animated}`;
+      const darkroomPath = `/${path}.${format}?size=${widthPx}&quality=high${animated}`;
       return { path, widthPx, format, isAnimated, shrinksOnLoad: false, darkroomPath };
     }),
   );
