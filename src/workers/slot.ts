@@ -203,11 +203,7 @@ export class Slot implements RenderSlot {
     return this.#process?.isUsable ? this.#process : undefined;
   }
 
-  /**
-   * Waits until the worker is ready, and starts one if there is none.
-   *
-   * @throws MediaError `OVERLOADED` if none is ready in time, or the slot is stopped; or `signal.reason`
-   */
+  /** Waits until the worker is ready, and starts one if there is none. */
   async #await(client: AbortSignal): Promise<WorkerProcess> {
     const late = new AbortController();
     const timer = setTimeout(() => {

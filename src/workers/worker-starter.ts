@@ -16,19 +16,17 @@ export interface WorkerStarterOptions {
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** Parameters of one worker's start. */
-export interface WorkerStart {
+/** Parameters of one start. */
+export interface ProgramStart {
   readonly sandbox: Sandbox;
-  /** Bound of the worker's private writable memory, in bytes. */
+  /** Bound of the program's private writable memory, in bytes. */
   readonly memoryBytes: number;
-  /** Niceness once the worker is ready, 0 to 19. */
-  readonly niceness: number;
 }
 
-/** Sandbox of any program. */
-export interface ProgramSandbox extends Pick<Sandbox, 'isIsolated' | 'hasOwnUsers' | 'compose'> {
-  /** Whether the program leads a group of processes, which ends with it. */
-  readonly isGroup?: boolean;
+/** Parameters of one worker's start. */
+export interface WorkerStart extends ProgramStart {
+  /** Niceness once the worker is ready, 0 to 19. */
+  readonly niceness: number;
 }
 
 /** Callbacks about a worker; `onEnd` is called once, as the last one. */
@@ -108,13 +106,14 @@ export class WorkerStarter {
    * Starts a program.
    *
    * @param args after the command of the sandbox
+   * @param isGroup whether the program leads a group of processes, which ends with it
    * @returns a function that kills the process at once
    */
   startProgram(
-    sandbox: ProgramSandbox,
-    memoryBytes: number,
+    { sandbox, memoryBytes }: ProgramStart,
     args: readonly string[],
     events: StartEvents,
+    isGroup = false,
   ): () => void {
     this.#lastId += 1;
     const id = this.#lastId;
@@ -124,7 +123,7 @@ export class WorkerStarter {
       if (sandbox.hasOwnUsers) start.userId = this.#takeUserId();
       const { userId } = start;
       const { command, words, inputs } = sandbox.compose({ userId, memoryBytes });
-      const { isIsolated, isGroup = false } = sandbox;
+      const { isIsolated } = sandbox;
       send(this.#startedChild(), {
         ...{ kind: 'start', id, command, args: [...words, ...args], inputs, isIsolated, isGroup },
       });
@@ -134,14 +133,10 @@ export class WorkerStarter {
     return () => this.#kill(id);
   }
 
-  /**
-   * Starts a worker.
-   *
-   * @returns a function that kills the worker at once
-   */
-  start({ sandbox, memoryBytes, niceness }: WorkerStart, events: StartEvents): () => void {
-    const args = [...WORKER_FLAGS, this.#program.workerFile, String(niceness)];
-    return this.startProgram(sandbox, memoryBytes, args, events);
+  /** Starts a worker, as `startProgram`. */
+  start(start: WorkerStart, events: StartEvents): () => void {
+    const args = [...WORKER_FLAGS, this.#program.workerFile, String(start.niceness)];
+    return this.startProgram(start, args, events);
   }
 
   /** Ends all workers at once, for good. */
@@ -159,11 +154,7 @@ export class WorkerStarter {
     }, KILL_TIMEOUT_MS).unref();
   }
 
-  /**
-   * Returns a user id that no living worker has.
-   *
-   * @throws Error if all are taken
-   */
+  /** Returns a user id that no living worker has. */
   #takeUserId(): number {
     if (this.#takenUserIds.size === USER_IDS) throw new Error('All user ids are taken.');
     do this.#lastUser = (this.#lastUser + 1) % USER_IDS;

@@ -93,19 +93,17 @@ function profileOfCodePoints(primaries: number, transfer: number): Uint8Array | 
   return space === undefined || curve === undefined ? undefined : formatMatrixProfile(space, curve);
 }
 
-/** Formats an ICC profile of an RGB space, version 4 (ICC.1:2010). */
+/** Formats an ICC profile of an RGB space, version 4 (ICC.1:2010), with the tags that its reader needs. */
 function formatMatrixProfile([red, green, blue]: RgbColumns, curve: TransferCurve): Buffer {
-  return formatProfile({
-    desc: formatText('RGB'),
-    cprt: formatText('CC0'),
-    wtpt: formatXyz(D50),
-    rXYZ: formatXyz(red),
-    gXYZ: formatXyz(green),
-    bXYZ: formatXyz(blue),
-    rTRC: formatCurve(curve),
-    gTRC: formatCurve(curve),
-    bTRC: formatCurve(curve),
-  });
+  const trc = formatCurve(curve);
+  return formatProfile([
+    ['rXYZ', formatXyz(red)],
+    ['gXYZ', formatXyz(green)],
+    ['bXYZ', formatXyz(blue)],
+    ['rTRC', trc],
+    ['gTRC', trc],
+    ['bTRC', trc],
+  ]);
 }
 
 /** Formats an s15Fixed16Number (§4.6). */
@@ -127,34 +125,21 @@ function formatCurve(curve: TransferCurve): Buffer {
   return Buffer.concat([head, ...values.map(formatFixed)]);
 }
 
-/** Formats an `mluc` of one record, in English. */
-function formatText(text: string): Buffer {
-  const utf16 = Buffer.from(text, 'utf16le').swap16();
-  const head = Buffer.from('mluc\0\0\0\0\0\0\0\x01\0\0\0\x0cenUS\0\0\0\0\0\0\0\x1c', 'latin1');
-  head.writeUInt32BE(utf16.length, 20);
-  return Buffer.concat([head, utf16]);
-}
-
-/** Formats the header (§7.2), the table of tags, and the tags. */
-function formatProfile(tags: Readonly<Record<string, Buffer>>): Buffer {
-  const entries = Object.entries(tags);
-  const table = Buffer.alloc(4 + 12 * entries.length);
-  table.writeUInt32BE(entries.length);
-  const data: Buffer[] = [];
-  let offset = 128 + table.length;
-  for (const [index, [name, tag]] of entries.entries()) {
-    table.write(name, 4 + 12 * index, 'latin1');
-    table.writeUInt32BE(offset, 8 + 12 * index);
-    table.writeUInt32BE(tag.length, 12 + 12 * index);
-    const padded = Buffer.alloc(Math.ceil(tag.length / 4) * 4);
-    tag.copy(padded);
-    data.push(padded);
-    offset += padded.length;
+/** Formats the header (§7.2), the table of tags, and the tags, whose lengths are multiples of 4. */
+function formatProfile(tags: readonly (readonly [name: string, data: Buffer])[]): Buffer {
+  const head = Buffer.alloc(128 + 4 + 12 * tags.length);
+  head.write('\x04\x30\0\0mntrRGB XYZ ', 8, 'latin1');
+  head.write('acsp', 36, 'latin1');
+  Buffer.concat(D50.map(formatFixed)).copy(head, 68);
+  head.writeUInt32BE(tags.length, 128);
+  let end = head.length;
+  for (const [index, [name, { length }]] of tags.entries()) {
+    const entry = 132 + 12 * index;
+    head.write(name, entry, 'latin1');
+    head.writeUInt32BE(end, entry + 4);
+    head.writeUInt32BE(length, entry + 8);
+    end += length;
   }
-  const header = Buffer.alloc(128);
-  header.writeUInt32BE(offset, 0);
-  header.write('\x04\x30\0\0mntrRGB XYZ ', 8, 'latin1');
-  header.write('acsp', 36, 'latin1');
-  Buffer.concat(D50.map(formatFixed)).copy(header, 68);
-  return Buffer.concat([header, table, ...data]);
+  head.writeUInt32BE(end, 0);
+  return Buffer.concat([head, ...tags.map(([, data]) => data)]);
 }

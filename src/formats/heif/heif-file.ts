@@ -170,11 +170,7 @@ function readReferences(meta: Meta): Reference[] {
   });
 }
 
-/**
- * Reads `iloc` (§8.11.3).
- *
- * @throws MediaError `UNPROCESSABLE_MEDIA` unless the bytes of every item lie within the file or the `idat` box
- */
+/** Reads `iloc` (§8.11.3). */
 function readLocations(meta: Meta): Map<number, Extent[]> {
   const { reader } = meta;
   const box = toFullBox(reader, findBox(meta, 'iloc'));

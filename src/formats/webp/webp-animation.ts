@@ -115,8 +115,6 @@ export function countLaterFrameBytes(webp: Uint8Array): number {
 /**
  * Reads a whole WebP file. A still is one frame, with a duration of 0 ms, that fills the canvas and replaces its
  * content.
- *
- * @throws Error if the bytes are not a WebP file, end too early or contain no image
  */
 function readEncoded(file: Uint8Array): EncodedWebp {
   if (!isWebp(file)) throw new Error('Expected a WebP file but received something else');

@@ -113,7 +113,6 @@ export function readWebpHeader(bytes: Uint8Array): ImageFacts {
  * Checks the chunks of a frame.
  *
  * @returns whether the frame contains only its image
- * @throws MediaError `UNPROCESSABLE_MEDIA`
  */
 function isCleanFrame(
   reader: ByteReader,

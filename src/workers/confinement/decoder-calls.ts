@@ -1,4 +1,4 @@
-import { type FilteredArchitecture, filteredArchitectures, type Numbers } from './system-calls.ts';
+import type { SystemCalls } from './system-calls.ts';
 
 /**
  * System calls that a video decoder may make; all others are refused. They are those that Debian's ffmpeg made when it
@@ -6,7 +6,7 @@ import { type FilteredArchitecture, filteredArchitectures, type Numbers } from '
  * bubblewrap, which waits for it. The list has no call that creates a process, a thread, a socket or a file system, or
  * that reaches another process; `openat` finds a root that is read-only.
  */
-const allowed = {
+export const allowedForDecoders: SystemCalls = {
   files: {
     read: [0, 63],
     write: [1, 64],
@@ -80,12 +80,4 @@ const allowed = {
     getrandom: [318, 278],
     rseq: [334, 293],
   },
-} as const satisfies Readonly<Record<string, Readonly<Record<string, Numbers>>>>;
-
-/** Lists the numbers of the calls that a decoder may make on a processor. */
-export function listDecoderCalls(architecture: FilteredArchitecture): readonly number[] {
-  const column = filteredArchitectures.indexOf(architecture);
-  return Object.values(allowed).flatMap((rows) =>
-    Object.values<Numbers>(rows).flatMap((numbers) => numbers[column] ?? []),
-  );
-}
+};

@@ -11,12 +11,9 @@ import { assembleDecoderFilter, assembleFilter, isFiltered } from './seccomp-fil
  */
 
 /** A sandbox for a decoder. */
-export interface DecoderSandbox extends Pick<Sandbox, 'name' | 'isIsolated' | 'hasOwnUsers'> {
+export interface DecoderSandbox extends Sandbox {
   /** Whether the decoder has all walls of contract §12. */
   readonly isWhole: boolean;
-  /** Whether it leads a group of its own: a PID namespace ends as a whole in any case. */
-  readonly isGroup: boolean;
-  readonly compose: Sandbox['compose'];
 }
 
 /** A decoder on this host. */
@@ -67,7 +64,7 @@ export async function listDecoderSandboxes(
   });
   if (!mayBeWeaker) return bubblewrap.slice(0, 1);
   const unconfined = ['env', '-i', program.path];
-  const weaker = { hasOwnUsers: false, isIsolated: false, isGroup: true, isWhole: false } as const;
+  const weaker = { hasOwnUsers: false, isIsolated: false, isWhole: false } as const;
   return [
     ...bubblewrap,
     {
@@ -88,8 +85,6 @@ export async function listDecoderSandboxes(
 /**
  * Lists the sandboxes of bubblewrap: one whose filter refuses all calls that decoding in one thread does not need, and
  * one with the filter of workers, since ffmpeg starts threads from version 7 on.
- *
- * @throws Error if the host has no bubblewrap, or no filter
  */
 async function listBubblewraps(program: DecoderProgram): Promise<readonly DecoderSandbox[]> {
   const processor = arch();
@@ -104,7 +99,6 @@ async function listBubblewraps(program: DecoderProgram): Promise<readonly Decode
     return {
       name: 'bubblewrap',
       isIsolated: true,
-      isGroup: false,
       isWhole,
       hasOwnUsers: canChangeUser,
       compose: ({ userId, memoryBytes }) => {

@@ -132,11 +132,7 @@ export async function* listSandboxes(
   yield UNCONFINED;
 }
 
-/**
- * Creates a sandbox, which may not work on this host.
- *
- * @throws Error if a program or a part of the worker is missing
- */
+/** Creates a sandbox, which may not work on this host. */
 async function createSandbox(
   { name, program, rootPrograms, compose }: SandboxKind,
   worker: WorkerProgram,

@@ -1,8 +1,13 @@
-import { listDecoderCalls } from './decoder-calls.ts';
+import { allowedForDecoders } from './decoder-calls.ts';
 import {
   type FilteredArchitecture,
   filteredArchitectures,
-  listSystemCalls,
+  notAllowed,
+  numbersOf,
+  type SystemCalls,
+  sockets,
+  threads,
+  unknown,
 } from './system-calls.ts';
 
 /**
@@ -68,15 +73,16 @@ export function isFiltered(architecture: string): architecture is FilteredArchit
  * with Node and libvips, those of an attacker do not.
  */
 export function assembleFilter(architecture: FilteredArchitecture): Uint8Array {
-  const { notAllowed, unknown, conditional } = listSystemCalls(architecture);
-  const { clone, socket, socketpair } = conditional;
+  const numbers = (calls: SystemCalls): number[] => numbersOf(calls, architecture);
   return Buffer.concat([
     ...loadSystemCall(architecture),
-    ...[...notAllowed.values()].flatMap((call) => refuse(call, EPERM)),
-    ...[...unknown.values()].flatMap((call) => refuse(call, ENOSYS)),
-    // Only threads, and none with a namespace.
-    ...allowIf(clone, CLONE_THREAD | CLONE_NEW_NAMESPACES, CLONE_THREAD, EPERM),
-    ...[socket, socketpair].flatMap((call) => allowIf(call, 0xffff_ffff, AF_UNIX, EAFNOSUPPORT)),
+    ...numbers(notAllowed).flatMap((call) => refuse(call, EPERM)),
+    ...numbers(unknown).flatMap((call) => refuse(call, ENOSYS)),
+    // None with a namespace.
+    ...numbers(threads).flatMap((call) =>
+      allowIf(call, CLONE_THREAD | CLONE_NEW_NAMESPACES, CLONE_THREAD, EPERM),
+    ),
+    ...numbers(sockets).flatMap((call) => allowIf(call, 0xffff_ffff, AF_UNIX, EAFNOSUPPORT)),
     instruction(RETURN, ALLOW),
   ]);
 }
@@ -85,7 +91,7 @@ export function assembleFilter(architecture: FilteredArchitecture): Uint8Array {
 export function assembleDecoderFilter(architecture: FilteredArchitecture): Uint8Array {
   return Buffer.concat([
     ...loadSystemCall(architecture),
-    ...listDecoderCalls(architecture).flatMap((call) => [
+    ...numbersOf(allowedForDecoders, architecture).flatMap((call) => [
       instruction(JUMP_IF_EQUAL, call, 0, 1),
       instruction(RETURN, ALLOW),
     ]),

@@ -4,7 +4,17 @@ export const filteredArchitectures = ['x64', 'arm64'] as const;
 export type FilteredArchitecture = (typeof filteredArchitectures)[number];
 
 /** Number of a system call by processor; `undefined` if the processor lacks the call. */
-export type Numbers = readonly [x64: number | undefined, arm64: number | undefined];
+type Numbers = readonly [x64: number | undefined, arm64: number | undefined];
+
+/** Numbers of system calls by name, in groups by purpose. */
+export type SystemCalls = Readonly<Record<string, Readonly<Record<string, Numbers>>>>;
+
+/** Lists the numbers of system calls that a processor has. */
+export function numbersOf(calls: SystemCalls, architecture: FilteredArchitecture): number[] {
+  const column = filteredArchitectures.indexOf(architecture);
+  const numbers = Object.values(calls).flatMap((group) => Object.values(group));
+  return numbers.flatMap((each) => each[column] ?? []);
+}
 
 /** Since Linux 5.1, a new call has the same number everywhere. */
 const everywhere = (number: number): Numbers => [number, number];
@@ -13,7 +23,7 @@ const everywhere = (number: number): Numbers => [number, number];
  * System calls that a worker does not need, by purpose. Each is refused as if not permitted (EPERM). The numbers are
  * those of Linux: `arch/x86/entry/syscalls/syscall_64.tbl` and `include/uapi/asm-generic/unistd.h`.
  */
-const notAllowed = {
+export const notAllowed: SystemCalls = {
   'other processes': {
     ptrace: [101, 117],
     process_vm_readv: [310, 270],
@@ -85,55 +95,23 @@ const notAllowed = {
     iopl: [172, undefined],
     ioperm: [173, undefined],
   },
-} as const satisfies Readonly<Record<string, Readonly<Record<string, Numbers>>>>;
+};
 
 /**
  * System calls that are refused as if unknown to the kernel (ENOSYS), so that programs use a fallback. glibc starts
  * threads by `clone` without `clone3`, whose flags no filter can read; Node reads and writes without io_uring.
  */
-const unknown = {
-  clone3: everywhere(435),
-  io_uring_setup: everywhere(425),
-  io_uring_enter: everywhere(426),
-  io_uring_register: everywhere(427),
-} as const satisfies Readonly<Record<string, Numbers>>;
+export const unknown: SystemCalls = {
+  'for which programs have a fallback': {
+    clone3: everywhere(435),
+    io_uring_setup: everywhere(425),
+    io_uring_enter: everywhere(426),
+    io_uring_register: everywhere(427),
+  },
+};
 
 /** System calls that are allowed for some values of their first argument. */
-const conditional = {
-  clone: [56, 220],
-  socket: [41, 198],
-  socketpair: [53, 199],
-} as const satisfies Readonly<Record<string, Numbers>>;
-
-/** Numbers by name, for one processor. */
-export interface SystemCalls {
-  readonly notAllowed: ReadonlyMap<string, number>;
-  readonly unknown: ReadonlyMap<string, number>;
-  readonly conditional: Readonly<Record<keyof typeof conditional, number>>;
-}
-
-/** Lists the system calls that the filter for a processor restricts. */
-export function listSystemCalls(architecture: FilteredArchitecture): SystemCalls {
-  const column = filteredArchitectures.indexOf(architecture);
-  const numbersOf = (rows: Readonly<Record<string, Numbers>>): ReadonlyMap<string, number> =>
-    new Map(
-      Object.entries(rows).flatMap(([name, numbers]) => {
-        const number = numbers[column];
-        return number === undefined ? [] : [[name, number]];
-      }),
-    );
-  const [clone, socket, socketpair] = [
-    conditional.clone[column],
-    conditional.socket[column],
-    conditional.socketpair[column],
-  ].map(Number);
-  return {
-    notAllowed: new Map(Object.values(notAllowed).flatMap((rows) => [...numbersOf(rows)])),
-    unknown: numbersOf(unknown),
-    conditional: {
-      clone: Number(clone),
-      socket: Number(socket),
-      socketpair: Number(socketpair),
-    },
-  };
-}
+export const threads: SystemCalls = { 'new threads': { clone: [56, 220] } };
+export const sockets: SystemCalls = {
+  'new sockets': { socket: [41, 198], socketpair: [53, 199] },
+};

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
-import { readLines } from '../bounded-lines.ts';
+import type { Readable } from 'node:stream';
 import { describeEnding, killGroup, killWorker, NO_END } from '../process-tree.ts';
 import { CHANNEL_DESCRIPTOR, FIRST_INPUT_DESCRIPTOR } from '../protocol.ts';
 
@@ -47,8 +47,11 @@ export type StarterMessage =
   /** Sent once, as the last; `ending` as in `StartEvents`. */
   | { readonly kind: 'ended'; readonly id: number; readonly ending: string };
 
-/** Bounds of a worker's standard error that is logged, over its whole life. */
-const STDERR_BOUNDS = { maxLines: 20, maxLineBytes: 500 };
+/** Most lines of a process's standard error that are logged, over its whole life. */
+const MAX_LINES = 20;
+
+/** Longest such line in bytes; the rest counts as another line. */
+const MAX_LINE_BYTES = 500;
 
 /** Time to read the rest of an ended worker's output, in milliseconds; its child may hold the pipe open. */
 const LAST_LINES_MS = 1_000;
@@ -150,7 +153,7 @@ function start({
   if (channel === undefined) kill();
   else send({ kind: 'started', id, processId: pid }, channel);
   const { stderr } = child;
-  if (stderr) readLines(stderr, STDERR_BOUNDS, (line) => send({ kind: 'line', id, line }));
+  if (stderr) readLines(stderr, (line) => send({ kind: 'line', id, line }));
   child.once('exit', (code, signal) => {
     const ending = describeEnding(code, signal);
     if (isGroup) killGroup(pid);
@@ -158,4 +161,32 @@ function start({
     stderr.once('close', () => end(ending));
     setTimeout(() => stderr.destroy(), LAST_LINES_MS).unref();
   });
+}
+
+/**
+ * Reads a stream line by line up to the last one that is logged, and then closes it: a process that continues to write gets an error
+ * and costs us nothing.
+ */
+function readLines(stream: Readable, onLine: (line: string) => void): void {
+  let rest = Buffer.alloc(0);
+  let lines = 0;
+  const pass = (line: Buffer): void => {
+    const text = line.toString().trim();
+    if (text === '' || lines === MAX_LINES) return;
+    lines += 1;
+    onLine(text);
+    if (lines === MAX_LINES) stream.destroy();
+  };
+  stream.on('data', (chunk: Buffer) => {
+    rest = Buffer.concat([rest, chunk]);
+    while (lines < MAX_LINES) {
+      const end = rest.subarray(0, MAX_LINE_BYTES).indexOf('\n');
+      if (end < 0 && rest.length < MAX_LINE_BYTES) return;
+      const cut = end < 0 ? MAX_LINE_BYTES : end + 1;
+      pass(rest.subarray(0, cut));
+      rest = rest.subarray(cut);
+    }
+  });
+  stream.on('end', () => pass(rest));
+  stream.on('error', () => undefined);
 }

@@ -1,18 +1,14 @@
 import type { Socket } from 'node:net';
 import { MediaError } from '../../contract/errors.ts';
-import type { ProgramSandbox, WorkerStarter } from '../worker-starter.ts';
-import { LOST_WITH_STARTER } from '../worker-starter.ts';
+import { LOST_WITH_STARTER, type ProgramStart, type WorkerStarter } from '../worker-starter.ts';
 
 /** Parameters of one run of a program. */
-export interface ProgramRun {
-  readonly sandbox: ProgramSandbox;
+export interface ProgramRun extends ProgramStart {
   readonly args: readonly string[];
   /** Standard input. */
   readonly input: Uint8Array;
   /** Most bytes of its standard output; more end the program. */
   readonly maxOutputBytes: number;
-  /** Bound of its private writable memory, in bytes. */
-  readonly memoryBytes: number;
   /** Called for each line of its standard error, within bounds. */
   readonly onLine: (line: string) => void;
 }
@@ -31,7 +27,7 @@ export class ProgramFault extends Error {
  */
 export async function* runProgram(
   starter: WorkerStarter,
-  { sandbox, args, input, maxOutputBytes, memoryBytes, onLine }: ProgramRun,
+  { args, input, maxOutputBytes, onLine, ...start }: ProgramRun,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array, void> {
   signal.throwIfAborted();
@@ -42,17 +38,17 @@ export async function* runProgram(
   });
   let kill: () => void = () => undefined;
   const ended = new Promise<string>((resolve) => {
-    kill = starter.startProgram(sandbox, memoryBytes, args, {
-      onStarted: (_, channel) => {
-        opened = channel.on('error', () => undefined);
-        tell(channel);
-      },
-      onLine,
-      onEnd: (ending) => {
-        tell(undefined);
-        resolve(ending);
-      },
-    });
+    const onStarted = (_: number, channel: Socket): void => {
+      opened = channel.on('error', () => undefined);
+      tell(channel);
+    };
+    const onEnd = (ending: string): void => {
+      tell(undefined);
+      resolve(ending);
+    };
+    // A PID namespace ends as a whole in any case.
+    const isGroup = !start.sandbox.isIsolated;
+    kill = starter.startProgram(start, args, { onStarted, onLine, onEnd }, isGroup);
   });
   signal.addEventListener('abort', kill, { once: true });
   try {

@@ -78,11 +78,7 @@ interface View extends Size {
   readonly stepDown: number;
 }
 
-/**
- * Returns the view of a picture after its transforms, one after the other; moves no pixel.
- *
- * @throws MediaError `UNPROCESSABLE_MEDIA` if an aperture leaves the picture
- */
+/** Returns the view of a picture after its transforms, one after the other; moves no pixel. */
 function viewOf({ widthPx, heightPx }: Size, transforms: readonly Transform[]): View {
   let view: View = { widthPx, heightPx, first: 0, stepRight: 1, stepDown: widthPx };
   for (const transform of transforms) {
