@@ -13,7 +13,9 @@ import { readPngHeader } from './png/png-header.ts';
 import { isWebp, withPlainWebpExif } from './webp/riff-chunks.ts';
 import { readWebpHeader } from './webp/webp-header.ts';
 
-/** Operations on the files of a container that decode no pixel. */
+/**
+ * Operations on the files of a container that decode no pixel; each rejects a damaged file by `UNPROCESSABLE_MEDIA`.
+ */
 interface Container {
   readonly hasMagic: (bytes: Uint8Array) => boolean;
   readonly readHeader: typeof readImageFacts;
@@ -32,7 +34,6 @@ interface Container {
    *
    * @param canvas size of a frame, from the header
    * @param animation of the file; `undefined` for a still
-   * @throws MediaError `UNPROCESSABLE_MEDIA` if the compressed data are damaged
    */
   readonly rewrite?: (
     bytes: Uint8Array,
@@ -42,20 +43,12 @@ interface Container {
   /**
    * Splits an animation whose decoder shows only its default image: each frame becomes a file of its own, in order.
    *
-   * @throws MediaError `UNPROCESSABLE_MEDIA` or `MEDIA_TOO_LARGE`
+   * @throws MediaError `MEDIA_TOO_LARGE`
    */
   readonly split?: (bytes: Uint8Array) => AsyncIterable<FramePatch>;
-  /**
-   * Rejects a still that a decoder would go on unpacking long after its last row. The decoder reports all other faults.
-   *
-   * @throws MediaError `UNPROCESSABLE_MEDIA`
-   */
+  /** Rejects a still that a decoder would go on unpacking long after its last row. */
   readonly checkStill?: (bytes: Uint8Array) => Promise<void>;
-  /**
-   * Rejects pixel data with a wrong checksum: for files that no decoder reads to their end, as it would reject these.
-   *
-   * @throws MediaError `UNPROCESSABLE_MEDIA`
-   */
+  /** Rejects pixel data with a wrong checksum: for files that no decoder reads to their end, as it would reject these. */
   readonly checkUndecoded?: (bytes: Uint8Array) => void;
 }
 

@@ -83,7 +83,7 @@ function crcOf(png: Uint8Array, { start, end }: PngChunk): number {
 /** Pixels in memory: 8 bits per sample, without alpha (3 channels) or with alpha (4). */
 export interface StoredPixels extends Size {
   readonly channels: 3 | 4;
-  readonly row: (index: number) => Uint8Array | Uint8ClampedArray;
+  readonly data: Uint8Array;
 }
 
 /** Colour types of PNG (3rd edition §11.2.1). */
@@ -96,15 +96,18 @@ const COLOUR_TYPES = { 3: 2, 4: 6 };
  * @param profile an ICC profile of the samples; `undefined` for sRGB
  */
 export function formatStoredPng(pixels: StoredPixels, profile: Uint8Array | undefined): Buffer {
-  const { widthPx, heightPx, channels, row } = pixels;
+  const { widthPx, heightPx, channels, data } = pixels;
   const header = Buffer.alloc(13);
   header.writeUInt32BE(widthPx, 0);
   header.writeUInt32BE(heightPx, 4);
   header.set([8, COLOUR_TYPES[channels]], 8);
-  const rowBytes = 1 + widthPx * channels;
+  const rowBytes = widthPx * channels;
   // Each row begins with its filter type: none.
-  const filtered = Buffer.alloc(rowBytes * heightPx);
-  for (let index = 0; index < heightPx; index += 1) filtered.set(row(index), index * rowBytes + 1);
+  const filtered = Buffer.alloc((1 + rowBytes) * heightPx);
+  for (let row = 0; row < heightPx; row += 1) {
+    const start = row * rowBytes;
+    filtered.set(data.subarray(start, start + rowBytes), start + row + 1);
+  }
   const name = Buffer.from('profile\0\0', 'latin1');
   return formatPng([
     formatPngChunk('IHDR', [header]),

@@ -61,17 +61,16 @@ export const SENTINEL_DELAY_MS = 20;
 /**
  * Restores the exact delays and the play count of an animated WebP, which its encoder could not keep.
  *
- * `encoded` is a whole file, encoded with {@link SENTINEL_DELAY_MS} for every frame. Where libwebp has merged k equal
- * frames into one, the merged frame gets the first delay, and k − 1 blank frames follow with the other delays:
- * transparent and blended, so the canvas stays the same. A blank frame costs 40 bytes. If all frames are equal, libwebp
- * writes a still; the still becomes an animation again, and counts as one frame per delay, since nothing in the file
- * reveals their number.
+ * Where libwebp has merged k equal frames into one, the merged frame gets the first delay, and k − 1 blank frames of 40
+ * bytes follow with the other delays: transparent and blended, so the canvas stays the same. If all frames are equal,
+ * libwebp writes a still, which becomes an animation again, of one frame per delay.
  *
- * Delays are rounded (`roundDelays`) and clamped to 0 to 2^24 − 1 ms, plays to 0 to 65535. The canvas, its background
- * colour and the compressed pixels are kept; EXIF, XMP, ICC (so the pixels must be sRGB) and unknown chunks are
- * dropped. Every frame looks as before; the red, green and blue that a decoder leaves under an alpha of 0 may differ.
+ * Every frame looks as before; the red, green and blue that a decoder leaves under an alpha of 0 may differ.
  *
- * Throws a plain Error if `encoded` is not such a file or does not represent `delaysMs.length` frames.
+ * @param encoded a whole file, encoded with `SENTINEL_DELAY_MS` for every frame, of sRGB: all but pixels, canvas and
+ *   background is dropped
+ * @param animation its delays are rounded (`roundDelays`)
+ * @throws Error if the file is cut off, or has another number of frames
  */
 export function restoreAnimation(encoded: Uint8Array, animation: Animation): Buffer {
   const delaysMs = roundDelays(animation.delaysMs, 1, MAX_DURATION_MS);
@@ -194,15 +193,12 @@ function splitFrame(frame: Frame, delaysMs: readonly number[]): Frame[] {
 }
 
 /**
- * Creates the VP8L bitstream of a fully transparent black image: 8 bytes for any size (payload of a `VP8L` chunk, RFC
- * 9649 §3).
+ * Creates the VP8L bitstream of a fully transparent black image (RFC 9649 §3): 8 bytes for any size.
  *
  * Byte by byte: the signature 0x2f; 32 bits of header, low bits first: width − 1 (14 bits), height − 1 (14), alpha is
  * used (1), version 0 (3); then 24 bits: no transform, no colour cache, no meta prefix codes (a zero bit each) and five
  * prefix codes of the bits 1 0 0 0, that is: simple, one symbol, of one bit, which is 0. A code with one symbol takes
  * no bit per pixel, so no pixel data follows.
- *
- * Both edges are integers of 1 to 16384 px, the bound for images in a WebP (RFC 9649 §2.5 and §3.4).
  */
 export function createTransparentVp8l(widthPx: number, heightPx: number): Buffer {
   const bitstream = Buffer.from([0x2f, 0, 0, 0, 0, 0x88, 0x88, 0x08]);

@@ -47,12 +47,6 @@ function decodePatch(patch: FramePatch, job: RenderJob): Promise<Uint8Array> {
   });
 }
 
-/** A saved region of the canvas, to be restored. */
-interface Kept {
-  readonly placement: FramePlacement;
-  readonly pixels: Uint8Array;
-}
-
 /**
  * The canvas on which the frames of an animation are composed (PNG 3rd edition §4.9, §13.16): straight alpha, 8 bits,
  * rounded to the nearest. Pixels with an alpha of 0 keep the colours of the last frame that painted them.
@@ -62,8 +56,8 @@ class FrameCanvas {
   readonly pixels: Uint8Array;
   readonly #widthPx: number;
   #last: FramePlacement | undefined;
-  /** Region under the last frame, if that frame restores it. */
-  #kept: Kept | undefined;
+  /** The canvas before the last frame, if that frame restores it. */
+  #kept: Uint8Array | undefined;
 
   constructor({ widthPx, heightPx }: Size) {
     this.#widthPx = widthPx;
@@ -79,7 +73,7 @@ class FrameCanvas {
     this.#disposeLast();
     // Before the first frame, the canvas is transparent black, so "previous" equals "background", as the specification
     // demands.
-    if (placement.dispose === 'previous') this.#kept = this.#keep(placement);
+    if (placement.dispose === 'previous') this.#kept = this.pixels.slice();
     const rowBytes = placement.widthPx * CHANNELS;
     for (const [row, below] of this.#rows(placement)) {
       const over = patch.subarray(row * rowBytes, (row + 1) * rowBytes);
@@ -93,20 +87,8 @@ class FrameCanvas {
     if (this.#last?.dispose === 'background') {
       for (const [, pixels] of this.#rows(this.#last)) pixels.fill(0);
     }
-    if (this.#kept === undefined) return;
-    const { placement, pixels } = this.#kept;
-    const rowBytes = placement.widthPx * CHANNELS;
-    for (const [row, below] of this.#rows(placement)) {
-      below.set(pixels.subarray(row * rowBytes, (row + 1) * rowBytes));
-    }
+    if (this.#kept !== undefined) this.pixels.set(this.#kept);
     this.#kept = undefined;
-  }
-
-  #keep(placement: FramePlacement): Kept {
-    const { widthPx, heightPx } = placement;
-    const pixels = new Uint8Array(widthPx * heightPx * CHANNELS);
-    for (const [row, below] of this.#rows(placement)) pixels.set(below, row * widthPx * CHANNELS);
-    return { placement, pixels };
   }
 
   /** Yields the rows of a region, each with its number. */
