@@ -44,22 +44,14 @@ const MAX_DECODES = 8;
  */
 export class JobRequests {
   readonly #parts: JobRequestsParts;
-  #isBusy = false;
+  /** Whether a request is being served. */
+  isBusy = false;
+  /** Failure with which the job ends. */
+  failure: { readonly error: unknown } | undefined;
   #decodes = 0;
-  #failure: { readonly error: unknown } | undefined;
 
   constructor(parts: JobRequestsParts) {
     this.#parts = parts;
-  }
-
-  /** Whether a request is being served. */
-  get isBusy(): boolean {
-    return this.#isBusy;
-  }
-
-  /** Failure with which the job ends. */
-  get failure(): { readonly error: unknown } | undefined {
-    return this.#failure;
   }
 
   /** Whether the worker may ask for frames. */
@@ -73,9 +65,9 @@ export class JobRequests {
    * @throws ProtocolError if the worker may not ask for this, or not now
    */
   serve(request: WorkerRequest): void {
-    if (this.#isBusy) throw new ProtocolError('a request during another one');
+    if (this.isBusy) throw new ProtocolError('a request during another one');
     const pieces = request.kind === 'read' ? this.#read(request) : this.#decode(request.order);
-    this.#isBusy = true;
+    this.isBusy = true;
     // It ends with the job, of which the channel may be gone.
     this.#reply(pieces).catch(() => undefined);
   }
@@ -100,13 +92,13 @@ export class JobRequests {
     let last: Reply = { kind: 'end' };
     try {
       // Once it has failed, the job only waits for its worker.
-      if (this.#failure !== undefined) throw this.#failure.error;
+      if (this.failure !== undefined) throw this.failure.error;
       for await (const bytes of pieces) await this.#send({ kind: 'bytes', bytes });
     } catch (error) {
       last = { kind: 'refused', code: this.#blame(error), detail: describe(error) };
     }
     // Before the worker can ask again.
-    this.#isBusy = false;
+    this.isBusy = false;
     await this.#send(last);
   }
 
@@ -114,7 +106,7 @@ export class JobRequests {
   #blame(error: unknown): FailureCode {
     const code = error instanceof MediaError && FAILURE_CODES.find((each) => each === error.code);
     if (code && code !== 'INTERNAL_ERROR') return code;
-    this.#failure ??= { error };
+    this.failure ??= { error };
     return 'INTERNAL_ERROR';
   }
 

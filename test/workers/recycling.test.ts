@@ -12,14 +12,12 @@ const pidOf = async (pool: TestPool, lane: Lane = 'light'): Promise<number> =>
 
 describe('a worn worker', () => {
   test('is replaced after so many jobs, of which none is lost', async () => {
-    const workers = { light: 2, heavy: 0 };
-    const pool = await start({ workers, maxJobs: 5 });
+    const pool = await start({ maxJobs: 5 });
     const { renderer, log } = pool;
     const seen = new Set<number>();
     for (let round = 0; renderer.counters.recycles < 2; round += 1) {
       expect(round).toBeLessThan(5_000);
       seen.add(await pidOf(pool));
-      expect(renderer.processIds.length).toBeLessThanOrEqual(2);
     }
     expect(seen.size).toBeGreaterThanOrEqual(3);
     // Not a failure: nothing but `info`, and no restart counted.

@@ -65,12 +65,11 @@ const TRIAL_ORDER: DecodeOrder = {
   size: { widthPx: 16, heightPx: 16 },
 };
 
-type Supported = VideoSupport & { readonly isSupported: true };
-
-/** A decoder that has been tried. */
+/** Result of the trial of a decoder. */
 interface Found {
-  readonly sandbox: DecoderSandbox;
-  readonly support: Supported;
+  readonly support: VideoSupport;
+  /** `undefined` without support. */
+  readonly sandbox?: DecoderSandbox;
 }
 
 /**
@@ -80,7 +79,7 @@ interface Found {
 export class VideoDecoder implements FrameSource {
   readonly #options: VideoDecoderOptions;
   readonly #stop = new AbortController();
-  readonly #found: Promise<Found | VideoSupport>;
+  readonly #found: Promise<Found>;
   #find: () => void = () => undefined;
 
   constructor(options: VideoDecoderOptions) {
@@ -94,7 +93,7 @@ export class VideoDecoder implements FrameSource {
 
   /** Resolves once the decoder has been tried. */
   get support(): Promise<VideoSupport> {
-    return this.#found.then((found) => ('support' in found ? found.support : found));
+    return this.#found.then(({ support }) => support);
   }
 
   /** Tries the decoder, in the background. */
@@ -107,9 +106,9 @@ export class VideoDecoder implements FrameSource {
   }
 
   async *decode(order: DecodeOrder, signal: AbortSignal): AsyncGenerator<Uint8Array, void> {
-    const found = await this.#found;
-    if (!('support' in found)) throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
-    yield* this.#decodeIn(found.sandbox, order, signal);
+    const { sandbox } = await this.#found;
+    if (sandbox === undefined) throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
+    yield* this.#decodeIn(sandbox, order, signal);
   }
 
   async *#decodeIn(
@@ -151,7 +150,7 @@ export class VideoDecoder implements FrameSource {
     return runProgram(this.#options.starter, all, signal);
   }
 
-  async #findInTime(): Promise<Found | VideoSupport> {
+  async #findInTime(): Promise<Found> {
     const late = AbortSignal.timeout(TRIAL_TIMEOUT_MS);
     const signal = AbortSignal.any([this.#stop.signal, late]);
     for (;;) {
@@ -166,7 +165,7 @@ export class VideoDecoder implements FrameSource {
     }
   }
 
-  async #findDecoder(signal: AbortSignal): Promise<Found | VideoSupport> {
+  async #findDecoder(signal: AbortSignal): Promise<Found> {
     const { program, environment, mayBeWeaker, timeoutMs } = this.#options;
     if (program === 'off') return noSupport('VIDEO_DECODER is off', false);
     let found: string;
@@ -233,8 +232,8 @@ function isOverload(error: unknown): boolean {
   return error instanceof MediaError && error.code === 'OVERLOADED';
 }
 
-function noSupport(reason: string, isFault = true): VideoSupport {
-  return { isSupported: false, reason, isFault };
+function noSupport(reason: string, isFault = true): Found {
+  return { support: { isSupported: false, reason, isFault } };
 }
 
 /** Describes in a sentence for an operator whether videos have posters. */
