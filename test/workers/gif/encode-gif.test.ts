@@ -1,3 +1,4 @@
+import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
 import { encodeGif } from '../../../src/workers/child/gif/encode-gif.ts';
 import { decodeImage } from '../../support/images/image-comparison.ts';
@@ -40,6 +41,7 @@ function encode(
   frames: readonly (readonly Pixel[])[],
   widthPx: number,
   settings: typeof high,
+  animation = { delaysMs: frames.map(() => 40), plays: 0 },
 ): Buffer {
   const heightPx = (frames[0]?.length ?? 0) / widthPx;
   return encodeGif(
@@ -50,7 +52,7 @@ function encode(
       channels: 4,
     },
     { size: { widthPx, heightPx }, encoder: settings },
-    frames.length > 1 ? { delaysMs: frames.map(() => 40), plays: 0 } : undefined,
+    frames.length > 1 ? animation : undefined,
   );
 }
 
@@ -133,6 +135,16 @@ test.each([1, 2, 3, 4] as const)('samples may be of %s channels', async (channel
     undefined,
   );
   expect((await decodeImage(gif)).frames.map(toList)).toEqual([pixels.flat()]);
+});
+
+test('delays are as near as centiseconds allow, up to the longest, and plays are kept', async () => {
+  const delaysMs = [0, 4, 0, 10, 5, 15, 33, 27, 100_000, 655_350, 700_000];
+  const frames = delaysMs.map((_, at) => [[at, 0, 0, 255] as const]);
+  for (const plays of [0, 1, 2, 65_535, 65_536]) {
+    const { delay, loop } = await sharp(encode(frames, 1, high, { delaysMs, plays })).metadata();
+    expect(delay).toEqual([0, 0, 0, 10, 10, 10, 40, 20, 100_000, 655_350, 655_350]);
+    expect(loop).toBe(plays);
+  }
 });
 
 function toList(bytes: Uint8Array): number[] {
