@@ -61,6 +61,8 @@ export interface ImageFacts {
   readonly gamma?: number | undefined;
   /** Whether all samples have at most 8 bits and no profile, and the size is the decoder's, without asking it. */
   readonly isPlain?: boolean;
+  /** Whether the pixels have been encoded with loss, all of them and without alpha. */
+  readonly isLossy?: boolean;
   /**
    * Whether the file could be sent unchanged: no metadata, no colour profile, nothing private or unknown, no byte after
    * its end, upright, grey or RGB. Never true for AVIF.

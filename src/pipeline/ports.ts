@@ -226,6 +226,8 @@ export interface RenderJob {
   readonly gamma: number | undefined;
   /** Whether sharp alone converts the samples to sRGB, as it decodes them (`isPlain` of the facts). */
   readonly isPlain?: boolean;
+  /** Whether all pixels of the original have been encoded with loss, and none has alpha (`isLossy` of the facts). */
+  readonly isLossy?: boolean;
   /** Whether only the container is written anew (`rewrite` of its row); nothing is decoded then. */
   readonly isRewrite: boolean;
   /** `scale` to exactly `size`; `crop`: scale to cover `size`, then cut its centre out. */

@@ -110,6 +110,7 @@ describe('the corpus, compared with sharp', () => {
       animationFault: undefined,
       isRewritable: undefined,
       isPlain: undefined,
+      isLossy: undefined,
     };
     const told = { ...(verdict as ImageFacts), ...unseen };
     if (facts.format === 'png' && bytes.subarray(0, bytes.indexOf('IDAT')).includes('acTL')) {

@@ -48,6 +48,7 @@ export function readJpegHeader(bytes: Uint8Array): ImageFacts | undefined {
         scans,
         animation: undefined,
         isPlain,
+        isLossy: true,
         isClean: isClean && end === bytes.length && isUpright && isCommon,
       };
     }

@@ -39,6 +39,7 @@ export function readWebpHeader(bytes: Uint8Array): ImageFacts {
   let plays: number | undefined;
   let orientation: Orientation | undefined;
   let isClean = (flags & (flag.icc | flag.exif | flag.xmp)) === 0;
+  let isLossy = false;
   let chunks = 0;
   const countChunk = (): void => {
     chunks += 1;
@@ -52,8 +53,10 @@ export function readWebpHeader(bytes: Uint8Array): ImageFacts {
     if (canvas === undefined) {
       // A file without VP8X is its first chunk; libwebp ignores the others.
       if (chunks > 1) isClean = false;
-      else if (isBitstream(chunk)) still = requireSize(reader, chunk);
-      else throw corruptMedia(`WebP: the first chunk is ${fourCc}`);
+      else if (isBitstream(chunk)) {
+        still = requireSize(reader, chunk);
+        isLossy = fourCc === 'VP8 ';
+      } else throw corruptMedia(`WebP: the first chunk is ${fourCc}`);
       continue;
     }
     switch (fourCc) {
@@ -104,6 +107,7 @@ export function readWebpHeader(bytes: Uint8Array): ImageFacts {
     frames: Math.max(delaysMs.length, 1),
     // libwebp plays once without ANIM.
     animation: delaysMs.length > 1 ? { delaysMs, plays: plays ?? 1 } : undefined,
+    isLossy,
     isPlain: (flags & (flag.icc | flag.animation)) === 0,
     isClean: isClean && riffEnd === bytes.length && (orientation ?? 1) === 1,
   };

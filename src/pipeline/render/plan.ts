@@ -116,6 +116,7 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
     orientation: facts.orientation,
     gamma: ownGamma(facts),
     isPlain: facts.isPlain === true && ownGamma(facts) === undefined,
+    isLossy: facts.isLossy === true,
     isRewrite: isSamePicture && keepsQuality && facts.isRewritable === true,
     resize,
     shrinksOnLoad: mayShrinkOnLoad(facts, size),

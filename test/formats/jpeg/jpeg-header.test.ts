@@ -27,6 +27,7 @@ test('a bare JPEG has no metadata, so that it may pass through', () => {
     ...size,
     ...plainStill,
     isPlain: true,
+    isLossy: true,
   });
 });
 

@@ -25,7 +25,13 @@ function sized(size: number): Buffer {
 test('a bare WebP has no metadata, simple or extended, so that it may pass through', () => {
   for (const bytes of [lossy, extended(0, image)]) {
     const size = { widthPx: 36, heightPx: 28 };
-    expect(verdictOn(bytes)).toEqual({ format: 'webp', ...size, ...plainStill, isPlain: true });
+    expect(verdictOn(bytes)).toEqual({
+      format: 'webp',
+      ...size,
+      ...plainStill,
+      isPlain: true,
+      isLossy: bytes === lossy,
+    });
   }
 });
 
@@ -64,7 +70,7 @@ testVerdicts(
 test.each([0, 1, 65_535])('ANIM tells %i plays', (plays) => {
   expect(verdictOn(animated(anim(plays), anmf(0, dot), anmf(70_000, dot)))).toEqual({
     ...{ format: 'webp', widthPx: 1, heightPx: 1, ...plainStill },
-    ...{ frames: 2, animation: { delaysMs: [0, 70_000], plays }, isPlain: false },
+    ...{ frames: 2, animation: { delaysMs: [0, 70_000], plays }, isPlain: false, isLossy: false },
   });
 });
 

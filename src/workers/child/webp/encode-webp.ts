@@ -101,11 +101,11 @@ async function encodeFrames(strip: Pixels, job: RenderJob, encode: Encode): Prom
 }
 
 /**
- * Whether a still WebP is lossy whatever its pixels are, and so can be decoded and encoded in one pipeline: every JPEG,
- * whose own losses an exact form would keep (bench/RESULTS.md).
+ * Whether a still WebP is lossy whatever its pixels are, and so can be decoded and encoded in one pipeline: an exact form
+ * would keep the losses of its original (bench/RESULTS.md).
  */
-export function isSurelyLossy({ source, format, encoder }: RenderJob): boolean {
-  return source === 'jpeg' && format === 'webp' && encoder.lossless !== true;
+export function isSurelyLossy({ isLossy, format, encoder }: RenderJob): boolean {
+  return isLossy === true && format === 'webp' && encoder.lossless !== true;
 }
 
 function qualityOf({ encoder }: RenderJob): 'high' | 'low' {
