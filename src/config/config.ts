@@ -5,13 +5,12 @@ import { countCores, findFilesFault, planConnections, planWorkers } from './mach
 import type { Environment, Setting } from './setting.ts';
 import { readSettings, readTls } from './setting-faults.ts';
 import { type Settings, settingNames, settingTable } from './settings.ts';
-import { readAttachments } from './variables/attachment-settings.ts';
-import { BLOCKLIST_CONNECTIONS } from './variables/blocklist-settings.ts';
-import { readEdge } from './variables/edge-settings.ts';
+import { BLOCKLIST_CONNECTIONS, readEdge } from './variables/block-settings.ts';
 import { EXTERNAL_CONNECTIONS, readExternal } from './variables/external-settings.ts';
-import { hasKeys, keySettingNames, readKeys } from './variables/key-settings.ts';
+import { hasKeys, keySettingNames, readAttachments, readKeys } from './variables/key-settings.ts';
 import { readCompatibility, readInternal } from './variables/platform-settings.ts';
 import { RELAY_CONNECTIONS, readRelay } from './variables/relay-settings.ts';
+import { readVideoDecoder } from './variables/rendering-settings.ts';
 import {
   RESULT_CONNECTIONS,
   readBlocklist,
@@ -20,7 +19,6 @@ import {
   readUploads,
 } from './variables/storage-settings.ts';
 import { findProtocolFault, readTracing } from './variables/tracing-settings.ts';
-import { readVideoDecoder } from './variables/video-settings.ts';
 
 /** All faults of the configuration at once; `message` has one line per variable. */
 export class ConfigError extends Error {

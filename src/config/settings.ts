@@ -19,15 +19,13 @@ import {
   regionName,
   seconds,
 } from './setting-forms.ts';
-import { attachmentTable } from './variables/attachment-settings.ts';
-import { blocklistTable } from './variables/blocklist-settings.ts';
-import { edgeTable } from './variables/edge-settings.ts';
+import { blocklistTable, edgeTable } from './variables/block-settings.ts';
 import { externalTable } from './variables/external-settings.ts';
+import { attachmentTable } from './variables/key-settings.ts';
 import { platformTable } from './variables/platform-settings.ts';
 import { relayTable } from './variables/relay-settings.ts';
-import { renderingTable } from './variables/rendering-settings.ts';
+import { renderingTable, videoTable } from './variables/rendering-settings.ts';
 import { tracingTable } from './variables/tracing-settings.ts';
-import { videoTable } from './variables/video-settings.ts';
 
 const listener = {
   HOST: setting(hostName, '127.0.0.1', 'address to listen on'),

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { isOriginKey } from '../../contract/media-path.ts';
 import { contractResources, platformResources } from '../../contract/resources.ts';
 import type { Settings } from '../settings.ts';
-import { BLOCKLIST_CONNECTIONS } from './blocklist-settings.ts';
+import { BLOCKLIST_CONNECTIONS } from './block-settings.ts';
 
 /** Folder of the sample originals in the package; the path is the same from the compiled file and from its source. */
 export const SAMPLE_FOLDER = fileURLToPath(new URL('../../../fixtures/originals', import.meta.url));

@@ -1,0 +1,77 @@
+import { edgeNames } from '../../contract/edge-tags.ts';
+import { optional, setting, type ValuesOf } from '../setting.ts';
+import {
+  anyText,
+  apiToken,
+  apiTokenFile,
+  baseUrl,
+  bucketName,
+  choice,
+  fileBelow,
+  integer,
+  pageAddress,
+  serviceId,
+} from '../setting-forms.ts';
+
+/** Most simultaneous connections to the bucket of the list. */
+export const BLOCKLIST_CONNECTIONS = 16;
+
+/** Variables of blocks: contract §15. */
+export const blocklistTable = {
+  BLOCKLIST: setting(
+    choice('none', 'filesystem', 's3'),
+    'none',
+    'where the list of blocks is, which all replicas share: `filesystem` or `s3`',
+  ),
+  BLOCKLIST_FILE: optional(
+    anyText('a file in an existing folder'),
+    'the list, in a folder outside of that of the originals, which has other files beside it; needed with `filesystem`',
+  ),
+  BLOCKLIST_S3_BUCKET: optional(
+    bucketName,
+    'bucket of the list, on the server of the `S3_*` settings, which must support conditional writes; its objects must never expire; needed with `s3`',
+  ),
+  BLOCKLIST_S3_KEY: setting(
+    fileBelow,
+    'blocks.jsonl',
+    'key of the list; other objects are beside it, `blocks.jsonl.17` for example',
+  ),
+  BLOCKLIST_POLL_SECONDS: setting(
+    integer(1, 60, 'seconds'),
+    5,
+    'how often each replica reads the blocks of the others',
+  ),
+  BLOCKED_BY: optional(
+    pageAddress,
+    'address of who blocks, sent with each 451 as `Link: <…>; rel="blocked-by"` (RFC 7725)',
+    { defaultText: 'none' },
+  ),
+};
+
+/** Variables of the CDN in front: contract §15. */
+export const edgeTable = {
+  EDGE: optional(
+    choice(...edgeNames),
+    'the CDN in front, which gets tags and purges; needs a list of blocks, beside which its purges are journaled',
+    { defaultText: 'none' },
+  ),
+  EDGE_ZONE: optional(
+    serviceId,
+    'its zone (Cloudflare), service (Fastly), pull zone (Bunny) or distribution (CloudFront); needed with `EDGE`',
+  ),
+  EDGE_TOKEN: optional(
+    apiToken,
+    'token of its API that may purge; needed with `EDGE`, but for CloudFront, which takes the usual `AWS_*` credentials',
+    { isSecret: true },
+  ),
+  EDGE_TOKEN_FILE: optional(apiTokenFile, 'the same from a file', { isSecret: true }),
+  EDGE_API: optional(baseUrl, 'base URL of its API', { defaultText: "the CDN's own" }),
+};
+
+/** Reads the CDN in front; returns `undefined` without one. */
+export function readEdge(values: ValuesOf<typeof edgeTable>) {
+  const { EDGE: edge, EDGE_ZONE: zone } = values;
+  if (edge === undefined || zone === undefined) return undefined;
+  const token = values.EDGE_TOKEN ?? values.EDGE_TOKEN_FILE;
+  return { edge, zone, token, api: values.EDGE_API };
+}
