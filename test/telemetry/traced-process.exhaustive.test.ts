@@ -22,9 +22,6 @@ async function start(environment: Readonly<Record<string, string>>) {
 
 it.each([
   [false, {}],
-  [false, { OTEL_SERVICE_NAME: 'darkroom', OTEL_TRACES_SAMPLER: 'always_on' }],
-  [false, { OTEL_SDK_DISABLED: 'true', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' }],
-  [false, { OTEL_TRACES_EXPORTER: 'none', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' }],
   [true, { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' }],
 ])('that OpenTelemetry is loaded is %s with %j', async (isLoaded, environment) => {
   const NODE_OPTIONS = '--import ./test/support/telemetry/module-watch.mjs';
