@@ -121,7 +121,7 @@ export function readVideo(
 }
 
 /** Returns the orientation of a matrix: multiples of 90°, another angle being rounded. */
-export function orientationOf(matrix: readonly number[]): Orientation {
+function orientationOf(matrix: readonly number[]): Orientation {
   const [a = 1, b = 0, , c = 0, d = 1] = matrix;
   const quarters = Math.round(Math.atan2(b, a) / (Math.PI / 2));
   const isMirrored = a * d - b * c < 0;
