@@ -69,7 +69,6 @@ export const gifBombs: readonly Bomb[] = [
     'says 65535×65535, and has a frame as large': () =>
       gif(65_535, 65_535, gifImage(0, 0, 65_535, 65_535)),
   }),
-  ...bombs('refused unseen', still, {}),
   ...bombs('refused', still, {
     'endless sub-blocks': () => join(gifScreen(16, 16), descriptor(16, 16), endlessBlocks()),
   }),

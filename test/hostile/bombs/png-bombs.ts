@@ -69,7 +69,6 @@ export const pngBombs: readonly Bomb[] = [
   ...bombs('in time', [ways.stillSmall], {
     '4 GB of image data for 2000×2000': () => png([2_000, 2_000], zeros(3_900 * MEBIBYTE)),
   }),
-  ...bombs('any', [...large, ways.jpeg], {}),
   ...bombs('any', large, {
     '100 million px of 64 bit, interlaced': () => blank([10_000, 10_000, DEEP_INTERLACED]),
     '40 GB of text': () => tiny(text(40_000 * MEBIBYTE)),

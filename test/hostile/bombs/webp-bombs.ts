@@ -94,7 +94,6 @@ function noise(edgePx: number): Promise<Buffer> {
 const moving = [ways.stillSmall, ways.animatedSmall, ways.gif, ways.losslessLarge];
 const still = [ways.stillSmall, ways.jpeg];
 
-/** So many chunks that mean nothing. */
 /** A still of 16×16 px, with chunks before and behind its image. */
 const tiny = (flags: number, before: Uint8Array, behind: Uint8Array): Buffer =>
   webpFile(vp8x(flags, 16, 16), before, lossless(16, 16), behind);
