@@ -1,7 +1,11 @@
 import fc from 'fast-check';
 import sharp, { type WebpOptions } from 'sharp';
 import { expect, test } from 'vitest';
-import { restoreAnimation, SENTINEL_DELAY_MS } from '../../../src/formats/webp/webp-animation.ts';
+import {
+  createTransparentVp8l,
+  restoreAnimation,
+  SENTINEL_DELAY_MS,
+} from '../../../src/formats/webp/webp-animation.ts';
 import { decodeImage } from '../../support/images/image-comparison.ts';
 
 type Pixel = readonly [red: number, green: number, blue: number, alpha: number];
@@ -214,4 +218,8 @@ test('an encoded file that is cut off anywhere, or has other frames than its del
   }
   encoded.writeUIntLE(33, find(encoded, 'ANMF') + 12, 3);
   expect(() => restore(encoded, 1, 2, 3)).toThrow('Expected a multiple of 20 ms');
+});
+
+test('a blank frame of the largest edges has all bits of both, and alpha', () => {
+  expect(createTransparentVp8l(16_384, 16_384).readUInt32LE(1)).toBe(0x1fffffff);
 });

@@ -22,8 +22,16 @@ function sized(size: number): Buffer {
   return bytes;
 }
 
+/** The file with a display scale in the upper bits of its width (RFC 6386 §9.1), which WebP does not use. */
+function scaled(): Buffer {
+  const bytes = Buffer.from(lossy);
+  const width = bytes.indexOf('VP8 ') + 8 + 6;
+  bytes.writeUInt16LE(bytes.readUInt16LE(width) | 0xc000, width);
+  return bytes;
+}
+
 test('a bare WebP has no metadata, simple or extended, so that it may pass through', () => {
-  for (const bytes of [lossy, extended(0, image)]) {
+  for (const bytes of [lossy, extended(0, image), scaled()]) {
     const size = { widthPx: 36, heightPx: 28 };
     expect(verdictOn(bytes)).toEqual({
       format: 'webp',
