@@ -319,7 +319,7 @@ export function stopped(): MediaError {
 }
 
 /** Returns the error of a job without an available worker. */
-function overloaded(reason: string): MediaError {
+export function overloaded(reason: string): MediaError {
   const cause = new Error(reason);
   return new MediaError('OVERLOADED', { cause, bottleneck: 'workers', retryAfterSeconds: 1 });
 }

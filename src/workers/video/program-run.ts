@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { MediaError } from '../../contract/errors.ts';
+import { overloaded } from '../slot.ts';
 import { LOST_WITH_STARTER, type ProgramStart, type WorkerStarter } from '../worker-starter.ts';
 
 /** Parameters of one run of a program. */
@@ -56,7 +56,8 @@ export async function* runProgram(
     if (channel !== undefined) yield* exchange(channel, input, maxOutputBytes);
     const ending = await ended;
     signal.throwIfAborted();
-    if (channel === undefined || ending === LOST_WITH_STARTER) throw overloaded(ending);
+    if (channel === undefined || ending === LOST_WITH_STARTER)
+      throw overloaded(`The video decoder could not be started: ${ending}.`);
     if (ending !== 'status 0') throw new ProgramFault(`it ended with ${ending}`);
   } finally {
     signal.removeEventListener('abort', kill);
@@ -87,10 +88,4 @@ async function* exchange(
     // The program has ended before it had read its input; its status tells why.
   }
   if (bytes > maxOutputBytes) throw new ProgramFault(`it wrote more than ${maxOutputBytes} bytes`);
-}
-
-/** Returns the error of a program that could not be started. */
-export function overloaded(reason: string): MediaError {
-  const cause = new Error(`The video decoder could not be started: ${reason}.`);
-  return new MediaError('OVERLOADED', { cause, bottleneck: 'workers', retryAfterSeconds: 1 });
 }

@@ -13,8 +13,9 @@ import { canChangeUser } from '../confinement/commands.ts';
 import { type DecoderSandbox, listDecoderSandboxes } from '../confinement/decoder-sandbox.ts';
 import { findOnPath } from '../confinement/sandbox.ts';
 import type { FrameSource } from '../job-requests.ts';
+import { overloaded } from '../slot.ts';
 import type { WorkerStarter } from '../worker-starter.ts';
-import { overloaded, ProgramFault, type ProgramRun, runProgram } from './program-run.ts';
+import { ProgramFault, type ProgramRun, runProgram } from './program-run.ts';
 
 /** Settings of the decoder. */
 export interface VideoDecoderSettings {
