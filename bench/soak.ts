@@ -9,7 +9,6 @@ const { values } = parseArgs({
   options: {
     minutes: { type: 'string', default: '30' },
     seed: { type: 'string', default: '1' },
-    /** `bucket` or `disk`. */
     originals: { type: 'string', default: 'bucket' },
   },
 });

@@ -107,11 +107,7 @@ function isListening(port: number): Promise<boolean> {
   });
 }
 
-/**
- * Fetches one path.
- *
- * @throws Error if the status is not 200
- */
+/** @throws Error if the status is not 200 */
 export async function fetchOk(origin: string, path: string) {
   const response = await fetch(origin + path);
   const body = Buffer.from(await response.arrayBuffer());

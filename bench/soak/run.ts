@@ -114,7 +114,7 @@ export function runSoak(durationMs: number, seed: number, place: Place, over: Ab
         missingFaults: storage.missing,
         /** Renderings stored after the load, when all disks were well again. */
         storedAfterwards: storage.countStoredSince(loadEndedMs),
-        temporaryFiles: storage.listTemporary(),
+        temporaryFiles: storage.listTemporary(troubles),
         /** Before and after the load; `undefined` if the service was gone. */
         atRest: { before, after: takeSample(pid) },
         changedImages: GOOD_PATHS.filter(

@@ -6,7 +6,7 @@ import { FaultProxy, type Fault as ProxyFault } from '../../test/support/s3/faul
 import { listFiles } from '../harness/fixtures.ts';
 import { bucketSettings, startOwn } from '../harness/service.ts';
 import { type Original, writeOriginals } from './originals.ts';
-import type { Fault } from './troubles.ts';
+import type { Fault, Troubles } from './troubles.ts';
 
 /** Time for which the service feels a fault after its end: until it gives up on what hangs, or until a retry. */
 const HANGING_LINGER_MS = 14_000;
@@ -61,7 +61,8 @@ export async function openStorage(base: string, place: Place, originals: readonl
   const createDiskFaults = (folder: 'originals' | 'renderings'): Fault[] =>
     (fuse === undefined ? [] : diskFaults).map(([name, fault, lingerMs]) => ({
       ...{ name: `${name} disk of ${folder}`, lingerMs },
-      excuses: folder === 'originals' ? 'originals' : 'nothing',
+      // Nothing can be removed from a disk that fails; the store's sweep removes such files after 15 minutes.
+      excuses: folder === 'originals' ? 'originals' : fault === 'fail' ? 'files' : 'nothing',
       begin: () => fuse?.tell(folder, fault),
       end: () => fuse?.tell(folder, 'none'),
     }));
@@ -97,8 +98,12 @@ export async function openStorage(base: string, place: Place, originals: readonl
     /** Counts renderings that were stored since a time, in milliseconds since 1970. */
     countStoredSince: (sinceMs: number): number =>
       listFiles(join(store, 'results')).filter((file) => statSync(file).mtimeMs >= sinceMs).length,
-    /** Lists files that are neither originals nor renderings. */
-    listTemporary: () => [...listFiles(join(store, 'incoming')), ...listFiles(within('tmp'))],
+    /** Lists files that are neither originals nor renderings, unless a trouble excuses them. */
+    listTemporary: (troubles: Troubles) =>
+      [...listFiles(join(store, 'incoming')), ...listFiles(within('tmp'))].filter((file) => {
+        const { mtimeMs } = statSync(file);
+        return !troubles.isExcused('files', mtimeMs, mtimeMs + LINGER_MS);
+      }),
     close: async () => {
       await bucket?.close();
       await fuse?.close();

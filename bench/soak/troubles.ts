@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../harness/random.ts';
 
-/** Failures that a trouble excuses: of requests that need an original, of renders that are refused, or none. */
-type Excuse = 'originals' | 'renders' | 'nothing';
+/** Failures that a trouble excuses: of requests that need an original, refused renders, files that stay, or none. */
+type Excuse = 'originals' | 'renders' | 'files' | 'nothing';
 
 /** Fault that lasts for a while. */
 export interface Fault {
