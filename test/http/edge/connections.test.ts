@@ -40,6 +40,10 @@ const LARGE = 'GET /attachments/1/2/large HTTP/1.1\r\nHost: a\r\n\r\n';
 describe('at the bound of connections', () => {
   it('the one that has been idle for the longest time is evicted', async () => {
     await start({ MAX_CONNECTIONS: '3' });
+    const gone = await open();
+    await ask(gone);
+    gone.socket.destroy();
+    await expect.poll(app.countConnections).toBe(0);
     const clients = await openMany(3);
     for (const client of clients) expect(await ask(client)).toBe(200);
     const [first, second, third] = clients;

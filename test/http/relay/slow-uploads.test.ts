@@ -72,6 +72,7 @@ describe('an upload', () => {
     ] as const) {
       await expect.poll(receivedBytesOf).toBe(receivedBytes);
       relay.app.clock.advance(29_000);
+      await new Promise((resolve) => setTimeout(resolve, 3 * quick.sweepIntervalMs));
       socket.write(Buffer.alloc(nextBytes, 'x'));
     }
     const [answer] = (await once(socket, 'data')) as [Buffer];
