@@ -11,7 +11,6 @@ import {
 } from './media-path.ts';
 import { contractResources, type Resources } from './resources.ts';
 
-/** Kinds of blocks (contract §15). */
 export const blockKinds = ['key', 'prefix', 'sha256', 'external'] as const;
 export type BlockKind = (typeof blockKinds)[number];
 
@@ -139,7 +138,6 @@ export function parseBlockOrder(body: unknown, resources = contractResources): B
   return { subjects: [...subjects.values()], hidden, note };
 }
 
-/** Query of a page of the list. */
 export interface BlockPageQuery {
   /** Where the page begins, as the page before has told. */
   readonly after: string | undefined;

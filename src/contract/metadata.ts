@@ -69,7 +69,6 @@ export function describeMetadata(): Readonly<Record<string, unknown>> {
   return schema;
 }
 
-/** Question for the metadata of an original. */
 export interface MetadataQuestion {
   readonly originKey: string;
   readonly wantsPlaceholder: boolean;

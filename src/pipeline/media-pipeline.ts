@@ -38,8 +38,7 @@ import { MediaService } from './serve-media.ts';
 /** Part of the memory for originals that one may take: a large original would evict all avatars. */
 const MAX_ORIGINAL_SHARE = 1 / 8;
 
-/** Adapters of the pipeline's ports. */
-export interface MediaAdapters {
+interface MediaAdapters {
   readonly origin: Source;
   readonly observer: SourceObserver | undefined;
   /** `undefined`: nothing can be blocked. */
@@ -65,7 +64,6 @@ export interface MediaServices {
   readonly metadata: MetadataService;
 }
 
-/** Parts of the pipeline that other parts of the service use. */
 export type MediaPipeline = ReturnType<typeof createMediaPipeline>;
 
 /** Originals of one source, and what services remember of them. */
@@ -90,7 +88,7 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
   const refusedForMs = config.http.maxAgeSeconds.refused * 1000;
   const records = new OriginalRecords({ ...config.versions, refusedForMs }, clock);
   const store = resultStore && new GuardedStore({ store: resultStore, clock, log, meter });
-  const digests = new Digests({ records, store, clock });
+  const digests = new Digests({ records, store });
   const release = releaseWithEffort(renderLimits.webpEffort);
   const results = new Results({
     cache: memories.results,
@@ -160,7 +158,7 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
         }),
         sites: undefined,
         records,
-        digests: new Digests({ records, store: undefined, clock }),
+        digests: new Digests({ records, store: undefined }),
         results: new Results({
           cache: new MemoryCache({ maxBytes: 0 }),
           store: undefined,
@@ -172,10 +170,8 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
         rates: undefined,
       });
     },
-    /** For the explorer. */
     storage,
     store,
-    /** The following are read by gauges. */
     memories,
     admission,
     rates,

@@ -3,7 +3,6 @@ import { LRUCache } from 'lru-cache';
 /** A result or an original; its bytes are the bulk of it. */
 type Entry = { readonly body: Uint8Array } | { readonly bytes: Uint8Array };
 
-/** Bounds of a cache. */
 interface CacheOptions {
   /** Contents, keys and overhead together; 0 keeps nothing. */
   readonly maxBytes: number;
@@ -42,7 +41,6 @@ export class MemoryCache<Value extends Entry> {
     return this.#cache.size;
   }
 
-  /** Entries evicted for others since the start. */
   get evictions(): number {
     return this.#evictions;
   }

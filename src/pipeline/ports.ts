@@ -20,7 +20,6 @@ export interface SourceValidators {
   readonly urlDigest: string;
 }
 
-/** Options of one opening of an original. */
 export interface OpenOptions {
   /** Ends the opening, and the body. */
   readonly signal: AbortSignal;
@@ -107,7 +106,6 @@ export interface OriginListing {
 export interface MediaResult {
   readonly body: Uint8Array;
   readonly mimeType: string;
-  /** Strong entity tag, quoted. */
   readonly etag: string;
   readonly lastModified: Date | undefined;
   /** Identity of the original it was made from. */
@@ -163,10 +161,8 @@ function hash(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, DIGITS);
 }
 
-/** A rendering as it is stored. */
 export type StoredResult = Pick<MediaResult, 'body' | 'mimeType'>;
 
-/** Fill level of a store. */
 export interface StoreUsage {
   readonly heldBytes: number;
   readonly maxBytes: number;
@@ -234,12 +230,10 @@ export interface RenderJob {
   readonly resize: 'none' | 'scale' | 'crop';
   /** Whether the decoder may reduce all the way: see `mayShrinkOnLoad`. */
   readonly shrinksOnLoad: boolean;
-  /** Size of the result, oriented. */
   readonly size: Size;
   readonly format: OutputFormat;
   readonly encoder: EncoderSettings;
   readonly maxInputPixels: number;
-  /** Bytes of the encoded image. */
   readonly maxResultBytes: number;
   /** Whether the result is the ThumbHash of the picture, which fits into 100×100 px, instead of an image. */
   readonly isPlaceholder?: boolean;
@@ -249,7 +243,6 @@ export interface RenderJob {
 export const lanes = ['light', 'heavy'] as const;
 export type Lane = (typeof lanes)[number];
 
-/** Bounds of one run of a job. */
 export interface RenderBounds {
   /** Deadline of this run, in milliseconds. */
   readonly timeoutMs: number;
@@ -300,7 +293,6 @@ export interface RenderSlot {
 export type VideoSupport =
   | {
       readonly isSupported: true;
-      /** Path of the program. */
       readonly program: string;
       readonly version: string;
       readonly sandbox: string;

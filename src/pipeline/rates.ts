@@ -10,8 +10,7 @@ export interface RateLimits {
   readonly windowMs: number;
 }
 
-/** Parts that rates are kept with. */
-export interface RateParts {
+interface RateParts {
   readonly clock: Clock;
   /** Milliseconds since 1970, for clients. */
   readonly wallClock: () => number;

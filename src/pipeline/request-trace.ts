@@ -17,7 +17,6 @@ export type Stage = (typeof stages)[number];
  */
 export type SpanName = Stage | 'join' | 'fetch' | 'facts' | 'write';
 
-/** Time that one request spent in one stage. */
 export interface StageTiming {
   readonly stage: TimedStage;
   readonly durationMs: number;

@@ -1,6 +1,5 @@
 import { type Bottleneck, MediaError } from '../contract/errors.ts';
 
-/** Bounds of a semaphore. */
 export interface SemaphoreLimits {
   readonly slots: number;
   /** Entries that may wait. */
@@ -9,7 +8,6 @@ export interface SemaphoreLimits {
   readonly maxWaitMs: number;
 }
 
-/** Circumstances of a wait, for its error. */
 interface WaitOptions {
   readonly bottleneck?: Bottleneck;
   /** Returns after how many seconds a retry is worth it. */

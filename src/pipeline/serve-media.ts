@@ -54,14 +54,12 @@ interface MediaServiceParts {
   readonly rates: Rates | undefined;
 }
 
-/** A result, and how it came about. */
 interface MadeMedia {
   /** `undefined`: the original is sent unchanged, a video of which nothing else was asked. */
   readonly result: MediaResult | undefined;
   readonly outcome: CacheOutcome;
 }
 
-/** Work on one result. */
 interface Making {
   readonly made: Promise<MadeMedia>;
   /** Trace of the request that began it. */

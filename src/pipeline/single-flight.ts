@@ -16,10 +16,10 @@ const NO_USERS_LEFT = new DOMException('No user of the work is left.', 'AbortErr
 class Flight<Work> {
   readonly work: Work;
   readonly #controller = new AbortController();
-  readonly #onEnd: (flight: Flight<Work>) => void;
+  readonly #onEnd: () => void;
   #users = 0;
 
-  constructor(begin: (controls: FlightControls) => Work, onEnd: (flight: Flight<Work>) => void) {
+  constructor(begin: (controls: FlightControls) => Work, onEnd: () => void) {
     this.#onEnd = onEnd;
     const { signal } = this.#controller;
     this.work = begin({ signal, keep: (promise) => this.#keep(promise) });
@@ -32,7 +32,7 @@ class Flight<Work> {
   leave(): void {
     this.#users -= 1;
     if (this.#users > 0) return;
-    this.#onEnd(this);
+    this.#onEnd();
     // Last: a user who wants the key again in the moment of the abort must not find this one.
     this.#controller.abort(NO_USERS_LEFT);
   }
@@ -69,18 +69,15 @@ export class SingleFlight<Work> {
    */
   join(key: string, begin: (controls: FlightControls) => Work) {
     const running = this.#flights.get(key);
-    const joined = running !== undefined && this.#isJoinable(running.work) ? running : undefined;
-    const flight = joined ?? this.#begin(key, begin);
+    const isJoined = running !== undefined && this.#isJoinable(running.work);
+    const flight: Flight<Work> = isJoined
+      ? running
+      : new Flight(begin, () => {
+          // Not another one, which has taken its place.
+          if (this.#flights.get(key) === flight) this.#flights.delete(key);
+        });
+    if (!isJoined) this.#flights.set(key, flight);
     flight.enter();
-    return { work: flight.work, isJoined: joined !== undefined, leave: () => flight.leave() };
-  }
-
-  #begin(key: string, begin: (controls: FlightControls) => Work): Flight<Work> {
-    const flight = new Flight(begin, (ended) => {
-      // Not another one, which has taken its place.
-      if (this.#flights.get(key) === ended) this.#flights.delete(key);
-    });
-    this.#flights.set(key, flight);
-    return flight;
+    return { work: flight.work, isJoined, leave: () => flight.leave() };
   }
 }

@@ -1,6 +1,6 @@
 import { blockKinds } from '../contract/block-order.ts';
 import type { Lane, StoreUsage } from '../pipeline/ports.ts';
-import type { UploadUsage } from '../pipeline/uploads/upload-service.ts';
+import type { UploadService } from '../pipeline/uploads/upload-service.ts';
 import type { Reading } from './metrics.ts';
 import { checkReadiness, type ServiceState } from './readiness.ts';
 
@@ -28,7 +28,7 @@ export function listGauges(
     'cache',
   ];
   // 0 where there are no uploads: alerts need a series that does not come and go.
-  const upload = (member: keyof UploadUsage) => () => uploads?.usage[member] ?? 0;
+  const upload = (member: keyof UploadService['usage']) => () => uploads?.usage[member] ?? 0;
   return {
     darkroom_ready: [
       'Whether requests should come here, as /readyz says: 1 or 0.',

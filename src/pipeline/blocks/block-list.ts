@@ -30,7 +30,6 @@ interface BlockListOptions {
   readonly log: Log;
 }
 
-/** A page of the list. */
 export interface BlockPage {
   readonly generation: number;
   readonly blocks: readonly Block[];
@@ -57,7 +56,6 @@ const MAX_ATTEMPTS = 50;
 /** Part of the poll period after which the list is read: reading takes time, too. */
 const POLL_SHARE = 0.8;
 
-/** Generations that are read at a time. */
 const PARALLEL = 8;
 
 /**
@@ -123,7 +121,6 @@ export class BlockList {
     return (this.#options.clock.nowMs() - this.#readAtMs) / 1000;
   }
 
-  /** Ends the polls. */
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);
@@ -217,7 +214,6 @@ export class BlockList {
     }
   }
 
-  /** Reads what has changed. */
   async #sync(): Promise<void> {
     const { objects } = this.#options;
     const head = await this.#readHead();

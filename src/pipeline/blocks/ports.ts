@@ -5,7 +5,6 @@ export interface SharedObject {
   readonly bytes: Uint8Array;
   /** Tag of this version of the object: a version with other bytes has another one. */
   readonly tag: string;
-  /** Size of the whole object in bytes. */
   readonly sizeBytes: number;
 }
 

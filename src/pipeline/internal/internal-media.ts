@@ -23,7 +23,6 @@ import type { Clock, GivenOriginals } from '../ports.ts';
 import { RequestTrace } from '../request-trace.ts';
 
 interface InternalMediaParts {
-  /** Originals, and media of other sites. */
   readonly originals: MediaServices;
   /** Uploads that the platform has not taken yet; `undefined`: there is no such storage. */
   readonly uploads: MediaServices | undefined;
@@ -49,7 +48,6 @@ interface Found {
   readonly release: () => void;
 }
 
-/** Box of the thumbnail of a picture, in pixels. */
 const THUMBNAIL_PX = 512;
 
 /** Longest edges of a frame in pixels, the first of which that fits is sent; noise does not fit at the first one. */

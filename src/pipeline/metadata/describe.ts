@@ -22,7 +22,6 @@ export interface DescribedBytes {
   readonly read: (start: number, end: number) => Promise<Uint8Array>;
   /** Reads all bytes; returns `undefined` if they are too many. */
   readonly readAll: () => Promise<Uint8Array | undefined>;
-  /** Reads the facts of a video or of sound in a worker. */
   readonly inspect: () => Promise<MovingFacts>;
 }
 

@@ -36,7 +36,6 @@ interface MetadataServiceParts {
   readonly release: string;
 }
 
-/** Work on one response. */
 interface Answering {
   readonly original: Original;
   readonly metadata: Promise<MediaMetadata>;
@@ -45,7 +44,6 @@ interface Answering {
 /** Bytes that may be read for the facts of a header, whatever the bound of videos is. */
 const HEAD_BYTES = 512 * 1024;
 
-/** Longest ThumbHash, in bytes. */
 const MAX_PLACEHOLDER_BYTES = 64;
 
 /** A state of an original, with all that it takes to work on it. */
@@ -53,7 +51,6 @@ interface State {
   readonly identity: OriginalIdentity;
   readonly reader: OriginalReader;
   readonly work: Work;
-  /** Images that were read whole. */
   held?: WholeOriginal;
 }
 

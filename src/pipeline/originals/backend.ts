@@ -88,7 +88,6 @@ export function placeOf(
   return { backend, originKey, sourceKey: url ?? originKey };
 }
 
-/** Observer of a source. */
 export interface SourceObserver {
   readonly noteReadBytes: (bytes: number) => void;
   /** Called for a body that broke off. */
@@ -97,7 +96,6 @@ export interface SourceObserver {
   readonly noteOutcome: (outcome: OriginOutcome, error?: unknown) => void;
 }
 
-/** Creates the backend of the storage. */
 export function createStorageBackend(
   source: Source,
   limits: OriginLimits,
@@ -116,7 +114,6 @@ export function createStorageBackend(
   };
 }
 
-/** Creates the backend of other sites. */
 export function createSiteBackend(
   { source, limits }: ExternalMedia,
   maxOriginalBytes: number,

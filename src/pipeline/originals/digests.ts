@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { encodeOriginKey } from '../../contract/media-request.ts';
-import type { Clock, Opened, ResultAddress } from '../ports.ts';
-import { RequestTrace } from '../request-trace.ts';
+import type { Opened, ResultAddress } from '../ports.ts';
 import type { GuardedStore } from '../results/store.ts';
 import { Semaphore } from '../semaphore.ts';
 import { type Backend, brokenError, type OriginalPlace } from './backend.ts';
@@ -13,7 +12,6 @@ interface DigestsParts {
   readonly records: OriginalRecords;
   /** `undefined`: no digest outlives the process. */
   readonly store: GuardedStore | undefined;
-  readonly clock: Clock;
 }
 
 /** Large originals that are hashed at once, and that wait; reads of the source bound each. */
@@ -50,11 +48,10 @@ export class Digests {
   }
 
   note(originKey: string, etag: string, sha256: string): void {
-    const { records, store, clock } = this.#parts;
+    const { records, store } = this.#parts;
     if (records.findSha256(originKey, etag) === sha256) return;
     records.noteDetails(originKey, etag, { sha256 });
-    const stored = { body: Buffer.from(sha256), mimeType: 'text/plain' };
-    store?.add(addressOf(originKey, etag), stored, new RequestTrace(clock));
+    store?.add(addressOf(originKey, etag), { body: Buffer.from(sha256), mimeType: 'text/plain' });
   }
 
   /** Hashes an original of any size in the background, in constant memory. */

@@ -18,7 +18,6 @@ export class OriginalAccess implements OriginalPlace {
   /** Aborts when no request needs the original any more. */
   readonly signal: AbortSignal;
   readonly records: OriginalRecords;
-  /** Whether the original was purged since the work began: then nothing of it is kept, joined or served. */
   isOutdated = false;
 
   constructor(
@@ -69,7 +68,6 @@ export class OriginalAccess implements OriginalPlace {
     else this.records.noteError(this.originKey, error);
   }
 
-  /** Remembers details of a state. */
   noteDetails(etag: string, details: Partial<OriginalDetails>): void {
     if (!this.isOutdated) this.records.noteDetails(this.originKey, etag, details);
   }

@@ -10,9 +10,7 @@ export interface HeldVideo extends OriginalIdentity {
   readonly release: () => void;
 }
 
-/** Bounds of reading by ranges. */
 export interface RangeBounds {
-  /** Bounds the memory of originals in use. */
   readonly budget: MemoryBudget;
   /** Most bytes that are read of one original by ranges. */
   readonly maxRangeBytes: number;

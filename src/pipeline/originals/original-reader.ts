@@ -23,11 +23,9 @@ interface SourceState {
   readonly sizeBytes: number;
   /** Aborts when no request needs the original any more. */
   readonly signal: AbortSignal;
-  /** Called with the error of a read. */
   readonly onFailure: (error: unknown) => void;
 }
 
-/** Bounds of what is read by ranges. */
 interface ReadBounds {
   readonly maxBytes: number;
   readonly budget: MemoryBudget;
@@ -40,7 +38,6 @@ interface ReadBounds {
 export class OriginalReader implements RangeReader {
   readonly #state: SourceState;
   readonly #bounds: ReadBounds;
-  /** By their index. */
   readonly #blocks = new Map<number, Uint8Array>();
   readonly #held: HeldBytes[] = [];
   #reads = 0;
@@ -109,7 +106,6 @@ export class OriginalReader implements RangeReader {
     }
   }
 
-  /** Gives the memory back. */
   release(): void {
     this.#isReleased = true;
     for (const { release } of this.#held.splice(0)) release();
@@ -138,7 +134,6 @@ export class OriginalReader implements RangeReader {
     return parts.length === 1 && only !== undefined ? only : Buffer.concat(parts);
   }
 
-  /** Fetches blocks in one read. */
   async #fetch(start: number, blocksEnd: number): Promise<void> {
     const end = Math.min(blocksEnd, this.sizeBytes);
     this.#count(end - start);

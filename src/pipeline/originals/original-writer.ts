@@ -1,6 +1,5 @@
 import type { UploadPartId } from '../../contract/signing/relay-capability.ts';
 
-/** Options of one write of an original. */
 export interface OriginalWriteOptions {
   /** Ends the write; then nothing of the original is stored. */
   readonly signal: AbortSignal;
@@ -12,7 +11,6 @@ export interface OriginalWriteOptions {
   readonly isNew?: boolean;
 }
 
-/** Options of one write of a part. */
 export interface PartWriteOptions extends UploadPartId {
   readonly signal: AbortSignal;
   readonly sizeBytes: number;

@@ -18,7 +18,6 @@ import { OriginalAccess } from './original-access.ts';
 import { type HeldVideo, isVideo, OriginalRanges, type RangeBounds } from './original-ranges.ts';
 import type { OriginalDetails, OriginalRecords } from './records.ts';
 
-/** Parts that work on an original takes. */
 export interface OriginalParts extends Backends, RangeBounds {
   readonly records: OriginalRecords;
   readonly digests: Digests;
@@ -39,8 +38,7 @@ export interface IdentifiedOriginal {
   readonly failure?: unknown;
 }
 
-/** Options of an identification. */
-export interface IdentifyOptions {
+interface IdentifyOptions {
   /** Whether the identity may suffice: then no transfer is begun that might have to be broken off. */
   readonly isIdentityEnough: boolean;
   /** Whether an older result is in memory. */
@@ -108,7 +106,6 @@ export class Original {
     this.#access.isOutdated = true;
   }
 
-  /** Whether other requests may join the work. */
   get isJoinable(): boolean {
     const ageMs = this.#parts.clock.nowMs() - this.#beganMs;
     return ageMs < this.#access.backend.joinableForMs && !this.isOutdated;
@@ -311,7 +308,6 @@ export class Original {
     return this.#ranges.openVideo(identity, videoBytes);
   }
 
-  /** Reads what was opened. */
   async #hold(opened: Opened): Promise<HeldOriginal> {
     const { budget, cache, keepsDigests } = this.#parts;
     const access = this.#access;

@@ -39,8 +39,7 @@ export interface PassthroughMedia {
   readonly discard: () => void;
 }
 
-/** Demands of one request. */
-export interface PassthroughOptions {
+interface PassthroughOptions {
   /** Aborts when the client has gone. */
   readonly signal: AbortSignal;
   readonly trace: RequestTrace;
@@ -79,7 +78,11 @@ interface FoundBeginning {
   readonly opened?: Opened & { readonly taken: Uint8Array };
 }
 
-/** Parts of `PassthroughService`. */
+/** A request, and where its original is. */
+interface Passing extends PassthroughOptions, OriginalPlace {
+  readonly request: MediaRequest;
+}
+
 interface PassthroughParts extends Backends {
   readonly originals: Originals;
   readonly budget: MemoryBudget;
@@ -104,38 +107,31 @@ export class PassthroughService {
    *   `UNSUPPORTED_MEDIA_TYPE` and `MEDIA_TOO_LARGE`
    */
   async open(request: MediaRequest, options: PassthroughOptions): Promise<PassthroughMedia> {
-    const { records } = this.#parts;
-    const { trace } = options;
-    const { originKey } = request;
-    const place = placeOf(this.#parts, request);
-    const { backend } = place;
-    trace.outcome = { kind: 'bypass' };
+    const { records, blocks } = this.#parts;
+    const passing = { ...options, ...placeOf(this.#parts, request), request };
+    const { backend, originKey } = passing;
+    options.trace.outcome = { kind: 'bypass' };
     if (backend.isForeign) {
       const failure = records.findFailure(originKey, backend.failedForMs.withoutResult, backend);
       if (failure !== undefined) throw failure;
       if (records.isMissing(originKey)) throw new MediaError('UNKNOWN_MEDIA');
     }
-    if (this.#parts.blocks?.judgesBytes === true) return this.#openJudged(request, place, options);
-    return this.#open(request, place, options);
+    if (blocks?.judgesBytes !== true) return this.#open(passing);
+    return backend.isForeign ? this.#openHeld(passing) : this.#openJudged(passing);
   }
 
-  async #open(
-    request: MediaRequest,
-    place: OriginalPlace,
-    options: PassthroughOptions,
-  ): Promise<PassthroughMedia> {
+  async #open(passing: Passing): Promise<PassthroughMedia> {
     const { records } = this.#parts;
-    const { trace, isPart, isWhole, signal } = options;
-    const { backend, originKey } = place;
+    const { trace, isPart, isWhole, backend, originKey } = passing;
     const known = isPart ? records.findBeginning(originKey) : undefined;
-    if (known !== undefined) return this.#describe(request, place, { beginning: known }, options);
+    if (known !== undefined) return this.#describe(passing, { beginning: known });
     return trace.stage('origin', async (span) => {
       // A site may send the whole if it is asked for a part: so a part is asked for only if one is wanted.
       const wantsPart = backend.isForeign ? isPart : !isWhole;
       span?.setAttributes({ 'darkroom.origin.part': wantsPart ? 'state' : 'body' });
-      const range = wantsPart ? rangeOfBeginning(options.beginning) : undefined;
-      const open = () => this.#openBeginning(place, signal, range);
-      const found = await this.#noting(place, () =>
+      const range = wantsPart ? rangeOfBeginning(passing.beginning) : undefined;
+      const open = () => this.#openBeginning(passing, range);
+      const found = await this.#noting(passing, () =>
         backend.isForeign ? trace.stage('fetch', open) : open(),
       );
       const { sizeBytes } = found.beginning;
@@ -143,18 +139,13 @@ export class PassthroughService {
       if (range !== undefined && backend.isForeign) {
         records.noteBeginning(originKey, found.beginning);
       }
-      return this.#describe(request, place, found, options);
+      return this.#describe(passing, found);
     });
   }
 
   /** Opens an original once its bytes are known not to be blocked, unless it is too large to be read before. */
-  async #openJudged(
-    request: MediaRequest,
-    place: OriginalPlace,
-    options: PassthroughOptions,
-  ): Promise<PassthroughMedia> {
-    if (place.backend.isForeign) return this.#openHeld(request, place, options);
-    const { trace, signal } = options;
+  async #openJudged(passing: Passing): Promise<PassthroughMedia> {
+    const { request, trace, signal } = passing;
     const { blocks, originals } = this.#parts;
     const { work: original, leave } = originals.join(request);
     try {
@@ -162,7 +153,7 @@ export class PassthroughService {
       const { identity } = await unlessAborted(original.identify(asked), signal);
       const sha256 = await unlessAborted(original.digest(identity), signal);
       blocks?.checkDigest(sha256);
-      const opened = await this.#open(request, place, options);
+      const opened = await this.#open(passing);
       const judged = validatorsOf(identity, resultKey(request), PIPELINE_RELEASE).etag;
       if (opened.validators.etag === judged) return { ...opened, sha256 };
       opened.discard();
@@ -177,16 +168,11 @@ export class PassthroughService {
    * Reads another site's original into memory, since a second response may have other bytes; one that is too large is
    * passed on, and judged by what the background has found.
    */
-  async #openHeld(
-    request: MediaRequest,
-    place: OriginalPlace,
-    options: PassthroughOptions,
-  ): Promise<PassthroughMedia> {
+  async #openHeld(passing: Passing): Promise<PassthroughMedia> {
     const { blocks, budget, digests } = this.#parts;
-    const { backend, originKey, sourceKey } = place;
-    const { trace, signal } = options;
+    const { backend, originKey, sourceKey, trace, signal } = passing;
     const open = () => openContent(backend, sourceKey, { signal });
-    const opened = await this.#noting(place, () =>
+    const opened = await this.#noting(passing, () =>
       trace.stage('origin', () => trace.stage('fetch', open)),
     );
     let held: HeldBytes;
@@ -197,8 +183,8 @@ export class PassthroughService {
       if (!isTooLarge) throw error;
       const sha256 = await digests.find(originKey, stateOf(backend, opened), signal);
       blocks?.checkDigest(sha256);
-      const passed = await this.#open(request, place, options);
-      if (sha256 === undefined) digests.hashSoon(place);
+      const passed = await this.#open(passing);
+      if (sha256 === undefined) digests.hashSoon(passing);
       return { ...passed, sha256 };
     }
     // Small bodies count in no budget: the places of streams bound those that slow clients take.
@@ -212,7 +198,7 @@ export class PassthroughService {
     };
     signal.addEventListener('abort', release, { once: true });
     try {
-      const described = await this.#describeHeld(request, place, options, opened, held.bytes);
+      const described = await this.#describeHeld(passing, opened, held.bytes);
       return {
         ...described,
         discard: release,
@@ -225,9 +211,7 @@ export class PassthroughService {
   }
 
   async #describeHeld(
-    request: MediaRequest,
-    place: OriginalPlace,
-    options: PassthroughOptions,
+    passing: Passing,
     { etag, lastModified, freshForMs }: Opened,
     bytes: Uint8Array,
   ): Promise<PassthroughMedia> {
@@ -237,16 +221,11 @@ export class PassthroughService {
     checkType(contentType);
     const state = { etag, lastModified, freshForMs, sizeBytes: bytes.length };
     const beginning = { prefix: bytes, contentType, hasParts: true, ...state };
-    return { ...this.#describe(request, place, { beginning }, options), sha256 };
+    return { ...this.#describe(passing, { beginning }), sha256 };
   }
 
-  #describe(
-    request: MediaRequest,
-    place: OriginalPlace,
-    { beginning, opened }: FoundBeginning,
-    { signal, trace }: PassthroughOptions,
-  ): PassthroughMedia {
-    const { backend } = place;
+  #describe(passing: Passing, { beginning, opened }: FoundBeginning): PassthroughMedia {
+    const { backend, request, trace } = passing;
     const { prefix, contentType, etag: tag, sizeBytes, lastModified, freshForMs } = beginning;
     const etag =
       tag && validatorsOf({ etag: tag, lastModified }, resultKey(request), PIPELINE_RELEASE).etag;
@@ -273,19 +252,15 @@ export class PassthroughService {
           return passBody({ ...backend, observer: undefined }, NOTHING, slices, lengthBytes);
         }
         return trace.stage('origin', () =>
-          this.#noting(place, () => this.#openPart(place, { first, last }, tag, signal)),
+          this.#noting(passing, () => this.#openPart(passing, { first, last }, tag)),
         );
       },
     };
   }
 
   /** Opens the whole, or a part that begins at 0, and takes the first bytes. */
-  async #openBeginning(
-    place: OriginalPlace,
-    signal: AbortSignal,
-    range: ByteRange | undefined,
-  ): Promise<FoundBeginning> {
-    const { backend, sourceKey } = place;
+  async #openBeginning(passing: Passing, range: ByteRange | undefined): Promise<FoundBeginning> {
+    const { backend, sourceKey, signal } = passing;
     const opened = await openContent(backend, sourceKey, { signal, range });
     const { part, sizeBytes, etag, lastModified, freshForMs } = opened;
     try {
@@ -300,7 +275,7 @@ export class PassthroughService {
       // Without a tag, nothing tells whether parts belong together.
       if (part !== undefined && etag === undefined) {
         discard(backend, opened);
-        return await this.#openBeginning(place, signal, undefined);
+        return await this.#openBeginning(passing, undefined);
       }
       const hasParts = part !== undefined || range === undefined || !backend.isForeign;
       const state = { sizeBytes, etag, lastModified, freshForMs };
@@ -316,10 +291,9 @@ export class PassthroughService {
 
   /** Opens a part of the state whose beginning was read. */
   async #openPart(
-    { backend, originKey, sourceKey }: OriginalPlace,
+    { backend, originKey, sourceKey, signal }: Passing,
     range: ByteRange,
     tag: string | undefined,
-    signal: AbortSignal,
   ): Promise<Readable> {
     const opened = await openContent(backend, sourceKey, { signal, range, ifRange: tag });
     const { body, part, etag } = opened;

@@ -27,7 +27,6 @@ export interface Beginning extends Pick<Opened, 'sizeBytes' | 'etag' | 'lastModi
   readonly freshForMs: number | undefined;
 }
 
-/** A failure of the source. */
 interface SourceFailure {
   readonly code: ErrorCode;
   readonly atMs: number;
@@ -40,7 +39,6 @@ export interface OriginalDetails {
   readonly etag: string;
   /** Size of an original that is a video, in bytes. */
   readonly videoBytes?: number;
-  /** Facts of a video or of sound. */
   readonly moving?: MovingFacts;
   readonly metadata?: KeptMetadata;
   /** SHA-256 of the bytes, hexadecimal. */
@@ -163,7 +161,6 @@ export class OriginalRecords {
     return new MediaError(failure.code, { cause });
   }
 
-  /** Notes that the source has the original. */
   noteFound(
     originKey: string,
     identity: OriginalIdentity,
@@ -199,7 +196,6 @@ export class OriginalRecords {
     this.#update(originKey, { beginning: undefined });
   }
 
-  /** Returns the details of a state of an original. */
   findDetails(originKey: string, etag: string): OriginalDetails | undefined {
     const { details } = this.#get(originKey);
     return details?.etag === etag ? details : undefined;

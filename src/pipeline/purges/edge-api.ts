@@ -2,7 +2,6 @@ import type { EdgeCallOutcome } from '../meter.ts';
 
 /** API of the CDN in front. */
 export interface EdgeApi {
-  /** Name of the CDN, for the log. */
   readonly name: string;
   /**
    * Purges all responses with one of the tags.

@@ -13,7 +13,6 @@ type PurgeState = Pick<EdgePurge, 'id' | 'status'> & Partial<Pick<EdgePurge, 're
 /** Waits; ends early when the signal aborts, without an error. */
 export type Sleep = (durationMs: number, signal: AbortSignal) => Promise<void>;
 
-/** Parts of the purger. */
 export interface EdgePurgerParts extends JournalParts {
   readonly api: EdgeApi;
   readonly row: EdgeRow;
@@ -63,7 +62,6 @@ export class EdgePurger {
     this.#pace = new CallPace(parts.row.pace, parts.clock);
   }
 
-  /** Begins to send, and to take over purges of processes that are gone. */
   start(): void {
     this.#running = Promise.all([this.#sendAll(), this.#beat()]);
   }
@@ -145,7 +143,6 @@ export class EdgePurger {
     await this.#journal.release().catch((error: unknown) => this.#warnOfJournal(error));
   }
 
-  /** Sends until the purger is closed. */
   async #sendAll(): Promise<void> {
     while (!this.#closing.signal.aborted) {
       const waitMs = this.#waitMs();
@@ -154,7 +151,6 @@ export class EdgePurger {
     }
   }
 
-  /** Returns how long to wait for the next call, in milliseconds. */
   #waitMs(): number {
     const dueAtMs = this.#journal.pending.reduce(
       (nextMs, purge) => Math.min(nextMs, purge.dueAtMs),
@@ -174,7 +170,7 @@ export class EdgePurger {
       tags.add(tag);
     }
     if (tags.size === 0) return;
-    const concerned = due.filter(({ left }) => haveCommon(left, tags));
+    const concerned = due.filter(({ left }) => [...tags].some((tag) => left.has(tag)));
     this.#pace.begin();
     const reference = referenceOf(concerned, tags);
     try {
@@ -285,12 +281,6 @@ function stateOf({ id, status, reason }: EdgePurge): PurgeState {
 
 function* tagsLeftIn(purges: readonly EdgePurge[]): Generator<string> {
   for (const { left } of purges) yield* left;
-}
-
-function haveCommon(one: ReadonlySet<string>, other: ReadonlySet<string>): boolean {
-  const [small, large] = one.size < other.size ? [one, other] : [other, one];
-  for (const tag of small) if (large.has(tag)) return true;
-  return false;
 }
 
 /** Returns the same text for the same tags of the same rounds, and another one for all others. */

@@ -11,13 +11,11 @@ export interface EdgePurge {
   tags: readonly string[];
   /** The edge gets all tags twice; see `EdgePurger`. */
   round: 1 | 2;
-  /** Start of the round. */
   dueAtMs: number;
   /** Tags that the edge has not taken in this round. */
   left: Set<string>;
   /** Time when the edge last took a tag of this purge, or when the purge ended. */
   changedAtMs: number;
-  /** Last reason why the edge took nothing. */
   reason: string | undefined;
 }
 
@@ -26,7 +24,6 @@ type Purges = ReadonlyMap<string, EdgePurge>;
 
 /** First line of a journal, by which other processes judge it. */
 interface Header {
-  /** Process that writes the journal. */
   readonly owner: string;
   /** Number of the write, so that no two versions have the same bytes. */
   readonly beat: number;
@@ -40,7 +37,6 @@ interface Header {
 /** A purge in the second line of a journal; tags are joined, since long lists of texts take long to format. */
 type Row = Omit<EdgePurge, 'tags' | 'left'> & Record<'tags' | 'left', string>;
 
-/** Beginning of the names of journals. */
 const PREFIX = 'purges-';
 
 /** Time after which a journal that does not change has lost its owner, in milliseconds: three beats. */
@@ -53,7 +49,6 @@ const HEADER_BYTES = 512;
 const TOLD_FOR_MS = 24 * 3_600_000;
 const MAX_ENDED = 1_000;
 
-/** Parts of a journal. */
 export interface JournalParts {
   readonly objects: SharedObjects;
   readonly clock: Clock;

@@ -20,8 +20,7 @@ import type { Admission } from './admission.ts';
 import type { RenderLimits, RenderPlan } from './plan.ts';
 import { laneOf } from './render-cost.ts';
 
-/** Parts that renders are made with. */
-export interface AdmittedRendererParts {
+interface AdmittedRendererParts {
   readonly admission: Admission;
   readonly records: OriginalRecords;
   readonly limits: RenderLimits;
@@ -39,10 +38,8 @@ const LIGHT_TIMEOUT_MS = 3_000;
 /** Estimated cost of reading the facts of a video, in milliseconds: the largest index of contract §12 takes some 500. */
 const INSPECTION_MS = 20;
 
-/** Work in a slot. */
 interface SlotWork<Result> {
   readonly lane: Lane;
-  /** Estimated cost, in milliseconds of one core. */
   readonly costMs: number;
   readonly attributes: Attributes;
   readonly run: (slot: RenderSlot, bounds: RenderBounds, span: Span | undefined) => Promise<Result>;

@@ -7,8 +7,7 @@ import type { EdgePurger } from '../purges/edge-purger.ts';
 import type { Results } from './results.ts';
 import type { GuardedStore } from './store.ts';
 
-/** Everything that remembers something of originals. */
-export interface PurgerParts {
+interface PurgerParts {
   readonly records: OriginalRecords;
   readonly originals: Originals;
   readonly results: Results;

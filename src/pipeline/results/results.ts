@@ -16,7 +16,6 @@ export interface Validators {
   readonly lastModified: Date | undefined;
 }
 
-/** Work on one result, shared by all that ask for it. */
 export interface MediaTask extends FlightControls {
   readonly request: MediaRequest;
   /** The canonical request's `resultKey`. */
@@ -26,8 +25,7 @@ export interface MediaTask extends FlightControls {
   readonly trace: RequestTrace;
 }
 
-/** Where results are kept. */
-export interface ResultsParts {
+interface ResultsParts {
   /** By the keys of their requests, `resultKey`. */
   readonly cache: MemoryCache<MediaResult>;
   /** `undefined`: no result outlives the process. */
@@ -105,7 +103,6 @@ export class Results {
     return { result, isKept: cache.set(task.key, result) };
   }
 
-  /** Removes results from memory; tells how many. */
   forget(fits: (key: string) => boolean): number {
     return this.#parts.cache.deleteWhere(fits);
   }

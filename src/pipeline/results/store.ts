@@ -1,3 +1,4 @@
+import type { Span } from '@opentelemetry/api';
 import { isTimeout, timeoutError, withDeadline } from '../abort.ts';
 import type { Meter } from '../meter.ts';
 import type { Clock, Log, ResultAddress, ResultStore, StoredResult } from '../ports.ts';
@@ -5,8 +6,7 @@ import { resultPath } from '../ports.ts';
 import type { RequestTrace } from '../request-trace.ts';
 import { Semaphore } from '../semaphore.ts';
 
-/** Parts of a guarded store. */
-export interface GuardedStoreParts {
+interface GuardedStoreParts {
   readonly store: ResultStore;
   readonly clock: Clock;
   readonly log: Log;
@@ -16,7 +16,7 @@ export interface GuardedStoreParts {
 interface Write {
   readonly address: ResultAddress;
   readonly result: StoredResult;
-  readonly trace: RequestTrace;
+  readonly trace: RequestTrace | undefined;
 }
 
 /** Longest wait for the first byte, in milliseconds: rendering anew takes less. */
@@ -110,7 +110,7 @@ export class GuardedStore {
   }
 
   /** Stores a rendering in the background, unless too much waits; `trace` belongs to the request that it was made for. */
-  add(address: ResultAddress, result: StoredResult, trace: RequestTrace): void {
+  add(address: ResultAddress, result: StoredResult, trace?: RequestTrace): void {
     const costBytes = costOf(result);
     if (this.#waitingBytes > 0 && this.#waitingBytes + costBytes > MAX_WAITING_BYTES) {
       this.writes.dropped += 1;
@@ -178,10 +178,11 @@ export class GuardedStore {
   async #write({ address, result, trace }: Write): Promise<void> {
     const { store, log } = this.#parts;
     try {
-      await trace.stage('write', (span) => {
+      const write = (span?: Span): Promise<void> => {
         span?.setAttributes({ 'darkroom.bytes': result.body.byteLength });
         return store.write(address, result);
-      });
+      };
+      await (trace === undefined ? write() : trace.stage('write', write));
       this.writes.written += 1;
     } catch (error) {
       const { failed } = this.writes;

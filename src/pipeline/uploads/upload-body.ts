@@ -13,7 +13,6 @@ export interface PaceLimits {
 
 interface UploadBodyOptions {
   readonly limits: PaceLimits;
-  /** Most bytes of the whole body. */
   readonly maxBytes: number;
   readonly clock: Clock;
   /** Called with the number of bytes of each chunk. */

@@ -21,10 +21,8 @@ export interface UploadOrder extends Omit<RelayCapability, 'bucket' | 'expiresAt
   readonly storage: 'originals' | 'uploads';
 }
 
-/** Bounds of uploads. */
 export interface UploadLimits extends PaceLimits {
   readonly maxUploads: number;
-  /** Bytes of one upload. */
   readonly maxBytes: number;
   /** Memory of all uploads of unknown length together, in bytes. */
   readonly memoryBytes: number;
@@ -68,14 +66,9 @@ export class UploadService {
   }
 
   /** Uploads under way, memory that they hold, and the bounds of both. */
-  get usage(): UploadUsage {
-    const { maxUploads, memoryBytes } = this.#parts.limits;
-    return {
-      uploads: this.#underWay,
-      maxUploads,
-      heldBytes: this.#heldBytes,
-      maxHeldBytes: memoryBytes,
-    };
+  get usage() {
+    const { maxUploads, memoryBytes: maxHeldBytes } = this.#parts.limits;
+    return { uploads: this.#underWay, maxUploads, heldBytes: this.#heldBytes, maxHeldBytes };
   }
 
   get isFull(): boolean {
@@ -238,14 +231,6 @@ async function* judgeBody(
 /** Creates the refusal of what is blocked, hidden or not (contract §15). */
 function blocked(): MediaError {
   return new MediaError('ACCESS_DENIED', { cause: new Error('The upload is blocked.') });
-}
-
-/** Use of the bounds of uploads. */
-export interface UploadUsage {
-  readonly uploads: number;
-  readonly maxUploads: number;
-  readonly heldBytes: number;
-  readonly maxHeldBytes: number;
 }
 
 /**
