@@ -205,16 +205,6 @@ describe('502', () => {
     });
     expect(other.status).toBe(200);
   });
-
-  test('is in the log with the host, the reason and the address', async () => {
-    app.resolver.set('evil.test', ['10.0.0.1']);
-    await app.askUrl('http://evil.test/', 'width=50');
-    const line = app.log.entries.find(
-      ({ message }) => message === 'a fetch from another site failed or was refused',
-    );
-    expect(line?.details).toMatchObject({ host: 'evil.test', address: '10.0.0.1', why: 'address' });
-    await expect.poll(() => app.requests.at(-1)?.host).toBe('evil.test');
-  });
 });
 
 test('a render of what another site has counts; what is passed on and what is remembered does not', async () => {

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { useEdgeWorld } from '../../support/edges/edge-app.ts';
 import type { EdgeName } from '../../support/edges/edge-server.ts';
 import { enforced, signedPath } from '../../support/signed-urls.ts';
-import { samples, useTestApp } from '../../support/test-app.ts';
+import { samples } from '../../support/test-app.ts';
 
 const headers = ['cache-tag', 'surrogate-key', 'cdn-tag'];
 
@@ -106,12 +106,4 @@ test('replicas that start at once make one secret, which later ones share', asyn
   const tags = await Promise.all(apps.map((app) => app.get('/icons/1/missing.webp')));
   expect(new Set(tags.map((each) => each.headers['cache-tag'])).size).toBe(1);
   expect((await objects.read('tag-key'))?.bytes.length).toBe(32);
-});
-
-test('without a CDN, responses have no tags', async () => {
-  const app = await useTestApp();
-  for (const url of ['/icons/1/missing.webp', '/attachments/1/2/a.png']) {
-    const { headers: sent } = await app.get(url);
-    for (const header of headers) expect(sent).not.toHaveProperty(header);
-  }
 });

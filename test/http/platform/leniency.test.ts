@@ -10,28 +10,6 @@ import { samples, shareTestApp, useTestApp } from '../../support/test-app.ts';
 const settings = { COMPATIBILITY: 'fluxer' };
 const app = shareTestApp({ settings });
 
-test('what means the same is rendered once, under the strict key', async () => {
-  app.originals.put('avatars/7/ab', samples.png);
-  const { renders } = app.renderer;
-  const targets = [
-    ...['/avatars/7/ab.webp?size=128', '/avatars/7/ab.WEBP', '/avatars/7/ab.svg?size=0'],
-    ...['/avatars/7/ab.png?fmt=WebP&size=x', '/avatars/7/ab.heic?quality=auto&size=100&size=64'],
-  ];
-  const seen = new Set<string>();
-  for (const target of targets) {
-    const { statusCode, headers } = await app.get(target);
-    seen.add(JSON.stringify([statusCode, headers.etag, headers['content-type']]));
-  }
-  expect(seen.size).toBe(1);
-  expect([...seen][0]).toMatch(/^\[200,.*"image\/webp"\]$/);
-  expect(app.renderer.renders - renders).toBe(1);
-  const strict = await useTestApp();
-  strict.originals.put('avatars/7/ab', samples.png);
-  const { etag } = (await strict.get('/avatars/7/ab.webp?size=128')).headers;
-  expect([...seen][0]).toContain(JSON.stringify(etag));
-  expect((await strict.get('/avatars/7/ab.WEBP')).statusCode).toBe(400);
-});
-
 test('a download is saved under its name, and shares the rendering of what is shown', async () => {
   const key = 'attachments/x/y/z/photo.png';
   app.originals.put(key, samples.png);
@@ -95,18 +73,6 @@ test('a purge knows what lenient paths mean', async () => {
   }
   expect(renderer.renders).toBe(1 + orders.length);
 });
-
-test.each(['?size=64', '?format=gif', '?quality=auto'])(
-  'a sticker with %s is a still WebP',
-  async (query) => {
-    app.originals.put('stickers/5', samples.animatedGif);
-    const still = await app.get(`/stickers/5.gif${query}`);
-    expect([still.statusCode, still.headers['content-type']]).toEqual([200, 'image/webp']);
-    expect(still.rawPayload.includes('ANIM')).toBe(false);
-    const animated = await app.get('/stickers/5.png?animated=1');
-    expect(animated.rawPayload.includes('ANIM')).toBe(true);
-  },
-);
 
 test('a key that no folder can hold is missing there', async () => {
   const { path, put } = await useTemporaryFolder();

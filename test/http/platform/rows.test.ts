@@ -100,18 +100,6 @@ test.each(['/themes/a', '/themes', '/themes/a/b.css', '/entrance-sounds/a.mp3', 
   },
 );
 
-test('missing ones are those of the mode', async () => {
-  for (const target of [
-    '/themes/none.css',
-    '/entrance-sounds/1/none.mp3',
-    '/branding/a/none.png',
-  ]) {
-    const { statusCode, headers, payload } = await platform.get(target);
-    expect([statusCode, JSON.parse(payload).code]).toEqual([404, 'UNKNOWN_MEDIA']);
-    expect(headers['cache-control']).toBe('no-store');
-  }
-});
-
 test('the admin listener tells their metadata, in this mode alone', async () => {
   for (const [COMPATIBILITY, status] of [
     ['fluxer', 200],

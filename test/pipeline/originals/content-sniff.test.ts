@@ -51,22 +51,6 @@ function utf16(text: string, endian: 'le' | 'be'): Uint8Array {
 
 describe('real files', () => {
   it.each([
-    ['nonimage/filetype__fixture-imovie.mp4', 'video/mp4'],
-    ['nonimage/filetype__fixture-isom.mp4', 'video/mp4'],
-    ['nonimage/filetype__fixture.webm', 'video/webm'],
-    ['nonimage/filetype__fixture.mp3', 'audio/mpeg'],
-    ['nonimage/filetype__fixture.ogg', 'audio/ogg'],
-    ['nonimage/filetype__fixture.pdf', 'application/pdf'],
-    ['nonimage/filetype__fixture-minimal.pdf', 'application/pdf'],
-    ['nonimage/filetype__fixture.rtf', 'application/rtf'],
-    ['nonimage/filetype__fixture.7z', 'application/x-7z-compressed'],
-    ['nonimage/filetype__fixture.zip', 'application/zip'],
-    ['nonimage/wuffs__archive.zip', 'application/zip'],
-    ['nonimage/filetype__fixture.xml', XML],
-    ['nonimage/fuzzdb__source-directory-file-indexing-cheatsheet.html', HTML],
-    ['nonimage/wuffs__json-things.formatted.json', TEXT],
-    ['nonimage/wuffs__midsummer.txt', TEXT],
-    ['nonimage/wuffs__romeo.txt', TEXT],
     ['hostile-polyglot/derived__gif-plus-html.gif', 'image/gif'],
     ['hostile-polyglot/derived__jpeg-plus-zip.jpg', 'image/jpeg'],
     ['hostile-polyglot/fuzzdb__POC_img_phpinfo-CR.gif', 'image/gif'],
@@ -79,11 +63,7 @@ describe('real files', () => {
   it.each([
     ['svg', SVG],
     ['hostile-svg', SVG],
-    ['jpeg-photo', 'image/jpeg'],
-    ['png-8', 'image/png'],
     ['apng', 'image/apng'],
-    ['gif-static', 'image/gif'],
-    ['webp-lossy', 'image/webp'],
     ['avif', 'image/avif'],
   ])('every file of %s is %s', async (category, expected) => {
     const files = corpusFiles(category);
@@ -197,6 +177,7 @@ describe('text', () => {
   it.each([
     ['NUL', Buffer.from('a\0b')],
     ['a control character', Buffer.from('a\x01b')],
+    ['another', Buffer.from('a\x1ab')],
     ['latin-1', Buffer.from('caf\xe9 ol\xe9', 'latin1')],
     ['a character cut at the end of the file', Buffer.from('猫').subarray(0, 2)],
     ['an encoded surrogate', Buffer.from([0x61, 0xed, 0xa0, 0x80])],
