@@ -94,11 +94,10 @@ const INDICES = 256;
  * ignores (gif-header.ts), for which the canvas would need a first frame that fills it, and so new LZW data.
  *
  * @param canvas size of a frame as the decoder returns it
- * @returns the same bytes if there is nothing to repair, or a block does not end
+ * @returns the same bytes if there is nothing to repair
  */
 export function repairGif(gif: Uint8Array, canvas: Size): Uint8Array {
-  const { frames, end } = readFrames(gif);
-  if (end.kind === 'truncated') return gif; // the decoder will reject the file
+  const { frames } = readFrames(gif);
   return showsOpaqueBackground(frames, canvas) ? declareTransparency(gif, frames) : gif;
 }
 
