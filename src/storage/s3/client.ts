@@ -37,6 +37,9 @@ const IDLE_TIMEOUT_MS = 15_000;
 /** Longest key of S3 in bytes of UTF-8 (Amazon S3 User Guide, "Object key naming guidelines"). */
 const MAX_KEY_BYTES = 1_024;
 
+/** Most bytes of an error response: S3's own have some hundred. */
+const MAX_ERROR_BYTES = 64 * 1024;
+
 /** Longest message of a server that is logged, in UTF-16 units. */
 const MAX_MESSAGE_LENGTH = 300;
 
@@ -60,6 +63,7 @@ export function createS3Client(options: S3ConnectionOptions): S3Client {
       // Otherwise the SDK writes to the console when connections are scarce.
       logger: { debug: ignore, info: ignore, warn: ignore, error: ignore },
     },
+    streamCollector: collectBody,
   });
 }
 
@@ -90,6 +94,25 @@ function createAgent(
     return socket.once(isTls ? 'secureConnect' : 'connect', settle).once('close', settle);
   };
   return agent;
+}
+
+/**
+ * Collects a body for the SDK, which has no bound for the bodies of errors.
+ *
+ * @throws Error beyond the bound; leaving the loop destroys the body, and its connection with it
+ */
+async function collectBody(body: http.IncomingMessage): Promise<Uint8Array> {
+  const { statusCode = 0 } = body;
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of body) {
+    bytes += chunk.length;
+    if (statusCode >= 300 && bytes > MAX_ERROR_BYTES) {
+      throw new Error(`HTTP ${statusCode} with an error of more than ${MAX_ERROR_BYTES} bytes`);
+    }
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
 }
 
 function ignore(): void {}

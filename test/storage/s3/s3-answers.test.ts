@@ -51,6 +51,32 @@ describe('an original in a bucket', () => {
     return object;
   };
 
+  test.each([403, 404, 500])(
+    'is an ORIGIN_ERROR where an error of status %i never ends, and is read up to a bound',
+    async (status) => {
+      let sentBytes = 0;
+      let closed: Promise<unknown> | undefined;
+      const reading = read((_, response) => {
+        closed = once(response, 'close');
+        response.writeHead(status, { 'Content-Type': 'application/xml' });
+        const piece = Buffer.alloc(64 * 1024, 'x');
+        const pour = (): void => {
+          do sentBytes += piece.length;
+          while (response.write(piece));
+        };
+        response.on('drain', pour);
+        pour();
+      });
+      await expect(reading).rejects.toMatchObject({
+        code: 'ORIGIN_ERROR',
+        cause: { message: expect.stringContaining(`HTTP ${status}`) },
+      });
+      await closed;
+      // Includes what the system holds on the way.
+      expect(sentBytes).toBeLessThan(32 * 1024 * 1024);
+    },
+  );
+
   test.each([
     ['a part', partial, /206/],
     ['no such part', unsatisfiable, /^InvalidRange \(HTTP 416/],
