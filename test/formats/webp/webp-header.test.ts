@@ -31,7 +31,7 @@ function scaled(): Buffer {
 }
 
 test('a bare WebP has no metadata, simple or extended, so that it may pass through', () => {
-  for (const bytes of [lossy, extended(0, image), scaled()]) {
+  for (const bytes of [lossy, extended(0, image)]) {
     const size = { widthPx: 36, heightPx: 28 };
     expect(verdictOn(bytes)).toEqual({
       format: 'webp',
@@ -41,6 +41,7 @@ test('a bare WebP has no metadata, simple or extended, so that it may pass throu
       isLossy: bytes === lossy,
     });
   }
+  expect(verdictOn(scaled())).toEqual(verdictOn(lossy));
 });
 
 testVerdicts(
