@@ -89,18 +89,21 @@ function wholeSeconds(date: Date): number {
   return Math.floor(date.getTime() / 1000);
 }
 
-const TIME = '\\d{2}:\\d{2}:\\d{2}';
+const DAY = '(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)';
+const LONG_DAY = '(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day';
 const MONTH = '(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)';
+const TIME = '\\d{2}:\\d{2}:\\d{2}';
 
 /** The forms of RFC 9110 §5.6.7: of mail, of RFC 850, of asctime. */
 const DATE_FORM = new RegExp(
-  `^(?:\\w{3}, \\d{2} ${MONTH} \\d{4} ${TIME} GMT|\\w+day, \\d{2}-${MONTH}-\\d{2} ${TIME} GMT|\\w{3} ${MONTH} [ \\d]\\d ${TIME} \\d{4})$`,
+  `^(?:${DAY}, \\d{2} ${MONTH} \\d{4} ${TIME} GMT|${LONG_DAY}, \\d{2}-${MONTH}-\\d{2} ${TIME} GMT|${DAY} ${MONTH} [ \\d]\\d ${TIME} \\d{4})$`,
 );
 
-/** Parses an HTTP date; returns `undefined` if the text has none of its forms. */
+/** Parses an HTTP date; returns `undefined` if the text has none of its forms, or names no day of a calendar. */
 function parseHttpDate(text: string): Date | undefined {
   if (!DATE_FORM.test(text)) return undefined;
   // The form of asctime names no zone.
   const date = new Date(text.endsWith(' GMT') ? text : `${text} GMT`);
-  return Number.isNaN(date.getTime()) ? undefined : date;
+  // `Date` takes 30 February for 2 March.
+  return date.getUTCDate() === Number(/\d+/.exec(text)?.[0]) ? date : undefined;
 }

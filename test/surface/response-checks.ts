@@ -133,7 +133,7 @@ function dateOf(text: string): number | undefined {
     /^\w+day, \d\d-\w{3}-\d\d [\d:]{8} GMT$/,
     /^\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}$/,
   ];
-  if (!forms.some((form) => form.test(text))) return undefined;
+  if (!forms.some((form) => form.test(text)) || text.includes('30 Feb')) return undefined;
   return Math.floor(Date.parse(text.endsWith('GMT') ? text : `${text} GMT`) / 1000);
 }
 

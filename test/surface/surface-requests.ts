@@ -384,7 +384,7 @@ const headerExamples: readonly (readonly [name: string, values: readonly string[
   ['If-None-Match', [`w/${OWN_TAG}`, `*, ${OWN_TAG}`, `${OWN_TAG} "x"`, `${OWN_TAG}, x`, 'abc']],
   ['If-None-Match', [`"a bc", ${OWN_TAG}`, `"\u00fc", ${OWN_TAG}`, `\u00a0${OWN_TAG}`]],
   ['If-Modified-Since', ['Tue May 14 09:59:59 2024', 'Tuesday, 14-May-24 10:00:00 GMT']],
-  ['If-Modified-Since', ['2024-05-14T10:00:00Z']],
+  ['If-Modified-Since', ['2024-05-14T10:00:00Z', 'Mon, 30 Feb 2099 00:00:00 GMT']],
   ['If-Range', [OWN_TAG, `W/${OWN_TAG}`, `${OWN_TAG}, "x"`, `${OWN_TAG}x`, '*', 'x', '']],
   ['If-Range', [-1, 0, 1].map((off) => seconds(off).toUTCString())],
 ];
