@@ -61,9 +61,13 @@ export const externalTable = {
     'NAT64 prefixes of your network: an address in one is judged by the IPv4 address inside',
     none,
   ),
-  EXTERNAL_DNS_SERVERS: optional(listOf(dnsServer), 'DNS servers for the names of other sites', {
-    defaultText: "the system's",
-  }),
+  EXTERNAL_DNS_SERVERS: optional(
+    listOf(dnsServer),
+    'DNS servers for the names of other sites; those of the system are read at the start',
+    {
+      defaultText: "the system's",
+    },
+  ),
   EXTERNAL_MAX_BYTES: setting(
     bytes(1),
     500 * MEBIBYTE,
