@@ -33,7 +33,7 @@ export interface Phase {
 }
 
 /** Aims of the service under overload. */
-const AIMS = { hitP99Ms: 20, lightRatio: 0.5, refusedP99Ms: 50 } as const;
+const AIMS = { hitP99Ms: 20, lightRatio: 0.6, refusedP99Ms: 50 } as const;
 
 /** Aim for the p95 of animations beside costly originals, as a multiple of their p95 alone. */
 const MAX_P95_RATIO = 2;
