@@ -173,7 +173,7 @@ const operation = {
   ),
   EXPLORER: optional(
     choice('on', 'off'),
-    'a page at `/` that lists all originals, private attachments too, for everybody who can reach the listener, and builds URLs',
+    'a page at `/` that lists up to 1 000 originals of a kind, private attachments too, for everybody who can reach the listener, and builds URLs',
     {
       defaultText:
         '`on` with `STORAGE=filesystem` where `HOST` is a loopback address, `NODE_ENV` is not `production` and no signing key is set, else `off`',

@@ -109,13 +109,14 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
   }
   if (isPassthrough) return { kind: 'passthrough' };
 
+  const gamma = ownGamma(facts);
   const job: RenderJob = {
     source: facts.format,
     animation,
     originalSize: { widthPx: facts.widthPx, heightPx: facts.heightPx },
     orientation: facts.orientation,
-    gamma: ownGamma(facts),
-    isPlain: facts.isPlain === true && ownGamma(facts) === undefined,
+    gamma,
+    isPlain: facts.isPlain === true && gamma === undefined,
     isLossy: facts.isLossy === true,
     isRewrite: isSamePicture && keepsQuality && facts.isRewritable === true,
     resize,

@@ -78,7 +78,7 @@ export function checkDecodedSize(decoded: Size, planned: Size): void {
  * already decoded and converted (`convertPixels`).
  *
  * @param shape `size` from the header, before orientation; `orientation` to undo
- * @throws MediaError `UNPROCESSABLE_MEDIA` if the decoded size differs
+ * @throws MediaError `UNPROCESSABLE_MEDIA` if the decoder tells another size, which is asked unless the job `isPlain`
  */
 export async function openStill(
   original: Uint8Array,

@@ -164,8 +164,8 @@ function start({
 }
 
 /**
- * Reads a stream line by line up to the last one that is logged, and then closes it: a process that continues to write gets an error
- * and costs us nothing.
+ * Reads a stream line by line up to the last one that is logged, and then closes it: a process that continues to write
+ * gets an error and costs us nothing.
  */
 function readLines(stream: Readable, onLine: (line: string) => void): void {
   let rest = Buffer.alloc(0);
