@@ -19,12 +19,12 @@ const suites: Readonly<Record<string, Options>> = {
     testTimeout: 120_000,
     hookTimeout: 60_000,
     fileParallelism: false,
-    globalSetup: ['test/support/s3/ceph-setup.ts'],
+    globalSetup: ['test/support/s3/ceph-rgw.ts'],
   },
   s3: {
     testTimeout: 30_000,
     hookTimeout: 60_000,
-    globalSetup: ['test/support/s3/ceph-setup.ts'],
+    globalSetup: ['test/support/s3/ceph-rgw.ts'],
   },
 };
 

@@ -1,36 +1,17 @@
 import { spawn } from 'node:child_process';
-import { readFileSync, symlinkSync } from 'node:fs';
+import { readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
 
-/** How the commands of a document are tested. */
-type Document =
-  /** They are run; with the sample originals on port 3000, where they ask for them. */
-  | { readonly kind: 'run'; readonly asksService: boolean }
-  /** They are those of CI, which runs them: here it is seen that they exist. */
-  | { readonly kind: 'scripts' }
-  /** There are none in `sh` blocks. */
-  | { readonly kind: 'no commands' };
+/** Paths of all documents. */
+export const documents = [
+  'README.md',
+  ...readdirSync('docs').flatMap((file) => (file.endsWith('.md') ? [`docs/${file}`] : [])),
+];
 
-/** Every document. To have another one tested, write its line. */
-export const documents: Readonly<Record<string, Document>> = {
-  'clients.md': { kind: 'run', asksService: true },
-  'command-line.md': { kind: 'run', asksService: false },
-  'compatibility.md': { kind: 'no commands' },
-  'configuration.md': { kind: 'run', asksService: false },
-  'contract.md': { kind: 'no commands' },
-  'contributing.md': { kind: 'scripts' },
-  'deploy.md': { kind: 'run', asksService: true },
-  'design.md': { kind: 'no commands' },
-  'glossary.md': { kind: 'no commands' },
-  'migration.md': { kind: 'no commands' },
-  'operate.md': { kind: 'run', asksService: true },
-  'platform.md': { kind: 'no commands' },
-  'security.md': { kind: 'no commands' },
-  'signing.md': { kind: 'run', asksService: false },
-  'tuning.md': { kind: 'run', asksService: false },
-};
+/** The one document whose commands are those of CI, which runs them: here it is seen that they exist. */
+export const CONTRIBUTING = 'docs/contributing.md';
 
 /** Token of the admin listener of the service that documents ask. */
 export const ADMIN_TOKEN = 'the-token-of-the-documents';

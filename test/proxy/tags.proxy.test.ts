@@ -20,7 +20,7 @@ test('nginx passes cache tags on to a CDN before it, and hides them from clients
     PORT: String(port),
   });
   onTestFinished(async () => void (await service.stop()));
-  const plain = await startPlainNginx([port, port]);
+  const plain = await startPlainNginx(port, port);
   onTestFinished(() => plain.stop());
   const facing = await startNginx(port);
   onTestFinished(() => facing.stop());

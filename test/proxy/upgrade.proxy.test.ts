@@ -6,7 +6,7 @@ import { startService } from '../support/processes/service-process.ts';
 test('clients see no error while an upgrade moves nginx from one port to the other, and back', async () => {
   const [blue = 0, green = 0] = await findFreePorts(2);
   const start = (port: number) => startService({ PORT: String(port) });
-  const nginx = await startPlainNginx([blue, green]);
+  const nginx = await startPlainNginx(blue, green);
   onTestFinished(() => nginx.stop());
   let widthPx = 16;
   // Each URL is another one, so that none of them is in a cache.

@@ -291,7 +291,7 @@ test.skipIf(!hasNginx)(
   async () => {
     const nginx = await startPlatformNginx(Number(new URL(service.origin).port));
     onTestFinished(nginx.stop);
-    const base = `${nginx.origin}/media`;
+    const base = `http://127.0.0.1:${nginx.port}/media`;
     const terms = { bucket: UPLOADS, key: randomUUID(), maxBytes: clip.length };
     const request = { method: 'PUT', body: Buffer.from(clip) };
     expect((await fetch(base + relayTarget(terms), request)).status).toBe(200);
@@ -306,7 +306,7 @@ test.skipIf(!hasNginx)(
       200,
       samples.png.length,
     ]);
-    expect((await fetch(`${nginx.origin}/avatars/0.png`)).status).toBe(404);
+    expect((await fetch(`http://127.0.0.1:${nginx.port}/avatars/0.png`)).status).toBe(404);
   },
 );
 

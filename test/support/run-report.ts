@@ -23,7 +23,7 @@ const suites = {
   hostile: 'bombs, thousands of mutants, a malicious worker: bubblewrap',
   front: 'thousands of idle and slow clients',
   s3: 'originals and renderings in a bucket: Ceph RGW',
-  proxy: 'nginx in front: nginx-light, openssl',
+  proxy: 'nginx in front: nginx-light',
   replicas: 'three services on one bucket: nginx-light, Ceph RGW',
   browser: 'the explorer and uploads in a browser: chromium',
   metrics: 'alerts and dashboard: prometheus',

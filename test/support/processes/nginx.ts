@@ -1,32 +1,25 @@
 import { execFileSync, spawn } from 'node:child_process';
-import {
-  chmodSync,
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
-import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { chmod, cp } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connectTo } from '../http/raw-http.ts';
+import { tlsFiles } from '../http/tls-files.ts';
+import { makeTemporaryFolder } from '../temporary-folder.ts';
 import { findFreePorts } from './free-ports.ts';
 
 /** The files that we recommend; this is the one place that knows how to run them elsewhere. */
 const RECOMMENDED = new URL('../../../deploy/nginx/', import.meta.url);
 
-/** What the access log is called here, whatever its name where we recommend it. */
-const ACCESS_LOG = 'access.log';
-
-/** Hosts that `darkroom.conf` is asked for by. */
-const CERTIFIED_NAMES = ['IP:127.0.0.1', 'DNS:cdn.example.com', 'DNS:static.example.com'];
-
 /** How many locations have an error log of their own. */
 const ERROR_LOGS = 6;
 
+/** What of a recommended file is put in by a machine, the value, and how often it is there; once, unless said. */
+type Put = readonly [what: string, value: string, times?: number];
+
 /** nginx as a process, on a port of this machine. */
-export type Nginx = Awaited<ReturnType<typeof startPlainNginx>>;
+export type Nginx = Awaited<ReturnType<typeof run>>;
 
 /**
  * Starts nginx with `darkroom.conf`. Only ports, paths and the certificate are put in, and each of them
@@ -36,26 +29,24 @@ export type Nginx = Awaited<ReturnType<typeof startPlainNginx>>;
  * @param isPlatform whether Darkroom stands in the platform's place
  */
 export async function startNginx(upstreamPort: number, isPlatform = false) {
-  const folder = createFolder();
-  const [certFile, keyFile] = createCertificate(folder);
   const ports = await findFreePorts(5);
   const [port = 0, secondPort = 0, plainPort = 0, secondPlainPort = 0, unusedPort = 0] = ports;
-  const site = new Template('darkroom.conf');
-  site.put('listen 443 ssl', `listen 127.0.0.1:${port} ssl`, 2); // once in a comment
-  site.put('listen [::]:443 ssl', `listen 127.0.0.1:${secondPort} ssl`);
-  site.put('listen 80;', `listen 127.0.0.1:${plainPort};`);
-  site.put('listen [::]:80;', `listen 127.0.0.1:${secondPlainPort};`);
-  putUpstreams(site, [upstreamPort, unusedPort]);
-  site.put('_is_platform { default 0; }', `_is_platform { default ${Number(isPlatform)}; }`);
-  site.put('/etc/ssl/certs/darkroom.pem', certFile);
-  site.put('/etc/ssl/private/darkroom.key', keyFile);
-  const nginx = await run(site, port, folder);
+  const nginx = await run('darkroom.conf', port, [
+    ['listen 443 ssl', `listen 127.0.0.1:${port} ssl`, 2], // once in a comment
+    ['listen [::]:443 ssl', `listen 127.0.0.1:${secondPort} ssl`],
+    ['listen 80;', `listen 127.0.0.1:${plainPort};`],
+    ['listen [::]:80;', `listen 127.0.0.1:${secondPlainPort};`],
+    ...upstreams(upstreamPort, unusedPort),
+    ['_is_platform { default 0; }', `_is_platform { default ${Number(isPlatform)}; }`],
+    ['/etc/ssl/certs/darkroom.pem', tlsFiles.cert],
+    ['/etc/ssl/private/darkroom.key', tlsFiles.key],
+  ]);
   return {
     ...nginx,
     /** Port of the listener that only redirects. */
     plainPort,
     /** Certificate in PEM, which clients must trust. */
-    certificate: readFileSync(certFile),
+    certificate: readFileSync(tlsFiles.cert),
   };
 }
 
@@ -64,17 +55,19 @@ export async function startNginx(upstreamPort: number, isPlatform = false) {
  *
  * @param upstreamPorts of the two instances that take turns
  */
-export async function startPlainNginx(upstreamPorts: readonly [number, number]) {
+export async function startPlainNginx(...upstreamPorts: Parameters<typeof upstreams>) {
   const [port = 0] = await findFreePorts(1);
-  const site = new Template('darkroom-plain.conf');
-  site.put('listen 127.0.0.1:8080;', `listen 127.0.0.1:${port};`);
-  putUpstreams(site, upstreamPorts);
-  return run(site, port);
+  return run('darkroom-plain.conf', port, [
+    ['listen 127.0.0.1:8080;', `listen 127.0.0.1:${port};`],
+    ...upstreams(...upstreamPorts),
+  ]);
 }
 
-function putUpstreams(site: Template, [first, second]: readonly [number, number]): void {
-  site.put('127.0.0.1:3000 max_fails=0;', `127.0.0.1:${first} max_fails=0;`);
-  site.put('127.0.0.1:3001 max_fails=0 backup;', `127.0.0.1:${second} max_fails=0 backup;`);
+function upstreams(first: number, second: number): readonly Put[] {
+  return [
+    ['127.0.0.1:3000 max_fails=0;', `127.0.0.1:${first} max_fails=0;`],
+    ['127.0.0.1:3001 max_fails=0 backup;', `127.0.0.1:${second} max_fails=0 backup;`],
+  ];
 }
 
 /**
@@ -84,92 +77,48 @@ function putUpstreams(site: Template, [first, second]: readonly [number, number]
  */
 export async function startNginxForReplicas(replicaPorts: readonly number[]) {
   const [port = 0] = await findFreePorts(1);
-  const site = new Template('darkroom-replicas.conf');
-  site.put('listen 8080;', `listen 127.0.0.1:${port};`);
-  for (const [index, replicaPort] of replicaPorts.entries()) {
-    site.put(`server darkroom-${index + 1}:3000 `, `server 127.0.0.1:${replicaPort} `);
-  }
-  if (/darkroom-\d/.test(site.text)) throw new Error('there are more replicas in the file');
-  return run(site, port);
+  return run('darkroom-replicas.conf', port, [
+    ['listen 8080;', `listen 127.0.0.1:${port};`],
+    ...replicaPorts.map(
+      (replica, at): Put => [`server darkroom-${at + 1}:3000 `, `server 127.0.0.1:${replica} `],
+    ),
+    [`server darkroom-${replicaPorts.length + 1}`, '', 0],
+  ]);
 }
 
 /** Starts nginx with `nginx.conf` of the platform, the same way; it has neither cache nor log of its own. */
 export async function startPlatformNginx(upstreamPort: number) {
   const [port = 0] = await findFreePorts(1);
-  const site = new Template('../platform/nginx.conf');
-  site.put('listen 127.0.0.1:8080;', `listen 127.0.0.1:${port};`);
-  site.put('127.0.0.1:3000 max_fails=0;', `127.0.0.1:${upstreamPort} max_fails=0;`);
-  const folder = createFolder();
-  writeFileSync(join(folder, 'darkroom.conf'), site.text);
-  const nginx = await runNginx(folder, debianConfiguration(folder), [port]);
-  return {
-    origin: `http://127.0.0.1:${port}`,
-    stop: async (): Promise<void> => {
-      await nginx.stop();
-      rmSync(folder, { recursive: true });
-    },
-  };
+  return run('../platform/nginx.conf', port, [
+    ['listen 127.0.0.1:8080;', `listen 127.0.0.1:${port};`],
+    ['127.0.0.1:3000 max_fails=0;', `127.0.0.1:${upstreamPort} max_fails=0;`],
+    ['/var/', '', 0],
+  ]);
 }
 
-/** A recommended file, with what a machine puts into it. */
-class Template {
-  text: string;
-
-  constructor(name: string) {
-    this.text = readFileSync(new URL(name, RECOMMENDED), 'utf8');
-  }
-
-  /** @throws Error if it is not found as often as expected */
-  put(what: string, value: string, times = 1): void {
-    const parts = this.text.split(what);
-    if (parts.length !== times + 1) {
-      throw new Error(`expected ${times} of "${what}" but found ${parts.length - 1}`);
-    }
-    this.text = parts.join(value);
-  }
+/** @throws Error if something is not found as often as expected */
+function fill(name: string, puts: readonly Put[]): string {
+  const text = readFileSync(new URL(name, RECOMMENDED), 'utf8');
+  return puts.reduce((filled, [what, value, times = 1]) => {
+    const parts = filled.split(what);
+    if (parts.length === times + 1) return parts.join(value);
+    throw new Error(`expected ${times} of "${what}" but found ${parts.length - 1}`);
+  }, text);
 }
 
-function createFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'darkroom-nginx-'));
+/** Runs nginx with a recommended file until it is stopped. */
+async function run(name: string, port: number, puts: readonly Put[]) {
+  const { path: folder, put, remove } = await makeTemporaryFolder();
   // Started by root, the workers are another user, who must get through to the cache.
-  chmodSync(folder, 0o755);
-  mkdirSync(join(folder, 'cache'), { mode: 0o755 });
-  return folder;
-}
-
-async function run(site: Template, port: number, folder = createFolder()) {
-  site.put('/var/cache/', `${folder}/cache/`, 2);
-  site.text = site.text.replace(/\/var\/log\/nginx\/\w+\.log/, join(folder, ACCESS_LOG));
-  cpSync(new URL('snippets', RECOMMENDED), join(folder, 'snippets'), { recursive: true });
-  const server = new Template('snippets/darkroom-server.conf');
-  server.put('/var/log/nginx/error.log', 'stderr', ERROR_LOGS);
-  writeFileSync(join(folder, 'snippets/darkroom-server.conf'), server.text);
-  writeFileSync(join(folder, 'darkroom.conf'), site.text);
-  const nginx = await runNginx(folder, debianConfiguration(folder), [port]);
-  return {
-    port,
-    /** Runs the purge that we recommend, on all under a path; returns its output. */
-    purge: (prefix: string): string => {
-      const caches = [join(folder, 'cache/darkroom'), join(folder, 'cache/darkroom-refused')];
-      return execFileSync('deploy/nginx/purge', [prefix, ...caches], { encoding: 'utf8' });
-    },
-    /** Returns nginx's log so far, from level `notice` on. */
-    log: nginx.log,
-    accessLog: (): string => readFileSync(join(folder, ACCESS_LOG), 'utf8'),
-    stop: async (): Promise<void> => {
-      await nginx.stop();
-      rmSync(folder, { recursive: true });
-    },
-  };
-}
-
-/**
- * Runs nginx in a folder, until it is stopped.
- *
- * @param ports that it listens on
- */
-async function runNginx(folder: string, configuration: string, ports: readonly number[]) {
-  writeFileSync(join(folder, 'nginx.conf'), configuration);
+  await chmod(folder, 0o755);
+  await cp(new URL('snippets', RECOMMENDED), join(folder, 'snippets'), { recursive: true });
+  const server = 'snippets/darkroom-server.conf';
+  await put(server, fill(server, [['/var/log/nginx/error.log', 'stderr', ERROR_LOGS]]));
+  const site = fill(name, puts)
+    .replaceAll('/var/cache/', `${folder}/`)
+    .replace(/\/var\/log\/nginx\/\w+\.log/, join(folder, 'access.log'));
+  await put('darkroom.conf', site);
+  await put('nginx.conf', debianConfiguration(folder));
   const child = spawn('nginx', ['-p', folder, '-c', join(folder, 'nginx.conf')], {
     // Where Debian has it, which is not in everybody's path.
     env: { PATH: `${process.env.PATH ?? ''}:/usr/sbin` },
@@ -179,26 +128,36 @@ async function runNginx(folder: string, configuration: string, ports: readonly n
   child.stderr.on('data', (chunk: Buffer) => {
     log += chunk.toString();
   });
-  const ended = new Promise<void>((resolve) => {
-    child.once('error', (error) => {
-      log += `${error.message} (apt-get install nginx-light)`;
-      resolve();
-    });
-    child.once('close', () => resolve());
+  child.once('error', ({ message }) => {
+    log += `${message} (apt-get install nginx-light)`;
   });
+  const ended = once(child, 'close').catch(() => undefined);
   const kill = (): void => void child.kill('SIGTERM');
   process.once('exit', kill);
-  await Promise.race([Promise.all(ports.map(waitForPort)), ended]);
-  if (child.exitCode !== null || child.pid === undefined) {
-    throw new Error(`nginx does not start: ${log}`);
+  for (;;) {
+    if ((child.exitCode ?? child.signalCode) !== null || child.pid === undefined) {
+      throw new Error(`nginx does not start: ${log}`);
+    }
+    const socket = await connectTo(port).catch(() => undefined);
+    socket?.destroy();
+    if (socket !== undefined) break;
+    await sleep(20);
   }
   return {
-    /** What it has said so far. */
+    port,
+    /** Runs the purge that we recommend, on all under a path; returns its output. */
+    purge: (prefix: string): string => {
+      const caches = [join(folder, 'darkroom'), join(folder, 'darkroom-refused')];
+      return execFileSync('deploy/nginx/purge', [prefix, ...caches], { encoding: 'utf8' });
+    },
+    /** Returns nginx's log so far, from level `notice` on. */
     log: () => log,
+    accessLog: (): string => readFileSync(join(folder, 'access.log'), 'utf8'),
     stop: async (): Promise<void> => {
       kill();
       await ended;
       process.off('exit', kill);
+      await remove();
     },
   };
 }
@@ -229,34 +188,4 @@ http {
   include ${folder}/darkroom.conf;
 }
 `;
-}
-
-/** Makes a certificate that is its own authority, with Debian's openssl, as files in PEM. */
-function createCertificate(folder: string): readonly [certFile: string, keyFile: string] {
-  const certFile = join(folder, 'cert.pem');
-  const keyFile = join(folder, 'key.pem');
-  const subject = [
-    '-subj',
-    '/CN=Darkroom tests',
-    '-addext',
-    `subjectAltName=${CERTIFIED_NAMES.join()}`,
-  ];
-  const options = ['-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
-  const files = ['-days', '2', '-out', certFile, '-keyout', keyFile];
-  execFileSync('openssl', ['req', ...options, ...subject, ...files], { stdio: 'pipe' });
-  return [certFile, keyFile];
-}
-
-/** Waits until something listens on a port of this machine. */
-async function waitForPort(port: number): Promise<void> {
-  for (;;) {
-    const socket = connect(port, '127.0.0.1');
-    const isOpen = await new Promise<boolean>((resolve) => {
-      socket.once('connect', () => resolve(true));
-      socket.once('error', () => resolve(false));
-    });
-    socket.destroy();
-    if (isOpen) return;
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
 }

@@ -6,6 +6,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import type { TestProject } from 'vitest/node';
 import { findFreePorts } from '../processes/free-ports.ts';
 
 const run = promisify(execFile);
@@ -13,23 +14,22 @@ const run = promisify(execFile);
 /** Longest time for all of the start, in milliseconds; it takes one second, seldom six. */
 const START_TIMEOUT_MS = 60_000;
 
-/** A Ceph cluster with an S3 gateway, all of it on this machine and in memory. */
-export interface CephRgw {
-  readonly endpoint: string;
-  readonly accessKeyId: string;
-  readonly secretAccessKey: string;
-  /** Ends its processes and removes its files. */
-  readonly stop: () => Promise<void>;
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** The gateway of this run, and who may use it. */
+    readonly rgw: Awaited<ReturnType<typeof startCluster>>;
+  }
 }
 
 /**
- * Starts a monitor, one OSD in memory and a RADOS gateway, as Debian packages them: `ceph-mon`,
- * `ceph-osd`, `ceph-common`, `radosgw`. Needs no systemd, no root and no fixed port. Nothing of it is
- * left when it is stopped; when this process is killed, its processes end too, and only files are left.
+ * Starts, once per run, a monitor, one OSD in memory and a RADOS gateway, as Debian packages them: `ceph-mon`,
+ * `ceph-osd`, `ceph-common`, `radosgw`. Needs no systemd, no root and no fixed port. When this process is killed, its
+ * processes end too, and only files are left.
  *
+ * @returns ends its processes and removes its files
  * @throws Error with the last lines of the logs, if the cluster does not come up
  */
-export async function startCephRgw(): Promise<CephRgw> {
+export default async function setup({ provide }: TestProject): Promise<() => Promise<void>> {
   const folder = await mkdtemp(join(tmpdir(), 'darkroom-ceph-'));
   const daemons: ChildProcess[] = [];
   const stop = async (): Promise<void> => {
@@ -42,7 +42,8 @@ export async function startCephRgw(): Promise<CephRgw> {
     await rm(folder, { recursive: true, force: true });
   };
   try {
-    return { ...(await startCluster(folder, daemons)), stop };
+    provide('rgw', await startCluster(folder, daemons));
+    return stop;
   } catch (error) {
     const logs = await readLogs(folder);
     await stop();
