@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { readImageFacts } from '../formats/read-image-facts.ts';
 import type { Original } from '../pipeline/originals/original.ts';
-import type { HeldVideo } from '../pipeline/originals/original-ranges.ts';
+import type { HeldVideo } from '../pipeline/originals/original-access.ts';
 import type { Originals } from '../pipeline/originals/originals.ts';
 import type { AdmittedRenderer } from '../pipeline/render/admitted-renderer.ts';
 import { orientedSize } from '../pipeline/render/plan.ts';

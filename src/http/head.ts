@@ -96,9 +96,9 @@ export function formatCacheStatus(outcome: CacheOutcome): string {
   }
   const parameters = ['darkroom', `fwd=${outcome.kind}`];
   if (outcome.originStatus !== undefined) parameters.push(`fwd-status=${outcome.originStatus}`);
-  if (outcome.kind !== 'bypass' && outcome.stored) parameters.push('stored');
+  if (outcome.stored) parameters.push('stored');
   if (outcome.collapsed) parameters.push('collapsed');
-  if (outcome.kind !== 'bypass' && outcome.detail) parameters.push(`detail=${outcome.detail}`);
+  if (outcome.detail) parameters.push(`detail=${outcome.detail}`);
   return parameters.join('; ');
 }
 

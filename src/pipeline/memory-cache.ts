@@ -54,7 +54,6 @@ export class MemoryCache<Value extends Entry> {
     return this.#cache.set(key, value).has(key);
   }
 
-  /** Removes the values whose keys fit, and returns how many. */
   deleteWhere(fits: (key: string) => boolean): number {
     return deleteWhere(this.#cache, fits);
   }

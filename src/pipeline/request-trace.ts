@@ -22,24 +22,15 @@ export interface StageTiming {
   readonly durationMs: number;
 }
 
-/** Part of the origin in a response. */
+/** A cached result was missing (`miss`) or too old (`stale`); or the caches are not asked, for a streamed original. */
 interface Forwarded {
+  readonly kind: 'miss' | 'stale' | 'bypass';
   /** Whether the request joined another one's work instead of starting its own. */
   readonly collapsed?: boolean | undefined;
   /** HTTP status of the origin's response, where the header reports it (304: the original is unchanged). */
   readonly originStatus?: number | undefined;
-}
-
-/** A cached result was missing (`miss`) or too old (`stale`). */
-interface Unfit extends Forwarded {
-  readonly kind: 'miss' | 'stale';
   readonly stored?: boolean | undefined;
   readonly detail?: OutcomeDetail | undefined;
-}
-
-/** A streamed original: the caches are not asked, and do not keep the response. */
-interface Bypass extends Forwarded {
-  readonly kind: 'bypass';
 }
 
 /** The origin was not asked for this response, or could not be reached. */
@@ -52,7 +43,7 @@ interface Hit {
 export type OutcomeDetail = 'store' | 'stale-if-error';
 
 /** Outcome of the caches for a request, in the vocabulary of RFC 9211. */
-export type CacheOutcome = Hit | Unfit | Bypass;
+export type CacheOutcome = Hit | Forwarded;
 
 /**
  * Outcomes in a word, for counting. `memory`, `store`: a hit in either; `revalidated`: the origin confirmed a known
@@ -75,7 +66,6 @@ export type CacheUse = (typeof cacheUses)[number];
 /** Returns where a response came from, in a word. */
 export function cacheUseOf(outcome: CacheOutcome | undefined): CacheUse {
   if (outcome === undefined) return 'none';
-  if (outcome.kind === 'bypass') return 'bypass';
   if (outcome.detail !== undefined) return outcome.detail;
   if (outcome.kind === 'hit') return 'memory';
   if (outcome.collapsed) return 'collapsed';

@@ -2,9 +2,7 @@ import { type Bottleneck, MediaError } from '../contract/errors.ts';
 
 export interface SemaphoreLimits {
   readonly slots: number;
-  /** Entries that may wait. */
   readonly maxWaiting: number;
-  /** Longest wait, in milliseconds. */
   readonly maxWaitMs: number;
 }
 

@@ -11,7 +11,7 @@ import type {
   IdentifiedOriginal,
   Original,
 } from './originals/original.ts';
-import type { HeldVideo } from './originals/original-ranges.ts';
+import type { HeldVideo } from './originals/original-access.ts';
 import type { Originals } from './originals/originals.ts';
 import type { OriginalRecords } from './originals/records.ts';
 import type { Clock, MediaResult, StoredResult } from './ports.ts';
@@ -24,7 +24,6 @@ import { type FlightControls, SingleFlight } from './single-flight.ts';
 
 /** Demands of one request, beside what it asks for. */
 interface Ask {
-  /** Aborts when the client has gone. */
   readonly signal: AbortSignal;
   readonly trace: RequestTrace;
   /** Whether the request has a condition, so that the identity of the original may be all that it needs. */
@@ -48,7 +47,6 @@ interface MediaServiceParts {
   readonly renderer: AdmittedRenderer;
   readonly limits: RenderLimits;
   readonly clock: Clock;
-  /** `undefined`: nothing can be blocked. */
   readonly blocks: BlockGuard | undefined;
   /** `undefined`: all may render what they like. */
   readonly rates: Rates | undefined;
@@ -364,10 +362,7 @@ function collapse(outcome: CacheOutcome, isJoined: boolean): CacheOutcome {
 }
 
 /** Outcome of a result that was made before: its original is as it was, or cannot be asked for. */
-function confirmed(
-  { wasAsked, failure }: IdentifiedOriginal,
-  detail?: 'store',
-): Exclude<CacheOutcome, { readonly kind: 'bypass' }> {
+function confirmed({ wasAsked, failure }: IdentifiedOriginal, detail?: 'store'): CacheOutcome {
   if (failure !== undefined) return { kind: wasAsked ? 'stale' : 'hit', detail: 'stale-if-error' };
   return wasAsked ? { kind: 'stale', originStatus: 304, detail } : { kind: 'hit', detail };
 }

@@ -3,12 +3,9 @@ import type { BlockKind, BlockSubject } from '../../contract/block-order.ts';
 
 /** State of a block in memory. */
 export interface KnownBlock {
-  /** Generation of the list that has set it. */
   readonly generation: number;
   readonly hidden: boolean;
 }
-
-const SLASH = 47;
 
 /**
  * Blocks by 53-bit digests of their values: a million take 46 MiB, and the values stay in the list. The digest has a seed
@@ -38,19 +35,13 @@ export class BlockIndex {
   findKey(originKey: string): KnownBlock | undefined {
     let found = this.#states.key.get(this.#digestOf(originKey));
     if (this.#states.prefix.size === 0) return knownOf(found);
-    let low = this.#lowSeed;
-    let high = this.#highSeed;
-    for (let index = 0; index < originKey.length; index += 1) {
-      const code = originKey.charCodeAt(index);
-      low = Math.imul(low ^ code, 0x9e3779b1);
-      high = Math.imul(high ^ code, 0x5f356495);
-      const state = code === SLASH ? this.#states.prefix.get(mix(low, high)) : undefined;
+    for (let end = originKey.indexOf('/'); end >= 0; end = originKey.indexOf('/', end + 1)) {
+      const state = this.#states.prefix.get(this.#digestOf(originKey.slice(0, end + 1)));
       if (state !== undefined && (found === undefined || state % 2 === 1)) found = state;
     }
     return knownOf(found);
   }
 
-  /** Adds a block, or replaces it. */
   set({ kind, value }: BlockSubject, { generation, hidden }: KnownBlock): void {
     this.#states[kind].set(this.#digestOf(value), 2 * generation + Number(hidden));
   }

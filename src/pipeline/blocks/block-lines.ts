@@ -129,9 +129,6 @@ async function* readObject(
   }
 }
 
-/** Generations that are removed at a time. */
-const PARALLEL = 8;
-
 /** Whether the name of an object is that of a generation. */
 export function isGeneration(name: string): boolean {
   return /^\d+$/.test(name);
@@ -175,8 +172,5 @@ export async function foldList(
   const tag = await objects.write('', { sizeBytes, chunks }, { tag: before.tag });
   if (tag === undefined) return;
   const old = (await objects.list('')).filter((name) => isGeneration(name) && Number(name) <= last);
-  const removeNext = async (): Promise<void> => {
-    for (let name = old.pop(); name !== undefined; name = old.pop()) await objects.remove(name);
-  };
-  await Promise.all(Array.from({ length: PARALLEL }, removeNext));
+  for (const name of old) await objects.remove(name);
 }

@@ -50,7 +50,6 @@ const FOLDED_EVERY = 1_000;
 /** Enough for the first line that Darkroom writes. */
 const HEAD = { first: 0, lengthBytes: 4_096 } as const;
 
-/** Attempts of a write while other replicas write as well. */
 const MAX_ATTEMPTS = 50;
 
 /** Part of the poll period after which the list is read: reading takes time, too. */
@@ -73,7 +72,6 @@ export class BlockList {
   #turn: Promise<unknown> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
-  /** Called after each change. */
   onBlocked: BlockWatcher = async () => undefined;
 
   private constructor(options: BlockListOptions) {
@@ -111,7 +109,6 @@ export class BlockList {
     return this.#index;
   }
 
-  /** Whether the latest read of the list has failed. */
   get isUnreadable(): boolean {
     return this.#failure !== undefined;
   }

@@ -33,7 +33,6 @@ interface InternalMediaParts {
     readonly originals: string | undefined;
     readonly uploads: string | undefined;
   };
-  /** `undefined`: nothing can be blocked. */
   readonly blocks: Pick<BlockGuard, 'check' | 'checkDigest' | 'judgesBytes'> | undefined;
   readonly reading: TargetReading;
   /** Largest media that are given back as base64, in bytes. */

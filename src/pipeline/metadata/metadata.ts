@@ -32,7 +32,6 @@ interface MetadataServiceParts {
   /** Largest original of which a digest is computed, in bytes. */
   readonly maxHashedBytes: number;
   readonly clock: Clock;
-  /** Release that finds the facts: `releaseWithEffort`. */
   readonly release: string;
 }
 
@@ -239,7 +238,6 @@ export class MetadataService {
   }
 }
 
-/** Returns the key of the metadata among the results of an original. */
 function keyOf(originKey: string): string {
   return `${encodeOriginKey(originKey)}?metadata`;
 }

@@ -134,7 +134,6 @@ export function createSiteBackend(
   };
 }
 
-/** Returns the error of a deadline of this backend. */
 export function lateError({ isForeign }: Backend, message: string): MediaError {
   return isForeign
     ? siteError(message, { reason: 'time' })

@@ -10,7 +10,6 @@ import type { OriginalRecords } from './records.ts';
 
 interface DigestsParts {
   readonly records: OriginalRecords;
-  /** `undefined`: no digest outlives the process. */
   readonly store: GuardedStore | undefined;
 }
 

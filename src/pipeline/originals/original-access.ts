@@ -1,4 +1,5 @@
 import { MediaError } from '../../contract/errors.ts';
+import { sniffMoving } from '../../formats/video/sniff-moving.ts';
 import {
   type Opened,
   type OpenOptions,
@@ -7,10 +8,36 @@ import {
   type Unchanged,
 } from '../ports.ts';
 import type { Backend, OriginalPlace } from './backend.ts';
+import type { MemoryBudget } from './memory-budget.ts';
 import { contentOf, openBody } from './open-body.ts';
+import { BLOCK_BYTES, FIRST_BLOCK, OriginalReader } from './original-reader.ts';
 import type { OriginalDetails, OriginalRecords } from './records.ts';
 
-/** Access to one original at its source; the records learn what the source tells, and how it fails. */
+/** A video, of which ranges are read until its last user has left; the reader accounts for its memory. */
+export interface HeldVideo extends OriginalIdentity {
+  readonly reader: OriginalReader;
+  readonly release: () => void;
+}
+
+export interface AccessParts {
+  readonly records: OriginalRecords;
+  readonly budget: MemoryBudget;
+  /** Most bytes that are read of one original by ranges. */
+  readonly maxRangeBytes: number;
+}
+
+/** Containers of videos that have posters (contract §12). */
+const VIDEOS: ReadonlySet<string | undefined> = new Set(['mp4', 'mov', 'webm', 'matroska']);
+
+/** Whether an original that begins with these bytes is a video. */
+export function isVideo(beginning: Uint8Array): boolean {
+  return VIDEOS.has(sniffMoving(beginning));
+}
+
+/**
+ * Access to one original at its source; the records learn what the source tells, and how it fails. By ranges, in which
+ * videos are read, all requests share one reader of its state.
+ */
 export class OriginalAccess implements OriginalPlace {
   readonly backend: Backend;
   readonly originKey: string;
@@ -19,17 +46,20 @@ export class OriginalAccess implements OriginalPlace {
   readonly signal: AbortSignal;
   readonly records: OriginalRecords;
   isOutdated = false;
+  readonly #parts: AccessParts;
+  #reader: OriginalReader | undefined;
 
   constructor(
     { backend, originKey, sourceKey }: OriginalPlace,
-    records: OriginalRecords,
+    parts: AccessParts,
     signal: AbortSignal,
   ) {
     this.backend = backend;
     this.originKey = originKey;
     this.sourceKey = sourceKey;
     this.signal = signal;
-    this.records = records;
+    this.records = parts.records;
+    this.#parts = parts;
   }
 
   /** @throws MediaError of the source */
@@ -48,7 +78,6 @@ export class OriginalAccess implements OriginalPlace {
     return contentOf(this.backend, await this.ask({ range }));
   }
 
-  /** Returns a failure of the source within the last `periodMs`. */
   findFailure(periodMs: number): MediaError | undefined {
     return this.records.findFailure(this.originKey, periodMs, this.backend);
   }
@@ -70,5 +99,71 @@ export class OriginalAccess implements OriginalPlace {
 
   noteDetails(etag: string, details: Partial<OriginalDetails>): void {
     if (!this.isOutdated) this.records.noteDetails(this.originKey, etag, details);
+  }
+
+  /**
+   * Opens the current state; its first block identifies it.
+   *
+   * @param leastBytes may be read whatever the bound of videos is
+   * @throws MediaError of the source, `MEDIA_TOO_LARGE`
+   */
+  async openByRanges(
+    leastBytes = 0,
+  ): Promise<{ readonly identity: OriginalIdentity; readonly reader: OriginalReader }> {
+    const opened = await this.open(FIRST_BLOCK);
+    const identity = this.noteFound(opened);
+    const reader = this.#createReader(identity, opened.sizeBytes, leastBytes);
+    await reader.takeFirst(opened);
+    return { identity, reader };
+  }
+
+  /**
+   * Opens a state that may be a video; returns `undefined` if the state is not.
+   *
+   * @param videoBytes size of a state that is known to be a video
+   */
+  async openVideo(
+    identity: OriginalIdentity,
+    videoBytes: number | undefined,
+  ): Promise<HeldVideo | undefined> {
+    if (videoBytes !== undefined) {
+      return this.#hold(identity, this.#reader ?? this.#createReader(identity, videoBytes));
+    }
+    if (this.#reader !== undefined) return this.#tryVideo(identity, this.#reader);
+    const opened = await this.openByRanges();
+    return this.#tryVideo(opened.identity, opened.reader);
+  }
+
+  /** Opens a state whose read as a whole has ended; returns `undefined` if the state is not a video. */
+  reopen(identity: OriginalIdentity, sizeBytes: number | undefined) {
+    return this.#tryVideo(identity, this.#createReader(identity, sizeBytes));
+  }
+
+  releaseReader(): void {
+    this.#reader?.release();
+  }
+
+  async #tryVideo(
+    identity: OriginalIdentity,
+    reader: OriginalReader,
+  ): Promise<HeldVideo | undefined> {
+    const beginning = await reader.read(0, BLOCK_BYTES, this.signal);
+    if (isVideo(beginning)) return this.#hold(identity, reader);
+    reader.release();
+    this.#reader = undefined;
+    return undefined;
+  }
+
+  #hold(identity: OriginalIdentity, reader: OriginalReader): HeldVideo {
+    this.noteDetails(identity.etag, { videoBytes: reader.sizeBytes });
+    return { ...identity, reader, release: () => reader.release() };
+  }
+
+  #createReader({ etag }: OriginalIdentity, sizeBytes = 0, leastBytes = 0): OriginalReader {
+    const { budget, maxRangeBytes } = this.#parts;
+    const maxBytes = Math.max(maxRangeBytes, leastBytes);
+    this.#reader?.release();
+    this.#reader = new OriginalReader(this, { etag, sizeBytes, maxBytes, budget });
+    return this.#reader;
   }
 }

@@ -1,7 +1,7 @@
 import { MediaError } from '../../contract/errors.ts';
 import { unlessAborted } from '../abort.ts';
 import { type ByteRange, type Opened, type RangeReader, ReplacedMeanwhile } from '../ports.ts';
-import type { Backend } from './backend.ts';
+import type { OriginalPlace } from './backend.ts';
 import { hashBody } from './digests.ts';
 import type { MemoryBudget } from './memory-budget.ts';
 import { discard, type HeldBytes, holdBody, isStream, openContent } from './open-body.ts';
@@ -15,18 +15,16 @@ export const FIRST_BLOCK = { first: 0, last: BLOCK_BYTES - 1 } as const;
 /** Most reads of the source for one original (contract §12). */
 const MAX_READS = 64;
 
-/** One state of an original at its source. */
-interface SourceState {
-  readonly backend: Backend;
-  readonly sourceKey: string;
-  readonly etag: string;
-  readonly sizeBytes: number;
-  /** Aborts when no request needs the original any more. */
+/** See `OriginalAccess`. */
+interface Access extends OriginalPlace {
   readonly signal: AbortSignal;
-  readonly onFailure: (error: unknown) => void;
+  noteError(error: unknown): void;
 }
 
-interface ReadBounds {
+/** One state of an original, and the bounds of reading it. */
+interface ReadState {
+  readonly etag: string;
+  readonly sizeBytes: number;
   readonly maxBytes: number;
   readonly budget: MemoryBudget;
 }
@@ -36,8 +34,8 @@ interface ReadBounds {
  * flight share the blocks and their bounds.
  */
 export class OriginalReader implements RangeReader {
-  readonly #state: SourceState;
-  readonly #bounds: ReadBounds;
+  readonly #access: Access;
+  readonly #state: ReadState;
   readonly #blocks = new Map<number, Uint8Array>();
   readonly #held: HeldBytes[] = [];
   #reads = 0;
@@ -46,9 +44,9 @@ export class OriginalReader implements RangeReader {
   #turn: Promise<unknown> = Promise.resolve();
   #isReleased = false;
 
-  constructor(state: SourceState, bounds: ReadBounds) {
+  constructor(access: Access, state: ReadState) {
+    this.#access = access;
     this.#state = state;
-    this.#bounds = bounds;
   }
 
   get sizeBytes(): number {
@@ -77,7 +75,7 @@ export class OriginalReader implements RangeReader {
     try {
       this.#count(firstBytes);
     } catch (error) {
-      discard(this.#state.backend, opened);
+      discard(this.#access.backend, opened);
       throw error;
     }
     await this.#take(opened, 0, firstBytes);
@@ -96,7 +94,7 @@ export class OriginalReader implements RangeReader {
    * @throws MediaError as `read` does
    */
   async hash(): Promise<string> {
-    const { backend, signal } = this.#state;
+    const { backend, signal } = this.#access;
     const opened = await this.#open(undefined, false);
     try {
       return await hashBody(backend, opened);
@@ -142,7 +140,8 @@ export class OriginalReader implements RangeReader {
 
   /** Opens the original or a part of it, if it still is in the state that is read. */
   async #open(range: ByteRange | undefined, isHeld: boolean): Promise<Opened> {
-    const { backend, sourceKey, etag, signal, sizeBytes, onFailure } = this.#state;
+    const { backend, sourceKey, signal } = this.#access;
+    const { etag, sizeBytes } = this.#state;
     signal.throwIfAborted();
     try {
       const options = { signal, range, isHeld, ifMatch: etag };
@@ -152,7 +151,7 @@ export class OriginalReader implements RangeReader {
       throw replaced();
     } catch (error) {
       const failure = isGone(error) ? replaced(error) : error;
-      onFailure(failure);
+      this.#access.noteError(failure);
       throw failure;
     }
   }
@@ -161,7 +160,7 @@ export class OriginalReader implements RangeReader {
   #count(bytes: number): void {
     this.#reads += 1;
     this.#readBytes += bytes;
-    if (this.#reads <= MAX_READS && this.#readBytes <= this.#bounds.maxBytes) return;
+    if (this.#reads <= MAX_READS && this.#readBytes <= this.#state.maxBytes) return;
     const cause = new Error(`${this.#reads} reads of ${this.#readBytes} bytes`);
     throw new MediaError('MEDIA_TOO_LARGE', { cause });
   }
@@ -178,9 +177,9 @@ export class OriginalReader implements RangeReader {
 
   /** Holds a body until this reader is released. */
   async #hold(opened: Opened): Promise<HeldBytes> {
-    const { backend, signal } = this.#state;
+    const { backend, signal } = this.#access;
     const unbounded = { ...backend, maxOriginalBytes: Number.POSITIVE_INFINITY };
-    const held = await holdBody(unbounded, opened, this.#bounds.budget, signal);
+    const held = await holdBody(unbounded, opened, this.#state.budget, signal);
     if (this.#isReleased) held.release();
     else this.#held.push(held);
     return held;

@@ -14,12 +14,10 @@ import { type Backends, type OriginalName, placeOf } from './backend.ts';
 import { type Digests, sha256Of } from './digests.ts';
 import type { Reservation } from './memory-budget.ts';
 import { discard, holdBody } from './open-body.ts';
-import { OriginalAccess } from './original-access.ts';
-import { type HeldVideo, isVideo, OriginalRanges, type RangeBounds } from './original-ranges.ts';
-import type { OriginalDetails, OriginalRecords } from './records.ts';
+import { type AccessParts, type HeldVideo, isVideo, OriginalAccess } from './original-access.ts';
+import type { OriginalDetails } from './records.ts';
 
-export interface OriginalParts extends Backends, RangeBounds {
-  readonly records: OriginalRecords;
+export interface OriginalParts extends Backends, AccessParts {
   readonly digests: Digests;
   /** Whether the SHA-256 of what is read whole is remembered: originals may be blocked by it. */
   readonly keepsDigests: boolean;
@@ -32,7 +30,6 @@ export interface OriginalParts extends Backends, RangeBounds {
 /** Identity of an original, and how it became known. */
 export interface IdentifiedOriginal {
   readonly identity: OriginalIdentity;
-  /** Whether the source was asked for this request. */
   readonly wasAsked: boolean;
   /** Error of a source that cannot confirm the identity: only results that exist already may be served. */
   readonly failure?: unknown;
@@ -80,14 +77,12 @@ export class Original {
   #identity: OriginalIdentity | undefined;
   /** The whole original, whose body was not read yet. */
   #opened: Opened | undefined;
-  /** Created at need: most originals are images. */
-  #openedRanges: OriginalRanges | undefined;
   #inspecting: Promise<Inspected> | undefined;
 
   /** @param flight ends when no request needs the original any more */
   constructor(parts: OriginalParts, name: OriginalName, flight: FlightControls) {
     this.#parts = parts;
-    this.#access = new OriginalAccess(placeOf(parts, name), parts.records, flight.signal);
+    this.#access = new OriginalAccess(placeOf(parts, name), parts, flight.signal);
     this.#flight = flight;
     this.#beganMs = parts.clock.nowMs();
     flight.signal.addEventListener('abort', () => this.#release(), { once: true });
@@ -162,7 +157,7 @@ export class Original {
    * @throws MediaError of the source, `MEDIA_TOO_LARGE`
    */
   async openByRanges(leastBytes?: number) {
-    const opened = await this.#ranges.open(leastBytes);
+    const opened = await this.#access.openByRanges(leastBytes);
     this.#identity = opened.identity;
     return opened;
   }
@@ -305,7 +300,7 @@ export class Original {
     if (backend.isForeign || identity === undefined) return undefined;
     const videoBytes = records.findDetails(this.originKey, identity.etag)?.videoBytes;
     if (videoBytes === undefined && !isVideoName(this.originKey)) return undefined;
-    return this.#ranges.openVideo(identity, videoBytes);
+    return this.#access.openVideo(identity, videoBytes);
   }
 
   async #hold(opened: Opened): Promise<HeldOriginal> {
@@ -325,16 +320,11 @@ export class Original {
     } catch (error) {
       const isMaybeVideo = !isForeign && mayBeOfVideo(error);
       const video =
-        isMaybeVideo && (await this.#ranges.reopen(access.noteFound(opened), opened.sizeBytes));
+        isMaybeVideo && (await access.reopen(access.noteFound(opened), opened.sizeBytes));
       if (video) return video;
       access.noteError(error);
       throw error;
     }
-  }
-
-  get #ranges(): OriginalRanges {
-    this.#openedRanges ??= new OriginalRanges(this.#access, this.#parts);
-    return this.#openedRanges;
   }
 
   #findCached(): CachedOriginal | undefined {
@@ -343,7 +333,7 @@ export class Original {
   }
 
   #release(): void {
-    this.#openedRanges?.release();
+    this.#access.releaseReader();
     this.#held?.then(
       (original) => original.release(),
       () => undefined,

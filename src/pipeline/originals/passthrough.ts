@@ -21,7 +21,6 @@ export interface PassthroughMedia {
   readonly validators: Validators;
   /** `undefined` if another site does not tell. */
   readonly sizeBytes: number | undefined;
-  /** Content type by the first bytes. */
   readonly contentType: string;
   /** Digest of the bytes, hexadecimal, if blocks are judged by it. */
   readonly sha256?: string | undefined;
@@ -86,7 +85,6 @@ interface Passing extends PassthroughOptions, OriginalPlace {
 interface PassthroughParts extends Backends {
   readonly originals: Originals;
   readonly budget: MemoryBudget;
-  /** `undefined`: nothing can be blocked. */
   readonly blocks: BlockGuard | undefined;
   readonly records: OriginalRecords;
   readonly digests: Digests;
@@ -289,7 +287,6 @@ export class PassthroughService {
     }
   }
 
-  /** Opens a part of the state whose beginning was read. */
   async #openPart(
     { backend, originKey, sourceKey, signal }: Passing,
     range: ByteRange,

@@ -30,7 +30,6 @@ export interface Beginning extends Pick<Opened, 'sizeBytes' | 'etag' | 'lastModi
 interface SourceFailure {
   readonly code: ErrorCode;
   readonly atMs: number;
-  /** See `SiteFailure`. */
   readonly ownUrl: string | undefined;
 }
 
@@ -201,7 +200,6 @@ export class OriginalRecords {
     return details?.etag === etag ? details : undefined;
   }
 
-  /** Returns the SHA-256 of a state of an original, hexadecimal. */
   findSha256(originKey: string, etag: string): string | undefined {
     return this.findDetails(originKey, etag)?.sha256;
   }

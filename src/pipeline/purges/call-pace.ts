@@ -5,7 +5,6 @@ import type { Clock } from '../ports.ts';
 const FIRST_WAIT_MS = 1_000;
 const LONGEST_WAIT_MS = 60_000;
 
-/** Longest wait that an API may ask for, in milliseconds. */
 const LONGEST_ASKED_WAIT_MS = 3_600_000;
 
 /** Pace of the calls of an API: at most so many in any period, and a back-off after failures. */

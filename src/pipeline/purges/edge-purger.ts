@@ -35,7 +35,6 @@ const GIVEN_UP_AFTER_MS = 24 * 3_600_000;
 /** Most tags that wait for the edge: 2 MB of a journal that is written every five seconds. */
 const MAX_PENDING_TAGS = 100_000;
 
-/** Interval between two log lines on a failing edge, in milliseconds. */
 const LOG_INTERVAL_MS = 60_000;
 
 /**
@@ -224,7 +223,6 @@ export class EdgePurger {
     );
   }
 
-  /** Ends purges of which the edge has taken nothing for a day. */
   #giveUp(): void {
     const untilMs = this.#parts.wallClock() - GIVEN_UP_AFTER_MS;
     for (const purge of this.#journal.pending) {

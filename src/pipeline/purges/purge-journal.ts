@@ -19,7 +19,6 @@ export interface EdgePurge {
   reason: string | undefined;
 }
 
-/** Purges of one process, by their ids. */
 type Purges = ReadonlyMap<string, EdgePurge>;
 
 /** First line of a journal, by which other processes judge it. */
@@ -42,7 +41,6 @@ const PREFIX = 'purges-';
 /** Time after which a journal that does not change has lost its owner, in milliseconds: three beats. */
 const OWNER_LOST_AFTER_MS = 15_000;
 
-/** Room for the first line, in bytes. */
 const HEADER_BYTES = 512;
 
 /** Time for which the end of a purge is told, a day, and the most that are. */
@@ -96,7 +94,6 @@ export class PurgeJournal {
     return this.#next;
   }
 
-  /** Purges on their way to the edge. */
   get pending(): EdgePurge[] {
     return listPending(this.purges);
   }

@@ -7,7 +7,6 @@ import { Semaphore } from '../semaphore.ts';
 export interface AdmissionLimits {
   /** Renders that may wait for each slot of their lane. */
   readonly maxWaitingPerSlot: number;
-  /** Longest wait, in milliseconds. */
   readonly maxWaitMs: number;
 }
 
@@ -142,13 +141,11 @@ export class Admission {
     return slot;
   }
 
-  /** Number of renders that wait in a lane. */
   waitingIn(lane: Lane): number {
     const { waiting } = this.#lanes[lane].slots;
     return lane === 'heavy' ? waiting + this.#costly.slots.waiting : waiting;
   }
 
-  /** Number of slots of a lane that are held. */
   heldSlotsOf(lane: Lane): number {
     return this.#lanes[lane].slots.inside;
   }

@@ -45,7 +45,6 @@ interface SlotWork<Result> {
   readonly run: (slot: RenderSlot, bounds: RenderBounds, span: Span | undefined) => Promise<Result>;
   /** Counts the memory of the original for the lane. */
   readonly assign?: Reservation['assign'] | undefined;
-  /** Called with the time of each run, in milliseconds. */
   readonly addRun: (heldMs: number) => void;
 }
 

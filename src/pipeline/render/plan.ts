@@ -37,9 +37,7 @@ export interface RenderLimits {
   readonly maxEdgePx: number;
   /** Frames of an original, decoded or not. */
   readonly maxFrames: number;
-  /** Time for one render, in milliseconds. */
   readonly timeoutMs: number;
-  /** Bytes of an encoded result. */
   readonly maxResultBytes: number;
   /** Effort of the encoder of WebP: 0 to 6. */
   readonly webpEffort: number;

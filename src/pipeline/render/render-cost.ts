@@ -89,7 +89,6 @@ const keyFrameNs: Readonly<Record<VideoCodec, number>> = {
 /** Conversion of the planes to RGB, in nanoseconds per pixel. */
 const PLANES_NS = 35;
 
-/** Start of the decoder, in milliseconds. */
 const DECODER_MS = 110;
 
 /** Estimates the cost of a poster; mostly one key frame is decoded. None is hopeless: to be late is a 504 (contract §12). */

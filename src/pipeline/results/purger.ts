@@ -12,7 +12,6 @@ interface PurgerParts {
   readonly originals: Originals;
   readonly results: Results;
   readonly store: GuardedStore | undefined;
-  /** `undefined`: there is no CDN in front that takes purges. */
   readonly edge: EdgePurger | undefined;
 }
 

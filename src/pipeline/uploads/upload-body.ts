@@ -15,7 +15,6 @@ interface UploadBodyOptions {
   readonly limits: PaceLimits;
   readonly maxBytes: number;
   readonly clock: Clock;
-  /** Called with the number of bytes of each chunk. */
   readonly onReceived: (bytes: number) => void;
   /** Ends the wait for the next chunk. */
   readonly signal: AbortSignal;

@@ -33,7 +33,6 @@ export interface UploadLimits extends PaceLimits {
 }
 
 export interface UploadServiceParts {
-  /** `undefined`: nothing can be blocked. */
   readonly blocks: BlockGuard | undefined;
   readonly digests: Pick<Digests, 'note'>;
   readonly writer: OriginalWriter;
@@ -46,7 +45,6 @@ export interface UploadServiceParts {
   readonly log: Log;
 }
 
-/** `Retry-After` of a refusal, in seconds. */
 const RETRY_AFTER_SECONDS = 1;
 
 /** Types of images that Darkroom decodes: an upload that claims one of them must begin like one. */
