@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { type Lane, type Log, lanes, type Renderer, type VideoSupport } from '../pipeline/ports.ts';
 import { type Confinement, readConfinement } from './confinement/report.ts';
 import type { Sandbox } from './confinement/sandbox.ts';
-import type { FrameSource } from './job-requests.ts';
+import type { FrameSource } from './running-job.ts';
 import { type Launch, Slot, stopped, type WorkerCounters } from './slot.ts';
 import { VideoDecoder, type VideoDecoderSettings } from './video/video-decoder.ts';
 import { WorkerProcess } from './worker-process.ts';
@@ -25,8 +25,7 @@ export interface WorkerRendererOptions extends WorkerFiles {
   /** Whole environment of a worker; without secrets. */
   readonly environment: Readonly<Record<string, string>>;
   readonly log: Log;
-  /** Decoder of videos; none by default. */
-  readonly videoDecoder?: VideoDecoderSettings;
+  readonly videoDecoder: VideoDecoderSettings;
   /** Replaces the decoder of videos. */
   readonly frames?: FrameSource;
   /** As in `SlotOptions`. */
@@ -35,12 +34,6 @@ export interface WorkerRendererOptions extends WorkerFiles {
   /** Idle time after which a heavy worker beyond the first ends, in milliseconds. */
   readonly maxIdleMs?: number;
 }
-
-const NO_VIDEO_DECODER: VideoDecoderSettings = {
-  program: 'off',
-  mayBeWeaker: false,
-  timeoutMs: 0,
-};
 
 /** Light renders have most of a core beside heavy ones, which at 15 never starve; the main process goes first. */
 const NICENESS: Readonly<Record<Lane, number>> = { light: 5, heavy: 15 };
@@ -81,7 +74,7 @@ export class WorkerPool implements Renderer {
       environment,
     });
     this.#decoder = new VideoDecoder({
-      ...(options.videoDecoder ?? NO_VIDEO_DECODER),
+      ...options.videoDecoder,
       starter: this.#starter,
       environment,
     });

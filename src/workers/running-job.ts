@@ -1,9 +1,33 @@
+import { once } from 'node:events';
 import type { Socket } from 'node:net';
-import { MediaError } from '../contract/errors.ts';
-import { type RenderBounds, WorkerLost } from '../pipeline/ports.ts';
-import { type FrameSource, JobRequests } from './job-requests.ts';
+import { formatCauses, MediaError } from '../contract/errors.ts';
+import type { DecodeOrder } from '../formats/video/video-facts.ts';
+import { type RangeReader, type RenderBounds, WorkerLost } from '../pipeline/ports.ts';
+import { ProtocolError, writeFrame } from './frames.ts';
 import { MAX_STREAM_BYTES } from './parse-claims.ts';
-import type { WorkerJob, WorkerMessage, WorkerResponse } from './protocol.ts';
+import {
+  FAILURE_CODES,
+  type FailureCode,
+  formatReply,
+  MAX_DETAIL_LENGTH,
+  type Reply,
+  type WorkerJob,
+  type WorkerMessage,
+  type WorkerResponse,
+} from './protocol.ts';
+
+/** Decodes single frames, each in a process of its own. */
+export interface FrameSource {
+  /**
+   * Yields the pieces of a Y4M file, of `maxFrameBytes` at most in sum.
+   *
+   * @throws MediaError `UNPROCESSABLE_MEDIA` if the frame is damaged or ended the decoder, `OVERLOADED` if no process
+   *   could be started; or `signal.reason`
+   */
+  decode(order: DecodeOrder, signal: AbortSignal): Pieces;
+}
+
+type Pieces = AsyncIterable<Uint8Array>;
 
 /** Outcome of a job; a job that had not begun when its worker ended may be given to another. */
 export type Outcome =
@@ -24,28 +48,33 @@ export interface JobWorker {
   readonly onOver: (reason: 'deadline' | 'stopped', error: unknown) => void;
 }
 
-/** A job at a worker, from its command to its outcome. */
+/** Most frames that a job may ask for: four candidates, each perhaps with a frame of its alpha. */
+const MAX_DECODES = 8;
+
+/**
+ * A job at a worker, from its command to its outcome. Serves the worker's requests one at a time, within bounds, since
+ * the worker may be compromised. A failure that is not the original's, of the storage for example, is the job's own,
+ * whatever the worker makes of it.
+ */
 export class RunningJob {
   /** Settles once; rejects with the error that the job ends with. */
   readonly outcome: Promise<Outcome>;
   hasBegun = false;
   #isOver = false;
   readonly #command: WorkerJob;
-  /** `undefined`: the worker has the whole original, and may ask for nothing. */
-  readonly #requests: JobRequests | undefined;
+  readonly #worker: JobWorker;
+  #isServing = false;
+  #decodes = 0;
+  /** Failure of a request with which the job ends. */
+  #failure: { readonly error: unknown } | undefined;
+  /** Aborts requests when the job ends. */
+  readonly #end = new AbortController();
   #settle: (how: { readonly outcome: Outcome } | { readonly error: unknown }) => void = () =>
     undefined;
 
   constructor(command: WorkerJob, { signal, timeoutMs }: RenderBounds, worker: JobWorker) {
-    const { original, job } = command;
-    const { channel } = worker;
     this.#command = command;
-    let ended: AbortController | undefined;
-    if (!(original instanceof Uint8Array)) {
-      const frames = job && worker.frames;
-      ended = new AbortController();
-      this.#requests = new JobRequests({ original, frames, channel, signal: ended.signal });
-    }
+    this.#worker = worker;
     const stop = (): void => worker.onOver('stopped', signal.reason);
     signal.addEventListener('abort', stop, { once: true });
     const timer = setTimeout(() => {
@@ -58,10 +87,10 @@ export class RunningJob {
         this.#isOver = true;
         clearTimeout(timer);
         signal.removeEventListener('abort', stop);
-        const failure = this.#requests?.failure ?? how;
+        const failure = this.#failure ?? how;
         if ('error' in failure) reject(failure.error);
         else if ('outcome' in how) resolve(how.outcome);
-        ended?.abort();
+        this.#end.abort();
       };
     });
   }
@@ -72,29 +101,36 @@ export class RunningJob {
 
   /** Bound of the bodies of the worker's messages. */
   get maxBodyBytes(): number {
-    if (this.#isOver) return 0;
-    const maxResultBytes = this.#command.job?.maxResultBytes ?? 0;
-    return Math.max(maxResultBytes, this.#requests?.mayDecode ? MAX_STREAM_BYTES : 0);
+    const { job, original } = this.#command;
+    if (this.#isOver || job === undefined) return 0;
+    const streamBytes = original instanceof Uint8Array ? 0 : MAX_STREAM_BYTES;
+    return Math.max(job.maxResultBytes, streamBytes);
   }
 
   /** Whether a message is a response that the job may have now. */
   accepts(message: WorkerMessage): message is WorkerResponse {
     const { job } = this.#command;
-    if (!this.#isRunning || this.#requests?.isBusy) return false;
+    if (!this.#isRunning || this.#isServing) return false;
     if (message.kind === 'rendered') return message.body.length <= (job?.maxResultBytes ?? -1);
     return message.kind === 'failed' || (message.kind === 'inspected' && job === undefined);
   }
 
   /**
-   * Begins to serve a message that is a request.
+   * Begins to serve a message that is a request; the reply goes to the worker.
    *
-   * @returns whether it is one
+   * @returns whether it is one; a worker with the whole original may ask for nothing
    * @throws ProtocolError if the worker may not ask for this, or not now
    */
   serves(message: WorkerMessage): boolean {
+    const { original } = this.#command;
     if (message.kind !== 'read' && message.kind !== 'decode') return false;
-    if (!this.#isRunning || this.#requests === undefined) return false;
-    this.#requests.serve(message);
+    if (!this.#isRunning || original instanceof Uint8Array) return false;
+    if (this.#isServing) throw new ProtocolError('a request during another one');
+    const pieces =
+      message.kind === 'read' ? this.#read(original, message) : this.#decode(message.order);
+    this.#isServing = true;
+    // It ends with the job, of which the channel may be gone.
+    this.#reply(pieces).catch(() => undefined);
     return true;
   }
 
@@ -105,6 +141,60 @@ export class RunningJob {
   fail(error: unknown): void {
     this.#settle({ error });
   }
+
+  #read(
+    original: RangeReader,
+    { start, end }: { readonly start: number; readonly end: number },
+  ): Pieces {
+    if (end > original.sizeBytes) throw new ProtocolError('a range beyond the original');
+    const { signal } = this.#end;
+    return (async function* () {
+      yield await original.read(start, end, signal);
+    })();
+  }
+
+  #decode(order: DecodeOrder): Pieces {
+    this.#decodes += 1;
+    if (this.#command.job === undefined) throw new ProtocolError('a frame out of turn');
+    if (this.#decodes > MAX_DECODES) throw new ProtocolError('too many frames');
+    return this.#worker.frames.decode(order, this.#end.signal);
+  }
+
+  async #reply(pieces: Pieces): Promise<void> {
+    let last: Reply = { kind: 'end' };
+    try {
+      // Once it has failed, the job only waits for its worker.
+      if (this.#failure !== undefined) throw this.#failure.error;
+      for await (const bytes of pieces) await this.#send({ kind: 'bytes', bytes });
+    } catch (error) {
+      last = { kind: 'refused', code: this.#blame(error), detail: describe(error) };
+    }
+    // Before the worker can ask again.
+    this.#isServing = false;
+    await this.#send(last);
+  }
+
+  /** Returns what the worker is told of a failure; it may go on without this range or frame. */
+  #blame(error: unknown): FailureCode {
+    const code = error instanceof MediaError && FAILURE_CODES.find((each) => each === error.code);
+    if (code && code !== 'INTERNAL_ERROR') return code;
+    this.#failure ??= { error };
+    return 'INTERNAL_ERROR';
+  }
+
+  /** Sends a reply, and waits until the worker has taken most of it: a frame may have 200 MB. */
+  async #send(reply: Reply): Promise<void> {
+    const { signal } = this.#end;
+    const { channel } = this.#worker;
+    signal.throwIfAborted();
+    if (!writeFrame(channel, formatReply(reply))) await once(channel, 'drain', { signal });
+  }
+}
+
+/** Describes a refusal for the log, which gets the words from the worker; a failure of the job is logged as it is. */
+function describe(error: unknown): string {
+  const isRefusal = error instanceof MediaError && error.code === 'UNPROCESSABLE_MEDIA';
+  return isRefusal ? formatCauses(error.cause).slice(2, MAX_DETAIL_LENGTH) : 'It was refused.';
 }
 
 /** Returns the error of a job that has ended its worker. */

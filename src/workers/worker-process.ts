@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net';
 import type { Log, RenderBounds } from '../pipeline/ports.ts';
 import { FrameReader, ProtocolError, writeFrame } from './frames.ts';
-import type { FrameSource } from './job-requests.ts';
 import { parseMessage } from './parse-claims.ts';
 import { findWorker, killSince, readStartOf } from './process-tree.ts';
 import {
@@ -11,7 +10,7 @@ import {
   type WorkerJob,
   type WorkerMessage,
 } from './protocol.ts';
-import { lostWorker, type Outcome, RunningJob } from './running-job.ts';
+import { type FrameSource, lostWorker, type Outcome, RunningJob } from './running-job.ts';
 import { LOST_WITH_STARTER, type WorkerStart, type WorkerStarter } from './worker-starter.ts';
 
 /** Options of a worker process. */

@@ -121,8 +121,7 @@ export class WorkerStarter {
     this.#starts.set(id, start);
     try {
       if (sandbox.hasOwnUsers) start.userId = this.#takeUserId();
-      const { userId } = start;
-      const { command, words, inputs } = sandbox.compose({ userId, memoryBytes });
+      const { command, words, inputs } = sandbox.compose(start.userId, memoryBytes);
       const { isIsolated } = sandbox;
       send(this.#startedChild(), {
         ...{ kind: 'start', id, command, args: [...words, ...args], inputs, isIsolated, isGroup },

@@ -23,7 +23,7 @@ const GAP = 2;
  *
  * A filter in one direction does not mix adjacent pixels of the other. So the frames are placed side by side and scaled
  * in height; then the image is transposed, so that each column of each frame is a row, and scaled once more. The filter
- * is the same both ways, to the bit, except for sizes with ties (`hasTies`), which libvips scales frame by frame.
+ * is the same both ways, to the bit, except for sizes with ties (`scalesAlike`).
  *
  * @param strip frames of size `from`, one below the other
  * @param to no edge is longer than that of `from`
@@ -35,32 +35,17 @@ export async function scaleFrames(strip: Pixels, from: Size, to: Size): Promise<
   const frameBytes = from.widthPx * from.heightPx * channels;
   const scaledBytes = to.widthPx * to.heightPx * channels;
   const scaled = Buffer.allocUnsafeSlow(scaledBytes * count);
-  const isAlike = !hasTies(from.widthPx, to.widthPx) && !hasTies(from.heightPx, to.heightPx);
   const longestPx = Math.max(from.widthPx, from.heightPx);
   const mostFrames = Math.min(
     Math.floor(GROUP_BYTES / frameBytes),
     Math.floor(MAX_EDGE_PX / (longestPx * channels)),
   );
-  const groupFrames = isAlike ? Math.max(1, mostFrames) : 1;
+  const groupFrames = Math.max(1, mostFrames);
   for (let first = 0; first < count; first += groupFrames) {
     const group = data.subarray(first * frameBytes, (first + groupFrames) * frameBytes);
-    const scale = isAlike ? scaleGroup : scaleFrame;
-    const frames = await scale(group, channels, from, to);
-    scaled.set(frames, first * scaledBytes);
+    scaled.set(await scaleGroup(group, channels, from, to), first * scaledBytes);
   }
   return scaled;
-}
-
-async function scaleFrame(
-  frame: Uint8Array,
-  channels: Pixels['channels'],
-  from: Size,
-  to: Size,
-): Promise<Uint8Array> {
-  return await fromPixels({ ...from, data: frame, channels })
-    .resize({ width: to.widthPx, height: to.heightPx, fit: 'fill' })
-    .raw()
-    .toBuffer();
 }
 
 async function scaleGroup(
@@ -173,6 +158,11 @@ function weighByAlpha(pixels: Uint8Array, channels: number, table: Uint8Array): 
       pixels[at + channel] = table[alpha * SAMPLES + (pixels[at + channel] ?? 0)] ?? 0;
     }
   }
+}
+
+/** Whether `scaleFrames` has the result of libvips: no edge has ties. */
+export function scalesAlike(from: Size, to: Size): boolean {
+  return !hasTies(from.widthPx, to.widthPx) && !hasTies(from.heightPx, to.heightPx);
 }
 
 /**

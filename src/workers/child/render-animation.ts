@@ -4,7 +4,7 @@ import type { RenderJob } from '../../pipeline/ports.ts';
 import { scalesTogether } from '../../pipeline/render/render-cost.ts';
 import { composeFrames } from './compose-frames.ts';
 import { encodeAnimation } from './encode.ts';
-import { scaleFrames } from './frame-scaling.ts';
+import { scaleFrames, scalesAlike } from './frame-scaling.ts';
 import {
   checkDecodedSize,
   decodeStrictly,
@@ -44,7 +44,9 @@ async function renderFrames(
   job: RenderJob,
   { delaysMs: { length: count } }: Animation,
 ): Promise<Pixels> {
-  const { widthPx, heightPx } = job.originalSize;
+  const { originalSize } = job;
+  const { widthPx, heightPx } = originalSize;
+  const isJoint = scalesTogether(job) && scalesAlike(originalSize, job.size);
   const mostFrames = Math.max(1, Math.floor(BATCH_BYTES / (widthPx * heightPx * 4)));
   const batchFrames = Math.min(mostFrames, count);
   const batches =
@@ -60,7 +62,7 @@ async function renderFrames(
     strip ??= Buffer.allocUnsafeSlow(renderedBytes * count);
     const target = strip.subarray(placedBytes);
     if (isUntransformed(job)) target.set(batch.data);
-    else if (scalesTogether(job)) target.set(await scaleFrames(batch, job.originalSize, job.size));
+    else if (isJoint) target.set(await scaleFrames(batch, originalSize, job.size));
     else await renderOneByOne(batch, job, target);
     placedBytes += renderedBytes * (batch.heightPx / heightPx);
   }

@@ -71,13 +71,13 @@ export async function listDecoderSandboxes(
       ...weaker,
       name: 'setpriv',
       hasOwnUsers: canChangeUser,
-      compose: ({ userId, memoryBytes }) =>
+      compose: (userId, memoryBytes) =>
         limit(program, memoryBytes, [...becomeUser(userId), ...unconfined]),
     },
     {
       ...weaker,
       name: 'unconfined',
-      compose: ({ memoryBytes }) => limit(program, memoryBytes, unconfined),
+      compose: (_, memoryBytes) => limit(program, memoryBytes, unconfined),
     },
   ];
 }
@@ -101,7 +101,7 @@ async function listBubblewraps(program: DecoderProgram): Promise<readonly Decode
       isIsolated: true,
       isWhole,
       hasOwnUsers: canChangeUser,
-      compose: ({ userId, memoryBytes }) => {
+      compose: (userId, memoryBytes) => {
         const before = userId === undefined ? [] : becomeUser(userId);
         return limit(program, memoryBytes, [...before, ...words, program.path], inputs);
       },

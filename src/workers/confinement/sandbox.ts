@@ -30,15 +30,11 @@ export interface Sandbox {
   readonly isIsolated: boolean;
   /** Whether each worker must be given a user of its own. */
   readonly hasOwnUsers: boolean;
-  readonly compose: (start: SandboxedStart) => Launch;
-}
-
-/** Parameters of one start. */
-export interface SandboxedStart {
-  /** User of the worker; `undefined`: ours. */
-  readonly userId: number | undefined;
-  /** Bound of its private writable memory. */
-  readonly memoryBytes: number;
+  /**
+   * @param userId user of the worker; `undefined`: ours
+   * @param memoryBytes bound of its private writable memory
+   */
+  readonly compose: (userId: number | undefined, memoryBytes: number) => Launch;
 }
 
 /** Command of one start, before the arguments of Node. */
@@ -148,7 +144,7 @@ async function createSandbox(
     name,
     isIsolated: rootPrograms !== undefined,
     hasOwnUsers: canChangeUser,
-    compose: ({ userId, memoryBytes }) => limit(compose(userId, files), memoryBytes),
+    compose: (userId, memoryBytes) => limit(compose(userId, files), memoryBytes),
   };
 }
 
@@ -157,7 +153,7 @@ const UNCONFINED: Sandbox = {
   name: 'unconfined',
   isIsolated: false,
   hasOwnUsers: false,
-  compose: ({ memoryBytes }) =>
+  compose: (_, memoryBytes) =>
     platform() === 'linux' && existsSync(SHELL)
       ? limit({ words: [], inputs: [] }, memoryBytes)
       : { command: execPath, words: [], inputs: [] },

@@ -12,7 +12,7 @@ import type { VideoSupport } from '../../pipeline/ports.ts';
 import { canChangeUser } from '../confinement/commands.ts';
 import { type DecoderSandbox, listDecoderSandboxes } from '../confinement/decoder-sandbox.ts';
 import { findOnPath } from '../confinement/sandbox.ts';
-import type { FrameSource } from '../job-requests.ts';
+import type { FrameSource } from '../running-job.ts';
 import { overloaded } from '../slot.ts';
 import type { WorkerStarter } from '../worker-starter.ts';
 import { ProgramFault, type ProgramRun, runProgram } from './program-run.ts';
