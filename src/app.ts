@@ -172,8 +172,7 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
   const explorer = config.explorer.isOn
     ? await openExplorer(config, {
         listing: await openListing(config),
-        originals: pipeline.originals,
-        renderer: pipeline.renderer,
+        metadata: pipeline.metadata,
         defaultAvatars,
         ...tools,
       })

@@ -1,7 +1,5 @@
-import type { SourceFormat } from '../contract/image-formats.ts';
 import type { QueryParameter } from '../contract/media-query.ts';
 import type { ResourceName } from '../contract/resources.ts';
-import type { MovingContainer } from '../formats/video/video-facts.ts';
 
 /** Tables of the contract for the page, which so offers what the service routes. */
 export interface ContractTables {
@@ -39,7 +37,7 @@ export interface ListedOriginal {
 
 /** Facts of an original that need no decoding of pixels. */
 export interface OriginalFacts {
-  readonly format: SourceFormat | MovingContainer;
+  readonly format: string;
   /** Upright, as displayed. */
   readonly widthPx: number;
   readonly heightPx: number;

@@ -8,6 +8,7 @@ import { MediaError } from '../../contract/errors.ts';
 import { originKeyOf, parsePath } from '../../contract/media-path.ts';
 import { queryParameters } from '../../contract/media-query.ts';
 import { splitTarget } from '../../contract/media-request.ts';
+import type { MediaMetadata } from '../../contract/metadata.ts';
 import { type ResourceName, resourceNames, resourceRows } from '../../contract/resources.ts';
 import { signAttachment } from '../../contract/signing/attachment-signature.ts';
 import type { DefaultAvatar } from '../../default-avatars/default-avatars.ts';
@@ -18,10 +19,10 @@ import type {
   OriginalFacts,
   OriginalsList,
 } from '../../explorer/explorer-data.ts';
-import { describeOriginal, OriginalDescriber } from '../../explorer/original-describer.ts';
-import type { Originals } from '../../pipeline/originals/originals.ts';
+import { readImageFacts } from '../../formats/read-image-facts.ts';
+import type { MetadataService } from '../../pipeline/metadata/metadata.ts';
 import type { Clock, OriginListing } from '../../pipeline/ports.ts';
-import type { AdmittedRenderer } from '../../pipeline/render/admitted-renderer.ts';
+import { Semaphore } from '../../pipeline/semaphore.ts';
 import type { Exchange } from '../exchange.ts';
 
 /** A file of the page, or data for it. */
@@ -44,8 +45,7 @@ const PAGE_FOLDER = new URL('../../explorer/page/', import.meta.url);
 /** Parts of the explorer. */
 interface ExplorerParts {
   readonly listing: OriginListing;
-  readonly originals: Originals;
-  readonly renderer: AdmittedRenderer;
+  readonly metadata: MetadataService;
   readonly defaultAvatars: readonly DefaultAvatar[];
   readonly clock: Clock;
   /** Milliseconds since 1970. */
@@ -88,6 +88,9 @@ const LIST_PATH = '/explorer/originals.json';
 /** Most originals that are described in one response. */
 const MAX_DESCRIBED = 50;
 
+/** Bounds of concurrent descriptions: few, since clients of media come first. */
+const DESCRIPTIONS = { slots: 2, maxWaiting: 200, maxWaitMs: 10_000 } as const;
+
 /** Age up to which a list of originals is served again, in milliseconds. */
 const LIST_KEPT_MS = 2_000;
 
@@ -105,13 +108,13 @@ type Responder = (
  */
 export async function openExplorer(
   { attachments: { mode, signing } }: Pick<Config, 'attachments'>,
-  { listing, originals, renderer, defaultAvatars, clock, wallClock }: ExplorerParts,
+  { listing, metadata, defaultAvatars, clock, wallClock }: ExplorerParts,
 ): Promise<ExplorerHandler> {
   const files = await loadExplorerFiles();
   const page = files.get('index.html');
   if (page === undefined) throw new Error('The explorer has no page.');
   const tables = jsonOf(describeContract());
-  const describer = new OriginalDescriber(originals, renderer);
+  const descriptions = new Semaphore(DESCRIPTIONS);
   const sign = (key: string): Readonly<Record<string, string>> | undefined => {
     const path = mode === 'off' ? undefined : signing && signAttachment(key, signing, wallClock());
     return path === undefined
@@ -135,9 +138,14 @@ export async function openExplorer(
     [LIST_PATH, () => lists.forceFetch(LIST_PATH)],
     [
       '/explorer/facts.json',
-      async (query, exchange) => {
+      async (query, { signal }) => {
         const paths = query.getAll('path').slice(0, MAX_DESCRIBED);
-        const describe = (path: string) => describePath(path, defaultAvatars, describer, exchange);
+        const describeOriginal = async (originKey: string): Promise<OriginalFacts | null> => {
+          const release = await descriptions.enter(signal);
+          const question = { originKey, wantsPlaceholder: false, wantsSha256: false };
+          return metadata.describe(question, signal).then(factsOf).finally(release);
+        };
+        const describe = (path: string) => describePath(path, defaultAvatars, describeOriginal);
         return jsonOf({ originals: await Promise.all(paths.map(describe)) });
       },
     ],
@@ -215,19 +223,39 @@ function listOriginals(
   };
 }
 
-/** Describes the original at a path of the contract; `null` where nothing is known about it. */
+/** Describes the original at a path of the contract; `null` where nothing is known about it, or cannot be read now. */
 async function describePath(
   path: string,
   defaultAvatars: readonly DefaultAvatar[],
-  describer: OriginalDescriber,
-  { signal, record }: Exchange,
+  describeOriginal: (originKey: string) => Promise<OriginalFacts | null>,
 ): Promise<OriginalFacts | null> {
   const parsed = parsePath(path);
   if (parsed.kind !== 'valid') return null;
   const key = originKeyOf(parsed.path);
-  if (key !== undefined) return (await describer.describe(key, signal, record.trace)) ?? null;
+  if (key !== undefined) return describeOriginal(key).catch(() => null);
   const shipped = defaultAvatars[Number(parsed.path.values.index)];
-  return (shipped && describeOriginal(shipped.body)) ?? null;
+  const image = shipped && readImageFacts(shipped.body);
+  if (shipped === undefined || image === undefined) return null;
+  const { format, widthPx, heightPx, frames } = image;
+  return { format, widthPx, heightPx, frames, isMoving: false, sizeBytes: shipped.body.length };
+}
+
+function factsOf(metadata: MediaMetadata): OriginalFacts | null {
+  const { content_type: contentType, width, height, animated, duration, codec } = metadata;
+  if (width === null || height === null) return null;
+  return {
+    format: contentType.replace(/^\w+\/(?:x-)?/, ''),
+    widthPx: width,
+    heightPx: height,
+    frames: metadata.frames ?? 1,
+    // The frames of a damaged animation have no duration.
+    isMoving: animated === true && duration !== null,
+    sizeBytes: metadata.size,
+    ...(metadata.kind === 'video' && {
+      durationS: duration ?? undefined,
+      codec: codec ?? undefined,
+    }),
+  };
 }
 
 function jsonOf(value: object): ExplorerFile {
