@@ -7,7 +7,7 @@ import { loadDefaultAvatars } from './default-avatars/default-avatars.ts';
 import { ProxyWatch } from './http/client-address.ts';
 import type { ClientLimits } from './http/edge/limits.ts';
 import { openExplorer } from './http/explorer/handler.ts';
-import { openAttachmentGuard } from './http/media/attachment-guard.ts';
+import { AttachmentGuard } from './http/media/attachment-guard.ts';
 import { MediaHandler } from './http/media/handler.ts';
 import { RelayHandler } from './http/relay/handler.ts';
 import { createServer } from './http/server.ts';
@@ -156,6 +156,7 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
   const tracing =
     config.tracing &&
     (await import('./telemetry/tracing.ts')).openTracing(config, config.tracing, log);
+  const { mode, signing } = config.attachments;
   const handler = new MediaHandler({
     media,
     passthrough,
@@ -166,7 +167,7 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
     tags: edge?.tags,
     external: config.external,
     blocks,
-    guard: openAttachmentGuard(config, tools),
+    guard: mode === 'off' ? undefined : signing && new AttachmentGuard({ mode, signing, ...tools }),
     proxyWatch: config.rates && new ProxyWatch(clock, log),
   });
   const explorer = config.explorer.isOn

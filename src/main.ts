@@ -54,15 +54,15 @@ async function main(): Promise<void> {
   const { createApp } = await import('./app.ts');
   const created = await createApp(config, { log, requestLog: log, countLostLines: countLost });
   const { server, admin, internal } = created;
-  if (admin !== undefined && config.admin !== undefined) {
-    await admin.listen(config.admin.listen);
-    const adminAddress = boundAddressOf(admin, 'http');
-    log.info({ address: adminAddress }, `The admin listener is on ${adminAddress}`);
-  }
-  if (internal !== undefined && config.internal !== undefined) {
-    await internal.listen(config.internal.listen);
-    const internalAddress = boundAddressOf(internal, 'http');
-    log.info({ address: internalAddress }, `The internal listener is on ${internalAddress}`);
+  for (const [name, listener] of [
+    ['admin', admin],
+    ['internal', internal],
+  ] as const) {
+    const settings = config[name];
+    if (listener === undefined || settings === undefined) continue;
+    await listener.listen(settings.listen);
+    const address = boundAddressOf(listener, 'http');
+    log.info({ address }, `The ${name} listener is on ${address}`);
   }
   const reachable = await server.listen({ ...config.listen, backlog: BACKLOG });
   // A signal before this ends the process at once: no client is served yet.

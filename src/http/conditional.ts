@@ -46,21 +46,17 @@ export function isNotModified(
   return since !== undefined && wholeSeconds(validators.lastModified) <= wholeSeconds(since);
 }
 
+/** Whether a list has a tag, weak or strong; a malformed list has none. */
 function isListed(etag: string, list: string): boolean {
-  const tags = parseOpaqueTags(list);
-  return tags?.includes(etag.replace(/^W\//, '')) ?? false;
-}
-
-/** Returns the opaque tags of a list with their quotes, without weakness; `undefined` if the list is malformed. */
-function parseOpaqueTags(list: string): readonly string[] | undefined {
-  const tags: string[] = [];
+  const opaqueTag = etag.replace(/^W\//, '');
+  let isFound = false;
   LIST_ELEMENT.lastIndex = 0;
   while (LIST_ELEMENT.lastIndex < list.length) {
     const element = LIST_ELEMENT.exec(list);
-    if (element === null) return undefined;
-    if (element[1] !== undefined) tags.push(element[1]);
+    if (element === null) return false;
+    isFound ||= element[1] === opaqueTag;
   }
-  return tags;
+  return isFound;
 }
 
 /**

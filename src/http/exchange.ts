@@ -6,7 +6,6 @@ import { formatFailure } from './failure.ts';
 import {
   COMMON_HEADERS,
   type Content,
-  currentDate,
   errorCacheControl,
   formatCacheStatus,
   formatServerTiming,
@@ -134,7 +133,7 @@ export class Exchange {
         text += `${others[index]}: ${others[index + 1]}\r\n`;
       }
       const seconds = Math.floor(this.#options.keepAliveTimeoutMs / 1000);
-      text += `Date: ${currentDate()}\r\nConnection: keep-alive\r\nKeep-Alive: timeout=${seconds}\r\n`;
+      text += `Date: ${new Date().toUTCString()}\r\nConnection: keep-alive\r\nKeep-Alive: timeout=${seconds}\r\n`;
       sendText(response, text, bytes);
     }
   }

@@ -1,21 +1,13 @@
-import { MediaError, type RequestFault, type Share } from '../contract/errors.ts';
+import { MediaError, type Share } from '../contract/errors.ts';
 import { ALLOWED_METHODS, COMMON_HEADERS } from './head.ts';
 
-/** Failure as a client sees it; a `MediaError` is one. */
-export interface Failure {
-  readonly status: number;
+/** Failure as a client sees it: a `MediaError`, or one with a code that is none of the registry. */
+export interface Failure
+  extends Pick<MediaError, 'status' | 'message'>,
+    Partial<
+      Pick<MediaError, 'faults' | 'retryAfterSeconds' | 'share' | 'allowedMethods' | 'blockedBy'>
+    > {
   readonly code: string;
-  readonly message: string;
-  /** Only for `INVALID_FORM_BODY`. */
-  readonly faults?: readonly RequestFault[];
-  /** With fractions for `RATE_LIMITED`, whose body has them. */
-  readonly retryAfterSeconds?: number | undefined;
-  /** Only for `RATE_LIMITED`. */
-  readonly share?: Share | undefined;
-  /** Only for `METHOD_NOT_ALLOWED`; `undefined`: the methods of media. */
-  readonly allowedMethods?: string | undefined;
-  /** Only for `UNAVAILABLE`. */
-  readonly blockedBy?: string | undefined;
 }
 
 /**

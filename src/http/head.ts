@@ -116,17 +116,6 @@ export function formatServerTiming(timings: readonly StageTiming[]): string | un
   return text;
 }
 
-let dateSecond = 0;
-let dateText = '';
-
-/** Returns the value of `Date`, formatted once a second. */
-export function currentDate(): string {
-  const second = Math.floor(Date.now() / 1000);
-  if (second !== dateSecond) dateText = new Date(second * 1000).toUTCString();
-  dateSecond = second;
-  return dateText;
-}
-
 /** Header by which the CDN in front finds responses of an original, as name and value. */
 export type TagField = readonly [name: string, value: string];
 
@@ -214,9 +203,9 @@ export function selectPart({ method, headers }: IncomingMessage, head: Head): Pa
   const condition = Array.isArray(ifRange) ? ifRange[0] : ifRange;
   if (!isRangeApplicable(condition, validators)) return whole;
   const range = parseRange(headers.range, sizeBytes);
-  if (range.kind === 'full') return whole;
+  if (range === 'full') return whole;
   const ofRange = ['content-range', formatContentRange(range, sizeBytes)];
-  if (range.kind === 'unsatisfiable') return { status: 416, fields: ofRange, first: 0, last };
+  if (range === 'unsatisfiable') return { status: 416, fields: ofRange, first: 0, last };
   const ofPart = ['content-length', String(range.last - range.first + 1), ...ofRange];
   return { status: 206, fields: [...partFields, ...ofPart], first: range.first, last: range.last };
 }

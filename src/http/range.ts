@@ -2,22 +2,13 @@
 
 import type { ByteRange } from '../pipeline/ports.ts';
 
-/**
- * Range of a body that a `Range` header requests: 200 (`full`), 206 (`range`) or 416 (`unsatisfiable`). `first` and
- * `last` are byte offsets within the body, both included.
- */
-type RequestedRange =
-  | { readonly kind: 'full' }
-  | { readonly kind: 'range'; readonly first: number; readonly last: number }
-  | { readonly kind: 'unsatisfiable' };
+/** What a `Range` header requests of a body: 200 (`full`), 416 (`unsatisfiable`), or a 206 with these bytes, both included. */
+type RequestedRange = 'full' | 'unsatisfiable' | { readonly first: number; readonly last: number };
 
 // `1#range-spec` with one element. A receiver ignores empty list elements and the white space
 // around their commas (RFC 9110 §5.6.1.2). No two neighbours of this pattern match the same
 // character, so it runs in linear time.
 const SINGLE_RANGE = /^bytes=(?:(?:[ \t]*,)+[ \t]*)?(\d*)-(\d*)(?:(?:[ \t]*,)+[ \t]*)?$/i;
-
-const FULL = { kind: 'full' } as const;
-const UNSATISFIABLE = { kind: 'unsatisfiable' } as const;
 
 /**
  * Parses the `Range` header of a GET of a body of `sizeBytes` (RFC 9110 §14.1, §14.2).
@@ -30,15 +21,15 @@ export function parseRange(header: string | undefined, sizeBytes: number): Reque
   const match = header === undefined ? null : SINGLE_RANGE.exec(header);
   const [, firstDigits = '', lastDigits = ''] = match ?? [];
   if (firstDigits === '') {
-    return lastDigits === '' ? FULL : suffixRange(Number(lastDigits), sizeBytes);
+    return lastDigits === '' ? 'full' : suffixRange(Number(lastDigits), sizeBytes);
   }
   // Compared exactly: beyond 2^53 two numbers that differ can round to the same double.
-  if (lastDigits !== '' && BigInt(firstDigits) > BigInt(lastDigits)) return FULL;
+  if (lastDigits !== '' && BigInt(firstDigits) > BigInt(lastDigits)) return 'full';
 
   const first = Number(firstDigits);
-  if (first >= sizeBytes) return UNSATISFIABLE;
+  if (first >= sizeBytes) return 'unsatisfiable';
   const last = lastDigits === '' ? sizeBytes - 1 : Math.min(Number(lastDigits), sizeBytes - 1);
-  return { kind: 'range', first, last };
+  return { first, last };
 }
 
 /** Parses a range that begins at 0, for a body of unknown length. */
@@ -49,17 +40,16 @@ export function parseBeginning(header: string | undefined): ByteRange | undefine
 }
 
 function suffixRange(lengthBytes: number, sizeBytes: number): RequestedRange {
-  if (lengthBytes === 0) return UNSATISFIABLE;
-  if (sizeBytes === 0) return FULL;
-  return { kind: 'range', first: Math.max(0, sizeBytes - lengthBytes), last: sizeBytes - 1 };
+  if (lengthBytes === 0) return 'unsatisfiable';
+  if (sizeBytes === 0) return 'full';
+  return { first: Math.max(0, sizeBytes - lengthBytes), last: sizeBytes - 1 };
 }
 
 /** Formats the `Content-Range` of a 206, as in `bytes 0-4/10`, or of a 416, with an asterisk as range (RFC 9110 §14.4). */
 export function formatContentRange(
-  range: Exclude<RequestedRange, { kind: 'full' }>,
+  range: Exclude<RequestedRange, 'full'>,
   sizeBytes: number,
 ): string {
-  return range.kind === 'range'
-    ? `bytes ${range.first}-${range.last}/${sizeBytes}`
-    : `bytes */${sizeBytes}`;
+  const sent = range === 'unsatisfiable' ? '*' : `${range.first}-${range.last}`;
+  return `bytes ${sent}/${sizeBytes}`;
 }

@@ -39,6 +39,8 @@ export interface Exchange {
   readonly body: ResponseBody;
 }
 
+type Received = Pick<Exchange, 'body' | 'sizeBytes'>;
+
 const MAX_PICTURE_BYTES = 64 * 1024 * 1024;
 
 /** Types that an `img` may show: the formats of the contract. */
@@ -72,7 +74,7 @@ async function readBody(
   response: Response,
   mimeType: string,
   statedBytes: number,
-): Promise<{ readonly body: ResponseBody; readonly sizeBytes: number }> {
+): Promise<Received> {
   if (!response.ok) return readError(response);
   if (!PICTURE_TYPES.test(mimeType) || statedBytes > MAX_PICTURE_BYTES) {
     await response.body?.cancel();
@@ -95,9 +97,7 @@ async function measure(blob: Blob): Promise<{ readonly width: number; readonly h
 }
 
 /** Reads an error of the API; a proxy in between may send another form. */
-async function readError(
-  response: Response,
-): Promise<{ readonly body: ResponseBody; readonly sizeBytes: number }> {
+async function readError(response: Response): Promise<Received> {
   const text = await response.text();
   const error = { code: `HTTP ${response.status}`, message: response.statusText, errors: [] };
   const sizeBytes = new TextEncoder().encode(text).length;

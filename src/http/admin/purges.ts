@@ -26,25 +26,24 @@ export function registerPurge(server: FastifyInstance, { purger, reading, log }:
     const order = parsePurgeOrder(body, reading);
     const asked = describeOrder(body);
     const { removed, storeFailure, edgeId, edgeFailure } = await purger.purge(order);
-    if (storeFailure === undefined && edgeFailure === undefined) {
+    const failure = storeFailure ?? edgeFailure;
+    if (failure === undefined) {
       const isPassedOn = edgeId !== undefined;
       log.info({ asked, client, removed, ...(isPassedOn && { id: edgeId }) }, 'purged');
       return isPassedOn ? reply.status(202).send({ id: edgeId }) : { removed };
     }
-    if (storeFailure === undefined) {
-      if (edgeFailure instanceof MediaError) return sendFailure(reply, edgeFailure);
-      log.error({ asked, client, err: edgeFailure }, 'a purge cannot be journaled for the CDN');
-      return sendFailure(reply, journalError);
+    if (failure instanceof MediaError) {
+      log.warn({ asked, client, code: failure.code }, 'a purge was rejected');
+      return sendFailure(reply, failure);
     }
-    if (storeFailure instanceof MediaError) {
-      log.warn({ asked, client, code: storeFailure.code }, 'a purge was rejected');
-      return sendFailure(reply, storeFailure);
-    }
-    const isLate = isTimeout(storeFailure);
-    const reason = isLate ? 'does not respond' : 'has failed';
-    const details = { asked, client, err: storeFailure };
-    log.error(details, `a purge was given up: the result store ${reason}`);
-    return sendFailure(reply, isLate ? storeTimeout : storeError);
+    const [shown, message] =
+      storeFailure === undefined
+        ? [journalError, 'a purge cannot be journaled for the CDN']
+        : isTimeout(storeFailure)
+          ? [storeTimeout, 'a purge was given up: the result store does not respond']
+          : [storeError, 'a purge was given up: the result store has failed'];
+    log.error({ asked, client, err: failure }, message);
+    return sendFailure(reply, shown);
   });
 }
 

@@ -27,7 +27,10 @@ export class Connection {
   readonly responses = new Set<ServerResponse>();
   readonly requestLines = new RequestLineWatch();
   readonly #owner: ConnectionOwner;
-  readonly #pace: ReaderPace;
+  /** Bytes that the client must take in a window not to count as stalled. */
+  readonly #minBytes: number;
+  /** Response that the client has yet to take `#minBytes` of, since when, and what it had taken by then. */
+  #owed: { response: ServerResponse; sinceMs: number; takenBytes: number } | undefined;
   /** Socket that carries HTTP/1.1: the transport, or TLS above it. */
   #socket: Socket;
   #lastRequest: IncomingMessage | undefined;
@@ -39,7 +42,7 @@ export class Connection {
     this.transport = transport;
     this.#socket = transport;
     this.#owner = owner;
-    this.#pace = new ReaderPace(minBytes);
+    this.#minBytes = minBytes;
     this.speakOver(transport);
   }
 
@@ -118,10 +121,23 @@ export class Connection {
     this.#socket.end();
   }
 
-  /** Returns for how long its client has taken nothing of a response. */
+  /**
+   * Returns for how long its client has taken nothing of a response; every sweep asks. Standstill is measured, not time:
+   * a response that waits for the origin or a render is not late, and one of 500 MiB may take hours at a modest pace.
+   */
   standstillMs(nowMs: number): number {
-    const [oldest] = this.responses;
-    return this.#pace.standstillMs(oldest, this.#socket, nowMs);
+    const [response] = this.responses;
+    if (response === undefined || !isUnderWay(response)) {
+      this.#owed = undefined;
+      return 0;
+    }
+    const takenBytes = this.#socket.bytesWritten - this.#socket.writableLength;
+    const owed = this.#owed;
+    if (owed?.response === response && takenBytes - owed.takenBytes < this.#minBytes) {
+      return nowMs - owed.sinceMs;
+    }
+    this.#owed = { response, sinceMs: nowMs, takenBytes };
+    return 0;
   }
 
   /** Closes pipelined responses after the connection has closed: Node closes only the first one. */
@@ -139,43 +155,6 @@ export class Connection {
     if (this.transport.destroyed) return;
     if (this.#isEnding || this.#owner.isDraining) this.leave();
     else this.#owner.move(this, 'idle');
-  }
-}
-
-/**
- * Pace at which the client of a connection takes its responses. It measures standstill, not time: a response that waits
- * for the origin or a render is not late, and a response of 500 MiB may take hours at a modest pace.
- */
-class ReaderPace {
-  readonly #minBytes: number;
-  #response: ServerResponse | undefined;
-  /** Since when the client has owed us `minBytes` of that response. */
-  #owingSinceMs = 0;
-  #takenBytesThen = 0;
-
-  /** @param minBytes bytes that a client must take in a window not to count as stalled */
-  constructor(minBytes: number) {
-    this.#minBytes = minBytes;
-  }
-
-  /**
-   * Returns for how long the client has stood still, by a clock in milliseconds; every sweep calls it.
-   *
-   * @param response the response that the connection is sending, if any
-   */
-  standstillMs(response: ServerResponse | undefined, socket: Socket, nowMs: number): number {
-    if (response === undefined || !isUnderWay(response)) {
-      this.#response = undefined;
-      return 0;
-    }
-    const takenBytes = socket.bytesWritten - socket.writableLength;
-    const isPaid = takenBytes - this.#takenBytesThen >= this.#minBytes;
-    if (this.#response !== response || isPaid) {
-      this.#response = response;
-      this.#owingSinceMs = nowMs;
-      this.#takenBytesThen = takenBytes;
-    }
-    return nowMs - this.#owingSinceMs;
   }
 }
 

@@ -1,5 +1,4 @@
 import { createHmac, randomBytes } from 'node:crypto';
-import type { Config } from '../../config/config.ts';
 import { type MediaRequest, resultKey, splitTarget } from '../../contract/media-request.ts';
 import {
   type AttachmentSigning,
@@ -31,15 +30,6 @@ export interface GuardedAttachment {
   readonly signature: JudgedSignature;
   /** Served in the place of what was asked for, where the signature does not hold. */
   readonly absent: KeyedRequest;
-}
-
-/** Opens the guard; `undefined` where URLs are not judged. */
-export function openAttachmentGuard(
-  { attachments: { mode, signing } }: Pick<Config, 'attachments'>,
-  parts: Pick<AttachmentGuardOptions, 'wallClock' | 'meter'>,
-): AttachmentGuard | undefined {
-  if (mode === 'off' || signing === undefined) return undefined;
-  return new AttachmentGuard({ mode, signing, ...parts });
 }
 
 /** Judges the signatures of attachments (contract §9). */

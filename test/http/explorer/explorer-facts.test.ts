@@ -142,7 +142,7 @@ test('attachments that have to be signed are listed with what signs them', async
   expect((await get(`/${key}?${new URLSearchParams(signatures[0])}`)).statusCode).toBe(200);
 });
 
-test('the facts are of each path, in their order, asked for once by all, of fifty at most', async () => {
+test('the facts are of each path, in their order, of fifty at most, and each gives its place back', async () => {
   const { get, originals } = await start('on');
   originals.put('avatars/1/ab12', samples.jpeg);
   originals.put('attachments/1/2/note.txt', samples.text);
@@ -158,9 +158,11 @@ test('the facts are of each path, in their order, asked for once by all, of fift
   expect(avatar).toMatchObject(jpeg);
   expect(shipped).toMatchObject({ format: 'png', widthPx: 256, heightPx: 256 });
   expect(others).toEqual([null, null, null, null, null]);
+  // More than are described at a time.
+  expect(await ask(Array(3).fill('/avatars/1/absent.webp'))).toEqual([null, null, null]);
   const many = await ask(Array(60).fill('/avatars/1/ab12.webp'));
   expect(many).toEqual(Array(50).fill(avatar));
-  expect(originals.reads.get('avatars/1/ab12')).toBeLessThan(30);
+  expect(originals.openBodies).toBe(0);
 });
 
 test('the facts of a video have its codec and duration, and no frame is decoded for them', async () => {
@@ -174,20 +176,4 @@ test('the facts of a video have its codec and duration, and no frame is decoded 
     },
   ]);
   expect(renderer.renders).toBe(0);
-});
-
-test('nothing is told of an original that is too large, and nothing of it stays open', async () => {
-  const settings = {
-    EXPLORER: 'on',
-    STORAGE_DIR: join(folder.path, 'originals'),
-    MAX_ORIGINAL_BYTES: String(samples.jpeg.length - 1),
-  };
-  const { get, originals } = await useTestApp({ settings });
-  originals.put('avatars/1/ab12', samples.jpeg);
-  // More than are read at a time: each of them has given its place back.
-  for (let time = 0; time < 3; time += 1) {
-    const { body } = await get(`${FACTS}?path=/avatars/1/ab12.webp`);
-    expect(JSON.parse(body).originals).toEqual([null]);
-  }
-  expect(originals.openBodies).toBe(0);
 });
