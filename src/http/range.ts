@@ -2,7 +2,7 @@
 
 import type { ByteRange } from '../pipeline/ports.ts';
 
-/** What a `Range` header requests of a body: 200 (`full`), 416 (`unsatisfiable`), or a 206 with these bytes, both included. */
+/** Range of a body that a header requests: 200 (`full`), 416 (`unsatisfiable`), or a 206 with these bytes, both included. */
 type RequestedRange = 'full' | 'unsatisfiable' | { readonly first: number; readonly last: number };
 
 // `1#range-spec` with one element. A receiver ignores empty list elements and the white space

@@ -8,7 +8,6 @@ import { MediaError } from '../../contract/errors.ts';
 import { originKeyOf, parsePath } from '../../contract/media-path.ts';
 import { queryParameters } from '../../contract/media-query.ts';
 import { splitTarget } from '../../contract/media-request.ts';
-import type { MediaMetadata } from '../../contract/metadata.ts';
 import { type ResourceName, resourceNames, resourceRows } from '../../contract/resources.ts';
 import { signAttachment } from '../../contract/signing/attachment-signature.ts';
 import type { DefaultAvatar } from '../../default-avatars/default-avatars.ts';
@@ -19,7 +18,7 @@ import type {
   OriginalFacts,
   OriginalsList,
 } from '../../explorer/explorer-data.ts';
-import { readImageFacts } from '../../formats/read-image-facts.ts';
+import { factsOf, factsOfShipped } from '../../explorer/original-facts.ts';
 import type { MetadataService } from '../../pipeline/metadata/metadata.ts';
 import type { Clock, OriginListing } from '../../pipeline/ports.ts';
 import { Semaphore } from '../../pipeline/semaphore.ts';
@@ -234,28 +233,7 @@ async function describePath(
   const key = originKeyOf(parsed.path);
   if (key !== undefined) return describeOriginal(key).catch(() => null);
   const shipped = defaultAvatars[Number(parsed.path.values.index)];
-  const image = shipped && readImageFacts(shipped.body);
-  if (shipped === undefined || image === undefined) return null;
-  const { format, widthPx, heightPx, frames } = image;
-  return { format, widthPx, heightPx, frames, isMoving: false, sizeBytes: shipped.body.length };
-}
-
-function factsOf(metadata: MediaMetadata): OriginalFacts | null {
-  const { content_type: contentType, width, height, animated, duration, codec } = metadata;
-  if (width === null || height === null) return null;
-  return {
-    format: contentType.replace(/^\w+\/(?:x-)?/, ''),
-    widthPx: width,
-    heightPx: height,
-    frames: metadata.frames ?? 1,
-    // The frames of a damaged animation have no duration.
-    isMoving: animated === true && duration !== null,
-    sizeBytes: metadata.size,
-    ...(metadata.kind === 'video' && {
-      durationS: duration ?? undefined,
-      codec: codec ?? undefined,
-    }),
-  };
+  return (shipped && factsOfShipped(shipped.body)) ?? null;
 }
 
 function jsonOf(value: object): ExplorerFile {

@@ -1,0 +1,30 @@
+import type { MediaMetadata } from '../contract/metadata.ts';
+import { readImageFacts } from '../formats/read-image-facts.ts';
+import type { OriginalFacts } from './explorer-data.ts';
+
+/** Returns what the page shows of an original's metadata; `null` of what has no picture. */
+export function factsOf(metadata: MediaMetadata): OriginalFacts | null {
+  const { content_type: contentType, width, height, animated, duration, codec } = metadata;
+  if (width === null || height === null) return null;
+  return {
+    format: contentType.replace(/^\w+\/(?:x-)?/, ''),
+    widthPx: width,
+    heightPx: height,
+    frames: metadata.frames ?? 1,
+    // The frames of a damaged animation have no duration.
+    isMoving: animated === true && duration !== null,
+    sizeBytes: metadata.size,
+    ...(metadata.kind === 'video' && {
+      durationS: duration ?? undefined,
+      codec: codec ?? undefined,
+    }),
+  };
+}
+
+/** Returns the same of a shipped file. */
+export function factsOfShipped(bytes: Uint8Array): OriginalFacts | undefined {
+  const image = readImageFacts(bytes);
+  if (image === undefined) return undefined;
+  const { format, widthPx, heightPx, frames } = image;
+  return { format, widthPx, heightPx, frames, isMoving: false, sizeBytes: bytes.length };
+}
