@@ -1,23 +1,25 @@
 /**
- * Mutations of small real files, thousands for each format, through the real service.
+ * Mutations of small real files through the real service: thousands for each format, hundreds for each video.
  *
  *     HOSTILE_MUTATIONS=5000   how many for each format
+ *     HOSTILE_VIDEOS=200       how many for each video
  *     HOSTILE_SEED=1           which ones
- *     HOSTILE_WRITE=gif:1234   makes no request, but writes the one with this number to
- *                              test-report/hostile
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { SourceFormat } from '../../src/contract/image-formats.ts';
+import { hasFfmpeg } from '../support/videos/ffmpeg.ts';
 import { keepOriginal } from './hostile-report.ts';
 import { type HostileRun, startHostileRun } from './hostile-run.ts';
-import { type Mutation, Mutator } from './mutations/mutation.ts';
-import { partCodecs } from './mutations/part-codecs.ts';
+import {
+  createMutation,
+  type MutatedKind,
+  readImageKinds,
+  readVideoKinds,
+} from './mutations/mutation.ts';
 import { hasLostWorker } from './service-log.ts';
 import { wasRendered } from './verdict.ts';
 
-const FORMATS = Object.keys(partCodecs) as readonly SourceFormat[];
-const { HOSTILE_SEED: seed = '1', HOSTILE_MUTATIONS, HOSTILE_WRITE: wanted } = process.env;
-const count = Number(HOSTILE_MUTATIONS ?? 5_000);
+const { HOSTILE_SEED: seed = '1', HOSTILE_MUTATIONS, HOSTILE_VIDEOS } = process.env;
+const [images, videos] = [readImageKinds(), readVideoKinds()];
 
 /** Few enough that no request is refused for the load, and enough to keep all workers busy. */
 const CONNECTIONS = 4;
@@ -26,83 +28,78 @@ const BATCH = 500;
 /** What is kept in the report even if it was served. */
 const NOTEWORTHY_MS = 1_000;
 
-const mutator = new Mutator(seed);
-
-/** @param name format and number: `gif:1234` */
-function createByName(name: string): Mutation {
-  const [format, index] = name.split(':') as [SourceFormat, string];
-  return mutator.create(format, Number(index));
-}
-
-describe.runIf(wanted === undefined)(`seed ${seed}`, () => {
+describe(`seed ${seed}`, () => {
   let run: HostileRun;
-  /** Names of the mutations by their targets. */
-  const names = new Map<string, string>();
-  /** How many have got as far as a decoder. */
-  let rendered = 0;
+  /** The mutations by their targets. */
+  const shot = new Map<string, readonly [kind: MutatedKind, index: number]>();
   beforeAll(async () => {
     run = await startHostileRun('mutations');
   });
   afterAll(() => run.stop());
 
-  const shootNext = async (format: SourceFormat, index: number): Promise<number> => {
-    const { bytes, way } = mutator.create(format, index);
-    const name = `${format}:${index}`;
-    const target = way.target(run.nextId());
-    names.set(target, name);
-    const response = await run.shoot(name, bytes, target);
-    if (response.tookMs > NOTEWORTHY_MS) run.report.add({ name, way: way.name, target, response });
-    if (wasRendered(response)) rendered += 1;
-    return response.status;
-  };
+  /** Shoots so many mutations; returns how many were served, were refused, and got as far as a decoder. */
+  async function shootAll(kind: MutatedKind, count: number) {
+    const startedMs = performance.now();
+    const statuses: number[] = [];
+    let rendered = 0;
+    const shootNext = async (index: number): Promise<void> => {
+      const { bytes, way } = createMutation(seed, kind, index);
+      const name = `${kind.name}:${index}`;
+      const target = way.target(run.nextId());
+      shot.set(target, [kind, index]);
+      const response = await run.shoot(name, bytes, target);
+      if (response.tookMs > NOTEWORTHY_MS)
+        run.report.add({ name, way: way.name, target, response });
+      if (wasRendered(response)) rendered += 1;
+      statuses.push(response.status);
+    };
+    for (let first = 0; first < count; first += BATCH) {
+      let next = first;
+      const end = Math.min(first + BATCH, count);
+      const drain = async (): Promise<void> => {
+        while (next < end) await shootNext(next++);
+      };
+      await Promise.all(Array.from({ length: CONNECTIONS }, drain));
+      await run.expectGoodImages();
+    }
+    const countOf = (status: number): number => statuses.filter((each) => each === status).length;
+    const table = [...new Set(statuses)].sort().map((status) => `${status}: ${countOf(status)}`);
+    const pace = `${((1000 * count) / (performance.now() - startedMs)).toFixed(0)} a second`;
+    run.report.note(`${kind.name}: ${table.join(', ')}; ${rendered} seen by a decoder; ${pace}`);
+    expect(statuses).toHaveLength(count);
+    // Neither is everything refused before it is decoded, nor is nothing hurt.
+    expect(Math.min(countOf(200), countOf(422))).toBeGreaterThan(count / 50);
+    return rendered;
+  }
 
-  test.each(FORMATS)(
-    `${count} mutations of %s`,
-    async (format) => {
-      expect(mutator.countOriginals(format)).toBeGreaterThan(5);
-      const startedMs = performance.now();
-      rendered = 0;
-      const statuses: number[] = [];
-      for (let first = 0; first < count; first += BATCH) {
-        let next = first;
-        const end = Math.min(first + BATCH, count);
-        const drain = async (): Promise<void> => {
-          while (next < end) statuses.push(await shootNext(format, next++));
-        };
-        await Promise.all(Array.from({ length: CONNECTIONS }, drain));
-        await run.expectGoodImages();
-      }
-      const seconds = (performance.now() - startedMs) / 1000;
-      const countOf = (status: number): number => statuses.filter((each) => each === status).length;
-      const table = [...new Set(statuses)].sort().map((status) => `${status}: ${countOf(status)}`);
-      const pace = `${(count / seconds).toFixed(0)} a second`;
-      run.report.note(`${format}: ${table.join(', ')}; ${rendered} seen by a decoder; ${pace}`);
-      expect(statuses).toHaveLength(count);
-      // Neither is everything refused before it is decoded, nor is nothing hurt.
-      expect(Math.min(countOf(200), countOf(422))).toBeGreaterThan(count / 50);
-      expect(rendered).toBeGreaterThan(count / 4);
+  test.each(images)(
+    'mutations of $name',
+    async (kind) => {
+      expect(kind.files.length).toBeGreaterThan(5);
+      const count = Number(HOSTILE_MUTATIONS ?? 5_000);
+      expect(await shootAll(kind, count)).toBeGreaterThan(count / 4);
     },
     3_600_000,
   );
 
+  describe.skipIf(!hasFfmpeg)('(ffmpeg is installed)', () => {
+    test.each(videos)(
+      'mutations of $name',
+      async (kind) => void (await shootAll(kind, Number(HOSTILE_VIDEOS ?? 200))),
+      3_600_000,
+    );
+  });
+
   test('the service is unharmed', () => {
     for (const [target, refusal] of run.log.refusals) {
       if (!hasLostWorker(refusal) && refusal.code !== 'TRANSFORM_TIMEOUT') continue;
-      const name = names.get(target);
-      if (name === undefined) continue; // a good image, which has a test of its own
-      const { bytes } = createByName(name);
+      const [kind, index] = shot.get(target) ?? [];
+      if (kind === undefined || index === undefined) continue; // a good image, which has a test of its own
+      const name = `${kind.name}:${index}`;
+      const { bytes } = createMutation(seed, kind, index);
       keepOriginal('mutations', name, target, bytes, [refusal.reason]);
       run.report.note(`${name}, ${target}: ${refusal.code}, ${refusal.reason}`);
     }
     run.expectUnharmed();
   });
 });
-
-// No test that is skipped where nothing is wanted.
-if (wanted !== undefined) {
-  test('a mutation is written out', () => {
-    const { bytes, way } = createByName(wanted);
-    const folder = keepOriginal(`seed-${seed}`, wanted, way.target(1), bytes, []);
-    process.stdout.write(`${folder}: ${way.target(1)}\n`);
-  });
-}

@@ -34,6 +34,8 @@ export const cropped = way(
 );
 export const asItIs = way('own size', (id) => `/attachments/1/${id}/file?quality=low`);
 
+export const poster = way('poster', (id) => `/attachments/1/${id}/clip.mp4?format=webp&width=64`);
+
 /** Every way that leads through other code. */
 export const everyWay = [
   stillSmall,

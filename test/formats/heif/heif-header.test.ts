@@ -1,6 +1,4 @@
-import { existsSync, writeFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { composedSamples, heicSample } from '../../support/images/heic-samples.ts';
 import { join, u16le, u32be } from '../containers.ts';
 import { corpusFile, factsOf, plainStill, testVerdicts, verdictOn } from '../facts-of.ts';
 
@@ -106,12 +104,3 @@ testVerdicts('a corrupt HEIF file', 'corrupt', {
   'an aperture of a width divided by 0': edit(cut, 'clap', 4, u32be(8), u32be(0)),
   'a width of 0': edit(avif, 'ispe', 8, u32be(0)),
 });
-
-test.each(Object.entries(composedSamples))(
-  'the sample %s is the file that its row composes',
-  (name, make) => {
-    const file = new URL(`../../../fixtures/heic/${name}`, import.meta.url);
-    if (process.env.GOLDENS === 'update') writeFileSync(file, make());
-    expect(existsSync(file) && heicSample(name).equals(make())).toBe(true);
-  },
-);

@@ -2,23 +2,32 @@ import { readdirSync, readFileSync } from 'node:fs';
 import type { SourceFormat } from '../../../src/contract/image-formats.ts';
 import { verdictOn } from '../../formats/facts-of.ts';
 import { createSeededRandom, type SeededRandom } from '../../support/seeded-random.ts';
-import { smallWays, type Way } from '../ways.ts';
+import { poster, smallWays, type Way } from '../ways.ts';
 import { changeBytes, splice } from './byte-changes.ts';
 import { changeParts } from './part-changes.ts';
-import { type Part, type PartCodec, partCodecs } from './part-codecs.ts';
+import { type Part, type PartCodec, partCodecs, videoBoxes } from './part-codecs.ts';
 
 /** A file that was real once, and what to ask of it. */
-export interface Mutation {
+interface Mutation {
   readonly bytes: Buffer;
   readonly way: Way;
 }
 
-/** Bounds of the files that are mutated: what is rendered ten thousand times has to be small. */
+/** Files that are mutated alike, each with parts of the others of `pool` in it. */
+export interface MutatedKind {
+  readonly name: string;
+  readonly files: readonly Buffer[];
+  readonly pool: readonly Buffer[];
+  readonly codecs: readonly PartCodec[];
+  readonly ways: readonly Way[];
+}
+
+/** Bounds of the images that are mutated: what is rendered ten thousand times has to be small. */
 const MAX_BYTES = 20_000;
 const MAX_PIXELS = 400_000;
 
-/** The files of the fixtures that are small enough and whole, by their formats. */
-function readOriginals(): ReadonlyMap<SourceFormat, readonly Buffer[]> {
+/** The images of the fixtures that are small enough and whole, by their formats. */
+export function readImageKinds(): MutatedKind[] {
   const originals = new Map<SourceFormat, Buffer[]>();
   for (const folder of ['corpus', 'originals', 'golden-originals', 'heic', 'avifenc']) {
     const root = new URL(`../../../fixtures/${folder}/`, import.meta.url);
@@ -32,41 +41,37 @@ function readOriginals(): ReadonlyMap<SourceFormat, readonly Buffer[]> {
       originals.set(facts.format, [...(originals.get(facts.format) ?? []), bytes]);
     }
   }
-  return originals;
+  const formats = Object.entries(partCodecs) as [SourceFormat, readonly PartCodec[]][];
+  return formats.map(([name, codecs]) => {
+    const files = originals.get(name) ?? [];
+    return { name, files, pool: files, codecs, ways: smallWays };
+  });
 }
 
-/** Makes mutations of the small files of the fixtures, the same ones for the same seed. */
-export class Mutator {
-  readonly #seed: string;
-  readonly #originals = readOriginals();
+/** Small videos of each container and codec; a kind each. */
+export function readVideoKinds(): MutatedKind[] {
+  const names = [
+    ...['black-start.mp4', 'clip-fragmented.mp4', 'phone-portrait.mov'],
+    ...['clip-vp8.webm', 'odd-vp9.webm', 'clip-av1.mkv'],
+  ];
+  const pool = names.map((name) => readFileSync(`fixtures/video/${name}`));
+  const shared = { pool, codecs: [videoBoxes], ways: [poster] };
+  return names.map((name, at) => ({ name, files: pool.slice(at, at + 1), ...shared }));
+}
 
-  constructor(seed: string) {
-    this.#seed = seed;
-  }
-
-  /** How many files of a format there are to be mutated. */
-  countOriginals(format: SourceFormat): number {
-    return this.#filesOf(format).length;
-  }
-
-  create(format: SourceFormat, index: number): Mutation {
-    const random = createSeededRandom(`${this.#seed}:${format}:${index}`);
-    const files = this.#filesOf(format);
-    const [one, other] = [random.pick(files), random.pick(files)];
-    const way = random.pick(smallWays);
-    // Half of them keep lengths and checksums right, so that the decoders get to see them.
-    const codec = random.integer(2) === 0 ? undefined : random.pick(partCodecs[format]);
-    const inParts = codec && mutateParts(one, other, codec, random);
-    return { bytes: inParts ?? mutateBytes(one, other, random), way };
-  }
-
-  #filesOf(format: SourceFormat): readonly Buffer[] {
-    return this.#originals.get(format) ?? [];
-  }
+/** Makes a mutation, the same one for the same seed and index. */
+export function createMutation(seed: string, kind: MutatedKind, index: number): Mutation {
+  const random = createSeededRandom(`${seed}:${kind.name}:${index}`);
+  const [one, other] = [random.pick(kind.files), random.pick(kind.pool)];
+  const way = random.pick(kind.ways);
+  // Half of them keep lengths and checksums right, so that the decoders get to see them.
+  const codec = random.integer(2) === 0 ? undefined : random.pick(kind.codecs);
+  const inParts = codec && mutateParts(one, other, codec, random);
+  return { bytes: inParts ?? mutateBytes(one, other, random), way };
 }
 
 /** Changes bytes wherever they stand. */
-export function mutateBytes(one: Buffer, other: Buffer, random: SeededRandom): Buffer {
+function mutateBytes(one: Buffer, other: Buffer, random: SeededRandom): Buffer {
   let bytes = random.integer(20) === 0 ? splice(one, other, random) : one;
   for (let changes = random.pick([1, 1, 1, 2, 4, 16]); changes > 0; changes -= 1) {
     bytes = changeBytes(bytes, random);
@@ -75,7 +80,7 @@ export function mutateBytes(one: Buffer, other: Buffer, random: SeededRandom): B
 }
 
 /** Changes parts of a file; returns `undefined` for one that cannot be taken apart. */
-export function mutateParts(
+function mutateParts(
   one: Buffer,
   other: Buffer,
   codec: PartCodec,
