@@ -3,7 +3,7 @@ import { repairGif, rewriteGif } from './gif/gif-frames.ts';
 import { readGifHeader } from './gif/gif-header.ts';
 import { isHeif, readHeifHeader } from './heif/heif-header.ts';
 import { prepareHeif } from './heif/heif-preparation.ts';
-import type { Animation, FramePatch, ImageFacts, Orientation, Size } from './image-facts.ts';
+import type { ImageFacts, Orientation, Size } from './image-facts.ts';
 import { readJpegHeader } from './jpeg/jpeg-header.ts';
 import { isJpeg, withPlainJpegExif } from './jpeg/jpeg-segments.ts';
 import { splitApng } from './png/apng-split.ts';
@@ -28,28 +28,14 @@ interface Container {
    * @returns the same bytes if there is nothing to change
    */
   readonly prepare: (bytes: Uint8Array, orientation: Orientation, canvas: Size) => Uint8Array;
-  /**
-   * Rewrites a file with only its visible parts, and checks the compressed data for faults. Requires
-   * `ImageFacts.isRewritable`.
-   *
-   * @param canvas size of a frame, from the header
-   * @param animation of the file; `undefined` for a still
-   */
-  readonly rewrite?: (
-    bytes: Uint8Array,
-    canvas: Size,
-    animation: Animation | undefined,
-  ) => Uint8Array;
-  /**
-   * Splits an animation whose decoder shows only its default image: each frame becomes a file of its own, in order.
-   *
-   * @throws MediaError `MEDIA_TOO_LARGE`
-   */
-  readonly split?: (bytes: Uint8Array) => AsyncIterable<FramePatch>;
+  /** Rewrites a file with only its visible parts, if `ImageFacts.isRewritable`. */
+  readonly rewrite?: typeof rewriteGif;
+  /** Splits an animation whose decoder shows only its default image. */
+  readonly split?: typeof splitApng;
   /** Rejects a still that a decoder would go on unpacking long after its last row. */
-  readonly checkStill?: (bytes: Uint8Array) => Promise<void>;
+  readonly checkStill?: typeof checkStillData;
   /** Rejects pixel data with a wrong checksum: for files that no decoder reads to their end, as it would reject these. */
-  readonly checkUndecoded?: (bytes: Uint8Array) => void;
+  readonly checkUndecoded?: typeof checkDataCrcs;
 }
 
 /**

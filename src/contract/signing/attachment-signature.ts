@@ -115,18 +115,14 @@ export function signAttachment(
 ): string | undefined {
   const parsed = parseOriginKey(key);
   if (parsed?.resource !== 'attachment') return undefined;
-  const madeAt = Math.floor(timeOfSnowflakeMs(parsed.values.attachment_id ?? '0') / 1000);
+  const madeMs = Number(BigInt(parsed.values.attachment_id ?? '0') >> BITS_BELOW_TIME) + EPOCH_MS;
+  const madeAt = Math.floor(madeMs / 1000);
   const age = Math.floor(nowMs / 1000) - madeAt;
   const issuedAt = madeAt + GRID_SECONDS * Math.floor(age / GRID_SECONDS);
   const [ex, is] = [issuedAt + LIFETIME_SECONDS, issuedAt].map(formatTime) as [string, string];
   const hm = keys.sign(formatMessage(domain, ex, is, '', key), 'hex');
   const path = formatPath({ ...parsed, extension: undefined });
   return `${path}?ex=${ex}&is=${is}&hm=${hm}`;
-}
-
-/** Returns the creation time of the entity with this id, in milliseconds since 1970. */
-export function timeOfSnowflakeMs(snowflake: string): number {
-  return Number(BigInt(snowflake) >> BITS_BELOW_TIME) + EPOCH_MS;
 }
 
 function formatMessage(domain: string, ex: string, is: string, uc: string, key: string): string {

@@ -9,6 +9,7 @@ import { decodeOnce } from '../media-path.ts';
 import type { SigningKeys } from './signing-keys.ts';
 
 const PREFIX = '/external/';
+const PATH = /^\/external\/([^/]*)\/(.*)$/s;
 
 /** Beginning of an opaque target. */
 const OPAQUE = 'v2/';
@@ -37,7 +38,7 @@ export function verifyExternalPath(
   keys: SigningKeys,
   encoding: PathEncoding = 'plain',
 ): string | undefined {
-  const { signature, target } = splitPath(rawPath);
+  const [, signature = '', target] = PATH.exec(rawPath) ?? [];
   // HTTP cannot deliver a character that is not a byte.
   if (target === undefined || /[^\0-\xff]/.test(rawPath)) return undefined;
   const bytes = Buffer.from(target, 'latin1');
@@ -49,7 +50,7 @@ export function readExternalPath(
   rawPath: string,
   encoding: PathEncoding = 'plain',
 ): string | undefined {
-  const { target } = splitPath(rawPath);
+  const [, , target] = PATH.exec(rawPath) ?? [];
   return target === undefined ? undefined : readTarget(Buffer.from(target, 'latin1'), encoding);
 }
 
@@ -73,17 +74,6 @@ export function externalKeyOf(text: string): string {
 /** Whether a text has the form of a key of external media. */
 export function isExternalKey(text: string): boolean {
   return /^external\/[\w-]{43}$/.test(text);
-}
-
-function splitPath(rawPath: string): {
-  readonly signature: string;
-  readonly target: string | undefined;
-} {
-  const rest = isExternalPath(rawPath) ? rawPath.slice(PREFIX.length) : '';
-  const slash = rest.indexOf('/');
-  return slash < 0
-    ? { signature: '', target: undefined }
-    : { signature: rest.slice(0, slash), target: rest.slice(slash + 1) };
 }
 
 /** Decodes the text of the URL; returns the empty text, which is not a URL, if the target has neither form. */

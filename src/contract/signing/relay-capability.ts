@@ -4,7 +4,6 @@
  */
 
 import { z } from 'zod';
-import type { RequestFault } from '../errors.ts';
 import { decodeSegment, findKeyFault, isOriginKey, unmarkedKeyOf } from '../media-path.ts';
 import type { Resources } from '../resources.ts';
 import { decodeBase64Url } from './external-path.ts';
@@ -141,29 +140,24 @@ export function readRelayKey(rawPath: string): string | undefined {
   return segments.includes(undefined) ? undefined : segments.join('/');
 }
 
-/** Returns the faults of a path's key; empty if originals can have this key. */
-export function findRelayKeyFaults(rawPath: string, resources: Resources): readonly RequestFault[] {
+/**
+ * Returns what is wrong with a path's key, as a sentence; `undefined` if originals can have this key.
+ *
+ * @param resources `undefined` in the uploads bucket (contract §14), where the key need not be that of an original
+ */
+export function findRelayKeyFault(
+  rawPath: string,
+  resources: Resources | undefined,
+): string | undefined {
   const key = readRelayKey(rawPath);
-  if (key === undefined) return [fault('Expected valid percent-encoded UTF-8.')];
+  if (key === undefined) return 'Expected valid percent-encoded UTF-8.';
+  if (resources === undefined) return findKeyFault(key);
   // An encoded slash is part of a segment, and no segment of a key contains one.
   const hasEncodedSlash =
     key.split('/').length !== rawPath.slice(RELAY_PREFIX.length).split('/').length;
   if (hasEncodedSlash || !isOriginKey(key, resources)) {
-    return [fault('Expected the key of an original, such as avatars/1/ab12.')];
+    return 'Expected the key of an original, such as avatars/1/ab12.';
   }
   const meant = unmarkedKeyOf(key, resources);
-  if (meant === undefined) return [];
-  return [fault(`Expected the key without the a_ of its hash: ${meant}`)];
-}
-
-/** Returns the faults of a path's key in the uploads bucket (contract §14): the key need not be that of an original. */
-export function findUploadKeyFaults(rawPath: string): readonly RequestFault[] {
-  const key = readRelayKey(rawPath);
-  if (key === undefined) return [fault('Expected valid percent-encoded UTF-8.')];
-  const message = findKeyFault(key);
-  return message === undefined ? [] : [fault(message)];
-}
-
-function fault(message: string): RequestFault {
-  return { path: 'key', message };
+  return meant && `Expected the key without the a_ of its hash: ${meant}`;
 }

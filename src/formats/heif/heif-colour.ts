@@ -88,13 +88,9 @@ const CURVES: Readonly<Record<number, TransferCurve>> = {
 };
 
 function profileOfCodePoints(primaries: number, transfer: number): Uint8Array | undefined {
-  const space = SPACES[primaries];
-  const curve = CURVES[transfer];
-  return space === undefined || curve === undefined ? undefined : formatMatrixProfile(space, curve);
-}
-
-/** Formats an ICC profile of an RGB space, version 4 (ICC.1:2010), with the tags that its reader needs. */
-function formatMatrixProfile([red, green, blue]: RgbColumns, curve: TransferCurve): Buffer {
+  const [space, curve] = [SPACES[primaries], CURVES[transfer]];
+  if (space === undefined || curve === undefined) return undefined;
+  const [red, green, blue] = space;
   const trc = formatCurve(curve);
   return formatProfile([
     ['rXYZ', formatXyz(red)],
@@ -125,7 +121,7 @@ function formatCurve(curve: TransferCurve): Buffer {
   return Buffer.concat([head, ...values.map(formatFixed)]);
 }
 
-/** Formats the header (§7.2), the table of tags, and the tags, whose lengths are multiples of 4. */
+/** Formats a profile of version 4 (ICC.1:2010 §7.2): header, table of tags, and tags, whose lengths are multiples of 4. */
 function formatProfile(tags: readonly (readonly [name: string, data: Buffer])[]): Buffer {
   const head = Buffer.alloc(128 + 4 + 12 * tags.length);
   head.write('\x04\x30\0\0mntrRGB XYZ ', 8, 'latin1');

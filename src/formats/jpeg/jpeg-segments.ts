@@ -26,16 +26,12 @@ export const jpegMarker = {
   com: 0xfe,
 } as const;
 
-/** A marker and its segment, if it has one; all offsets are bytes from the file's start. */
-export interface JpegSegment {
+/** A marker and the extent of its segment from its length on, perhaps past the file's end; empty without a segment. */
+export interface JpegSegment extends Extent {
   /** Second byte of the marker. */
   readonly code: number;
   /** Offset of the marker. */
   readonly at: number;
-  /** Offset of the segment's length, behind the marker. */
-  readonly start: number;
-  /** End of the segment by its length, perhaps past the end of the file; `start` without a segment. */
-  readonly end: number;
 }
 
 /** Whether the bytes begin with SOI, the whole magic that libvips checks for. */

@@ -5,8 +5,7 @@ import { MediaError } from '../../contract/errors.ts';
 import { splitTarget } from '../../contract/media-request.ts';
 import type { Resources } from '../../contract/resources.ts';
 import {
-  findRelayKeyFaults,
-  findUploadKeyFaults,
+  findRelayKeyFault,
   isMediaType,
   isRelayPath,
   type RelayCapability,
@@ -110,9 +109,8 @@ export class RelayHandler {
     if (!isForBucket || !isForKey || !isForPart(query, capability)) {
       throw new MediaError('ACCESS_DENIED');
     }
-    const keyFaults = isUpload
-      ? findUploadKeyFaults(rawPath)
-      : findRelayKeyFaults(rawPath, this.#resources);
+    const message = findRelayKeyFault(rawPath, isUpload ? undefined : this.#resources);
+    const keyFaults = message === undefined ? [] : [{ path: 'key', message }];
     const faults = [...keyFaults, ...findRangeFaults(request)];
     if (faults.length > 0) throw new MediaError('INVALID_FORM_BODY', { faults });
     const { maxBytes, part, replaces } = capability;

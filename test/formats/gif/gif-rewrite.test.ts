@@ -1,6 +1,8 @@
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
 import { repairGif, rewriteGif } from '../../../src/formats/gif/gif-frames.ts';
+import { BitWriter } from '../../hostile/bombs/bomb.ts';
+import { gifSubBlocks } from '../../hostile/bombs/gif-bombs.ts';
 import { control, drawGif } from '../../support/images/draw-gif.ts';
 import { compareImages, decodeImage } from '../../support/images/image-comparison.ts';
 import { readGifImages } from '../../support/images/read-gif.ts';
@@ -32,13 +34,11 @@ function rewrite(gif: Buffer): Buffer {
 
 /** What codes of three bits say, a clear before each index, as a still of ten pixels with a comment. */
 function ofCodes(...codes: readonly number[]): Buffer {
-  const bits = codes.flatMap((code) => [code & 1, (code >> 1) & 1, code >> 2]);
-  const bytes = Array.from({ length: Math.ceil(bits.length / 8) }, (_, at) =>
-    bits.slice(8 * at, 8 * at + 8).reduce((sum, bit, place) => sum | (bit << place), 0),
-  );
+  const writer = new BitWriter();
+  for (const code of codes) writer.write(code, 3);
   return join(
     ...['GIF89a', u16le(10, 1), 0xf1, 0, 0, Buffer.alloc(12, 90), '!\xfe\x01a\x00'],
-    ...[',', u16le(0, 0, 10, 1), 0, 2, bytes.length, Buffer.from(bytes), 0, ';'],
+    ...[',', u16le(0, 0, 10, 1), 0, 2, gifSubBlocks(writer.toBuffer()), ';'],
   );
 }
 

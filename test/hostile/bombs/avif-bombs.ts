@@ -33,13 +33,8 @@ const small = (edgePx: number): Promise<Buffer> =>
 /** The file with another size in its `ispe`. */
 function saying(avif: Buffer, edgePx: number): Buffer {
   const lying = Buffer.from(avif);
-  lying.fill(join(u32be(edgePx), u32be(edgePx)), ...sizeOf(avif));
-  return lying;
-}
-
-function sizeOf(avif: Buffer): [start: number, end: number] {
-  const at = avif.indexOf('ispe', 0, 'latin1') + 8;
-  return [at, at + 8];
+  const size = avif.indexOf('ispe', 0, 'latin1') + 8;
+  return lying.fill(join(u32be(edgePx), u32be(edgePx)), size, size + 8);
 }
 
 /** An item that shows a file's image and is said to be a square, with more properties. */

@@ -1,4 +1,6 @@
 import { gifLoop, join, u16le } from '../../formats/containers.ts';
+import { BitWriter } from '../../hostile/bombs/bomb.ts';
+import { gifSubBlocks } from '../../hostile/bombs/gif-bombs.ts';
 
 /** One image of a GIF, pixel by pixel. */
 export interface DrawnFrame {
@@ -56,18 +58,9 @@ export function compressIndices(
   { clears = true } = {},
 ): Buffer {
   const clear = 2 ** rootBits;
-  const packed: number[] = [];
+  const writer = new BitWriter();
   let codeBits = rootBits + 1;
-  let pool = 0;
-  let poolBits = 0;
-  const emit = (code: number): void => {
-    pool |= code << poolBits;
-    for (poolBits += codeBits; poolBits >= 8; poolBits -= 8) {
-      packed.push(pool & 0xff);
-      pool >>>= 8;
-    }
-  };
-  emit(clear);
+  writer.write(clear, codeBits);
   /** By code and following index. */
   const strings = new Map<number, number>();
   let code = pixels[0] ?? 0;
@@ -77,25 +70,18 @@ export function compressIndices(
       code = longer;
       continue;
     }
-    emit(code);
+    writer.write(code, codeBits);
     const next = clear + 2 + strings.size;
     if (next < 4096) {
       strings.set(code * 256 + index, next);
       if (next === 2 ** codeBits) codeBits += 1;
     } else if (clears) {
-      emit(clear);
+      writer.write(clear, codeBits);
       strings.clear();
       codeBits = rootBits + 1;
     }
     code = index;
   }
-  emit(code);
-  emit(clear + 1);
-  packed.push(pool & 0xff);
-  const blocks: number[] = [];
-  for (let at = 0; at < packed.length; at += 255) {
-    const part = packed.slice(at, at + 255);
-    blocks.push(part.length, ...part);
-  }
-  return Buffer.from([rootBits, ...blocks, 0]);
+  writer.write(code, codeBits).write(clear + 1, codeBits);
+  return join(rootBits, gifSubBlocks(writer.toBuffer()));
 }

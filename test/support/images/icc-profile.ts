@@ -43,10 +43,6 @@ export const spaces = {
 /** One of `spaces`. */
 export type SpaceName = keyof typeof spaces;
 
-type GreySpaceName = {
-  [Name in SpaceName]: (typeof spaces)[Name]['kind'] extends 'grey' ? Name : never;
-}[SpaceName];
-
 /** From XYZ under D50 to linear sRGB: the inverse of its matrix above. */
 const XYZ_TO_SRGB: Matrix = [
   [3.134186, -1.617209, -0.490694],
@@ -71,7 +67,8 @@ export function toSrgb(name: SpaceName, samples: readonly number[]): Vector {
     space.kind !== 'rgb'
       ? ([red, green, blue] as const)
       : multiply(XYZ_TO_SRGB, multiply(space.toXyz, [red, green, blue]));
-  return mapVector(linear, (value) => 255 * fromLight(Math.min(1, Math.max(0, value))));
+  const toLevel = (value: number): number => 255 * fromLight(Math.min(1, Math.max(0, value)));
+  return [toLevel(linear[0]), toLevel(linear[1]), toLevel(linear[2])];
 }
 
 /**
@@ -96,7 +93,7 @@ export function createProfile(name: SpaceName, sizeBytes = 1024): Buffer {
 }
 
 /** A profile of tables: curves, a cube of colours that has the corners alone, and curves that change nothing. */
-export function createTableProfile(name: Exclude<SpaceName, GreySpaceName>): Buffer {
+export function createTableProfile(name: 'sRGB' | 'AdobeRGB'): Buffer {
   const { toXyz, curve } = spaces[name];
   const entries = 1024;
   const share = (value: number): Buffer => u16be(Math.round(0xffff * value));
@@ -179,10 +176,6 @@ function toLight(sample: number, curve: TransferCurve): number {
 /** IEC 61966-2-1, the inverse of the above. */
 function fromLight(light: number): number {
   return light <= 0.0031308 ? light * 12.92 : 1.055 * light ** (1 / 2.4) - 0.055;
-}
-
-function mapVector([one, two, three]: Vector, change: (value: number) => number): Vector {
-  return [change(one), change(two), change(three)];
 }
 
 function multiply(matrix: Matrix, [x, y, z]: Vector): Vector {
