@@ -20,8 +20,8 @@ export interface Replica {
   readonly ask: Ask;
   /** How many renders it has done since its start. */
   readonly countRenders: () => Promise<number>;
-  /** Status of a path of its admin listener that needs no token. */
-  readonly probe: (path: string) => Promise<number>;
+  /** Status of its readiness. */
+  readonly probe: () => Promise<number>;
   readonly purge: (order: object) => Promise<unknown>;
   /** Runs the command line with the settings of the replica; returns what it printed. */
   readonly run: (...args: readonly string[]) => Promise<string>;
@@ -32,14 +32,15 @@ export interface Cluster {
   readonly nginx: Nginx;
   readonly replicas: readonly [Replica, Replica, Replica];
   readonly originals: S3Bucket;
-  readonly renderings: S3Bucket;
   /** Asks nginx. */
   readonly ask: Ask;
   readonly close: () => Promise<void>;
 }
 
 /** Starts as many replicas as `darkroom-replicas.conf` names, on buckets that hold the samples. */
-export async function startCluster(settings: Readonly<Record<string, string>>): Promise<Cluster> {
+export async function startCluster(
+  settings: Readonly<Record<string, string>> = {},
+): Promise<Cluster> {
   const { endpoint, accessKeyId, secretAccessKey } = inject('rgw');
   const name = randomUUID();
   const environment = {
@@ -81,7 +82,6 @@ export async function startCluster(settings: Readonly<Record<string, string>>): 
     nginx,
     replicas,
     originals: openBucket(endpoint, environment.S3_BUCKET),
-    renderings: openBucket(endpoint, environment.RESULT_S3_BUCKET),
     ask: createReplicaClient(nginx.port),
     close: async () => {
       await nginx.stop();
@@ -121,7 +121,7 @@ function createReplica(
       if (counts.length !== 2) throw new Error(`These are other metrics:\n${text}`);
       return counts.reduce((sum, [, count]) => sum + Number(count), 0);
     },
-    probe: async (path) => (await fetch(`http://127.0.0.1:${adminPort}${path}`)).status,
+    probe: async () => (await admin('/readyz')).status,
     purge: async (order) =>
       (await admin('/purge', { method: 'POST', body: JSON.stringify(order) })).json(),
     run: async (...args) => {

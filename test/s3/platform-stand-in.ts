@@ -26,9 +26,9 @@ export interface UploadTerms {
 }
 
 /** The text of a capability: the MAC is of its first part as text. */
-export function signCapability(fields: object, key = relayKey): string {
+function signCapability(fields: object): string {
   const payload = Buffer.from(JSON.stringify(fields)).toString('base64url');
-  return `${payload}.${createHmac('sha256', key).update(payload).digest('base64url')}`;
+  return `${payload}.${createHmac('sha256', relayKey).update(payload).digest('base64url')}`;
 }
 
 /** The path and query of an upload that the API permits for 900 s. */
@@ -54,16 +54,13 @@ function timeOf(id: string): number {
 const hex = (seconds: number): string => seconds.toString(16).padStart(8, '0');
 
 /** The path and query of an attachment as the API signs it: for a day, on a grid of half days that begins with its id. */
-export function signedAttachment(
-  key: string,
-  { now = Math.floor(Date.now() / 1000), isOpen = false, secret = attachmentKey } = {},
-): string {
+export function signedAttachment(key: string, isOpen = false): string {
   const [, , id = '0'] = key.split('/');
-  const elapsed = Math.max(0, now - timeOf(id));
+  const elapsed = Math.max(0, Math.floor(Date.now() / 1000) - timeOf(id));
   const issued = timeOf(id) + elapsed - (elapsed % STEP_SECONDS);
   const [ex, uc] = isOpen ? [0, 'dp'] : [issued + 2 * STEP_SECONDS, ''];
   const text = ['fluxer-attachment-url-v1', hex(ex), hex(issued), uc, key].join('\n');
-  const hm = createHmac('sha256', secret).update(text).digest('hex');
+  const hm = createHmac('sha256', attachmentKey).update(text).digest('hex');
   const path = key.split('/').map(encodeURIComponent).join('/');
   const query = `ex=${isOpen ? '0' : hex(ex)}&is=${hex(issued)}&hm=${hm}`;
   return `/${path}?${query}${uc && `&uc=${uc}`}`;

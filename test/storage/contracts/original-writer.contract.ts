@@ -103,6 +103,22 @@ export function describeOriginalWriter(
       expect(await fixture.list()).toEqual([]);
     });
 
+    test.each([true, false])(
+      'of concurrent uploads that must be new, one is stored; with their lengths: %s',
+      async (tells) => {
+        const write = (size: number) =>
+          fixture.writer.write('emojis/4', inChunks(numbered(size), MEBIBYTE), {
+            ...{ signal, isNew: true, sizeBytes: tells ? size : undefined },
+          });
+        const sizes = [9 * MEBIBYTE, 10 * MEBIBYTE];
+        const written = await Promise.allSettled(sizes.map(write));
+        expect(written.map(({ status }) => status)).toContain('fulfilled');
+        expect(await fixture.list()).toEqual(['emojis/4']);
+        const size = (await read('emojis/4')).length;
+        expect(written[sizes.indexOf(size)]?.status).toBe('fulfilled');
+      },
+    );
+
     test('a later upload replaces an earlier one', async () => {
       for (const text of ['one', 'another']) {
         await fixture.writer.write('emojis/1', inChunks(Buffer.from(text), 2), { signal });

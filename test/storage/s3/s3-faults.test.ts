@@ -18,8 +18,7 @@ import { type LocalS3, startLocalS3 } from '../../support/s3/local-s3.ts';
 import { openBucketOrigin, type S3OriginOptions } from '../../support/s3/s3-bucket.ts';
 import { samples } from '../../support/test-app.ts';
 
-// What the service makes of an origin that fails, http/media/failures and test/cache tell; credentials and names that
-// are wrong, test/s3.
+// What the service makes of an origin that fails, http/media/failures and test/cache tell.
 
 const CONNECT_MS = 200;
 const STALL_MS = 600;
@@ -164,6 +163,25 @@ test.each(Object.entries(failures))(
   },
 );
 
+const wrongSettings: Readonly<Record<string, readonly [object, RegExp]>> = {
+  'a wrong secret': [{ AWS_SECRET_ACCESS_KEY: 'wrong-secret' }, /SignatureDoesNotMatch/],
+  'an unknown user': [{ AWS_ACCESS_KEY_ID: 'UNKNOWN-USER' }, /InvalidAccessKeyId/],
+  'no credentials': [{ AWS_ACCESS_KEY_ID: '' }, /CredentialsProviderError/],
+  'a missing bucket': [{ bucket: 'missing' }, /NoSuchBucket/],
+  'an unknown name': [{ endpoint: 'http://s3.invalid' }, /ENOTFOUND/],
+};
+test.each(Object.entries(wrongSettings))(
+  'a read of S3 with %s fails, and tells no secret',
+  async (_, [wrong, told]) => {
+    const settings = { AWS_EC2_METADATA_DISABLED: 'true', ...wrong };
+    for (const [name, value] of Object.entries(settings)) vi.stubEnv(name, value);
+    const failure = await failureOf(createOrigin(wrong));
+    expect(failure).toMatch(told);
+    expect(failure).toMatch(/^ORIGIN_ERROR/);
+    expect(failure).not.toMatch(/wrong-secret|UNKNOWN-USER|S3RVER/);
+  },
+);
+
 test('a read of S3 is retried after one 500, and after a reused connection was closed or refused', async () => {
   const origin = createOrigin();
   proxy.spoil(refusal('500 Internal Server Error', 'InternalError'), 1);
@@ -231,12 +249,16 @@ test('a read of S3 waits for a free connection beyond the connect deadline', asy
   expect(proxy.connections).toBe(1);
 });
 
-test('a slow reader gets all of an object from S3, however long it takes', async () => {
+test('a slow reader gets all of an object from S3, however long it takes, and none is read ahead', async () => {
   const { signal } = new AbortController();
   const { body } = await openStream(createOrigin(), LARGE, { signal });
   let received = 0;
   for await (const chunk of body) {
-    if (received === 0) await new Promise((resolve) => setTimeout(resolve, 2.5 * STALL_MS));
+    if (received === 0) {
+      await new Promise((resolve) => setTimeout(resolve, 2.5 * STALL_MS));
+      // What it has not taken stays in the system's buffers, or at the server.
+      expect(proxy.sentBytes).toBeLessThan(large.length / 2);
+    }
     received += chunk.length;
   }
   expect(received).toBe(large.length);

@@ -25,6 +25,8 @@ export class FaultProxy {
   #times = 0;
   /** Connections that were opened so far. */
   accepted = 0;
+  /** Bytes that came from the server. */
+  sentBytes = 0;
   /** Heads of the requests that came, the refused ones included. */
   readonly requests: string[] = [];
 
@@ -96,7 +98,10 @@ export class FaultProxy {
       relay = createRelay(fault, client, server);
       server.write(request, 'latin1');
     });
-    server.on('data', (chunk) => relay(chunk));
+    server.on('data', (chunk) => {
+      this.sentBytes += chunk.length;
+      relay(chunk);
+    });
   }
 
   #nextFault(): Fault | undefined {
