@@ -50,11 +50,7 @@ ${ADDRESS}`,
   },
 };
 
-function memberOf<Key extends string, Prefix extends string>(
-  what: string,
-  key: Key,
-  prefix: Prefix,
-): Key | Prefix | 'external' {
+function memberOf(what: string, key: string, prefix: string): string {
   if (/^https?:/i.test(what)) return 'external';
   return what.endsWith('/') ? prefix : key;
 }

@@ -68,13 +68,12 @@ export async function runCommandLine(
   let stopped: string | undefined;
   try {
     const parsed = parseCommandLine(args);
-    if (parsed.kind === 'run') {
-      const { command, operands, hasOption } = parsed;
-      stopped = command.stopped;
-      return await command.run(operands, terminal, hasOption);
+    if (typeof parsed === 'string') {
+      writeLine(terminal.stdout, parsed);
+      return exitStatus.ok;
     }
-    writeLine(terminal.stdout, parsed.text);
-    return exitStatus.ok;
+    stopped = parsed.command.stopped;
+    return await parsed.command.run(parsed.operands, terminal, parsed.hasOption);
   } catch (error) {
     if (terminal.signal.aborted && !(error instanceof CommandFault)) {
       writeLine(terminal.stderr, ['darkroom: stopped', stopped].filter(Boolean).join('; '));
@@ -90,27 +89,21 @@ export async function runCommandLine(
   }
 }
 
-type ParsedCommandLine =
-  | {
-      readonly kind: 'run';
-      readonly command: Command;
-      readonly operands: readonly string[];
-      readonly hasOption: boolean;
-    }
-  | { readonly kind: 'text'; readonly text: string };
-
-/** @throws CommandFault with the status of a usage error */
-function parseCommandLine(args: readonly string[]): ParsedCommandLine {
+/**
+ * @returns a command to run, or a text to show
+ * @throws CommandFault with the status of a usage error
+ */
+function parseCommandLine(args: readonly string[]) {
   const { values, positionals } = parseOptions(args);
   const [name, ...operands] = positionals;
-  if (values.version === true) return { kind: 'text', text: `darkroom ${readRelease().version}` };
+  if (values.version === true) return `darkroom ${readRelease().version}`;
   if (name === undefined) {
-    if (values.help === true) return { kind: 'text', text: formatHelp() };
+    if (values.help === true) return formatHelp();
     throw refusal('which command?');
   }
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (command === undefined) throw refusal(`there is no command "${name}"`);
-  if (values.help === true) return { kind: 'text', text: formatCommandHelp(name, command) };
+  if (values.help === true) return formatCommandHelp(name, command);
   const missing = command.operands.slice(operands.length);
   if (missing.length > 0) throw refusal(`${name} needs ${missing.join(' and ')}`, name);
   const extra = operands[command.operands.length];
@@ -118,7 +111,7 @@ function parseCommandLine(args: readonly string[]): ParsedCommandLine {
   const { help: _, version: __, ...options } = values;
   const unknown = Object.keys(options).find((option) => option !== command.option);
   if (unknown !== undefined) throw refusal(`${name} has no option --${unknown}`, name);
-  return { kind: 'run', command, operands, hasOption: Object.keys(options).length > 0 };
+  return { command, operands, hasOption: Object.keys(options).length > 0 };
 }
 
 function parseOptions(args: readonly string[]) {

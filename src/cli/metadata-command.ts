@@ -6,7 +6,7 @@ import { isOriginKey, unmarkedKeyOf } from '../contract/media-path.ts';
 import { encodeOriginKey } from '../contract/media-request.ts';
 import { METADATA_PATH, type MediaMetadata } from '../contract/metadata.ts';
 import type { Source } from '../pipeline/ports.ts';
-import { FilesystemOrigin } from '../storage/filesystem/origin.ts';
+import { createFilesystemOrigin } from '../storage/filesystem/origin.ts';
 import { RootFolder } from '../storage/filesystem/root-folder.ts';
 import { type Command, CommandFault, createPlainLog, exitStatus, writeLine } from './command.ts';
 import { formatErrorResponse, withOfflineApp } from './offline-app.ts';
@@ -54,7 +54,7 @@ async function openFile(path: string): Promise<Source> {
   try {
     const real = await realpath(path);
     if (!(await stat(real)).isFile()) throw new Error('it is no file');
-    const folder = new FilesystemOrigin(await RootFolder.open(dirname(real)));
+    const folder = createFilesystemOrigin(await RootFolder.open(dirname(real)));
     return {
       identity: folder.identity,
       open: (_key, options) => folder.open(basename(real), options),

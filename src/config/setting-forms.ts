@@ -141,18 +141,6 @@ export const apiTokenFile = fileOf(apiToken.words, (text) => apiToken.read(text.
 /** Id that a service has given. */
 export const serviceId = texts('an id of A-Z a-z 0-9 _ -', (text) => /^[\w-]{1,128}$/.test(text));
 
-/**
- * Prefix of every key; empty, or ending in `/`. The bound leaves room for the longest key of contract §1 within the 1
- * 024 bytes of S3.
- */
-export const keyPrefix: Form<string> = {
-  words: 'names joined by "/", not "." or "..", 512 bytes at most',
-  read: (text) => {
-    const path = text.replace(/\/$/, '');
-    return Buffer.byteLength(text) <= 512 && isRelativePath(path) ? `${path}/` : undefined;
-  },
-};
-
 /** Description of one key. */
 const eachKey = `each a text or base64:…, of ${MIN_KEY_BYTES} bytes at least`;
 
@@ -227,12 +215,22 @@ export const publicUrl: Form<PublicUrl> = {
 /** Path of a file below a folder. */
 export const fileBelow = texts(
   'names joined by "/", not "." or "..", 512 bytes at most',
-  (text) => Buffer.byteLength(text) <= 512 && isRelativePath(text),
+  (text) =>
+    Buffer.byteLength(text) <= 512 &&
+    text.split('/').every((name) => !['', '.', '..'].includes(name)),
 );
 
-function isRelativePath(text: string): boolean {
-  return text.split('/').every((name) => !['', '.', '..'].includes(name));
-}
+/**
+ * Prefix of every key; empty, or ending in `/`. The bound leaves room for the longest key of contract §1 within the 1
+ * 024 bytes of S3.
+ */
+export const keyPrefix: Form<string> = {
+  words: fileBelow.words,
+  read: (text) => {
+    const path = fileBelow.read(text.replace(/\/$/, ''));
+    return path !== undefined && Buffer.byteLength(text) <= 512 ? `${path}/` : undefined;
+  },
+};
 
 export function isReadableFile(path: string): boolean {
   try {

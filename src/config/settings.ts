@@ -199,24 +199,17 @@ export const settingGroups = {
   Traces: tracingTable,
 } satisfies Readonly<Record<string, Readonly<Record<string, Setting>>>>;
 
-/** All variables: the source of the schema, the faults, `darkroom check` and the documents. */
-export const settingTable = {
-  ...listener,
-  ...originals,
-  ...renderingTable,
-  ...videoTable,
-  ...caches,
-  ...externalTable,
-  ...attachmentTable,
-  ...relayTable,
-  ...platformTable,
-  ...blocklistTable,
-  ...edgeTable,
-  ...operation,
-  ...tracingTable,
-};
+/** All members of a union at once. */
+type Joined<Union> = (Union extends unknown ? (member: Union) => void : never) extends (
+  all: infer All,
+) => void
+  ? All
+  : never;
 
-type Table = typeof settingTable;
+type Table = Joined<(typeof settingGroups)[keyof typeof settingGroups]>;
+
+/** All variables: the source of the schema, the faults, `darkroom check` and the documents. */
+export const settingTable: Table = Object.assign({}, ...Object.values(settingGroups));
 
 /** Name of a variable. */
 export type SettingName = keyof Table;

@@ -3,7 +3,7 @@ import { contractResources } from '../contract/resources.ts';
 import type { SharedObjects } from '../pipeline/blocks/ports.ts';
 import type { OriginalWriter } from '../pipeline/originals/original-writer.ts';
 import type { Log, OriginListing, ResultStore, Source } from '../pipeline/ports.ts';
-import { FilesystemOrigin } from './filesystem/origin.ts';
+import { createFilesystemListing, createFilesystemOrigin } from './filesystem/origin.ts';
 import { RootFolder, StorageMarker } from './filesystem/root-folder.ts';
 import { openResultFolder } from './results/folder.ts';
 
@@ -20,17 +20,16 @@ export async function openOrigin(
 ): Promise<Source> {
   const { storage, originLimits } = config;
   if (storage.kind === 'filesystem') {
-    return new FilesystemOrigin(await RootFolder.open(storage.folder, marker));
+    return createFilesystemOrigin(await RootFolder.open(storage.folder, marker));
   }
   // Loaded on demand: the SDK takes 0.2 s and 25 MB.
-  const { S3Origin } = await import('./s3/origin.ts');
-  return new S3Origin({ ...storage, stallTimeoutMs: originLimits.wholeBodyTimeoutMs });
+  const { createS3Origin } = await import('./s3/origin.ts');
+  return createS3Origin({ ...storage, stallTimeoutMs: originLimits.wholeBodyTimeoutMs });
 }
 
 /** @throws Error if the folder is missing */
 export async function openListing({ storage }: Pick<Config, 'storage'>): Promise<OriginListing> {
   if (storage.kind === 'filesystem') {
-    const { createFilesystemListing } = await import('./filesystem/listing.ts');
     return createFilesystemListing(await RootFolder.open(storage.folder));
   }
   const { createS3Listing } = await import('./s3/listing.ts');
@@ -49,8 +48,8 @@ export async function openOriginalWriter(
 ): Promise<OriginalWriter> {
   const { storage } = config;
   if (storage.kind === 'filesystem') {
-    const { FilesystemOriginalWriter } = await import('./filesystem/writer.ts');
-    return new FilesystemOriginalWriter(await RootFolder.open(storage.folder, marker));
+    const { createFilesystemWriter } = await import('./filesystem/writer.ts');
+    return createFilesystemWriter(await RootFolder.open(storage.folder, marker));
   }
   const { S3OriginalWriter } = await import('./s3/writer.ts');
   return new S3OriginalWriter({ ...storage, ...connections });

@@ -29,9 +29,8 @@ beforeEach(async () => {
 const start = (
   args: readonly string[],
   environment: Readonly<Record<string, string>>,
-  program?: readonly [string, ...string[]],
 ): RunningCommand => {
-  const running = startDarkroom(args, environment, program);
+  const running = startDarkroom(args, environment);
   onTestFinished(() => void running.child.kill('SIGKILL'));
   return running;
 };
@@ -98,18 +97,6 @@ describe.each(['SIGINT', 'SIGTERM'] as const)('a command that gets %s', (signal)
     await once(server, 'connection');
     running.child.kill(signal);
     expect([await running.ended, running.stderr()]).toEqual([signal, message]);
-  });
-
-  // A shell that stands between npx and the command, and one that gives way to it: npx passes on what it gets.
-  test.each(['dash', 'bash'])('says so through npx and %s', async (shell) => {
-    const environment = { STORAGE_DIR: originals, HOME: folder };
-    const npx = ['npx', '--offline', `--script-shell=${shell}`, 'darkroom'] as const;
-    const running = start(['put', KEY, '-'], environment, npx);
-    await writing(running);
-    process.kill(-(running.child.pid ?? Number.NaN), signal); // as terminals and `timeout` do
-    expect(await running.ended).toBe(signal);
-    expect(running.stderr()).toContain(NOTHING_STORED);
-    expect(readdirSync(originals)).toEqual([]);
   });
 });
 

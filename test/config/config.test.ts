@@ -58,7 +58,7 @@ ATTACHMENT_SIGNING_KEYS=${key} → attachments.mode="off" attachments.signing.do
 ATTACHMENT_SIGNING_KEYS=${key} ATTACHMENT_SIGNING=enforce ATTACHMENT_SIGNING_DOMAIN=v7 → attachments.mode="enforce" attachments.signing.domain="v7"
 EXTERNAL_PORTS=80 → external=undefined
 EXTERNAL_SIGNING_KEYS=${key} → external.keys.secrets=["${key}"] external.ports=[80,443] external.dnsServers=undefined
-EXTERNAL_SIGNING_KEYS=${key} → external.maxConnections=64 external.maxBytes=${500 * MEBIBYTE} external.minAgeSeconds=3600 external.maxAgeSeconds=604800
+EXTERNAL_SIGNING_KEYS=${key} → external.maxBytes=${500 * MEBIBYTE} external.minAgeSeconds=3600 external.maxAgeSeconds=604800
 EXTERNAL_SIGNING_KEYS=${key} → external.allowedHosts=[] external.blockedHosts=[] external.allowedNetworks=[] external.blockedNetworks=[] external.nat64Prefixes=[]
 EXTERNAL_SIGNING_KEYS=${key} EXTERNAL_PORTS=80,%208443 → external.ports=[80,8443]
 EXTERNAL_SIGNING_KEYS=${key} EXTERNAL_ALLOWED_HOSTS=Example.org,bücher.example. → external.allowedHosts=["example.org","xn--bcher-kva.example"]

@@ -1,30 +1,28 @@
 import type { AppParts } from '../../src/app.ts';
 import type { SharedObjects } from '../../src/pipeline/blocks/ports.ts';
-import type { OriginListing } from '../../src/pipeline/ports.ts';
-import { createFilesystemListing } from '../../src/storage/filesystem/listing.ts';
-import { FilesystemOrigin } from '../../src/storage/filesystem/origin.ts';
+import {
+  createFilesystemListing,
+  createFilesystemOrigin,
+} from '../../src/storage/filesystem/origin.ts';
 import { RootFolder, StorageMarker } from '../../src/storage/filesystem/root-folder.ts';
 import { FolderObjects } from '../../src/storage/filesystem/shared-objects.ts';
-import { FilesystemOriginalWriter } from '../../src/storage/filesystem/writer.ts';
+import { createFilesystemWriter } from '../../src/storage/filesystem/writer.ts';
 
 /** Writes originals. */
 export type OriginalWriter = NonNullable<AppParts['originalWriter']>;
 
-/** Originals in a folder, by the ports that the service has for them. */
-export interface FolderStorage {
-  readonly origin: FilesystemOrigin;
-  readonly listing: OriginListing;
-  readonly writer: OriginalWriter;
-}
-
-/** @param marker name of the file without which nothing is known to be missing */
-export async function openFolderStorage(folder: string, marker?: string): Promise<FolderStorage> {
+/**
+ * Originals in a folder, by the ports that the service has for them.
+ *
+ * @param marker name of the file without which nothing is known to be missing
+ */
+export async function openFolderStorage(folder: string, marker?: string) {
   const storageMarker = marker === undefined ? undefined : new StorageMarker(folder, marker);
   const root = await RootFolder.open(folder, storageMarker);
   return {
-    origin: new FilesystemOrigin(root),
+    origin: createFilesystemOrigin(root),
     listing: createFilesystemListing(root),
-    writer: new FilesystemOriginalWriter(root),
+    writer: createFilesystemWriter(root),
   };
 }
 

@@ -100,7 +100,6 @@ export function readExternal(values: ValuesOf<typeof externalTable & typeof plat
     nat64Prefixes: values.EXTERNAL_NAT64_PREFIXES ?? [],
     /** As `dns.Resolver` takes them; `undefined`: the system's servers. */
     dnsServers: values.EXTERNAL_DNS_SERVERS,
-    maxConnections: EXTERNAL_CONNECTIONS,
     maxBytes: values.EXTERNAL_MAX_BYTES,
     minAgeSeconds: values.EXTERNAL_MIN_AGE_SECONDS,
     maxAgeSeconds: values.EXTERNAL_MAX_AGE_SECONDS,

@@ -129,7 +129,7 @@ export function isListServed(values: Settings): boolean {
   if (BLOCKLIST === 'filesystem' && file !== undefined) {
     const originals = STORAGE === 'filesystem' ? (values.STORAGE_DIR ?? SAMPLE_FOLDER) : undefined;
     const folders = [originals, values.UPLOADS_DIR].filter((folder) => folder !== undefined);
-    return folders.some((folder) => isBelow(dirname(file), folder));
+    return folders.some((folder) => realFolder(dirname(file)).startsWith(realFolder(folder)));
   }
   const { S3_PREFIX: prefix, BLOCKLIST_S3_KEY: key } = values;
   if (BLOCKLIST === 's3' && values.BLOCKLIST_S3_BUCKET === values.UPLOADS_S3_BUCKET) return true;
@@ -179,21 +179,13 @@ function areMixed(some: readonly string[], others: readonly string[]): boolean {
     .some((one) => real.some((other) => one.startsWith(other) || other.startsWith(one)));
 }
 
-/** Whether a folder is another one, or inside of it, even through links. */
-function isBelow(folder: string, other: string): boolean {
-  return realFolder(folder).startsWith(realFolder(other));
-}
-
 /** Returns the resolved path with a trailing separator; the path itself if it does not exist. */
 function realFolder(path: string): string {
-  const real = realPathOf(resolve(path));
-  return real.endsWith(sep) ? real : real + sep;
-}
-
-function realPathOf(path: string): string {
+  let real = resolve(path);
   try {
-    return realpathSync(path);
+    real = realpathSync(real);
   } catch {
-    return path; // missing, or reported elsewhere
+    // Missing, or reported elsewhere.
   }
+  return real.endsWith(sep) ? real : real + sep;
 }

@@ -1,3 +1,4 @@
+import { EXTERNAL_CONNECTIONS } from '../../config/variables/external-settings.ts';
 import type { ExternalPolicy } from '../../contract/external-url.ts';
 import type { FetchOutcome } from '../../pipeline/meter.ts';
 import type { ExternalMedia, SiteLimits } from '../../pipeline/originals/backend.ts';
@@ -41,7 +42,7 @@ export function openSites(
   const { maxWaitMs, dnsServers = [] } = settings;
   const limits: RemoteLimits = {
     perHost: { slots: 4, maxWaiting: 64, maxWaitMs },
-    inAll: { slots: 64, maxWaiting: 512, maxWaitMs },
+    inAll: { slots: EXTERNAL_CONNECTIONS, maxWaiting: 512, maxWaitMs },
     patienceMs: 1_000,
     connectTimeoutMs: 3_000,
     firstByteTimeoutMs: 5_000,

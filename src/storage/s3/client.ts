@@ -1,6 +1,6 @@
 import * as http from 'node:http';
 import * as https from 'node:https';
-import type { LookupFunction, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { S3Client } from '@aws-sdk/client-s3';
 import { MediaError } from '../../contract/errors.ts';
 import { isTimeout, timeoutError, withDeadline } from '../../pipeline/abort.ts';
@@ -12,8 +12,6 @@ export interface S3ConnectionOptions {
   readonly maxConnections: number;
   /** Longest time from the lookup of the name to the end of the TLS handshake, in milliseconds. */
   readonly connectTimeoutMs: number;
-  /** Replaces the system's resolver; for tests. */
-  readonly lookup?: LookupFunction;
   readonly region: string;
   /** Scheme, host and port of a server that is not AWS. */
   readonly endpoint: string | undefined;
@@ -73,14 +71,9 @@ export function createS3Client(options: S3ConnectionOptions): S3Client {
  */
 function createAgent(
   protocol: 'http:' | 'https:',
-  { maxConnections, connectTimeoutMs, lookup }: S3ConnectionOptions,
+  { maxConnections, connectTimeoutMs }: S3ConnectionOptions,
 ): http.Agent {
-  const options = {
-    keepAlive: true,
-    maxSockets: maxConnections,
-    timeout: IDLE_TIMEOUT_MS,
-    ...(lookup && { lookup }),
-  };
+  const options = { keepAlive: true, maxSockets: maxConnections, timeout: IDLE_TIMEOUT_MS };
   const isTls = protocol === 'https:';
   const agent: http.Agent = isTls ? new https.Agent(options) : new http.Agent(options);
   const connect = agent.createConnection.bind(agent);

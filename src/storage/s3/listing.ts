@@ -3,7 +3,7 @@ import { MediaError } from '../../contract/errors.ts';
 import type { ListedOriginal, OriginListing } from '../../pipeline/ports.ts';
 import { createS3Client, findS3Cause, isPossibleKey, type S3BucketOptions } from './client.ts';
 
-/** Lists the bucket of an `S3Origin`, page by page; needs the permission to list (`s3:ListBucket`). */
+/** Lists the bucket of originals, page by page; needs the permission to list (`s3:ListBucket`). */
 export function createS3Listing(options: S3BucketOptions): OriginListing {
   const client = createS3Client(options);
   const { bucket, prefix: root } = options;

@@ -4,7 +4,6 @@ import { MediaError } from '../../contract/errors.ts';
 import {
   type ByteRange,
   type Opened,
-  type OpenOptions,
   ReplacedMeanwhile,
   type Source,
 } from '../../pipeline/ports.ts';
@@ -25,61 +24,60 @@ export interface S3OriginOptions extends S3BucketOptions {
 }
 
 /**
- * Originals in a bucket of S3, or of a server with the same protocol. Each read is one GET, which the SDK retries only
+ * Opens originals in a bucket of S3, or of a server with the same protocol. Each read is one GET, which the SDK retries only
  * before the response has begun. A body that is shorter than its Content-Length ends with an error (Node's HTTP parser).
  *
  * Not covered: objects stored compressed (`Content-Encoding`) are served as their stored bytes.
  */
-export class S3Origin implements Source {
-  readonly identity = 'tag';
-  readonly #client: S3Client;
-  readonly #options: S3OriginOptions;
-
-  constructor(options: S3OriginOptions) {
-    this.#client = createS3Client(options);
-    this.#options = options;
-  }
-
-  async open(key: string, { signal, range, ifMatch }: OpenOptions): Promise<Opened> {
-    signal.throwIfAborted();
-    const objectKey = this.#options.prefix + key;
-    if (!isPossibleKey(objectKey)) throw new MediaError('UNKNOWN_MEDIA');
-    const command = new GetObjectCommand({
-      Bucket: this.#options.bucket,
-      Key: objectKey,
-      ...(range && { Range: `bytes=${range.first}-${range.last ?? ''}` }),
-      ...(ifMatch !== undefined && { IfMatch: `"${ifMatch}"` }),
-    });
-    let response: GetObjectCommandOutput;
-    try {
-      response = await this.#client.send(command, { abortSignal: signal });
-    } catch (error) {
+export function createS3Origin(options: S3OriginOptions): Source {
+  const { bucket: Bucket, prefix, stallTimeoutMs } = options;
+  const client = createS3Client(options);
+  return {
+    identity: 'tag',
+    open: async (key, { signal, range, ifMatch }) => {
       signal.throwIfAborted();
-      throw await this.#translate(error, range);
-    }
-    const body = response.Body;
-    if (!(body instanceof IncomingMessage)) throw originError('The response has no body.');
-    try {
-      endWhenStalled(body, this.#options.stallTimeoutMs);
-      return describeObject(response, body, range);
-    } catch (error) {
-      body.destroy();
-      throw error;
-    }
-  }
+      const Key = prefix + key;
+      if (!isPossibleKey(Key)) throw new MediaError('UNKNOWN_MEDIA');
+      const command = new GetObjectCommand({
+        ...{ Bucket, Key },
+        ...(range && { Range: `bytes=${range.first}-${range.last ?? ''}` }),
+        ...(ifMatch !== undefined && { IfMatch: `"${ifMatch}"` }),
+      });
+      let response: GetObjectCommandOutput;
+      try {
+        response = await client.send(command, { abortSignal: signal });
+      } catch (error) {
+        signal.throwIfAborted();
+        throw await translate(client, error, range);
+      }
+      const body = response.Body;
+      if (!(body instanceof IncomingMessage)) throw originError('The response has no body.');
+      try {
+        endWhenStalled(body, stallTimeoutMs);
+        return describeObject(response, body, range);
+      } catch (error) {
+        body.destroy();
+        throw error;
+      }
+    },
+  };
+}
 
-  async #translate(error: unknown, range: ByteRange | undefined): Promise<MediaError> {
-    if (error instanceof MediaError) return error;
-    const { name, status, code } = readS3Failure(error);
-    if (name === 'NoSuchKey' || name === 'KeyTooLongError') return new MediaError('UNKNOWN_MEDIA');
-    if (status === 416 && range !== undefined) return new MediaError('RANGE_NOT_SATISFIABLE');
-    const failure = await findS3Cause(this.#client, error);
-    const cause =
-      status === 412
-        ? new ReplacedMeanwhile('The object is another one now.', { cause: failure })
-        : failure;
-    return new MediaError(code === 'ETIMEDOUT' ? 'ORIGIN_TIMEOUT' : 'ORIGIN_ERROR', { cause });
-  }
+async function translate(
+  client: S3Client,
+  error: unknown,
+  range: ByteRange | undefined,
+): Promise<MediaError> {
+  if (error instanceof MediaError) return error;
+  const { name, status, code } = readS3Failure(error);
+  if (name === 'NoSuchKey' || name === 'KeyTooLongError') return new MediaError('UNKNOWN_MEDIA');
+  if (status === 416 && range !== undefined) return new MediaError('RANGE_NOT_SATISFIABLE');
+  const failure = await findS3Cause(client, error);
+  const cause =
+    status === 412
+      ? new ReplacedMeanwhile('The object is another one now.', { cause: failure })
+      : failure;
+  return new MediaError(code === 'ETIMEDOUT' ? 'ORIGIN_TIMEOUT' : 'ORIGIN_ERROR', { cause });
 }
 
 function describeObject(

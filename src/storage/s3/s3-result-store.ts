@@ -97,13 +97,13 @@ export class S3ResultStore implements ResultStore {
   }
 
   async write(address: ResultAddress, result: StoredResult): Promise<void> {
-    const { bucket: Bucket, prefix, timeoutMs } = this.#options;
+    const { bucket: Bucket, prefix } = this.#options;
     const Key = prefix + storedPathOf(address);
     const parts = formatResultFile(address, result);
     if (parts === undefined || !isPossibleKey(Key)) return;
     const command = new PutObjectCommand({ Bucket, Key, Body: Buffer.concat(parts) });
     try {
-      await inTime(timeoutMs, (abortSignal) => this.#client.send(command, { abortSignal }));
+      await this.#within((abortSignal) => this.#client.send(command, { abortSignal }));
     } catch (error) {
       throw await this.#translate(error, `The rendering ${Key} cannot be written.`);
     }
@@ -111,24 +111,21 @@ export class S3ResultStore implements ResultStore {
 
   async remove(prefix: string): Promise<number> {
     checkPathPrefix(prefix);
-    const { bucket, prefix: root, timeoutMs } = this.#options;
+    const { bucket: Bucket, prefix: root } = this.#options;
     const list = (command: ListObjectsV2Command) =>
-      inTime(timeoutMs, (abortSignal) => this.#client.send(command, { abortSignal }));
+      this.#within((abortSignal) => this.#client.send(command, { abortSignal }));
+    const removeOne = (Key: string) => {
+      const command = new DeleteObjectCommand({ Bucket, Key });
+      return this.#within((abortSignal) => this.#client.send(command, { abortSignal }));
+    };
     const keys: string[] = [];
     let removed = 0;
     const removeListed = async (): Promise<void> => {
       removed += keys.length;
-      const commands = keys
-        .splice(0)
-        .map((Key) => new DeleteObjectCommand({ Bucket: bucket, Key }));
-      await Promise.all(
-        commands.map((command) =>
-          inTime(timeoutMs, (abortSignal) => this.#client.send(command, { abortSignal })),
-        ),
-      );
+      await Promise.all(keys.splice(0).map(removeOne));
     };
     try {
-      for await (const { key } of listObjects(bucket, root + prefix, list)) {
+      for await (const { key } of listObjects(Bucket, root + prefix, list)) {
         // Only renderings, in case that the bucket also has originals under another name.
         if (isResultPath(key)) keys.push(key);
         if (keys.length === MAX_REMOVALS) await removeListed();
@@ -143,6 +140,10 @@ export class S3ResultStore implements ResultStore {
 
   /** Does nothing: the store has no background work, and unused connections keep no process alive. */
   close(): void {}
+
+  #within<Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
+    return inTime(this.#options.timeoutMs, work);
+  }
 
   async #translate(error: unknown, message: string): Promise<Error> {
     return new Error(message, { cause: await findS3Cause(this.#client, error) });

@@ -38,7 +38,7 @@ const TAG_TIMEOUT_MS = 5_000;
 const BODY_BUFFER_BYTES = 64 * 1024;
 
 /**
- * Writes originals into the bucket that `S3Origin` reads. Uploads of known length stream through in one request. Of the
+ * Writes originals into the bucket of originals. Uploads of known length stream through in one request. Of the
  * others, small ones are sent at once, large ones in parts, one after the other. A failed or stopped multipart upload
  * is aborted, since its parts would cost money unseen. The request that stores the original is not stopped once its
  * body is sent: without its response, it would be unknown whether the original is stored.

@@ -9,7 +9,6 @@ import { openStream } from '../../support/open-stream.ts';
 export interface OriginFixture {
   readonly origin: Source;
   readonly put: (key: string, bytes: Uint8Array) => Promise<void>;
-  readonly remove: (key: string) => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
@@ -81,56 +80,29 @@ export function describeOrigin(name: string, create: () => Promise<OriginFixture
       expect(await etag()).not.toBe(before);
     });
 
-    test('an object larger than any buffer arrives whole', async () => {
-      const large = Buffer.alloc(3_000_001, 'abc');
-      await fixture.put('attachments/1/2/large.bin', large);
-      const object = await openStream(fixture.origin, 'attachments/1/2/large.bin', { signal });
-      expect(object.sizeBytes).toBe(large.length);
-      const received: Buffer[] = [];
-      for await (const chunk of object.body) received.push(chunk);
-      expect(Buffer.concat(received).equals(large)).toBe(true);
-    });
-
     test.each([
-      { sizeBytes: 0, range: undefined, expectedBytes: 0 },
-      { sizeBytes: 10, range: undefined, expectedBytes: 10 },
+      { sizeBytes: 0 },
+      { sizeBytes: 10 },
+      { sizeBytes: 3_000_001 }, // more than any buffer
+      { sizeBytes: 10, range: { first: 0, last: 0 }, expectedBytes: 1 },
+      { sizeBytes: 10, range: { first: 2, last: 4 }, expectedBytes: 3 },
+      { sizeBytes: 10, range: { first: 7, last: undefined }, expectedBytes: 3 },
+      { sizeBytes: 10, range: { first: 7, last: 1_000 }, expectedBytes: 3 },
+      { sizeBytes: 10, range: { first: 9, last: 9 }, expectedBytes: 1 },
       { sizeBytes: 100_000, range: { first: 2, last: 70_000 }, expectedBytes: 69_999 },
-      { sizeBytes: 3_000_001, range: undefined, expectedBytes: 3_000_001 },
-    ])('a read into memory gives $expectedBytes of $sizeBytes bytes', async (row) => {
-      const { sizeBytes, range, expectedBytes } = row;
-      const content = Buffer.alloc(sizeBytes, 'abc');
-      await fixture.put('attachments/1/2/held', content);
-      const { origin } = fixture;
+    ])('streamed and read into memory, bytes are those asked for: %o', async (row) => {
+      const { sizeBytes, range, expectedBytes = sizeBytes } = row;
+      const content = Buffer.alloc(sizeBytes, 'abcdefg');
       const key = 'attachments/1/2/held';
-      const { body, ...state } = await origin.open(key, { signal, range, isHeld: true });
-      expect(state).toMatchObject({ sizeBytes, part: range });
-      const held = body instanceof Readable ? await buffer(body) : Buffer.from(body ?? []);
+      await fixture.put(key, content);
       const first = range?.first ?? 0;
-      expect(held.equals(content.subarray(first, first + expectedBytes))).toBe(true);
-    });
-
-    test('an empty object is empty, not missing', async () => {
-      await fixture.put('attachments/1/2/empty', bytes(''));
-      const object = await openStream(fixture.origin, 'attachments/1/2/empty', { signal });
-      expect(object.sizeBytes).toBe(0);
-      expect(await text(object.body)).toBe('');
-    });
-
-    test.each([
-      { first: 0, last: 0, expected: '0' },
-      { first: 2, last: 4, expected: '234' },
-      { first: 7, last: undefined, expected: '789' },
-      { first: 7, last: 1_000, expected: '789' },
-      { first: 9, last: 9, expected: '9' },
-    ])('a range from $first to $last gives its bytes and the size of the whole', async (range) => {
-      await fixture.put('attachments/1/2/digits', bytes('0123456789'));
-      const { first, last } = range;
-      const object = await openStream(fixture.origin, 'attachments/1/2/digits', {
-        signal,
-        range: { first, last },
-      });
-      expect(object.sizeBytes).toBe(10);
-      expect(await text(object.body)).toBe(range.expected);
+      const part = range && { first, last: first + expectedBytes - 1 };
+      for (const isHeld of [false, true]) {
+        const { body, ...state } = await fixture.origin.open(key, { signal, range, isHeld });
+        expect(state).toMatchObject({ sizeBytes, part });
+        const read = body instanceof Readable ? await buffer(body) : Buffer.from(body ?? []);
+        expect(read.equals(content.subarray(first, first + expectedBytes))).toBe(true);
+      }
     });
 
     test('a range beyond the end is RANGE_NOT_SATISFIABLE', async () => {
@@ -155,12 +127,6 @@ export function describeOrigin(name: string, create: () => Promise<OriginFixture
       );
       expect(error).toBeInstanceOf(MediaError);
       expect(error).toMatchObject({ code: 'UNKNOWN_MEDIA' });
-    });
-
-    test('an object that was removed is UNKNOWN_MEDIA', async () => {
-      await fixture.put('emojis/1', bytes('one'));
-      await fixture.remove('emojis/1');
-      await expect(readText('emojis/1')).rejects.toMatchObject({ code: 'UNKNOWN_MEDIA' });
     });
 
     test.each([

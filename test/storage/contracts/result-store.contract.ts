@@ -66,12 +66,6 @@ export function describeResultStore(name: string, create: () => Promise<ResultSt
       expect(sizes[0]).toBeLessThan(body.length + 1_000);
     });
 
-    test('a rendering that was not written is a miss', async () => {
-      expect(await store.read(addressOf(), signal, ignoreSize)).toBeUndefined();
-      await writeText(addressOf(), 'a');
-      expect(await readText(addressOf({ originKey: 'avatars/2/ab12' }))).toBeUndefined();
-    });
-
     test.each([
       { originKey: 'avatars/1/ab13' },
       { key: 'avatars/1/ab12?width=65' },

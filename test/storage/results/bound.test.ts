@@ -157,15 +157,6 @@ test('a read renews a rendering’s time of last use, once an hour', async () =>
   expect(await minutesAfter(HOUR_MS + 120_000)).toBe(0);
 });
 
-test('a folder of renderings takes writes, reads and removals before its first sweep', async () => {
-  await fill(3);
-  const store = await openFolder({ folder, maxBytes: MAX_BYTES });
-  expect(store.usage()).toBeUndefined();
-  await store.write(numbered(3), result);
-  expect([await isThere(store, 3), await store.remove('avatars/1/2/')]).toEqual([true, 1]);
-  expect(await keptOf(upTo(4))).toEqual([0, 1, 3]);
-});
-
 test('a damaged rendering is a miss, is deleted, and can be written again', async () => {
   const store = await open();
   await store.write(numbered(1), result);

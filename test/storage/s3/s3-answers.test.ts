@@ -101,13 +101,6 @@ describe('an original in a bucket', () => {
     expect(asked).toEqual([['bytes=4-7', '"abc-2"']]);
   });
 
-  test('is read in part where a part is requested, and a 416 means that there is no such part', async () => {
-    const range = { first: 0, last: 3 };
-    expect(await read(partial, range)).toMatchObject({ sizeBytes: 9 });
-    const code = 'RANGE_NOT_SATISFIABLE';
-    await expect(read(unsatisfiable, range)).rejects.toMatchObject({ code });
-  });
-
   const answer =
     (status: number, head: Record<string, string>, body = ''): ScriptedAnswer =>
     (_, response) => {

@@ -6,9 +6,9 @@ import {
   S3Client,
 } from '@aws-sdk/client-s3';
 import type { SharedObjects } from '../../../src/pipeline/blocks/ports.ts';
-import type { OriginListing, ResultStore } from '../../../src/pipeline/ports.ts';
+import type { OriginListing, ResultStore, Source } from '../../../src/pipeline/ports.ts';
 import { createS3Listing } from '../../../src/storage/s3/listing.ts';
-import { S3Origin, type S3OriginOptions } from '../../../src/storage/s3/origin.ts';
+import { createS3Origin, type S3OriginOptions } from '../../../src/storage/s3/origin.ts';
 import { S3ResultStore } from '../../../src/storage/s3/s3-result-store.ts';
 import { S3Objects } from '../../../src/storage/s3/shared-objects.ts';
 import { S3OriginalWriter } from '../../../src/storage/s3/writer.ts';
@@ -70,8 +70,8 @@ function optionsOf({ endpoint, bucket }: Place) {
 }
 
 /** Opens a bucket as the origin. */
-export function openBucketOrigin(place: Place, options: Partial<S3OriginOptions> = {}): S3Origin {
-  return new S3Origin({ ...optionsOf(place), ...options });
+export function openBucketOrigin(place: Place, options: Partial<S3OriginOptions> = {}): Source {
+  return createS3Origin({ ...optionsOf(place), ...options });
 }
 
 /** Opens the list of a bucket. */
@@ -100,7 +100,6 @@ export function createS3Fixture(bucket: S3Bucket): OriginFixture {
   return {
     origin: openBucketOrigin(bucket, { prefix }),
     put: (key, bytes) => bucket.put(prefix + key, bytes),
-    remove: (key) => bucket.remove(prefix + key),
     close: async () => undefined,
   };
 }

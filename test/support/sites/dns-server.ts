@@ -2,7 +2,6 @@ import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { isIPv4, isIPv6 } from 'node:net';
-import { onTestFinished } from 'vitest';
 
 /** A server of names on a free port of this machine. */
 export interface DnsServer {
@@ -43,13 +42,6 @@ export async function startDnsServer(names: DnsNames): Promise<DnsServer> {
       await once(socket, 'close');
     },
   };
-}
-
-/** The same, until the end of the test. */
-export async function useDnsServer(names: DnsNames): Promise<DnsServer> {
-  const server = await startDnsServer(names);
-  onTestFinished(server.stop);
-  return server;
 }
 
 function answer(query: Buffer, names: DnsNames): Buffer {
