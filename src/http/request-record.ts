@@ -129,7 +129,7 @@ export class RequestRecord {
     };
     const brief = { ...where, reason: cause instanceof Error ? cause.message : undefined };
     if (cause instanceof SiteFailure) {
-      const { reason: why, host = hostOf(this.#media), address } = cause;
+      const { reason: why, host = hostOf(this.#media), address } = cause.details;
       const details = { ...brief, why, host, address, cause: formatCauses(cause.cause).slice(2) };
       log.warn(details, 'a fetch from another site failed or was refused');
       return;

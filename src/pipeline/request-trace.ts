@@ -93,7 +93,8 @@ export function endSpan(span: Span | undefined, error?: unknown): void {
   if (error instanceof MediaError) {
     noteErrorCode(span, error.code);
     const { cause } = error;
-    if (cause instanceof SiteFailure) span.setAttribute('darkroom.fetch.failure', cause.reason);
+    if (cause instanceof SiteFailure)
+      span.setAttribute('darkroom.fetch.failure', cause.details.reason);
   } else if (error instanceof Error) {
     // A client that has left did nothing wrong.
     if (error.name === 'AbortError') span.setAttribute('darkroom.aborted', true);

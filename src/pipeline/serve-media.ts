@@ -17,7 +17,7 @@ import type { OriginalRecords } from './originals/records.ts';
 import type { Clock, MediaResult, StoredResult } from './ports.ts';
 import type { Rates } from './rates.ts';
 import type { AdmittedRenderer } from './render/admitted-renderer.ts';
-import { type Plan, planMedia, planPoster, type RenderLimits } from './render/plan.ts';
+import { type Plan, planMedia, planPoster, type RenderLimits, unsupported } from './render/plan.ts';
 import { type CacheOutcome, endSpan, type RequestTrace } from './request-trace.ts';
 import type { MediaTask, Results, Validators } from './results/results.ts';
 import { type FlightControls, SingleFlight } from './single-flight.ts';
@@ -264,10 +264,10 @@ export class MediaService {
   ): Promise<Planned> {
     const { renderer, limits } = this.#parts;
     if (request.resource !== 'attachment' || request.format === undefined) {
-      return { plan: refuse('Only attachments have posters, and only in a format.') };
+      return { plan: unsupported('Only attachments have posters, and only in a format.') };
     }
     if (!(await renderer.canDecodeVideo())) {
-      return { plan: refuse('There is no decoder of videos here.') };
+      return { plan: unsupported('There is no decoder of videos here.') };
     }
     const { facts, spentMs } = await trace.stage('facts', async (span) => {
       const inspecting = original.inspect(etag, (work) =>
@@ -317,10 +317,6 @@ async function planImage(
   const plan = planMedia(facts, request, limits);
   if (plan.kind === 'passthrough') containerOf(bytes)?.checkUndecoded?.(bytes);
   return { plan, untouched };
-}
-
-function refuse(reason: string): Plan {
-  return { kind: 'refuse', code: 'UNSUPPORTED_MEDIA_TYPE', reason };
 }
 
 /** Reads an original; where nothing is asked of its source, no time is spent there. */

@@ -37,17 +37,11 @@ export interface SiteFailureDetails {
 /** The cause of an `ORIGIN_ERROR` or `ORIGIN_TIMEOUT` where the origin is another site. */
 export class SiteFailure extends Error {
   override readonly name = 'SiteFailure';
-  readonly reason: SiteFailureReason;
-  readonly host: string | undefined;
-  readonly address: string | undefined;
-  readonly ownUrl: string | undefined;
+  readonly details: SiteFailureDetails;
 
-  constructor(message: string, { reason, host, address, ownUrl, cause }: SiteFailureDetails) {
-    super(message, { cause });
-    this.reason = reason;
-    this.host = host;
-    this.address = address;
-    this.ownUrl = ownUrl;
+  constructor(message: string, details: SiteFailureDetails) {
+    super(message, { cause: details.cause });
+    this.details = details;
   }
 }
 
@@ -60,7 +54,7 @@ export function siteError(message: string, details: SiteFailureDetails): MediaEr
 /** Returns the URL of this service to which another site redirects, if that has caused the error. */
 export function ownUrlOf(error: unknown): string | undefined {
   const cause = error instanceof MediaError ? error.cause : undefined;
-  return cause instanceof SiteFailure ? cause.ownUrl : undefined;
+  return cause instanceof SiteFailure ? cause.details.ownUrl : undefined;
 }
 
 /** Whether another site, or a rule of fetching from sites, has caused an error. */

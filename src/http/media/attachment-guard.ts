@@ -1,5 +1,4 @@
-import { createHmac, randomBytes } from 'node:crypto';
-import { type MediaRequest, resultKey, splitTarget } from '../../contract/media-request.ts';
+import { type MediaRequest, splitTarget } from '../../contract/media-request.ts';
 import {
   type AttachmentSigning,
   type JudgedSignature,
@@ -7,6 +6,7 @@ import {
   readEnd,
   type SignatureVerdict,
 } from '../../contract/signing/attachment-signature.ts';
+import { absentOf, type KeyedRequest } from '../../pipeline/absent-media.ts';
 import type { Meter } from '../../pipeline/meter.ts';
 
 /** Whether the URLs of attachments must be signed, and with what. */
@@ -19,12 +19,6 @@ interface AttachmentGuardOptions {
   readonly meter: Pick<Meter, 'count'>;
 }
 
-/** A request with its `resultKey`. */
-export interface KeyedRequest {
-  readonly media: MediaRequest;
-  readonly key: string;
-}
-
 /** An attachment's judged URL. */
 export interface GuardedAttachment {
   readonly signature: JudgedSignature;
@@ -35,8 +29,6 @@ export interface GuardedAttachment {
 /** Judges the signatures of attachments (contract §9). */
 export class AttachmentGuard {
   readonly #options: AttachmentGuardOptions;
-  /** Secret of this process, so that nobody can store an original at an absent key. */
-  readonly #secret = randomBytes(32);
 
   constructor(options: AttachmentGuardOptions) {
     this.#options = options;
@@ -47,8 +39,7 @@ export class AttachmentGuard {
     const { signing, wallClock } = this.#options;
     const [, query] = splitTarget(target);
     const signature = judgeSignature(query, request.originKey, signing, wallClock());
-    const media = { ...request, originKey: this.#absentKeyOf(request.originKey) };
-    return { signature, absent: { media, key: resultKey(media) } };
+    return { signature, absent: absentOf(request) };
   }
 
   /** Returns the current verdict on a judged signature: a valid one expires. Each call is counted as a URL. */
@@ -82,14 +73,5 @@ export class AttachmentGuard {
     const endsAtSeconds = readEnd(query);
     const isOver = (endsAtSeconds ?? 0) * 1000 <= this.#options.wallClock();
     return isOver ? undefined : this.maxAgeOf({ endsAtSeconds });
-  }
-
-  /**
-   * Returns the key of a missing attachment, one for each key. It has no id, so no original can ever have it, and no
-   * folder of the key that it stands for, so that the origin does not touch that folder.
-   */
-  #absentKeyOf(originKey: string): string {
-    const digest = createHmac('sha256', this.#secret).update(originKey).digest('hex');
-    return `attachments/x${digest.slice(0, 20)}/x${digest.slice(20, 40)}/${digest.slice(40)}`;
   }
 }

@@ -12,10 +12,11 @@ import {
 } from '../../contract/media-request.ts';
 import { type PathEncoding, verifyExternalPath } from '../../contract/signing/external-path.ts';
 import type { SigningKeys } from '../../contract/signing/signing-keys.ts';
+import { absentOf, type KeyedRequest } from '../../pipeline/absent-media.ts';
 import type { BlockGuard } from '../../pipeline/blocks/block-guard.ts';
 import { ownUrlOf, siteError } from '../../pipeline/site-failure.ts';
 import type { Exchange } from '../exchange.ts';
-import type { AttachmentGuard, GuardedAttachment, KeyedRequest } from './attachment-guard.ts';
+import type { AttachmentGuard, GuardedAttachment } from './attachment-guard.ts';
 
 /** Parts that targets are read and admitted with. */
 export interface MediaTargetsParts {
@@ -148,7 +149,7 @@ export class MediaTargets {
     const block = blocks?.find(target.media);
     if (blocks === undefined || block === undefined) return target;
     const { url, isPassthrough } = target.media;
-    if (block.hidden && url === undefined) return { ...target, ...blocks.absentOf(target.media) };
+    if (block.hidden && url === undefined) return { ...target, ...absentOf(target.media) };
     exchange.record.trace.outcome = isPassthrough ? { kind: 'bypass' } : { kind: 'hit' };
     throw blocks.refuse(block);
   }

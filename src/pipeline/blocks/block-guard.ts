@@ -1,8 +1,8 @@
-import { createHash, createHmac, randomBytes } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import type { BlockKind } from '../../contract/block-order.ts';
 import { formatCauses, MediaError } from '../../contract/errors.ts';
-import { type MediaRequest, resultKey } from '../../contract/media-request.ts';
+import type { MediaRequest } from '../../contract/media-request.ts';
 import type { PurgeOrder } from '../../contract/purge-order.ts';
 import { externalKeyOf } from '../../contract/signing/external-path.ts';
 import type { Digests } from '../originals/digests.ts';
@@ -22,8 +22,6 @@ export class BlockGuard {
   readonly #list: BlockList;
   /** Address of who blocks, for the 451. */
   readonly #blockedBy: string | undefined;
-  /** Secret of this process, so that nobody can store an original at an absent key. */
-  readonly #secret = randomBytes(32);
   /** Bodies that are being passed on. */
   readonly #streams = new Map<Readable, Names>();
 
@@ -68,17 +66,6 @@ export class BlockGuard {
   refuse({ hidden }: KnownBlock): MediaError {
     if (hidden) return new MediaError('UNKNOWN_MEDIA');
     return new MediaError('UNAVAILABLE', { blockedBy: this.#blockedBy });
-  }
-
-  /**
-   * Returns the request for a missing original of the same kind, which is served in the place of a hidden one. Its key has
-   * no id and no folder of the key that it stands for.
-   */
-  absentOf(media: MediaRequest): { readonly media: MediaRequest; readonly key: string } {
-    const [root = ''] = media.originKey.split('/');
-    const digest = createHmac('sha256', this.#secret).update(media.originKey).digest('hex');
-    const absent = { ...media, originKey: `${root}/x${digest.slice(0, 20)}/x${digest.slice(20)}` };
-    return { media: absent, key: resultKey(absent) };
   }
 
   /**

@@ -25,34 +25,21 @@ export type WriteCondition = 'absent' | { readonly tag: string };
 /**
  * Small named objects that all replicas share and that outlive every process: the list of blocks, and what is kept
  * beside it. A name has characters of `A-Z a-z 0-9 _ -`; the empty name is that of the list. Reads see every write that
- * has ended before.
+ * has ended before. All throw an `Error` if the place fails.
  */
 export interface SharedObjects {
-  /**
-   * Reads an object, or a part of one, which is empty beyond the end; returns `undefined` if the object is missing.
-   *
-   * @throws Error if the place fails
-   */
+  /** Reads an object, or a part of one, which is empty beyond the end; returns `undefined` if the object is missing. */
   read(name: string, part?: ObjectPart): Promise<SharedObject | undefined>;
   /**
    * Writes an object, completely or not at all. Of concurrent writes under the same condition one succeeds; those with
-   * equal bytes may all succeed.
+   * equal bytes may all succeed. If the place fails, the object may have been written all the same.
    *
    * @returns the tag of the new version; `undefined` if the condition does not hold
-   * @throws Error if the place fails; then the object may have been written all the same
    */
   write(name: string, body: ObjectBody, condition: WriteCondition): Promise<string | undefined>;
-  /**
-   * Returns the names that begin with a text, in no particular order, without the empty name.
-   *
-   * @throws Error if the place fails
-   */
+  /** Returns the names that begin with a text, in no particular order, without the empty name. */
   list(prefix: string): Promise<readonly string[]>;
-  /**
-   * Removes an object, which may be missing.
-   *
-   * @throws Error if the place fails
-   */
+  /** Removes an object, which may be missing. */
   remove(name: string): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-import { isUnreadable, MediaError } from '../../contract/errors.ts';
+import { MediaError } from '../../contract/errors.ts';
 import { canonicalUrlOf, findOwnTarget } from '../../contract/external-url.ts';
 import {
   formatMetadata,
@@ -6,7 +6,6 @@ import {
   type InternalSubject,
 } from '../../contract/internal-request.ts';
 import {
-  type MediaRequest,
   parseTarget,
   resolveOwnUrl,
   resultKey,
@@ -17,6 +16,7 @@ import { externalKeyOf } from '../../contract/signing/external-path.ts';
 import { unlessAborted } from '../abort.ts';
 import type { BlockGuard } from '../blocks/block-guard.ts';
 import type { MediaServices } from '../media-pipeline.ts';
+import { pictureRequest, unlessUnreadable } from '../metadata/describe.ts';
 import { SNIFF_BYTES, sniffContentType } from '../originals/content-sniff.ts';
 import type { Original } from '../originals/original.ts';
 import type { Clock, GivenOriginals } from '../ports.ts';
@@ -103,18 +103,16 @@ export class InternalMedia {
     return this.#use(subject, signal, async (found) => {
       const metadata = await askMetadata(found, false, signal);
       if (!metadata.transformable) return { frames: [] };
-      try {
-        for (const edgePx of FRAME_EDGES_PX) {
-          const jpeg = await this.#render(found, metadata, 'jpeg', edgePx, signal);
-          const base64 = Buffer.from(jpeg).toString('base64');
-          if (base64.length > MAX_FRAME_LENGTH) continue;
-          return { frames: [{ timestamp: 0, mime_type: 'image/jpeg', base64 }] };
-        }
-        return { frames: [] };
-      } catch (error) {
-        if (isUnreadable(error)) return { frames: [] };
-        throw error;
+      for (const edgePx of FRAME_EDGES_PX) {
+        const jpeg = await unlessUnreadable(() =>
+          this.#render(found, metadata, 'jpeg', edgePx, signal),
+        );
+        if (jpeg === undefined) break;
+        const base64 = Buffer.from(jpeg).toString('base64');
+        if (base64.length > MAX_FRAME_LENGTH) continue;
+        return { frames: [{ timestamp: 0, mime_type: 'image/jpeg', base64 }] };
       }
+      return { frames: [] };
     });
   }
 
@@ -210,16 +208,9 @@ export class InternalMedia {
     signal: AbortSignal,
   ): Promise<Uint8Array> {
     if (width === null || height === null) throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
-    const isWide = width >= height;
     const edgePx = Math.max(width, height) > maxPx ? maxPx : undefined;
-    const request: MediaRequest = {
-      resource: 'attachment',
-      ...{ originKey, url: undefined, filename: undefined, format, quality: 'high' },
-      widthPx: isWide ? edgePx : undefined,
-      heightPx: isWide ? undefined : edgePx,
-      isAnimated: false,
-      isPassthrough: false,
-    };
+    const size = { widthPx: width, heightPx: height };
+    const request = pictureRequest(originKey, size, edgePx, format, 'high');
     const served = await services.media.serve(request, resultKey(request), {
       signal,
       trace: new RequestTrace(this.#parts.clock),

@@ -1,7 +1,8 @@
 import { isUnreadable } from '../../contract/errors.ts';
+import type { OutputFormat, Quality } from '../../contract/image-formats.ts';
 import type { MediaRequest } from '../../contract/media-request.ts';
 import type { MetadataFacts } from '../../contract/metadata.ts';
-import type { ImageFacts, Size } from '../../formats/image-facts.ts';
+import type { Size } from '../../formats/image-facts.ts';
 import { readImageHead } from '../../formats/image-head.ts';
 import { containerOf, readImageFacts } from '../../formats/read-image-facts.ts';
 import { sniffMoving } from '../../formats/video/sniff-moving.ts';
@@ -32,9 +33,6 @@ export interface Description {
   readonly plan?: ((request: MediaRequest) => Plan) | undefined;
 }
 
-/** Longest edge of the picture that a ThumbHash is computed from (contract §13). */
-const PLACEHOLDER_PX = 100;
-
 const NOTHING = {
   width: null,
   height: null,
@@ -64,7 +62,8 @@ export async function describe(
   if (containerOf(prefix) !== undefined) {
     return describeImage(about, bytes, limits, wantsPixels);
   }
-  const moving = sniffMoving(prefix) === undefined ? undefined : await tryInspect(bytes);
+  const moving =
+    sniffMoving(prefix) === undefined ? undefined : await unlessUnreadable(bytes.inspect);
   const [type = ''] = contentType.split('/');
   const told = type === 'video' || type === 'audio' ? type : undefined;
   // Without a track that is understood, the leading bytes tell more than the container does.
@@ -83,7 +82,13 @@ async function describeImage(
 ): Promise<Description> {
   const head = await readImageHead(bytes);
   const all = wantsPixels || head?.isStill !== true ? await bytes.readAll() : undefined;
-  const whole = all && readSoundFacts(all);
+  const whole =
+    all &&
+    (await unlessUnreadable(async () => {
+      const facts = readImageFacts(all);
+      containerOf(all)?.checkUndecoded?.(all);
+      return facts;
+    }));
   const image = whole ?? head?.facts;
   // Of a damaged animation, and of one that is too large, the frames are unknown.
   const isCounted = whole !== undefined || head?.isStill === true;
@@ -104,21 +109,12 @@ async function describeImage(
   return { facts, plan: (request) => planMedia(image, request, limits) };
 }
 
-/** Returns `undefined` for an image that is damaged, or that we do not decode. */
-function readSoundFacts(bytes: Uint8Array): ImageFacts | undefined {
+/** Resolves to `undefined` where an original cannot be understood. @throws all other errors of the work */
+export async function unlessUnreadable<Result>(
+  work: () => Promise<Result>,
+): Promise<Result | undefined> {
   try {
-    const facts = readImageFacts(bytes);
-    containerOf(bytes)?.checkUndecoded?.(bytes);
-    return facts;
-  } catch (error) {
-    if (isUnreadable(error)) return undefined;
-    throw error;
-  }
-}
-
-async function tryInspect(bytes: DescribedBytes): Promise<MovingFacts | undefined> {
-  try {
-    return await bytes.inspect();
+    return await work();
   } catch (error) {
     if (isUnreadable(error)) return undefined;
     throw error;
@@ -152,19 +148,23 @@ function durationOf(delaysMs: readonly number[]): number {
   return Math.round(delaysMs.reduce((sum, delayMs) => sum + delayMs, 0)) / 1000;
 }
 
-/** Returns the request whose picture the placeholder is computed from: inside of 100×100 px. */
-export function placeholderRequest(originKey: string, { widthPx, heightPx }: Size): MediaRequest {
+/** Returns the request for a picture of this size within a square; without `edgePx`, at its own size. */
+export function pictureRequest(
+  originKey: string,
+  { widthPx, heightPx }: Size,
+  edgePx: number | undefined,
+  format: OutputFormat,
+  quality: Quality,
+): MediaRequest {
   const isWide = widthPx >= heightPx;
   return {
     resource: 'attachment',
     originKey,
     url: undefined,
     filename: undefined,
-    widthPx: isWide ? PLACEHOLDER_PX : undefined,
-    heightPx: isWide ? undefined : PLACEHOLDER_PX,
-    format: 'png',
-    // Not lossless: an original is never taken as it is.
-    quality: 'low',
+    widthPx: isWide ? edgePx : undefined,
+    heightPx: isWide ? undefined : edgePx,
+    ...{ format, quality },
     isAnimated: false,
     isPassthrough: false,
   };

@@ -1,4 +1,3 @@
-import { isUnreadable } from '../../contract/errors.ts';
 import { encodeOriginKey } from '../../contract/media-request.ts';
 import {
   formatKeptMetadata,
@@ -19,7 +18,7 @@ import type { RenderLimits } from '../render/plan.ts';
 import { RequestTrace } from '../request-trace.ts';
 import type { GuardedStore } from '../results/store.ts';
 import { type FlightControls, SingleFlight } from '../single-flight.ts';
-import { type Description, describe, placeholderRequest } from './describe.ts';
+import { type Description, describe, pictureRequest, unlessUnreadable } from './describe.ts';
 
 interface MetadataServiceParts {
   readonly originals: Originals;
@@ -42,6 +41,9 @@ interface Answering {
 
 /** Bytes that may be read for the facts of a header, whatever the bound of videos is. */
 const HEAD_BYTES = 512 * 1024;
+
+/** Longest edge of the picture that a ThumbHash is computed from (contract §13). */
+const PLACEHOLDER_PX = 100;
 
 const MAX_PLACEHOLDER_BYTES = 64;
 
@@ -151,7 +153,8 @@ export class MetadataService {
     const { width: widthPx, height: heightPx } = facts;
     const isPicture = plan !== undefined && widthPx !== null && heightPx !== null;
     const request = isPicture
-      ? placeholderRequest(original.originKey, { widthPx, heightPx })
+      ? // Not lossless: an original is never taken as it is.
+        pictureRequest(original.originKey, { widthPx, heightPx }, PLACEHOLDER_PX, 'png', 'low')
       : undefined;
     const isSound =
       request !== undefined &&
@@ -174,17 +177,12 @@ export class MetadataService {
   ): Promise<string | null> {
     if (plan?.kind !== 'render') return null;
     const job = { ...plan.job, isPlaceholder: true };
-    try {
-      const rendering = { ...plan, job, isOnlyQuality: false };
-      const original = held ?? { reader };
-      const { renderer } = this.#parts;
-      const rendered = await renderer.render(rendering, original, work, undefined, spentMs);
-      if (rendered === undefined || rendered.body.byteLength > MAX_PLACEHOLDER_BYTES) return null;
-      return Buffer.from(rendered.body).toString('base64').replace(/=+$/, '');
-    } catch (error) {
-      if (isUnreadable(error)) return null;
-      throw error;
-    }
+    const rendering = { ...plan, job, isOnlyQuality: false };
+    const rendered = await unlessUnreadable(() =>
+      this.#parts.renderer.render(rendering, held ?? { reader }, work, undefined, spentMs),
+    );
+    if (rendered === undefined || rendered.body.byteLength > MAX_PLACEHOLDER_BYTES) return null;
+    return Buffer.from(rendered.body).toString('base64').replace(/=+$/, '');
   }
 
   /** Reads an image whole, unless its first block is all of it. */

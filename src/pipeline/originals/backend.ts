@@ -31,16 +31,8 @@ export interface ExternalMedia {
   readonly limits: SiteLimits;
 }
 
-/** Periods for which a failure is remembered instead of asking the source again, in milliseconds. */
-export interface FailurePeriods {
-  /** While an older result is served instead. */
-  readonly withResult: number;
-  /** While all requests get the failure: short, since clients retry. */
-  readonly withoutResult: number;
-}
-
 /** Differences between the sources of originals, as data: how one is read, and within which bounds. */
-export interface Backend {
+export interface Backend extends Omit<OriginLimits, 'firstByteTimeoutMs'> {
   readonly source: Source;
   /** Whether originals come from other sites: failures are concealed, lengths not trusted, bytes judged as they come. */
   readonly isForeign: boolean;
@@ -50,11 +42,15 @@ export interface Backend {
   readonly streams: Semaphore;
   /** `undefined`: the source keeps this deadline itself. */
   readonly firstByteTimeoutMs: number | undefined;
-  readonly wholeBodyTimeoutMs: number;
-  readonly maxOriginalBytes: number;
   /** Most bytes that are passed on of one body. */
   readonly maxPassedBytes: number;
-  readonly failedForMs: FailurePeriods;
+  /** Periods for which a failure is remembered instead of asking the source again, in milliseconds. */
+  readonly failedForMs: {
+    /** While an older result is served instead. */
+    readonly withResult: number;
+    /** While all requests get the failure: short, since clients retry. */
+    readonly withoutResult: number;
+  };
   /** Age of work on an original up to which other requests join the work: later, its findings may be out of date. */
   readonly joinableForMs: number;
   /** Counts responses and bytes; `undefined`: the source counts its own. */

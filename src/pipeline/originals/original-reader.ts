@@ -65,11 +65,7 @@ export class OriginalReader implements RangeReader {
     return unlessAborted(reading, signal);
   }
 
-  /**
-   * Takes the first block from a body that was opened with `FIRST_BLOCK`.
-   *
-   * @throws MediaError as `read` does
-   */
+  /** Takes the first block from a body that was opened with `FIRST_BLOCK`. @throws MediaError as `read` does */
   async takeFirst(opened: Opened): Promise<void> {
     const firstBytes = Math.min(BLOCK_BYTES, this.sizeBytes);
     try {
@@ -87,12 +83,7 @@ export class OriginalReader implements RangeReader {
     return bytes;
   }
 
-  /**
-   * Computes the SHA-256 of the whole original, in constant memory and beside the bounds.
-   *
-   * @returns hexadecimal digits
-   * @throws MediaError as `read` does
-   */
+  /** Computes the SHA-256 of the whole original, hexadecimal, in constant memory and beside the bounds. */
   async hash(): Promise<string> {
     const { backend, signal } = this.#access;
     const opened = await this.#open(undefined, false);

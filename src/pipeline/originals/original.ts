@@ -150,12 +150,7 @@ export class Original {
     return this.#held;
   }
 
-  /**
-   * Opens the current state of the original by ranges; its first block identifies it.
-   *
-   * @param leastBytes may be read whatever the bound of videos is
-   * @throws MediaError of the source, `MEDIA_TOO_LARGE`
-   */
+  /** Identifies the original by its first block: see `OriginalAccess.openByRanges`. */
   async openByRanges(leastBytes?: number) {
     const opened = await this.#access.openByRanges(leastBytes);
     this.#identity = opened.identity;

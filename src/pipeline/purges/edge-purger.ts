@@ -91,22 +91,14 @@ export class EdgePurger {
     return id;
   }
 
-  /**
-   * Finds a purge of any process.
-   *
-   * @throws Error if the journals cannot be read
-   */
+  /** Finds a purge of any process. @throws Error if the journals cannot be read */
   async find(id: string): Promise<PurgeState | undefined> {
     const own = this.#journal.purges.get(id);
     const purge = own ?? (await this.#readAll()).get(id);
     return purge && stateOf(purge);
   }
 
-  /**
-   * Lists the pending purges of all processes, the oldest first.
-   *
-   * @throws Error if the journals cannot be read
-   */
+  /** Lists the pending purges of all processes, the oldest first. @throws as `find` */
   async list(): Promise<readonly (PurgeState & { readonly pendingSeconds: number })[]> {
     const nowMs = this.#parts.wallClock();
     return [...(await this.#readAll()).values()]

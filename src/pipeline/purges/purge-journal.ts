@@ -60,7 +60,7 @@ export interface JournalParts {
  * journal under the same condition, and takes the purges over into its own.
  *
  * A process that was only slow loses its journal by that, and begins a new one with all that it has: then the edge gets
- * tags more often than needed, and no tag is lost.
+ * tags more often than needed, and no tag is lost. Reads and writes throw what `SharedObjects` throws.
  */
 export class PurgeJournal {
   readonly purges = new Map<string, EdgePurge>();
@@ -78,11 +78,7 @@ export class PurgeJournal {
     this.#parts = parts;
   }
 
-  /**
-   * Writes the purges as they are now; calls during a write share the next one.
-   *
-   * @throws Error if the place of the list fails
-   */
+  /** Writes the purges as they are now; calls during a write share the next one. */
   save(): Promise<void> {
     this.#next ??= this.#current
       .catch(() => undefined)
@@ -108,7 +104,6 @@ export class PurgeJournal {
    * Takes over the purges of processes that are gone.
    *
    * @returns how many of them are pending
-   * @throws Error if the place of the list fails
    */
   async takeOver(): Promise<number> {
     const { objects, clock, wallClock } = this.#parts;
@@ -131,11 +126,7 @@ export class PurgeJournal {
     return count;
   }
 
-  /**
-   * Reads the purges of the other processes.
-   *
-   * @throws Error if the place of the list fails
-   */
+  /** Reads the purges of the other processes. */
   async readOthers(): Promise<readonly Purges[]> {
     const { objects } = this.#parts;
     const names = (await objects.list(PREFIX)).filter((name) => name !== this.#name);

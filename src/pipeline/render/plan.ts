@@ -172,7 +172,8 @@ function fits(
   return widthPx * heightPx <= maxPixels && Math.max(widthPx, heightPx) <= maxEdgePx;
 }
 
-function unsupported(reason: string): Plan {
+/** Refuses what is of no kind that is rendered. */
+export function unsupported(reason: string): Plan {
   return { kind: 'refuse', code: 'UNSUPPORTED_MEDIA_TYPE', reason };
 }
 

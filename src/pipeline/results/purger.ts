@@ -61,11 +61,7 @@ export class Purger {
     return { removed: { ...removed, store: outcome.value ?? 0 } };
   }
 
-  /**
-   * Has the edge purge what the stores do not have any more.
-   *
-   * @throws MediaError `OVERLOADED` if too much waits for the edge; Error if the purge cannot be journaled
-   */
+  /** Has the edge purge what the stores do not have any more. @throws as `EdgePurger.purge` */
   async passOn(order: PurgeOrder): Promise<void> {
     await this.#parts.edge?.purge(order);
   }

@@ -45,8 +45,6 @@ export interface UploadServiceParts {
   readonly log: Log;
 }
 
-const RETRY_AFTER_SECONDS = 1;
-
 /** Types of images that Darkroom decodes: an upload that claims one of them must begin like one. */
 const imageTypes: ReadonlySet<string> = new Set([
   ...Object.values(sourceFormats).map(({ mimeType }) => mimeType),
@@ -262,6 +260,5 @@ function failToStore(error: unknown): never {
 
 function overloaded(message: string): MediaError {
   const cause = new Error(message);
-  const retryAfterSeconds = RETRY_AFTER_SECONDS;
-  return new MediaError('OVERLOADED', { cause, bottleneck: 'uploads', retryAfterSeconds });
+  return new MediaError('OVERLOADED', { cause, bottleneck: 'uploads', retryAfterSeconds: 1 });
 }

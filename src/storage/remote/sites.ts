@@ -193,7 +193,7 @@ export class RemoteSites implements Source {
     if (code === 'UNKNOWN_MEDIA') noteFetch('missing');
     else if (code === 'OVERLOADED') noteFetch('overloaded');
     else if (error instanceof MediaError && error.cause instanceof SiteFailure) {
-      noteFetch(error.cause.reason);
+      noteFetch(error.cause.details.reason);
     } else noteFetch('stopped');
   }
 

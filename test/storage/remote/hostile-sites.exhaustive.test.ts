@@ -47,11 +47,14 @@ async function expectRefusal(
 ): Promise<SiteFailure> {
   const connections = inside.connections;
   const error = await by.failureOf(url);
-  expect(error).toMatchObject({ code: 'ORIGIN_ERROR', cause: { name: 'SiteFailure', reason } });
+  expect(error).toMatchObject({
+    code: 'ORIGIN_ERROR',
+    cause: { name: 'SiteFailure', details: { reason } },
+  });
   expect(by.dialled.filter((address) => address !== ALLOWED)).toEqual([]);
   expect(inside.connections).toBe(connections);
   expect(by.outcomes.at(-1)).toBe(reason);
-  return (error as { readonly cause: SiteFailure }).cause;
+  return (error as { readonly cause: { readonly details: SiteFailure } }).cause.details;
 }
 
 /** Has the allowed site lead there, in bytes, which is how servers send what is not ASCII. */

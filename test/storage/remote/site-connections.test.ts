@@ -42,7 +42,8 @@ async function readText(sites: TestSites, path: string, host = 'site.test'): Pro
 }
 
 const reasonOf = (error: unknown): string | undefined =>
-  (error as { readonly cause?: SiteFailure } | undefined)?.cause?.reason;
+  (error as { readonly cause?: { readonly details: SiteFailure } } | undefined)?.cause?.details
+    .reason;
 
 function redirectTo(path: string, location: string): void {
   site.handlers.set(path, (_request, response) => {
