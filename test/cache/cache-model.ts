@@ -40,14 +40,11 @@ export interface Version {
   readonly picture: number;
 }
 
-export type OriginScript = 'responds' | 'fails' | 'hangs' | 'cuts' | 'is full';
-export type RenderScript =
-  | 'succeeds'
-  | 'refuses'
-  | 'costs a worker'
-  | 'is stopped'
-  | 'is late'
-  | 'is busy';
+export const originScripts = ['responds', 'fails', 'hangs', 'cuts', 'is full'] as const;
+export const renderScripts = [
+  ...(['succeeds', 'refuses', 'costs a worker'] as const),
+  ...(['is stopped', 'is late', 'is busy'] as const),
+] as const;
 export type StoreScript = 'works' | 'fails' | 'hangs';
 
 /** Where an original is. */
@@ -60,8 +57,8 @@ export interface Truth {
   /** All that it ever was; the last is what it is. */
   readonly versions: Version[];
   isThere: boolean;
-  origin: OriginScript;
-  render: RenderScript;
+  origin: (typeof originScripts)[number];
+  render: (typeof renderScripts)[number];
   /** What its site says. */
   freshForMs: number;
 }

@@ -59,12 +59,6 @@ export function renderingOf({ picture }: Version, variant: Variant): Buffer {
 
 export const dateOf = ({ tag }: Version): Date => new Date(Date.UTC(2020, 0, tag));
 
-/** A step of the work on a request, held until the test lets it go on. */
-export interface Gate {
-  readonly reached: Promise<void>;
-  readonly open: () => void;
-}
-
 /** Does nothing until a deadline has passed. */
 type Hang = (signal: AbortSignal, deadlineMs: number) => Promise<never>;
 
@@ -179,8 +173,8 @@ export class CachePorts {
     return work;
   }
 
-  /** Holds the first that comes there from now on. */
-  hold(at: 'origin' | 'render'): Gate {
+  /** Holds the first that comes there from now on, until the test lets it go on. */
+  hold(at: 'origin' | 'render') {
     const [reached, opened] = [defer<void>(), defer<void>()];
     this.#gate = { at, reach: () => reached.resolve(), opened: opened.promise };
     return {

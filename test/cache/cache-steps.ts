@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { manners, periods, variants } from './cache-model.ts';
+import { manners, originScripts, periods, renderScripts, variants } from './cache-model.ts';
 
 type Weighted<Value> = { readonly weight: number; readonly arbitrary: fc.Arbitrary<Value> };
 
@@ -19,15 +19,6 @@ const at = fc.constantFrom('origin', 'render');
 /** By what an original is purged; `others` spares it. */
 const purged = ['key', 'path', 'prefix', 'others'] as const;
 const changes = ['picture', 'picture', 'text', 'touch', 'delete', 'lifetime'] as const;
-const originScripts = ['responds', 'responds', 'fails', 'hangs', 'cuts', 'is full'] as const;
-const renderScripts = [
-  'succeeds',
-  'refuses',
-  'costs a worker',
-  'is stopped',
-  'is late',
-  'is busy',
-] as const;
 const storeScripts = ['works', 'works', 'fails', 'hangs', 'forgets'] as const;
 
 /** One thing that happens to an original. */
@@ -43,7 +34,7 @@ const stepOf = (original: fc.Arbitrary<number>) => {
       how: fc.constantFrom(...changes),
       freshForMs: fc.constantFrom(periods.siteLeast, periods.siteLonger),
     }),
-    step(2, 'origin', { original, script: fc.constantFrom(...originScripts) }),
+    step(2, 'origin', { original, script: fc.constantFrom('responds', ...originScripts) }),
     step(1, 'renderer', { original, script: fc.constantFrom(...renderScripts) }),
     step(1, 'store', { script: fc.constantFrom(...storeScripts) }),
     step(1, 'purge', { ask: plain, by: fc.constantFrom(...purged) }),

@@ -15,9 +15,7 @@ import {
   type Variant,
 } from './cache-model.ts';
 import { CachePorts } from './cache-ports.ts';
-
-/** By what an original is purged; `others` spares it. */
-type PurgedBy = 'key' | 'path' | 'prefix' | 'others';
+import type { StepOf } from './cache-steps.ts';
 
 /** What came of a request; `undefined` where its client had left. */
 export interface Observed {
@@ -121,7 +119,7 @@ export class CacheWorld {
   /** Has the admin listener forget something; what it says. */
   async purge(
     { original, variant }: Ask,
-    by: PurgedBy,
+    by: StepOf<'purge'>['by'],
   ): Promise<{ status: number; body: unknown }> {
     const place = places[original] ?? 'asset';
     const [key, url] = [this.ports.keyOf(place), this.siteUrl];

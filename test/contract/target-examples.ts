@@ -33,6 +33,9 @@ export const examples: readonly (readonly [target: string, known: Partial<Verdic
   ...Object.entries(filenames).map(
     ([text, filename]) => [`/attachments/1/2/${text}`, { kind: 'media', filename }] as const,
   ),
+  ...['%2B64', '64%0A', '%EF%BC%91'].map(
+    (text) => [`${FILE}?width=${text}`, { kind: 'refused', faults: ['width'] }] as const,
+  ),
 ];
 
 /** Pairs of targets, and whether they have one key. */

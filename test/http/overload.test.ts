@@ -63,18 +63,22 @@ describe('a crowd of heavy renders', () => {
         ORIGINALS_MEMORY_BYTES: String(12 * 1024 * 1024),
       },
     });
-    for (let id = 1; id <= 5; id += 1) app.originals.put(`emojis/${id}`, large);
-    // Two of some 2 MiB fit into the half of heavy renders.
-    const held = [1, 2].map((id) => app.get(heavyUrl(id)));
+    for (let id = 1; id <= 7; id += 1) app.originals.put(`emojis/${id}`, large);
+    // Two of some 2 MiB fit into the half of heavy renders; one that two of them share counts once.
+    const held = [heavyUrl(1), '/emojis/1.gif?size=160', heavyUrl(2)].map((url) => app.get(url));
     await expect.poll(() => app.originals.openBodies).toBe(0);
     await expect.poll(() => renderer.jobs.length).toBe(1);
     const { headers } = await refuse(app, heavyUrl(3), 'OVERLOADED', 'no-store');
     expect(headers['retry-after']).toBe('1');
-    // Light renders of originals as large are not refused: another half is theirs.
-    const light = app.get('/emojis/4.png?size=16');
-    await expect.poll(() => renderer.jobs.length).toBe(2);
+    // Light renders of originals as large are not refused: the rest is theirs, as far as it goes.
+    const lightOf = (id: number) => app.get(`/emojis/${id}.png?size=16`);
+    const light = [4, 5, 6].map(lightOf);
+    await expect.poll(() => app.originals.reads.get('emojis/6')).toBe(1);
+    expect((await lightOf(7)).statusCode).toBe(503);
     renderer.release();
-    for (const { statusCode } of await Promise.all([light, ...held])) expect(statusCode).toBe(200);
+    for (const { statusCode } of await Promise.all([...light, ...held])) {
+      expect(statusCode).toBe(200);
+    }
     expect((await app.get(heavyUrl(3))).statusCode).toBe(200);
   });
 });

@@ -5,13 +5,12 @@ import { request } from 'node:https';
 import { describe, expect, test } from 'vitest';
 import type { ClientResponse } from '../support/http/http-client.ts';
 import { samples } from '../support/test-app.ts';
-import { serveRanges } from '../surface/surface-site.ts';
 import { useSiteStack } from './stack.ts';
 
 const MEBIBYTE = 1024 * 1024;
 const stack = await useSiteStack();
-serveRanges(stack.site, '/cat.jpg', samples.jpeg);
-serveRanges(stack.site, '/film.mp4', Buffer.concat([samples.mp4, Buffer.alloc(20 * MEBIBYTE)]));
+stack.site.serveRanges('/cat.jpg', samples.jpeg);
+stack.site.serveRanges('/film.mp4', Buffer.concat([samples.mp4, Buffer.alloc(20 * MEBIBYTE)]));
 const external = stack.externalPath('/cat.jpg');
 const avatar = '/avatars/9/qr78.webp';
 const photo = '/attachments/1/1/country-lane.jpg';

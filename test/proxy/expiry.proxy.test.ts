@@ -4,7 +4,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import type { Ask, ClientResponse } from '../support/http/http-client.ts';
 import { readSample, samples } from '../support/test-app.ts';
-import { serveRanges } from '../surface/surface-site.ts';
 import { useSiteStack } from './stack.ts';
 
 /** nginx counts in whole seconds, from the start of the current one. */
@@ -23,7 +22,7 @@ const stack = await useSiteStack({
   EXTERNAL_MIN_AGE_SECONDS: '1',
   EXTERNAL_MAX_AGE_SECONDS: '1',
 });
-serveRanges(stack.site, '/cat.jpg', samples.jpeg);
+stack.site.serveRanges('/cat.jpg', samples.jpeg);
 
 const original = (key: string): string => join(stack.originals, key);
 const pathOf = (target: string): string => target.split('?')[0] ?? '';

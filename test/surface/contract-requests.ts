@@ -38,16 +38,7 @@ const filename = fc
   .oneof(
     fc.string({ unit: nameUnit, minLength: 1, maxLength: 40 }),
     fc.constantFrom('x'.repeat(255), '...', '.. ', '%2e%2e', '__proto__', 'a?width=1', ' ', '🎉'),
-    fc.constantFrom(
-      'é'.repeat(127),
-      '€'.repeat(85),
-      '.htaccess',
-      'avatars',
-      'a.png',
-      'a.gif',
-      'a.MOV',
-      'a.mp4',
-    ),
+    fc.constantFrom('€'.repeat(85), 'avatars', 'a.MOV', 'a.mp4'),
   )
   .filter((text) => isPathValue('filename', text));
 
@@ -116,15 +107,7 @@ function noiseFor({ query }: Row): fc.Arbitrary<readonly string[]> {
   const pieces = [
     ...['size', 'width', 'height', 'format', 'quality', 'animated'].map((name) => `${name}=0`),
     ...['v=1', 'v', '', '=', '=1', '%ff=%', '__proto__=1', 'toString', '?', 'a;b', 'size[]=1'],
-    ...[
-      'Size=1',
-      'size%00=1',
-      '%20size=1',
-      'size+=1',
-      'QUALITY=x',
-      'anim%61ted%20=x',
-      '%2573ize=x',
-    ],
+    ...['Size=1', 'size%00=1', '%20size=1', 'size+=1', '%2573ize=x'],
   ].filter((piece) => !known.includes(piece.split('=')[0] ?? ''));
   return fc.array(fc.constantFrom(...pieces), { maxLength: 4 });
 }
@@ -216,49 +199,18 @@ export const neighbours: fc.Arbitrary<readonly [SoundParts, SoundParts]> = drawn
   ),
 );
 
-/** A request with faults, and the names of all of them, sorted. */
-export interface Broken {
-  readonly target: string;
-  readonly faults: readonly string[];
-}
-
 const anyText = fc.string({ unit: 'binary', maxLength: 30 });
 const badIds = fc
   .oneof(
     anyText,
+    fc.constantFrom('', '00', '01', '-1', '+1', '1.0', '1e3', '0x1', ' 1', '1\n', '1\0', '1/2'),
     fc.constantFrom(
-      ...[
-        '',
-        '00',
-        '01',
-        '-1',
-        '+1',
-        '1.0',
-        '1e3',
-        '0x1',
-        ' 1',
-        '1 ',
-        '1\n',
-        '1\0',
-        '1/2',
-        '-0',
-        'ff',
-      ],
-    ),
-    fc.constantFrom(
-      ...[
-        '1_000',
-        '1n',
-        'three',
-        '__proto__',
-        '18446744073709551616',
-        '9'.repeat(21),
-        '9'.repeat(5000),
-        '１',
-        '٣',
-        '@me',
-        '..',
-      ],
+      '18446744073709551616',
+      '9'.repeat(21),
+      '9'.repeat(5000),
+      '１',
+      '__proto__',
+      '..',
     ),
   )
   .filter((text) => !isPathValue('user_id', text) && !pathWords.includes(text));
@@ -266,20 +218,7 @@ const badHashes = fc
   .oneof(
     anyText,
     fc.constantFrom('', 'a_', 'a'.repeat(129), `a_${'b'.repeat(127)}`, 'a b', 'a+b', 'a/b', 'a\\b'),
-    fc.constantFrom(
-      '..',
-      'a.b',
-      'a~b',
-      'a%25b',
-      'é',
-      'ａ',
-      'a\n',
-      'a\0',
-      'K',
-      '😀',
-      'a%62',
-      'a'.repeat(5000),
-    ),
+    fc.constantFrom('..', 'a.b', 'a~b', 'é', 'ａ', 'K', 'a\n', 'a\0', 'a%62', 'a'.repeat(5000)),
   )
   .filter((text) => !isPathValue('icon_hash', text));
 const badFilenames = fc.oneof(
@@ -310,29 +249,8 @@ export const badParameter = (name: string): fc.Arbitrary<readonly string[]> => {
   const bad = fc
     .oneof(
       anyText,
-      fc.constantFrom(
-        '',
-        '0',
-        '-1',
-        '1.0',
-        '128.',
-        '128.0',
-        '0x80',
-        'auto',
-        'original',
-        'image/png',
-        '.png',
-        '0128',
-        '1e2',
-        '+64',
-        ' 64',
-        '64 ',
-        '64\n',
-      ),
-      fc.constantFrom('4097', '8192', '9'.repeat(400), 'True', 'TRUE', '1', 'yes', 'HIGH', 'PNG'),
-      fc.constantFrom(
-        ...['null', 'undefined', 'NaN', 'Infinity', '[object Object]', '１６', 'true,true'],
-      ),
+      fc.constantFrom('', '0', '-1', '128.0', '0x80', '0128', '1e2', '+64', ' 64', '64\n', '１６'),
+      fc.constantFrom('4097', '9'.repeat(400), 'True', 'TRUE', '1', 'yes', 'HIGH', 'PNG', '.png'),
     )
     .filter(isBad);
   const good = parameterValues[name] ?? fc.constant('');
@@ -344,55 +262,51 @@ export const badParameter = (name: string): fc.Arbitrary<readonly string[]> => {
   );
 };
 
-/** A valid request of any row in which one thing or several were broken. */
-export const broken: fc.Arbitrary<Broken> = drawn.chain(
-  ({ row, values, extension, parameters }) => {
-    const segments = segmentsOf(row);
-    const names = segments.flatMap(({ word, name }) => (word === undefined ? [name] : []));
-    const hasExtension = row.extensions.length > 0;
-    const places = [...names, ...(hasExtension ? ['ext'] : []), ...parameterNames[row.query]];
-    const badValue = (name: string): fc.Arbitrary<{ text: string; isRaw: boolean }> => {
-      const bad = name === 'filename' ? badFilenames : name.endsWith('hash') ? badHashes : badIds;
-      return weighted<{ text: string; isRaw: boolean }>(
-        [4, bad.map((text) => ({ text, isRaw: false }))],
-        [1, undecodable.map((text) => ({ text, isRaw: true }))],
-      );
-    };
-    return fc
-      .record({
-        at: fc.subarray(places, { minLength: 1 }),
-        bad: fc.record(Object.fromEntries(names.map((name) => [name, badValue(name)]))),
-        ext: hasExtension ? badExtensions(row) : fc.constant(''),
-        query: fc.record(
-          Object.fromEntries(parameterNames[row.query].map((name) => [name, badParameter(name)])),
-        ) as fc.Arbitrary<Record<string, readonly string[]>>,
-        escapes: seed,
-        noise: noiseFor(row),
-      })
-      .map(({ at, bad, ext, query, escapes, noise }) => {
-        const faults = new Set(at);
-        const path = segments.map(({ word, name, hasExtension: isLast }) => {
-          if (word !== undefined) return word;
-          const wrong = at.includes(name) ? bad[name] : undefined;
-          if (wrong?.isRaw === true) {
-            if (isLast) faults.delete('ext'); // where nothing can be read, no extension can be wrong
-            return wrong.text;
-          }
-          const end = at.includes('ext') ? ext : extension;
-          const value = wrong?.text ?? values[name] ?? '';
-          return disguise(isLast ? `${value}.${end}` : value, escapes);
-        });
-        const pairs = parameterNames[row.query].flatMap((name) => {
-          const given = at.includes(name)
-            ? query[name]
-            : [parameters[name]].flatMap((v) => v ?? []);
-          return (given ?? []).map((value) => `${name}=${disguise(value, escapes)}`);
-        });
-        const search = [...noise, ...pairs].join('&');
-        return { target: `/${path.join('/')}?${search}`, faults: [...faults].sort() };
+/** A valid request of any row in which one thing or several were broken, and the names of all of them, sorted. */
+export const broken = drawn.chain(({ row, values, extension, parameters }) => {
+  const segments = segmentsOf(row);
+  const names = segments.flatMap(({ word, name }) => (word === undefined ? [name] : []));
+  const hasExtension = row.extensions.length > 0;
+  const places = [...names, ...(hasExtension ? ['ext'] : []), ...parameterNames[row.query]];
+  const badValue = (name: string): fc.Arbitrary<{ text: string; isRaw: boolean }> => {
+    const bad = name === 'filename' ? badFilenames : name.endsWith('hash') ? badHashes : badIds;
+    return weighted<{ text: string; isRaw: boolean }>(
+      [4, bad.map((text) => ({ text, isRaw: false }))],
+      [1, undecodable.map((text) => ({ text, isRaw: true }))],
+    );
+  };
+  return fc
+    .record({
+      at: fc.subarray(places, { minLength: 1 }),
+      bad: fc.record(Object.fromEntries(names.map((name) => [name, badValue(name)]))),
+      ext: hasExtension ? badExtensions(row) : fc.constant(''),
+      query: fc.record(
+        Object.fromEntries(parameterNames[row.query].map((name) => [name, badParameter(name)])),
+      ) as fc.Arbitrary<Record<string, readonly string[]>>,
+      escapes: seed,
+      noise: noiseFor(row),
+    })
+    .map(({ at, bad, ext, query, escapes, noise }) => {
+      const faults = new Set(at);
+      const path = segments.map(({ word, name, hasExtension: isLast }) => {
+        if (word !== undefined) return word;
+        const wrong = at.includes(name) ? bad[name] : undefined;
+        if (wrong?.isRaw === true) {
+          if (isLast) faults.delete('ext'); // where nothing can be read, no extension can be wrong
+          return wrong.text;
+        }
+        const end = at.includes('ext') ? ext : extension;
+        const value = wrong?.text ?? values[name] ?? '';
+        return disguise(isLast ? `${value}.${end}` : value, escapes);
       });
-  },
-);
+      const pairs = parameterNames[row.query].flatMap((name) => {
+        const given = at.includes(name) ? query[name] : [parameters[name]].flatMap((v) => v ?? []);
+        return (given ?? []).map((value) => `${name}=${disguise(value, escapes)}`);
+      });
+      const search = [...noise, ...pairs].join('&');
+      return { target: `/${path.join('/')}?${search}`, faults: [...faults].sort() };
+    });
+});
 
 /** Targets that are no path of the contract, each made from one that is. */
 export const foreign: fc.Arbitrary<string> = drawn.chain((request) => {
@@ -411,26 +325,12 @@ export const foreign: fc.Arbitrary<string> = drawn.chain((request) => {
       fc.constantFrom(
         ...[`${path}/x`, `${path}/`, `/${path}`, `/.${path}`, `/x/..${path}`, path.slice(1)],
       ),
-      fc.constantFrom(
-        `ftp://cdn.example${path}`,
-        `//cdn.example${path}`,
-        `http:${path}`,
-        `\\${path}`,
-      ),
+      fc.constantFrom(`ftp://cdn.example${path}`, `//cdn.example${path}`, `\\${path}`),
       fc.constantFrom('', '/', '*', '?', '#', 'http://cdn.example', '/favicon.ico', `?${path}`),
       fc.constantFrom(
         ...['/attachments/1/2', '/guilds/1/ab.png', '/guilds/1/users/2/icons/ab.png', '/3.png'],
-        ...[
-          '/attachments%2f1/2/name',
-          '/%69cons%2f1%2fab.png',
-          '/avatars\\1\\ab.png',
-          '/%ff/1/ab.png',
-        ],
-        ...[
-          'http:///x/avatars/1/ab.png',
-          'http://cdn.example?/avatars/1/ab.png',
-          '/../../etc/passwd',
-        ],
+        ...['/attachments%2f1/2/name', '/avatars\\1\\ab.png', '/../../etc/passwd'],
+        ...['http:///x/avatars/1/ab.png', 'http://cdn.example?/avatars/1/ab.png'],
       ),
       fc
         .constantFrom('Avatars', 'avatar', '%ff', '', '.', '..', '%2e%2e', 'constructor', 'x%2fy')

@@ -33,7 +33,7 @@ export async function startSurfaceSite(originals: ReadonlyMap<string, Original>)
     '/wave.gif?': 'public, max-age=604800',
   };
   for (const [path, { bytes }, headers = {}] of files) {
-    serveRanges(site, path, bytes, headers);
+    site.serveRanges(path, bytes, headers);
   }
   const known = files.map(([path, { bytes, transformed, contentType }, headers]) => {
     const ofSite = {
@@ -60,27 +60,4 @@ export async function startSurfaceSite(originals: ReadonlyMap<string, Original>)
     },
     close: () => site.close(),
   };
-}
-
-/** Serves a file with ranges, as a site should. */
-export function serveRanges(
-  site: SiteServer,
-  path: string,
-  body: Buffer,
-  headers: Readonly<Record<string, string>> = {},
-): void {
-  const own = { etag: '"one"', ...headers };
-  site.handlers.set(path.split('?', 1)[0] ?? '', ({ headers: asked }, response) => {
-    const [, first = '', last = ''] = /^bytes=(\d+)-(\d*)$/.exec(asked.range ?? '') ?? [];
-    const applies = asked['if-range'] === undefined || asked['if-range'] === own.etag;
-    const end = Math.min(last === '' ? Infinity : Number(last), body.length - 1);
-    if (first === '' || !applies || Number(first) > end) {
-      response.writeHead(200, { ...own, 'content-length': body.length }).end(body);
-      return;
-    }
-    const part = body.subarray(Number(first), end + 1);
-    const range = `bytes ${first}-${end}/${body.length}`;
-    const length = { 'content-length': part.length, 'content-range': range };
-    response.writeHead(206, { ...own, ...length }).end(part);
-  });
 }

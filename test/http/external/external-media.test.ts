@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { beforeEach, describe, expect, test } from 'vitest';
 import {
@@ -45,28 +44,6 @@ describe('a picture of another site', () => {
   });
 });
 
-/** Serves a body with ranges, as a site should. */
-function serveRanges(
-  path: string,
-  body: Buffer,
-  etag = `"${createHash('md5').update(body).digest('hex')}"`,
-): void {
-  app.site.handlers.set(path, ({ headers }, response) => {
-    const [, first = '', last = ''] = /^bytes=(\d+)-(\d*)$/.exec(headers.range ?? '') ?? [];
-    const applies = headers['if-range'] === undefined || headers['if-range'] === etag;
-    if (first === '' || !applies) {
-      response.writeHead(200, { etag, 'content-length': body.length }).end(body);
-      return;
-    }
-    const end = Math.min(last === '' ? Infinity : Number(last), body.length - 1);
-    const part = body.subarray(Number(first), end + 1);
-    const range = `bytes ${first}-${end}/${body.length}`;
-    response
-      .writeHead(206, { etag, 'content-length': part.length, 'content-range': range })
-      .end(part);
-  });
-}
-
 describe('a range of what is on another site', () => {
   const video = Buffer.concat([samples.mp4, Buffer.alloc(200_000, 7)]);
 
@@ -79,7 +56,7 @@ describe('a range of what is on another site', () => {
     ['bytes=5000-5100', 'bytes=0-4099 bytes=5000-5100 bytes=5000-5100'],
     ['bytes=-50', `bytes=0-4099${` bytes=${video.length - 50}-${video.length - 1}`.repeat(2)}`],
   ])('%s asks the site for %s', async (range, asked) => {
-    serveRanges('/film.mp4', video);
+    app.site.serveRanges('/film.mp4', video);
     for (let round = 0; round < 2; round += 1) {
       const response = await app.ask('/film.mp4', '', { headers: { range } });
       expect(response.status).toBe(206);
@@ -93,11 +70,11 @@ describe('a range of what is on another site', () => {
   });
 
   test('is the whole where the site has replaced it since', async () => {
-    serveRanges('/film.mp4', video);
+    app.site.serveRanges('/film.mp4', video);
     const headers = { range: 'bytes=100000-100099' };
     expect((await app.ask('/film.mp4', '', { headers })).status).toBe(206);
     const other = Buffer.concat([samples.mp4, Buffer.alloc(200_000, 8)]);
-    serveRanges('/film.mp4', other);
+    app.site.serveRanges('/film.mp4', other, { etag: '"two"' });
     const response = await app.ask('/film.mp4', '', { headers });
     expect(response.status).toBe(200);
     expect(response.body.equals(other)).toBe(true);
@@ -106,7 +83,7 @@ describe('a range of what is on another site', () => {
   test.each([['W/"weak"'], ['']])('is the whole where the validator is %j', async (etag) => {
     // The beginning that was asked for is let go of before: it would be a second one.
     app = await useExternalApp({ limits: { maxStreams: 1 } });
-    serveRanges('/film.mp4', video, etag);
+    app.site.serveRanges('/film.mp4', video, { etag });
     const response = await app.ask('/film.mp4', '', { headers: { range: 'bytes=0-99999' } });
     expect(response.status).toBe(200);
     expect(response.header('etag')).toBe('');
@@ -119,7 +96,7 @@ describe('a range of what is on another site', () => {
     ['behind', 50, 'cut'],
   ])('that stalls %s its first byte is a fault of the site', async (_, sentBytes, outcome) => {
     app = await useExternalApp({ limits: { pauseMs: 100 } });
-    serveRanges('/film.mp4', video, '"film"');
+    app.site.serveRanges('/film.mp4', video);
     const headers = { range: 'bytes=100000-100099' };
     const ask = () =>
       app.ask('/film.mp4', '', { headers }).then(
@@ -129,7 +106,7 @@ describe('a range of what is on another site', () => {
     expect(await ask()).toBe(206);
     app.site.handlers.set('/film.mp4', (_request, response) => {
       const range = `bytes 100000-100099/${video.length}`;
-      response.writeHead(206, { etag: '"film"', 'content-length': 100, 'content-range': range });
+      response.writeHead(206, { etag: '"one"', 'content-length': 100, 'content-range': range });
       response.flushHeaders();
       response.write(video.subarray(0, sentBytes));
     });

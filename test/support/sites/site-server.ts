@@ -44,6 +44,24 @@ export class SiteServer {
     });
   }
 
+  /** The same, with ranges, as a site should. */
+  serveRanges(path: string, body: Buffer, headers: Readonly<Record<string, string>> = {}): void {
+    const own = { etag: '"one"', ...headers };
+    this.handlers.set(path.split('?', 1)[0] ?? '', ({ headers: asked }, response) => {
+      const [, first = '', last = ''] = /^bytes=(\d+)-(\d*)$/.exec(asked.range ?? '') ?? [];
+      const applies = asked['if-range'] === undefined || asked['if-range'] === own.etag;
+      const end = Math.min(last === '' ? Infinity : Number(last), body.length - 1);
+      if (first === '' || !applies || Number(first) > end) {
+        response.writeHead(200, { ...own, 'content-length': body.length }).end(body);
+        return;
+      }
+      const part = body.subarray(Number(first), end + 1);
+      const range = `bytes ${first}-${end}/${body.length}`;
+      const length = { 'content-length': part.length, 'content-range': range };
+      response.writeHead(206, { ...own, ...length }).end(part);
+    });
+  }
+
   /** Closes the connections that clients keep. */
   dropConnections(): void {
     this.#server.closeAllConnections();
