@@ -247,6 +247,7 @@ describe('originals and renderings', () => {
     ['to where results are written', 'link', 'pool/incoming', 'link', false],
     ['to the folder itself', 'link', 'pool', 'link', false],
     ['to what is above it', 'link', '.', 'link', false],
+    ['to another folder of it', 'link', 'pool/other', 'link', false],
     ['from within it', 'pool/results', 'originals', 'originals', false],
     ['from where results are written', 'pool/incoming', 'originals', 'originals', false],
     ['beside it', 'link', 'originals', 'link', true],

@@ -265,8 +265,8 @@ test('each read of S3 sends one GET, on one connection, and leaves no listener o
 
 test('a read of S3 asks for no checksum, and signs with a session token where there is one', async () => {
   vi.stubEnv('AWS_SESSION_TOKEN', 'token-of-a-session');
-  proxy.spoil(refusal('403 Forbidden', 'InvalidToken', 'token-of-a-session is malformed'));
-  expect(await failureOf()).toContain('InvalidToken (HTTP 403, attempts: 1): *** is malformed');
+  proxy.spoil(refusal('403 Forbidden', 'InvalidToken', 'S3RVER token-of-a-session is bad'));
+  expect(await failureOf()).toContain('InvalidToken (HTTP 403, attempts: 1): *** *** is bad');
   expect(proxy.requests).toHaveLength(1);
   expect(proxy.requests[0]).toContain('x-amz-security-token: token-of-a-session\r\n');
   expect(proxy.requests[0]).not.toMatch(/checksum/i);
