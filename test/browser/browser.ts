@@ -1,21 +1,18 @@
-import { existsSync } from 'node:fs';
 import { type Browser, chromium } from 'playwright-core';
+import { atEnd } from '../support/at-end.ts';
 
 /** Where Debian's package has it; CHROMIUM names another one. */
-const EXECUTABLE = process.env.CHROMIUM ?? '/usr/bin/chromium';
-
-/** Whether there is a browser. */
-export const hasBrowser = existsSync(EXECUTABLE);
+const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
 
 /**
- * Starts Chromium.
+ * Starts Chromium, until the end of the file's tests.
  *
  * @param options of its command line
- * @throws Error if there is no browser
  */
-export async function startBrowser(options: readonly string[] = []): Promise<Browser> {
-  if (!hasBrowser) throw new Error(`There is no browser at ${EXECUTABLE}.`);
+export async function useBrowser(options: readonly string[] = []): Promise<Browser> {
   // Its sandbox does not work for root.
   const sandbox = process.getuid?.() === 0 ? ['--no-sandbox'] : [];
-  return await chromium.launch({ executablePath: EXECUTABLE, args: [...sandbox, ...options] });
+  const browser = await chromium.launch({ executablePath, args: [...sandbox, ...options] });
+  atEnd(() => browser.close());
+  return browser;
 }

@@ -1,13 +1,13 @@
 import { createRequire } from 'node:module';
 import { expect, test } from 'vitest';
-import { PHONE, shareExplorer } from './explorer-browser.ts';
+import { PHONE, useExplorer } from './explorer-browser.ts';
 
 const WIDE = { viewport: { width: 1400, height: 900 } } as const;
 const NARROW = { viewport: { width: 320, height: 700 } } as const;
 const AXE = createRequire(import.meta.url).resolve('axe-core');
 const AVATAR = '#/avatars/6/kl12.webp?size=512';
 
-const { visit } = shareExplorer();
+const { visit } = await useExplorer();
 
 test.each([
   ['light', WIDE],

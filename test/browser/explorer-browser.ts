@@ -1,8 +1,8 @@
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll } from 'vitest';
+import { afterEach } from 'vitest';
 import { patient } from '../support/patient.ts';
-import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
-import { startBrowser } from './browser.ts';
+import { type ServiceProcess, useService } from '../support/processes/service-process.ts';
+import { useBrowser } from './browser.ts';
 
 /** A page of the explorer, and all that it has complained of. */
 export interface WatchedPage {
@@ -19,24 +19,16 @@ export const PHONE = {
 } as const;
 
 /**
- * Starts the compiled service and a browser before it, once for all tests of a file.
+ * Starts the compiled service and a browser before it, for all tests of a file.
  *
- * @param settings of the service, besides those that the explorer needs; made when they are needed
+ * @param settings of the service, besides those that the explorer needs
  */
-export function shareExplorer(settings: () => Readonly<Record<string, string>> = () => ({})) {
-  let service: ServiceProcess;
-  let browser: Browser;
-  beforeAll(async () => {
-    browser = await startBrowser();
-    service = await startService({ WORKERS: '2', EXPLORER: 'on', ...patient, ...settings() });
-  });
-  afterAll(async () => {
-    await browser?.close();
-    await service?.stop();
-  });
+export async function useExplorer(settings: Readonly<Record<string, string>> = {}) {
+  const browser = await useBrowser();
+  const service = await useService({ WORKERS: '2', EXPLORER: 'on', ...patient, ...settings });
   afterEach(() => Promise.all(browser.contexts().map((context) => context.close())));
   return {
-    service: () => service,
+    service,
     /**
      * Opens the explorer in a window of its own, as if by a new visitor, until its test ends. Where the address names
      * a picture, the response to it is shown.

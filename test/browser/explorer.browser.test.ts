@@ -1,26 +1,22 @@
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { defer } from '../support/deferred.ts';
 import { enforced } from '../support/signed-urls.ts';
-import { settle, shareExplorer, textOf, urlLine } from './explorer-browser.ts';
+import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { settle, textOf, urlLine, useExplorer } from './explorer-browser.ts';
 
 /** Attachments besides the samples; they are listed as far as the page has room. */
 const MANY = 1_500;
 
-const folder = mkdtempSync(join(tmpdir(), 'darkroom-many-'));
-afterAll(() => rmSync(folder, { recursive: true }));
-
-const { service, visit } = shareExplorer(() => {
-  cpSync('fixtures/originals', folder, { recursive: true });
-  mkdirSync(join(folder, 'attachments/9/9'), { recursive: true });
-  for (let number = 0; number < MANY; number += 1) {
-    writeFileSync(join(folder, `attachments/9/9/note-${number}`), 'x');
-  }
-  return { STORAGE_DIR: folder, ...enforced };
-});
+const { path: folder } = await useTemporaryFolder();
+cpSync('fixtures/originals', folder, { recursive: true });
+mkdirSync(join(folder, 'attachments/9/9'), { recursive: true });
+for (let number = 0; number < MANY; number += 1) {
+  writeFileSync(join(folder, `attachments/9/9/note-${number}`), 'x');
+}
+const { service, visit } = await useExplorer({ STORAGE_DIR: folder, ...enforced });
 
 const AVATAR = '#/avatars/6/kl12.webp?size=512';
 
@@ -48,7 +44,7 @@ test('a visitor picks, changes, compares, measures and takes along', async () =>
   await page.locator('input[name=quality][value=high]').check({ force: true });
   await page.locator('input[name=ext][value=png]').check({ force: true });
   const target = '/avatars/6/kl12.png?size=64';
-  const url = service().origin + target;
+  const url = service.origin + target;
   await settle(page, target);
   expect([await textOf(page, 'type'), await textOf(page, 'dimensions')]).toEqual([
     ...['image/png', '64 × 64'],
@@ -154,7 +150,7 @@ test('faults of the API are at their fields, of whatever was pasted', async () =
   const target = '/avatars/06/no!.webp?size=63&quality=best&quality=low&animated=1';
   await urlLine(page).fill(target);
   await page.locator('.fault .status').waitFor();
-  const { errors } = await (await fetch(service().origin + target)).json();
+  const { errors } = await (await fetch(service.origin + target)).json();
   expect(errors).toHaveLength(5);
   for (const { path, message } of errors) {
     const field = page.locator(`[name=${path}], [role=radiogroup]:has([name=${path}])`);

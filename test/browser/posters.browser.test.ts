@@ -1,12 +1,10 @@
 import { readFileSync } from 'node:fs';
-import { cp, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Browser, Page } from 'playwright-core';
 import sharp from 'sharp';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
-import { makeTemporaryFolder, type TemporaryFolder } from '../support/temporary-folder.ts';
-import { startBrowser } from './browser.ts';
+import { expect, test } from 'vitest';
+import { useService } from '../support/processes/service-process.ts';
+import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { useBrowser } from './browser.ts';
 
 /** Debian's Chromium has no HEVC. Of `black-start.mp4`, the poster is a later frame. */
 const rows = readFileSync('fixtures/video/index.tsv', 'utf8')
@@ -17,26 +15,12 @@ const rows = readFileSync('fixtures/video/index.tsv', 'utf8')
   )
   .flatMap(([file]) => (file === undefined || file === 'black-start.mp4' ? [] : [file]));
 
-let folder: TemporaryFolder;
-let service: ServiceProcess;
-let browser: Browser;
-let page: Page;
-
-beforeAll(async () => {
-  folder = await makeTemporaryFolder();
-  const attachments = join(folder.path, 'attachments/1/2');
-  await mkdir(attachments, { recursive: true });
-  for (const file of rows) await cp(join('fixtures/video', file), join(attachments, file));
-  service = await startService({ STORAGE_DIR: folder.path });
-  browser = await startBrowser(['--force-color-profile=srgb']);
-  page = await browser.newPage();
-});
-
-afterAll(async () => {
-  await browser?.close();
-  await service?.stop();
-  await folder?.remove();
-});
+const folder = await useTemporaryFolder();
+for (const file of rows) {
+  await folder.put(`attachments/1/2/${file}`, readFileSync(join('fixtures/video', file)));
+}
+const service = await useService({ STORAGE_DIR: folder.path });
+const page = await (await useBrowser(['--force-color-profile=srgb'])).newPage();
 
 /** Draws the first frame of a video, or a picture, in the browser; returns a PNG. */
 async function draw(kind: 'video' | 'img', path: string): Promise<Buffer> {

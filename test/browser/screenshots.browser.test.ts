@@ -2,8 +2,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BrowserContextOptions } from 'playwright-core';
 import sharp from 'sharp';
-import { describe, expect, test } from 'vitest';
-import { shareExplorer } from './explorer-browser.ts';
+import { expect, test } from 'vitest';
+import { useExplorer } from './explorer-browser.ts';
 
 /** Where the README finds them. */
 const FOLDER = 'docs/images';
@@ -45,34 +45,32 @@ const shots: readonly Shot[] = [
   },
 ];
 
-/** Written when SCREENSHOTS is `write`; in the fonts of the machine, so never compared. */
-describe('the pictures of the README', () => {
-  const { visit } = shareExplorer(() => ({ PORT }));
+const { visit } = await useExplorer({ PORT });
 
-  test.each(shots)('$name', async ({ name, hash, from, ...options }) => {
-    const { page, complaints } = await visit(options, hash);
-    await page.locator('#stage img').waitFor();
-    await page.locator('#original-facts').getByText('Format').waitFor();
-    await page.getByRole('button', { name: 'Measure 31 widths' }).click();
-    await page.getByText('the original is').waitFor();
-    await page.mouse.move(0, 0);
-    if (from !== undefined) {
-      await page.locator('#compare').scrollIntoViewIfNeeded();
-      await page.locator('.pair').waitFor();
-      await page.getByLabel('2×').check({ force: true });
-    }
-    await page.evaluate(
-      (id) => (id === undefined ? scrollTo(0, 0) : document.getElementById(id)?.scrollIntoView()),
-      from,
-    );
-    await page.waitForLoadState('networkidle');
-    const picture = await sharp(await page.screenshot())
-      .webp({ quality: 82, effort: 6 })
-      .toBuffer();
-    expect(complaints).toEqual([]);
-    expect(picture.length).toBeLessThan(MAX_BYTES);
-    if (process.env.SCREENSHOTS !== 'write') return;
-    mkdirSync(FOLDER, { recursive: true });
-    writeFileSync(join(FOLDER, `${name}.webp`), picture);
-  });
+/** Written when SCREENSHOTS is `write`; in the fonts of the machine, so never compared. */
+test.each(shots)('the picture of the README: $name', async ({ name, hash, from, ...options }) => {
+  const { page, complaints } = await visit(options, hash);
+  await page.locator('#stage img').waitFor();
+  await page.locator('#original-facts').getByText('Format').waitFor();
+  await page.getByRole('button', { name: 'Measure 31 widths' }).click();
+  await page.getByText('the original is').waitFor();
+  await page.mouse.move(0, 0);
+  if (from !== undefined) {
+    await page.locator('#compare').scrollIntoViewIfNeeded();
+    await page.locator('.pair').waitFor();
+    await page.getByLabel('2×').check({ force: true });
+  }
+  await page.evaluate(
+    (id) => (id === undefined ? scrollTo(0, 0) : document.getElementById(id)?.scrollIntoView()),
+    from,
+  );
+  await page.waitForLoadState('networkidle');
+  const picture = await sharp(await page.screenshot())
+    .webp({ quality: 82, effort: 6 })
+    .toBuffer();
+  expect(complaints).toEqual([]);
+  expect(picture.length).toBeLessThan(MAX_BYTES);
+  if (process.env.SCREENSHOTS !== 'write') return;
+  mkdirSync(FOLDER, { recursive: true });
+  writeFileSync(join(FOLDER, `${name}.webp`), picture);
 });

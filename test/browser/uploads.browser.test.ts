@@ -1,14 +1,12 @@
-import { once } from 'node:events';
 import { readdir, stat } from 'node:fs/promises';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
-import { makeTemporaryFolder, type TemporaryFolder } from '../support/temporary-folder.ts';
+import type { Page } from 'playwright-core';
+import { afterEach, describe, expect, test } from 'vitest';
+import { useService } from '../support/processes/service-process.ts';
+import { SiteServer } from '../support/sites/site-server.ts';
+import { useTemporaryFolder } from '../support/temporary-folder.ts';
 import { RELAY_KEY, uploadTarget } from '../support/uploads/relay-app.ts';
-import { startBrowser } from './browser.ts';
+import { useBrowser } from './browser.ts';
 
 const SIZE_BYTES = 100_000_000;
 
@@ -21,46 +19,26 @@ interface Outcome {
   readonly progress: readonly number[];
 }
 
-let folder: TemporaryFolder;
-let uploads: TemporaryFolder;
-let service: ServiceProcess;
-let site: Server;
-let browser: Browser;
+const folder = await useTemporaryFolder();
+const uploads = await useTemporaryFolder();
+const service = await useService({
+  STORAGE_DIR: folder.path,
+  UPLOADS_DIR: uploads.path,
+  RELAY_SIGNING_KEYS: RELAY_KEY,
+  LOG_LEVEL: 'info',
+});
+const site = await SiteServer.use();
+const html = Buffer.from('<!doctype html><title>Another site</title>');
+site.serve('/', html, { 'Content-Type': 'text/html' });
+const browser = await useBrowser();
 let page: Page;
-
-beforeAll(async () => {
-  folder = await makeTemporaryFolder();
-  uploads = await makeTemporaryFolder();
-  service = await startService({
-    STORAGE_DIR: folder.path,
-    UPLOADS_DIR: uploads.path,
-    RELAY_SIGNING_KEYS: RELAY_KEY,
-    LOG_LEVEL: 'info',
-  });
-  site = createServer((_request, response) => {
-    response
-      .setHeader('Content-Type', 'text/html')
-      .end('<!doctype html><title>Another site</title>');
-  }).listen(0, '127.0.0.1');
-  await once(site, 'listening');
-  browser = await startBrowser();
-});
-
-afterAll(async () => {
-  await browser?.close();
-  await service?.stop();
-  site?.closeAllConnections();
-  site?.close();
-  await folder?.remove();
-  await uploads?.remove();
-});
 
 afterEach(() => page?.context().close());
 
 /** Opens the other site's page in a window of its own, which remembers no preflight. */
 async function openPage(uploadBytesPerSecond: number): Promise<void> {
   page = await (await browser.newContext()).newPage();
-  await page.goto(`http://127.0.0.1:${(site.address() as AddressInfo).port}/`);
+  await page.goto(`http://127.0.0.1:${site.port}/`);
   const session = await page.context().newCDPSession(page);
   await session.send('Network.enable');
   await session.send('Network.emulateNetworkConditions', {

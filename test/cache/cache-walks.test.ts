@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { scrape } from '../support/telemetry/prometheus-text.ts';
 import { atScale } from '../support/test-scale.ts';
 import { expectNoUnhandledRejections } from '../support/unhandled-rejections.ts';
@@ -93,7 +93,6 @@ const races = ['a race', 'a race that is joined'];
 
 test('each response, and the work that it costs, follows from what was asked before', async () => {
   const worlds = await Promise.all(setups.map((setup) => CacheWorld.create(setup)));
-  onTestFinished(async () => void (await Promise.all(worlds.map(({ app }) => app.close()))));
   const met = new Map<string, number>();
   await fc.assert(
     fc.asyncProperty(fc.nat(setups.length - 1), walks, async (index, steps) => {

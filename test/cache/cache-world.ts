@@ -1,8 +1,4 @@
-import {
-  createExternalApp,
-  type ExternalApp,
-  signedPathOf,
-} from '../support/sites/external-app.ts';
+import { type ExternalApp, signedPathOf, useExternalApp } from '../support/sites/external-app.ts';
 import { metricsSettings, withToken } from '../support/telemetry/prometheus-text.ts';
 import { RELAY_KEY, uploadTarget } from '../support/uploads/relay-app.ts';
 import {
@@ -36,7 +32,7 @@ export class CacheWorld {
 
   static async create(setup: Setup): Promise<CacheWorld> {
     const ports = new CachePorts(setup);
-    const app = await createExternalApp({
+    const app = await useExternalApp({
       ...ports.parts,
       settings: {
         ...metricsSettings,

@@ -3,11 +3,11 @@ import { readFileSync } from 'node:fs';
 import { chmod, mkdir, readdir, symlink } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';
 import { buffer } from 'node:stream/consumers';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { LOCAL_CREDENTIALS, startLocalS3 } from '../support/s3/local-s3.ts';
-import { respondWithError, startScriptedS3 } from '../support/s3/scripted-s3.ts';
-import { startDnsServer } from '../support/sites/dns-server.ts';
-import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { expect, test } from 'vitest';
+import { LOCAL_CREDENTIALS, useLocalS3 } from '../support/s3/local-s3.ts';
+import { respondWithError, type ScriptedAnswer, useScriptedS3 } from '../support/s3/scripted-s3.ts';
+import { useDnsServer } from '../support/sites/dns-server.ts';
+import { useTemporaryFolder } from '../support/temporary-folder.ts';
 import { samples } from '../support/test-app.ts';
 import { atScale } from '../support/test-scale.ts';
 
@@ -50,73 +50,60 @@ const FILL_STORE = `fill_store() {
   find store | sort >stored
 }`;
 
-const closers: (() => Promise<unknown>)[] = [];
-beforeAll(async () => {
-  const dns = await startDnsServer({
-    'example.com': ['203.0.114.7', '2a00::7'],
-    'media.example.org': ['203.0.114.8'],
-    'inside.example.org': ['203.0.114.9', '10.1.2.3'],
-  });
-  const bucket = await startLocalS3({ allowMismatchedSignatures: true });
-  await bucket.put('avatars/1/ab12', Buffer.from('original'));
-  const scripted = {
-    REFUSES_LISTS: await startScriptedS3((_, response) =>
-      respondWithError(response, 403, 'AccessDenied'),
-    ),
-    LACKS_BUCKET: await startScriptedS3(({ url }, response) =>
-      respondWithError(
-        response,
-        404,
-        url.searchParams.has('list-type') ? 'NoSuchBucket' : 'NoSuchKey',
-      ),
-    ),
-    WRONG_CLOCK: await startScriptedS3((_, response) => {
-      response.setHeader('date', new Date(Date.now() - 3_600_000).toUTCString());
-      respondWithError(response, 403, 'RequestTimeTooSkewed');
-    }),
-    SILENT: await startScriptedS3(() => undefined),
-  };
-  closers.push(dns.stop, bucket.close, ...Object.values(scripted).map(({ close }) => close));
-  Object.assign(environment, { DNS: dns.address, BUCKET: bucket.endpoint });
-  for (const [name, { endpoint }] of Object.entries(scripted)) environment[name] = endpoint;
+const bucket = await useLocalS3({ allowMismatchedSignatures: true });
+await bucket.put('avatars/1/ab12', Buffer.from('original'));
+environment.BUCKET = bucket.endpoint;
+environment.DNS = await useDnsServer({
+  'example.com': ['203.0.114.7', '2a00::7'],
+  'media.example.org': ['203.0.114.8'],
+  'inside.example.org': ['203.0.114.9', '10.1.2.3'],
 });
-afterAll(() => Promise.all(closers.map((close) => close())));
+for (const [name, answer] of Object.entries<ScriptedAnswer>({
+  REFUSES_LISTS: (_, response) => respondWithError(response, 403, 'AccessDenied'),
+  LACKS_BUCKET: ({ url }, response) => {
+    const code = url.searchParams.has('list-type') ? 'NoSuchBucket' : 'NoSuchKey';
+    respondWithError(response, 404, code);
+  },
+  WRONG_CLOCK: (_, response) => {
+    response.setHeader('date', new Date(Date.now() - 3_600_000).toUTCString());
+    respondWithError(response, 403, 'RequestTimeTooSkewed');
+  },
+  SILENT: () => undefined,
+})) {
+  environment[name] = (await useScriptedS3(answer)).endpoint;
+}
 
 /** Runs a line in a folder with a file of each kind, and with a storage in which there is nothing yet. */
 async function run(line: string) {
-  const { path: folder, put, remove } = await makeTemporaryFolder();
-  try {
-    const { jpeg, png, svg, text, animatedGif: gif } = samples;
-    const files = { jpeg, png, svg, text, gif, half: jpeg.subarray(0, 3_000), output: 'before' };
-    for (const [name, bytes] of Object.entries(files)) await put(name, bytes);
-    await mkdir(join(folder, 'bin'));
-    await symlink(resolve('bin/darkroom.mjs'), join(folder, 'bin/darkroom'));
-    const originals = join(folder, 'originals');
-    await mkdir(originals);
-    const PATH = `${join(folder, 'bin')}:${process.env.PATH}`;
-    const child = spawn('sh', ['-c', `${FILL_STORE}\n${line}`], {
-      cwd: folder,
-      env: { ...environment, PATH, STORAGE_DIR: originals },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    const status = new Promise((ended) => child.once('close', ended));
-    const [stdout, stderr] = await Promise.all([buffer(child.stdout), buffer(child.stderr)]);
-    await chmod(originals, 0o700);
-    const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-    const names = entries
-      .filter((entry) => !entry.isDirectory())
-      .map(({ parentPath, name }) => relative(originals, join(parentPath, name)));
-    return {
-      status: await status,
-      stdout: stdout.toString(),
-      stderr: stderr.toString(),
-      stored: names.filter((name) => !name.startsWith('../')).join(' '),
-      unfinished: names.filter((name) => /\.(darkroom|incoming)-/.test(name)),
-      output: readFileSync(join(folder, 'output'), 'utf8'),
-    };
-  } finally {
-    await remove();
-  }
+  const { path: folder, put } = await useTemporaryFolder();
+  const { jpeg, png, svg, text, animatedGif: gif } = samples;
+  const files = { jpeg, png, svg, text, gif, half: jpeg.subarray(0, 3_000), output: 'before' };
+  for (const [name, bytes] of Object.entries(files)) await put(name, bytes);
+  await mkdir(join(folder, 'bin'));
+  await symlink(resolve('bin/darkroom.mjs'), join(folder, 'bin/darkroom'));
+  const originals = join(folder, 'originals');
+  await mkdir(originals);
+  const PATH = `${join(folder, 'bin')}:${process.env.PATH}`;
+  const child = spawn('sh', ['-c', `${FILL_STORE}\n${line}`], {
+    cwd: folder,
+    env: { ...environment, PATH, STORAGE_DIR: originals },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const status = new Promise((ended) => child.once('close', ended));
+  const [stdout, stderr] = await Promise.all([buffer(child.stdout), buffer(child.stderr)]);
+  await chmod(originals, 0o700);
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  const names = entries
+    .filter((entry) => !entry.isDirectory())
+    .map(({ parentPath, name }) => relative(originals, join(parentPath, name)));
+  return {
+    status: await status,
+    stdout: stdout.toString(),
+    stderr: stderr.toString(),
+    stored: names.filter((name) => !name.startsWith('../')).join(' '),
+    unfinished: names.filter((name) => /\.(darkroom|incoming)-/.test(name)),
+    output: readFileSync(join(folder, 'output'), 'utf8'),
+  };
 }
 
 const matchingAll = (pattern: string) =>

@@ -11,7 +11,7 @@ import {
   runDarkroom,
   startDarkroom,
 } from '../support/processes/command-line.ts';
-import { LOCAL_CREDENTIALS, type LocalS3Request, startLocalS3 } from '../support/s3/local-s3.ts';
+import { LOCAL_CREDENTIALS, type LocalS3Request, useLocalS3 } from '../support/s3/local-s3.ts';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
 
 const MEBIBYTE = 1024 * 1024;
@@ -124,7 +124,7 @@ describe('^C in the upload of a large file to a bucket', () => {
   async function stopAt(isHeld: (request: LocalS3Request) => boolean, holdsTakingBack = false) {
     const [come, leave, takingBack] = [defer<void>(), defer<void>(), defer<void>()];
     let timesTakenBack = 0;
-    const server = await startLocalS3({
+    const server = await useLocalS3({
       allowMismatchedSignatures: true,
       takesUploadsBack: true,
       beforeRequest: (request) => {
@@ -138,10 +138,7 @@ describe('^C in the upload of a large file to a bucket', () => {
         return leave.promise;
       },
     });
-    onTestFinished(() => {
-      leave.resolve();
-      return server.close();
-    });
+    onTestFinished(() => leave.resolve());
     await server.put(KEY, Buffer.from('before'));
     const large = join(folder, 'large');
     writeFileSync(large, Buffer.alloc(40 * MEBIBYTE, 'large'));

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import sharp from 'sharp';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createTestApp, readSample, type TestApp } from '../support/test-app.ts';
+import { expect, test } from 'vitest';
+import { readSample, useTestApp } from '../support/test-app.ts';
 import { atScale } from '../support/test-scale.ts';
 import { judge } from '../surface/contract-oracle.ts';
 
@@ -22,19 +22,14 @@ function sampleKeyOf(target: string): string | undefined {
   return sampleKeys.find((key) => key === path || key === asset);
 }
 
-let app: TestApp;
 const servedKeys = new Set(
   rows.flatMap(([, , target = '', status]) =>
     status === '200' ? (sampleKeyOf(target) ?? []) : [],
   ),
 );
 
-beforeAll(async () => {
-  app = await createTestApp();
-  for (const key of servedKeys) app.originals.put(key, readSample(key));
-});
-
-afterAll(() => app.close());
+const app = await useTestApp();
+for (const key of servedKeys) app.originals.put(key, readSample(key));
 
 test('the table of client URLs is whole', () => {
   expect(heading?.join('|')).toBe(

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { parse } from 'yaml';
 import { cacheUses } from '../../src/pipeline/request-trace.ts';
-import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
+import { useService } from '../support/processes/service-process.ts';
 import { workersOf } from '../support/processes/worker-ids.ts';
 import { listExpressions, readDashboard } from '../support/telemetry/dashboard.ts';
 import {
@@ -11,7 +11,7 @@ import {
   type Scrape,
   withToken,
 } from '../support/telemetry/prometheus-text.ts';
-import { makeTemporaryFolder, type TemporaryFolder } from '../support/temporary-folder.ts';
+import { useTemporaryFolder } from '../support/temporary-folder.ts';
 
 /** Labels that Prometheus adds, and those that only histograms have. */
 const FOREIGN_LABELS = new Set(['job', 'instance', 'le']);
@@ -48,8 +48,11 @@ function readGroupings(expr: string): string[] {
     .filter((label) => label !== '' && !FOREIGN_LABELS.has(label));
 }
 
-let service: ServiceProcess;
-let store: TemporaryFolder;
+const service = await useService({
+  ...metricsSettings,
+  RESULT_STORE: 'filesystem',
+  RESULT_STORE_DIR: (await useTemporaryFolder()).path,
+});
 let scraped: Scrape;
 
 async function scrape(): Promise<Scrape> {
@@ -58,9 +61,6 @@ async function scrape(): Promise<Scrape> {
 }
 
 beforeAll(async () => {
-  store = await makeTemporaryFolder();
-  const storing = { RESULT_STORE: 'filesystem', RESULT_STORE_DIR: store.path };
-  service = await startService({ ...metricsSettings, ...storing });
   // Once the store has counted what it has, and there was garbage to collect.
   const isWhole = async (): Promise<boolean> => {
     for (let time = 0; time < 50; time += 1) {
@@ -73,11 +73,6 @@ beforeAll(async () => {
     return hasGarbage && scraped.samples.some(({ labels }) => labels.cache === 'store');
   };
   await vi.waitUntil(isWhole, { timeout: 20_000, interval: 100 });
-});
-
-afterAll(async () => {
-  await service.stop();
-  await store.remove();
 });
 
 describe('dashboard and alerts', () => {

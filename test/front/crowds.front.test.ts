@@ -1,37 +1,100 @@
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readdirSync } from 'node:fs';
+import { Agent, get } from 'node:http';
+import { get as getTls, Agent as TlsAgent } from 'node:https';
+import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { connectSecurely } from '../support/http/raw-http.ts';
 import { tlsSettings } from '../support/http/tls-files.ts';
 import { residentBytes } from '../support/processes/process-memory.ts';
-import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
-import { askOver, closeCrowd, measureHits, openCrowd, openFilesOf, openSocket } from './crowd.ts';
+import { type ServiceProcess, useService } from '../support/processes/service-process.ts';
+import { useTemporaryFolder } from '../support/temporary-folder.ts';
 
 const HIT = '/avatars/0.png';
 const LARGE = '/attachments/1/2/large';
 
 let service: ServiceProcess;
-let storage: string | undefined;
-
-afterEach(async () => {
-  await service.stop();
-  if (storage !== undefined) rmSync(storage, { recursive: true });
-  storage = undefined;
-});
 
 async function start(settings: Record<string, string>, openFiles?: number): Promise<number> {
-  service = await startService(settings, { openFiles });
+  service = await useService(settings, { openFiles });
   return Number(new URL(service.origin).port);
 }
 
 /** A storage of one attachment that no buffer holds. */
-function makeStorage(): string {
-  storage = mkdtempSync(join(tmpdir(), 'darkroom-front-'));
-  mkdirSync(join(storage, 'attachments/1/2'), { recursive: true });
-  writeFileSync(join(storage, LARGE), Buffer.alloc(64 * 1024 * 1024));
-  return storage;
+async function makeStorage(): Promise<string> {
+  const { path, put } = await useTemporaryFolder();
+  await put(LARGE, Buffer.alloc(64 * 1024 * 1024));
+  return path;
+}
+
+/** Opens many connections, some at the same time, over several addresses of this machine lest ports run out. */
+async function openCrowd(
+  count: number,
+  open: (index: number) => Promise<Socket>,
+  length = 250,
+): Promise<readonly Socket[]> {
+  const crowd: Socket[] = [];
+  for (let first = 0; first < count; first += length) {
+    crowd.push(...(await Promise.all(Array.from({ length }, (_, index) => open(first + index)))));
+  }
+  return crowd;
+}
+
+/** Opens a connection; one that is closed at once is a connection, too. */
+async function openSocket(port: number, index: number): Promise<Socket> {
+  const localAddress = `127.0.0.${2 + (index % 8)}`;
+  const socket = connect({ port, host: '127.0.0.1', localAddress });
+  socket.on('error', () => undefined);
+  await Promise.race([once(socket, 'connect'), once(socket, 'close')]).catch(() => undefined);
+  return socket;
+}
+
+/** Asks over an open connection, and reads what comes until there is something of a response. */
+async function askOver(socket: Socket, path: string): Promise<void> {
+  const responded = Promise.race([once(socket, 'data'), once(socket, 'close')]);
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`);
+  await responded.catch(() => undefined);
+}
+
+/** Statuses and times of requests one after the other, over new connections or one that is kept. */
+async function measureHits(
+  url: string,
+  count: number,
+  keepAlive = true,
+): Promise<{
+  readonly statuses: readonly unknown[];
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+}> {
+  const options = { keepAlive, maxSockets: 1, rejectUnauthorized: false };
+  const isTls = url.startsWith('https');
+  const agent = isTls ? new TlsAgent(options) : new Agent(options);
+  const timesMs: number[] = [];
+  const statuses = new Set<unknown>();
+  for (let index = 0; index < count; index += 1) {
+    const startMs = performance.now();
+    statuses.add(
+      await new Promise((resolve) => {
+        const request = isTls ? getTls(url, { agent }) : get(url, { agent });
+        request.on('error', (error) => resolve('code' in error ? error.code : error));
+        request.on('response', (response) => {
+          response.resume().once('end', () => resolve(response.statusCode));
+          response.once('error', (error) => resolve(error));
+        });
+      }),
+    );
+    timesMs.push(performance.now() - startMs);
+  }
+  agent.destroy();
+  timesMs.sort((a, b) => a - b);
+  const at = (share: number): number => timesMs[Math.floor(share * (count - 1))] ?? Number.NaN;
+  return { statuses: [...statuses], p50Ms: at(0.5), p99Ms: at(0.99) };
+}
+
+/** Files that a process has open, sockets included. */
+function openFilesOf(pid: number): number {
+  return readdirSync(`/proc/${pid}/fd`).length;
 }
 
 /** Prints figures for the note of a release. */
@@ -41,15 +104,15 @@ function print(what: string, figures: Record<string, number>): void {
 }
 
 /** A crowd, seen from the service: what it costs, and whether hits go on and memory comes back. */
-async function observe(what: string, count: number, gather: () => Promise<() => void>) {
+async function observe(what: string, count: number, gather: () => Promise<readonly Socket[]>) {
   const url = `${service.origin}${HIT}`;
   const alone = await measureHits(url, 500);
   const before = { bytes: residentBytes(service.pid), files: openFilesOf(service.pid) };
-  const disperse = await gather();
+  const crowd = await gather();
   const crowded = await measureHits(url, 500);
   const newcomers = await measureHits(url, 100, false);
   const during = { bytes: residentBytes(service.pid), files: openFilesOf(service.pid) };
-  disperse();
+  for (const socket of crowd) socket.destroy();
   await expect
     .poll(() => openFilesOf(service.pid), { timeout: 20_000 })
     .toBeLessThan(before.files + 10);
@@ -75,14 +138,13 @@ async function observe(what: string, count: number, gather: () => Promise<() => 
 describe('10 000 idle connections', () => {
   test('cost little, and no other client notices', async () => {
     const port = await start({});
-    const { bytesEach, files } = await observe('idle, plain', 10_000, async () => {
-      const crowd = await openCrowd(10_000, async (index) => {
+    const { bytesEach, files } = await observe('idle, plain', 10_000, () =>
+      openCrowd(10_000, async (index) => {
         const socket = await openSocket(port, index);
         await askOver(socket, HIT);
         return socket;
-      });
-      return () => closeCrowd(crowd);
-    });
+      }),
+    );
     expect(files).toBeGreaterThan(9_990);
     expect(bytesEach).toBeLessThan(24 * 1024);
   });
@@ -92,21 +154,11 @@ describe('2 000 idle connections with TLS', () => {
   test('cost little, and no other client notices', async () => {
     const port = await start(tlsSettings);
     const open = async () => {
-      const socket = connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false });
-      socket.on('error', () => undefined);
-      await once(socket, 'secureConnect');
+      const socket = await connectSecurely(port);
       await askOver(socket, HIT);
-      return () => socket.destroy();
+      return socket;
     };
-    const { bytesEach } = await observe('idle, over TLS', 2_000, async () => {
-      const ends: (() => void)[] = [];
-      for (let index = 0; index < 2_000; index += 20) {
-        ends.push(...(await Promise.all(Array.from({ length: 20 }, open))));
-      }
-      return () => {
-        for (const end of ends) end();
-      };
-    });
+    const { bytesEach } = await observe('idle, over TLS', 2_000, () => openCrowd(2_000, open, 20));
     expect(bytesEach).toBeLessThan(160 * 1024);
   });
 });
@@ -116,7 +168,7 @@ describe('500 clients that do not read', () => {
     ['plain', {}],
     ['with TLS', tlsSettings],
   ])('hold little of the service, and their system buffers: %s', async (what, settings) => {
-    const bounds = { STORAGE_DIR: makeStorage(), ORIGIN_MAX_STREAMS: '600' };
+    const bounds = { STORAGE_DIR: await makeStorage(), ORIGIN_MAX_STREAMS: '600' };
     const port = await start({ ...bounds, ...settings });
     const { bytesEach } = await observe(`not reading, ${what}`, 500, async () => {
       const crowd = await openCrowd(500, async (index) => {
@@ -136,7 +188,7 @@ describe('500 clients that do not read', () => {
       await expect
         .poll(() => openFilesOf(service.pid), { timeout: 20_000 })
         .toBeGreaterThanOrEqual(1_000); // a socket and a file for each
-      return () => closeCrowd(crowd);
+      return crowd;
     });
     expect(bytesEach).toBeLessThan(1024 * 1024);
   });
@@ -145,7 +197,10 @@ describe('500 clients that do not read', () => {
 describe('where few files may be open', () => {
   test('neither the storage nor the listener runs out of them', async () => {
     const bounds = { ORIGIN_MAX_STREAMS: '128', ORIGIN_MAX_READS: '16' };
-    const port = await start({ STORAGE_DIR: makeStorage(), LOG_LEVEL: 'info', ...bounds }, 512);
+    const port = await start(
+      { STORAGE_DIR: await makeStorage(), LOG_LEVEL: 'info', ...bounds },
+      512,
+    );
     const crowd = await openCrowd(1_500, async (index) => {
       const socket = await openSocket(port, index);
       socket.write(`GET ${LARGE} HTTP/1.1\r\nHost: a\r\nRange: bytes=0-50000000\r\n\r\n`);
@@ -172,7 +227,7 @@ describe('where few files may be open', () => {
         },
       )
       .toEqual([200]);
-    closeCrowd(crowd);
+    for (const socket of crowd) socket.destroy();
     expect(most).toBeLessThan(450);
     expect(service.output()).not.toMatch(/EMFILE|ORIGIN_ERROR|"level":50/);
   });

@@ -2,12 +2,12 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { beforeAll, expect, test, vi } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { findFreePorts } from '../support/processes/free-ports.ts';
-import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
+import { useService } from '../support/processes/service-process.ts';
 import { listExpressions } from '../support/telemetry/dashboard.ts';
-import { makeTemporaryFolder, type TemporaryFolder } from '../support/temporary-folder.ts';
+import { useTemporaryFolder } from '../support/temporary-folder.ts';
 
 const TOKEN = 'token-of-the-administrator';
 
@@ -26,13 +26,13 @@ interface RulesAnswer {
   };
 }
 
-let folder: TemporaryFolder;
-let prometheus: ReturnType<typeof spawn>;
-let service: ServiceProcess;
-let api: string;
+const folder = await useTemporaryFolder();
+const [adminPort = 0, port = 0] = await findFreePorts(2);
+const service = await useService({ ADMIN_PORT: String(adminPort), ADMIN_TOKEN: TOKEN });
+const api = `http://127.0.0.1:${port}/api/v1`;
 
 /** The shipped configuration, for one replica on this machine, in a hurry. */
-function writeConfiguration(adminPort: number): string {
+function writeConfiguration(): string {
   const shipped = parse(readFileSync('deploy/prometheus/prometheus.yaml', 'utf8'));
   const tokenFile = join(folder.path, 'token');
   writeFileSync(tokenFile, TOKEN);
@@ -52,15 +52,11 @@ async function query(expression: string): Promise<Answer> {
 }
 
 beforeAll(async () => {
-  folder = await makeTemporaryFolder();
-  const [adminPort = 0, port = 0] = await findFreePorts(2);
-  service = await startService({ ADMIN_PORT: String(adminPort), ADMIN_TOKEN: TOKEN });
-  const file = writeConfiguration(adminPort);
+  const file = writeConfiguration();
   execFileSync('promtool', ['check', 'config', file]); // throws where it is wrong
   const place = `--storage.tsdb.path=${join(folder.path, 'data')}`;
   const parameters = [`--config.file=${file}`, place, `--web.listen-address=127.0.0.1:${port}`];
-  prometheus = spawn('prometheus', parameters, { stdio: 'ignore' });
-  api = `http://127.0.0.1:${port}/api/v1`;
+  const prometheus = spawn('prometheus', parameters, { stdio: 'ignore' });
   const isUp = async (): Promise<boolean> =>
     query('up').then(
       ({ data }) => data.result[0]?.value[1] === '1',
@@ -77,15 +73,11 @@ beforeAll(async () => {
     }
     await new Promise((resolve) => setTimeout(resolve, 1_500));
   }
+  return async () => {
+    prometheus.kill();
+    await once(prometheus, 'exit');
+  };
 }, 60_000);
-
-afterAll(async () => {
-  const ended = once(prometheus, 'exit');
-  prometheus.kill();
-  await ended;
-  await service.stop('SIGKILL');
-  await folder.remove();
-});
 
 test('a real Prometheus reads the metrics, and finds the alerts inactive', async () => {
   const { data } = (await (await fetch(`${api}/rules`)).json()) as RulesAnswer;

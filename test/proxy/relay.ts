@@ -8,7 +8,8 @@ import {
   type Server,
   type ServerResponse,
 } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { defer } from '../support/deferred.ts';
+import { closeServer, listenLocally } from '../support/processes/local-server.ts';
 
 /** Of one connection alone (RFC 9110 §7.6.1). */
 const HOP_BY_HOP: ReadonlySet<string> = new Set(['connection', 'keep-alive']);
@@ -46,28 +47,21 @@ export class Relay {
   /** Starts to listen; again on the same port after `cut`. */
   async open(targetPort: number = this.#targetPort): Promise<number> {
     this.#targetPort = targetPort;
-    this.#server.listen(this.#port, '127.0.0.1');
-    await once(this.#server, 'listening');
-    this.#port = (this.#server.address() as AddressInfo).port;
+    this.#port = await listenLocally(this.#server, this.#port);
     return this.#port;
   }
 
   /** As if Darkroom's machine had no process on its port: connections are refused. */
   async cut(): Promise<void> {
-    if (!this.#server.listening) return;
-    this.#server.close();
     this.#agent.destroy();
-    this.#server.closeAllConnections();
-    await once(this.#server, 'close');
+    await closeServer(this.#server);
   }
 
   /** Holds all requests back, once they have been counted, until the function returned is called. */
   hold(): () => void {
-    let release = (): void => undefined;
-    this.#held = new Promise((resolve) => {
-      release = resolve;
-    });
-    return release;
+    const { promise, resolve } = defer<void>();
+    this.#held = promise;
+    return resolve;
   }
 
   /** Responds with an error that Darkroom cannot be brought to on demand; `undefined` ends it. */

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { afterAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { ClientResponse } from '../support/http/http-client.ts';
 import '../support/property-seed.ts';
 import { readSample } from '../support/test-app.ts';
@@ -14,7 +14,6 @@ import { useStack } from './stack.ts';
 
 const storage = await createSurfaceStorage();
 const site = await startSurfaceSite(storage.originals);
-afterAll(() => Promise.all([storage.remove(), site.close()]));
 const keys = [...storage.originals.keys()];
 // One that signs nothing and shows its explorer, and one that demands signatures.
 const plain = await useStack({ EXPLORER: 'on' }, storage.root);

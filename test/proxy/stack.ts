@@ -1,15 +1,16 @@
 import { cpSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { afterAll, beforeEach } from 'vitest';
+import { beforeEach } from 'vitest';
+import { atEnd } from '../support/at-end.ts';
 import { type Ask, createClient } from '../support/http/http-client.ts';
 import { patient } from '../support/patient.ts';
-import { startNginx } from '../support/processes/nginx.ts';
+import { useNginx } from '../support/processes/nginx.ts';
 import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
 import { SIGNING_KEY } from '../support/signed-urls.ts';
 import { signedPathOf } from '../support/sites/external-app.ts';
 import { SiteServer } from '../support/sites/site-server.ts';
-import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { useTemporaryFolder } from '../support/temporary-folder.ts';
 import { Relay } from './relay.ts';
 
 /**
@@ -20,7 +21,7 @@ import { Relay } from './relay.ts';
  * @param storage a folder to serve, instead of a copy of the samples
  */
 export async function useStack(settings: Readonly<Record<string, string>> = {}, storage?: string) {
-  const folder = await makeTemporaryFolder();
+  const folder = await useTemporaryFolder();
   const originals = storage ?? join(folder.path, 'originals');
   if (storage === undefined) cpSync('fixtures/originals', originals, { recursive: true });
 
@@ -30,7 +31,7 @@ export async function useStack(settings: Readonly<Record<string, string>> = {}, 
   let darkroom = await start();
   const relay = new Relay(portOf(darkroom));
   const isPlatform = settings.COMPATIBILITY === 'fluxer';
-  const nginx = await startNginx(await relay.open(), isPlatform);
+  const nginx = await useNginx(await relay.open(), isPlatform);
   const stopDarkroom = async (): Promise<void> => {
     await Promise.all([relay.cut(), darkroom.stop()]);
   };
@@ -39,11 +40,7 @@ export async function useStack(settings: Readonly<Record<string, string>> = {}, 
   beforeEach(() => {
     relay.requests.length = 0;
   });
-  afterAll(async () => {
-    await nginx.stop();
-    await stopDarkroom();
-    await folder.remove();
-  });
+  atEnd(stopDarkroom);
   return {
     nginx,
     relay,
@@ -73,8 +70,7 @@ export async function useStack(settings: Readonly<Record<string, string>> = {}, 
 
 /** The same with a site of somebody else's, which the service may fetch from. */
 export async function useSiteStack(settings: Readonly<Record<string, string>> = {}) {
-  const site = await SiteServer.start();
-  afterAll(() => site.close());
+  const site = await SiteServer.use();
   const stack = await useStack({
     EXTERNAL_SIGNING_KEYS: SIGNING_KEY,
     EXTERNAL_ALLOWED_NETWORKS: '127.0.0.1',

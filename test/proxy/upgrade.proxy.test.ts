@@ -1,13 +1,12 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { findFreePorts } from '../support/processes/free-ports.ts';
-import { startPlainNginx } from '../support/processes/nginx.ts';
+import { usePlainNginx } from '../support/processes/nginx.ts';
 import { startService } from '../support/processes/service-process.ts';
 
 test('clients see no error while an upgrade moves nginx from one port to the other, and back', async () => {
   const [blue = 0, green = 0] = await findFreePorts(2);
   const start = (port: number) => startService({ PORT: String(port) });
-  const nginx = await startPlainNginx(blue, green);
-  onTestFinished(() => nginx.stop());
+  const nginx = await usePlainNginx(blue, green);
   let widthPx = 16;
   // Each URL is another one, so that none of them is in a cache.
   const ask = async (): Promise<number> => {

@@ -1,13 +1,13 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { Ask } from '../support/http/http-client.ts';
-import { openBucket } from '../support/s3/s3-bucket.ts';
+import { createRgwBucket } from '../support/s3/rgw.ts';
 import { SIGNING_KEY } from '../support/signed-urls.ts';
 import { signedPathOf } from '../support/sites/external-app.ts';
 import { SiteServer } from '../support/sites/site-server.ts';
 import { RELAY_KEY, uploadTarget } from '../support/uploads/relay-app.ts';
-import { type Cluster, startCluster } from './cluster.ts';
+import { useCluster } from './cluster.ts';
 
 /** Within which all replicas follow (issue: six seconds). */
 const FOLLOWED_MS = 6_000;
@@ -16,31 +16,18 @@ const picture = readFileSync('fixtures/originals/icons/1/ab12');
 const sha256 = createHash('sha256').update(picture).digest('hex');
 const SIZES = [16, 32, 64, 80, 128];
 
-let cluster: Cluster;
-let site: SiteServer;
-beforeAll(async () => {
-  site = await SiteServer.start();
-  site.serve('/cat.jpg', picture, { etag: '"cat"' });
-  const list = `blocks-${randomUUID()}`;
-  const { endpoint, accessKeyId, secretAccessKey } = inject('rgw');
-  Object.assign(process.env, {
-    AWS_ACCESS_KEY_ID: accessKeyId,
-    AWS_SECRET_ACCESS_KEY: secretAccessKey,
-  });
-  await openBucket(endpoint, list).create();
-  cluster = await startCluster({
-    ...{ BLOCKLIST: 's3', BLOCKLIST_S3_BUCKET: list },
-    ...{ RELAY_SIGNING_KEYS: RELAY_KEY, EXTERNAL_SIGNING_KEYS: SIGNING_KEY },
-    ...{ EXTERNAL_ALLOWED_NETWORKS: '127.0.0.1', EXTERNAL_PORTS: String(site.port) },
-  });
-  for (const key of ['avatars/7/ab12', 'attachments/7/8/cat.jpg', 'icons/7/ab12']) {
-    await cluster.originals.put(key, picture);
-  }
+const site = await SiteServer.use();
+site.serve('/cat.jpg', picture, { etag: '"cat"' });
+const list = `blocks-${randomUUID()}`;
+await createRgwBucket(list);
+const cluster = await useCluster({
+  ...{ BLOCKLIST: 's3', BLOCKLIST_S3_BUCKET: list },
+  ...{ RELAY_SIGNING_KEYS: RELAY_KEY, EXTERNAL_SIGNING_KEYS: SIGNING_KEY },
+  ...{ EXTERNAL_ALLOWED_NETWORKS: '127.0.0.1', EXTERNAL_PORTS: String(site.port) },
 });
-afterAll(async () => {
-  await cluster?.close();
-  await site?.close();
-});
+for (const key of ['avatars/7/ab12', 'attachments/7/8/cat.jpg', 'icons/7/ab12']) {
+  await cluster.originals.put(key, picture);
+}
 
 /** The bytes as an attachment, an avatar, under another key and a URL: in five sizes, and unchanged where that is. */
 function listTargets(): string[] {

@@ -1,13 +1,14 @@
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { promisify } from 'node:util';
-import { inject } from 'vitest';
+import { atEnd } from '../support/at-end.ts';
 import { type Ask, createClient } from '../support/http/http-client.ts';
 import { patient } from '../support/patient.ts';
 import { findFreePorts } from '../support/processes/free-ports.ts';
-import { type Nginx, startNginxForReplicas } from '../support/processes/nginx.ts';
+import { useNginxForReplicas } from '../support/processes/nginx.ts';
 import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
-import { openBucket, type S3Bucket } from '../support/s3/s3-bucket.ts';
+import { rgw } from '../support/s3/rgw.ts';
+import { openBucket } from '../support/s3/s3-bucket.ts';
 
 const TOKEN = 'a-token-of-the-tests';
 
@@ -27,40 +28,25 @@ export interface Replica {
   readonly run: (...args: readonly string[]) => Promise<string>;
 }
 
-/** nginx, replicas and S3, each of them real, all on this machine. */
-export interface Cluster {
-  readonly nginx: Nginx;
-  readonly replicas: readonly [Replica, Replica, Replica];
-  readonly originals: S3Bucket;
-  /** Asks nginx. */
-  readonly ask: Ask;
-  readonly close: () => Promise<void>;
-}
-
-/** Starts as many replicas as `darkroom-replicas.conf` names, on buckets that hold the samples. */
-export async function startCluster(
-  settings: Readonly<Record<string, string>> = {},
-): Promise<Cluster> {
-  const { endpoint, accessKeyId, secretAccessKey } = inject('rgw');
+/**
+ * Starts as many replicas as `darkroom-replicas.conf` names, on buckets that hold the samples, behind nginx, until the
+ * end of the file's tests.
+ */
+export async function useCluster(settings: Readonly<Record<string, string>> = {}) {
   const name = randomUUID();
   const environment = {
     STORAGE: 's3',
-    S3_ENDPOINT: endpoint,
+    S3_ENDPOINT: rgw.endpoint,
     S3_REGION: 'us-east-1',
     S3_BUCKET: `originals-${name}`,
     RESULT_STORE: 's3',
     RESULT_S3_BUCKET: `renderings-${name}`,
-    AWS_ACCESS_KEY_ID: accessKeyId,
-    AWS_SECRET_ACCESS_KEY: secretAccessKey,
+    ...rgw.credentials,
     AWS_EC2_METADATA_DISABLED: 'true',
     ADMIN_TOKEN: TOKEN,
     ...patient,
     ...settings,
   };
-  Object.assign(process.env, {
-    AWS_ACCESS_KEY_ID: accessKeyId,
-    AWS_SECRET_ACCESS_KEY: secretAccessKey,
-  });
   // As compose.yaml does it, and twice: the second time changes nothing.
   for (let times = 0; times < 2; times += 1) {
     await promisify(execFile)(process.execPath, ['deploy/prepare-buckets.mjs'], {
@@ -71,22 +57,15 @@ export async function startCluster(
   const createNth = (index: number): Replica =>
     createReplica(ports[2 * index] ?? 0, ports[2 * index + 1] ?? 0, environment);
   const replicas = [createNth(0), createNth(1), createNth(2)] as const;
-  const stopAll = () => Promise.all(replicas.map((replica) => replica.stop()));
-  const nginx = await Promise.all(replicas.map((replica) => replica.start()))
-    .then(() => startNginxForReplicas([0, 1, 2].map((index) => ports[2 * index] ?? 0)))
-    .catch(async (error: unknown) => {
-      await stopAll();
-      throw error;
-    });
+  atEnd(() => Promise.all(replicas.map((replica) => replica.stop())));
+  await Promise.all(replicas.map((replica) => replica.start()));
+  const nginx = await useNginxForReplicas([0, 1, 2].map((index) => ports[2 * index] ?? 0));
   return {
     nginx,
     replicas,
-    originals: openBucket(endpoint, environment.S3_BUCKET),
+    originals: openBucket(rgw.endpoint, environment.S3_BUCKET),
+    /** Asks nginx. */
     ask: createReplicaClient(nginx.port),
-    close: async () => {
-      await nginx.stop();
-      await stopAll();
-    },
   };
 }
 

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { ClientResponse } from '../support/http/http-client.ts';
-import { type Cluster, type Replica, startCluster } from './cluster.ts';
+import { type Replica, useCluster } from './cluster.ts';
 
 /** How many different originals there are of the load. */
 const ORIGINALS = 60;
@@ -19,15 +19,10 @@ const originals = ['icons/1/ab12', 'avatars/1/ab12', 'attachments/1/12/red-panda
 );
 const originalOf = (id: number): Buffer => originals[id % originals.length] ?? Buffer.of();
 
-let cluster: Cluster;
-
-beforeAll(async () => {
-  cluster = await startCluster();
-  for (let id = 1; id <= ORIGINALS; id += 1) {
-    await cluster.originals.put(`avatars/${id}/load`, originalOf(id));
-  }
-});
-afterAll(() => cluster?.close());
+const cluster = await useCluster();
+for (let id = 1; id <= ORIGINALS; id += 1) {
+  await cluster.originals.put(`avatars/${id}/load`, originalOf(id));
+}
 
 /** Every rendering once; none is asked for twice in a run of this file. */
 function* listPaths(): Generator<string> {

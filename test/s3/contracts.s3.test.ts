@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { describeOrigin } from '../storage/contracts/origin.contract.ts';
 import { describeOriginalWriter } from '../storage/contracts/original-writer.contract.ts';
 import {
@@ -10,28 +10,21 @@ import { describeSharedObjects } from '../storage/contracts/shared-objects.contr
 import { createRgwBucket } from '../support/s3/rgw.ts';
 import {
   createS3Fixture,
-  createS3ResultFixture,
+  createS3WriterFixture,
   openBucketObjects,
-  type S3Bucket,
+  openBucketStore,
 } from '../support/s3/s3-bucket.ts';
-import { createS3WriterFixture } from '../support/s3/s3-original-writer.ts';
 
-let bucket: S3Bucket;
-beforeAll(async () => {
-  bucket = await createRgwBucket('contracts');
-});
+const bucket = await createRgwBucket('contracts');
 
 describeOrigin('Ceph RGW', async () => createS3Fixture(bucket));
 describeOriginalWriter('Ceph RGW', async () => createS3WriterFixture(bucket));
-describeResultStore('Ceph RGW', async () => createS3ResultFixture(bucket));
-describeSharedObjects('Ceph RGW', async () => ({
-  objects: openBucketObjects(bucket),
-  close: async () => undefined,
-}));
+describeResultStore('Ceph RGW', async () => openBucketStore(bucket));
+describeSharedObjects('Ceph RGW', async () => openBucketObjects(bucket));
 
 describe('on Ceph RGW', () => {
   test('a purge removes more than a thousand objects', async () => {
-    const { store } = createS3ResultFixture(bucket);
+    const store = openBucketStore(bucket);
     const numbers = Array.from({ length: 1_100 }, (_, number) => number);
     const writeAll = async (): Promise<void> => {
       for (let number = numbers.pop(); number !== undefined; number = numbers.pop()) {

@@ -10,13 +10,13 @@ import {
   S3Client,
 } from '@aws-sdk/client-s3';
 import sharp from 'sharp';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished, test } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import { runDarkroom } from '../support/processes/command-line.ts';
 import { findFreePorts } from '../support/processes/free-ports.ts';
-import { startPlatformNginx } from '../support/processes/nginx.ts';
-import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
+import { usePlatformNginx } from '../support/processes/nginx.ts';
+import { useService } from '../support/processes/service-process.ts';
 import { createRgwBucket, rgw } from '../support/s3/rgw.ts';
-import { type DnsServer, startDnsServer } from '../support/sites/dns-server.ts';
+import { useDnsServer } from '../support/sites/dns-server.ts';
 import { SiteServer } from '../support/sites/site-server.ts';
 import { samples } from '../support/test-app.ts';
 import { hasFfmpeg } from '../support/videos/ffmpeg.ts';
@@ -48,45 +48,33 @@ const clip = Buffer.concat([
 
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
 
-let settings: Readonly<Record<string, string>>;
-let service: ServiceProcess;
-let s3: S3Client;
-let site: SiteServer;
-let dns: DnsServer;
-let internalOrigin: string;
-beforeAll(async () => {
-  await createRgwBucket(CDN);
-  await createRgwBucket(UPLOADS);
-  s3 = new S3Client({ endpoint: rgw.endpoint, region: 'us-east-1', forcePathStyle: true });
-  site = await SiteServer.start();
-  dns = await startDnsServer({ [SITE]: ['127.0.0.1'], 'example.com': ['203.0.114.7'] });
-  const [internalPort, adminPort] = await findFreePorts(2);
-  internalOrigin = `http://127.0.0.1:${internalPort}`;
-  settings = {
-    COMPATIBILITY: 'fluxer',
-    ...{ STORAGE: 's3', S3_ENDPOINT: rgw.endpoint, ...rgw.credentials },
-    ...{ S3_BUCKET: CDN, UPLOADS_S3_BUCKET: UPLOADS },
-    RELAY_SIGNING_KEYS: `base64:${secrets.relayBase64}`,
-    ATTACHMENT_SIGNING: 'enforce',
-    ATTACHMENT_SIGNING_KEYS: `base64:${secrets.attachmentBase64}`,
-    ATTACHMENT_SIGNING_DOMAIN: 'fluxer-attachment-url-v1',
-    EXTERNAL_SIGNING_KEYS: secrets.media,
-    EXTERNAL_PORTS: `80,443,${site.port}`,
-    EXTERNAL_ALLOWED_NETWORKS: '127.0.0.1/32',
-    EXTERNAL_DNS_SERVERS: dns.address,
-    PUBLIC_URLS: `https://${PUBLIC_HOST}`,
-    CDN_CACHE_CONTROL: 'true',
-    ...{ INTERNAL_PORT: String(internalPort), INTERNAL_TOKEN: secrets.media },
-    ...{ ADMIN_PORT: String(adminPort), ADMIN_TOKEN: PURGE_TOKEN },
-  };
-  service = await startService(settings);
-}, 120_000);
-afterAll(async () => {
-  await service?.stop();
-  s3?.destroy();
-  await site?.close();
-  await dns?.stop();
-});
+await createRgwBucket(CDN);
+await createRgwBucket(UPLOADS);
+const s3 = new S3Client({ endpoint: rgw.endpoint, region: 'us-east-1', forcePathStyle: true });
+const site = await SiteServer.use();
+const [internalPort, adminPort] = await findFreePorts(2);
+const internalOrigin = `http://127.0.0.1:${internalPort}`;
+const settings = {
+  COMPATIBILITY: 'fluxer',
+  ...{ STORAGE: 's3', S3_ENDPOINT: rgw.endpoint, ...rgw.credentials },
+  ...{ S3_BUCKET: CDN, UPLOADS_S3_BUCKET: UPLOADS },
+  RELAY_SIGNING_KEYS: `base64:${secrets.relayBase64}`,
+  ATTACHMENT_SIGNING: 'enforce',
+  ATTACHMENT_SIGNING_KEYS: `base64:${secrets.attachmentBase64}`,
+  ATTACHMENT_SIGNING_DOMAIN: 'fluxer-attachment-url-v1',
+  EXTERNAL_SIGNING_KEYS: secrets.media,
+  EXTERNAL_PORTS: `80,443,${site.port}`,
+  EXTERNAL_ALLOWED_NETWORKS: '127.0.0.1/32',
+  EXTERNAL_DNS_SERVERS: await useDnsServer({
+    [SITE]: ['127.0.0.1'],
+    'example.com': ['203.0.114.7'],
+  }),
+  PUBLIC_URLS: `https://${PUBLIC_HOST}`,
+  CDN_CACHE_CONTROL: 'true',
+  ...{ INTERNAL_PORT: String(internalPort), INTERNAL_TOKEN: secrets.media },
+  ...{ ADMIN_PORT: String(adminPort), ADMIN_TOKEN: PURGE_TOKEN },
+};
+const service = await useService(settings);
 
 /** A request of a client. */
 async function get(target: string, headers: Readonly<Record<string, string>> = {}) {
@@ -276,8 +264,7 @@ const hasNginx = spawnSync('sh', ['-c', 'PATH=$PATH:/usr/sbin command -v nginx']
 test.skipIf(!hasNginx)(
   'the same paths work below /media of the nginx of deploy/platform',
   async () => {
-    const nginx = await startPlatformNginx(Number(new URL(service.origin).port));
-    onTestFinished(nginx.stop);
+    const nginx = await usePlatformNginx(Number(new URL(service.origin).port));
     const base = `http://127.0.0.1:${nginx.port}/media`;
     const terms = { bucket: UPLOADS, key: randomUUID(), maxBytes: clip.length };
     const request = { method: 'PUT', body: Buffer.from(clip) };

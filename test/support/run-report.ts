@@ -16,18 +16,8 @@ const claims: readonly (readonly [claim: string, files: RegExp])[] = [
   ['Settings, commands, log and documents hold what they say', /^/],
 ];
 
-/** Suites beside `npm test`, and what each needs besides Node; see `vitest.config.ts`. */
-const suites = {
-  exhaustive:
-    'whole matrices, hanging disks, commands of the documents: curl, fuse3, python3-fusepy',
-  hostile: 'bombs, thousands of mutants, a malicious worker: bubblewrap',
-  front: 'thousands of idle and slow clients',
-  s3: 'originals and renderings in a bucket: Ceph RGW',
-  proxy: 'nginx in front: nginx-light',
-  replicas: 'three services on one bucket: nginx-light, Ceph RGW',
-  browser: 'the explorer and uploads in a browser: chromium',
-  metrics: 'alerts and dashboard: prometheus',
-} as const;
+/** Suites beside `npm test`; docs/contributing.md tells what each does and needs. */
+const suites = 'exhaustive hostile front s3 proxy replicas browser metrics'.split(' ');
 
 /**
  * Ends a run with what it has shown, claim by claim; the tests that were skipped, each for the want of a tool or a right
@@ -50,11 +40,8 @@ export class RunReport implements Reporter {
     if (isRed) process.exitCode = 1;
     if (!names.has('unit')) return;
     write('\nNot run here (docs/contributing.md):');
-    if (process.env.TEST_SCALE !== 'full')
-      write('  TEST_SCALE=full npm test  longer runs of the same');
-    for (const [name, what] of Object.entries(suites)) {
-      if (!names.has(name)) write(`  ${`npm run test:${name}`.padEnd(24)}  ${what}`);
-    }
+    if (process.env.TEST_SCALE !== 'full') write('  TEST_SCALE=full npm test');
+    for (const name of suites) if (!names.has(name)) write(`  npm run test:${name}`);
   }
 }
 

@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
-import { onTestFinished } from 'vitest';
+import { atEnd } from './at-end.ts';
 
 /** A folder of a test, by its real path. */
 export interface TemporaryFolder {
@@ -33,9 +33,9 @@ export async function makeTemporaryFolder(): Promise<TemporaryFolder> {
   };
 }
 
-/** Makes an empty folder that is gone after the test. */
+/** The same, until the end of the test, or of the file's tests. */
 export async function useTemporaryFolder(): Promise<TemporaryFolder> {
   const folder = await makeTemporaryFolder();
-  onTestFinished(folder.remove);
+  atEnd(folder.remove);
   return folder;
 }

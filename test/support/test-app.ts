@@ -8,6 +8,7 @@ import { type Config, readConfig } from '../../src/config/config.ts';
 import type { Environment } from '../../src/config/setting.ts';
 import type { Clock, Log } from '../../src/pipeline/ports.ts';
 import { WorkerPool } from '../../src/workers/pool.ts';
+import { atEnd } from './at-end.ts';
 import { connectTo, sendRaw } from './http/raw-http.ts';
 import { MemoryOrigin } from './memory-origin.ts';
 import { patient } from './patient.ts';
@@ -261,10 +262,10 @@ export async function createTestApp({
   };
 }
 
-/** The same, until the end of the test, or of the test that a hook prepares. */
+/** The same, until the end of the test, or of the file's tests. */
 export async function useTestApp(options?: TestAppOptions): Promise<TestApp> {
   const app = await createTestApp(options);
-  onTestFinished(app.close);
+  atEnd(app.close);
   return app;
 }
 

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { readResponse, type WireResponse } from '../support/http/wire-response.ts';
 import { patient } from '../support/patient.ts';
-import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
+import { type ServiceProcess, useService } from '../support/processes/service-process.ts';
 import { atScale } from '../support/test-scale.ts';
 import { weighted } from './contract-requests.ts';
 import { KEYS } from './signed-oracle.ts';
@@ -55,10 +55,8 @@ const portOf = ({ origin }: ServiceProcess): number => Number(new URL(origin).po
 /** A service that signs nothing. */
 async function openPlainStage(): Promise<Stage> {
   const storage = await createSurfaceStorage();
-  onTestFinished(storage.remove);
   const { root, originals } = storage;
-  const service = await startService(settingsOf(storage));
-  onTestFinished(async () => void (await service.stop()));
+  const service = await useService(settingsOf(storage));
   const port = portOf(service);
   const drawn = conversations(targets([...originals.keys()]));
   const model = new SurfaceModel({ port, originals });
@@ -68,17 +66,14 @@ async function openPlainStage(): Promise<Stage> {
 /** One that demands signatures of attachments, and has external media and uploads. */
 async function openSignedStage(): Promise<Stage> {
   const storage = await createSurfaceStorage();
-  onTestFinished(storage.remove);
   const { root, originals } = storage;
   const site = await startSurfaceSite(originals);
-  onTestFinished(site.close);
-  const service = await startService({
+  const service = await useService({
     ...settingsOf(storage),
     ...site.settings,
     RELAY_SIGNING_KEYS: KEYS.join(),
     RELAY_MAX_BYTES: String(MAX_UPLOAD_BYTES),
   });
-  onTestFinished(async () => void (await service.stop()));
   const port = portOf(service);
   const own = [...originals.keys()];
   const attachments = own.filter((key) => key.startsWith('attachments/'));

@@ -1,14 +1,17 @@
 import { expect } from 'vitest';
 import type { WireResponse } from '../support/http/wire-response.ts';
-import { type DocumentedOperation, OpenapiReader } from '../support/openapi/openapi-reader.ts';
+import {
+  type DocumentedOperation,
+  findDeviations,
+  findErrorDeviations,
+  isValidText,
+  operationsOf,
+} from '../support/openapi/openapi-reader.ts';
 import { isPathValue, type TargetParts, takeApart } from './contract-oracle.ts';
 
 /** Holds requests and responses against the committed OpenAPI document, which is the contract for machines. */
 export class DocumentJudge {
-  readonly #reader = new OpenapiReader('docs/openapi.json');
-  readonly #operations = ['media', 'signed', 'uploads'].flatMap((tag) =>
-    this.#reader.operations(tag),
-  );
+  readonly #operations = ['media', 'signed', 'uploads'].flatMap(operationsOf);
   /** Operations that were asked for, by their name. */
   readonly met = new Set<string>();
 
@@ -24,8 +27,8 @@ export class DocumentJudge {
     if (documented !== undefined) this.met.add(documented.operation.operationId);
     const deviations =
       documented === undefined
-        ? this.#reader.findErrorDeviations(method, response)
-        : this.#reader.findDeviations(documented, response);
+        ? findErrorDeviations(method, response)
+        : findDeviations(documented, response);
     expect(deviations, `${method} ${template}`).toEqual([]);
   }
 
@@ -33,7 +36,7 @@ export class DocumentJudge {
   checkError(response: WireResponse): void {
     const { status, body } = response;
     const method = body.length === 0 ? 'HEAD' : 'GET';
-    const deviations = this.#reader.findErrorDeviations(method, response);
+    const deviations = findErrorDeviations(method, response);
     // A method that is on no list is no operation of the document, and is refused before it has an id.
     const ofUnknownMethod = [404, 405].includes(status) ? ['there is no X-Request-Id'] : [];
     expect(deviations.filter((each) => !ofUnknownMethod.includes(each))).toEqual([]);
@@ -57,13 +60,13 @@ export class DocumentJudge {
   ): boolean {
     if (place === 'query') {
       const all = query[name] ?? [];
-      return all.length > 1 || all.some((value) => !this.#reader.isValidText(schema, value));
+      return all.length > 1 || all.some((value) => !isValidText(schema, value));
     }
     if (!(name in path)) return false;
     const value = path[name];
     // The document has the indexes that there are; another one is missing, not wrong.
     if (name === 'index') return value === undefined || !isPathValue(name, value);
-    return value === undefined || !this.#reader.isValidText(schema, value);
+    return value === undefined || !isValidText(schema, value);
   }
 
   #find(method: string, template: string | undefined): DocumentedOperation | undefined {

@@ -9,7 +9,7 @@ const HOUR = 'public, max-age=3600';
 
 /** Another site on this machine, which knows ranges, and its files by their URLs. */
 export async function startSurfaceSite(originals: ReadonlyMap<string, Original>) {
-  const site = await SiteServer.start();
+  const site = await SiteServer.use();
   const origin = `http://127.0.0.1:${site.port}`;
   const attachment = (name: string): Original => {
     const original = originals.get(`attachments/1/2/${name}`);
@@ -58,6 +58,5 @@ export async function startSurfaceSite(originals: ReadonlyMap<string, Original>)
       EXTERNAL_ALLOWED_NETWORKS: '127.0.0.1/32',
       EXTERNAL_PORTS: `80,443,${site.port}`,
     },
-    close: () => site.close(),
   };
 }

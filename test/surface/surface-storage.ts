@@ -2,7 +2,7 @@ import { readFile, symlink, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import sharp from 'sharp';
 import { drawGif } from '../support/images/draw-gif.ts';
-import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { useTemporaryFolder } from '../support/temporary-folder.ts';
 
 /** What stands next to the storage, and must never be seen. */
 export const CANARY = 'CANARY-7f3a: this file is next to the storage';
@@ -30,7 +30,6 @@ export const CHANGED_AT = new Date('2024-05-14T10:00:00.789Z');
 export interface SurfaceStorage {
   readonly root: string;
   readonly originals: Map<string, Original>;
-  readonly remove: () => Promise<void>;
 }
 
 /** Small enough to be rendered in a few milliseconds, and none of them plain. */
@@ -57,9 +56,9 @@ async function drawImages(): Promise<Readonly<Record<'png' | 'jpeg' | 'webp' | '
   };
 }
 
-/** Fills a new folder. */
+/** Fills a folder that is there until the end of the test, or of the file's tests. */
 export async function createSurfaceStorage(): Promise<SurfaceStorage> {
-  const { path: folder, put: write, remove } = await makeTemporaryFolder();
+  const { path: folder, put: write } = await useTemporaryFolder();
   const root = join(folder, 'storage');
   const { png, jpeg, webp, gif } = await drawImages();
   const text = Buffer.from('Two households, both alike in dignity.\n'.repeat(40));
@@ -124,7 +123,7 @@ export async function createSurfaceStorage(): Promise<SurfaceStorage> {
   await symlink(join(folder, 'canary'), join(root, 'attachments/1/2/link'));
   await symlink('..', join(root, 'attachments/1/3'));
   await symlink(folder, join(root, 'banners/9'));
-  return { root, originals, remove };
+  return { root, originals };
 }
 
 /** The default avatars as they are shipped, by index. */

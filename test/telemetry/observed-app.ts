@@ -1,4 +1,3 @@
-import { onTestFinished } from 'vitest';
 import { SIGNING_KEY } from '../support/signed-urls.ts';
 import {
   type ExternalApp,
@@ -11,7 +10,7 @@ import {
   useTracing,
 } from '../support/telemetry/otlp-receiver.ts';
 import { metricsSettings, scrape } from '../support/telemetry/prometheus-text.ts';
-import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { useTemporaryFolder } from '../support/temporary-folder.ts';
 import { samples } from '../support/test-app.ts';
 
 /** The service with all of its optional parts, another site, and a collector of its traces. */
@@ -23,8 +22,7 @@ export async function useObservedApp({
   ...options
 }: ExternalAppOptions = {}): Promise<ObservedApp> {
   const collector = await useOtlpReceiver();
-  const folder = await makeTemporaryFolder();
-  onTestFinished(folder.remove);
+  const folder = await useTemporaryFolder();
   const app = await useExternalApp({
     logged: 'debug',
     ...options,

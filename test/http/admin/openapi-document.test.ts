@@ -1,11 +1,16 @@
 import { readFileSync } from 'node:fs';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import fc from 'fast-check';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { findPathValueFault } from '../../../src/contract/resources.ts';
 import { sendRaw } from '../../support/http/raw-http.ts';
-import { type DocumentedOperation, OpenapiReader } from '../../support/openapi/openapi-reader.ts';
-import { startService } from '../../support/processes/service-process.ts';
+import {
+  type DocumentedOperation,
+  findDeviations,
+  isValid,
+  operationsOf,
+} from '../../support/openapi/openapi-reader.ts';
+import { useService } from '../../support/processes/service-process.ts';
 import { metricsSettings, withToken } from '../../support/telemetry/prometheus-text.ts';
 import { shareTestApp } from '../../support/test-app.ts';
 import { drawn, spellings } from '../../surface/contract-requests.ts';
@@ -50,10 +55,8 @@ describe('the OpenAPI document', () => {
   });
 
   test('has examples that exist among the samples, and get what is documented', async () => {
-    const service = await startService({});
-    onTestFinished(async () => void (await service.stop()));
-    const reader = new OpenapiReader(FILE);
-    for (const operation of reader.operations('media')) {
+    const service = await useService({});
+    for (const operation of operationsOf('media')) {
       const path = operation.parameters.reduce(
         (whole, { name, example }) => whole.replace(`{${name}}`, String(example)),
         operation.template,
@@ -61,7 +64,7 @@ describe('the OpenAPI document', () => {
       const response = await sendRaw(Number(new URL(service.origin).port), operation.method, path);
       const asked = `${operation.method} ${path}`;
       expect(response.status, asked).toBe(operation.method === 'OPTIONS' ? 204 : 200);
-      expect(reader.findDeviations(operation, response), asked).toEqual([]);
+      expect(findDeviations(operation, response), asked).toEqual([]);
     }
   });
 
@@ -83,8 +86,7 @@ describe('the OpenAPI document', () => {
 });
 
 describe('the admin listener', () => {
-  const reader = new OpenapiReader(FILE);
-  const admin = reader.operations('admin');
+  const admin = operationsOf('admin');
   const app = shareTestApp({ settings: metricsSettings });
 
   /** Sends an order or a question, whose response must be as documented. */
@@ -95,15 +97,10 @@ describe('the admin listener', () => {
   ): Promise<number> {
     const { method, template } = operation;
     const response = await app.askAdmin(template, { method, headers, ...(payload && { payload }) });
-    const received = {
-      status: response.statusCode,
-      headers: Object.fromEntries(
-        Object.entries(response.headers).map(([name, value]) => [name, String(value)]),
-      ),
-      body: response.rawPayload,
-    };
-    expect(reader.findDeviations(operation, received), template).toEqual([]);
-    return received.status;
+    const { statusCode: status, rawPayload: body } = response;
+    const received = { status, headers: response.headers, body };
+    expect(findDeviations(operation, received), template).toEqual([]);
+    return status;
   }
 
   test.each(admin.map((operation) => [operation.template, operation] as const))(
@@ -137,7 +134,7 @@ describe('the admin listener', () => {
     await fc.assert(
       fc.asyncProperty(orders, async (order) => {
         const status = await ask(purge, json, JSON.stringify(order));
-        expect(status).toBe(reader.isValid(schema, order) ? 200 : 400);
+        expect(status).toBe(isValid(schema, order) ? 200 : 400);
         seen.add(status);
       }),
     );

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { MemoryObjects } from '../../support/memory-objects.ts';
-import { createExternalApp } from '../../support/sites/external-app.ts';
+import { useExternalApp } from '../../support/sites/external-app.ts';
 import { metricsSettings, order, withToken } from '../../support/telemetry/prometheus-text.ts';
 import { useTemporaryFolder } from '../../support/temporary-folder.ts';
 import {
@@ -13,7 +13,7 @@ import {
   type TestAppOptions,
   useTestApp,
 } from '../../support/test-app.ts';
-import { startRelayApp, uploadTarget } from '../../support/uploads/relay-app.ts';
+import { uploadTarget, useRelayApp } from '../../support/uploads/relay-app.ts';
 
 const sha256Of = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 const BLOCKED_BY = 'https://legal.example/';
@@ -278,8 +278,7 @@ describe('blocks', () => {
 
 describe('uploads', () => {
   test('of blocked bytes or to blocked keys are refused, and leave nothing', async () => {
-    const { app, list: files, close } = await startRelayApp({ settings });
-    onTestFinished(close);
+    const { app, list: files } = await useRelayApp({ settings });
     await block(app, { sha256: [sha256Of(samples.jpeg)], keys: ['icons/9/ab'], hidden: true });
     const put = (key: string, bytes: Buffer) =>
       app.send(
@@ -298,8 +297,7 @@ describe('uploads', () => {
 
 describe('external media', () => {
   test('are blocked by URL, and by a redirect to one', async () => {
-    const app = await createExternalApp({ settings });
-    onTestFinished(app.close);
+    const app = await useExternalApp({ settings });
     app.site.serve('/a.png', samples.png);
     app.site.handlers.set('/moved', (_request, response) => {
       response.writeHead(302, { location: '/a.png' }).end();

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createExternalApp, type ExternalApp } from '../../support/sites/external-app.ts';
+import { describe, expect, test } from 'vitest';
+import { useExternalApp } from '../../support/sites/external-app.ts';
 import {
   type HostileRow,
   hostileRows,
@@ -18,29 +18,17 @@ const SHORT = {
   pauseMs: 300,
 };
 
-let site: HostileServer;
-let patient: ExternalApp;
-let hasty: ExternalApp;
-
-beforeAll(async () => {
-  site = await HostileServer.start();
-  const settings = {
-    EXTERNAL_PORTS: `80,443,${site.port}`,
-    MAX_ORIGINAL_BYTES: String(2 * MEBIBYTE),
-    EXTERNAL_MAX_BYTES: String(3 * MEBIBYTE),
-  };
-  patient = await createExternalApp({ settings });
-  hasty = await createExternalApp({ settings, limits: SHORT });
-  for (const [index, { act }] of hostileRows.entries()) {
-    for (const use of ['rendered', 'passedOn']) site.behaviours.set(`/${use}/${index}`, act);
-  }
-});
-
-afterAll(async () => {
-  await patient.close();
-  await hasty.close();
-  await site.close();
-});
+const site = await HostileServer.use();
+const settings = {
+  EXTERNAL_PORTS: `80,443,${site.port}`,
+  MAX_ORIGINAL_BYTES: String(2 * MEBIBYTE),
+  EXTERNAL_MAX_BYTES: String(3 * MEBIBYTE),
+};
+const patient = await useExternalApp({ settings });
+const hasty = await useExternalApp({ settings, limits: SHORT });
+for (const [index, { act }] of hostileRows.entries()) {
+  for (const use of ['rendered', 'passedOn']) site.behaviours.set(`/${use}/${index}`, act);
+}
 
 /** Asks for what a row does; tells what came of it, and what it took. */
 async function run({ hangs }: HostileRow, path: string, query: string) {

@@ -1,14 +1,14 @@
 import { createServer, get } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { listenUntilEnd } from '../../support/at-end.ts';
 import { medianOfThree } from '../../support/median.ts';
 import { patient } from '../../support/patient.ts';
-import { closeServer, listenLocally } from '../../support/processes/local-server.ts';
 import { watchGrowth } from '../../support/processes/process-memory.ts';
-import { type ServiceProcess, startService } from '../../support/processes/service-process.ts';
+import { useService } from '../../support/processes/service-process.ts';
 import { SIGNING_KEY } from '../../support/signed-urls.ts';
-import { type DnsServer, startDnsServer } from '../../support/sites/dns-server.ts';
+import { useDnsServer } from '../../support/sites/dns-server.ts';
 import { signedPathOf } from '../../support/sites/external-app.ts';
 
 const MEBIBYTE = 1024 * 1024;
@@ -45,27 +45,15 @@ const site = createServer((request, response) => {
   pipeline(Readable.from(bytesOf(first, end)), response).catch(() => undefined);
 });
 
-let service: ServiceProcess;
-let dns: DnsServer;
-let pathOf: (mebibytes: number) => string;
-
-beforeAll(async () => {
-  const port = await listenLocally(site);
-  dns = await startDnsServer({ [NAME]: ['127.0.0.1'] });
-  service = await startService({
-    EXTERNAL_SIGNING_KEYS: SIGNING_KEY,
-    EXTERNAL_DNS_SERVERS: dns.address,
-    EXTERNAL_PORTS: String(port),
-    EXTERNAL_ALLOWED_NETWORKS: '127.0.0.1',
-    ...patient,
-  });
-  pathOf = (mebibytes) => signedPathOf(`http://${NAME}:${port}/${mebibytes}`);
+const port = await listenUntilEnd(site);
+const service = await useService({
+  EXTERNAL_SIGNING_KEYS: SIGNING_KEY,
+  EXTERNAL_DNS_SERVERS: await useDnsServer({ [NAME]: ['127.0.0.1'] }),
+  EXTERNAL_PORTS: String(port),
+  EXTERNAL_ALLOWED_NETWORKS: '127.0.0.1',
+  ...patient,
 });
-afterAll(async () => {
-  await service?.stop();
-  await dns?.stop();
-  await closeServer(site);
-});
+const pathOf = (mebibytes: number) => signedPathOf(`http://${NAME}:${port}/${mebibytes}`);
 
 /** How many bytes a response has. */
 const receive = (mebibytes: number, headers: Readonly<Record<string, string>> = {}) =>

@@ -1,11 +1,11 @@
 import { mkdir, readFile, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { openFolderStorage } from '../../support/folder-storage.ts';
 import { openStream } from '../../support/open-stream.ts';
 import { faultsOf } from '../../support/setting-faults.ts';
-import { makeTemporaryFolder, useTemporaryFolder } from '../../support/temporary-folder.ts';
+import { useTemporaryFolder } from '../../support/temporary-folder.ts';
 import { samples, type TestAppOptions } from '../../support/test-app.ts';
 import { uploadTarget, useRelayApp } from '../../support/uploads/relay-app.ts';
 
@@ -15,8 +15,7 @@ const bucket = 'uploads';
 const body = { 'Content-Length': '5' };
 
 async function useUploads({ settings = {}, ...parts }: TestAppOptions = {}) {
-  const { path, list, put, remove } = await makeTemporaryFolder();
-  onTestFinished(remove);
+  const { path, list, put } = await useTemporaryFolder();
   const relay = await useRelayApp({ ...parts, settings: { UPLOADS_DIR: path, ...settings } });
   const { origin } = await openFolderStorage(path);
   return {

@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, request } from 'node:http';
 import { Readable } from 'node:stream';
 import { expect, onTestFinished, test } from 'vitest';
+import { listenUntilEnd } from '../../support/at-end.ts';
 import { medianOfThree } from '../../support/median.ts';
-import { closeServer, listenLocally } from '../../support/processes/local-server.ts';
 import { watchGrowth } from '../../support/processes/process-memory.ts';
 import { startService } from '../../support/processes/service-process.ts';
 import { RELAY_KEY, uploadTarget } from '../../support/uploads/relay-app.ts';
@@ -30,8 +30,7 @@ async function startBottomlessBucket() {
       );
     });
   });
-  const port = await listenLocally(server);
-  onTestFinished(() => closeServer(server));
+  const port = await listenUntilEnd(server);
   return { endpoint: `http://127.0.0.1:${port}`, takenBytes: () => takenBytes };
 }
 

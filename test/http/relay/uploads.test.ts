@@ -1,29 +1,17 @@
 import { once } from 'node:events';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { collect, connectTo, parseAnswer, sendRaw } from '../../support/http/raw-http.ts';
-import { OpenapiReader } from '../../support/openapi/openapi-reader.ts';
+import { findDeviations, isValidText, operationsOf } from '../../support/openapi/openapi-reader.ts';
 import { samples } from '../../support/test-app.ts';
-import {
-  capabilityOf,
-  type RelayApp,
-  startRelayApp,
-  uploadTarget,
-  useRelayApp,
-} from '../../support/uploads/relay-app.ts';
+import { capabilityOf, uploadTarget, useRelayApp } from '../../support/uploads/relay-app.ts';
 
 // What a capability permits, and how an upload is refused: test/surface and docs/upload-vectors.json. Here is what is not
 // sent, not kept, and not remembered.
 
-const reader = new OpenapiReader('docs/openapi.json');
-
-let relay: RelayApp;
-beforeAll(async () => {
-  relay = await startRelayApp({ settings: { RELAY_MAX_BYTES: '1000000' } });
-  await relay.put('emojis/9', samples.png);
-  return relay.close;
-});
+const relay = await useRelayApp({ settings: { RELAY_MAX_BYTES: '1000000' } });
+await relay.put('emojis/9', samples.png);
 
 const KEY = 'attachments/1/2/name.bin';
 const to = (key: string): string => `/v1/relay/${KEY}?t=${capabilityOf(key)}`;
@@ -43,8 +31,8 @@ test.each([
     const before = await relay.list();
     const fields = { 'Content-Length': '5', Expect: '100-continue', ...headers };
     const answer = await sendRaw(relay.port, 'PUT', target, fields);
-    const documented = reader.operations('uploads').find(({ method }) => method === 'PUT');
-    expect(reader.findDeviations(documented ?? expect.fail(), answer)).toEqual([]);
+    const documented = operationsOf('uploads').find(({ method }) => method === 'PUT');
+    expect(findDeviations(documented ?? expect.fail(), answer)).toEqual([]);
     expect([answer.status, JSON.parse(answer.body.toString()).code]).toEqual([status, code]);
     expect(await relay.list()).toEqual(before);
   },
@@ -123,9 +111,9 @@ test('a client of HTTP/1.0 is not told to go on, which it would take for the who
 });
 
 test('the form of a capability is documented', () => {
-  const put = reader.operations('uploads').find(({ method }) => method === 'PUT');
+  const put = operationsOf('uploads').find(({ method }) => method === 'PUT');
   const schema = put?.parameters.find(({ name }) => name === 't')?.schema ?? expect.fail();
   const t = capabilityOf('emojis/1');
   const texts = [t, '', `${t}=`, `${t}.`, t.replace('.', '')];
-  expect(texts.filter((text) => reader.isValidText(schema, text))).toEqual([t]);
+  expect(texts.filter((text) => isValidText(schema, text))).toEqual([t]);
 });

@@ -5,7 +5,6 @@ import type { ListedOriginal, OriginListing } from '../../../src/pipeline/ports.
 export interface ListingFixture {
   readonly listing: OriginListing;
   readonly put: (key: string, bytes: Uint8Array) => Promise<void>;
-  readonly close: () => Promise<void>;
 }
 
 const signal = new AbortController().signal;
@@ -16,7 +15,6 @@ export function describeOriginListing(name: string, create: () => Promise<Listin
     let fixture: ListingFixture;
     beforeEach(async () => {
       fixture = await create();
-      return fixture.close;
     });
 
     const put = async (...keys: string[]): Promise<void> => {

@@ -9,7 +9,6 @@ import { openStream } from '../../support/open-stream.ts';
 export interface OriginFixture {
   readonly origin: Source;
   readonly put: (key: string, bytes: Uint8Array) => Promise<void>;
-  readonly close: () => Promise<void>;
 }
 
 const signal = new AbortController().signal;
@@ -21,7 +20,6 @@ export function describeOrigin(name: string, create: () => Promise<OriginFixture
     let fixture: OriginFixture;
     beforeEach(async () => {
       fixture = await create();
-      return fixture.close;
     });
 
     const readText = async (key: string, range?: { first: number; last: number | undefined }) => {

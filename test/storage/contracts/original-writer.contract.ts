@@ -16,7 +16,6 @@ export interface OriginalWriterFixture {
   readonly keepsParts?: true;
   /** Where the server of a test passes over `If-None-Match`. */
   readonly ignoresConditions?: true;
-  readonly close: () => Promise<void>;
 }
 
 const MEBIBYTE = 1024 * 1024;
@@ -46,7 +45,6 @@ export function describeOriginalWriter(
     let fixture: OriginalWriterFixture;
     beforeEach(async () => {
       fixture = await create();
-      return fixture.close;
     });
 
     const read = async (key: string): Promise<Buffer> =>

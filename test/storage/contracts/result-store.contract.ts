@@ -5,12 +5,6 @@ import { storedPathPrefix } from '../../support/stored-path.ts';
 /** A reader that does not need the size in advance. */
 export const ignoreSize = (): void => undefined;
 
-/** A store under test, empty. */
-export interface ResultStoreFixture {
-  readonly store: ResultStore;
-  readonly close: () => Promise<void>;
-}
-
 const signal = new AbortController().signal;
 
 /** An address of its own for every change that is made to it. */
@@ -25,18 +19,13 @@ export function resultOf(text: string): StoredResult {
 }
 
 /** What every store of renderings must do, wherever it has them. */
-export function describeResultStore(name: string, create: () => Promise<ResultStoreFixture>): void {
+export function describeResultStore(name: string, create: () => Promise<ResultStore>): void {
   describe(`${name} keeps the contract of a result store:`, () => {
-    let fixture: ResultStoreFixture;
     let store: ResultStore;
     beforeEach(async () => {
-      fixture = await create();
-      store = fixture.store;
+      store = await create();
     });
-    afterEach(async () => {
-      store.close();
-      await fixture.close();
-    });
+    afterEach(() => store.close());
 
     const readText = async (address: ResultAddress): Promise<string | undefined> => {
       const result = await store.read(address, signal, ignoreSize);

@@ -1,25 +1,13 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { probeConditions, type SharedObjects } from '../../../src/pipeline/blocks/ports.ts';
 
-/** Shared objects under test, of which there are none. */
-export interface SharedObjectsFixture {
-  readonly objects: SharedObjects;
-  readonly close: () => Promise<void>;
-}
-
 /** What every place of the list must do. */
-export function describeSharedObjects(
-  name: string,
-  create: () => Promise<SharedObjectsFixture>,
-): void {
+export function describeSharedObjects(name: string, create: () => Promise<SharedObjects>): void {
   describe(`${name} keeps the contract of shared objects:`, () => {
-    let fixture: SharedObjectsFixture;
     let objects: SharedObjects;
     beforeEach(async () => {
-      fixture = await create();
-      objects = fixture.objects;
+      objects = await create();
     });
-    afterEach(() => fixture.close());
 
     const write = (key: string, text: string, condition: Parameters<typeof objects.write>[2]) =>
       objects.write(key, Buffer.from(text), condition);

@@ -1,29 +1,22 @@
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type DnsServer, startDnsServer } from '../../support/sites/dns-server.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { useDnsServer } from '../../support/sites/dns-server.ts';
 import { forbiddenAddresses, forbiddenSpellings } from '../../support/sites/hostile-addresses.ts';
 import { SiteServer } from '../../support/sites/site-server.ts';
 import { type SiteFailure, TestSites } from '../../support/sites/test-sites.ts';
 
 /** Whatever leads to this machine, by whichever family and spelling, arrives here. */
-let inside: SiteServer;
+const inside = await SiteServer.use('::').catch(() => SiteServer.use('127.0.0.1'));
 /** What may be fetched from: another address of this machine, which the operator allows. */
-let outside: SiteServer;
-let sites: TestSites;
-
-/** Where the second one listens. */
 const ALLOWED = '127.0.0.9';
+const outside = await SiteServer.use(ALLOWED);
+outside.serve('/cat.png', Buffer.from('a picture'));
+let sites: TestSites;
 
 /** Of each range that the guard knows one address: which addresses it lets through, `address-guard.test.ts` tells. */
 const forbidden = Object.entries(forbiddenAddresses).map(([range, [address = '']]) => {
   return { range, address };
-});
-
-beforeAll(async () => {
-  inside = await SiteServer.start('::').catch(() => SiteServer.start('127.0.0.1'));
-  outside = await SiteServer.start(ALLOWED);
-  outside.serve('/cat.png', Buffer.from('a picture'));
 });
 
 beforeEach(() => {
@@ -32,11 +25,6 @@ beforeEach(() => {
     allowedNetworks: [`${ALLOWED}/32`],
   });
   sites.resolver.set('site.test', [ALLOWED]);
-});
-
-afterAll(async () => {
-  await inside.close();
-  await outside.close();
 });
 
 /** What a fetch that must not be is refused with; nothing was dialled, and nobody came. */
@@ -99,47 +87,42 @@ describe('an address that Darkroom may not connect to', () => {
   });
 });
 
-describe('a name that is an alias of another, as a resolver by c-ares reads it', () => {
-  let dns: DnsServer;
-  let resolving: TestSites;
+const dns = await useDnsServer({
+  'entrance.test': ['middle.test'],
+  'middle.test': ['end.test'],
+  'end.test': ['10.0.0.1'],
+  'good.test': ['cdn.test'],
+  'cdn.test': ['edge.test'],
+  'edge.test': [ALLOWED],
+  'to-localhost.test': ['localhost'],
+  localhost: ['127.0.0.1', '::1'],
+  'to-intranet.test': ['redis'],
+  redis: ['10.0.0.7'],
+  // IPv4 is good at the end, IPv6 is inside.
+  'split.test': ['families.test'],
+  'families.test': [ALLOWED, '::1'],
+  // An address beside the alias, which no resolver should give.
+  'both.test': ['127.0.0.1', 'edge.test'],
+  'to-number.test': ['127.0.0.1.', 'dangling.test'],
+  'dangling.test': ['gone.test'],
+  'circle.test': ['elcric.test'],
+  'elcric.test': ['circle.test'],
+});
 
-  beforeAll(async () => {
-    dns = await startDnsServer({
-      'entrance.test': ['middle.test'],
-      'middle.test': ['end.test'],
-      'end.test': ['10.0.0.1'],
-      'good.test': ['cdn.test'],
-      'cdn.test': ['edge.test'],
-      'edge.test': [ALLOWED],
-      'to-localhost.test': ['localhost'],
-      localhost: ['127.0.0.1', '::1'],
-      'to-intranet.test': ['redis'],
-      redis: ['10.0.0.7'],
-      // IPv4 is good at the end, IPv6 is inside.
-      'split.test': ['families.test'],
-      'families.test': [ALLOWED, '::1'],
-      // An address beside the alias, which no resolver should give.
-      'both.test': ['127.0.0.1', 'edge.test'],
-      'to-number.test': ['127.0.0.1.', 'dangling.test'],
-      'dangling.test': ['gone.test'],
-      'circle.test': ['elcric.test'],
-      'elcric.test': ['circle.test'],
-    });
-  });
+describe('a name that is an alias of another, as a resolver by c-ares reads it', () => {
+  let resolving: TestSites;
 
   beforeEach(() => {
     resolving = new TestSites(
       {
         ports: [inside.port, outside.port],
         allowedNetworks: [`${ALLOWED}/32`],
-        dnsServers: [dns.address],
+        dnsServers: [dns],
       },
       {},
       { hasRealResolver: true },
     );
   });
-
-  afterAll(() => dns.stop());
 
   test('is fetched where its end is good', async () => {
     const response = await resolving.open(`http://good.test:${outside.port}/cat.png`);

@@ -8,8 +8,8 @@ import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { listenUntilEnd } from '../../support/at-end.ts';
 import { tlsFiles } from '../../support/http/tls-files.ts';
-import { listenLocally } from '../../support/processes/local-server.ts';
 import { HostileServer } from '../../support/sites/hostile-server.ts';
 import { SiteServer } from '../../support/sites/site-server.ts';
 import { type SiteFailure, TestSites } from '../../support/sites/test-sites.ts';
@@ -17,9 +17,8 @@ import { type SiteFailure, TestSites } from '../../support/sites/test-sites.ts';
 let site: SiteServer;
 
 beforeEach(async () => {
-  site = await SiteServer.start();
+  site = await SiteServer.use();
   site.serve('/cat', Buffer.from('a cat'));
-  return () => site.close();
 });
 
 /** Sites that may be on this machine. */
@@ -140,8 +139,7 @@ describe('a connection to another site is refused or given up', () => {
       requests += 1;
       response.end('a cat');
     });
-    const port = await listenLocally(server);
-    onTestFinished(() => void server.close());
+    const port = await listenUntilEnd(server);
     const sites = openSites({}, [port]);
     expect(reasonOf(await sites.failureOf(`https://site.test:${port}/`))).toBe('certificate');
     expect(requests).toBe(0);
@@ -230,8 +228,7 @@ describe('connections to other sites', () => {
   });
 
   test('of one host are counted together for all of its ports', async () => {
-    const other = await SiteServer.start();
-    onTestFinished(() => other.close());
+    const other = await SiteServer.use();
     other.serve('/cat', Buffer.from('a cat'));
     const perHost = { slots: 1, maxWaiting: 100, maxWaitMs: 60_000 };
     const sites = openSites({ perHost }, [other.port]);

@@ -14,7 +14,7 @@ import { tlsFiles } from '../../support/http/tls-files.ts';
 import { openStream } from '../../support/open-stream.ts';
 import { listenLocally } from '../../support/processes/local-server.ts';
 import { type Fault, FaultProxy } from '../../support/s3/fault-proxy.ts';
-import { type LocalS3, startLocalS3 } from '../../support/s3/local-s3.ts';
+import { useLocalS3 } from '../../support/s3/local-s3.ts';
 import { openBucketOrigin, type S3OriginOptions } from '../../support/s3/s3-bucket.ts';
 import { samples } from '../../support/test-app.ts';
 
@@ -28,20 +28,18 @@ const KEY = 'avatars/1/ab12';
 const LARGE = 'attachments/1/2/large';
 const large = Buffer.alloc(20_000_000, 'large object, ');
 
-let s3: LocalS3;
+const s3 = await useLocalS3();
 let proxy: FaultProxy;
 const warnings: Error[] = [];
 const keepWarning = (warning: Error): void => void warnings.push(warning);
 
 beforeAll(async () => {
-  s3 = await startLocalS3();
   await s3.put(KEY, samples.png);
   await s3.put(LARGE, large);
   process.on('warning', keepWarning);
 });
 afterAll(async () => {
   process.off('warning', keepWarning);
-  await s3.close();
 });
 beforeEach(async () => {
   proxy = new FaultProxy(s3.port);

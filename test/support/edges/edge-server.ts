@@ -1,7 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { onTestFinished } from 'vitest';
-import { closeServer, listenLocally } from '../processes/local-server.ts';
+import { listenUntilEnd } from '../at-end.ts';
 import { AWS_KEYS, isSigned } from './aws-signature.ts';
 
 /** The CDNs whose APIs are imitated, from their public documents alone. */
@@ -97,8 +96,7 @@ export async function startEdge(
     });
     void respond(request, response);
   });
-  const port = await listenLocally(server);
-  onTestFinished(() => closeServer(server));
+  const port = await listenUntilEnd(server);
   return {
     url: `http://127.0.0.1:${port}${name === 'cloudflare' ? '/client/v4' : ''}`,
     taken,

@@ -9,7 +9,6 @@ import type {
   ResponseObject,
   Schema,
 } from '../../../tools/documents/openapi/model.ts';
-import type { WireResponse } from '../http/wire-response.ts';
 
 /** An operation of a document, with all that belongs to it. */
 export interface DocumentedOperation {
@@ -25,131 +24,127 @@ interface JudgedOperation {
   readonly operation: Pick<Operation, 'responses'>;
 }
 
+/** A response, with its headers by lower-case name. */
+interface Received {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, unknown>>;
+  readonly body: Buffer;
+}
+
 /** Of the connection, not of the response; the last follows from `content`. */
 const CONNECTION_HEADERS = ['connection', 'date', 'keep-alive', 'content-type'];
 
-/** Reads an OpenAPI document as a client would that knows nothing else. */
-export class OpenapiReader {
-  readonly document: OpenapiDocument;
-  readonly #ajv = new Ajv2020({ strict: false });
-  readonly #validators = new Map<Schema, ValidateFunction>();
+const ajv = new Ajv2020({ strict: false });
+ajv.addKeyword({
+  keyword: 'x-max-bytes',
+  type: 'string',
+  validate: (max: number, text: string) => Buffer.byteLength(text) <= max,
+});
 
-  constructor(file: string) {
-    this.document = JSON.parse(readFileSync(file, 'utf8'));
-    this.#ajv.addKeyword({
-      keyword: 'x-max-bytes',
-      type: 'string',
-      validate: (max: number, text: string) => Buffer.byteLength(text) <= max,
-    });
-    this.#ajv.addSchema({ ...this.document, $id: 'http://document/' });
-  }
+/** The committed document, read as a client would that knows nothing else. */
+const document: OpenapiDocument = JSON.parse(readFileSync('docs/openapi.json', 'utf8'));
+ajv.addSchema({ ...document, $id: 'http://document/' });
+const validators = new Map<Schema, ValidateFunction>();
 
-  /** All operations that have a tag. */
-  operations(tag: string): readonly DocumentedOperation[] {
-    return Object.entries(this.document.paths).flatMap(([template, item]) =>
-      (['get', 'head', 'options', 'post', 'put'] as const).flatMap((method) => {
-        const operation = item[method];
-        if (operation === undefined || !operation.tags.includes(tag)) return [];
-        const parameters = [...(item.parameters ?? []), ...(operation.parameters ?? [])];
-        return [
-          {
-            method: method.toUpperCase() as DocumentedOperation['method'],
-            template,
-            operation,
-            parameters: parameters.map((parameter) => this.#resolve<Parameter>(parameter)),
-          },
-        ];
-      }),
-    );
-  }
+/** All operations that have a tag. */
+export function operationsOf(tag: string): readonly DocumentedOperation[] {
+  return Object.entries(document.paths).flatMap(([template, item]) =>
+    (['get', 'head', 'options', 'post', 'put'] as const).flatMap((name) => {
+      const operation = item[name];
+      if (operation === undefined || !operation.tags.includes(tag)) return [];
+      const method = name.toUpperCase() as DocumentedOperation['method'];
+      const parameters = [...(item.parameters ?? []), ...(operation.parameters ?? [])];
+      return [{ method, template, operation, parameters: parameters.map(resolve<Parameter>) }];
+    }),
+  );
+}
 
-  /** Whether a value is what a schema describes. */
-  isValid(schema: Schema, value: unknown): boolean {
-    return this.#validatorOf(schema)(value);
-  }
+/** Whether a value is what a schema describes. */
+export function isValid(schema: Schema, value: unknown): boolean {
+  return validatorOf(schema)(value);
+}
 
-  /** Whether a text, as it stands in a URL or a header, is a value that a schema describes. */
-  isValidText(schema: Schema, text: string): boolean {
-    return this.isValid(schema, toValue(this.#resolve<Schema>(schema), text));
-  }
+/** Whether a text, as it stands in a URL or a header, is a value that a schema describes. */
+export function isValidText(schema: Schema, text: string): boolean {
+  return isValid(schema, toValue(resolve<Schema>(schema), text));
+}
 
-  /** All in which a response is not as documented, a sentence each. */
-  findDeviations({ method, operation }: JudgedOperation, received: WireResponse): string[] {
-    const { status, headers, body } = received;
-    const documented = operation.responses[status];
-    if (documented === undefined) return [`the status ${status} is not documented`];
-    const response = this.#resolve<ResponseObject>(documented);
-    return [
-      ...this.#findHeaderDeviations(response, headers),
-      ...this.#findContentDeviations(response, method, headers['content-type'], body),
-    ];
-  }
+/** All in which a response is not as documented, a sentence each. */
+export function findDeviations(
+  { method, operation }: JudgedOperation,
+  received: Received,
+): string[] {
+  const { status, headers, body } = received;
+  const documented = operation.responses[status];
+  if (documented === undefined) return [`the status ${status} is not documented`];
+  const response = resolve<ResponseObject>(documented);
+  return [
+    ...findHeaderDeviations(response, headers),
+    ...findContentDeviations(response, method, String(headers['content-type'] ?? ''), body),
+  ];
+}
 
-  /** The same of an error, which is documented for itself, whatever was asked. */
-  findErrorDeviations(method: string, received: WireResponse): string[] {
-    const { status } = received;
-    const responses = { [status]: { $ref: `#/components/responses/Error${status}` } };
-    return this.findDeviations({ method, operation: { responses } }, received);
-  }
+/** The same of an error, which is documented for itself, whatever was asked. */
+export function findErrorDeviations(method: string, received: Received): string[] {
+  const { status } = received;
+  const responses = { [status]: { $ref: `#/components/responses/Error${status}` } };
+  return findDeviations({ method, operation: { responses } }, received);
+}
 
-  #findHeaderDeviations(
-    response: ResponseObject,
-    headers: Readonly<Record<string, string>>,
-  ): string[] {
-    const deviations: string[] = [];
-    const known = new Set(CONNECTION_HEADERS);
-    for (const [name, reference] of Object.entries(response.headers)) {
-      const { required = false, schema } = this.#resolve<Header>(reference);
-      known.add(name.toLowerCase());
-      const value = headers[name.toLowerCase()];
-      if (value === undefined) {
-        if (required) deviations.push(`there is no ${name}`);
-      } else if (!this.isValidText(schema, value)) {
-        deviations.push(`${name} is "${value}"`);
-      }
+function findHeaderDeviations(response: ResponseObject, headers: Received['headers']): string[] {
+  const deviations: string[] = [];
+  const known = new Set(CONNECTION_HEADERS);
+  for (const [name, reference] of Object.entries(response.headers)) {
+    const { required = false, schema } = resolve<Header>(reference);
+    known.add(name.toLowerCase());
+    const value = headers[name.toLowerCase()];
+    if (value === undefined) {
+      if (required) deviations.push(`there is no ${name}`);
+    } else if (!isValidText(schema, String(value))) {
+      deviations.push(`${name} is "${value}"`);
     }
-    const others = Object.keys(headers).filter((name) => !known.has(name));
-    return [...deviations, ...others.map((name) => `the header ${name} is not documented`)];
   }
+  const others = Object.keys(headers).filter((name) => !known.has(name));
+  return [...deviations, ...others.map((name) => `the header ${name} is not documented`)];
+}
 
-  #findContentDeviations(
-    { content }: ResponseObject,
-    method: string,
-    contentType: string | undefined,
-    body: Buffer,
-  ): string[] {
-    if (content === undefined || method === 'HEAD') {
-      if (body.length > 0) return [`there is a body of ${body.length} bytes`];
-      if (content === undefined) return contentType === undefined ? [] : ['there is a type'];
-    }
-    const type = contentType?.split(';')[0] ?? '';
-    const found = content?.[type];
-    // The schema of any type is raw bytes, be they JSON or not.
-    if (found === undefined && content?.['*/*'] !== undefined) return [];
-    if (found === undefined) return [`the type "${type}" is not documented`];
-    if (type !== 'application/json' || method === 'HEAD') return [];
-    const validate = this.#validatorOf(found.schema);
-    if (validate(JSON.parse(body.toString()))) return [];
-    return [`the body ${body.toString()} is not valid: ${this.#ajv.errorsText(validate.errors)}`];
+function findContentDeviations(
+  { content }: ResponseObject,
+  method: string,
+  contentType: string,
+  body: Buffer,
+): string[] {
+  if (content === undefined || method === 'HEAD') {
+    if (body.length > 0) return [`there is a body of ${body.length} bytes`];
+    if (content === undefined) return contentType === '' ? [] : ['there is a type'];
   }
+  const type = contentType.split(';')[0] ?? '';
+  const found = content?.[type];
+  // The schema of any type is raw bytes, be they JSON or not.
+  if (found === undefined && content?.['*/*'] !== undefined) return [];
+  if (found === undefined) return [`the type "${type}" is not documented`];
+  if (type !== 'application/json' || method === 'HEAD') return [];
+  const validate = validatorOf(found.schema);
+  if (validate(JSON.parse(body.toString()))) return [];
+  return [`the body ${body.toString()} is not valid: ${ajv.errorsText(validate.errors)}`];
+}
 
-  #validatorOf(schema: Schema): ValidateFunction {
-    const known = this.#validators.get(schema);
-    if (known !== undefined) return known;
-    const absolute = JSON.stringify(schema).replaceAll('"$ref":"#', '"$ref":"http://document/#');
-    const validator = this.#ajv.compile(JSON.parse(absolute));
-    this.#validators.set(schema, validator);
-    return validator;
-  }
+function validatorOf(schema: Schema): ValidateFunction {
+  const known = validators.get(schema);
+  if (known !== undefined) return known;
+  const absolute = JSON.stringify(schema).replaceAll('"$ref":"#', '"$ref":"http://document/#');
+  const validator = ajv.compile(JSON.parse(absolute));
+  validators.set(schema, validator);
+  return validator;
+}
 
-  #resolve<Target extends object>(value: Target | Reference): Target {
-    if (!('$ref' in value) || typeof value.$ref !== 'string') return value as Target;
-    const path = value.$ref.replace('#/', '').split('/');
-    return path.reduce<unknown>(
-      (at, name) => (at as Readonly<Record<string, unknown>>)[name],
-      this.document,
-    ) as Target;
-  }
+function resolve<Target extends object>(value: Target | Reference): Target {
+  if (!('$ref' in value) || typeof value.$ref !== 'string') return value as Target;
+  const path = value.$ref.replace('#/', '').split('/');
+  return path.reduce<unknown>(
+    (at, name) => (at as Readonly<Record<string, unknown>>)[name],
+    document,
+  ) as Target;
 }
 
 /** What a text stands for; a text that is written in another way stands for itself. */

@@ -3,7 +3,6 @@ import { Worker } from 'node:worker_threads';
 /** One response to the probe; times in milliseconds, the start by the Unix clock. */
 export interface ProbeResponse {
   readonly status: number;
-  readonly cacheStatus: string;
   readonly startedMs: number;
   readonly tookMs: number;
   /** Of which the server's main thread was running. */

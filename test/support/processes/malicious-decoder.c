@@ -90,7 +90,6 @@ static void picture(int width, int height) {
 static void obey(char *word) {
   char *rest = strchr(word, ' ');
   if (rest) *rest++ = 0;
-  if (!strcmp(word, "picture")) picture(16, 16);
   if (!strcmp(word, "pictures")) for (int n = 0; n < 1000; n++) picture(16, 16);
   if (!strcmp(word, "endless")) for (;;) putchar('x');
   if (!strcmp(word, "nothing")) exit(0);
@@ -114,8 +113,6 @@ static void obey(char *word) {
   if (!strcmp(word, "descriptors")) descriptors();
   if (!strcmp(word, "devour")) devour();
   if (!strcmp(word, "shell")) outcome(execl("/bin/sh", "sh", "-c", "echo a shell", NULL));
-  /* Leaves a process behind that holds its output open. */
-  if (!strcmp(word, "abandon")) { if (fork() == 0) { setsid(); idle(NULL); } picture(16, 16); }
 }
 
 int main(int count, char **words) {

@@ -4,9 +4,10 @@ import { readFileSync } from 'node:fs';
 import { chmod, cp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { atEnd } from '../at-end.ts';
 import { connectTo } from '../http/raw-http.ts';
 import { tlsFiles } from '../http/tls-files.ts';
-import { makeTemporaryFolder } from '../temporary-folder.ts';
+import { useTemporaryFolder } from '../temporary-folder.ts';
 import { findFreePorts } from './free-ports.ts';
 
 /** The files that we recommend; this is the one place that knows how to run them elsewhere. */
@@ -18,17 +19,15 @@ const ERROR_LOGS = 6;
 /** What of a recommended file is put in by a machine, the value, and how often it is there; once, unless said. */
 type Put = readonly [what: string, value: string, times?: number];
 
-/** nginx as a process, on a port of this machine. */
-export type Nginx = Awaited<ReturnType<typeof run>>;
-
 /**
  * Starts nginx with `darkroom.conf`. Only ports, paths and the certificate are put in, and each of them
- * must be found where it is expected; around it stands what Debian's nginx.conf has.
+ * must be found where it is expected; around it stands what Debian's nginx.conf has. nginx runs until the end of the
+ * test, or of the file's tests.
  *
  * @param upstreamPort port of what takes Darkroom's place
  * @param isPlatform whether Darkroom stands in the platform's place
  */
-export async function startNginx(upstreamPort: number, isPlatform = false) {
+export async function useNginx(upstreamPort: number, isPlatform = false) {
   const ports = await findFreePorts(5);
   const [port = 0, secondPort = 0, plainPort = 0, secondPlainPort = 0, unusedPort = 0] = ports;
   const nginx = await run('darkroom.conf', port, [
@@ -55,7 +54,7 @@ export async function startNginx(upstreamPort: number, isPlatform = false) {
  *
  * @param upstreamPorts of the two instances that take turns
  */
-export async function startPlainNginx(...upstreamPorts: Parameters<typeof upstreams>) {
+export async function usePlainNginx(...upstreamPorts: Parameters<typeof upstreams>) {
   const [port = 0] = await findFreePorts(1);
   return run('darkroom-plain.conf', port, [
     ['listen 127.0.0.1:8080;', `listen 127.0.0.1:${port};`],
@@ -75,7 +74,7 @@ function upstreams(first: number, second: number): readonly Put[] {
  *
  * @param replicaPorts of as many Darkrooms as it names
  */
-export async function startNginxForReplicas(replicaPorts: readonly number[]) {
+export async function useNginxForReplicas(replicaPorts: readonly number[]) {
   const [port = 0] = await findFreePorts(1);
   return run('darkroom-replicas.conf', port, [
     ['listen 8080;', `listen 127.0.0.1:${port};`],
@@ -87,7 +86,7 @@ export async function startNginxForReplicas(replicaPorts: readonly number[]) {
 }
 
 /** Starts nginx with `nginx.conf` of the platform, the same way; it has neither cache nor log of its own. */
-export async function startPlatformNginx(upstreamPort: number) {
+export async function usePlatformNginx(upstreamPort: number) {
   const [port = 0] = await findFreePorts(1);
   return run('../platform/nginx.conf', port, [
     ['listen 127.0.0.1:8080;', `listen 127.0.0.1:${port};`],
@@ -106,9 +105,9 @@ function fill(name: string, puts: readonly Put[]): string {
   }, text);
 }
 
-/** Runs nginx with a recommended file until it is stopped. */
+/** Runs nginx with a recommended file. */
 async function run(name: string, port: number, puts: readonly Put[]) {
-  const { path: folder, put, remove } = await makeTemporaryFolder();
+  const { path: folder, put } = await useTemporaryFolder();
   // Started by root, the workers are another user, who must get through to the cache.
   await chmod(folder, 0o755);
   await cp(new URL('snippets', RECOMMENDED), join(folder, 'snippets'), { recursive: true });
@@ -134,6 +133,11 @@ async function run(name: string, port: number, puts: readonly Put[]) {
   const ended = once(child, 'close').catch(() => undefined);
   const kill = (): void => void child.kill('SIGTERM');
   process.once('exit', kill);
+  atEnd(async () => {
+    kill();
+    await ended;
+    process.off('exit', kill);
+  });
   for (;;) {
     if ((child.exitCode ?? child.signalCode) !== null || child.pid === undefined) {
       throw new Error(`nginx does not start: ${log}`);
@@ -153,12 +157,6 @@ async function run(name: string, port: number, puts: readonly Put[]) {
     /** Returns nginx's log so far, from level `notice` on. */
     log: () => log,
     accessLog: (): string => readFileSync(join(folder, 'access.log'), 'utf8'),
-    stop: async (): Promise<void> => {
-      kill();
-      await ended;
-      process.off('exit', kill);
-      await remove();
-    },
   };
 }
 

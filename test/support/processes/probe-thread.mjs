@@ -25,7 +25,6 @@ function ask() {
       const tookMs = performance.timeOrigin + performance.now() - startedMs;
       parentPort?.postMessage({
         status: response.statusCode,
-        cacheStatus: response.headers['cache-status'] ?? '',
         startedMs,
         tookMs,
         ranMs: runMs() - ranMs,

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { atEnd } from '../at-end.ts';
 import { startFlags } from './start-flags.ts';
 
 /** The compiled service, running as a process of its own. */
@@ -74,4 +75,13 @@ export async function startService(
       return (await exited)[0];
     },
   };
+}
+
+/** The same, until the end of the test, or of the file's tests. */
+export async function useService(
+  ...start: Parameters<typeof startService>
+): Promise<ServiceProcess> {
+  const service = await startService(...start);
+  atEnd(service.stop);
+  return service;
 }

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import S3rver from '@20minutes/s3rver';
 import FilesystemStore from '@20minutes/s3rver/lib/stores/filesystem.js';
+import { atEnd } from '../at-end.ts';
+import { useTemporaryFolder } from '../temporary-folder.ts';
 import { openBucket, type S3Bucket } from './s3-bucket.ts';
 
 /** The credentials that the server in this process accepts. */
@@ -22,7 +23,6 @@ export interface LocalS3 extends S3Bucket {
   readonly port: number;
   /** Uploads in parts that are neither completed nor taken back. */
   readonly listUploads: () => Promise<readonly string[]>;
-  readonly close: () => Promise<void>;
 }
 
 /** A request, as far as tests look at it. */
@@ -41,17 +41,17 @@ interface LocalS3Options {
 }
 
 /**
- * Starts an S3 server with an empty bucket in this process. It checks signatures; its files are gone
- * when it is closed. Puts its credentials into the environment, where the SDK looks for them.
+ * Starts an S3 server with an empty bucket in this process, until the end of the test, or of the file's tests. It checks
+ * signatures. Puts its credentials into the environment, where the SDK looks for them.
  */
-export async function startLocalS3({
+export async function useLocalS3({
   allowMismatchedSignatures = false,
   takesUploadsBack = false,
   beforeRequest,
 }: LocalS3Options = {}): Promise<LocalS3> {
   mendStore();
   Object.assign(process.env, LOCAL_CREDENTIALS);
-  const directory = await mkdtemp(join(tmpdir(), 'darkroom-s3-'));
+  const { path: directory } = await useTemporaryFolder();
   const server = new S3rver({
     address: '127.0.0.1',
     port: 0,
@@ -75,14 +75,11 @@ export async function startLocalS3({
     context.status = 204;
   });
   const { port } = await server.run();
+  atEnd(() => server.close());
   return {
     ...openBucket(`http://127.0.0.1:${port}`, 'originals'),
     port,
     listUploads: () => readdir(uploads).catch(() => []),
-    close: async () => {
-      await server.close();
-      await rm(directory, { recursive: true });
-    },
   };
 }
 

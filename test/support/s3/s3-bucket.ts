@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto';
 import {
   CreateBucketCommand,
   DeleteObjectCommand,
+  ListMultipartUploadsCommand,
+  ListObjectsV2Command,
   PutObjectCommand,
   S3Client,
 } from '@aws-sdk/client-s3';
@@ -13,7 +15,8 @@ import { S3ResultStore } from '../../../src/storage/s3/s3-result-store.ts';
 import { S3Objects } from '../../../src/storage/s3/shared-objects.ts';
 import { S3OriginalWriter } from '../../../src/storage/s3/writer.ts';
 import type { OriginFixture } from '../../storage/contracts/origin.contract.ts';
-import type { ResultStoreFixture } from '../../storage/contracts/result-store.contract.ts';
+import type { OriginalWriterFixture } from '../../storage/contracts/original-writer.contract.ts';
+import { atEnd } from '../at-end.ts';
 import type { OriginalWriter } from '../folder-storage.ts';
 
 export type { S3OriginOptions };
@@ -84,8 +87,8 @@ export function openBucketWriter(place: Place, prefix = ''): OriginalWriter {
   return new S3OriginalWriter({ ...optionsOf(place), prefix });
 }
 
-/** Opens a bucket as a result store. */
-export function openBucketStore(place: Place, prefix: string): ResultStore {
+/** Opens a bucket as a result store, below a prefix of its own unless one is given. */
+export function openBucketStore(place: Place, prefix = `${randomUUID()}/`): ResultStore {
   return new S3ResultStore({ ...optionsOf(place), prefix });
 }
 
@@ -100,11 +103,35 @@ export function createS3Fixture(bucket: S3Bucket): OriginFixture {
   return {
     origin: openBucketOrigin(bucket, { prefix }),
     put: (key, bytes) => bucket.put(prefix + key, bytes),
-    close: async () => undefined,
   };
 }
 
-/** A result store under test, below a prefix of its own. */
-export function createS3ResultFixture(bucket: S3Bucket): ResultStoreFixture {
-  return { store: openBucketStore(bucket, `${randomUUID()}/`), close: async () => undefined };
+/** A writer under test, below a prefix of its own. */
+export function createS3WriterFixture(bucket: S3Bucket): OriginalWriterFixture {
+  const prefix = `${randomUUID()}/`;
+  const { endpoint, bucket: Bucket } = bucket;
+  const client = new S3Client({ endpoint, region: 'us-east-1', forcePathStyle: true });
+  atEnd(() => client.destroy());
+  return {
+    writer: openBucketWriter(bucket, prefix),
+    origin: openBucketOrigin(bucket, { prefix }),
+    list: async () => {
+      const objects = await client.send(new ListObjectsV2Command({ Bucket, Prefix: prefix }));
+      const uploads = await listUploads(client, Bucket, prefix);
+      return [...(objects.Contents ?? []), ...uploads].map(({ Key = '' }) =>
+        Key.slice(prefix.length),
+      );
+    },
+  };
+}
+
+async function listUploads(client: S3Client, Bucket: string, Prefix: string) {
+  try {
+    const { Uploads = [] } = await client.send(new ListMultipartUploadsCommand({ Bucket, Prefix }));
+    return Uploads;
+  } catch (error) {
+    // The server in this process has no such list; Ceph has.
+    if (error instanceof Error && error.name === 'NotImplemented') return [];
+    throw error;
+  }
 }

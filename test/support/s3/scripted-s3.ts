@@ -1,7 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
-import { onTestFinished } from 'vitest';
-import { closeServer, listenLocally } from '../processes/local-server.ts';
+import { listenUntilEnd } from '../at-end.ts';
 
 /** A request that came to a scripted server. */
 export interface ScriptedRequest {
@@ -18,11 +17,10 @@ export type ScriptedAnswer = (request: ScriptedRequest, response: ServerResponse
 export interface ScriptedS3 {
   readonly endpoint: string;
   readonly requests: ScriptedRequest[];
-  readonly close: () => Promise<void>;
 }
 
-/** Starts a server on a free port of this machine. */
-export async function startScriptedS3(answer: ScriptedAnswer): Promise<ScriptedS3> {
+/** Starts a server on a free port of this machine, until the end of the test, or of the file's tests. */
+export async function useScriptedS3(answer: ScriptedAnswer): Promise<ScriptedS3> {
   const requests: ScriptedRequest[] = [];
   const server = createServer(async (incoming, response) => {
     const { method = '', url = '', headers } = incoming;
@@ -31,15 +29,7 @@ export async function startScriptedS3(answer: ScriptedAnswer): Promise<ScriptedS
     requests.push(request);
     answer(request, response);
   });
-  const port = await listenLocally(server);
-  return { endpoint: `http://127.0.0.1:${port}`, requests, close: () => closeServer(server) };
-}
-
-/** The same, until the end of the test. */
-export async function useScriptedS3(answer: ScriptedAnswer): Promise<ScriptedS3> {
-  const server = await startScriptedS3(answer);
-  onTestFinished(server.close);
-  return server;
+  return { endpoint: `http://127.0.0.1:${await listenUntilEnd(server)}`, requests };
 }
 
 /** Responds with a page of a list, as S3 writes it; `next` where another page follows. */

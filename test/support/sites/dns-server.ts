@@ -1,17 +1,10 @@
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
 import { isIPv4, isIPv6 } from 'node:net';
-
-/** A server of names on a free port of this machine. */
-export interface DnsServer {
-  /** As a resolver takes it: `127.0.0.1:5353`. */
-  readonly address: string;
-  readonly stop: () => Promise<void>;
-}
+import { atEnd } from '../at-end.ts';
 
 /** What a server knows of names: their addresses, and, as what is no address, the name of which each is an alias. */
-export type DnsNames = Readonly<Record<string, readonly string[]>>;
+type DnsNames = Readonly<Record<string, readonly string[]>>;
 
 /** The types of records of addresses (RFC 1035 §3.2.2, RFC 3596 §2.1), with how an address is written. */
 const types: Readonly<Record<number, (address: string) => Buffer | undefined>> = {
@@ -26,22 +19,18 @@ const MAX_ALIASES = 16;
 /**
  * Starts a DNS server (RFC 1035 §4.1) that knows some names, and of all others says that there are none. Aliases are
  * in its answers with what they lead to, as those of a resolver are.
+ *
+ * @returns its address as a resolver takes it: `127.0.0.1:5353`
  */
-export async function startDnsServer(names: DnsNames): Promise<DnsServer> {
+export async function useDnsServer(names: DnsNames): Promise<string> {
   const socket = createSocket('udp4');
+  atEnd(() => socket.close());
   socket.on('message', (query, { port, address }) => {
     socket.send(answer(query, names), port, address);
   });
   socket.bind(0, '127.0.0.1');
   await once(socket, 'listening');
-  const { port } = socket.address() as AddressInfo;
-  return {
-    address: `127.0.0.1:${port}`,
-    stop: async () => {
-      socket.close();
-      await once(socket, 'close');
-    },
-  };
+  return `127.0.0.1:${socket.address().port}`;
 }
 
 function answer(query: Buffer, names: DnsNames): Buffer {

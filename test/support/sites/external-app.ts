@@ -1,10 +1,9 @@
-import { onTestFinished } from 'vitest';
 import { formatExternalPath } from '../../../src/contract/signing/external-path.ts';
 import { SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
 import type { SiteDoubles } from '../../../src/storage/remote/open-sites.ts';
 import { type Ask, createClient } from '../http/http-client.ts';
 import { SIGNING_KEY } from '../signed-urls.ts';
-import { createTestApp, type TestAppOptions } from '../test-app.ts';
+import { type TestAppOptions, useTestApp } from '../test-app.ts';
 import { ScriptedResolver } from './scripted-resolver.ts';
 import { SiteServer } from './site-server.ts';
 
@@ -14,7 +13,7 @@ const keys = new SigningKeys([SIGNING_KEY]);
 export const SITE = 'site.test';
 
 /** The service, and another site on this machine that it may fetch from. */
-export type ExternalApp = Awaited<ReturnType<typeof createExternalApp>>;
+export type ExternalApp = Awaited<ReturnType<typeof useExternalApp>>;
 
 /** The path of a URL, signed. */
 export function signedPathOf(url: string, query = ''): string {
@@ -28,18 +27,18 @@ export type ExternalAppOptions = TestAppOptions & {
   readonly ports?: readonly number[];
 };
 
-/** Starts both. */
-export async function createExternalApp({
+/** Starts both, until the end of the test, or of the file's tests. */
+export async function useExternalApp({
   settings = {},
   limits = {},
   ports = [],
   ...options
 }: ExternalAppOptions = {}) {
-  const site = await SiteServer.start();
+  const site = await SiteServer.use();
   const resolver = new ScriptedResolver();
   const dialled: string[] = [];
   resolver.set(SITE, ['127.0.0.1']);
-  const app = await createTestApp({
+  const app = await useTestApp({
     logged: 'info',
     ...options,
     settings: {
@@ -71,16 +70,5 @@ export async function createExternalApp({
     /** Asks it for something of the site. */
     ask: (path: string, ...asked: [query?: string, request?: Parameters<Ask>[1]]) =>
       askUrl(urlOf(path), ...asked),
-    close: async (): Promise<void> => {
-      await app.close();
-      await site.close();
-    },
   };
-}
-
-/** The same, until the end of the test. */
-export async function useExternalApp(options?: ExternalAppOptions): Promise<ExternalApp> {
-  const app = await createExternalApp(options);
-  onTestFinished(app.close);
-  return app;
 }

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
-import { onTestFinished } from 'vitest';
+import { atEnd } from '../at-end.ts';
 import { listenLocally } from '../processes/local-server.ts';
 
 /** What a server does with a connection whose request has come: it writes whatever it likes. */
@@ -32,16 +32,11 @@ export class HostileServer {
     });
   }
 
-  static async start(): Promise<HostileServer> {
+  /** Starts one until the end of the test, or of the file's tests. */
+  static async use(): Promise<HostileServer> {
     const site = new HostileServer();
     await listenLocally(site.#server);
-    return site;
-  }
-
-  /** The same, until the end of the test. */
-  static async use(): Promise<HostileServer> {
-    const site = await HostileServer.start();
-    onTestFinished(() => site.close());
+    atEnd(() => site.close());
     return site;
   }
 

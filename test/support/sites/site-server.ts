@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { closeServer, listenLocally } from '../processes/local-server.ts';
+import { listenUntilEnd } from '../at-end.ts';
 
 /** Responds to a request; what a path has no handler for is a 404. */
 export type SiteHandler = (request: IncomingMessage, response: ServerResponse) => void;
@@ -26,10 +26,14 @@ export class SiteServer {
     });
   }
 
-  /** @param host an address of this machine */
-  static async start(host = '127.0.0.1'): Promise<SiteServer> {
+  /**
+   * Starts one until the end of the test, or of the file's tests.
+   *
+   * @param host an address of this machine
+   */
+  static async use(host = '127.0.0.1'): Promise<SiteServer> {
     const site = new SiteServer();
-    await listenLocally(site.#server, 0, host);
+    await listenUntilEnd(site.#server, host);
     return site;
   }
 
@@ -65,9 +69,5 @@ export class SiteServer {
   /** Closes the connections that clients keep. */
   dropConnections(): void {
     this.#server.closeAllConnections();
-  }
-
-  close(): Promise<void> {
-    return closeServer(this.#server);
   }
 }

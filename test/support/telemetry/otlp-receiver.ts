@@ -2,7 +2,8 @@ import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { gunzipSync } from 'node:zlib';
 import { onTestFinished, vi } from 'vitest';
 import type { Environment } from '../../../src/config/setting.ts';
-import { closeServer, listenLocally } from '../processes/local-server.ts';
+import { listenUntilEnd } from '../at-end.ts';
+import { closeServer } from '../processes/local-server.ts';
 
 /** A span as it came in JSON. */
 export type ReceivedSpan = ReturnType<typeof readJsonSpans>[number];
@@ -18,14 +19,10 @@ interface ReceivedBatch {
 type ReceiverMood = 'takes' | 'refuses' | 'hangs';
 
 /** A collector of traces, on a port of its own. */
-export type OtlpReceiver = Awaited<ReturnType<typeof startOtlpReceiver>>;
+export type OtlpReceiver = Awaited<ReturnType<typeof useOtlpReceiver>>;
 
-/**
- * Starts a collector that keeps what it is sent.
- *
- * @param port a free one, unless a certain one is asked for
- */
-export async function startOtlpReceiver(port = 0) {
+/** Starts a collector that keeps what it is sent, until the end of the test. */
+export async function useOtlpReceiver() {
   const spans: ReceivedSpan[] = [];
   const batches: ReceivedBatch[] = [];
   const server = createServer(async (request, response) => {
@@ -44,26 +41,18 @@ export async function startOtlpReceiver(port = 0) {
     if (isJson) spans.push(...readJsonSpans(body.toString()));
     response.writeHead(200, { 'content-type': headers['content-type'] }).end(isJson ? '{}' : '');
   });
-  const bound = await listenLocally(server, port);
+  const port = await listenUntilEnd(server);
   const receiver = {
     /** To be used as `OTEL_EXPORTER_OTLP_ENDPOINT`. */
-    url: `http://127.0.0.1:${bound}`,
-    port: bound,
+    url: `http://127.0.0.1:${port}`,
     mood: 'takes' as ReceiverMood,
     /** All that came in JSON, in the order in which it ended. */
     spans,
     /** All batches as they came, but not compressed. */
     batches,
-    /** A second call does nothing. */
+    /** From then on, nobody listens. */
     close: () => closeServer(server),
   };
-  return receiver;
-}
-
-/** The same, until the end of the test. */
-export async function useOtlpReceiver(): Promise<OtlpReceiver> {
-  const receiver = await startOtlpReceiver();
-  onTestFinished(receiver.close);
   return receiver;
 }
 

@@ -1,12 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { onTestFinished } from 'vitest';
 import type { RelayCapability } from '../../../src/contract/signing/relay-capability.ts';
 import { SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
 import { formatRelayPath, signCapabilityText } from '../../../tools/documents/upload-vectors.ts';
 import { openFolderStorage } from '../folder-storage.ts';
-import { makeTemporaryFolder } from '../temporary-folder.ts';
-import { createTestApp, type TestAppOptions } from '../test-app.ts';
+import { useTemporaryFolder } from '../temporary-folder.ts';
+import { type TestAppOptions, useTestApp } from '../test-app.ts';
 
 export const RELAY_KEY = 'an-example-key-of-thirty-two-bytes-or-more';
 const relayKeys = new SigningKeys([RELAY_KEY]);
@@ -32,12 +31,12 @@ export function uploadTarget(key: string, terms: Partial<RelayCapability> = {}):
 }
 
 /** The service with uploads into a folder. */
-export type RelayApp = Awaited<ReturnType<typeof startRelayApp>>;
+export type RelayApp = Awaited<ReturnType<typeof useRelayApp>>;
 
-/** Starts it on a free port. */
-export async function startRelayApp({ settings = {}, ...parts }: TestAppOptions = {}) {
-  const { path: folder, put, list, remove } = await makeTemporaryFolder();
-  const app = await createTestApp({
+/** Starts it on a free port, until the end of the test, or of the file's tests. */
+export async function useRelayApp({ settings = {}, ...parts }: TestAppOptions = {}) {
+  const { path: folder, put, list } = await useTemporaryFolder();
+  const app = await useTestApp({
     ...parts,
     settings: { RELAY_SIGNING_KEYS: RELAY_KEY, STORAGE_DIR: folder, ...settings },
     origin: (await openFolderStorage(folder)).origin,
@@ -53,16 +52,5 @@ export async function startRelayApp({ settings = {}, ...parts }: TestAppOptions 
     read: (key: string) => readFile(join(folder, key)),
     /** Puts an original there, past the service. */
     put,
-    close: async (): Promise<void> => {
-      await app.close();
-      await remove();
-    },
   };
-}
-
-/** The same, until the end of the test. */
-export async function useRelayApp(options?: TestAppOptions): Promise<RelayApp> {
-  const relay = await startRelayApp(options);
-  onTestFinished(relay.close);
-  return relay;
 }
