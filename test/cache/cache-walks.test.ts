@@ -2,13 +2,10 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { scrape } from '../support/telemetry/prometheus-text.ts';
 import { atScale } from '../support/test-scale.ts';
-import { expectNoUnhandledRejections } from '../support/unhandled-rejections.ts';
 import { CacheModel, periods, type Setup, type Variant } from './cache-model.ts';
 import { type Step, walks } from './cache-steps.ts';
 import { CacheWalk } from './cache-walk.ts';
 import { CacheWorld } from './cache-world.ts';
-
-expectNoUnhandledRejections();
 
 /** How many walks are taken. */
 const RUNS = atScale(200, 5_000);

@@ -1,13 +1,55 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { symlinkSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
-import { startService } from '../support/processes/service-process.ts';
-import {
-  ADMIN_TOKEN,
-  CONTRIBUTING,
-  documents,
-  readCommandBlocks,
-  runDocument,
-} from './document-commands.ts';
+import { useService } from '../support/processes/service-process.ts';
+import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { CONTRIBUTING, documents, readCommandBlocks } from './document-commands.ts';
+
+/** Token of the admin listener of the service that documents ask. */
+const ADMIN_TOKEN = 'the-token-of-the-documents';
+
+/** What a document needs to find in the folder that its commands run in: a clone, but for what they write. */
+const CLONE = ['bin', 'deploy', 'dist', 'docs', 'fixtures', 'node_modules', 'package.json'];
+
+/** A command that must fail says so: `… # exit status 1`. */
+const EXPECTED_STATUS = /^(?<command>.*\S)\s+# exit status (?<status>\d+)$/;
+
+/** Lets commands fail that must, and only with the status that is documented. */
+function withStatuses(script: string): string {
+  return script
+    .split('\n')
+    .map((line) => {
+      const { command, status } = EXPECTED_STATUS.exec(line)?.groups ?? {};
+      return command === undefined
+        ? line
+        : `if ( ${command} ); then false; else [ $? -eq ${status} ]; fi`;
+    })
+    .join('\n');
+}
+
+/**
+ * Runs a script as somebody would who reads a document from top to bottom: in one shell, in a folder that looks like a
+ * clone and is thrown away afterwards.
+ */
+async function run(script: string) {
+  const { path: folder } = await useTemporaryFolder();
+  for (const name of CLONE) symlinkSync(resolve(name), join(folder, name));
+  const child = spawn('bash', ['-c', `exec 2>&1\nset -e -o pipefail\n${script}`], {
+    cwd: folder,
+    env: {
+      ADMIN_TOKEN,
+      PATH: process.env.PATH ?? '',
+      HOME: folder,
+      NPM_CONFIG_OFFLINE: 'true',
+      NPM_CONFIG_UPDATE_NOTIFIER: 'false',
+    },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const exited = new Promise<number | null>((end) => child.once('close', end));
+  return { output: await text(child.stdout), status: await exited };
+}
 
 const runs = documents
   .filter((file) => file !== CONTRIBUTING)
@@ -21,26 +63,27 @@ const runs = documents
 const hasCurl = spawnSync('curl', ['--version']).status === 0;
 
 describe('the commands of the documents', () => {
-  for (const { file, blocks: documented, asksService } of runs) {
+  for (const { file, blocks, asksService } of runs) {
     // Debian's slim images have no curl; the gate installs it.
     test.skipIf(asksService && !hasCurl)(`of ${file} do what it says`, async () => {
-      const service = asksService
-        ? await startService({ ADMIN_PORT: '0', ADMIN_TOKEN })
-        : undefined;
-      const adminOrigin =
-        service && /admin listener is on (http:[\d.:/]+)/.exec(service.output())?.[1];
-      try {
-        const origins = { origin: service?.origin, adminOrigin };
-        const { status, blocks } = await runDocument(documented, origins);
-        for (const { line, output, expected } of blocks) {
-          const lines = output?.split('\n') ?? [];
-          const missing = expected.filter((text) => !lines.includes(text));
-          expect(missing, `${file}:${line} prints ${output}`).toEqual([]);
-        }
-        expect(status, `the last block that was come to: ${JSON.stringify(blocks)}`).toBe(0);
-      } finally {
-        await service?.stop();
+      const parts = blocks.map(({ script }, at) => `echo '@@ ${at}'\n${withStatuses(script)}`);
+      let whole = parts.join('\n');
+      if (asksService) {
+        // It stands for the one on ports 3000 and 9090.
+        const { origin, output } = await useService({ ADMIN_PORT: '0', ADMIN_TOKEN });
+        const [, adminOrigin = ''] = /admin listener is on (http:[\d.:/]+)/.exec(output()) ?? [];
+        whole = whole.replaceAll('http://127.0.0.1:3000', origin);
+        whole = whole.replaceAll('http://127.0.0.1:9090', adminOrigin);
       }
+      const { output, status } = await run(whole);
+      // Of those that it came to.
+      const outputs = output.split(/^@@ \d+\n/m).slice(1);
+      for (const [at, { line, expected }] of blocks.entries()) {
+        const lines = outputs[at]?.split('\n') ?? [];
+        const missing = expected.filter((each) => !lines.includes(each));
+        expect(missing, `${file}:${line} prints ${outputs[at]}`).toEqual([]);
+      }
+      expect(status, `${file} ends with: ${outputs.at(-1)}`).toBe(0);
     });
   }
 });

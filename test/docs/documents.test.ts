@@ -3,12 +3,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { errorRegistry } from '../../src/contract/errors.ts';
 import { formatDocuments } from '../../tools/documents/documents.ts';
-import {
-  CONTRIBUTING,
-  documents,
-  readCommandBlocks,
-  readUnmarkedExamples,
-} from './document-commands.ts';
+import { CONTRIBUTING, documents, readCommandBlocks } from './document-commands.ts';
 
 const read = (file: string): string => readFileSync(file, 'utf8');
 test.each([...formatDocuments()])('%s is what `npm run docs` writes', (file, text) => {
@@ -60,6 +55,21 @@ test.each(files)('lines of %s are short enough for a terminal', (file) => {
     });
   expect(long).toEqual([]);
 });
+
+/**
+ * Reads the `console` blocks of a document that do not say, in a comment before them, what they need that CI does not
+ * have, or should not change: `<!-- example: needs Docker -->`.
+ *
+ * @returns the numbers of their lines
+ */
+function readUnmarkedExamples(file: string): number[] {
+  const lines = readFileSync(file, 'utf8').split('\n');
+  return lines.flatMap((line, index) =>
+    line.startsWith('```console') && !/^<!-- example: \S.* -->$/.test(lines[index - 1] ?? '')
+      ? [index + 1]
+      : [],
+  );
+}
 
 describe('the commands of the documents', () => {
   test.each(files)('that CI does not run say in %s what they need', (file) => {

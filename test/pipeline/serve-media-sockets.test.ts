@@ -3,9 +3,6 @@ import { defer, settle } from '../support/deferred.ts';
 import { collect, parseAnswer } from '../support/http/raw-http.ts';
 import { collectGarbage } from '../support/processes/garbage.ts';
 import { samples, useTestApp } from '../support/test-app.ts';
-import { expectNoUnhandledRejections } from '../support/unhandled-rejections.ts';
-
-expectNoUnhandledRejections();
 
 test('a client that has hung up is forgotten, though others still wait for the same', async () => {
   const app = await useTestApp({ renderer: { render: async () => samples.webp } });

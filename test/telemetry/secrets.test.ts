@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { MediaError } from '../../src/contract/errors.ts';
-import { startService } from '../support/processes/service-process.ts';
+import { useService } from '../support/processes/service-process.ts';
 import { enforced, SIGNING_KEY, signedPath } from '../support/signed-urls.ts';
 import { signedPathOf } from '../support/sites/external-app.ts';
 import { useOtlpReceiver } from '../support/telemetry/otlp-receiver.ts';
@@ -148,7 +148,7 @@ const traced = (url: string, sampler: string) => ({
 
 test('the log of the process has no secret, whatever brings it into a line', async () => {
   const { url } = await useOtlpReceiver();
-  const service = await startService({
+  const service = await useService({
     ...traced(url, Object.keys(words).join(' | ')),
     OTEL_EXPORTER_OTLP_HEADERS: `authorization=Bearer%20${HUSH}`,
     ADMIN_PORT: '0',
@@ -157,7 +157,6 @@ test('the log of the process has no secret, whatever brings it into a line', asy
     AWS_SESSION_TOKEN: SESSION,
     RELAY_SIGNING_KEYS: SIGNING_KEY,
   });
-  onTestFinished(() => void service.stop('SIGKILL'));
   for (const secret of [TOKEN, HUSH, SIGNING_KEY, AWS_SECRET]) {
     await (await fetch(`${service.origin}/x/${secret}`)).arrayBuffer();
   }
@@ -181,7 +180,7 @@ test.each(atScale(hostile.slice(0, 1), hostile))(
   async (text) => {
     const { url } = await useOtlpReceiver();
     const startMs = performance.now();
-    const service = await startService(traced(url, text));
+    const service = await useService(traced(url, text));
     expect(performance.now() - startMs).toBeLessThan(15_000); // quadratic, it would be minutes
     await service.stop('SIGKILL');
     const lines = service

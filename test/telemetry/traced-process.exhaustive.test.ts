@@ -1,5 +1,5 @@
-import { expect, it, onTestFinished } from 'vitest';
-import { startService } from '../support/processes/service-process.ts';
+import { expect, it } from 'vitest';
+import { useService } from '../support/processes/service-process.ts';
 import { useOtlpReceiver } from '../support/telemetry/otlp-receiver.ts';
 
 const AVATAR = '/avatars/1/ab12.webp?size=16';
@@ -10,8 +10,7 @@ const NEVER = { OTEL_BSP_SCHEDULE_DELAY: '600000' };
 
 /** A service, with a function that asks it for something that is there. */
 async function start(environment: Readonly<Record<string, string>>) {
-  const service = await startService(environment);
-  onTestFinished(() => void service.stop('SIGKILL'));
+  const service = await useService(environment);
   const ask = async (): Promise<void> => {
     const response = await fetch(service.origin + AVATAR, { headers });
     await response.arrayBuffer();

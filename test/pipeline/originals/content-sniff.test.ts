@@ -2,7 +2,6 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { SNIFF_BYTES, sniffContentType } from '../../../src/pipeline/originals/content-sniff.ts';
 import { atScale } from '../../support/test-scale.ts';
-import { expectNoUnhandledRejections } from '../../support/unhandled-rejections.ts';
 
 /** A Content-Type that can go into a header as it is. */
 const MEDIA_TYPE = /^[a-z]+\/[\w.+-]+(?:; (?:charset=utf-(?:8|16le|16be)|codecs=opus))?$/;
@@ -154,8 +153,6 @@ describe('text', () => {
 });
 
 describe('hostile bytes', () => {
-  expectNoUnhandledRejections();
-
   const magic = fc.constantFrom(...WALKED_HEADS);
   const junk = fc.uint8Array({ maxLength: SNIFF_BYTES });
 

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { startService } from '../../support/processes/service-process.ts';
+import { useService } from '../../support/processes/service-process.ts';
 import { useTemporaryFolder } from '../../support/temporary-folder.ts';
 
 const hasBubblewrap =
@@ -38,9 +38,8 @@ test('neither does one that asks for it in other words', () => {
 });
 
 test.skipIf(!hasBubblewrap)('(bubblewrap works) with them it starts, and says so', async () => {
-  const service = await startService({ REQUIRE_CONFINEMENT: 'true' });
+  const service = await useService({ REQUIRE_CONFINEMENT: 'true' });
   await expect.poll(service.output).toContain('Render workers are confined whole (bubblewrap)');
-  await service.stop();
 });
 
 test.skipIf(!hasBubblewrap)(
@@ -55,9 +54,8 @@ test.skipIf(!hasBubblewrap)(
       ['true', `Videos have no posters: ${VIDEO_DECODER} cannot be used: bubblewrap: `],
       ['false', 'confined in part (setpriv): if compromised, it could use the network'],
     ] as const) {
-      const service = await startService({ ...settings, REQUIRE_CONFINEMENT });
+      const service = await useService({ ...settings, REQUIRE_CONFINEMENT });
       await expect.poll(service.output).toContain(line);
-      await service.stop();
     }
   },
 );
@@ -65,7 +63,6 @@ test.skipIf(!hasBubblewrap)(
 test('one that does not require it says what is missing', async () => {
   const { path } = await useTemporaryFolder();
   symlinkSync('/bin/sh', join(path, 'sh'));
-  const service = await startService({ PATH: path });
+  const service = await useService({ PATH: path });
   await expect.poll(service.output).toMatch(/"level":40.*Render workers are confined in part/);
-  await service.stop();
 });
