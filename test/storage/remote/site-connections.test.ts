@@ -96,7 +96,7 @@ describe('redirects of other sites', () => {
     const first = await sites.open(url);
     if (!(first.body instanceof Readable)) throw new Error('Nothing came.');
     first.body.resume();
-    await sites.openKnown(url, 'validators' in first ? first.validators : undefined);
+    await sites.open(url, { known: 'validators' in first ? first.validators : undefined });
     expect(site.requests.map(({ headers }) => headers['if-none-match'])).toEqual([
       undefined,
       undefined,
@@ -148,7 +148,7 @@ describe('a connection to another site is refused or given up', () => {
   test('if the name server does not respond by the deadline', async () => {
     const inAll = { slots: 1, maxWaiting: 0, maxWaitMs: 0 };
     const sites = openSites({ connectTimeoutMs: 100, inAll });
-    sites.resolver.setPending('silent.test');
+    sites.resolver.set('silent.test');
     const error = await sites.failureOf(`http://silent.test:${site.port}/cat`);
     expect(error).toMatchObject({ code: 'ORIGIN_TIMEOUT' });
     expect(reasonOf(error)).toBe('time');
@@ -179,7 +179,7 @@ describe('a connection to another site is refused or given up', () => {
     const silent = await HostileServer.use();
     const sites = openSites({}, [silent.port]);
     const controller = new AbortController();
-    const pending = sites.open(`https://site.test:${silent.port}/`, controller.signal);
+    const pending = sites.open(`https://site.test:${silent.port}/`, { signal: controller.signal });
     await expect.poll(() => silent.openConnections).toBe(1);
     controller.abort();
     await expect(pending).rejects.toThrow('abort');
@@ -263,7 +263,7 @@ describe('connections to other sites', () => {
     ]);
     const url = `http://site.test:${hanging.port}/`;
     const controller = new AbortController();
-    const pending = [1, 2].map(() => sites.open(url, controller.signal));
+    const pending = [1, 2].map(() => sites.open(url, { signal: controller.signal }));
     const error = await sites.failureOf(url);
     expect(error).toMatchObject({ code: 'OVERLOADED', bottleneck: 'origin' });
     controller.abort();

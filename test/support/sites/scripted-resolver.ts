@@ -4,25 +4,18 @@ import type { NameResolver } from '../../../src/storage/remote/resolver.ts';
 export class ScriptedResolver implements NameResolver {
   /** Names that were asked for, in order. */
   readonly asked: string[] = [];
-  readonly #pending = new Set<string>();
   readonly #answers = new Map<string, (readonly string[])[]>();
 
-  /** The last answer is given again and again. */
+  /** The last answer is given again and again; without one, nothing is answered. */
   set(name: string, ...answers: (readonly string[])[]): void {
     this.#answers.set(name, answers);
   }
 
-  /** From now on, nothing is answered. */
-  setPending(name: string): void {
-    this.#pending.add(name);
-  }
-
   async resolve(name: string): Promise<readonly string[]> {
     this.asked.push(name);
-    if (this.#pending.has(name)) await new Promise(() => undefined);
-    const answers = this.#answers.get(name) ?? [];
+    const answers = this.#answers.get(name);
+    if (answers === undefined) throw new Error(`The test has no answer for ${name}.`);
     const answer = answers.length > 1 ? answers.shift() : answers[0];
-    if (answer === undefined) throw new Error(`The test has no answer for ${name}.`);
-    return answer;
+    return answer ?? new Promise(() => undefined);
   }
 }

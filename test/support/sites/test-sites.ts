@@ -56,14 +56,9 @@ export class TestSites {
     );
   }
 
-  open(url: string, signal = new AbortController().signal): ReturnType<Open> {
-    return this.#opened.source.open(url, { signal, isHeld: true });
-  }
-
-  /** The same, of which a state is known. */
-  openKnown(url: string, known: Parameters<Open>[1]['known']): ReturnType<Open> {
+  open(url: string, options: Partial<Parameters<Open>[1]> = {}): ReturnType<Open> {
     const { signal } = new AbortController();
-    return this.#opened.source.open(url, { known, signal, isHeld: true });
+    return this.#opened.source.open(url, { signal, isHeld: true, ...options });
   }
 
   /** @returns why a fetch failed; `undefined` where it did not */
