@@ -1,18 +1,18 @@
 import { link, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { FolderObjects } from '../../../src/storage/filesystem/shared-objects.ts';
+import { openFolderObjects } from '../../support/folder-storage.ts';
 import { useTemporaryFolder } from '../../support/temporary-folder.ts';
 import { describeSharedObjects } from './shared-objects.contract.ts';
 
 describeSharedObjects('a folder', async () => {
-  return FolderObjects.open(join((await useTemporaryFolder()).path, 'blocks.jsonl'));
+  return openFolderObjects(join((await useTemporaryFolder()).path, 'blocks.jsonl'));
 });
 
 test('the next writer of a shared object completes what a killed process had begun', async () => {
   const { path } = await useTemporaryFolder();
   const file = join(path, 'blocks.jsonl');
-  const objects = await FolderObjects.open(file);
+  const objects = await openFolderObjects(file);
   const tag = (await objects.write('', Buffer.from('one'), 'absent')) ?? '';
   await writeFile(join(path, 'claimed'), 'two');
   const longAgo = new Date(Date.now() - 60_000);
