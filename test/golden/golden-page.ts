@@ -1,8 +1,9 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import sharp from 'sharp';
 import { decodeImage, drawDifference } from '../support/images/image-comparison.ts';
-import type { GoldenRow } from './golden-table.ts';
+import { fixturesUrl, type GoldenRow } from './golden-table.ts';
 
 /** A row, and what the service sent for it. */
 export interface ComparedRow {
@@ -32,86 +33,68 @@ img { min-width: 96px; max-width: 240px; max-height: 240px; display: block; imag
   outline: 1px solid #8886; background: repeating-conic-gradient(#bbb 0 25%, #eee 0 50%) 0 / 16px 16px }
 `;
 
-/** The page of all goldens, `goldens.html`, beside a folder of the files that it shows. */
-export class GoldenPage {
-  readonly #folder: string;
-  readonly #fixtures: string;
-  readonly #articles = new Map<string, string>();
-  #failures = 0;
+const folder = fileURLToPath(new URL('../../test-report', import.meta.url));
+const fixtures = fileURLToPath(fixturesUrl);
 
-  /**
-   * @param folder of the page, which is emptied of an earlier one
-   * @param fixtures folder of originals and goldens, to which the page links
-   */
-  constructor(folder: string, fixtures: string) {
-    this.#folder = folder;
-    this.#fixtures = fixtures;
-  }
+/** The page of all goldens, beside a folder of the files that it shows. */
+export const pageFile = path.join(folder, 'goldens.html');
 
-  get file(): string {
-    return path.join(this.#folder, 'goldens.html');
-  }
+/** Removes an earlier page. */
+export async function removePage(): Promise<void> {
+  await rm(pageFile, { force: true });
+  await rm(path.join(folder, 'goldens'), { recursive: true, force: true });
+}
 
-  /** Removes an earlier page. */
-  async clear(): Promise<void> {
-    await rm(this.file, { force: true });
-    await rm(path.join(this.#folder, 'goldens'), { recursive: true, force: true });
-  }
+/** Writes the page of some rows, those that fail first. */
+export async function writePage(compared: readonly ComparedRow[]): Promise<void> {
+  const sorted = [...compared].sort(
+    (one, other) =>
+      Number(isFailing(other)) - Number(isFailing(one)) ||
+      one.row.name.localeCompare(other.row.name),
+  );
+  const articles: string[] = [];
+  for (const each of sorted) articles.push(await writeArticle(each));
+  const failures = compared.filter(isFailing).length;
+  const title = `${compared.length} goldens: ${failures === 0 ? 'all match' : `${failures} fail`}`;
+  await mkdir(folder, { recursive: true });
+  await writeFile(
+    pageFile,
+    `<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>${title}</title><style>${STYLE}</style>
+<h1>${title}</h1>
+<p>Each row of <code>fixtures/goldens.tsv</code>: the original, the golden that was looked at once, and what the service
+sends now. A difference is drawn where any pixel differs, also within the row's rule.</p>
+${articles.join('\n')}
+</html>
+`,
+  );
+}
 
-  /** Adds a row: its result, and a PNG of the frames that differ from the golden, one below the other. */
-  async add({ row, expected, actual, differences }: ComparedRow): Promise<void> {
-    const stem = path.join('goldens', row.name);
-    await mkdir(path.dirname(path.join(this.#folder, stem)), { recursive: true });
-    const result = `${stem}.${row.format}`;
-    await writeFile(path.join(this.#folder, result), actual);
-    const drawing = expected && (await drawDifferences(expected, actual));
-    if (drawing) await writeFile(path.join(this.#folder, `${stem}.difference.png`), drawing);
-    const ofFixtures = (file: string) =>
-      path.relative(this.#folder, path.join(this.#fixtures, file));
-    const golden = row.golden === undefined ? row.original : path.join('expected', row.golden);
-    const figures = [
-      formatFigure('original', ofFixtures(row.original)),
-      formatFigure('golden', expected && ofFixtures(golden), 'missing'),
-      formatFigure('result', result),
-      formatFigure('difference', drawing && `${stem}.difference.png`, 'none'),
-    ];
-    if (differences.length > 0) this.#failures += 1;
-    this.#articles.set(
-      row.name,
-      `<article id="${escapeHtml(row.name)}"${differences.length > 0 ? ' class="fails"' : ''}>
+const isFailing = ({ differences }: ComparedRow): boolean => differences.length > 0;
+
+/** Writes the files of a row: its result, and a PNG of the frames that differ from the golden, one below the other. */
+async function writeArticle({ row, expected, actual, differences }: ComparedRow): Promise<string> {
+  const stem = path.join('goldens', row.name);
+  await mkdir(path.dirname(path.join(folder, stem)), { recursive: true });
+  const result = `${stem}.${row.format}`;
+  await writeFile(path.join(folder, result), actual);
+  const drawing = expected && (await drawDifferences(expected, actual));
+  if (drawing) await writeFile(path.join(folder, `${stem}.difference.png`), drawing);
+  const ofFixtures = (file: string) => path.relative(folder, path.join(fixtures, file));
+  const golden = row.golden === undefined ? row.original : path.join('expected', row.golden);
+  const figures = [
+    formatFigure('original', ofFixtures(row.original)),
+    formatFigure('golden', expected && ofFixtures(golden), 'missing'),
+    formatFigure('result', result),
+    formatFigure('difference', drawing && `${stem}.difference.png`, 'none'),
+  ];
+  return `<article id="${escapeHtml(row.name)}"${differences.length > 0 ? ' class="fails"' : ''}>
 <h3>${escapeHtml(row.name)}</h3>
 <p><code>${escapeHtml(row.target)}</code></p>
 <p>${escapeHtml(describeRow(row))}</p>
 ${differences.map((difference) => `<p><strong>${escapeHtml(difference)}</strong></p>`).join('\n')}
 <div>${figures.join('')}</div>
-</article>`,
-    );
-  }
-
-  /** Writes the page of all rows that were added, those that fail first. */
-  async write(): Promise<void> {
-    const articles = [...this.#articles]
-      .sort(([one], [other]) => one.localeCompare(other))
-      .map(([, article]) => article);
-    const isFailing = (article: string): boolean => article.includes('class="fails"');
-    const sorted = [
-      ...articles.filter(isFailing),
-      ...articles.filter((article) => !isFailing(article)),
-    ];
-    const title = `${articles.length} goldens: ${this.#failures === 0 ? 'all match' : `${this.#failures} fail`}`;
-    await mkdir(this.#folder, { recursive: true });
-    await writeFile(
-      this.file,
-      `<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>${title}</title><style>${STYLE}</style>
-<h1>${title}</h1>
-<p>Each row of <code>fixtures/goldens.tsv</code>: the original, the golden that was looked at once, and what the service
-sends now. A difference is drawn where any pixel differs, also within the row's rule.</p>
-${sorted.join('\n')}
-</html>
-`,
-    );
-  }
+</article>`;
 }
 
 function describeRow({ format, widthPx, heightPx, delaysMs, plays, pixels }: GoldenRow): string {

@@ -4,9 +4,6 @@ import { isAlive, type TestPool, usePools } from '../support/processes/worker-po
 
 const start = usePools();
 
-/** For a process to start on a busy machine. */
-const soon = { timeout: 20_000 };
-
 const pidOf = async (pool: TestPool, lane: Lane = 'light'): Promise<number> =>
   Number((await pool.say('which', { lane })).split(' ')[0]);
 
@@ -45,7 +42,7 @@ describe('a worn worker', () => {
     const first = Number(await pool.say('grow 1001'));
     const response = pool.say('rest 1500');
     const others = () => renderer.processIds.filter((id) => id !== first);
-    await expect.poll(() => others().length, soon).toBe(1);
+    await expect.poll(() => others().length).toBe(1);
     const [second = 0] = others();
     process.kill(second, 'SIGKILL'); // at its start, or with the job
     expect([first, second]).not.toContain(Number((await response).split(' ')[0]));

@@ -4,17 +4,14 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   findProcessesOf,
   hasCompiler,
-  hasFfmpeg,
   shareMaliciousDecoder,
   wholeDecoder,
 } from '../support/processes/video-decoders.ts';
 import { type TestPool, usePools } from '../support/processes/worker-pool.ts';
+import { hasFfmpeg } from '../support/videos/ffmpeg.ts';
 
 const start = usePools();
 const startShared = usePools(afterAll);
-
-/** For a process to start or end on a busy machine. */
-const soon = { timeout: 20_000 };
 
 const WIDTH = 64;
 const HEIGHT = 48;
@@ -192,7 +189,7 @@ describe.skipIf(!hasCompiler)('(gcc is installed) a decoder in the hands of an a
     ['crashes', 'crash'],
   ])('fails its frame where it %s, and leaves no process behind', async (_, attack) => {
     expect(await ask(attack)).toBe('UNPROCESSABLE_MEDIA');
-    await expect.poll(() => findProcessesOf(decoder.program), soon).toEqual([]);
+    await expect.poll(() => findProcessesOf(decoder.program)).toEqual([]);
     expect(pool.renderer.counters.kills).toBe(0);
   });
 
@@ -205,17 +202,17 @@ describe.skipIf(!hasCompiler)('(gcc is installed) a decoder in the hands of an a
   test.each(['hang', 'stay'])('is killed at the deadline of its job: %s', async (attack) => {
     const { renderer, sayByRanges } = await open(start);
     const late = sayByRanges(`decode 1 ${attack}`, { timeoutMs: 1_000 });
-    await expect.poll(() => findProcessesOf(decoder.program).length, soon).toBeGreaterThan(0);
+    await expect.poll(() => findProcessesOf(decoder.program).length).toBeGreaterThan(0);
     await expect(late).rejects.toMatchObject({ code: 'TRANSFORM_TIMEOUT' });
-    await expect.poll(() => findProcessesOf(decoder.program), soon).toEqual([]);
-    await expect.poll(() => renderer.counters.restarts, soon).toBe(1);
+    await expect.poll(() => findProcessesOf(decoder.program)).toEqual([]);
+    await expect.poll(() => renderer.counters.restarts).toBe(1);
   });
 
   test('shares no namespace with the service, and ends with its caller', async () => {
     const { sayByRanges } = await open(start);
     const caller = new AbortController();
     const job = sayByRanges('decode 1 hang', { signal: caller.signal });
-    await expect.poll(() => findProcessesOf(decoder.program).length, soon).toBe(1);
+    await expect.poll(() => findProcessesOf(decoder.program).length).toBe(1);
     const [processId] = findProcessesOf(decoder.program);
     for (const kind of ['net', 'pid', 'mnt', 'ipc', 'uts', 'user']) {
       expect(readlinkSync(`/proc/${processId}/ns/${kind}`)).not.toBe(
@@ -224,6 +221,6 @@ describe.skipIf(!hasCompiler)('(gcc is installed) a decoder in the hands of an a
     }
     caller.abort(new Error('nobody waits'));
     await expect(job).rejects.toThrow('nobody waits');
-    await expect.poll(() => findProcessesOf(decoder.program), soon).toEqual([]);
+    await expect.poll(() => findProcessesOf(decoder.program)).toEqual([]);
   });
 });

@@ -8,9 +8,6 @@ import { useTemporaryFolder } from '../support/temporary-folder.ts';
 
 const start = usePools();
 
-/** For a process to start or end on a busy machine. */
-const soon = { timeout: 20_000 };
-
 /** Until what was given to an idle worker is on its way to it. */
 const sent = () => new Promise((resolve) => setImmediate(resolve));
 
@@ -41,7 +38,7 @@ describe('the worker pool', () => {
     const next = await say('next', { timeoutMs: 10_000 });
     expect(next).toMatch(/ next$/);
     expect(processIdIn(next)).not.toBe(hanging);
-    await expect.poll(() => isAlive(hanging), soon).toBe(false);
+    await expect.poll(() => isAlive(hanging)).toBe(false);
     expect(renderer.counters).toEqual({ restarts: 1, kills: 1, recycles: 0 });
     await expect(say('hang')).rejects.toMatchObject(late);
   });
@@ -59,7 +56,7 @@ describe('the worker pool', () => {
         reason: { code: 'UNPROCESSABLE_MEDIA', cause: expect.any(WorkerLost) },
       });
       expect(results.slice(1).map(({ status }) => status)).toEqual(Array(5).fill('fulfilled'));
-      await expect.poll(() => renderer.readyProcessIdsOf('light').length, soon).toBe(2);
+      await expect.poll(() => renderer.readyProcessIdsOf('light').length).toBe(2);
       expect(renderer.counters).toEqual({ restarts: 2, kills: 0, recycles: 0 });
     },
     15_000, // less than an orphan holds the channel for
@@ -78,9 +75,9 @@ describe('the worker pool', () => {
     const { renderer, log, say } = await start();
     const [worker = 0] = renderer.processIds;
     process.kill(starterOf(worker), 'SIGKILL');
-    await expect.poll(() => renderer.counters.restarts, soon).toBe(1);
+    await expect.poll(() => renderer.counters.restarts).toBe(1);
     expect(processIdIn(await say('anything'))).not.toBe(worker);
-    await expect.poll(() => isAlive(worker), soon).toBe(false);
+    await expect.poll(() => isAlive(worker)).toBe(false);
     expect(JSON.stringify(log.entries)).toContain('the end of the process that starts workers');
   });
 
@@ -93,7 +90,7 @@ describe('the worker pool', () => {
     onTestFinished(() => void process.kill(stuck, 'SIGKILL'));
     const late = { code: 'TRANSFORM_TIMEOUT' };
     await expect(say('anything', { timeoutMs: 100 })).rejects.toMatchObject(late);
-    await expect.poll(() => renderer.readyProcessIdsOf('light').length, soon).toBe(1);
+    await expect.poll(() => renderer.readyProcessIdsOf('light').length).toBe(1);
     expect(await say('next')).toMatch(/ next$/);
     expect(isAlive(stuck)).toBe(true);
     expect(renderer.readyProcessIdsOf('heavy')).toEqual(others);
@@ -126,7 +123,7 @@ describe('the worker pool', () => {
     renderer.stop();
     const cause = { message: 'The render workers are stopped.' };
     for (const job of jobs) await expect(job).rejects.toMatchObject({ code: 'OVERLOADED', cause });
-    await expect.poll(() => processIds.filter(isAlive), soon).toEqual([]);
+    await expect.poll(() => processIds.filter(isAlive)).toEqual([]);
     await expect(say('too late')).rejects.toMatchObject({ code: 'OVERLOADED' });
     expect(renderer.counters.restarts).toBe(0);
   });
@@ -139,7 +136,7 @@ describe('a worker killed from outside', () => {
       log.entries.flatMap(({ details }) =>
         'line' in details && 'processId' in details ? [Number(details.processId)] : [],
       );
-    await expect.poll(() => standing().length, soon).toBeGreaterThan(before);
+    await expect.poll(() => standing().length).toBeGreaterThan(before);
     process.kill(standing()[before] ?? 0, 'SIGKILL');
   };
 
@@ -169,10 +166,10 @@ describe('a worker killed from outside', () => {
     const { renderer, say, log } = await start({ workers: two });
     const response = say('stand-still').catch((error: unknown) => error);
     await killWorker(log, 0);
-    await expect.poll(() => renderer.readyProcessIdsOf('light').length, soon).toBe(2);
+    await expect.poll(() => renderer.readyProcessIdsOf('light').length).toBe(2);
     const other = say('stand-still').catch((error: unknown) => error);
     const stands = 'a render worker has written to its standard error';
-    await expect.poll(() => log.count(stands), soon).toBe(3);
+    await expect.poll(() => log.count(stands)).toBe(3);
     for (const processId of renderer.processIds) process.kill(processId, 'SIGKILL');
     expect(await response).toMatchObject({ code: 'OVERLOADED', bottleneck: 'workers' });
     renderer.stop();
@@ -182,7 +179,7 @@ describe('a worker killed from outside', () => {
   test('between jobs fails no job, whether its end is noticed or not', async () => {
     const { renderer, say } = await start({ workers: two });
     for (let round = 0; round < 3; round += 1) {
-      await expect.poll(() => renderer.readyProcessIdsOf('light').length, soon).toBe(2);
+      await expect.poll(() => renderer.readyProcessIdsOf('light').length).toBe(2);
       for (const processId of renderer.processIds) process.kill(processId, 'SIGKILL');
       expect(await say('next')).toMatch(/ next$/);
     }
@@ -196,7 +193,7 @@ describe('a worker killed from outside', () => {
       retryAfterSeconds: 1,
       cause: { message: 'No render worker lived to begin the job.' },
     });
-    await expect.poll(() => renderer.counters.restarts, soon).toBe(3);
+    await expect.poll(() => renderer.counters.restarts).toBe(3);
   });
 });
 
@@ -218,7 +215,7 @@ describe('a stop by its caller', () => {
     runner.abort(reason);
     await expect(running).rejects.toBe(reason);
     expect(processIdIn(await next)).not.toBe(first);
-    await expect.poll(() => isAlive(first), soon).toBe(false);
+    await expect.poll(() => isAlive(first)).toBe(false);
     expect(renderer.counters).toEqual({ restarts: 1, kills: 1, recycles: 0 });
   });
 
@@ -246,14 +243,14 @@ describe('heavy workers beyond the first', () => {
     expect(renderer.processIdsOf('heavy')).toEqual(first);
     const jobs = ['hang', 'hang', 'wait'].map((text) => say(text, { lane: 'heavy' }));
     for (const job of jobs) job.catch(() => undefined);
-    await expect.poll(() => renderer.readyProcessIdsOf('heavy').length, soon).toBe(2);
+    await expect.poll(() => renderer.readyProcessIdsOf('heavy').length).toBe(2);
     expect(renderer.processIdsOf('heavy')).toHaveLength(2);
     expect(renderer.wantedOf('heavy')).toBe(2);
     expect(renderer.counters).toEqual(unharmed);
     const killed = renderer.processIdsOf('heavy');
     for (const processId of killed) process.kill(processId, 'SIGKILL');
-    await expect.poll(() => renderer.counters.restarts, soon).toBe(2);
-    await expect.poll(() => renderer.readyProcessIdsOf('heavy').length, soon).toBe(2);
+    await expect.poll(() => renderer.counters.restarts).toBe(2);
+    await expect.poll(() => renderer.readyProcessIdsOf('heavy').length).toBe(2);
     expect(renderer.processIdsOf('heavy').filter((id) => killed.includes(id))).toEqual([]);
     renderer.stop();
     await Promise.allSettled(jobs);
@@ -266,7 +263,7 @@ describe('heavy workers beyond the first', () => {
       expect(texts.map((text) => text.split(' ')[1])).toEqual(['a', 'b']);
       // Of one that is about to start there is no process yet.
       const sizes = () => [renderer.wantedOf('heavy'), renderer.processIdsOf('heavy').length];
-      await expect.poll(sizes, soon).toEqual([1, 1]);
+      await expect.poll(sizes).toEqual([1, 1]);
     }
     expect(renderer.counters).toEqual(unharmed);
     expect(renderer.processIdsOf('light')).toHaveLength(1);

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { Readable } from 'node:stream';
 import sharp from 'sharp';
 import { describe, expect, it, test } from 'vitest';
@@ -14,18 +13,8 @@ import {
   withDecoder,
 } from '../../support/test-app.ts';
 import { hasFfmpeg } from '../../support/videos/ffmpeg.ts';
-import { freeBox, withGap } from '../../support/videos/sources.ts';
+import { fixtureVideos, freeBox, readVideo, withGap } from '../../support/videos/sources.ts';
 
-const FOLDER = 'fixtures/video';
-const [head = [], ...lines] = readFileSync(`${FOLDER}/index.tsv`, 'utf8')
-  .trimEnd()
-  .split('\n')
-  .map((line) => line.split('\t'));
-const videos = lines.map((cells) =>
-  Object.fromEntries(head.map((name, at) => [name, cells[at] ?? ''])),
-);
-
-const readVideo = (file: string): Buffer => readFileSync(`${FOLDER}/${file}`);
 const clip = readVideo('clip-h264.mp4');
 const PATH = '/attachments/1/2/clip.mp4';
 const KEY = PATH.slice(1);
@@ -36,7 +25,7 @@ describe.skipIf(!hasFfmpeg)('a poster', () => {
   const app = shareTestApp(decoding);
 
   // Pixels: test/workers/video.
-  test.each(videos)('of $file: $note', async (row) => {
+  test.each(fixtureVideos)('of $file: $note', async (row) => {
     const { file = '', poster_status: status = '', display_width, display_height } = row;
     const video = readVideo(file);
     const path = `/attachments/9/9/${file}`;
@@ -186,35 +175,38 @@ describe.skipIf(!hasFfmpeg)('a video', () => {
     expect([app.renderer.inspections, app.renderer.renders]).toEqual([1, 2]);
   });
 
-  it('is read by ranges, however large it is and wherever its index is', async () => {
-    for (const [name, before] of Object.entries({ last: 'moov', behind: undefined })) {
-      const source = withGap(clip, before, 500_000_000);
-      const app = await useTestApp({
-        ...decoding,
-        settings: { ...decoding.settings, MAX_ORIGINAL_BYTES: '1000000' },
-        origin: {
-          identity: 'tag',
-          open: async (key, { range }): Promise<Opened> => {
-            if (key !== KEY) throw new MediaError('UNKNOWN_MEDIA');
-            const first = range?.first ?? 0;
-            const last = Math.min(range?.last ?? Infinity, source.sizeBytes - 1);
-            const bytes = await source.read(first, last + 1);
-            return {
-              body: Readable.from([Buffer.from(bytes)], { objectMode: false }),
-              part: { first, last },
-              sizeBytes: source.sizeBytes,
-              etag: name,
-              lastModified: undefined,
-            };
-          },
+  it.each([
+    ['its index at the end', 'clip-h264.mp4', 'moov'],
+    ['its index in front of a gap', 'clip-faststart-601-full.mp4', 'mdat'],
+    ['its index in front', 'clip-faststart-601-full.mp4', undefined],
+    ['fragments', 'clip-fragmented.mp4', undefined],
+  ])('of 500 MB is read by ranges, with %s', async (name, file, before) => {
+    const source = withGap(readVideo(file), before, 500_000_000);
+    const app = await useTestApp({
+      ...decoding,
+      settings: { ...decoding.settings, MAX_ORIGINAL_BYTES: '1000000' },
+      origin: {
+        identity: 'tag',
+        open: async (key, { range }): Promise<Opened> => {
+          if (key !== KEY) throw new MediaError('UNKNOWN_MEDIA');
+          const first = range?.first ?? 0;
+          const last = Math.min(range?.last ?? Infinity, source.sizeBytes - 1);
+          const bytes = await source.read(first, last + 1);
+          return {
+            body: Readable.from([Buffer.from(bytes)], { objectMode: false }),
+            part: { first, last },
+            sizeBytes: source.sizeBytes,
+            etag: name,
+            lastModified: undefined,
+          };
         },
-      });
-      const { statusCode } = await app.get(`${PATH}?format=webp`);
-      expect([name, statusCode]).toEqual([name, 200]);
-      expect(source.reads.length).toBeLessThanOrEqual(6);
-      const readBytes = source.reads.reduce((sum, [start, end]) => sum + end - start, 0);
-      expect(readBytes).toBeLessThan(256 * 1024);
-    }
+      },
+    });
+    const { statusCode } = await app.get(`${PATH}?format=webp`);
+    expect([name, statusCode]).toEqual([name, 200]);
+    expect(source.reads.length).toBeLessThanOrEqual(6);
+    const readBytes = source.reads.reduce((sum, [start, end]) => sum + end - start, 0);
+    expect(readBytes).toBeLessThan(256 * 1024);
   });
 
   it('may cost no more bytes than are allowed', async () => {
@@ -295,18 +287,21 @@ test.skipIf(!hasFfmpeg).each([1, 40])(
 describe('without a decoder', () => {
   const app = shareTestApp({ settings: { ...metricsSettings, VIDEO_DECODER: 'off' } });
 
-  it.each(videos)('$file has no poster, and all else', async ({ file = '', poster_status }) => {
-    const key = `attachments/1/2/${file}`;
-    app.originals.put(key, readVideo(file));
-    const { inspections } = app.renderer;
-    expect((await app.get(`/${key}?format=webp`)).statusCode).toBe(415);
-    expect((await app.get(`/${key}`)).rawPayload.equals(readVideo(file))).toBe(true);
-    expect(app.renderer.inspections).toBe(inspections);
-    const { body } = await askMetadata(app, key);
-    expect(body).toMatchObject({ transformable: false, placeholder: null });
-    if (poster_status === '200') expect(body).toMatchObject({ kind: 'video', frames: null });
-    expect(app.renderer.renders).toBe(0);
-  });
+  it.each(fixtureVideos)(
+    '$file has no poster, and all else',
+    async ({ file = '', poster_status }) => {
+      const key = `attachments/1/2/${file}`;
+      app.originals.put(key, readVideo(file));
+      const { inspections } = app.renderer;
+      expect((await app.get(`/${key}?format=webp`)).statusCode).toBe(415);
+      expect((await app.get(`/${key}`)).rawPayload.equals(readVideo(file))).toBe(true);
+      expect(app.renderer.inspections).toBe(inspections);
+      const { body } = await askMetadata(app, key);
+      expect(body).toMatchObject({ transformable: false, placeholder: null });
+      if (poster_status === '200') expect(body).toMatchObject({ kind: 'video', frames: null });
+      expect(app.renderer.renders).toBe(0);
+    },
+  );
 });
 
 async function askMetadata(app: TestApp, key = KEY) {

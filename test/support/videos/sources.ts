@@ -1,3 +1,18 @@
+import { readFileSync } from 'node:fs';
+
+export const readVideo = (file = ''): Buffer => readFileSync(`fixtures/video/${file}`);
+
+const [head = [], ...rows] = readVideo('index.tsv')
+  .toString()
+  .trimEnd()
+  .split('\n')
+  .map((line) => line.split('\t'));
+
+/** Rows of fixtures/video/index.tsv by the names of columns. */
+export const fixtureVideos = rows.map((row) =>
+  Object.fromEntries(head.map((name, at) => [name, row[at] ?? ''])),
+);
+
 /** A file in memory that is read by ranges, and the ranges that were read. */
 export function memorySource(file: Uint8Array) {
   return sparseSource(file.length, [[0, file]]);

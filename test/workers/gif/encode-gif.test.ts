@@ -106,6 +106,32 @@ describe('a GIF of more colours than there is room for', () => {
   });
 });
 
+describe('a low GIF of any colours', () => {
+  const grey = (level: number): Pixel => [level, level, level, 255];
+  const kept: readonly Pixel[] = [CLEAR, WHITE, BLACK];
+  const near = [1, 4, 8, 247, 251, 254].map(grey);
+
+  test('is transparent, white and black where its frames are, and nowhere else transparent', async () => {
+    for (let seed = 0; seed < 25; seed += 1) {
+      const random = createSeededRandom(`low:${seed}`);
+      const [widthPx, heightPx] = [1 + random.integer(24), 1 + random.integer(24)];
+      const others = Array.from({ length: 20 }, () => [...random.bytes(3), 255]);
+      const colours = [...kept, ...near, ...others];
+      const frames = drawFrames(random, widthPx, heightPx, 1 + random.integer(8), colours);
+      const gif = encode(frames, widthPx, low);
+      checkIndices(gif);
+      const shown = (await decodeImage(gif)).frames.map((frame) => toPixels(frame));
+      const expected = frames.map((frame, index) =>
+        frame.map((pixel, at) => {
+          const seen = shown[index]?.[at];
+          return kept.includes(pixel) || seen?.[3] !== 255 ? pixel : seen;
+        }),
+      );
+      expect(shown, `seed ${seed}`).toEqual(expected);
+    }
+  });
+});
+
 test('what stands still is not sent again', () => {
   const still = Array.from({ length: 100 }, (_, at) => [at, at, at, 255]);
   const [first, second, third] = readGifImages(
@@ -149,6 +175,12 @@ test('delays are as near as centiseconds allow, up to the longest, and plays are
 
 function toList(bytes: Uint8Array): number[] {
   return [...bytes];
+}
+
+function toPixels(bytes: Uint8Array): Pixel[] {
+  return Array.from({ length: bytes.length / 4 }, (_, at) =>
+    toList(bytes.subarray(4 * at, 4 * at + 4)),
+  );
 }
 
 /** No index outside of its colour table, what is transparent included. */

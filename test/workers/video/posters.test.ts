@@ -1,60 +1,34 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
-import { MediaError } from '../../../src/contract/errors.ts';
-import { outputFormats } from '../../../src/contract/image-formats.ts';
 import type { ByteSource, FrameDecoder } from '../../../src/formats/video/video-facts.ts';
-import type { RenderJob } from '../../../src/pipeline/ports.ts';
 import { inspectMoving } from '../../../src/workers/child/video/inspect-moving.ts';
 import { renderPoster } from '../../../src/workers/child/video/render-poster.ts';
+import { anyJob } from '../../support/processes/worker-pool.ts';
 import { atScale } from '../../support/test-scale.ts';
 import { BareDecoder, hasFfmpeg } from '../../support/videos/ffmpeg.ts';
 import { madeVideos, makeLongVideo } from '../../support/videos/made-videos.ts';
 import {
   findBox,
+  fixtureVideos,
   freeBox,
   memorySource,
+  readVideo,
   sparseSource,
   withGap,
 } from '../../support/videos/sources.ts';
-
-const folder = join(import.meta.dirname, '../../../fixtures/video');
-const [head = [], ...rows] = readFileSync(join(folder, 'index.tsv'), 'utf8')
-  .trimEnd()
-  .split('\n')
-  .map((line) => line.split('\t'));
-const videos = rows.map((row) => Object.fromEntries(head.map((name, at) => [name, row[at] ?? ''])));
-
-const fixture = (file = '') => readFileSync(join(folder, file));
 
 /** The poster at its own size as PNG. */
 async function makePoster(
   source: ByteSource,
   decoder: FrameDecoder = new BareDecoder(),
-  job: Partial<RenderJob> = {},
 ): Promise<Buffer> {
   const { video } = await inspectMoving(source);
   if (video === undefined) throw new Error('Expected a video');
-  const { widthPx, heightPx } = video.size;
-  const size = video.orientation < 5 ? video.size : { widthPx: heightPx, heightPx: widthPx };
-  const poster = await renderPoster(source, decoder, {
-    source: 'png',
-    animation: undefined,
-    originalSize: video.size,
-    orientation: video.orientation,
-    gamma: undefined,
-    isRewrite: false,
-    resize: 'none',
-    shrinksOnLoad: false,
-    size,
-    format: 'png',
-    encoder: outputFormats.png.qualities.lossless,
-    maxInputPixels: 1e8,
-    maxResultBytes: 1e8,
-    ...job,
-  });
-  return Buffer.from(poster);
+  const { size: originalSize, orientation } = video;
+  const { widthPx, heightPx } = originalSize;
+  const size = orientation < 5 ? originalSize : { widthPx: heightPx, heightPx: widthPx };
+  const job = { ...anyJob, originalSize, orientation, size, maxResultBytes: 1e8 };
+  return Buffer.from(await renderPoster(source, decoder, job));
 }
 
 /** Measures the size of a picture, and the distance of each quadrant's middle from a colour. */
@@ -72,11 +46,11 @@ async function probe(poster: Buffer, colours: readonly (readonly (number | undef
 }
 
 describe.skipIf(!hasFfmpeg)('posters', () => {
-  test.each(videos.filter(({ poster_status }) => poster_status === '200'))(
+  test.each(fixtureVideos.filter(({ poster_status }) => poster_status === '200'))(
     '$file: $note',
     async (row) => {
       const { size, distance } = await probe(
-        await makePoster(memorySource(fixture(row.file))),
+        await makePoster(memorySource(readVideo(row.file))),
         ['rgb_25_25', 'rgb_75_25', 'rgb_25_75', 'rgb_75_75'].map((name) =>
           (row[name] ?? '').split(',').map(Number),
         ),
@@ -107,11 +81,11 @@ function withLiveCluster(file: Buffer): Buffer {
 }
 
 test.skipIf(!hasFfmpeg).each([
-  ['a block after the key frame', fixture('clip-vp8.webm').subarray(0, 760)],
-  ['the head of such a block', fixture('clip-vp8.webm').subarray(0, 740)],
-  ['a long block after the key frame', fixture('clip-av1.mkv').subarray(0, 1300)],
-  ['the cues at the end', fixture('clip-vp8.webm').subarray(0, -3)],
-  ['a live stream', withLiveCluster(fixture('clip-vp8.webm')).subarray(0, 760)],
+  ['a block after the key frame', readVideo('clip-vp8.webm').subarray(0, 760)],
+  ['the head of such a block', readVideo('clip-vp8.webm').subarray(0, 740)],
+  ['a long block after the key frame', readVideo('clip-av1.mkv').subarray(0, 1300)],
+  ['the cues at the end', readVideo('clip-vp8.webm').subarray(0, -3)],
+  ['a live stream', withLiveCluster(readVideo('clip-vp8.webm')).subarray(0, 760)],
 ])('a Matroska file that ends within %s has a poster', async (_, file) => {
   const { distance } = await probe(await makePoster(memorySource(file)), [
     [60, 130, 200],
@@ -134,55 +108,27 @@ function withLongDocType(file: Buffer): Buffer {
 
 test('the format of EBML is told by a name with a long length, too', async () => {
   const { container } = await inspectMoving(
-    memorySource(withLongDocType(fixture('clip-vp8.webm'))),
+    memorySource(withLongDocType(readVideo('clip-vp8.webm'))),
   );
   expect(container).toBe('webm');
 });
 
 describe('facts', () => {
-  test.each(videos.filter(({ container }) => container !== '-'))('$file: $note', async (row) => {
-    const facts = await inspectMoving(memorySource(fixture(row.file)));
-    const [container = '', isFragmented] = (row.container ?? '').split(' ');
-    expect(facts.container).toBe(container === 'mkv' ? 'matroska' : container);
-    if (row.duration_s !== '-') expect(facts.durationS).toBe(Number(row.duration_s));
-    if (row.poster_status === '200') expect(facts.video?.codec).toBe(row.codec);
-    else expect(isFragmented).toBeUndefined();
-    expect(facts.hasAudio).toBe(/sound/.test(row.note ?? '') || row.file === 'truncated.mp4');
-    expect(facts.fault?.code).toBe(
-      row.poster_status === '415' ? 'UNSUPPORTED_MEDIA_TYPE' : undefined,
-    );
-  });
-});
-
-describe('what a video of 500 MB costs', () => {
-  const GAP_BYTES = 500_000_000;
-  // The key frames of these files have less than 2 kB.
-  const cost = ({ reads }: { readonly reads: readonly (readonly [number, number])[] }) => ({
-    reads: reads.length,
-    bytes: reads.reduce((sum, [start, end]) => sum + end - start, 0),
-  });
-  const refusal = new MediaError('UNPROCESSABLE_MEDIA');
-  const decoder = { decode: () => Promise.reject(refusal) };
-
-  test.each([
-    ['its movie box at the end', 'clip-h264.mp4', 'moov'],
-    ['its movie box in front of a gap', 'clip-faststart-601-full.mp4', 'mdat'],
-    ['its movie box in front', 'clip-faststart-601-full.mp4', undefined],
-    ['fragments', 'clip-fragmented.mp4', undefined],
-  ])('with %s', async (_, file, before) => {
-    const source = withGap(fixture(file), before, GAP_BYTES);
-    const { durationS, fault } = await inspectMoving(source);
-    expect(fault).toBeUndefined();
-    expect(durationS).toBe(Number(videos.find((row) => row.file === file)?.duration_s));
-    const facts = cost(source);
-    expect(facts.reads).toBeLessThanOrEqual(4);
-    expect(facts.bytes).toBeLessThanOrEqual(256 * 1024);
-    source.reads.length = 0;
-    // Everything up to the decoder; the facts are read again, since another process may do so.
-    await expect(makePoster(source, decoder)).rejects.toBe(refusal);
-    expect(cost(source).reads - facts.reads).toBeLessThanOrEqual(6);
-    expect(cost(source).bytes - facts.bytes).toBeLessThanOrEqual(256 * 1024);
-  });
+  test.each(fixtureVideos.filter(({ container }) => container !== '-'))(
+    '$file: $note',
+    async (row) => {
+      const facts = await inspectMoving(memorySource(readVideo(row.file)));
+      const [container = '', isFragmented] = (row.container ?? '').split(' ');
+      expect(facts.container).toBe(container === 'mkv' ? 'matroska' : container);
+      if (row.duration_s !== '-') expect(facts.durationS).toBe(Number(row.duration_s));
+      if (row.poster_status === '200') expect(facts.video?.codec).toBe(row.codec);
+      else expect(isFragmented).toBeUndefined();
+      expect(facts.hasAudio).toBe(/sound/.test(row.note ?? '') || row.file === 'truncated.mp4');
+      expect(facts.fault?.code).toBe(
+        row.poster_status === '415' ? 'UNSUPPORTED_MEDIA_TYPE' : undefined,
+      );
+    },
+  );
 });
 
 /** A recording of Chromium's MediaRecorder: its media header counts milliseconds, whatever its time scale. */
@@ -194,12 +140,12 @@ function withRecordersHeaders(file: Buffer): Buffer {
 }
 
 test('the duration of fragments is that of the header of their track', async () => {
-  const source = memorySource(withRecordersHeaders(fixture('clip-fragmented.mp4')));
+  const source = memorySource(withRecordersHeaders(readVideo('clip-fragmented.mp4')));
   expect((await inspectMoving(source)).durationS).toBe(2);
 });
 
 test('the duration of many fragments that no table lists is not searched for long', async () => {
-  const file = fixture('clip-fragmented.mp4');
+  const file = readVideo('clip-fragmented.mp4');
   const movie = file.subarray(0, findBox(file, 'mfra'));
   const fragmentBytes = 5_000_000;
   const fragments = Array.from({ length: 100 }, (_, at) => {
@@ -229,14 +175,14 @@ test.skipIf(!hasFfmpeg)('the tables of sound are not read', async () => {
 describe('originals without a poster', () => {
   /** A file with other bytes behind a name in it. */
   const changed = (name: string, offset: number, bytes: readonly number[]) => {
-    const file = fixture('clip-faststart-601-full.mp4');
+    const file = readVideo('clip-faststart-601-full.mp4');
     file.set(bytes, file.lastIndexOf(name) + offset);
     return file;
   };
   const everything = [0xff, 0xff, 0xff, 0xff];
   /** A movie box with 17 MiB of titles, which nobody reads. */
   const withTitles = () => {
-    const file = fixture('clip-h264.mp4');
+    const file = readVideo('clip-h264.mp4');
     const titles = Buffer.alloc(17 * 2 ** 20);
     titles.writeUInt32BE(titles.length);
     titles.write('udta', 4, 'latin1');
@@ -259,10 +205,10 @@ describe('originals without a poster', () => {
     ['no movie', changed('moov', 0, [0x66, 0x72, 0x65, 0x65]), 'UNPROCESSABLE_MEDIA'],
     [
       'half of an index',
-      fixture('clip-faststart-601-full.mp4').subarray(0, 700),
+      readVideo('clip-faststart-601-full.mp4').subarray(0, 700),
       'UNPROCESSABLE_MEDIA',
     ],
-    ['the beginning of a WebM', fixture('clip-vp8.webm').subarray(0, 60), 'UNPROCESSABLE_MEDIA'],
+    ['the beginning of a WebM', readVideo('clip-vp8.webm').subarray(0, 60), 'UNPROCESSABLE_MEDIA'],
   ])('%s', async (_, file, code) => {
     const { kind, fault } = await inspectMoving(memorySource(file));
     expect(kind).toBe('video');
@@ -271,7 +217,7 @@ describe('originals without a poster', () => {
 
   test.each([
     ['a size that the container does not have', changed('avc1', 28, [0, 242]), 'h264'],
-    ['a frame that is cut off', fixture('truncated.mp4'), undefined],
+    ['a frame that is cut off', readVideo('truncated.mp4'), undefined],
   ])('%s', async (_, file, decoded) => {
     const decoder = new BareDecoder();
     const making = makePoster(memorySource(file), decoder);
