@@ -54,12 +54,7 @@ const FIRST_DELAY_MS = 200;
 const MAX_DELAY_MS = 5_000;
 
 /** Signals that a process's own faults do not raise. */
-const KILLED_FROM_OUTSIDE: ReadonlySet<string> = new Set([
-  'SIGKILL',
-  'SIGTERM',
-  'SIGINT',
-  'SIGHUP',
-]);
+const KILLED_FROM_OUTSIDE: readonly string[] = ['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP'];
 
 /** Time to notice the ends of workers that were killed at the same time, in milliseconds. */
 const NOTICE_MS = 1_000;
@@ -172,7 +167,7 @@ export class Slot implements RenderSlot {
     const again = await this.#run(command, bounds);
     if (again.kind !== 'lost') return again;
     if (again.ending === LOST_WITH_STARTER) throw overloaded(again.ending);
-    if (!KILLED_FROM_OUTSIDE.has(again.ending)) throw lostWorker(again.ending);
+    if (!KILLED_FROM_OUTSIDE.includes(again.ending)) throw lostWorker(again.ending);
     await new Promise((resolve) => setTimeout(resolve, NOTICE_MS));
     if (this.#countDeaths() - deaths <= 1) throw lostWorker(again.ending);
     throw overloaded('Render workers are killed from outside.');

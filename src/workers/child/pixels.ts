@@ -31,24 +31,18 @@ export async function toPixels(image: Sharp): Promise<Pixels> {
   return { data, widthPx: info.width, heightPx: info.height, channels: info.channels };
 }
 
-/** Clockwise turns that undo each EXIF orientation, in degrees, after the mirror that undoes some (EXIF 2.32 §4.6.4). */
-const TURNS: Readonly<Record<Orientation, number>> = {
-  1: 0,
-  2: 0,
-  3: 180,
-  4: 180,
-  5: 270,
-  6: 90,
-  7: 90,
-  8: 270,
-};
+/**
+ * Clockwise turns that undo the EXIF orientations from 1 on, in degrees, after the mirror that undoes some (EXIF 2.32
+ * §4.6.4).
+ */
+const TURNS = [0, 0, 180, 180, 270, 90, 90, 270];
 const MIRRORED: readonly Orientation[] = [2, 4, 5, 7];
 
 /** Mirrors and turns an image. */
 export async function upright(image: Sharp, orientation: Orientation): Promise<Sharp> {
   if (orientation === 1) return image;
   // sharp mirrors before it turns.
-  const turned = image.flop(MIRRORED.includes(orientation)).rotate(TURNS[orientation]);
+  const turned = image.flop(MIRRORED.includes(orientation)).rotate(TURNS[orientation - 1]);
   return fromPixels(await toPixels(turned));
 }
 

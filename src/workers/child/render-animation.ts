@@ -1,4 +1,4 @@
-import type { Animation, FramePatch } from '../../formats/image-facts.ts';
+import type { Animation } from '../../formats/image-facts.ts';
 import { containerOf } from '../../formats/read-image-facts.ts';
 import type { RenderJob } from '../../pipeline/ports.ts';
 import { scalesTogether } from '../../pipeline/render/render-cost.ts';
@@ -28,27 +28,19 @@ export async function renderAnimation(
   job: RenderJob,
   animation: Animation,
 ): Promise<Uint8Array> {
-  const patches = containerOf(original)?.split?.(original);
-  const strip = await renderFrames(original, patches, job, animation);
+  const strip = await renderFrames(original, job, animation.delaysMs.length);
   return encodeAnimation(strip, job, animation);
 }
 
-function isUntransformed({ resize, orientation }: RenderJob): boolean {
-  return resize === 'none' && orientation === 1;
-}
-
 /** Decodes in batches, transforms each frame separately, and joins the results one below the other. */
-async function renderFrames(
-  original: Uint8Array,
-  patches: AsyncIterable<FramePatch> | undefined,
-  job: RenderJob,
-  { delaysMs: { length: count } }: Animation,
-): Promise<Pixels> {
+async function renderFrames(original: Uint8Array, job: RenderJob, count: number): Promise<Pixels> {
   const { originalSize } = job;
   const { widthPx, heightPx } = originalSize;
+  const isUntransformed = job.resize === 'none' && job.orientation === 1;
   const isJoint = scalesTogether(job) && scalesAlike(originalSize, job.size);
   const mostFrames = Math.max(1, Math.floor(BATCH_BYTES / (widthPx * heightPx * 4)));
   const batchFrames = Math.min(mostFrames, count);
+  const patches = containerOf(original)?.split?.(original);
   const batches =
     patches === undefined
       ? decodeBatches(original, job, count, batchFrames)
@@ -61,7 +53,7 @@ async function renderFrames(
     const renderedBytes = job.size.widthPx * job.size.heightPx * channels;
     strip ??= Buffer.allocUnsafeSlow(renderedBytes * count);
     const target = strip.subarray(placedBytes);
-    if (isUntransformed(job)) target.set(batch.data);
+    if (isUntransformed) target.set(batch.data);
     else if (isJoint) target.set(await scaleFrames(batch, originalSize, job.size));
     else await renderOneByOne(batch, job, target);
     placedBytes += renderedBytes * (batch.heightPx / heightPx);
@@ -105,14 +97,10 @@ async function renderOneByOne(
   const frameBytes = widthPx * heightPx * channels;
   let placedBytes = 0;
   for (let start = 0; start < data.length; start += frameBytes) {
-    const frame = data.subarray(start, start + frameBytes);
-    const rendered = await renderFrame({ data: frame, widthPx, heightPx, channels }, job);
+    const frame = { data: data.subarray(start, start + frameBytes), widthPx, heightPx, channels };
+    const image = await upright(fromPixels(frame), job.orientation);
+    const rendered = await resize(image, job).raw().toBuffer();
     target.set(rendered, placedBytes);
     placedBytes += rendered.length;
   }
-}
-
-async function renderFrame(frame: Pixels, job: RenderJob): Promise<Buffer> {
-  const image = await upright(fromPixels(frame), job.orientation);
-  return resize(image, job).raw().toBuffer();
 }

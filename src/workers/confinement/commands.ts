@@ -51,12 +51,6 @@ export function becomeUser(userId: number | undefined, ...options: readonly stri
   return ['setpriv', ...user, ...options, '--pdeathsig', 'KILL', '--no-new-privs', '--'];
 }
 
-/** Composes the command that changes nothing but user and privileges. */
-export const composeSetpriv: ComposeCommand = (userId) => ({
-  words: becomeUser(userId),
-  inputs: [],
-});
-
 /**
  * No `--new-session`: a new session would be a scheduling group of its own, in which niceness has no effect on other
  * workers. Instead, no terminal is passed on. The first process of the namespace is bubblewrap's own (no `--as-pid-1`),

@@ -3,10 +3,10 @@ import { platform } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { execPath, versions } from 'node:process';
 import {
+  becomeUser,
   type ComposeCommand,
   canChangeUser,
   composeBubblewrap,
-  composeSetpriv,
   composeUnshare,
   isAdministrator,
   type SandboxCommand,
@@ -106,7 +106,11 @@ const sandboxKinds: readonly SandboxKind[] = [
     rootPrograms: [SHELL, 'setpriv'],
     compose: composeUnshare,
   },
-  { name: 'setpriv', program: 'setpriv', compose: composeSetpriv },
+  {
+    name: 'setpriv',
+    program: 'setpriv',
+    compose: (userId) => ({ words: becomeUser(userId), inputs: [] }),
+  },
 ];
 
 /**

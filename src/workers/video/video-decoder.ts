@@ -15,7 +15,7 @@ import { findOnPath } from '../confinement/sandbox.ts';
 import type { FrameSource } from '../running-job.ts';
 import { overloaded } from '../slot.ts';
 import type { WorkerStarter } from '../worker-starter.ts';
-import { ProgramFault, type ProgramRun, runProgram } from './program-run.ts';
+import { ProgramFault, runProgram } from './program-run.ts';
 
 /** Settings of the decoder. */
 export interface VideoDecoderSettings {
@@ -119,20 +119,22 @@ export class VideoDecoder implements FrameSource {
   ): AsyncGenerator<Uint8Array, void> {
     const lines: string[] = [];
     const [format, decoder] = codecs[codec];
+    const run = {
+      ...{ sandbox, memoryBytes: MEMORY_BYTES },
+      args: [
+        ...['-hide_banner', '-loglevel', 'error', '-nostdin', '-protocol_whitelist', 'pipe'],
+        ...['-threads', '1', '-xerror', '-err_detect', 'explode'],
+        ...['-max_pixels', String(MAX_FRAME_PIXELS)],
+        ...['-f', format, '-c:v', decoder, '-i', 'pipe:0'],
+        ...['-map', '0:v:0', '-frames:v', '1', '-filter_threads', '1'],
+        ...['-c:v', 'wrapped_avframe', '-strict', '-1', '-f', 'yuv4mpegpipe', 'pipe:1'],
+      ],
+      input: stream,
+      maxOutputBytes: maxFrameBytes(size),
+      onLine: (line: string) => lines.push(line),
+    };
     try {
-      yield* this.#run(sandbox, signal, {
-        args: [
-          ...['-hide_banner', '-loglevel', 'error', '-nostdin', '-protocol_whitelist', 'pipe'],
-          ...['-threads', '1', '-xerror', '-err_detect', 'explode'],
-          ...['-max_pixels', String(MAX_FRAME_PIXELS)],
-          ...['-f', format, '-c:v', decoder, '-i', 'pipe:0'],
-          ...['-map', '0:v:0', '-frames:v', '1', '-filter_threads', '1'],
-          ...['-c:v', 'wrapped_avframe', '-strict', '-1', '-f', 'yuv4mpegpipe', 'pipe:1'],
-        ],
-        input: stream,
-        maxOutputBytes: maxFrameBytes(size),
-        onLine: (line) => lines.push(line),
-      });
+      yield* runProgram(this.#options.starter, run, signal);
     } catch (error) {
       if (!(error instanceof ProgramFault)) throw error;
       // No fault of the video: there are too many namespaces, for example.
@@ -140,15 +142,6 @@ export class VideoDecoder implements FrameSource {
       const cause = new Error([`The video decoder failed: ${error.message}`, ...lines].join('\n'));
       throw new MediaError('UNPROCESSABLE_MEDIA', { cause });
     }
-  }
-
-  #run(
-    sandbox: DecoderSandbox,
-    signal: AbortSignal,
-    run: Omit<ProgramRun, 'sandbox' | 'memoryBytes'>,
-  ): AsyncGenerator<Uint8Array, void> {
-    const all = { ...run, sandbox, memoryBytes: MEMORY_BYTES };
-    return runProgram(this.#options.starter, all, signal);
   }
 
   async #findInTime(): Promise<Found> {
@@ -199,15 +192,13 @@ export class VideoDecoder implements FrameSource {
     signal: AbortSignal,
   ): Promise<{ readonly version?: string; readonly refusal?: string }> {
     const lines: string[] = [];
+    const listing = {
+      ...{ sandbox, memoryBytes: MEMORY_BYTES },
+      ...{ args: ['-decoders'], input: Buffer.alloc(0), maxOutputBytes: MAX_LIST_BYTES },
+      onLine: (line: string) => lines.push(line),
+    };
     try {
-      const list = await buffer(
-        this.#run(sandbox, signal, {
-          args: ['-decoders'],
-          input: Buffer.alloc(0),
-          maxOutputBytes: MAX_LIST_BYTES,
-          onLine: (line) => lines.push(line),
-        }),
-      );
+      const list = await buffer(runProgram(this.#options.starter, listing, signal));
       const known = new Set(
         [...list.toString().matchAll(/^ V\S{5} (\S+)/gm)].map(([, name]) => name),
       );
