@@ -27,19 +27,6 @@ async function start(cores: number, workerFile?: URL) {
 
 const startWithoutWorkers = () => start(1, SILENT_WORKER);
 
-test('what needs no worker is served before there is one, and the readiness says what is missing', async () => {
-  const { server, admin, started } = await startWithoutWorkers();
-  started.catch(() => undefined);
-  expect((await server.inject('/avatars/0.png')).statusCode).toBe(200);
-  expect((await server.inject('/icons/1/ffff.png')).statusCode).toBe(404);
-  const readiness = await admin?.inject('/readyz');
-  expect(readiness?.statusCode).toBe(503);
-  expect(readiness?.json()).toMatchObject({
-    status: 'not ready',
-    reasons: expect.arrayContaining(['no worker is ready']),
-  });
-});
-
 test('a render waits for the workers, and is refused if none can be started', async () => {
   const { server, started, endWorkers } = await startWithoutWorkers();
   let status: number | undefined;

@@ -25,15 +25,11 @@ export function trustProxies(trusted: boolean | string[]): ListAddresses {
 
 /**
  * Returns the leftmost valid address that trusted proxies report; skips entries that are not IP addresses, since anybody
- * can write anything into `X-Forwarded-For`.
+ * can write anything into `X-Forwarded-For`, and those with a zone, which has a meaning only on the machine that wrote it.
  */
 export function clientAddressOf(addresses: readonly string[]): string {
+  const isAddress = (text: string): boolean => isIP(text) !== 0 && !text.includes('%');
   return addresses.findLast((address, index) => index === 0 || isAddress(address)) ?? '';
-}
-
-/** Addresses with a zone do not count: a zone has a meaning only on the machine that wrote it, and any length. */
-function isAddress(text: string): boolean {
-  return isIP(text) !== 0 && !text.includes('%');
 }
 
 /**

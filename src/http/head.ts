@@ -2,6 +2,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import type { Config } from '../config/config.ts';
 import type { MediaError } from '../contract/errors.ts';
 import type { CacheOutcome, StageTiming } from '../pipeline/request-trace.ts';
 import type { Validators } from '../pipeline/results/results.ts';
@@ -42,17 +43,8 @@ export function requestIdOf(header: string | string[] | undefined): string {
   return typeof header === 'string' && REQUEST_ID_FORM.test(header) ? header : randomUUID();
 }
 
-/** Seconds for which a shared cache may keep each kind of response (contract §4). */
-export interface MaxAgeSeconds {
-  readonly media: number;
-  readonly defaultAvatar: number;
-  /** 404 `NOT_FOUND`. */
-  readonly notFound: number;
-  /** 404 `UNKNOWN_MEDIA`; `undefined`: caches keep none. */
-  readonly unknownMedia: number | undefined;
-  /** 400, 415 and 422: the same request will fail again. */
-  readonly refused: number;
-}
+/** Seconds for which a shared cache may keep each kind of response (contract §4); `undefined`: caches keep none. */
+export type MaxAgeSeconds = Config['http']['maxAgeSeconds'];
 
 /** Returns the `Cache-Control` of a response that any cache may keep for a time. */
 export function cacheFor(maxAgeSeconds: number): string {

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
 import { errorRegistry, formatCauses, type MediaError } from '../contract/errors.ts';
 import { readUrl } from '../contract/external-url.ts';
 import { type MediaRequest, resultKey } from '../contract/media-request.ts';
@@ -243,10 +244,6 @@ function hostOf(media: MediaRequest | undefined): string | undefined {
 /** Returns the number of bytes of a body that the system has taken. */
 function countSentBytes(body: unknown, { writableFinished }: ServerResponse): number {
   if (body instanceof Buffer) return writableFinished ? body.length : 0;
-  return isMetered(body) ? body.passedBytes : 0;
-}
-
-/** Whether a body counts how many bytes its receiver has asked for. */
-function isMetered(body: unknown): body is { readonly passedBytes: number } {
-  return typeof body === 'object' && body !== null && 'passedBytes' in body;
+  // Others may count what their receiver has asked for.
+  return body instanceof Readable && 'passedBytes' in body ? Number(body.passedBytes) : 0;
 }

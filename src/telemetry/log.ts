@@ -19,7 +19,6 @@ const GATHERING_MS = 100;
 /** Time for the last lines when the process ends, in milliseconds. */
 const FLUSH_TIMEOUT_MS = 500;
 
-/** Options of the log. */
 interface LogOptions {
   readonly level: string;
   /** Texts that must never stand in the log, wherever they come from. */

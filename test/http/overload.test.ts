@@ -93,22 +93,6 @@ describe('an original in a crowd of animations', () => {
     return { renderer, crowd };
   }
 
-  it('is revalidated by its first byte where a rendering of it is at hand', async () => {
-    const settings = { WORKERS: '1', QUEUE_PER_WORKER: '0' };
-    const renderer = await startWith(new HeldRenderer(), { settings });
-    app.originals.put('emojis/1', large);
-    expect((await app.get(heavyUrl(1))).statusCode).toBe(200);
-    app.clock.advance(301_000);
-    renderer.held = 'both';
-    const crowd = app.get(heavyUrl(2));
-    await expect.poll(() => renderer.jobs.length).toBe(1);
-    const { headers } = await app.get(heavyUrl(1));
-    renderer.release();
-    await crowd;
-    expect(headers['cache-status']).toBe('darkroom; fwd=stale; fwd-status=304');
-    expect(app.originals.bytesAskedFor.get('emojis/1')).toBe(large.length + 1);
-  });
-
   it('is not asked for, where it was read lately', async () => {
     const { renderer, crowd } = await startCrowded();
     const still = app.get('/emojis/2.png?size=16');
@@ -119,45 +103,6 @@ describe('an original in a crowd of animations', () => {
     renderer.release();
     expect((await still).statusCode).toBe(200);
     await Promise.all(crowd);
-  });
-});
-
-describe('work that no client waits for any more', () => {
-  it('is stopped if it is heavy: not by the first who leaves, but by the last', async () => {
-    const renderer = await startWith(new HeldRenderer('both'));
-    const clients = [await app.begin(heavyUrl(1)), await app.begin(heavyUrl(1))];
-    await expect.poll(() => renderer.jobs.length).toBe(1);
-    clients[0]?.destroy();
-    expect((await app.get('/avatars/0.png')).statusCode).toBe(200);
-    expect(renderer.jobs[0]?.signal.aborted).toBe(false);
-    clients[1]?.destroy();
-    await expect.poll(() => renderer.jobs[0]?.signal.aborted).toBe(true);
-    // Its slot is free again.
-    const next = app.get(heavyUrl(2));
-    await expect.poll(() => renderer.jobs.length).toBe(2);
-    renderer.jobs[1]?.finish();
-    expect((await next).statusCode).toBe(200);
-    expect(app.log.errors).toEqual([]);
-  });
-});
-
-describe('an original that kills its decoder', () => {
-  it('costs three workers, in whatever sizes, and those that are at work with it then', async () => {
-    const failure = new MediaError('UNPROCESSABLE_MEDIA', { cause: new WorkerLost('SIGSEGV') });
-    await startWith({ render: () => Promise.reject(failure) });
-    const sizes = [16, 20, 22, 24, 28, 32, 40, 44, 48, 56];
-    const responses = await Promise.all(
-      sizes.map((size) => app.get(`/icons/1/ab.webp?size=${size}`)),
-    );
-    // In which lanes they meet is a matter of turns: three are lost, and up to two are at work with it then.
-    const { renders } = app.renderer;
-    expect([3, 4, 5]).toContain(renders);
-    expect(responses.map(({ statusCode }) => statusCode)).toEqual(sizes.map(() => 422));
-    expect((await app.get('/icons/1/ab.webp?size=60')).statusCode).toBe(422);
-    expect(app.renderer.renders).toBe(renders);
-    // No other original pays for it.
-    expect((await app.get(lightUrl(2))).statusCode).toBe(422);
-    expect(app.renderer.renders).toBe(renders + 1);
   });
 });
 

@@ -32,9 +32,4 @@ export class RecordedLog implements Log {
   get errors(): readonly object[] {
     return this.entries.flatMap(({ level, details }) => (level === 'error' ? [details] : []));
   }
-
-  /** Those of single requests; one that says that the storage fails belongs to no request. */
-  get requestErrors(): readonly object[] {
-    return this.errors.filter((details) => 'url' in details);
-  }
 }

@@ -71,7 +71,7 @@ async function openSignedStage(): Promise<Stage> {
   const service = await useService({
     ...settingsOf(storage),
     ...site.settings,
-    RELAY_SIGNING_KEYS: KEYS.join(),
+    ...{ CDN_CACHE_CONTROL: 'true', RELAY_SIGNING_KEYS: KEYS.join() },
     RELAY_MAX_BYTES: String(MAX_UPLOAD_BYTES),
   });
   const port = portOf(service);

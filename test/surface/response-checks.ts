@@ -7,7 +7,7 @@ import { CHANGED_AT } from './surface-storage.ts';
 
 /** Headers that tell of this one exchange and not of the media. */
 const OF_THE_EXCHANGE = [
-  'cache-control',
+  ...['cache-control', 'cdn-cache-control'],
   ...['date', 'connection', 'keep-alive', 'cache-status', 'server-timing', 'x-request-id'],
 ];
 

@@ -134,6 +134,8 @@ export class SurfaceModel {
     this.checkAny(response);
     const { template, verdict, endsAtSeconds } = this.#ask(target);
     this.document.check(method, template, response);
+    const { 'cache-control': cacheControl, 'cdn-cache-control': repeated } = response.headers;
+    expect(repeated).toBe(this.#world.siteOrigin === undefined ? undefined : cacheControl);
     const id = valueOfHeader(request, 'x-request-id');
     // Of a hit, which has no line in the log, there may be none.
     if (id === MARKER) expect([id, undefined]).toContain(response.headers['x-request-id']);

@@ -288,7 +288,13 @@ export const events: Readonly<Record<string, Event>> = {
       'render .lane=light .format=webp .width=16 .height=16 .frames=1 error.type=TypeError',
     ],
     counted: { ...missedBoth, ...rendered, ...read(samples.jpeg.length) },
-    logged: [{ level: 'error', message: 'a request failed', details: { code: 'INTERNAL_ERROR' } }],
+    logged: [
+      {
+        level: 'error',
+        message: 'a request failed',
+        details: { code: 'INTERNAL_ERROR', err: { cause: new TypeError('a bug') } },
+      },
+    ],
   },
   'a client that leaves': {
     options: () => ({ origin: { identity: 'tag' as const, open: never } }),

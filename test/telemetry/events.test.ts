@@ -119,6 +119,8 @@ test.each(Object.entries(events))('%s is counted, logged and traced', async (_, 
   if (response !== undefined) {
     const { 'server-timing': timing = '', 'x-request-id': id } = response.headers;
     expect(id).toBe(line.id);
+    // What has failed stands in the log alone.
+    expect(response.body.toString('latin1')).not.toMatch(/no route|a bug/);
     const shown = stages.filter((stage) => stage !== 'send' && event.isConcealed !== true);
     expect(timing).toBe(shown.map((stage) => `${stage};dur=0`).join(', '));
   }

@@ -47,7 +47,10 @@ export function hasEffect(choice: AskedPicture, name: string, value: string): bo
   if (parameter?.form.kind !== 'choice' || !parameter.form.values.includes(value)) return true;
   if (name === 'animated') return canMove(choice);
   if (name === 'quality' && value !== parameter.default) {
-    return !isSameQuality(formatOf(choice), value, parameter.default);
+    const format = formatOf(choice);
+    const losesNothing = (quality: string | undefined): boolean =>
+      format !== undefined && isLossless(format, quality as Quality);
+    return !(losesNothing(value) && losesNothing(parameter.default));
   }
   return true;
 }
@@ -64,14 +67,4 @@ function canMove(choice: AskedPicture): boolean {
   // An attachment without any parameters is sent unchanged.
   const isAsked = [parameters.width, parameters.height, parameters.format].some(Boolean);
   return isAsset || isAsked || (parameters.quality ?? 'lossless') !== 'lossless';
-}
-
-function isSameQuality(
-  format: OutputFormat | undefined,
-  value: string,
-  fallback: string | undefined,
-): boolean {
-  if (format === undefined) return false;
-  const losesNothing = (quality: string | undefined) => isLossless(format, quality as Quality);
-  return losesNothing(value) && losesNothing(fallback);
 }

@@ -41,7 +41,6 @@ const MIME_TYPES: Readonly<Record<string, string>> = {
 /** Output folder of the page's build, relative to this module. */
 const PAGE_FOLDER = new URL('../../explorer/page/', import.meta.url);
 
-/** Parts of the explorer. */
 interface ExplorerParts {
   readonly listing: OriginListing;
   readonly metadata: MetadataService;
@@ -240,7 +239,6 @@ function jsonOf(value: object): ExplorerFile {
   return { mimeType: 'application/json; charset=utf-8', body: Buffer.from(JSON.stringify(value)) };
 }
 
-/** Headers and socket of a request. */
 interface Arrival {
   readonly headers: IncomingHttpHeaders;
   readonly socket: { readonly localAddress?: string | undefined };

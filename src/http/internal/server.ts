@@ -19,7 +19,6 @@ import {
   sendUnauthorized,
 } from '../admin/replies.ts';
 
-/** Parts of the internal listener. */
 interface InternalServerParts {
   readonly pipeline: MediaPipeline;
   /** Storage of media that come with a request. */

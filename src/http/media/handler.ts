@@ -27,7 +27,6 @@ import {
   type ParsedTarget,
 } from './targets.ts';
 
-/** Parts that media are served with. */
 interface MediaHandlerParts extends MediaTargetsParts {
   readonly media: MediaService;
   readonly passthrough: PassthroughService;

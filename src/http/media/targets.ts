@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { LRUCache } from 'lru-cache';
+import type { Config } from '../../config/config.ts';
 import { hasOwnToken } from '../../contract/external-url.ts';
 import {
   isKnownPath,
@@ -10,8 +11,7 @@ import {
   splitTarget,
   type TargetReading,
 } from '../../contract/media-request.ts';
-import { type PathEncoding, verifyExternalPath } from '../../contract/signing/external-path.ts';
-import type { SigningKeys } from '../../contract/signing/signing-keys.ts';
+import { verifyExternalPath } from '../../contract/signing/external-path.ts';
 import { absentOf, type KeyedRequest } from '../../pipeline/absent-media.ts';
 import type { BlockGuard } from '../../pipeline/blocks/block-guard.ts';
 import { ownUrlOf, siteError } from '../../pipeline/site-failure.ts';
@@ -22,19 +22,11 @@ import type { AttachmentGuard, GuardedAttachment } from './attachment-guard.ts';
 export interface MediaTargetsParts {
   readonly reading: Omit<TargetReading, 'readExternal'>;
   /** `undefined`: there are no external media. */
-  readonly external: ExternalTerms | undefined;
+  readonly external: Config['external'];
   /** `undefined`: nothing can be blocked. */
   readonly blocks: BlockGuard | undefined;
   /** `undefined`: the URLs of attachments need no signature. */
   readonly guard: AttachmentGuard | undefined;
-}
-
-/** Keys and ages of external media. */
-export interface ExternalTerms {
-  readonly keys: SigningKeys;
-  readonly pathEncoding: PathEncoding;
-  /** `max-age` where their site says nothing. */
-  readonly minAgeSeconds: number;
 }
 
 /** Parsed request target of media from a storage or another site. */

@@ -27,7 +27,6 @@ export const RELAY_METHODS = 'PUT, OPTIONS';
 /** Caches keep no response to an upload. */
 const NO_STORE = { 'cache-control': 'no-store' } as const;
 
-/** Parts of the relay. */
 interface RelayParts extends Omit<UploadServiceParts, 'limits'> {
   /** Unix time, in milliseconds. */
   readonly wallClock: () => number;
@@ -111,7 +110,9 @@ export class RelayHandler {
     }
     const message = findRelayKeyFault(rawPath, isUpload ? undefined : this.#resources);
     const keyFaults = message === undefined ? [] : [{ path: 'key', message }];
-    const faults = [...keyFaults, ...findRangeFaults(request)];
+    const faults = [...keyFaults];
+    // A part would be stored as the whole (RFC 9110 §14.5).
+    if (request.headers['content-range'] !== undefined) faults.push(rangeFault);
     if (faults.length > 0) throw new MediaError('INVALID_FORM_BODY', { faults });
     const { maxBytes, part, replaces } = capability;
     const contentType = capability.contentType ?? contentTypeOf(request);
@@ -129,11 +130,10 @@ function isForPart(query: URLSearchParams, { part }: RelayCapability): boolean {
   return isForUpload && partNumbers.length === 1 && partNumbers[0] === String(part.partNumber);
 }
 
-/** Rejects a part of an object that would be stored as the whole (RFC 9110 §14.5). */
-function findRangeFaults({ headers }: IncomingMessage) {
-  if (headers['content-range'] === undefined) return [];
-  return [{ path: 'Content-Range', message: 'Expected the whole object, and no Content-Range.' }];
-}
+const rangeFault = {
+  path: 'Content-Range',
+  message: 'Expected the whole object, and no Content-Range.',
+};
 
 function contentTypeOf({ headers }: IncomingMessage): string | undefined {
   const type = headers['content-type']?.trim();

@@ -3,7 +3,6 @@ import { rename, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, expect, test } from 'vitest';
 import { resourceNames } from '../../../src/contract/resources.ts';
-import { enforced } from '../../support/signed-urls.ts';
 import { type TemporaryFolder, useTemporaryFolder } from '../../support/temporary-folder.ts';
 import { samples, useTestApp } from '../../support/test-app.ts';
 
@@ -126,20 +125,6 @@ test('the originals are those of the storage, listed anew after two seconds, no 
   expect(log.errors).toHaveLength(1);
   await rename(join(folder.path, 'gone'), join(folder.path, 'originals'));
   expect((await get(LIST)).statusCode).toBe(200);
-});
-
-test('attachments that have to be signed are listed with what signs them', async () => {
-  const key = 'attachments/1/2/note.txt';
-  await folder.put(`originals/${key}`, samples.text);
-  const { get, originals } = await start('on', enforced);
-  originals.put(key, samples.text);
-  const { shelves } = (await get(LIST)).json();
-  const signatures = shelves.flatMap((shelf: { originals: { signature?: object }[] }) =>
-    shelf.originals.flatMap(({ signature }) => signature ?? []),
-  );
-  expect(signatures).toHaveLength(1);
-  expect((await get(`/${key}`)).statusCode).toBe(404);
-  expect((await get(`/${key}?${new URLSearchParams(signatures[0])}`)).statusCode).toBe(200);
 });
 
 test('the facts are of each path, in their order, of fifty at most, and each gives its place back', async () => {

@@ -1,6 +1,4 @@
 import { once } from 'node:events';
-import { rm } from 'node:fs/promises';
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { collect, connectTo, parseAnswer, sendRaw } from '../../support/http/raw-http.ts';
 import { findDeviations, isValidText, operationsOf } from '../../support/openapi/openapi-reader.ts';
@@ -29,7 +27,8 @@ test.each([
   'a body that is refused with %i %s is never asked for',
   async (status, code, target, headers) => {
     const before = await relay.list();
-    const fields = { 'Content-Length': '5', Expect: '100-continue', ...headers };
+    const sent = { 'Content-Length': '5', Expect: '100-continue', Authorization: 'Bearer nobody' };
+    const fields = { ...sent, ...headers };
     const answer = await sendRaw(relay.port, 'PUT', target, fields);
     const documented = operationsOf('uploads').find(({ method }) => method === 'PUT');
     expect(findDeviations(documented ?? expect.fail(), answer)).toEqual([]);
@@ -74,21 +73,6 @@ test.each([
   await expect.poll(relay.list).toEqual(before);
 });
 
-test('an upload is served in the place of one that was deleted, of which nothing is remembered', async () => {
-  const statusOf = async (size: number) =>
-    (await relay.app.get(`/emojis/79.png?size=${size}`)).statusCode;
-  await relay.put('emojis/79', samples.text);
-  expect(await statusOf(32)).toBe(415);
-  relay.app.clock.advance(299_000);
-  expect(await statusOf(16)).toBe(415);
-  await rm(join(relay.folder, 'emojis/79'));
-  relay.app.clock.advance(2_000);
-  expect(await statusOf(32)).toBe(404);
-  const target = `http://127.0.0.1:${relay.port}${uploadTarget('emojis/79')}`;
-  expect((await fetch(target, { method: 'PUT', body: samples.png })).status).toBe(200);
-  expect(await statusOf(16)).toBe(200);
-});
-
 test('an upload that is refused on its way is read over, so that its client finds the response', async () => {
   const { port } = await useRelayApp();
   const target = uploadTarget('emojis/80');
@@ -108,6 +92,21 @@ test('a client of HTTP/1.0 is not told to go on, which it would take for the who
   const head = 'HTTP/1.0\r\nContent-Length: 2\r\nExpect: 100-continue';
   socket.write(`PUT ${uploadTarget('attachments/5/6/old.txt')} ${head}\r\n\r\nhi`);
   expect((await collect(socket).whole()).toString('latin1')).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+});
+
+// Contract §14: headers of the platform's API, none of which decides on an upload.
+test('a preflight names the headers that clients of the platform announce', async () => {
+  const { status, headers } = await relay.app.send('OPTIONS', uploadTarget(KEY), {
+    Origin: 'https://app.example.org',
+    'Access-Control-Request-Method': 'PUT',
+    'Access-Control-Request-Headers': 'authorization,content-type,x-client-context',
+  });
+  expect([status, headers['access-control-allow-headers']]).toEqual([
+    204,
+    'Authorization, Content-Type, Content-Length, X-Fluxer-Features, X-Client-Context, *',
+  ]);
+  expect(headers['access-control-allow-origin']).toBe('*');
+  expect(headers['access-control-expose-headers']?.split(', ')).toContain('ETag');
 });
 
 test('the form of a capability is documented', () => {

@@ -99,28 +99,23 @@ function SideControls({ name, chosen, side, onChange }: SideControlsProps) {
   const { resource } = chosen;
   const { extensions } = resource;
   const formats = withoutAliases(extensions.length > 0 ? extensions : wordsOf(resource, 'format'));
+  const lists: Readonly<Record<keyof SideChoice, readonly string[]>> = {
+    format: ['', ...formats],
+    size: ['', ...ASSET_WIDTHS_PX.map(String)],
+    quality: wordsOf(resource, 'quality'),
+  };
   return (
     <div class="side">
-      <Select
-        label={`Format on the ${name}`}
-        words={['', ...formats]}
-        value={side.format}
-        textOf={(word) => word || 'format as above'}
-        onPick={(format) => onChange({ ...side, format })}
-      />
-      <Select
-        label={`Size on the ${name}`}
-        words={['', ...ASSET_WIDTHS_PX.map(String)]}
-        value={side.size}
-        textOf={(word) => word || 'size as above'}
-        onPick={(size) => onChange({ ...side, size })}
-      />
-      <Select
-        label={`Quality on the ${name}`}
-        words={wordsOf(resource, 'quality')}
-        value={side.quality}
-        onPick={(quality) => onChange({ ...side, quality })}
-      />
+      {(['format', 'size', 'quality'] as const).map((part) => (
+        <Select
+          key={part}
+          label={`The ${part} on the ${name}`}
+          words={lists[part]}
+          value={side[part]}
+          textOf={(word) => word || `${part} as above`}
+          onPick={(word) => onChange({ ...side, [part]: word })}
+        />
+      ))}
     </div>
   );
 }
