@@ -7,7 +7,7 @@ import {
   type DrawnFrame,
   drawGif,
 } from '../../support/images/draw-gif.ts';
-import { corpusFile, corpusFiles, factsOf, verdictOn } from '../facts-of.ts';
+import { corpusFile, corpusFiles, verdictOn } from '../facts-of.ts';
 
 /** Disposals as they stand in the packed field, without and with the transparency flag. */
 const CLEAR = 2 << 2;
@@ -21,8 +21,6 @@ const withControls = (frame: DrawnFrame, ...controls: DrawnFrame['controls'] & {
   controls,
 });
 const disposed = withControls(whole, control(CLEAR));
-
-const repair = (gif: Buffer): Uint8Array => repairGif(gif, factsOf(gif));
 
 /** Indices out of `colours`, in an order that repeats itself enough to be packed. */
 function drawPixels(seed: number, count: number, colours: readonly number[]): number[] {
@@ -50,27 +48,6 @@ describe('a GIF is not repaired', () => {
   ])('%s', (_, frames) => {
     const gif = drawGif({ ...screen, frames });
     expect(repairGif(gif, { widthPx: 2, heightPx: 1 })).toBe(gif);
-  });
-
-  test('in the corpus, except for these files', () => {
-    const files = corpusFiles('gif-animated', 'gif-delays', 'gif-manyframes', 'gif-static');
-    expect(files.length).toBeGreaterThan(30);
-    const repaired = files.filter((file) => {
-      const gif = corpusFile(file);
-      return repair(gif) !== gif;
-    });
-    expect(repaired).toEqual(
-      [
-        'imagers__border_touching_layers',
-        'imagers__issue_1455_undersized',
-        'wuffs__background-color',
-        'wuffs__frame-out-of-bounds',
-        'wuffs__metadata-empty',
-        'wuffs__metadata-full',
-        'wuffs__multiple-loop-counts',
-        'wuffs__small-frame-interlaced',
-      ].map((name) => `gif-animated/${name}.gif`),
-    );
   });
 });
 
