@@ -66,7 +66,8 @@ test('a picture upside down whose top and bottom are swapped has left and right 
   const caps = await rawOf(await decode(heicSample('caps.heic')));
   const raw = { width: 192, height: 128, channels: 3 } as const;
   const file = createHeif([withProperties('caps.heic', irot(2), imir(0))], HEIC);
-  expect(await rawOf(await decode(file))).toEqual(await rawOf(sharp(caps.data, { raw }).flop()));
+  const swapped = await rawOf(sharp(caps.data, { raw }).flop());
+  expect((await rawOf(await decode(file))).data.equals(swapped.data)).toBe(true);
 });
 
 describe('no picture is partial', () => {
