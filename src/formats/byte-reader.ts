@@ -1,10 +1,6 @@
 import { MediaError } from '../contract/errors.ts';
 
-/**
- * Returns the error for an original whose container is truncated or corrupt.
- *
- * @param what what is wrong and where; for the log alone
- */
+/** Returns the error for a truncated or corrupt original; `what` is wrong and where, for the log alone. */
 export function corruptMedia(what: string): MediaError {
   return new MediaError('UNPROCESSABLE_MEDIA', { cause: new Error(what) });
 }
@@ -21,10 +17,8 @@ export interface Extent {
 }
 
 /**
- * Bounds-checked random access to the bytes of a container.
- *
- * Offsets and counts are bytes from the start of `bytes`. Every read past the end throws
- * `UNPROCESSABLE_MEDIA`: a declared length that the file does not hold is a truncated file.
+ * Bounds-checked random access to the bytes of a container. Every read past the end throws `UNPROCESSABLE_MEDIA`: a
+ * declared length that the file does not hold is a truncated file.
  */
 export class ByteReader {
   readonly bytes: Uint8Array;

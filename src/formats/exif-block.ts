@@ -46,9 +46,8 @@ export function readExifOrientation(block: Uint8Array): Orientation {
 }
 
 /**
- * Reads the first value of a directory entry, of a fraction the numerator; returns 0 for text and floats (in which
- * libvips oddly finds numbers too: not imitated), and `undefined` if libexif drops the entry, so that a later one
- * counts.
+ * Reads the first value of an entry, of a fraction the numerator; 0 for text and floats (libvips oddly finds numbers in
+ * these too: not imitated), `undefined` if libexif drops the entry, so that a later one counts.
  */
 function readFirstValue(
   view: DataView,

@@ -18,7 +18,6 @@ export type MatrixProfile =
     };
 
 const HEADER_BYTES = 128;
-/** Later versions are unknown. */
 const MAX_MAJOR_VERSION = 4;
 /** An entry of the table of tags: signature, offset, size. */
 const ENTRY_BYTES = 12;

@@ -27,9 +27,8 @@ export interface FramePlacement extends Size {
   readonly dispose: 'none' | 'background' | 'previous';
 }
 
-/** A frame of an animation whose image is a file of its own. */
+/** A frame of an animation whose image is a file of its own: a still of the size of the region. */
 export interface FramePatch extends FramePlacement {
-  /** A still of the size of the region. */
   readonly file: Uint8Array;
 }
 
@@ -79,11 +78,9 @@ export interface ImageFacts {
 const FRACTION_ERROR = 1e-6;
 
 /**
- * Rounds each delay to the nearest whole unit of a container, and carries its rounding error over to the next, so that
- * the frames stay in time (contract §3).
+ * Rounds each delay, perhaps a fraction, to the nearest whole unit of a container, and carries its rounding error over
+ * to the next, so that the frames stay in time (contract §3).
  *
- * @param delaysMs in milliseconds, perhaps fractions
- * @param unitMs of the container
  * @param maxUnits longest delay that the container can hold; the excess of a longer delay is not carried over
  */
 export function roundDelays(

@@ -19,7 +19,6 @@ export interface ImageHead {
   readonly isStill: boolean;
 }
 
-/** An image that is not held as a whole. */
 interface ImageFile {
   readonly sizeBytes: number;
   /** Reads the bytes `[start, end)`, cut at the file's end. */
@@ -32,7 +31,6 @@ const BEGINNINGS = [64 * 1024, 256 * 1024] as const;
 /** Bytes of a bitstream of WebP that tell its size. */
 const BITSTREAM_BYTES = 16;
 
-/** Longest EXIF block that is read. */
 const MAX_EXIF_BYTES = 64 * 1024;
 
 /** Most chunks of a WebP up to its EXIF. */

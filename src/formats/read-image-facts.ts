@@ -13,26 +13,19 @@ import { readPngHeader } from './png/png-header.ts';
 import { isWebp, withPlainWebpExif } from './webp/riff-chunks.ts';
 import { readWebpHeader } from './webp/webp-header.ts';
 
-/**
- * Operations on the files of a container that decode no pixel; each rejects a damaged file by `UNPROCESSABLE_MEDIA`.
- */
+/** Operations on a container's files that decode no pixel; each rejects a damaged file by `UNPROCESSABLE_MEDIA`. */
 interface Container {
   readonly hasMagic: (bytes: Uint8Array) => boolean;
   readonly readHeader: typeof readImageFacts;
   /**
-   * Changes what the decoder cannot handle: reduces EXIF to the orientation (`withPlainExif`), and declares
-   * transparency in a GIF (`repairGif`). The image stays the same.
-   *
-   * @param orientation as `readImageFacts` returns it
-   * @param canvas size of a frame as the decoder returns it
-   * @returns the same bytes if there is nothing to change
+   * Changes only what the decoder cannot handle: reduces EXIF to the orientation (`withPlainExif`), and declares
+   * transparency in a GIF (`repairGif`). The image stays the same, and the bytes if there is nothing to change.
    */
   readonly prepare: (bytes: Uint8Array, orientation: Orientation, canvas: Size) => Uint8Array;
   /** Rewrites a file with only its visible parts, if `ImageFacts.isRewritable`. */
   readonly rewrite?: typeof rewriteGif;
   /** Splits an animation whose decoder shows only its default image. */
   readonly split?: typeof splitApng;
-  /** Rejects a still that a decoder would go on unpacking long after its last row. */
   readonly checkStill?: typeof checkStillData;
   /** Rejects pixel data with a wrong checksum: for files that no decoder reads to their end, as it would reject these. */
   readonly checkUndecoded?: typeof checkDataCrcs;

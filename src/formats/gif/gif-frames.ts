@@ -11,11 +11,9 @@ import {
 import { walkCodes } from './gif-lzw.ts';
 import { beginGif, controlExtension, delaysOf, END_OF_GIF } from './gif-writer.ts';
 
-/** One image as the decoder sees it, with the graphic control extensions before the image. */
+/** One image as the decoder sees it, with its graphic control extensions; offsets as in `GifVisitor.onImage`. */
 export interface GifFrame {
-  /** Offset of the image descriptor. */
   readonly start: number;
-  /** Offset of the LZW code size, which the sub-blocks with the pixels follow. */
   readonly data: number;
   readonly left: number;
   readonly top: number;
@@ -25,7 +23,6 @@ export interface GifFrame {
   /** The packed field of GIF89a §23, without the transparency flag. */
   readonly disposal: number;
   readonly isTransparent: boolean;
-  /** Colour index of transparent pixels, if the image has any. */
   readonly transparentIndex: number;
 }
 
@@ -78,7 +75,6 @@ export function readFrames(
 
 const TO_BACKGROUND = 2 << 2;
 
-/** Number of indices that a pixel can have. */
 const INDICES = 256;
 
 /**
@@ -137,11 +133,10 @@ function declareTransparency(gif: Uint8Array, frames: readonly GifFrame[]): Uint
 
 /**
  * Finds a colour index that does not occur in LZW data, without unpacking the data: codes of longer strings only repeat
- * what the decoder has seen, so an index occurs if its own code does.
+ * what the decoder has seen, so an index occurs if its own code does. Returns `undefined` if all 256 indices occur.
  *
  * @param gif a GIF whose sub-blocks are known to end
  * @param data offset of the byte with the bits of a root code; the sub-blocks follow
- * @returns `undefined` if all 256 indices occur
  */
 export function findUnusedIndex(gif: Uint8Array, data: number): number | undefined {
   // With fewer root codes, data cannot contain the highest index.
@@ -160,8 +155,6 @@ export function findUnusedIndex(gif: Uint8Array, data: number): number | undefin
  * the trailer.
  *
  * @param gif a GIF that `readGifHeader` reports as rewritable
- * @param canvas size of a frame as the decoder returns it
- * @param animation of the GIF; `undefined` for a still
  * @throws MediaError `UNPROCESSABLE_MEDIA` if the data of an image are damaged, by the decoder's rules
  */
 export function rewriteGif(

@@ -28,7 +28,6 @@ const maxTrustedScreenPx = 2048;
 export function readGifHeader(bytes: Uint8Array): ImageFacts {
   const reader = new ByteReader(bytes, 'GIF');
   const screen = readScreen(reader);
-  // Whether a graphic control extension awaits its image.
   let isControlOpen = false;
   let plays = 1;
   let isClean = true;

@@ -24,7 +24,6 @@ export interface GifScreen {
   /** Red, green and blue of each colour; at most 256 colours. */
   readonly palette: Uint8Array;
   readonly transparentIndex: number | undefined;
-  /** Animation with a delay for each image; `undefined` for a still. */
   readonly animation: Animation | undefined;
 }
 
@@ -45,11 +44,7 @@ const disposal = { keep: 1 << 2, clear: 2 << 2 } as const;
 /** Largest repeat count of the loop extension; 0 repeats for ever. */
 const MAX_REPEATS = 65_535;
 
-/**
- * Writes a GIF (GIF89a) with one colour table for all images.
- *
- * @param images in order; each is drawn over the previous ones
- */
+/** Writes a GIF (GIF89a) with one colour table for all images; each image is drawn over the previous ones. */
 export function writeGif(screen: GifScreen, images: Iterable<GifImage>): Buffer {
   const { size, palette, transparentIndex, animation } = screen;
   const tableBits = Math.max(1, Math.ceil(Math.log2(palette.length / 3)));
@@ -76,10 +71,8 @@ export function writeGif(screen: GifScreen, images: Iterable<GifImage>): Buffer 
 }
 
 /**
- * Returns the bytes before the first image.
- *
- * @param settings packed field, background and aspect ratio of the screen (GIF89a §18), and the colour table
- * @param animation `undefined`: without a loop extension
+ * Returns the bytes before the first image; `settings` are the packed field, background and aspect ratio of the screen
+ * (GIF89a §18), and the colour table.
  */
 export function beginGif(
   { widthPx, heightPx }: Size,

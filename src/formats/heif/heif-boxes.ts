@@ -14,9 +14,8 @@ export interface FullBox extends Box {
 }
 
 /**
- * Reads the header of the box at `position` inside a parent that ends at `limit`.
- *
- * A size of 0 reaches to the parent's end (ISO/IEC 14496-12 §4.2).
+ * Reads the header of the box at `position` inside a parent that ends at `limit`, to which a size of 0 reaches
+ * (ISO/IEC 14496-12 §4.2).
  *
  * @throws MediaError `UNPROCESSABLE_MEDIA` if the box leaves its parent
  */
@@ -99,7 +98,6 @@ export class BoxCursor {
     return this.#reader.slice(at, this.#position);
   }
 
-  /** Returns an independent cursor at the same position. */
   copy(): BoxCursor {
     return new BoxCursor(this.#reader, { ...this.#box, start: this.#position });
   }

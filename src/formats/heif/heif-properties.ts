@@ -65,11 +65,7 @@ export function indexProperties(meta: Meta): (item: number) => readonly Property
   };
 }
 
-/**
- * Returns the coded size of an item, from `ispe` at any position; `undefined` without `ispe`.
- *
- * @throws MediaError `UNPROCESSABLE_MEDIA` if the size is invalid
- */
+/** Returns the size of an item from `ispe` at any position; rejects an invalid one with `UNPROCESSABLE_MEDIA`. */
 export function readCodedSize(reader: ByteReader, properties: readonly Box[]): Size | undefined {
   const extents = properties.find((property) => property.type === 'ispe');
   if (extents === undefined) return undefined;
@@ -112,11 +108,7 @@ export function readTransforms(reader: ByteReader, properties: readonly Box[]): 
   });
 }
 
-/**
- * Returns the shown size of an item: the coded size after its transforms.
- *
- * @throws MediaError `UNPROCESSABLE_MEDIA` if the size is invalid
- */
+/** Returns the size of an item after its transforms; rejects an invalid one with `UNPROCESSABLE_MEDIA`. */
 export function readShownSize(reader: ByteReader, properties: readonly Box[]): Size {
   let size = readCodedSize(reader, properties);
   if (size === undefined) throw corruptMedia('HEIF: the primary item has no size');

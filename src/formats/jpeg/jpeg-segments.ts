@@ -28,7 +28,6 @@ export const jpegMarker = {
 
 /** A marker and the extent of its segment from its length on, perhaps past the file's end; empty without a segment. */
 export interface JpegSegment extends Extent {
-  /** Second byte of the marker. */
   readonly code: number;
   /** Offset of the marker. */
   readonly at: number;
@@ -103,10 +102,8 @@ function isRestart(code: number | undefined): boolean {
 }
 
 /**
- * Drops the junk between the segments of a JPEG before its first scan, so that libjpeg warns only of real faults.
- * Returns bytes that cannot be walked unchanged.
- *
- * @returns the same bytes, or a copy without the junk (ITU-T T.81 B.1.1.2: markers and fill bytes)
+ * Drops the junk (all but markers and fill bytes, ITU-T T.81 B.1.1.2) between the segments of a JPEG before its first
+ * scan, so that libjpeg warns only of real faults. Returns the same bytes if they have no junk or cannot be walked.
  */
 export function dropJunk(jpeg: Uint8Array): Uint8Array {
   const kept = [jpeg.subarray(0, 2)];

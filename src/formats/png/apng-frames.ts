@@ -6,7 +6,6 @@ import { hasRightCrc, type PngChunk } from './png-chunks.ts';
 export interface ApngFrame extends FramePlacement {
   /** Not rounded. */
   readonly delayMs: number;
-  /** Extents of the frame's image data. */
   readonly data: Extent[];
 }
 
@@ -31,9 +30,7 @@ const maxInteger = 0x7fff_ffff;
  */
 export class ApngFrames {
   readonly frames: ApngFrame[] = [];
-  /** Total number of plays; 0 is for ever. */
   plays = 0;
-  /** First fault of the frames, and its position; for the log alone. */
   fault: string | undefined;
   readonly #reader: ByteReader;
   readonly #canvas: Size;
@@ -42,7 +39,6 @@ export class ApngFrames {
   #hasImageData = false;
   #isDefaultImageFrame = false;
 
-  /** @param canvas as in IHDR */
   constructor(reader: ByteReader, canvas: Size) {
     this.#reader = reader;
     this.#canvas = canvas;

@@ -63,11 +63,7 @@ export function readImageHeader(reader: ByteReader, { type, start, end }: PngChu
   return { widthPx, heightPx, colourType, bitDepth };
 }
 
-/**
- * Returns the fault of image data that are too short for the image even with the best compression.
- *
- * @param compressedBytes of all image data together
- */
+/** Returns the fault of image data that are too short for the image even with the best compression. */
 export function findDataFault(header: ImageHeader, compressedBytes: number): string | undefined {
   // Without the filters' bytes; interlaced images have as many bits in their passes.
   const leastBytes = header.heightPx * rowBytesOf(header);

@@ -5,10 +5,7 @@ import type { Orientation, Size } from '../image-facts.ts';
 
 const signature = '\x89PNG\r\n\x1a\n';
 
-/**
- * A chunk of a PNG (3rd edition §5.3): the extent of its payload by its length, perhaps past the end of the file. The
- * CRC follows.
- */
+/** A chunk of a PNG (3rd edition §5.3): its payload by its length, perhaps past the file's end; the CRC follows. */
 export interface PngChunk extends Extent {
   readonly type: string;
 }
@@ -90,10 +87,8 @@ export interface StoredPixels extends Size {
 const COLOUR_TYPES = { 3: 2, 4: 6 };
 
 /**
- * Wraps pixels in an uncompressed PNG: the only form in which libvips takes pixels from memory together with their
- * profile.
- *
- * @param profile an ICC profile of the samples; `undefined` for sRGB
+ * Wraps pixels in an uncompressed PNG: the only form in which libvips takes pixels from memory together with their ICC
+ * profile (`undefined` for sRGB).
  */
 export function formatStoredPng(pixels: StoredPixels, profile: Uint8Array | undefined): Buffer {
   const { widthPx, heightPx, channels, data } = pixels;

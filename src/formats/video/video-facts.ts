@@ -64,7 +64,6 @@ export interface DecodeOrder {
   readonly codec: VideoCodec;
   /** Annex B (ITU-T H.264, H.265) with parameter sets, or IVF (VP8, VP9, AV1): one access unit. */
   readonly stream: Uint8Array;
-  /** Size of the decoded frame. */
   readonly size: Size;
 }
 
@@ -83,9 +82,8 @@ export function maxFrameBytes({ widthPx, heightPx }: Size): number {
 /** Decoder of key frames, in a process of its own. */
 export interface FrameDecoder {
   /**
-   * Decodes one frame.
+   * Decodes one frame into a Y4M file, of one frame if the decoder is sound.
    *
-   * @returns a Y4M file, of one frame if the decoder is sound
    * @throws MediaError `UNPROCESSABLE_MEDIA` if the frame is damaged, or cost the decoder its life
    */
   decode(order: DecodeOrder): Promise<Uint8Array>;

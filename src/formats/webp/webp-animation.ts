@@ -111,10 +111,7 @@ export function countLaterFrameBytes(webp: Uint8Array): number {
   return frames.slice(1).reduce((sum, { start, end }) => sum + 8 + end - start, 0);
 }
 
-/**
- * Reads a whole WebP file. A still is one frame, with a duration of 0 ms, that fills the canvas and replaces its
- * content.
- */
+/** Reads a whole WebP file. A still is one frame, of 0 ms, that fills the canvas and replaces its content. */
 function readEncoded(file: Uint8Array): EncodedWebp {
   if (!isWebp(file)) throw new Error('Expected a WebP file but received something else');
   const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);

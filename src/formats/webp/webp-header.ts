@@ -113,11 +113,7 @@ export function readWebpHeader(bytes: Uint8Array): ImageFacts {
   };
 }
 
-/**
- * Checks the chunks of a frame.
- *
- * @returns whether the frame contains only its image
- */
+/** Checks the chunks of a frame; returns whether the frame contains only its image. */
 function isCleanFrame(
   reader: ByteReader,
   canvas: Size,
