@@ -64,7 +64,6 @@ export class FrameReader {
     }
   }
 
-  /** Allocates a frame, once its lengths are known and within the bounds. */
   #open(): void {
     if (this.#header !== undefined) return;
     const prefix = this.#prefix.bytes;
@@ -128,11 +127,7 @@ export function formatFrame(header: object, body: Uint8Array = new Uint8Array())
   return body.length === 0 ? [head] : [head, body];
 }
 
-/**
- * Writes a frame in one system call: each call would wake the other side.
- *
- * @returns whether more may be written before `drain`
- */
+/** Writes a frame in one system call, as each wakes the other side; returns whether more may follow before `drain`. */
 export function writeFrame(channel: Writable, pieces: readonly Uint8Array[]): boolean {
   channel.cork();
   for (const piece of pieces) channel.write(piece);

@@ -15,7 +15,6 @@ export const MAX_STREAM_BYTES = 9 * 1024 ** 2;
 /** RFC 6381, but for profiles in quotes: `avc1.640028`, `vp09.00.10.08`, `pcm`. */
 const CODEC = /^[\w.-]{1,64}$/;
 
-/** Longest reason for the log, in UTF-16 units. */
 const MAX_REASON_LENGTH = 500;
 
 const byteCount = z.int().nonnegative();

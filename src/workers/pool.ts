@@ -10,7 +10,6 @@ import { WorkerStarter } from './worker-starter.ts';
 
 /** Compiled entries of processes. */
 export interface WorkerFiles {
-  /** Entry of the process that starts workers. */
   readonly starterFile: URL;
   /** Replaces the entry of the render worker. */
   readonly workerFile?: URL;
@@ -28,7 +27,6 @@ export interface WorkerRendererOptions extends WorkerFiles {
   readonly videoDecoder: VideoDecoderSettings;
   /** Replaces the decoder of videos. */
   readonly frames?: FrameSource;
-  /** As in `SlotOptions`. */
   readonly maxJobs?: number;
   readonly maxRssBytes?: number;
   /** Idle time after which a heavy worker beyond the first ends, in milliseconds. */
@@ -127,7 +125,6 @@ export class WorkerPool implements Renderer {
     this.#starter.stop();
   }
 
-  /** Returns the number of workers that a lane should have now. */
   wantedOf(lane: Lane): number {
     return this.slots[lane].filter(({ isStaffed }) => isStaffed).length;
   }
@@ -141,7 +138,6 @@ export class WorkerPool implements Renderer {
     return this.slots[lane].flatMap(({ process }) => process?.processId ?? []);
   }
 
-  /** Returns the process ids of a lane's idle and busy workers. */
   readyProcessIdsOf(lane: Lane): readonly number[] {
     const ready = this.slots[lane].filter(({ isReady }) => isReady);
     return ready.flatMap(({ process }) => process?.processId ?? []);

@@ -11,11 +11,7 @@ import { kill } from 'node:process';
 /** Least status that reports the signal which ended a process (sh(1), bwrap(1)). */
 const FIRST_SIGNAL_STATUS = 128;
 
-/**
- * Returns the process id of Node within the tree that `spawn` has started.
- *
- * @param isIsolated whether Node is in a PID namespace of its own
- */
+/** Returns the process id of Node within the tree that `spawn` has started. */
 export function findWorker(startedId: number, isIsolated: boolean): number {
   if (!isIsolated) return startedId;
   const [first] = listChildren(startedId);

@@ -49,7 +49,6 @@ export type Reply =
   | {
       readonly kind: 'refused';
       readonly code: FailureCode;
-      /** For the log. */
       readonly detail: string;
     };
 
@@ -111,11 +110,7 @@ export function formatReply(reply: Reply): Uint8Array[] {
   return formatFrame({ kind: reply.kind }, reply.bytes);
 }
 
-/**
- * Parses a reply in a worker, without checks, since the main process is trusted.
- *
- * @throws MediaError `MEDIA_TOO_LARGE` if memory for the bytes was missing
- */
+/** Parses a reply, which is trusted like a job; throws `MEDIA_TOO_LARGE` if memory for the bytes was missing. */
 export function parseReply({ header, body: bytes }: Frame): Reply {
   if (bytes === undefined) throw tooLargeMedia('There is no memory for them.');
   return { ...(header as Reply), bytes } as Reply;

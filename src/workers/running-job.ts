@@ -34,7 +34,6 @@ export type Outcome =
   | WorkerResponse
   | { readonly kind: 'not begun' }
   | {
-      /** The worker has ended in mid-job. */
       readonly kind: 'lost';
       /** A signal, an exit status, or why the process could not be started. */
       readonly ending: string;
@@ -65,7 +64,6 @@ export class RunningJob {
   readonly #worker: JobWorker;
   #isServing = false;
   #decodes = 0;
-  /** Failure of a request with which the job ends. */
   #failure: { readonly error: unknown } | undefined;
   /** Aborts requests when the job ends. Made with the first one: it costs a twentieth of a small miss, which has none. */
   #end: AbortController | undefined;
@@ -99,7 +97,6 @@ export class RunningJob {
     return this.hasBegun && !this.#isOver;
   }
 
-  /** Bound of the bodies of the worker's messages. */
   get maxBodyBytes(): number {
     const { job, original } = this.#command;
     if (this.#isOver || job === undefined) return 0;

@@ -32,7 +32,6 @@ export interface SlotOptions {
   readonly lane: Lane;
   /** Whether the slot always has a worker; any other starts one at need, which ends after being idle. */
   readonly isKept: boolean;
-  /** Idle time after which a worker that is not kept ends, in milliseconds. */
   readonly maxIdleMs: number;
   /** Jobs after which a worker is replaced. */
   readonly maxJobs: number;
@@ -75,7 +74,6 @@ export class Slot implements RenderSlot {
   #idleTimer: NodeJS.Timeout | undefined;
   /** Failed starts in a row. */
   #failures = 0;
-  /** Whether a job waits for a worker. */
   #isAwaited = false;
   readonly #stop = new AbortController();
 
@@ -83,7 +81,6 @@ export class Slot implements RenderSlot {
     this.#options = options;
   }
 
-  /** The process, including one that is starting or ending. */
   get process(): WorkerProcess | undefined {
     return this.#process;
   }
@@ -129,7 +126,6 @@ export class Slot implements RenderSlot {
     if (this.#options.isKept || this.#isAwaited) this.#ensureWorker();
   }
 
-  /** Ends the worker of a sandbox that does not work. */
   abandonTry(): void {
     this.#process?.kill('sandbox');
     this.#process = undefined;
@@ -193,7 +189,6 @@ export class Slot implements RenderSlot {
     throw overloaded('No render worker lived to begin the job.');
   }
 
-  /** The worker, if it can be given a job. */
   get #usable(): WorkerProcess | undefined {
     return this.#process?.isUsable ? this.#process : undefined;
   }

@@ -16,7 +16,6 @@ import { LOST_WITH_STARTER, type WorkerStart, type WorkerStarter } from './worke
 /** Options of a worker process. */
 export interface WorkerProcessOptions extends WorkerStart {
   readonly starter: WorkerStarter;
-  /** Decoder of videos. */
   readonly frames: FrameSource;
   readonly log: Log;
 }
@@ -45,7 +44,6 @@ export class WorkerProcess {
   /** Start time of the process, by `readStartOf`. */
   #start = '';
   #channel: Socket | undefined;
-  /** The job, until its outcome. */
   #job: RunningJob | undefined;
   #killReason: string | undefined;
   #isReady = false;
@@ -53,12 +51,7 @@ export class WorkerProcess {
   #jobsDone = 0;
   #rssBytes = 0;
 
-  /**
-   * Starts the process.
-   *
-   * @param onEnd called once, and never before the constructor has returned, with a signal, an exit status, or why the
-   *   process could not be started
-   */
+  /** @param onEnd called once, and never before the constructor has returned; its `ending` as in `StartEvents` */
   constructor(options: WorkerProcessOptions, onEnd: (ending: string) => void) {
     this.#options = options;
     this.#onEnd = onEnd;
@@ -90,7 +83,6 @@ export class WorkerProcess {
     return this.#isReady;
   }
 
-  /** Whether the worker can be given a job, as far as known. */
   get isUsable(): boolean {
     return this.#isReady && !this.#hasEnded && this.#killReason === undefined;
   }
@@ -104,7 +96,6 @@ export class WorkerProcess {
     return this.#jobsDone;
   }
 
-  /** Resident memory after the last job, as reported by the worker. */
   get rssBytes(): number {
     return this.#rssBytes;
   }
@@ -189,7 +180,6 @@ export class WorkerProcess {
     }
   }
 
-  /** Waits for the messages that are still in the channel. */
   #onExit(ending: string): void {
     const channel = this.#channel;
     const isLost = ending === LOST_WITH_STARTER;

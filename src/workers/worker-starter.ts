@@ -8,18 +8,15 @@ import type { StarterCommand, StarterMessage } from './starter/main.ts';
 
 /** Options of the starter. */
 export interface WorkerStarterOptions {
-  /** Path of the compiled entry of the process that starts workers. */
   readonly starterFile: string;
   /** Path of the entry of a worker; `undefined`: the render worker's bundle. */
   readonly workerFile: string | undefined;
-  /** Whole environment of the workers; without secrets. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
 /** Parameters of one start. */
 export interface ProgramStart {
   readonly sandbox: Sandbox;
-  /** Bound of the program's private writable memory, in bytes. */
   readonly memoryBytes: number;
 }
 
@@ -87,7 +84,6 @@ export class WorkerStarter {
   #lastId = 0;
   #child: ChildProcess | undefined;
   #isStopped = false;
-  /** Why the process that starts workers has ended. */
   lossReason = '';
 
   constructor(options: WorkerStarterOptions) {
@@ -97,7 +93,6 @@ export class WorkerStarter {
     this.#program = { workerFile, environment };
   }
 
-  /** Yields the sandboxes for the worker, by `listSandboxes`. */
   listSandboxes(refusals: string[]): AsyncGenerator<Sandbox> {
     return listSandboxes(this.#program, refusals);
   }
@@ -153,7 +148,6 @@ export class WorkerStarter {
     }, KILL_TIMEOUT_MS).unref();
   }
 
-  /** Returns a user id that no living worker has. */
   #takeUserId(): number {
     if (this.#takenUserIds.size === USER_IDS) throw new Error('All user ids are taken.');
     do this.#lastUser = (this.#lastUser + 1) % USER_IDS;

@@ -34,7 +34,6 @@ const UNUSABLE_PROFILE =
  * and curves, and gammas, are computed here, without loss. Profiles that are tables are left to lcms2.
  *
  * @param image opened with `ignoreIcc`
- * @param metadata of that image
  * @param gamma exponent of the samples' own transfer function, which replaces a profile
  * @returns `undefined` without a usable profile
  */

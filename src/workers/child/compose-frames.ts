@@ -91,7 +91,6 @@ class FrameCanvas {
     this.#kept = undefined;
   }
 
-  /** Yields the rows of a region, each with its number. */
   *#rows(region: FramePlacement): Generator<[row: number, pixels: Uint8Array], void> {
     const { leftPx, topPx, widthPx, heightPx } = region;
     for (let row = 0; row < heightPx; row += 1) {

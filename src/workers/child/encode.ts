@@ -33,11 +33,7 @@ export async function encodeAnimation(
   return await encode(strip, job, animation);
 }
 
-/**
- * Returns an encoded image unless it is too large.
- *
- * @throws MediaError `MEDIA_TOO_LARGE`
- */
+/** Returns an encoded image unless it is too large (`MEDIA_TOO_LARGE`). */
 export function checkResultSize(encoded: Uint8Array, { maxResultBytes }: RenderJob): Uint8Array {
   if (encoded.byteLength <= maxResultBytes) return encoded;
   throw tooLargeMedia(`${encoded.byteLength} bytes encoded, at most ${maxResultBytes}`);

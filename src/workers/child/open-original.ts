@@ -61,11 +61,7 @@ export function openOriginal(
   });
 }
 
-/**
- * Throws unless an original was decoded to the size in its header, on which the plan is based.
- *
- * @throws MediaError `UNPROCESSABLE_MEDIA`
- */
+/** Rejects an original that was not decoded to its planned size, the header's, with `UNPROCESSABLE_MEDIA`. */
 export function checkDecodedSize(decoded: Size, planned: Size): void {
   const { widthPx, heightPx } = decoded;
   if (widthPx === planned.widthPx && heightPx === planned.heightPx) return;

@@ -14,7 +14,6 @@ import { renderAnimation } from './render-animation.ts';
 /**
  * Renders one job (contract §3): decode, orient, resize, convert to sRGB, encode without metadata.
  *
- * @returns the encoded image
  * @throws MediaError `UNPROCESSABLE_MEDIA` or `MEDIA_TOO_LARGE`; any other error is a bug of ours
  */
 export async function render(original: Uint8Array, job: RenderJob): Promise<Uint8Array> {

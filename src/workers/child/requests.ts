@@ -9,7 +9,6 @@ import {
 import type { Frame } from '../frames.ts';
 import { parseReply, type WorkerRequest } from '../protocol.ts';
 
-/** Request whose reply is arriving. */
 interface Pending {
   readonly bytes: Uint8Array;
   filledBytes: number;

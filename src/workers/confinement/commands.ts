@@ -30,7 +30,6 @@ export const canChangeUser = isRootWith(CAP_SETGID, CAP_SETUID);
  */
 export const isAdministrator = isRootWith(CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN);
 
-/** Whether root starts the service, with these capabilities. */
 function isRootWith(...capabilities: readonly number[]): boolean {
   if (platform() !== 'linux') return false;
   const status = readFileSync('/proc/self/status', 'utf8');

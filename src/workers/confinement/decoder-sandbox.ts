@@ -21,7 +21,6 @@ export interface DecoderProgram {
   /** Path without symbolic links. */
   readonly path: string;
   readonly environment: Readonly<Record<string, string>>;
-  /** CPU time of one process. */
   readonly maxCpuSeconds: number;
 }
 

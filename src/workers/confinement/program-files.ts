@@ -16,7 +16,6 @@ const run = promisify(execFile);
 export interface WorkerProgram {
   /** Path of the worker's entry: one file, but for `PACKAGES`. */
   readonly workerFile: string;
-  /** Whole environment of the worker; without secrets. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
@@ -60,7 +59,6 @@ export async function listProgramFiles(
   return { paths: withoutNested(paths), links };
 }
 
-/** Lists the shared libraries of a program or library, by `ldd`. */
 async function listLibraries(
   binary: string,
   environment: Readonly<Record<string, string>>,

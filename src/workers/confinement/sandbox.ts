@@ -21,7 +21,6 @@ import { listProgramFiles, type ProgramFiles, type WorkerProgram } from './progr
 
 /** A sandbox for workers. */
 export interface Sandbox {
-  /** Name of its program. */
   readonly name: 'bubblewrap' | 'unshare' | 'setpriv' | 'unconfined';
   /**
    * Whether a worker has PID, mount, IPC and network namespaces of its own, and a root that contains only the files
@@ -30,10 +29,7 @@ export interface Sandbox {
   readonly isIsolated: boolean;
   /** Whether each worker must be given a user of its own. */
   readonly hasOwnUsers: boolean;
-  /**
-   * @param userId user of the worker; `undefined`: ours
-   * @param memoryBytes bound of its private writable memory
-   */
+  /** @param memoryBytes bound of its private writable memory; without `userId`, its user is ours */
   readonly compose: (userId: number | undefined, memoryBytes: number) => Launch;
 }
 
@@ -83,7 +79,6 @@ command -v nice >/dev/null && exec nice -n ${START_NICENESS} "$@"
 exec "$@"
 `;
 
-/** Requirements and command of a sandbox. */
 interface SandboxKind extends Pick<Sandbox, 'name'> {
   /** Program that must be installed. */
   readonly program: string;

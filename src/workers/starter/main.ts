@@ -18,15 +18,12 @@ import { CHANNEL_DESCRIPTOR, FIRST_INPUT_DESCRIPTOR } from '../protocol.ts';
 export type StarterCommand =
   | {
       readonly kind: 'start';
-      /** Identifies the process in later messages. */
       readonly id: number;
       readonly command: string;
       readonly args: readonly string[];
       /** Contents for the descriptors after the channel's, each to its end. */
       readonly inputs: readonly Uint8Array[];
-      /** Whether the process gets a PID namespace. */
       readonly isIsolated: boolean;
-      /** Whether the process leads a group of its own, which ends with it. */
       readonly isGroup: boolean;
     }
   /** Confirms that the main process has the channel. */
@@ -106,7 +103,6 @@ function send(message: StarterMessage, channel?: Socket): void {
   process.send?.(message, channel, {}, () => undefined);
 }
 
-/** Starts a worker and reports about it, from its start to its end. */
 function start({
   id,
   command,

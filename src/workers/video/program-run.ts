@@ -5,7 +5,6 @@ import { LOST_WITH_STARTER, type ProgramStart, type WorkerStarter } from '../wor
 /** Parameters of one run of a program. */
 export interface ProgramRun extends ProgramStart {
   readonly args: readonly string[];
-  /** Standard input. */
   readonly input: Uint8Array;
   /** Most bytes of its standard output; more end the program. */
   readonly maxOutputBytes: number;

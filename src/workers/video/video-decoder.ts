@@ -33,7 +33,6 @@ export interface VideoDecoderOptions extends VideoDecoderSettings {
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** Demultiplexer and decoder of ffmpeg for each codec. */
 const codecs: Readonly<Record<VideoCodec, readonly [format: string, decoder: string]>> = {
   h264: ['h264', 'h264'],
   hevc: ['hevc', 'hevc'],
@@ -66,7 +65,6 @@ const TRIAL_ORDER: DecodeOrder = {
   size: { widthPx: 16, heightPx: 16 },
 };
 
-/** Result of the trial of a decoder. */
 interface Found {
   readonly support: VideoSupport;
   /** `undefined` without support. */

@@ -26,7 +26,6 @@ export class FrameIndexer {
   readonly #exact: ReadonlyMap<Rgb, number>;
   readonly #nearest: NearestColour;
   readonly #maxError: number;
-  /** Value of each pixel when it was last drawn. */
   #drawn: Uint32Array | undefined;
   #indices = new Uint8Array();
 

@@ -29,7 +29,6 @@ export class BlockCache implements ByteSource {
     this.#leftReads = maxReads;
   }
 
-  /** Returns the bytes `[start, end)` if they are here. */
   peek(start: number, end: number): Uint8Array | undefined {
     const first = Math.floor(start / BLOCK_BYTES);
     const last = Math.floor((end - 1) / BLOCK_BYTES);
@@ -44,11 +43,7 @@ export class BlockCache implements ByteSource {
     return Buffer.concat(blocks).subarray(from, from + end - start);
   }
 
-  /**
-   * Returns the bytes `[start, end)`, which lie within the file.
-   *
-   * @throws MediaError `MEDIA_TOO_LARGE` beyond the limit; the error of the source
-   */
+  /** @throws MediaError `MEDIA_TOO_LARGE` beyond the limit; the error of the source */
   async read(start: number, end: number): Promise<Uint8Array> {
     if (start >= end) return new Uint8Array();
     const isWhole = this.sizeBytes <= MAX_WHOLE_BYTES;

@@ -34,7 +34,6 @@ const MATRICES: Readonly<Partial<Record<string, number>>> = {
   'bt2020-ncl': 9,
 };
 
-/** A track that can be decoded. */
 interface Decodable {
   readonly opened: OpenedMoving;
   readonly track: InputVideoTrack;
@@ -56,7 +55,6 @@ interface Picture {
  * in sRGB.
  *
  * @param job whose `originalSize` and `orientation` are those of the video's facts
- * @returns the encoded image
  * @throws MediaError `UNPROCESSABLE_MEDIA` or `MEDIA_TOO_LARGE`; errors of the source and of the decoder
  */
 export async function renderPoster(

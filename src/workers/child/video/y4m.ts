@@ -18,11 +18,7 @@ const SUBSAMPLING: Readonly<Record<string, readonly [across: number, down: numbe
   '444': [1, 1],
 };
 
-/**
- * Reads a YUV4MPEG2 file that holds one frame of a size, exactly.
- *
- * @throws MediaError `UNPROCESSABLE_MEDIA` for everything else
- */
+/** Reads a YUV4MPEG2 file that holds exactly one frame of a size; rejects all else with `UNPROCESSABLE_MEDIA`. */
 export function readY4m(file: Uint8Array, { widthPx, heightPx }: Size): DecodedFrame {
   const head = Buffer.from(file.subarray(0, MAX_Y4M_HEAD_BYTES)).toString('latin1');
   const lines = /^YUV4MPEG2 ([^\n]*)\nFRAME[^\n]*\n/.exec(head);

@@ -46,7 +46,6 @@ const STEP_BYTES = 7;
 const FRAMES_PER_SAMPLE = 64;
 const MAX_SAMPLES = 4;
 
-/** Returns the settings of `lossless` at the effort of the job. */
 function losslessForm({ encoder }: RenderJob): EncoderSettings {
   const { effort = DEFAULT_WEBP_EFFORT } = encoder;
   return { ...outputFormats.webp.qualities.lossless, effort };
@@ -150,11 +149,7 @@ async function compareSample(strip: Pixels, job: RenderJob): Promise<number> {
   return (await estimate(losslessForm(job))) / (await estimate(job.encoder));
 }
 
-/**
- * Returns the share of each frame that differs from the previous one; 0 for the first.
- *
- * @param strip frames, at least two, one below the other
- */
+/** Returns the share of each frame, of two or more, that differs from the previous one; 0 for the first. */
 function measureChanges({ data, widthPx, channels }: Pixels, size: Size): readonly number[] {
   const frameBytes = widthPx * size.heightPx * channels;
   const step = frameBytes > MAX_COMPARED_BYTES ? STEP_BYTES : 1;
