@@ -9,7 +9,6 @@ export interface CatalogueShelf {
   readonly resource: ResourceName;
   /** Sorted by key, numbers in it by value; with the decoded values of the placeholders in the resource's path. */
   readonly originals: readonly (ListedOriginal & Pick<OriginKey, 'values'>)[];
-  /** Whether all originals of the resource are listed. */
   readonly isComplete: boolean;
 }
 
@@ -19,7 +18,6 @@ const BOUNDS = {
   maxOriginals: 1_000,
   /** Objects below one prefix that are examined, originals or not. */
   maxObjects: 50_000,
-  /** Time for the whole list. */
   timeoutMs: 5_000,
 };
 
@@ -89,10 +87,8 @@ async function fill(
   for (const shelf of own) shelf.isComplete = !hasMore && !shelf.isFull;
 }
 
-/** A shelf that is being filled. */
 interface Shelf extends CatalogueShelf {
   readonly originals: CatalogueShelf['originals'][number][];
-  /** Whether the storage has more originals than fit on the shelf. */
   isFull: boolean;
   isComplete: boolean;
 }

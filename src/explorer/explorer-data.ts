@@ -44,7 +44,6 @@ export interface OriginalFacts {
   readonly frames: number;
   readonly isMoving: boolean;
   readonly sizeBytes: number;
-  /** Seconds, of a video. */
   readonly durationS?: number | undefined;
   /** RFC 6381 string, of a video. */
   readonly codec?: string | undefined;

@@ -13,11 +13,7 @@ const SUBSCRIBER_GROUPS = 4;
 /** Lists the addresses on the way of a request, the peer's first, up to the first one that is not trusted. */
 export type ListAddresses = (request: IncomingMessage) => readonly string[];
 
-/**
- * Creates the list of addresses from `X-Forwarded-For`.
- *
- * @param trusted proxies whose word counts: all, none, or these addresses and networks (`TRUST_PROXY`)
- */
+/** Lists addresses by the `X-Forwarded-For` of `trusted` proxies: all, none, or these addresses and networks. */
 export function trustProxies(trusted: boolean | string[]): ListAddresses {
   const trusts = typeof trusted === 'boolean' ? () => trusted : proxyAddr.compile(trusted);
   return (request) => proxyAddr.all(request, trusts);

@@ -73,7 +73,6 @@ export class Exchange {
     });
   }
 
-  /** Header with the tags of the original. */
   get tagField(): TagField | undefined {
     return this.tagFieldOf?.(this.taggedKey);
   }
@@ -83,7 +82,6 @@ export class Exchange {
     return this.request.url ?? '';
   }
 
-  /** Addresses on the way of the request; see `ListAddresses`. */
   get addresses(): readonly string[] {
     return this.#options.addressesOf(this.request);
   }
@@ -101,7 +99,6 @@ export class Exchange {
     if (headers.expect !== undefined && httpVersion !== '1.0') this.#response.writeContinue();
   }
 
-  /** Lets the connection end with the response. */
   endConnection(): void {
     this.#response.shouldKeepAlive = false;
   }
@@ -261,7 +258,6 @@ function isAbort(error: unknown): boolean {
 export interface PreparedBody {
   readonly bytes: Buffer;
   readonly head: Head;
-  /** Status line and fields of a 200, as they are sent. */
   readonly wholeText: string;
 }
 
@@ -315,7 +311,6 @@ const PIECE_BYTES = 262_144;
  */
 class BufferPieces extends Readable {
   readonly #bytes: Buffer;
-  /** Bytes that the receiver has asked for. */
   passedBytes = 0;
 
   constructor(bytes: Buffer) {

@@ -57,7 +57,6 @@ export class RequestRecord {
     this.trace = new RequestTrace(clock, this.#span);
   }
 
-  /** Id of the request: its client's, or a new one. */
   get id(): string {
     this.#id ??= requestIdOf(this.#request.headers['x-request-id']);
     return this.#id;
@@ -74,7 +73,6 @@ export class RequestRecord {
     this.#key = key;
   }
 
-  /** Notes the verdict on the signature of the URL. */
   noteSignature(verdict: SignatureVerdict): void {
     this.#signature = verdict;
   }
@@ -108,7 +106,6 @@ export class RequestRecord {
     this.report(error);
   }
 
-  /** Whether the request is for media of another site. */
   get isExternal(): boolean {
     return this.#media?.url !== undefined;
   }
@@ -214,7 +211,6 @@ export class RequestRecord {
     return this.#request.url ?? '';
   }
 
-  /** Whether the response was found in memory. */
   get #isPlainHit(): boolean {
     return cacheUseOf(this.trace.outcome) === 'memory' && this.#error === undefined;
   }
@@ -241,7 +237,6 @@ function hostOf(media: MediaRequest | undefined): string | undefined {
   return url === undefined ? undefined : readUrl(url)?.host;
 }
 
-/** Returns the number of bytes of a body that the system has taken. */
 function countSentBytes(body: unknown, { writableFinished }: ServerResponse): number {
   if (body instanceof Buffer) return writableFinished ? body.length : 0;
   // Others may count what their receiver has asked for.

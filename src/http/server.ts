@@ -19,7 +19,6 @@ interface ServerOptions
   readonly explorer?: ExplorerHandler | undefined;
   /** Stores uploads; without it, their paths are unknown. */
   readonly relay?: RelayHandler | undefined;
-  /** Proxies whose word on the client's address counts; see `trustProxies`. */
   readonly trustProxy: boolean | string[];
   /** Limits that a test shortens. */
   readonly limits?: Partial<ClientLimits>;

@@ -55,7 +55,6 @@ export function hasEffect(choice: AskedPicture, name: string, value: string): bo
   return true;
 }
 
-/** Whether `animated` has any effect. */
 function canMove(choice: AskedPicture): boolean {
   const { extension, parameters } = choice;
   const isAsset = extension !== '';

@@ -27,7 +27,6 @@ export interface Frame extends ListedOriginal {
 export interface Shelf {
   readonly resource: DescribedResource;
   readonly frames: readonly Frame[];
-  /** Whether all originals of the kind are listed. */
   readonly isComplete: boolean;
 }
 

@@ -1,6 +1,5 @@
 import { endingOf, formatTarget, type MediaChoice } from './media-choice.ts';
 
-/** A picture to be embedded elsewhere. */
 interface TakenPicture {
   readonly choice: MediaChoice;
   /** Scheme and host of its URL. */
@@ -12,7 +11,6 @@ interface TakenPicture {
 /** Largest edge that an attachment may be requested with, in pixels. */
 const MAX_EDGE_PX = 4_096;
 
-/** Parameters for an edge. */
 const EDGE_NAMES: readonly string[] = ['size', 'width', 'height'];
 
 /** Formats an `img` for screens of single and double density, with the size of the former. */

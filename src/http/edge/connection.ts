@@ -9,7 +9,6 @@ export type Phase = 'new' | 'active' | 'idle' | 'closing';
 /** The part of all connections that one of them needs. */
 export interface ConnectionOwner {
   readonly meter: Meter;
-  /** Whether no connection is to be used again. */
   readonly isDraining: boolean;
   /** Requests whose response is not closed. */
   requestCount: number;
@@ -77,7 +76,6 @@ export class Connection {
     return true;
   }
 
-  /** Ends it after the responses that are under way. */
   end(): void {
     this.#isEnding = true;
     if (this.responses.size === 0) this.leave();
@@ -149,7 +147,6 @@ export class Connection {
     }
   }
 
-  /** Moves the connection on when one of its responses is closed. */
   #rest(): void {
     if (this.responses.size > 0 || this.phase !== 'active') return;
     if (this.transport.destroyed) return;

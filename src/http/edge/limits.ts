@@ -38,7 +38,6 @@ export const clientLimits = {
   slowReaderMinBytes: 65_536,
   /** The same window while three quarters of `maxRequests` are under way and others are about to be rejected. */
   crowdedReaderWindowMs: 10_000,
-  /** Interval between two sweeps that check the periods above. */
   sweepIntervalMs: 1_000,
 
   /**
@@ -90,7 +89,6 @@ export class Connections implements ConnectionOwner {
     idle: new Set(),
     closing: new Set(),
   };
-  /** Connections by their sockets, as requests and errors name them. */
   readonly #bySocket = new WeakMap<Socket, Connection>();
   /** Connections by the addresses of both ends, the one thing that a TLS socket shares with the socket below. */
   readonly #byEnds = new Map<string, Connection>();

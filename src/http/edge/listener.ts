@@ -23,7 +23,6 @@ export interface ListenerOptions extends ConnectionsOptions {
   readonly isUpload: ((request: IncomingMessage) => boolean) | undefined;
 }
 
-/** Handles a request that the listener has checked. */
 type RequestHandler = (request: IncomingMessage, response: ServerResponse) => void;
 
 /**
@@ -44,7 +43,6 @@ export class Listener {
     this.#uploadLimits = { ...options.limits, maxHeadBytes: options.limits.maxUploadHeadBytes };
   }
 
-  /** Creates a server, which does not listen yet. */
   createServer(): Server | TlsServer {
     const { connections } = this;
     const { limits, tls, isUpload, findMethods } = this.#options;

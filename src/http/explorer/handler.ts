@@ -24,7 +24,6 @@ import type { Clock, OriginListing } from '../../pipeline/ports.ts';
 import { Semaphore } from '../../pipeline/semaphore.ts';
 import type { Exchange } from '../exchange.ts';
 
-/** A file of the page, or data for it. */
 interface ExplorerFile {
   readonly mimeType: string;
   readonly body: Buffer;
@@ -92,7 +91,6 @@ const DESCRIPTIONS = { slots: 2, maxWaiting: 200, maxWaitMs: 10_000 } as const;
 /** Age up to which a list of originals is served again, in milliseconds. */
 const LIST_KEPT_MS = 2_000;
 
-/** Returns the file of one path for a query. */
 type Responder = (
   query: URLSearchParams,
   exchange: Exchange,
@@ -165,11 +163,7 @@ export async function openExplorer(
   };
 }
 
-/**
- * Loads the files of the page, once, by name; files of subfolders also by their bare names.
- *
- * @throws Error if the folder cannot be read
- */
+/** Loads the files of the page, once, by name; files of subfolders also by their bare names. */
 async function loadExplorerFiles(): Promise<ReadonlyMap<string, ExplorerFile>> {
   const names = await readdir(PAGE_FOLDER, { recursive: true });
   const files = await Promise.all(

@@ -146,12 +146,7 @@ function isLarge({ method, headers }: FastifyRequest): boolean {
   return method === 'POST' && !(Number(headers['content-length']) <= LARGE_BYTES);
 }
 
-/**
- * Runs the work on a request; media that cannot be understood are a 400, and so are those that another site fails to
- * give.
- *
- * @param isMissingToo whether missing media are a 400 as well
- */
+/** Runs the work; media that cannot be read, that another site fails to give, or are missing (`isMissingToo`) are a 400. */
 async function unreadableIs400<Result>(
   work: () => Promise<Result>,
   isMissingToo: boolean,

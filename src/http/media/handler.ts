@@ -74,7 +74,6 @@ export class MediaHandler {
     );
   }
 
-  /** Whether the path of a request target is one of ours, even with invalid values. */
   knowsPath(target: string): boolean {
     return this.#targets.knowsPath(target);
   }
@@ -93,7 +92,6 @@ export class MediaHandler {
     );
   }
 
-  /** @throws MediaError of any stage */
   #serve(exchange: Exchange, target: ParsedTarget): Promise<void> | undefined {
     if ('index' in target) {
       this.#sendDefaultAvatar(exchange, target.index);
@@ -242,7 +240,6 @@ export class MediaHandler {
  * have none, and other files only have one if a browser must not show their bytes. A transformed attachment is named after
  * what it became: a `photo.png` that is a WebP now is saved as `photo.webp`.
  *
- * @param contentType of the response
  * @param isDownload whether the request asks for a body to be saved
  */
 function formatMediaDisposition(

@@ -89,7 +89,6 @@ export class MediaTargets {
     return { ...this.#parse(exchange, text), isRedirected: true };
   }
 
-  /** Remembers the target of a result. */
   remember({ target: text }: Exchange, target: MediaTarget): void {
     const isLasting = text.length <= MAX_TARGET_LENGTH && target.isRedirected !== true;
     if (isLasting && !this.#known.has(text)) this.#known.set(text, target);
@@ -105,7 +104,6 @@ export class MediaTargets {
     return this.#unlessBlocked(exchange, this.#unlessRefused(exchange, target));
   }
 
-  /** @throws MediaError `UNAUTHORIZED`, `NOT_FOUND`, `INVALID_FORM_BODY` */
   #parse(exchange: Exchange, text: string): ParsedTarget {
     const guard = this.#guard;
     if (guard !== undefined) exchange.maxRefusalAgeSeconds = () => guard.maxRefusalAgeOf(text);

@@ -57,7 +57,6 @@ export class RelayHandler {
     this.#resources = reading.resources;
   }
 
-  /** Whether a request target is a path of the relay. */
   isFor(target: string): boolean {
     return isRelayPath(splitTarget(target)[0]);
   }
