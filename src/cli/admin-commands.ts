@@ -55,11 +55,7 @@ function memberOf(what: string, key: string, prefix: string): string {
   return what.endsWith('/') ? prefix : key;
 }
 
-/**
- * Sends an order to the admin listener; returns the body of its response.
- *
- * @throws CommandFault
- */
+/** Sends an order to the admin listener; returns the body of its response. @throws CommandFault */
 async function order(
   path: string,
   body: object,

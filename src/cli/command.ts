@@ -23,12 +23,10 @@ export interface Terminal {
   readonly stdin: Readable;
   readonly stdout: Writable;
   readonly stderr: Writable;
-  /** Aborts when the command is stopped. */
   readonly signal: AbortSignal;
 }
 
 export interface Command {
-  /** Purpose of the command, in a line. */
   readonly summary: string;
   /** Names of the operands; all are required. */
   readonly operands: readonly string[];
@@ -39,10 +37,6 @@ export interface Command {
   /** Text of `--help` after summary and usage. */
   readonly help: string;
   /**
-   * Runs the command.
-   *
-   * @param operands one for each name
-   * @param hasOption whether the option was given
    * @returns the exit status
    * @throws CommandFault, ConfigError; any error once the command was stopped; any other error is a bug of ours
    */

@@ -11,7 +11,6 @@ import { RootFolder } from '../storage/filesystem/root-folder.ts';
 import { type Command, CommandFault, createPlainLog, exitStatus, writeLine } from './command.ts';
 import { formatErrorResponse, withOfflineApp } from './offline-app.ts';
 
-/** Key under which a file is described. */
 const FILE_KEY = 'attachments/0/0/file';
 
 export const metadataCommand: Command = {
@@ -45,11 +44,7 @@ a file of this machine. A path that looks like a key is a file with ./ before.
   },
 };
 
-/**
- * Opens a file as the only original of a storage.
- *
- * @throws CommandFault if it is no readable file
- */
+/** Opens a file as the only original of a storage. @throws CommandFault if the file cannot be read */
 async function openFile(path: string): Promise<Source> {
   try {
     const real = await realpath(path);

@@ -9,14 +9,12 @@ import { CommandFault } from './command.ts';
 /** A single request needs only one worker of each lane. */
 const ONE_WORKER = { light: 1, heavy: 1 } as const;
 
-/** Response of the service to one request, without a server. */
 interface OfflineResponse {
   readonly status: number;
   readonly contentType: string;
   readonly body: AsyncIterable<Uint8Array>;
 }
 
-/** Asks a listener of the service for a target. */
 type Ask = (target: string) => Promise<OfflineResponse>;
 
 /**
@@ -74,7 +72,6 @@ function cannotStart(cause: unknown): never {
   throw new CommandFault('the service cannot start; see darkroom check', { cause });
 }
 
-/** Body of an error response, as in the contract. */
 interface ErrorBody {
   readonly code: ErrorCode;
   readonly message: string;

@@ -140,11 +140,8 @@ export function readConfig(environment: Environment) {
     external: readExternal(values),
     attachments: readAttachments(values),
     relay: readRelay(values),
-    /** Storage of uploads that no public route reads; `undefined`: there is none. */
     uploads: readUploads(values),
-    /** `undefined`: nothing can be blocked. */
     blocklist: readBlocklist(values),
-    /** `undefined`: no CDN in front gets tags and purges. */
     edge: readEdge(values),
     /** Keys of every kind of signed URL, which the log redacts. */
     signingKeys: readSigningKeys(values),
@@ -163,7 +160,6 @@ export function readRelease() {
   return { version: version ?? 'unknown', ...(commit !== undefined && { commit }) };
 }
 
-/** Reads the texts of a JSON object; empty if the file is missing. */
 function readJson(file: URL): Readonly<Record<string, string | undefined>> {
   try {
     return JSON.parse(readFileSync(file, 'utf8'));
@@ -196,13 +192,11 @@ function readSigningKeys(values: Settings): readonly SigningKeys[] {
   return keySettingNames.map((name) => readKeys(values, name)).filter((keys) => keys !== undefined);
 }
 
-/** Returns `undefined` if rendering is not limited. */
 function readRates({ RATE_LIMIT_REQUESTS, RATE_LIMIT_WINDOW_SECONDS }: Settings) {
   if (RATE_LIMIT_REQUESTS === undefined) return undefined;
   return { requests: RATE_LIMIT_REQUESTS, windowMs: RATE_LIMIT_WINDOW_SECONDS * 1000 };
 }
 
-/** Returns `undefined` if there is no admin listener. */
 function readAdmin({ ADMIN_HOST: host, ADMIN_PORT: port, ADMIN_TOKEN: token }: Settings) {
   return port === undefined || token === undefined ? undefined : { listen: { host, port }, token };
 }
@@ -216,7 +210,6 @@ function readExplorer(values: Settings) {
   return { isOn, isExposed: isOn && !isPrivate };
 }
 
-/** Whether only programs on this machine reach an address or name. */
 function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
 }

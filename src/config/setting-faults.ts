@@ -17,13 +17,10 @@ import {
 /** Memory that a worker needs besides an original to make a small image of it (measured: 132 MiB on Linux x64). */
 const WORKER_OWN_BYTES = 160 * MEBIBYTE;
 
-/** Input of a rule about several variables. */
 interface Judged {
-  /** Variables that are set. */
   readonly given: Environment;
   /** `undefined` if a variable does not have its form. */
   readonly values: Settings | undefined;
-  /** Most connections of clients. */
   readonly mostConnections: number;
 }
 
@@ -165,11 +162,7 @@ const rules: readonly Rule[] = [
   ],
 ];
 
-/**
- * Reads all variables by the table, and checks them: first each by itself, then those that belong together.
- *
- * @returns the values, and the faults, a line each
- */
+/** Reads all variables by the table, and checks them, singly and together; returns values and faults, a line each. */
 export function readSettings(given: Environment, mostConnections: number) {
   const faults: string[] = [];
   const read = (name: SettingName): unknown => {

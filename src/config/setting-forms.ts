@@ -11,7 +11,6 @@ export interface Form<Value> {
   read(text: string): Value | undefined;
 }
 
-/** Returns a form whose values are the texts that `isValid` accepts. */
 function texts(words: string, isValid: (text: string) => boolean): Form<string> {
   return { words, read: (text) => (isValid(text) ? text : undefined) };
 }
@@ -141,7 +140,6 @@ export const apiTokenFile = fileOf(apiToken.words, (text) => apiToken.read(text.
 /** Id that a service has given. */
 export const serviceId = texts('an id of A-Z a-z 0-9 _ -', (text) => /^[\w-]{1,128}$/.test(text));
 
-/** Description of one key. */
 const eachKey = `each a text or base64:…, of ${MIN_KEY_BYTES} bytes at least`;
 
 /** Keys that sign what a URL permits, separated by commas; white space around a key is ignored. */
@@ -220,10 +218,7 @@ export const fileBelow = texts(
     text.split('/').every((name) => !['', '.', '..'].includes(name)),
 );
 
-/**
- * Prefix of every key; empty, or ending in `/`. The bound leaves room for the longest key of contract §1 within the 1
- * 024 bytes of S3.
- */
+/** Prefix of every key; empty, or ending in `/`. Leaves room for the longest key (contract §1) in S3's 1024 bytes. */
 export const keyPrefix: Form<string> = {
   words: fileBelow.words,
   read: (text) => {

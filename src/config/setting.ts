@@ -18,7 +18,6 @@ export interface Setting<Value = unknown> {
   readonly mayBeEmpty?: true;
 }
 
-/** A variable that always has a value. */
 interface WithDefault<Value> extends Setting<Value> {
   readonly default: Value;
 }

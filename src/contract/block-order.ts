@@ -25,7 +25,6 @@ export interface BlockSubject {
 export interface Block extends BlockSubject {
   /** Whether the original looks like a missing one. */
   readonly hidden: boolean;
-  /** Text for operators. */
   readonly note: string;
 }
 
@@ -95,10 +94,7 @@ const options = {
     .max(MAX_NOTE_LENGTH, { error: `Expected at most ${MAX_NOTE_LENGTH} characters.` }),
 } as const;
 
-/**
- * @param body parsed JSON
- * @throws MediaError `INVALID_FORM_BODY` with all faults
- */
+/** Parses an order from parsed JSON. @throws MediaError `INVALID_FORM_BODY` with all faults */
 export function parseBlockOrder(body: unknown, resources = contractResources): BlockOrder {
   const given = typeof body === 'object' && body !== null && !Array.isArray(body) ? body : {};
   const members: Readonly<Record<string, unknown>> = { ...given };

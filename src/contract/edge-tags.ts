@@ -3,7 +3,6 @@ import type { PurgeOrder } from './purge-order.ts';
 
 /** Form of the tags of a CDN, and the limits of its API. */
 export interface EdgeRow {
-  /** Header of responses that has the tags. */
   readonly header: string;
   readonly separator: string;
   readonly tagsPerCall: number;

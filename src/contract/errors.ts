@@ -101,7 +101,6 @@ export type Bottleneck = (typeof bottlenecks)[number];
 export interface Share {
   /** Rendering requests per window. */
   readonly requests: number;
-  /** Rendering requests left in this window. */
   readonly remaining: number;
   /** Time at which the whole limit is available again, in milliseconds since 1970. */
   readonly resetAtMs: number;

@@ -164,10 +164,7 @@ export const CDN_TOKEN = 'darkroom';
 // `cdn-info = cdn-id *( OWS ";" OWS parameter )`; a quoted value may hold a comma.
 const CDN_INFO = /(?:[^",]|"(?:[^"\\]|\\.)*"?)+/g;
 
-/**
- * Whether the `CDN-Loop` header of a request contains our token: a site that fetches its image from us would keep us
- * busy with ourselves.
- */
+/** Whether a `CDN-Loop` header has our token: a site that fetches its image from us would cause a loop. */
 export function hasOwnToken(header: string): boolean {
   return Array.from(header.matchAll(CDN_INFO)).some(
     ([info]) => info.split(';', 1)[0]?.trim().toLowerCase() === CDN_TOKEN,

@@ -154,7 +154,6 @@ interface SourceCapabilities {
   readonly decodeWeight: Weight;
   /** For decoders that can skip pixels by powers of two: the weight if they reduce by two at least. */
   readonly reducedDecodeWeight?: Weight;
-  /** Typical cost of each frame of an animation besides its pixels, in milliseconds. */
   readonly decodedFrameMs: number;
 }
 

@@ -18,7 +18,6 @@ import { isExternalPath } from './signing/external-path.ts';
 /** The last value of each parameter that was sent. */
 type Sent = Readonly<Record<string, string | undefined>>;
 
-/** Path that the parameters stand behind. */
 interface Subject {
   readonly resource: ResourceName;
   /** Whether the hash has the mark of an animated original. */
@@ -57,7 +56,6 @@ const boundsPx: Readonly<Partial<Record<ResourceName, readonly [least: number, m
 /** Extensions of assets that are no format of the contract: these are sent as WebP. */
 const otherExtensions = ['apng', 'avif', 'heic', 'heif', 'jxl', 'svg'];
 
-/** A strict request, and what has no place in it. */
 interface StrictTarget {
   readonly rawPath: string;
   readonly rawQuery: string;

@@ -80,7 +80,6 @@ export function parsePath(rawPath: string, resources = contractResources): Parse
     : { kind: 'valid', path: { resource, values, extension } };
 }
 
-/** First segment of the paths and keys of attachments. */
 const ATTACHMENTS = 'attachments';
 
 /** Longest key in bytes of UTF-8: that of S3. */
@@ -183,10 +182,7 @@ function unmark(name: string, value: string): string {
   return name.endsWith('_hash') ? value.replace(/^a_/, '') : value;
 }
 
-/**
- * Parses the key of an original (contract §1), so that `originKeyOf` of the result is the key again; returns
- * `undefined` if the text does not have the form of a key.
- */
+/** Parses the key of an original (contract §1): reverses `originKeyOf`; returns `undefined` for any other text. */
 export function parseOriginKey(text: string, resources = contractResources): OriginKey | undefined {
   const segments = text.split('/');
   if (resources.isLenient && segments[0] === ATTACHMENTS && segments.length > 1) {
@@ -231,10 +227,7 @@ export function unmarkedKeyOf(text: string, resources?: Resources): string | und
   return unmarked === text ? undefined : unmarked;
 }
 
-/**
- * Whether keys of originals can begin with this text: whole segments with a slash between them and none at the end, up
- * to a whole key.
- */
+/** Whether keys of originals can begin with this text: whole segments without a slash at the end, up to a whole key. */
 export function canBeginOriginKey(text: string, resources = contractResources): boolean {
   if (parseOriginKey(text, resources) !== undefined) return true;
   const segments = text.split('/');

@@ -14,10 +14,7 @@ import { type MediaQuery, parseQuery } from './media-query.ts';
 import { contractResources, type ResourceName, type Resources, resourceRows } from './resources.ts';
 import { externalKeyOf, isExternalPath } from './signing/external-path.ts';
 
-/**
- * A request in canonical form (contract §2): two URLs that must give the same bytes have equal values here, and so one
- * `resultKey`.
- */
+/** A request in canonical form (contract §2): URLs that must give equal bytes have one `resultKey`. */
 export interface MediaRequest extends Pick<MediaQuery, 'widthPx' | 'heightPx' | 'quality'> {
   readonly resource: ResourceName;
   readonly originKey: string;
@@ -53,7 +50,6 @@ export interface TargetReading {
    * this function, external media are disabled.
    */
   readonly readExternal?: ((rawPath: string) => string | undefined) | undefined;
-  /** URLs below which this service is reached. */
   readonly publicUrls?: readonly PublicUrl[];
 }
 
@@ -133,7 +129,6 @@ export function parseTarget(target: string, reading: TargetReading = {}): Reques
       };
 }
 
-/** @throws MediaError `INVALID_FORM_BODY` with all faults of the query */
 function parseExternalRequest(
   text: string,
   rawQuery: string,
@@ -184,7 +179,6 @@ function filenameOf({ resource, values }: MediaPath): string | undefined {
   return resource === 'attachment' ? values.filename : undefined;
 }
 
-/** The image that a request is about. */
 type Subject = Pick<MediaRequest, 'resource' | 'originKey' | 'url' | 'filename'>;
 
 /** Builds the canonical request from path and query; flags without effect are set to one value. */

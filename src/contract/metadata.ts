@@ -90,11 +90,7 @@ export const metadataParameters = {
   },
 } as const;
 
-/**
- * Parses the target of a question for metadata.
- *
- * @throws MediaError `INVALID_FORM_BODY` with all faults
- */
+/** Parses the target of a question for metadata. @throws MediaError `INVALID_FORM_BODY` with all faults */
 export function parseMetadataTarget(target: string, resources?: Resources): MetadataQuestion {
   const [path, query] = splitTarget(target);
   const faults: RequestFault[] = [];

@@ -43,7 +43,6 @@ const items = z
   .min(1, { error: 'Expected at least one item.' })
   .max(MAX_ITEMS, { error: `Expected at most ${MAX_ITEMS} items.` });
 
-/** Items whose texts all have some form. */
 const itemsOf = (fits: (text: string) => boolean, error: string) =>
   items.pipe(z.array(z.string().refine(fits, { error })));
 
@@ -156,7 +155,6 @@ function originalsOf(assets: readonly string[], resources: Resources) {
   return { kind: 'originals', originKeys: [...new Set(originKeys)] } as const;
 }
 
-/** @throws MediaError `INVALID_FORM_BODY` with all faults */
 function parsePrefixes(prefixes: readonly string[], reading: TargetReading): PurgeOrder {
   const faults: RequestFault[] = [];
   const found = prefixes.map((prefix, index) => {

@@ -12,8 +12,8 @@ interface ResourceRow {
   readonly contentType: string | undefined;
   readonly query: QueryKind;
   /**
-   * Key of the original in the origin: the path without its extension, but for files, and hashes without their `a_`. `undefined` for
-   * resources that are shipped with us or are on another site.
+   * Key of the original in the origin: the path without its extension, but for files, and hashes without their `a_`.
+   * `undefined` for resources that are shipped with us or are on another site.
    */
   readonly originKey: string | undefined;
   /** Whether the path is signed, and is read as a whole, not by its segments. */
@@ -107,12 +107,8 @@ export interface Resources {
   readonly pathTemplates: readonly Template[];
   /** Literal segments of these templates: `/avatars/avatars/3.png` has no template, rather than a malformed id. */
   readonly words: ReadonlySet<string>;
-  /** Templates of the keys of originals. */
   readonly originKeyTemplates: readonly Template[];
-  /**
-   * Whether requests are read as the platform's clients send them: paths of attachments of any depth here, all else in
-   * `leniency.ts`.
-   */
+  /** Whether requests are read as the platform's clients send them: any depth of attachments, and `leniency.ts`. */
   readonly isLenient: boolean;
   /** First folders of the keys of originals, such as `avatars/`, each once: all originals are below them. */
   readonly originFolders: readonly string[];

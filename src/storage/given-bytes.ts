@@ -6,7 +6,6 @@ import { openBytes } from './origin-object.ts';
 /** Originals that came with a request, by their digests. */
 export class GivenBytes implements GivenOriginals {
   readonly identity = 'tag';
-  /** Bytes, and the number of requests that have given them. */
   readonly #given = new Map<string, { readonly bytes: Uint8Array; users: number }>();
 
   hold(bytes: Uint8Array): { readonly originKey: string; readonly release: () => void } {

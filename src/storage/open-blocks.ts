@@ -9,7 +9,6 @@ import { EdgePurger, type EdgePurgerParts, type Sleep } from '../pipeline/purges
 import { openEdgeApi } from './edge/edge-api.ts';
 import { openSharedObjects } from './open-storage.ts';
 
-/** Name of the object with the secret of all tags. */
 const SECRET_NAME = 'tag-key';
 
 const SECRET_BYTES = 32;
@@ -17,7 +16,6 @@ const SECRET_BYTES = 32;
 /** Margin for a response on its way to the edge, after the longest render, in milliseconds (contract §15). */
 const ON_THE_WAY_MS = 30_000;
 
-/** Tools of the list and of the edge. */
 type BlockTools = Pick<EdgePurgerParts, 'meter' | 'clock' | 'wallClock' | 'log'>;
 
 /** Replacements for tests. */
@@ -29,11 +27,7 @@ interface BlockDoubles {
 const sleepUnlessAborted: Sleep = (durationMs, signal) =>
   sleepFor(durationMs, undefined, { signal }).catch(() => undefined);
 
-/**
- * Opens the list of blocks and, beside it, tags and purges for the CDN in front, as far as they are configured.
- *
- * @throws ConfigError if the place of the list cannot be read or written
- */
+/** Opens the list of blocks, and the CDN in front, if configured. @throws ConfigError if the list cannot be used */
 export async function openBlocks(
   { edge, blocklist, renderLimits }: Pick<Config, 'edge' | 'blocklist' | 'renderLimits'>,
   { objects: given, sleep = sleepUnlessAborted }: BlockDoubles,

@@ -28,11 +28,7 @@ export function openBytes(bytes: Uint8Array, etag: string, range: ByteRange | un
   };
 }
 
-/**
- * Parses a `Content-Range` (RFC 9110 §14.4); returns `undefined` unless it is exactly the requested part.
- *
- * @param lengthBytes of the body, if known
- */
+/** Parses a `Content-Range` (RFC 9110 §14.4); returns `undefined` unless it is exactly the requested part. */
 export function readContentRange(
   text: string,
   range: ByteRange,

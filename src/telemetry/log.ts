@@ -16,7 +16,6 @@ const MAX_UNWRITTEN_BYTES = 8 * 1024 * 1024;
 const GATHERED_BYTES = 8 * 1024;
 const GATHERING_MS = 100;
 
-/** Time for the last lines when the process ends, in milliseconds. */
 const FLUSH_TIMEOUT_MS = 500;
 
 interface LogOptions {
@@ -48,7 +47,6 @@ export interface RequestLine {
   readonly asset: string;
   /** Host of external media. */
   readonly host?: string | undefined;
-  /** Verdict on the URL of an attachment that has to be signed. */
   readonly signature?: SignatureVerdict;
   /** 499 if the client left before there was a response. */
   readonly status: number;
@@ -56,7 +54,6 @@ export interface RequestLine {
   readonly cache: CacheUse;
   /** Bytes of the body that were handed over to the system. */
   readonly bytes: number;
-  /** Bytes received of an upload's body. */
   readonly receivedBytes?: number;
   /** Time from the request's head to the end of its response. */
   readonly durationMs: number;

@@ -25,7 +25,6 @@ export interface ConnectionCounters {
   readonly turnedAway: number;
 }
 
-/** Pool of workers, as far as it is observed. */
 interface ObservedWorkers {
   readyProcessIdsOf(lane: Lane): readonly number[];
   rssBytesOf(lane: Lane): number;

@@ -1,4 +1,3 @@
-/** Text in the place of a secret. */
 const REDACTED = '[redacted]';
 
 /** Parameters that carry a permission: those of signed URLs (S3, Google, CloudFront, Azure), and usual names. */
@@ -47,11 +46,7 @@ export function createRedaction(
   };
 }
 
-/**
- * Formats a request target for logs and traces: without its permissions, and truncated.
- *
- * @param target raw path and query, or the path alone
- */
+/** Formats a request target, or its path alone, for logs and traces: without its permissions, and truncated. */
 export function describeTarget(target: string): string {
   const [path = ''] = target.split('?', 1);
   const query = target.slice(path.length).replace(/(?<=^\?|&)[^&]*/g, redactPair);

@@ -61,7 +61,6 @@ export interface Tracing {
 /** Interval at which a warning is logged again while its cause lasts, in milliseconds; the SDK repeats it each time. */
 const WARNING_INTERVAL_MS = 60_000;
 
-/** Longest wait for the collector at a stop, in milliseconds. */
 const FLUSH_TIMEOUT_MS = 5_000;
 
 /**
@@ -142,14 +141,12 @@ function describe(failure: unknown): string {
 /** Head of a request; a trace shows only the path of its URL. */
 type RequestHead = Pick<IncomingMessage, 'method' | 'url' | 'httpVersion' | 'headers'>;
 
-/** Response to a request that has ended. */
 interface TracedResponse {
   readonly resource: ResponseClass['resource'];
   /** `undefined` if the client left before there was a response. */
   readonly status: number | undefined;
   readonly code: ErrorCode | undefined;
   readonly cache: CacheUse;
-  /** Bytes of the body that were handed over to the system. */
   readonly bytes: number;
   /** `X-Request-Id` of the response, if any. */
   readonly id: string | undefined;

@@ -94,7 +94,6 @@ async function* checkAll(
   if (isPlatform) yield* await checkPlatform(config, signal);
 }
 
-/** Checks the place of the list of blocks, if there is one. */
 async function* checkBlocks({ blocklist }: Config, signal: AbortSignal): AsyncGenerator<Finding> {
   if (blocklist === undefined) return;
   try {

@@ -9,7 +9,6 @@ import { AccessRefused, type Source } from '../../pipeline/ports.ts';
 import { openListing, openOrigin } from '../../storage/open-storage.ts';
 import { type Finding, fault, ok } from './finding.ts';
 
-/** Most keys that are listed. */
 const LISTED_KEYS = 100;
 
 /** Checks whether originals can be read, and which exist; yields each finding as soon as it is known. */

@@ -16,10 +16,8 @@ import { type Finding, fault, ok, warning } from './finding.ts';
 /** Key of the upload; each check replaces that of the check before. */
 const UPLOAD_KEY = 'darkroom-check.png';
 
-/** Time for which the upload is permitted, in seconds. */
 const PERMITTED_SECONDS = 60;
 
-/** Sends a request to a listener. */
 type Ask = (path: string, request?: RequestInit) => Promise<{ status: number; bytes: Buffer }>;
 
 /** Checks whether the service can stand in the platform's place (contract §14), by playing the platform's part. */

@@ -7,7 +7,6 @@ import { openResultStore } from '../../storage/open-storage.ts';
 import { silentLog } from '../command.ts';
 import { type Finding, fault, ok } from './finding.ts';
 
-/** Time for each step, in milliseconds. */
 const STEP_TIMEOUT_MS = 10_000;
 
 /** Checks whether renderings can be written, read and removed, with a small one that is removed afterwards. */

@@ -3,7 +3,6 @@ import { devNull } from 'node:os';
 import { unlessAborted } from '../../pipeline/abort.ts';
 import { CommandFault, type Terminal } from '../command.ts';
 
-/** Bytes per read. */
 const CHUNK_BYTES = 1024 * 1024;
 
 /** Bytes of a file, or of standard input, that can be read once. */

@@ -128,7 +128,6 @@ async function write(
 /**
  * Reads an image to its end, and checks that the service would serve it.
  *
- * @param urlPath path of a URL that serves the image, without parameters
  * @param path of the file, for the message
  * @throws CommandFault if the service would never serve the image
  */

@@ -91,14 +91,11 @@ export function readExternal(values: ValuesOf<typeof externalTable & typeof plat
       values.EXTERNAL_PATH_ENCODING ?? (values.COMPATIBILITY === 'fluxer' ? 'fluxer' : 'plain'),
     publicUrls: values.PUBLIC_URLS ?? [],
     ports: values.EXTERNAL_PORTS,
-    /** Includes subdomains; an empty list allows all hosts. */
     allowedHosts: values.EXTERNAL_ALLOWED_HOSTS ?? [],
     blockedHosts: values.EXTERNAL_BLOCKED_HOSTS ?? [],
-    /** In CIDR notation, or single addresses; blocked networks win over allowed ones. */
     allowedNetworks: values.EXTERNAL_ALLOWED_NETWORKS ?? [],
     blockedNetworks: values.EXTERNAL_BLOCKED_NETWORKS ?? [],
     nat64Prefixes: values.EXTERNAL_NAT64_PREFIXES ?? [],
-    /** As `dns.Resolver` takes them; `undefined`: the system's servers. */
     dnsServers: values.EXTERNAL_DNS_SERVERS,
     maxBytes: values.EXTERNAL_MAX_BYTES,
     minAgeSeconds: values.EXTERNAL_MIN_AGE_SECONDS,

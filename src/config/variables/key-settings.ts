@@ -11,12 +11,10 @@ export const keySettingNames = [
 
 type KeySettingName = (typeof keySettingNames)[number];
 
-/** Rows of one or several variables of keys. */
 type KeyRows<Name extends KeySettingName> = Readonly<
   Record<Name | `${Name}_FILE`, Setting<SigningKeys>>
 >;
 
-/** Values of some or all of these variables. */
 type KeyValues = Partial<Record<keyof KeyRows<KeySettingName>, SigningKeys | undefined>>;
 
 /** Returns the rows of a variable of keys and of its twin. */

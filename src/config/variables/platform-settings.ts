@@ -71,7 +71,6 @@ export function readInternal(
   };
 }
 
-/** Values that the consequences depend on. */
 type Values = ValuesOf<typeof platformTable> & { readonly NOT_FOUND_MAX_AGE_SECONDS: number };
 
 /** Reads all consequences of `COMPATIBILITY`; features with a setting of their own work without it, too. */
@@ -81,7 +80,6 @@ export function readCompatibility(values: Values) {
   return {
     /** `max-age` of missing media; `undefined`: caches keep nothing of them. */
     unknownMediaMaxAgeSeconds: isFluxer ? undefined : seconds,
-    /** Settings by which request targets are read. */
     reading: {
       resources: isFluxer ? platformResources : contractResources,
       publicUrls: values.PUBLIC_URLS ?? [],

@@ -37,7 +37,6 @@ export const relayTable = {
   ),
 };
 
-/** Values that uploads depend on. */
 type Values = ValuesOf<typeof relayTable> & {
   readonly ORIGIN_FIRST_BYTE_TIMEOUT_MS: number;
   readonly ORIGIN_TIMEOUT_MS: number;

@@ -10,7 +10,6 @@ export const tracingTable = {
   ),
 };
 
-/** Forms of OTLP that are spoken here. */
 const protocols = ['http/protobuf', 'http/json'] as const;
 
 /** Reads what is needed before the SDK is loaded; `undefined`: requests are not traced, and it is not loaded. */

@@ -6,7 +6,6 @@ import type { SigningKeys } from './signing-keys.ts';
 /** Keys and message domain of attachment signatures. */
 export interface AttachmentSigning {
   readonly keys: SigningKeys;
-  /** First line of the signed message. */
   readonly domain: string;
 }
 
@@ -104,8 +103,6 @@ function endOf({ ex, uc }: SignatureParameters): number {
  * Returns the path of an attachment with a query that is valid for 12 to 24 hours. The path is the same for all who ask
  * in the same stretch of twelve hours; these stretches are counted from the time at which the attachment was created.
  *
- * @param key of the original, decoded
- * @param nowMs milliseconds since 1970
  * @returns `undefined` if the key is not one of an attachment
  */
 export function signAttachment(

@@ -11,7 +11,6 @@ import type { SigningKeys } from './signing-keys.ts';
 const PREFIX = '/external/';
 const PATH = /^\/external\/([^/]*)\/(.*)$/s;
 
-/** Beginning of an opaque target. */
 const OPAQUE = 'v2/';
 
 /**
@@ -105,9 +104,7 @@ function takeQuery(segments: string[], isEncoded: boolean): string | undefined {
   return query && `?${query}`;
 }
 
-/**
- * Decodes canonical base64url; returns `undefined` for other spellings of the bytes, and for bytes that are not UTF-8.
- */
+/** Decodes canonical base64url; returns `undefined` for other spellings, and for bytes that are not UTF-8. */
 export function decodeBase64Url(text: string): string | undefined {
   const bytes = Buffer.from(text, 'base64url');
   // Node's decoder accepts padding, and skips characters that are not base64url.

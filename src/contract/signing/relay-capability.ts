@@ -129,12 +129,7 @@ export function isRelayPath(rawPath: string): boolean {
   return rawPath.startsWith(RELAY_PREFIX) && rawPath.length > RELAY_PREFIX.length;
 }
 
-/**
- * Returns the key that a path names: its segments, each decoded once.
- *
- * @param rawPath of the relay, as it came
- * @returns `undefined` if a segment is not valid percent-encoded UTF-8
- */
+/** Returns the key in a relay path, each segment decoded once; `undefined` if one is not percent-encoded UTF-8. */
 export function readRelayKey(rawPath: string): string | undefined {
   const segments = rawPath.slice(RELAY_PREFIX.length).split('/').map(decodeSegment);
   return segments.includes(undefined) ? undefined : segments.join('/');

@@ -3,7 +3,6 @@ import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'no
 /** Least length of a key in bytes: the length of the digest (RFC 2104 §3). */
 export const MIN_KEY_BYTES = 32;
 
-/** Prefix of a key that is given as the base64 of its bytes. */
 const BASE64 = 'base64:';
 
 export type SignatureEncoding = 'base64url' | 'hex';

@@ -11,7 +11,6 @@ const signer = new SignatureV4({
   sha256: Sha256,
 });
 
-/** Codes of errors that mean too many invalidations, or too many calls. */
 const LIMITED =
   /^(?:TooManyInvalidationsInProgress|Throttling|ThrottlingException|RequestLimitExceeded)$/;
 

@@ -5,7 +5,6 @@ import { type EdgeOptions, protocols } from './protocols.ts';
 /** Deadline of a call, its response included, in milliseconds. */
 const TIMEOUT_MS = 10_000;
 
-/** Longest reason that is shown, in UTF-16 units. */
 const MAX_REASON_LENGTH = 200;
 
 /** Opens the API of a CDN; nothing is sent before the first purge. */

@@ -11,7 +11,6 @@ export interface EdgeOptions {
   readonly api: string | undefined;
 }
 
-/** A request of an API. */
 interface EdgeRequest {
   /** Path below the base URL. */
   readonly path: string;
@@ -28,7 +27,6 @@ export interface EdgeResponse {
 /** An API, as its document describes it. */
 export interface EdgeProtocol {
   readonly base: string;
-  /** @param reference see `EdgeApi` */
   request(
     options: EdgeOptions & { readonly base: string },
     tags: readonly string[],

@@ -86,11 +86,10 @@ async function takeBody(
 }
 
 /**
- * Lists the folder of originals: the regular files that would be opened, dotfiles included, and nothing behind
- * a symbolic link. Skips folders without read permission.
+ * Lists the folder of originals: the regular files that would be opened, dotfiles included, and nothing behind a
+ * symbolic link. Skips folders without read permission.
  *
- * Not covered: if a folder is swapped during its listing, entries of the replacement are listed; they would not be
- * served.
+ * Not covered: a folder that is swapped during its listing: the new entries are listed, but would not be served.
  */
 export function createFilesystemListing(root: RootFolder): OriginListing {
   return {

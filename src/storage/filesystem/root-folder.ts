@@ -8,7 +8,6 @@ const MAX_NAME_BYTES = 255;
 /** The folder of all originals, or of uploads, by its real path. */
 export class RootFolder {
   readonly path: string;
-  /** Prefix of the path of every key: the folder with one trailing separator. */
   readonly #prefix: string;
   readonly #marker: StorageMarker | undefined;
 
@@ -78,7 +77,6 @@ export class StorageMarker {
     this.#path = join(folder, name);
   }
 
-  /** Whether the latest check found the file missing. */
   get isMissing(): boolean {
     return this.#isMissing;
   }

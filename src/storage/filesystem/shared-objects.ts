@@ -24,18 +24,15 @@ import { syncFolder, writeWholeFile } from './whole-file.ts';
 /** Infix of a file that claims to replace a version; the version's tag follows. */
 const CLAIM = '.next-';
 
-/** Age of a claim, in milliseconds, from which on its process counts as dead. */
 const DEAD_AFTER_MS = 10_000;
 
 /**
  * Shared objects as files of one folder, such as `blocks.jsonl` and `blocks.jsonl.17`.
  *
- * Who replaces a version first links the complete new file to a name that has the tag of the old version: only one of
- * several writers succeeds. The claim stays until the next replacement; that of a dead process is completed by another
- * writer.
+ * Who replaces a version first links the complete new file to a name that has the tag of the old version: only one
+ * of several writers succeeds. A claim stays until the next replacement; another writer completes a dead process's.
  *
- * Not covered: a writer that is stopped for ten seconds between its last check and its rename; file systems without
- * hard links.
+ * Not covered: a writer that is stopped for ten seconds before its rename; file systems without hard links.
  */
 export class FolderObjects implements SharedObjects {
   readonly #folder: string;
@@ -97,7 +94,6 @@ export class FolderObjects implements SharedObjects {
     await this.#removeClaims(path);
   }
 
-  /** Writes a new file; returns its tag, or `undefined` if the path exists. */
   async #create(path: string, body: ObjectBody): Promise<string | undefined> {
     const chunks = body instanceof Uint8Array ? [body] : body.chunks();
     const temporaryPath = this.#temporaryPath();
@@ -139,7 +135,6 @@ export class FolderObjects implements SharedObjects {
     }
   }
 
-  /** Removes the claims to replace older versions of a file. */
   async #removeClaims(path: string, current?: string): Promise<void> {
     const files = (await readdir(this.#folder)).map((file) => join(this.#folder, file));
     const old = files.filter((file) => file.startsWith(path + CLAIM) && file !== current);

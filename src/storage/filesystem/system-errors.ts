@@ -1,4 +1,3 @@
-/** Codes for a path that names no file of ours. */
 const MISSING: ReadonlySet<unknown> = new Set([
   'ENOENT',
   'ENOTDIR',

@@ -10,7 +10,6 @@ export interface FilePlace {
   readonly temporaryPath: string;
   /** A folder above both, which must exist: that of an unmounted disk is not created. */
   readonly root: string;
-  /** Called for each folder that is created for the file. */
   readonly onFolderMade?: (() => void) | undefined;
   /** Whether the path must not exist yet; otherwise an existing file is replaced. */
   readonly isNew?: boolean | undefined;
@@ -61,7 +60,6 @@ export async function writeWholeFile(
  * Creates a folder and its parents, like `mkdir -p`, but through no symbolic link.
  *
  * @param within a folder above it, which must exist
- * @param onMade called for each created folder
  * @throws Error if a link leads there, and of a system call
  */
 export async function makeFolder(
@@ -81,11 +79,7 @@ export async function makeFolder(
   }
 }
 
-/**
- * Whether a path exists without a link on the way.
- *
- * @throws Error if a link leads there, and of a system call
- */
+/** Whether a path exists. @throws Error if a link leads there, and of a system call */
 export async function isRealFolder(folder: string): Promise<boolean> {
   try {
     if ((await realpath(folder)) === folder) return true;

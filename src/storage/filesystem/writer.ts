@@ -8,10 +8,7 @@ import type { RootFolder } from './root-folder.ts';
 import { systemCodeOf, unlessMissing } from './system-errors.ts';
 import { syncFolder, writeWholeFile } from './whole-file.ts';
 
-/**
- * Codes for another file in the way of a written one: at a path that must be free, above it (`a` of `a/b`), or below it,
- * where the path is a folder.
- */
+/** Codes for a file in the way: at a path that must be free, above it (`a` of `a/b`), or below, if it is a folder. */
 const IN_THE_WAY: ReadonlySet<unknown> = new Set(['EEXIST', 'ENOTDIR', 'EISDIR']);
 
 /**

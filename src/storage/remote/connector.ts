@@ -17,7 +17,6 @@ export interface ConnectorParts {
   readonly onDial?: (address: string, port: number) => void;
 }
 
-/** Most addresses of a name that are tried. */
 const MAX_ADDRESSES = 16;
 
 /** Delay before the next address is tried concurrently (RFC 8305 §5), in milliseconds. */
@@ -45,7 +44,6 @@ export function connectToSite(
   });
 }
 
-/** Resolves all addresses of a host, and rejects the host if one of them may not be dialled. */
 async function findAddresses(
   { guard, resolver }: ConnectorParts,
   host: string,

@@ -77,11 +77,7 @@ export class SiteExchange {
     this.#all = new Semaphore(limits.inAll);
   }
 
-  /**
-   * Sends a request and waits for the head of the response.
-   *
-   * @throws MediaError `ORIGIN_ERROR`, `ORIGIN_TIMEOUT`, `OVERLOADED`; or `question.signal.reason`
-   */
+  /** @throws MediaError `ORIGIN_ERROR`, `ORIGIN_TIMEOUT`, `OVERLOADED`; or `question.signal.reason` */
   async ask(question: SiteQuestion): Promise<SiteAnswer> {
     const { url, host, signal } = question;
     const leaveHost = await this.#enterHost(host, signal);
@@ -115,7 +111,6 @@ export class SiteExchange {
     }
   }
 
-  /** @throws MediaError `OVERLOADED`; or `signal.reason` */
   async #enterHost(host: string, signal: AbortSignal): Promise<() => void> {
     const semaphore = this.#hosts.get(host) ?? new Semaphore(this.#limits.perHost);
     this.#hosts.set(host, semaphore);

@@ -21,7 +21,6 @@ interface Carrier {
   readonly read: (bytes: readonly number[]) => readonly (readonly number[])[];
 }
 
-/** Carriers by the names of their registry. */
 const carriers: readonly Carrier[] = [
   // RFC 4291 §2.5.5.1, "compatible"; includes `::` and `::1`, which are refused by their own ranges.
   carrier('::/96', at(12)),
@@ -111,7 +110,6 @@ function readAddress(text: string): Address | undefined {
   return address.isIPv4MappedAddress() ? address.toIPv4Address() : address;
 }
 
-/** Parses a network in CIDR form, or a single address. */
 function parseNetwork(text: string): Network {
   const cidr = text.includes('/') ? text : `${text}/${isIP(text) === 4 ? 32 : 128}`;
   const [address, bits] = ipaddr.parseCIDR(cidr);
@@ -129,7 +127,6 @@ function findRangeFault(address: Address): string | undefined {
   return range === 'unicast' ? undefined : range;
 }
 
-/** Whether an address is in a network; false for different families. */
 function isIn(address: Address, [base, bits]: Network): boolean {
   return address.kind() === base.kind() && address.match(base, bits);
 }

@@ -19,7 +19,6 @@ export interface SiteSettings extends ExternalPolicy, AddressRules, FreshnessBou
 
 /** All deadlines and bounds of external media (contract §8), including those that the pipeline enforces. */
 export interface RemoteLimits extends ExchangeLimits, Omit<SiteLimits, 'maxBytes'> {
-  /** Longest pause of a body that is passed on while its reader waits, in milliseconds. */
   readonly pauseMs: number;
   readonly connectTimeoutMs: number;
   readonly chainTimeoutMs: number;

@@ -4,9 +4,8 @@ import { siteError } from '../../pipeline/site-failure.ts';
 /** A resolver of host names. */
 export interface NameResolver {
   /**
-   * Resolves all addresses of a host name, of both families.
+   * Resolves all addresses of a host name, of both families: at least one.
    *
-   * @returns at least one
    * @throws MediaError `ORIGIN_ERROR` if the name has no address; `ORIGIN_TIMEOUT` if no name server responds in time
    */
   resolve(name: string): Promise<readonly string[]>;

@@ -33,11 +33,7 @@ export function readRedirect({ status, fields }: ResponseHead, host: string): st
   throw siteError('The redirect has no target.', { reason: 'redirect', host });
 }
 
-/**
- * Reads the framing of the body.
- *
- * @throws MediaError `ORIGIN_ERROR` unless the response is a 200, or a 206 with exactly the requested part
- */
+/** @throws MediaError `ORIGIN_ERROR` unless the response is a 200, or a 206 with exactly the requested part */
 export function readFraming(
   { status, fields }: ResponseHead,
   range: ByteRange | undefined,

@@ -36,10 +36,9 @@ export interface RemoteSitesOptions extends ExternalPolicy, FreshnessBounds {
 
 const MAX_REDIRECTS = 5;
 
-/** One URL of a chain of redirects. */
 type Hop = Extract<ReturnType<typeof examineExternalUrl>, { readonly kind: 'fetchable' }>;
 
-/** The last response of a chain, and its hop. */
+/** The last response of a chain of redirects, and its hop. */
 interface Arrival {
   readonly answer: SiteAnswer;
   readonly hop: Hop;

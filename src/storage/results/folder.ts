@@ -30,7 +30,6 @@ const setTimes = promisify(futimes);
 
 /** Options of a store of renderings in a folder, which is for renderings alone. */
 export interface ResultFolderOptions extends SweeperOptions {
-  /** Longest wait for each step of a removal, in milliseconds. */
   readonly stallTimeoutMs?: number;
 }
 
@@ -156,7 +155,6 @@ export class ResultFolder implements ResultStore {
     return this.#sweeper.usage;
   }
 
-  /** Removes the renderings whose path begins with a text, and folders that become empty. */
   async #removeAll(prefix: string, signal: AbortSignal, onStep: () => void): Promise<number> {
     const inTurn = async <Result>(step: () => Promise<Result>): Promise<Result> => {
       const release = await this.#takeTurn(signal);
@@ -192,11 +190,7 @@ export class ResultFolder implements ResultStore {
   }
 }
 
-/**
- * Opens a folder of renderings, and creates it if missing.
- *
- * @throws Error if the path cannot be created or read, or is not a folder
- */
+/** Opens a folder of renderings, created if missing. @throws Error if it cannot be created or read, or is no folder */
 export async function openResultFolder(options: ResultFolderOptions): Promise<ResultFolder> {
   await mkdir(options.folder, { recursive: true });
   const folder = await realpath(options.folder);

@@ -21,7 +21,6 @@ import { resultPath } from '../../pipeline/ports.ts';
  */
 const MAGIC = Buffer.from('DKR1', 'latin1');
 
-/** Types of renderings, and that of metadata. */
 const STORED_TYPES: ReadonlySet<string> = new Set([
   ...Object.values(outputFormats).map(({ mimeType }) => mimeType),
   'application/json',

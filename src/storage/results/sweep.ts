@@ -15,7 +15,6 @@ import { isMissingFile, systemCodeOf } from '../filesystem/system-errors.ts';
 export interface SweepOrder {
   /** Folder of renderings, a real path: files in `results/`, unfinished ones in `incoming/`. */
   readonly folder: string;
-  /** Bound of the disk space in bytes. */
   readonly maxBytes: number;
 }
 
@@ -50,10 +49,8 @@ const MAX_WALKS = 3;
 /** Hours that are counted apart; older files belong to the oldest. */
 const MAX_HOURS = 100 * 24;
 
-/** Age at which an unfinished file has no writer any more, in milliseconds. */
 const ABANDONED_AFTER_MS = 15 * 60 * 1000;
 
-/** Entries of a folder in memory at a time. */
 const ENTRIES_PER_READ = 256;
 
 /** Returns the disk space of a file in whole blocks, in bytes; ZFS and btrfs know their own count only long after. */
@@ -107,7 +104,6 @@ class Walk {
   foreign = 0;
   evictions = 0;
   fault: string | undefined;
-  /** Files by the hours of their last use. */
   readonly bins = new Map<number, Bin>();
   readonly #evictBelow: number;
 
@@ -119,10 +115,7 @@ class Walk {
     return this.fileBytes + this.folders * FOLDER_COST_BYTES;
   }
 
-  /**
-   * @returns whether the folder is empty then
-   * @throws Error if the folder cannot be read
-   */
+  /** Returns whether the folder is empty then. @throws Error if it cannot be read */
   enter(folder: string): boolean {
     let isEmpty = true;
     const entries = opendirSync(folder, { bufferSize: ENTRIES_PER_READ });
@@ -213,7 +206,6 @@ function findRank(bins: ReadonlyMap<number, Bin>, bytes: number): number {
   return Number.POSITIVE_INFINITY;
 }
 
-/** Removes unfinished files of killed processes, as far as the system lets it. */
 function removeAbandoned(folder: string): void {
   for (const name of readdirSync(folder)) {
     if (!/^[\da-f]{32}$/.test(name)) continue;

@@ -20,7 +20,6 @@ const SWEEP_AFTER = 0.02;
 /** Most that this process writes between sweeps, as a part of the bound: four processes stay within 1.08 of it. */
 const MAX_UNSWEPT = 0.04;
 
-/** Delay before a failed sweep is retried, in milliseconds. */
 const RETRY_AFTER_MS = 60_000;
 
 const SWEEP_FILE = new URL('./sweep-thread.js', import.meta.url);
@@ -33,12 +32,10 @@ const SWEEP_MEMORY = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 32 }
  * fails or takes too long, nothing more is written than `MAX_UNSWEPT`.
  */
 export class Sweeper {
-  /** Most that is written without a sweep, in bytes. */
   readonly maxUnsweptBytes: number;
   readonly #options: SweeperOptions;
   readonly #closing = new AbortController();
   #isSweeping = false;
-  /** Disk space that the last sweep has counted. */
   #sweptBytes: number | undefined;
   /** Disk space that this process has written since that sweep began. */
   #writtenBytes = 0;
@@ -51,7 +48,6 @@ export class Sweeper {
     this.maxUnsweptBytes = MAX_UNSWEPT * options.maxBytes;
   }
 
-  /** Disk space that the last sweep has counted and this process has written since; `undefined` before the first. */
   get usage(): StoreUsage | undefined {
     if (this.#sweptBytes === undefined) return undefined;
     const heldBytes = this.#sweptBytes + this.#writtenBytes;
@@ -106,7 +102,6 @@ export class Sweeper {
     }
   }
 
-  /** Ends a sweep, and begins none any more. */
   close(): void {
     this.#closing.abort();
   }

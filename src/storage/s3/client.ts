@@ -140,11 +140,7 @@ export function readS3Failure(error: unknown) {
   return { name, message, code, status, requestId, attempts };
 }
 
-/**
- * Runs requests with a deadline, retries included.
- *
- * @throws Error with the name `TimeoutError` after the deadline
- */
+/** Runs requests with a deadline, retries included. @throws Error with the name `TimeoutError` after the deadline */
 export function inTime<Result>(
   timeoutMs: number,
   work: (abortSignal: AbortSignal) => Promise<Result>,

@@ -29,7 +29,6 @@ export function createS3Listing(options: S3BucketOptions): OriginListing {
 /**
  * Lists the objects whose keys begin with a prefix.
  *
- * @param send sends the request for a page
  * @throws Error if a key does not begin with the prefix: a server that does not know the parameter lists the whole
  *   bucket; if a page is truncated without a token for the rest; errors of `send`
  */

@@ -19,7 +19,6 @@ import {
 
 /** Connection settings of the bucket. */
 export interface S3OriginOptions extends S3BucketOptions {
-  /** Longest pause of a body while its reader waits, in milliseconds. */
   readonly stallTimeoutMs: number;
 }
 
@@ -118,10 +117,7 @@ function originError(message: string): MediaError {
   return new MediaError('ORIGIN_ERROR', { cause: new Error(message) });
 }
 
-/**
- * Ends a body with MediaError `ORIGIN_TIMEOUT` when none of it arrives for a time while its reader waits. A slow reader
- * is not affected.
- */
+/** Ends a body with MediaError `ORIGIN_TIMEOUT` when none of it arrives for a time while its reader waits. */
 function endWhenStalled(body: IncomingMessage, timeoutMs: number): void {
   const { socket } = body;
   const check = (): void => {

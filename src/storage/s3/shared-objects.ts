@@ -26,7 +26,6 @@ import { listObjects } from './listing.ts';
 /** Address of the list, and connection settings of its server. */
 export interface S3ObjectsOptions extends S3ConnectionOptions {
   readonly bucket: string;
-  /** Key of the list. */
   readonly key: string;
   /** Deadline of a request, retries included, in milliseconds; large bodies get more time. */
   readonly timeoutMs: number;

@@ -23,7 +23,6 @@ export interface Part {
   readonly isLast: boolean;
 }
 
-/** Time to abort a multipart upload, in milliseconds. */
 const ABORT_TIMEOUT_MS = 10_000;
 
 /** Time after a stop for the response to the request that stores the original, in milliseconds. */
@@ -35,7 +34,6 @@ const SETTLE_TIMEOUT_MS = 10_000;
  */
 const ABORT_AGAIN_AFTER_MS = 500;
 
-/** A command of the SDK. */
 type Command<Input extends ServiceInputTypes, Output extends ServiceOutputTypes> = $Command<
   Input,
   Output,
@@ -54,7 +52,6 @@ export class S3UploadRequests {
     this.#client = client;
   }
 
-  /** Returns the condition of a request whose key must not exist, if it must not. */
   conditionOf(isNew: boolean | undefined): { readonly IfNoneMatch?: '*' } {
     return isNew === true && this.#knowsConditions ? { IfNoneMatch: '*' } : {};
   }
@@ -104,9 +101,6 @@ export class S3UploadRequests {
   }
 
   /**
-   * Sends a request.
-   *
-   * @param abortSignal ends the request
    * @param stop its reason is thrown if it has aborted
    * @throws MediaError `MEDIA_EXISTS`, `UNKNOWN_MEDIA` (of a part), `OVERLOADED`; Error in the server's words;
    *   `stop.reason`
@@ -131,8 +125,7 @@ export class S3UploadRequests {
     if (name === 'NoSuchUpload') return new MediaError('UNKNOWN_MEDIA', { cause });
     const isUnknown = status === 501 && this.#knowsConditions;
     if (isUnknown) this.#knowsConditions = false;
-    // Another upload is being stored at this moment (Amazon S3 API Reference, "PutObject"); or the retry goes without
-    // the condition.
+    // Another upload is being stored now (Amazon S3 API Reference, "PutObject"); or the retry omits the condition.
     if (!isUnknown && name !== 'ConditionalRequestConflict') return undefined;
     return new MediaError('OVERLOADED', { cause, bottleneck: 'uploads', retryAfterSeconds: 1 });
   }

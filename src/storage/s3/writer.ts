@@ -28,13 +28,10 @@ import { fillParts, PART_BYTES, type Part, S3UploadRequests } from './upload-req
 /** Largest object that is stored by one request, in bytes (Amazon S3 User Guide, "Uploading objects"). */
 const MAX_SINGLE_BYTES = 5 * 1024 ** 3;
 
-/** Time to create a multipart upload, in milliseconds. */
 const BEGIN_TIMEOUT_MS = 30_000;
 
-/** Time to read the tag of a stored object, in milliseconds. */
 const TAG_TIMEOUT_MS = 5_000;
 
-/** Bytes of a body that are read ahead. */
 const BODY_BUFFER_BYTES = 64 * 1024;
 
 /**
@@ -110,7 +107,6 @@ export class S3OriginalWriter implements OriginalWriter {
     return place;
   }
 
-  /** Sends a request with a streamed body; returns the tag of the stored object. */
   async #stream(
     chunks: AsyncIterable<Uint8Array>,
     signal: AbortSignal,
@@ -200,7 +196,6 @@ export class S3OriginalWriter implements OriginalWriter {
   }
 }
 
-/** Address of an object, in the SDK's terms. */
 interface Place {
   readonly Bucket: string;
   readonly Key: string;
