@@ -186,7 +186,8 @@ export class Exchange {
       error instanceof MediaError ? error : new MediaError('INTERNAL_ERROR', { cause: error });
     if (this.#isGone) {
       // Nobody waits for a response, but a bug is a bug.
-      if (known !== error && !isAbort(error)) this.record.report(known);
+      const isAbort = error instanceof Error && error.name === 'AbortError';
+      if (known !== error && !isAbort) this.record.report(known);
       return;
     }
     this.record.noteError(known);
@@ -248,10 +249,6 @@ export class Exchange {
     fields.push('x-request-id', id);
     return fields;
   }
-}
-
-function isAbort(error: unknown): boolean {
-  return error instanceof Error && error.name === 'AbortError';
 }
 
 /** Body in memory that is sent again and again. */

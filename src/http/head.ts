@@ -118,6 +118,7 @@ export interface Content {
   readonly validators: Validators;
   /** Value of `X-Robots-Tag`; empty: the response has none. */
   readonly robotsTag: string;
+  /** `undefined`: unknown before its end. */
   readonly sizeBytes: number | undefined;
   /** Whether it can be had in parts; some sites give none of theirs. */
   readonly hasRanges?: boolean;

@@ -23,7 +23,7 @@ export function findWorker(startedId: number, isIsolated: boolean): number {
  * after it. Before that process exists, the started program itself is killed.
  */
 export function killWorker(child: ChildProcess, isIsolated: boolean): void {
-  if (!isRunning(child)) return;
+  if (child.exitCode !== null || child.signalCode !== null) return;
   const [first] = isIsolated ? listChildren(child.pid) : [];
   try {
     if (first !== undefined && kill(first, 'SIGKILL')) return;
@@ -83,8 +83,4 @@ function listChildren(processId: number | undefined): readonly number[] {
   } catch {
     return []; // the process has ended, or this is not Linux
   }
-}
-
-function isRunning({ exitCode, signalCode }: ChildProcess): boolean {
-  return exitCode === null && signalCode === null;
 }

@@ -46,7 +46,9 @@ export function withWidth(choice: MediaChoice, width: string): MediaChoice {
 export function formatPath({ resource, values, extension }: MediaChoice): string {
   return resource.template.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = name === 'ext' ? extension : (values[name] ?? '');
-    return name === SIGNED_PART ? encodeMarks(value) : encodeURIComponent(value);
+    if (name !== SIGNED_PART) return encodeURIComponent(value);
+    // Signed verbatim: only characters that would end the path are encoded.
+    return value.replaceAll('?', '%3F').replaceAll('#', '%23');
   });
 }
 
@@ -145,11 +147,6 @@ function patternOf({ template }: DescribedResource): RegExp {
     .replace(`{${SIGNED_PART}}`, `(?<${SIGNED_PART}>.+)`)
     .replace(/\{(\w+)\}/g, '(?<$1>[^/]*)');
   return new RegExp(`^${pattern}$`);
-}
-
-/** Encodes characters that would end the path. */
-function encodeMarks(text: string): string {
-  return text.replaceAll('?', '%3F').replaceAll('#', '%23');
 }
 
 function decode(text: string): string {

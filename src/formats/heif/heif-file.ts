@@ -48,7 +48,8 @@ export function openHeif(bytes: Uint8Array): HeifFile | undefined {
     if (!boxes.has(child.type)) boxes.set(child.type, child);
   }
   const meta: Meta = { reader, box, boxes };
-  const primary = readPrimaryItem(meta);
+  const item = toFullBox(reader, findBox(meta, 'pitm'));
+  const primary = new BoxCursor(reader, item).uint(item.version === 0 ? 2 : 4);
   const properties = lazily(() => indexProperties(meta));
   const references = lazily(() => readReferences(meta));
   return {
@@ -116,11 +117,6 @@ function refuseSecondMeta(reader: ByteReader, start: number): void {
     if (length < 8) return;
     position += length;
   }
-}
-
-function readPrimaryItem(meta: Meta): number {
-  const box = toFullBox(meta.reader, findBox(meta, 'pitm'));
-  return new BoxCursor(meta.reader, box).uint(box.version === 0 ? 2 : 4);
 }
 
 /** Entry of the item table (ISO/IEC 14496-12 §8.11.6). */
@@ -199,7 +195,9 @@ function readLocations(meta: Meta): Map<number, Extent[]> {
       const offset = base + cursor.uint(offsetBytes);
       const length = cursor.uint(lengthBytes);
       if (isExternal || method >= 2) continue;
-      const container = containerOf(meta, method);
+      // Offsets are in the file for construction method 0, in the `idat` payload for 1.
+      const container =
+        method === 0 ? { start: 0, end: meta.reader.length } : findBox(meta, 'idat');
       const start = container.start + offset;
       const end = start + length;
       if (end > container.end) {
@@ -210,9 +208,4 @@ function readLocations(meta: Meta): Map<number, Extent[]> {
     locations.set(item, extents);
   }
   return locations;
-}
-
-/** Returns the container of offsets: the file for construction method 0, the `idat` payload for 1. */
-function containerOf(meta: Meta, method: number): Extent {
-  return method === 0 ? { start: 0, end: meta.reader.length } : findBox(meta, 'idat');
 }

@@ -146,7 +146,7 @@ function isLarge({ method, headers }: FastifyRequest): boolean {
   return method === 'POST' && !(Number(headers['content-length']) <= LARGE_BYTES);
 }
 
-/** Runs the work; media that cannot be read, that another site fails to give, or are missing (`isMissingToo`) are a 400. */
+/** Runs the work; media that cannot be read, that a site fails to give, or are missing (`isMissingToo`) are a 400. */
 async function unreadableIs400<Result>(
   work: () => Promise<Result>,
   isMissingToo: boolean,

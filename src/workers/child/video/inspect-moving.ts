@@ -1,5 +1,4 @@
 import type { InputTrack, InputVideoTrack } from 'mediabunny';
-import type { MediaError } from '../../../contract/errors.ts';
 import { corruptMedia } from '../../../formats/byte-reader.ts';
 import type { Orientation, Size } from '../../../formats/image-facts.ts';
 import {
@@ -72,7 +71,10 @@ export async function inspectMoving(source: ByteSource): Promise<MovingFacts> {
     return await readFacts(await openMoving(cache, guarded));
   } catch (error) {
     if (!isFault(error)) throw error;
-    const fault = kind === 'audio' ? unsupported('sound alone') : faultOf(error);
+    const fault =
+      kind === 'audio'
+        ? unsupported('sound alone')
+        : { code: error.code, reason: String(error.cause ?? error) };
     const isEncrypted = guarded.iso?.tracks.some(({ entry }) => entry === 'encv');
     const hasAudio = kind === 'audio' || guarded.iso?.tracks.some(({ isVideo }) => !isVideo);
     return { ...nothing, hasAudio, fault: isEncrypted ? unsupported('an encrypted track') : fault };
@@ -164,10 +166,6 @@ function isSize({ widthPx, heightPx }: Size): boolean {
 
 function unsupported(reason: string): PosterFault {
   return { code: 'UNSUPPORTED_MEDIA_TYPE', reason };
-}
-
-function faultOf(error: MediaError & { readonly code: PosterFault['code'] }): PosterFault {
-  return { code: error.code, reason: String(error.cause ?? error) };
 }
 
 /** Returns the codec of a track in the words of RFC 6381, or the container's own word for an unknown codec. */
