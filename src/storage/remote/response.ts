@@ -83,7 +83,8 @@ export function readFreshness(
   { minAgeSeconds, maxAgeSeconds }: FreshnessBounds,
   nowMs: number,
 ): number {
-  const said = readLifetime(fields, nowMs) - readAge(fields);
+  const age = typeof fields.age === 'string' ? (readSeconds(fields.age.trim()) ?? 0) : 0;
+  const said = readLifetime(fields, nowMs) - age;
   return Math.max(minAgeSeconds, Math.min(said, maxAgeSeconds)) * 1000;
 }
 
@@ -109,10 +110,6 @@ function readDirectives(field: ResponseFields[string]): ReadonlyMap<string, stri
     if (!directives.has(key)) directives.set(key, quoted ?? plain ?? '');
   }
   return directives;
-}
-
-function readAge(fields: ResponseFields): number {
-  return typeof fields.age === 'string' ? (readSeconds(fields.age.trim()) ?? 0) : 0;
 }
 
 /** Greatest age; larger values count as this one (RFC 9111 §1.2.2), as do numbers of too many digits. */
