@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
 import { hasAscii } from '../../src/formats/byte-reader.ts';
+import { repairGif } from '../../src/formats/gif/gif-frames.ts';
 import type { ImageFacts } from '../../src/formats/image-facts.ts';
 import { corpusCategories, corpusFile, corpusFiles, verdictOn } from './facts-of.ts';
 
@@ -163,6 +164,7 @@ describe('mutated files', () => {
   const originals = [
     ...seeds,
     'png-orientation/derived__bricks-orientation6.png',
+    'gif-animated/imagers__any-disposal.gif',
     'gif-animated/wuffs__multiple-loop-counts.gif',
     'gif-delays/imagegif__beacon_xmp.gif',
     'avif/libavif__color_grid_alpha_nogrid.avif',
@@ -199,7 +201,8 @@ describe('mutated files', () => {
         }
         const verdict = verdictOn(bytes);
         if (typeof verdict === 'string') return;
-        const { widthPx, heightPx, frames, animation, animationFault } = verdict;
+        const { format, widthPx, heightPx, frames, animation, animationFault } = verdict;
+        if (format === 'gif') expect(verdictOn(repairGif(bytes, verdict))).toEqual(verdict);
         expect(Math.min(widthPx, heightPx, frames)).toBeGreaterThan(0);
         if (animationFault === undefined) expect(animation?.delaysMs.length ?? 1).toBe(frames);
         else expect(animation).toBeUndefined();

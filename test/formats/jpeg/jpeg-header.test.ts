@@ -90,11 +90,8 @@ testVerdicts(
 );
 
 testVerdicts('a corrupt JPEG', 'corrupt', {
-  'nothing but SOI': soi,
   'no scan': join(jpeg.subarray(0, find(0xda)), eoi),
   'no frame': join(soi, jpeg.subarray(find(0xda))),
-  'no EOI': body,
-  'half of EOI': jpeg.subarray(0, -1),
   'two frames': afterSoi(jpeg, jpeg.subarray(find(0xc0), find(0xc0) + 19)),
   'no height': withFrame(5, 0, 0),
   'no width': withFrame(7, 0, 0),

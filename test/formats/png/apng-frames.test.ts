@@ -11,7 +11,7 @@ import {
   formatChunks,
 } from '../../support/images/draw-apng.ts';
 import { join, u32be, withWrongCrc } from '../containers.ts';
-import { corpusFile, factsOf, verdictOn } from '../facts-of.ts';
+import { factsOf, verdictOn } from '../facts-of.ts';
 
 const draw = () => [1, 2, 3, 4];
 const drawn: DrawnApng = {
@@ -45,15 +45,6 @@ test('an APNG whose only frame is its default image is a still; a frame beside i
   const [still, moving] = [{ frames: [{ draw }] }, { frames: [{ draw }], still: draw }].map(format);
   expect(still && factsOf(still)).toMatchObject({ frames: 1, animation: undefined });
   expect(moving && factsOf(moving)).toMatchObject({ frames: 1, animation: { delaysMs: [100] } });
-});
-
-test.each([
-  ['imagers__ball.png', 20, 0],
-  ['wuffs__animated-red-blue.apng', 4, 3],
-  ['wuffs__muybridge.apng', 15, 0],
-])('the APNG %s has %i frames', (file, frames, plays) => {
-  const { animation } = factsOf(corpusFile(`apng/${file}`));
-  expect([animation?.delaysMs.length, animation?.plays]).toEqual([frames, plays]);
 });
 
 describe('an APNG whose frames are faulty is still a still PNG:', () => {
@@ -174,10 +165,5 @@ describe('an APNG split into frames', () => {
     expect(await fill(whole + 6 * 4 + 1)).toHaveLength(3);
     const refusal = { code: 'UNPROCESSABLE_MEDIA' };
     await expect(fill(whole + 20 * 2 ** 20)).rejects.toMatchObject(refusal);
-  });
-
-  test('is the only format that is split', () => {
-    const gif = corpusFile('gif-animated/imagers__any-disposal.gif');
-    expect(containerOf(gif)?.split).toBeUndefined();
   });
 });

@@ -76,20 +76,12 @@ testVerdicts(
   },
 );
 
-test.each([0, 1, 65_535])('ANIM tells %i plays', (plays) => {
-  expect(verdictOn(animated(anim(plays), anmf(0, dot), anmf(70_000, dot)))).toEqual({
-    ...{ format: 'webp', widthPx: 1, heightPx: 1, ...plainStill },
-    ...{ frames: 2, animation: { delaysMs: [0, 70_000], plays }, isPlain: false, isLossy: false },
-  });
-});
-
-test('without ANIM it plays once, and one frame is no animation', () => {
+test('without ANIM a WebP plays once, and one frame is no animation', () => {
   expect(factsOf(animated(anmf(5, dot), anmf(5, dot))).animation?.plays).toBe(1);
   expect(factsOf(animated(anim(0), anmf(40, dot)))).toMatchObject(plainStill);
 });
 
 testVerdicts('a corrupt WebP', 'corrupt', {
-  'a RIFF longer than the file': sized(lossy.length),
   'a RIFF that ends in its chunk': sized(lossy.length - 12),
   'a RIFF of nothing': sized(4),
   'a missing pad byte, which libwebp refuses': odd.subarray(0, -1),

@@ -68,20 +68,6 @@ export function describeResultStore(name: string, create: () => Promise<ResultSt
       expect(await readText(addressOf(change))).toBe('two');
     });
 
-    test('a later write replaces an earlier one', async () => {
-      await writeText(addressOf(), 'earlier, and longer');
-      await writeText(addressOf(), 'later');
-      expect(await readText(addressOf())).toBe('later');
-      expect(await store.remove('avatars/')).toBe(1);
-    });
-
-    test('a rendering does not change with the buffer that it was written from', async () => {
-      const body = Buffer.from('as it was');
-      await store.write(addressOf(), { body, mimeType: 'image/png' });
-      body.fill('x');
-      expect(await readText(addressOf())).toBe('as it was');
-    });
-
     test('many concurrent writes of one rendering leave a whole one, or none', async () => {
       const texts = Array.from({ length: 20 }, (_, at) => `${at}`.repeat(1_000 + at));
       await Promise.all(texts.map((text) => writeText(addressOf(), text)));
