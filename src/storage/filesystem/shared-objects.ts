@@ -32,7 +32,8 @@ const DEAD_AFTER_MS = 10_000;
  * Who replaces a version first links the complete new file to a name that has the tag of the old version: only one
  * of several writers succeeds. A claim stays until the next replacement; another writer completes a dead process's.
  *
- * Not covered: a writer that is stopped for ten seconds before its rename; file systems without hard links.
+ * Not covered: a writer that is stopped for ten seconds between its last check and its rename; file systems without hard
+ * links.
  */
 export class FolderObjects implements SharedObjects {
   readonly #folder: string;
