@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { MediaError } from './errors.ts';
 import { findKeyFault } from './media-path.ts';
-import type { MediaMetadata } from './metadata.ts';
+import { formatNameOf, type MediaMetadata } from './metadata.ts';
 
 /** Requests and responses of the internal routes, in the platform's words (contract §14). */
 
@@ -14,16 +14,6 @@ export type InternalSubject =
 
 /** Largest edge of media that have metadata, in pixels. */
 const MAX_EDGE_PX = 16_384;
-
-/** Names of formats that are not the subtype of their media type. */
-const FORMATS: Readonly<Record<string, string>> = {
-  'audio/mpeg': 'mp3',
-  'audio/mp4': 'm4a',
-  'audio/x-m4a': 'm4a',
-  'video/quicktime': 'mov',
-  'video/matroska': 'mkv',
-  'video/x-matroska': 'mkv',
-};
 
 const key = z.string().superRefine((text, { addIssue }) => {
   const message = findKeyFault(text);
@@ -125,9 +115,8 @@ export function formatMetadata(metadata: MediaMetadata, bytes: Uint8Array | unde
   const isSound = kind === 'audio' && metadata.content_type === 'video/mp4';
   const [bareType = ''] = metadata.content_type.split(';');
   const contentType = isSound ? 'audio/mp4' : bareType;
-  const subtype = contentType.slice(contentType.indexOf('/') + 1);
   return {
-    format: FORMATS[contentType] ?? subtype.toLowerCase().replace(/^x-/, ''),
+    format: formatNameOf(contentType),
     content_type: contentType,
     content_hash: sha256,
     size,

@@ -22,6 +22,22 @@ const metadataFacts = z.object({
 });
 export type MetadataFacts = z.infer<typeof metadataFacts>;
 
+/** Names of formats that are not the subtype of their media type. */
+const FORMATS: Readonly<Record<string, string>> = {
+  'audio/mpeg': 'mp3',
+  'audio/mp4': 'm4a',
+  'audio/x-m4a': 'm4a',
+  'video/quicktime': 'mov',
+  'video/matroska': 'mkv',
+  'video/x-matroska': 'mkv',
+};
+
+/** Returns the short name of a format by its media type: `jpeg`, `mov`. */
+export function formatNameOf(contentType: string): string {
+  const subtype = contentType.slice(contentType.indexOf('/') + 1);
+  return FORMATS[contentType] ?? subtype.toLowerCase().replace(/^x-/, '');
+}
+
 /** Everything that is remembered of one state of an original; what was not asked for yet is missing. */
 const keptMetadata = z.object({
   facts: metadataFacts,

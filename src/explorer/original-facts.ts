@@ -1,4 +1,4 @@
-import type { MediaMetadata } from '../contract/metadata.ts';
+import { formatNameOf, type MediaMetadata } from '../contract/metadata.ts';
 import { readImageFacts } from '../formats/read-image-facts.ts';
 import type { OriginalFacts } from './explorer-data.ts';
 
@@ -7,7 +7,7 @@ export function factsOf(metadata: MediaMetadata): OriginalFacts | null {
   const { content_type: contentType, width, height, animated, duration, codec } = metadata;
   if (width === null || height === null) return null;
   return {
-    format: contentType.replace(/^\w+\/(?:x-)?/, ''),
+    format: formatNameOf(contentType),
     widthPx: width,
     heightPx: height,
     frames: metadata.frames ?? 1,

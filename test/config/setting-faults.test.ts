@@ -158,11 +158,21 @@ test('a certificate and a key that do not belong together are named', () => {
   ]);
 });
 
-test('as many connections are allowed as the limit of open files has room for', () => {
-  const others = (2 * 2 + 1) * countCores() + 64 + 256;
-  expect(readConfig({}).http.maxConnections).toBe(planConnections(others).byDefault);
+const everything = {
+  RESULT_STORE: 's3',
+  EXTERNAL_SIGNING_KEYS: 'x',
+  RELAY_SIGNING_KEYS: 'x',
+  UPLOADS_S3_BUCKET: 'uploads',
+  BLOCKLIST: 's3',
+};
+
+test.each([
+  ['nothing set', {}, 0],
+  ['everything set', everything, 304],
+])('as many connections are allowed as open files leave room for, with %s', (_, given, more) => {
+  const others = (2 * 2 + 1) * countCores() + 64 + 256 + more;
   const { most } = planConnections(others, 2_048);
-  const env = { ...process.env, MAX_CONNECTIONS: String(most + 1), PORT: 'x' };
+  const env = { ...process.env, ...given, MAX_CONNECTIONS: String(most + 1), PORT: 'x' };
   // A limit that is known, whatever this process was started with.
   const limited = spawnSync('sh', ['-c', 'ulimit -n 2048; exec node dist/main.js'], { env });
   expect([limited.status, String(limited.stderr)]).toEqual([
@@ -172,6 +182,11 @@ test('as many connections are allowed as the limit of open files has room for', 
     ),
   ]);
   expect(String(limited.stderr)).toContain('PORT: ');
+});
+
+test('as many connections are allowed by default as open files leave room for', () => {
+  const others = (2 * 2 + 1) * countCores() + 64 + 256;
+  expect(readConfig({}).http.maxConnections).toBe(planConnections(others).byDefault);
 });
 
 describe.each(keySettingNames)('%s', (name) => {
