@@ -11,7 +11,7 @@ import {
   useTestApp,
   withDecoder,
 } from '../../support/test-app.ts';
-import { hasFfmpeg } from '../../support/videos/ffmpeg.ts';
+import { hasFfmpeg, probe } from '../../support/videos/ffmpeg.ts';
 import { fixtureVideos, freeBox, readVideo, withGap } from '../../support/videos/sources.ts';
 
 const clip = readVideo('clip-h264.mp4');
@@ -23,7 +23,6 @@ const decoding = { settings: { ...withDecoder, ...metricsSettings } };
 describe.skipIf(!hasFfmpeg)('a poster', () => {
   const app = shareTestApp(decoding);
 
-  // Pixels: test/workers/video.
   test.each(fixtureVideos)('of $file: $note', async (row) => {
     const { file = '', poster_status: status = '', display_width, display_height } = row;
     const video = readVideo(file);
@@ -38,8 +37,11 @@ describe.skipIf(!hasFfmpeg)('a poster', () => {
       'content-disposition': `inline; filename="${file.replace(/\.\w+$/, '.png')}"`,
       'cache-control': 'public, max-age=31536000, immutable',
     });
-    const { width, height } = await sharp(png.rawPayload).metadata();
-    expect([width, height]).toEqual([Number(display_width), Number(display_height)]);
+    const quadrants = ['rgb_25_25', 'rgb_75_25', 'rgb_25_75', 'rgb_75_75'];
+    const colours = quadrants.map((name) => (row[name] ?? '').split(',').map(Number));
+    const { size, distance } = await probe(png.rawPayload, colours);
+    expect(size).toBe(`${display_width}x${display_height}`);
+    expect(distance).toBeLessThanOrEqual(Number(row.tolerance));
   });
 
   it('is a still, animated or not', async () => {

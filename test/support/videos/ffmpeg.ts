@@ -1,4 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process';
+import sharp from 'sharp';
 import { MediaError } from '../../../src/contract/errors.ts';
 
 /** Whether Debian's ffmpeg is here, with which tests make and decode videos. */
@@ -37,4 +38,21 @@ async function run(args: readonly string[], input: Uint8Array) {
   child.stdin.end(input);
   const code = await new Promise<number | null>((resolve) => child.on('close', resolve));
   return { code, bytes: new Uint8Array(Buffer.concat(chunks)) };
+}
+
+/** Measures the size of a picture, and the distance of each quadrant's middle from a colour. */
+export async function probe(
+  poster: Uint8Array,
+  colours: readonly (readonly (number | undefined)[])[],
+) {
+  const { data, info } = await sharp(poster).raw().toBuffer({ resolveWithObject: true });
+  const { width, height, channels } = info;
+  const distances = colours.map((colour, quadrant) => {
+    const left = Math.floor((width * (quadrant % 2 === 0 ? 1 : 3)) / 4);
+    const top = Math.floor((height * (quadrant < 2 ? 1 : 3)) / 4);
+    const at = (top * width + left) * channels;
+    const pixel = [...data.subarray(at, at + channels)];
+    return Math.max(...pixel.map((level, channel) => Math.abs(level - (colour[channel] ?? 255))));
+  });
+  return { size: `${width}x${height}`, distance: Math.max(...distances) };
 }
