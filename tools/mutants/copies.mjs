@@ -40,7 +40,7 @@ export function createCopies(count) {
     const excluded = EXCLUDED.map((name) => path.join(ROOT, name));
     fs.cpSync(ROOT, copy, { recursive: true, filter: (file) => !excluded.includes(file) });
     execFileSync('cp', ['-al', path.join(ROOT, 'node_modules'), copy]);
-    execFileSync('npm', ['run', 'build', '--silent'], { cwd: copy, env });
+    execFileSync('npm', ['run', 'build:tests', '--silent'], { cwd: copy, env });
   }
   return copies;
 }
