@@ -1,19 +1,8 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import {
-  closeSync,
-  existsSync,
-  linkSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  readFileSync,
-  rmSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
-import sharp from 'sharp';
-import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { startService } from './support/processes/service-process.ts';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
+import { listenUntilEnd } from './support/at-end.ts';
 import { startFlags } from './support/processes/start-flags.ts';
 import { treeOf, workersOf } from './support/processes/worker-ids.ts';
 import { useTemporaryFolder } from './support/temporary-folder.ts';
@@ -25,8 +14,8 @@ const SLOW_PATH =
 
 const PHOTO = 'fixtures/corpus/jpeg-large/exifr__IMG_20180725_163423.jpg';
 
-/** A render that takes some seconds: of 36 megapixels, losslessly. */
-const LONG_PATH = '/attachments/1/2/long.jpg?format=webp&width=4096&quality=lossless';
+/** A render that takes some seconds: of 12 megapixels, losslessly. */
+const LONG_PATH = '/attachments/1/2/long.jpg?format=webp&quality=lossless';
 
 const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
 
@@ -45,12 +34,6 @@ interface Service {
 
 describe('the process', () => {
   let service: Service | undefined;
-  let longOriginal = '';
-  beforeAll(async () => {
-    longOriginal = join(mkdtempSync(join(tmpdir(), 'darkroom-long-')), 'long.jpg');
-    await sharp(PHOTO).resize(6_000, 6_000, { fit: 'fill' }).jpeg().toFile(longOriginal);
-  }, 120_000);
-  afterAll(() => rmSync(dirname(longOriginal), { recursive: true }));
   afterEach(() => service?.process.kill('SIGKILL'));
 
   const start = (
@@ -76,6 +59,11 @@ describe('the process', () => {
   const links = ({ output }: Service): string[] =>
     [...output().stderr.matchAll(/^ {2}(http:\S+)$/gm)].flatMap((match) => match[1] ?? []);
   const listening = (running: Service) => expect.poll(() => links(running).length).toBe(3);
+  const linesOf = ({ output }: Service) =>
+    output()
+      .stdout.trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
 
   const logged = (running: Service, text: string) =>
     expect.poll(() => running.output().stdout).toContain(text);
@@ -94,9 +82,8 @@ describe('the process', () => {
   };
   /** A service that has just begun a long render, and its workers. */
   const startLongRender = async (settings: Record<string, string> = {}) => {
-    const { path } = await useTemporaryFolder();
-    mkdirSync(join(path, 'attachments/1/2'), { recursive: true });
-    linkSync(longOriginal, join(path, 'attachments/1/2/long.jpg'));
+    const { path, put } = await useTemporaryFolder();
+    await put('attachments/1/2/long.jpg', readFileSync(PHOTO));
     const running = start({ ...twoWorkers, STORAGE_DIR: path, ...settings });
     await logged(running, 'Darkroom listens on ');
     const [origin] = /http:\/\/127\.0\.0\.1:\d+/.exec(running.output().stdout) ?? [];
@@ -106,31 +93,13 @@ describe('the process', () => {
     await rendering(running);
     return { running, workers };
   };
-  const stopTwice = async (running: Service): Promise<void> => {
-    running.process.kill('SIGTERM');
-    await logged(running, 'stopping');
-    await new Promise((resolve) => setTimeout(resolve, 250)); // what comes sooner is the same signal
-    running.process.kill('SIGTERM');
-  };
   const endSoon = (workers: readonly number[]) =>
     expect.poll(() => workers.filter(isAlive), { timeout: ORPHAN_LIMIT_MS }).toEqual([]);
 
-  test('whose log finds no room on its disk serves, and stops, all the same', async () => {
+  test('starts with nothing set, where its log finds no room too, and all that it prints the addresses of is there', async () => {
     const fullDisk = openSync('/dev/full', 'w');
     onTestFinished(() => closeSync(fullDisk));
-    const running = start(twoWorkers, fullDisk);
-    await listening(running);
-    const { origin } = new URL(links(running)[0] ?? '');
-    for (let id = 0; id < 20; id += 1) {
-      expect((await fetch(`${origin}/avatars/${id}/missing.webp`)).status).toBe(404);
-    }
-    expect((await fetch(links(running)[0] ?? '')).status).toBe(200);
-    running.process.kill('SIGTERM');
-    expect(await running.exited).toBe(0);
-  });
-
-  test('starts with nothing set, and all that it prints the addresses of is there', async () => {
-    const running = start({ PORT: '0' });
+    const running = start({ PORT: '0' }, fullDisk);
     await listening(running);
     for (const link of links(running)) {
       const response = await fetch(link);
@@ -138,22 +107,23 @@ describe('the process', () => {
       expect(response.headers.get('content-type')).toMatch(/^image\/(webp|gif)$/);
       expect((await response.arrayBuffer()).byteLength).toBeGreaterThan(1_000);
     }
-    expect(JSON.parse(running.output().stdout.split('\n')[0] ?? '')).toMatchObject({
-      level: 30,
-      msg: expect.stringMatching(/^Darkroom listens on http:\/\/127\.0\.0\.1:\d+$/),
-    });
     const [, address = ''] = /^Look around: (http:\S+)$/m.exec(running.output().stderr) ?? [];
     expect((await fetch(address)).status).toBe(200);
+    running.process.kill('SIGTERM');
+    expect(await running.exited).toBe(0);
   });
 
-  test('with a wrong configuration ends with status 78 and every fault', async () => {
-    const running = start({ PORT: 'eighty', STORAGE_DIR: '/nowhere' });
-    expect(await running.exited).toBe(78);
-    expect(running.output().stderr).toBe(
+  test('with a wrong configuration ends with status 78 and every fault', () => {
+    const env = { PATH: process.env.PATH, PORT: 'eighty', STORAGE_DIR: '/nowhere' };
+    const command = ['-c', 'ulimit -n 64; exec node dist/main.js'];
+    const { status, stderr } = spawnSync('sh', command, { env, encoding: 'utf8' });
+    expect(stderr).toBe(
       'The configuration is not valid:\n' +
         'PORT: expected an integer from 0 to 65535 but received "eighty"\n' +
-        'STORAGE_DIR: expected an existing folder but received "/nowhere"\n',
+        'STORAGE_DIR: expected an existing folder but received "/nowhere"\n' +
+        'ulimit -n: expected a limit of 128 open files at least (LimitNOFILE= of systemd, --ulimit of Docker) but received 64\n',
     );
+    expect(status).toBe(78);
   });
 
   test('logs the address that it was bound to, its release, and what an operator may have overlooked', async () => {
@@ -171,11 +141,7 @@ describe('the process', () => {
     await listening(running);
     running.process.kill('SIGTERM');
     expect(await running.exited).toBe(0);
-    const { stdout, stderr } = running.output();
-    const lines = stdout
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line));
+    const lines = linesOf(running);
     const first = lines.find(({ msg }) => msg.startsWith('Darkroom listens on http://0.0.0.0:'));
     expect(first).toMatchObject({ version, commit: expect.stringMatching(/^[\da-f]{12}$/) });
     // A warning may come before the service listens, or after.
@@ -197,29 +163,16 @@ describe('the process', () => {
       ]),
     );
     expect(lines.at(-1)).toMatchObject({ msg: 'stopped', status: 0 });
-    expect(stderr).not.toContain('Warning');
+    expect(running.output().stderr).not.toContain('Warning');
     // What is printed for people leads somewhere.
     expect(links(running)[0]).toMatch(/^http:\/\/127\.0\.0\.1:/);
   });
 
-  test('warns where it may open too few files', async () => {
-    const message = await startService({}, { openFiles: 64 }).catch(
-      ({ message }: Error) => message,
-    );
-    expect(message).toContain(
-      'ulimit -n: expected a limit of 128 open files at least (LimitNOFILE= of systemd, --ulimit of Docker) but received 64',
-    );
-    expect(message).not.toMatch(/^ +at /m);
-  });
-
   test('reports a port that is taken', async () => {
-    const first = start(twoWorkers);
-    await listening(first);
-    const port = new URL(links(first)[0] ?? '').port;
-    const second = start({ ...twoWorkers, PORT: port });
-    expect(await second.exited).toBe(1);
-    expect(second.output().stderr).toContain('EADDRINUSE');
-    first.process.kill('SIGKILL');
+    const port = await listenUntilEnd(createServer());
+    const running = start({ ...twoWorkers, PORT: String(port) });
+    expect(await running.exited).toBe(1);
+    expect(running.output().stderr).toContain('EADDRINUSE');
   });
 
   test('finishes what runs after a signal, which may come twice within a moment, and leaves no worker behind', async () => {
@@ -243,17 +196,19 @@ describe('the process', () => {
     await expect.poll(() => workers.filter(isAlive)).toEqual([]);
   });
 
-  const endings: readonly (readonly [
-    string,
-    (running: Service) => unknown,
-    number | null,
-    string,
-  ])[] = [
-    ['is killed', ({ process: it }) => it.kill('SIGKILL'), null, ''],
+  const stopTwice = async (running: Service): Promise<void> => {
+    running.process.kill('SIGTERM');
+    await logged(running, 'stopping');
+    await new Promise((resolve) => setTimeout(resolve, 250)); // what comes sooner is the same signal
+    running.process.kill('SIGTERM');
+  };
+  type Ending = readonly [string, (running: Service) => unknown, number | null, string];
+  const endings: readonly Ending[] = [
     ['gets a second signal', stopTwice, 1, 'a second signal'],
     ['gets a signal and has no time', ({ process: it }) => it.kill(), 1, 'the grace time is over'],
+    ['is killed', ({ process: it }) => it.kill('SIGKILL'), null, ''],
   ];
-  test.each(endings)(
+  test.each(endings.slice(0, atScale(1, 3)))(
     'leaves no worker behind, busy or idle, where it %s',
     async (name, end, status, reason) => {
       const hasTime = !name.endsWith('no time');
@@ -290,11 +245,7 @@ describe('the process', () => {
     const workers = workersOf(running.process.pid ?? 0);
     running.process.kill('SIGUSR2');
     expect(await running.exited).toBe(1);
-    const lines = running
-      .output()
-      .stdout.trim()
-      .split('\n')
-      .map((line) => JSON.parse(line));
+    const lines = linesOf(running);
     expect(lines.filter(({ level }) => level === 60)).toMatchObject([
       { err: { message: 'first' } },
     ]);

@@ -109,7 +109,7 @@ async function run(line: string) {
 const matchingAll = (pattern: string) =>
   expect.stringMatching(new RegExp(`^(?:${pattern.replaceAll('…', '[^]*')})\\n?$`));
 
-test.each(lines.filter(([number]) => number % atScale(12, 1) === 0))(
+test.each(lines.filter(([number]) => number % atScale(36, 1) === 0))(
   'line %i: %s',
   async (_, line = '', status, stdout = '', stderr = '', stored = '') => {
     const outcome = await run(line);
