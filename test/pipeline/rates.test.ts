@@ -1,14 +1,63 @@
 import { expect, test } from 'vitest';
+import { MediaError } from '../../src/contract/errors.ts';
 import { Rates } from '../../src/pipeline/rates.ts';
 import { RecordedLog } from '../support/recorded-log.ts';
 import { FakeClock } from '../support/test-app.ts';
 
+function start(requests: number, windowMs: number) {
+  const clock = new FakeClock();
+  const rates = new Rates(
+    { requests, windowMs },
+    { clock, wallClock: () => 0, log: new RecordedLog() },
+  );
+  /** Begins a small render; returns the milliseconds to wait where there is too little left. */
+  const waitOf = (): number => {
+    try {
+      rates.charge('a client', 1);
+      return 0;
+    } catch (error) {
+      return error instanceof MediaError ? (error.retryAfterSeconds ?? 0) * 1000 : Number.NaN;
+    }
+  };
+  return { clock, rates, waitOf };
+}
+
 // All else that is said of rates: test/http/media/rates.test.ts.
 test('memory is bounded, whatever the number of clients; those that came last are known', () => {
-  const parts = { clock: new FakeClock(), wallClock: () => 0, log: new RecordedLog() };
-  const rates = new Rates({ requests: 1, windowMs: 60_000 }, parts);
+  const { rates } = start(1, 60_000);
   for (let index = 0; index < 100_100; index += 1) rates.charge(`client ${index}`, 1);
   expect(rates.clients).toBe(100_000);
   expect(() => rates.charge('client 100099', 1)).toThrow();
   expect(() => rates.charge('client 5', 1)).not.toThrow();
+});
+
+test('renders that take longer than estimated owe no more than all that there is', () => {
+  const { clock, rates, waitOf } = start(3, 12_000);
+  for (const charge of [1, 2].map(() => rates.charge('a client', 1))) {
+    charge.addRun(200); // four units each
+    charge.end();
+  }
+  expect(waitOf()).toBe(4_000);
+  clock.advance(4_000);
+  expect(waitOf()).toBe(0);
+});
+
+test.each([
+  [7, 3],
+  [1_000_000, 86_400],
+  [11, 86_399],
+  [999_983, 1],
+])('who waits as long as it is told is served, of %i in %i s', (requests, windowSeconds) => {
+  const { clock, rates, waitOf } = start(requests, windowSeconds * 1000);
+  clock.advance(Math.PI * 1e6);
+  const charge = rates.charge('a client', 1);
+  clock.advance(1e9);
+  charge.addRun(1e9);
+  charge.end(); // owes all but the one that has come back meanwhile
+  expect(waitOf()).toBe(0);
+  const waitMs = waitOf();
+  expect(waitMs).toBeGreaterThan(0);
+  expect(waitMs).toBeLessThanOrEqual(windowSeconds * 1000);
+  clock.advance(waitMs);
+  expect(waitOf()).toBe(0);
 });
