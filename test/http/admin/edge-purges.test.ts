@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { AWS_KEYS } from '../../support/edges/aws-signature.ts';
 import { useEdgeWorld } from '../../support/edges/edge-app.ts';
 import { EDGE_TOKEN, type EdgeName, type Fault } from '../../support/edges/edge-server.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
@@ -44,7 +45,7 @@ function* largeOrders(count: number): Generator<{ readonly assets: readonly stri
 }
 
 describe.each(edges)('purges at %s', (name) => {
-  test('go on to the CDN, and once more after the longest render', async () => {
+  test('go on to the CDN, and once more after the longest render, or as late as the CDN asks', async () => {
     const { edge, open, pass, clock } = await useEdgeWorld(name);
     const app = await open();
     const [tag] = await tagsOf(app, '/icons/1/ab.webp?size=16');
@@ -54,8 +55,9 @@ describe.each(edges)('purges at %s', (name) => {
     expect(await ask(app, `/purges/${id}`)).toEqual({ code: 200, body: { id, status: 'pending' } });
     await pass(() => clock.nowMs() >= SECOND_ROUND_MS - 5_000);
     expect(edge.taken.length).toBe(1);
+    edge.faults.push('limited with time');
     await pass(() => edge.taken.length === 2);
-    expect(edge.taken[1]).toEqual({ atMs: SECOND_ROUND_MS, tags: [tag] });
+    expect(edge.taken[1]).toEqual({ atMs: SECOND_ROUND_MS + 7_000, tags: [tag] });
     expect(await ask(app, `/purges/${id}`)).toEqual({ code: 200, body: { id, status: 'done' } });
     expect((await ask(app, '/purges')).body).toEqual({ count: 0, purges: [] });
   });
@@ -82,16 +84,9 @@ describe.each(edges)('purges at %s', (name) => {
     expect(edge.statuses.length).toBe(2 * faults.length + 2);
     expect([...reasons].length).toBeGreaterThan(4);
     expect([...reasons].join()).not.toContain(EDGE_TOKEN);
-    expect(JSON.stringify(app.log.entries)).not.toContain(EDGE_TOKEN);
-  });
-
-  test('wait as long as the CDN asks', async () => {
-    const { edge, open, pass } = await useEdgeWorld(name);
-    const app = await open();
-    edge.faults.push('limited with time');
-    await purge(app, { prefix: 'icons/' });
-    await pass(() => edge.taken.length === 1);
-    expect(edge.taken[0]?.atMs).toBe(7_000);
+    const logged = JSON.stringify(app.log.entries);
+    for (const secret of [EDGE_TOKEN, AWS_KEYS.secretAccessKey])
+      expect(logged).not.toContain(secret);
   });
 });
 
@@ -117,11 +112,11 @@ test('a purge that the CDN does not accept for a day has failed, with the reason
 describe('10 000 purged keys', () => {
   // The budgets of docs/operate.md, which follow from the limits that the CDNs document.
   test.each([
-    ['cloudflare', 10_000, 45 * 60_000, 200],
     ['fastly', 10_000, 2 * 60_000, 80],
     ['cloudfront', 10_000, 6 * 60_000, 20],
-    // One tag a call: a fiftieth of the keys in the short run, in a fiftieth of the time, beside that of both rounds.
-    ['bunny', atScale(200, 10_000), atScale(2.2, 75) * 60_000, atScale(400, 20_000)],
+    // Those of many calls have a part of the keys in the short run, in that part of the time, beside that of both rounds.
+    ['cloudflare', atScale(2_000, 10_000), atScale(8.5, 45) * 60_000, atScale(40, 200)],
+    ['bunny', atScale(100, 10_000), atScale(1.5, 75) * 60_000, atScale(200, 20_000)],
   ] as const)(
     'at %s (%i) end in time, in few calls',
     async (name, count, budgetMs, calls) => {
@@ -145,7 +140,7 @@ describe('10 000 purged keys', () => {
     const { edge, open, pass, clock } = await useEdgeWorld('cloudflare');
     const app = await open();
     const [tag = ''] = await tagsOf(app, '/icons/1/ab.webp?size=16');
-    for (const order of largeOrders(10_000)) await purge(app, order);
+    for (const order of largeOrders(3_000)) await purge(app, order);
     await pass(() => edge.taken.length === 20);
     const askedMs = clock.nowMs();
     await purge(app, { assets: ['icons/1/ab'] });
@@ -157,7 +152,10 @@ describe('10 000 purged keys', () => {
     const { open, edge } = await useEdgeWorld('bunny');
     const app = await open();
     edge.faults.push(...new Array<Fault>(1_000).fill('failed'));
-    for (const order of largeOrders(100_000)) await purge(app, order);
+    // As many orders at once as are let in: they share writes of the journal.
+    for (const half of [50_000, 50_000]) {
+      await Promise.all([...largeOrders(half)].map((order) => purge(app, order)));
+    }
     const refused = await post(app, { prefix: 'icons/' });
     expect([refused.statusCode, refused.json().code]).toEqual([503, 'OVERLOADED']);
     expect(refused.headers['retry-after']).toBe('60');
@@ -253,6 +251,21 @@ describe('a journal', () => {
     expect((await ask(other, `/purges/${id}`)).body).toEqual({ id, status: 'done' });
   });
 
+  test('of a process that stops in the middle of a call that hangs goes to the next one, at once', async () => {
+    const { edge, open, pass } = await useEdgeWorld('fastly');
+    const one = await open();
+    edge.faults.push('hang');
+    const id = await purge(one, { prefix: 'icons/' });
+    await expect.poll(() => edge.statuses.length).toBe(1);
+    const beganMs = performance.now();
+    await one.close();
+    expect(performance.now() - beganMs).toBeLessThan(5_000);
+    const other = await open();
+    await pass(() => edge.taken.length === 1);
+    expect(edge.taken[0]?.atMs).toBeLessThan(15_000);
+    expect((await ask(other, `/purges/${id}`)).body).toEqual({ id, status: 'pending' });
+  });
+
   test('of a process that is gone for good is taken over by one of the others', async () => {
     const { edge, open, pass, clock, objects } = await useEdgeWorld('fastly');
     const [one, other, third] = [await open(), await open(), await open()];
@@ -290,7 +303,7 @@ describe('a journal', () => {
   });
 
   test('tells every replica what is pending, and is forgotten a day after the last end', async () => {
-    const { edge, open, pass, passFor, objects } = await useEdgeWorld('fastly');
+    const { edge, open, pass, passFor, clock, objects } = await useEdgeWorld('fastly');
     const [one, other] = [await open(), await open()];
     edge.faults.push('denied', 'denied', 'denied');
     const id = await purge(one, { prefix: 'icons/' });
@@ -304,7 +317,8 @@ describe('a journal', () => {
     });
     await pass(() => edge.taken.length === 2);
     expect((await ask(other, `/purges/${id}`)).body).toEqual({ id, status: 'done' });
-    await passFor(25 * HOUR_MS);
+    clock.advance(24 * HOUR_MS);
+    await passFor(10_000);
     expect((await ask(other, `/purges/${id}`)).code).toBe(404);
     expect(objects.names.filter((name) => name !== '')).toEqual(['tag-key']);
   });
@@ -398,18 +412,5 @@ describe('the metrics', () => {
     expect(after.read('darkroom_edge_oldest_purge_seconds')).toBe(0);
     expect(['taken', 'limited', 'failed', 'timeout'].map(calls)).toEqual([2, 1, 1, 0]);
     expect(after.read('darkroom_edge_purges_total', { outcome: 'done' })).toBe(1);
-  });
-});
-
-describe('without a CDN', () => {
-  test('there are no purges to ask for', async () => {
-    const { open } = await useEdgeWorld('fastly', { settings: { EDGE: '' } });
-    const app = await open();
-    expect((await ask(app, '/purges')).code).toBe(404);
-    const response = await post(app, { prefix: 'icons/' });
-    expect([response.statusCode, response.json()]).toEqual([
-      200,
-      { removed: { memory: 0, store: 0 } },
-    ]);
   });
 });

@@ -160,8 +160,10 @@ describe('the admin listener', () => {
   it.each([
     ['without a token', {}, 401, 'UNAUTHORIZED'],
     ['with the token', withToken, 404, 'NOT_FOUND'],
-  ])('treats what cannot be decoded like any other path: %s', async (_, headers, status, code) => {
-    for (const url of ['/%zz', '/nothing', small]) {
+  ])('takes no other path for one that is open: %s', async (_, headers, status, code) => {
+    const urls = ['/%zz', '/nothing', small, '/healthz%3Fx', '/healthz/', '/healthz/../x'];
+    // Without a CDN there are no purges to ask for.
+    for (const url of [...urls, '/purges', '/purges/x']) {
       const response = await app.askAdmin(url, { headers });
       expect(response.statusCode).toBe(status);
       expect(response.json()).toEqual({ code, message: expect.any(String) });

@@ -228,27 +228,3 @@ describe('what a replica knows of the origin', () => {
     expect(lines()[2]).toMatchObject({ reason: 'no response within ORIGIN_FIRST_BYTE_TIMEOUT_MS' });
   });
 });
-
-describe('the admin listener', () => {
-  it('tells its health to anyone, by GET and HEAD and for no cache, and nothing else', async () => {
-    const app = await start();
-    for (const url of ['/healthz', '/healthz?x', '/openapi.json?v=1']) {
-      const { statusCode, headers } = await app.askAdmin(url);
-      expect([statusCode, headers['cache-control']]).toEqual([200, 'no-store']);
-      const head = await app.askAdmin(url, { method: 'HEAD' });
-      expect([head.statusCode, head.body]).toEqual([200, '']);
-    }
-    for (const url of [
-      '/healthz%3Fx',
-      '/healthz/',
-      '/metrics',
-      '/metrics?x=/healthz',
-      '/healthz/../metrics',
-    ]) {
-      expect((await app.askAdmin(url)).statusCode, url).toBe(401);
-    }
-    const posted = await app.askAdmin('/healthz', { method: 'POST', payload: '{}' });
-    expect(posted.statusCode).toBe(401);
-    expect((await app.askAdmin('/metrics', { headers: withToken })).statusCode).toBe(200);
-  });
-});

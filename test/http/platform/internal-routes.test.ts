@@ -5,6 +5,7 @@ import sharp from 'sharp';
 import { expect, it, onTestFinished, test } from 'vitest';
 import { readConfig } from '../../../src/config/config.ts';
 import { drawApng } from '../../support/images/draw-apng.ts';
+import { box } from '../../support/images/heif-file.ts';
 import { useExternalApp } from '../../support/sites/external-app.ts';
 import { metricsSettings, order } from '../../support/telemetry/prometheus-text.ts';
 import { useTemporaryFolder } from '../../support/temporary-folder.ts';
@@ -47,14 +48,6 @@ async function start({ settings, ...options }: TestAppOptions = {}) {
     },
     ask: (subject: object) => post('/_metadata', { version: 2, nsfw: 'allow', ...subject }),
   };
-}
-
-/** An empty box of MP4. */
-function boxOf(type: string, bytes: number): Buffer {
-  const box = Buffer.alloc(bytes);
-  box.writeUInt32BE(bytes);
-  box.write(type, 4, 'latin1');
-  return box;
 }
 
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
@@ -103,7 +96,7 @@ it('gives media back whole, whatever a poster may read of them, up to a bound of
     settings: { VIDEO_MAX_READ_BYTES: '131072', INTERNAL_MAX_BODY_BYTES: '2097152' },
   });
   // What stands behind the index and the frames of a video is none of its facts.
-  const withRest = (bytes: number) => Buffer.concat([clip, boxOf('free', bytes)]);
+  const withRest = (bytes: number) => Buffer.concat([clip, box('free', Buffer.alloc(bytes))]);
   upload('long', withRest(1_000_000));
   upload('longer', withRest(2_000_000));
   const subject = { type: 'upload', upload_filename: 'long', with_base64: true };
@@ -128,20 +121,26 @@ it('tells the metadata of originals by bucket and key, and of own URLs whatever 
   expect((await ask({ type: 'external', url })).body()).toMatchObject({ content_hash });
 });
 
-it("tells sound from video, in the platform's words", async () => {
+const frame = { draw: () => [200, 10, 10, 255] };
+const flat = (width: number) =>
+  sharp({ create: { width, height: 1, channels: 3, background: '#268' } })
+    .png()
+    .toBuffer();
+
+test.each<[string, Uint8Array, object]>([
+  ['a video', clip, { format: 'mp4', width: 240, height: 160, duration: 2, animated: false }],
+  ['a sound', voice, { format: 'ogg', width: null, height: null, duration: 1 }],
+  [
+    'an animated PNG',
+    drawApng({ widthPx: 4, heightPx: 4, frames: [frame, frame] }),
+    { format: 'apng', animated: true },
+  ],
+  ['a picture as wide as it may be', await flat(16_384), { format: 'png', width: 16_384 }],
+  ['a wider one', await flat(16_385), { code: 'INVALID_FORM_BODY' }],
+])("tells of %s, in the platform's words", async (_, bytes, told) => {
   const { upload, ask } = await start();
-  upload('clip', clip);
-  upload('voice', voice);
-  const video = (await ask({ type: 'upload', upload_filename: 'clip' })).body();
-  expect(video).toMatchObject({
-    format: 'mp4',
-    width: 240,
-    height: 160,
-    duration: 2,
-    animated: false,
-  });
-  const sound = (await ask({ type: 'upload', upload_filename: 'voice' })).body();
-  expect(sound).toMatchObject({ format: 'ogg', width: null, height: null, duration: 1 });
+  upload('a', bytes);
+  expect((await ask({ type: 'upload', upload_filename: 'a' })).body()).toMatchObject(told);
 });
 
 test.each([
@@ -303,14 +302,6 @@ test('a frame is within the 512 KiB that the platform reads, whatever it shows',
   const { response, body } = await post('/_frames', { type: 'upload', upload_filename: 'noise' });
   expect(body().frames).toHaveLength(1);
   expect(response.rawPayload.length).toBeLessThan(512 * 1024);
-});
-
-test('an animated PNG is called apng', async () => {
-  const { upload, ask } = await start();
-  const frame = { draw: () => [200, 10, 10, 255] };
-  upload('a', drawApng({ widthPx: 4, heightPx: 4, frames: [frame, frame] }));
-  const { body } = await ask({ type: 'upload', upload_filename: 'a' });
-  expect(body()).toMatchObject({ format: 'apng', animated: true });
 });
 
 test('a video of another site has its facts told, too', async () => {

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { enforced } from '../../support/signed-urls.ts';
 import { samples, useTestApp } from '../../support/test-app.ts';
 
 // Contract §14: the platform stores originals past Darkroom, which no 404 may hide for long.
@@ -22,17 +23,12 @@ test.each([
   expect(await status()).toBe(200);
 });
 
-test('a path that is no resource stays what it is', async () => {
-  const { get } = await useTestApp({ settings: platform });
-  const { statusCode, headers } = await get('/nowhere');
-  expect([statusCode, headers['cache-control']]).toEqual([404, 'public, max-age=30']);
-});
-
-test('an attachment whose URL is refused looks like a missing attachment', async () => {
-  const signing = {
-    ATTACHMENT_SIGNING: 'enforce',
-    ATTACHMENT_SIGNING_KEYS: 'an-example-key-of-thirty-two-bytes-or-more',
-  };
-  const { get } = await useTestApp({ settings: { ...platform, ...signing } });
-  expect((await get('/attachments/1/2/a.png')).headers['cache-control']).toBe('no-store');
+test.each([
+  // What is refused looks like what is missing.
+  ['/attachments/1/2/a.png', 'no-store'],
+  ['/nowhere', 'public, max-age=30'],
+])('%s, which needs a signature or is no resource, is a 404 that is %s', async (url, caching) => {
+  const { get } = await useTestApp({ settings: { ...platform, ...enforced } });
+  const { statusCode, headers } = await get(url);
+  expect([statusCode, headers['cache-control']]).toEqual([404, caching]);
 });
