@@ -51,7 +51,7 @@ async function ask(original: Buffer, size: number, quality: string): Promise<Buf
 const isLossy = (webp: Buffer): boolean => webp.includes('VP8 ');
 
 describe('an animated WebP is never larger than the lossless one: of', () => {
-  const sizes = atScale([22, 128], [16, 22, 48, 64, 128, 4096]);
+  const sizes = atScale([22], [16, 22, 48, 64, 128, 4096]);
   const met = new Set<boolean>();
 
   test.each([...new Set([...few, ...atScale([], [...all, RECORDING])])])(
