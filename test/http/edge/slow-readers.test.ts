@@ -24,12 +24,15 @@ async function start(options: TestAppOptions = {}): Promise<void> {
   port = await app.listen();
 }
 
-/** Lets the service's time pass, a second for each look, until something has happened; returns how long. */
+/** By which the service's time passes. */
+const STEP_MS = 2_000;
+
+/** Lets the service's time pass, a step for each look, until something has happened; returns how long. */
 async function passTimeUntil(hasHappened: () => boolean, atMostMs = 4 * WINDOW_MS) {
   let passedMs = 0;
   while (!hasHappened() && passedMs < atMostMs) {
-    app.clock.advance(1_000);
-    passedMs += 1_000;
+    app.clock.advance(STEP_MS);
+    passedMs += STEP_MS;
     await new Promise((resolve) => setTimeout(resolve, 7)); // a sweep
   }
   expect(hasHappened()).toBe(true);
@@ -38,7 +41,7 @@ async function passTimeUntil(hasHappened: () => boolean, atMostMs = 4 * WINDOW_M
 
 async function passTime(durationMs: number): Promise<void> {
   const end = app.clock.nowMs() + durationMs;
-  await passTimeUntil(() => app.clock.nowMs() >= end, durationMs + 1_000);
+  await passTimeUntil(() => app.clock.nowMs() >= end, durationMs + STEP_MS);
 }
 
 const LARGE = '/attachments/1/2/large';
@@ -91,7 +94,7 @@ describe('a client that does not take its response', () => {
     await start();
     const { socket } = await askAndStall();
     const passedMs = await passTimeUntil(() => {
-      socket.read(100); // 100 B/s
+      socket.read(200); // 100 B/s
       return origin.openBodies === 0;
     });
     expect(passedMs).toBeLessThan(3 * WINDOW_MS);
@@ -107,7 +110,7 @@ describe('a client that does not take its response', () => {
     socket.on('data', (chunk: Buffer) => {
       received += chunk.length;
     });
-    for (let part = 1; part <= 5; part += 1) {
+    for (let part = 1; part <= 3; part += 1) {
       const enough = received + 4 * 1024 * 1024;
       socket.resume();
       await expect.poll(() => received, { interval: 1 }).toBeGreaterThan(enough);

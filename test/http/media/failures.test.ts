@@ -135,14 +135,6 @@ describe('limits and lifetimes are configuration', () => {
     expect(app.log.errors).toEqual([]);
   });
 
-  it('an original of more pixels, that would pass through, but not as an attachment', async () => {
-    await startRendering(undefined, { MAX_INPUT_PIXELS: String(128 * 128 - 1) });
-    app.originals.put('emojis/1', samples.png);
-    app.originals.put('attachments/1/2/p.png', samples.png);
-    await refuse(app, '/emojis/1.png', 'MEDIA_TOO_LARGE', REFUSED);
-    expect((await app.get('/attachments/1/2/p.png')).statusCode).toBe(200);
-  });
-
   it.each(['webp?size=16', 'gif?size=16'])('a result of more bytes: %s', async (tail) => {
     const url = `/icons/1/ab.${tail}`;
     await startRendering();

@@ -67,21 +67,19 @@ describe('the work of a request', () => {
   });
 });
 
-it.each([
-  ['a rendered asset', '/icons/1/ab.webp?size=16'],
-  ['an asset passed through', '/icons/1/ab.jpg?size=480&quality=lossless'],
-  ['a transformed attachment', '/attachments/1/2/p.jpg?width=16'],
-  ['a passthrough attachment', '/attachments/1/2/p.jpg'],
-  ['a default avatar', '/avatars/3.png'],
-])('%s has a strong entity tag, the same on every server', async (_, url) => {
+it('successes have strong entity tags, the same on every server', async () => {
   const origin = new MemoryOrigin();
   origin.put('icons/1/ab', samples.jpeg);
   origin.put('attachments/1/2/p.jpg', samples.jpeg);
-  const tags = await Promise.all(
-    [1, 2].map(async () => (await (await useTestApp({ origin })).get(url)).headers.etag),
-  );
-  expect(tags[0]).toMatch(/^"[\x21\x23-\x7e]{16,}"$/);
-  expect(tags[1]).toBe(tags[0]);
+  const [one, other] = [await useTestApp({ origin }), await useTestApp({ origin })];
+  for (const url of [
+    ...['/icons/1/ab.webp?size=16', '/icons/1/ab.jpg?size=480&quality=lossless'],
+    ...['/attachments/1/2/p.jpg?width=16', '/attachments/1/2/p.jpg', '/avatars/3.png'],
+  ]) {
+    const { etag } = (await one.get(url)).headers;
+    expect(etag, url).toMatch(/^"[\x21\x23-\x7e]{16,}"$/);
+    expect((await other.get(url)).headers.etag, url).toBe(etag);
+  }
 });
 
 it('a hit whose head is text already has the very bytes that Node writes field by field', async () => {
