@@ -92,7 +92,6 @@ const deepHelpers = [
   'support/sites/scripted-resolver.ts',
   'support/sites/test-sites.ts',
   'support/test-app.ts',
-  'support/zeros-origin.ts',
 ];
 
 interface Import {

@@ -6,7 +6,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { findFreePorts } from '../../test/support/processes/free-ports.ts';
+import { findFreePorts } from '../../test/support/processes/local-server.ts';
 import { startFlags } from '../../test/support/processes/start-flags.ts';
 import { REPORT_FOLDER } from './report.ts';
 

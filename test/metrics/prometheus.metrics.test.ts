@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { beforeAll, expect, test, vi } from 'vitest';
 import { parse, stringify } from 'yaml';
-import { findFreePorts } from '../support/processes/free-ports.ts';
+import { findFreePorts } from '../support/processes/local-server.ts';
 import { useService } from '../support/processes/service-process.ts';
 import { listExpressions } from '../support/telemetry/dashboard.ts';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { edgeSettings } from '../support/edges/edge-app.ts';
 import { createClient } from '../support/http/http-client.ts';
-import { findFreePorts } from '../support/processes/free-ports.ts';
+import { findFreePorts } from '../support/processes/local-server.ts';
 import { useNginx, usePlainNginx } from '../support/processes/nginx.ts';
 import { useService } from '../support/processes/service-process.ts';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';

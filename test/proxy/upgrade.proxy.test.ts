@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { findFreePorts } from '../support/processes/free-ports.ts';
+import { findFreePorts } from '../support/processes/local-server.ts';
 import { usePlainNginx } from '../support/processes/nginx.ts';
 import { startService } from '../support/processes/service-process.ts';
 

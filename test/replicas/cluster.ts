@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { atEnd } from '../support/at-end.ts';
 import { type Ask, createClient } from '../support/http/http-client.ts';
 import { patient } from '../support/patient.ts';
-import { findFreePorts } from '../support/processes/free-ports.ts';
+import { findFreePorts } from '../support/processes/local-server.ts';
 import { useNginxForReplicas } from '../support/processes/nginx.ts';
 import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
 import { rgw } from '../support/s3/rgw.ts';

@@ -12,7 +12,7 @@ import {
 import sharp from 'sharp';
 import { describe, expect, it, test } from 'vitest';
 import { runDarkroom } from '../support/processes/command-line.ts';
-import { findFreePorts } from '../support/processes/free-ports.ts';
+import { findFreePorts } from '../support/processes/local-server.ts';
 import { usePlatformNginx } from '../support/processes/nginx.ts';
 import { useService } from '../support/processes/service-process.ts';
 import { createRgwBucket, rgw } from '../support/s3/rgw.ts';

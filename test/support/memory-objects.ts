@@ -1,3 +1,4 @@
+import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { AppParts } from '../../src/app.ts';
 
@@ -36,7 +37,7 @@ export class MemoryObjects implements SharedObjects {
     condition: Condition,
   ): Promise<string | undefined> {
     this.#failIfTold();
-    const bytes = body instanceof Uint8Array ? body : await collect(body.chunks());
+    const bytes = body instanceof Uint8Array ? body : await buffer(body.chunks());
     if (this.writeMs > 0) await sleep(this.writeMs);
     const found = this.#objects.get(name)?.tag;
     if (found !== (condition === 'absent' ? undefined : condition.tag)) return undefined;
@@ -59,10 +60,4 @@ export class MemoryObjects implements SharedObjects {
   #failIfTold(): void {
     if (this.failure !== undefined) throw this.failure;
   }
-}
-
-async function collect(chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
-  const collected: Uint8Array[] = [];
-  for await (const chunk of chunks) collected.push(chunk);
-  return Buffer.concat(collected);
 }

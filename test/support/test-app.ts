@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { AddressInfo, Socket } from 'node:net';
 import { isDeepStrictEqual, promisify } from 'node:util';
 import type { InjectOptions } from 'fastify';
-import { beforeAll, beforeEach, expect, onTestFinished } from 'vitest';
+import { beforeAll, expect, onTestFinished } from 'vitest';
 import { type AppParts, createApp } from '../../src/app.ts';
 import { type Config, readConfig } from '../../src/config/config.ts';
 import type { Environment } from '../../src/config/setting.ts';
@@ -273,13 +273,6 @@ export async function useTestApp(options?: TestAppOptions): Promise<TestApp> {
 export function shareTestApp(options?: TestAppOptions): TestApp {
   const app = {} as TestApp;
   beforeAll(async () => Object.assign(app, await createTestApp(options)).close);
-  return app;
-}
-
-/** A new app for each test of a block. */
-export function renewTestApp(options?: TestAppOptions): TestApp {
-  const app = {} as TestApp;
-  beforeEach(async () => Object.assign(app, await createTestApp(options)).close);
   return app;
 }
 

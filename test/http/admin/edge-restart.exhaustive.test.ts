@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { edgeSettings } from '../../support/edges/edge-app.ts';
 import { EDGE_TOKEN, startEdge } from '../../support/edges/edge-server.ts';
-import { findFreePorts } from '../../support/processes/free-ports.ts';
+import { findFreePorts } from '../../support/processes/local-server.ts';
 import { useService } from '../../support/processes/service-process.ts';
 import { withToken } from '../../support/telemetry/prometheus-text.ts';
 import { useTemporaryFolder } from '../../support/temporary-folder.ts';

@@ -6,20 +6,21 @@ import { collect, connectSecurely, connectTo, watchClose } from '../../support/h
 import { tlsSettings } from '../../support/http/tls-files.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
 import { samples, type TestApp, type TestAppOptions, useTestApp } from '../../support/test-app.ts';
-import { ZerosOrigin } from '../../support/zeros-origin.ts';
 
 const WINDOW_MS = 60_000;
 /** The same where few more requests could be taken. */
 const CROWDED_WINDOW_MS = 10_000;
 /** More than the buffers of a connection hold: 4 MiB at the sender, 6 at the receiver. */
 const LARGE_BYTES = 48 * 1024 * 1024;
+const large = Buffer.alloc(LARGE_BYTES);
 
 let app: TestApp;
 let port: number;
-let origin: ZerosOrigin;
+let origin: MemoryOrigin;
 
 async function start(options: TestAppOptions = {}): Promise<void> {
-  origin = new ZerosOrigin(LARGE_BYTES);
+  origin = new MemoryOrigin();
+  origin.put(LARGE.slice(1), large);
   app = await useTestApp({ origin, clientLimits: { sweepIntervalMs: 5 }, ...options });
   port = await app.listen();
 }
@@ -168,7 +169,6 @@ describe('a large result', () => {
   };
 
   it('waits in the store for its client, not in a buffer for each', async () => {
-    const large = Buffer.alloc(LARGE_BYTES);
     await startWithResult(large);
     let mostBytes = 0;
     app.server.server.on('request', (_, response) => {

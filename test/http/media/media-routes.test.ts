@@ -1,9 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { collect } from '../../support/http/raw-http.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
-import { renewTestApp, samples, useTestApp } from '../../support/test-app.ts';
-
-const app = renewTestApp();
+import { samples, shareTestApp, useTestApp } from '../../support/test-app.ts';
 
 describe('the headers of a success', () => {
   it('follow the configuration', async () => {
@@ -43,6 +41,8 @@ describe('the headers of a success', () => {
 
 // What is remembered, joined and done once, the walks of test/cache tell.
 describe('the work of a request', () => {
+  const app = shareTestApp();
+
   it('a preflight reads and renders nothing', async () => {
     app.originals.put('icons/1/ab', samples.jpeg);
     for (const target of ['/icons/1/ab.webp', '/icons/9/missing.png', '/attachments/1/2/p.png']) {

@@ -113,15 +113,11 @@ describe('a name that is an alias of another, as a resolver by c-ares reads it',
   let resolving: TestSites;
 
   beforeEach(() => {
-    resolving = new TestSites(
-      {
-        ports: [inside.port, outside.port],
-        allowedNetworks: [`${ALLOWED}/32`],
-        dnsServers: [dns],
-      },
-      {},
-      { hasRealResolver: true },
-    );
+    resolving = new TestSites({
+      ports: [inside.port, outside.port],
+      allowedNetworks: [`${ALLOWED}/32`],
+      dnsServers: [dns],
+    });
   });
 
   test('is fetched where its end is good', async () => {

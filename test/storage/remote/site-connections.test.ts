@@ -161,7 +161,7 @@ describe('a connection to another site is refused or given up', () => {
     onTestFinished(() => void silent.close());
     await once(silent, 'listening');
     const dnsServers = [`127.0.0.1:${silent.address().port}`];
-    const sites = new TestSites({ dnsServers }, {}, { hasRealResolver: true });
+    const sites = new TestSites({ dnsServers });
     const error = await sites.failureOf('http://silent.test/');
     expect(error).toMatchObject({ code: 'ORIGIN_TIMEOUT' });
     expect(reasonOf(error)).toBe('time');

@@ -1,7 +1,7 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { onTestFinished } from 'vitest';
+import { onTestFinished, vi } from 'vitest';
 import { MemoryObjects } from '../memory-objects.ts';
 import { METRICS_TOKEN } from '../telemetry/prometheus-text.ts';
 import { createTestApp, FakeClock, type TestAppOptions } from '../test-app.ts';
@@ -114,14 +114,7 @@ function behindGate(objects: MemoryObjects, gate: () => Promise<void>) {
 
 /** Sets the AWS SDK's usual variables, until the end of the test. */
 function useAwsKeys(): void {
-  const variables = {
-    AWS_ACCESS_KEY_ID: AWS_KEYS.accessKeyId,
-    AWS_SECRET_ACCESS_KEY: AWS_KEYS.secretAccessKey,
-  };
-  const before = { ...process.env };
-  Object.assign(process.env, variables);
-  onTestFinished(() => {
-    for (const key of Object.keys(variables)) delete process.env[key];
-    Object.assign(process.env, before);
-  });
+  vi.stubEnv('AWS_ACCESS_KEY_ID', AWS_KEYS.accessKeyId);
+  vi.stubEnv('AWS_SECRET_ACCESS_KEY', AWS_KEYS.secretAccessKey);
+  onTestFinished(() => void vi.unstubAllEnvs());
 }

@@ -13,7 +13,7 @@ export interface RunningCommand {
 type Environment = Readonly<Record<string, string>>;
 
 /** Starts the real command line, with a standard input that stays open, in a process group of its own. */
-function spawnDarkroom(
+export function startDarkroom(
   args: readonly string[],
   environment: Environment,
   [program, ...before]: readonly [string, ...string[]] = [process.execPath, 'bin/darkroom.mjs'],
@@ -33,13 +33,6 @@ function spawnDarkroom(
   return { child, stderr: () => stderr, ended };
 }
 
-/** The same, without a look at what it writes to its standard output. */
-export function startDarkroom(...args: Parameters<typeof spawnDarkroom>): RunningCommand {
-  const running = spawnDarkroom(...args);
-  running.child.stdout.resume();
-  return running;
-}
-
 /**
  * Runs the real command line, as `npx darkroom` does, to its end.
  *
@@ -49,7 +42,7 @@ export async function runDarkroom(
   args: readonly string[],
   options: { readonly environment?: Environment; readonly stdin?: Uint8Array } = {},
 ) {
-  const { child, stderr, ended } = spawnDarkroom(args, options.environment ?? {});
+  const { child, stderr, ended } = startDarkroom(args, options.environment ?? {});
   child.stdin.end(options.stdin);
   const stdout = await buffer(child.stdout);
   return { status: await ended, stdout, stderr: stderr() };

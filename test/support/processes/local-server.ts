@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import type { Server as HttpServer } from 'node:http';
+import { createServer, type Server as HttpServer } from 'node:http';
 import type { AddressInfo, Server } from 'node:net';
 
 /** Has a server listen on this machine, on a free port unless one is named, and returns the port. */
@@ -15,4 +15,15 @@ export async function closeServer(server: HttpServer): Promise<void> {
   server.closeAllConnections();
   server.close();
   await once(server, 'close');
+}
+
+/**
+ * Ports of 127.0.0.1 that are free, for servers that cannot be given port 0; the gap until one binds its port is
+ * small, and a clash fails its start.
+ */
+export async function findFreePorts(count: number): Promise<number[]> {
+  const servers = Array.from({ length: count }, () => createServer());
+  const ports = await Promise.all(servers.map((server) => listenLocally(server)));
+  await Promise.all(servers.map(closeServer));
+  return ports;
 }

@@ -8,7 +8,7 @@ import { atEnd } from '../at-end.ts';
 import { connectTo } from '../http/raw-http.ts';
 import { tlsFiles } from '../http/tls-files.ts';
 import { useTemporaryFolder } from '../temporary-folder.ts';
-import { findFreePorts } from './free-ports.ts';
+import { findFreePorts } from './local-server.ts';
 
 /** The files that we recommend; this is the one place that knows how to run them elsewhere. */
 const RECOMMENDED = new URL('../../../deploy/nginx/', import.meta.url);

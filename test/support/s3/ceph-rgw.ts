@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { TestProject } from 'vitest/node';
-import { findFreePorts } from '../processes/free-ports.ts';
+import { findFreePorts } from '../processes/local-server.ts';
 
 const run = promisify(execFile);
 

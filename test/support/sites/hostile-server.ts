@@ -36,7 +36,11 @@ export class HostileServer {
   static async use(): Promise<HostileServer> {
     const site = new HostileServer();
     await listenLocally(site.#server);
-    atEnd(() => site.close());
+    atEnd(async () => {
+      for (const socket of site.#sockets) socket.destroy();
+      site.#server.close();
+      await once(site.#server, 'close');
+    });
     return site;
   }
 
@@ -46,13 +50,6 @@ export class HostileServer {
 
   get openConnections(): number {
     return this.#sockets.size;
-  }
-
-  async close(): Promise<void> {
-    for (const socket of this.#sockets) socket.destroy();
-    if (!this.#server.listening) return;
-    this.#server.close();
-    await once(this.#server, 'close');
   }
 }
 

@@ -25,11 +25,8 @@ export class TestSites {
   readonly outcomes: Outcome[] = [];
   readonly #opened: Opened;
 
-  constructor(
-    settings: Partial<SiteSettings> = {},
-    limits: SiteDoubles['limits'] = {},
-    { hasRealResolver = false } = {},
-  ) {
+  /** Names are resolved by `resolver`, unless the settings name DNS servers. */
+  constructor(settings: Partial<SiteSettings> = {}, limits: SiteDoubles['limits'] = {}) {
     this.#opened = openSites(
       {
         publicUrls: [],
@@ -50,7 +47,7 @@ export class TestSites {
       (outcome) => this.outcomes.push(outcome),
       {
         limits,
-        ...(!hasRealResolver && { resolver: this.resolver }),
+        ...(settings.dnsServers === undefined && { resolver: this.resolver }),
         onDial: (address) => this.dialled.push(address),
       },
     );

@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import sharp from 'sharp';
 import { MediaError } from '../../../src/contract/errors.ts';
 
@@ -24,20 +24,10 @@ export class BareDecoder {
     const output =
       '-i pipe:0 -map 0:v:0 -frames:v 1 -filter_threads 1 -c:v wrapped_avframe -strict -1 -f yuv4mpegpipe pipe:1';
     const args = [...common.split(' '), ...(inputs[codec] ?? []), ...output.split(' ')];
-    const { code, bytes } = await run(args, stream);
-    if (code !== 0) throw new MediaError('UNPROCESSABLE_MEDIA');
-    return bytes;
+    const { status, stdout } = spawnSync('ffmpeg', args, { input: stream, maxBuffer: Infinity });
+    if (status !== 0) throw new MediaError('UNPROCESSABLE_MEDIA');
+    return new Uint8Array(stdout);
   }
-}
-
-async function run(args: readonly string[], input: Uint8Array) {
-  const child = spawn('ffmpeg', args, { stdio: ['pipe', 'pipe', 'ignore'] });
-  const chunks: Buffer[] = [];
-  child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
-  child.stdin.on('error', () => undefined);
-  child.stdin.end(input);
-  const code = await new Promise<number | null>((resolve) => child.on('close', resolve));
-  return { code, bytes: new Uint8Array(Buffer.concat(chunks)) };
 }
 
 /** Measures the size of a picture, and the distance of each quadrant's middle from a colour. */
