@@ -3,16 +3,15 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { findPathValueFault } from '../../../src/contract/resources.ts';
-import { sendRaw } from '../../support/http/raw-http.ts';
+import { openFolderStorage } from '../../support/folder-storage.ts';
 import {
   type DocumentedOperation,
   findDeviations,
   isValid,
   operationsOf,
 } from '../../support/openapi/openapi-reader.ts';
-import { useService } from '../../support/processes/service-process.ts';
 import { metricsSettings, withToken } from '../../support/telemetry/prometheus-text.ts';
-import { shareTestApp } from '../../support/test-app.ts';
+import { shareTestApp, useTestApp } from '../../support/test-app.ts';
 import { drawn, spellings } from '../../surface/contract-requests.ts';
 
 const FILE = 'docs/openapi.json';
@@ -55,13 +54,14 @@ describe('the OpenAPI document', () => {
   });
 
   test('has examples that exist among the samples, and get what is documented', async () => {
-    const service = await useService({});
+    const { origin } = await openFolderStorage('fixtures/originals');
+    const app = await useTestApp({ origin });
     for (const operation of operationsOf('media')) {
       const path = operation.parameters.reduce(
         (whole, { name, example }) => whole.replace(`{${name}}`, String(example)),
         operation.template,
       );
-      const response = await sendRaw(Number(new URL(service.origin).port), operation.method, path);
+      const response = await app.send(operation.method, path);
       const asked = `${operation.method} ${path}`;
       expect(response.status, asked).toBe(operation.method === 'OPTIONS' ? 204 : 200);
       expect(findDeviations(operation, response), asked).toEqual([]);

@@ -10,7 +10,6 @@ import {
 import { metricsSettings, order, withToken } from '../../support/telemetry/prometheus-text.ts';
 import { useTemporaryFolder } from '../../support/temporary-folder.ts';
 import { samples, type TestApp, useTestApp, withDecoder } from '../../support/test-app.ts';
-import { uploadTarget, useRelayApp } from '../../support/uploads/relay-app.ts';
 
 const sha256Of = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
@@ -62,17 +61,6 @@ describe('digests', () => {
     expect((await second.get(url ?? '/icons/1/ab12.webp')).statusCode).toBe(451);
     // The state alone was asked for.
     expect(second.originals.bytesAskedFor.get(key)).toBe(1);
-  });
-
-  test('of uploads are known after a restart', async () => {
-    const resultStore = new MemoryResultStore();
-    const { app } = await useRelayApp({ settings, resultStore });
-    const target = uploadTarget('icons/1/ab');
-    const fields = { 'content-length': String(samples.png.length) };
-    expect((await app.send('PUT', target, fields, samples.png.toString('latin1'))).status).toBe(
-      200,
-    );
-    await expect.poll(() => resultStore.paths).toHaveLength(1);
   });
 
   test('of replaced originals do not hold for the new ones', async () => {

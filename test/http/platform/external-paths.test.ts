@@ -4,7 +4,7 @@ import { SIGNING_KEY } from '../../support/signed-urls.ts';
 import { SITE, signedPathOf, useExternalApp } from '../../support/sites/external-app.ts';
 import { samples } from '../../support/test-app.ts';
 
-// Contract §14: paths of external media as the platform encodes them; which URL each names: test/contract/signing.
+// Contract §14: paths of external media as the platform encodes them; which URL each names, and which names none: test/contract/signing.
 
 const keys = new SigningKeys([SIGNING_KEY]);
 const sign = (target: string): string => `/external/${keys.sign(target, 'base64url')}/${target}`;
@@ -32,28 +32,4 @@ test('a path that is encoded once more is fetched as it stands in the URL, and s
   expect(app.renderer.renders).toBe(1);
   expect((await app.askTarget(sign(`http/${host}/a%20b.png`))).status).toBe(404);
   expect(app.site.requests.at(-1)?.url).toBe('/a%20b.png');
-});
-
-const malformed = ['%', '%zz', '%ff', 'a%C3/%A9', 'a%0Ab'];
-
-test.each([
-  ...malformed.map((path) => [path, {}] as const),
-  // Beside own URLs, which are found in the same text.
-  ...malformed.map((path) => [path, { PUBLIC_URLS: 'https://cdn.example' }] as const),
-])('the signed path %s is a 502 like any other, and unsigned a 401: %o', async (path, settings) => {
-  const app = await useExternalApp({
-    settings: { EXTERNAL_PATH_ENCODING: 'fluxer', ...settings },
-  });
-  app.resolver.set('evil.test', ['10.0.0.1']);
-  const target = `http/${SITE}:${app.site.port}/${path}`;
-  const shown = async (asked: string) => {
-    const { status, body, headers } = await app.askTarget(asked);
-    const { date: _, 'x-request-id': __, ...others } = headers;
-    return { status, body: body.toString(), others };
-  };
-  const refused = await shown(sign('http/evil.test/a'));
-  expect(refused.status).toBe(502);
-  expect(await shown(sign(target))).toEqual(refused);
-  expect((await shown(`/external/${'A'.repeat(43)}/${target}`)).status).toBe(401);
-  expect(app.site.requests).toEqual([]);
 });

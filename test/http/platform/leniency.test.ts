@@ -1,8 +1,5 @@
 import { expect, test } from 'vitest';
-import { openFolderStorage } from '../../support/folder-storage.ts';
 import { enforced, SIGNING_KEY, signatureOf } from '../../support/signed-urls.ts';
-import { metricsSettings, order } from '../../support/telemetry/prometheus-text.ts';
-import { useTemporaryFolder } from '../../support/temporary-folder.ts';
 import { samples, shareTestApp, useTestApp } from '../../support/test-app.ts';
 
 // Contract §14, "Leniency", through HTTP; what each request means: test/contract/leniency.test.ts.
@@ -53,42 +50,4 @@ test('a signature covers the whole key of an attachment, however its slashes are
     expect((await get(`/${path}?width=5000`)).statusCode).toBe(404);
   }
   expect((await get(`/attachments/a/b/photo.png?${query}`)).statusCode).toBe(404);
-});
-
-test('a purge knows what lenient paths mean', async () => {
-  const app = await useTestApp({ settings: { ...settings, ...metricsSettings } });
-  const { originals, get, renderer } = app;
-  const purge = async (payload: object) => (await order(app, '/purge', payload)).json();
-  const target = '/attachments/deep/er/than/usual/a.png?width=9';
-  originals.put('attachments/deep/er/than/usual/a.png', samples.png);
-  await get(target);
-  const orders = [
-    { paths: [`${target}&format=no`] },
-    { assets: ['attachments/deep/er/than/usual/a.png'] },
-    { prefix: 'attachments/deep/er/' },
-  ];
-  for (const each of orders) {
-    expect(await purge(each)).toEqual({ removed: { memory: 1, store: 0 } });
-    expect((await get(target)).statusCode).toBe(200);
-  }
-  expect(renderer.renders).toBe(1 + orders.length);
-});
-
-test('a key that no folder can hold is missing there', async () => {
-  const { path, put } = await useTemporaryFolder();
-  const { origin } = await openFolderStorage(path);
-  const { get } = await useTestApp({ settings, origin });
-  await put('attachments/a/b/c/d/e', samples.png);
-  const statusOf = async (target: string) => (await get(`/attachments/${target}`)).statusCode;
-  expect(await statusOf('a/b%2Fc/d/e?width=9')).toBe(200);
-  const missing = ['x'.repeat(1_012), `a/${'y/'.repeat(500)}z`, 'a/b/c/d/e/f', 'a/b/c/d'];
-  for (const target of missing) expect(await statusOf(target), target).toBe(404);
-});
-
-test('methods and preflights know the paths', async () => {
-  for (const path of ['/attachments/a', '/attachments/a/b/c/d', '/avatars/1/ab.JXL']) {
-    const { status, headers } = await app.send('POST', path);
-    expect([status, headers.allow]).toEqual([405, 'GET, HEAD, OPTIONS']);
-    expect((await app.send('OPTIONS', path)).status).toBe(204);
-  }
 });

@@ -76,14 +76,6 @@ describe('an own URL', () => {
     expect(app.dialled).toEqual([]);
   });
 
-  test.each(['https://u:p@cdn.example', 'https://cdn.example:8443', 'https://cdn.example.org'])(
-    '%s is none',
-    async (base) => {
-      const app = await start();
-      expect((await app.askOwn(`${base}/avatars/1/ab12.png`))[0]).toBe(502);
-    },
-  );
-
   test('of external media is unwrapped once, its signature verified', async () => {
     const app = await start();
     const cat = signedPathOf(app.urlOf('/cat.png'));

@@ -106,6 +106,11 @@ test('resources of the mode are named with or without their extension', () => {
   const both = { originKeys: ['attachments/1'], folders: ['attachments/1/'] };
   expect(parse('attachments/1')).toMatchObject(both);
   expect(parsePurgeOrder({ prefix: 'attachments/1/' }, reading)).toMatchObject(both);
+  const deep = 'attachments/deep/er/than/usual/a.png';
+  expect(parsePurgeOrder({ assets: [deep] }, reading)).toMatchObject({ originKeys: [deep] });
+  expect(parsePurgeOrder({ paths: [`/${deep}?width=9&format=no`] }, reading)).toMatchObject({
+    requests: [{ originKey: deep, widthPx: 9 }],
+  });
   for (const order of [{ assets: ['branding/here/ab'] }, { prefix: 'branding/here/' }]) {
     expect(parsePurgeOrder(order, reading)).toMatchObject({ kind: 'originals' });
     expect(() => parsePurgeOrder(order)).toThrow(MediaError);

@@ -1,7 +1,7 @@
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
 import { findDeviations, operationsOf } from '../../support/openapi/openapi-reader.ts';
-import { metricsSettings, withToken } from '../../support/telemetry/prometheus-text.ts';
+import { metricsSettings, order, withToken } from '../../support/telemetry/prometheus-text.ts';
 import { samples, shareTestApp, useTestApp } from '../../support/test-app.ts';
 
 // Contract §14: resources that a service in the platform's place has besides.
@@ -100,7 +100,7 @@ test.each(['/themes/a', '/themes', '/themes/a/b.css', '/entrance-sounds/a.mp3', 
   },
 );
 
-test('the admin listener tells their metadata, in this mode alone', async () => {
+test('the admin listener purges them and tells their metadata, in this mode alone', async () => {
   for (const [COMPATIBILITY, status] of [
     ['fluxer', 200],
     ['none', 400],
@@ -112,6 +112,8 @@ test('the admin listener tells their metadata, in this mode alone', async () => 
       const url = `/metadata/${key}?placeholder=false`;
       expect((await app.askAdmin(url, { headers: withToken })).statusCode).toBe(status);
     }
+    const purged = await order(app, '/purge', { assets: ['branding/here/a_ab12'] });
+    expect(purged.statusCode).toBe(status);
   }
 });
 
