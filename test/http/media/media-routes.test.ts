@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { collect } from '../../support/http/raw-http.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
-import { samples, shareTestApp, useTestApp } from '../../support/test-app.ts';
+import { samples, useTestApp } from '../../support/test-app.ts';
 
 describe('the headers of a success', () => {
   it('follow the configuration', async () => {
@@ -39,32 +39,19 @@ describe('the headers of a success', () => {
   );
 });
 
-// What is remembered, joined and done once, the walks of test/cache tell.
-describe('the work of a request', () => {
-  const app = shareTestApp();
-
-  it('a preflight reads and renders nothing', async () => {
-    app.originals.put('icons/1/ab', samples.jpeg);
-    for (const target of ['/icons/1/ab.webp', '/icons/9/missing.png', '/attachments/1/2/p.png']) {
-      expect((await app.send('OPTIONS', target)).status).toBe(204);
-    }
-    expect(app.renderer.renders).toBe(0);
-    expect([...app.originals.reads]).toEqual([]);
-  });
-
-  it('the time that a part takes the origin includes that of its second read', async () => {
-    const url = '/attachments/1/2/clip.mp4';
-    app.originals.put('attachments/1/2/clip.mp4', samples.mp4);
-    app.originals.alter = (object) => {
-      app.clock.advance(100);
-      return object;
-    };
-    const originMs = async (range: string) =>
-      (await app.get(url, { range })).headers['server-timing'];
-    expect(await originMs('bytes=0-9')).toBe('origin;dur=100');
-    expect(await originMs(`bytes=${samples.mp4.length - 9}-`)).toBe('origin;dur=200');
-    expect(app.originals.reads.get('attachments/1/2/clip.mp4')).toBe(3);
-  });
+it('the time that a part takes the origin includes that of its second read', async () => {
+  const app = await useTestApp();
+  const url = '/attachments/1/2/clip.mp4';
+  app.originals.put('attachments/1/2/clip.mp4', samples.mp4);
+  app.originals.alter = (object) => {
+    app.clock.advance(100);
+    return object;
+  };
+  const originMs = async (range: string) =>
+    (await app.get(url, { range })).headers['server-timing'];
+  expect(await originMs('bytes=0-9')).toBe('origin;dur=100');
+  expect(await originMs(`bytes=${samples.mp4.length - 9}-`)).toBe('origin;dur=200');
+  expect(app.originals.reads.get('attachments/1/2/clip.mp4')).toBe(3);
 });
 
 it('successes have strong entity tags, the same on every server', async () => {
