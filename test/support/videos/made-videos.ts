@@ -39,14 +39,8 @@ function draw<Pixel>(pixels: readonly Pixel[], width = WIDTH, height = HEIGHT): 
 
 /** Encodes four frames. */
 async function encode(input: string, frame: Uint8Array, output: string, file: string) {
-  const folder = await useTemporaryFolder();
-  const path = join(folder.path, file);
-  const common = `-hide_banner -loglevel error -f rawvideo -s ${WIDTH}x${HEIGHT} -r 8`;
-  const args = `${common} ${input} -i pipe:0 ${output} ${path}`.split(' ');
-  const frames = Buffer.concat([frame, frame, frame, frame]);
-  const { status, stderr } = spawnSync('ffmpeg', args, { input: frames });
-  if (status !== 0) throw new Error(`ffmpeg: ${stderr}`);
-  return readFileSync(path);
+  const args = `-f rawvideo -s ${WIDTH}x${HEIGHT} -r 8 ${input} -i pipe:0 ${output}`;
+  return await runFfmpeg(args, file, Buffer.concat([frame, frame, frame, frame]));
 }
 
 const rgba = (alphas: readonly number[]) =>
@@ -245,13 +239,23 @@ export const madeVideos: readonly MadeVideo[] = [
   ...shapes,
 ];
 
+/** A second of sound. @param coder name of one of ffmpeg's encoders */
+export async function makeSound(coder: string, file: string): Promise<Buffer> {
+  return await runFfmpeg(`-f lavfi -i sine=r=48000 -t 1 -c:a ${coder}`, file);
+}
+
 /** A video of three minutes with sound, whose tables are as long as those of a film of that length. */
 export async function makeLongVideo(): Promise<Buffer> {
-  const folder = await useTemporaryFolder();
-  const path = join(folder.path, 'a.mp4');
   const inputs = '-f lavfi -i testsrc2=s=64x48:r=30 -f lavfi -i sine=r=48000 -t 180';
-  const args = `-hide_banner -loglevel error ${inputs} -c:v libx264 -preset veryfast -c:a aac ${path}`;
-  const { status, stderr } = spawnSync('ffmpeg', args.split(' '));
+  return await runFfmpeg(`${inputs} -c:v libx264 -preset veryfast -c:a aac`, 'a.mp4');
+}
+
+/** Makes a file by ffmpeg's arguments, and returns it. */
+async function runFfmpeg(args: string, file: string, input?: Uint8Array): Promise<Buffer> {
+  const folder = await useTemporaryFolder();
+  const path = join(folder.path, file);
+  const all = `-hide_banner -loglevel error ${args} ${path}`.split(' ');
+  const { status, stderr } = spawnSync('ffmpeg', all, { input });
   if (status !== 0) throw new Error(`ffmpeg: ${stderr}`);
   return readFileSync(path);
 }

@@ -5,7 +5,7 @@ import { renderPoster } from '../../../src/workers/child/video/render-poster.ts'
 import { anyJob } from '../../support/processes/worker-pool.ts';
 import { atScale } from '../../support/test-scale.ts';
 import { BareDecoder, hasFfmpeg, probe } from '../../support/videos/ffmpeg.ts';
-import { madeVideos, makeLongVideo } from '../../support/videos/made-videos.ts';
+import { madeVideos, makeLongVideo, makeSound } from '../../support/videos/made-videos.ts';
 import {
   findBox,
   fixtureVideos,
@@ -98,6 +98,20 @@ describe('facts', () => {
       );
     },
   );
+});
+
+test.skipIf(!hasFfmpeg).each([
+  ['aac', 'a.m4a', 'mp4a.40.2'],
+  ['libmp3lame', 'a.mp3', 'mp3'],
+  ['libmp3lame', 'a.mkv', 'mp3'],
+  ['libopus', 'a.webm', 'opus'],
+  ['pcm_s16le', 'a.wav', 'pcm'],
+  ['pcm_mulaw', 'a.wav', 'pcm'],
+  ['pcm_alaw', 'a.mov', 'pcm'],
+])('sound of %s in %s has the codec %s', async (coder, file, codec) => {
+  const facts = await inspectMoving(memorySource(await makeSound(coder, file)));
+  expect(facts).toMatchObject({ codec, kind: 'audio', hasAudio: true, video: undefined });
+  expect(facts.durationS).toBeCloseTo(1, 0);
 });
 
 /** A recording of Chromium's MediaRecorder: its media header counts milliseconds, whatever its time scale. */
