@@ -235,10 +235,31 @@ describe('an attachment', () => {
   });
 });
 
-test.each(['/attachments', '/avatars/1', '/avatars/avatars/3.png', '/nowhere'])(
-  '%s stays no path',
-  (target) => expect(read(target)).toEqual({ code: 'NOT_FOUND', refused: [] }),
-);
+test.each([
+  ['/themes/a.b.css', ['theme_name']],
+  ['/themes/.css', ['theme_name']],
+  ['/themes/..css', ['theme_name']],
+  [`/themes/${'a'.repeat(129)}.css`, ['theme_name']],
+  ['/themes/a%20b.css', ['theme_name']],
+  ['/themes/a%2Fb.css', ['theme_name']],
+  ['/themes/%E9.css', ['theme_name']],
+  ['/themes/a.js', ['ext']],
+  ['/entrance-sounds/x/ab.mp3', ['user_id']],
+  ['/entrance-sounds/1/a%2E%2E.mp3', ['sound_name']],
+  ['/entrance-sounds/1/ab.flac', ['ext']],
+  ['/entrance-sounds/01/a.b.wma', ['ext', 'sound_name', 'user_id']],
+  ['/branding/a%20b/ab.png', ['entity_name']],
+  ['/branding/a/a.b.bmp?size=1', ['branding_hash', 'ext']],
+])('%s is refused for %j', (target, refused) => {
+  expect(read(target)).toEqual({ code: 'INVALID_FORM_BODY', refused });
+});
+
+test.each([
+  ...['/attachments', '/avatars/1', '/avatars/avatars/3.png', '/nowhere', '/themes/a', '/themes'],
+  ...['/themes/a/b.css', '/entrance-sounds/a.mp3', '/branding/a.png'],
+])('%s is no path', (target) => {
+  expect(read(target)).toEqual({ code: 'NOT_FOUND', refused: [] });
+});
 
 test.each(['0', '16385', 'x'])('an edge of %s is told which ones there are', (value) => {
   const message = `Expected an integer from 1 to 16384 but received "${value}".`;

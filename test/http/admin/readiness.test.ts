@@ -96,22 +96,16 @@ it('a replica is ready, degraded while its origin fails, and not ready while it 
     const ready = /^darkroom_ready (\d)$/m.exec(metrics?.body ?? '')?.[1];
     return [response?.statusCode, ready, status, ...reasons];
   };
+  const pass = async (durationMs: number) => {
+    nowMs += durationMs;
+    return read();
+  };
   await expect.poll(read).toEqual([200, '1', 'ready']);
   origin.failure = new MediaError('ORIGIN_ERROR');
   const failing = [200, '1', 'degraded', 'the origin fails; what is kept is served'];
-  await expect
-    .poll(() => {
-      nowMs += 10_000;
-      return read();
-    })
-    .toEqual(failing);
+  await expect.poll(() => pass(10_000)).toEqual(failing);
   origin.failure = undefined;
-  await expect
-    .poll(() => {
-      nowMs += 1_000;
-      return read();
-    })
-    .toEqual([200, '1', 'ready']);
+  await expect.poll(() => pass(1_000)).toEqual([200, '1', 'ready']);
   const held = defer<void>();
   origin.alter = async (object) => {
     await held.promise;

@@ -4,7 +4,8 @@ import { findDeviations, operationsOf } from '../../support/openapi/openapi-read
 import { metricsSettings, order, withToken } from '../../support/telemetry/prometheus-text.ts';
 import { samples, shareTestApp, useTestApp } from '../../support/test-app.ts';
 
-// Contract §14: resources that a service in the platform's place has besides.
+// Contract §14: resources that a service in the platform's place has besides; what else is refused, or is none of them:
+// test/contract/leniency.test.ts.
 
 const css = Buffer.from('body { color: rebeccapurple }\n');
 /** The head of a sound in Ogg. */
@@ -68,37 +69,6 @@ test.each([
   expect((await sharp(rawPayload).metadata()).width).toBe(128);
   expect((await strict.get(target)).statusCode).toBe(404);
 });
-
-test.each([
-  ['/themes/a.b.css', ['theme_name']],
-  ['/themes/.css', ['theme_name']],
-  ['/themes/..css', ['theme_name']],
-  [`/themes/${name}a.css`, ['theme_name']],
-  ['/themes/a%20b.css', ['theme_name']],
-  ['/themes/a%2Fb.css', ['theme_name']],
-  ['/themes/%E9.css', ['theme_name']],
-  ['/themes/a.js', ['ext']],
-  ['/entrance-sounds/x/ab.mp3', ['user_id']],
-  ['/entrance-sounds/1/a%2E%2E.mp3', ['sound_name']],
-  ['/entrance-sounds/1/ab.flac', ['ext']],
-  ['/entrance-sounds/01/a.b.wma', ['user_id', 'sound_name', 'ext']],
-  ['/branding/a%20b/ab.png', ['entity_name']],
-  ['/branding/a/a.b.bmp?size=1', ['branding_hash', 'ext']],
-])('%s is a 400 of %j', async (target, paths) => {
-  const { statusCode, payload } = await platform.get(target);
-  const { code, errors } = JSON.parse(payload);
-  expect([statusCode, code]).toEqual([400, 'INVALID_FORM_BODY']);
-  expect(errors.map(({ path }: { path: string }) => path)).toEqual(paths);
-  expect((await strict.get(target)).statusCode).toBe(404);
-});
-
-test.each(['/themes/a', '/themes', '/themes/a/b.css', '/entrance-sounds/a.mp3', '/branding/a.png'])(
-  '%s is no resource',
-  async (target) => {
-    const { statusCode, payload } = await platform.get(target);
-    expect([statusCode, JSON.parse(payload).code]).toEqual([404, 'NOT_FOUND']);
-  },
-);
 
 test('the admin listener purges them and tells their metadata, in this mode alone', async () => {
   for (const [COMPATIBILITY, status] of [

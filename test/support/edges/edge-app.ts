@@ -57,7 +57,7 @@ export async function useEdgeWorld(name: EdgeName, options: TestAppOptions = {})
       wallClock: () => EPOCH_MS + clock.nowMs(),
       settings: { ...edgeSettings(name, edge), ...options.settings },
     });
-    if (options.settings?.EDGE !== '') present.add(self);
+    present.add(self);
     let isClosed = false;
     const close = async (): Promise<void> => {
       if (isClosed) return;
