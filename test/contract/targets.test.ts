@@ -104,7 +104,7 @@ test('any target is judged as the contract says, and its key tells all of it', (
       expect(verdict).toMatchObject({ ...known, ...faults });
       seen[verdict.kind] = (seen[verdict.kind] ?? 0) + 1;
     }),
-    { numRuns, examples: examples.map((target) => [[target, {}]]) },
+    { numRuns, examples: examples.map((target) => [[target, {}] as const]) },
   );
   for (const kind of ['media', 'refused', 'unknown path', 'default avatar']) {
     expect(seen[kind], kind).toBeGreaterThan(numRuns / 100);

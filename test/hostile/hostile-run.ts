@@ -1,3 +1,4 @@
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -8,9 +9,8 @@ import { MemoryWatch } from '../support/processes/process-memory.ts';
 import { startService } from '../support/processes/service-process.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { readSample } from '../support/test-app.ts';
-import { HostileReport, keepOriginal, mebibytes } from './hostile-report.ts';
 import { ServiceLog } from './service-log.ts';
-import { findFaults, type TimedResponse } from './verdict.ts';
+import { findFaults, type WholeResponse } from './verdict.ts';
 
 /** Longer than all deadlines of the service together: origin, queue, transform. */
 const NO_RESPONSE_MS = 60_000;
@@ -18,10 +18,7 @@ const NO_RESPONSE_MS = 60_000;
 /** A busy service may say so more than once; one that says it for ever is at fault. */
 const MAX_ATTEMPTS = 60;
 
-/**
- * Slowest response to the probe that is let pass, in milliseconds. What a health check would wait for:
- * the machine is shared, and the slowest one of each request is in the table of the report.
- */
+/** Slowest response to the probe that is let pass, in milliseconds: what a health check would wait for. */
 const MAX_PROBE_MS = 2_000;
 
 /**
@@ -44,6 +41,26 @@ const GOOD: readonly (readonly [key: string, target: (id: string) => string])[] 
   ['avatars/2/cd34', (id) => `/icons/9/${id}.gif?size=48`],
 ];
 
+const FOLDER = 'test-report/hostile';
+
+/** In whole mebibytes. */
+const mebibytes = (bytes: number): number => Math.round(bytes / 2 ** 20);
+
+/** Leaves an original and its request for reproduction; returns the folder. */
+export function keepOriginal(
+  suite: string,
+  name: string,
+  target: string,
+  original: Buffer,
+  faults: readonly string[],
+): string {
+  const folder = join(FOLDER, suite, name.replace(/[^\p{L}\d.]+/gu, '-').slice(0, 80));
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, 'original'), original);
+  writeFileSync(join(folder, 'request.txt'), [target, ...faults, ''].join('\n'));
+  return folder;
+}
+
 /**
  * Starts the real service in a process of its own, with default limits, on an empty folder, with everything
  * about it watched; and notes how it serves good images.
@@ -57,23 +74,22 @@ export async function startHostileRun(suite: string) {
     { STORAGE_DIR: folder.path, WORKERS: '' },
     { onOutput: log.read },
   );
-  const report = new HostileReport(suite);
+  rmSync(join(FOLDER, suite), { recursive: true, force: true });
+  const notes = [`Hostile suite: ${suite}`];
   const memory = new MemoryWatch(service.pid);
   let ids = 0;
   let busyResponses = 0;
 
   /** Comes again when it is told to: a 503 is never the response to an original. */
-  async function get(target: string, headers: Record<string, string> = {}): Promise<TimedResponse> {
+  async function get(target: string, headers: Record<string, string> = {}): Promise<WholeResponse> {
     for (let attempt = 1; ; attempt += 1) {
-      const startedMs = performance.timeOrigin + performance.now();
       const signal = AbortSignal.timeout(NO_RESPONSE_MS);
       const response = await fetch(new URL(target, service.origin), { headers, signal });
       const body = Buffer.from(await response.arrayBuffer());
-      const tookMs = performance.timeOrigin + performance.now() - startedMs;
       const retryAfter = response.headers.get('retry-after');
       const isFinal = response.status !== 503 || retryAfter === null;
       if (isFinal || attempt === MAX_ATTEMPTS) {
-        return { status: response.status, headers: response.headers, body, startedMs, tookMs };
+        return { status: response.status, headers: response.headers, body };
       }
       busyResponses += 1;
       await sleep(1000 * Number(retryAfter));
@@ -104,10 +120,10 @@ export async function startHostileRun(suite: string) {
     known.push(body);
   }
   const url = `${service.origin}/icons/9/known0.webp?size=64`;
-  const probe = new LatencyProbe({ url, pid: service.pid });
+  const probe = new LatencyProbe(url);
 
   /** Asks for an original; fails, and leaves it for reproduction, where the response is not right. */
-  async function shoot(name: string, original: Buffer, target: string): Promise<TimedResponse> {
+  async function shoot(name: string, original: Buffer, target: string): Promise<WholeResponse> {
     const { response, again } = await fetchOriginal(original, target).catch((error: unknown) => {
       keepOriginal(suite, name, target, original, [String(error)]);
       throw error;
@@ -123,7 +139,8 @@ export async function startHostileRun(suite: string) {
 
   return {
     log,
-    report,
+    /** Adds a line to what is printed at the end. */
+    note: (line: string): void => void notes.push(line),
 
     /** A number that no other request of the run has. */
     nextId: (): number => {
@@ -132,22 +149,6 @@ export async function startHostileRun(suite: string) {
     },
 
     shoot,
-
-    /** The same, while nothing else is asked for, with what it costs. */
-    shootAlone: async (
-      name: string,
-      way: string,
-      original: Buffer,
-      target: string,
-    ): Promise<TimedResponse> => {
-      memory.takeRecent(); // what was before counts no more
-      const response = await shoot(name, original, target);
-      const { startedMs, tookMs } = response;
-      const slowest = probe.slowestWithin(startedMs, startedMs + tookMs);
-      const peaks = memory.takeRecent();
-      report.add({ name, way, target, response, peaks, probe: slowest });
-      return response;
-    },
 
     /** New good images are served as before the hostile ones, to the byte. */
     expectGoodImages: async (): Promise<void> => {
@@ -165,8 +166,7 @@ export async function startHostileRun(suite: string) {
       expect(probe.fault).toBeUndefined();
       expect(probe.responses.length).toBeGreaterThan(10);
       expect(probe.responses.filter(({ status }) => status !== 200)).toEqual([]);
-      const slowestMs = Math.max(...probe.responses.map(({ tookMs }) => tookMs));
-      expect(slowestMs).toBeLessThan(MAX_PROBE_MS);
+      expect(probe.slowestMs).toBeLessThan(MAX_PROBE_MS);
       const peaks = memory.total;
       expect(Math.min(peaks.main, peaks.worker)).toBeGreaterThan(2 ** 24); // something is measured
       expect(peaks.main).toBeLessThan(MAX_MAIN_BYTES);
@@ -176,15 +176,14 @@ export async function startHostileRun(suite: string) {
 
     stop: async (): Promise<void> => {
       const peaks = memory.total;
-      const slowest = probe.slowestWithin(0, Number.POSITIVE_INFINITY);
-      report.note(
+      notes.push(
         `peaks: main ${mebibytes(peaks.main)} MiB, worker ${mebibytes(peaks.worker)} MiB; workers lost: ${log.lostWorkers}`,
       );
-      report.note(
-        `slowest of ${probe.responses.length} probes: ${slowest?.tookMs.toFixed(0)} ms (main thread running for ${slowest?.ranMs.toFixed(0)} ms); 503 and asked again: ${busyResponses}`,
+      notes.push(
+        `slowest of ${probe.responses.length} probes: ${probe.slowestMs.toFixed(0)} ms; 503 and asked again: ${busyResponses}`,
       );
-      for (const line of new Set(log.stray)) report.note(`on standard error: ${line}`);
-      report.write(log.refusals);
+      for (const line of new Set(log.stray)) notes.push(`on standard error: ${line}`);
+      process.stdout.write(`${notes.join('\n  ')}\n`);
       memory.stop();
       await probe.stop();
       await service.stop();
@@ -193,5 +192,5 @@ export async function startHostileRun(suite: string) {
   };
 }
 
-/** A suite's service and report, and the verdict on both. */
+/** A suite's service, and the verdict on it. */
 export type HostileRun = Awaited<ReturnType<typeof startHostileRun>>;

@@ -7,8 +7,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { hasFfmpeg } from '../support/videos/ffmpeg.ts';
-import { keepOriginal } from './hostile-report.ts';
-import { type HostileRun, startHostileRun } from './hostile-run.ts';
+import { type HostileRun, keepOriginal, startHostileRun } from './hostile-run.ts';
 import {
   createMutation,
   type MutatedKind,
@@ -25,8 +24,6 @@ const [images, videos] = [readImageKinds(), readVideoKinds()];
 const CONNECTIONS = 4;
 /** After so many, good images are asked for. */
 const BATCH = 500;
-/** What is kept in the report even if it was served. */
-const NOTEWORTHY_MS = 1_000;
 
 describe(`seed ${seed}`, () => {
   let run: HostileRun;
@@ -45,11 +42,9 @@ describe(`seed ${seed}`, () => {
     const shootNext = async (index: number): Promise<void> => {
       const { bytes, way } = createMutation(seed, kind, index);
       const name = `${kind.name}:${index}`;
-      const target = way.target(run.nextId());
+      const target = way(run.nextId());
       shot.set(target, [kind, index]);
       const response = await run.shoot(name, bytes, target);
-      if (response.tookMs > NOTEWORTHY_MS)
-        run.report.add({ name, way: way.name, target, response });
       if (wasRendered(response)) rendered += 1;
       statuses.push(response.status);
     };
@@ -65,7 +60,7 @@ describe(`seed ${seed}`, () => {
     const countOf = (status: number): number => statuses.filter((each) => each === status).length;
     const table = [...new Set(statuses)].sort().map((status) => `${status}: ${countOf(status)}`);
     const pace = `${((1000 * count) / (performance.now() - startedMs)).toFixed(0)} a second`;
-    run.report.note(`${kind.name}: ${table.join(', ')}; ${rendered} seen by a decoder; ${pace}`);
+    run.note(`${kind.name}: ${table.join(', ')}; ${rendered} seen by a decoder; ${pace}`);
     expect(statuses).toHaveLength(count);
     // Neither is everything refused before it is decoded, nor is nothing hurt.
     expect(Math.min(countOf(200), countOf(422))).toBeGreaterThan(count / 50);
@@ -98,7 +93,7 @@ describe(`seed ${seed}`, () => {
       const name = `${kind.name}:${index}`;
       const { bytes } = createMutation(seed, kind, index);
       keepOriginal('mutations', name, target, bytes, [refusal.reason]);
-      run.report.note(`${name}, ${target}: ${refusal.code}, ${refusal.reason}`);
+      run.note(`${name}, ${target}: ${refusal.code}, ${refusal.reason}`);
     }
     run.expectUnharmed();
   });

@@ -5,21 +5,20 @@ import {
   sourceFormats,
 } from '../../src/contract/image-formats.ts';
 import { type MediaRequest, parseTarget } from '../../src/contract/media-request.ts';
-import type { ImageFacts } from '../../src/formats/image-facts.ts';
+import type { ImageFacts, Size } from '../../src/formats/image-facts.ts';
 import { readImageFacts } from '../../src/formats/read-image-facts.ts';
 import { sniffMoving } from '../../src/formats/video/sniff-moving.ts';
+import { orientedSize, targetSize } from '../../src/pipeline/render/plan.ts';
 
-/** A whole response of the service; times in milliseconds, the start by the Unix clock. */
-export interface TimedResponse {
+/** A whole response of the service. */
+export interface WholeResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly body: Buffer;
-  readonly startedMs: number;
-  readonly tookMs: number;
 }
 
 /** Whether the original has got as far as a decoder. */
-export function wasRendered({ headers }: TimedResponse): boolean {
+export function wasRendered({ headers }: WholeResponse): boolean {
   return /\brender\b/.test(headers.get('server-timing') ?? '');
 }
 
@@ -38,7 +37,7 @@ const MAX_DECODED_PX = 8_000_000;
 export async function findFaults(
   original: Buffer,
   target: string,
-  response: TimedResponse,
+  response: WholeResponse,
 ): Promise<string[]> {
   const parsed = parseTarget(target);
   if (parsed.kind !== 'media') throw new Error(`Expected a media path but received ${target}`);
@@ -57,7 +56,7 @@ export async function findFaults(
   return faults;
 }
 
-function findRefusalFaults({ status, body }: TimedResponse): string[] {
+function findRefusalFaults({ status, body }: WholeResponse): string[] {
   const codes = {
     415: /^UNSUPPORTED_MEDIA_TYPE$/,
     422: /^(MEDIA_TOO_LARGE|UNPROCESSABLE_MEDIA)$/,
@@ -72,7 +71,7 @@ function findRefusalFaults({ status, body }: TimedResponse): string[] {
 async function findImageFaults(
   original: Buffer,
   request: MediaRequest,
-  { headers, body }: TimedResponse,
+  { headers, body }: WholeResponse,
 ): Promise<string[]> {
   const facts = readImageFacts(original);
   if (facts === undefined) return findPosterFaults(original, request, body);
@@ -82,7 +81,7 @@ async function findImageFaults(
   const faults: string[] = [];
   const type = headers.get('content-type');
   if (type !== outputFormats[format].mimeType) faults.push(`${type} instead of ${format}`);
-  const size = sizeOf(facts, request, format);
+  const { size } = targetSize(orientedSize(facts), request, format);
   if (body.equals(original)) {
     // A hostile original is decoded in a worker and nowhere else, so not here either.
     if (facts.format !== format || !facts.isClean) faults.push('passed through unclean');
@@ -170,29 +169,4 @@ function findTimingFaults(
     ...(isTimed ? [] : ['other delays']),
     ...(loop === Math.min(plays, most) ? [] : [`plays ${loop} times instead of ${plays}`]),
   ];
-}
-
-interface Size {
-  readonly widthPx: number;
-  readonly heightPx: number;
-}
-
-/** Contract §3 once more, in other words than the code's. */
-function sizeOf(facts: ImageFacts, request: MediaRequest, format: OutputFormat): Size {
-  const [width, height] =
-    facts.orientation >= 5 ? [facts.heightPx, facts.widthPx] : [facts.widthPx, facts.heightPx];
-  const box = { width: request.widthPx, height: request.heightPx };
-  if (box.width !== undefined && box.height !== undefined) {
-    const scale = Math.min(1, width / box.width, height / box.height);
-    return { widthPx: edge(box.width * scale), heightPx: edge(box.height * scale) };
-  }
-  const scale = Math.min(1, (box.width ?? width) / width, (box.height ?? height) / height);
-  const longest = edge(Math.max(width, height) * scale);
-  const limit = outputFormats[format].maxEdgePx;
-  const fitted = longest > limit ? limit / Math.max(width, height) : scale;
-  return { widthPx: edge(width * fitted), heightPx: edge(height * fitted) };
-}
-
-function edge(lengthPx: number): number {
-  return Math.max(1, Math.round(lengthPx));
 }

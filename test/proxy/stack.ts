@@ -31,7 +31,8 @@ export async function useStack(settings: Readonly<Record<string, string>> = {}, 
   let darkroom = await start();
   const relay = new Relay(portOf(darkroom));
   const isPlatform = settings.COMPATIBILITY === 'fluxer';
-  const nginx = await useNginx(await relay.open(), isPlatform);
+  const relayPort = await relay.open();
+  const nginx = await useNginx(relayPort, isPlatform);
   const stopDarkroom = async (): Promise<void> => {
     await Promise.all([relay.cut(), darkroom.stop()]);
   };
@@ -44,6 +45,7 @@ export async function useStack(settings: Readonly<Record<string, string>> = {}, 
   return {
     nginx,
     relay,
+    relayPort,
     /** Asks nginx. */
     ask: connect(),
     /** Opens a client of nginx with connections of its own, from an address of this machine. */

@@ -1,13 +1,35 @@
 import { once } from 'node:events';
+import { join } from 'node:path';
 import { connect as connectTls, type SecureVersion, type TLSSocket } from 'node:tls';
 import { describe, expect, test } from 'vitest';
+import { edgeSettings } from '../support/edges/edge-app.ts';
 import { createClient } from '../support/http/http-client.ts';
+import { usePlainNginx } from '../support/processes/nginx.ts';
+import { useTemporaryFolder } from '../support/temporary-folder.ts';
 import { useStack } from './stack.ts';
 
-const stack = await useStack();
+const folder = await useTemporaryFolder();
+const stack = await useStack({
+  // Nothing is purged: no call is made.
+  ...edgeSettings('fastly', { url: 'http://127.0.0.1:9' }),
+  BLOCKLIST_FILE: join(folder.path, 'blocks.jsonl'),
+});
 
 test('the configuration of nginx starts without a warning', () => {
   expect(stack.nginx.log()).not.toMatch(/\[(warn|error|crit|alert|emerg)\]/);
+});
+
+test('nginx passes cache tags on to a CDN before it, and hides them from clients', async () => {
+  const { relayPort } = stack;
+  const askPlain = createClient((await usePlainNginx(relayPort, relayPort)).port);
+  const paths = ['/icons/1/ab12.webp?size=16', '/attachments/1/14/romeo.txt', '/icons/1/none.webp'];
+  // From Darkroom, and from the cache of nginx.
+  for (const path of [...paths, ...paths]) {
+    const tags = (await stack.askDirectly(path)).header('surrogate-key');
+    expect(tags.split(' ').length, path).toBeGreaterThan(2);
+    expect((await askPlain(path)).header('surrogate-key'), path).toBe(tags);
+    expect((await stack.ask(path)).header('surrogate-key'), path).toBe('');
+  }
 });
 
 describe('TLS at nginx', () => {

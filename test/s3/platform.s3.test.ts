@@ -244,21 +244,6 @@ test('a part needs a length and a begun upload, and is judged by its type if it 
   expect((await fetch(service.origin + relayTarget(termsOf(2)), chunked)).status).toBe(411);
 });
 
-describe('the platform’s link to another site', () => {
-  test('the API asks for the metadata, and a client sees the picture, whatever its path', async () => {
-    const path = '/a%20b/c:d@2x,1%25.png';
-    site.serve(path, samples.png, { 'content-type': 'image/png' });
-    const url = `http://${SITE}:${site.port}${path}`;
-    const facts = await askMetadata({ type: 'external', url });
-    expect(facts).toMatchObject({ format: 'png', content_hash: sha256(samples.png) });
-    const shown = await get(externalPath(url));
-    expect([shown.status, sha256(shown.bytes)]).toEqual([200, sha256(samples.png)]);
-    expect((await get(externalPath(url, 'k'.repeat(32)))).status).toBe(401);
-    const gone = await call('/_metadata', { version: 2, type: 'external', url: `${url}.gone` });
-    expect(gone.status).toBe(400);
-  });
-});
-
 const hasNginx = spawnSync('sh', ['-c', 'PATH=$PATH:/usr/sbin command -v nginx']).status === 0;
 
 test.skipIf(!hasNginx)(

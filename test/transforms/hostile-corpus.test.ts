@@ -38,8 +38,7 @@ describe('the corpus, through the service,', () => {
       for (const way of WAYS.slice(0, 2)) {
         const { statusCode: status, headers, rawPayload: body } = await ask(file, way);
         const received = { status, body, headers: new Headers(headers as Record<string, string>) };
-        const timed = { ...received, startedMs: 0, tookMs: 0 };
-        expect(await findFaults(corpusFile(file), `/avatars/1/${way}`, timed)).toEqual([]);
+        expect(await findFaults(corpusFile(file), `/avatars/1/${way}`, received)).toEqual([]);
       }
       expect(app.log.errors).toEqual([]);
     },

@@ -219,7 +219,8 @@ export function mayShrinkOnLoad(
   );
 }
 
-function targetSize(
+/** The size of a result (contract §3), and how the original comes to it. */
+export function targetSize(
   original: Size,
   { widthPx, heightPx }: MediaRequest,
   format: OutputFormat,

@@ -305,9 +305,12 @@ test('a video of another site has its facts told, too', async () => {
     settings: { INTERNAL_PORT: '0', INTERNAL_TOKEN: token },
   });
   app.site.serve('/clip.mp4', clip, { 'content-type': 'video/mp4' });
-  const response = await app.internal?.inject({
-    ...{ method: 'POST', url: '/_metadata', headers: bearer },
-    payload: { version: 2, type: 'external', url: app.urlOf('/clip.mp4') },
-  });
-  expect(response?.json()).toMatchObject({ format: 'mp4', width: 240, height: 160, duration: 2 });
+  const ask = (path: string) =>
+    app.internal?.inject({
+      ...{ method: 'POST', url: '/_metadata', headers: bearer },
+      payload: { version: 2, type: 'external', url: app.urlOf(path) },
+    });
+  const facts = { format: 'mp4', width: 240, height: 160, duration: 2 };
+  expect((await ask('/clip.mp4'))?.json()).toMatchObject(facts);
+  expect((await ask('/gone.mp4'))?.statusCode).toBe(400);
 });

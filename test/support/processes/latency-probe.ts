@@ -1,12 +1,9 @@
 import { Worker } from 'node:worker_threads';
 
-/** One response to the probe; times in milliseconds, the start by the Unix clock. */
-export interface ProbeResponse {
+/** One response to the probe, and how long it took in milliseconds. */
+interface ProbeResponse {
   readonly status: number;
-  readonly startedMs: number;
   readonly tookMs: number;
-  /** Of which the server's main thread was running. */
-  readonly ranMs: number;
 }
 
 /** Asks for one URL ten times a second, for as long as it runs, and remembers every response. */
@@ -16,10 +13,9 @@ export class LatencyProbe {
   /** What kept it from asking on. */
   fault: string | undefined;
 
-  /** @param target `url` to ask for, `pid` of the server */
-  constructor(target: { readonly url: string; readonly pid: number }) {
+  constructor(url: string) {
     this.#thread = new Worker(new URL('./probe-thread.mjs', import.meta.url), {
-      workerData: { ...target, intervalMs: 100 },
+      workerData: { url, intervalMs: 100 },
     });
     this.#thread.on('message', (response: ProbeResponse | { readonly error: string }) => {
       if ('error' in response) this.fault = response.error;
@@ -30,14 +26,9 @@ export class LatencyProbe {
     });
   }
 
-  /** The slowest of the responses that were asked for in a stretch of time, or just before it. */
-  slowestWithin(fromMs: number, toMs: number): ProbeResponse | undefined {
-    return this.responses
-      .filter(({ startedMs, tookMs }) => startedMs <= toMs && startedMs + tookMs >= fromMs)
-      .reduce<ProbeResponse | undefined>(
-        (slowest, response) => ((slowest?.tookMs ?? 0) > response.tookMs ? slowest : response),
-        undefined,
-      );
+  /** How long the slowest response took. */
+  get slowestMs(): number {
+    return Math.max(...this.responses.map(({ tookMs }) => tookMs));
   }
 
   async stop(): Promise<void> {

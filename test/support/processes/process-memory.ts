@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { workersOf } from './worker-ids.ts';
 
 /** Most memory that processes have held at once, in bytes. */
@@ -18,21 +18,11 @@ const INTERVAL_MS = 10;
 export class MemoryWatch {
   readonly #pid: number;
   readonly #timer: NodeJS.Timeout;
-  #recent = { main: 0, worker: 0 };
   #total = { main: 0, worker: 0 };
 
   constructor(pid: number) {
     this.#pid = pid;
     this.#timer = setInterval(() => this.#look(), INTERVAL_MS);
-  }
-
-  /** The peaks since the last call, or the beginning; the marks are reset where the system allows it. */
-  takeRecent(): MemoryPeaks {
-    this.#look();
-    const recent = this.#recent;
-    this.#recent = { main: 0, worker: 0 };
-    for (const pid of [this.#pid, ...workersOf(this.#pid)]) resetMark(pid);
-    return recent;
   }
 
   /** The peaks of the whole time. */
@@ -48,13 +38,9 @@ export class MemoryWatch {
   #look(): void {
     const main = readMark(this.#pid);
     const worker = Math.max(0, ...workersOf(this.#pid).map(readMark));
-    this.#recent = larger(this.#recent, { main, worker });
-    this.#total = larger(this.#total, { main, worker });
+    const { main: mostMain, worker: mostWorker } = this.#total;
+    this.#total = { main: Math.max(mostMain, main), worker: Math.max(mostWorker, worker) };
   }
-}
-
-function larger(one: MemoryPeaks, other: MemoryPeaks): MemoryPeaks {
-  return { main: Math.max(one.main, other.main), worker: Math.max(one.worker, other.worker) };
 }
 
 /**
@@ -97,13 +83,5 @@ function readStatus(pid: number, name: 'VmHWM' | 'VmRSS'): number {
     return Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1] ?? 0) * 1024;
   } catch {
     return 0; // gone in between
-  }
-}
-
-function resetMark(pid: number): void {
-  try {
-    writeFileSync(`/proc/${pid}/clear_refs`, '5'); // proc_pid_clear_refs(5)
-  } catch {
-    // Gone, or not allowed: then the mark stays that of an earlier time.
   }
 }
