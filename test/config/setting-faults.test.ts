@@ -29,6 +29,7 @@ HOST=not_a_host! → HOST: an IP address or a host name
 HOST=::1 →
 HOST=0.0.0.0 →
 HOST=localhost →
+REQUIRE_CONFINEMENT=yes → REQUIRE_CONFINEMENT: true or false
 TLS_KEY_FILE=package.json → TLS_CERT_FILE: a file, since the other half of the pair is set
 STORAGE=floppy → STORAGE: filesystem or s3
 STORAGE_DIR=/nowhere → STORAGE_DIR: an existing folder

@@ -16,20 +16,6 @@ const startShared = usePools(afterAll);
 const WIDTH = 64;
 const HEIGHT = 48;
 
-/** Codecs with what makes a stream of each, and the pixels as they are coded. */
-const streams: [codec: string, pixels: string, ...options: string[]][] = [
-  ['h264', 'yuv420p', '-c:v', 'libx264', '-f', 'h264'],
-  ['h264', 'yuv422p10le', '-c:v', 'libx264', '-f', 'h264'],
-  ['hevc', 'yuv420p10le', '-c:v', 'libx265', '-x265-params', 'log-level=none', '-f', 'hevc'],
-  ['hevc', 'yuv444p', '-c:v', 'libx265', '-x265-params', 'log-level=none', '-f', 'hevc'],
-  ['hevc', 'gray', '-c:v', 'libx265', '-x265-params', 'log-level=none', '-f', 'hevc'],
-  ['vp8', 'yuv420p', '-c:v', 'libvpx', '-f', 'ivf'],
-  ['vp9', 'yuv420p', '-c:v', 'libvpx-vp9', '-f', 'ivf'],
-  ['vp9', 'yuv444p10le', '-c:v', 'libvpx-vp9', '-f', 'ivf'],
-  ['av1', 'yuv420p', '-c:v', 'libaom-av1', '-cpu-used', '8', '-f', 'ivf'],
-  ['av1', 'yuv420p10le', '-c:v', 'libaom-av1', '-cpu-used', '8', '-f', 'ivf'],
-];
-
 /** Encodes one flat picture: luma 100 of 256. */
 function encode(pixels: string, options: readonly string[]): Buffer {
   const size = `${WIDTH}x${HEIGHT}`;
@@ -68,30 +54,15 @@ describe.skipIf(!hasFfmpeg)('(ffmpeg is installed) the decoder', () => {
     });
   });
 
-  test.each(streams)(
-    'decodes a frame of %s in %s to its planes',
-    async (codec, pixels, ...options) => {
-      const frame = Buffer.from(
-        await pool.sayByRanges(orderOf(codec, encode(pixels, options))),
-        'latin1',
-      );
-      const [head = ''] = frame.toString('latin1').split('\n');
-      expect(head).toMatch(new RegExp(`^YUV4MPEG2 W${WIDTH} H${HEIGHT} .*C(420|422|444|mono)`));
-      const isDeep = pixels.endsWith('10le');
-      const at = frame.indexOf('FRAME\n') + 6;
-      const luma = isDeep ? frame.readUInt16LE(at) / 4 : frame[at];
-      expect(luma).toBeGreaterThanOrEqual(98);
-      expect(luma).toBeLessThanOrEqual(102);
-      const samples = pixels.includes('444')
-        ? 3
-        : pixels.includes('422')
-          ? 2
-          : pixels === 'gray'
-            ? 1
-            : 1.5;
-      expect(frame.length - at).toBe(WIDTH * HEIGHT * samples * (isDeep ? 2 : 1));
-    },
-  );
+  // One of each codec, test/http/media/posters tells; this is the longest frame of a size.
+  test('decodes a frame of 4:4:4 in 10 bits whole', async () => {
+    const stream = encode('yuv444p10le', ['-c:v', 'libvpx-vp9', '-f', 'ivf']);
+    const frame = Buffer.from(await pool.sayByRanges(orderOf('vp9', stream)), 'latin1');
+    const at = frame.indexOf('FRAME\n') + 6;
+    expect(frame.toString('latin1', 0, at)).toMatch(/^YUV4MPEG2 W64 H48 .*C444p10/);
+    expect(frame.length - at).toBe(WIDTH * HEIGHT * 3 * 2);
+    expect(Math.abs(frame.readUInt16LE(at) / 4 - 100)).toBeLessThanOrEqual(2);
+  });
 
   test.each([
     ['a playlist', 'h264', Buffer.from('#EXTM3U\n#EXTINF:1,\nhttp://127.0.0.1:1/a.ts\n')],

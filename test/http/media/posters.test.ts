@@ -246,7 +246,7 @@ describe('without a decoder', () => {
 
   it.each(fixtureVideos)(
     '$file has no poster, and all else',
-    async ({ file = '', poster_status }) => {
+    async ({ file = '', poster_status, duration_s = '-', note = '' }) => {
       const key = `attachments/1/2/${file}`;
       app.originals.put(key, readVideo(file));
       const { inspections } = app.renderer;
@@ -255,6 +255,9 @@ describe('without a decoder', () => {
       expect(app.renderer.inspections).toBe(inspections);
       const { body } = await askMetadata(app, key);
       expect(body).toMatchObject({ transformable: false, placeholder: null });
+      if (duration_s !== '-') expect(body.duration).toBe(Number(duration_s));
+      if (body.kind !== 'file')
+        expect(body.has_audio).toBe(/sound/.test(note) || file === 'truncated.mp4');
       if (poster_status === '200') expect(body).toMatchObject({ kind: 'video', frames: null });
       expect(app.renderer.renders).toBe(0);
     },

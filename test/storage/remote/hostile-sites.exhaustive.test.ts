@@ -140,14 +140,4 @@ describe('a name that is an alias of another, as a resolver by c-ares reads it',
     await expectRefusal(`http://${name}:${inside.port}/`, 'name', resolving);
     expect(resolving.dialled).toEqual([]);
   });
-
-  test('by a redirect', async () => {
-    redirectTo(`http://entrance.test:${inside.port}/`);
-    const failure = await expectRefusal(
-      `http://good.test:${outside.port}/go`,
-      'address',
-      resolving,
-    );
-    expect(failure.host).toBe('entrance.test');
-  });
 });

@@ -17,6 +17,14 @@ function sum(file: Buffer): Buffer {
   return file;
 }
 
+/** A file without a body whose sum is right, whatever its head says. */
+function withHead(head: string): Buffer {
+  const bytes = Buffer.concat([file.subarray(0, 16), Buffer.from(head, 'latin1')]);
+  bytes.writeUInt32BE(head.length, 8);
+  bytes.writeUInt32BE(0, 12);
+  return sum(bytes);
+}
+
 const address = addressOf();
 const file = format(address, resultOf('the body of a rendering'));
 
@@ -83,27 +91,16 @@ describe('the file of a rendering', () => {
 
   test.each(['', '{}', 'null', '"text"', '[]', '["avatars/1/ab12"]', '[1,2,3,4,5]', '[', '\xff'])(
     'is rejected with the head %j, although its checksum is right',
-    (head) => {
-      const bytes = Buffer.concat([file.subarray(0, 16), Buffer.from(head, 'latin1')]);
-      bytes.writeUInt32BE(head.length, 8);
-      bytes.writeUInt32BE(0, 12);
-      expect(parseResultFile(sum(bytes), address)).toBeUndefined();
-    },
+    (head) => expect(parseResultFile(withHead(head), address)).toBeUndefined(),
   );
 
   test('may have a head of 32 KiB and not more, although its checksum is right', () => {
-    const withKey = (length: number): Buffer => {
+    const headOf = (key: string) => JSON.stringify(['o', key, 'e1', 'r1', 'image/png']);
+    const longest = 32 * 1024 - headOf('').length;
+    const parse = (length: number) => {
       const key = 'k'.repeat(length);
-      const head = JSON.stringify(['o', key, 'e1', 'r1', 'image/png']);
-      const bytes = Buffer.concat([file.subarray(0, 16), Buffer.from(head)]);
-      bytes.writeUInt32BE(head.length, 8);
-      bytes.writeUInt32BE(0, 12);
-      return sum(bytes);
+      return parseResultFile(withHead(headOf(key)), addressOf({ originKey: 'o', key }));
     };
-    const overhead = JSON.stringify(['o', '', 'e1', 'r1', 'image/png']).length;
-    const longest = 32 * 1024 - overhead;
-    const parse = (length: number) =>
-      parseResultFile(withKey(length), addressOf({ originKey: 'o', key: 'k'.repeat(length) }));
     expect(parse(longest)?.mimeType).toBe('image/png');
     expect(parse(longest + 1)).toBeUndefined();
     const tooLong = addressOf({ key: 'k'.repeat(longest + 100) });

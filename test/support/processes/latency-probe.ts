@@ -14,13 +14,8 @@ export class LatencyProbe {
   fault: string | undefined;
 
   constructor(url: string) {
-    this.#thread = new Worker(new URL('./probe-thread.mjs', import.meta.url), {
-      workerData: { url, intervalMs: 100 },
-    });
-    this.#thread.on('message', (response: ProbeResponse | { readonly error: string }) => {
-      if ('error' in response) this.fault = response.error;
-      else this.responses.push(response);
-    });
+    this.#thread = new Worker(new URL('./probe-thread.mjs', import.meta.url), { workerData: url });
+    this.#thread.on('message', (response: ProbeResponse) => this.responses.push(response));
     this.#thread.on('error', (error) => {
       this.fault = String(error);
     });

@@ -1,8 +1,10 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
   chmodSync,
+  closeSync,
   copyFileSync,
   mkdirSync,
+  openSync,
   readdirSync,
   readFileSync,
   readlinkSync,
@@ -10,17 +12,17 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { open } from 'node:fs/promises';
 import { getPriority } from 'node:os';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import sharp from 'sharp';
-import { describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   anyJob,
   REAL_WORKER,
   type RenderJob,
   startReal,
+  type TestPool,
   usePools,
 } from '../../support/processes/worker-pool.ts';
 import { useTemporaryFolder } from '../../support/temporary-folder.ts';
@@ -28,6 +30,7 @@ import { samples } from '../../support/test-app.ts';
 import { atScale } from '../../support/test-scale.ts';
 
 const start = usePools();
+const startShared = usePools(afterAll);
 
 const MEBIBYTE = 2 ** 20;
 const MEMORY_BYTES = 300 * MEBIBYTE;
@@ -107,11 +110,15 @@ describe('the confinement as it is logged', () => {
 });
 
 describe('a confined worker (limits of Linux)', () => {
-  let usual: string | undefined;
-  const usualSandbox = async () => {
-    usual ??= (await start()).renderer.confinement?.sandbox;
-    return usual;
-  };
+  /** Pool of the tests that need no other, started while we hold a secret and a file. */
+  let usual: TestPool;
+  const held = openSync('package.json', 'r');
+  beforeAll(async () => {
+    process.env.AWS_SECRET_ACCESS_KEY = 'secret';
+    usual = await startShared();
+    delete process.env.AWS_SECRET_ACCESS_KEY;
+    return () => closeSync(held);
+  });
 
   test('gets no more memory than it may, and fails its own job alone', async () => {
     const { renderer, say } = await start({ memoryBytes: MEMORY_BYTES });
@@ -129,7 +136,7 @@ describe('a confined worker (limits of Linux)', () => {
   });
 
   test('has a small heap, beyond which it ends', async () => {
-    const { say } = await start();
+    const { say } = usual;
     // V8 adds its young generation to the bound that it was given.
     expect(Number(await say('heap-bound'))).toBeLessThan(256 * MEBIBYTE);
     await expect(say('devour')).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
@@ -186,10 +193,7 @@ describe('a confined worker (limits of Linux)', () => {
   });
 
   test('has no more of an environment than it needs', async () => {
-    process.env.AWS_SECRET_ACCESS_KEY = 'secret';
-    const { say } = await start();
-    const environment: Record<string, string> = JSON.parse(await say('environment'));
-    delete process.env.AWS_SECRET_ACCESS_KEY;
+    const environment: Record<string, string> = JSON.parse(await usual.say('environment'));
     // bash, where it is the shell, adds the name of the program, and bubblewrap the root as the working folder.
     const names = Object.keys(environment).filter((name) => name !== '_' && name !== 'PWD');
     expect(names.sort()).toEqual([
@@ -199,16 +203,14 @@ describe('a confined worker (limits of Linux)', () => {
   });
 
   test('holds no descriptor of ours', async () => {
-    await using file = await open('package.json');
-    const { say } = await start();
-    const held: string[] = JSON.parse(await say('descriptors'));
+    const theirs: string[] = JSON.parse(await usual.say('descriptors'));
     // What we were handed ourselves when we were started goes on to every program that we start.
     const handedDown = ownDescriptors().flatMap(({ isKept, target }) => (isKept ? [target] : []));
-    const targets = held
+    const targets = theirs
       .map((line) => line.replace(/^\d+ /, ''))
       .filter((target) => !handedDown.includes(target) && !/^(anon_inode:|gone$)/.test(target));
     const ours = new Set(ownDescriptors().map(({ target }) => target));
-    expect(ours).toContain(readlinkSync(`/proc/self/fd/${file.fd}`));
+    expect(ours).toContain(readlinkSync(`/proc/self/fd/${held}`));
     expect(targets.filter((target) => ours.has(target) && target !== '/dev/null')).toEqual([]);
     // Standard error and the channel, and the pipes by which Node's event loops wake themselves.
     expect(targets.filter((target) => target.startsWith('socket:'))).toHaveLength(2);
@@ -226,7 +228,7 @@ describe('a confined worker (limits of Linux)', () => {
     copyFileSync(library, copy);
     const environment = { PATH: process.env.PATH ?? '', LD_PRELOAD: copy };
     const { renderer, log, say } = await start({ environment });
-    expect(renderer.confinement?.sandbox).toBe(await usualSandbox());
+    expect(renderer.confinement?.sandbox).toBe(usual.renderer.confinement?.sandbox);
     expect(await say('loaded preloaded.so')).toBe('true');
     // The loader would complain of one that it does not find.
     expect(log.entries).toEqual([]);
@@ -243,7 +245,7 @@ describe('a confined worker (limits of Linux)', () => {
     }
     const workerFile = pathToFileURL(join(folder, 'worker.js'));
     const { renderer, render } = await startReal(start, 2 ** 30, workerFile);
-    expect(renderer.confinement?.sandbox).toBe(await usualSandbox());
+    expect(renderer.confinement?.sandbox).toBe(usual.renderer.confinement?.sandbox);
     expect((await render(samples.png, sampleJob)).length).toBeGreaterThan(100);
   });
 });

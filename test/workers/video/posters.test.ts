@@ -8,7 +8,6 @@ import { BareDecoder, hasFfmpeg, probe } from '../../support/videos/ffmpeg.ts';
 import { madeVideos, makeLongVideo, makeSound } from '../../support/videos/made-videos.ts';
 import {
   findBox,
-  fixtureVideos,
   freeBox,
   memorySource,
   readVideo,
@@ -80,24 +79,6 @@ test('the format of EBML is told by a name with a long length, too', async () =>
     memorySource(withLongDocType(readVideo('clip-vp8.webm'))),
   );
   expect(container).toBe('webm');
-});
-
-describe('facts', () => {
-  test.each(fixtureVideos.filter(({ container }) => container !== '-'))(
-    '$file: $note',
-    async (row) => {
-      const facts = await inspectMoving(memorySource(readVideo(row.file)));
-      const [container = '', isFragmented] = (row.container ?? '').split(' ');
-      expect(facts.container).toBe(container === 'mkv' ? 'matroska' : container);
-      if (row.duration_s !== '-') expect(facts.durationS).toBe(Number(row.duration_s));
-      if (row.poster_status === '200') expect(facts.video?.codec).toBe(row.codec);
-      else expect(isFragmented).toBeUndefined();
-      expect(facts.hasAudio).toBe(/sound/.test(row.note ?? '') || row.file === 'truncated.mp4');
-      expect(facts.fault?.code).toBe(
-        row.poster_status === '415' ? 'UNSUPPORTED_MEDIA_TYPE' : undefined,
-      );
-    },
-  );
 });
 
 test.skipIf(!hasFfmpeg).each([
