@@ -1,14 +1,7 @@
-/** A promise in the hands of a test. */
-export interface Deferred<Value> {
-  readonly promise: Promise<Value>;
-  readonly resolve: (value: Value) => void;
-  readonly reject: (error: Error) => void;
-}
-
 /** Makes a promise that settles when the test says so. */
-export function defer<Value>(): Deferred<Value> {
-  let resolve: Deferred<Value>['resolve'] = () => undefined;
-  let reject: Deferred<Value>['reject'] = () => undefined;
+export function defer<Value>() {
+  let resolve: (value: Value) => void = () => undefined;
+  let reject: (error: Error) => void = () => undefined;
   const promise = new Promise<Value>((onResolve, onReject) => {
     resolve = onResolve;
     reject = onReject;

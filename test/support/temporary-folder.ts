@@ -4,25 +4,20 @@ import { dirname, join, relative } from 'node:path';
 import { atEnd } from './at-end.ts';
 
 /** A folder of a test, by its real path. */
-export interface TemporaryFolder {
-  readonly path: string;
-  /** Writes a file, with the folders above it. */
-  readonly put: (name: string, bytes: Uint8Array | string) => Promise<void>;
-  /** Names of all files, at any depth. */
-  readonly list: () => Promise<readonly string[]>;
-  readonly remove: () => Promise<void>;
-}
+export type TemporaryFolder = Awaited<ReturnType<typeof makeTemporaryFolder>>;
 
 /** Makes an empty folder; its `remove` must be called. */
-export async function makeTemporaryFolder(): Promise<TemporaryFolder> {
+export async function makeTemporaryFolder() {
   const path = await realpath(await mkdtemp(join(tmpdir(), 'darkroom-')));
   return {
     path,
-    put: async (name, bytes) => {
+    /** Writes a file, with the folders above it. */
+    put: async (name: string, bytes: Uint8Array | string): Promise<void> => {
       await mkdir(dirname(join(path, name)), { recursive: true });
       await writeFile(join(path, name), bytes);
     },
-    list: async () => {
+    /** Names of all files, at any depth. */
+    list: async (): Promise<readonly string[]> => {
       const entries = await readdir(path, { recursive: true, withFileTypes: true });
       return entries
         .filter((entry) => !entry.isDirectory())

@@ -6,10 +6,10 @@ import { MemoryObjects } from '../memory-objects.ts';
 import { METRICS_TOKEN } from '../telemetry/prometheus-text.ts';
 import { createTestApp, FakeClock, type TestAppOptions } from '../test-app.ts';
 import { AWS_KEYS } from './aws-signature.ts';
-import { EDGE_TOKEN, EDGE_ZONE, type EdgeName, type EdgeServer, startEdge } from './edge-server.ts';
+import { EDGE_TOKEN, EDGE_ZONE, type EdgeName, startEdge } from './edge-server.ts';
 
 /** Settings of an app in front of which a CDN stands. */
-export function edgeSettings(name: EdgeName, { url }: Pick<EdgeServer, 'url'>) {
+export function edgeSettings(name: EdgeName, { url }: { readonly url: string }) {
   return {
     BLOCKLIST: 'filesystem',
     BLOCKLIST_FILE: join(tmpdir(), 'blocks.jsonl'),

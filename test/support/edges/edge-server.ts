@@ -47,26 +47,8 @@ interface Api {
   readonly faults: Readonly<Partial<Record<Fault, Answer>>>;
 }
 
-/** The API of a CDN, as a real server. */
-export interface EdgeServer {
-  /** Base URL for `EDGE_API`. */
-  readonly url: string;
-  readonly taken: readonly TakenCall[];
-  /** All statuses in order; 0 where there was no response. */
-  readonly statuses: readonly number[];
-  /** How often each tag was purged. */
-  readonly counts: () => ReadonlyMap<string, number>;
-  /** Calls whose response is not complete. */
-  readonly underWay: () => number;
-  /** Faults of the next calls, in order. */
-  readonly faults: Fault[];
-}
-
 /** Starts the API of a CDN; `nowMs` is the time that its limits go by. */
-export async function startEdge(
-  name: EdgeName,
-  nowMs: () => number = () => performance.now(),
-): Promise<EdgeServer> {
+export async function startEdge(name: EdgeName, nowMs = (): number => performance.now()) {
   const api = apis[name]();
   const taken: TakenCall[] = [];
   const statuses: number[] = [];
@@ -98,11 +80,16 @@ export async function startEdge(
   });
   const port = await listenUntilEnd(server);
   return {
+    /** Base URL for `EDGE_API`. */
     url: `http://127.0.0.1:${port}${name === 'cloudflare' ? '/client/v4' : ''}`,
     taken,
+    /** All statuses in order; 0 where there was no response. */
     statuses,
+    /** Faults of the next calls, in order. */
     faults,
+    /** Calls whose response is not complete. */
     underWay: () => underWay,
+    /** How often each tag was purged. */
     counts: () => {
       const counts = new Map<string, number>();
       for (const tag of taken.flatMap(({ tags }) => tags)) {

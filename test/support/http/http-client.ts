@@ -1,16 +1,7 @@
 import { Agent } from 'undici';
 
 /** A response, with its body whole. */
-export interface ClientResponse {
-  readonly status: number;
-  /** By lower-case name, each with all the lines it came in. */
-  readonly headers: Readonly<Record<string, readonly string[]>>;
-  readonly body: Buffer;
-  /** Header by name, its lines joined as HTTP would; empty where there is none. */
-  header(name: string): string;
-  /** What nginx has in Cache-Status: `hit`, `fwd=uri-miss` and so on. */
-  readonly nginx: string;
-}
+export type ClientResponse = Awaited<ReturnType<Ask>>;
 
 interface AskOptions {
   readonly method?: string;
@@ -19,7 +10,7 @@ interface AskOptions {
 }
 
 /** Sends a request, its target as it is, without the resolving of `..` for example. */
-export type Ask = (target: string, options?: AskOptions) => Promise<ClientResponse>;
+export type Ask = ReturnType<typeof createClient>;
 
 /**
  * A client for sound requests to a port of this machine, over connections of its own; what is not sound, raw-http.ts
@@ -30,22 +21,26 @@ export type Ask = (target: string, options?: AskOptions) => Promise<ClientRespon
 export function createClient(
   port: number,
   options: Agent.Options & { readonly connect?: { readonly ca?: Buffer } } = {},
-): Ask {
+) {
   const agent = new Agent(options);
   const origin = `${options.connect?.ca ? 'https' : 'http'}://127.0.0.1:${port}`;
-  return async (path, { method = 'GET', headers = {}, body = null } = {}) => {
+  return async (path: string, asked: AskOptions = {}) => {
+    const { method = 'GET', headers = {}, body = null } = asked;
     const response = await agent.request({ origin, path, method, headers, body });
     const lines = Object.entries(response.headers).map(([name, value = []]) => [
       name,
       [value].flat(),
     ]);
     const byName: Readonly<Record<string, readonly string[]>> = Object.fromEntries(lines);
+    /** Header by name, its lines joined as HTTP would; empty where there is none. */
     const header = (name: string): string => (byName[name] ?? []).join(', ');
     return {
       status: response.statusCode,
+      /** By lower-case name, each with all the lines it came in. */
       headers: byName,
       body: Buffer.from(await response.body.arrayBuffer()),
       header,
+      /** What nginx has in Cache-Status: `hit`, `fwd=uri-miss` and so on. */
       nginx: /(?:^|, )nginx; ([^,]*)/.exec(header('cache-status'))?.[1] ?? '',
     };
   };

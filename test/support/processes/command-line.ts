@@ -1,14 +1,8 @@
-import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { buffer } from 'node:stream/consumers';
 
 /** The real command line while it runs; whatever starts it, such as npx, may be in between. */
-export interface RunningCommand {
-  readonly child: ChildProcessWithoutNullStreams;
-  /** What it has said on its standard error so far. */
-  readonly stderr: () => string;
-  /** Its exit status, or the signal that it has died of. */
-  readonly ended: Promise<number | NodeJS.Signals | null>;
-}
+export type RunningCommand = ReturnType<typeof startDarkroom>;
 
 type Environment = Readonly<Record<string, string>>;
 
@@ -17,7 +11,7 @@ export function startDarkroom(
   args: readonly string[],
   environment: Environment,
   [program, ...before]: readonly [string, ...string[]] = [process.execPath, 'bin/darkroom.mjs'],
-): RunningCommand {
+) {
   const child = spawn(program, [...before, ...args], {
     env: { PATH: process.env.PATH ?? '', ...environment },
     detached: true,
@@ -27,10 +21,11 @@ export function startDarkroom(
   child.stderr.on('data', (chunk: Buffer) => {
     stderr += chunk.toString();
   });
+  /** Its exit status, or the signal that it has died of. */
   const ended = new Promise<number | NodeJS.Signals | null>((resolve) => {
     child.once('close', (status, signal) => resolve(signal ?? status));
   });
-  return { child, stderr: () => stderr, ended };
+  return { child, stderr: (): string => stderr, ended };
 }
 
 /**

@@ -8,16 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export type DiskFault = 'none' | 'hang' | 'fail' | `delay ${number}`;
 
 /** A folder on a disk that fails when it is told to. */
-export interface FaultyDisk {
-  /**
-   * Resolves once it is so.
-   *
-   * @param folder one at the top; the others stay as they are
-   */
-  readonly tell: (folder: string, fault: DiskFault) => Promise<void>;
-  /** Takes it away; what hangs ends. */
-  readonly close: () => Promise<void>;
-}
+export type FaultyDisk = NonNullable<Awaited<ReturnType<typeof mountFaultyDisk>>>;
 
 /** From the root of the repository, which all that uses it is started in. */
 const PROGRAM = 'test/support/processes/faulty-disk.py';
@@ -35,10 +26,7 @@ const POLL_MS = 50;
  * @param folder in which there is something
  * @returns `undefined` where that is not possible: it takes /dev/fuse, and Debian's `fuse3` and `python3-fusepy`
  */
-export async function mountFaultyDisk(
-  mounted: string,
-  folder: string,
-): Promise<FaultyDisk | undefined> {
+export async function mountFaultyDisk(mounted: string, folder: string) {
   if (!existsSync('/dev/fuse') || !existsSync(PYTHON)) return undefined;
   const child = spawn(PYTHON, [PROGRAM, mounted, folder], {
     stdio: ['pipe', 'pipe', 'ignore'],
@@ -55,11 +43,13 @@ export async function mountFaultyDisk(
     await sleep(POLL_MS);
   }
   return {
-    tell: async (top, fault) => {
+    /** Makes it so for a folder at the top; the others stay as they are. */
+    tell: async (top: string, fault: DiskFault): Promise<void> => {
       child.stdin.write(`${top} ${fault}\n`);
       await replies.next();
     },
-    close: async () => {
+    /** Takes it away; what hangs ends. */
+    close: async (): Promise<void> => {
       child.stdin.end();
       await once(child, 'exit');
     },

@@ -4,15 +4,7 @@ import { atEnd } from '../at-end.ts';
 import { startFlags } from './start-flags.ts';
 
 /** The compiled service, running as a process of its own. */
-export interface ServiceProcess {
-  /** Scheme, host and port. */
-  readonly origin: string;
-  readonly pid: number;
-  /** All that it has printed so far. */
-  readonly output: () => string;
-  /** Sends a signal, SIGTERM where none is named, and waits for the end; gives the exit status. */
-  readonly stop: (signal?: NodeJS.Signals) => Promise<number | null>;
-}
+export type ServiceProcess = Awaited<ReturnType<typeof startService>>;
 
 interface ServiceOptions {
   /** How many files it may have open, where that is not the usual. */
@@ -30,7 +22,7 @@ interface ServiceOptions {
 export async function startService(
   environment: Readonly<Record<string, string>>,
   { openFiles, onOutput }: ServiceOptions = {},
-): Promise<ServiceProcess> {
+) {
   const limit = openFiles === undefined ? '' : `ulimit -n ${openFiles} && `;
   const child = spawn(
     'sh',
@@ -67,10 +59,13 @@ export async function startService(
     child.once('exit', () => reject(new Error(`The service has ended.\n${output}`)));
   });
   return {
+    /** Scheme, host and port. */
     origin,
     pid: child.pid ?? 0,
+    /** All that it has printed so far. */
     output: () => output,
-    stop: async (signal) => {
+    /** Sends a signal, SIGTERM where none is named, and waits for the end; gives the exit status. */
+    stop: async (signal?: NodeJS.Signals): Promise<number | null> => {
       child.kill(signal);
       return (await exited)[0];
     },

@@ -52,19 +52,7 @@ const poolOptions: WorkerRendererOptions = {
 };
 
 /** A pool of a test, with what it has logged. */
-export interface TestPool {
-  readonly renderer: WorkerPool;
-  readonly log: RecordedLog;
-  /** Has a scripted worker do something; resolves with its response as text. */
-  readonly say: (command: string, options?: Partial<RenderOptions>) => Promise<string>;
-  /** The same, with a command that the worker must read by ranges, perhaps from another reader. */
-  readonly sayByRanges: (
-    command: string | RangeReader,
-    options?: Partial<RenderOptions>,
-  ) => Promise<string>;
-  /** The same as the facts of a file. */
-  readonly inspect: (command: string) => ReturnType<RenderSlot['inspect']>;
-}
+export type TestPool = Awaited<ReturnType<ReturnType<typeof usePools>>>;
 
 /** How a test's pool is made. */
 interface TestPoolOptions extends Partial<Omit<WorkerRendererOptions, 'memoryBytes'>> {
@@ -83,14 +71,13 @@ export function createPool(): WorkerPool {
  * Starts pools of one scripted light worker, where the options name no others. They end with their test, or after all
  * tests of a file with `afterAll`.
  */
-export function usePools(
-  atEnd: typeof afterEach | typeof afterAll = afterEach,
-): (options?: TestPoolOptions) => Promise<TestPool> {
+export function usePools(atEnd: typeof afterEach | typeof afterAll = afterEach) {
   const renderers: WorkerPool[] = [];
   atEnd(() => {
     for (const renderer of renderers.splice(0)) renderer.stop();
   });
-  return async ({ timeoutMs = 10_000, memoryBytes = 2 ** 30, ...options } = {}) => {
+  return async (given: TestPoolOptions = {}) => {
+    const { timeoutMs = 10_000, memoryBytes = 2 ** 30, ...options } = given;
     const log = new RecordedLog();
     const renderer = new WorkerPool({
       ...poolOptions,
@@ -112,11 +99,14 @@ export function usePools(
     return {
       renderer,
       log,
-      say: (command, options) =>
+      /** Has a scripted worker do something; resolves with its response as text. */
+      say: (command: string, options?: Partial<RenderOptions>) =>
         nameIn(queued.render(Buffer.from(command), anyJob, { ...usual, ...options })),
-      sayByRanges: (command, options) =>
+      /** The same, with a command that the worker must read by ranges, perhaps from another reader. */
+      sayByRanges: (command: string | RangeReader, options?: Partial<RenderOptions>) =>
         nameIn(queued.render(readerOf(command), anyJob, { ...usual, ...options })),
-      inspect: (command) => queued.inspect(readerOf(command), usual),
+      /** The same as the facts of a file. */
+      inspect: (command: string) => queued.inspect(readerOf(command), usual),
     };
   };
 }

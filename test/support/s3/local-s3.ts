@@ -5,7 +5,7 @@ import S3rver from '@20minutes/s3rver';
 import FilesystemStore from '@20minutes/s3rver/lib/stores/filesystem.js';
 import { atEnd } from '../at-end.ts';
 import { useTemporaryFolder } from '../temporary-folder.ts';
-import { openBucket, type S3Bucket } from './s3-bucket.ts';
+import { openBucket } from './s3-bucket.ts';
 
 /** The credentials that the server in this process accepts. */
 export const LOCAL_CREDENTIALS = {
@@ -17,13 +17,6 @@ const { deleteObject, getObject } = FilesystemStore.prototype;
 
 /** Longest last segment of a key that fits into a file name of 255 bytes with any suffix of the server. */
 const MAX_NAME_BYTES = 220;
-
-/** An S3 server in this process. */
-export interface LocalS3 extends S3Bucket {
-  readonly port: number;
-  /** Uploads in parts that are neither completed nor taken back. */
-  readonly listUploads: () => Promise<readonly string[]>;
-}
 
 /** A request, as far as tests look at it. */
 export interface LocalS3Request {
@@ -48,7 +41,7 @@ export async function useLocalS3({
   allowMismatchedSignatures = false,
   takesUploadsBack = false,
   beforeRequest,
-}: LocalS3Options = {}): Promise<LocalS3> {
+}: LocalS3Options = {}) {
   mendStore();
   Object.assign(process.env, LOCAL_CREDENTIALS);
   const { path: directory } = await useTemporaryFolder();
@@ -79,6 +72,7 @@ export async function useLocalS3({
   return {
     ...openBucket(`http://127.0.0.1:${port}`, 'originals'),
     port,
+    /** Uploads in parts that are neither completed nor taken back. */
     listUploads: () => readdir(uploads).catch(() => []),
   };
 }

@@ -25,17 +25,10 @@ export type { S3OriginOptions };
 type Place = Pick<S3Bucket, 'endpoint' | 'bucket'>;
 
 /** A bucket that tests may write to. */
-export interface S3Bucket {
-  readonly endpoint: string;
-  readonly bucket: string;
-  /** Makes the bucket itself, where the server has not. */
-  readonly create: () => Promise<void>;
-  readonly put: (key: string, bytes: Uint8Array) => Promise<void>;
-  readonly remove: (key: string) => Promise<void>;
-}
+export type S3Bucket = ReturnType<typeof openBucket>;
 
 /** Opens a bucket for writing, with the credentials of the environment. */
-export function openBucket(endpoint: string, bucket: string): S3Bucket {
+export function openBucket(endpoint: string, bucket: string) {
   const client = new S3Client({
     endpoint,
     region: 'us-east-1',
@@ -45,13 +38,14 @@ export function openBucket(endpoint: string, bucket: string): S3Bucket {
   return {
     endpoint,
     bucket,
+    /** Makes the bucket itself, where the server has not. */
     create: async () => {
       await client.send(new CreateBucketCommand({ Bucket: bucket }));
     },
-    put: async (Key, Body) => {
+    put: async (Key: string, Body: Uint8Array) => {
       await client.send(new PutObjectCommand({ Bucket: bucket, Key, Body }));
     },
-    remove: async (Key) => {
+    remove: async (Key: string) => {
       await client.send(new DeleteObjectCommand({ Bucket: bucket, Key }));
     },
   };

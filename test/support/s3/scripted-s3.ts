@@ -3,7 +3,7 @@ import { buffer } from 'node:stream/consumers';
 import { listenUntilEnd } from '../at-end.ts';
 
 /** A request that came to a scripted server. */
-export interface ScriptedRequest {
+interface ScriptedRequest {
   readonly method: string;
   readonly url: URL;
   readonly headers: IncomingMessage['headers'];
@@ -13,14 +13,11 @@ export interface ScriptedRequest {
 /** What it responds: the rest is up to the response. */
 export type ScriptedAnswer = (request: ScriptedRequest, response: ServerResponse) => void;
 
-/** A server that says what a test wants an S3 server to say, and checks nothing. */
-export interface ScriptedS3 {
-  readonly endpoint: string;
-  readonly requests: ScriptedRequest[];
-}
-
-/** Starts a server on a free port of this machine, until the end of the test, or of the file's tests. */
-export async function useScriptedS3(answer: ScriptedAnswer): Promise<ScriptedS3> {
+/**
+ * Starts a server that says what a test wants an S3 server to say, and checks nothing; until the end of the test, or of
+ * the file's tests.
+ */
+export async function useScriptedS3(answer: ScriptedAnswer) {
   const requests: ScriptedRequest[] = [];
   const server = createServer(async (incoming, response) => {
     const { method = '', url = '', headers } = incoming;

@@ -1,16 +1,14 @@
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
-import { isIPv4, isIPv6 } from 'node:net';
+import { isIP } from 'node:net';
+import ipaddr from 'ipaddr.js';
 import { atEnd } from '../at-end.ts';
 
 /** What a server knows of names: their addresses, and, as what is no address, the name of which each is an alias. */
 type DnsNames = Readonly<Record<string, readonly string[]>>;
 
-/** The types of records of addresses (RFC 1035 §3.2.2, RFC 3596 §2.1), with how an address is written. */
-const types: Readonly<Record<number, (address: string) => Buffer | undefined>> = {
-  1: (address) => (isIPv4(address) ? Buffer.from(address.split('.').map(Number)) : undefined),
-  28: (address) => (isIPv6(address) ? bytesOfIpv6(address) : undefined),
-};
+/** The types of records of addresses (RFC 1035 §3.2.2, RFC 3596 §2.1), with the version of IP of their addresses. */
+const types: Readonly<Record<number, number>> = { 1: 4, 28: 6 };
 
 const CNAME = 5;
 /** Aliases in one answer; a circle of them ends here. */
@@ -60,10 +58,10 @@ function recordsOf(name: string, type: number, names: DnsNames): readonly Buffer
   for (let step = 0; step < MAX_ALIASES; step += 1) {
     const known = names[owner] ?? [];
     for (const address of known) {
-      const data = types[type]?.(address);
-      if (data !== undefined) records.push(formatRecord(owner, type, data));
+      if (isIP(address) !== types[type]) continue;
+      records.push(formatRecord(owner, type, Buffer.from(ipaddr.parse(address).toByteArray())));
     }
-    const alias = known.find((text) => !isIPv4(text) && !isIPv6(text));
+    const alias = known.find((text) => isIP(text) === 0);
     if (alias === undefined) break;
     records.push(formatRecord(owner, CNAME, formatName(alias)));
     owner = alias;
@@ -84,14 +82,4 @@ function formatName(name: string): Buffer {
   const labels = name.split('.').map((label) => Buffer.from(`\0${label}`, 'latin1'));
   for (const label of labels) label.writeUInt8(label.length - 1);
   return Buffer.concat([...labels, Buffer.alloc(1)]);
-}
-
-function bytesOfIpv6(address: string): Buffer {
-  // The URL parser writes an IPv4 address at the end as two groups.
-  const [before = '', after] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::');
-  const groupsOf = (text = ''): number[] =>
-    text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16));
-  const [head, tail] = [groupsOf(before), groupsOf(after)];
-  const groups = [...head, ...Array<number>(8 - head.length - tail.length).fill(0), ...tail];
-  return Buffer.from(groups.flatMap((group) => [group >> 8, group & 0xff]));
 }

@@ -22,31 +22,46 @@ const { jpeg } = samples;
 const dot = Buffer.from('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7', 'base64');
 const whole = `Content-Length: ${jpeg.length}\r\n`;
 
-/** A response, the head as text. */
-function respond(head: string, body: Uint8Array | string = '', { ends = false } = {}): Behaviour {
-  return (socket) => {
-    socket.write(`HTTP/1.1 ${head}\r\n`);
-    socket.write(body);
-    if (ends) socket.end();
+const wholeHead = `HTTP/1.1 200 OK\r\n${whole}\r\n`;
+const chunkedHead = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n';
+
+type Pieces = readonly (string | Uint8Array)[];
+
+/** These bytes, and no end of the connection. */
+const begin =
+  (...pieces: Pieces): Behaviour =>
+  (socket) => {
+    for (const piece of pieces) socket.write(piece);
   };
-}
 
-/** A response with the picture in it, and these fields. */
-function picture(fields: string, body: Uint8Array | string = jpeg): Behaviour {
-  return respond(`200 OK\r\n${fields}`, body, { ends: true });
-}
-
-function status(code: number, fields = ''): Behaviour {
-  return respond(`${code} Whatever\r\nContent-Length: 0\r\n${fields}`);
-}
-
-function chunked(...chunks: readonly (string | Uint8Array)[]): Behaviour {
-  return (socket) => {
-    socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n');
-    for (const chunk of chunks) socket.write(chunk);
+/** The same with an end. */
+const send =
+  (...pieces: Pieces): Behaviour =>
+  (socket, request) => {
+    begin(...pieces)(socket, request);
     socket.end();
   };
-}
+
+/** These bytes, and then this for ever. */
+const endless =
+  (piece: string | Uint8Array, ...before: Pieces): Behaviour =>
+  (socket, request) => {
+    begin(...before)(socket, request);
+    writeForEver(socket, piece);
+  };
+
+/** A response, the head as text. */
+const respond = (head: string, body: Uint8Array | string = ''): Behaviour =>
+  begin(`HTTP/1.1 ${head}\r\n`, body);
+
+/** A response with the picture in it, and these fields. */
+const picture = (fields: string, body: Uint8Array | string = jpeg): Behaviour =>
+  send(`HTTP/1.1 200 OK\r\n${fields}\r\n`, body);
+
+const status = (code: number, fields = ''): Behaviour =>
+  respond(`${code} Whatever\r\nContent-Length: 0\r\n${fields}`);
+
+const chunked = (...chunks: Pieces): Behaviour => send(chunkedHead, ...chunks);
 
 const asChunk = (bytes: Uint8Array): Buffer =>
   Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, Buffer.from('\r\n')]);
@@ -73,25 +88,6 @@ const kinds: Readonly<Record<string, Uint8Array>> = {
   zeros: Buffer.alloc(5_000),
   'a playlist': Buffer.from('#EXTM3U\n#EXTINF:1,\nhttp://169.254.169.254/\n'),
 };
-
-/** Bytes behind a head of this beginning, and no end of the connection. */
-const begin =
-  (head: string, ...bytes: readonly (string | Uint8Array)[]): Behaviour =>
-  (socket) => {
-    socket.write(head);
-    for (const each of bytes) socket.write(each);
-  };
-
-/** The same, and then this for ever. */
-const endless =
-  (piece: string | Uint8Array, ...before: readonly (string | Uint8Array)[]): Behaviour =>
-  (socket) => {
-    for (const each of before) socket.write(each);
-    writeForEver(socket, piece);
-  };
-
-const wholeHead = `HTTP/1.1 200 OK\r\n${whole}\r\n`;
-const chunkedHead = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n';
 
 const encodings = [
   ...['gzip', 'GZIP', 'x-gzip', 'br', 'deflate', 'zstd', 'identity, gzip', 'nonsense'],
@@ -155,11 +151,7 @@ const refused: Behaviours = {
     const body = encoding === 'deflate' ? deflateSync(jpeg) : gzipSync(jpeg);
     return [`the encoding ${encoding}`, picture(`Content-Encoding: ${encoding}\r\n`, body)];
   }),
-  'a transfer in gzip': respond(
-    '200 OK\r\nTransfer-Encoding: gzip, chunked\r\n',
-    asChunk(gzipSync(jpeg)),
-    { ends: true },
-  ),
+  'a transfer in gzip': picture('Transfer-Encoding: gzip, chunked\r\n', asChunk(gzipSync(jpeg))),
   // Chunks.
   'a chunk of no size': chunked('zz\r\n'),
   'a chunk of negative size': chunked('-5\r\nhello\r\n'),
