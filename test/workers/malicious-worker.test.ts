@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { WorkerLost } from '../../src/pipeline/ports.ts';
-import { isAlive, type TestPool, usePools } from '../support/processes/worker-pool.ts';
+import { isAlive, readerOf, type TestPool, usePools } from '../support/processes/worker-pool.ts';
 
 const start = usePools();
 const startShared = usePools(afterAll);
@@ -48,15 +48,8 @@ const malformedFacts: [string, object][] = [
 ];
 
 /** Has a worker told to lie while it waits for what it reads. */
-function tellAndWait({ sayByRanges }: TestPool, lie: string): Promise<string> {
-  const bytes = Buffer.from(`lie ${lie}`);
-  let reads = 0;
-  const read = async (start: number, end: number): Promise<Uint8Array> => {
-    reads += 1;
-    return reads === 1 ? bytes.subarray(start, end) : new Promise(() => undefined);
-  };
-  return sayByRanges({ sizeBytes: bytes.length, read });
-}
+const tellAndWait = ({ sayByRanges }: TestPool, lie: string): Promise<string> =>
+  sayByRanges(readerOf(`lie ${lie}`, () => new Promise(() => undefined)));
 
 /** Ways to have a worker lie, and the lies. */
 const lies: Readonly<

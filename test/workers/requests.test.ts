@@ -1,24 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { MediaError } from '../../src/contract/errors.ts';
-import { type TestPool, usePools } from '../support/processes/worker-pool.ts';
+import { readerOf, type TestPool, usePools } from '../support/processes/worker-pool.ts';
 
 const start = usePools();
 const startShared = usePools(afterAll);
-
-/** Reader of a command, whose later reads are another matter. */
-function readOnce(command: string, later: (signal: AbortSignal) => Promise<Uint8Array>) {
-  const bytes = Buffer.from(command);
-  let reads = 0;
-  return {
-    sizeBytes: bytes.length,
-    read: (start: number, end: number, signal: AbortSignal) => {
-      reads += 1;
-      return reads === 1 ? Promise.resolve(bytes.subarray(start, end)) : later(signal);
-    },
-    count: () => reads,
-  };
-}
 
 describe('a job whose original is read by ranges', () => {
   let pool: TestPool;
@@ -41,7 +27,7 @@ describe('a job whose original is read by ranges', () => {
   test('ends with a failure of its reader, which costs no worker', async () => {
     const { renderer, sayByRanges } = pool;
     const failure = new MediaError('ORIGIN_ERROR', { cause: new Error('of the storage') });
-    const reader = readOnce('read-again 3', () => Promise.reject(failure));
+    const reader = readerOf('read-again 3', () => Promise.reject(failure));
     await expect(sayByRanges(reader)).rejects.toBe(failure);
     // The second and third time, the reader was not asked any more.
     expect(reader.count()).toBe(2);
@@ -51,7 +37,7 @@ describe('a job whose original is read by ranges', () => {
 
   test('may go on without a range that is beyond its limits', async () => {
     const { renderer, sayByRanges } = pool;
-    const reader = readOnce('read-again 2', () =>
+    const reader = readerOf('read-again 2', () =>
       Promise.reject(new MediaError('MEDIA_TOO_LARGE')),
     );
     expect(await sayByRanges(reader)).toBe('refused refused');
@@ -61,7 +47,7 @@ describe('a job whose original is read by ranges', () => {
   test('ends at its deadline while a read hangs, and the read with it', async () => {
     const { sayByRanges } = pool;
     let isStopped = false;
-    const reader = readOnce('read-again 1', (signal) => {
+    const reader = readerOf('read-again 1', (signal) => {
       signal.addEventListener('abort', () => {
         isStopped = true;
       });

@@ -87,14 +87,17 @@ describe.skipIf(!hasFfmpeg)('(ffmpeg is installed) the decoder', () => {
 });
 
 describe('a decoder that cannot be used', () => {
-  test.each([
+  const rows: [program: string, reason: string, isFault: boolean, PATH?: string][] = [
     ['off', 'VIDEO_DECODER is off', false],
     ['/nowhere/ffmpeg', '/nowhere/ffmpeg is not there', true],
     ['/bin/true', '/bin/true cannot be used: bubblewrap: it lacks the decoders h264,', true],
     ['/bin/false', '/bin/false cannot be used: bubblewrap: it ended with status 1', true],
-  ])('is not, and says why: %s', async (program, reason, isFault) => {
+    ['auto', 'ffmpeg is not installed', false, '/nowhere'],
+  ];
+  test.each(rows)('is not, and says why: %s', async (program, reason, isFault, path) => {
+    const environment = { PATH: path ?? '/usr/bin:/bin' };
     const videoDecoder = { ...wholeDecoder, program };
-    const { renderer, sayByRanges } = await start({ videoDecoder });
+    const { renderer, sayByRanges } = await start({ videoDecoder, environment });
     expect(await renderer.videoSupport).toEqual({
       isSupported: false,
       reason: expect.stringContaining(reason),
@@ -103,13 +106,6 @@ describe('a decoder that cannot be used', () => {
     const unsupported = { code: 'UNSUPPORTED_MEDIA_TYPE' };
     await expect(sayByRanges('decode 1 x')).rejects.toMatchObject(unsupported);
     expect(renderer.counters.kills).toBe(0);
-  });
-
-  test('is missing where PATH has none, which is no fault', async () => {
-    const environment = { PATH: '/nowhere' };
-    const { renderer } = await start({ videoDecoder: wholeDecoder, environment });
-    const reason = 'ffmpeg is not installed';
-    expect(await renderer.videoSupport).toEqual({ isSupported: false, reason, isFault: false });
   });
 });
 

@@ -18,12 +18,13 @@ async function fill(folders: number): Promise<string> {
   const { path: folder } = await useTemporaryFolder();
   const store = await openFolder({ folder, maxBytes: 1e12 });
   await store.write(addressOf(), resultOf('a rendering'));
+  const names = Array.from({ length: FILES_PER_FOLDER }, (_, at) =>
+    `${at}`.repeat(16).concat('-', '0'.repeat(16)),
+  );
   const script = `
     mkdir banners && cd banners && seq ${folders} | xargs -r mkdir
     for id in $(seq ${folders}); do
-      for digit in $(seq ${FILES_PER_FOLDER}); do
-        : >$id/${'$digit'.repeat(16)}-${'0'.repeat(16)}
-      done
+      for name in ${names.join(' ')}; do : >$id/$name; done
     done`;
   execFileSync('sh', ['-c', script], { cwd: join(folder, 'results') });
   return folder;

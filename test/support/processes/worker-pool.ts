@@ -104,19 +104,27 @@ export function usePools(atEnd: typeof afterEach | typeof afterAll = afterEach) 
         nameIn(queued.render(Buffer.from(command), anyJob, { ...usual, ...options })),
       /** The same, with a command that the worker must read by ranges, perhaps from another reader. */
       sayByRanges: (command: string | RangeReader, options?: Partial<RenderOptions>) =>
-        nameIn(queued.render(readerOf(command), anyJob, { ...usual, ...options })),
+        nameIn(queued.render(asReader(command), anyJob, { ...usual, ...options })),
       /** The same as the facts of a file. */
       inspect: (command: string) => queued.inspect(readerOf(command), usual),
     };
   };
 }
 
-function readerOf(command: string | RangeReader): RangeReader {
-  if (typeof command !== 'string') return command;
+const asReader = (command: string | RangeReader): RangeReader =>
+  typeof command === 'string' ? readerOf(command) : command;
+
+/** Reader of a command, whose later reads may be another matter. */
+export function readerOf(command: string, later?: (signal: AbortSignal) => Promise<Uint8Array>) {
   const bytes = Buffer.from(command);
+  let reads = 0;
   return {
     sizeBytes: bytes.length,
-    read: async (start, end) => bytes.subarray(start, end),
+    read: async (start: number, end: number, signal: AbortSignal): Promise<Uint8Array> => {
+      reads += 1;
+      return reads > 1 && later ? later(signal) : bytes.subarray(start, end);
+    },
+    count: () => reads,
   };
 }
 
