@@ -159,19 +159,18 @@ test('a certificate and a key that do not belong together are named', () => {
   ]);
 });
 
+const OTHERS = (2 * 2 + 1) * countCores() + 64 + 256;
+
 const everything = {
-  RESULT_STORE: 's3',
-  EXTERNAL_SIGNING_KEYS: 'x',
-  RELAY_SIGNING_KEYS: 'x',
-  UPLOADS_S3_BUCKET: 'uploads',
-  BLOCKLIST: 's3',
+  ...{ WORKERS: '1', ORIGIN_MAX_READS: '100', ORIGIN_MAX_STREAMS: '300' },
+  ...{ RESULT_STORE: 's3', EXTERNAL_SIGNING_KEYS: 'x', BLOCKLIST: 's3' },
+  ...{ RELAY_SIGNING_KEYS: 'x', UPLOADS_S3_BUCKET: 'uploads' },
 };
 
 test.each([
-  ['nothing set', {}, 0],
-  ['everything set', everything, 304],
-])('as many connections are allowed as open files leave room for, with %s', (_, given, more) => {
-  const others = (2 * 2 + 1) * countCores() + 64 + 256 + more;
+  ['nothing set', {}, OTHERS],
+  ['everything set', everything, 5 + 100 + 300 + 64 + 64 + 16 + 2 * 80],
+])('as many connections are allowed as open files leave room for, with %s', (_, given, others) => {
   const { most } = planConnections(others, 2_048);
   const env = { ...process.env, ...given, MAX_CONNECTIONS: String(most + 1), PORT: 'x' };
   // A limit that is known, whatever this process was started with.
@@ -186,8 +185,7 @@ test.each([
 });
 
 test('as many connections are allowed by default as open files leave room for', () => {
-  const others = (2 * 2 + 1) * countCores() + 64 + 256;
-  expect(readConfig({}).http.maxConnections).toBe(planConnections(others).byDefault);
+  expect(readConfig({}).http.maxConnections).toBe(planConnections(OTHERS).byDefault);
 });
 
 describe.each(keySettingNames)('%s', (name) => {
