@@ -85,7 +85,7 @@ describe.each(edges)('purges at %s', (name) => {
     expect([...reasons].length).toBeGreaterThan(4);
     expect([...reasons].join()).not.toContain(EDGE_TOKEN);
     const logged = JSON.stringify(app.log.entries);
-    for (const secret of [EDGE_TOKEN, AWS_KEYS.secretAccessKey])
+    for (const secret of [EDGE_TOKEN, AWS_KEYS.accessKeyId, AWS_KEYS.secretAccessKey])
       expect(logged).not.toContain(secret);
   });
 });
@@ -149,10 +149,11 @@ describe('10 000 purged keys', () => {
   });
 
   test('are as many as may wait; more are rejected until some have gone', async () => {
-    const { open, edge } = await useEdgeWorld('bunny');
+    const { open, edge, objects } = await useEdgeWorld('bunny');
     const app = await open();
     edge.faults.push(...new Array<Fault>(1_000).fill('failed'));
-    // As many orders at once as are let in: they share writes of the journal.
+    // As many orders at once as are let in: they share writes of the journal, which cost most here.
+    objects.writeMs = 100;
     for (const half of [50_000, 50_000]) {
       await Promise.all([...largeOrders(half)].map((order) => purge(app, order)));
     }
