@@ -43,16 +43,11 @@ test('a render waits for the workers, and is refused if none can be started', as
 
 test('an app that is closed before its workers are ready has not failed to start', async () => {
   const app = await startWithoutWorkers();
-  let outcome = 'pending';
-  app.started.then(
-    () => {
-      outcome = 'started';
-    },
-    () => {
-      outcome = 'failed';
-    },
+  const outcome = app.started.then(
+    () => 'started',
+    () => 'failed',
   );
   await app.close();
-  await new Promise((resolve) => setImmediate(resolve));
-  expect(outcome).toBe('pending');
+  const pending = new Promise((resolve) => setImmediate(resolve, 'pending'));
+  expect(await Promise.race([outcome, pending])).toBe('pending');
 });

@@ -189,14 +189,10 @@ describe('a large result', () => {
     expect(mostBytes).toBeLessThan(1024 * 1024);
   });
 
-  it('is whole, also in part', async () => {
+  it('is whole', async () => {
     const large = Buffer.from(Array.from({ length: 900_000 }, (_, index) => index % 251));
     await startWithResult(large);
     const whole = await app.send('GET', '/icons/1/ab.webp');
     expect(whole.body.equals(large)).toBe(true);
-    const range = { Range: 'bytes=1000-800000' };
-    const part = await app.send('GET', '/icons/1/ab.webp', range);
-    expect(part.status).toBe(206);
-    expect(part.body.equals(large.subarray(1_000, 800_001))).toBe(true);
   });
 });

@@ -105,19 +105,6 @@ describe('an origin that fails in the middle', () => {
   });
 });
 
-it('renders that fill all slots hold up nothing that needs none', async () => {
-  const settings = { WORKERS: '2', QUEUE_PER_WORKER: '0' };
-  await startRendering(() => new Promise(() => undefined), settings);
-  app.originals.put('emojis/1', samples.png);
-  app.originals.put('attachments/1/2/a', samples.text);
-  app.originals.put('icons/2/ab', samples.jpeg);
-  for (const url of [image, '/icons/2/ab.webp?size=16']) void app.get(url);
-  await expect.poll(() => app.renderer.renders).toBe(2);
-  for (const url of ['/emojis/1.png', '/emojis/1.png', '/attachments/1/2/a', '/avatars/0.png']) {
-    expect((await app.get(url)).statusCode).toBe(200);
-  }
-});
-
 describe('limits and lifetimes are configuration', () => {
   const REFUSED = 'public, max-age=300';
 

@@ -67,17 +67,6 @@ describe.skipIf(!hasFfmpeg)('a poster', () => {
     expect(none).toBe(high);
     expect(none).not.toBe(lossless);
   });
-
-  it('is a 304 for a byte of the storage, in another process', async () => {
-    app.originals.put(KEY, clip);
-    const url = `${PATH}?format=webp&width=50`;
-    const condition = { 'if-none-match': String((await app.get(url)).headers.etag) };
-    const other = await useTestApp(decoding);
-    other.originals.put(KEY, clip);
-    expect((await other.get(url, condition)).statusCode).toBe(304);
-    expect(other.originals.bytesAskedFor.get(KEY)).toBe(1);
-    expect(other.renderer.inspections + other.renderer.renders).toBe(0);
-  });
 });
 
 describe.skipIf(!hasFfmpeg)('a video', () => {
