@@ -1,12 +1,13 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { WorkerLost } from '../../src/pipeline/ports.ts';
 import { createPool, isAlive, usePools } from '../support/processes/worker-pool.ts';
 import type { RecordedLog } from '../support/recorded-log.ts';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
 
 const start = usePools();
+const startShared = usePools(afterAll);
 
 /** Until what was given to an idle worker is on its way to it. */
 const sent = () => new Promise((resolve) => setImmediate(resolve));
@@ -30,8 +31,20 @@ describe('the worker pool', () => {
     expect(new Set(replies.map(processIdIn))).toEqual(new Set(renderer.processIds));
   });
 
-  test('kills a job at its deadline, whatever it does, and goes on', async () => {
-    const { renderer, say } = await start({ timeoutMs: 300 });
+  test('distinguishes a bad original from a bug of ours; neither costs a worker', async () => {
+    const { renderer, say } = await start();
+    await expect(say('corrupt')).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
+    const bug: unknown = await say('bug').catch((error: unknown) => error);
+    expect(bug).toBeInstanceOf(Error);
+    expect(bug).not.toHaveProperty('code');
+    expect(renderer.counters).toEqual(unharmed);
+  });
+
+  // The next wait for processes most of the time, each for its own.
+  test.concurrent('kills a job at its deadline, whatever it does, and goes on', async ({
+    expect,
+  }) => {
+    const { renderer, say } = await startShared({ timeoutMs: 300 });
     const [hanging = 0] = renderer.processIds;
     const late = { code: 'TRANSFORM_TIMEOUT', cause: expect.any(WorkerLost) };
     await expect(say('hang')).rejects.toMatchObject(late);
@@ -43,10 +56,11 @@ describe('the worker pool', () => {
     await expect(say('hang')).rejects.toMatchObject(late);
   });
 
-  test.each(['crash', 'exit', 'orphan'])(
+  test.concurrent.for(['crash', 'exit', 'orphan'])(
     'a job that ends its worker (%s), and then a fresh one, fails alone',
-    async (command) => {
-      const { renderer, say } = await start({ workers: two });
+    { timeout: 15_000 }, // less than an orphan holds the channel for
+    async (command, { expect }) => {
+      const { renderer, say } = await startShared({ workers: two });
       const results = await Promise.allSettled([
         say(command),
         ...['a', 'b', 'c', 'd', 'e'].map((text) => say(text)),
@@ -59,20 +73,12 @@ describe('the worker pool', () => {
       await expect.poll(() => renderer.readyProcessIdsOf('light').length).toBe(2);
       expect(renderer.counters).toEqual({ restarts: 2, kills: 0, recycles: 0 });
     },
-    15_000, // less than an orphan holds the channel for
   );
 
-  test('distinguishes a bad original from a bug of ours; neither costs a worker', async () => {
-    const { renderer, say } = await start();
-    await expect(say('corrupt')).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
-    const bug: unknown = await say('bug').catch((error: unknown) => error);
-    expect(bug).toBeInstanceOf(Error);
-    expect(bug).not.toHaveProperty('code');
-    expect(renderer.counters).toEqual(unharmed);
-  });
-
-  test('goes on with other workers where the process that has started them is killed', async () => {
-    const { renderer, log, say } = await start();
+  test.concurrent('goes on with other workers where the process that has started them is killed', async ({
+    expect,
+  }) => {
+    const { renderer, log, say } = await startShared();
     const [worker = 0] = renderer.processIds;
     process.kill(starterOf(worker), 'SIGKILL');
     await expect.poll(() => renderer.counters.restarts).toBe(1);
@@ -81,9 +87,15 @@ describe('the worker pool', () => {
     expect(JSON.stringify(log.entries)).toContain('the end of the process that starts workers');
   });
 
-  test('gives up a worker that does not end when it is killed, and keeps the others', async () => {
+  test.concurrent('gives up a worker that does not end when it is killed, and keeps the others', async ({
+    expect,
+    onTestFinished,
+  }) => {
     const starterFile = new URL('../support/processes/powerless-starter.mjs', import.meta.url);
-    const { renderer, say, log } = await start({ workers: { light: 1, heavy: 1 }, starterFile });
+    const { renderer, say, log } = await startShared({
+      workers: { light: 1, heavy: 1 },
+      starterFile,
+    });
     const [stuck = 0] = renderer.processIdsOf('light');
     const others = renderer.processIdsOf('heavy');
     process.kill(stuck, 'SIGSTOP');

@@ -19,12 +19,6 @@ export type Fault =
   | 'hang'
   | 'reset';
 
-/** A call that an API has taken. */
-interface TakenCall {
-  readonly atMs: number;
-  readonly tags: readonly string[];
-}
-
 /** What the handler of an API knows of a call. */
 interface Call {
   readonly method: string | undefined;
@@ -50,7 +44,7 @@ interface Api {
 /** Starts the API of a CDN; `nowMs` is the time that its limits go by. */
 export async function startEdge(name: EdgeName, nowMs = (): number => performance.now()) {
   const api = apis[name]();
-  const taken: TakenCall[] = [];
+  const taken: { readonly atMs: number; readonly tags: readonly string[] }[] = [];
   const statuses: number[] = [];
   const faults: Fault[] = [];
   let underWay = 0;
@@ -82,6 +76,7 @@ export async function startEdge(name: EdgeName, nowMs = (): number => performanc
   return {
     /** Base URL for `EDGE_API`. */
     url: `http://127.0.0.1:${port}${name === 'cloudflare' ? '/client/v4' : ''}`,
+    /** Calls that it has taken. */
     taken,
     /** All statuses in order; 0 where there was no response. */
     statuses,

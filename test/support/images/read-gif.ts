@@ -1,13 +1,8 @@
 import { type FrameInfo, GifReader } from 'omggif';
 import { gifScreen, join, u16le } from '../../formats/containers.ts';
 
-/** An image of a GIF, as a reader that is not ours finds it. */
-export interface ReadImage extends FrameInfo {
-  readonly indices: Uint8Array;
-}
-
-/** Reads the images of a GIF with omggif. */
-export function readGifImages(gif: Uint8Array): ReadImage[] {
+/** Reads the images of a GIF with omggif, a reader that is not ours. */
+export function readGifImages(gif: Uint8Array) {
   const reader = new GifReader(gif);
   return Array.from({ length: reader.numFrames() }, (_, number) => {
     const info = reader.frameInfo(number);

@@ -6,16 +6,7 @@ import { type Behaviour, trickle, writeForEver } from './hostile-server.ts';
 export type Outcome = number | 'cut';
 
 /** What a server does, and what comes of it. */
-export interface HostileRow {
-  readonly name: string;
-  readonly act: Behaviour;
-  /** Where a transform is asked for. */
-  readonly rendered: Outcome;
-  /** Where it is passed on. */
-  readonly passedOn: Outcome;
-  /** It ends by a deadline alone. */
-  readonly hangs?: true;
-}
+export type HostileRow = (typeof hostileRows)[number];
 
 const { jpeg } = samples;
 /** A GIF of one pixel. */
@@ -256,6 +247,7 @@ const hanging: Behaviours = {
   'a reason that does not end': endless('a'.repeat(65_536), 'HTTP/1.1 200 '),
 };
 
+/** Behaviours with what comes of them where a transform is asked for, where they are passed on; some end by a deadline. */
 const table: readonly (readonly [
   Behaviours,
   rendered: Outcome,
@@ -290,10 +282,9 @@ const table: readonly (readonly [
 ];
 
 /** What servers do to those who ask them, each with what must come of it. */
-export const hostileRows: readonly HostileRow[] = table.flatMap(
-  ([behaviours, rendered, passedOn, hangs]) =>
-    Object.entries(behaviours).map(([name, act]) => ({
-      ...{ name, act, rendered, passedOn },
-      ...(hangs && { hangs }),
-    })),
+export const hostileRows = table.flatMap(([behaviours, rendered, passedOn, hangs]) =>
+  Object.entries(behaviours).map(([name, act]) => ({
+    ...{ name, act, rendered, passedOn },
+    ...(hangs && { hangs }),
+  })),
 );

@@ -8,23 +8,13 @@ import { closeServer } from '../processes/local-server.ts';
 /** A span as it came in JSON. */
 export type ReceivedSpan = ReturnType<typeof readJsonSpans>[number];
 
-/** A request with spans. */
-interface ReceivedBatch {
-  readonly path: string;
-  readonly headers: IncomingHttpHeaders;
-  readonly body: Buffer;
-}
-
-/** What a collector does with a batch. */
-type ReceiverMood = 'takes' | 'refuses' | 'hangs';
-
 /** A collector of traces, on a port of its own. */
 export type OtlpReceiver = Awaited<ReturnType<typeof useOtlpReceiver>>;
 
 /** Starts a collector that keeps what it is sent, until the end of the test. */
 export async function useOtlpReceiver() {
   const spans: ReceivedSpan[] = [];
-  const batches: ReceivedBatch[] = [];
+  const batches: { path: string; headers: IncomingHttpHeaders; body: Buffer }[] = [];
   const server = createServer(async (request, response) => {
     const pieces: Buffer[] = [];
     for await (const piece of request as AsyncIterable<Buffer>) pieces.push(piece);
@@ -45,7 +35,8 @@ export async function useOtlpReceiver() {
   const receiver = {
     /** To be used as `OTEL_EXPORTER_OTLP_ENDPOINT`. */
     url: `http://127.0.0.1:${port}`,
-    mood: 'takes' as ReceiverMood,
+    /** What it does with a batch. */
+    mood: 'takes' as 'takes' | 'refuses' | 'hangs',
     /** All that came in JSON, in the order in which it ended. */
     spans,
     /** All batches as they came, but not compressed. */

@@ -1,22 +1,10 @@
 import { expect } from 'vitest';
 import type { TestApp } from '../test-app.ts';
 
-/** One series of a scrape. */
-export interface Sample {
-  /** As it stands in the text, `_bucket` and the like included. */
-  readonly name: string;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly value: number;
-}
+type Labels = Readonly<Record<string, string>>;
 
 /** What a scrape has brought. */
-export interface Scrape {
-  readonly samples: readonly Sample[];
-  /** Types by the names of the metrics. */
-  readonly types: ReadonlyMap<string, string>;
-  /** The value of the one series that has these labels, among others; 0 if there is none. */
-  readonly read: (name: string, labels?: Readonly<Record<string, string>>) => number;
-}
+export type Scrape = ReturnType<typeof parseScrape>;
 
 /** What the settings of an app with metrics are. */
 export const METRICS_TOKEN = 'a-token-of-the-tests';
@@ -32,9 +20,11 @@ export const order = (
 ) => askAdmin(url, { method, payload, headers: withToken });
 
 /** Reads Prometheus' text format (version 0.0.4), strictly. */
-export function parseScrape(text: string): Scrape {
+export function parseScrape(text: string) {
+  /** Types by the names of the metrics. */
   const types = new Map<string, string>();
-  const samples: Sample[] = [];
+  /** Series, by names as they stand in the text, `_bucket` and the like included. */
+  const samples: { name: string; labels: Labels; value: number }[] = [];
   for (const line of text.split('\n')) {
     const type = /^# TYPE (\S+) (counter|gauge|histogram|summary)$/.exec(line);
     if (type?.[1] !== undefined) types.set(type[1], type[2] ?? '');
@@ -52,7 +42,8 @@ export function parseScrape(text: string): Scrape {
   return {
     samples,
     types,
-    read: (name, labels = {}) => {
+    /** The value of the one series that has these labels, among others; 0 if there is none. */
+    read: (name: string, labels: Labels = {}): number => {
       const found = samples.filter(
         (sample) =>
           sample.name === name &&
