@@ -26,6 +26,7 @@ import {
   spellings,
 } from '../surface/contract-requests.ts';
 import { keyOf, verdictOf } from './service-verdict.ts';
+import { examples, pairs } from './target-examples.ts';
 
 /** Reads a result key back, by its form alone: nothing of a request may be missing in it. */
 function readKey(key: string): Omit<Canonical, 'passthrough'> {
@@ -80,13 +81,6 @@ function verdictOfParts(parts: SoundParts): Verdict {
   return { kind: 'media', canonical, ...(filename !== undefined && { filename }) };
 }
 
-/** What is seldom drawn: a raw plus in a path, an encoded one, and a query whose first name begins with a question mark. */
-const examples = [
-  '/attachments/1/2/a+b',
-  '/attachments/1/2/a?width=%2B64',
-  '/avatars/1/ab.webp??size=0',
-];
-
 const anyTarget: fc.Arbitrary<readonly [target: string, known: Partial<Verdict>]> = fc.oneof(
   drawn.chain((parts) => spellings(parts).map((text) => [text, verdictOfParts(parts)] as const)),
   broken.map(({ target, faults }) => [target, { kind: 'refused', faults }] as const),
@@ -104,7 +98,7 @@ test('any target is judged as the contract says, and its key tells all of it', (
       expect(verdict).toMatchObject({ ...known, ...faults });
       seen[verdict.kind] = (seen[verdict.kind] ?? 0) + 1;
     }),
-    { numRuns, examples: examples.map((target) => [[target, {}] as const]) },
+    { numRuns, examples: examples.map((example) => [example]) },
   );
   for (const kind of ['media', 'refused', 'unknown path', 'default avatar']) {
     expect(seen[kind], kind).toBeGreaterThan(numRuns / 100);
@@ -125,7 +119,7 @@ test('two requests share a key where they are for the same bytes, and else never
       expect(expectAsJudged(one).kind === expectAsJudged(other).kind || !isAlike).toBe(true);
       expect(keyOf(one) === keyOf(other)).toBe(isAlike);
     }),
-    { numRuns },
+    { numRuns, examples: pairs.map(([...pair]) => [pair]) },
   );
   expect(Math.min(...seen)).toBeGreaterThan(numRuns / 10);
 }, 300_000);
