@@ -23,6 +23,7 @@ export interface Replica {
   readonly countRenders: () => Promise<number>;
   /** Status of its readiness. */
   readonly probe: () => Promise<number>;
+  readonly purge: (order: object) => Promise<unknown>;
   /** Runs the command line with the settings of the replica; returns what it printed. */
   readonly run: (...args: readonly string[]) => Promise<string>;
 }
@@ -74,9 +75,10 @@ function createReplica(
   environment: Readonly<Record<string, string>>,
 ): Replica {
   let service: ServiceProcess | undefined;
-  const admin = (path: string): Promise<Response> =>
+  const admin = (path: string, options: RequestInit = {}): Promise<Response> =>
     fetch(`http://127.0.0.1:${adminPort}${path}`, {
-      headers: { authorization: `Bearer ${TOKEN}` },
+      ...options,
+      headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
     });
   return {
     start: async () => {
@@ -99,6 +101,8 @@ function createReplica(
       return counts.reduce((sum, [, count]) => sum + Number(count), 0);
     },
     probe: async () => (await admin('/readyz')).status,
+    purge: async (order) =>
+      (await admin('/purge', { method: 'POST', body: JSON.stringify(order) })).json(),
     run: async (...args) => {
       const env = { ...environment, PATH: process.env.PATH ?? '', ADMIN_PORT: String(adminPort) };
       const command = ['bin/darkroom.mjs', ...args];

@@ -149,6 +149,30 @@ describe('three replicas behind nginx', () => {
     expect(await first.countRenders()).toBe(0);
   });
 
+  test('a deleted original is a 404 at once after a purge of replicas and nginx', async () => {
+    await cluster.originals.put('avatars/1/purged', originalOf(1));
+    const paths = ['/avatars/1/purged.webp?size=64', '/avatars/1/purged.png?size=80'];
+    for (const path of paths) {
+      expect((await cluster.ask(path)).status).toBe(200);
+      const responses = await Promise.all(cluster.replicas.map((replica) => replica.ask(path)));
+      expect(statusesOf(responses)).toEqual([200, 200, 200]);
+    }
+    await cluster.originals.remove('avatars/1/purged');
+    for (const replica of cluster.replicas) {
+      const { removed } = (await replica.purge({ assets: ['avatars/1/purged'] })) as {
+        readonly removed: { readonly memory: number; readonly store: number };
+      };
+      expect(removed.memory).toBe(2);
+    }
+    expect(cluster.nginx.purge('/avatars/1/purged.')).toBe('2 removed\n');
+    for (const path of paths) {
+      const responses = await Promise.all(
+        [cluster, ...cluster.replicas].map((server) => server.ask(path)),
+      );
+      expect(statusesOf(responses)).toEqual([404, 404, 404, 404]);
+    }
+  });
+
   test('one that is killed under load takes no request with it but those it held, and these succeed when they are tried again', async () => {
     const [, victim] = cluster.replicas;
     const load = startLoad();

@@ -16,6 +16,32 @@ const SVG =
   '<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" width="9999" height="9999"/>';
 const PAGE = '<!doctype html><script>alert(1)</script>';
 
+/** First bytes of what libvips or ImageMagick would decode, and Darkroom must not; the corpus has more. */
+const foreign = {
+  svg: SVG,
+  html: PAGE,
+  'gzipped svg': '\x1f\x8b\x08\0\0\0\0\0\0\x03',
+  bigtiff: 'MM\0+\0\x08\0\0\0\0\0\0\0\0\0\x10',
+  psd: '8BPS\0\x01\0\0\0\0\0\0\0\x03\0\x01\0\0\0\x01\0\0\0\x08\0\x03',
+  jp2: '\0\0\0\x0cjP  \r\n\x87\n\0\0\0\x14ftypjp2 ',
+  heic: '\0\0\0\x18ftypheic\0\0\0\0mif1heic',
+  postscript: '%!PS-Adobe-3.0 EPSF-3.0\n(id) run',
+  mvg: 'push graphic-context\nviewbox 0 0 640 480\nimage over 0,0 0,0 "https://127.0.0.1/"\n',
+  ppm: 'P6\n65535 65535\n255\n',
+  pfm: 'PF\n65535 65535\n-1.0\n',
+  radiance: '#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 65535 +X 65535\n',
+  openexr: 'v/1\x01\x02\0\0\0channels\0chlist\0',
+  fits: 'SIMPLE  =                    T / conforms to FITS standard',
+  matlab: 'MATLAB 5.0 MAT-file, Platform: GLNXA64',
+  analyze: '\x5c\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0',
+  nifti: 'n+1\0\0\0\0\0\0\0\0\0\0\0\0\0',
+  vips: '\xb6\xa6\xf2\x08\xff\xff\0\0\xff\xff\0\0\x03\0\0\0',
+  csv: '1,2,3\n4,5,6\n7,8,9\n',
+  openslide: 'II*\0Aperio Image Library',
+  ultrahdr: '\xff\xd9\xff\xd8',
+  zeros: '',
+} as const;
+
 const many = [ways.stillSmall, ways.animatedLossless, ways.passthrough, ways.cropped];
 const big = [ways.stillSmall, ways.passthrough];
 const good = ['jpeg', 'png', 'webp', 'animatedGif'] as const;
@@ -23,6 +49,11 @@ const good = ['jpeg', 'png', 'webp', 'animatedGif'] as const;
 /** What is no image, or hardly one. */
 export const otherBombs: readonly Bomb[] = [
   ...bombs('refused unseen', many, {
+    ...forEach(
+      Object.entries(foreign),
+      ([name]) => name,
+      ([, text]) => join(text, Buffer.alloc(200)),
+    ),
     'an empty file': () => Buffer.alloc(0),
   }),
   ...bombs('refused unseen', big, { '200 MB of zeros': () => Buffer.alloc(200 * MEBIBYTE) }),
