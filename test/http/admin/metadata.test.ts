@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { crc32 } from 'node:zlib';
 import sharp from 'sharp';
 import { thumbHashToAverageRGBA } from 'thumbhash';
 import { describe, expect, it } from 'vitest';
@@ -45,7 +46,7 @@ describe('the metadata of an original', () => {
     const digest = createHash('sha256').update(samples.jpeg).digest('hex');
     expect(body).toEqual({
       key: 'icons/1/ab',
-      etag: `"${digest}"`, // that of the storage of tests
+      etag: `"crc-${crc32(samples.jpeg)}"`, // that of the storage of tests
       size: samples.jpeg.length,
       content_type: 'image/jpeg',
       kind: 'image',
