@@ -219,8 +219,7 @@ export function mayShrinkOnLoad(
   );
 }
 
-/** The size of a result (contract §3), and how the original comes to it. */
-export function targetSize(
+function targetSize(
   original: Size,
   { widthPx, heightPx }: MediaRequest,
   format: OutputFormat,

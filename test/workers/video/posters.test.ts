@@ -81,6 +81,16 @@ test('the format of EBML is told by a name with a long length, too', async () =>
   expect(container).toBe('webm');
 });
 
+test.each([
+  ['clip-h264.mp4', 'avc1.64000b'],
+  ['hevc-main10.mp4', 'hvc1.2.4.L60.90'],
+  ['clip-vp8.webm', 'vp8'],
+  ['odd-vp9.webm', 'vp09.00.10.08'],
+  ['clip-av1.mkv', 'av01.0.00M.10'],
+])('the codec of %s is %s (RFC 6381)', async (file, codec) => {
+  expect((await inspectMoving(memorySource(readVideo(file)))).codec).toBe(codec);
+});
+
 test.skipIf(!hasFfmpeg).each([
   ['aac', 'a.m4a', 'mp4a.40.2'],
   ['libmp3lame', 'a.mp3', 'mp3'],
