@@ -8,7 +8,11 @@ import {
 } from '../../contract/image-formats.ts';
 import type { MediaRequest } from '../../contract/media-request.ts';
 import type { ImageFacts, Size } from '../../formats/image-facts.ts';
-import type { MovingFacts } from '../../formats/video/video-facts.ts';
+import {
+  MAX_FRAME_EDGE_PX,
+  MAX_FRAME_PIXELS,
+  type MovingFacts,
+} from '../../formats/video/video-facts.ts';
 import type { RenderJob } from '../ports.ts';
 import { estimateCost, estimatePosterCost, type RenderCost } from './render-cost.ts';
 
@@ -22,10 +26,6 @@ const LARGE_RESULT_PIXELS = 40_000;
 
 /** A render that is foreseen to take so many times the deadline is not begun (contract §5). */
 const MAX_FORESEEN_DEADLINES = 2;
-
-/** Most pixels of a frame, and most of an edge (contract §12). */
-const MAX_FRAME_PIXELS = 35_651_584;
-const MAX_FRAME_EDGE_PX = 16_384;
 
 /** Bounds of what is rendered (contract §6). */
 export interface RenderLimits {

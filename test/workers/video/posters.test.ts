@@ -173,6 +173,7 @@ describe('originals without a poster', () => {
     ['2^32 samples', changed('stsz', 12, everything), 'MEDIA_TOO_LARGE'],
     ['an index of more than 16 MiB', withTitles(), 'MEDIA_TOO_LARGE'],
     ['an edge of 65 535', changed('avc1', 28, [0xff, 0xff]), 'MEDIA_TOO_LARGE'],
+    ['a row more than 8192 x 4352', changed('avc1', 28, [32, 0, 17, 1]), 'MEDIA_TOO_LARGE'],
     ['no width', changed('avc1', 28, [0, 0]), 'UNPROCESSABLE_MEDIA'],
     ['another codec', changed('avc1', 0, [0x6d, 0x70, 0x34, 0x76]), 'UNSUPPORTED_MEDIA_TYPE'],
     ['an encrypted track', changed('avc1', 0, [0x65, 0x6e, 0x63, 0x76]), 'UNSUPPORTED_MEDIA_TYPE'],
@@ -187,6 +188,11 @@ describe('originals without a poster', () => {
     const { kind, fault } = await inspectMoving(memorySource(file));
     expect(kind).toBe('video');
     expect(fault?.code).toBe(code);
+  });
+
+  test('none of these has 8192 x 4352 px', async () => {
+    const { fault } = await inspectMoving(memorySource(changed('avc1', 28, [32, 0, 17, 0])));
+    expect(fault).toBeUndefined();
   });
 
   test.each([
