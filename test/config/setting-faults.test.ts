@@ -15,6 +15,9 @@ const former = 'the-key-of-last-month-which-still-verifies';
 /** A list of blocks, as a CDN in front needs. */
 const listed = 'BLOCKLIST=filesystem BLOCKLIST_FILE=src/blocks.jsonl';
 
+const bucket = 'STORAGE=s3 S3_BUCKET=a BLOCKLIST=s3';
+const served = 'BLOCKLIST: a list that is neither among the originals nor among uploads';
+
 /**
  * Variables as a shell has them, and what is said of them: name and expected form, but for what was received, which is
  * given where it is masked; nothing where they are right.
@@ -49,6 +52,18 @@ ADMIN_PORT=9090 → ADMIN_TOKEN: a token, since ADMIN_PORT is set
 ADMIN_PORT=9090 ADMIN_TOKEN=short → ADMIN_TOKEN: at least 16 characters of A-Z a-z 0-9 . _ ~ + / = - *
 ${listed} EDGE=akamai EDGE_ZONE=a EDGE_TOKEN=12345678 → EDGE: one of cloudflare, fastly, bunny, cloudfront
 ${listed} EDGE=fastly EDGE_ZONE=a EDGE_TOKEN=12345678 →
+BLOCKLIST=filesystem BLOCKLIST_FILE=fixtures/originals/blocks.jsonl → ${served}
+BLOCKLIST=filesystem BLOCKLIST_FILE=src/blocks.jsonl STORAGE_DIR=src → ${served}
+${bucket} BLOCKLIST_S3_BUCKET=a BLOCKLIST_S3_KEY=avatars/1/ab → ${served}
+${bucket} BLOCKLIST_S3_BUCKET=a BLOCKLIST_S3_KEY=emojis/1 → ${served}
+${bucket} BLOCKLIST_S3_BUCKET=a BLOCKLIST_S3_KEY=x/emojis/1 S3_PREFIX=x → ${served}
+${bucket} BLOCKLIST_S3_BUCKET=a BLOCKLIST_S3_KEY=emojis/1 S3_PREFIX=x →
+${bucket} BLOCKLIST_S3_BUCKET=a BLOCKLIST_S3_KEY=y/emojis/1 S3_PREFIX=x →
+BLOCKLIST=s3 S3_BUCKET=a BLOCKLIST_S3_BUCKET=a BLOCKLIST_S3_KEY=emojis/1 →
+BLOCKLIST=filesystem BLOCKLIST_FILE=src/blocks.jsonl UPLOADS_DIR=src COMPATIBILITY=fluxer RELAY_SIGNING_KEYS=${key} → ${served}
+${bucket} BLOCKLIST_S3_BUCKET=a →
+${bucket} BLOCKLIST_S3_BUCKET=b BLOCKLIST_S3_KEY=avatars/1/ab →
+${bucket} BLOCKLIST_S3_BUCKET=u UPLOADS_S3_BUCKET=u COMPATIBILITY=fluxer RELAY_SIGNING_KEYS=${key} → ${served}
 ${listed} EDGE=cloudfront EDGE_ZONE=E2QWRUHAPOMQZL →
 ${listed} EDGE=fastly EDGE_ZONE=a EDGE_TOKEN=12345678 EDGE_API=http://127.0.0.1:9/client/v4/ →
 EDGE=fastly EDGE_ZONE=a EDGE_TOKEN=12345678 → EDGE: nothing, or BLOCKLIST to be set, beside whose list the purges are journaled
