@@ -224,6 +224,7 @@ test.skipIf(!hasFfmpeg)('a video has a thumbnail and a frame, a sound has none',
   const subject = { type: 'upload', upload_filename: 'clip' };
   const { response } = await post('/_thumbnail', subject);
   expect(await sharp(response.rawPayload).metadata()).toMatchObject({ width: 240, height: 160 });
+  expect((await post('/_frames', { version: 1, ...subject })).status).toBe(400);
   const { frames } = (await post('/_frames', { version: 2, ...subject })).body();
   expect(frames).toEqual([
     { timestamp: 0, mime_type: 'image/jpeg', base64: expect.stringMatching(/^\/9j\//) },

@@ -197,16 +197,19 @@ function drawBt2020(curve: (nits: readonly number[]) => number[]): Uint8Array {
   return new Uint8Array(samples.buffer);
 }
 
-const bright: MadeVideo[] = Object.entries(curves).map(([transfer, curve]) => {
-  const tags = `-color_primaries bt2020 -color_trc ${transfer} -colorspace bt2020nc -color_range tv`;
-  return {
-    name: `BT.2020 with ${transfer}`,
-    make: () =>
-      encode(`-pix_fmt yuv420p10le ${tags}`, drawBt2020(curve), `${tags} ${hevc}`, 'a.mov'),
-    size: `${WIDTH}x${HEIGHT}`,
-    colours: quadrants,
-  };
-});
+const bright: MadeVideo[] = Object.entries(curves).flatMap(([transfer, curve]) =>
+  // Who writes such a curve means BT.2020.
+  ['-color_primaries bt2020', ''].map((primaries) => {
+    const tags = `${primaries} -color_trc ${transfer} -colorspace bt2020nc -color_range tv`.trim();
+    return {
+      name: `BT.2020 with ${transfer}, ${primaries === '' ? 'without' : 'with'} its primaries`,
+      make: () =>
+        encode(`-pix_fmt yuv420p10le ${tags}`, drawBt2020(curve), `${tags} ${hevc}`, 'a.mov'),
+      size: `${WIDTH}x${HEIGHT}`,
+      colours: quadrants,
+    };
+  }),
+);
 
 const x264 = '-pix_fmt yuv420p -c:v libx264';
 const shapes: MadeVideo[] = [
