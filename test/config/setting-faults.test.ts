@@ -48,6 +48,10 @@ MAX_ORIGINAL_BYTES=104857600 WORKER_MEMORY_BYTES=272629759 → WORKER_MEMORY_BYT
 WORKER_MEMORY_BYTES=268435456 →
 RESULT_STORE=filesystem → RESULT_STORE_DIR: an existing folder, since RESULT_STORE is filesystem
 RESULT_STORE=s3 → RESULT_S3_BUCKET: the name of a bucket, since RESULT_STORE is s3
+BLOCKLIST=filesystem → BLOCKLIST_FILE: a file in an existing folder, since BLOCKLIST is filesystem
+BLOCKLIST=filesystem BLOCKLIST_FILE=/nowhere/blocks.jsonl → BLOCKLIST_FILE: a file in an existing folder, since BLOCKLIST is filesystem
+BLOCKLIST=s3 → BLOCKLIST_S3_BUCKET: the name of a bucket, since BLOCKLIST is s3
+INTERNAL_PORT=9091 → INTERNAL_TOKEN: a token, since INTERNAL_PORT is set
 ADMIN_PORT=9090 → ADMIN_TOKEN: a token, since ADMIN_PORT is set
 ADMIN_PORT=9090 ADMIN_TOKEN=short → ADMIN_TOKEN: at least 16 characters of A-Z a-z 0-9 . _ ~ + / = - *
 ${listed} EDGE=akamai EDGE_ZONE=a EDGE_TOKEN=12345678 → EDGE: one of cloudflare, fastly, bunny, cloudfront
@@ -303,11 +307,16 @@ describe('originals and renderings', () => {
     ['media', 'renderings', true],
     ['media', 'media/renderings', true],
     ['media', 'media2', true],
-  ])('may be under "%s" and "%s" of one bucket: %s', (S3_PREFIX, RESULT_S3_PREFIX, isRight) => {
-    const bucket = { STORAGE: 's3', S3_BUCKET: 'b', RESULT_STORE: 's3' };
-    const given = { ...bucket, S3_PREFIX, RESULT_S3_PREFIX };
-    const names = faultsOf({ ...given, RESULT_S3_BUCKET: 'b' }).map((it) => it.split(':')[0]);
-    expect(names).toEqual(isRight ? [] : ['RESULT_S3_PREFIX']);
-    expect(faultsOf({ ...given, RESULT_S3_BUCKET: 'another' })).toEqual([]);
-  });
+    ['', 'themes', true],
+    ['', 'themes', false, 'fluxer'],
+  ])(
+    'may be under "%s" and "%s" of one bucket: %s',
+    (S3_PREFIX, RESULT_S3_PREFIX, isRight, COMPATIBILITY = 'none') => {
+      const bucket = { STORAGE: 's3', S3_BUCKET: 'b', RESULT_STORE: 's3', COMPATIBILITY };
+      const given = { ...bucket, S3_PREFIX, RESULT_S3_PREFIX };
+      const names = faultsOf({ ...given, RESULT_S3_BUCKET: 'b' }).map((it) => it.split(':')[0]);
+      expect(names).toEqual(isRight ? [] : ['RESULT_S3_PREFIX']);
+      expect(faultsOf({ ...given, RESULT_S3_BUCKET: 'another' })).toEqual([]);
+    },
+  );
 });
