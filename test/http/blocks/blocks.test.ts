@@ -115,6 +115,13 @@ describe('blocks', () => {
       expect(await shape(hidden)).toEqual(await shape(missing));
       expect(await shape(hidden)).toEqual(await shape(missing));
     }
+    // Whatever else blocks them, and whether it came sooner or later.
+    await block(app, { keys: ['attachments/1/2/a.png'], prefixes: ['icons/1/'] });
+    await block(app, { prefixes: ['attachments/1/2/'], hidden: true });
+    for (const url of ['/icons/1/ab12.webp', '/attachments/1/2/a.png']) {
+      expect((await app.get(url)).statusCode).toBe(404);
+    }
+    expect((await app.get('/icons/1/cd34.webp')).statusCode).toBe(451);
   });
 
   test('report every fault of a wrong call, and take nothing of it', async () => {
@@ -199,6 +206,17 @@ describe('blocks', () => {
     const generations = answers.map(({ body }) => body.generation).sort((a, b) => a - b);
     expect(generations).toEqual([2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
     expect((await list(second)).blocks).toHaveLength(12);
+  });
+
+  test('that one replica writes one after the other, another reads at once, each of them', async () => {
+    const writing = await start();
+    const keys = Array.from({ length: 12 }, (_, index) => `emojis/${index + 1}`);
+    for (const key of keys) await block(writing, { keys: [key] });
+    const reading = await start();
+    for (const key of keys) expect((await reading.get(`/${key}.webp`)).statusCode, key).toBe(451);
+    const { generation, blocks } = await list(reading);
+    expect(generation).toBe(12);
+    expect(blocks.map(({ value }: { value: string }) => value)).toEqual(keys);
   });
 
   test('hold while the list is unreadable, which takes no writes then', async () => {
