@@ -197,19 +197,20 @@ function drawBt2020(curve: (nits: readonly number[]) => number[]): Uint8Array {
   return new Uint8Array(samples.buffer);
 }
 
-const bright: MadeVideo[] = Object.entries(curves).flatMap(([transfer, curve]) =>
-  // Who writes such a curve means BT.2020.
-  ['-color_primaries bt2020', ''].map((primaries) => {
-    const tags = `${primaries} -color_trc ${transfer} -colorspace bt2020nc -color_range tv`.trim();
-    return {
-      name: `BT.2020 with ${transfer}, ${primaries === '' ? 'without' : 'with'} its primaries`,
-      make: () =>
-        encode(`-pix_fmt yuv420p10le ${tags}`, drawBt2020(curve), `${tags} ${hevc}`, 'a.mov'),
-      size: `${WIDTH}x${HEIGHT}`,
-      colours: quadrants,
-    };
-  }),
-);
+const bright: MadeVideo[] = [
+  ...Object.keys(curves).map((transfer) => [transfer, '-color_primaries bt2020'] as const),
+  // Who writes a curve of HDR means BT.2020.
+  ...['smpte2084', 'arib-std-b67'].map((transfer) => [transfer, ''] as const),
+].map(([transfer, primaries]) => {
+  const tags = `${primaries} -color_trc ${transfer} -colorspace bt2020nc -color_range tv`.trim();
+  const drawn = drawBt2020(curves[transfer] ?? ((nits) => [...nits]));
+  return {
+    name: `BT.2020 with ${transfer}, ${primaries === '' ? 'without' : 'with'} its primaries`,
+    make: () => encode(`-pix_fmt yuv420p10le ${tags}`, drawn, `${tags} ${hevc}`, 'a.mov'),
+    size: `${WIDTH}x${HEIGHT}`,
+    colours: quadrants,
+  };
+});
 
 const x264 = '-pix_fmt yuv420p -c:v libx264';
 const shapes: MadeVideo[] = [
