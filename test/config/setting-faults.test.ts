@@ -114,6 +114,12 @@ test.each(judged.trim().split('\n'))('%s', (line) => {
   expect(faultsOf(given)).toEqual(said === '' ? [] : [fault]);
 });
 
+test('what stands behind the ? of a URL is not shown', () => {
+  expect(faultsOf({ S3_ENDPOINT: 'https://a.example/?key=hush' }).join()).toMatch(
+    /received "https:\/\/a\.example\/\?\*\*\*"$/,
+  );
+});
+
 test('all faults are listed at once, in the order of the settings', () => {
   const given = { PORT: '-1', WORKERS: '0', STORAGE_DIR: '/nowhere', TLS_KEY_FILE: 'package.json' };
   const names = faultsOf(given).map((fault) => fault.split(':')[0]);

@@ -131,10 +131,10 @@ export function isListServed(values: Settings): boolean {
     const folders = [originals, values.UPLOADS_DIR].filter((folder) => folder !== undefined);
     return folders.some((folder) => realFolder(dirname(file)).startsWith(realFolder(folder)));
   }
-  const { S3_PREFIX: prefix, BLOCKLIST_S3_KEY: key } = values;
-  if (BLOCKLIST === 's3' && values.BLOCKLIST_S3_BUCKET === values.UPLOADS_S3_BUCKET) return true;
-  if (BLOCKLIST !== 's3' || STORAGE !== 's3') return false;
-  if (values.BLOCKLIST_S3_BUCKET !== values.S3_BUCKET || !key.startsWith(prefix)) return false;
+  const { S3_PREFIX: prefix, BLOCKLIST_S3_KEY: key, BLOCKLIST_S3_BUCKET: bucket } = values;
+  if (BLOCKLIST !== 's3' || bucket === undefined) return false;
+  if (bucket === values.UPLOADS_S3_BUCKET) return true;
+  if (STORAGE !== 's3' || bucket !== values.S3_BUCKET || !key.startsWith(prefix)) return false;
   return isOriginKey(key.slice(prefix.length)) || isOriginKey(`${key.slice(prefix.length)}.1`);
 }
 
