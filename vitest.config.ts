@@ -63,8 +63,8 @@ export default defineConfig({
     // Once per run, however many projects take part.
     globalSetup: ['test/support/build.ts'],
     reporters: ['default', new RunReport()],
-    // By default one core is left free; the tests wait for processes and time as often as they compute.
-    maxWorkers: 2 * availableParallelism(),
+    // By default one core is left free; the tests wait for processes as often as they compute.
+    maxWorkers: Math.ceil(availableParallelism() * 1.5),
     projects: Object.entries(projects).map(([name, options], index) => ({
       // One project after another, where a run has several.
       test: { ...options, name, sequence: { groupOrder: index } },
