@@ -68,6 +68,7 @@ const deepTests = [
   'pipeline/rates.test.ts',
   'pipeline/render/render-plan.test.ts',
   'pipeline/single-flight.test.ts',
+  'storage/given-bytes.test.ts',
   'storage/remote/address-guard.test.ts',
   'storage/results/result-file.test.ts',
   'transforms/avif-grids.test.ts',

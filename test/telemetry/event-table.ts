@@ -174,6 +174,7 @@ export const events: Readonly<Record<string, Event>> = {
   },
   'a path of nothing': {
     target: `/${'x'.repeat(1_000)}`,
+    headers: { Host: 'h'.repeat(300) },
     line: { ...nothing, asset: `/${'x'.repeat(199)}…`, status: 404, code: 'NOT_FOUND' },
   },
   'a wrong parameter': {

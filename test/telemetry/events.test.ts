@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { defer } from '../support/deferred.ts';
+import { createClient } from '../support/http/http-client.ts';
 import type { ReceivedSpan } from '../support/telemetry/otlp-receiver.ts';
 import { scrape } from '../support/telemetry/prometheus-text.ts';
 import { type RequestLine, samples } from '../support/test-app.ts';
@@ -151,7 +152,7 @@ test.each(Object.entries(events))('%s is counted, logged and traced', async (_, 
     'url.scheme': 'http',
     'url.path': shorten(target.split('?')[0]?.replace(/(?<=^.external.)[^/]+/, '[redacted]')),
     'network.protocol.version': '1.1',
-    'server.address': host,
+    'server.address': shorten(host),
     ...(port && { 'server.port': Number(port) }),
     ...(route && { 'http.route': route }),
     ...(response ? { 'http.response.status_code': status } : { 'darkroom.client_gone': true }),
@@ -216,6 +217,14 @@ test.each([
   (await app.connect()).write(bytes, 'latin1');
   const name = `requests_total{resource=none,status=${status},cache=none}`;
   await expect.poll(async () => (await readCounts(app)).get(name)).toBe(1);
+});
+
+test('a hit over a connection that is kept has its bytes and stages in the log, too', async () => {
+  const app = await useObservedApp();
+  const ask = createClient(await app.listen());
+  const [, { body }] = [await ask('/icons/1/ab.png'), await ask('/icons/1/ab.png')];
+  const line = { cache: 'memory', bytes: body.length, stagesMs: { store: 0, send: 0 } };
+  await expect.poll(() => app.requests.at(-1)).toMatchObject(line);
 });
 
 test('plain hits have no line at "info"', async () => {

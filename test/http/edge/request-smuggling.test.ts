@@ -96,6 +96,16 @@ describe('the responses of a connection are', () => {
   });
 });
 
+it('a head in two packets, and what follows it in the second, are taken as they are', async () => {
+  const socket = await app.connect();
+  const { bytes, whole } = collect(socket);
+  const [first, last] = [get(''), get('Connection: close\r\n').replace('Host: ', 'Host:  ')];
+  socket.write(first + first.slice(0, 20));
+  await expect.poll(() => bytes().length).toBeGreaterThan(0);
+  socket.write(first.slice(20) + last);
+  expect(readResponses(await whole()).map(({ status }) => status)).toEqual([200, 200, 200]);
+});
+
 it('garbage never gets its refusal into the middle of a response', async () => {
   const size = 8 * 1024 * 1024; // more than the buffers of a connection hold
   app.originals.put('attachments/1/2/zeros', Buffer.alloc(size));

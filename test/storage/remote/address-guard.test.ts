@@ -62,6 +62,18 @@ describe('the guard of addresses', () => {
     );
   });
 
+  // RFC 8215: the length of the prefix is the translator's own, so that an address is judged by each.
+  test.each([
+    '64:ff9b:1:808:8:800::',
+    '64:ff9b:1:8:8:808::',
+    '64:ff9b:1:0:8:808:800:0',
+    '64:ff9b:1::808:808',
+  ])('refuses to connect to %s, which may carry one, whatever is allowed', (address) => {
+    const rules = { blockedNetworks: ['8.8.8.0/24'], allowedNetworks: ['::/0'] };
+    expect(faultOf(address, { ...rules, blockedNetworks: [] })).toBeUndefined();
+    expect(faultOf(address, rules)).toBe('blocked network');
+  });
+
   test('refuses a blocked IPv6 network as it is written', () => {
     const rules = { blockedNetworks: ['2606:4700::/32'] };
     expect(faultOf('2606:4700::1111', rules)).toBe('blocked network');

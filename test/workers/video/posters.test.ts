@@ -190,6 +190,14 @@ describe('originals without a poster', () => {
     expect(fault?.code).toBe(code);
   });
 
+  test('a video that cannot be read has the sound that its index lists', async () => {
+    const file = readVideo('truncated.mp4');
+    file.writeUInt8(255, file.indexOf('tkhd') + 4); // its version
+    const facts = await inspectMoving(memorySource(file));
+    const fault = { code: 'UNPROCESSABLE_MEDIA' };
+    expect(facts).toMatchObject({ kind: 'video', hasAudio: true, fault });
+  });
+
   test('none of these has 8192 x 4352 px', async () => {
     const { fault } = await inspectMoving(memorySource(changed('avc1', 28, [32, 0, 17, 0])));
     expect(fault).toBeUndefined();
