@@ -128,9 +128,18 @@ const linearGrey = profile('mntr', 'GRAY', 'XYZ ', {
   kTRC: curveTag(1),
 });
 
+/** `lut8Type` with two grid points a channel. @param {number} channels @param {number[]} corners in 8 bits of Lab */
+function tableTag(channels, corners) {
+  const identity = Array.from({ length: 256 }, (_, i) => i);
+  const head = Buffer.from(`mft1\0\0\0\0${String.fromCharCode(channels)}\x03\x02\0`, 'latin1');
+  const unity = [1, 0, 0, 0, 1, 0, 0, 0, 1].map(fixed);
+  const curves = (/** @type {number} */ count) => Array(count).fill(identity).flat();
+  const table = [...curves(channels), ...corners.map(Math.round), ...curves(3)];
+  return Buffer.concat([head, ...unity, Buffer.from(table)]);
+}
+
 /**
- * A printer by the colours of its 16 solid overprints, straight lines between them: `lut8Type` with
- * two grid points an ink. Inks of a newspaper rather than of a magazine, relative to the paper, so
+ * A printer by the colours of its 16 solid overprints, straight lines between them. Inks of a newspaper rather than of a magazine, relative to the paper, so
  * that they differ from those of any default profile.
  */
 const newspaper = (() => {
@@ -152,21 +161,36 @@ const newspaper = (() => {
         i === 0 ? value * 2.55 : 128 + value * (lightness / 100) ** 0.5,
       ),
   ).flat();
-  const identity = Array.from({ length: 256 }, (_, i) => i);
-  const head = Buffer.from('mft1\0\0\0\0\x04\x03\x02\0', 'latin1');
-  const unity = [1, 0, 0, 0, 1, 0, 0, 0, 1].map(fixed);
-  const lut = [
-    ...Array(4).fill(identity).flat(),
-    ...table.map(Math.round),
-    ...Array(3).fill(identity).flat(),
-  ];
   return profile('prtr', 'CMYK', 'Lab ', {
     desc: descriptionTag('newspaper, two grid points an ink'),
     cprt: Buffer.from('text\0\0\0\0none\0'),
     wtpt: xyzTag(d50),
-    A2B0: Buffer.concat([head, ...unity, Buffer.from(lut)]),
+    A2B0: tableTag(4, table),
   });
 })();
+/** A screen by the colours of its corners, straight lines between them, from black over blue and green to white. */
+const cornersOfScreen = profile('mntr', 'RGB ', 'Lab ', {
+  desc: descriptionTag('screen, two grid points a channel'),
+  cprt: Buffer.from('text\0\0\0\0none\0'),
+  wtpt: xyzTag(d50),
+  A2B0: tableTag(
+    3,
+    [
+      ...[
+        [0, 0, 0],
+        [30, 68, -112],
+        [83, -110, 80],
+        [91, -70, -20],
+      ],
+      ...[
+        [55, 85, 70],
+        [60, 98, -60],
+        [97, -22, 94],
+        [100, 0, 0],
+      ],
+    ].flatMap(([lightness, a, b]) => [lightness * 2.55, 128 + a, 128 + b]),
+  ),
+});
 
 /** Puts a segment behind the SOI of a JPEG. @param {Buffer} jpeg @param {number} marker @param {Buffer} data */
 function insertJpegSegment(jpeg, marker, data) {
@@ -504,6 +528,18 @@ const deepChartPng = await paint(96, 80, chart)
   .toColourspace('rgb16')
   .png({ compressionLevel: 9 })
   .toBuffer();
+const clearChartPng = tagPng(
+  await sharp(deepChartPng).ensureAlpha(0.6).png({ compressionLevel: 9 }).toBuffer(),
+  adobeRgb,
+);
+/** @param {Buffer} png */
+const deepAvif = (png) =>
+  sharp(png)
+    .keepIccProfile()
+    .toColourspace('rgb16')
+    .avif({ bitdepth: 10, lossless: true, chromaSubsampling: '4:4:4', effort: 4 })
+    .toBuffer();
+const unknownVersion = Buffer.from(adobeRgb).fill(99, 8, 9);
 const small = { width: 64, height: 40 };
 const lace = (/** @type {number} */ x, /** @type {number} */ y) =>
   /** @type {const} */ ([12 * (x % 20), (y >> 6) % 256, y % 512 < 16 ? 255 : 60]);
@@ -544,11 +580,37 @@ const originals = [
     file: 'adobe-rgb-chart-10-bit.avif',
     what: 'colour chart, AVIF 96x80 of 10 bits tagged as Adobe RGB (1998)',
     ...drawn,
-    bytes: await sharp(tagPng(deepChartPng, adobeRgb))
-      .keepIccProfile()
-      .toColourspace('rgb16')
-      .avif({ bitdepth: 10, lossless: true, chromaSubsampling: '4:4:4', effort: 4 })
-      .toBuffer(),
+    bytes: await deepAvif(tagPng(deepChartPng, adobeRgb)),
+  },
+  {
+    file: 'adobe-rgb-alpha-16-bit.png',
+    what: 'colour chart, PNG 96x80 of 16 bits tagged as Adobe RGB (1998), six tenths opaque',
+    ...drawn,
+    bytes: clearChartPng,
+  },
+  {
+    file: 'adobe-rgb-alpha-10-bit.avif',
+    what: 'the same as an AVIF of 10 bits',
+    ...drawn,
+    bytes: await deepAvif(clearChartPng),
+  },
+  {
+    file: 'table-profile-16-bit.png',
+    what: 'colour chart, PNG 96x80 of 16 bits, whose profile is a table',
+    ...drawn,
+    bytes: tagPng(deepChartPng, cornersOfScreen),
+  },
+  {
+    file: 'unknown-version-16-bit.png',
+    what: 'colour chart, PNG 96x80 of 16 bits, whose profile has the version 99, so that it is ignored',
+    ...drawn,
+    bytes: tagPng(deepChartPng, unknownVersion),
+  },
+  {
+    file: 'text-profile-16-bit.png',
+    what: 'colour chart, PNG 96x80 of 16 bits, whose profile is a text, so that it is ignored',
+    ...drawn,
+    bytes: tagPng(deepChartPng, Buffer.from('no profile at all, but a text. '.repeat(30))),
   },
   {
     file: 'grey-linear-16-bit.png',
@@ -724,6 +786,23 @@ const originals = [
       ]),
       'eXIf',
       exif(7),
+    ),
+  },
+  {
+    file: 'blended.png',
+    what: 'APNG 40x40 with a gAMA of 1/1.8, three frames of which the latter two, half and fully transparent, are blended over the first, half transparent one',
+    ...drawn,
+    bytes: insertPngChunk(
+      apng(await alphaPng(dusk(40, 40)), 0, [
+        { delay: [1, 10], dispose: 0, blend: 0, image: await alphaPng(disc(40, '#0064c832')) },
+        {
+          ...{ x: 5, y: 8, delay: [1, 10], dispose: 0, blend: 1 },
+          image: await alphaPng(disc(30, '#c8000064')),
+        },
+        { delay: [1, 10], dispose: 0, blend: 1, image: await alphaPng(disc(40, '#ffffff00')) },
+      ]),
+      'gAMA',
+      Buffer.from('0000d904', 'hex'),
     ),
   },
   {

@@ -1,9 +1,11 @@
 import { deflateSync, inflateSync } from 'node:zlib';
 import sharp from 'sharp';
 import { expect, test } from 'vitest';
-import { join, pngChunk, withWrongCrc } from '../formats/containers.ts';
+import { afterIhdr, join, pngChunk, u32be, withWrongCrc } from '../formats/containers.ts';
 import { corpusFile } from '../formats/facts-of.ts';
-import { samples, shareTestApp } from '../support/test-app.ts';
+import { drawApngChunks, formatChunks } from '../support/images/draw-apng.ts';
+import { samples, shareTestApp, useTestApp } from '../support/test-app.ts';
+import { atScale } from '../support/test-scale.ts';
 
 const app = shareTestApp();
 const statusOf = async (bytes: Uint8Array, way = 'x.webp?size=80'): Promise<number> =>
@@ -42,6 +44,19 @@ test('an animation of an APNG is refused where image data have a wrong checksum'
   expect((await app.serve(apng, '/emojis/{id}.gif?size=64')).statusCode).toBe(422);
 });
 
+test('an APNG with a frame whose data end early is a still and no animation', async () => {
+  const draw = (): number[] => [200, 30, 90, 255];
+  const small = { draw, left: 4, top: 4, widthPx: 8, heightPx: 8 };
+  const chunks = drawApngChunks({ widthPx: 20, heightPx: 20, frames: [{ draw }, small] });
+  const { type, data } = chunks.at(-2) ?? expect.fail();
+  const broken = formatChunks(chunks.with(-2, { type, data: data.subarray(0, -8) }));
+  const animated = await app.serve(broken, '/stickers/{id}.webp');
+  expect([animated.statusCode, animated.json().code]).toEqual([422, 'UNPROCESSABLE_MEDIA']);
+  for (const path of ['/stickers/{id}.webp?animated=false', '/emojis/{id}.png']) {
+    expect((await app.serve(broken, path)).statusCode).toBe(200);
+  }
+});
+
 const photo = corpusFile('jpeg-photo/wuffs__hibiscus.regular.jpeg');
 /** Its first quantization table, before which bytes may stand that are no marker. */
 const table = photo.indexOf(Buffer.from([0xff, 0xdb]));
@@ -58,3 +73,31 @@ test.each([
 ])('a jpeg is %s', async (_, status, jpeg) => {
   expect(await statusOf(jpeg)).toBe(status);
 });
+
+/** A large PNG of one colour. */
+const plain = (width: number, height: number, background: string) =>
+  sharp({ create: { width, height, channels: 3, background } })
+    .png({ compressionLevel: 1 })
+    .toBuffer();
+
+test('a gamma is applied to millions of pixels', async () => {
+  const gamma = pngChunk('gAMA', u32be(100_000));
+  const original = afterIhdr(await plain(4096, 3072, '#010101'), gamma);
+  const { rawPayload } = await app.serve(original, '/avatars/{id}/x.png?size=16');
+  // sRGB of a light of 1 / 255
+  expect([...(await sharp(rawPayload).raw().toBuffer())].slice(0, 3)).toEqual([13, 13, 13]);
+});
+
+test.each(atScale([], [10_000]))(
+  'a low GIF of %i² px has room in a worker',
+  async (edgePx) => {
+    const app = await useTestApp({ settings: { TRANSFORM_TIMEOUT_MS: '60000' } });
+    const path = '/attachments/1/{id}/x?format=gif&quality=low';
+    const original = await plain(edgePx, edgePx, '#fed');
+    const { statusCode, rawPayload } = await app.serve(original, path);
+    expect(statusCode).toBe(200);
+    expect(await sharp(rawPayload).metadata()).toMatchObject({ width: edgePx, height: edgePx });
+    expect(app.workers.counters).toMatchObject({ restarts: 0, kills: 0 });
+  },
+  120_000,
+);

@@ -3,7 +3,7 @@ import { join, pngChunk, u32be } from '../../formats/containers.ts';
 import { u16be } from './heif-file.ts';
 
 /** Red, green, blue and alpha of the pixel at a place of a frame. */
-export type Draw = (x: number, y: number) => readonly number[];
+type Draw = (x: number, y: number) => readonly number[];
 
 export interface DrawnApngFrame {
   readonly left?: number;
@@ -13,7 +13,6 @@ export interface DrawnApngFrame {
   readonly heightPx?: number;
   /** Numerator and denominator of the delay in seconds. */
   readonly delay?: readonly [number, number];
-  readonly dispose?: 'none' | 'background' | 'previous';
   readonly blend?: 'source' | 'over';
   readonly draw: Draw;
 }
@@ -37,9 +36,6 @@ export interface ApngChunk {
   readonly type: string;
   readonly data: Buffer;
 }
-
-const disposals = { none: 0, background: 1, previous: 2 };
-const blends = { source: 0, over: 1 };
 
 /** Writes an APNG that says and shows exactly this (PNG 3rd edition), with none of the code under test. */
 export function drawApng(drawn: DrawnApng): Buffer {
@@ -71,9 +67,9 @@ export function drawApngChunks(drawn: DrawnApng): ApngChunk[] {
   if (still !== undefined) addPicture({ ...drawn, draw: still }, true);
   for (const [index, frame] of frames.entries()) {
     const { widthPx = drawn.widthPx, heightPx = drawn.heightPx, left = 0, top = 0 } = frame;
-    const { draw, delay = [1, 10], dispose = 'none', blend = 'source' } = frame;
+    const { draw, delay = [1, 10], blend = 'source' } = frame;
     const box = [widthPx, heightPx, left, top].map(u32be);
-    add('fcTL', number(), ...box, ...delay.map(u16be), disposals[dispose], blends[blend]);
+    add('fcTL', number(), ...box, ...delay.map(u16be), 0, blend === 'over' ? 1 : 0);
     addPicture({ widthPx, heightPx, draw }, still === undefined && index === 0);
   }
   add('IEND');
