@@ -12,6 +12,7 @@ const lists: Readonly<Record<string, string>> = {
   heic: 'heic/index.tsv',
   originals: 'originals-index.tsv',
   video: 'video/index.tsv',
+  'video-colours': 'video-colours/index.tsv',
 };
 
 /** A table of tab-separated values, a record per line. */

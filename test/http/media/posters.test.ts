@@ -13,7 +13,13 @@ import {
 } from '../../support/test-app.ts';
 import { atScale } from '../../support/test-scale.ts';
 import { hasFfmpeg, probe } from '../../support/videos/ffmpeg.ts';
-import { fixtureVideos, freeBox, readVideo, withGap } from '../../support/videos/sources.ts';
+import {
+  fixtureVideos,
+  freeBox,
+  posterOf,
+  readVideo,
+  withGap,
+} from '../../support/videos/sources.ts';
 
 const clip = readVideo('clip-h264.mp4');
 const PATH = '/attachments/1/2/clip.mp4';
@@ -25,7 +31,7 @@ describe.skipIf(!hasFfmpeg)('a poster', () => {
   const app = shareTestApp(decoding);
 
   test.each(fixtureVideos)('of $file: $note', async (row) => {
-    const { file = '', poster_status: status = '', display_width, display_height } = row;
+    const { file = '', poster_status: status = '' } = row;
     const video = readVideo(file);
     const path = `/attachments/9/9/${file}`;
     app.originals.put(path.slice(1), video);
@@ -38,10 +44,9 @@ describe.skipIf(!hasFfmpeg)('a poster', () => {
       'content-disposition': `inline; filename="${file.replace(/\.\w+$/, '.png')}"`,
       'cache-control': 'public, max-age=31536000, immutable',
     });
-    const quadrants = ['rgb_25_25', 'rgb_75_25', 'rgb_25_75', 'rgb_75_75'];
-    const colours = quadrants.map((name) => (row[name] ?? '').split(',').map(Number));
-    const { size, distance } = await probe(png.rawPayload, colours);
-    expect(size).toBe(`${display_width}x${display_height}`);
+    const expected = posterOf(row);
+    const { size, distance } = await probe(png.rawPayload, expected.colours);
+    expect(size).toBe(expected.size);
     expect(distance).toBeLessThanOrEqual(Number(row.tolerance));
   });
 

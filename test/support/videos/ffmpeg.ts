@@ -1,6 +1,9 @@
 import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import sharp from 'sharp';
 import { MediaError } from '../../../src/contract/errors.ts';
+import { useTemporaryFolder } from '../temporary-folder.ts';
 
 /** Whether Debian's ffmpeg is here, with which tests make and decode videos. */
 export const hasFfmpeg = spawnSync('ffmpeg', ['-version']).status === 0;
@@ -31,10 +34,7 @@ export class BareDecoder {
 }
 
 /** Measures the size of a picture, and the distance of each quadrant's middle from a colour. */
-export async function probe(
-  poster: Uint8Array,
-  colours: readonly (readonly (number | undefined)[])[],
-) {
+export async function probe(poster: Uint8Array, colours: readonly (readonly number[])[]) {
   const { data, info } = await sharp(poster).raw().toBuffer({ resolveWithObject: true });
   const { width, height, channels } = info;
   const distances = colours.map((colour, quadrant) => {
@@ -45,4 +45,23 @@ export async function probe(
     return Math.max(...pixel.map((level, channel) => Math.abs(level - (colour[channel] ?? 255))));
   });
   return { size: `${width}x${height}`, distance: Math.max(...distances) };
+}
+
+/** A second of sound. @param coder name of one of ffmpeg's encoders */
+export const makeSound = (coder: string, file: string) =>
+  runFfmpeg(`-f lavfi -i sine=r=48000 -t 1 -c:a ${coder}`, file);
+
+/** A video of three minutes with sound, whose tables are as long as those of a film of that length. */
+export const makeLongVideo = () =>
+  runFfmpeg(
+    '-f lavfi -i testsrc2=s=64x48:r=30 -f lavfi -i sine=r=48000 -t 180 -c:v libx264 -preset veryfast -c:a aac',
+    'a.mp4',
+  );
+
+/** Makes a file by ffmpeg's arguments, and returns it. */
+async function runFfmpeg(args: string, file: string): Promise<Buffer> {
+  const path = join((await useTemporaryFolder()).path, file);
+  const { status, stderr } = spawnSync('ffmpeg', `-loglevel error ${args} ${path}`.split(' '));
+  if (status !== 0) throw new Error(`ffmpeg: ${stderr}`);
+  return readFileSync(path);
 }

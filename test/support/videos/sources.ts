@@ -1,17 +1,30 @@
 import { readFileSync } from 'node:fs';
 
-export const readVideo = (file = ''): Buffer => readFileSync(`fixtures/video/${file}`);
+export const readVideo = (file = '', folder = 'video'): Buffer =>
+  readFileSync(`fixtures/${folder}/${file}`);
 
-const [head = [], ...rows] = readVideo('index.tsv')
-  .toString()
-  .trimEnd()
-  .split('\n')
-  .map((line) => line.split('\t'));
+/** The rows of a folder's index by the names of columns. */
+function readIndex(folder: string) {
+  const [head = [], ...rows] = readVideo('index.tsv', folder)
+    .toString()
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.split('\t'));
+  return rows.map((row) => Object.fromEntries(head.map((name, at) => [name, row[at] ?? ''])));
+}
 
-/** Rows of fixtures/video/index.tsv by the names of columns. */
-export const fixtureVideos = rows.map((row) =>
-  Object.fromEntries(head.map((name, at) => [name, row[at] ?? ''])),
-);
+export const fixtureVideos = readIndex('video');
+
+/** Videos of every depth, turn, curve and shape, of which nothing but the picture is looked at. */
+export const colourVideos = readIndex('video-colours');
+
+/** The size of the poster of such a row, and the colours of its quadrants. */
+export const posterOf = (row: Readonly<Record<string, string>>) => ({
+  size: `${row.display_width}x${row.display_height}`,
+  colours: ['rgb_25_25', 'rgb_75_25', 'rgb_25_75', 'rgb_75_75'].map((quadrant) =>
+    (row[quadrant] ?? '').split(',').map(Number),
+  ),
+});
 
 /** A file in memory that is read by ranges, and the ranges that were read. */
 export function memorySource(file: Uint8Array) {

@@ -4,12 +4,19 @@ import { inspectMoving } from '../../../src/workers/child/video/inspect-moving.t
 import { renderPoster } from '../../../src/workers/child/video/render-poster.ts';
 import { anyJob } from '../../support/processes/worker-pool.ts';
 import { atScale } from '../../support/test-scale.ts';
-import { BareDecoder, hasFfmpeg, probe } from '../../support/videos/ffmpeg.ts';
-import { madeVideos, makeLongVideo, makeSound } from '../../support/videos/made-videos.ts';
 import {
+  BareDecoder,
+  hasFfmpeg,
+  makeLongVideo,
+  makeSound,
+  probe,
+} from '../../support/videos/ffmpeg.ts';
+import {
+  colourVideos,
   findBox,
   freeBox,
   memorySource,
+  posterOf,
   readVideo,
   sparseSource,
   withGap,
@@ -29,13 +36,15 @@ async function makePoster(
   return Buffer.from(await renderPoster(source, decoder, job));
 }
 
-// ffmpeg takes most of a second for each. Files with an expected picture: test/http/media/posters.
+// Files that the whole service is asked for: test/http/media/posters.
 const rows = atScale(
-  madeVideos.filter((_, at) => at % 4 === 0),
-  madeVideos,
+  colourVideos.filter((_, at) => at % 4 === 0),
+  colourVideos,
 );
-test.skipIf(!hasFfmpeg).each(rows)('$name', async ({ make, size, colours }) => {
-  const measured = await probe(await makePoster(memorySource(await make())), colours);
+test.skipIf(!hasFfmpeg).each(rows)('the poster of $file', async (row) => {
+  const poster = await makePoster(memorySource(readVideo(row.file, 'video-colours')));
+  const { size, colours } = posterOf(row);
+  const measured = await probe(poster, colours);
   expect(measured.size).toBe(size);
   expect(measured.distance).toBeLessThanOrEqual(4);
 });
