@@ -32,20 +32,9 @@ function u32le(value: number): Buffer {
 
 /** A TIFF block with one short in IFD 0: the orientation. */
 export function tiffOrientation(value: number, order: 'II' | 'MM' = 'II'): Buffer {
-  const bytes = Buffer.alloc(26);
-  const short = (at: number, number: number) =>
-    order === 'II' ? bytes.writeUInt16LE(number, at) : bytes.writeUInt16BE(number, at);
-  const long = (at: number, number: number) =>
-    order === 'II' ? bytes.writeUInt32LE(number, at) : bytes.writeUInt32BE(number, at);
-  bytes.write(order, 0, 'latin1');
-  short(2, 42);
-  long(4, 8);
-  short(8, 1);
-  short(10, 0x0112);
-  short(12, 3);
-  long(14, 1);
-  short(18, value);
-  return bytes;
+  return order === 'II'
+    ? join(order, u16le(42, 8, 0, 1, 0x0112, 3, 1, 0, value, 0, 0, 0))
+    : join(order, u16le(42, 0, 8, 1, 0x0112, 3, 0, 1, value, 0, 0, 0).swap16());
 }
 
 /** A JPEG segment with its length; the code is the marker's second byte. */

@@ -91,19 +91,10 @@ async function writeArticle({ row, expected, actual, differences }: ComparedRow)
   return `<article id="${escapeHtml(row.name)}"${differences.length > 0 ? ' class="fails"' : ''}>
 <h3>${escapeHtml(row.name)}</h3>
 <p><code>${escapeHtml(row.target)}</code></p>
-<p>${escapeHtml(describeRow(row))}</p>
+<p>${escapeHtml(row.facts.join(', '))}</p>
 ${differences.map((difference) => `<p><strong>${escapeHtml(difference)}</strong></p>`).join('\n')}
 <div>${figures.join('')}</div>
 </article>`;
-}
-
-function describeRow({ format, widthPx, heightPx, delaysMs, plays, pixels }: GoldenRow): string {
-  const rule = pixels ?? 'verbatim';
-  const size = `${format}, ${widthPx} × ${heightPx}`;
-  if (delaysMs === undefined) return `${size}; rule: ${rule}`;
-  const loops = plays === 0 ? 'for ever' : `${plays} times`;
-  const durationMs = delaysMs.reduce((sum, delayMs) => sum + delayMs, 0);
-  return `${size}, ${delaysMs.length} frames in ${durationMs} ms, ${loops}; rule: ${rule}`;
 }
 
 function formatFigure(caption: string, file: string | undefined, otherwise = ''): string {

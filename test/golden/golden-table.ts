@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { z } from 'zod';
 import { type SourceFormat, sourceFormats } from '../../src/contract/image-formats.ts';
 import type { PixelRule } from '../support/images/image-comparison.ts';
 
@@ -24,9 +25,21 @@ export interface GoldenRow {
   readonly plays: number | undefined;
   /** How near the pixels come to the golden's; `undefined`: the original's own bytes. */
   readonly pixels: PixelRule | undefined;
+  /** Cells of the table behind the name of the golden. */
+  readonly facts: readonly string[];
 }
 
 const columns = 'name original target golden format size delays plays pixels';
+
+const text = z.string().min(1);
+const formats = Object.keys(sourceFormats) as SourceFormat[];
+const rules = ['exact', 'lossy', 'palette', 'verbatim'] as const;
+const cells = [text, text, text, text, z.enum(formats), z.string().regex(/^\d+x\d+$/)] as const;
+const tableSchema = z.array(
+  z
+    .tuple([...cells, text, text, z.enum(rules)])
+    .refine(({ 3: golden, 8: rule }) => (golden === 'original') === (rule === 'verbatim')),
+);
 
 /**
  * Reads `fixtures/goldens.tsv`. Size, delays and plays in it are worked out from the contract
@@ -37,52 +50,28 @@ const columns = 'name original target golden format size delays plays pixels';
 export function readGoldenTable(): GoldenRow[] {
   const [head, ...lines] = readFileSync(new URL('goldens.tsv', fixturesUrl), 'utf8')
     .trimEnd()
-    .split('\n');
-  if (head?.split('\t').join(' ') !== columns) throw new Error(`Expected the columns ${columns}`);
-  return lines.map(parseRow);
-}
-
-function parseRow(line: string): GoldenRow {
-  const cells = line.split('\t');
-  if (cells.length !== 9 || cells.includes('')) {
-    throw new Error(`Expected nine columns but received ${line}`);
-  }
-  const [name = '', original = '', target = '', golden = '', format = '', size = ''] = cells;
-  const [delays = '', plays = '', pixels = ''] = cells.slice(6);
-  const [widthPx, heightPx] = size.split('x').map(Number);
-  return {
-    name,
-    original,
-    target,
-    golden: golden === 'original' ? undefined : golden,
-    format: parseFormat(format, line),
-    widthPx: widthPx ?? 0,
-    heightPx: heightPx ?? 0,
-    delaysMs: delays === '-' ? undefined : parseDelays(delays),
-    plays: plays === '-' ? undefined : Number(plays),
-    pixels: parseRule(pixels, golden, line),
-  };
-}
-
-function parseFormat(text: string, line: string): SourceFormat {
-  const format = Object.keys(sourceFormats).find((each) => each === text);
-  if (format === undefined) throw new Error(`Expected a format but received ${text} in ${line}`);
-  return format as SourceFormat;
-}
-
-const rules: readonly PixelRule[] = ['exact', 'lossy', 'palette'];
-
-/** `verbatim` belongs to rows whose golden is the original itself, and to no other. */
-function parseRule(text: string, golden: string, line: string): PixelRule | undefined {
-  const rule = rules.find((each) => each === text);
-  const isKnown = golden === 'original' ? text === 'verbatim' : rule !== undefined;
-  if (!isKnown) throw new Error(`Expected another rule than ${text} in ${line}`);
-  return rule;
+    .split('\n')
+    .map((line) => line.split('\t'));
+  if (head?.join(' ') !== columns) throw new Error(`Expected the columns ${columns}`);
+  return tableSchema.parse(lines).map((row) => {
+    const [name, original, target, golden, format, size, delays, plays, rule] = row;
+    const [widthPx = 0, heightPx = 0] = size.split('x').map(Number);
+    return {
+      ...{ name, original, target, format, widthPx, heightPx },
+      golden: golden === 'original' ? undefined : golden,
+      delaysMs: delays === '-' ? undefined : parseDelays(delays),
+      plays: plays === '-' ? undefined : Number(plays),
+      pixels: rule === 'verbatim' ? undefined : rule,
+      facts: row.slice(4),
+    };
+  });
 }
 
 function parseDelays(text: string): number[] {
   return text.split(' ').flatMap((run) => {
-    const [count, delayMs] = run.includes('x') ? run.split('x').map(Number) : [1, Number(run)];
-    return Array.from({ length: count ?? 0 }, () => delayMs ?? 0);
+    const [count = 0, delayMs = 0] = run.includes('x')
+      ? run.split('x').map(Number)
+      : [1, Number(run)];
+    return Array(count).fill(delayMs);
   });
 }

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { join, u16le, u32be } from '../containers.ts';
+import { u16be } from '../../support/images/heif-file.ts';
+import { join, u32be } from '../containers.ts';
 import { corpusFile, factsOf, plainStill, testVerdicts, verdictOn } from '../facts-of.ts';
 
 const avif = corpusFile('avif/libavif__white_1x1.avif');
@@ -7,7 +8,6 @@ const sofa = corpusFile('avif/libavif__sofa_grid1x5_420.avif');
 const cut = corpusFile('avif/libavif__clap_irot_imir_non_essential.avif');
 const ftyp = avif.subarray(0, 32);
 const meta = avif.subarray(32);
-const u16be = (value: number) => u16le(value).reverse();
 
 /** The file with bytes put where an ASCII text is, of which it has one, or so far behind. */
 function edit(file: Buffer, text: string, at: number, ...bytes: (number | Uint8Array)[]): Buffer {

@@ -32,13 +32,9 @@ function scaled(): Buffer {
 
 test('a bare WebP has no metadata, simple or extended, so that it may pass through', () => {
   for (const bytes of [lossy, extended(0, image)]) {
-    const size = { widthPx: 36, heightPx: 28 };
     expect(verdictOn(bytes)).toEqual({
-      format: 'webp',
-      ...size,
+      ...{ format: 'webp', widthPx: 36, heightPx: 28, isPlain: true, isLossy: bytes === lossy },
       ...plainStill,
-      isPlain: true,
-      isLossy: bytes === lossy,
     });
   }
   expect(verdictOn(scaled())).toEqual(verdictOn(lossy));

@@ -10,8 +10,6 @@ declare module 'omggif' {
     readonly data_length: number;
     readonly transparent_index: number | null;
     readonly interlaced: boolean;
-    /** In centiseconds. */
-    readonly delay: number;
     readonly disposal: number;
   }
 
