@@ -1,4 +1,4 @@
-import { Attempt, type Expected, type Refused } from './expected-response.ts';
+import { type Expected, type Refused, respond } from './expected-response.ts';
 
 /** The periods of the contract, in milliseconds, written down once more: nothing here is read from the service. */
 export const periods = {
@@ -227,7 +227,7 @@ export class CacheModel {
 
   /** What a request must get now; it is taken to have been served. */
   respond(ask: Ask): Expected {
-    return new Attempt(this, ask, this.#memory(ask.original)).respond();
+    return respond(this, ask, this.#memory(ask.original));
   }
 
   /** A rendering of a version in the store, if that is asked and has it. */

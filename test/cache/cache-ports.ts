@@ -35,13 +35,10 @@ const BUSY = { bottleneck: 'origin', retryAfterSeconds: 1 } as const;
 /** More than a walk can need; 0 is a text. */
 const PICTURES = 80;
 
-async function drawPicture(number: number): Promise<Buffer> {
-  const pixels = Buffer.from(
-    Array.from({ length: 32 * 24 * 3 }, (_, i) => (i * i * (number + 7)) % 251),
-  );
-  return sharp(pixels, { raw: { width: 32, height: 24, channels: 3 } })
-    .png()
-    .toBuffer();
+function drawPicture(number: number): Promise<Buffer> {
+  const background = { r: number, g: 0, b: 0 };
+  const picture = sharp({ create: { width: 32, height: 24, channels: 3, background } });
+  return picture.png().toBuffer();
 }
 
 const text = Buffer.from('This is no picture at all.');
@@ -62,33 +59,14 @@ export const dateOf = ({ tag }: Version): Date => new Date(Date.UTC(2020, 0, tag
 /** Does nothing until a deadline has passed. */
 type Hang = (signal: AbortSignal, deadlineMs: number) => Promise<never>;
 
-/** The result store, which does what it is told. */
+/** The result store, whose reads may hang. */
 class ScriptedStore extends MemoryResultStore {
-  script: StoreScript = 'works';
-  readonly #hang: Hang;
-
-  constructor(hang: Hang) {
-    super();
-    this.#hang = hang;
-  }
-
-  set(script: StoreScript): void {
-    this.script = script;
-    const stalled = Object.assign(new Error('It hangs.'), { name: 'TimeoutError' });
-    this.failure = { works: undefined, fails: new Error('It is gone.'), hangs: stalled }[script];
-  }
+  hang: Hang | undefined;
 
   override read(...args: Parameters<MemoryResultStore['read']>) {
-    if (this.script !== 'hangs') return super.read(...args);
+    if (this.hang === undefined) return super.read(...args);
     this.reads += 1;
-    return this.#hang(args[1], STORE_MS);
-  }
-
-  async forgetAll(): Promise<void> {
-    const { failure } = this;
-    this.failure = undefined;
-    for (const path of this.paths) await super.remove(path);
-    this.failure = failure;
+    return this.hang(args[1], STORE_MS);
   }
 }
 
@@ -110,7 +88,7 @@ export class CachePorts {
 
   constructor(setup: Setup) {
     this.#setup = setup;
-    if (setup.hasStore) this.store = new ScriptedStore((...args) => this.#hang(...args));
+    if (setup.hasStore) this.store = new ScriptedStore();
   }
 
   /** What the service is started with. */
@@ -138,14 +116,14 @@ export class CachePorts {
   }
 
   /** Puts new originals everywhere, of which nothing is known. */
-  async begin(): Promise<readonly Truth[]> {
+  begin(): readonly Truth[] {
     this.walk += 1;
     this.#picture = 0;
     this.#gate = undefined;
     this.faults.length = 0;
     this.#owners.clear();
-    this.store?.set('works');
-    await this.store?.forgetAll();
+    this.setStore('works');
+    this.store?.clear();
     this.truths = places.map((place): Truth => {
       const scripts = { origin: 'responds', render: 'succeeds' } as const;
       return { place, versions: [], isThere: false, ...scripts, freshForMs: periods.siteLeast };
@@ -153,6 +131,13 @@ export class CachePorts {
     for (const truth of this.truths) this.replace(truth);
     this.takeWork();
     return this.truths;
+  }
+
+  setStore(script: StoreScript): void {
+    const stalled = Object.assign(new Error('It hangs.'), { name: 'TimeoutError' });
+    const failures = { works: undefined, fails: new Error('It is gone.'), hangs: stalled };
+    const hang: Hang | undefined = script === 'hangs' ? this.#hang.bind(this) : undefined;
+    if (this.store !== undefined) Object.assign(this.store, { failure: failures[script], hang });
   }
 
   replace(truth: Truth, how: 'picture' | 'text' | 'touch' = 'picture'): void {

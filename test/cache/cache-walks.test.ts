@@ -4,8 +4,8 @@ import { scrape } from '../support/telemetry/prometheus-text.ts';
 import { atScale } from '../support/test-scale.ts';
 import { CacheModel, periods, type Setup, type Variant } from './cache-model.ts';
 import { type Step, walks } from './cache-steps.ts';
-import { CacheWalk } from './cache-walk.ts';
-import { CacheWorld } from './cache-world.ts';
+import { createWalk } from './cache-walk.ts';
+import { createWorld } from './cache-world.ts';
 
 /** How many walks are taken. */
 const RUNS = atScale(200, 5_000);
@@ -89,14 +89,14 @@ const statuses = [
 const races = ['a race', 'a race that is joined'];
 
 test('each response, and the work that it costs, follows from what was asked before', async () => {
-  const worlds = await Promise.all(setups.map((setup) => CacheWorld.create(setup)));
+  const worlds = await Promise.all(setups.map(createWorld));
   const met = new Map<string, number>();
   await fc.assert(
     fc.asyncProperty(fc.nat(setups.length - 1), walks, async (index, steps) => {
       const [setup, world] = [setups[index], worlds[index]];
       if (setup === undefined || world === undefined) return;
-      const walk = new CacheWalk(world, new CacheModel(setup, await world.begin()), met);
-      for (const each of steps) await walk.take(each);
+      const take = createWalk(world, new CacheModel(setup, world.begin()), met);
+      for (const each of steps) await take(each);
     }),
     { numRuns: RUNS + examples.length, examples },
   );

@@ -8,17 +8,12 @@ import {
 } from '../storage/contracts/result-store.contract.ts';
 import { describeSharedObjects } from '../storage/contracts/shared-objects.contract.ts';
 import { createRgwBucket } from '../support/s3/rgw.ts';
-import {
-  createS3Fixture,
-  createS3WriterFixture,
-  openBucketObjects,
-  openBucketStore,
-} from '../support/s3/s3-bucket.ts';
+import { createS3Fixture, openBucketObjects, openBucketStore } from '../support/s3/s3-bucket.ts';
 
 const bucket = await createRgwBucket('contracts');
 
 describeOrigin('Ceph RGW', async () => createS3Fixture(bucket));
-describeOriginalWriter('Ceph RGW', async () => createS3WriterFixture(bucket));
+describeOriginalWriter('Ceph RGW', async () => createS3Fixture(bucket));
 describeResultStore('Ceph RGW', async () => openBucketStore(bucket));
 describeSharedObjects('Ceph RGW', async () => openBucketObjects(bucket));
 

@@ -1,9 +1,12 @@
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { readdirSync, readlinkSync } from 'node:fs';
 import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import fc from 'fast-check';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { MediaError } from '../../src/contract/errors.ts';
 import { openFolderStorage } from '../support/folder-storage.ts';
 import { openStream } from '../support/open-stream.ts';
@@ -78,7 +81,7 @@ describe('originals in a folder', () => {
     fc.string({ unit: 'binary' }),
   );
 
-  test('are served under no other key than their own, and no byte from outside', async () => {
+  test('are listed and served under no other key than their own, and no byte from outside or of special files', async () => {
     // Next to the root, above it, and under a name that begins like it; and every way there that a link can be.
     for (const place of ['canary', 'outside/1/canary', 'root2/emojis/1', 'rootcanary'])
       await put(place, CANARY);
@@ -87,13 +90,25 @@ describe('originals in a folder', () => {
       'avatars/1/relative': '../../../canary',
       icons: join(folder, 'outside'),
       ...{ up: '..', slash: '/', proc: '/proc/self/root', loop: 'loop' },
-      inside: join(root, 'avatars'),
+      ...{ inside: join(root, 'avatars'), 'avatars/1/inside': join(root, 'emojis/1') },
+      ...{ 'avatars/1/nothing': 'nowhere', 'avatars/1/device': '/dev/zero' },
     };
     for (const [place, target] of Object.entries(links)) await symlink(target, join(root, place));
+    execFileSync('mkfifo', [join(root, 'avatars/1/pipe')]);
+    const socket = createServer().listen(join(root, 'avatars/1/socket'));
+    onTestFinished(() => void socket.close());
+    await once(socket, 'listening');
+    const { listing } = await openFolderStorage(root);
+    const listed: string[] = [];
+    await listing.list('', (original) => listed.push(original.key) > 0, signal);
+    expect(listed.sort()).toEqual([...KEYS].sort());
     const read = await openReader();
     for (const own of KEYS) expect(await read(own)).toBe(own);
+    const behind = ['avatars/1', 'avatars/1/pipe', 'avatars/1/socket', 'icons/1/canary'];
+    for (const other of [...Object.keys(links), ...behind, 'inside/1/ab12'])
+      expect([other, await read(other)]).toEqual([other, 'UNKNOWN_MEDIA']);
     const absolute = [join(folder, 'canary'), join(root, 'emojis/1'), '/../../../../../etc/passwd'];
-    const examples = ['../canary', '../root2/emojis/1', '../rootcanary', ...Object.keys(links)];
+    const examples = ['../canary', '../root2/emojis/1', '../rootcanary'];
     const outcomes: string[] = [];
     await fc.assert(
       fc.asyncProperty(key, async (text) => {

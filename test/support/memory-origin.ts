@@ -4,28 +4,18 @@ import { MediaError } from '../../src/contract/errors.ts';
 import type { Opened, OpenOptions, Source } from '../../src/pipeline/ports.ts';
 import { clampRange, readLastModified } from '../../src/storage/origin-object.ts';
 
-interface Stored {
-  readonly bytes: Uint8Array;
-  readonly etag: string;
-  readonly lastModified: Date;
-}
-
 /** Originals in memory, for tests; counts what is read from it. */
 export class MemoryOrigin implements Source {
   readonly identity = 'tag';
-  readonly #objects = new Map<string, Stored>();
+  readonly #objects = new Map<string, { bytes: Uint8Array; etag: string; lastModified: Date }>();
   /** How often an object was opened, per key, missing ones included. */
   readonly reads = new Map<string, number>();
-
   /** How many bytes of an object were asked for, per key. */
   readonly bytesAskedFor = new Map<string, number>();
-
   /** What every read fails with, while it is set. */
   failure: Error | undefined;
-
   /** What becomes of an object before it is given. */
   alter: (opened: Opened, key: string) => Opened | Promise<Opened> = (opened) => opened;
-
   /** Bodies that were handed out and are neither read to their end nor let go. */
   openBodies = 0;
 

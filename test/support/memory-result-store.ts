@@ -49,6 +49,10 @@ export class MemoryResultStore implements ResultStore {
     return found.length;
   }
 
+  clear(): void {
+    this.#results.clear();
+  }
+
   close(): void {
     this.isClosed = true;
   }

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import type { Opened, OpenOptions, Source } from '../../src/pipeline/ports.ts';
 
 /** Opens an original whose body is a stream, as it is passed on. */
-export async function openStream(source: Source, key: string, options: OpenOptions) {
+export async function openStream(source: Pick<Source, 'open'>, key: string, options: OpenOptions) {
   const opened = await source.open(key, options);
   if (!(opened.body instanceof Readable)) throw new Error('The body is no stream.');
   return { ...(opened as Opened), body: opened.body };

@@ -1,3 +1,4 @@
+import { EventEmitter, once } from 'node:events';
 import type { Lane, RenderBounds, Renderer, RenderSlot } from '../../src/pipeline/ports.ts';
 
 type Original = Parameters<RenderSlot['render']>[0];
@@ -38,7 +39,8 @@ export function createSlots(
 export class QueuedRenderer implements LaneRenderer {
   readonly #pool: Renderer;
   readonly #held = new Set<RenderSlot>();
-  readonly #waiting = new Set<() => void>();
+  /** Emits `end` when a slot is free again. */
+  readonly #ends = new EventEmitter().setMaxListeners(0);
 
   constructor(pool: Renderer) {
     this.#pool = pool;
@@ -56,32 +58,22 @@ export class QueuedRenderer implements LaneRenderer {
     { lane, ...bounds }: RenderOptions,
     work: (slot: RenderSlot, bounds: RenderBounds) => Promise<Result>,
   ): Promise<Result> {
-    const slot = await this.#take(lane, bounds.signal);
-    try {
-      return await work(slot, bounds);
-    } finally {
-      this.#held.delete(slot);
-      for (const look of this.#waiting) look();
+    const { signal } = bounds;
+    for (;;) {
+      signal.throwIfAborted();
+      const free = this.#pool.slots[lane].filter((slot) => !this.#held.has(slot));
+      const slot = free.find(({ isReady }) => isReady) ?? free[0];
+      if (slot === undefined) {
+        await once(this.#ends, 'end', { signal }).catch(() => signal.throwIfAborted());
+        continue;
+      }
+      this.#held.add(slot);
+      try {
+        return await work(slot, bounds);
+      } finally {
+        this.#held.delete(slot);
+        this.#ends.emit('end');
+      }
     }
-  }
-
-  #take(lane: Lane, signal: AbortSignal): Promise<RenderSlot> {
-    return new Promise((resolve, reject) => {
-      const look = (): void => {
-        const free = this.#pool.slots[lane].filter((slot) => !this.#held.has(slot));
-        const slot = free.find(({ isReady }) => isReady) ?? free[0];
-        if (slot === undefined && !signal.aborted) return;
-        this.#waiting.delete(look);
-        signal.removeEventListener('abort', look);
-        if (signal.aborted || slot === undefined) reject(signal.reason);
-        else {
-          this.#held.add(slot);
-          resolve(slot);
-        }
-      };
-      this.#waiting.add(look);
-      signal.addEventListener('abort', look, { once: true });
-      look();
-    });
   }
 }

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { ListedOriginal, OriginListing } from '../../../src/pipeline/ports.ts';
+import { hardNames } from './origin.contract.ts';
 
 /** A listing under test, with a way to fill what it lists. */
 export interface ListingFixture {
@@ -38,20 +39,15 @@ export function describeOriginListing(name: string, create: () => Promise<Listin
     });
 
     test('every object below the prefix is listed, at any depth, and none beside it', async () => {
-      await put('avatars/1/ab', 'avatars/2/c/d/e', 'avatars-2/1/ab', 'icons/1/ab', 'avatar');
+      await put('avatars/1/ab', 'avatars/2/c/d/e', 'avatars-2/1/ab', 'stickers');
       expect(keysOf(await list('avatars/'))).toEqual(['avatars/1/ab', 'avatars/2/c/d/e']);
+      for (const empty of ['stickers/', 'icons/']) expect(await list(empty)).toEqual([]);
     });
 
-    test('a prefix without objects has an empty list', async () => {
-      expect(await list('stickers/')).toEqual([]);
-      await put('stickers');
-      expect(await list('stickers/')).toEqual([]);
-    });
-
-    const names = ['my photo é.png', '🎉.png', '100%.png', '%2e%2e', 'a#b?c&d=e+f.png', '.hidden'];
-    test.each(names)('the file name %s is listed unchanged', async (filename) => {
-      await put(`attachments/1/2/${filename}`);
-      expect(keysOf(await list('attachments/'))).toEqual([`attachments/1/2/${filename}`]);
+    test('file names are listed unchanged', async () => {
+      const keys = hardNames.map((filename) => `attachments/1/2/${filename}`);
+      await put(...keys);
+      expect(keysOf(await list('attachments/'))).toEqual(keys.sort());
     });
 
     test('the listing ends as soon as the caller has enough', async () => {

@@ -1,20 +1,19 @@
 import { randomUUID } from 'node:crypto';
-import { openFolderStorage } from '../../support/folder-storage.ts';
+import { link, utimes, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { openFolderObjects, openFolderStorage } from '../../support/folder-storage.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
 import { openFolder } from '../../support/result-folder/result-folder.ts';
 import { useLocalS3 } from '../../support/s3/local-s3.ts';
-import {
-  createS3Fixture,
-  createS3WriterFixture,
-  openBucketListing,
-  openBucketStore,
-} from '../../support/s3/s3-bucket.ts';
+import { createS3Fixture, openBucketListing, openBucketStore } from '../../support/s3/s3-bucket.ts';
 import { useTemporaryFolder } from '../../support/temporary-folder.ts';
 import { describeOrigin } from './origin.contract.ts';
 import { describeOriginListing } from './origin-listing.contract.ts';
 import { describeOriginalWriter } from './original-writer.contract.ts';
 import { describeResultStore } from './result-store.contract.ts';
+import { describeSharedObjects } from './shared-objects.contract.ts';
 
 /** One that checks signatures, and one that cannot check those of requests to the bucket itself. */
 const strict = await useLocalS3();
@@ -50,7 +49,7 @@ describeOriginalWriter('the filesystem writer', async () => {
 });
 // The server knows no AbortMultipartUpload; that parts are removed is shown on Ceph (`npm run test:s3`).
 describeOriginalWriter('the S3 writer', async () => ({
-  ...createS3WriterFixture(lenient),
+  ...createS3Fixture(lenient),
   keepsParts: true,
   ignoresConditions: true,
 }));
@@ -61,3 +60,24 @@ describeResultStore('a folder', async () => {
   return openFolder({ folder: path, maxBytes: 100_000_000 });
 });
 describeResultStore('s3', async () => openBucketStore(lenient));
+
+describeSharedObjects('a folder', async () => {
+  return openFolderObjects(join((await useTemporaryFolder()).path, 'blocks.jsonl'));
+});
+test('the next writer of a shared object completes what a killed process had begun', async () => {
+  const { path } = await useTemporaryFolder();
+  const file = join(path, 'blocks.jsonl');
+  const objects = await openFolderObjects(file);
+  const tag = (await objects.write('', Buffer.from('one'), 'absent')) ?? '';
+  await writeFile(join(path, 'claimed'), 'two');
+  const longAgo = new Date(Date.now() - 60_000);
+  await utimes(join(path, 'claimed'), longAgo, longAgo);
+  await link(join(path, 'claimed'), `${file}.next-${tag}`);
+  expect(await objects.write('', Buffer.from('three'), { tag })).toBeUndefined();
+  const found = await objects.read('');
+  expect(Buffer.from(found?.bytes ?? []).toString()).toBe('two');
+  expect(await objects.list('')).toEqual([]);
+  expect(await objects.write('', Buffer.from('three'), { tag: found?.tag ?? '' })).toEqual(
+    expect.any(String),
+  );
+});

@@ -1,6 +1,6 @@
-import { Readable } from 'node:stream';
-import { buffer } from 'node:stream/consumers';
+import { text } from 'node:stream/consumers';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { openStream } from '../../support/open-stream.ts';
 import { useDnsServer } from '../../support/sites/dns-server.ts';
 import { forbiddenAddresses, forbiddenSpellings } from '../../support/sites/hostile-addresses.ts';
 import { SiteServer } from '../../support/sites/site-server.ts';
@@ -52,10 +52,6 @@ function redirectTo(location: string): void {
   });
 }
 
-function atPort(text: string): string {
-  return text.replaceAll('%P', String(inside.port));
-}
-
 describe('an address that Darkroom may not connect to', () => {
   test.each(forbidden)('$address, whatever leads to it ($range)', async ({ address }) => {
     const host = address.includes(':') ? `[${address}]` : address;
@@ -74,15 +70,13 @@ describe('an address that Darkroom may not connect to', () => {
     expect(failure.host).not.toBe('site.test');
   });
 
-  test.each(forbiddenSpellings)('%s', async (spelling) => {
-    await expectRefusal(atPort(spelling), 'address');
+  test.each(forbiddenSpellings)('%s, straight or by a redirect', async (spelling) => {
+    const url = spelling.replaceAll('%P', String(inside.port));
+    await expectRefusal(url, 'address');
     expect(sites.resolver.asked).toEqual([]);
-  });
-
-  // Two of them are relative, and lead back to where they are from.
-  const absolute = forbiddenSpellings.filter((spelling) => !/^http:\/?\d/.test(spelling));
-  test.each(absolute)('%s, by a redirect', async (spelling) => {
-    redirectTo(atPort(spelling));
+    // Two of them are relative, and lead back to where they are from.
+    if (/^http:\/?\d/.test(spelling)) return;
+    redirectTo(url);
     await expectRefusal(`http://site.test:${outside.port}/go`, 'address');
   });
 });
@@ -110,26 +104,25 @@ const dns = await useDnsServer({
 });
 
 describe('a name that is an alias of another, as a resolver by c-ares reads it', () => {
-  let resolving: TestSites;
-
-  beforeEach(() => {
-    resolving = new TestSites({
+  const resolve = () =>
+    new TestSites({
       ports: [inside.port, outside.port],
       allowedNetworks: [`${ALLOWED}/32`],
       dnsServers: [dns],
     });
-  });
 
   test('is fetched where its end is good', async () => {
-    const response = await resolving.open(`http://good.test:${outside.port}/cat.png`);
-    if (!(response.body instanceof Readable)) throw new Error('Nothing came.');
-    expect((await buffer(response.body)).toString()).toBe('a picture');
+    const resolving = resolve();
+    const { signal } = new AbortController();
+    const url = `http://good.test:${outside.port}/cat.png`;
+    expect(await text((await openStream(resolving, url, { signal })).body)).toBe('a picture');
     expect(resolving.dialled).toEqual([ALLOWED]);
   });
 
   test.each(['entrance.test', 'to-localhost.test', 'to-intranet.test', 'split.test', 'both.test'])(
     '%s leads inside',
     async (name) => {
+      const resolving = resolve();
       const failure = await expectRefusal(`http://${name}:${inside.port}/`, 'address', resolving);
       expect(failure.host).toBe(name);
       expect(resolving.dialled).toEqual([]);
@@ -137,6 +130,7 @@ describe('a name that is an alias of another, as a resolver by c-ares reads it',
   );
 
   test.each(['dangling.test', 'circle.test', 'to-number.test'])('%s has no end', async (name) => {
+    const resolving = resolve();
     await expectRefusal(`http://${name}:${inside.port}/`, 'name', resolving);
     expect(resolving.dialled).toEqual([]);
   });

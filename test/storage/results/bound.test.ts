@@ -1,6 +1,6 @@
 import { mkdir, readdir, rm, stat, truncate, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import type { ResultAddress, ResultStore } from '../../../src/pipeline/ports.ts';
 import { RecordedLog } from '../../support/recorded-log.ts';
 import {
@@ -49,16 +49,6 @@ async function fill(count: number, stepMs = HOUR_MS, body = result): Promise<voi
   }
 }
 
-/** Writes as soon as the folder has been swept, if it has to be. */
-async function writeSoon(store: ResultStore, number: number): Promise<void> {
-  const isWritten = () =>
-    store.write(numbered(number), result).then(
-      () => true,
-      () => false,
-    );
-  await expect.poll(isWritten, { timeout: 20_000, interval: 5 }).toBe(true);
-}
-
 describe('the bound of the folder of renderings', () => {
   test('is restored by a sweep, which evicts the least recently used first, to the hour', async () => {
     await fill(100);
@@ -79,17 +69,13 @@ describe('the bound of the folder of renderings', () => {
 
   test('loses no more renderings where four stores sweep it at once', async () => {
     await fill(300, 0, resultOf('x'));
-    const stores = await Promise.all(
-      upTo(4).map(() => openFolder({ folder, maxBytes: MAX_BYTES })),
-    );
-    await Promise.all(stores.map((store) => store.sweep()));
+    const stores = await Promise.all(upTo(4).map(() => open()));
     const used = await usedBytes(folder);
     expect(used).toBeLessThanOrEqual(0.92 * MAX_BYTES);
     expect(used).toBeGreaterThan(0.82 * MAX_BYTES);
-    const evictions = stores.map((store) => store.usage()?.evictions ?? 0);
-    expect(evictions.reduce((sum, count) => sum + count, 0)).toBe(
-      300 - (await keptOf(upTo(300))).length,
-    );
+    const kept = await keptOf(upTo(300));
+    const left = stores.reduce((rest, store) => rest - (store.usage()?.evictions ?? 0), 300);
+    expect(left).toBe(kept.length);
   });
 
   test('is not used up by one rendering, which may take a twenty-fifth of it at most', async () => {
@@ -119,7 +105,11 @@ describe('the bound of the folder of renderings', () => {
     const store = await open();
     await rm(join(folder, 'results'), { recursive: true });
     expect(await isThere(store, 1)).toBe(false);
-    for (const number of upTo(20)) await writeSoon(store, 1_000 + number);
+    // As soon as the folder has been swept, if it has to be.
+    for (const number of upTo(20)) {
+      const write = () => store.write(numbered(1_000 + number), result);
+      await vi.waitFor(write, { timeout: 20_000, interval: 5 });
+    }
     expect(await isThere(store, 1_019)).toBe(true);
   });
 
@@ -127,20 +117,16 @@ describe('the bound of the folder of renderings', () => {
     const log = new RecordedLog();
     const sweepFile = new URL('missing.js', import.meta.url);
     const store = await openFolder({ folder, maxBytes: MAX_BYTES, log, sweepFile });
-    let failure: unknown;
     let count = 0;
-    for (; failure === undefined; count += 1) {
-      await store.write(numbered(count), result).catch((error: unknown) => {
-        failure = error;
-      });
-    }
-    expect(String(failure)).toContain('has to be swept before more is written');
+    const writeMore = async () => {
+      for (; ; count += 1) await store.write(numbered(count), result);
+    };
+    await expect(writeMore()).rejects.toThrow('has to be swept before more is written');
     expect(await usedBytes(folder)).toBeLessThanOrEqual(0.04 * MAX_BYTES + 3 * 4096);
-    expect(await keptOf(upTo(count))).toEqual(upTo(count - 1));
+    expect(await keptOf(upTo(count + 1))).toEqual(upTo(count));
     expect(await isThere(store, 0)).toBe(true);
-    await expect
-      .poll(() => log.entries.map(({ message }) => message))
-      .toEqual(['the folder of the result store cannot be swept']);
+    const messages = () => log.entries.map(({ message }) => message);
+    await expect.poll(messages).toEqual(['the folder of the result store cannot be swept']);
     expect(store.usage()).toBeUndefined();
   });
 });

@@ -47,21 +47,17 @@ describe('a disk of 1 MiB below the result store', () => {
   test('that is full fails a write with the reason, and keeps what is there', async (context) => {
     const { path, store } = await openOn(context);
     let count = 0;
-    let failure: unknown;
-    for (; failure === undefined; count += 1) {
-      await store.write(numbered(count), resultOf(count)).catch((error: unknown) => {
-        failure = error;
-      });
-    }
-    count -= 1;
-    expect(failure).toMatchObject({
-      message: expect.stringContaining(storedPath(numbered(count))),
-      cause: { code: 'ENOSPC' },
-    });
+    const fill = async () => {
+      for (; ; count += 1) await store.write(numbered(count), resultOf(count));
+    };
+    const cause = { code: 'ENOSPC' };
+    const failure = await fill().catch((error: unknown) => error);
+    const message = expect.stringContaining(storedPath(numbered(count)));
+    expect(failure).toMatchObject({ message, cause });
     expect(count).toBeGreaterThan(20);
     expect(await readdir(join(path, 'incoming'))).toEqual([]);
     const larger = store.write(numbered(0), resultOf(0, 60_000));
-    await expect(larger).rejects.toMatchObject({ cause: { code: 'ENOSPC' } });
+    await expect(larger).rejects.toMatchObject({ cause });
     for (let number = 0; number < count; number += 1) await expectWhole(store, number);
     expect(await store.remove('avatars/1/0/')).toBe(1);
     await store.write(numbered(count), resultOf(count));
@@ -95,46 +91,29 @@ describe('a faulty disk (FUSE)', () => {
     onTestFinished(disk.close);
   });
 
-  /** What is under way on it, for each of the numbers, when the disk hangs; those of 0 to 15 are there. */
-  const works: Readonly<Record<string, (store: ResultStore) => Promise<unknown>[]>> = {
-    'reads and writes': (store) =>
-      numbers.flatMap((number) => [
-        // That order, so that writes are under way, too.
-        store.write(numbered(100 + number), resultOf(100 + number)),
-        expectWhole(store, number),
-      ]),
-    'writes and purges': (store) =>
-      numbers.flatMap((number) => [
-        store.write(numbered(100 + number), resultOf(100 + number)),
-        store.remove('icons/'),
-      ]),
-    'a sweep, reads and purges': (store) => [
-      ...numbers.map((number) => expectWhole(store, number)),
+  test('that hangs during a sweep, reads, writes and purges leaves a thread to read originals from another disk', {
+    timeout: 60_000,
+  }, async () => {
+    const { origin } = await openFolderStorage(join(folder.path, 'originals'));
+    const store = await openStoreOf(path);
+    for (const number of numbers) await store.write(numbered(number), resultOf(number));
+    await disk.tell('renderings', 'delay 0.03');
+    const sweep = store.sweep();
+    await disk.tell('renderings', 'hang');
+    const pending = numbers.flatMap((number) => [
+      // That order, so that writes are under way, too.
+      store.write(numbered(100 + number), resultOf(100 + number)),
+      expectWhole(store, number),
       store.remove('icons/'),
-    ],
-  };
-  test.for(Object.keys(works))(
-    'that hangs during %s leaves a thread to read originals from another disk',
-    { timeout: 60_000 },
-    async (name) => {
-      const { origin } = await openFolderStorage(join(folder.path, 'originals'));
-      const store = await openStoreOf(path);
-      for (const number of numbers) await store.write(numbered(number), resultOf(number));
-      const isSwept = name.startsWith('a sweep');
-      if (isSwept) await disk.tell('renderings', 'delay 0.03');
-      const sweep = isSwept ? store.sweep() : undefined;
-      await disk.tell('renderings', 'hang');
-      const pending = works[name]?.(store) ?? [];
-      const original = await origin.open('avatars/1/a', { signal, isHeld: true });
-      expect(original).toMatchObject({ body: Buffer.from('original') });
-      await disk.tell('renderings', 'none');
-      expect(pending.length).toBeGreaterThan(16);
-      await Promise.all(pending);
-      if (!isSwept) return expectWhole(store, 107);
-      await sweep;
-      expect(store.usage()?.heldBytes).toBeGreaterThan(numbers.length * 32_768);
-    },
-  );
+    ]);
+    const original = await origin.open('avatars/1/a', { signal, isHeld: true });
+    expect(original).toMatchObject({ body: Buffer.from('original') });
+    await disk.tell('renderings', 'none');
+    await Promise.all(pending);
+    await expectWhole(store, 107);
+    await sweep;
+    expect(store.usage()?.heldBytes).toBeGreaterThan(numbers.length * 32_768);
+  });
 
   /** Puts so many renderings of an original behind the back of the store. */
   const put = async (original: string, count: number): Promise<void> => {

@@ -38,12 +38,13 @@ async function open(respond: ScriptedAnswer) {
 }
 
 describe('an original in a bucket', () => {
-  const partial: ScriptedAnswer = (_, response) => {
-    const head = { ETag: '"a"', 'Content-Range': 'bytes 0-3/9', 'Content-Length': '4' };
-    response.writeHead(206, head).end('1234');
-  };
-  const unsatisfiable: ScriptedAnswer = (_, response) =>
-    respondWithError(response, 416, 'InvalidRange');
+  const answer =
+    (status: number, head: Record<string, string>, body = ''): ScriptedAnswer =>
+    (_, response) => {
+      response.writeHead(status, { 'Content-Length': body.length, ...head }).end(body);
+    };
+  const partOf = (range: string, body: string) =>
+    answer(206, { ETag: '"a"', 'Content-Range': range }, body);
   const read = async (respond: ScriptedAnswer, range?: ByteRange, from = signal) => {
     const { origin } = await open(respond);
     const object = await openStream(origin, 'a', { signal: from, range });
@@ -77,16 +78,20 @@ describe('an original in a bucket', () => {
     },
   );
 
-  test.each([
-    ['a part', partial, /206/],
-    ['no such part', unsatisfiable, /^InvalidRange \(HTTP 416/],
-  ] as const)(
-    'is an ORIGIN_ERROR where a request for the whole gets %s',
-    async (_, respond, message) => {
-      const cause = { message: expect.stringMatching(message) };
-      await expect(read(respond)).rejects.toMatchObject({ code: 'ORIGIN_ERROR', cause });
-    },
-  );
+  const ofNine = { first: 1, last: 9 };
+  const unsatisfiable: ScriptedAnswer = (_, it) => respondWithError(it, 416, 'InvalidRange');
+  test.each<[what: string, ScriptedAnswer, range: ByteRange | undefined, RegExp]>([
+    ['a part of the whole', partOf('bytes 0-3/9', '1234'), undefined, /HTTP 206/],
+    ['no part of the whole', unsatisfiable, undefined, /^InvalidRange \(HTTP 416/],
+    ['a part of no range', answer(206, { ETag: '"a"' }, 'the whole'), ofNine, /range undefined/],
+    ['a part that begins before', partOf('bytes 0-8/9', 'the whole'), ofNine, /range bytes 0-8/],
+    ['a part that ends before', partOf('bytes 1-7/9', 'part of'), ofNine, /range bytes 1-7/],
+    ['less than it says', partOf('bytes 1-9/20', 'part of'), ofNine, /range bytes 1-9/],
+    ['a part of no size', partOf('bytes 1-8/*', 'he whole'), ofNine, /range bytes 1-8/],
+  ])('is an ORIGIN_ERROR where the server sends %s', async (_, respond, range, message) => {
+    const cause = { message: expect.stringMatching(message) };
+    await expect(read(respond, range)).rejects.toMatchObject({ code: 'ORIGIN_ERROR', cause });
+  });
 
   test('has later parts requested with the ETag of the first; a 412 means that it was replaced meanwhile', async () => {
     const { origin, requests } = await open((_, response) =>
@@ -100,28 +105,6 @@ describe('an original in a bucket', () => {
     const asked = requests.map(({ headers }) => [headers.range, headers['if-match']]);
     expect(asked).toEqual([['bytes=4-7', '"abc-2"']]);
   });
-
-  const answer =
-    (status: number, head: Record<string, string>, body = ''): ScriptedAnswer =>
-    (_, response) => {
-      response.writeHead(status, { 'Content-Length': body.length, ...head }).end(body);
-    };
-  const ofNine = { first: 1, last: 9 };
-
-  test.each([
-    ['', 'the whole'],
-    ['bytes 0-8/9', 'the whole'], // begins before
-    ['bytes 1-7/9', 'part of'], // ends before
-    ['bytes 1-9/20', 'part of'], // is shorter than it says
-    ['bytes 1-8/*', 'he whole'],
-  ])(
-    'is an ORIGIN_ERROR where the Content-Range is not the one that was requested: %j',
-    async (range, body) => {
-      const head = { ETag: '"a"', ...(range && { 'Content-Range': range }) };
-      const code = 'ORIGIN_ERROR';
-      await expect(read(answer(206, head, body), ofNine)).rejects.toMatchObject({ code });
-    },
-  );
 
   test.each([
     ['all of it', answer(200, { ETag: '"a"' })],
@@ -249,26 +232,17 @@ describe('a rendering that is read from a bucket', () => {
   });
 });
 
-describe('a rendering that is written into a bucket', () => {
-  test('fails with the reason that the server gives', async () => {
-    const { store } = await open((_, response) => respondWithError(response, 403, 'QuotaExceeded'));
-    await expect(store.write(address, resultOf('a'))).rejects.toMatchObject({
-      message: expect.stringContaining('cannot be written'),
-      cause: { message: 'QuotaExceeded (HTTP 403, attempts: 1): No.' },
-    });
-  });
-});
-
 describe('a purge in a bucket', () => {
-  const name = '0123456789abcdef-fedcba9876543210';
-
-  test('fails if the server refuses to delete an object', async () => {
+  test('fails with the reason that the server gives, like a write', async () => {
     const { store } = await open(({ method }, response) => {
-      if (method === 'GET') respondWithPage(response, [`${PREFIX}avatars/1/a/${name}`]);
-      else respondWithError(response, 403, 'AccessDenied');
+      const key = `${PREFIX}avatars/1/a/0123456789abcdef-fedcba9876543210`;
+      if (method === 'GET') respondWithPage(response, [key]);
+      else respondWithError(response, 403, 'QuotaExceeded');
     });
-    const cause = { message: expect.stringContaining('AccessDenied (HTTP 403') };
-    await expect(store.remove('avatars/1/')).rejects.toMatchObject({ cause });
+    const cause = { message: 'QuotaExceeded (HTTP 403, attempts: 1): No.' };
+    const failing = (verb: string) => ({ message: expect.stringContaining(verb), cause });
+    await expect(store.write(address, resultOf('a'))).rejects.toMatchObject(failing('written'));
+    await expect(store.remove('avatars/1/')).rejects.toMatchObject(failing('removed'));
   });
 
   test('fails if the server lists objects beside the prefix, and leaves objects that are no renderings', async () => {

@@ -1,8 +1,8 @@
-// Writes renderings into a store without end, until it is killed: the store that was built, and its folder.
+// Writes renderings into a store without end, until it is killed: the store that was built, its folder, and addresses.
 import { setTimeout as wait } from 'node:timers/promises';
-import { crashAddressOf, crashBodyOf } from './crash-results.mjs';
 
-const [storeModule, folder, maxBytes, seed] = process.argv.slice(2);
+const [storeModule, folder, maxBytes, seed, addressesJson] = process.argv.slice(2);
+const addresses = JSON.parse(addressesJson);
 const { openResultFolder } = await import(storeModule);
 const log = { info: () => undefined, warn: () => undefined, error: console.error };
 const store = await openResultFolder({ folder, maxBytes: Number(maxBytes), log });
@@ -11,9 +11,11 @@ console.log('writing');
 
 const writeAll = async (first) => {
   for (let turn = first; ; turn += 4) {
-    const body = crashBodyOf(turn);
+    // Its number, then one byte again and again, for a length of its own.
+    const body = Buffer.alloc(8 + ((turn * 7_919) % 300_000), turn & 0xff);
+    body.writeUInt32BE(turn, 0);
     // A folder that has to be swept rejects writes meanwhile.
-    const write = store.write(crashAddressOf(turn), { body, mimeType: 'image/webp' });
+    const write = store.write(addresses[turn % addresses.length], { body, mimeType: 'image/webp' });
     await write.catch(() => wait(1));
   }
 };

@@ -2,7 +2,7 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { openSync } from 'node:fs';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -45,9 +45,9 @@ export default async function setup({ provide }: TestProject): Promise<() => Pro
     provide('rgw', await startCluster(folder, daemons));
     return stop;
   } catch (error) {
-    const logs = await readLogs(folder);
+    const { stdout } = await run('sh', ['-c', 'tail -n 6 *.out *.log'], { cwd: folder });
     await stop();
-    throw new Error(`Ceph does not start.\n${logs}`, { cause: error });
+    throw new Error(`Ceph does not start.\n${stdout}`, { cause: error });
   }
 }
 
@@ -148,15 +148,4 @@ async function waitForAnswer(endpoint: string, deadline: AbortSignal): Promise<v
     if (answer?.ok) return;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
-}
-
-async function readLogs(folder: string): Promise<string> {
-  const names = ['ceph-mon.out', 'ceph-osd.out', 'radosgw.out', 'mon.a.log', 'osd.0.log'];
-  const tails = await Promise.all(
-    names.map(async (name) => {
-      const text = await readFile(join(folder, name), 'utf8').catch(() => '');
-      return `${name}:\n${text.split('\n').slice(-6).join('\n')}`;
-    }),
-  );
-  return tails.join('\n');
 }

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { listenLocally } from '../processes/local-server.ts';
 
 /** What may go wrong between a client and a server of HTTP/1.1. */
@@ -91,10 +92,7 @@ export class FaultProxy {
       this.requests.push(request);
       const fault = this.#nextFault();
       if (fault?.kind === 'hang') return;
-      if (fault?.kind === 'answer') {
-        client.write(fault.bytes, 'latin1');
-        return;
-      }
+      if (fault?.kind === 'answer') return void client.write(fault.bytes, 'latin1');
       relay = createRelay(fault, client, server);
       server.write(request, 'latin1');
     });
@@ -112,29 +110,23 @@ export class FaultProxy {
 
 /** Passes one answer on, spoiled or not. */
 function createRelay(
-  fault: Fault | undefined,
+  fault: Exclude<Fault, { readonly kind: 'hang' | 'answer' }> | undefined,
   client: Socket,
   server: Socket,
 ): (chunk: Buffer) => void {
-  if (fault === undefined || fault.kind === 'hang' || fault.kind === 'answer') {
+  if (fault === undefined) {
     return (chunk) => {
       if (!client.write(chunk)) server.pause();
     };
   }
   if (fault.kind === 'trickle') {
-    return (chunk) => {
+    return async (chunk) => {
       server.pause();
-      let sent = 0;
-      const timer = setInterval(() => {
+      for (let sent = 0; sent < chunk.length && !client.destroyed; sent += fault.bytes) {
         client.write(chunk.subarray(sent, sent + fault.bytes));
-        sent += fault.bytes;
-        if (sent < chunk.length) return;
-        stop();
-        client.off('close', stop);
-        server.resume();
-      }, 50);
-      const stop = (): void => clearInterval(timer);
-      client.once('close', stop);
+        await sleep(50);
+      }
+      server.resume();
     };
   }
   let answer = Buffer.alloc(0);

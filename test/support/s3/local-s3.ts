@@ -94,7 +94,7 @@ function mendStore(): void {
   };
   // A range that ends with byte 0 is taken for one without an end; as an object, 0 is true.
   FilesystemStore.prototype.getObject = function (bucket, key, options) {
-    const end = options?.end === 0 ? (Object(0) as number) : options?.end;
-    return getObject.call(this, bucket, key, { ...options, end });
+    const mended = options?.end === 0 ? { ...options, end: Object(0) } : options;
+    return getObject.call(this, bucket, key, mended);
   };
 }

@@ -1,3 +1,4 @@
+import { CreateBucketCommand } from '@aws-sdk/client-s3';
 import { inject } from 'vitest';
 import { openBucket, type S3Bucket } from './s3-bucket.ts';
 
@@ -16,6 +17,6 @@ Object.assign(process.env, rgw.credentials);
 /** Makes a bucket on it; `name` is of one that no other test has. */
 export async function createRgwBucket(name: string): Promise<S3Bucket> {
   const bucket = openBucket(endpoint, name);
-  await bucket.create();
+  await bucket.client.send(new CreateBucketCommand({ Bucket: name }));
   return bucket;
 }
