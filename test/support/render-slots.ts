@@ -58,21 +58,25 @@ export class QueuedRenderer implements LaneRenderer {
     { lane, ...bounds }: RenderOptions,
     work: (slot: RenderSlot, bounds: RenderBounds) => Promise<Result>,
   ): Promise<Result> {
-    const { signal } = bounds;
+    const slot = await this.#take(lane, bounds.signal);
+    try {
+      return await work(slot, bounds);
+    } finally {
+      this.#held.delete(slot);
+      this.#ends.emit('end');
+    }
+  }
+
+  async #take(lane: Lane, signal: AbortSignal): Promise<RenderSlot> {
     for (;;) {
       signal.throwIfAborted();
       const free = this.#pool.slots[lane].filter((slot) => !this.#held.has(slot));
       const slot = free.find(({ isReady }) => isReady) ?? free[0];
       if (slot === undefined) {
         await once(this.#ends, 'end', { signal }).catch(() => signal.throwIfAborted());
-        continue;
-      }
-      this.#held.add(slot);
-      try {
-        return await work(slot, bounds);
-      } finally {
-        this.#held.delete(slot);
-        this.#ends.emit('end');
+      } else {
+        this.#held.add(slot);
+        return slot;
       }
     }
   }

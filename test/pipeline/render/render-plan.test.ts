@@ -60,7 +60,7 @@ const limits = {
   webpEffort: 4,
 };
 
-const still: ImageFacts = {
+const usual: ImageFacts = {
   format: 'png',
   widthPx: 200,
   heightPx: 100,
@@ -78,7 +78,7 @@ const apng = { ...moving, format: 'apng' } as const;
 function plan(facts: Partial<ImageFacts>, url: string, bounds = limits): Plan {
   const target = parseTarget(url);
   if (target.kind !== 'media') throw new Error('not media');
-  return planMedia({ ...still, ...facts }, target.request, bounds);
+  return planMedia({ ...usual, ...facts }, target.request, bounds);
 }
 
 const avatar = '/avatars/1/ab12';
@@ -86,39 +86,71 @@ const attachment = '/attachments/1/2/a.png';
 const movingWebp = { ...webp, ...moving };
 const lossless = `${avatar}.webp?size=240&quality=lossless`;
 
-type Row = readonly [what: string, facts: Partial<ImageFacts>, url: string];
+const rewritable = { format: 'gif', isClean: false, isRewritable: true } as const;
+const faulty = { ...apng, animationFault: 'no image data', animation: undefined };
+const dataFault = 'too few bytes';
+const large = { widthPx: 1_000, heightPx: 1_001 };
+const long = { ...gif, widthPx: 500, heightPx: 1_000 };
+const high = { widthPx: 1, heightPx: 10_001 };
 
-describe('it is rendered as a still, whose quality alone changes or not:', () => {
-  test.each<readonly [...Row, isOnlyQuality: boolean]>([
-    ['another format', {}, lossless, false],
-    ['a smaller size', {}, `${avatar}.png?size=128`, false],
-    ['metadata to strip', { isClean: false }, `${avatar}.png?size=240`, false],
-    ['low quality', {}, `${avatar}.png?size=240&quality=low`, true],
-    ['a lossy quality', webp, `${avatar}.webp?size=240`, true],
-    ['that and metadata', { ...jpeg, isClean: false }, `${avatar}.jpg?size=240`, false],
-    ['a box of another ratio', {}, `${attachment}?width=100&height=100`, false],
-    ['an animation not wanted', movingWebp, lossless, false],
-    ['an animation that must be asked for', gif, `${attachment}?format=gif`, false],
-  ])('%s', (_, facts, url, isOnlyQuality) => {
-    const job = { animation: undefined };
-    expect(plan(facts, url)).toMatchObject({ kind: 'render', isOnlyQuality, job });
-  });
+const rendered = { kind: 'render' };
+/** A still, whose quality alone changes or not. */
+const still = (isOnlyQuality: boolean) => ({
+  ...rendered,
+  ...{ isOnlyQuality, job: { animation: undefined } },
 });
+/** Whether it is no more than another container. */
+const rewrite = (isRewrite: boolean) => ({ ...rendered, job: { isRewrite } });
+const refusal = (reason: string) => ({ kind: 'refuse', code: 'UNPROCESSABLE_MEDIA', reason });
+const tooLarge = { kind: 'refuse', code: 'MEDIA_TOO_LARGE' };
 
-describe('a render', () => {
-  test('of a gif with nothing to change but metadata is no more than another container', () => {
-    const isRewrite = (facts: Partial<ImageFacts>, url: string) => {
-      const made = plan({ format: 'gif', isClean: false, isRewritable: true, ...facts }, url);
-      return made.kind === 'render' && made.job.isRewrite;
-    };
-    expect(isRewrite({}, `${avatar}.gif?size=240`)).toBe(true);
-    expect(isRewrite({}, `${attachment}?format=gif&quality=high`)).toBe(true);
-    expect(isRewrite(moving, `${avatar}.gif?size=240`)).toBe(true);
-    expect(isRewrite(moving, `${attachment}?format=gif`)).toBe(false);
-    expect(isRewrite({ isRewritable: false }, `${avatar}.gif?size=240`)).toBe(false);
-    expect(isRewrite({}, `${avatar}.gif?size=128`)).toBe(false);
-    expect(isRewrite({}, `${avatar}.gif?size=240&quality=low`)).toBe(false);
-    expect(isRewrite({}, `${avatar}.webp?size=240&quality=lossless`)).toBe(false);
+describe('a plan', () => {
+  test.each<[what: string, facts: Partial<ImageFacts>, url: string, expected: object]>([
+    ['another format', {}, lossless, still(false)],
+    ['a smaller size', {}, `${avatar}.png?size=128`, still(false)],
+    ['metadata to strip', { isClean: false }, `${avatar}.png?size=240`, still(false)],
+    ['low quality', {}, `${avatar}.png?size=240&quality=low`, still(true)],
+    ['a lossy quality', webp, `${avatar}.webp?size=240`, still(true)],
+    ['that and metadata', { ...jpeg, isClean: false }, `${avatar}.jpg?size=240`, still(false)],
+    ['a box of another ratio', {}, `${attachment}?width=100&height=100`, still(false)],
+    ['an animation not wanted', movingWebp, lossless, still(false)],
+    ['an animation that must be asked for', gif, `${attachment}?format=gif`, still(false)],
+
+    ['metadata of a gif', rewritable, `${avatar}.gif?size=240`, rewrite(true)],
+    ['that of an attachment', rewritable, `${attachment}?format=gif&quality=high`, rewrite(true)],
+    ['that and frames', { ...rewritable, ...moving }, `${avatar}.gif?size=240`, rewrite(true)],
+    ['a frame', { ...rewritable, ...moving }, `${attachment}?format=gif`, rewrite(false)],
+    ['other bytes', { ...rewritable, isRewritable: false }, `${avatar}.gif`, rewrite(false)],
+    ['a smaller gif', rewritable, `${avatar}.gif?size=128`, rewrite(false)],
+    ['a low gif', rewritable, `${avatar}.gif?size=240&quality=low`, rewrite(false)],
+    ['a gif as a WebP', rewritable, lossless, rewrite(false)],
+
+    ['the still of faulty frames', faulty, `${avatar}.png`, rendered],
+    ['another format of that still', faulty, `${avatar}.webp`, rendered],
+    ['faulty frames', faulty, `${avatar}.gif`, refusal('no image data')],
+    ['a faulty default image', { ...apng, dataFault }, `${avatar}.png`, refusal(dataFault)],
+    ['a faulty still', { dataFault }, `${avatar}.png?size=240`, refusal(dataFault)],
+    ['frames beside a faulty default image', { ...apng, dataFault }, `${avatar}.gif`, rendered],
+    // Which of two faults is named does not change with the other.
+    ['a faulty still of many pixels', { ...large, dataFault }, `${avatar}.png`, tooLarge],
+
+    ['pixels of a still', large, `${avatar}.webp`, tooLarge],
+    ['the very last pixel', { widthPx: 1_000, heightPx: 1_000 }, `${avatar}.webp`, rendered],
+    ['pixels of what is passed on', large, `${avatar}.png?size=1024`, tooLarge],
+    ['pixels of all frames that are decoded', long, `${avatar}.gif`, tooLarge],
+    ['pixels of all frames that are passed on', long, `${avatar}.gif?size=512`, tooLarge],
+    ['pixels of one frame of many', long, `${avatar}.png`, rendered],
+    ['frames, decoded or not', { ...gif, frames: 101 }, `${avatar}.png`, tooLarge],
+    ['the very last frame', { ...gif, frames: 100 }, `${avatar}.png`, rendered],
+    ['the width', { widthPx: 10_001, heightPx: 1 }, `${avatar}.webp`, tooLarge],
+    ['the longest edge', { widthPx: 10_000, heightPx: 1 }, `${avatar}.webp`, rendered],
+    ['the height of what is passed on', high, `${avatar}.png`, tooLarge],
+    ['the edges of a frame', { ...gif, ...high }, `${avatar}.gif`, tooLarge],
+    ['scans', { ...jpeg, scans: 51 }, `${avatar}.webp`, tooLarge],
+    ['the very last scan', { ...jpeg, scans: 50 }, `${avatar}.webp`, rendered],
+    ['scans passed on', { ...jpeg, scans: 51 }, `${avatar}.jpg?quality=lossless`, tooLarge],
+  ])('decides about %s', (_, facts, url, expected) => {
+    expect(plan(facts, url)).toMatchObject(expected);
   });
 
   test.each([
@@ -130,58 +162,6 @@ describe('a render', () => {
     const facts = { ...format, widthPx, heightPx };
     const bounds = { ...limits, maxInputPixels: 4_000_000 };
     expect(plan(facts, `${attachment}?${query}`, bounds)).toMatchObject({ job: { shrinksOnLoad } });
-  });
-});
-
-describe('a refusal', () => {
-  const refusal = (reason: string) => ({ kind: 'refuse', code: 'UNPROCESSABLE_MEDIA', reason });
-
-  test('of faulty frames is one of the animation, of faulty image data one of the still', () => {
-    const faulty = { ...apng, animation: undefined, animationFault: 'no image data' };
-    expect(plan(faulty, `${avatar}.png`)).toMatchObject({ kind: 'render' });
-    expect(plan(faulty, `${avatar}.webp`)).toMatchObject({ kind: 'render' });
-    expect(plan(faulty, `${avatar}.gif`)).toEqual(refusal('no image data'));
-    const dataFault = 'too few bytes';
-    expect(plan({ ...apng, dataFault }, `${avatar}.png`)).toEqual(refusal(dataFault));
-    expect(plan({ dataFault }, `${avatar}.png?size=240`)).toEqual(refusal(dataFault));
-    expect(plan({ ...apng, dataFault }, `${avatar}.gif`)).toMatchObject({ kind: 'render' });
-    // Which of two faults is named does not change with the other.
-    const huge = { dataFault, widthPx: 1_000, heightPx: 1_001 };
-    expect(plan(huge, `${avatar}.png`)).toMatchObject({ code: 'MEDIA_TOO_LARGE' });
-  });
-
-  const large = { widthPx: 1_000, heightPx: 1_001 };
-  const long = { ...gif, widthPx: 500, heightPx: 1_000 };
-
-  test.each<[...Row, kind: Plan['kind']]>([
-    ['pixels of a still', large, `${avatar}.webp`, 'refuse'],
-    ['the very last pixel', { widthPx: 1_000, heightPx: 1_000 }, `${avatar}.webp`, 'render'],
-    ['pixels of what is passed on', large, `${avatar}.png?size=1024`, 'refuse'],
-    ['pixels of all frames that are decoded', long, `${avatar}.gif`, 'refuse'],
-    ['pixels of all frames that are passed on', long, `${avatar}.gif?size=512`, 'refuse'],
-    ['pixels of one frame of many', long, `${avatar}.png`, 'render'],
-    ['frames, decoded or not', { ...gif, frames: 101 }, `${avatar}.png`, 'refuse'],
-    ['the very last frame', { ...gif, frames: 100 }, `${avatar}.png`, 'render'],
-    ['the width', { widthPx: 10_001, heightPx: 1 }, `${avatar}.webp`, 'refuse'],
-    ['the longest edge', { widthPx: 10_000, heightPx: 1 }, `${avatar}.webp`, 'render'],
-    [
-      'the height of what is passed on',
-      { widthPx: 1, heightPx: 10_001 },
-      `${avatar}.png`,
-      'refuse',
-    ],
-    ['the edges of a frame', { ...gif, widthPx: 1, heightPx: 10_001 }, `${avatar}.gif`, 'refuse'],
-    ['scans', { ...jpeg, scans: 51 }, `${avatar}.webp`, 'refuse'],
-    ['the very last scan', { ...jpeg, scans: 50 }, `${avatar}.webp`, 'render'],
-    [
-      'scans of what is passed on',
-      { ...jpeg, scans: 51 },
-      `${avatar}.jpg?quality=lossless`,
-      'refuse',
-    ],
-  ])('is for too much, and not for less: %s', (_, facts, url, kind) => {
-    const code = kind === 'refuse' ? { code: 'MEDIA_TOO_LARGE' } : {};
-    expect(plan(facts, url)).toMatchObject({ kind, ...code });
   });
 });
 

@@ -5,6 +5,7 @@ import { openSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import type { TestProject } from 'vitest/node';
 import { findFreePorts } from '../processes/local-server.ts';
@@ -60,21 +61,9 @@ async function startCluster(folder: string, daemons: ChildProcess[]) {
   await writeFile(conf, formatConf(folder, clusterId, monitorPort));
   await Promise.all(['mon', 'osd'].map((name) => mkdir(join(folder, name))));
 
-  /** Again when it hangs: a monitor that has just come up may lose a command. */
-  const command = async (name: string, ...args: string[]): Promise<void> => {
-    for (;;) {
-      deadline.throwIfAborted();
-      try {
-        await run(name, ['--conf', conf, ...args], { timeout: 5_000, killSignal: 'SIGKILL' });
-        return;
-      } catch (error) {
-        if (!(error instanceof Error)) throw error;
-        const isKilled = 'killed' in error && error.killed === true;
-        // Of a monitor that has only just come up.
-        const isEarly = error.message.includes('problem getting command descriptions');
-        if (!isKilled && !isEarly) throw error;
-      }
-    }
+  const command = (name: string, ...args: string[]) => {
+    const options = { timeout: 5_000, killSignal: 'SIGKILL' } as const;
+    return retry(deadline, () => run(name, ['--conf', conf, ...args], options));
   };
   const daemon = (name: string, ...args: string[]): void => {
     const log = openSync(join(folder, `${name}.out`), 'a');
@@ -102,7 +91,10 @@ async function startCluster(folder: string, daemons: ChildProcess[]) {
   // Without the last, an answer on a kept connection takes 40 ms: Nagle waits for a delayed ACK.
   const frontend = `beast endpoint=127.0.0.1:${gatewayPort} tcp_nodelay=1`;
   daemon('radosgw', '--name', 'client.gateway', '--rgw-frontends', frontend);
-  await waitForAnswer(endpoint, deadline);
+  await retry(deadline, async () => {
+    const answer = await fetch(endpoint, { signal: deadline });
+    if (!answer.ok) throw new Error(`The gateway responds with HTTP ${answer.status}.`);
+  });
   return { endpoint, accessKeyId, secretAccessKey };
 }
 
@@ -140,12 +132,15 @@ mon tick interval = 1
 `;
 }
 
-async function waitForAnswer(endpoint: string, deadline: AbortSignal): Promise<void> {
+/** Tries until it succeeds, or time is up: a monitor that has just come up may lose a command. */
+async function retry(deadline: AbortSignal, work: () => Promise<unknown>): Promise<void> {
   for (;;) {
-    deadline.throwIfAborted();
-    const answer = await fetch(endpoint, { signal: deadline }).catch(() => undefined);
-    await answer?.arrayBuffer();
-    if (answer?.ok) return;
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    try {
+      await work();
+      return;
+    } catch (error) {
+      if (deadline.aborted) throw error;
+      await sleep(50);
+    }
   }
 }
