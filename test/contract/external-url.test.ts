@@ -14,34 +14,14 @@ const policy: ExternalPolicy = {
   blockedHosts: [],
 };
 
-describe('the canonical form of a URL', () => {
-  test.each([
-    ['https://Media.Example.org:443/a%20b?w=1#top', 'https://media.example.org/a%20b?w=1'],
-    ['https://a.example', 'https://a.example/'],
-    ['https://a.example./x', 'https://a.example/x'],
-    ['https://a.example/x#', 'https://a.example/x'],
-    ['https://a.example/x?', 'https://a.example/x?'],
-    ['https://a.example/a/../b/%2e%2e/c', 'https://a.example/c'],
-    ['https://a.example/%7Ex%2fy', 'https://a.example/%7Ex%2fy'],
-    ['https://bücher.example/ü', 'https://xn--bcher-kva.example/%C3%BC'],
-    ['https://@a.example/', 'https://a.example/'],
-    ['http://2130706433/', 'http://127.0.0.1/'],
-    ['http://0x7f.1/', 'http://127.0.0.1/'],
-    ['http://0177.0.0.1./', 'http://127.0.0.1/'],
-    ['http://１２７.0.0.1/', 'http://127.0.0.1/'],
-    ['http://[::ffff:127.0.0.1]/', 'http://[::ffff:7f00:1]/'],
-  ])('of %s', (text, canonical) => {
-    expect(canonicalUrlOf(text)).toBe(canonical);
-  });
-
-  // Node 20 and 22 refuse letters beyond ASCII in `URL.canParse` once V8 has optimized its caller.
-  test('of the same text stays the same, however often it is asked for', () => {
-    const forms = new Set<string | undefined>();
-    for (let time = 0; time < 40_000; time += 1) {
-      forms.add(canonicalUrlOf('https://b\u00fccher.example/\u00fc'));
-    }
-    expect([...forms]).toEqual(['https://xn--bcher-kva.example/%C3%BC']);
-  });
+// Which form is canonical: docs/external-vectors.json. Node 20 and 22 refuse letters beyond ASCII in `URL.canParse` once V8
+// has optimized its caller.
+test('the canonical form of a URL stays the same, however often it is asked for', () => {
+  const forms = new Set<string | undefined>();
+  for (let time = 0; time < 40_000; time += 1) {
+    forms.add(canonicalUrlOf('https://b\u00fccher.example/\u00fc'));
+  }
+  expect([...forms]).toEqual(['https://xn--bcher-kva.example/%C3%BC']);
 });
 
 describe('what may be named', () => {
@@ -60,12 +40,8 @@ describe('what may be named', () => {
     [`${long(8_192)}#fragment`, 'a.example', 443],
   ])('%s', (text, host, port) => {
     const isAddress = /^[\d.]+$|:/.test(host);
-    expect(examineExternalUrl(text, policy)).toMatchObject({
-      kind: 'fetchable',
-      host,
-      port,
-      isAddress,
-    });
+    const target = { kind: 'fetchable', host, port, isAddress };
+    expect(examineExternalUrl(text, policy)).toMatchObject(target);
   });
 
   test.each([
@@ -112,14 +88,10 @@ describe('what may be named', () => {
 });
 
 test.each([
-  ['Example.org', 'example.org'],
-  ['example.org.', 'example.org'],
-  ['bücher.example', 'xn--bcher-kva.example'],
   ['org', 'org'],
   ['192.0.2.1', '192.0.2.1'],
   ['2001:db8::1', undefined],
   ['[2001:DB8::1]', '2001:db8::1'],
-  ['https://a.example', undefined],
   ['a.example:80', undefined],
   ['a.example/x', undefined],
   ['*.a.example', undefined],

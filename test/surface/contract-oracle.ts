@@ -107,19 +107,15 @@ export const parameterNames: Readonly<Record<QueryKind, readonly string[]>> = {
 
 /** Whether a parameter may have this value. */
 export function isParameterValue(name: string, value: string): boolean {
-  switch (name) {
-    case 'size':
-      return SIZES.includes(value);
-    case 'quality':
-      return ['high', 'low', 'lossless'].includes(value);
-    case 'animated':
-      return ['true', 'false'].includes(value);
-    case 'format':
-      return FIVE.includes(value);
-    default:
-      // width and height: written as a decimal integer is, and no other way.
-      return String(Number.parseInt(value, 10)) === value && +value >= 1 && +value <= 4096;
-  }
+  const words: Readonly<Record<string, readonly string[]>> = {
+    size: SIZES,
+    quality: ['high', 'low', 'lossless'],
+    animated: ['true', 'false'],
+    format: FIVE,
+  };
+  // Width and height are written as a decimal integer is, and no other way.
+  const isEdge = String(Number.parseInt(value, 10)) === value && +value >= 1 && +value <= 4096;
+  return words[name]?.includes(value) ?? isEdge;
 }
 
 /** Whether a part of a path may have this (decoded) value. */
@@ -158,25 +154,19 @@ export interface SoundParts {
   readonly parameters: Readonly<Record<string, string>>;
 }
 
-/** The canonical request that its parts make. */
 export function canonicalOf({ row, values, extension, parameters }: SoundParts): Canonical {
   const { originKey, query } = row;
-  const key = originKey
-    .split('/')
-    .map((part) => {
-      if (!part.startsWith('{')) return part;
-      const name = part.slice(1, -1);
-      const value = values[name] ?? '';
-      return name.endsWith('hash') && value.startsWith('a_') ? value.slice(2) : value;
-    })
-    .join('/');
+  const key = originKey.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const value = values[name] ?? '';
+    return name.endsWith('hash') && value.startsWith('a_') ? value.slice(2) : value;
+  });
   const named = query === 'external' ? parameters.format : extension;
   const format = (named === 'jpg' ? 'jpeg' : named) as Format | undefined;
   const quality = (parameters.quality ?? (query === 'image' ? 'high' : 'lossless')) as Quality;
   const width = query === 'external' ? parameters.width : parameters.size;
   const { height } = query === 'external' ? parameters : { height: undefined };
   const size = width ?? (query === 'image' ? '128' : undefined);
-  const isPlain = [format, width, height].every((value) => value === undefined);
+  const isPlain = (format ?? width ?? height) === undefined;
   const passthrough = query === 'external' && isPlain && quality === 'lossless';
   const isVideoName = /\.(mp4|m4v|mov|webm|mkv)$/i.test(values.filename ?? '');
   const isOpen = isVideoName && parameters.quality === undefined;
@@ -193,14 +183,12 @@ export function canonicalOf({ row, values, extension, parameters }: SoundParts):
       : quality === 'high' && (format === 'png' || format === 'gif')
         ? 'lossless'
         : quality,
-    animated: isAnimated(query, format, isAsked) && !passthrough,
+    animated:
+      (isAsked || (format === 'gif' && query !== 'external')) &&
+      !passthrough &&
+      !['png', 'jpeg'].includes(format ?? ''),
     passthrough,
   };
-}
-
-function isAnimated(query: QueryKind, format: Format | undefined, isAsked: boolean): boolean {
-  if (format === 'png' || format === 'jpeg') return false;
-  return format === 'gif' && query !== 'external' ? true : isAsked;
 }
 
 /** A target that fits the path of a row, in its parts, decoded. */
@@ -232,16 +220,12 @@ export function takeApart(target: string): TargetParts | undefined {
 }
 
 /** All values of each parameter that a kind of query has. */
-export function queryOf(
-  kind: QueryKind,
-  query: string,
-): Readonly<Record<string, readonly string[]>> {
+export function queryOf(kind: QueryKind, query: string): TargetParts['query'] {
   const given = parametersOf(query);
   const valuesOf = (name: string) => given.flatMap(([key, value]) => (key === name ? [value] : []));
   return Object.fromEntries(parameterNames[kind].map((name) => [name, valuesOf(name)]));
 }
 
-/** Judges the target of a request line. */
 export function judge(target: string): Verdict {
   const parts = takeApart(target);
   if (parts === undefined) return { kind: 'unknown path' };
@@ -299,41 +283,17 @@ function fits(segments: readonly Segment[], texts: readonly (string | undefined)
   });
 }
 
-/** Bytes of a target: its ASCII characters and its escapes; `undefined` for anything else. */
-function bytesOf(text: string, isStrict: boolean): Buffer | undefined {
-  const bytes: number[] = [];
-  for (let index = 0; index < text.length; index += 1) {
-    const code = text.charCodeAt(index);
-    const digits = text.slice(index + 1, index + 3);
-    if (text[index] === '%' && digits.length === 2 && !/[^0-9A-Fa-f]/.test(digits)) {
-      bytes.push(Number.parseInt(digits, 16));
-      index += 2;
-    } else if (isStrict && (text[index] === '%' || code > 0x7f)) {
-      return undefined;
-    } else {
-      bytes.push(code > 0x7f ? 0x3f : code); // no name or value of the contract has such a byte
-    }
-  }
-  return Buffer.from(bytes);
-}
-
 /** A segment of a path, decoded once; `undefined` for what is no percent-encoded UTF-8. */
 export function decodeSegment(text: string): string | undefined {
-  const bytes = bytesOf(text, true);
-  if (bytes === undefined) return undefined;
-  const decoded = bytes.toString('utf8');
-  return Buffer.from(decoded).equals(bytes) ? decoded : undefined; // no replacement was needed
+  if (/[^\0-\x7f]/.test(text)) return undefined;
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Names and values of a query, as HTML forms write them; a malformed escape is plain text. */
-export function parametersOf(query: string): readonly (readonly [name: string, value: string])[] {
-  const decode = (text: string): string =>
-    (bytesOf(text.replaceAll('+', ' '), false) ?? Buffer.alloc(0)).toString('utf8');
-  return query
-    .split('&')
-    .filter((pair) => pair !== '')
-    .map((pair) => {
-      const [name = '', ...values] = pair.split('=');
-      return [decode(name), decode(values.join('='))] as const;
-    });
-}
+export const parametersOf = (query: string): readonly (readonly [name: string, value: string])[] =>
+  // Without the `&`, a question mark that begins the first name would be taken off.
+  [...new URLSearchParams(`&${query}`)];

@@ -35,17 +35,6 @@ const SENTINEL = 'GET /avatars/5.png HTTP/1.1\r\nHost: a\r\nConnection: close\r\
 /** Small, so that an upload can be larger. */
 const MAX_UPLOAD_BYTES = 20_000;
 
-/** A service, what it may be asked for, and what it must say. */
-interface Stage {
-  readonly service: ServiceProcess;
-  readonly port: number;
-  readonly model: SurfaceModel;
-  readonly conversations: fc.Arbitrary<Conversation>;
-  readonly storageRoot: string;
-  /** Held first. */
-  readonly examples: readonly Conversation[];
-}
-
 /** What both services are started with: what was learned once stays, and the store is not asked twice. */
 const settingsOf = ({ root }: SurfaceStorage) => {
   return { STORAGE_DIR: root, ...patient, CACHE_REVALIDATE_SECONDS: '31536000' };
@@ -53,7 +42,7 @@ const settingsOf = ({ root }: SurfaceStorage) => {
 const portOf = ({ origin }: ServiceProcess): number => Number(new URL(origin).port);
 
 /** A service that signs nothing. */
-async function openPlainStage(): Promise<Stage> {
+async function openPlainStage() {
   const storage = await createSurfaceStorage();
   const { root, originals } = storage;
   const service = await useService(settingsOf(storage));
@@ -66,7 +55,7 @@ async function openPlainStage(): Promise<Stage> {
 }
 
 /** One that demands signatures of attachments, and has external media and uploads. */
-async function openSignedStage(): Promise<Stage> {
+async function openSignedStage() {
   const storage = await createSurfaceStorage();
   const { root, originals } = storage;
   const site = await startSurfaceSite(originals);
@@ -91,10 +80,12 @@ async function openSignedStage(): Promise<Stage> {
     ),
     uploads(pictures, MAX_UPLOAD_BYTES),
   );
-  const world = new Map([...originals, ...site.originals]);
-  const maxUploadBytes = MAX_UPLOAD_BYTES;
-  const siteOrigin = site.origin;
-  const model = new SurfaceModel({ port, originals: world, siteOrigin, maxUploadBytes });
+  const model = new SurfaceModel({
+    port,
+    originals: new Map([...originals, ...site.originals]),
+    siteOrigin: site.origin,
+    maxUploadBytes: MAX_UPLOAD_BYTES,
+  });
   const examples = signedExamples('attachments/1/2/photo.png', MAX_UPLOAD_BYTES).map(inOne);
   return { service, port, model, conversations: drawn, storageRoot: root, examples };
 }
@@ -198,9 +189,9 @@ function readAll(
   return mayBeCut && isSound ? [] : undefined;
 }
 
-function tryRead(bytes: Buffer, isHead: boolean): ReturnType<typeof readResponse> {
+function tryRead(...response: Parameters<typeof readResponse>) {
   try {
-    return readResponse(bytes, isHead);
+    return readResponse(...response);
   } catch {
     return undefined;
   }
@@ -236,9 +227,8 @@ test.each(Object.entries(stages))(
           const sent = await Promise.all(conversation.requests.map((each) => bytesOf(model, each)));
           const tail = conversation.last?.bytes ?? SENTINEL;
           const script = scriptOf(port, Buffer.concat([...sent, Buffer.from(tail, 'latin1')]));
-          const reason = error instanceof Error ? error.message : String(error);
           throw new Error(
-            `${reason}\nOver one connection to a service on ${storageRoot}:\n${script}`,
+            `${error}\nOver one connection to a service on ${storageRoot}:\n${script}`,
           );
         } finally {
           wire.close();
@@ -255,7 +245,6 @@ test.each(Object.entries(stages))(
     const lines = service.output().match(/^\{.*$/gm) ?? [];
     expect(lines.length).toBeGreaterThan(0);
     expect(lines.filter((line) => JSON.parse(line).level >= 50)).toEqual([]);
-    process.kill(service.pid, 0); // throws if it is gone
     expect((await fetch(`${service.origin}/avatars/0.png`)).status).toBe(200);
   },
   600_000,

@@ -27,7 +27,7 @@ export interface Learned {
 }
 
 /** What is asked for, as far as other methods than GET and HEAD are concerned. */
-export type AskedKind = Verdict['kind'] | 'unauthorized' | 'forbidden' | 'upload';
+export type AskedKind = Verdict['kind'] | 'unauthorized' | 'forbidden' | 'hidden' | 'upload';
 
 /** A request that has no media, and how it is refused. */
 export interface Refused {
@@ -60,7 +60,6 @@ export function formatOf(body: Buffer): string {
   return head.startsWith('RIFF') && head.endsWith('WEBP') ? 'webp' : 'unknown';
 }
 
-/** A response to a method other than GET and HEAD. */
 export function checkOtherMethod(method: string, kind: AskedKind, response: WireResponse) {
   if (kind === 'unknown path') {
     checkRefusal(response, NOT_FOUND, false);
@@ -76,7 +75,6 @@ export function checkOtherMethod(method: string, kind: AskedKind, response: Wire
   expect(response.headers['access-control-allow-methods']).toBe(allowed);
 }
 
-/** A response to what is refused. */
 export function checkRefusal(response: WireResponse, expected: Refused, isHead: boolean): void {
   const { headers, body } = response;
   expect(response.status).toBe(expected.status);
@@ -146,12 +144,9 @@ function isRangeApplicable(request: SoundRequest, { etag, changedAtSeconds }: Le
 
 /** A lifetime is as long as the URL's own, and no longer than that of media. */
 function checkAge(value: string | undefined, { cacheControl }: Learned, endsAt?: number): void {
-  if (endsAt === undefined) {
-    expect(value).toBe(cacheControl);
-    return;
-  }
-  if (endsAt === Number.POSITIVE_INFINITY) {
-    expect(value).toBe(cacheControl.replace(', immutable', ''));
+  if (endsAt === undefined || endsAt === Number.POSITIVE_INFINITY) {
+    const ending = endsAt === undefined ? '' : ', immutable';
+    expect(value).toBe(cacheControl.replace(ending, ''));
     return;
   }
   const age = Number(/^public, max-age=(\d+)$/.exec(value ?? '')?.[1]);
@@ -161,7 +156,6 @@ function checkAge(value: string | undefined, { cacheControl }: Learned, endsAt?:
   expect(age).toBeLessThanOrEqual(left + 20);
 }
 
-/** A response to a GET or HEAD of media that are known. */
 export function checkMedia(
   request: SoundRequest,
   response: WireResponse,

@@ -1,7 +1,8 @@
 /** Sections 8 to 10 of the contract once more, from their text alone: what is signed, and what a signature permits. */
 
 import { createHmac } from 'node:crypto';
-import { decodeSegment, isPathValue, parametersOf, rows, splitTarget } from './contract-oracle.ts';
+import { parametersOf, splitTarget } from './contract-oracle.ts';
+import { formatOf } from './response-checks.ts';
 
 /** The keys of the service under test: what either has signed is accepted. */
 export const KEYS = [
@@ -9,7 +10,6 @@ export const KEYS = [
   'ein Schlüssel mit mehr Bytes als Zeichen',
 ] as const;
 
-/** HMAC-SHA256 of a text. */
 export function sign(text: string, encoding: 'hex' | 'base64url', key: string = KEYS[0]): string {
   return createHmac('sha256', key).update(text, 'latin1').digest(encoding);
 }
@@ -87,8 +87,7 @@ function fetchable(text: string): URL | undefined {
   return isWeb && url.username === '' && url.password === '' ? url : undefined;
 }
 
-/** An upload, as far as it is judged. */
-export interface Upload {
+interface Upload {
   readonly target: string;
   /** What the request calls itself. */
   readonly contentType: string | undefined;
@@ -97,52 +96,34 @@ export interface Upload {
   readonly isLengthTold: boolean;
 }
 
-/** What becomes of an upload: it is stored under its key, or refused. */
-export type UploadVerdict =
-  | { readonly kind: 'stored'; readonly key: string }
-  | { readonly kind: 'refused'; readonly status: number; readonly code: string };
+/** Whether the path of a target is one of uploads. */
+export const isRelayPath = (target: string): boolean =>
+  /^\/v1\/relay\/./s.test(splitTarget(target)[0]);
 
-const refused = (status: number, code: string): UploadVerdict => {
-  return { kind: 'refused', status, code };
-};
-
-/** Whether the path of a target is one of uploads, and which key it names. */
-export function readRelayPath(target: string): { readonly key: string | undefined } | undefined {
-  const [path] = splitTarget(target);
-  if (!path.startsWith('/v1/relay/') || path === '/v1/relay/') return undefined;
-  const segments = path.slice('/v1/relay/'.length).split('/').map(decodeSegment);
-  // A slash that was encoded is none of the key's own.
-  const isWhole = segments.every((segment) => segment !== undefined && !segment.includes('/'));
-  return { key: isWhole ? segments.join('/') : undefined };
-}
-
-/** Section 10, for storage in a folder: what becomes of an upload. */
+/** Section 10, for storage in a folder: the key under which an upload to a sound one is stored, or how it is refused. */
 export function judgeUpload(
   { target, contentType, body, isLengthTold }: Upload,
   maxBytes: number,
   isThere: (key: string) => boolean,
   nowSeconds: number,
-): UploadVerdict {
-  const given = parametersOf(splitTarget(target)[1]);
-  const all = given.flatMap(([name, value]) => (name === 't' ? [value] : []));
-  const terms = all.length === 1 ? readCapability(all[0] ?? '', nowSeconds) : undefined;
-  if (terms === undefined) return refused(401, 'UNAUTHORIZED');
-  const key = readRelayPath(target)?.key;
-  if (key === undefined) return refused(400, 'INVALID_FORM_BODY');
-  const namesPart = given.some(([name]) => name === 'uploadId' || name === 'partNumber');
-  if (terms.k !== key || terms.u !== undefined || namesPart) return refused(403, 'ACCESS_DENIED');
-  if (!isOriginKey(key)) return refused(400, 'INVALID_FORM_BODY');
+): string | readonly [status: number, code: string] {
+  const [path, query] = splitTarget(target);
+  const [, payload = '', signature = ''] = /^t=([^.]*)\.(.*)$/.exec(query) ?? [];
+  if (!isSigned(payload, signature, 'base64url')) return [401, 'UNAUTHORIZED'];
+  const terms: Terms = JSON.parse(Buffer.from(payload, 'base64url').toString());
+  if (terms.e <= nowSeconds) return [401, 'UNAUTHORIZED'];
+  const key = decodeURIComponent(path.slice('/v1/relay/'.length));
+  if (terms.k !== key || terms.u !== undefined) return [403, 'ACCESS_DENIED'];
   const isTooLarge = body.length > Math.min(maxBytes, terms.mb ?? maxBytes);
-  if (isTooLarge && isLengthTold) return refused(413, 'PAYLOAD_TOO_LARGE');
-  if (isThere(key) && terms.o !== true) return refused(409, 'MEDIA_EXISTS');
-  if (isSaidToBePicture(terms.ct ?? contentType ?? '') && !isPicture(body)) {
-    return refused(415, 'UNSUPPORTED_MEDIA_TYPE');
+  if (isTooLarge && isLengthTold) return [413, 'PAYLOAD_TOO_LARGE'];
+  if (isThere(key) && terms.o !== true) return [409, 'MEDIA_EXISTS'];
+  if (isSaidToBePicture(terms.ct ?? contentType ?? '') && formatOf(body) === 'unknown') {
+    return [415, 'UNSUPPORTED_MEDIA_TYPE'];
   }
-  if (isTooLarge) return refused(413, 'PAYLOAD_TOO_LARGE');
-  return { kind: 'stored', key };
+  if (isTooLarge) return [413, 'PAYLOAD_TOO_LARGE'];
+  return key;
 }
 
-/** What a capability permits. */
 export interface Terms {
   readonly b?: string;
   readonly k: string;
@@ -155,63 +136,12 @@ export interface Terms {
   readonly o?: boolean;
 }
 
-/** Signs terms, as they are written. */
 export function capabilityOf(json: string, key: string = KEYS[0]): string {
   const payload = Buffer.from(json).toString('base64url');
   return `${payload}.${sign(payload, 'base64url', key)}`;
 }
 
-function readCapability(text: string, nowSeconds: number): Terms | undefined {
-  const [payload = '', signature = '', ...more] = text.split('.');
-  if (text.length > 16_384 || more.length > 0) return undefined;
-  if (!isSigned(payload, signature, 'base64url')) return undefined;
-  const json = Buffer.from(payload, 'base64url').toString();
-  if (Buffer.from(json).toString('base64url') !== payload) return undefined; // not canonical
-  let terms: Record<keyof Terms, unknown>;
-  try {
-    terms = JSON.parse(json);
-  } catch {
-    return undefined;
-  }
-  if (typeof terms !== 'object' || terms === null) return undefined;
-  if (JSON.stringify(terms) !== json) return undefined; // a field twice: no other spelling is drawn
-  const { b, k, m, ct, mb, e, u, p, o } = terms;
-  const isTyped =
-    [b, ct, u].every((each) => each === undefined || typeof each === 'string') &&
-    [mb, p].every(
-      (each) => each === undefined || (Number.isSafeInteger(each) && Number(each) >= 0),
-    ) &&
-    typeof k === 'string' &&
-    m === 'put' &&
-    Number.isSafeInteger(e) &&
-    (o === undefined || typeof o === 'boolean') &&
-    (u === undefined) === (p === undefined);
-  return isTyped && Number(e) > nowSeconds ? (terms as Terms) : undefined;
-}
-
-function isOriginKey(key: string): boolean {
-  const parts = key.split('/');
-  return rows.some(({ originKey }) => {
-    const pattern = originKey.split('/');
-    if (originKey === '' || pattern.length !== parts.length) return false;
-    return pattern.every((each, index) => {
-      const part = parts[index] ?? '';
-      if (!each.startsWith('{')) return part === each;
-      // No stored key has the mark of an animation.
-      if (each.endsWith('hash}') && part.startsWith('a_')) return false;
-      return isPathValue(each.slice(1, -1), part);
-    });
-  });
-}
-
 function isSaidToBePicture(type: string): boolean {
   const [name = ''] = type.toLowerCase().split(';');
-  const kinds = ['png', 'apng', 'jpeg', 'webp', 'gif', 'avif', 'heic', 'heif'];
-  return kinds.some((kind) => name.trim() === `image/${kind}`);
-}
-
-/** By the first bytes of what is drawn here. */
-function isPicture(body: Buffer): boolean {
-  const head = body.subarray(0, 12).toString('latin1');
-  return ['\x89PNG', '\xff\xd8\xff', 'GIF8', 'RIFF'].some((magic) => head.startsWith(magic));
+  return /^image\/(a?png|jpeg|webp|gif|avif|hei[cf])$/.test(name.trim());
 }

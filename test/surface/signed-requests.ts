@@ -122,15 +122,15 @@ export const uploadKeys = Array.from({ length: 40 }, (_, index) => [
   `attachments/7/${index}/Größe ?&#%.bin`,
 ]).flat();
 
-interface Draft {
-  readonly target: string;
+interface Draft extends Pick<SoundRequest, 'target' | 'refused'> {
   readonly text: string;
 }
 
 const writeKey = (of: string): string => of.split('/').map(encodeURIComponent).join('/');
-const draft = (of: string, t: string, text: string, query = ''): Draft => ({
-  target: `/v1/relay/${of}${t === '' ? '?v=1' : `?t=${t}`}${query}`,
+const draft = (of: string, t: string, text: string, refused?: Draft['refused']): Draft => ({
+  target: `/v1/relay/${of}?t=${t}`,
   text,
+  ...(refused && { refused }),
 });
 
 const terms = (of: string, more: object = {}): string =>
@@ -149,18 +149,25 @@ function wrongUploads(maxBytes: number): readonly Draft[] {
       capabilityOf(terms(of, more)),
     ),
   ];
-  const stray = (path: string, k = path): Draft => draft(path, capabilityOf(terms(k)), 'x');
-  const names = ['a%5Cb', 'a%00b', '%ff', '%2e%2e', 'a'.repeat(256)];
-  const strays =
-    'backups/database emojis/x emojis/01 avatars/1/a.b attachments/1/2 avatars/3 external/ab12 avatars/1/a_ab12 avatars/1/ab12/ attachments/1/2/.. ../../etc/passwd';
+  const stray = (path: string, k = path): Draft =>
+    draft(path, capabilityOf(terms(k)), 'x', [400, 'INVALID_FORM_BODY']);
+  const strays = `
+    backups/database emojis/x emojis/01 avatars/1/a.b attachments/1/2 avatars/3 external/ab12
+    avatars/1/a_ab12 avatars/1/ab12/ attachments/1/2/.. ../../etc/passwd attachments/1/2/%ff`;
   return [
-    ...capabilities.map((each) => draft(of, each, 'x')),
+    ...capabilities.map((each) => draft(of, each, 'x', [401, 'UNAUTHORIZED'])),
     ...[t, capabilityOf(terms(of, { u: 'x', p: 1 }))].map((each) =>
-      draft(of, each, 'x', '&uploadId=x&partNumber=1'),
+      draft(of, `${each}&uploadId=x&partNumber=1`, 'x', [403, 'ACCESS_DENIED']),
     ),
     draft(of, t, 'x'.repeat(maxBytes + 1)),
-    ...strays.split(' ').map((each) => stray(each)),
-    ...names.map((name) => stray(`attachments/1/2/${name}`, `attachments/1/2/${name}`)),
+    ...strays
+      .trim()
+      .split(/\s+/)
+      .map((each) => stray(each)),
+    ...['a\\b', 'a\0b', 'a'.repeat(256)].map((name) =>
+      stray(`attachments/1/2/${encodeURIComponent(name)}`, `attachments/1/2/${name}`),
+    ),
+    stray('attachments/1/2/%2e%2e', 'attachments/1/2/..'),
     stray('emojis%2F778', of),
     stray('attachments/1/2/a%2Fb', 'attachments/1/2/a/b'),
     stray('attachments/1/2/%zz', of),
@@ -168,15 +175,15 @@ function wrongUploads(maxBytes: number): readonly Draft[] {
 }
 
 const uploadOf = (
-  { target, text }: Draft,
+  { text, ...draft }: Draft,
   maxBytes: number,
   type = 'image/png',
   kind: 'length' | 'chunks' = 'length',
   method = 'PUT',
 ): SoundRequest => ({
-  target,
+  ...draft,
   // No other method may have so long a head.
-  method: target.length > 9_000 ? 'PUT' : method,
+  method: draft.target.length > 9_000 ? 'PUT' : method,
   kind: 'sound',
   version: '1.1',
   headers: [['Host', 'cdn.example'] as const, ['Content-Type', type] as const],

@@ -1,7 +1,7 @@
 /** What a client may send over one connection: requests of every shape, sound or not. */
 
 import fc from 'fast-check';
-import { rows, type SoundParts } from './contract-oracle.ts';
+import { type Row, rows, type SoundParts } from './contract-oracle.ts';
 import {
   broken,
   drawn,
@@ -33,6 +33,8 @@ export interface SoundRequest {
   readonly version: '1.1' | '1.0';
   readonly headers: readonly Header[];
   readonly body: Body;
+  /** How an upload is refused that breaks a rule by itself. */
+  readonly refused?: readonly [status: number, code: string];
 }
 
 /** Bytes that are no request, or one whose framing is not sound. */
@@ -52,7 +54,6 @@ type Body =
   | { readonly kind: 'none' }
   | { readonly kind: 'length' | 'chunks'; readonly text: string };
 
-/** What is sent over one connection. */
 export interface Conversation {
   readonly requests: readonly SoundRequest[];
   /** At its end, if anywhere: nothing can follow it. */
@@ -73,23 +74,16 @@ export const fewValues = {
 
 /** Requests of the row for an original that is there, with any parameters. */
 export function drawnFor(key: string): fc.Arbitrary<SoundParts> {
-  const parts = key.split('/');
-  const fits = (pattern: readonly string[]): boolean =>
-    pattern.length === parts.length &&
-    pattern.every((part, index) => part.startsWith('{') || part === parts[index]);
-  const row = rows.find(({ originKey }) => fits(originKey.split('/')));
+  const valuesIn = ({ originKey }: Row) =>
+    new RegExp(`^${originKey.replaceAll(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`).exec(key)?.groups;
+  const row = rows.find(valuesIn);
   if (row === undefined) throw new Error(`no row for ${key}`);
-  const values: Record<string, string> = {};
-  for (const [index, part] of row.originKey.split('/').entries()) {
-    if (part.startsWith('{')) values[part.slice(1, -1)] = parts[index] ?? '';
-  }
-  const drawnParameters = parametersOf(row, fewValues);
+  const parameters = parametersOf(row, fewValues);
   return fc.record({
     row: fc.constant(row),
-    values: fc.constant(values),
+    values: fc.constant(valuesIn(row) ?? {}),
     extension: extensionOf(row),
-    parameters:
-      row.query === 'external' ? fc.oneof(fc.constant({}), drawnParameters) : drawnParameters,
+    parameters: row.query === 'external' ? fc.oneof(fc.constant({}), parameters) : parameters,
   });
 }
 
@@ -347,7 +341,6 @@ function unsoundRequests(target: fc.Arbitrary<string>): fc.Arbitrary<UnsoundRequ
   ).map((request) => ({ kind: 'unsound', statuses: undefined, ...request }));
 }
 
-/** Whether a request stores something. */
 export const isUpload = ({ method, target }: SoundRequest): boolean =>
   method === 'PUT' && target.startsWith('/v1/relay/');
 
@@ -369,7 +362,6 @@ const headerExamples: readonly (readonly [name: string, values: readonly string[
   ['If-Range', [-1, 0, 1].map((off) => seconds(off).toUTCString())],
 ];
 
-/** A GET with these fields. */
 export const plainGet = (
   target: string,
   headers: readonly Header[] = [['Host', 'a']],
@@ -377,7 +369,6 @@ export const plainGet = (
   return { kind: 'sound', method: 'GET', target, version: '1.1', headers, body: { kind: 'none' } };
 };
 
-/** A conversation of one request. */
 export const inOne = (request: SoundRequest): Conversation => {
   return { requests: [request], last: undefined, isPipelined: false, cuts: [] };
 };
@@ -403,7 +394,6 @@ export const unsoundConversations: readonly Conversation[] = unsoundForms.map(
   },
 );
 
-/** Conversations about these targets, with uploads in between. */
 export function conversations(
   target: fc.Arbitrary<string>,
   uploads?: fc.Arbitrary<SoundRequest>,

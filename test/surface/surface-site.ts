@@ -2,7 +2,6 @@ import { SiteServer } from '../support/sites/site-server.ts';
 import { KEYS } from './signed-oracle.ts';
 import type { Original } from './surface-storage.ts';
 
-/** A file of the other site, and what is known of it without asking the service. */
 type SiteFile = readonly [path: string, of: Original, headers?: Readonly<Record<string, string>>];
 
 const HOUR = 'public, max-age=3600';

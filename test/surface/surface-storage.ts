@@ -4,9 +4,6 @@ import sharp from 'sharp';
 import { drawGif } from '../support/images/draw-gif.ts';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
 
-/** What stands next to the storage, and must never be seen. */
-export const CANARY = 'CANARY-7f3a: this file is next to the storage';
-
 /** An original, and what is known of it without asking the service. */
 export interface Original {
   readonly bytes: Buffer;
@@ -27,13 +24,10 @@ export interface Original {
 export const CHANGED_AT = new Date('2024-05-14T10:00:00.789Z');
 
 /** A folder of originals of each kind, with a canary next to it. */
-export interface SurfaceStorage {
-  readonly root: string;
-  readonly originals: Map<string, Original>;
-}
+export type SurfaceStorage = Awaited<ReturnType<typeof createSurfaceStorage>>;
 
 /** Small enough to be rendered in a few milliseconds, and none of them plain. */
-async function drawImages(): Promise<Readonly<Record<'png' | 'jpeg' | 'webp' | 'gif', Buffer>>> {
+async function drawImages() {
   const [width, height] = [48, 32];
   const pixels = Buffer.from(Array.from({ length: width * height * 4 }, (_, i) => (i * 37) % 251));
   const image = sharp(pixels, { raw: { width, height, channels: 4 } });
@@ -47,17 +41,14 @@ async function drawImages(): Promise<Readonly<Record<'png' | 'jpeg' | 'webp' | '
     jpeg: await image.clone().jpeg().toBuffer(),
     webp: await image.clone().webp().toBuffer(),
     gif: drawGif({
-      widthPx: 20,
-      heightPx: 10,
-      indexBits: 2,
-      repeats: 0,
+      ...{ widthPx: 20, heightPx: 10, indexBits: 2, repeats: 0 },
       frames: [0, 1, 2].map(frame),
     }),
   };
 }
 
 /** Fills a folder that is there until the end of the test, or of the file's tests. */
-export async function createSurfaceStorage(): Promise<SurfaceStorage> {
+export async function createSurfaceStorage() {
   const { path: folder, put: write } = await useTemporaryFolder();
   const root = join(folder, 'storage');
   const { png, jpeg, webp, gif } = await drawImages();
@@ -119,7 +110,7 @@ export async function createSurfaceStorage(): Promise<SurfaceStorage> {
     await write(join('storage', key), bytes);
     await utimes(join(root, key), CHANGED_AT, CHANGED_AT);
   }
-  for (const place of ['canary', 'storage2']) await write(place, CANARY);
+  for (const place of ['canary', 'storage2']) await write(place, 'CANARY: must never be seen');
   await symlink(join(folder, 'canary'), join(root, 'attachments/1/2/link'));
   await symlink('..', join(root, 'attachments/1/3'));
   await symlink(folder, join(root, 'banners/9'));

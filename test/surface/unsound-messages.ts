@@ -5,7 +5,6 @@ export const get = (fields: string, rest = '') =>
 export const chunked = (rest: string) => get('Transfer-Encoding: chunked\r\n', rest);
 export const NO_CHUNKS = '0\r\n\r\n';
 
-/** A head of this request line. */
 export const line = (text: string): string => `${text}\r\nHost: a\r\n\r\n`;
 
 /**

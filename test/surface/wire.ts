@@ -5,7 +5,6 @@ import { readResponse, type WireResponse } from '../support/http/wire-response.t
 /** Longest that a connection may take from its first byte to its last. */
 const DEADLINE_MS = 15_000;
 
-/** A connection to the service under test. */
 export type Wire = Awaited<ReturnType<typeof openWire>>;
 
 /** Connects; every wait on the connection fails once its deadline is over. */
@@ -37,7 +36,6 @@ export async function openWire(port: number) {
         await new Promise((resolve) => setImmediate(resolve));
       }
     },
-    /** Says that nothing more will be sent. */
     end: (): void => void socket.end(),
     /**
      * The next response; `undefined` where the connection ends before its first byte or, if it may be cut off, before
