@@ -6,28 +6,16 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 
 /** What is built from, so that the package can be made beside a `dist/` that other tests use. */
 const SOURCES = [
-  'bin',
-  'docs',
-  'fixtures',
-  'LICENSE',
-  'package.json',
-  'README.md',
-  'src',
-  'tools',
+  ...['bin', 'docs', 'fixtures', 'LICENSE', 'package.json', 'README.md', 'src', 'tools'],
   'tsconfig.json',
 ];
 
 /** Without those of the run, such as npm's own. */
 const environment = { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? tmpdir() };
 
-interface PackedFile {
-  readonly path: string;
-}
-
 let folder: string;
 let packed: readonly string[];
 
-/** Runs a program to its end, and gives what it prints. */
 function run(cwd: string, program: string, ...args: string[]): string {
   return execFileSync(program, args, { cwd, env: environment, encoding: 'utf8', stdio: 'pipe' });
 }
@@ -42,7 +30,7 @@ beforeAll(() => {
   // Without one, npm would look for a project above.
   writeFileSync(join(empty, 'package.json'), '{}');
   const [result] = JSON.parse(run(source, 'npm', 'pack', '--json', '--pack-destination', folder));
-  packed = result.files.map(({ path }: PackedFile) => path);
+  packed = result.files.map(({ path }: { readonly path: string }) => path);
   run(empty, 'npm', 'install', '--no-audit', '--no-fund', join(folder, result.filename));
 }, 600_000);
 // Twice some ten thousand files, on a machine that is busy.
@@ -60,9 +48,8 @@ describe('the package', () => {
   });
 
   // Other versions of Node start the service in CI.
-  test('installed in an empty folder, serves its samples', async () => {
-    const bin = 'node_modules/@darkroom-media/darkroom/bin/darkroom.mjs';
-    const child = spawn(process.execPath, [bin, 'serve'], {
+  test('installed in an empty folder, has its command where npx looks for it, which serves its samples', async () => {
+    const child = spawn('node_modules/.bin/darkroom', ['serve'], {
       cwd: join(folder, 'empty'),
       env: { ...environment, PORT: '0', WORKERS: '1' },
     });
@@ -80,11 +67,5 @@ describe('the package', () => {
       expect(response.status, link).toBe(200);
       expect(response.headers.get('content-type')).toMatch(/^image\//);
     }
-  });
-
-  test('has the command in the path of npm', () => {
-    expect(run(join(folder, 'empty'), 'npx', '--no', '--', 'darkroom', '--version')).toMatch(
-      /^darkroom \d+\.\d+\.\d+\n$/,
-    );
   });
 });

@@ -2,8 +2,9 @@ import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { defer } from '../support/deferred.ts';
 import {
@@ -11,6 +12,7 @@ import {
   runDarkroom,
   startDarkroom,
 } from '../support/processes/command-line.ts';
+import { listenLocally } from '../support/processes/local-server.ts';
 import { LOCAL_CREDENTIALS, type LocalS3Request, useLocalS3 } from '../support/s3/local-s3.ts';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
 
@@ -26,11 +28,8 @@ beforeEach(async () => {
   mkdirSync(originals);
 });
 
-const start = (
-  args: readonly string[],
-  environment: Readonly<Record<string, string>>,
-): RunningCommand => {
-  const running = startDarkroom(args, environment);
+const start = (...command: Parameters<typeof startDarkroom>): RunningCommand => {
+  const running = startDarkroom(...command);
   onTestFinished(() => void running.child.kill('SIGKILL'));
   return running;
 };
@@ -90,12 +89,9 @@ describe.each(['SIGINT', 'SIGTERM'] as const)('a command that gets %s', (signal)
     ['check', ['check'], 'darkroom: stopped\n'],
   ])('dies of it before a storage that does not respond: %s', async (_, args, message) => {
     const server = createServer((socket) => void socket.on('error', () => undefined).resume());
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
     onTestFinished(() => void server.close());
-    const { port } = server.address() as AddressInfo;
     const running = start(args, {
-      ...s3Environment(`http://127.0.0.1:${port}`),
+      ...s3Environment(`http://127.0.0.1:${await listenLocally(server)}`),
       ORIGIN_FIRST_BYTE_TIMEOUT_MS: '60000',
       ORIGIN_TIMEOUT_MS: '60000',
     });
@@ -105,17 +101,17 @@ describe.each(['SIGINT', 'SIGTERM'] as const)('a command that gets %s', (signal)
   });
 });
 
-const isPart = ({ method, query }: LocalS3Request): boolean =>
-  method === 'PUT' && query.partNumber === '2';
-const isBeginning = ({ query }: LocalS3Request): boolean => query.uploads !== undefined;
-const isCompletion = ({ method, query }: LocalS3Request): boolean =>
+type IsHeld = (request: LocalS3Request) => boolean;
+const isPart: IsHeld = ({ method, query }) => method === 'PUT' && query.partNumber === '2';
+const isBeginning: IsHeld = ({ query }) => query.uploads !== undefined;
+const isCompletion: IsHeld = ({ method, query }) =>
   method === 'POST' && query.uploadId !== undefined;
-const isTakenBack = ({ method, query }: LocalS3Request): boolean =>
+const isTakenBack: IsHeld = ({ method, query }) =>
   method === 'DELETE' && query.uploadId !== undefined;
 
 describe('^C in the upload of a large file to a bucket', () => {
   /** Something at the key, a `put` that would replace it, and ^C when a request has come, which then waits for leave. */
-  async function stopAt(isHeld: (request: LocalS3Request) => boolean, holdsTakingBack = false) {
+  async function stopAt(isHeld: IsHeld, holdsTakingBack = false) {
     const [come, leave, takingBack] = [defer<void>(), defer<void>(), defer<void>()];
     let timesTakenBack = 0;
     const server = await useLocalS3({
@@ -125,7 +121,7 @@ describe('^C in the upload of a large file to a bucket', () => {
         if (isTakenBack(request)) {
           timesTakenBack += 1;
           takingBack.resolve();
-          return holdsTakingBack ? leave.promise : undefined;
+          if (holdsTakingBack) return leave.promise;
         }
         if (!isHeld(request)) return undefined;
         come.resolve();
@@ -146,10 +142,7 @@ describe('^C in the upload of a large file to a bucket', () => {
       timesTakenBack: () => timesTakenBack,
       listUploads: server.listUploads,
       /** Responds to what was held, after the signal. */
-      respond: async () => {
-        await new Promise((resolve) => setTimeout(resolve, 200));
-        leave.resolve();
-      },
+      respond: () => sleep(200).then(() => leave.resolve()),
       readStored: async () =>
         (await runDarkroom(['render', `/${KEY}`, '-'], { environment })).stdout,
     };
@@ -171,7 +164,7 @@ describe('^C in the upload of a large file to a bucket', () => {
   test('and a second one, while the first still cleans up, end the command at once', async () => {
     const { running, takingBack } = await stopAt(isPart, true);
     await takingBack;
-    await new Promise((resolve) => setTimeout(resolve, 200)); // what comes sooner is the same signal
+    await sleep(200); // what comes sooner is the same signal
     running.child.kill('SIGTERM');
     expect(await running.ended).toBe('SIGTERM');
   });

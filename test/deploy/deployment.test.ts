@@ -18,11 +18,11 @@ import { readConfig } from '../../src/config/config.ts';
 import { settingTable } from '../../src/config/settings.ts';
 import { startService } from '../support/processes/service-process.ts';
 import { startFlags } from '../support/processes/start-flags.ts';
+import { metricsSettings } from '../support/telemetry/prometheus-text.ts';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
 
 const read = (name: string): string => readFileSync(name, 'utf8');
 
-/** Variables of lines as in a file of systemd, Compose or Kustomize. */
 function readVariables(lines: readonly string[]): Record<string, string> {
   const set = lines.filter((line) => line !== '' && !line.startsWith('#'));
   return Object.fromEntries(set.map((line) => line.split('=') as [string, string]));
@@ -38,8 +38,7 @@ describe('the image', () => {
   });
 
   test('has a check of health that sees when the service has gone', async () => {
-    const admin = { ADMIN_PORT: '0', ADMIN_TOKEN: 'a-token-of-a-test' };
-    const service = await startService({ ...admin, VIDEO_DECODER: 'off' });
+    const service = await startService({ ...metricsSettings, VIDEO_DECODER: 'off' });
     const [, adminPort = ''] = /admin listener is on \S+:(\d+)/.exec(service.output()) ?? [];
     const [, ...parameters] = readInstruction(/^HEALTHCHECK [^[]+CMD (\[.+\])$/m);
     const check = (env: Record<string, string>) =>
@@ -59,14 +58,11 @@ describe('the systemd unit', () => {
 
   test.skipIf(!hasSystemd)('passes systemd-analyze verify', async () => {
     const { path, put } = await useTemporaryFolder();
+    const file = 'darkroom@.service';
     // Node need not be where systemd looks for it.
-    await put(
-      'darkroom@.service',
-      unit.replace('ExecStart=node ', `ExecStart=${process.execPath} `),
-    );
-    const parameters = ['verify', join(path, 'darkroom@.service')];
-    const { stdout, stderr } = spawnSync('systemd-analyze', parameters, { encoding: 'utf8' });
-    expect(stdout + stderr).toBe('');
+    await put(file, unit.replace('ExecStart=node ', `ExecStart=${process.execPath} `));
+    const { output } = spawnSync('systemd-analyze', ['verify', join(path, file)]);
+    expect(output.join('')).toBe('');
   });
 
   test.each([
@@ -92,17 +88,23 @@ describe('compose.yaml', () => {
   }
   const text = read('deploy/compose.yaml');
 
+  const servicesOf = (file: string) =>
+    (parse(file, { merge: true }) as { services: Readonly<Record<string, ComposeService>> })
+      .services;
+
+  const variablesOf = ({ environment = {} }: ComposeService): Record<string, string> =>
+    Object.fromEntries(Object.entries(environment).map(([name, value]) => [name, String(value)]));
+
   /** What is wrong by the schema of Compose, and by a linter's rules for what would not work. */
   function findFaults(path: string): string[] {
     // One image, which is built once and named for all.
     const rules = { 'no-build-and-image': 0 } as const;
     const linter = new DCLinter({ rules, quiet: true, debug: false, exclude: [] });
-    const results: readonly {
-      readonly messages: readonly { readonly type: string; readonly message: string }[];
-    }[] = linter.lintFiles([path], false);
+    type Result = { readonly messages: readonly Record<'type' | 'message', string>[] };
+    const results: readonly Result[] = linter.lintFiles([path], false);
     return results
-      .flatMap(({ messages }) => messages.filter(({ type }) => type === 'error'))
-      .map(({ message }) => message);
+      .flatMap(({ messages }) => messages)
+      .flatMap(({ type, message }) => (type === 'error' ? [message] : []));
   }
 
   test('follows the Compose specification', () => {
@@ -121,17 +123,11 @@ describe('compose.yaml', () => {
     // A variable that is put in where it is set stands as such.
     const required = read(file).replaceAll(/\$\{\w+:\+([^$]*\$\{\w+)\}\}/g, '$1:?}');
     const filled = required.replaceAll(/\$\{(\w+):[?-]([^}]*)\}/g, (_, name, fallback) => {
-      const secret = name.endsWith('BASE64')
-        ? Buffer.alloc(32, name).toString('base64')
-        : undefined;
-      return values[name] ?? secret ?? (fallback || name.toLowerCase().replaceAll('_', '-'));
+      if (name.endsWith('BASE64')) return Buffer.alloc(32, name).toString('base64');
+      return values[name] ?? (fallback || name.toLowerCase().replaceAll('_', '-'));
     });
-    const { services } = parse(filled) as { services: { darkroom: ComposeService } };
-    const variables = Object.entries(services.darkroom.environment ?? {});
-    const config = readConfig(
-      Object.fromEntries(variables.map(([name, value]) => [name, String(value)])),
-    );
-    expect(config).toMatchObject({
+    const variables = variablesOf(servicesOf(filled).darkroom ?? expect.fail());
+    expect(readConfig(variables)).toMatchObject({
       storage: { kind: 's3', bucket: 'fluxer-s3-bucket-cdn' },
       uploads: { kind: 's3', bucket: 'fluxer-s3-bucket-uploads' },
       internal: { listen: { port: 3100 } },
@@ -140,9 +136,8 @@ describe('compose.yaml', () => {
     });
     // Whatever the platform has a variable for is in the page that explains them.
     const page = read('docs/platform.md');
-    for (const [, name] of read(file).matchAll(/\$\{(FLUXER_\w+)/g))
-      expect(page).toContain(`${name}`);
-    for (const [name] of variables) {
+    for (const [, name] of read(file).matchAll(/\$\{(FLUXER_\w+)/g)) expect(page).toContain(name);
+    for (const name of Object.keys(variables)) {
       if (!/^(AWS|ADMIN_HOST|INTERNAL_HOST)/.test(name)) expect(page).toContain(name);
     }
   });
@@ -161,13 +156,10 @@ describe('compose.yaml', () => {
 
     // As Docker reads it: with the secrets in their places, and merged where it says so.
     const filled = text.replaceAll(/\$\{(\w+):\?[^}]*\}/g, (_, name) => secrets[name] ?? '');
-    const { services } = parse(filled, { merge: true }) as {
-      readonly services: Readonly<Record<string, ComposeService>>;
-    };
+    const services = servicesOf(filled);
     const replicas = Object.entries(services).filter(([name]) => /^darkroom-\d$/.test(name));
-    for (const [, { environment = {} }] of replicas) {
-      const entries = Object.entries(environment).map(([name, value]) => [name, String(value)]);
-      const variables: Record<string, string> = Object.fromEntries(entries);
+    for (const [, service] of replicas) {
+      const variables = variablesOf(service);
       expect(readConfig(variables)).toMatchObject({
         storage: { kind: 's3', bucket: 'originals' },
         resultStore: { kind: 's3', bucket: 'renderings' },
@@ -207,52 +199,27 @@ describe('the manifests of Kubernetes', () => {
     (manifests.find((manifest) => manifest.kind === kind) as Kind | undefined) ??
     expect.fail(`there is no ${kind}`);
 
-  /**
-   * What is wrong with manifests by the schema of Kubernetes: the compiler finds unknown names and wrong types (the
-   * models alone let unknown names pass), the models what is missing or out of form.
-   */
-  async function findFaults(all: readonly Manifest[]): Promise<string> {
+  test('follow its schema', async () => {
+    expect(manifests.map(({ kind }) => kind)).toEqual([
+      ...['Deployment', 'Service', 'Service', 'HorizontalPodAutoscaler'],
+      ...['PodDisruptionBudget', 'NetworkPolicy'],
+    ]);
+    // The models find what is missing or out of form, but let unknown names pass, which the compiler finds.
+    for (const manifest of manifests) {
+      const Kind = models[manifest.kind] ?? expect.fail(`unknown kind ${manifest.kind}`);
+      new Kind(manifest as never).validate();
+    }
     const { path, put } = await useTemporaryFolder();
     symlinkSync(resolve('node_modules'), join(path, 'node_modules'));
-    const files = all.map(async (manifest, index) => {
+    const constants = manifests.map((manifest, index) => {
       const { apiVersion, kind } = manifest;
-      const type = `import type { I${kind} } from 'kubernetes-models/${apiVersion}/${kind}';`;
-      const text = `${type}\nexport const manifest: I${kind} = ${JSON.stringify(manifest)};\n`;
-      await put(`${index}.ts`, Buffer.from(text));
-      return join(path, `${index}.ts`);
+      const type = `import('kubernetes-models/${apiVersion}/${kind}').I${kind}`;
+      return `export const manifest${index}: ${type} = ${JSON.stringify(manifest)};`;
     });
-    const flags = [
-      '--ignoreConfig',
-      '--noEmit',
-      '--strict',
-      '--skipLibCheck',
-      '--module',
-      'nodenext',
-    ];
-    const compiler = 'node_modules/.bin/tsc';
-    const { stdout } = spawnSync(compiler, [...flags, ...(await Promise.all(files))], {
-      encoding: 'utf8',
-    });
-    const faults = all.map((manifest) => {
-      const Kind = models[manifest.kind] ?? expect.fail(`unknown kind ${manifest.kind}`);
-      try {
-        new Kind(manifest as never).validate();
-        return '';
-      } catch (error) {
-        return `${manifest.kind}: ${String(error)}\n`;
-      }
-    });
-    return stdout + faults.join('');
-  }
-
-  test('follow its schema', async () => {
-    const kinds = ['Deployment', 'Service', 'Service', 'HorizontalPodAutoscaler'];
-    expect(manifests.map(({ kind }) => kind)).toEqual([
-      ...kinds,
-      'PodDisruptionBudget',
-      'NetworkPolicy',
-    ]);
-    expect(await findFaults(manifests)).toBe('');
+    await put('manifests.ts', constants.join('\n'));
+    const flags = '--ignoreConfig --noEmit --strict --skipLibCheck --module nodenext'.split(' ');
+    const { stdout } = spawnSync('node_modules/.bin/tsc', [...flags, join(path, 'manifests.ts')]);
+    expect(String(stdout)).toBe('');
   });
 
   test('set what the service allows, probe what it has, and choose its pods', () => {
@@ -271,8 +238,7 @@ describe('the manifests of Kubernetes', () => {
     expect(livenessProbe?.httpGet).toEqual({ path: '/healthz', port: 'admin' });
     expect(readinessProbe?.httpGet).toEqual({ path: '/readyz', port: 'admin' });
     for (const { spec } of manifests) {
-      const { selector, podSelector } = spec;
-      const chosen = selector ?? podSelector;
+      const chosen = spec.selector ?? spec.podSelector;
       if (chosen === undefined) continue;
       const labels = 'matchLabels' in chosen ? chosen.matchLabels : chosen;
       expect(labels).toEqual({ 'app.kubernetes.io/name': 'darkroom' });
@@ -285,17 +251,15 @@ describe('the manifests of Kubernetes', () => {
     expect(rules.map(({ ports }) => ports?.map(({ port }) => port))).toEqual([[80, 443]]);
     const blocks = rules.flatMap(({ to = [] }) => to.flatMap(({ ipBlock }) => ipBlock ?? []));
     const familyOf = (address: string) => (isIPv6(address) ? 'ipv6' : 'ipv4');
-    const fits = (address: string, network: string): boolean => {
-      const [base = '', bits] = network.split('/');
-      const list = new BlockList();
-      list.addSubnet(base, Number(bits), familyOf(base));
-      return familyOf(base) === familyOf(address) && list.check(address, familyOf(address));
-    };
+    const fits = (address: string, networks: readonly string[]): boolean =>
+      networks.some((network) => {
+        const [base = '', bits] = network.split('/');
+        const list = new BlockList();
+        list.addSubnet(base, Number(bits), familyOf(base));
+        return familyOf(base) === familyOf(address) && list.check(address, familyOf(address));
+      });
     const isLetOut = (address: string): boolean =>
-      blocks.some(
-        ({ cidr, except = [] }) =>
-          fits(address, cidr) && !except.some((network) => fits(address, network)),
-      );
+      blocks.some(({ cidr, except = [] }) => fits(address, [cidr]) && !fits(address, except));
     const open = ['8.8.8.8', '1.1.1.1', '172.32.0.1', '2606:4700::1', '2a00:1450::1'];
     const closed = [
       ...['10.1.2.3', '172.31.0.1', '192.168.1.1', '127.0.0.1', '169.254.169.254', '100.64.0.1'],

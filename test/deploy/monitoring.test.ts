@@ -1,16 +1,11 @@
 import { readFileSync } from 'node:fs';
-import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { parse } from 'yaml';
 import { cacheUses } from '../../src/pipeline/request-trace.ts';
 import { useService } from '../support/processes/service-process.ts';
 import { workersOf } from '../support/processes/worker-ids.ts';
 import { listExpressions, readDashboard } from '../support/telemetry/dashboard.ts';
-import {
-  metricsSettings,
-  parseScrape,
-  type Scrape,
-  withToken,
-} from '../support/telemetry/prometheus-text.ts';
+import { metricsSettings, parseScrape, withToken } from '../support/telemetry/prometheus-text.ts';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
 
 /** Labels that Prometheus adds, and those that only histograms have. */
@@ -30,50 +25,50 @@ const rules = groups.flatMap((group) => group.rules);
 const shown = listExpressions().map(({ expr }) => expr);
 
 /** The metrics that a PromQL expression names, with the label matchers beside each. */
-function readSelectors(expr: string) {
-  const selectors = expr.matchAll(/\b((?:darkroom|process|nodejs)_\w+)(?:\{([^}]*)\})?/g);
-  return [...selectors].map(([, name = '', matchers = '']) => ({
-    name,
-    matchers: [...matchers.matchAll(/(\w+)(!?[=~]~?)"([^"]*)"/g)]
-      .map(([, label = '', operator = '', text = '']) => ({ label, operator, text }))
-      .filter(({ label }) => !FOREIGN_LABELS.has(label)),
-  }));
-}
+const readSelectors = (expr: string) =>
+  [...expr.matchAll(/\b((?:darkroom|process|nodejs)_\w+)(?:\{([^}]*)\})?/g)].map(
+    ([, name = '', matchers = '']) => ({
+      name,
+      matchers: [...matchers.matchAll(/(\w+)(!?[=~]~?)"([^"]*)"/g)]
+        .map(([, label = '', operator = '', text = '']) => ({ label, operator, text }))
+        .filter(({ label }) => !FOREIGN_LABELS.has(label)),
+    }),
+  );
 
 /** What an expression groups by, or joins on. */
-function readGroupings(expr: string): string[] {
-  return [...expr.matchAll(/\b(?:by|on|without) \(([^)]*)\)/g)]
-    .flatMap(([, labels = '']) => labels.split(','))
-    .map((label) => label.trim())
-    .filter((label) => label !== '' && !FOREIGN_LABELS.has(label));
-}
+const readGroupings = (expr: string): string[] =>
+  [...expr.matchAll(/\b(?:by|on|without) \(([^)]*)\)/g)]
+    .flatMap(([, labels = '']) => labels.match(/\w+/g) ?? [])
+    .filter((label) => !FOREIGN_LABELS.has(label));
 
 const service = await useService({
   ...metricsSettings,
   RESULT_STORE: 'filesystem',
   RESULT_STORE_DIR: (await useTemporaryFolder()).path,
 });
-let scraped: Scrape;
 
-async function scrape(): Promise<Scrape> {
-  const admin = /The admin listener is on (http:\/\/[\d.:]+)/.exec(service.output())?.[1];
+async function scrape() {
+  const [, admin] = /The admin listener is on (http:\/\/[\d.:]+)/.exec(service.output()) ?? [];
   return parseScrape(await (await fetch(`${admin}/metrics`, { headers: withToken })).text());
 }
 
-beforeAll(async () => {
-  // Once the store has counted what it has, and there was garbage to collect.
-  const isWhole = async (): Promise<boolean> => {
+/** Of a service whose store has counted what it has, and which had garbage to collect. */
+const scraped = await vi.waitFor(
+  async () => {
     for (let time = 0; time < 50; time += 1) {
       for (const path of ['/icons/1/ab12.webp?size=16', '/robots.txt']) {
         await (await fetch(service.origin + path)).arrayBuffer();
       }
     }
-    scraped = await scrape();
-    const hasGarbage = scraped.samples.some(({ name }) => name.startsWith('nodejs_gc'));
-    return hasGarbage && scraped.samples.some(({ labels }) => labels.cache === 'store');
-  };
-  await vi.waitUntil(isWhole, { timeout: 20_000, interval: 100 });
-});
+    const latest = await scrape();
+    expect(latest.samples.map(({ name }) => name)).toContainEqual(
+      expect.stringMatching(/^nodejs_gc/),
+    );
+    expect(latest.samples.map(({ labels }) => labels.cache)).toContain('store');
+    return latest;
+  },
+  { timeout: 20_000, interval: 100 },
+);
 
 describe('dashboard and alerts', () => {
   test('name what the service counts: metrics, labels and their values', () => {
@@ -86,10 +81,8 @@ describe('dashboard and alerts', () => {
       for (const { name, matchers } of selectors) {
         const series = scraped.samples.filter((sample) => sample.name === name);
         expect(series, `${name} in ${expr}`).not.toHaveLength(0);
-        for (const { labels: each } of series) {
-          for (const [label, value] of Object.entries(each)) {
-            labels.set(label, (labels.get(label) ?? new Set()).add(value));
-          }
+        for (const [label, value] of series.flatMap((each) => Object.entries(each.labels))) {
+          labels.set(label, (labels.get(label) ?? new Set()).add(value));
         }
         // Of these, not all have occurred.
         if (name === 'darkroom_requests_total') labels.set('cache', new Set(cacheUses));
@@ -158,10 +151,8 @@ test('what happens to workers is counted', async () => {
   process.kill(Number(worker), 'SIGKILL');
   const counts = async () => {
     const { read } = await scrape();
-    const [restarts, kills] = ['restarts', 'kills'].map((what) =>
-      read(`darkroom_worker_${what}_total`),
-    );
-    return [restarts, kills, read('darkroom_workers_ready', light), read('darkroom_ready')];
+    const totals = ['restarts', 'kills'].map((what) => read(`darkroom_worker_${what}_total`));
+    return [...totals, read('darkroom_workers_ready', light), read('darkroom_ready')];
   };
   await expect.poll(counts).toEqual([1, 0, 1, 1]);
 });

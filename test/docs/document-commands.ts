@@ -1,6 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Paths of all documents. */
 export const documents = [
   'README.md',
   ...readdirSync('docs').flatMap((file) => (file.endsWith('.md') ? [`docs/${file}`] : [])),
@@ -17,7 +16,6 @@ interface CommandBlock {
   readonly expected: readonly string[];
 }
 
-/** The `sh` blocks of a document in their order. */
 export function readCommandBlocks(file: string): CommandBlock[] {
   const blocks: { line: number; script: string; expected: string[] }[] = [];
   const markdown = readFileSync(file, 'utf8');

@@ -1,4 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { symlinkSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -7,27 +8,17 @@ import { useService } from '../support/processes/service-process.ts';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
 import { CONTRIBUTING, documents, readCommandBlocks } from './document-commands.ts';
 
-/** Token of the admin listener of the service that documents ask. */
 const ADMIN_TOKEN = 'the-token-of-the-documents';
 
 /** What a document needs to find in the folder that its commands run in: a clone, but for what they write. */
 const CLONE = ['bin', 'deploy', 'dist', 'docs', 'fixtures', 'node_modules', 'package.json'];
 
-/** A command that must fail says so: `… # exit status 1`. */
-const EXPECTED_STATUS = /^(?<command>.*\S)\s+# exit status (?<status>\d+)$/;
-
-/** Lets commands fail that must, and only with the status that is documented. */
-function withStatuses(script: string): string {
-  return script
-    .split('\n')
-    .map((line) => {
-      const { command, status } = EXPECTED_STATUS.exec(line)?.groups ?? {};
-      return command === undefined
-        ? line
-        : `if ( ${command} ); then false; else [ $? -eq ${status} ]; fi`;
-    })
-    .join('\n');
-}
+/** Lets commands fail that must, and only with the status that is documented: `… # exit status 1`. */
+const withStatuses = (script: string): string =>
+  script.replaceAll(
+    /^(.*\S)\s+# exit status (\d+)$/gm,
+    'if ( $1 ); then false; else [ $? -eq $2 ]; fi',
+  );
 
 /**
  * Runs a script as somebody would who reads a document from top to bottom: in one shell, in a folder that looks like a
@@ -47,8 +38,8 @@ async function run(script: string) {
     },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  const exited = new Promise<number | null>((end) => child.once('close', end));
-  return { output: await text(child.stdout), status: await exited };
+  const closed = once(child, 'close');
+  return { output: await text(child.stdout), status: (await closed)[0] };
 }
 
 const runs = documents

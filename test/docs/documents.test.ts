@@ -22,10 +22,10 @@ describe('the README', () => {
 
 /** The anchors of a document's headings, as GitHub makes them. */
 const anchorsOf = (file: string): string[] =>
-  [...read(file).matchAll(/^#+ (.*)$/gm)].map(([, title = '']) =>
+  (read(file).match(/(?<=^#+ ).*$/gm) ?? []).map((title) =>
     title
       .toLowerCase()
-      .replace(/[^\w -]/g, '')
+      .replaceAll(/[^\w -]/g, '')
       .replaceAll(' ', '-'),
   );
 
@@ -45,45 +45,25 @@ test.each(files)('the links of %s lead to what there is', (file) => {
 });
 
 test.each(files)('lines of %s are short enough for a terminal', (file) => {
-  let isCode = false;
-  const long = read(file)
-    .split('\n')
-    .filter((line) => {
-      if (line.startsWith('```')) isCode = !isCode;
-      // Tables, what commands print, and words without a space have the length that they have.
-      return line.length > 130 && !isCode && !line.startsWith('|') && /\S\s+\S/.test(line.slice(3));
-    });
+  // Tables, what commands print, and words without a space have the length that they have.
+  const prose = read(file).replaceAll(/^```.*?^```|^\|[^\n]*/gms, '');
+  const long = (prose.match(/^.{131,}$/gm) ?? []).filter((line) => /\S\s+\S/.test(line.slice(3)));
   expect(long).toEqual([]);
 });
 
-/**
- * Reads the `console` blocks of a document that do not say, in a comment before them, what they need that CI does not
- * have, or should not change: `<!-- example: needs Docker -->`.
- *
- * @returns the numbers of their lines
- */
-function readUnmarkedExamples(file: string): number[] {
-  const lines = readFileSync(file, 'utf8').split('\n');
-  return lines.flatMap((line, index) =>
-    line.startsWith('```console') && !/^<!-- example: \S.* -->$/.test(lines[index - 1] ?? '')
-      ? [index + 1]
-      : [],
-  );
-}
-
 describe('the commands of the documents', () => {
+  // In a comment before their block: `<!-- example: needs Docker -->`.
   test.each(files)('that CI does not run say in %s what they need', (file) => {
-    expect(readUnmarkedExamples(file)).toEqual([]);
+    const beforeExamples = read(file).match(/^.*\n(?=```console)/gm) ?? [];
+    expect(beforeExamples.filter((line) => !/^<!-- example: \S.* -->\n$/.test(line))).toEqual([]);
   });
 
   test(`of ${CONTRIBUTING} are there`, () => {
     const known = Object.keys(JSON.parse(read('package.json')).scripts);
-    const lines = readCommandBlocks(CONTRIBUTING).flatMap(({ script }) =>
-      script.trimEnd().split('\n'),
-    );
-    expect(lines.length).toBeGreaterThan(0);
-    for (const line of lines) {
-      const command = line.replace(/ +#.*/, '');
+    const scripts = readCommandBlocks(CONTRIBUTING).map(({ script }) => script);
+    const commands = scripts.join('').match(/^\S.*?(?= +#|$)/gm) ?? [];
+    expect(commands.length).toBeGreaterThan(0);
+    for (const command of commands) {
       const { script, path } =
         /^(?:npm ci|npm (?:run )?(?<script>[\w:]+)(?: -- .+)?|(?:(?:UPDATE_\w+=1 )?npx vitest run(?: --project \w+)?|node(?: --\S+)*) (?<path>\S+))$/.exec(
           command,

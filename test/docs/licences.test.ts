@@ -17,11 +17,9 @@ const lists: Readonly<Record<string, string>> = {
 
 /** A table of tab-separated values, a record per line. */
 function readTable(file: string): Record<string, string>[] {
-  const [head = [], ...lines] = readFileSync(join('fixtures', file), 'utf8')
-    .trimEnd()
-    .split('\n')
-    .map((line) => line.split('\t'));
-  return lines.map((cells) => Object.fromEntries(head.map((name, i) => [name, cells[i] ?? ''])));
+  const lines = readFileSync(join('fixtures', file), 'utf8').trimEnd().split('\n');
+  const [head = [], ...rows] = lines.map((line) => line.split('\t'));
+  return rows.map((cells) => Object.fromEntries(head.map((name, i) => [name, cells[i] ?? ''])));
 }
 
 test('every folder of images has its list', () => {
