@@ -132,17 +132,15 @@ test('the resources are those of contract §1', () => {
   expect(own).toEqual([...rows, externalRow]);
 });
 
-describe.each(Object.keys(parameterNames) as (keyof typeof parameterNames)[])(
-  'the parameters of kind %s',
+test.each(Object.keys(parameterNames) as (keyof typeof parameterNames)[])(
+  'the parameters of kind %s are those of the contract, with defaults that change nothing',
   (kind) => {
-    it('are those of the contract, with defaults that change nothing', () => {
-      const parameters = queryParameters[kind];
-      expect(parameters.map(({ name }) => name)).toEqual(parameterNames[kind]);
-      for (const { name, default: value } of parameters) {
-        if (value === undefined) continue;
-        expect(parseQuery(kind, `${name}=${value}`)).toEqual(parseQuery(kind, ''));
-      }
-    });
+    const parameters = queryParameters[kind];
+    expect(parameters.map(({ name }) => name)).toEqual(parameterNames[kind]);
+    for (const { name, default: value } of parameters) {
+      if (value === undefined) continue;
+      expect(parseQuery(kind, `${name}=${value}`)).toEqual(parseQuery(kind, ''));
+    }
   },
 );
 

@@ -8,7 +8,6 @@ import { RootFolder, StorageMarker } from '../../src/storage/filesystem/root-fol
 import { FolderObjects } from '../../src/storage/filesystem/shared-objects.ts';
 import { createFilesystemWriter } from '../../src/storage/filesystem/writer.ts';
 
-/** Writes originals. */
 export type OriginalWriter = NonNullable<AppParts['originalWriter']>;
 
 /**

@@ -24,7 +24,6 @@ export class HeldRenderer implements LaneRenderer {
     this.#onEnd = onEnd;
   }
 
-  /** Those that are held now. */
   get running(): readonly HeldJob[] {
     return [...this.#running];
   }

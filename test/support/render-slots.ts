@@ -32,18 +32,31 @@ export function createSlots(
         return renderer.inspect(original, { ...bounds, lane });
       },
     }));
-  return { slots: { light: slotsOf('light'), heavy: slotsOf('heavy') } };
+  return {
+    slots: { light: slotsOf('light'), heavy: slotsOf('heavy') },
+    get videoSupport() {
+      return renderer.videoSupport;
+    },
+  };
 }
 
-/** Renders in the slots of a pool, in each one job after the other. */
+/** Renders in the slots of a pool, in each one job after the other; the pool may start with the first of them. */
 export class QueuedRenderer implements LaneRenderer {
   readonly #pool: Renderer;
+  readonly #start: () => Promise<void>;
+  #started: Promise<void> | undefined;
   readonly #held = new Set<RenderSlot>();
   /** Emits `end` when a slot is free again. */
   readonly #ends = new EventEmitter().setMaxListeners(0);
 
-  constructor(pool: Renderer) {
+  constructor(pool: Renderer, start = async (): Promise<void> => undefined) {
     this.#pool = pool;
+    this.#start = start;
+  }
+
+  get videoSupport() {
+    void this.#begin();
+    return this.#pool.videoSupport;
   }
 
   render(original: Original, job: RenderJob, options: RenderOptions): Promise<Uint8Array> {
@@ -58,6 +71,7 @@ export class QueuedRenderer implements LaneRenderer {
     { lane, ...bounds }: RenderOptions,
     work: (slot: RenderSlot, bounds: RenderBounds) => Promise<Result>,
   ): Promise<Result> {
+    await this.#begin();
     const slot = await this.#take(lane, bounds.signal);
     try {
       return await work(slot, bounds);
@@ -65,6 +79,11 @@ export class QueuedRenderer implements LaneRenderer {
       this.#held.delete(slot);
       this.#ends.emit('end');
     }
+  }
+
+  #begin(): Promise<void> {
+    this.#started ??= this.#start();
+    return this.#started;
   }
 
   async #take(lane: Lane, signal: AbortSignal): Promise<RenderSlot> {

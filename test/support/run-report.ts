@@ -47,19 +47,15 @@ export class RunReport implements Reporter {
 
 /** Counts tests and failures by claim; claims of which nothing was run are left out. */
 function summarize(modules: readonly TestModule[]): string[] {
-  const counts = new Map(claims.map(([claim]) => [claim, { passed: 0, failed: 0 }]));
-  for (const module of modules) {
-    const file = module.relativeModuleId.replace(/^test\//, '');
-    const [claim = ''] = claims.find(([, files]) => files.test(file)) ?? [];
-    const count = counts.get(claim);
-    if (count === undefined) continue;
-    count.passed += [...module.children.allTests('passed')].length;
-    count.failed += [...module.children.allTests('failed')].length;
-  }
-  return [...counts]
-    .filter(([, { passed, failed }]) => passed + failed > 0)
-    .map(([claim, { passed, failed }]) => {
-      const failures = failed === 0 ? '' : `, ${failed} failed`;
-      return `  ${failed === 0 ? '✓' : '×'} ${claim} (${passed} tests${failures})`;
-    });
+  const claimOf = ({ relativeModuleId }: TestModule) =>
+    claims.find(([, files]) => files.test(relativeModuleId.replace(/^test\//, '')))?.[0];
+  return claims.flatMap(([claim]) => {
+    const own = modules.filter((module) => claimOf(module) === claim);
+    const [passed = 0, failed = 0] = (['passed', 'failed'] as const).map(
+      (state) => own.flatMap(({ children }) => [...children.allTests(state)]).length,
+    );
+    const failures = failed === 0 ? '' : `, ${failed} failed`;
+    const line = `  ${failed === 0 ? '✓' : '×'} ${claim} (${passed} tests${failures})`;
+    return passed + failed === 0 ? [] : [line];
+  });
 }

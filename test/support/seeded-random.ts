@@ -24,7 +24,6 @@ export function createSeededRandom(seed: string) {
       if (item === undefined) throw new Error('Expected items to pick from but received none');
       return item;
     },
-    /** So many bytes. */
     bytes: (count: number): Buffer => {
       const bytes = Buffer.allocUnsafe(count);
       for (let at = 0; at < count; at += 1) bytes[at] = next() & 0xff;

@@ -16,7 +16,6 @@ export async function makeTemporaryFolder() {
       await mkdir(dirname(join(path, name)), { recursive: true });
       await writeFile(join(path, name), bytes);
     },
-    /** Names of all files, at any depth. */
     list: async (): Promise<readonly string[]> => {
       const entries = await readdir(path, { recursive: true, withFileTypes: true });
       return entries

@@ -24,7 +24,7 @@ const usualSettings: Environment = { WORKERS: '1', EXPLORER: 'off', ...patient }
 export const withDecoder: Environment = { PATH: process.env.PATH ?? '' };
 
 /** Counts the jobs that go through it. */
-export class CountingRenderer implements LaneRenderer {
+class CountingRenderer implements LaneRenderer {
   readonly #inner: LaneRenderer;
   renders = 0;
   /** Videos and sounds whose facts were read. */
@@ -119,35 +119,9 @@ type SentParts = [headers?: Headers, body?: string, connectClient?: typeof conne
 export type TestApp = Awaited<ReturnType<typeof createTestApp>>;
 
 /** Workers that start with their first render: most tests render nothing. */
-class LazyWorkers implements LaneRenderer {
-  readonly pool: WorkerPool;
-  readonly #queued: QueuedRenderer;
-  #start: Promise<void> | undefined;
-
-  constructor(options: Config['renderer'], log: Log) {
-    this.pool = new WorkerPool({ ...options, ...workerFiles, log });
-    this.#queued = new QueuedRenderer(this.pool);
-  }
-
-  render: LaneRenderer['render'] = async (...job) => {
-    await this.#begin();
-    return this.#queued.render(...job);
-  };
-
-  inspect: NonNullable<LaneRenderer['inspect']> = async (...job) => {
-    await this.#begin();
-    return this.#queued.inspect(...job);
-  };
-
-  get videoSupport() {
-    void this.#begin();
-    return this.pool.videoSupport;
-  }
-
-  #begin(): Promise<void> {
-    this.#start ??= this.pool.start();
-    return this.#start;
-  }
+function createWorkers(options: Config['renderer'], log: Log) {
+  const pool = new WorkerPool({ ...options, ...workerFiles, log });
+  return { pool, renderer: new QueuedRenderer(pool, () => pool.start()) };
 }
 
 let latestLog = new RecordedLog();
@@ -158,7 +132,7 @@ let latestLog = new RecordedLog();
  */
 const sharedWorkers = [usualSettings, { ...usualSettings, ...withDecoder }].map((settings) => {
   const options = readConfig(settings).renderer;
-  const workers = new LazyWorkers(options, {
+  const workers = createWorkers(options, {
     info: (details, message) => latestLog.info(details, message),
     warn: (details, message) => latestLog.warn(details, message),
     error: (details, message) => latestLog.error(details, message),
@@ -180,18 +154,13 @@ export async function createTestApp({
   const requests: RequestLine[] = [];
   const config = readConfig({ ...usualSettings, ...settings });
   const shared = sharedWorkers.find(({ options }) => isDeepStrictEqual(options, config.renderer));
-  const workers = shared?.workers ?? new LazyWorkers(config.renderer, log);
+  const workers = shared?.workers ?? createWorkers(config.renderer, log);
   latestLog = log;
-  const renderer = new CountingRenderer(brought ?? workers);
+  const renderer = new CountingRenderer(brought ?? workers.renderer);
   const { server, admin, internal, close } = await createApp(config, {
     ...parts,
     ...{ log, clock, workerFiles },
-    renderer: {
-      ...createSlots(renderer, config.renderer.workers),
-      get videoSupport() {
-        return renderer.videoSupport;
-      },
-    },
+    renderer: createSlots(renderer, config.renderer.workers),
     origin: origin ?? originals,
     ...(logged && { requestLog: recordRequests(logged, requests) }),
   });
@@ -217,11 +186,9 @@ export async function createTestApp({
     renderer,
     clock,
     log,
-    /** The lines of the log on requests. */
     requests,
     /** The processes that render; none before the first render. */
     workers: workers.pool,
-    /** A GET that needs no socket. */
     get,
     /**
      * Asks for an original that is put behind a path; `{id}` in it becomes a number of its own, so that
@@ -239,7 +206,6 @@ export async function createTestApp({
       (await admin?.inject({ ...options, url })) ?? expect.fail('there is no admin listener'),
     /** Listens on a free port of this machine from the first call on, and returns it. */
     listen,
-    /** Opens a connection, which is cut at the end of the test. */
     connect,
     /** Opens a connection, asks for something by it, and leaves the rest to the caller. */
     begin: async (target: string, connectClient?: typeof connectTo) => {
@@ -277,9 +243,7 @@ export function shareTestApp(options?: TestAppOptions): TestApp {
 }
 
 /** A sample original by its origin key. */
-export function readSample(key: string): Buffer {
-  return readFileSync(new URL(`../../fixtures/originals/${key}`, import.meta.url));
-}
+export const readSample = (key: string): Buffer => readFileSync(`fixtures/originals/${key}`);
 
 /** Small samples of each kind, by what they are. */
 export const samples = {

@@ -6,7 +6,7 @@ import { type ExternalAppOptions, signedPathOf } from '../support/sites/external
 import { scrape } from '../support/telemetry/prometheus-text.ts';
 import { samples } from '../support/test-app.ts';
 import { uploadTarget } from '../support/uploads/relay-app.ts';
-import type { ObservedApp } from './observed-app.ts';
+import { CUT_PNG, type ObservedApp } from './observed-app.ts';
 
 /** One request, and what an operator sees of it; what follows from its line stands in `events.test.ts`. */
 export interface Event {
@@ -29,10 +29,10 @@ export interface Event {
   readonly spans?: readonly string[];
   /** What is counted besides requests, bytes and stages. */
   readonly counted?: Readonly<Record<string, number>>;
-  /** Lines on what went wrong. */
   readonly logged?: readonly object[];
 }
 
+const AVATAR = '/avatars/3.png?size=16';
 const icon = '/icons/1/ab.webp?size=16&v=7';
 const iconAsset = 'icons/1/ab?width=16&height=&format=webp&quality=high&animated=false';
 const file = '/attachments/1/2/a%20b.txt';
@@ -51,7 +51,8 @@ const absent = 'store .memory=results .found=false';
 const state = 'origin .origin.part=state';
 const sizeOf = (bytes: Uint8Array): string => `.bytes=${bytes.length}`;
 const bodyOf = (bytes: Uint8Array): string => `origin .origin.part=body ${sizeOf(bytes)}`;
-const failed = '.error.code=ORIGIN_ERROR error.type=ORIGIN_ERROR';
+const failedBy = (code: string) => `.error.code=${code} error.type=${code}`;
+const failed = failedBy('ORIGIN_ERROR');
 const jpegFacts = `facts ${sizeOf(samples.jpeg)} .format=jpeg .width=480 .height=480 .frames=1`;
 const iconSpans = [
   jpegFacts,
@@ -65,10 +66,19 @@ const read = (bytes: number, found = 1) => ({
 const missed = { 'cache_misses_total{cache=results}': 1 };
 const missedBoth = { ...missed, 'cache_misses_total{cache=originals}': 1 };
 const rendered = { 'queue_wait_seconds_count{lane=light}': 1 };
-const fails = (code: 'ORIGIN_ERROR' | 'ORIGIN_TIMEOUT', cause = new Error('no route')) => ({
-  before: async (app: ObservedApp) => {
-    app.originals.failure = new MediaError(code, { cause });
+const fails = (
+  code: 'ORIGIN_ERROR' | 'ORIGIN_TIMEOUT',
+  status: number,
+  outcome: string,
+  cause = new Error('no route'),
+): Event => ({
+  before: async ({ originals }) => {
+    originals.failure = new MediaError(code, { cause });
   },
+  target: icon,
+  line: { ...ofIcon, status, code, cache: 'miss' },
+  spans: [absent, `${state} ${failedBy(code)}`],
+  counted: { ...missed, [`origin_reads_total{outcome=${outcome}}`]: 1 },
   logged: [
     {
       level: 'error',
@@ -77,9 +87,36 @@ const fails = (code: 'ORIGIN_ERROR' | 'ORIGIN_TIMEOUT', cause = new Error('no ro
     },
   ],
 });
-const refused = (code: string, url: string) => [
-  { level: 'info', message: 'an original was refused', details: { code, url } },
-];
+const refuses = (id: number, status: number, code: string, original: Uint8Array): Event => {
+  const target = `/emojis/${id}.png`;
+  return {
+    target,
+    line: { ...ofEmoji(id), status, code, cache: 'miss' },
+    spans: [absent, state, bodyOf(original), `facts .error.code=${code}`],
+    counted: { ...missedBoth, ...read(original.length) },
+    logged: [{ level: 'info', message: 'an original was refused', details: { code, url: target } }],
+  };
+};
+/** A request that has nothing to do with media. */
+const plain = (target: string, status: number, code?: string, method = 'GET'): Event => ({
+  method,
+  target,
+  line: { ...nothing, asset: target, status, ...(code && { code }) },
+});
+const upload = (query: string | undefined, status: number, code?: string): Event => {
+  const path = '/v1/relay/attachments/7/7/a';
+  return {
+    method: 'PUT',
+    target: () => (query === undefined ? uploadTarget('attachments/7/7/a') : path + query),
+    headers: { 'Content-Length': '5' },
+    body: 'hello',
+    line: {
+      ...{ resource: 'upload', asset: path, status, cache: 'none', ...(code && { code }) },
+      receivedBytes: code === undefined ? 5 : 0,
+    },
+    counted: code === undefined ? { 'upload_received_bytes_total{}': 5 } : {},
+  };
+};
 const askIcon = (app: ObservedApp) => app.send('GET', icon);
 const never = () => new Promise<never>(() => undefined);
 
@@ -148,23 +185,13 @@ export const events: Readonly<Record<string, Event>> = {
   'what is signed': {
     before: async (app) => app.originals.put('attachments/1/2/a.txt', samples.text),
     target: () => signedPath('attachments/1/2/a.txt', Math.floor(Date.now() / 1000) + 60),
-    line: {
-      ...ofFile,
-      asset: ofFile.asset.replace('a%20b', 'a'),
-      signature: 'valid',
-      status: 200,
-    },
+    line: { ...ofFile, asset: ofFile.asset.replace('a%20b', 'a'), signature: 'valid', status: 200 },
     spans: [bodyOf(samples.text)],
     counted: { ...read(samples.text.length), 'attachment_signatures_total{verdict=valid}': 1 },
   },
   'a default avatar': {
-    target: '/avatars/3.png?size=16',
-    line: {
-      resource: 'default avatar',
-      asset: '/avatars/3.png?size=16',
-      status: 200,
-      cache: 'memory',
-    },
+    target: AVATAR,
+    line: { resource: 'default avatar', asset: AVATAR, status: 200, cache: 'memory' },
   },
   'what is not there': {
     target: '/emojis/1.png',
@@ -177,39 +204,11 @@ export const events: Readonly<Record<string, Event>> = {
     headers: { Host: 'h'.repeat(300) },
     line: { ...nothing, asset: `/${'x'.repeat(199)}…`, status: 404, code: 'NOT_FOUND' },
   },
-  'a wrong parameter': {
-    target: '/emojis/01.png?size=3',
-    line: { ...nothing, asset: '/emojis/01.png?size=3', status: 400, code: 'INVALID_FORM_BODY' },
-  },
-  'a wrong method': {
-    method: 'PROPFIND',
-    target: '/emojis/1.png',
-    line: { ...nothing, asset: '/emojis/1.png', status: 405, code: 'METHOD_NOT_ALLOWED' },
-  },
-  'a question for the methods': {
-    method: 'OPTIONS',
-    target: '/emojis/1.png',
-    line: { ...nothing, asset: '/emojis/1.png', status: 204 },
-  },
-  'no image': {
-    target: '/emojis/7.png',
-    line: { ...ofEmoji(7), status: 415, code: 'UNSUPPORTED_MEDIA_TYPE', cache: 'miss' },
-    spans: [absent, state, bodyOf(samples.text), 'facts .error.code=UNSUPPORTED_MEDIA_TYPE'],
-    counted: { ...missedBoth, ...read(samples.text.length) },
-    logged: refused('UNSUPPORTED_MEDIA_TYPE', '/emojis/7.png'),
-  },
-  'a damaged image': {
-    target: '/emojis/8.png',
-    line: { ...ofEmoji(8), status: 422, code: 'UNPROCESSABLE_MEDIA', cache: 'miss' },
-    spans: [
-      absent,
-      state,
-      'origin .origin.part=body .bytes=60',
-      'facts .error.code=UNPROCESSABLE_MEDIA',
-    ],
-    counted: { ...missedBoth, ...read(60) },
-    logged: refused('UNPROCESSABLE_MEDIA', '/emojis/8.png'),
-  },
+  'a wrong parameter': plain('/emojis/01.png?size=3', 400, 'INVALID_FORM_BODY'),
+  'a wrong method': plain('/emojis/1.png', 405, 'METHOD_NOT_ALLOWED', 'PROPFIND'),
+  'a question for the methods': plain('/emojis/1.png', 204, undefined, 'OPTIONS'),
+  'no image': refuses(7, 415, 'UNSUPPORTED_MEDIA_TYPE', samples.text),
+  'a damaged image': refuses(8, 422, 'UNPROCESSABLE_MEDIA', CUT_PNG),
   'one render too many of a client': {
     options: () => ({ settings: { RATE_LIMIT_REQUESTS: '1' } }),
     before: (app) => app.send('GET', '/icons/1/ab.png?size=16'),
@@ -248,20 +247,8 @@ export const events: Readonly<Record<string, Event>> = {
       { level: 'warn', message: 'request rejected: overloaded', details: { code: 'OVERLOADED' } },
     ],
   },
-  'an origin that fails': {
-    ...fails('ORIGIN_ERROR'),
-    target: icon,
-    line: { ...ofIcon, status: 502, code: 'ORIGIN_ERROR', cache: 'miss' },
-    spans: [absent, `${state} ${failed}`],
-    counted: { ...missed, 'origin_reads_total{outcome=failed}': 1 },
-  },
-  'an origin that is late': {
-    ...fails('ORIGIN_TIMEOUT'),
-    target: icon,
-    line: { ...ofIcon, status: 504, code: 'ORIGIN_TIMEOUT', cache: 'miss' },
-    spans: [absent, `${state} .error.code=ORIGIN_TIMEOUT error.type=ORIGIN_TIMEOUT`],
-    counted: { ...missed, 'origin_reads_total{outcome=timeout}': 1 },
-  },
+  'an origin that fails': fails('ORIGIN_ERROR', 502, 'failed'),
+  'an origin that is late': fails('ORIGIN_TIMEOUT', 504, 'timeout'),
   'an origin that fails after it has responded': {
     before: async (app) => {
       await askIcon(app);
@@ -271,10 +258,7 @@ export const events: Readonly<Record<string, Event>> = {
     target: icon,
     line: { ...ofIcon, status: 200, cache: 'stale-if-error' },
     spans: ['store .memory=results .found=true', `${state} ${failed}`],
-    counted: {
-      'cache_hits_total{cache=results}': 1,
-      'origin_reads_total{outcome=failed}': 1,
-    },
+    counted: { 'cache_hits_total{cache=results}': 1, 'origin_reads_total{outcome=failed}': 1 },
   },
   'a render with a fault of ours': {
     options: () => ({ renderer: { render: () => Promise.reject(new TypeError('a bug')) } }),
@@ -306,34 +290,8 @@ export const events: Readonly<Record<string, Event>> = {
     spans: [absent, `${state} .aborted=true`],
     counted: { ...missed, 'origin_reads_total{outcome=stopped}': 1 },
   },
-  'an upload': {
-    method: 'PUT',
-    target: () => uploadTarget('attachments/7/7/a'),
-    headers: { 'Content-Length': '5' },
-    body: 'hello',
-    line: {
-      resource: 'upload',
-      asset: '/v1/relay/attachments/7/7/a',
-      status: 200,
-      cache: 'none',
-      receivedBytes: 5,
-    },
-    counted: { 'upload_received_bytes_total{}': 5 },
-  },
-  'an upload that is not permitted': {
-    method: 'PUT',
-    target: '/v1/relay/attachments/7/7/a?t=x',
-    headers: { 'Content-Length': '5' },
-    body: 'hello',
-    line: {
-      resource: 'upload',
-      asset: '/v1/relay/attachments/7/7/a',
-      status: 401,
-      code: 'UNAUTHORIZED',
-      cache: 'none',
-      receivedBytes: 0,
-    },
-  },
+  'an upload': upload(undefined, 200),
+  'an upload that is not permitted': upload('?t=x', 401, 'UNAUTHORIZED'),
   'media of another site': {
     target: ({ urlOf }) => signedPathOf(urlOf('/cat.jpg'), 'width=16&format=webp&quality=high'),
     line: {

@@ -16,6 +16,9 @@ import { samples } from '../support/test-app.ts';
 /** The service with all of its optional parts, another site, and a collector of its traces. */
 export type ObservedApp = ExternalApp & { readonly collector: OtlpReceiver };
 
+/** A picture of which little more than its header is there. */
+export const CUT_PNG = samples.png.subarray(0, 60);
+
 /** Starts all of them until the end of the test. */
 export async function useObservedApp({
   settings,
@@ -37,7 +40,7 @@ export async function useObservedApp({
   });
   app.originals.put('icons/1/ab', samples.jpeg);
   app.originals.put('emojis/7', samples.text);
-  app.originals.put('emojis/8', samples.png.subarray(0, 60));
+  app.originals.put('emojis/8', CUT_PNG);
   app.originals.put('attachments/1/2/a b.txt', samples.text);
   app.site.serve('/cat.jpg', samples.jpeg, { etag: '"one"' });
   app.resolver.set('evil.test', ['10.0.0.1']);
@@ -49,12 +52,11 @@ export async function readCounts(app: ObservedApp): Promise<ReadonlyMap<string, 
   const { samples: series, types } = await scrape(app);
   const isCount = (name: string): boolean =>
     types.get(name) === 'counter' || types.get(name.replace(/_count$/, '')) === 'histogram';
+  const own = series.filter(({ name }) => name.startsWith('darkroom_') && isCount(name));
   return new Map(
-    series
-      .filter(({ name }) => name.startsWith('darkroom_') && isCount(name))
-      .map(({ name, labels, value }) => {
-        const pairs = Object.entries(labels).map((pair) => pair.join('='));
-        return [`${name.replace('darkroom_', '')}{${pairs.join()}}`, value];
-      }),
+    own.map(({ name, labels, value }) => {
+      const pairs = Object.entries(labels).map((pair) => pair.join('='));
+      return [`${name.replace('darkroom_', '')}{${pairs.join()}}`, value];
+    }),
   );
 }

@@ -8,15 +8,17 @@ const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
 const headers = { traceparent: `00-${TRACE_ID}-00f067aa0ba902b7-01` };
 const NEVER = { OTEL_BSP_SCHEDULE_DELAY: '600000' };
 
-/** A service, with a function that asks it for something that is there. */
-async function start(environment: Readonly<Record<string, string>>) {
+/** Starts a service, asks it twice for something that is there, has `check` look, and stops it. */
+async function trace(environment: Readonly<Record<string, string>>, check = () => {}) {
   const service = await useService(environment);
-  const ask = async (): Promise<void> => {
+  for (let time = 0; time < 2; time += 1) {
     const response = await fetch(service.origin + AVATAR, { headers });
     await response.arrayBuffer();
     expect(response.status).toBe(200);
-  };
-  return { ...service, ask };
+  }
+  check();
+  expect(await service.stop()).toBe(0);
+  return service.output();
 }
 
 it.each([
@@ -24,29 +26,23 @@ it.each([
   [true, { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' }],
 ])('that OpenTelemetry is loaded is %s with %j', async (isLoaded, environment) => {
   const NODE_OPTIONS = '--import ./test/support/telemetry/module-watch.mjs';
-  const service = await start({ NODE_OPTIONS, ...environment });
-  for (let time = 0; time < 2; time += 1) await service.ask();
-  expect(await service.stop()).toBe(0);
-  expect(service.output()).toContain('imported fastify\n');
-  expect(/^imported @opentelemetry\//m.test(service.output())).toBe(isLoaded);
+  const output = await trace({ NODE_OPTIONS, ...environment });
+  expect(output).toContain('imported fastify\n');
+  expect(/^imported @opentelemetry\//m.test(output)).toBe(isLoaded);
 });
 
 it('a traced service sends what it has not sent yet when it is stopped', async () => {
   const collector = await useOtlpReceiver();
-  const service = await start({
+  const settings = {
     OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/here`,
     OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
     ...NEVER,
-  });
-  for (let time = 0; time < 2; time += 1) await service.ask();
-  expect(collector.batches).toEqual([]);
-  expect(await service.stop()).toBe(0);
+  };
+  await trace(settings, () => expect(collector.batches).toEqual([]));
   expect(collector.batches.map(({ path }) => path)).toEqual(['/here']);
   const servers = collector.spans.filter(({ kind }) => kind === 2);
-  expect(servers.map(({ name, traceId }) => [name, traceId])).toEqual([
-    [SPAN_NAME, TRACE_ID],
-    [SPAN_NAME, TRACE_ID],
-  ]);
+  const span = { name: SPAN_NAME, traceId: TRACE_ID };
+  expect(servers).toMatchObject([span, span]);
   const render = collector.spans.find(({ name }) => name === 'render');
   expect(render?.durationMs).toBeGreaterThan(0.1);
   expect(render?.durationMs).toBeLessThan(servers[0]?.durationMs ?? 0);
@@ -54,9 +50,7 @@ it('a traced service sends what it has not sent yet when it is stopped', async (
 
 it('a traced service sends protobuf unless it is set otherwise', async () => {
   const { url, batches } = await useOtlpReceiver();
-  const service = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: url, ...NEVER });
-  await service.ask();
-  expect(await service.stop()).toBe(0);
+  await trace({ OTEL_EXPORTER_OTLP_ENDPOINT: url, ...NEVER });
   expect(batches).toMatchObject([
     { path: '/v1/traces', headers: { 'content-type': 'application/x-protobuf' } },
   ]);

@@ -13,7 +13,6 @@ const start = (settings: Readonly<Record<string, string>> = {}) => useObservedAp
 
 const servers = ({ collector }: ObservedApp) => collector.spans.filter(({ kind }) => kind === 2);
 
-/** The span of the next request. */
 async function nextSpan(app: ObservedApp) {
   await expect.poll(() => servers(app)).toHaveLength(1);
   const [span] = servers(app);

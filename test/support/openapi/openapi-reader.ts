@@ -10,7 +10,6 @@ import type {
   Schema,
 } from '../../../tools/documents/openapi/model.ts';
 
-/** An operation of a document, with all that belongs to it. */
 export interface DocumentedOperation {
   readonly method: 'GET' | 'HEAD' | 'OPTIONS' | 'POST' | 'PUT';
   readonly template: string;
@@ -46,7 +45,6 @@ const document: OpenapiDocument = JSON.parse(readFileSync('docs/openapi.json', '
 ajv.addSchema({ ...document, $id: 'http://document/' });
 const validators = new Map<Schema, ValidateFunction>();
 
-/** All operations that have a tag. */
 export function operationsOf(tag: string): readonly DocumentedOperation[] {
   return Object.entries(document.paths).flatMap(([template, item]) =>
     (['get', 'head', 'options', 'post', 'put'] as const).flatMap((name) => {
@@ -59,7 +57,6 @@ export function operationsOf(tag: string): readonly DocumentedOperation[] {
   );
 }
 
-/** Whether a value is what a schema describes. */
 export function isValid(schema: Schema, value: unknown): boolean {
   return validatorOf(schema)(value);
 }

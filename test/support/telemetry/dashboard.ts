@@ -1,15 +1,12 @@
 import { readFileSync } from 'node:fs';
 
-/** As much of a panel as is looked at. */
-interface Panel {
-  readonly title: string;
-  readonly targets?: readonly { readonly expr: string; readonly legendFormat: string }[];
-}
-
 /** The Grafana dashboard, as far as it is looked at. */
-export interface Dashboard {
+interface Dashboard {
   readonly schemaVersion: number;
-  readonly panels: readonly Panel[];
+  readonly panels: readonly {
+    readonly title: string;
+    readonly targets?: readonly { readonly expr: string }[];
+  }[];
   readonly templating: {
     readonly list: readonly { readonly name: string; readonly type: string }[];
   };

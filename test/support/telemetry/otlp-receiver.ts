@@ -35,7 +35,6 @@ export async function useOtlpReceiver() {
   const receiver = {
     /** To be used as `OTEL_EXPORTER_OTLP_ENDPOINT`. */
     url: `http://127.0.0.1:${port}`,
-    /** What it does with a batch. */
     mood: 'takes' as 'takes' | 'refuses' | 'hangs',
     /** All that came in JSON, in the order in which it ended. */
     spans,
@@ -66,22 +65,19 @@ interface JsonAttribute {
   readonly value: Readonly<Record<string, unknown>>;
 }
 
-interface JsonSpan {
-  readonly name: string;
-  readonly traceId: string;
-  readonly spanId: string;
+type Names<Name extends string> = Readonly<Record<Name, string>>;
+
+type JsonSpan = Names<'name' | 'traceId' | 'spanId' | 'startTimeUnixNano' | 'endTimeUnixNano'> & {
   readonly parentSpanId?: string;
   readonly kind: number;
-  readonly startTimeUnixNano: string;
-  readonly endTimeUnixNano: string;
   readonly attributes: readonly JsonAttribute[];
   readonly status: { readonly code?: number };
-  readonly links?: readonly { readonly traceId: string; readonly spanId: string }[];
-}
+  readonly links?: readonly Names<'traceId' | 'spanId'>[];
+};
 
 interface JsonRequest {
   readonly resourceSpans: readonly {
-    readonly resource: { readonly attributes: readonly JsonAttribute[] };
+    readonly resource: Pick<JsonSpan, 'attributes'>;
     readonly scopeSpans: readonly { readonly spans: readonly JsonSpan[] }[];
   }[];
 }

@@ -3,7 +3,6 @@ import type { TestApp } from '../test-app.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** What a scrape has brought. */
 export type Scrape = ReturnType<typeof parseScrape>;
 
 /** What the settings of an app with metrics are. */
@@ -55,7 +54,6 @@ export function parseScrape(text: string) {
   };
 }
 
-/** Asks a test app for its metrics. */
 export async function scrape(app: TestApp): Promise<Scrape> {
   const { statusCode, body } = await app.askAdmin('/metrics', { headers: withToken });
   expect(statusCode).toBe(200);
