@@ -26,17 +26,12 @@ type Meaning = { readonly strict: string } | { readonly refused: readonly string
 const FORMATS = ['png', 'jpg', 'jpeg', 'webp', 'gif'];
 const OTHERS = ['apng', 'avif', 'heic', 'heif', 'jxl', 'svg'];
 
-function lastOf(pairs: Pairs, name: string): string | undefined {
-  return pairs.filter(([each]) => each === name).at(-1)?.[1];
-}
+const lastOf = (pairs: Pairs, name: string): string | undefined =>
+  pairs.findLast(([each]) => each === name)?.[1];
 
-function isYes(text: string | undefined): boolean {
-  return text === '1' || (text?.length === 4 && /TRUE/.test(text.toUpperCase()));
-}
+const isYes = (text = ''): boolean => text === '1' || /^true$/i.test(text);
 
-function isCount(text: string): boolean {
-  return text !== '' && [...text].every((digit) => '0123456789'.includes(digit));
-}
+const isCount = (text: string): boolean => /^[0-9]+$/.test(text);
 
 function boundsOf({ path }: Row): readonly [number, number] {
   if (/emojis/.test(path)) return [32, 512];
@@ -109,15 +104,8 @@ function meaningOf({ row, values, extension, pairs }: LenientParts): Meaning {
   };
 }
 
-const anyCase = (words: readonly string[]) =>
-  fc
-    .tuple(fc.constantFrom(...words), fc.nat(), fc.boolean())
-    .map(([word, at, isAll]) =>
-      isAll
-        ? word.toUpperCase()
-        : word.replace(word.charAt(at % word.length), (letter) => letter.toUpperCase()),
-    );
-const spelled = (words: readonly string[]) => fc.oneof(fc.constantFrom(...words), anyCase(words));
+const spelled = (words: readonly string[]) =>
+  fc.oneof(fc.constantFrom(...words), fc.mixedCase(fc.constantFrom(...words)));
 const numbers = fc.oneof(
   fc.constantFrom(...SIZES),
   fc.integer({ min: 0, max: 20_000 }).map(String),
@@ -261,13 +249,12 @@ test.each([
   expect(read(target)).toEqual({ code: 'NOT_FOUND', refused: [] });
 });
 
-test.each(['0', '16385', 'x'])('an edge of %s is told which ones there are', (value) => {
-  const message = `Expected an integer from 1 to 16384 but received "${value}".`;
-  expect(() => parseTarget(`/attachments/1/2/a.png?width=${value}`, reading)).toThrow(
+test.each([
+  [16_384, reading],
+  [4_096, undefined],
+])('an edge beyond %i is told which ones there are', (mostPx, reading) => {
+  const message = `Expected an integer from 1 to ${mostPx} but received "${mostPx + 1}".`;
+  expect(() => parseTarget(`/attachments/1/2/a.png?width=${mostPx + 1}`, reading)).toThrow(
     expect.objectContaining({ faults: [{ path: 'width', message }] }),
-  );
-  const strict = message.replace('16384', '4096');
-  expect(() => parseTarget(`/attachments/1/2/a.png?width=${value}`)).toThrow(
-    expect.objectContaining({ faults: [{ path: 'width', message: strict }] }),
   );
 });

@@ -4,8 +4,6 @@ import sharp from 'sharp';
 import { thumbHashToAverageRGBA } from 'thumbhash';
 import { describe, expect, it } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
-import { withWrongCrc } from '../../formats/containers.ts';
-import { corpusFile } from '../../formats/facts-of.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
 import { metricsSettings, order, withToken } from '../../support/telemetry/prometheus-text.ts';
 import { samples, type TestAppOptions, useTestApp } from '../../support/test-app.ts';
@@ -76,12 +74,8 @@ describe('the metadata of an original', () => {
   });
 
   it.each([
-    ['text', samples.text, 'text/plain; charset=utf-8'],
-    ['pdf', samples.pdf, 'application/pdf'],
-    ['svg', samples.svg, 'image/svg+xml'],
-    ['html', samples.html, 'text/html; charset=utf-8'],
+    ['an SVG', samples.svg, 'image/svg+xml'],
     ['nothing', Buffer.alloc(0), 'application/octet-stream'],
-    ['noise', createHash('sha512').update('noise').digest(), 'application/octet-stream'],
   ])('say of %s that it is a file', async (_, bytes, contentType) => {
     const app = await start();
     app.originals.put('attachments/1/2/clip.mp4', bytes);
@@ -93,67 +87,54 @@ describe('the metadata of an original', () => {
     });
   });
 
-  it('say what the header of a damaged image tells, and null for the rest', async () => {
-    const app = await start();
-    const cut = (bytes: Buffer) => bytes.subarray(0, bytes.length * 0.7);
-    const apng = corpusFile('apng/imagers__ball.png');
-    for (const [name, bytes, damaged] of [
-      ['jpeg', samples.jpeg, cut(samples.jpeg)],
-      ['webp', samples.webp, cut(samples.webp)],
-      ['gif', samples.animatedGif, cut(samples.animatedGif)],
-      ['apng', apng, withWrongCrc(apng, 'IDAT')],
-    ] as const) {
+  it.each([
+    // The headers of JPEG and WebP tell that they are stills; that of GIF tells nothing of its frames.
+    ['jpeg', samples.jpeg, { animated: false, frames: 1 }],
+    ['webp', samples.webp, { animated: false, frames: 1 }],
+    ['gif', samples.animatedGif, {}],
+  ])(
+    'say what the header of a damaged %s tells, and null for the rest',
+    async (name, bytes, counted) => {
+      const app = await start();
       const { width, pageHeight, height } = await sharp(bytes).metadata();
-      app.originals.put(`attachments/1/2/${name}`, damaged);
-      const { status, body } = await app.ask(`attachments/1/2/${name}`);
+      app.originals.put('avatars/1/ab12', bytes.subarray(0, bytes.length * 0.7));
+      const { status, body } = await app.ask('avatars/1/ab12');
       expect(status).toBe(200);
-      // The headers of JPEG and WebP tell that they are stills; those of GIF and APNG tell nothing of their frames.
-      const counted = ['jpeg', 'webp'].includes(name) ? { animated: false, frames: 1 } : {};
       expect(body).toMatchObject({
         ...nothing,
         ...{ kind: 'image', content_type: `image/${name}`, width, height: pageHeight ?? height },
         ...counted,
       });
-    }
-  });
+    },
+  );
 
   it('say of a damaged container what its first bytes tell', async () => {
     const app = await start();
     const box = (brand: string) =>
       Buffer.from(`\0\0\0\x18ftyp${brand}\0\0\0\0${brand}isom`, 'latin1');
-    for (const [brand, kind, hasAudio] of [
-      ['isom', 'video', null],
-      ['M4A ', 'audio', true],
+    for (const [brand, told] of [
+      ['isom', { kind: 'video', animated: false, has_audio: null }],
+      ['M4A ', { kind: 'audio', animated: null, has_audio: true }],
     ] as const) {
-      const key = `attachments/1/2/${kind}`;
-      app.originals.put(key, box(brand));
-      const animated = kind === 'video' ? false : null;
-      const { body } = await app.ask(key);
-      expect(body).toMatchObject({ ...nothing, kind, animated, has_audio: hasAudio });
+      app.originals.put(`attachments/1/2/${told.kind}`, box(brand));
+      const { body } = await app.ask(`attachments/1/2/${told.kind}`);
+      expect(body).toMatchObject({ ...nothing, ...told });
     }
   });
 
-  it('have a placeholder of the colours and the alpha', async () => {
+  it.each([
+    [200, 40, 90, 1],
+    [30, 160, 220, 0.5],
+  ])('have a placeholder of the colours and the alpha: %j, %j, %j, %j', async (r, g, b, alpha) => {
     const app = await start();
-    const create = { width: 300, height: 20, channels: 4 } as const;
-    const drawn = (background: object) =>
-      sharp({ create: { ...create, background } })
-        .png()
-        .toBuffer();
-    const originals = {
-      opaque: await drawn({ r: 200, g: 40, b: 90, alpha: 1 }),
-      half: await drawn({ r: 30, g: 160, b: 220, alpha: 0.5 }),
-    };
-    for (const [name, bytes] of Object.entries(originals)) {
-      app.originals.put(`attachments/1/2/${name}`, bytes);
-      const { body } = await app.ask(`attachments/1/2/${name}`);
-      const average = thumbHashToAverageRGBA(Buffer.from(body.placeholder, 'base64'));
-      const [r, g, b, a] = name === 'half' ? [30, 160, 220, 0.5] : [200, 40, 90, 1];
-      expect(Math.abs(255 * average.r - r)).toBeLessThan(8);
-      expect(Math.abs(255 * average.g - g)).toBeLessThan(8);
-      expect(Math.abs(255 * average.b - b)).toBeLessThan(8);
-      expect(Math.abs(average.a - a)).toBeLessThan(0.1);
-    }
+    const create = { width: 300, height: 20, channels: 4, background: { r, g, b, alpha } } as const;
+    app.originals.put('avatars/1/ab12', await sharp({ create }).png().toBuffer());
+    const { body } = await app.ask('avatars/1/ab12');
+    const average = thumbHashToAverageRGBA(Buffer.from(body.placeholder, 'base64'));
+    expect(Math.abs(255 * average.r - r)).toBeLessThan(8);
+    expect(Math.abs(255 * average.g - g)).toBeLessThan(8);
+    expect(Math.abs(255 * average.b - b)).toBeLessThan(8);
+    expect(Math.abs(average.a - alpha)).toBeLessThan(0.1);
   });
 });
 
@@ -161,14 +142,11 @@ describe('the work for metadata', () => {
   it('is three ranges and 256 KiB at most for a still', async () => {
     const app = await start();
     const large = noise(1000, 900);
+    const turned = large.clone().withMetadata({ orientation: 8 });
     const stills = {
       'a.jpg': await large.clone().jpeg({ quality: 95 }).toBuffer(),
       'a.png': await large.clone().png().toBuffer(),
-      'a.webp': await large
-        .clone()
-        .withMetadata({ orientation: 8 })
-        .webp({ lossless: true })
-        .toBuffer(),
+      'a.webp': await turned.webp({ lossless: true }).toBuffer(),
       'a.avif': await large.clone().avif({ quality: 90, effort: 0 }).toBuffer(),
     };
     for (const [name, bytes] of Object.entries(stills)) {
@@ -228,7 +206,6 @@ describe('a question for metadata', () => {
     ['avatars/1/a_ab12', 200, 'avatars/1/ab12'],
     ['attachments/1/2/my%20photo%20%C3%A9.png?placeholder=false&x=1', 200, undefined],
     ['avatars/1/ab12?placeholder=1', 400, 'INVALID_FORM_BODY'],
-    ['avatars/1/ab12?sha256=', 400, 'INVALID_FORM_BODY'],
     ['avatars/1/ab12?sha256=true&sha256=true', 400, 'INVALID_FORM_BODY'],
     ['avatars/1/ab12.webp', 400, 'INVALID_FORM_BODY'],
     ['attachments/1/2%2Fclip.mp4', 400, 'INVALID_FORM_BODY'],

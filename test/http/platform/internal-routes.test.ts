@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import sharp from 'sharp';
 import { expect, it, onTestFinished, test } from 'vitest';
-import { readConfig } from '../../../src/config/config.ts';
 import { drawApng } from '../../support/images/draw-apng.ts';
 import { box } from '../../support/images/heif-file.ts';
 import { useExternalApp } from '../../support/sites/external-app.ts';
@@ -15,47 +14,46 @@ import { hasFfmpeg } from '../../support/videos/ffmpeg.ts';
 // Contract §14, internal routes: what the platform's API asks before it stores a message.
 
 const token = 't'.repeat(32);
-const bearer = { authorization: `Bearer ${token}` };
+const bearer = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
 const clip = readFileSync('fixtures/video/clip-h264.mp4');
 const voice = readFileSync('fixtures/video/voice.ogg');
 
 async function start({ settings, ...options }: TestAppOptions = {}) {
-  const { path: folder } = await useTemporaryFolder();
+  const { path: UPLOADS_DIR, put: upload } = await useTemporaryFolder();
   const app = await useTestApp({
     ...options,
     settings: {
-      ...{ INTERNAL_PORT: '0', INTERNAL_TOKEN: token, UPLOADS_DIR: folder, S3_BUCKET: 'cdn' },
+      ...{ INTERNAL_PORT: '0', INTERNAL_TOKEN: token, UPLOADS_DIR, S3_BUCKET: 'cdn' },
       ...withDecoder,
       ...settings,
     },
   });
-  const { internal } = app;
-  if (internal === undefined) throw new Error('There is no internal listener.');
-  const post = async (url: string, payload: object | string, headers: object = bearer) => {
-    const response = await internal.inject({
-      ...{ method: 'POST', url, payload },
-      headers: { 'content-type': 'application/json', ...headers },
-    });
+  const internal = app.internal ?? expect.fail('there is no internal listener');
+  const post = async (url: string, payload: object, headers = bearer) => {
+    const response = await internal.inject({ method: 'POST', url, payload, headers });
     return { status: response.statusCode, response, body: () => response.json() };
   };
   return {
     ...app,
     internal,
     post,
-    upload: (key: string, bytes: Uint8Array) => {
-      mkdirSync(dirname(join(folder, key)), { recursive: true });
-      writeFileSync(join(folder, key), bytes);
-    },
+    upload,
     ask: (subject: object) => post('/_metadata', { version: 2, nsfw: 'allow', ...subject }),
   };
 }
 
+const uploaded = (key: string) => ({ type: 'upload', upload_filename: key });
+const kept = (key: string) => ({ type: 's3', bucket: 'cdn', key });
+const sent = (bytes: Buffer) => ({ type: 'base64', base64: bytes.toString('base64') });
+
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
 
-it('tells the metadata of an upload', async () => {
+it('tells the metadata of an upload, and asks for it anew each time', async () => {
   const { upload, ask } = await start();
-  upload('8a/b c', samples.jpeg);
-  const { status, response, body } = await ask({ type: 'upload', upload_filename: '8a/b c' });
+  const subject = uploaded('8a/b c');
+  expect((await ask(subject)).status).toBe(400);
+  await upload('8a/b c', samples.jpeg);
+  const { status, response, body } = await ask(subject);
   const { width, height } = await sharp(samples.jpeg).metadata();
   expect(status, response.body).toBe(200);
   expect(body()).toEqual({
@@ -64,29 +62,21 @@ it('tells the metadata of an upload', async () => {
     placeholder: expect.stringMatching(/^[A-Za-z\d+/]{20,40}$/),
     ...{ nsfw: false, nsfw_probability: 0 },
   });
-});
-
-it('asks for an upload anew each time', async () => {
-  const { upload, ask } = await start();
-  const subject = { type: 'upload', upload_filename: 'x' };
-  expect((await ask(subject)).status).toBe(400);
-  upload('x', samples.jpeg);
-  expect((await ask(subject)).body().content_hash).toBe(sha256(samples.jpeg));
-  upload('x', samples.png);
+  await upload('8a/b c', samples.png);
   expect((await ask(subject)).body().content_hash).toBe(sha256(samples.png));
 });
 
 it('tells the same of media in the body, with whatever stands before a comma', async () => {
   const { ask } = await start();
-  const base64 = samples.animatedGif.toString('base64');
-  const plain = await ask({ type: 'base64', base64, with_base64: true });
+  const { type, base64 } = sent(samples.animatedGif);
+  const plain = await ask({ type, base64, with_base64: true });
   const { delay = [] } = await sharp(samples.animatedGif).metadata();
   const durationMs = delay.reduce((sum, delayMs) => sum + delayMs, 0);
   expect(plain.body()).toMatchObject({
     ...{ format: 'gif', animated: true, content_hash: sha256(samples.animatedGif), base64 },
     duration: Math.ceil(durationMs / 1000),
   });
-  const url = await ask({ type: 'base64', base64: `data:image/gif;base64,${base64}` });
+  const url = await ask({ type, base64: `data:image/gif;base64,${base64}` });
   const { base64: _, ...rest } = plain.body();
   expect(url.body()).toEqual(rest);
 });
@@ -97,13 +87,11 @@ it('gives media back whole, whatever a poster may read of them, up to a bound of
   });
   // What stands behind the index and the frames of a video is none of its facts.
   const withRest = (bytes: number) => Buffer.concat([clip, box('free', Buffer.alloc(bytes))]);
-  upload('long', withRest(1_000_000));
-  upload('longer', withRest(2_000_000));
-  const subject = { type: 'upload', upload_filename: 'long', with_base64: true };
-  const { status, body } = await ask(subject);
-  expect(status).toBe(200);
+  await upload('long', withRest(1_000_000));
+  await upload('longer', withRest(2_000_000));
+  const { body } = await ask({ ...uploaded('long'), with_base64: true });
   expect(Buffer.from(body().base64, 'base64').equals(withRest(1_000_000))).toBe(true);
-  expect((await ask({ ...subject, upload_filename: 'longer' })).status).toBe(400);
+  expect((await ask({ ...uploaded('longer'), with_base64: true })).status).toBe(400);
 });
 
 it('tells the metadata of originals by bucket and key, and of own URLs whatever their signature', async () => {
@@ -115,8 +103,7 @@ it('tells the metadata of originals by bucket and key, and of own URLs whatever 
   });
   originals.put('attachments/1/2/a.png', samples.png);
   const content_hash = sha256(samples.png);
-  const byKey = await ask({ type: 's3', bucket: 'cdn', key: 'attachments/1/2/a.png' });
-  expect(byKey.body()).toMatchObject({ content_hash });
+  expect((await ask(kept('attachments/1/2/a.png'))).body()).toMatchObject({ content_hash });
   const url = 'https://cdn.example.org/media/attachments/1/2/a.png?ex=1&is=1&hm=no';
   expect((await ask({ type: 'external', url })).body()).toMatchObject({ content_hash });
 });
@@ -139,19 +126,19 @@ test.each<[string, Uint8Array, object]>([
   ['a wider one', await flat(16_385), { code: 'INVALID_FORM_BODY' }],
 ])("tells of %s, in the platform's words", async (_, bytes, told) => {
   const { upload, ask } = await start();
-  upload('a', bytes);
-  expect((await ask({ type: 'upload', upload_filename: 'a' })).body()).toMatchObject(told);
+  await upload('a', bytes);
+  expect((await ask(uploaded('a'))).body()).toMatchObject(told);
 });
 
 test.each([
   ['a bucket that is none of ours', { type: 's3', bucket: 'other', key: 'a' }],
-  ['a key with dots', { type: 'upload', upload_filename: '../a' }],
+  ['a key with dots', uploaded('../a')],
   ['no type', {}],
-  ['another version', { version: 1, type: 'upload', upload_filename: 'a' }],
-  ['text', { type: 'base64', base64: Buffer.from('text').toString('base64') }],
+  ['another version', { version: 1, ...uploaded('a') }],
+  ['text', sent(Buffer.from('text'))],
   ['no base64', { type: 'base64', base64: '§' }],
   ['media of sites where none are fetched', { type: 'external', url: 'https://a.example/b.png' }],
-  ['a damaged picture', { type: 'base64', base64: samples.png.subarray(0, 20).toString('base64') }],
+  ['a damaged picture', sent(samples.png.subarray(0, 20))],
 ])('a question about %s is a 400', async (_, subject) => {
   const { ask } = await start();
   expect((await ask(subject)).status).toBe(400);
@@ -159,7 +146,8 @@ test.each([
 
 it('needs the token for all but the health', async () => {
   const { internal, post } = await start({ settings: { ATTACHMENT_SIGNING: 'off' } });
-  for (const headers of [{ authorization: `Bearer ${token}x` }, { authorization: '' }]) {
+  for (const authorization of [`Bearer ${token}x`, '']) {
+    const headers = { ...bearer, authorization };
     expect((await post('/_metadata', {}, headers)).status).toBe(401);
     expect((await post('/_none', {}, headers)).status).toBe(401);
   }
@@ -171,14 +159,13 @@ it('allows no other method, and no body that is too long', async () => {
   const { internal, post } = await start({ settings: { INTERNAL_MAX_BODY_BYTES: '1048576' } });
   const response = await internal.inject({ method: 'GET', url: '/_sniff', headers: bearer });
   expect([response.statusCode, response.headers.allow]).toEqual([405, 'POST']);
-  const base64 = 'A'.repeat(1_048_576);
-  expect((await post('/_metadata', { type: 'base64', base64 })).status).toBe(413);
+  expect((await post('/_metadata', sent(Buffer.alloc(1_048_576)))).status).toBe(413);
 });
 
 it('tells the type of an upload by its first bytes, if that is one of media', async () => {
   const { upload, post } = await start();
   const sniff = async (key: string) => {
-    const { status, body } = await post('/_sniff', { type: 'upload', upload_filename: key });
+    const { status, body } = await post('/_sniff', uploaded(key));
     return status === 200 ? body().content_type : status;
   };
   for (const [key, bytes, type] of [
@@ -189,7 +176,7 @@ it('tells the type of an upload by its first bytes, if that is one of media', as
     ['e', samples.text, null],
     ['f', Buffer.alloc(0), null],
   ] as const) {
-    upload(key, bytes);
+    await upload(key, bytes);
     expect(await sniff(key), key).toBe(type);
   }
   expect(await sniff('missing')).toBe(404);
@@ -198,10 +185,11 @@ it('tells the type of an upload by its first bytes, if that is one of media', as
 it('makes a thumbnail of a picture inside of 512 px, and never enlarges it', async () => {
   const { upload, post } = await start();
   const large = { width: 1200, height: 600, channels: 3, background: '#268' } as const;
-  upload('large', await sharp({ create: large }).png().toBuffer());
-  upload('small', samples.png);
+  await upload('large', await sharp({ create: large }).png().toBuffer());
+  await upload('small', samples.png);
+  const thumbnail = (key: string) => post('/_thumbnail', uploaded(key));
   const sizeOf = async (key: string) => {
-    const { response } = await post('/_thumbnail', { type: 'upload', upload_filename: key });
+    const { response } = await thumbnail(key);
     expect(response.headers['content-type']).toBe('image/webp');
     const { format, width, height } = await sharp(response.rawPayload).metadata();
     return { format, width, height };
@@ -209,19 +197,18 @@ it('makes a thumbnail of a picture inside of 512 px, and never enlarges it', asy
   expect(await sizeOf('large')).toEqual({ format: 'webp', width: 512, height: 256 });
   const { width, height } = await sharp(samples.png).metadata();
   expect(await sizeOf('small')).toEqual({ format: 'webp', width, height });
-  upload('text', samples.text);
-  const thumbnail = (key: string) => post('/_thumbnail', { type: 'upload', upload_filename: key });
+  await upload('text', samples.text);
   expect((await thumbnail('text')).status).toBe(400);
   expect((await thumbnail('missing')).status).toBe(404);
 });
 
 test.skipIf(!hasFfmpeg)('a video has a thumbnail and a frame, a sound has none', async () => {
   const { upload, post } = await start();
-  upload('voice', voice);
-  const sound = await post('/_frames', { type: 'upload', upload_filename: 'voice' });
+  await upload('voice', voice);
+  const sound = await post('/_frames', uploaded('voice'));
   expect([sound.status, sound.body()]).toEqual([200, { frames: [] }]);
-  upload('clip', clip);
-  const subject = { type: 'upload', upload_filename: 'clip' };
+  await upload('clip', clip);
+  const subject = uploaded('clip');
   const { response } = await post('/_thumbnail', subject);
   expect(await sharp(response.rawPayload).metadata()).toMatchObject({ width: 240, height: 160 });
   expect((await post('/_frames', { version: 1, ...subject })).status).toBe(400);
@@ -238,65 +225,51 @@ it('takes two large bodies at a time', async () => {
     const leaving = new AbortController();
     onTestFinished(() => leaving.abort());
     void fetch(`${address}/_metadata`, {
-      ...{ method: 'POST', duplex: 'half', signal: leaving.signal },
-      headers: { ...bearer, 'content-type': 'application/json' },
+      ...{ method: 'POST', duplex: 'half', signal: leaving.signal, headers: bearer },
       body: new ReadableStream({ start: (stream) => stream.enqueue(Buffer.from('{')) }),
     } as RequestInit).catch(() => undefined);
   };
   begin();
   begin();
-  const large = { type: 'base64', base64: 'A'.repeat(1_100_000) };
+  const large = sent(Buffer.alloc(1_100_000));
   await expect.poll(async () => (await post('/_metadata', large)).status).toBe(503);
   // Small ones pass.
   expect((await post('/_metadata', {})).status).toBe(400);
 });
 
-test('an internal port without a token is a fault', () => {
-  expect(() => readConfig({ INTERNAL_PORT: '0' })).toThrow('INTERNAL_TOKEN');
-});
-
 test('what is blocked is a 451 on every route, by its key and by its bytes, wherever they are', async () => {
   const { path } = await useTemporaryFolder();
-  const app = await start({
-    settings: {
-      ...{ BLOCKLIST: 'filesystem', BLOCKLIST_FILE: join(path, 'list') },
-      ...metricsSettings,
-    },
-  });
-  const { originals, upload, post, ask } = app;
-  originals.put('attachments/1/2/a.png', samples.png);
-  originals.put('attachments/1/2/b.jpg', samples.jpeg);
-  upload('b', samples.jpeg);
-  upload('attachments/1/2/a.png', samples.png);
-  const blocked = { keys: ['attachments/1/2/a.png'], sha256: [sha256(samples.jpeg)] };
+  const list = { BLOCKLIST: 'filesystem', BLOCKLIST_FILE: join(path, 'list') };
+  const app = await start({ settings: { ...list, ...metricsSettings } });
+  const [key, copy] = ['attachments/1/2/a.png', 'attachments/1/2/b.jpg'] as const;
+  app.originals.put(key, samples.png);
+  app.originals.put(copy, samples.jpeg);
+  await app.upload('b', samples.jpeg);
+  await app.upload(key, samples.png);
+  const blocked = { keys: [key], sha256: [sha256(samples.jpeg)] };
   expect((await order(app, '/blocks', blocked)).statusCode).toBe(200);
-  const uploads = ['b', 'attachments/1/2/a.png'].map((key) => ({
-    ...{ type: 'upload', upload_filename: key },
-  }));
-  const kept = ['attachments/1/2/a.png', 'attachments/1/2/b.jpg'].map((key) => ({
-    ...{ type: 's3', bucket: 'cdn', key },
-  }));
-  const given = { type: 'base64', base64: samples.jpeg.toString('base64') };
-  for (const subject of [...uploads, ...kept, given]) {
-    expect((await ask(subject)).status, JSON.stringify(subject)).toBe(451);
+  const uploads = [uploaded('b'), uploaded(key)];
+  const originals = [kept(key), kept(copy)];
+  for (const [route, subjects] of Object.entries({
+    '/_metadata': [...uploads, ...originals, sent(samples.jpeg)],
+    '/_frames': [...uploads, ...originals],
+    '/_sniff': uploads,
+    '/_thumbnail': uploads,
+  })) {
+    for (const subject of subjects) {
+      const { status } = await app.post(route, subject);
+      expect(status, `${route} ${JSON.stringify(subject)}`).toBe(451);
+    }
   }
-  for (const route of ['/_sniff', '/_thumbnail', '/_frames']) {
-    for (const subject of uploads) expect((await post(route, subject)).status, route).toBe(451);
-  }
-  for (const subject of kept) expect((await post('/_frames', subject)).status).toBe(451);
 });
 
 test('a frame is within the 512 KiB that the platform reads, whatever it shows', async () => {
   const { upload, post } = await start();
-  const noise = { width: 1_600, height: 1_600, channels: 3, background: '#888' } as const;
-  const gaussian = { type: 'gaussian', mean: 128, sigma: 90 } as const;
-  upload(
-    'noise',
-    await sharp({ create: { ...noise, noise: gaussian } })
-      .png()
-      .toBuffer(),
-  );
-  const { response, body } = await post('/_frames', { type: 'upload', upload_filename: 'noise' });
+  const noise = { type: 'gaussian', mean: 128, sigma: 90 } as const;
+  const square = { width: 1_600, height: 1_600, channels: 3, background: '#888' } as const;
+  const picture = sharp({ create: { ...square, noise } }).png();
+  await upload('noise', await picture.toBuffer());
+  const { response, body } = await post('/_frames', uploaded('noise'));
   expect(body().frames).toHaveLength(1);
   expect(response.rawPayload.length).toBeLessThan(512 * 1024);
 });

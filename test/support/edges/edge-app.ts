@@ -3,22 +3,16 @@ import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { onTestFinished, vi } from 'vitest';
 import { MemoryObjects } from '../memory-objects.ts';
-import { METRICS_TOKEN } from '../telemetry/prometheus-text.ts';
+import { metricsSettings } from '../telemetry/prometheus-text.ts';
 import { createTestApp, FakeClock, type TestAppOptions } from '../test-app.ts';
-import { AWS_KEYS } from './aws-signature.ts';
-import { EDGE_TOKEN, EDGE_ZONE, type EdgeName, startEdge } from './edge-server.ts';
+import { AWS_KEYS, EDGE_TOKEN, EDGE_ZONE, type EdgeName, startEdge } from './edge-server.ts';
 
 /** Settings of an app in front of which a CDN stands. */
 export function edgeSettings(name: EdgeName, { url }: { readonly url: string }) {
   return {
-    BLOCKLIST: 'filesystem',
-    BLOCKLIST_FILE: join(tmpdir(), 'blocks.jsonl'),
-    EDGE: name,
-    EDGE_ZONE,
-    EDGE_API: url,
-    ...(name !== 'cloudfront' && { EDGE_TOKEN }),
-    ADMIN_PORT: '0',
-    ADMIN_TOKEN: METRICS_TOKEN,
+    ...metricsSettings,
+    ...{ BLOCKLIST: 'filesystem', BLOCKLIST_FILE: join(tmpdir(), 'blocks.jsonl') },
+    ...{ EDGE: name, EDGE_ZONE, EDGE_API: url, ...(name !== 'cloudfront' && { EDGE_TOKEN }) },
     TRANSFORM_TIMEOUT_MS: '15000',
   };
 }
@@ -31,7 +25,11 @@ export async function useEdgeWorld(name: EdgeName, options: TestAppOptions = {})
   const clock = new FakeClock();
   const edge = await startEdge(name, () => clock.nowMs());
   const objects = new MemoryObjects();
-  if (name === 'cloudfront') useAwsKeys();
+  if (name === 'cloudfront') {
+    vi.stubEnv('AWS_ACCESS_KEY_ID', AWS_KEYS.accessKeyId);
+    vi.stubEnv('AWS_SECRET_ACCESS_KEY', AWS_KEYS.secretAccessKey);
+    onTestFinished(() => void vi.unstubAllEnvs());
+  }
   /** How many loops of each app sleep, and which apps are there. */
   const present = new Set<{ sleeping: number }>();
   /** Opens another replica, which is closed at the end of the test. */
@@ -47,7 +45,12 @@ export async function useEdgeWorld(name: EdgeName, options: TestAppOptions = {})
     const app = await createTestApp({
       ...options,
       clock,
-      objects: behindGate(objects, () => gate),
+      objects: {
+        read: (...args) => gate.then(() => objects.read(...args)),
+        write: (...args) => gate.then(() => objects.write(...args)),
+        list: (...args) => gate.then(() => objects.list(...args)),
+        remove: (...args) => gate.then(() => objects.remove(...args)),
+      },
       sleep: async (durationMs, signal) => {
         self.sleeping += 1;
         await clock.sleep(durationMs, signal);
@@ -94,27 +97,4 @@ export async function useEdgeWorld(name: EdgeName, options: TestAppOptions = {})
     }
   };
   return { edge, objects, clock, open, pass, passFor: (ms: number) => pass(() => false, ms) };
-}
-
-/** The same objects, whose calls wait first. */
-function behindGate(objects: MemoryObjects, gate: () => Promise<void>) {
-  const waiting =
-    <Args extends unknown[], Result>(call: (...args: Args) => Promise<Result>) =>
-    async (...args: Args): Promise<Result> => {
-      await gate();
-      return call(...args);
-    };
-  return {
-    read: waiting(objects.read.bind(objects)),
-    write: waiting(objects.write.bind(objects)),
-    list: waiting(objects.list.bind(objects)),
-    remove: waiting(objects.remove.bind(objects)),
-  };
-}
-
-/** Sets the AWS SDK's usual variables, until the end of the test. */
-function useAwsKeys(): void {
-  vi.stubEnv('AWS_ACCESS_KEY_ID', AWS_KEYS.accessKeyId);
-  vi.stubEnv('AWS_SECRET_ACCESS_KEY', AWS_KEYS.secretAccessKey);
-  onTestFinished(() => void vi.unstubAllEnvs());
 }

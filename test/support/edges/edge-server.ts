@@ -1,29 +1,27 @@
+import { createHash, createHmac } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { listenUntilEnd } from '../at-end.ts';
-import { AWS_KEYS, isSigned } from './aws-signature.ts';
 
 /** The CDNs whose APIs are imitated, from their public documents alone. */
 export type EdgeName = 'cloudflare' | 'fastly' | 'bunny' | 'cloudfront';
 
 export const EDGE_TOKEN = 'a-token-of-the-edge-that-stands-in-no-log';
 export const EDGE_ZONE = 'ZONE1234';
+export const AWS_KEYS = {
+  accessKeyId: 'AKIDEXAMPLEOFTHETESTS',
+  secretAccessKey: 'a-secret-key-of-the-tests-that-signs',
+} as const;
 
-/** A response that an API gives instead of taking a call, or `hang`: none. */
-export type Fault =
-  | 'limited'
-  | 'limited with time'
-  | 'failed'
-  | 'refused'
-  | 'denied'
-  | 'hang'
-  | 'reset';
+/** A response that an API gives instead of taking a call. */
+type Refusal = 'limited' | 'limited with time' | 'failed' | 'refused' | 'denied';
+
+/** What becomes of a call that is not taken: a response, or none. */
+export type Fault = Refusal | 'hang' | 'reset';
 
 /** What the handler of an API knows of a call. */
-interface Call {
-  readonly method: string | undefined;
+interface Call extends Pick<IncomingMessage, 'method' | 'headers'> {
   readonly path: string | undefined;
-  readonly headers: IncomingMessage['headers'];
   readonly body: string;
 }
 
@@ -38,7 +36,7 @@ interface Answer {
 /** One API: reads a call, and has its own limits. */
 interface Api {
   answer(call: Call, nowMs: number): Answer;
-  readonly faults: Readonly<Partial<Record<Fault, Answer>>>;
+  readonly faults: Readonly<Record<Refusal, Answer>>;
 }
 
 /** Starts the API of a CDN; `nowMs` is the time that its limits go by. */
@@ -57,10 +55,8 @@ export async function startEdge(name: EdgeName, nowMs = (): number => performanc
       return;
     }
     const { method, url: path, headers } = request;
-    const answer =
-      fault === undefined
-        ? api.answer({ method, path, headers, body }, nowMs())
-        : (api.faults[fault] ?? { status: 500 });
+    const call = { method, path, headers, body };
+    const answer = fault === undefined ? api.answer(call, nowMs()) : api.faults[fault];
     statuses.push(answer.status);
     if (answer.tags !== undefined) taken.push({ atMs: nowMs(), tags: answer.tags });
     response.writeHead(answer.status, answer.headers).end(answer.body);
@@ -87,8 +83,8 @@ export async function startEdge(name: EdgeName, nowMs = (): number => performanc
     /** How often each tag was purged. */
     counts: () => {
       const counts = new Map<string, number>();
-      for (const tag of taken.flatMap(({ tags }) => tags)) {
-        counts.set(tag, (counts.get(tag) ?? 0) + 1);
+      for (const { tags } of taken) {
+        for (const tag of tags) counts.set(tag, (counts.get(tag) ?? 0) + 1);
       }
       return counts;
     },
@@ -131,10 +127,8 @@ const apis: Readonly<Record<EdgeName, () => Api>> = {
         if (!Array.isArray(tags) || tags.length === 0 || tags.length > 100) {
           return refusal(400, 1094, 'At most 100 tags');
         }
-        return {
-          ...json(200, { success: true, errors: [], messages: [], result: { id: EDGE_ZONE } }),
-          tags,
-        };
+        const taken = { success: true, errors: [], messages: [], result: { id: EDGE_ZONE } };
+        return { ...json(200, taken), tags };
       },
       faults: {
         limited: refusal(429, 971, 'Rate limited'),
@@ -159,10 +153,8 @@ const apis: Readonly<Record<EdgeName, () => Api>> = {
         if (!Array.isArray(tags) || tags.length > 256) return json(400, { msg: 'Bad request' });
         keys += tags.length;
         if (keys > 100_000) return json(429, { msg: 'Rate limited' });
-        return {
-          ...json(200, Object.fromEntries(tags.map((tag, at) => [tag, `108-${at}`]))),
-          tags,
-        };
+        const purged = tags.map((tag, at) => [tag, `108-${at}`]);
+        return { ...json(200, Object.fromEntries(purged)), tags };
       },
       faults: {
         limited: json(429, { msg: 'You have exceeded your hourly rate limit.' }),
@@ -227,12 +219,9 @@ const apis: Readonly<Record<EdgeName, () => Api>> = {
         const inProgress = [...batches.values()].filter(({ endsAtMs }) => endsAtMs > nowMs);
         const count = inProgress.reduce((sum, batch) => sum + batch.count, items.length);
         if (count > 3_000) return error(400, 'TooManyInvalidationsInProgress');
-        batches.set(reference, {
-          items: items.join(),
-          count: items.length,
-          endsAtMs: nowMs + 25_000,
-        });
-        return { status: 201, tags: items.map((item) => item.replace(/^#/, '')) };
+        const endsAtMs = nowMs + 25_000;
+        batches.set(reference, { items: items.join(), count: items.length, endsAtMs });
+        return { status: 201, tags: items };
       },
       faults: {
         limited: error(400, 'TooManyInvalidationsInProgress'),
@@ -244,3 +233,22 @@ const apis: Readonly<Record<EdgeName, () => Api>> = {
     };
   },
 };
+
+/** Whether a call of CloudFront is signed with our keys (AWS Signature Version 4, by its document). */
+function isSigned({ method, path, headers, body }: Call): boolean {
+  const form =
+    /^AWS4-HMAC-SHA256 Credential=([^/]+)\/(\d{8})\/us-east-1\/cloudfront\/aws4_request, SignedHeaders=([^,]+), Signature=(\w{64})$/;
+  const [, keyId, day = '', names = '', signature] = form.exec(headers.authorization ?? '') ?? [];
+  const time = String(headers['x-amz-date']);
+  if (keyId !== AWS_KEYS.accessKeyId || !time.startsWith(day)) return false;
+  const signed = names.split(';').map((name) => `${name}:${String(headers[name]).trim()}\n`);
+  const canonical = [method, path, '', signed.join(''), names, sha256(body)].join('\n');
+  const scope = [day, 'us-east-1', 'cloudfront', 'aws4_request'];
+  const key = scope.reduce(hmac, Buffer.from(`AWS4${AWS_KEYS.secretAccessKey}`));
+  const message = ['AWS4-HMAC-SHA256', time, scope.join('/'), sha256(canonical)].join('\n');
+  return hmac(key, message).toString('hex') === signature;
+}
+
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
+
+const hmac = (key: Buffer, text: string) => createHmac('sha256', key).update(text).digest();
