@@ -12,22 +12,6 @@ import { openBucket } from '../support/s3/s3-bucket.ts';
 
 const TOKEN = 'a-token-of-the-tests';
 
-/** One Darkroom behind nginx, always at the same port, whether it runs or not. */
-export interface Replica {
-  readonly start: () => Promise<void>;
-  /** Ends it, with SIGTERM where no other is named; gives its exit status. */
-  readonly stop: (signal?: NodeJS.Signals) => Promise<number | null>;
-  /** Asks it, past nginx. */
-  readonly ask: Ask;
-  /** How many renders it has done since its start. */
-  readonly countRenders: () => Promise<number>;
-  /** Status of its readiness. */
-  readonly probe: () => Promise<number>;
-  readonly purge: (order: object) => Promise<unknown>;
-  /** Runs the command line with the settings of the replica; returns what it printed. */
-  readonly run: (...args: readonly string[]) => Promise<string>;
-}
-
 /**
  * Starts as many replicas as `darkroom-replicas.conf` names, on buckets that hold the samples, behind nginx, until the
  * end of the file's tests.
@@ -35,31 +19,26 @@ export interface Replica {
 export async function useCluster(settings: Readonly<Record<string, string>> = {}) {
   const name = randomUUID();
   const environment = {
-    STORAGE: 's3',
-    S3_ENDPOINT: rgw.endpoint,
-    S3_REGION: 'us-east-1',
-    S3_BUCKET: `originals-${name}`,
-    RESULT_STORE: 's3',
-    RESULT_S3_BUCKET: `renderings-${name}`,
+    ...{ STORAGE: 's3', S3_BUCKET: `originals-${name}` },
+    ...{ RESULT_STORE: 's3', RESULT_S3_BUCKET: `renderings-${name}` },
+    ...{ S3_ENDPOINT: rgw.endpoint, S3_REGION: 'us-east-1', AWS_EC2_METADATA_DISABLED: 'true' },
     ...rgw.credentials,
-    AWS_EC2_METADATA_DISABLED: 'true',
     ADMIN_TOKEN: TOKEN,
     ...patient,
     ...settings,
   };
-  // As compose.yaml does it, and twice: the second time changes nothing.
-  for (let times = 0; times < 2; times += 1) {
-    await promisify(execFile)(process.execPath, ['deploy/prepare-buckets.mjs'], {
-      env: { ...process.env, ...environment, SAMPLES_DIR: 'fixtures/originals' },
-    });
-  }
-  const ports = await findFreePorts(6);
-  const createNth = (index: number): Replica =>
-    createReplica(ports[2 * index] ?? 0, ports[2 * index + 1] ?? 0, environment);
+  // As compose.yaml does it.
+  await promisify(execFile)(process.execPath, ['deploy/prepare-buckets.mjs'], {
+    env: { ...process.env, ...environment, SAMPLES_DIR: 'fixtures/originals' },
+  });
+  const free = await findFreePorts(6);
+  const [ports, adminPorts] = [free.slice(0, 3), free.slice(3)];
+  const createNth = (index: number) =>
+    createReplica(ports[index] ?? 0, adminPorts[index] ?? 0, environment);
   const replicas = [createNth(0), createNth(1), createNth(2)] as const;
   atEnd(() => Promise.all(replicas.map((replica) => replica.stop())));
   await Promise.all(replicas.map((replica) => replica.start()));
-  const nginx = await useNginxForReplicas([0, 1, 2].map((index) => ports[2 * index] ?? 0));
+  const nginx = await useNginxForReplicas(ports);
   return {
     nginx,
     replicas,
@@ -69,11 +48,14 @@ export async function useCluster(settings: Readonly<Record<string, string>> = {}
   };
 }
 
+export type Replica = ReturnType<typeof createReplica>;
+
+/** One Darkroom behind nginx, always at the same port, whether it runs or not. */
 function createReplica(
   port: number,
   adminPort: number,
   environment: Readonly<Record<string, string>>,
-): Replica {
+) {
   let service: ServiceProcess | undefined;
   const admin = (path: string, options: RequestInit = {}): Promise<Response> =>
     fetch(`http://127.0.0.1:${adminPort}${path}`, {
@@ -88,22 +70,29 @@ function createReplica(
         ADMIN_PORT: String(adminPort),
       });
     },
-    stop: async (signal) => {
+    /** Ends it, with SIGTERM where no other is named; gives its exit status. */
+    stop: async (signal?: NodeJS.Signals) => {
       const status = await service?.stop(signal);
       service = undefined;
       return status ?? null;
     },
+    /** Asks it, past nginx. */
     ask: createReplicaClient(port),
+    /** How many renders it has done since its start. */
     countRenders: async () => {
       const text = await (await admin('/metrics')).text();
       const counts = [...text.matchAll(/^darkroom_queue_wait_seconds_count\{.*\} (\d+)$/gm)];
       if (counts.length !== 2) throw new Error(`These are other metrics:\n${text}`);
       return counts.reduce((sum, [, count]) => sum + Number(count), 0);
     },
+    /** Status of its readiness. */
     probe: async () => (await admin('/readyz')).status,
-    purge: async (order) =>
-      (await admin('/purge', { method: 'POST', body: JSON.stringify(order) })).json(),
-    run: async (...args) => {
+    purge: async (order: object) => {
+      const response = await admin('/purge', { method: 'POST', body: JSON.stringify(order) });
+      return JSON.parse(await response.text());
+    },
+    /** Runs the command line with the settings of the replica; returns what it printed. */
+    run: async (...args: readonly string[]) => {
       const env = { ...environment, PATH: process.env.PATH ?? '', ADMIN_PORT: String(adminPort) };
       const command = ['bin/darkroom.mjs', ...args];
       return (await promisify(execFile)(process.execPath, command, { env })).stdout;

@@ -1,7 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import {
   CreateBucketCommand,
   GetBucketLifecycleConfigurationCommand,
@@ -10,8 +8,9 @@ import {
   PutObjectCommand,
   S3Client,
 } from '@aws-sdk/client-s3';
-import { afterAll, describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { rgw } from '../support/s3/rgw.ts';
+import { useTemporaryFolder } from '../support/temporary-folder.ts';
 
 const { endpoint } = rgw;
 const s3 = new S3Client({
@@ -21,25 +20,19 @@ const s3 = new S3Client({
   requestChecksumCalculation: 'WHEN_REQUIRED',
 });
 
-const samples = mkdtempSync(join(tmpdir(), 'darkroom-samples-'));
-mkdirSync(join(samples, 'emojis'));
-for (const id of ['1', '2', '14']) writeFileSync(join(samples, 'emojis', id), `sample ${id}`);
-afterAll(() => rmSync(samples, { recursive: true }));
+const { path: samples, put } = await useTemporaryFolder();
+for (const id of ['1', '2', '14']) await put(`emojis/${id}`, `sample ${id}`);
 
 /** What compose.yaml runs; `name` is of buckets that no other test has. */
-async function prepare(name: string, settings: Readonly<Record<string, string>> = {}) {
-  const environment = {
+function prepare(name: string, settings: Readonly<Record<string, string>> = {}) {
+  const env = {
     ...process.env,
-    S3_ENDPOINT: endpoint,
-    S3_REGION: 'us-east-1',
-    S3_BUCKET: `${name}-originals`,
-    RESULT_S3_BUCKET: `${name}-renderings`,
-    AWS_EC2_METADATA_DISABLED: 'true',
+    ...{ S3_ENDPOINT: endpoint, S3_REGION: 'us-east-1', AWS_EC2_METADATA_DISABLED: 'true' },
+    ...{ S3_BUCKET: `${name}-originals`, RESULT_S3_BUCKET: `${name}-renderings` },
     ...settings,
   };
   return new Promise<{ readonly isDone: boolean; readonly lines: readonly string[] }>((resolve) => {
-    const args = ['deploy/prepare-buckets.mjs'];
-    execFile(process.execPath, args, { env: environment }, (error, stdout) => {
+    execFile(process.execPath, ['deploy/prepare-buckets.mjs'], { env }, (error, stdout) => {
       resolve({ isDone: error === null, lines: stdout.trimEnd().split('\n') });
     });
   });
@@ -55,54 +48,48 @@ async function rulesOf(name: string) {
 const { Rules: shipped } = JSON.parse(readFileSync('deploy/s3-lifecycle.json', 'utf8'));
 const shippedRules = [[shipped[0].ID, shipped[0].Expiration.Days]];
 
-describe('prepare-buckets on Ceph RGW', () => {
-  test('creates two buckets with a lifecycle rule for renderings, also where an earlier run was interrupted', async () => {
-    const broken = await prepare('plain', { LIFECYCLE_FILE: join(samples, 'nothing.json') });
-    expect(broken.isDone).toBe(false);
-    expect(broken.lines).toContain('bucket plain-renderings: made');
-    await expect(rulesOf('plain')).rejects.toMatchObject({ $metadata: { httpStatusCode: 404 } });
-    for (const lifecycle of ['set', 'there']) {
-      expect(await prepare('plain')).toEqual({
-        isDone: true,
-        lines: [
-          'bucket plain-originals: is there',
-          'bucket plain-renderings: is there',
-          `bucket plain-renderings: its lifecycle is ${lifecycle}`,
-        ],
-      });
-      expect(await rulesOf('plain')).toEqual(shippedRules);
-    }
-  });
+test('creates two buckets with a lifecycle rule for renderings, also where an earlier run was interrupted', async () => {
+  const broken = await prepare('plain', { LIFECYCLE_FILE: `${samples}/nothing.json` });
+  expect(broken.isDone).toBe(false);
+  expect(broken.lines).toContain('bucket plain-renderings: made');
+  await expect(rulesOf('plain')).rejects.toMatchObject({ $metadata: { httpStatusCode: 404 } });
+  for (const lifecycle of ['set', 'there']) {
+    expect(await prepare('plain')).toEqual({
+      isDone: true,
+      lines: [
+        'bucket plain-originals: is there',
+        'bucket plain-renderings: is there',
+        `bucket plain-renderings: its lifecycle is ${lifecycle}`,
+      ],
+    });
+    expect(await rulesOf('plain')).toEqual(shippedRules);
+  }
+});
 
-  test('keeps existing lifecycle rules', async () => {
-    const Bucket = 'own-renderings';
-    await s3.send(new CreateBucketCommand({ Bucket }));
-    const rule = { ID: 'own', Filter: { Prefix: '' }, Expiration: { Days: 7 } };
-    await s3.send(
-      new PutBucketLifecycleConfigurationCommand({
-        Bucket,
-        LifecycleConfiguration: { Rules: [{ ...rule, Status: 'Enabled' }] },
-      }),
-    );
-    expect((await prepare('own')).isDone).toBe(true);
-    expect(await rulesOf('own')).toEqual([['own', 7]]);
-  });
+test('keeps existing lifecycle rules', async () => {
+  const Bucket = 'own-renderings';
+  await s3.send(new CreateBucketCommand({ Bucket }));
+  const rule = { ID: 'own', Filter: { Prefix: '' }, Expiration: { Days: 7 } };
+  const LifecycleConfiguration = { Rules: [{ ...rule, Status: 'Enabled' as const }] };
+  await s3.send(new PutBucketLifecycleConfigurationCommand({ Bucket, LifecycleConfiguration }));
+  expect((await prepare('own')).isDone).toBe(true);
+  expect(await rulesOf('own')).toEqual([['own', 7]]);
+});
 
-  test('uploads each missing sample, and keeps those that exist', async () => {
-    const Bucket = 'filled-originals';
-    const read = async (Key: string) => {
-      const { Body } = await s3.send(new GetObjectCommand({ Bucket, Key }));
-      return Body?.transformToString();
-    };
-    await prepare('filled');
-    // Another key that begins with that of a sample is not the sample.
-    await s3.send(new PutObjectCommand({ Bucket, Key: 'emojis/14', Body: 'own' }));
-    const first = await prepare('filled', { SAMPLES_DIR: samples });
-    expect(first.lines.at(-1)).toBe('bucket filled-originals: 2 sample originals put in');
-    expect(await read('emojis/1')).toBe('sample 1');
-    expect(await read('emojis/2')).toBe('sample 2');
-    expect(await read('emojis/14')).toBe('own');
-    const second = await prepare('filled', { SAMPLES_DIR: samples });
-    expect(second.lines.at(-1)).toBe('bucket filled-originals: 0 sample originals put in');
-  });
+test('uploads each missing sample, and keeps those that exist', async () => {
+  const Bucket = 'filled-originals';
+  const read = async (Key: string) => {
+    const { Body } = await s3.send(new GetObjectCommand({ Bucket, Key }));
+    return Body?.transformToString();
+  };
+  await prepare('filled');
+  // Another key that begins with that of a sample is not the sample.
+  await s3.send(new PutObjectCommand({ Bucket, Key: 'emojis/14', Body: 'own' }));
+  const first = await prepare('filled', { SAMPLES_DIR: samples });
+  expect(first.lines.at(-1)).toBe('bucket filled-originals: 2 sample originals put in');
+  expect(await read('emojis/1')).toBe('sample 1');
+  expect(await read('emojis/2')).toBe('sample 2');
+  expect(await read('emojis/14')).toBe('own');
+  const second = await prepare('filled', { SAMPLES_DIR: samples });
+  expect(second.lines.at(-1)).toBe('bucket filled-originals: 0 sample originals put in');
 });
