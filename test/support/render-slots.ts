@@ -18,26 +18,31 @@ export interface LaneRenderer {
   inspect?(original: Reader, options: RenderOptions): Promise<Facts>;
 }
 
-/** Makes slots, all of them ready, of what renders. */
-export function createSlots(
-  renderer: LaneRenderer,
-  counts: Readonly<Record<Lane, number>>,
-): Renderer {
+/** Makes slots, all of them ready, of what renders; counts the jobs that go through them. */
+export function createSlots(renderer: LaneRenderer, lengths: Readonly<Record<Lane, number>>) {
   const slotsOf = (lane: Lane): RenderSlot[] =>
-    Array.from({ length: counts[lane] }, () => ({
+    Array.from({ length: lengths[lane] }, () => ({
       isReady: true,
-      render: async (original, job, bounds) => renderer.render(original, job, { ...bounds, lane }),
+      render: async (original, job, bounds) => {
+        pool.renders += 1;
+        return renderer.render(original, job, { ...bounds, lane });
+      },
       inspect: async (original, bounds) => {
+        pool.inspections += 1;
         if (renderer.inspect === undefined) throw new Error('This renderer reads no facts.');
         return renderer.inspect(original, { ...bounds, lane });
       },
     }));
-  return {
+  const pool = {
+    renders: 0,
+    /** Videos and sounds whose facts were read. */
+    inspections: 0,
     slots: { light: slotsOf('light'), heavy: slotsOf('heavy') },
     get videoSupport() {
       return renderer.videoSupport;
     },
   };
+  return pool;
 }
 
 /** Renders in the slots of a pool, in each one job after the other; the pool may start with the first of them. */

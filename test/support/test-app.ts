@@ -23,35 +23,6 @@ const usualSettings: Environment = { WORKERS: '1', EXPLORER: 'off', ...patient }
 /** Settings of an app that makes posters: the decoder is the one on `PATH`. */
 export const withDecoder: Environment = { PATH: process.env.PATH ?? '' };
 
-/** Counts the jobs that go through it. */
-class CountingRenderer implements LaneRenderer {
-  readonly #inner: LaneRenderer;
-  renders = 0;
-  /** Videos and sounds whose facts were read. */
-  inspections = 0;
-
-  constructor(inner: LaneRenderer) {
-    this.#inner = inner;
-  }
-
-  get videoSupport() {
-    return this.#inner.videoSupport;
-  }
-
-  inspect: NonNullable<LaneRenderer['inspect']> = (original, options) => {
-    this.inspections += 1;
-    return (
-      this.#inner.inspect?.(original, options) ??
-      Promise.reject(new Error('The renderer of this test has no videos.'))
-    );
-  };
-
-  render: LaneRenderer['render'] = (...job) => {
-    this.renders += 1;
-    return this.#inner.render(...job);
-  };
-}
-
 type RequestLog = NonNullable<AppParts['requestLog']>;
 
 /** A line of the log on a request that is over. */
@@ -156,11 +127,11 @@ export async function createTestApp({
   const shared = sharedWorkers.find(({ options }) => isDeepStrictEqual(options, config.renderer));
   const workers = shared?.workers ?? createWorkers(config.renderer, log);
   latestLog = log;
-  const renderer = new CountingRenderer(brought ?? workers.renderer);
+  const renderer = createSlots(brought ?? workers.renderer, config.renderer.workers);
   const { server, admin, internal, close } = await createApp(config, {
     ...parts,
     ...{ log, clock, workerFiles },
-    renderer: createSlots(renderer, config.renderer.workers),
+    renderer,
     origin: origin ?? originals,
     ...(logged && { requestLog: recordRequests(logged, requests) }),
   });

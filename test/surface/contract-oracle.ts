@@ -69,14 +69,8 @@ export const externalRow: Row = {
   query: 'external',
 };
 
-/** One segment of a row's path: a word, or the name of what stands there. */
-export interface Segment {
-  readonly word: string | undefined;
-  readonly name: string;
-  readonly hasExtension: boolean;
-}
-
-export function segmentsOf({ path }: Row): readonly Segment[] {
+/** The segments of a row's path: each a word, or the name of what stands there. */
+export function segmentsOf({ path }: Row) {
   return path
     .slice(1)
     .split('/')
@@ -205,7 +199,7 @@ export function takeApart(target: string): TargetParts | undefined {
   const [path, query] = splitTarget(target);
   if (path[0] !== '/') return undefined;
   const texts = path.slice(1).split('/').map(decodeSegment);
-  const row = rows.find((each) => fits(segmentsOf(each), texts));
+  const row = rows.find((each) => fits(each, texts));
   if (row === undefined) return undefined;
 
   const values: Record<string, string | undefined> = {};
@@ -273,7 +267,8 @@ export function splitTarget(target: string): readonly [path: string, query: stri
   return [path, queries.join('?')];
 }
 
-function fits(segments: readonly Segment[], texts: readonly (string | undefined)[]): boolean {
+function fits(row: Row, texts: readonly (string | undefined)[]): boolean {
+  const segments = segmentsOf(row);
   if (segments.length !== texts.length) return false;
   return segments.every(({ word, name, hasExtension }, index) => {
     const text = texts[index];

@@ -48,22 +48,13 @@ export function endOf(target: string, key: string, nowSeconds: number): number |
   return Number.parseInt(ex, 16) > nowSeconds ? Number.parseInt(ex, 16) : undefined;
 }
 
-/** Section 8: the URL that a path of external media names; `undefined` of one that may not be fetched. */
-export interface ExternalPath {
-  readonly isSigned: boolean;
-  readonly url: URL | undefined;
-}
-
-/** Takes a path below `/external/` apart, as its bytes are; `undefined` for any other. */
-export function readExternalPath(target: string): ExternalPath | undefined {
+/** Section 8: the URL that a path below `/external/` names, or why there is none; `undefined` for any other path. */
+export function readExternalPath(target: string): URL | 'unauthorized' | 'forbidden' | undefined {
   const [path] = splitTarget(target);
   if (!path.startsWith('/external/')) return undefined;
   const [signature = '', ...rest] = path.slice('/external/'.length).split('/');
-  const signed = rest.join('/');
-  if (rest.length === 0 || !isSigned(signed, signature, 'base64url')) {
-    return { isSigned: false, url: undefined };
-  }
-  return { isSigned: true, url: urlOf(rest) };
+  if (rest.length === 0 || !isSigned(rest.join('/'), signature, 'base64url')) return 'unauthorized';
+  return urlOf(rest) ?? 'forbidden';
 }
 
 function urlOf(segments: readonly string[]): URL | undefined {

@@ -72,14 +72,8 @@ export class SurfaceModel {
     if (siteOrigin === undefined) return { template, verdict };
     if (isRelayPath(target)) return { template: '/v1/relay/{key}', verdict: { kind: 'upload' } };
     const external = readExternalPath(target);
-    if (external?.isSigned === false) {
-      return { template: externalRow.path, verdict: { kind: 'unauthorized' } };
-    }
     if (external !== undefined) {
-      return {
-        template: externalRow.path,
-        verdict: judgeExternal(target, external.url, siteOrigin),
-      };
+      return { template: externalRow.path, verdict: judgeExternal(target, external, siteOrigin) };
     }
     if (verdict.kind !== 'media' || !template?.startsWith('/attachments/')) {
       return { template, verdict };
@@ -299,10 +293,15 @@ async function learnAvatar(response: WireResponse, index: string): Promise<Learn
 }
 
 /** What a signed path of external media asks for. */
-function judgeExternal(target: string, url: URL | undefined, siteOrigin: string): Asked['verdict'] {
+function judgeExternal(
+  target: string,
+  url: NonNullable<ReturnType<typeof readExternalPath>>,
+  siteOrigin: string,
+): Asked['verdict'] {
+  if (url === 'unauthorized') return { kind: url };
   const { faults, parameters } = judgeQuery(queryOf('external', splitTarget(target)[1]));
   if (faults.length > 0) return { kind: 'refused', faults: faults.sort() };
-  if (url === undefined || url.origin !== siteOrigin) return { kind: 'forbidden' };
+  if (url === 'forbidden' || url.origin !== siteOrigin) return { kind: 'forbidden' };
   const parts = { row: externalRow, values: {}, extension: undefined, parameters };
   return { kind: 'media', canonical: { ...canonicalOf(parts), originKey: url.href } };
 }

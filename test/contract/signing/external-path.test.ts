@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { canonicalUrlOf, examineExternalUrl } from '../../../src/contract/external-url.ts';
+import { canonicalUrlOf } from '../../../src/contract/external-url.ts';
 import {
   externalKeyOf,
   formatExternalPath,
@@ -74,11 +74,6 @@ describe('a path that is encoded once more', () => {
     const url = verifyExternalPath(path, platformKeys, 'fluxer') ?? '';
     const scheme = rest === '/dir/' ? 'http' : 'https';
     expect(canonicalUrlOf(url)).toBe(`${scheme}://m.example.org${rest}`);
-    const policy = { publicUrls: [], allowedHosts: [], blockedHosts: [] };
-    const isUsual = !rest.startsWith(':');
-    const kindAt = (ports: number[]) => examineExternalUrl(url, { ...policy, ports }).kind;
-    expect(kindAt([80, 443])).toBe(isUsual ? 'fetchable' : 'refused');
-    expect(kindAt([80, 443, 8443])).toBe('fetchable');
   });
 
   test.each([

@@ -1,9 +1,8 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http';
-import { gunzipSync } from 'node:zlib';
+import { buffer } from 'node:stream/consumers';
 import { onTestFinished, vi } from 'vitest';
 import type { Environment } from '../../../src/config/setting.ts';
 import { listenUntilEnd } from '../at-end.ts';
-import { closeServer } from '../processes/local-server.ts';
 
 /** A span as it came in JSON. */
 export type ReceivedSpan = ReturnType<typeof readJsonSpans>[number];
@@ -16,11 +15,8 @@ export async function useOtlpReceiver() {
   const spans: ReceivedSpan[] = [];
   const batches: { path: string; headers: IncomingHttpHeaders; body: Buffer }[] = [];
   const server = createServer(async (request, response) => {
-    const pieces: Buffer[] = [];
-    for await (const piece of request as AsyncIterable<Buffer>) pieces.push(piece);
-    const sent = Buffer.concat(pieces);
+    const body = await buffer(request);
     const { headers, url = '' } = request;
-    const body = headers['content-encoding'] === 'gzip' ? gunzipSync(sent) : sent;
     batches.push({ path: url, headers, body });
     if (receiver.mood === 'hangs') return;
     if (receiver.mood === 'refuses') {
@@ -38,10 +34,7 @@ export async function useOtlpReceiver() {
     mood: 'takes' as 'takes' | 'refuses' | 'hangs',
     /** All that came in JSON, in the order in which it ended. */
     spans,
-    /** All batches as they came, but not compressed. */
     batches,
-    /** From then on, nobody listens. */
-    close: () => closeServer(server),
   };
   return receiver;
 }
