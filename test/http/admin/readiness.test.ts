@@ -18,7 +18,6 @@ import { RELAY_KEY, uploadTarget } from '../../support/uploads/relay-app.ts';
 
 const icon = '/icons/1/ab.webp?size=16';
 const never = () => new Promise<never>(() => undefined);
-const STORE_FAILS = 'the store of renderings fails; they are made anew';
 
 async function start({ settings, ...options }: TestAppOptions = {}): Promise<TestApp> {
   const app = await useTestApp({ ...options, settings: { ...metricsSettings, ...settings } });
@@ -32,42 +31,36 @@ const ask = async (app: TestApp) => (await app.askAdmin('/readyz')).json();
 const judge = async (app: TestApp): Promise<string[]> =>
   (await ask(app)).reasons.filter((reason: string) => !reason.includes('no worker'));
 
-/** What is a reason not to be ready, or not wholly so, and how it comes to that. */
-const shortages: Readonly<
-  Record<string, readonly [options: TestAppOptions, play: (app: TestApp) => Promise<unknown>]>
-> = {
-  'as many requests as there may be are under way': [
+it.each<[reason: string, TestAppOptions, play: (app: TestApp) => Promise<unknown>]>([
+  [
+    'as many requests as there may be are under way',
     { clientLimits: { maxRequests: 2 }, renderer: { render: never } },
     async (app) => [await app.begin(icon), await app.begin(icon)],
   ],
-  'light renders are rejected; hits are served': [
+  [
+    'light renders are rejected; hits are served',
     { settings: { WORKERS: '1', QUEUE_PER_WORKER: '1' }, renderer: { render: never } },
     async (app) => [await app.begin(icon), await app.begin(icon.replace('16', '20'))],
   ],
-  'uploads are rejected; media are served': [
+  [
+    'uploads are rejected; media are served',
     { settings: { RELAY_SIGNING_KEYS: RELAY_KEY }, uploadLimits: { maxUploads: 1 } },
     async (app) => {
-      const client = await app.connect();
-      client.write(
-        `PUT ${uploadTarget('icons/2/a')} HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n`,
-      );
+      const head = 'HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n';
+      (await app.connect()).write(`PUT ${uploadTarget('icons/2/a')} ${head}`);
     },
   ],
-  [STORE_FAILS]: [
+  [
+    'the store of renderings fails; they are made anew',
     { resultStore: Object.assign(new MemoryResultStore(), { failure: new Error('full') }) },
     (app) => app.send('GET', icon),
   ],
-};
-
-it.each(Object.entries(shortages))(
-  'a reason of the readiness: %s',
-  async (reason, [options, play]) => {
-    const app = await start(options);
-    await expect.poll(() => judge(app)).toEqual([]);
-    await play(app);
-    await expect.poll(() => judge(app)).toEqual([reason]);
-  },
-);
+])('a reason of the readiness: %s', async (reason, options, play) => {
+  const app = await start(options);
+  await expect.poll(() => judge(app)).toEqual([]);
+  await play(app);
+  await expect.poll(() => judge(app)).toEqual([reason]);
+});
 
 it('the file that tells which folder it is must be there', async () => {
   const { path, put } = await useTemporaryFolder();
@@ -123,18 +116,11 @@ it('a replica is ready, degraded while its origin fails, and not ready while it 
 
 it('a replica without workers is not ready, for two reasons in their order', async () => {
   const app = await start({ origin: { identity: 'tag' as const, open: never } });
-  const response = await app.askAdmin('/readyz');
-  expect([response.statusCode, response.json()]).toMatchObject([
-    503,
-    {
-      status: 'not ready',
-      reasons: [
-        'no worker is ready',
-        'the origin has not answered yet',
-        'no worker for heavy renders is ready',
-      ],
-    },
-  ]);
+  const { statusCode, json } = await app.askAdmin('/readyz');
+  const [heavy, light] = ['no worker for heavy renders is ready', 'no worker is ready'];
+  const reasons = [light, 'the origin has not answered yet', heavy];
+  expect(statusCode).toBe(503);
+  expect(json()).toMatchObject({ status: 'not ready', reasons });
 });
 
 describe('what a replica knows of the origin', () => {
