@@ -287,34 +287,10 @@ const storedSignpost = (orientation, step) => store(signpost(step), orientation)
 
 /** A TIFF structure with the orientation alone. @param {number} orientation */
 const exif = (orientation) =>
-  Buffer.from([
-    0x4d,
-    0x4d,
-    0,
-    42,
-    0,
-    0,
-    0,
-    8,
-    0,
-    1,
-    1,
-    0x12,
-    0,
-    3,
-    0,
-    0,
-    0,
-    1,
-    0,
-    orientation,
-    0,
-    0,
-    0,
-    0,
-    0,
-    0,
-  ]);
+  Buffer.from(
+    `4d4d002a000000080001011200030000000100${orientation.toString(16).padStart(2, '0')}000000000000`,
+    'hex',
+  );
 
 // ---- APNG (PNG 3rd edition §11.3.6) -----------------------------------------------------------
 
