@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { defer } from '../support/deferred.ts';
 import { enforced } from '../support/signed-urls.ts';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
-import { settle, textOf, urlLine, useExplorer } from './explorer-browser.ts';
+import { SETTLED, useExplorer } from './explorer-browser.ts';
 
 /** Attachments besides the samples; they are listed as far as the page has room. */
 const MANY = 1_500;
@@ -20,10 +20,21 @@ const { service, visit } = await useExplorer({ STORAGE_DIR: folder, ...enforced 
 
 const AVATAR = '#/avatars/6/kl12.webp?size=512';
 
-const valuesOf = (page: Page, inputs: string) =>
-  page
-    .locator(inputs)
-    .evaluateAll((found) => found.map((input) => (input as HTMLInputElement).value));
+/** The line of the URL. */
+const urlLine = (page: Page) => page.getByRole('textbox', { name: 'URL', exact: true });
+
+/** A fact of what came back. */
+const textOf = (page: Page, name: string) =>
+  page.locator(`#response .${name} .value`).textContent();
+
+/** Waits until the response to this address is shown. */
+async function settle(page: Page, target: string): Promise<void> {
+  await page.waitForFunction(
+    (end) => document.querySelector<HTMLTextAreaElement>('#url')?.value.endsWith(end),
+    target,
+  );
+  await page.locator(SETTLED).waitFor();
+}
 
 test('a visitor picks, changes, compares, measures and takes along', async () => {
   const permissions = ['clipboard-read', 'clipboard-write'];
@@ -55,8 +66,8 @@ test('a visitor picks, changes, compares, measures and takes along', async () =>
   await page.getByRole('button', { name: 'Ask again' }).click();
   await page.getByText('A hit: the response was in a cache.').waitFor();
   // PNG has no motion to choose, and one quality.
-  expect(await valuesOf(page, 'input[name=animated]:disabled')).toEqual(['true', 'false']);
-  expect(await valuesOf(page, 'input[name=quality]:disabled')).toEqual(['lossless']);
+  expect(await page.locator('input[name=animated]:disabled').count()).toBe(2);
+  expect(await page.locator('input[name=quality]:disabled').count()).toBe(1);
 
   // What is taken along.
   const copied = async (name: string) => {
@@ -69,9 +80,6 @@ test('a visitor picks, changes, compares, measures and takes along', async () =>
   };
   expect(await copied('the URL')).toBe(url);
   expect(await copied('srcset')).toContain(`srcset="${url} 1x, ${url.replace('?size=64', '')} 2x"`);
-  expect(await page.locator('#curl code').textContent()).toBe(
-    `curl -sS -D - -o response.png '${url}'`,
-  );
   const saving = page.waitForEvent('download');
   await page.getByRole('link', { name: 'Download' }).click();
   expect((await saving).suggestedFilename()).toBe('kl12.png');
@@ -137,7 +145,7 @@ test('a visitor picks, changes, compares, measures and takes along', async () =>
   await page.getByLabel('Format on the left').selectOption(''); // stickers have no PNG
   for (const name of kinds.filter((each) => each !== 'external media')) {
     await kind.selectOption(name);
-    await page.locator('#stage:not([aria-busy])').waitFor();
+    await page.locator(SETTLED).waitFor();
     await expect.poll(() => textOf(page, 'status'), { message: name }).toBe('200');
   }
   await kind.selectOption('attachment');
@@ -168,7 +176,9 @@ test('faults of the API are at their fields, of whatever was pasted', async () =
     await expect.poll(() => page.locator('#url-fault').textContent()).toContain(message);
   }
   // The browser reports every such response to the console, and nothing else.
-  expect(complaints.filter((each) => !/responded with a status of 40[04]/.test(each))).toEqual([]);
+  const expected = complaints.map(() => expect.stringMatching(/responded with a status of 40[04]/));
+  expect(complaints).toEqual(expected);
+  expect(complaints).not.toEqual([]);
 });
 
 test('the picture that was asked for last is shown, however long an older one takes', async () => {
@@ -206,17 +216,4 @@ test('the page lives without a list', async () => {
   expect(await page.locator('#sheet .notice code').textContent()).toBe('HTTP 502');
   await settle(page, '?size=256');
   expect(complaints.filter((each) => each.startsWith('script:'))).toEqual([]);
-});
-
-test('what the policy forbids is complained of, so a journey without complaints kept to it', async () => {
-  const { page, complaints } = await visit();
-  await page.evaluate(() => {
-    const script = document.createElement('script');
-    script.textContent = 'document.title = "run"';
-    document.body.append(script);
-    return fetch('http://192.0.2.1/').catch(() => undefined);
-  });
-  expect(await page.title()).not.toBe('run');
-  await expect.poll(() => complaints.join()).toMatch(/Content Security Policy.*script/s);
-  await expect.poll(() => complaints.join()).toMatch(/connect-src/);
 });

@@ -1,31 +1,24 @@
 import { describe, expect, test } from 'vitest';
 import { originKeyOf } from '../../src/contract/media-path.ts';
 import { type CatalogueShelf, listCatalogue } from '../../src/explorer/catalogue.ts';
-import type { ListedOriginal, OriginListing } from '../../src/pipeline/ports.ts';
+import type { OriginListing } from '../../src/pipeline/ports.ts';
 
 const BOUNDS = { maxOriginals: 3, maxObjects: 10, timeoutMs: 60_000 };
 
-/** A storage with these keys; counts what it has shown. */
-class ScriptedListing implements OriginListing {
-  readonly #keys: readonly string[];
-  shown = 0;
-
-  constructor(keys: readonly string[]) {
-    this.#keys = keys;
-  }
-
-  async list(prefix: string, visit: (original: ListedOriginal) => boolean): Promise<void> {
-    await undefined;
-    for (const key of this.#keys.filter((each) => each.startsWith(prefix))) {
-      this.shown += 1;
-      if (!visit({ key, sizeBytes: key.length })) return;
-    }
-  }
+/** Lists a storage with these keys; counts those that it has shown. */
+async function list(keys: readonly string[]) {
+  let shown = 0;
+  const listing: OriginListing = {
+    list: async (prefix, visit) => {
+      await undefined;
+      for (const key of keys.filter((each) => each.startsWith(prefix))) {
+        shown += 1;
+        if (!visit({ key, sizeBytes: key.length })) return;
+      }
+    },
+  };
+  return { shelves: await listCatalogue(listing, BOUNDS), shown };
 }
-
-/** The shelves of a storage. */
-const list = (listing: OriginListing | readonly string[], bounds = BOUNDS) =>
-  listCatalogue('list' in listing ? listing : new ScriptedListing(listing), bounds);
 
 const shelfOf = (shelves: readonly CatalogueShelf[], name: string) => {
   const shelf = shelves.find(({ resource }) => resource === name);
@@ -36,20 +29,11 @@ describe('the catalogue of originals', () => {
   test('leaves out what no path leads to, and sorts numbers by their value', async () => {
     const lost = ['avatars/01/ab', 'avatars/1/a b', 'avatars/1/x/y'];
     const member = 'guilds/1/users/2/avatars/ab';
-    const shelves = await list([
-      ...lost,
-      'avatars/10/ab',
-      'avatars/9/ab',
-      'avatars/1/a_ab',
-      member,
-    ]);
+    const own = ['avatars/10/ab', 'avatars/9/ab', 'avatars/1/a_ab'];
+    const { shelves } = await list([...lost, ...own, member]);
     // What looks like a mark of animation has one more, by which its path leads to it.
     const { originals = [] } = shelves.find(({ resource }) => resource === 'user avatar') ?? {};
-    expect(originals.map(({ key }) => key)).toEqual([
-      'avatars/1/a_ab',
-      'avatars/9/ab',
-      'avatars/10/ab',
-    ]);
+    expect(originals.map(({ key }) => key)).toEqual(own.toReversed());
     for (const { key, values } of originals) {
       expect(originKeyOf({ resource: 'user avatar', values })).toBe(key);
     }
@@ -59,21 +43,20 @@ describe('the catalogue of originals', () => {
 
   test('stops when its shelves are full, and says that there is more', async () => {
     const keys = Array.from({ length: 8 }, (_, index) => `emojis/${index}`);
-    const listing = new ScriptedListing([...keys, 'icons/1/a', 'icons/2/a', 'icons/3/a']);
-    const shelves = await list(listing);
+    const icons = ['icons/1/a', 'icons/2/a', 'icons/3/a'];
+    const { shelves, shown } = await list([...keys, ...icons]);
     expect(shelfOf(shelves, 'custom emoji')).toEqual({
       keys: ['emojis/0', 'emojis/1', 'emojis/2'],
       isComplete: false,
     });
     // Exactly full is whole.
     expect(shelfOf(shelves, 'guild icon')).toMatchObject({ isComplete: true });
-    expect(listing.shown).toBe(4 + 3);
+    expect(shown).toBe(4 + 3);
   });
 
   test('goes on past a full shelf to the other one of the same folder', async () => {
     const avatars = Array.from({ length: 5 }, (_, id) => `guilds/1/users/${id}/avatars/ab`);
-    const listing = new ScriptedListing([...avatars, 'guilds/2/users/1/banners/ab']);
-    const shelves = await list(listing);
+    const { shelves } = await list([...avatars, 'guilds/2/users/1/banners/ab']);
     expect(shelfOf(shelves, 'member avatar')).toMatchObject({ isComplete: false });
     expect(shelfOf(shelves, 'member banner')).toMatchObject({
       keys: ['guilds/2/users/1/banners/ab'],
@@ -82,10 +65,9 @@ describe('the catalogue of originals', () => {
   });
 
   test('looks at no more objects than it may, whatever they are', async () => {
-    const listing = new ScriptedListing(Array.from({ length: 50 }, (_, id) => `avatars/${id}`));
-    const shelves = await list(listing);
+    const { shelves, shown } = await list(Array.from({ length: 50 }, (_, id) => `avatars/${id}`));
     expect(shelfOf(shelves, 'user avatar')).toEqual({ keys: [], isComplete: false });
-    expect(listing.shown).toBe(10);
+    expect(shown).toBe(10);
   });
 
   test('ends in time with what was found, or says that nothing was', async () => {
@@ -98,14 +80,12 @@ describe('the catalogue of originals', () => {
         if (prefix === 'emojis/' || prefix === 'avatars/') await stall(signal);
       },
     };
-    const shelves = await list(listing, bounds);
+    const shelves = await listCatalogue(listing, bounds);
     expect(shelfOf(shelves, 'custom emoji')).toEqual({ keys: ['emojis/1'], isComplete: false });
     expect(shelfOf(shelves, 'user avatar')).toEqual({ keys: [], isComplete: false });
     expect(shelfOf(shelves, 'guild icon')).toEqual({ keys: [], isComplete: true });
 
     const silent: OriginListing = { list: (_prefix, _visit, signal) => stall(signal) };
-    await expect(list(silent, bounds)).rejects.toMatchObject({
-      code: 'ORIGIN_TIMEOUT',
-    });
+    await expect(listCatalogue(silent, bounds)).rejects.toMatchObject({ code: 'ORIGIN_TIMEOUT' });
   });
 });

@@ -18,14 +18,11 @@ import {
 } from '../../src/explorer/page/media-choice.ts';
 import { fileNameOf, formatSrcset } from '../../src/explorer/page/take-away.ts';
 
-/** The kinds as the service describes them to the page, signed ones last. */
-const resources: readonly DescribedResource[] = [false, true].flatMap((signed) =>
-  resourceNames.flatMap((name) => {
-    const { template, extensions = [], query, isSigned } = resourceRows[name];
-    if (isSigned !== signed) return [];
-    return [{ name, template, extensions, parameters: queryParameters[query] }];
-  }),
-);
+/** The kinds as the service describes them to the page. */
+const resources: readonly DescribedResource[] = resourceNames.map((name) => {
+  const { template, extensions = [], query } = resourceRows[name];
+  return { name, template, extensions, parameters: queryParameters[query] };
+});
 
 function read(target: string): MediaChoice {
   const choice = readTarget(target, resources);
@@ -40,8 +37,7 @@ describe('a choice on the page', () => {
     [`/attachments/1/2/it's%20100%25%20%231%3F%C3%A9%F0%9F%8E%89.png?width=64&format=jpg`],
     ['/avatars/3.png'],
     ['/avatars/01/ab!12.webp?size=512'], // may be wrong, and is asked for as it is
-    ['/avatars/1/ab12.png?animated=1'],
-    ['/avatars/1/ab12.x%3Bprintf%20broken'],
+    ['/avatars/1/ab12.x%3Bprintf%20broken?animated=1'],
     ['/attachments/1/2/a.png?width=64&ex=69224180&is=6920f000&hm=50d4'],
     ['/external/abc/%3Fw%3D1/https/a.example/b%20c/d.png?width=64'],
     [
@@ -72,14 +68,13 @@ describe('a choice on the page', () => {
   });
 });
 
-const bare = [
+test.each([
   ...['png', 'jpg', 'jpeg', 'webp', 'gif'].map((extension) => `/avatars/1/ab12.${extension}`),
   ...['/stickers/1.webp', '/stickers/1.gif', '/attachments/1/2/a.gif'],
-  ...['width=64', 'quality=low'].map((query) => `/attachments/1/2/a.gif?${query}`),
-  ...['png', 'jpg', 'webp', 'gif'].map((format) => `/attachments/1/2/a.gif?format=${format}`),
-];
-
-test.each(bare)('what a parameter changes is what the service says by its keys: %s', (target) => {
+  ...['width=64', 'quality=low', 'format=png', 'format=jpg', 'format=webp', 'format=gif'].map(
+    (query) => `/attachments/1/2/a.gif?${query}`,
+  ),
+])('what a parameter changes is what the service says by its keys: %s', (target) => {
   const choice = read(target);
   const keyOf = (parameters: MediaChoice['parameters']): string => {
     const query = new URLSearchParams({ ...choice.parameters, ...parameters });
@@ -108,21 +103,19 @@ function wordsOf(line: string): readonly string[] {
 }
 
 test.each([
-  ["'; printf broken; '", "'\\''; printf broken; '\\''", ';printf broken', '$(printf broken)'],
-  ['`printf broken`', 'png\nprintf broken', 'png -o broken', 'png&printf broken'],
-  ['png|printf broken', 'png>broken', '"$HOME"', '\\', '!!', "''"],
-])('a line for a shell does nothing but ask: %j', (...texts) => {
-  for (const text of texts) {
-    const part = encodeURIComponent(text);
-    const targets = [
-      `/avatars/${part}/${part}.x${part}`,
-      `/attachments/1/2/${part}?format=${part}`,
-    ];
-    for (const choice of targets.map(read)) {
-      const url = `http://a${formatTarget(choice)}`;
-      const words = ['-sS', '-D', '-', '-o', 'response', url.replaceAll("'", '%27')];
-      expect(wordsOf(formatCurl(url, choice))).toEqual(words);
-    }
+  ...["'; printf broken; '", "'\\''; printf broken; '\\''", ';printf broken', '$(printf broken)'],
+  ...['`printf broken`', 'png\nprintf broken', 'png -o broken', 'png&printf broken'],
+  ...['png|printf broken', 'png>broken', '"$HOME"', '\\', '!!', "''"],
+])('a line for a shell does nothing but ask: %j', (text) => {
+  const part = encodeURIComponent(text);
+  for (const target of [
+    `/avatars/${part}/${part}.x${part}`,
+    `/attachments/1/2/${part}?format=${part}`,
+  ]) {
+    const choice = read(target);
+    const url = `http://a${formatTarget(choice)}`;
+    const words = ['-sS', '-D', '-', '-o', 'response', url.replaceAll("'", '%27')];
+    expect(wordsOf(formatCurl(url, choice))).toEqual(words);
   }
 });
 

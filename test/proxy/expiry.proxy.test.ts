@@ -2,7 +2,7 @@ import { copyFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import type { Ask, ClientResponse } from '../support/http/http-client.ts';
+import type { ClientResponse } from '../support/http/http-client.ts';
 import { readSample, samples } from '../support/test-app.ts';
 import { useSiteStack } from './stack.ts';
 
@@ -24,19 +24,12 @@ const stack = await useSiteStack({
 });
 stack.site.serveRanges('/cat.jpg', samples.jpeg);
 
-const original = (key: string): string => join(stack.originals, key);
-const pathOf = (target: string): string => target.split('?')[0] ?? '';
-
 /** Asks again and again until a response is as wanted, and gives the responses so far. */
-async function askUntil(
-  target: string,
-  isWanted: (response: ClientResponse) => boolean,
-  ask: Ask = stack.ask,
-) {
+async function askUntil(target: string, isWanted: (response: ClientResponse) => boolean) {
   const responses: ClientResponse[] = [];
   const deadline = Date.now() + 15_000;
   for (;;) {
-    const last = await ask(target);
+    const last = await stack.ask(target);
     responses.push(last);
     if (isWanted(last)) return { responses, last };
     if (Date.now() > deadline) throw new Error(`${target} never came to be as wanted`);
@@ -75,10 +68,10 @@ test('nginx caches each response exactly as long as its Cache-Control says', asy
     expect(first.header('cache-control')).toMatch(new RegExp(`max-age=${maxAgeSeconds}(?:,|$)`));
     // Of an error, one for the status, the other for the body.
     const asked = status === 200 ? 1 : 2;
-    expect(stack.relay.requestsOf(pathOf(target))).toHaveLength(asked);
+    expect(stack.relay.requestsOf(target)).toHaveLength(asked);
     const { responses, last } = await askUntil(
       target,
-      (response) => !isFresh(response) || stack.relay.requestsOf(pathOf(target)).length > asked,
+      (response) => !isFresh(response) || stack.relay.requestsOf(target).length > asked,
     );
     const ended = Date.now();
     expect(responses.length, `${target} was not kept at all`).toBeGreaterThan(5);
@@ -95,12 +88,16 @@ test('nginx caches each response exactly as long as its Cache-Control says', asy
       const dates = responses.slice(0, -1).map(({ header }) => header('date'));
       expect(new Set(dates)).toEqual(new Set([first.header('date')]));
       // Its body is of a cache of its own, which does not keep it either.
-      await askUntil(target, ({ header }) => header('date') !== first.header('date'));
+      const { responses: later } = await askUntil(
+        target,
+        ({ header }) => header('date') !== first.header('date'),
+      );
+      expect([last, ...later].filter(isStale)).toEqual([]);
       return;
     }
     expect(last.nginx).toBe(then);
     await askUntil(target, isFresh);
-    const checks = stack.relay.requestsOf(pathOf(target)).slice(1);
+    const checks = stack.relay.requestsOf(target).slice(1);
     for (const check of checks) {
       expect(check).toMatchObject({ status: 304, isRendered: false });
       expect(check.headers['if-none-match']).toBe(first.header('etag'));
@@ -108,21 +105,6 @@ test('nginx caches each response exactly as long as its Cache-Control says', asy
     expect(checks).not.toHaveLength(0);
   });
   await Promise.all(lives);
-});
-
-test.each([
-  [405, 'POST', {}],
-  [416, 'GET', { Range: 'bytes=99999999-' }],
-])('nginx does not cache a response without a lifetime: %s', async (status, method, headers) => {
-  for (const round of [1, 2]) {
-    stack.relay.requests.length = 0;
-    const response = await stack.ask('/attachments/1/18/archive.zip', { method, headers });
-    expect([response.status, response.header('cache-control')], `${round}`).toEqual([
-      status,
-      'no-store',
-    ]);
-    expect(stack.relay.requests.at(-1)).toMatchObject({ method, status });
-  }
 });
 
 describe('an expired response in nginx', () => {
@@ -156,24 +138,16 @@ describe('an expired response in nginx', () => {
   });
 
   test('gives way to a changed original, and to a 404 when that is gone', async () => {
+    const original = (id: number): string => join(stack.originals, `emojis/${id}`);
     const target = '/emojis/3.webp';
     const before = await stack.ask(target);
-    copyFileSync(original('emojis/5'), original('emojis/3'));
+    copyFileSync(original(5), original(3));
     const { last } = await askUntil(target, ({ body }) => !body.equals(before.body));
     expect(last.body).toEqual((await stack.askDirectly(target)).body);
     expect(last.header('etag')).not.toBe(before.header('etag'));
-    rmSync(original('emojis/3'));
+    rmSync(original(3));
     const gone = await askUntil(target, ({ status }) => status !== 200);
     expect([gone.last.status, codeOf(gone.last)]).toEqual([404, 'UNKNOWN_MEDIA']);
-  });
-
-  test('is never served stale if it is an error', async () => {
-    const target = '/emojis/404.webp';
-    expect((await stack.ask(target)).status).toBe(404);
-    copyFileSync(original('emojis/1'), original('emojis/404'));
-    // No client asks meanwhile; so nothing but its age can have removed it.
-    await sleep(2_000 + NGINX_SECOND_MS);
-    expect(await stack.ask(target)).toMatchObject({ status: 200, nginx: 'fwd=uri-miss' });
   });
 });
 
@@ -189,8 +163,7 @@ describe('nginx while Darkroom is down', () => {
     await stack.stopDarkroom();
     for (const target of kept) await askUntil(target, isStale);
     // It expires a second later than the media: from now on all that nginx has is stale.
-    const down = await askUntil(missing, ({ status }) => status !== 404);
-    expect(down.last.status).toBe(502);
+    await askUntil(missing, ({ status }) => status !== 404);
     for (const [index, target] of kept.entries()) {
       const during = await stack.ask(target);
       expect(isStale(during)).toBe(true);
@@ -211,7 +184,7 @@ describe('nginx while Darkroom is down', () => {
     for (const target of kept) {
       await askUntil(target, isFresh);
       // By its ETag, though the new process has rendered nothing yet.
-      const [revalidation] = stack.relay.requestsOf(pathOf(target));
+      const [revalidation] = stack.relay.requestsOf(target);
       expect(revalidation).toMatchObject({ status: 304, isRendered: false });
     }
   });
@@ -222,7 +195,7 @@ describe('nginx while Darkroom is down', () => {
     const path = `/guilds/1/users/${status}/avatars/ab12.webp`;
     const external = stack.externalPath('/cat.jpg', `width=${status}`);
     for (const target of [kept, external]) await stack.ask(target);
-    stack.relay.respondWith(status);
+    stack.relay.scriptedStatus = status;
     try {
       for (let round = 1; round <= 3; round += 1) {
         const { header, ...response } = await stack.ask(path);
@@ -237,7 +210,7 @@ describe('nginx while Darkroom is down', () => {
       // While Darkroom runs, it decides itself what of another site is served stale.
       await askUntil(external, (response) => response.status === status);
     } finally {
-      stack.relay.respondWith(undefined);
+      stack.relay.scriptedStatus = undefined;
     }
     expect((await stack.ask(path)).status).toBe(404);
   });

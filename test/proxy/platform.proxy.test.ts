@@ -8,9 +8,11 @@ import { useSiteStack } from './stack.ts';
 
 const OWN = 'https://cdn.example/media';
 const key = 'attachments/1/1/country-lane.jpg';
-const later = Math.floor(Date.now() / 1000) + 3_600;
-const signature = signatureOf(key, later);
+const inSeconds = (seconds: number): number => Math.floor(Date.now() / 1000) + seconds;
+const signature = signatureOf(key, inSeconds(3_600));
 const stack = await useSiteStack({ COMPATIBILITY: 'fluxer', PUBLIC_URLS: OWN, ...enforced });
+const statusOf = async (target: string, headers = {}) =>
+  (await stack.ask(target, { headers })).status;
 
 describe('an own attachment as external media, where signatures are demanded', () => {
   const inner = signedPathOf(`${OWN}/${key}?${signature}`);
@@ -22,12 +24,10 @@ describe('an own attachment as external media, where signatures are demanded', (
     const bad = [outer, `${outer}?${signature.replace('&hm=', '&hm=0')}`, `${outer}?width=20`];
     for (const _ of ['cold', 'warm']) {
       for (const target of good) {
-        expect((await stack.ask(target)).status, target).toBe(200);
-        const headers = { Range: 'bytes=2-5' };
-        const part = await stack.ask(target, { headers });
-        expect(part.status, target).toBe(206);
+        expect(await statusOf(target), target).toBe(200);
+        expect(await statusOf(target, { Range: 'bytes=2-5' }), target).toBe(206);
       }
-      for (const target of bad) expect((await stack.ask(target)).status, target).toBe(404);
+      for (const target of bad) expect(await statusOf(target), target).toBe(404);
     }
     expect((await stack.ask(inner)).nginx).toBe('hit');
   });
@@ -47,24 +47,23 @@ describe('an own attachment as external media, where signatures are demanded', (
   });
 
   test('is not served after its signature has expired, even while Darkroom is down', async () => {
-    const ending = signatureOf(key, Math.floor(Date.now() / 1000) + 4);
+    const ending = signatureOf(key, inSeconds(4));
     const urls = [
       signedPathOf(`${OWN}/${key}?${ending}`),
       `${outer}?${ending}`,
       `${outer}?${ending}&width=21`,
     ];
     for (const url of urls) {
-      expect((await stack.ask(url)).status).toBe(200);
+      expect(await statusOf(url)).toBe(200);
       expect(await stack.ask(url)).toMatchObject({ status: 200, nginx: 'hit' });
     }
     await sleep(5_000);
-    for (const url of urls) expect((await stack.ask(url)).status).toBe(404);
-    const last = signatureOf(key, Math.floor(Date.now() / 1000) + 3);
-    const url = signedPathOf(`${OWN}/${key}?${last}`);
-    expect((await stack.ask(url)).status).toBe(200);
+    for (const url of urls) expect(await statusOf(url)).toBe(404);
+    const url = signedPathOf(`${OWN}/${key}?${signatureOf(key, inSeconds(3))}`);
+    expect(await statusOf(url)).toBe(200);
     await stack.stopDarkroom();
-    expect((await stack.ask(url)).status).toBe(200);
+    expect(await statusOf(url)).toBe(200);
     await sleep(4_000);
-    expect((await stack.ask(url)).status).toBe(502);
+    expect(await statusOf(url)).toBe(502);
   }, 60_000);
 });

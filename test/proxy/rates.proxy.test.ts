@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import type { Ask } from '../support/http/http-client.ts';
 import { readSample } from '../support/test-app.ts';
 import { useStack } from './stack.ts';
 
@@ -14,38 +13,35 @@ const stack = await useStack({
 
 /** A new address of this machine for each client. */
 let clients = 1;
-function newClient(): { readonly address: string; readonly ask: Ask } {
+function newClient() {
   clients += 1;
   const address = `127.0.0.${clients}`;
   return { address, ask: stack.connect(address) };
 }
 
 /** Puts one icon under a name that nobody has asked for yet: its small render is charged. */
-const icon = readSample('icons/1/ab12');
 let icons = 0;
 async function newTarget(): Promise<string> {
   icons += 1;
-  await stack.put(`icons/9/ic${icons}`, icon);
+  await stack.put(`icons/9/ic${icons}`, readSample('icons/1/ab12'));
   return `/icons/9/ic${icons}.webp?size=80`;
 }
 
-/** Has a client ask until it is refused. */
-async function exhaust(ask: Ask): Promise<void> {
-  while ((await ask(await newTarget())).status !== 429);
+/** A client that has been refused, as the next one will be. */
+async function newExhausted() {
+  const client = newClient();
+  while ((await client.ask(await newTarget())).status !== 429);
+  return client;
 }
 
 test('rate limits count a client by its own address, whatever X-Forwarded-For it sends', async () => {
-  const [one, other] = [newClient(), newClient()];
-  await exhaust(one.ask);
+  const [one, other] = [await newExhausted(), newClient()];
   const headers = { 'X-Forwarded-For': other.address };
   const refused = await one.ask(await newTarget(), { headers });
   expect(refused.status).toBe(429);
-  expect(JSON.parse(refused.body.toString())).toMatchObject({ code: 'RATE_LIMITED' });
-  expect(Number(refused.header('retry-after'))).toBeGreaterThan(0);
   expect(refused.header('x-ratelimit-limit')).toBe(String(REQUESTS));
   expect(refused.header('cache-control')).toBe('no-store');
   expect(refused.header('cache-status')).toBe('darkroom; fwd=miss, nginx; fwd=uri-miss');
-
   expect((await other.ask(await newTarget())).status).toBe(200);
   // All kinds of locations pass the address on, and nothing of what the client wrote.
   for (const target of [
@@ -56,21 +52,18 @@ test('rate limits count a client by its own address, whatever X-Forwarded-For it
   ]) {
     stack.relay.requests.length = 0;
     await other.ask(target, { headers: { 'X-Forwarded-For': '203.0.113.7' } });
-    for (const request of stack.relay.requests) {
-      expect(request.headers['x-forwarded-for'], target).toBe(other.address);
-    }
-    expect(stack.relay.requests.length).toBeGreaterThan(0);
+    const addresses = stack.relay.requests.map(({ headers }) => headers['x-forwarded-for']);
+    expect(new Set(addresses), target).toEqual(new Set([other.address]));
   }
 });
 
 test('a 429 is neither cached nor sent to others that wait for the same response', async () => {
-  const one = newClient();
-  await exhaust(one.ask);
+  const one = await newExhausted();
   const target = await newTarget();
   stack.relay.requests.length = 0;
   const release = stack.relay.hold();
   const refused = one.ask(target);
-  await expect.poll(() => stack.relay.requestsOf(target.split('?')[0] ?? '')).toHaveLength(1);
+  await expect.poll(() => stack.relay.requestsOf(target)).toHaveLength(1);
   // nginx has them wait for the first one.
   const others = Array.from({ length: 5 }, () => newClient().ask(target));
   release();

@@ -1,17 +1,108 @@
+import { once } from 'node:events';
 import { cpSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
+import {
+  Agent,
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  request,
+  type ServerResponse,
+} from 'node:http';
 import { dirname, join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import { beforeEach } from 'vitest';
 import { atEnd } from '../support/at-end.ts';
+import { defer } from '../support/deferred.ts';
 import { type Ask, createClient } from '../support/http/http-client.ts';
 import { patient } from '../support/patient.ts';
+import { closeServer, listenLocally } from '../support/processes/local-server.ts';
 import { useNginx } from '../support/processes/nginx.ts';
 import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
 import { SIGNING_KEY } from '../support/signed-urls.ts';
 import { signedPathOf } from '../support/sites/external-app.ts';
 import { SiteServer } from '../support/sites/site-server.ts';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
-import { Relay } from './relay.ts';
+
+/** One request that reached Darkroom, and what came of it. */
+interface Forwarded {
+  readonly method: string | undefined;
+  /** Path and query, as nginx sent them. */
+  readonly target: string;
+  readonly headers: IncomingHttpHeaders;
+  /** 0 until the response's head has come. */
+  status: number;
+  /** Whether Darkroom's Server-Timing has a render. */
+  isRendered: boolean;
+  bodyBytes: number;
+}
+
+/** A wire between nginx and Darkroom that counts what goes through it, and can be cut. */
+class Relay {
+  readonly requests: Forwarded[] = [];
+  /** The error that all requests get instead, for those that Darkroom cannot be brought to on demand. */
+  scriptedStatus: number | undefined;
+  readonly #server = createServer((incoming, outgoing) => {
+    this.#forward(incoming, outgoing).catch(() => outgoing.destroy());
+  });
+  readonly #agent = new Agent({ keepAlive: true });
+  #port = 0;
+  #targetPort = 0;
+  #held = Promise.resolve();
+
+  /** Starts to listen; again on the same port after `cut`. */
+  async open(targetPort: number): Promise<number> {
+    this.#targetPort = targetPort;
+    this.#port = await listenLocally(this.#server, this.#port);
+    return this.#port;
+  }
+
+  /** As if Darkroom's machine had no process on its port: connections are refused. */
+  async cut(): Promise<void> {
+    this.#agent.destroy();
+    await closeServer(this.#server);
+  }
+
+  /** Holds all requests back, once they have been counted, until the function returned is called. */
+  hold(): () => void {
+    const { promise, resolve } = defer<void>();
+    this.#held = promise;
+    return resolve;
+  }
+
+  /** Requests for a target's path, whatever their query. */
+  requestsOf(wanted: string): readonly Forwarded[] {
+    const [path] = wanted.split('?');
+    return this.requests.filter(({ target }) => target.split('?')[0] === path);
+  }
+
+  async #forward(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const { method, url: target = '', headers } = incoming;
+    const entry = { method, target, headers, status: 0, isRendered: false, bodyBytes: 0 };
+    this.requests.push(entry);
+    await this.#held;
+    if (this.scriptedStatus !== undefined) {
+      entry.status = this.scriptedStatus;
+      outgoing.writeHead(entry.status, { 'Cache-Control': 'no-store', 'Retry-After': '1' });
+      outgoing.end(JSON.stringify({ code: 'SCRIPTED', message: 'The relay says so.' }));
+      return;
+    }
+    const forwarded = request({
+      ...{ host: '127.0.0.1', port: this.#targetPort, agent: this.#agent },
+      ...{ method, path: target, headers },
+    });
+    forwarded.on('error', () => outgoing.destroy());
+    incoming.pipe(forwarded);
+    const [response] = (await once(forwarded, 'response')) as [IncomingMessage];
+    entry.status = response.statusCode ?? 0;
+    entry.isRendered = /\brender\b/.test(String(response.headers['server-timing']));
+    outgoing.writeHead(entry.status, response.rawHeaders);
+    response.on('data', (chunk: Buffer) => {
+      entry.bodyBytes += chunk.length;
+    });
+    await pipeline(response, outgoing);
+  }
+}
 
 /**
  * Starts client → nginx → relay → Darkroom for the tests of a file, each of them real but for the relay, which only
@@ -21,18 +112,16 @@ import { Relay } from './relay.ts';
  * @param storage a folder to serve, instead of a copy of the samples
  */
 export async function useStack(settings: Readonly<Record<string, string>> = {}, storage?: string) {
-  const folder = await useTemporaryFolder();
-  const originals = storage ?? join(folder.path, 'originals');
+  const originals = storage ?? (await useTemporaryFolder()).path;
   if (storage === undefined) cpSync('fixtures/originals', originals, { recursive: true });
 
   const start = (): Promise<ServiceProcess> =>
     startService({ WORKERS: '2', STORAGE_DIR: originals, ...patient, ...settings });
   const portOf = ({ origin }: ServiceProcess): number => Number(new URL(origin).port);
   let darkroom = await start();
-  const relay = new Relay(portOf(darkroom));
-  const isPlatform = settings.COMPATIBILITY === 'fluxer';
-  const relayPort = await relay.open();
-  const nginx = await useNginx(relayPort, isPlatform);
+  const relay = new Relay();
+  const relayPort = await relay.open(portOf(darkroom));
+  const nginx = await useNginx(relayPort, settings.COMPATIBILITY === 'fluxer');
   const stopDarkroom = async (): Promise<void> => {
     await Promise.all([relay.cut(), darkroom.stop()]);
   };

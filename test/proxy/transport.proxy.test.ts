@@ -1,18 +1,25 @@
 import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { request } from 'node:https';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { connect as connectTls, type SecureVersion, type TLSSocket } from 'node:tls';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { edgeSettings } from '../support/edges/edge-app.ts';
-import { createClient } from '../support/http/http-client.ts';
+import { type ClientResponse, createClient } from '../support/http/http-client.ts';
 import { usePlainNginx } from '../support/processes/nginx.ts';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { RELAY_KEY, uploadTarget } from '../support/uploads/relay-app.ts';
 import { useStack } from './stack.ts';
 
+const MEBIBYTE = 1024 * 1024;
 const folder = await useTemporaryFolder();
 const stack = await useStack({
   // Nothing is purged: no call is made.
   ...edgeSettings('fastly', { url: 'http://127.0.0.1:9' }),
   BLOCKLIST_FILE: join(folder.path, 'blocks.jsonl'),
+  RELAY_SIGNING_KEYS: RELAY_KEY,
+  RELAY_MAX_BYTES: '600000000',
 });
 
 test('the configuration of nginx starts without a warning', () => {
@@ -66,18 +73,19 @@ describe('TLS at nginx', () => {
   });
 });
 
-describe('a request that nginx refuses by itself', () => {
-  test.each([
-    ['an escape that is none', '/avatars/1/%zz.webp', {}, 400],
-    ['a NUL', '/avatars/1/%00.webp', {}, 400],
-    ['a way out of the root', '/../etc/passwd', {}, 400],
-    ['a header that is too long', '/avatars/1/ab12.webp', { Cookie: 'x'.repeat(25_000) }, 400],
-    ['a target that is too long', `/avatars/1/${'a'.repeat(25_000)}.webp`, {}, 414],
-    ['a body that is too long', '/avatars/1/ab12.webp', {}, 413],
-  ])('has an error body as the contract says: %s', async (_, target, headers, status) => {
-    const before = stack.relay.requests.length;
-    const body = status === 413 ? 'x'.repeat(20_000) : undefined;
-    const response = await stack.ask(target, { headers, body });
+const avatar = '/avatars/1/ab12.webp';
+
+test.each([
+  [400, 'an escape that is none', '/avatars/1/%zz.webp', {}],
+  [400, 'a NUL', '/avatars/1/%00.webp', {}],
+  [400, 'a way out of the root', '/../etc/passwd', {}],
+  [400, 'a header that is too long', avatar, { headers: { Cookie: 'x'.repeat(25_000) } }],
+  [414, 'a target that is too long', `/avatars/1/${'a'.repeat(25_000)}.webp`, {}],
+  [413, 'a body that is too long', avatar, { body: 'x'.repeat(20_000) }],
+])(
+  'nginx refuses by itself, as the contract says, with %i: %s',
+  async (status, _, target, sent) => {
+    const response = await stack.ask(target, sent);
     expect(response.status).toBe(status);
     expect(JSON.parse(response.body.toString())).toMatchObject({
       code: 'INVALID_FORM_BODY',
@@ -94,6 +102,155 @@ describe('a request that nginx refuses by itself', () => {
       server: ['nginx'],
     });
     expect(response.headers['cache-status']).toBeUndefined();
-    expect(stack.relay.requests).toHaveLength(before);
+    expect(stack.relay.requests).toHaveLength(0);
+  },
+);
+
+describe('an upload through nginx', () => {
+  async function upload(
+    target: string,
+    headers: Readonly<Record<string, string | number>>,
+    pieces: readonly Buffer[] = [],
+    afterFirst?: () => Promise<void>,
+  ) {
+    const { port, certificate: ca } = stack.nginx;
+    const sent = request({ port, host: '127.0.0.1', ca, method: 'PUT', path: target, headers });
+    sent.on('error', () => undefined);
+    const answer = once(sent, 'response');
+    for (const [index, piece] of pieces.entries()) {
+      sent.write(piece);
+      if (index === 0) await afterFirst?.();
+    }
+    sent.end();
+    const [response] = (await answer) as [IncomingMessage];
+    return { status: response.statusCode, headers: response.headers, body: await text(response) };
+  }
+
+  const hasReachedDarkroom = () => expect.poll(() => stack.relay.requests.length).toBe(1);
+
+  test.each([
+    ['with its length', { 'Content-Length': 2 * MEBIBYTE }],
+    ['in chunks', {}],
+  ])(
+    'reaches Darkroom while it is sent, with its type and nothing else: %s',
+    async (name, length) => {
+      const key = `attachments/1/1/${name} é.bin`;
+      const type = { 'Content-Type': 'video/mp4' };
+      const others = { Cookie: 'a=b', Authorization: 'Bearer x' };
+      const response = await upload(
+        uploadTarget(key),
+        { ...length, ...type, ...others },
+        [Buffer.alloc(MEBIBYTE), Buffer.alloc(MEBIBYTE)],
+        hasReachedDarkroom, // before its end: it is not buffered
+      );
+      expect(response).toMatchObject({ status: 200, body: '' });
+      expect(response.headers.etag).toMatch(/^"/);
+      const { headers = {} } = stack.relay.requests[0] ?? {};
+      expect(headers).toMatchObject({ 'content-type': 'video/mp4' });
+      for (const other of ['cookie', 'authorization']) expect(headers).not.toHaveProperty(other);
+      const path = `/attachments/1/1/${encodeURIComponent(`${name} é.bin`)}`;
+      expect((await stack.ask(path)).body.length).toBe(2 * MEBIBYTE);
+      expect((await upload(uploadTarget(key), { 'Content-Length': 0 })).status).toBe(409);
+    },
+  );
+
+  test('of more than 500 MiB is refused with the error of the contract', async () => {
+    const length = { 'Content-Length': 500 * MEBIBYTE + 1 };
+    const { status, body } = await upload(uploadTarget('attachments/1/2/a'), length);
+    expect([status, JSON.parse(body).code]).toEqual([413, 'PAYLOAD_TOO_LARGE']);
+    expect(stack.relay.requests).toHaveLength(0);
+  });
+
+  test('may have a capability of 16 KiB', async () => {
+    const part = { uploadId: 'x'.repeat(11_500), partNumber: 1 };
+    const target = uploadTarget('attachments/1/4/a', { part });
+    const { status, headers } = await upload(target, { 'Content-Length': 0 });
+    expect([status, headers['cache-control']]).toEqual([403, 'no-store']);
+  });
+
+  test('is not sent a second time after Darkroom has closed the connection', async () => {
+    const pieces = [Buffer.alloc(1_000), Buffer.alloc(1_000)];
+    const { status } = await upload(uploadTarget('attachments/1/3/a'), {}, pieces, async () => {
+      await hasReachedDarkroom();
+      await stack.stopDarkroom();
+    });
+    expect(status).toBe(502);
+    expect(stack.relay.requests).toHaveLength(1);
+    await stack.startDarkroom();
+  });
+});
+
+describe('the log of nginx', () => {
+  /** The one line of a response, by its id; it is written when the response is out. */
+  const findLine = ({ header }: ClientResponse) =>
+    vi.waitFor(() => {
+      const lines = stack.nginx.accessLog().trim().split('\n');
+      const own = lines
+        .map((line) => JSON.parse(line))
+        .filter(({ id }) => id === header('x-request-id'));
+      expect(own).toHaveLength(1);
+      return own[0];
+    }, 5_000);
+
+  test('has a line for each request, with the id that the client and Darkroom see', async () => {
+    const target = '/emojis/5.webp?size=48';
+    const headers = { 'User-Agent': 'a "quoted" agent' };
+    const miss = await stack.ask(target, { headers });
+    const line = await findLine(miss);
+    expect(line).toMatchObject({
+      client: '127.0.0.1',
+      request: `GET ${target} HTTP/1.1`,
+      status: '200',
+      bytes: miss.body.length,
+      seconds: expect.any(Number),
+      cache: 'MISS',
+      upstream: expect.stringMatching(/^127\.0\.0\.1:\d+$/),
+      upstreamStatus: '200',
+      upstreamSeconds: expect.stringMatching(/^\d+\.\d{3}$/),
+      userAgent: headers['User-Agent'],
+    });
+    const hit = await findLine(await stack.ask(target));
+    expect(hit).toMatchObject({ status: '200', cache: 'HIT', upstream: '', upstreamStatus: '' });
+    expect(hit.id).not.toBe(line.id);
+    const refused = await findLine(await stack.ask('/emojis/5.webp?size=47'));
+    expect(refused.status).toBe('400');
+    // Of an error, one request from each of nginx's two caches.
+    const ids = stack.relay.requests.map((forwarded) => forwarded.headers['x-request-id']);
+    expect(ids).toEqual([line.id, refused.id, refused.id]);
+  });
+
+  const hm = 'ab'.repeat(32);
+  const photo = '/attachments/1/1/country-lane.jpg';
+
+  test.each([
+    [`${photo}?hm=${hm}`, `${photo}?hm=[redacted]`],
+    [`${photo}?width=69&ex=1&hm=${hm}&is=2`, `${photo}?hm=[redacted]&width=69`],
+    [`${photo}?width=69&h%6D=${hm}`, `${photo}?hm=[redacted]&width=69`],
+    [`${photo}?hm=1&x=2&%68m=${hm}`, `${photo}?hm=[redacted]`],
+    [`/external/${hm}/v2/abc?width=9`, '/external/[redacted]/v2/abc?width=9'],
+    [`/external/${hm}`, '/external/[redacted]'],
+    [`/v1/relay${photo}?t=${hm}&uploadId=1`, `/v1/relay${photo}?[redacted]`],
+    // What nginx refuses by itself is there, too.
+    ...[`${photo}?width=69&v=1`, '/avatars/1/%zz.webp', '/'].map((target) => [target, target]),
+  ])('contains no signature or capability: %s', async (target = '', logged) => {
+    const response = await stack.ask(target);
+    expect(await findLine(response)).toMatchObject({
+      request: `GET ${logged} HTTP/1.1`,
+      status: String(response.status),
+    });
+    expect(stack.nginx.accessLog() + stack.nginx.log()).not.toContain(hm);
+  });
+
+  test('has a line, without signature or capability, also while Darkroom is down', async () => {
+    await stack.stopDarkroom();
+    for (const target of [`${photo}?width=70&hm=${hm}`, `/external/${hm}/v2/abc`]) {
+      const response = await stack.ask(target);
+      expect(JSON.parse(response.body.toString()).code).toBe('ORIGIN_ERROR');
+      expect(await findLine(response)).toMatchObject({
+        status: '502',
+        upstreamStatus: expect.stringMatching(/502$/), // twice, if a kept connection was tried first
+      });
+    }
+    expect(stack.nginx.accessLog() + stack.nginx.log()).not.toContain(hm);
   });
 });

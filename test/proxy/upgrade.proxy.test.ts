@@ -7,33 +7,32 @@ test('clients see no error while an upgrade moves nginx from one port to the oth
   const [blue = 0, green = 0] = await findFreePorts(2);
   const start = (port: number) => startService({ PORT: String(port) });
   const nginx = await usePlainNginx(blue, green);
-  let widthPx = 16;
-  // Each URL is another one, so that none of them is in a cache.
-  const ask = async (): Promise<number> => {
-    const path = `/attachments/1/4/concert-grey.jpg?width=${widthPx}`;
-    widthPx += 1;
-    const url = `http://127.0.0.1:${nginx.port}${path}&quality=low&format=jpg`;
-    const response = await fetch(url);
-    await response.arrayBuffer();
-    return response.status;
-  };
   const statuses: number[] = [];
+  const ask = async (): Promise<void> => {
+    // Each URL is another one, so that none of them is in a cache.
+    const path = `/attachments/1/4/concert-grey.jpg?width=${16 + statuses.length}`;
+    const response = await fetch(`http://127.0.0.1:${nginx.port}${path}&quality=low&format=jpg`);
+    await response.arrayBuffer();
+    statuses.push(response.status);
+  };
+  const askSome = async (): Promise<void> => {
+    for (let count = 0; count < 5; count += 1) await ask();
+  };
   let isUpgrading = true;
   const oldRelease = await start(blue);
   const load = (async () => {
-    while (isUpgrading) statuses.push(await ask());
+    while (isUpgrading) await ask();
   })();
   const newRelease = await start(green);
   expect(await oldRelease.stop()).toBe(0);
-  for (let count = 0; count < 5; count += 1) statuses.push(await ask());
+  await askSome();
   // The rollback is the same, the other way round.
   const rolledBack = await start(blue);
   expect(await newRelease.stop()).toBe(0);
-  for (let count = 0; count < 5; count += 1) statuses.push(await ask());
+  await askSome();
   isUpgrading = false;
   await load;
   await rolledBack.stop();
-  expect(statuses.length).toBeGreaterThan(10);
   expect(new Set(statuses)).toEqual(new Set([200]));
   expect(nginx.accessLog()).toContain(`127.0.0.1:${green}`);
 });

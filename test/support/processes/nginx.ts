@@ -1,11 +1,8 @@
 import { execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { chmod, cp } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { atEnd } from '../at-end.ts';
-import { connectTo } from '../http/raw-http.ts';
 import { tlsFiles } from '../http/tls-files.ts';
 import { useTemporaryFolder } from '../temporary-folder.ts';
 import { findFreePorts } from './local-server.ts';
@@ -13,11 +10,8 @@ import { findFreePorts } from './local-server.ts';
 /** The files that we recommend; this is the one place that knows how to run them elsewhere. */
 const RECOMMENDED = new URL('../../../deploy/nginx/', import.meta.url);
 
-/** How many locations have an error log of their own. */
-const ERROR_LOGS = 6;
-
-/** What of a recommended file is put in by a machine, the value, and how often it is there; once, unless said. */
-type Put = readonly [what: string, value: string, times?: number];
+/** What is put into a recommended file, by the text in its place. */
+type Values = Readonly<Record<string, string>>;
 
 /**
  * Starts nginx with `darkroom.conf`. Only ports, paths and the certificate are put in, and each of them
@@ -28,18 +22,17 @@ type Put = readonly [what: string, value: string, times?: number];
  * @param isPlatform whether Darkroom stands in the platform's place
  */
 export async function useNginx(upstreamPort: number, isPlatform = false) {
-  const ports = await findFreePorts(5);
-  const [port = 0, secondPort = 0, plainPort = 0, secondPlainPort = 0, unusedPort = 0] = ports;
-  const nginx = await run('darkroom.conf', port, [
-    ['listen 443 ssl', `listen 127.0.0.1:${port} ssl`, 2], // once in a comment
-    ['listen [::]:443 ssl', `listen 127.0.0.1:${secondPort} ssl`],
-    ['listen 80;', `listen 127.0.0.1:${plainPort};`],
-    ['listen [::]:80;', `listen 127.0.0.1:${secondPlainPort};`],
+  const [port = 0, plainPort = 0, unusedPort = 0] = await findFreePorts(3);
+  const nginx = await run('darkroom.conf', port, {
+    'listen 443 ssl': `listen 127.0.0.1:${port} ssl`,
+    'listen [::]:443 ssl': `listen 127.0.0.2:${port} ssl`,
+    'listen 80;': `listen 127.0.0.1:${plainPort};`,
+    'listen [::]:80;': `listen 127.0.0.2:${plainPort};`,
     ...upstreams(upstreamPort, unusedPort),
-    ['_is_platform { default 0; }', `_is_platform { default ${Number(isPlatform)}; }`],
-    ['/etc/ssl/certs/darkroom.pem', tlsFiles.cert],
-    ['/etc/ssl/private/darkroom.key', tlsFiles.key],
-  ]);
+    '_is_platform { default 0; }': `_is_platform { default ${Number(isPlatform)}; }`,
+    '/etc/ssl/certs/darkroom.pem': tlsFiles.cert,
+    '/etc/ssl/private/darkroom.key': tlsFiles.key,
+  });
   return {
     ...nginx,
     /** Port of the listener that only redirects. */
@@ -56,64 +49,65 @@ export async function useNginx(upstreamPort: number, isPlatform = false) {
  */
 export async function usePlainNginx(...upstreamPorts: Parameters<typeof upstreams>) {
   const [port = 0] = await findFreePorts(1);
-  return run('darkroom-plain.conf', port, [
-    ['listen 127.0.0.1:8080;', `listen 127.0.0.1:${port};`],
+  return run('darkroom-plain.conf', port, {
+    'listen 127.0.0.1:8080;': `listen 127.0.0.1:${port};`,
     ...upstreams(...upstreamPorts),
-  ]);
+  });
 }
 
-function upstreams(first: number, second: number): readonly Put[] {
-  return [
-    ['127.0.0.1:3000 max_fails=0;', `127.0.0.1:${first} max_fails=0;`],
-    ['127.0.0.1:3001 max_fails=0 backup;', `127.0.0.1:${second} max_fails=0 backup;`],
-  ];
+function upstreams(first: number, second: number): Values {
+  return {
+    '127.0.0.1:3000 max_fails=0;': `127.0.0.1:${first} max_fails=0;`,
+    '127.0.0.1:3001 max_fails=0 backup;': `127.0.0.1:${second} max_fails=0 backup;`,
+  };
 }
 
 /**
  * Starts nginx with `darkroom-replicas.conf`, the same way.
  *
- * @param replicaPorts of as many Darkrooms as it names
+ * @param replicaPorts of as many Darkrooms as it names; of any more, nginx would not find the address
  */
 export async function useNginxForReplicas(replicaPorts: readonly number[]) {
   const [port = 0] = await findFreePorts(1);
-  return run('darkroom-replicas.conf', port, [
-    ['listen 8080;', `listen 127.0.0.1:${port};`],
-    ...replicaPorts.map(
-      (replica, at): Put => [`server darkroom-${at + 1}:3000 `, `server 127.0.0.1:${replica} `],
-    ),
-    [`server darkroom-${replicaPorts.length + 1}`, '', 0],
+  const replicas = replicaPorts.map((replica, at) => [
+    `server darkroom-${at + 1}:3000 `,
+    `server 127.0.0.1:${replica} `,
   ]);
+  return run('darkroom-replicas.conf', port, {
+    'listen 8080;': `listen 127.0.0.1:${port};`,
+    ...Object.fromEntries(replicas),
+  });
 }
 
 /** Starts nginx with `nginx.conf` of the platform, the same way; it has neither cache nor log of its own. */
 export async function usePlatformNginx(upstreamPort: number) {
   const [port = 0] = await findFreePorts(1);
-  return run('../platform/nginx.conf', port, [
-    ['listen 127.0.0.1:8080;', `listen 127.0.0.1:${port};`],
-    ['127.0.0.1:3000 max_fails=0;', `127.0.0.1:${upstreamPort} max_fails=0;`],
-    ['/var/', '', 0],
-  ]);
+  return run('../platform/nginx.conf', port, {
+    'listen 127.0.0.1:8080;': `listen 127.0.0.1:${port};`,
+    '127.0.0.1:3000 max_fails=0;': `127.0.0.1:${upstreamPort} max_fails=0;`,
+  });
 }
 
-/** @throws Error if something is not found as often as expected */
-function fill(name: string, puts: readonly Put[]): string {
-  const text = readFileSync(new URL(name, RECOMMENDED), 'utf8');
-  return puts.reduce((filled, [what, value, times = 1]) => {
-    const parts = filled.split(what);
-    if (parts.length === times + 1) return parts.join(value);
-    throw new Error(`expected ${times} of "${what}" but found ${parts.length - 1}`);
-  }, text);
+/** @throws Error if a text is not found */
+function fill(name: string, values: Values): string {
+  return Object.entries(values).reduce(
+    (text, [what, value]) => {
+      if (!text.includes(what)) throw new Error(`"${what}" is not in ${name}`);
+      return text.replaceAll(what, value);
+    },
+    readFileSync(new URL(name, RECOMMENDED), 'utf8'),
+  );
 }
 
 /** Runs nginx with a recommended file. */
-async function run(name: string, port: number, puts: readonly Put[]) {
+async function run(name: string, port: number, values: Values) {
   const { path: folder, put } = await useTemporaryFolder();
   // Started by root, the workers are another user, who must get through to the cache.
   await chmod(folder, 0o755);
   await cp(new URL('snippets', RECOMMENDED), join(folder, 'snippets'), { recursive: true });
   const server = 'snippets/darkroom-server.conf';
-  await put(server, fill(server, [['/var/log/nginx/error.log', 'stderr', ERROR_LOGS]]));
-  const site = fill(name, puts)
+  await put(server, fill(server, { '/var/log/nginx/error.log': 'stderr' }));
+  const site = fill(name, values)
     .replaceAll('/var/cache/', `${folder}/`)
     .replace(/\/var\/log\/nginx\/\w+\.log/, join(folder, 'access.log'));
   await put('darkroom.conf', site);
@@ -123,30 +117,24 @@ async function run(name: string, port: number, puts: readonly Put[]) {
     env: { PATH: `${process.env.PATH ?? ''}:/usr/sbin` },
     stdio: ['ignore', 'ignore', 'pipe'],
   });
-  let log = '';
-  child.stderr.on('data', (chunk: Buffer) => {
-    log += chunk.toString();
-  });
-  child.once('error', ({ message }) => {
-    log += `${message} (apt-get install nginx-light)`;
-  });
-  const ended = once(child, 'close').catch(() => undefined);
   const kill = (): void => void child.kill('SIGTERM');
   process.once('exit', kill);
+  let log = '';
+  const ended = new Promise<void>((resolve) => child.once('close', resolve));
   atEnd(async () => {
     kill();
     await ended;
     process.off('exit', kill);
   });
-  for (;;) {
-    if ((child.exitCode ?? child.signalCode) !== null || child.pid === undefined) {
-      throw new Error(`nginx does not start: ${log}`);
-    }
-    const socket = await connectTo(port).catch(() => undefined);
-    socket?.destroy();
-    if (socket !== undefined) break;
-    await sleep(20);
-  }
+  await new Promise<void>((resolve, reject) => {
+    child.stderr.on('data', (chunk: Buffer) => {
+      log += chunk.toString();
+      // It listens by then.
+      if (log.includes('start worker process ')) resolve();
+    });
+    child.once('error', reject);
+    child.once('close', () => reject(new Error(`nginx does not start: ${log}`)));
+  });
   return {
     port,
     /** Runs the purge that we recommend, on all under a path; returns its output. */
