@@ -6,7 +6,6 @@ import { samples } from './test-app.ts';
 interface HeldJob {
   readonly lane: Lane;
   readonly edge: number;
-  readonly signal: AbortSignal;
   readonly finish: () => void;
 }
 
@@ -35,7 +34,7 @@ export class HeldRenderer implements LaneRenderer {
         this.#onEnd();
         resolve(samples.webp);
       };
-      const job = { lane, edge: size.widthPx, signal, finish };
+      const job = { lane, edge: size.widthPx, finish };
       signal.addEventListener('abort', () => {
         this.#running.delete(job);
         reject(signal.reason);

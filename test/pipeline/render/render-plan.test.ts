@@ -83,7 +83,6 @@ function plan(facts: Partial<ImageFacts>, url: string, bounds = limits): Plan {
 
 const avatar = '/avatars/1/ab12';
 const attachment = '/attachments/1/2/a.png';
-const movingWebp = { ...webp, ...moving };
 const lossless = `${avatar}.webp?size=240&quality=lossless`;
 
 const rewritable = { format: 'gif', isClean: false, isRewritable: true } as const;
@@ -94,11 +93,6 @@ const long = { ...gif, widthPx: 500, heightPx: 1_000 };
 const high = { widthPx: 1, heightPx: 10_001 };
 
 const rendered = { kind: 'render' };
-/** A still, whose quality alone changes or not. */
-const still = (isOnlyQuality: boolean) => ({
-  ...rendered,
-  ...{ isOnlyQuality, job: { animation: undefined } },
-});
 /** Whether it is no more than another container. */
 const rewrite = (isRewrite: boolean) => ({ ...rendered, job: { isRewrite } });
 const refusal = (reason: string) => ({ kind: 'refuse', code: 'UNPROCESSABLE_MEDIA', reason });
@@ -106,16 +100,6 @@ const tooLarge = { kind: 'refuse', code: 'MEDIA_TOO_LARGE' };
 
 describe('a plan', () => {
   test.each<[what: string, facts: Partial<ImageFacts>, url: string, expected: object]>([
-    ['another format', {}, lossless, still(false)],
-    ['a smaller size', {}, `${avatar}.png?size=128`, still(false)],
-    ['metadata to strip', { isClean: false }, `${avatar}.png?size=240`, still(false)],
-    ['low quality', {}, `${avatar}.png?size=240&quality=low`, still(true)],
-    ['a lossy quality', webp, `${avatar}.webp?size=240`, still(true)],
-    ['that and metadata', { ...jpeg, isClean: false }, `${avatar}.jpg?size=240`, still(false)],
-    ['a box of another ratio', {}, `${attachment}?width=100&height=100`, still(false)],
-    ['an animation not wanted', movingWebp, lossless, still(false)],
-    ['an animation that must be asked for', gif, `${attachment}?format=gif`, still(false)],
-
     ['metadata of a gif', rewritable, `${avatar}.gif?size=240`, rewrite(true)],
     ['that of an attachment', rewritable, `${attachment}?format=gif&quality=high`, rewrite(true)],
     ['that and frames', { ...rewritable, ...moving }, `${avatar}.gif?size=240`, rewrite(true)],

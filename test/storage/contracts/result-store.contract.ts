@@ -108,21 +108,15 @@ export function describeResultStore(name: string, create: () => Promise<ResultSt
 
     describe('a purge', () => {
       const keys = ['avatars/1/ab', 'avatars/1/cd', 'avatars/12/ab', 'avatars/1', 'banners/1/ab'];
-      const left = async (): Promise<string[]> => {
-        const found: string[] = [];
-        for (const originKey of keys) {
-          const count = await Promise.all(
-            ['r1', 'r2'].map((release) => readText(addressOf({ originKey, release }))),
-          );
-          if (count.includes(originKey)) found.push(originKey);
-        }
-        return found;
+      const addresses = keys.flatMap((originKey) =>
+        ['r1', 'r2'].map((release) => addressOf({ originKey, release })),
+      );
+      const left = async () => {
+        const texts = await Promise.all(addresses.map(readText));
+        return keys.filter((key) => texts.includes(key));
       };
       beforeEach(async () => {
-        for (const originKey of keys) {
-          await writeText(addressOf({ originKey, release: 'r1' }), originKey);
-          await writeText(addressOf({ originKey, release: 'r2' }), originKey);
-        }
+        for (const address of addresses) await writeText(address, address.originKey);
       });
 
       test.each([

@@ -90,7 +90,8 @@ export class FaultProxy {
       const request = head;
       head = '';
       this.requests.push(request);
-      const fault = this.#nextFault();
+      this.#times -= 1;
+      const fault = this.#times < 0 ? undefined : this.#fault;
       if (fault?.kind === 'hang') return;
       if (fault?.kind === 'answer') return void client.write(fault.bytes, 'latin1');
       relay = createRelay(fault, client, server);
@@ -100,11 +101,6 @@ export class FaultProxy {
       this.sentBytes += chunk.length;
       relay(chunk);
     });
-  }
-
-  #nextFault(): Fault | undefined {
-    this.#times -= 1;
-    return this.#times < 0 ? undefined : this.#fault;
   }
 }
 
