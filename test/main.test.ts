@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
@@ -28,7 +29,8 @@ const ORPHAN_LIMIT_MS = 1_000;
 /** The compiled service as a process, with what it printed so far. */
 interface Service {
   readonly process: ChildProcess;
-  readonly output: () => { readonly stdout: string; readonly stderr: string };
+  readonly pid: number;
+  readonly printed: { stdout: string; stderr: string };
   readonly exited: Promise<number | null>;
 }
 
@@ -44,41 +46,31 @@ describe('the process', () => {
       env: { PATH: process.env.PATH ?? '', ...environment },
       stdio: ['ignore', output, 'pipe'],
     });
-    let stdout = '';
-    let stderr = '';
-    child.stdout?.on('data', (chunk: Buffer) => {
-      stdout += chunk.toString();
-    });
-    child.stderr?.on('data', (chunk: Buffer) => {
-      stderr += chunk.toString();
-    });
-    const exited = new Promise<number | null>((resolve) => child.once('close', resolve));
-    service = { process: child, output: () => ({ stdout, stderr }), exited };
+    const printed = { stdout: '', stderr: '' };
+    for (const name of ['stdout', 'stderr'] as const) {
+      child[name]?.on('data', (chunk: Buffer) => {
+        printed[name] += chunk;
+      });
+    }
+    const exited = once(child, 'close').then(([status]) => status);
+    service = { process: child, pid: child.pid ?? 0, printed, exited };
     return service;
   };
-  const links = ({ output }: Service): string[] =>
-    [...output().stderr.matchAll(/^ {2}(http:\S+)$/gm)].flatMap((match) => match[1] ?? []);
+  const links = ({ printed }: Service): string[] =>
+    [...printed.stderr.matchAll(/^ {2}(http:\S+)$/gm)].flatMap((match) => match[1] ?? []);
   const listening = (running: Service) => expect.poll(() => links(running).length).toBe(3);
-  const linesOf = ({ output }: Service) =>
-    output()
-      .stdout.trim()
+  const linesOf = ({ printed }: Service) =>
+    printed.stdout
+      .trim()
       .split('\n')
       .map((line) => JSON.parse(line));
-
-  const logged = (running: Service, text: string) =>
-    expect.poll(() => running.output().stdout).toContain(text);
+  const logged = ({ printed }: Service, text: string) =>
+    expect.poll(() => printed.stdout).toContain(text);
   /** Until one of the workers has been busy for a while. */
-  const rendering = (running: Service) => {
-    const before = new Map(
-      workersOf(running.process.pid ?? 0).map((pid) => [pid, cpuTicksOf(pid)]),
-    );
-    return expect
-      .poll(() =>
-        workersOf(running.process.pid ?? 0).some(
-          (pid) => cpuTicksOf(pid) > (before.get(pid) ?? 0) + 2,
-        ),
-      )
-      .toBe(true);
+  const rendering = ({ pid }: Service) => {
+    const before = new Map(workersOf(pid).map((worker) => [worker, cpuTicksOf(worker)]));
+    const isBusy = (worker: number) => cpuTicksOf(worker) > (before.get(worker) ?? 0) + 2;
+    return expect.poll(() => workersOf(pid).some(isBusy)).toBe(true);
   };
   /** A service that has just begun a long render, and its workers. */
   const startLongRender = async (settings: Record<string, string> = {}) => {
@@ -86,8 +78,8 @@ describe('the process', () => {
     await put('attachments/1/2/long.jpg', readFileSync(PHOTO));
     const running = start({ ...twoWorkers, STORAGE_DIR: path, ...settings });
     await logged(running, 'Darkroom listens on ');
-    const [origin] = /http:\/\/127\.0\.0\.1:\d+/.exec(running.output().stdout) ?? [];
-    const workers = workersOf(running.process.pid ?? 0);
+    const [origin] = /http:\/\/127\.0\.0\.1:\d+/.exec(running.printed.stdout) ?? [];
+    const workers = workersOf(running.pid);
     expect(workers).toHaveLength(2);
     fetch(`${origin}${LONG_PATH}`).catch(() => undefined);
     await rendering(running);
@@ -107,7 +99,7 @@ describe('the process', () => {
       expect(response.headers.get('content-type')).toMatch(/^image\/(webp|gif)$/);
       expect((await response.arrayBuffer()).byteLength).toBeGreaterThan(1_000);
     }
-    const [, address = ''] = /^Look around: (http:\S+)$/m.exec(running.output().stderr) ?? [];
+    const [, address = ''] = /^Look around: (http:\S+)$/m.exec(running.printed.stderr) ?? [];
     expect((await fetch(address)).status).toBe(200);
     running.process.kill('SIGTERM');
     expect(await running.exited).toBe(0);
@@ -126,8 +118,10 @@ describe('the process', () => {
     expect(status).toBe(78);
   });
 
-  test('logs the address that it was bound to, its release, and what an operator may have overlooked', async () => {
+  test('logs its address and release, what an operator may have overlooked, and once why it ends where nobody catches an error', async () => {
     const warn = "process.emitWarning('old', 'DeprecationWarning')";
+    const fail = "setTimeout(()=>{throw new Error('second')});throw new Error('first')";
+    const preload = `setTimeout(()=>${warn},1500);process.on('SIGUSR2',()=>{${fail}})`;
     const running = start({
       ...twoWorkers,
       HOST: '0.0.0.0',
@@ -135,37 +129,32 @@ describe('the process', () => {
       STORAGE_DIRR: '/somewhere',
       RATE_LIMIT_REQUESTS: '600',
       TRUST_PROXY: 'true',
-      NODE_OPTIONS: `--import "data:text/javascript,setTimeout(()=>${warn},1500)"`,
+      NODE_OPTIONS: `--import "data:text/javascript,${encodeURIComponent(preload)}"`,
     });
     await logged(running, 'DeprecationWarning');
     await listening(running);
-    running.process.kill('SIGTERM');
-    expect(await running.exited).toBe(0);
+    const workers = workersOf(running.pid);
+    running.process.kill('SIGUSR2');
+    expect(await running.exited).toBe(1);
+    await endSoon(workers);
     const lines = linesOf(running);
     const first = lines.find(({ msg }) => msg.startsWith('Darkroom listens on http://0.0.0.0:'));
     expect(first).toMatchObject({ version, commit: expect.stringMatching(/^[\da-f]{12}$/) });
-    const warnings = lines.filter(({ level }) => level === 40);
-    expect(warnings).toHaveLength(4);
+    const { address } = first;
+    const warnings = [
+      { variable: 'STORAGE_DIRR', msg: expect.stringMatching(/is STORAGE_DIR meant\?$/) },
+      { address, msg: expect.stringMatching(/private attachments too/) },
+      { address, msg: expect.stringMatching(/^With TRUST_PROXY=true, anybody/) },
+      { warning: 'DeprecationWarning', msg: 'old' },
+    ];
+    expect(lines.filter(({ level }) => level === 40)).toHaveLength(warnings.length);
     // A warning may come before the service listens, or after.
-    expect(warnings).toEqual(
-      expect.arrayContaining([
-        expect.objectContaining({
-          variable: 'STORAGE_DIRR',
-          msg: expect.stringMatching(/is STORAGE_DIR meant\?$/),
-        }),
-        expect.objectContaining({
-          address: first.address,
-          msg: expect.stringMatching(/private attachments too/),
-        }),
-        expect.objectContaining({
-          address: first.address,
-          msg: expect.stringMatching(/^With TRUST_PROXY=true, anybody/),
-        }),
-        expect.objectContaining({ warning: 'DeprecationWarning', msg: 'old' }),
-      ]),
-    );
-    expect(lines.at(-1)).toMatchObject({ msg: 'stopped', status: 0 });
-    expect(running.output().stderr).not.toContain('Warning');
+    for (const warning of warnings)
+      expect(lines).toContainEqual(expect.objectContaining({ ...warning, level: 40 }));
+    const fatal = lines.filter(({ level }) => level === 60);
+    expect(fatal).toMatchObject([{ err: { message: 'first' } }]);
+    expect(lines.at(-1)).toMatchObject({ msg: 'stopped', status: 1 });
+    expect(running.printed.stderr).not.toContain('Warning');
     // What is printed for people leads somewhere.
     expect(links(running)[0]).toMatch(/^http:\/\/127\.0\.0\.1:/);
   });
@@ -174,7 +163,7 @@ describe('the process', () => {
     const port = await listenUntilEnd(createServer());
     const running = start({ ...twoWorkers, PORT: String(port) });
     expect(await running.exited).toBe(1);
-    expect(running.output().stderr).toContain('EADDRINUSE');
+    expect(running.printed.stderr).toContain('EADDRINUSE');
   });
 
   test('finishes what runs after a signal, which may come twice within a moment, and leaves no worker behind', async () => {
@@ -184,7 +173,7 @@ describe('the process', () => {
     // Cold, and slow enough to be still running when the signal comes.
     const slow = fetch(`${origin}${SLOW_PATH}`);
     await rendering(running);
-    const workers = workersOf(running.process.pid ?? 0);
+    const workers = workersOf(running.pid);
     expect(workers).toHaveLength(2);
     running.process.kill('SIGTERM');
     running.process.kill('SIGINT');
@@ -194,6 +183,7 @@ describe('the process', () => {
       Number(response.headers.get('content-length')),
     );
     expect(await running.exited).toBe(0);
+    expect(linesOf(running).at(-1)).toMatchObject({ msg: 'stopped', status: 0 });
     await expect(fetch(`${origin}/avatars/0.png`)).rejects.toThrow();
     await expect.poll(() => workers.filter(isAlive)).toEqual([]);
   });
@@ -218,7 +208,7 @@ describe('the process', () => {
       const { running, workers } = await startLongRender(settings);
       await end(running);
       expect(await running.exited).toBe(status);
-      expect(running.output().stdout).toContain(reason);
+      expect(running.printed.stdout).toContain(reason);
       await endSoon(workers);
     },
   );
@@ -227,8 +217,8 @@ describe('the process', () => {
     'ends before it listens, %i ms after its start, with no worker left',
     async (delayMs) => {
       const running = start(twoWorkers);
-      await expect.poll(() => workersOf(running.process.pid ?? 0).length, { interval: 1 }).toBe(2);
-      const workers = workersOf(running.process.pid ?? 0);
+      await expect.poll(() => workersOf(running.pid).length, { interval: 1 }).toBe(2);
+      const workers = workersOf(running.pid);
       await new Promise((resolve) => setTimeout(resolve, delayMs)); // at any moment of their start
       running.process.kill('SIGTERM');
       expect(await running.exited).toBe(0);
@@ -236,28 +226,9 @@ describe('the process', () => {
     },
   );
 
-  test('logs once why, and leaves no worker behind, where nobody catches an error', async () => {
-    const fail = "setTimeout(()=>{throw new Error('second')});throw new Error('first')";
-    const preload = encodeURIComponent(`process.on('SIGUSR2',()=>{${fail}})`);
-    const running = start({
-      ...twoWorkers,
-      NODE_OPTIONS: `--import "data:text/javascript,${preload}"`,
-    });
-    await listening(running);
-    const workers = workersOf(running.process.pid ?? 0);
-    running.process.kill('SIGUSR2');
-    expect(await running.exited).toBe(1);
-    const lines = linesOf(running);
-    expect(lines.filter(({ level }) => level === 60)).toMatchObject([
-      { err: { message: 'first' } },
-    ]);
-    expect(lines.at(-1)).toMatchObject({ msg: 'stopped', status: 1 });
-    await endSoon(workers);
-  });
-
   test('that is killed while it starts leaves no process behind, whatever was on its way to it', async () => {
     const running = start({ PORT: '0', WORKERS: '2' });
-    const { pid = 0 } = running.process;
+    const { pid } = running;
     const isWorker = (other: number): boolean =>
       /max-old-space-size=128/.test(readFileSync(`/proc/${other}/cmdline`, 'latin1'));
     await expect.poll(() => treeOf(pid).slice(2).some(isWorker), { interval: 1 }).toBe(true);

@@ -14,7 +14,7 @@ function thrownBy(fail: () => unknown): unknown {
   }
 }
 
-const corrupt = (cause: unknown): MediaError => new MediaError('UNPROCESSABLE_MEDIA', { cause });
+const corrupt = (cause: unknown) => new MediaError('UNPROCESSABLE_MEDIA', { cause });
 
 test.each([
   'Input buffer has corrupt header: vips_tracked: out of memory -- size == 76MB',

@@ -1,20 +1,12 @@
-import { gridOf, HEIC, heicSample } from '../../support/images/heic-samples.ts';
+import { gridOf, HEIC, heicSample, saying } from '../../support/images/heic-samples.ts';
 import {
   createHeif,
   EXTENTS_OUTSIDE,
   type HeifChoices,
   type HeifItem,
-  imageSize,
-  takeApart,
 } from '../../support/images/heif-file.ts';
 import * as ways from '../ways.ts';
 import { type Bomb, bombs, forEach } from './bomb.ts';
-
-/** The coded image of a sample, saying that it has a size. */
-function saying(name: string, widthPx: number, heightPx = widthPx): HeifItem {
-  const { properties, ...rest } = takeApart(heicSample(name), 'ispe');
-  return { ...rest, properties: [imageSize(widthPx, heightPx), ...properties] };
-}
 
 const heic = (items: readonly HeifItem[], lies: HeifChoices = {}): Buffer =>
   createHeif(items, { ...HEIC, ...lies });

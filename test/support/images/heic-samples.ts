@@ -26,6 +26,12 @@ export function withProperties(name: string, ...more: readonly Uint8Array[]): He
   return { ...item, properties: [...item.properties, ...more] };
 }
 
+/** The coded image of a sample, saying that it has another size. */
+export function saying(name: string, widthPx: number, heightPx = widthPx): HeifItem {
+  const { properties, ...rest } = takeApart(heicSample(name), 'ispe');
+  return { ...rest, properties: [imageSize(widthPx, heightPx), ...properties] };
+}
+
 /** An image grid of tiles that follow it. */
 export function gridOf(
   rows: number,
