@@ -51,7 +51,6 @@ const deepTests = [
   'docs/vectors.test.ts',
   'explorer/catalogue.test.ts',
   'explorer/page.test.ts',
-  'hostile/takeover.hostile.test.ts',
   'http/explorer/rebinding.test.ts',
   'http/media/content-disposition.test.ts',
   'http/media/request-headers.test.ts',
@@ -68,6 +67,7 @@ const deepTests = [
   'workers/confinement/seccomp-filter.test.ts',
   'workers/frame-scaling.test.ts',
   'workers/gif/encode-gif.test.ts',
+  'workers/malicious-worker.test.ts',
   'workers/video/posters.test.ts',
   'workers/worker-failure.test.ts',
 ];

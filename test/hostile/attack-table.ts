@@ -1,24 +1,25 @@
 import { readFileSync } from 'node:fs';
 
 /**
- * Reads a table of attacks in docs/security.md: by attack, by column, what the document says of it.
+ * Reads from a table of attacks in docs/security.md which of them do harm, by their names.
  *
- * @param firstColumn heading of the first column after that of the attacks
+ * @param firstColumn heading of the table's first column after that of the attacks
+ * @param column heading of the column of one sandbox
  */
-export function readAttackTable(firstColumn: string): Map<string, Map<string, string>> {
+export function readHarm(
+  firstColumn: string,
+  column: string,
+  asRoot: boolean,
+): Record<string, boolean> {
   const text = readFileSync('docs/security.md', 'utf8');
-  const table = new RegExp(`^\\| \\| ${firstColumn} \\|.*(?:\\n\\|.*)+`, 'm');
-  const lines = table.exec(text)?.[0].split('\n') ?? [];
-  const [[, ...columns] = [], , ...rows] = lines.map((line) =>
-    line
-      .split('|')
-      .slice(1, -1)
-      .map((cell) => cell.trim()),
-  );
-  return new Map(
-    rows.map(([name = '', ...cells]) => [
-      name,
-      new Map(cells.map((cell, at) => [columns[at] ?? '', cell])),
-    ]),
+  const table = new RegExp(`^\\| \\| ${firstColumn} \\|.*(?:\\n\\|.*)+`, 'm').exec(text)?.[0] ?? '';
+  const rows = table.split('\n').map((line) => line.split('|').map((cell) => cell.trim()));
+  const at = rows[0]?.indexOf(column) ?? -1;
+  if (at < 0) throw new Error(`The document has no column "${column}".`);
+  return Object.fromEntries(
+    rows.slice(2).map((cells) => {
+      const cell = cells[at];
+      return [cells[1] ?? '', cell === 'yes' || cell === (asRoot ? 'as root' : 'not as root')];
+    }),
   );
 }

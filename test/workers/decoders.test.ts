@@ -4,9 +4,7 @@ import { dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
-import { anyJob, startReal, usePools } from '../support/processes/worker-pool.ts';
-
-const start = usePools();
+import { anyJob, REAL_WORKER, sharePool } from '../support/processes/worker-pool.ts';
 
 const classes = (names: string) => names.split(/\s+/).map((name) => `VipsForeignLoad${name}`);
 
@@ -45,17 +43,11 @@ test('the loaders of libvips are those that were decided about', () => {
 });
 
 describe('a worker', () => {
-  const startWorker = async () => {
-    const { renderer, render } = await startReal(start);
-    return {
-      renderer,
-      render: (original: Uint8Array, heightPx = 9) =>
-        render(original, { ...anyJob, originalSize: { widthPx: 9, heightPx } }),
-    };
-  };
+  const shared = sharePool({ workerFile: REAL_WORKER });
+  const render = (original: Uint8Array, heightPx = 9) =>
+    shared.pool.render(original, { ...anyJob, originalSize: { widthPx: 9, heightPx } });
 
   test('decodes five formats, to the size that was planned', async () => {
-    const { render } = await startWorker();
     for (const format of ['jpeg', 'png', 'webp', 'gif', 'avif'] as const) {
       const original = await pixels().toFormat(format).toBuffer();
       expect((await sharp(await render(original)).metadata()).format).toBe('png');
@@ -67,7 +59,6 @@ describe('a worker', () => {
   });
 
   test('refuses all others, those too that its libvips could decode, and loses no process over it', async () => {
-    const { renderer, render } = await startWorker();
     const refused = { code: 'UNPROCESSABLE_MEDIA' };
     for (const [name, original] of Object.entries(decodable)) {
       const bytes = await original();
@@ -75,7 +66,7 @@ describe('a worker', () => {
       await expect(sharp(bytes).stats(), name).resolves.toBeDefined();
       await expect(render(bytes), name).rejects.toMatchObject(refused);
     }
-    expect(renderer.counters).toEqual({ restarts: 0, kills: 0, recycles: 0 });
+    expect(shared.counted()).toEqual({ restarts: 0, kills: 0, recycles: 0 });
   });
 });
 

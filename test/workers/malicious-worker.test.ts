@@ -1,166 +1,194 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { WorkerLost } from '../../src/pipeline/ports.ts';
-import { isAlive, readerOf, type TestPool, usePools } from '../support/processes/worker-pool.ts';
+import { FrameReader, formatFrame, ProtocolError } from '../../src/workers/frames.ts';
+import { parseMessage } from '../../src/workers/parse-claims.ts';
+import {
+  isAlive,
+  raw,
+  readerOf,
+  sharePool,
+  type TestPool,
+} from '../support/processes/worker-pool.ts';
 
-const start = usePools();
-const startShared = usePools(afterAll);
-
-const processIdIn = (reply: string): number => Number(reply.split(' ')[0]);
-
-/** Returns the stream as the frame. */
-const frames = {
-  async *decode({ stream }: { readonly stream: Uint8Array }) {
-    yield stream;
-  },
-};
-
+const failed = { kind: 'failed', code: 'UNPROCESSABLE_MEDIA', detail: '', rssBytes: 1 };
+const read = { kind: 'read', start: 0, end: 1 };
+const rendered = { kind: 'rendered', rssBytes: 1 };
+const decode = (changes: object = {}) => ({
+  kind: 'decode',
+  order: { codec: 'h264', size: { widthPx: 16, heightPx: 16 }, ...changes },
+});
 const track = {
   codec: 'h264',
   codedSize: { widthPx: 192, heightPx: 144 },
   size: { widthPx: 256, heightPx: 144 },
   orientation: 6,
 };
-const facts = {
-  kind: 'video',
-  container: 'mp4',
-  codec: 'avc1.640028',
-  hasAudio: false,
-  video: track,
-};
+const inspected = (changes: object = {}) => ({
+  kind: 'inspected',
+  facts: {
+    kind: 'video',
+    container: 'mp4',
+    codec: 'avc1.640028',
+    hasAudio: false,
+    video: track,
+    ...changes,
+  },
+  rssBytes: 1,
+});
 
-const malformedFacts: [string, object][] = [
-  ['no kind', { kind: undefined }],
-  ['an unknown kind', { kind: 'image' }],
-  ['an unknown container', { container: 'avi' }],
-  ['a codec that is no name', { codec: '<script>' }],
-  ['a codec of any length', { codec: 'a'.repeat(65) }],
-  ['a duration that is no number', { durationS: '1' }],
-  ['a duration before zero', { durationS: -1 }],
-  ['sound that is no truth value', { hasAudio: 1 }],
-  ['a track that is none', { video: [] }],
-  ['a codec of the track that we do not decode', { video: { ...track, codec: 'toString' } }],
-  ['a size without an edge', { video: { ...track, size: { widthPx: 1 } } }],
-  ['a size that is no whole number', { video: { ...track, size: { widthPx: 1.5, heightPx: 1 } } }],
-  ['an orientation that is none', { video: { ...track, orientation: 9 } }],
-  ['an unknown fault', { fault: { code: 'OVERLOADED', reason: '' } }],
-  ['a fault without a reason', { fault: { code: 'UNPROCESSABLE_MEDIA' } }],
-  ['neither a fault nor a track', { video: undefined }],
+const parse = (header: unknown, body = '') => parseMessage({ header, body: Buffer.from(body) });
+
+test.each<[string, header: object, body?: string]>([
+  ['a failure', failed],
+  ['a range', read],
+  ['a picture', rendered, 'x'],
+  ['a frame', decode(), 'x'],
+  ['facts', inspected()],
+])('a message of a worker is taken, but for what it adds: %s', (_, header, body) => {
+  const message = parse({ ...header, more: 'x' }, body);
+  expect(message).toMatchObject(header);
+  expect(message).not.toHaveProperty('more');
+});
+
+const malformed: [what: string, header: unknown, body?: string][] = [
+  ['an unknown kind', { kind: 'obey' }],
+  ['no object', [null]],
+  ['null', null],
+  ['an unknown code', { ...failed, code: 'OVERLOADED' }],
+  ['an inherited code', { ...failed, code: 'toString' }],
+  ['no detail', { ...failed, detail: undefined }],
+  ['a body of a failure', failed, 'x'],
+  ['no body', rendered],
+  ['a body in the header', { ...rendered, body: [1, 2] }],
+  ['no memory size', { kind: 'rendered' }, 'x'],
+  ['a range of nothing', { ...read, start: 1 }],
+  ['a range before the beginning', { ...read, start: -1 }],
+  ['a range that is no number', { ...read, start: '0', end: [1] }],
+  ['a frame of an unknown codec', decode({ codec: 'mpeg2' }), 'x'],
+  ['a frame of an inherited codec', decode({ codec: 'toString' }), 'x'],
+  ['a frame of no size', decode({ size: undefined }), 'x'],
+  ['a frame without a width', decode({ size: { widthPx: 0, heightPx: 1 } }), 'x'],
+  ['an edge over the bound', decode({ size: { widthPx: 16_385, heightPx: 1 } }), 'x'],
+  ['pixels over the bound', decode({ size: { widthPx: 16_384, heightPx: 2_177 } }), 'x'],
+  ['a frame of no stream', decode()],
+  ['facts of no kind', inspected({ kind: undefined })],
+  ['facts of an unknown kind', inspected({ kind: 'image' })],
+  ['an unknown container', inspected({ container: 'avi' })],
+  ['a codec that is no name', inspected({ codec: '<script>' })],
+  ['a codec of any length', inspected({ codec: 'a'.repeat(65) })],
+  ['a duration that is no number', inspected({ durationS: '1' })],
+  ['a duration before zero', inspected({ durationS: -1 })],
+  ['sound that is no truth value', inspected({ hasAudio: 1 })],
+  ['a track that is none', inspected({ video: [] })],
+  ['a track that we do not decode', inspected({ video: { ...track, codec: 'toString' } })],
+  ['a size without an edge', inspected({ video: { ...track, size: { widthPx: 1 } } })],
+  ['half a pixel', inspected({ video: { ...track, size: { widthPx: 1.5, heightPx: 1 } } })],
+  ['an orientation that is none', inspected({ video: { ...track, orientation: 9 } })],
+  ['an unknown fault', inspected({ fault: { code: 'OVERLOADED', reason: '' } })],
+  ['a fault without a reason', inspected({ fault: { code: 'UNPROCESSABLE_MEDIA' } })],
+  ['neither a fault nor a track', inspected({ video: undefined })],
+];
+test.each(malformed)('is no message of a worker: %s', (_, header, body) => {
+  expect(() => parse(header, body)).toThrow(ProtocolError);
+});
+
+test('frames may come in pieces of any size, and one after another', () => {
+  const body = Buffer.from('in pieces');
+  const bytes = Buffer.concat([...formatFrame(rendered, body), ...formatFrame(rendered, body)]);
+  for (let pieceBytes = 1; pieceBytes <= bytes.length; pieceBytes += 1) {
+    const reader = new FrameReader({ maxHeaderBytes: 99, maxBodyBytes: () => body.length });
+    const frames = Array.from({ length: bytes.length }, (_, at) =>
+      at % pieceBytes === 0 ? [...reader.read(bytes.subarray(at, at + pieceBytes))] : [],
+    );
+    expect(frames.flat()).toEqual(Array(2).fill({ header: rendered, body }));
+  }
+});
+
+/** Has a worker lie while it waits for what it reads. */
+const waiting = ({ sayByRanges }: TestPool, lie: string): Promise<string> =>
+  sayByRanges(readerOf(lie, () => new Promise(() => undefined)));
+
+/** Beginning of a frame with these lengths of its header and body. */
+const lengths = (...bytes: readonly [header: number, body: number]): string =>
+  `raw ${bytes.map((each) => each.toString(16).padStart(8, '0')).join('')}`;
+
+const lies: [what: string, tell: (pool: TestPool) => Promise<unknown>][] = [
+  ['what is no message', ({ say }) => say(raw({ kind: 'obey' }))],
+  ['no JSON', ({ say }) => say(`${lengths(3, 0)}7b227d`)],
+  ['a huge header', ({ say }) => say(lengths(16 * 1024 + 1, 0))],
+  ['a picture over the bound', ({ say }) => say(lengths(40, 1_000_001))],
+  ['"ready" once more', ({ say }) => say(raw({ kind: 'ready' }))],
+  ['"begun" once more', ({ say }) => say(raw({ kind: 'begun' }))],
+  ['a range of what it has', ({ say }) => say(raw(read))],
+  ['a frame of what it has', ({ say }) => say('decode 1 a')],
+  ['a range too far', ({ sayByRanges }) => sayByRanges(raw({ ...read, end: 10_000 }))],
+  ['facts for a picture', ({ sayByRanges }) => sayByRanges(raw(inspected()))],
+  ['a stream over the bound', ({ sayByRanges }) => sayByRanges(lengths(40, 9 * 2 ** 20 + 1))],
+  ['a ninth frame', ({ sayByRanges }) => sayByRanges('decode 9 a')],
+  ['a frame for facts', ({ inspect }) => inspect('decode 1 a')],
+  ['a picture for facts', ({ inspect }) => inspect('a picture')],
+  ['a request during another one', (pool) => waiting(pool, raw(read, read))],
+  ['a response during a request', (pool) => waiting(pool, raw(read, failed))],
 ];
 
-/** Has a worker told to lie while it waits for what it reads. */
-const tellAndWait = ({ sayByRanges }: TestPool, lie: string): Promise<string> =>
-  sayByRanges(readerOf(`lie ${lie}`, () => new Promise(() => undefined)));
-
-/** Ways to have a worker lie, and the lies. */
-const lies: Readonly<
-  Record<string, [(pool: TestPool, lie: string) => Promise<unknown>, string[]]>
-> = {
-  'its message': [
-    ({ say }, lie) => say(`lie ${lie}`),
-    [
-      ...['unknown kind', 'no object', 'null', 'no json', 'unknown code', 'inherited code'],
-      ...['no detail', 'body of a failure', 'no body', 'body in the header', 'no size'],
-      ...['ready again', 'begun again', 'huge header', 'huge body', 'body over the bound'],
-      ...['read too far', 'decode'], // of which a job with the whole original needs nothing
-    ],
-  ],
-  'a request of a job that reads by ranges': [
-    ({ sayByRanges }, lie) => sayByRanges(`lie ${lie}`),
-    [
-      ...['read too far', 'read nothing', 'read before the beginning', 'read no number'],
-      'facts instead of a picture',
-      ...['unknown codec', 'inherited codec', 'no frame size', 'frame without a width'],
-      ...['edge over the bound', 'pixels over the bound'],
-      ...['no stream', 'stream over the bound'],
-    ],
-  ],
-  'what only renders may send': [
-    ({ inspect }, lie) => inspect(`lie ${lie}`),
-    ['decode', 'picture instead of facts'],
-  ],
-  'a message while it waits for a reply': [
-    tellAndWait,
-    ['read twice at once', 'respond while it reads'],
-  ],
-  'one frame more than eight': [({ sayByRanges }, lie) => sayByRanges(lie), ['decode 9 a']],
-};
-
 describe('a worker in the hands of an attacker', () => {
-  let pool: TestPool;
-  beforeAll(async () => {
-    pool = await startShared({ frames });
-  });
+  /** Returns the stream as the frame. */
+  const frames = {
+    async *decode({ stream }: { readonly stream: Uint8Array }) {
+      yield stream;
+    },
+  };
+  const shared = sharePool({ frames });
 
-  /** Expects a lie to cost the job and the worker, and nothing else. */
-  const expectKill = async (tell: (pool: TestPool) => Promise<unknown>): Promise<void> => {
-    const { renderer, say, log } = pool;
+  test.each(lies)('is killed, and its job with it, for %s', async (_, tell) => {
+    const { renderer, say, log } = shared.pool;
     const [liar = 0] = renderer.processIds;
-    const { restarts, kills } = renderer.counters;
-    const logged = log.entries.length;
-    await expect(tell(pool)).rejects.toMatchObject({
+    await expect(tell(shared.pool)).rejects.toMatchObject({
       code: 'UNPROCESSABLE_MEDIA',
       cause: expect.any(WorkerLost),
     });
     expect(await say('next')).toMatch(/ next$/);
     await expect.poll(() => isAlive(liar)).toBe(false);
-    expect(renderer.counters).toEqual({ restarts: restarts + 1, kills: kills + 1, recycles: 0 });
-    expect(log.entries.slice(logged)).toContainEqual(
+    expect(shared.counted()).toEqual({ restarts: 1, kills: 1, recycles: 0 });
+    expect(log.entries).toContainEqual(
       expect.objectContaining({
         level: 'warn',
         details: expect.objectContaining({ reason: expect.stringMatching(/^protocol: /) }),
       }),
     );
-  };
-
-  describe.each(Object.entries(lies))(
-    'is killed, and its job with it, for %s:',
-    (_, [tell, all]) => {
-      test.each(all)('%s', (lie) => expectKill((it) => tell(it, lie)));
-    },
-  );
-
-  test.each(malformedFacts)('is killed for facts of another form: %s', (_, changes) =>
-    expectKill(({ inspect }) => inspect(`facts ${JSON.stringify({ ...facts, ...changes })}`)),
-  );
+  });
 
   test('may have eight frames decoded', async () => {
-    expect(await pool.sayByRanges('decode 8 a')).toBe(Array(8).fill('a').join('|'));
+    expect(await shared.pool.sayByRanges('decode 8 a')).toBe(Array(8).fill('a').join('|'));
   });
 
   test('is killed for a second response, which the next job does not get', async () => {
-    const { renderer, say } = await start();
+    const { renderer, say } = shared.pool;
     const [liar] = renderer.processIds;
-    expect(await say('answer unasked')).toBe('first');
-    const next = await say('next');
-    expect(next).toMatch(/ next$/);
-    expect(processIdIn(next)).not.toBe(liar);
-    expect(renderer.counters).toEqual({ restarts: 1, kills: 1, recycles: 0 });
+    const responses = ['first', 'second'].map((detail) => ({ ...failed, detail }));
+    await expect(say(raw(...responses))).rejects.toMatchObject({ cause: { message: 'first' } });
+    expect(await say('next')).toMatch(/ next$/);
+    expect(renderer.processIds).not.toContain(liar);
+    expect(shared.counted().kills).toBe(1);
   });
 
   test('is killed for a response to a job it has not begun, which another may do', async () => {
-    const { renderer, say } = await start();
+    const { say } = shared.pool;
     await expect(say('not begun')).rejects.toMatchObject({ code: 'OVERLOADED' });
-    await expect.poll(() => renderer.counters.kills).toBe(3);
+    await expect.poll(() => shared.counted().kills).toBe(3);
     expect(await say('next')).toMatch(/ next$/);
   });
 
   test('cannot fill the log', async () => {
-    const { say, log } = await start();
-    expect(await say('write-errors 5000')).toBe('written');
-    expect(await say('next')).toMatch(/ next$/);
+    const { say, log } = shared.pool;
     const lines = (): string[] =>
       log.entries.flatMap(({ details }) => ('line' in details ? [String(details.line)] : []));
+    expect(await say('write-errors 5000')).toBe('written');
+    expect(await say('next')).toMatch(/ next$/);
     // They come through another process than the response.
     await expect.poll(() => lines().length).toBeGreaterThanOrEqual(20);
     await say('anything more');
     expect(lines()[0]).toBe('complaint 1');
     expect(lines()).toHaveLength(20);
-  });
-
-  test('may send a response in pieces of any size, and one after another', async () => {
-    const { say } = await start();
-    for (const pieceBytes of [1, 7, 8, 9, 13]) {
-      expect(await say(`in-pieces ${pieceBytes}`)).toBe('in pieces');
-    }
   });
 });

@@ -1,51 +1,64 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { MediaError } from '../../src/contract/errors.ts';
-import { readerOf, type TestPool, usePools } from '../support/processes/worker-pool.ts';
+import { raw, readerOf, sharePool } from '../support/processes/worker-pool.ts';
 
-const start = usePools();
-const startShared = usePools(afterAll);
+const damagedFrames = {
+  // biome-ignore lint/correctness/useYield: it has nothing to yield
+  async *decode() {
+    throw new MediaError('UNPROCESSABLE_MEDIA');
+  },
+};
 
 describe('a job whose original is read by ranges', () => {
-  let pool: TestPool;
-  let before: TestPool['renderer']['counters'];
-  beforeAll(async () => {
-    pool = await startShared();
-  });
-  beforeEach(() => {
-    before = { ...pool.renderer.counters };
-  });
+  const shared = sharePool({ frames: damagedFrames });
+  const unharmed = { restarts: 0, kills: 0, recycles: 0 };
 
   test('gets the bytes that it asks for, and no more than one reply to each request', async () => {
-    const { renderer, sayByRanges, say } = pool;
+    const { sayByRanges, say } = shared.pool;
     expect(await sayByRanges('hello')).toMatch(/ hello$/);
     expect(await sayByRanges('read-again 3')).toBe('end end end');
     expect(await say('as a whole')).toMatch(/ as a whole$/);
-    expect(renderer.counters).toEqual(before);
+    expect(shared.counted()).toEqual(unharmed);
   });
 
   test('ends with a failure of its reader, which costs no worker', async () => {
-    const { renderer, sayByRanges } = pool;
+    const { sayByRanges } = shared.pool;
     const failure = new MediaError('ORIGIN_ERROR', { cause: new Error('of the storage') });
     const reader = readerOf('read-again 3', () => Promise.reject(failure));
     await expect(sayByRanges(reader)).rejects.toBe(failure);
     // The second and third time, the reader was not asked any more.
     expect(reader.count()).toBe(2);
     expect(await sayByRanges('next')).toMatch(/ next$/);
-    expect(renderer.counters).toEqual(before);
+    expect(shared.counted()).toEqual(unharmed);
   });
 
-  test('may go on without a range that is beyond its limits', async () => {
-    const { renderer, sayByRanges } = pool;
-    const reader = readerOf('read-again 2', () =>
-      Promise.reject(new MediaError('MEDIA_TOO_LARGE')),
-    );
+  test('may go on without a range beyond its limits, or a frame that is damaged', async () => {
+    const { sayByRanges } = shared.pool;
+    const tooLarge = new MediaError('MEDIA_TOO_LARGE');
+    const reader = readerOf('read-again 2', () => Promise.reject(tooLarge));
     expect(await sayByRanges(reader)).toBe('refused refused');
-    expect(renderer.counters).toEqual(before);
+    expect(await sayByRanges('decode 2 any')).toBe('UNPROCESSABLE_MEDIA|UNPROCESSABLE_MEDIA');
+    expect(shared.counted()).toEqual(unharmed);
+  });
+
+  test('returns facts, and of these only what belongs to them', async () => {
+    const size = { widthPx: 320, heightPx: 180 };
+    const video = { codec: 'vp9', codedSize: size, size, orientation: 1 };
+    const facts = { kind: 'video', container: 'webm', codec: 'vp09.00.10.08', durationS: 1.5 };
+    const claim = { ...facts, more: 'x', video: { ...video, more: 'x' } };
+    const message = { kind: 'inspected', facts: claim, rssBytes: 1 };
+    expect(await shared.pool.inspect(raw(message))).toEqual({ ...facts, video });
+  });
+
+  test('is retried from its beginning where its worker ends', async () => {
+    await expect(shared.pool.sayByRanges('crash')).rejects.toMatchObject({
+      code: 'UNPROCESSABLE_MEDIA',
+    });
+    expect(shared.counted()).toEqual({ ...unharmed, restarts: 2 });
   });
 
   test('ends at its deadline while a read hangs, and the read with it', async () => {
-    const { sayByRanges } = pool;
     let isStopped = false;
     const reader = readerOf('read-again 1', (signal) => {
       signal.addEventListener('abort', () => {
@@ -54,41 +67,7 @@ describe('a job whose original is read by ranges', () => {
       return sleep(60_000, new Uint8Array(), { signal });
     });
     const late = { code: 'TRANSFORM_TIMEOUT' };
-    await expect(sayByRanges(reader, { timeoutMs: 300 })).rejects.toMatchObject(late);
+    await expect(shared.pool.sayByRanges(reader, { timeoutMs: 300 })).rejects.toMatchObject(late);
     expect(isStopped).toBe(true);
   });
-
-  test('is retried from its beginning where its worker ends', async () => {
-    const { renderer, sayByRanges } = await start();
-    const crash = sayByRanges('crash');
-    await expect(crash).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
-    expect(renderer.counters).toEqual({ restarts: 2, kills: 0, recycles: 0 });
-  });
-
-  test('returns facts, and of these only what belongs to them', async () => {
-    const { inspect } = pool;
-    const size = { widthPx: 320, heightPx: 180 };
-    const video = { codec: 'vp9', codedSize: size, size, orientation: 1 };
-    const facts = {
-      kind: 'video',
-      container: 'webm',
-      codec: 'vp09.00.10.08',
-      hasAudio: true,
-      video,
-    };
-    const claim = { ...facts, durationS: 1.5, more: 'x', video: { ...video, more: 'x' } };
-    expect(await inspect(`facts ${JSON.stringify(claim)}`)).toEqual({ ...facts, durationS: 1.5 });
-  });
-});
-
-test('a job may go on without a frame that is damaged', async () => {
-  const frames = {
-    // biome-ignore lint/correctness/useYield: it has nothing to yield
-    async *decode() {
-      throw new MediaError('UNPROCESSABLE_MEDIA');
-    },
-  };
-  const { renderer, sayByRanges } = await start({ frames });
-  expect(await sayByRanges('decode 2 any')).toBe('UNPROCESSABLE_MEDIA|UNPROCESSABLE_MEDIA');
-  expect(renderer.counters).toEqual({ restarts: 0, kills: 0, recycles: 0 });
 });

@@ -1,17 +1,16 @@
 import { execFileSync } from 'node:child_process';
 import { readlinkSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   findProcessesOf,
   hasCompiler,
   shareMaliciousDecoder,
   wholeDecoder,
 } from '../support/processes/video-decoders.ts';
-import { type TestPool, usePools } from '../support/processes/worker-pool.ts';
+import { sharePool, usePools } from '../support/processes/worker-pool.ts';
 import { hasFfmpeg } from '../support/videos/ffmpeg.ts';
 
 const start = usePools();
-const startShared = usePools(afterAll);
 
 const WIDTH = 64;
 const HEIGHT = 48;
@@ -38,13 +37,10 @@ const orderOf = (codec: string, stream: Buffer, widthPx = WIDTH): string =>
   })}`;
 
 describe.skipIf(!hasFfmpeg)('(ffmpeg is installed) the decoder', () => {
-  let pool: TestPool;
-  beforeAll(async () => {
-    pool = await startShared({ videoDecoder: wholeDecoder });
-  });
+  const shared = sharePool({ videoDecoder: wholeDecoder });
 
   test('is found with its version, and confined whole', async () => {
-    expect(await pool.renderer.videoSupport).toEqual({
+    expect(await shared.pool.renderer.videoSupport).toEqual({
       isSupported: true,
       program: '/usr/bin/ffmpeg',
       version: expect.stringMatching(/^\d/),
@@ -57,7 +53,7 @@ describe.skipIf(!hasFfmpeg)('(ffmpeg is installed) the decoder', () => {
   // One of each codec, test/http/media/posters tells; this is the longest frame of a size.
   test('decodes a frame of 4:4:4 in 10 bits whole', async () => {
     const stream = encode('yuv444p10le', ['-c:v', 'libvpx-vp9', '-f', 'ivf']);
-    const frame = Buffer.from(await pool.sayByRanges(orderOf('vp9', stream)), 'latin1');
+    const frame = Buffer.from(await shared.pool.sayByRanges(orderOf('vp9', stream)), 'latin1');
     const at = frame.indexOf('FRAME\n') + 6;
     expect(frame.toString('latin1', 0, at)).toMatch(/^YUV4MPEG2 W64 H48 .*C444p10/);
     expect(frame.length - at).toBe(WIDTH * HEIGHT * 3 * 2);
@@ -70,14 +66,13 @@ describe.skipIf(!hasFfmpeg)('(ffmpeg is installed) the decoder', () => {
     ['nothing that it knows', 'vp9', Buffer.from('x'.repeat(10_000))],
     ['a frame of another codec', 'av1', Buffer.from('DKIF')],
   ])('refuses %s', async (_, codec, stream) => {
-    const { renderer, sayByRanges } = pool;
-    const refused = sayByRanges(orderOf(codec, stream));
+    const refused = shared.pool.sayByRanges(orderOf(codec, stream));
     await expect(refused).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
-    expect(renderer.counters.kills).toBe(0);
+    expect(shared.counted().kills).toBe(0);
   });
 
   test('refuses a frame that was cut off, and one that is larger than planned', async () => {
-    const { sayByRanges } = pool;
+    const { sayByRanges } = shared.pool;
     const stream = encode('yuv420p', ['-c:v', 'libx264', '-f', 'h264']);
     const cut = sayByRanges(orderOf('h264', stream.subarray(0, stream.length - 8)));
     await expect(cut).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
@@ -111,17 +106,12 @@ describe('a decoder that cannot be used', () => {
 
 describe.skipIf(!hasCompiler)('(gcc is installed) a decoder in the hands of an attacker', () => {
   const decoder = shareMaliciousDecoder();
-  /** Pool of the tests that leave its worker alive. */
-  let pool: TestPool;
-  const open = async (begin: typeof start): Promise<TestPool> => {
-    const opened = await begin({ videoDecoder: { ...wholeDecoder, ...decoder } });
-    const support = await opened.renderer.videoSupport;
+  const shared = sharePool({ videoDecoder: decoder });
+  const ask = (attack: string) => shared.pool.sayByRanges(`decode 1 ${attack}`);
+
+  test('has passed the trial, and is confined whole', async () => {
+    const support = await shared.pool.renderer.videoSupport;
     expect(support).toMatchObject({ isWhole: true, version: 'malicious' });
-    return opened;
-  };
-  const ask = (attack: string) => pool.sayByRanges(`decode 1 ${attack}`);
-  beforeAll(async () => {
-    pool = await open(startShared);
   });
 
   // What it can do to others, in each sandbox, is told by test/hostile/decoder.hostile.test.ts.
@@ -157,28 +147,26 @@ describe.skipIf(!hasCompiler)('(gcc is installed) a decoder in the hands of an a
   ])('fails its frame where it %s, and leaves no process behind', async (_, attack) => {
     expect(await ask(attack)).toBe('UNPROCESSABLE_MEDIA');
     await expect.poll(() => findProcessesOf(decoder.program)).toEqual([]);
-    expect(pool.renderer.counters.kills).toBe(0);
+    expect(shared.counted().kills).toBe(0);
   });
 
   test('cannot fill the log, or keep its frame from being taken by that', async () => {
-    const before = pool.log.entries.length;
     await ask('complain');
-    expect(pool.log.entries.length - before).toBeLessThan(10);
+    expect(shared.pool.log.entries.length).toBeLessThan(10);
   });
 
   test.each(['hang', 'stay'])('is killed at the deadline of its job: %s', async (attack) => {
-    const { renderer, sayByRanges } = await open(start);
+    const { sayByRanges } = shared.pool;
     const late = sayByRanges(`decode 1 ${attack}`, { timeoutMs: 1_000 });
     await expect.poll(() => findProcessesOf(decoder.program).length).toBeGreaterThan(0);
     await expect(late).rejects.toMatchObject({ code: 'TRANSFORM_TIMEOUT' });
     await expect.poll(() => findProcessesOf(decoder.program)).toEqual([]);
-    await expect.poll(() => renderer.counters.restarts).toBe(1);
+    await expect.poll(() => shared.counted().restarts).toBe(1);
   });
 
   test('shares no namespace with the service, and ends with its caller', async () => {
-    const { sayByRanges } = await open(start);
     const caller = new AbortController();
-    const job = sayByRanges('decode 1 hang', { signal: caller.signal });
+    const job = shared.pool.sayByRanges('decode 1 hang', { signal: caller.signal });
     await expect.poll(() => findProcessesOf(decoder.program).length).toBe(1);
     const [processId] = findProcessesOf(decoder.program);
     for (const kind of ['net', 'pid', 'mnt', 'ipc', 'uts', 'user']) {

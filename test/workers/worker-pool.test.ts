@@ -2,19 +2,22 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { afterAll, describe, expect, test } from 'vitest';
 import { WorkerLost } from '../../src/pipeline/ports.ts';
-import { createPool, isAlive, usePools } from '../support/processes/worker-pool.ts';
+import { createPool, isAlive, sharePool, usePools } from '../support/processes/worker-pool.ts';
 import type { RecordedLog } from '../support/recorded-log.ts';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
 
 const start = usePools();
 const startShared = usePools(afterAll);
 
+const two = { light: 2, heavy: 0 };
+const unharmed = { restarts: 0, kills: 0, recycles: 0 };
+/** Deadline of a job that is to end otherwise. */
+const late = { timeoutMs: 60_000 };
+
 /** Until what was given to an idle worker is on its way to it. */
 const sent = () => new Promise((resolve) => setImmediate(resolve));
 
 const processIdIn = (reply: string): number => Number(reply.split(' ')[0]);
-const two = { light: 2, heavy: 0 };
-const unharmed = { restarts: 0, kills: 0, recycles: 0 };
 
 /** The child of ours that has started a worker, whatever is between the two. */
 function starterOf(worker: number): number {
@@ -23,44 +26,30 @@ function starterOf(worker: number): number {
   return parent === process.pid ? worker : starterOf(parent);
 }
 
-describe('the worker pool', () => {
-  test('starts its workers before the first job and spreads the work over them', async () => {
-    const { renderer, say } = await start({ workers: two });
+/** Kills the next worker that stands still, after so many others that have. */
+async function killWorker(log: RecordedLog, before: number): Promise<void> {
+  const standing = () =>
+    log.entries.flatMap(({ details }) =>
+      'line' in details && 'processId' in details ? [Number(details.processId)] : [],
+    );
+  await expect.poll(() => standing().length).toBeGreaterThan(before);
+  process.kill(standing()[before] ?? 0, 'SIGKILL');
+}
+
+describe('a pool of two workers', () => {
+  const shared = sharePool({ workers: two });
+
+  test('starts them before the first job and spreads the work over them', async () => {
+    const { renderer, say } = shared.pool;
     expect(renderer.processIds).toHaveLength(2);
     const replies = await Promise.all(['a', 'b', 'c', 'd'].map((command) => say(command)));
     expect(new Set(replies.map(processIdIn))).toEqual(new Set(renderer.processIds));
   });
 
-  test('distinguishes a bad original from a bug of ours; neither costs a worker', async () => {
-    const { renderer, say } = await start();
-    await expect(say('corrupt')).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
-    const bug: unknown = await say('bug').catch((error: unknown) => error);
-    expect(bug).toBeInstanceOf(Error);
-    expect(bug).not.toHaveProperty('code');
-    expect(renderer.counters).toEqual(unharmed);
-  });
-
-  // The next wait for processes most of the time, each for its own.
-  test.concurrent('kills a job at its deadline, whatever it does, and goes on', async ({
-    expect,
-  }) => {
-    const { renderer, say } = await startShared({ timeoutMs: 300 });
-    const [hanging = 0] = renderer.processIds;
-    const late = { code: 'TRANSFORM_TIMEOUT', cause: expect.any(WorkerLost) };
-    await expect(say('hang')).rejects.toMatchObject(late);
-    const next = await say('next', { timeoutMs: 10_000 });
-    expect(next).toMatch(/ next$/);
-    expect(processIdIn(next)).not.toBe(hanging);
-    await expect.poll(() => isAlive(hanging)).toBe(false);
-    expect(renderer.counters).toEqual({ restarts: 1, kills: 1, recycles: 0 });
-    await expect(say('hang')).rejects.toMatchObject(late);
-  });
-
-  test.concurrent.for(['crash', 'exit', 'orphan'])(
+  test.each(['crash', 'exit', 'orphan'])(
     'a job that ends its worker (%s), and then a fresh one, fails alone',
-    { timeout: 15_000 }, // less than an orphan holds the channel for
-    async (command, { expect }) => {
-      const { renderer, say } = await startShared({ workers: two });
+    async (command) => {
+      const { renderer, say } = shared.pool;
       const results = await Promise.allSettled([
         say(command),
         ...['a', 'b', 'c', 'd', 'e'].map((text) => say(text)),
@@ -71,10 +60,114 @@ describe('the worker pool', () => {
       });
       expect(results.slice(1).map(({ status }) => status)).toEqual(Array(5).fill('fulfilled'));
       await expect.poll(() => renderer.readyProcessIdsOf('light').length).toBe(2);
-      expect(renderer.counters).toEqual({ restarts: 2, kills: 0, recycles: 0 });
+      expect(shared.counted()).toEqual({ ...unharmed, restarts: 2 });
     },
+    15_000, // less than an orphan holds the channel for
   );
 
+  test('has a fresh one do the job of one that is killed from outside', async () => {
+    const { renderer, say, log } = shared.pool;
+    const old = new Set(renderer.processIds);
+    // Neither is fresh any more.
+    await Promise.all([say('a'), say('b')]);
+    const response = say('stand-still 1');
+    await killWorker(log, 0);
+    expect(await response).toMatch(/ went on$/);
+    expect(old).not.toContain(processIdIn(await response));
+    expect(shared.counted()).toEqual({ ...unharmed, restarts: 1 });
+    expect(log.count('a job whose render worker has ended is retried in a fresh one')).toBe(1);
+  });
+
+  test('fails no job where they are killed between jobs, whether that is noticed or not', async () => {
+    const { renderer, say } = shared.pool;
+    for (let round = 0; round < 3; round += 1) {
+      await expect.poll(() => renderer.readyProcessIdsOf('light').length).toBe(2);
+      for (const processId of renderer.processIds) process.kill(processId, 'SIGKILL');
+      expect(await say('next')).toMatch(/ next$/);
+    }
+  });
+});
+
+describe('a pool of one worker', () => {
+  const shared = sharePool();
+  const reason = new Error('the result is not wanted any more');
+
+  test('distinguishes a bad original from a bug of ours; neither costs a worker', async () => {
+    const { say } = shared.pool;
+    await expect(say('corrupt')).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
+    const bug: unknown = await say('bug').catch((error: unknown) => error);
+    expect(bug).toBeInstanceOf(Error);
+    expect(bug).not.toHaveProperty('code');
+    expect(shared.counted()).toEqual(unharmed);
+  });
+
+  test('kills a job at its deadline, whatever it does, and goes on', async () => {
+    const { renderer, say } = shared.pool;
+    const [hanging = 0] = renderer.processIds;
+    const hang = () => say('hang', { timeoutMs: 300 });
+    const timeout = { code: 'TRANSFORM_TIMEOUT', cause: expect.any(WorkerLost) };
+    await expect(hang()).rejects.toMatchObject(timeout);
+    const next = await say('next');
+    expect(next).toMatch(/ next$/);
+    expect(processIdIn(next)).not.toBe(hanging);
+    await expect.poll(() => isAlive(hanging)).toBe(false);
+    expect(shared.counted()).toEqual({ restarts: 1, kills: 1, recycles: 0 });
+    await expect(hang()).rejects.toMatchObject(timeout);
+  });
+
+  test('blames a job whose fresh worker is killed, too, and no other is', async () => {
+    const { say, log } = shared.pool;
+    const response = say('stand-still').catch((error: unknown) => error);
+    await killWorker(log, 0);
+    await killWorker(log, 1);
+    const lost = { code: 'UNPROCESSABLE_MEDIA', cause: expect.any(WorkerLost) };
+    expect(await response).toMatchObject(lost);
+  });
+
+  test('gives a job to another worker where one ends before it begins; after three, it may be tried later', async () => {
+    await expect(shared.pool.say('die before it begins')).rejects.toMatchObject({
+      code: 'OVERLOADED',
+      bottleneck: 'workers',
+      retryAfterSeconds: 1,
+      cause: { message: 'No render worker lived to begin the job.' },
+    });
+    await expect.poll(() => shared.counted().restarts).toBe(3);
+  });
+
+  test('ends a job that its caller stops with its worker; one that waits costs none', async () => {
+    const { renderer, say } = shared.pool;
+    const [first = 0] = renderer.processIds;
+    const [runner, waiter] = [new AbortController(), new AbortController()];
+    const running = say('hang', { ...late, signal: runner.signal });
+    const waiting = say('crash', { ...late, signal: waiter.signal });
+    const next = say('next', late);
+    await sent();
+    waiter.abort(reason);
+    await expect(waiting).rejects.toBe(reason);
+    await expect(say('crash', { signal: waiter.signal })).rejects.toBe(reason);
+    expect(renderer.processIds).toEqual([first]);
+    runner.abort(reason);
+    await expect(running).rejects.toBe(reason);
+    expect(processIdIn(await next)).not.toBe(first);
+    await expect.poll(() => isAlive(first)).toBe(false);
+    expect(shared.counted()).toEqual({ restarts: 1, kills: 1, recycles: 0 });
+  });
+
+  test('loses nothing by a stop before the job is on its way, or after the response', async () => {
+    const { say } = shared.pool;
+    const [before, after] = [new AbortController(), new AbortController()];
+    const job = say('hang', { ...late, signal: before.signal });
+    before.abort(reason);
+    await expect(job).rejects.toBe(reason);
+    const first = await say('first', { signal: after.signal });
+    after.abort(reason);
+    expect(processIdIn(await say('second'))).toBe(processIdIn(first));
+    expect(shared.counted()).toEqual(unharmed);
+  });
+});
+
+describe('the worker pool', () => {
+  // The next two wait for processes most of the time, each for its own.
   test.concurrent('goes on with other workers where the process that has started them is killed', async ({
     expect,
   }) => {
@@ -100,8 +193,8 @@ describe('the worker pool', () => {
     const others = renderer.processIdsOf('heavy');
     process.kill(stuck, 'SIGSTOP');
     onTestFinished(() => void process.kill(stuck, 'SIGKILL'));
-    const late = { code: 'TRANSFORM_TIMEOUT' };
-    await expect(say('anything', { timeoutMs: 100 })).rejects.toMatchObject(late);
+    const timeout = { code: 'TRANSFORM_TIMEOUT' };
+    await expect(say('anything', { timeoutMs: 100 })).rejects.toMatchObject(timeout);
     await expect.poll(() => renderer.readyProcessIdsOf('light').length).toBe(1);
     expect(await say('next')).toMatch(/ next$/);
     expect(isAlive(stuck)).toBe(true);
@@ -127,10 +220,10 @@ describe('the worker pool', () => {
   });
 
   test('leaves no process behind when it stops, and no job waiting', async () => {
-    const { renderer, say } = await start({ workers: two, timeoutMs: 60_000 });
+    const { renderer, say } = await start({ workers: two });
     const { processIds } = renderer;
     // Two at work, one that waits.
-    const jobs = ['hang', 'hang', 'wait'].map((command) => say(command));
+    const jobs = ['hang', 'hang', 'wait'].map((command) => say(command, late));
     await sent();
     renderer.stop();
     const cause = { message: 'The render workers are stopped.' };
@@ -139,42 +232,8 @@ describe('the worker pool', () => {
     await expect(say('too late')).rejects.toMatchObject({ code: 'OVERLOADED' });
     expect(renderer.counters.restarts).toBe(0);
   });
-});
 
-describe('a worker killed from outside', () => {
-  /** Kills the next worker that stands still, after so many others that have. */
-  const killWorker = async (log: RecordedLog, before: number): Promise<void> => {
-    const standing = () =>
-      log.entries.flatMap(({ details }) =>
-        'line' in details && 'processId' in details ? [Number(details.processId)] : [],
-      );
-    await expect.poll(() => standing().length).toBeGreaterThan(before);
-    process.kill(standing()[before] ?? 0, 'SIGKILL');
-  };
-
-  test('in mid-job fails nothing: a fresh worker does its job', async () => {
-    const { renderer, say, log } = await start({ workers: two });
-    const old = new Set(renderer.processIds);
-    // Neither is fresh any more.
-    await Promise.all([say('a'), say('b')]);
-    const response = say('stand-still 1');
-    await killWorker(log, 0);
-    expect(await response).toMatch(/ went on$/);
-    expect(old).not.toContain(processIdIn(await response));
-    expect(renderer.counters).toEqual({ restarts: 1, kills: 0, recycles: 0 });
-    expect(log.count('a job whose render worker has ended is retried in a fresh one')).toBe(1);
-  });
-
-  test('is blamed on its job where the fresh worker ends, too, and no other does', async () => {
-    const { say, log } = await start();
-    const response = say('stand-still').catch((error: unknown) => error);
-    await killWorker(log, 0);
-    await killWorker(log, 1);
-    const lost = { code: 'UNPROCESSABLE_MEDIA', cause: expect.any(WorkerLost) };
-    expect(await response).toMatchObject(lost);
-  });
-
-  test('is not blamed on its job where others end with the fresh worker', async () => {
+  test('does not blame a job where others end with its fresh worker', async () => {
     const { renderer, say, log } = await start({ workers: two });
     const response = say('stand-still').catch((error: unknown) => error);
     await killWorker(log, 0);
@@ -187,73 +246,18 @@ describe('a worker killed from outside', () => {
     renderer.stop();
     await other;
   });
-
-  test('between jobs fails no job, whether its end is noticed or not', async () => {
-    const { renderer, say } = await start({ workers: two });
-    for (let round = 0; round < 3; round += 1) {
-      await expect.poll(() => renderer.readyProcessIdsOf('light').length).toBe(2);
-      for (const processId of renderer.processIds) process.kill(processId, 'SIGKILL');
-      expect(await say('next')).toMatch(/ next$/);
-    }
-  });
-
-  test('before it begins leaves its job to another; after three of them that may be tried later', async () => {
-    const { renderer, say } = await start();
-    await expect(say('die before it begins')).rejects.toMatchObject({
-      code: 'OVERLOADED',
-      bottleneck: 'workers',
-      retryAfterSeconds: 1,
-      cause: { message: 'No render worker lived to begin the job.' },
-    });
-    await expect.poll(() => renderer.counters.restarts).toBe(3);
-  });
-});
-
-describe('a stop by its caller', () => {
-  const reason = new Error('the result is not wanted any more');
-
-  test('ends a running job with its worker; one that waits costs none', async () => {
-    const { renderer, say } = await start({ timeoutMs: 60_000 });
-    const [first = 0] = renderer.processIds;
-    const [runner, waiter] = [new AbortController(), new AbortController()];
-    const running = say('hang', { signal: runner.signal });
-    const waiting = say('crash', { signal: waiter.signal });
-    const next = say('next');
-    await sent();
-    waiter.abort(reason);
-    await expect(waiting).rejects.toBe(reason);
-    await expect(say('crash', { signal: waiter.signal })).rejects.toBe(reason);
-    expect(renderer.processIds).toEqual([first]);
-    runner.abort(reason);
-    await expect(running).rejects.toBe(reason);
-    expect(processIdIn(await next)).not.toBe(first);
-    await expect.poll(() => isAlive(first)).toBe(false);
-    expect(renderer.counters).toEqual({ restarts: 1, kills: 1, recycles: 0 });
-  });
-
-  test('before the job is on its way, or after the response, changes nothing', async () => {
-    const { renderer, say } = await start({ timeoutMs: 60_000 });
-    const [early, late] = [new AbortController(), new AbortController()];
-    const job = say('hang', { signal: early.signal });
-    early.abort(reason);
-    await expect(job).rejects.toBe(reason);
-    const first = await say('first', { signal: late.signal });
-    late.abort(reason);
-    expect(processIdIn(await say('second'))).toBe(processIdIn(first));
-    expect(renderer.counters).toEqual(unharmed);
-  });
 });
 
 describe('heavy workers beyond the first', () => {
   const workers = { light: 1, heavy: 2 };
 
   test('start when all are at work, no more than there may be, and again when they die', async () => {
-    const { renderer, say } = await start({ workers, timeoutMs: 60_000 });
+    const { renderer, say } = await start({ workers });
     const first = renderer.processIdsOf('heavy');
     expect([first.length, renderer.wantedOf('heavy')]).toEqual([1, 1]);
     for (let round = 0; round < 3; round += 1) await say('one', { lane: 'heavy' });
     expect(renderer.processIdsOf('heavy')).toEqual(first);
-    const jobs = ['hang', 'hang', 'wait'].map((text) => say(text, { lane: 'heavy' }));
+    const jobs = ['hang', 'hang', 'wait'].map((text) => say(text, { ...late, lane: 'heavy' }));
     for (const job of jobs) job.catch(() => undefined);
     await expect.poll(() => renderer.readyProcessIdsOf('heavy').length).toBe(2);
     expect(renderer.processIdsOf('heavy')).toHaveLength(2);
@@ -279,5 +283,49 @@ describe('heavy workers beyond the first', () => {
     }
     expect(renderer.counters).toEqual(unharmed);
     expect(renderer.processIdsOf('light')).toHaveLength(1);
+  });
+});
+
+describe('a worn worker', () => {
+  const shared = sharePool({ maxJobs: 5, maxRssBytes: 1_000 });
+  const next = async () => processIdIn(await shared.pool.say('which'));
+
+  test('is replaced when its memory has grown beyond the bound, as it says itself', async () => {
+    const { renderer, say } = shared.pool;
+    const first = Number(await say('grow 1000'));
+    expect(await next()).toBe(first);
+    expect(renderer.processIds).toEqual([first]);
+    expect(Number(await say('grow 1001'))).toBe(first);
+    // The next job waits for the new one.
+    expect(await next()).not.toBe(first);
+    expect(isAlive(first)).toBe(false);
+    expect(shared.counted()).toEqual({ ...unharmed, recycles: 1 });
+  });
+
+  test('leaves its job to the next process where its replacement is killed from outside', async () => {
+    const { renderer, say } = shared.pool;
+    const first = Number(await say('grow 1001'));
+    expect(first).toBeGreaterThan(0);
+    const response = say('rest 1500');
+    // Ready: before, bubblewrap may be killed alone, and what it has started does the job.
+    const ready = () => renderer.readyProcessIdsOf('light');
+    await expect.poll(() => [shared.counted().recycles, ready().length]).toEqual([1, 1]);
+    const [second = 0] = ready();
+    process.kill(second, 'SIGKILL');
+    expect([first, second]).not.toContain(processIdIn(await response));
+    expect(shared.counted()).toEqual({ restarts: 1, kills: 0, recycles: 1 });
+  });
+
+  test('is replaced after so many jobs, of which none is lost', async () => {
+    const { log } = shared.pool;
+    const seen = new Set<number>();
+    for (let round = 0; shared.counted().recycles < 2; round += 1) {
+      expect(round).toBeLessThan(5_000);
+      seen.add(await next());
+    }
+    expect(seen.size).toBeGreaterThanOrEqual(3);
+    // Not a failure: nothing but `info`, and no restart counted.
+    expect(shared.counted()).toEqual({ ...unharmed, recycles: 2 });
+    expect(new Set(log.entries.map(({ level }) => level))).toEqual(new Set(['info']));
   });
 });

@@ -14,7 +14,6 @@ import { createServer } from 'node:net';
 import { getPriority } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import {
   describeConfinement,
   listDangers,
@@ -24,12 +23,9 @@ import { WorkerProcess } from '../../../dist/workers/worker-process.js';
 import { WorkerStarter } from '../../../dist/workers/worker-starter.js';
 
 const [mode, ...folders] = process.argv.slice(2);
-const workerFile = fileURLToPath(
-  new URL('../../../dist/test-workers/malicious-worker.mjs', import.meta.url),
-);
-const starterFile = fileURLToPath(
-  new URL('../../../dist/workers/starter/main.js', import.meta.url),
-);
+const dist = join(import.meta.dirname, '../../../dist');
+const workerFile = join(dist, 'test-workers/scripted-worker.mjs');
+const starterFile = join(dist, 'workers/starter/main.js');
 const environment = { PATH: process.env.PATH };
 const createStarter = () => new WorkerStarter({ starterFile, workerFile, environment });
 const starter = createStarter();
@@ -53,21 +49,25 @@ async function startWorker(sandbox, by = starter) {
     () => undefined,
   );
   await worker.ready;
+  await ask(worker, stay);
   return worker;
 }
 
 const job = { maxResultBytes: 1_000_000 };
 const staying = new AbortController().signal;
 
-async function ask(worker, attack, about = {}) {
-  const original = Buffer.from(JSON.stringify({ attack, ...about }));
+/** Has a worker call a function, which sees nothing but what it is about, and modules of Node. */
+async function ask(worker, attack, about = {}, timeoutMs = 10_000) {
+  const original = Buffer.from(`call ${JSON.stringify({ code: String(attack), about })}`);
   try {
-    const outcome = await worker.run({ original, job }, { timeoutMs: 10_000, signal: staying });
+    const outcome = await worker.run({ original, job }, { timeoutMs, signal: staying });
     return outcome.kind === 'rendered' ? Buffer.from(outcome.body).toString() : outcome.kind;
   } catch (error) {
     return `lost ${error.cause?.message ?? error.message}`;
   }
 }
+
+const does = async (...words) => (await ask(...words)).startsWith('done');
 
 const stateOf = (pid) => {
   try {
@@ -90,39 +90,62 @@ const soon = async (isTrue) => {
   return false;
 };
 
+/** Keeps a worker from ending by itself when its channel closes. */
+const stay = () => {
+  process.exit = () => undefined;
+  setInterval(() => undefined, 1_000);
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => undefined);
+};
+const kill = ({ pid, signal }) => process.kill(pid, signal);
+const read = ({ path }, { fs }) => fs.readFileSync(path, 'utf8');
+const readMemory = ({ pid }, { fs }) => {
+  const maps = fs.readFileSync(`/proc/${pid}/maps`, 'utf8');
+  const [start] = /^[^-]+(?=-\S+ rw-p .*\[heap\]$)/m.exec(maps) ?? [];
+  fs.readSync(fs.openSync(`/proc/${pid}/mem`), Buffer.alloc(16), 0, 16, BigInt(`0x${start}`));
+};
+const hang = () => {
+  for (;;);
+};
+const startProgram = (_, { childProcess }) => {
+  const options = { encoding: 'utf8' };
+  // Node, which it has in any case.
+  const { error, stdout } = childProcess.spawnSync(process.execPath, ['-p', '6 * 7'], options);
+  if (error) throw error;
+  return stdout.trim();
+};
+const connect = (target, { net }) =>
+  new Promise((resolve, reject) => net.connect(target, resolve).on('error', reject));
+
+/** Ways to harm a file. */
+const harms = [
+  ({ path }, { fs }) => fs.truncateSync(path, 0),
+  ({ path }, { fs }) => fs.renameSync(path, `${path}.taken`),
+  ({ path }, { fs }) => fs.rmSync(path),
+];
+
 /** Every attack by its name in the documents; resolves with whether it did harm. */
 const attacks = {
   'stop the service': async (worker, { decoy }) => {
-    const outcome = await ask(worker, 'stop', { pid: decoy.pid });
-    const isStopped = outcome.startsWith('done') && (await soon(() => stateOf(decoy.pid) === 'T'));
+    const isDone = await does(worker, kill, { pid: decoy.pid, signal: 'SIGSTOP' });
+    const isStopped = isDone && (await soon(() => stateOf(decoy.pid) === 'T'));
     decoy.kill('SIGCONT');
     return isStopped;
   },
   'kill another worker': async (worker, { sibling }) => {
-    await ask(worker, 'kill', { pid: sibling.processId });
-    return (
-      (await ask(sibling, 'list', { path: '/' })).startsWith('lost') || !isAlive(sibling.processId)
-    );
+    await ask(worker, kill, { pid: sibling.processId, signal: 'SIGKILL' });
+    return (await ask(sibling, () => 'here')) !== 'done here' || !isAlive(sibling.processId);
   },
-  'see processes': async (worker, { decoy }) => {
-    const seen = await ask(worker, 'read', { path: `/proc/${decoy.pid}/cmdline` });
-    return seen.includes(SECRET);
-  },
-  "read the service's environment and memory": async (worker, { decoy }) => {
-    const outcomes = [
-      await ask(worker, 'read environment', { pid: decoy.pid }),
-      await ask(worker, 'read memory', { pid: decoy.pid }),
-    ];
-    return outcomes.some((outcome) => outcome.startsWith('done'));
-  },
+  'see processes': async (worker, { decoy }) =>
+    (await ask(worker, read, { path: `/proc/${decoy.pid}/cmdline` })).includes(SECRET),
+  "read the service's environment and memory": async (worker, { decoy: { pid } }) =>
+    (await does(worker, read, { path: `/proc/${pid}/environ` })) ||
+    (await does(worker, readMemory, { pid })),
   'read the TLS key': (worker) =>
-    anywhere('tls.key', async (path) => {
-      return (await ask(worker, 'read', { path })).includes(SECRET);
-    }),
+    anywhere('tls.key', async (path) => (await ask(worker, read, { path })).includes(SECRET)),
   'truncate, rename or delete originals and renderings': async (worker) => {
     let isHarmed = false;
     for (const file of ['originals/a', 'results/b']) {
-      for (const attack of ['truncate', 'rename', 'remove']) {
+      for (const attack of harms) {
         isHarmed ||= await anywhere(file, async (path) => {
           await ask(worker, attack, { path });
           const isWhole = existsSync(path) && readFileSync(path, 'utf8') === SECRET;
@@ -135,42 +158,33 @@ const attacks = {
     return isHarmed;
   },
   'create files': async (worker) => {
-    const places = [
-      '/',
-      '/tmp',
-      '/dev/shm',
-      '/proc',
-      ...folders,
-      fileURLToPath(new URL('.', import.meta.url)),
-    ];
+    const places = ['/', '/tmp', '/dev/shm', '/proc', ...folders, import.meta.dirname];
     let isCreated = false;
-    for (const [attack, name] of [
-      ['create', 'made'],
-      ['create folder', 'made-folder'],
+    for (const attack of [
+      ({ path }, { fs }) => fs.writeFileSync(path, ''),
+      ({ path }, { fs }) => fs.mkdirSync(path),
     ]) {
       for (const place of places) {
-        const outcome = await ask(worker, attack, { path: join(place, `${name}-${process.pid}`) });
-        isCreated ||= outcome.startsWith('done');
-        rmSync(join(place, `${name}-${process.pid}`), { recursive: true, force: true });
+        const path = join(place, `made-${process.pid}`);
+        isCreated ||= await does(worker, attack, { path });
+        rmSync(path, { recursive: true, force: true });
       }
     }
     return isCreated;
   },
-  'read files of the system': async (worker) =>
-    (await ask(worker, 'read', { path: '/etc/passwd' })).startsWith('done'),
+  'read files of the system': (worker) => does(worker, read, { path: '/etc/passwd' }),
   'connect to a socket in a folder': (worker) =>
-    anywhere('socket', async (path) => {
-      return await reaches(worker, { path });
-    }),
-  'connect to an abstract socket': (worker, { abstract }) => reaches(worker, { path: abstract }),
-  'use the network': (worker, { port }) => reaches(worker, { host: '127.0.0.1', port }),
-  'start programs': async (worker) => (await ask(worker, 'start a program')) === 'done 0 42',
+    anywhere('socket', (path) => does(worker, connect, { path })),
+  'connect to an abstract socket': (worker, { abstract }) =>
+    does(worker, connect, { path: abstract }),
+  'use the network': (worker, { port }) => does(worker, connect, { host: '127.0.0.1', port }),
+  'start programs': async (worker) => (await ask(worker, startProgram)) === 'done 42',
   'be the last to be killed when memory runs out': async (worker) => {
-    await ask(worker, 'write to', { path: '/proc/self/oom_score_adj', text: '0' });
+    await ask(worker, (_, { fs }) => fs.writeFileSync('/proc/self/oom_score_adj', '0'));
     return readFileSync(`/proc/${worker.processId}/oom_score_adj`, 'utf8') !== '1000\n';
   },
   'take precedence of the service': async (worker) => {
-    await ask(worker, 'be first');
+    await ask(worker, (_, { os }) => os.setPriority(0, -5));
     return getPriority(worker.processId) < 0;
   },
   // Whatever it does to what would end it.
@@ -178,19 +192,16 @@ const attacks = {
     const own = createStarter();
     const worker = await startWorker(found, own);
     const { processId } = worker;
-    await ask(worker, 'kill', { pid: latestChild() });
-    const original = Buffer.from(JSON.stringify({ attack: 'hang' }));
-    await worker.run({ original, job }, { timeoutMs: 100, signal: staying }).catch(() => undefined);
+    await ask(worker, kill, { pid: latestChild(), signal: 'SIGKILL' });
+    await ask(worker, hang, {}, 100);
     const hasGoneOn = !(await soon(() => !isAlive(processId)));
     if (hasGoneOn) process.kill(processId, 'SIGKILL');
     own.stop();
     return hasGoneOn;
   },
   'outlive the service': async (_, { found }) => {
-    const program = fileURLToPath(import.meta.url);
-    const service = spawn(process.execPath, [program, 'abandon', found.name], {
-      stdio: ['ignore', 'pipe', 'ignore'],
-    });
+    const words = [import.meta.filename, 'abandon', found.name];
+    const service = spawn(process.execPath, words, { stdio: ['ignore', 'pipe', 'ignore'] });
     const [chunk] = await once(service.stdout, 'data');
     const processIds = chunk.toString().split(' ').map(Number);
     const [processId] = processIds;
@@ -204,11 +215,6 @@ const attacks = {
 async function anywhere(file, isPossibleAt) {
   for (const folder of folders) if (await isPossibleAt(join(folder, file))) return true;
   return false;
-}
-
-/** It may be told of a connection before we are. */
-async function reaches(worker, target) {
-  return (await ask(worker, 'connect', { target })).startsWith('done');
 }
 
 async function listen(target) {
@@ -228,9 +234,8 @@ async function tryAll(found) {
   const servers = [];
   for (const folder of folders) servers.push(await listen(join(folder, 'socket')));
   servers.push(await listen(abstract));
-  const server = await listen({ host: '127.0.0.1', port: 0 });
-  servers.push(server);
-  const { port } = server.address();
+  servers.push(await listen({ host: '127.0.0.1', port: 0 }));
+  const { port } = servers.at(-1).address();
   const decoy = await startDecoy();
   const [worker, sibling] = [await startWorker(found), await startWorker(found)];
   const confinement = readConfinement(found, [], { light: worker.processId, heavy: undefined });
@@ -261,7 +266,7 @@ for await (const found of starter.listSandboxes([])) {
   if (mode === 'abandon' && name === folders[0]) {
     const worker = await startWorker(found);
     const { processId } = worker;
-    await ask(worker, 'stop', { pid: latestChild() }); // what would end it with the service
+    await ask(worker, kill, { pid: latestChild(), signal: 'SIGSTOP' }); // what would end it with the service
     process.stdout.write(`${processId} ${latestChild()}`);
     await sleep(60_000);
   }

@@ -10,9 +10,9 @@ export const hasCompiler = spawnSync('gcc', ['--version']).status === 0;
 /** Settings of a pool whose decoder must be confined whole. */
 export const wholeDecoder = { program: 'auto', mayBeWeaker: false, timeoutMs: 15_000 } as const;
 
-/** One decoder in the hands of an attacker for all tests of a block, compiled where any user may start it. */
-export function shareMaliciousDecoder(): { readonly program: string } {
-  const decoder = { program: '' };
+/** The same with one decoder in the hands of an attacker for all tests of a block, compiled where any user may start it. */
+export function shareMaliciousDecoder() {
+  const decoder = { ...wholeDecoder, program: '' };
   beforeAll(async () => {
     const { path, remove } = await makeTemporaryFolder();
     chmodSync(path, 0o755);
@@ -26,14 +26,12 @@ export function shareMaliciousDecoder(): { readonly program: string } {
 
 /** Finds the processes of a program: all of them, confined or not. */
 export function findProcessesOf(program: string): number[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .filter((name) => {
-      try {
-        return readFileSync(`/proc/${name}/cmdline`, 'utf8').split('\0')[0] === program;
-      } catch {
-        return false; // it has just ended
-      }
-    })
-    .map(Number);
+  return readdirSync('/proc').flatMap((name) => {
+    try {
+      const [first] = readFileSync(`/proc/${name}/cmdline`, 'utf8').split('\0');
+      return first === program ? [Number(name)] : [];
+    } catch {
+      return []; // no process, or one that has just ended
+    }
+  });
 }

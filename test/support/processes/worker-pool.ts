@@ -1,6 +1,7 @@
 import { readlinkSync } from 'node:fs';
-import { type afterAll, afterEach } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, vi } from 'vitest';
 import type { RangeReader, RenderSlot } from '../../../src/pipeline/ports.ts';
+import { formatFrame } from '../../../src/workers/frames.ts';
 import { WorkerPool, type WorkerRendererOptions } from '../../../src/workers/pool.ts';
 import { RecordedLog } from '../recorded-log.ts';
 import { QueuedRenderer, type RenderOptions } from '../render-slots.ts';
@@ -58,8 +59,6 @@ export type TestPool = Awaited<ReturnType<ReturnType<typeof usePools>>>;
 interface TestPoolOptions extends Partial<Omit<WorkerRendererOptions, 'memoryBytes'>> {
   /** Of a worker of either lane. */
   readonly memoryBytes?: number;
-  /** Deadline of what `say` says, in milliseconds. */
-  readonly timeoutMs?: number;
 }
 
 /** Makes a pool of one scripted light worker, which is not started. */
@@ -77,7 +76,7 @@ export function usePools(atEnd: typeof afterEach | typeof afterAll = afterEach) 
     for (const renderer of renderers.splice(0)) renderer.stop();
   });
   return async (given: TestPoolOptions = {}) => {
-    const { timeoutMs = 10_000, memoryBytes = 2 ** 30, ...options } = given;
+    const { memoryBytes = 2 ** 30, ...options } = given;
     const log = new RecordedLog();
     const renderer = new WorkerPool({
       ...poolOptions,
@@ -89,7 +88,7 @@ export function usePools(atEnd: typeof afterEach | typeof afterAll = afterEach) 
     await renderer.start();
     const queued = new QueuedRenderer(renderer);
     const names = new Map<string, number>();
-    const usual = { lane: 'light', timeoutMs, signal: staying } as const;
+    const usual = { lane: 'light', timeoutMs: 10_000, signal: staying } as const;
     const nameIn = async (response: Promise<Uint8Array>): Promise<string> => {
       learnNames(names, renderer.processIds);
       const text = Buffer.from(await response).toString();
@@ -107,7 +106,51 @@ export function usePools(atEnd: typeof afterEach | typeof afterAll = afterEach) 
         nameIn(queued.render(asReader(command), anyJob, { ...usual, ...options })),
       /** The same as the facts of a file. */
       inspect: (command: string) => queued.inspect(readerOf(command), usual),
+      /** Has a real worker render, in no hurry. */
+      render: (original: Uint8Array, job: RenderJob) =>
+        queued.render(original, job, { ...usual, timeoutMs: 60_000 }),
     };
+  };
+}
+
+/** Command to a scripted worker to send these messages at once, whatever they are. */
+export function raw(...headers: readonly object[]): string {
+  const pieces = headers.flatMap((header) => formatFrame(header));
+  return `raw ${Buffer.concat(pieces).toString('hex')}`;
+}
+
+/**
+ * Has all tests of a block share a pool, in each of which all workers are ready at first, and what is counted and logged
+ * begins anew.
+ */
+export function sharePool(options: TestPoolOptions = {}) {
+  const start = usePools(afterAll);
+  let pool: TestPool;
+  let before = { restarts: 0, kills: 0, recycles: 0 };
+  beforeAll(async () => {
+    pool = await start(options);
+  });
+  beforeEach(async () => {
+    const { slots, counters } = pool.renderer;
+    const kept = [...slots.light, ...slots.heavy.slice(0, 1)];
+    const isReady = () => kept.every((slot) => slot.isReady);
+    await vi.waitUntil(isReady, { timeout: 20_000 });
+    before = { ...counters };
+    pool.log.entries.length = 0;
+  });
+  return {
+    get pool() {
+      return pool;
+    },
+    /** What happened to workers in this test. */
+    counted: () => {
+      const { restarts, kills, recycles } = pool.renderer.counters;
+      return {
+        restarts: restarts - before.restarts,
+        kills: kills - before.kills,
+        recycles: recycles - before.recycles,
+      };
+    },
   };
 }
 
@@ -147,17 +190,4 @@ export function isAlive(processId: number): boolean {
   } catch {
     return false;
   }
-}
-
-/** Starts a real worker with the `start` of `usePools`; gives its pool, and a way to have it render in no hurry. */
-export async function startReal(
-  start: ReturnType<typeof usePools>,
-  memoryBytes = 2 ** 30,
-  workerFile = REAL_WORKER,
-) {
-  const { renderer } = await start({ workerFile, memoryBytes });
-  const queued = new QueuedRenderer(renderer);
-  const render = (bytes: Uint8Array, job: RenderJob) =>
-    queued.render(bytes, job, { lane: 'light', timeoutMs: 60_000, signal: staying });
-  return { renderer, render };
 }

@@ -16,13 +16,12 @@ import { getPriority } from 'node:os';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import sharp from 'sharp';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
 import {
   anyJob,
   REAL_WORKER,
   type RenderJob,
-  startReal,
-  type TestPool,
+  sharePool,
   usePools,
 } from '../../support/processes/worker-pool.ts';
 import { useTemporaryFolder } from '../../support/temporary-folder.ts';
@@ -30,17 +29,15 @@ import { samples } from '../../support/test-app.ts';
 import { atScale } from '../../support/test-scale.ts';
 
 const start = usePools();
-const startShared = usePools(afterAll);
 
 const MEBIBYTE = 2 ** 20;
 const MEMORY_BYTES = 300 * MEBIBYTE;
+const small = sharePool({ memoryBytes: MEMORY_BYTES, workers: { light: 0, heavy: 1 } });
+const real = sharePool({ workerFile: REAL_WORKER, workers: { light: 1, heavy: 1 } });
 
 describe('the confinement as it is logged', () => {
   test('has every limit on Linux, soft and hard, of a replacement too, and none of it is ours', async () => {
-    const { renderer, say } = await start({
-      memoryBytes: MEMORY_BYTES,
-      workers: { light: 0, heavy: 1 },
-    });
+    const { renderer, say } = small.pool;
     const limits = {
       memoryBytes: MEMORY_BYTES,
       fileBytes: 0,
@@ -93,8 +90,7 @@ describe('the confinement as it is logged', () => {
   );
 
   test('agrees with the priorities of the lanes, in every thread', async () => {
-    const workers = { light: 1, heavy: 1 };
-    const { renderer } = await start({ workerFile: REAL_WORKER, workers });
+    const { renderer } = real.pool;
     expect(renderer.confinement?.priority).toEqual({ light: 5, heavy: 15 });
     for (const [lane, niceness] of [
       ['light', 5],
@@ -110,18 +106,19 @@ describe('the confinement as it is logged', () => {
 });
 
 describe('a confined worker (limits of Linux)', () => {
-  /** Pool of the tests that need no other, started while we hold a secret and a file. */
-  let usual: TestPool;
   const held = openSync('package.json', 'r');
-  beforeAll(async () => {
-    process.env.AWS_SECRET_ACCESS_KEY = 'secret';
-    usual = await startShared();
-    delete process.env.AWS_SECRET_ACCESS_KEY;
-    return () => closeSync(held);
+  beforeAll(() => {
+    vi.stubEnv('AWS_SECRET_ACCESS_KEY', 'secret');
+    return () => {
+      vi.unstubAllEnvs();
+      closeSync(held);
+    };
   });
+  /** Started while we hold a secret and a file. */
+  const usual = sharePool();
 
   test('gets no more memory than it may, and fails its own job alone', async () => {
-    const { renderer, say } = await start({ memoryBytes: MEMORY_BYTES });
+    const say = (command: string) => small.pool.say(command, { lane: 'heavy' });
     expect(await say('allocate 50')).toBe('50 unbounded');
     // V8 aborts, or the allocation throws: it depends on which of them asks first.
     const outcome = await say('allocate 1000').catch((error: unknown) => error);
@@ -132,11 +129,11 @@ describe('a confined worker (limits of Linux)', () => {
       expect(outcome).toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
     }
     expect(await say('next')).toMatch(/ next$/);
-    expect(renderer.counters.kills).toBe(0);
+    expect(small.counted().kills).toBe(0);
   });
 
   test('has a small heap, beyond which it ends', async () => {
-    const { say } = usual;
+    const { say } = usual.pool;
     // V8 adds its young generation to the bound that it was given.
     expect(Number(await say('heap-bound'))).toBeLessThan(256 * MEBIBYTE);
     await expect(say('devour')).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
@@ -146,8 +143,10 @@ describe('a confined worker (limits of Linux)', () => {
   const sampleSize = { widthPx: 128, heightPx: 128 };
   const sampleJob: RenderJob = { ...anyJob, originalSize: sampleSize, size: sampleSize };
 
+  const tight = sharePool({ workerFile: REAL_WORKER, memoryBytes: 256 * MEBIBYTE });
+
   test('that has no room for an original says so, and lives on', async () => {
-    const { renderer, render } = await startReal(start, 256 * MEBIBYTE);
+    const { renderer, render } = tight.pool;
     const { processIds } = renderer;
     const tooLarge = Buffer.concat([samples.png, Buffer.alloc(280 * MEBIBYTE)]);
     await expect(render(tooLarge, sampleJob)).rejects.toMatchObject({
@@ -156,7 +155,7 @@ describe('a confined worker (limits of Linux)', () => {
     });
     expect((await render(samples.png, sampleJob)).length).toBeGreaterThan(100);
     expect(renderer.processIds).toEqual(processIds);
-    expect(renderer.counters).toEqual({ restarts: 0, kills: 0, recycles: 0 });
+    expect(tight.counted()).toEqual({ restarts: 0, kills: 0, recycles: 0 });
   });
 
   /** A picture of one colour. */
@@ -174,7 +173,7 @@ describe('a confined worker (limits of Linux)', () => {
     async (format, how) => {
       const size = { widthPx: 5_000, heightPx: 5_000 };
       const original = await paint(size).toFormat(format, how).toBuffer();
-      const { render } = await startReal(start, 256 * MEBIBYTE);
+      const { render } = tight.pool;
       const encoder = { lossless: true, effort: 0 };
       const job: RenderJob = { ...anyJob, originalSize: size, size, format: 'webp', encoder };
       await expect(render(original, job)).rejects.toMatchObject({ status: 422 });
@@ -186,14 +185,18 @@ describe('a confined worker (limits of Linux)', () => {
     // Its threshold is 100 MiB; no file could be written.
     const originalSize = { widthPx: 5_200, heightPx: 5_200 };
     const original = await paint(originalSize).webp({ lossless: true, effort: 0 }).toBuffer();
-    const { render } = await startReal(start);
     const size = { widthPx: 16, heightPx: 16 };
-    const rendered = await render(original, { ...anyJob, originalSize, resize: 'scale', size });
+    const rendered = await real.pool.render(original, {
+      ...anyJob,
+      originalSize,
+      resize: 'scale',
+      size,
+    });
     expect(await sharp(rendered).metadata()).toMatchObject({ format: 'png', width: 16 });
   });
 
   test('has no more of an environment than it needs', async () => {
-    const environment: Record<string, string> = JSON.parse(await usual.say('environment'));
+    const environment: Record<string, string> = JSON.parse(await usual.pool.say('environment'));
     // bash, where it is the shell, adds the name of the program, and bubblewrap the root as the working folder.
     const names = Object.keys(environment).filter((name) => name !== '_' && name !== 'PWD');
     expect(names.sort()).toEqual([
@@ -203,12 +206,12 @@ describe('a confined worker (limits of Linux)', () => {
   });
 
   test('holds no descriptor of ours', async () => {
-    const theirs: string[] = JSON.parse(await usual.say('descriptors'));
+    const theirs: string[] = JSON.parse(await usual.pool.say('descriptors'));
     // What we were handed ourselves when we were started goes on to every program that we start.
     const handedDown = ownDescriptors().flatMap(({ isKept, target }) => (isKept ? [target] : []));
-    const targets = theirs
-      .map((line) => line.replace(/^\d+ /, ''))
-      .filter((target) => !handedDown.includes(target) && !/^(anon_inode:|gone$)/.test(target));
+    const targets = theirs.filter(
+      (target) => !handedDown.includes(target) && !/^(anon_inode:|gone$)/.test(target),
+    );
     const ours = new Set(ownDescriptors().map(({ target }) => target));
     expect(ours).toContain(readlinkSync(`/proc/self/fd/${held}`));
     expect(targets.filter((target) => ours.has(target) && target !== '/dev/null')).toEqual([]);
@@ -228,7 +231,7 @@ describe('a confined worker (limits of Linux)', () => {
     copyFileSync(library, copy);
     const environment = { PATH: process.env.PATH ?? '', LD_PRELOAD: copy };
     const { renderer, log, say } = await start({ environment });
-    expect(renderer.confinement?.sandbox).toBe(usual.renderer.confinement?.sandbox);
+    expect(renderer.confinement?.sandbox).toBe(usual.pool.renderer.confinement?.sandbox);
     expect(await say('loaded preloaded.so')).toBe('true');
     // The loader would complain of one that it does not find.
     expect(log.entries).toEqual([]);
@@ -244,8 +247,8 @@ describe('a confined worker (limits of Linux)', () => {
       symlinkSync(resolve('node_modules', name), join(folder, 'node_modules', name));
     }
     const workerFile = pathToFileURL(join(folder, 'worker.js'));
-    const { renderer, render } = await startReal(start, 2 ** 30, workerFile);
-    expect(renderer.confinement?.sandbox).toBe(usual.renderer.confinement?.sandbox);
+    const { renderer, render } = await start({ workerFile });
+    expect(renderer.confinement?.sandbox).toBe(usual.pool.renderer.confinement?.sandbox);
     expect((await render(samples.png, sampleJob)).length).toBeGreaterThan(100);
   });
 });
