@@ -2,7 +2,7 @@
  * Bombs: originals made to cost more than they are worth, in each format, one at a time, through the
  * real service with its default limits.
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { apngBombs } from './bombs/apng-bombs.ts';
 import { avifBombs } from './bombs/avif-bombs.ts';
 import type { Bomb } from './bombs/bomb.ts';
@@ -12,18 +12,14 @@ import { jpegBombs } from './bombs/jpeg-bombs.ts';
 import { otherBombs } from './bombs/other-bombs.ts';
 import { pngBombs } from './bombs/png-bombs.ts';
 import { webpBombs } from './bombs/webp-bombs.ts';
-import { type HostileRun, startHostileRun } from './hostile-run.ts';
+import { shareHostileRun } from './hostile-run.ts';
 import { wasRendered } from './verdict.ts';
 import { passthrough } from './ways.ts';
 
 /** Several renders of up to 15 s each, and the making of the bomb. */
 const TIMEOUT_MS = 180_000;
 
-let run: HostileRun;
-beforeAll(async () => {
-  run = await startHostileRun('bombs');
-});
-afterAll(() => run.stop());
+const run = shareHostileRun('bombs');
 
 describe.each<[string, readonly Bomb[]]>([
   ['png', pngBombs],
@@ -40,8 +36,8 @@ describe.each<[string, readonly Bomb[]]>([
     async ({ name, make, ways, end }) => {
       const original = await make();
       for (const way of ways) {
-        const target = way(run.nextId());
-        const response = await run.shoot(`${format}: ${name}`, original, target);
+        const target = way(run().nextId());
+        const response = await run().shoot(`${format}: ${name}`, original, target);
         if (way === passthrough || end === 'any') continue;
         const { status } = response;
         expect.soft(status, target).not.toBe(504);
@@ -53,9 +49,5 @@ describe.each<[string, readonly Bomb[]]>([
     TIMEOUT_MS,
   );
 
-  afterAll(() => run.expectGoodImages());
-});
-
-test('the service is unharmed', () => {
-  run.expectUnharmed();
+  afterAll(() => run().expectGoodImages());
 });

@@ -2,14 +2,14 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect } from 'vitest';
+import { Worker } from 'node:worker_threads';
+import { afterAll, beforeAll, expect } from 'vitest';
 import { parseTarget } from '../../src/contract/media-request.ts';
-import { LatencyProbe } from '../support/processes/latency-probe.ts';
-import { MemoryWatch } from '../support/processes/process-memory.ts';
+import { watchPeaks } from '../support/processes/process-memory.ts';
 import { startService } from '../support/processes/service-process.ts';
 import { makeTemporaryFolder } from '../support/temporary-folder.ts';
 import { readSample } from '../support/test-app.ts';
-import { ServiceLog } from './service-log.ts';
+import { readServiceLog } from './service-log.ts';
 import { findFaults, type WholeResponse } from './verdict.ts';
 
 /** Longer than all deadlines of the service together: origin, queue, transform. */
@@ -43,9 +43,6 @@ const GOOD: readonly (readonly [key: string, target: (id: string) => string])[] 
 
 const FOLDER = 'test-report/hostile';
 
-/** In whole mebibytes. */
-const mebibytes = (bytes: number): number => Math.round(bytes / 2 ** 20);
-
 /** Leaves an original and its request for reproduction; returns the folder. */
 export function keepOriginal(
   suite: string,
@@ -67,16 +64,13 @@ export function keepOriginal(
  *
  * @param suite what the report is called
  */
-export async function startHostileRun(suite: string) {
+async function startHostileRun(suite: string) {
   const folder = await makeTemporaryFolder();
-  const log = new ServiceLog();
-  const service = await startService(
-    { STORAGE_DIR: folder.path, WORKERS: '' },
-    { onOutput: log.read },
-  );
+  const service = await startService({ STORAGE_DIR: folder.path, WORKERS: '' });
+  const readLog = () => readServiceLog(service.output());
   rmSync(join(FOLDER, suite), { recursive: true, force: true });
   const notes = [`Hostile suite: ${suite}`];
-  const memory = new MemoryWatch(service.pid);
+  const memory = watchPeaks(service.pid);
   let ids = 0;
   let busyResponses = 0;
 
@@ -119,8 +113,11 @@ export async function startHostileRun(suite: string) {
     if (status !== 200) throw new Error(`Expected a good image but received ${status}: ${body}`);
     known.push(body);
   }
-  const url = `${service.origin}/icons/9/known0.webp?size=64`;
-  const probe = new LatencyProbe(url);
+  const workerData = `${service.origin}/icons/9/known0.webp?size=64`;
+  const prober = new Worker(new URL('./probe-thread.mjs', import.meta.url), { workerData });
+  const probes: { readonly status: number; readonly tookMs: number }[] = [];
+  prober.on('message', (probe) => probes.push(probe));
+  const slowestMs = (): number => Math.max(...probes.map(({ tookMs }) => tookMs));
 
   /** Asks for an original; fails, and leaves it for reproduction, where the response is not right. */
   async function shoot(name: string, original: Buffer, target: string): Promise<WholeResponse> {
@@ -138,15 +135,12 @@ export async function startHostileRun(suite: string) {
   }
 
   return {
-    log,
+    readLog,
     /** Adds a line to what is printed at the end. */
     note: (line: string): void => void notes.push(line),
 
     /** A number that no other request of the run has. */
-    nextId: (): number => {
-      ids += 1;
-      return ids;
-    },
+    nextId: (): number => ++ids,
 
     shoot,
 
@@ -162,12 +156,11 @@ export async function startHostileRun(suite: string) {
 
     /** The service has lived through all of it, within bounds, and has nothing to complain of. */
     expectUnharmed: (): void => {
-      expect(log.errors).toEqual([]);
-      expect(probe.fault).toBeUndefined();
-      expect(probe.responses.length).toBeGreaterThan(10);
-      expect(probe.responses.filter(({ status }) => status !== 200)).toEqual([]);
-      expect(probe.slowestMs).toBeLessThan(MAX_PROBE_MS);
-      const peaks = memory.total;
+      expect(readLog().errors).toEqual([]);
+      expect(probes.length).toBeGreaterThan(10);
+      expect(probes.filter(({ status }) => status !== 200)).toEqual([]);
+      expect(slowestMs()).toBeLessThan(MAX_PROBE_MS);
+      const peaks = memory.look();
       expect(Math.min(peaks.main, peaks.worker)).toBeGreaterThan(2 ** 24); // something is measured
       expect(peaks.main).toBeLessThan(MAX_MAIN_BYTES);
       expect(peaks.worker).toBeLessThan(MAX_WORKER_BYTES);
@@ -175,22 +168,34 @@ export async function startHostileRun(suite: string) {
     },
 
     stop: async (): Promise<void> => {
-      const peaks = memory.total;
+      const { main, worker } = memory.look();
+      const { lostWorkers, stray } = readLog();
       notes.push(
-        `peaks: main ${mebibytes(peaks.main)} MiB, worker ${mebibytes(peaks.worker)} MiB; workers lost: ${log.lostWorkers}`,
+        `peaks in bytes: main ${main}, worker ${worker}; workers lost: ${lostWorkers}`,
+        `slowest of ${probes.length} probes: ${slowestMs()} ms; 503 and asked again: ${busyResponses}`,
+        ...[...stray].map((line) => `on standard error: ${line}`),
       );
-      notes.push(
-        `slowest of ${probe.responses.length} probes: ${probe.slowestMs.toFixed(0)} ms; 503 and asked again: ${busyResponses}`,
-      );
-      for (const line of new Set(log.stray)) notes.push(`on standard error: ${line}`);
       process.stdout.write(`${notes.join('\n  ')}\n`);
       memory.stop();
-      await probe.stop();
+      await prober.terminate();
       await service.stop();
       await folder.remove();
     },
   };
 }
 
-/** A suite's service, and the verdict on it. */
-export type HostileRun = Awaited<ReturnType<typeof startHostileRun>>;
+/** Has all tests of a file share a run; in the end, the service must be unharmed. */
+export function shareHostileRun(suite: string) {
+  let run: Awaited<ReturnType<typeof startHostileRun>>;
+  beforeAll(async () => {
+    run = await startHostileRun(suite);
+  });
+  afterAll(async () => {
+    try {
+      run.expectUnharmed();
+    } finally {
+      await run.stop();
+    }
+  });
+  return () => run;
+}

@@ -5,9 +5,9 @@
  *     HOSTILE_VIDEOS=200       how many for each video
  *     HOSTILE_SEED=1           which ones
  */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { hasFfmpeg } from '../support/videos/ffmpeg.ts';
-import { type HostileRun, keepOriginal, startHostileRun } from './hostile-run.ts';
+import { keepOriginal, shareHostileRun } from './hostile-run.ts';
 import {
   createMutation,
   type MutatedKind,
@@ -26,13 +26,9 @@ const CONNECTIONS = 4;
 const BATCH = 500;
 
 describe(`seed ${seed}`, () => {
-  let run: HostileRun;
+  const run = shareHostileRun('mutations');
   /** The mutations by their targets. */
-  const shot = new Map<string, readonly [kind: MutatedKind, index: number]>();
-  beforeAll(async () => {
-    run = await startHostileRun('mutations');
-  });
-  afterAll(() => run.stop());
+  const shot = new Map<string, { readonly kind: MutatedKind; readonly index: number }>();
 
   /** Shoots so many mutations; returns how many were served, were refused, and got as far as a decoder. */
   async function shootAll(kind: MutatedKind, count: number) {
@@ -42,9 +38,9 @@ describe(`seed ${seed}`, () => {
     const shootNext = async (index: number): Promise<void> => {
       const { bytes, way } = createMutation(seed, kind, index);
       const name = `${kind.name}:${index}`;
-      const target = way(run.nextId());
-      shot.set(target, [kind, index]);
-      const response = await run.shoot(name, bytes, target);
+      const target = way(run().nextId());
+      shot.set(target, { kind, index });
+      const response = await run().shoot(name, bytes, target);
       if (wasRendered(response)) rendered += 1;
       statuses.push(response.status);
     };
@@ -55,12 +51,12 @@ describe(`seed ${seed}`, () => {
         while (next < end) await shootNext(next++);
       };
       await Promise.all(Array.from({ length: CONNECTIONS }, drain));
-      await run.expectGoodImages();
+      await run().expectGoodImages();
     }
     const countOf = (status: number): number => statuses.filter((each) => each === status).length;
     const table = [...new Set(statuses)].sort().map((status) => `${status}: ${countOf(status)}`);
     const pace = `${((1000 * count) / (performance.now() - startedMs)).toFixed(0)} a second`;
-    run.note(`${kind.name}: ${table.join(', ')}; ${rendered} seen by a decoder; ${pace}`);
+    run().note(`${kind.name}: ${table.join(', ')}; ${rendered} seen by a decoder; ${pace}`);
     expect(statuses).toHaveLength(count);
     // Neither is everything refused before it is decoded, nor is nothing hurt.
     expect(Math.min(countOf(200), countOf(422))).toBeGreaterThan(count / 50);
@@ -85,16 +81,17 @@ describe(`seed ${seed}`, () => {
     );
   });
 
-  test('the service is unharmed', () => {
-    for (const [target, refusal] of run.log.refusals) {
+  // What has cost a worker or a deadline is left for reproduction.
+  afterAll(() => {
+    for (const [target, refusal] of run().readLog().refusals) {
       if (!hasLostWorker(refusal) && refusal.code !== 'TRANSFORM_TIMEOUT') continue;
-      const [kind, index] = shot.get(target) ?? [];
-      if (kind === undefined || index === undefined) continue; // a good image, which has a test of its own
+      const mutation = shot.get(target);
+      if (mutation === undefined) continue; // a good image, which has a test of its own
+      const { kind, index } = mutation;
       const name = `${kind.name}:${index}`;
       const { bytes } = createMutation(seed, kind, index);
       keepOriginal('mutations', name, target, bytes, [refusal.reason]);
-      run.note(`${name}, ${target}: ${refusal.code}, ${refusal.reason}`);
+      run().note(`${name}, ${target}: ${refusal.code}, ${refusal.reason}`);
     }
-    run.expectUnharmed();
   });
 });

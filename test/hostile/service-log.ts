@@ -1,53 +1,45 @@
 /** What the service says of a request that it did not serve. */
-export interface Refusal {
+interface Refusal {
   readonly code: string;
   readonly reason: string;
 }
 
-interface Entry {
+interface Entry extends Partial<Refusal> {
   readonly level: number;
   readonly msg: string;
   readonly url?: string;
-  readonly code?: string;
-  readonly reason?: string;
 }
 
 /** pino's number for `error`. */
 const ERROR_LEVEL = 50;
 
-/** Reads the service's log as it comes. */
-export class ServiceLog {
-  #rest = '';
-  /** Why a request was refused last, by its path and query. */
-  readonly refusals = new Map<string, Refusal>();
-  /** Lines at error level or worse. */
-  readonly errors: string[] = [];
-  /** What is no line of the log: a decoder's last words, or glibc's, on standard error. */
-  readonly stray: string[] = [];
-  /** How many workers have ended. */
-  lostWorkers = 0;
-
-  readonly read = (text: string): void => {
-    const lines = (this.#rest + text).split('\n');
-    this.#rest = lines.pop() ?? '';
-    for (const line of lines) if (line.trim() !== '') this.#readLine(line);
+/** Reads all that a service has printed. */
+export function readServiceLog(output: string) {
+  const log = {
+    /** Why a request was refused last, by its path and query. */
+    refusals: new Map<string, Refusal>(),
+    /** Lines at error level or worse. */
+    errors: [] as string[],
+    /** What is no line of the log: a decoder's last words, or glibc's, on standard error. */
+    stray: new Set<string>(),
+    /** How many workers have ended. */
+    lostWorkers: 0,
   };
-
-  #readLine(line: string): void {
+  for (const line of output.split('\n').filter((each) => each.trim() !== '')) {
     let entry: Entry;
     try {
-      entry = JSON.parse(line) as Entry;
+      entry = JSON.parse(line);
     } catch {
-      this.stray.push(line);
-      return;
+      log.stray.add(line);
+      continue;
     }
-    if (entry.level >= ERROR_LEVEL) this.errors.push(line);
-    if (/render worker has ended/.test(entry.msg)) this.lostWorkers += 1;
-    if (entry.url === undefined) return;
+    const { level, msg, url, code = '', reason = '' } = entry;
+    if (level >= ERROR_LEVEL) log.errors.push(line);
+    if (/render worker has ended/.test(msg)) log.lostWorkers += 1;
     // Stacks and libvips' repetitions are no part of it.
-    const reason = entry.reason?.split('\n')[0] ?? '';
-    this.refusals.set(entry.url, { code: entry.code ?? '', reason });
+    if (url !== undefined) log.refusals.set(url, { code, reason: reason.split('\n')[0] ?? '' });
   }
+  return log;
 }
 
 /** Whether a render has cost a worker: it crashed, or was killed at a limit. */

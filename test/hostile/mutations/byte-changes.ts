@@ -10,86 +10,52 @@ const EDGES = [
 /** Most headers are over by here. */
 const HEAD_BYTES = 128;
 
-type Change = (bytes: Buffer, random: SeededRandom) => Buffer;
-
 /** Where something is changed: as often in the head as anywhere. */
 function position(bytes: Buffer, random: SeededRandom): number {
   const end = random.integer(2) === 0 ? Math.min(HEAD_BYTES, bytes.length) : bytes.length;
   return random.integer(Math.max(1, end));
 }
 
-function range(bytes: Buffer, random: SeededRandom): readonly [start: number, end: number] {
-  const start = position(bytes, random);
-  const most = random.pick([1, 4, 16, 64, 1024, bytes.length]);
-  return [start, Math.min(bytes.length, start + 1 + random.integer(most))];
-}
-
-/** Writes over what is there, as far as it goes. */
-function overwrite(bytes: Buffer, at: number, by: Buffer): Buffer {
-  const changed = Buffer.from(bytes);
-  by.copy(changed, at);
-  return changed;
-}
-
 function edge(random: SeededRandom): Buffer {
-  const width = random.pick([1, 2, 3, 4]);
   const number = Buffer.alloc(4);
   number.writeUInt32LE(random.pick(EDGES));
-  const low = number.subarray(0, width);
+  const low = number.subarray(0, random.pick([1, 2, 3, 4]));
   return random.integer(2) === 0 ? low : low.reverse();
 }
-
-/** Changes that leave the length as it is. */
-const inPlace: readonly Change[] = [
-  (bytes, random) => {
-    const at = position(bytes, random);
-    return overwrite(bytes, at, Buffer.of((bytes[at] ?? 0) ^ (1 << random.integer(8))));
-  },
-  (bytes, random) => overwrite(bytes, position(bytes, random), random.bytes(1)),
-  (bytes, random) => overwrite(bytes, position(bytes, random), edge(random)),
-  (bytes, random) => overwrite(bytes, position(bytes, random), edge(random)),
-  (bytes, random) => {
-    const at = position(bytes, random);
-    const near = (bytes[at] ?? 0) + random.pick([-2, -1, 1, 2]);
-    return overwrite(bytes, at, Buffer.of(near & 0xff));
-  },
-  (bytes, random) => {
-    const [start, end] = range(bytes, random);
-    return overwrite(bytes, start, Buffer.alloc(end - start, random.pick([0, 0x55, 0xff])));
-  },
-  (bytes, random) => {
-    const [start, end] = range(bytes, random);
-    return overwrite(bytes, position(bytes, random), bytes.subarray(start, end));
-  },
-];
-
-/** Changes that move what follows. */
-const moving: readonly Change[] = [
-  (bytes, random) => bytes.subarray(0, random.integer(bytes.length + 1)),
-  (bytes, random) => {
-    const [start, end] = range(bytes, random);
-    return Buffer.concat([bytes.subarray(0, start), bytes.subarray(end)]);
-  },
-  (bytes, random) => {
-    const [start, end] = range(bytes, random);
-    const more = Array.from({ length: random.pick([1, 1, 2, 50]) }, () =>
-      bytes.subarray(start, end),
-    );
-    const longer = Buffer.concat([bytes.subarray(0, end), ...more, bytes.subarray(end)]);
-    return longer.subarray(0, 2 ** 20);
-  },
-  (bytes, random) => {
-    const at = position(bytes, random);
-    const more = random.bytes(1 + random.integer(64));
-    return Buffer.concat([bytes.subarray(0, at), more, bytes.subarray(at)]);
-  },
-];
 
 /** Changes bytes in one of many ways; where there are none, adds some. */
 export function changeBytes(bytes: Buffer, random: SeededRandom): Buffer {
   if (bytes.length === 0) return random.bytes(random.integer(16));
-  const change = random.pick(random.integer(4) === 0 ? moving : inPlace);
-  return change(bytes, random);
+  const at = position(bytes, random);
+  const byte = bytes.readUInt8(at);
+  const most = random.pick([1, 4, 16, 64, 1024, bytes.length]);
+  const end = Math.min(bytes.length, at + 1 + random.integer(most));
+  const part = bytes.subarray(at, end);
+  /** The same length: writes over what is there, as far as it goes. */
+  const overwrite = (by: Buffer): Buffer => {
+    const changed = Buffer.from(bytes);
+    by.copy(changed, at);
+    return changed;
+  };
+  /** Moves what follows. */
+  const put = (by: Buffer, until = at): Buffer =>
+    Buffer.concat([bytes.subarray(0, at), by, bytes.subarray(until)]);
+  const inPlace = [
+    () => overwrite(Buffer.of(byte ^ (1 << random.integer(8)))),
+    () => overwrite(random.bytes(1)),
+    () => overwrite(edge(random)),
+    () => overwrite(edge(random)),
+    () => overwrite(Buffer.of((byte + random.pick([-2, -1, 1, 2])) & 0xff)),
+    () => overwrite(Buffer.alloc(part.length, random.pick([0, 0x55, 0xff]))),
+    () => overwrite(bytes.subarray(position(bytes, random)).subarray(0, part.length)),
+  ];
+  const moving = [
+    () => bytes.subarray(0, random.integer(bytes.length + 1)),
+    () => put(Buffer.alloc(0), end),
+    () => put(Buffer.alloc(part.length * random.pick([1, 1, 2, 50]), part)).subarray(0, 2 ** 20),
+    () => put(random.bytes(1 + random.integer(64))),
+  ];
+  return random.pick(random.integer(4) === 0 ? moving : inPlace)();
 }
 
 /** The beginning of one file and the end of another. */

@@ -87,9 +87,10 @@ function mutateParts(
 ): Buffer | undefined {
   const parts = parse(codec, one);
   if (parts === undefined) return undefined;
+  const others = parse(codec, other) ?? [];
   let changed = parts;
   for (let changes = random.pick([1, 1, 1, 2, 4]); changes > 0; changes -= 1) {
-    changed = changeParts(changed, parse(codec, other) ?? [], random);
+    changed = changeParts(changed, others, random);
   }
   return codec.format(changed);
 }
@@ -105,9 +106,7 @@ function changeParts(
   random: SeededRandom,
 ): Part[] {
   if (parts.length === 0) return [...others];
-  const index = random.integer(parts.length);
-  const part = parts[index];
-  if (part === undefined) throw new Error('unreachable: the index is one of the parts');
+  const [index, part] = random.pick([...parts.entries()]);
   if (part.children !== undefined && part.children.length > 0 && random.integer(4) > 0) {
     const children = changeParts(part.children, others, random);
     return parts.with(index, { ...part, children });
@@ -120,8 +119,8 @@ function changeParts(
     case 2:
       return parts.toSpliced(index, 0, random.pick(others.length > 0 ? others : parts));
     case 3: {
-      const other = random.integer(parts.length);
-      return parts.with(index, parts[other] ?? part).with(other, part);
+      const [otherIndex, other] = random.pick([...parts.entries()]);
+      return parts.with(index, other).with(otherIndex, part);
     }
     case 4:
       return parts.with(index, { ...part, tag: random.pick([...parts, ...others]).tag });

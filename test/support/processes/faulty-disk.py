@@ -51,6 +51,8 @@ class FaultyDisk(Operations):
         if not hasattr(self, operation):
             raise FuseOSError(errno.EFAULT)
         strike(path or '/')
+        if operation in ('chmod', 'mkdir', 'mknod', 'readlink', 'rmdir', 'unlink'):
+            return getattr(os, operation)(self.real(path), *arguments)
         return getattr(self, operation)(path, *arguments)
 
     def real(self, path):
@@ -68,26 +70,8 @@ class FaultyDisk(Operations):
     def readdir(self, path, fh):
         return ['.', '..', *os.listdir(self.real(path))]
 
-    def readlink(self, path):
-        return os.readlink(self.real(path))
-
-    def mknod(self, path, mode, dev):
-        os.mknod(self.real(path), mode, dev)
-
-    def mkdir(self, path, mode):
-        os.mkdir(self.real(path), mode)
-
-    def rmdir(self, path):
-        os.rmdir(self.real(path))
-
-    def unlink(self, path):
-        os.unlink(self.real(path))
-
     def rename(self, old, new):
         os.rename(self.real(old), self.real(new))
-
-    def chmod(self, path, mode):
-        os.chmod(self.real(path), mode)
 
     def truncate(self, path, length, fh=None):
         os.truncate(self.real(path), length)

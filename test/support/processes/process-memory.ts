@@ -1,46 +1,20 @@
 import { readFileSync } from 'node:fs';
 import { workersOf } from './worker-ids.ts';
 
-/** Most memory that processes have held at once, in bytes. */
-export interface MemoryPeaks {
-  readonly main: number;
-  /** The largest of its workers. */
-  readonly worker: number;
-}
-
-/** How often the processes are looked at; what a child takes in its last moments is not seen. */
-const INTERVAL_MS = 10;
-
 /**
- * Watches the resident memory of a service and of its workers, by the high-water mark that Linux
- * keeps for each (`VmHWM`, proc_pid_status(5)).
+ * Watches the most resident memory of a service and of its largest worker, in bytes, by the high-water mark that Linux
+ * keeps for each (`VmHWM`, proc_pid_status(5)); what a child takes in its last moments is not seen.
  */
-export class MemoryWatch {
-  readonly #pid: number;
-  readonly #timer: NodeJS.Timeout;
-  #total = { main: 0, worker: 0 };
-
-  constructor(pid: number) {
-    this.#pid = pid;
-    this.#timer = setInterval(() => this.#look(), INTERVAL_MS);
-  }
-
-  /** The peaks of the whole time. */
-  get total(): MemoryPeaks {
-    this.#look();
-    return this.#total;
-  }
-
-  stop(): void {
-    clearInterval(this.#timer);
-  }
-
-  #look(): void {
-    const main = readMark(this.#pid);
-    const worker = Math.max(0, ...workersOf(this.#pid).map(readMark));
-    const { main: mostMain, worker: mostWorker } = this.#total;
-    this.#total = { main: Math.max(mostMain, main), worker: Math.max(mostWorker, worker) };
-  }
+export function watchPeaks(pid: number) {
+  const peaks = { main: 0, worker: 0 };
+  const look = () => {
+    peaks.main = Math.max(peaks.main, readStatus(pid, 'VmHWM'));
+    const workers = workersOf(pid).map((worker) => readStatus(worker, 'VmHWM'));
+    peaks.worker = Math.max(peaks.worker, ...workers);
+    return peaks;
+  };
+  const timer = setInterval(look, 10);
+  return { look, stop: () => clearInterval(timer) };
 }
 
 /**
@@ -70,10 +44,6 @@ export function watchGrowth(pid: number): () => number {
     clearInterval(watch);
     return most - before;
   };
-}
-
-function readMark(pid: number): number {
-  return readStatus(pid, 'VmHWM');
 }
 
 /** A field of proc_pid_status(5), in bytes. */

@@ -6,22 +6,16 @@ import { startFlags } from './start-flags.ts';
 /** The compiled service, running as a process of its own. */
 export type ServiceProcess = Awaited<ReturnType<typeof startService>>;
 
-interface ServiceOptions {
-  /** How many files it may have open, where that is not the usual. */
-  readonly openFiles?: number | undefined;
-  /** Hears all that it prints, as it comes; then only its start is kept in `output`. */
-  readonly onOutput?: (text: string) => void;
-}
-
 /**
  * Starts the service on a free port, with these variables and no other; without the explorer, so that there
  * is nothing but the contract, unless they say so.
  *
+ * @param options `openFiles`: how many files it may have open, where that is not the usual
  * @throws Error with all that it printed, if it ends instead
  */
 export async function startService(
   environment: Readonly<Record<string, string>>,
-  { openFiles, onOutput }: ServiceOptions = {},
+  { openFiles }: { readonly openFiles?: number | undefined } = {},
 ) {
   const limit = openFiles === undefined ? '' : `ulimit -n ${openFiles} && `;
   const child = spawn(
@@ -43,16 +37,11 @@ export async function startService(
   child.once('exit', () => process.off('exit', kill));
   let output = '';
   const origin = await new Promise<string>((resolve, reject) => {
-    let isListening = false;
+    let address: string | undefined;
     const collect = (chunk: Buffer): void => {
-      const text = chunk.toString();
-      onOutput?.(text);
-      if (isListening && onOutput !== undefined) return;
-      output += text;
-      const address = /Darkroom listens on (https?:\/\/[\d.:]+)/.exec(output)?.[1];
-      if (address === undefined) return;
-      isListening = true;
-      resolve(address);
+      output += chunk;
+      address ??= /Darkroom listens on (https?:\/\/[\d.:]+)/.exec(output)?.[1];
+      if (address !== undefined) resolve(address);
     };
     child.stdout.on('data', collect);
     child.stderr.on('data', collect);
