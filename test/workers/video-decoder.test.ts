@@ -87,6 +87,7 @@ describe('a decoder that cannot be used', () => {
     ['/nowhere/ffmpeg', '/nowhere/ffmpeg is not there', true],
     ['/bin/true', '/bin/true cannot be used: bubblewrap: it lacks the decoders h264,', true],
     ['/bin/false', '/bin/false cannot be used: bubblewrap: it ended with status 1', true],
+    ['/bin/true', 'bwrap is not installed', true, '/nowhere'],
     ['auto', 'ffmpeg is not installed', false, '/nowhere'],
   ];
   test.each(rows)('is not, and says why: %s', async (program, reason, isFault, path) => {
