@@ -83,7 +83,6 @@ const deepHelpers = [
   'support/processes/worker-pool.ts',
   'support/s3/s3-bucket.ts',
   'support/sites/external-app.ts',
-  'support/sites/scripted-resolver.ts',
   'support/sites/test-sites.ts',
   'support/test-app.ts',
 ];

@@ -46,15 +46,14 @@ export function isNotModified(
   return since !== undefined && wholeSeconds(validators.lastModified) <= wholeSeconds(since);
 }
 
-/** Whether a list has a tag, weak or strong; a malformed list has none. */
+/** Whether a list has our tag, which is strong, in either form; a malformed list has none. */
 function isListed(etag: string, list: string): boolean {
-  const opaqueTag = etag.replace(/^W\//, '');
   let isFound = false;
   LIST_ELEMENT.lastIndex = 0;
   while (LIST_ELEMENT.lastIndex < list.length) {
     const element = LIST_ELEMENT.exec(list);
     if (element === null) return false;
-    isFound ||= element[1] === opaqueTag;
+    isFound ||= element[1] === etag;
   }
   return isFound;
 }

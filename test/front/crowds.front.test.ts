@@ -1,12 +1,11 @@
 import { once } from 'node:events';
-import { readdirSync } from 'node:fs';
-import { Agent, get } from 'node:http';
-import { get as getTls, Agent as TlsAgent } from 'node:https';
+import { readdirSync, readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { createClient } from '../support/http/http-client.ts';
 import { connectSecurely } from '../support/http/raw-http.ts';
-import { tlsSettings } from '../support/http/tls-files.ts';
+import { tlsFiles, tlsSettings } from '../support/http/tls-files.ts';
 import { residentBytes } from '../support/processes/process-memory.ts';
 import { type ServiceProcess, useService } from '../support/processes/service-process.ts';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
@@ -15,10 +14,11 @@ const HIT = '/avatars/0.png';
 const LARGE = '/attachments/1/2/large';
 
 let service: ServiceProcess;
+let port: number;
 
-async function start(settings: Record<string, string>, openFiles?: number): Promise<number> {
+async function start(settings: Record<string, string>, openFiles?: number): Promise<void> {
   service = await useService(settings, { openFiles });
-  return Number(new URL(service.origin).port);
+  port = Number(new URL(service.origin).port);
 }
 
 /** A storage of one attachment that no buffer holds. */
@@ -28,21 +28,21 @@ async function makeStorage(): Promise<string> {
   return path;
 }
 
-/** Opens many connections, some at the same time, over several addresses of this machine lest ports run out. */
-async function openCrowd(
-  count: number,
-  open: (index: number) => Promise<Socket>,
-  length = 250,
-): Promise<readonly Socket[]> {
+/** Opens many connections, some at the same time. */
+async function openCrowd(count: number, open: (index: number) => Promise<Socket>, length = 250) {
   const crowd: Socket[] = [];
-  for (let first = 0; first < count; first += length) {
-    crowd.push(...(await Promise.all(Array.from({ length }, (_, index) => open(first + index)))));
+  while (crowd.length < count) {
+    const some = Array.from({ length }, (_, index) => open(crowd.length + index));
+    crowd.push(...(await Promise.all(some)));
   }
   return crowd;
 }
 
-/** Opens a connection; one that is closed at once is a connection, too. */
-async function openSocket(port: number, index: number): Promise<Socket> {
+/**
+ * Opens a connection, over one of several addresses of this machine lest ports run out; one that is closed at once is a
+ * connection, too.
+ */
+async function openSocket(index: number): Promise<Socket> {
   const localAddress = `127.0.0.${2 + (index % 8)}`;
   const socket = connect({ port, host: '127.0.0.1', localAddress });
   socket.on('error', () => undefined);
@@ -51,176 +51,120 @@ async function openSocket(port: number, index: number): Promise<Socket> {
 }
 
 /** Asks over an open connection, and reads what comes until there is something of a response. */
-async function askOver(socket: Socket, path: string): Promise<void> {
+async function askOver(socket: Socket, path: string): Promise<Socket> {
   const responded = Promise.race([once(socket, 'data'), once(socket, 'close')]);
   socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`);
   await responded.catch(() => undefined);
+  return socket;
 }
 
-/** Statuses and times of requests one after the other, over new connections or one that is kept. */
-async function measureHits(
-  url: string,
-  count: number,
-  keepAlive = true,
-): Promise<{ readonly statuses: readonly unknown[]; readonly p50Ms: number }> {
-  const options = { keepAlive, maxSockets: 1, rejectUnauthorized: false };
-  const isTls = url.startsWith('https');
-  const agent = isTls ? new TlsAgent(options) : new Agent(options);
+/** Statuses and times of requests one after the other, over a connection that is kept or new ones. */
+async function measure(path: string, count: number, pipelining = 1) {
+  const isTls = service.origin.startsWith('https');
+  const tls = isTls ? { ca: readFileSync(tlsFiles.cert) } : {};
+  const ask = createClient(port, { connections: 1, pipelining, connect: tls });
   const timesMs: number[] = [];
   const statuses = new Set<unknown>();
   for (let index = 0; index < count; index += 1) {
     const startMs = performance.now();
-    statuses.add(
-      await new Promise((resolve) => {
-        const request = isTls ? getTls(url, { agent }) : get(url, { agent });
-        request.on('error', (error) => resolve('code' in error ? error.code : error));
-        request.on('response', (response) => {
-          response.resume().once('end', () => resolve(response.statusCode));
-          response.once('error', (error) => resolve(error));
-        });
-      }),
-    );
+    statuses.add(await ask(path).then(({ status }) => status, String));
     timesMs.push(performance.now() - startMs);
   }
-  agent.destroy();
   timesMs.sort((a, b) => a - b);
-  const p50Ms = timesMs[Math.floor((count - 1) / 2)] ?? Number.NaN;
-  return { statuses: [...statuses], p50Ms };
+  return { statuses: [...statuses], p50Ms: timesMs[Math.floor(count / 2)] ?? Number.NaN };
 }
 
-/** Files that a process has open, sockets included. */
-function openFilesOf(pid: number): number {
-  return readdirSync(`/proc/${pid}/fd`).length;
-}
-
-/** Prints figures for the note of a release. */
-function print(what: string, figures: Record<string, number>): void {
-  const rounded = Object.entries(figures).map(([name, value]) => `${name} ${value.toFixed(1)}`);
-  process.stdout.write(`${what}: ${rounded.join(', ')}\n`);
-}
+/** Files that the service has open, sockets included. */
+const countOpenFiles = (): number => readdirSync(`/proc/${service.pid}/fd`).length;
 
 /** A crowd, seen from the service: what it costs, and whether hits go on and memory comes back. */
 async function observe(what: string, count: number, gather: () => Promise<readonly Socket[]>) {
-  const url = `${service.origin}${HIT}`;
-  const alone = await measureHits(url, 500);
-  const before = { bytes: residentBytes(service.pid), files: openFilesOf(service.pid) };
+  const alone = await measure(HIT, 500);
+  const before = { bytes: residentBytes(service.pid), files: countOpenFiles() };
   const crowd = await gather();
-  const crowded = await measureHits(url, 500);
-  const newcomers = await measureHits(url, 100, false);
-  const during = { bytes: residentBytes(service.pid), files: openFilesOf(service.pid) };
+  const crowded = await measure(HIT, 500);
+  const newcomers = await measure(HIT, 100, 0);
+  const bytesEach = (residentBytes(service.pid) - before.bytes) / count;
+  const files = countOpenFiles() - before.files;
   for (const socket of crowd) socket.destroy();
-  await expect
-    .poll(() => openFilesOf(service.pid), { timeout: 20_000 })
-    .toBeLessThan(before.files + 10);
-  const afterwards = await measureHits(url, 500);
-  print(what, {
-    'kB each': (during.bytes - before.bytes) / count / 1024,
-    'files each': (during.files - before.files) / count,
-    'p50 ms alone': alone.p50Ms,
-    'p50 ms crowded': crowded.p50Ms,
-  });
+  await expect.poll(countOpenFiles, { timeout: 20_000 }).toBeLessThan(before.files + 10);
+  const afterwards = await measure(HIT, 500);
+  // For the note of a release.
+  const [kilobytes, ...p50Ms] = [bytesEach / 1024, alone.p50Ms, crowded.p50Ms].map((each) =>
+    each.toFixed(1),
+  );
+  process.stdout.write(`${what}: ${kilobytes} kB each, hits in ${p50Ms.join(' to ')} ms\n`);
   for (const { statuses } of [alone, crowded, newcomers, afterwards]) {
     expect(statuses).toEqual([200]);
   }
   // No measure of speed, as one pause of a busy machine is not: most requests are held up by nothing.
   expect(crowded.p50Ms).toBeLessThan(100);
-  return { bytesEach: (during.bytes - before.bytes) / count, files: during.files - before.files };
+  return { bytesEach, files };
 }
 
-describe('10 000 idle connections', () => {
-  test('cost little, and no other client notices', async () => {
-    const port = await start({});
-    const { bytesEach, files } = await observe('idle, plain', 10_000, () =>
-      openCrowd(10_000, async (index) => {
-        const socket = await openSocket(port, index);
-        await askOver(socket, HIT);
-        return socket;
-      }),
-    );
-    expect(files).toBeGreaterThan(9_990);
-    expect(bytesEach).toBeLessThan(24 * 1024);
-  });
+type Open = (index: number) => Promise<Socket>;
+
+test.each<[string, Record<string, string>, number, number, Open, number]>([
+  ['10 000 idle connections', {}, 10_000, 250, openSocket, 24],
+  ['2 000 idle connections with TLS', tlsSettings, 2_000, 20, () => connectSecurely(port), 160],
+])('%s cost little, and no other client notices', async (what, settings, ...row) => {
+  const [count, atOnce, open, mostKilobytes] = row;
+  await start(settings);
+  const { bytesEach, files } = await observe(what, count, () =>
+    openCrowd(count, async (index) => askOver(await open(index), HIT), atOnce),
+  );
+  expect(files).toBeGreaterThan(count - 10);
+  expect(bytesEach).toBeLessThan(mostKilobytes * 1024);
 });
 
-describe('2 000 idle connections with TLS', () => {
-  test('cost little, and no other client notices', async () => {
-    const port = await start(tlsSettings);
-    const open = async () => {
-      const socket = await connectSecurely(port);
-      await askOver(socket, HIT);
-      return socket;
-    };
-    const { bytesEach } = await observe('idle, over TLS', 2_000, () => openCrowd(2_000, open, 20));
-    expect(bytesEach).toBeLessThan(160 * 1024);
-  });
-});
-
-describe('500 clients that do not read', () => {
-  test.each([
-    ['plain', {}],
-    ['with TLS', tlsSettings],
-  ])('hold little of the service, and their system buffers: %s', async (what, settings) => {
-    const bounds = { STORAGE_DIR: await makeStorage(), ORIGIN_MAX_STREAMS: '600' };
-    const port = await start({ ...bounds, ...settings });
-    const { bytesEach } = await observe(`not reading, ${what}`, 500, async () => {
-      const crowd = await openCrowd(500, async (index) => {
-        const socket = await openSocket(port, index);
-        if (what === 'plain') {
-          socket.write(`GET ${LARGE} HTTP/1.1\r\nHost: a\r\n\r\n`);
-          return socket.pause();
-        }
-        const secure = connectTls({ socket, rejectUnauthorized: false });
-        secure.on('error', () => undefined);
-        await once(secure, 'secureConnect');
-        await askOver(secure, LARGE);
-        secure.pause();
+test.each([
+  ['500 clients that do not read', {}],
+  ['500 clients with TLS that do not read', tlsSettings],
+])('%s hold little of the service, and their system buffers', async (what, settings) => {
+  const bounds = { STORAGE_DIR: await makeStorage(), ORIGIN_MAX_STREAMS: '600' };
+  await start({ ...bounds, ...settings });
+  const { bytesEach } = await observe(what, 500, async () => {
+    const crowd = await openCrowd(500, async (index) => {
+      const socket = await openSocket(index);
+      if (settings !== tlsSettings) {
+        socket.write(`GET ${LARGE} HTTP/1.1\r\nHost: a\r\n\r\n`);
         return socket.pause();
-      });
-      // All have a file open, and have stopped since no buffer takes more.
-      await expect
-        .poll(() => openFilesOf(service.pid), { timeout: 20_000 })
-        .toBeGreaterThanOrEqual(1_000); // a socket and a file for each
-      return crowd;
-    });
-    expect(bytesEach).toBeLessThan(1024 * 1024);
-  });
-});
-
-describe('where few files may be open', () => {
-  test('neither the storage nor the listener runs out of them', async () => {
-    const bounds = { ORIGIN_MAX_STREAMS: '128', ORIGIN_MAX_READS: '16' };
-    const port = await start(
-      { STORAGE_DIR: await makeStorage(), LOG_LEVEL: 'info', ...bounds },
-      512,
-    );
-    const crowd = await openCrowd(1_500, async (index) => {
-      const socket = await openSocket(port, index);
-      socket.write(`GET ${LARGE} HTTP/1.1\r\nHost: a\r\nRange: bytes=0-50000000\r\n\r\n`);
+      }
+      const secure = connectTls({ socket, rejectUnauthorized: false });
+      secure.on('error', () => undefined);
+      await once(secure, 'secureConnect');
+      (await askOver(secure, LARGE)).pause();
       return socket.pause();
     });
-    let most = 0;
-    const countMost = (): number => {
-      most = Math.max(most, openFilesOf(service.pid));
-      return most;
-    };
-    // Three times as many as these want to come in.
-    await expect.poll(countMost, { timeout: 10_000 }).toBeGreaterThan(200);
-    print('512 files', { 'at most open': most });
-    // A client that stands still is dropped after 10 s; then others are served.
-    await expect
-      .poll(
-        async () => {
-          countMost();
-          return (await measureHits(`${service.origin}${LARGE}`, 1, false)).statuses;
-        },
-        {
-          timeout: 60_000,
-          interval: 500,
-        },
-      )
-      .toEqual([200]);
-    for (const socket of crowd) socket.destroy();
-    expect(most).toBeLessThan(450);
-    expect(service.output()).not.toMatch(/EMFILE|ORIGIN_ERROR|"level":50/);
+    // All have a socket and a file open, and have stopped since no buffer takes more.
+    await expect.poll(countOpenFiles, { timeout: 20_000 }).toBeGreaterThanOrEqual(1_000);
+    return crowd;
   });
+  expect(bytesEach).toBeLessThan(1024 * 1024);
+});
+
+test('where few files may be open, neither the storage nor the listener runs out of them', async () => {
+  const bounds = { ORIGIN_MAX_STREAMS: '128', ORIGIN_MAX_READS: '16' };
+  await start({ STORAGE_DIR: await makeStorage(), LOG_LEVEL: 'info', ...bounds }, 512);
+  const crowd = await openCrowd(1_500, async (index) => {
+    const socket = await openSocket(index);
+    socket.write(`GET ${LARGE} HTTP/1.1\r\nHost: a\r\nRange: bytes=0-50000000\r\n\r\n`);
+    return socket.pause();
+  });
+  let most = 0;
+  const countMost = (): number => {
+    most = Math.max(most, countOpenFiles());
+    return most;
+  };
+  // Three times as many as these want to come in.
+  await expect.poll(countMost, { timeout: 10_000 }).toBeGreaterThan(200);
+  // A client that stands still is dropped after 10 s; then others are served.
+  const ask = async () => {
+    countMost();
+    return (await measure(LARGE, 1, 0)).statuses;
+  };
+  await expect.poll(ask, { timeout: 60_000, interval: 500 }).toEqual([200]);
+  for (const socket of crowd) socket.destroy();
+  expect(most).toBeLessThan(450);
+  expect(service.output()).not.toMatch(/EMFILE|ORIGIN_ERROR|"level":50/);
 });

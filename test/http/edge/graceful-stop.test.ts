@@ -4,24 +4,10 @@ import { describe, expect, it } from 'vitest';
 import { defer } from '../../support/deferred.ts';
 import { collect, connectSecurely, connectTo, parseAnswer } from '../../support/http/raw-http.ts';
 import { tlsSettings } from '../../support/http/tls-files.ts';
-import { samples, type TestApp, useTestApp } from '../../support/test-app.ts';
+import { samples, useTestApp } from '../../support/test-app.ts';
 
-let app: TestApp;
-let open: () => void;
-
-/** The service before an origin that responds when the test lets it. */
-async function start(settings: Record<string, string> = {}): Promise<void> {
-  const opened = defer<void>();
-  open = opened.resolve;
-  app = await useTestApp({ settings, clientLimits: { sweepIntervalMs: 20 } });
-  app.originals.put('attachments/1/2/a', samples.text);
-  app.originals.alter = async (object) => {
-    await opened.promise;
-    return object;
-  };
-}
-
-const PATH = '/attachments/1/2/a';
+const start = (settings: Record<string, string> = {}) =>
+  useTestApp({ settings, clientLimits: { sweepIntervalMs: 20 } });
 
 describe('a stop', () => {
   it.each([
@@ -29,8 +15,14 @@ describe('a stop', () => {
     ['with TLS', tlsSettings, connectSecurely],
   ] as const)('lets a running response end, and its connection with it, %s', async (...row) => {
     const [, settings, connectClient] = row;
-    await start(settings);
-    const { whole } = collect(await app.begin(PATH, connectClient));
+    const app = await start(settings);
+    const opened = defer<void>();
+    app.originals.put('attachments/1/2/a', samples.text);
+    app.originals.alter = async (object) => {
+      await opened.promise;
+      return object;
+    };
+    const { whole } = collect(await app.begin('/attachments/1/2/a', connectClient));
     await expect.poll(() => app.originals.reads.get('attachments/1/2/a')).toBe(1);
     const idle = await app.begin('/avatars/0.png', connectClient);
     await once(idle, 'data');
@@ -40,7 +32,7 @@ describe('a stop', () => {
     const stopped = app.close();
     await Promise.all([once(idle.resume(), 'close'), once(silent.resume(), 'close')]);
     await expect(connectTo(port)).rejects.toThrow('ECONNREFUSED');
-    open();
+    opened.resolve();
     const response = parseAnswer(await whole());
     expect(response.status).toBe(200);
     expect(response.headers.connection).toBe('close');
@@ -49,7 +41,7 @@ describe('a stop', () => {
   });
 
   it('closes a connection whose response had begun before, and promised to keep it', async () => {
-    await start();
+    const app = await start();
     const body = new Readable({ read: () => undefined });
     body.push(Buffer.alloc(10_000));
     app.originals.put('attachments/1/2/slow', Buffer.alloc(20_000));
@@ -67,7 +59,7 @@ describe('a stop', () => {
   });
 
   it('is not held up by one that connects at the last moment', async () => {
-    await start();
+    const app = await start();
     app.server.addHook('preClose', async () => {
       const late = await app.connect();
       await once(late.resume(), 'close');
@@ -78,15 +70,14 @@ describe('a stop', () => {
   });
 
   it('is not held up by one that asks again and again over a connection that is kept', async () => {
-    await start();
-    const socket = await app.connect();
+    const app = await start();
+    const socket = await app.begin('/avatars/0.png');
     let responses = 0;
     socket.on('data', () => {
       responses += 1;
       socket.write('GET /avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\n');
     });
-    const closed = new Promise((resolve) => socket.once('close', resolve));
-    socket.write('GET /avatars/0.png HTTP/1.1\r\nHost: a\r\n\r\n');
+    const closed = collect(socket).whole();
     await expect.poll(() => responses).toBeGreaterThan(5);
     await app.close();
     await closed;

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
-import { describe, expect, it } from 'vitest';
-import { collect, parseAnswer } from '../../support/http/raw-http.ts';
+import { expect, it } from 'vitest';
+import { collect, parseAnswer, sendBytes } from '../../support/http/raw-http.ts';
 import { readResponses } from '../../support/http/wire-response.ts';
 import { shareTestApp } from '../../support/test-app.ts';
 import { chunked, get, line, NO_CHUNKS } from '../../surface/unsound-messages.ts';
@@ -10,90 +10,63 @@ const app = shareTestApp();
 /** What another server on the way could let through as a second request. */
 const SECOND = 'GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n';
 const BREW = line('BREW /avatars/0.png HTTP/1.1');
+const EXPECT = 'Expect: 100-continue\r\n';
+const EMPTY_POST = line('POST /avatars/0.png HTTP/1.1\r\nContent-Length: 2');
+const TEN = 'A\r\nxxxxxxxxxx\r\n';
 
-/** Sends bytes, and then a last request that ends the connection if nothing has; all responses must be whole. */
-async function responsesTo(bytes: string) {
-  const socket = await app.connect();
-  const { whole } = collect(socket);
-  const closed = whole();
-  socket.write(bytes, 'latin1');
-  // Only a connection that is still understood gets a response to this, which is a 204.
-  socket.write('OPTIONS /avatars/0.png HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
-  return readResponses(await closed);
-}
+/** Ends the connection if nothing has; only one that is still understood gets a response to it, which is a 204. */
+const LAST = 'OPTIONS /avatars/0.png HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
 
 // What two servers could read in two ways: test/surface. Here is what is told only where it comes in one packet, or by
 // what follows it: each row is sent with a second request behind it.
-describe('the responses of a connection are', () => {
-  it.each([
-    ...[
-      ['400', 'HTTP/0.9', 'GET /avatars/0.png\r\n'],
-      ['400', 'a bare LF before the request line', `\n${get('')}`],
-      ['400', 'a bare CR before the request line', `\r\r\n${get('')}`],
-      ['400', 'two spaces after the method', get('').replace(' ', '  ')],
-      ['200 400', 'two spaces after the second method', get('') + get('').replace(' ', '  ')],
-      ['200 400', 'a body that is none', get('Content-Length: 5\r\n', 'xxxxxgarbage\r\n\r\n')],
-      ['405 400', 'a POST with a body of no length', `${line('POST /avatars/0.png HTTP/1.1')}xx x`],
-      // The body's fault is found when the response is out; there is no second one to the same request.
-      ['200', 'a chunk without an end', chunked(`1\r\nx${NO_CHUNKS}`)],
-    ],
-    // What follows is nothing to us.
-    ...[
-      ['200', 'Connection: close', get('Connection: close\r\n')],
-      ['200', 'an upgrade to h2c', get('Connection: Upgrade\r\nUpgrade: h2c\r\n')],
-      [
-        '200',
-        'an upgrade, and its first words',
-        get('Upgrade: websocket\r\n', 'other words\r\n\r\n'),
-      ],
-      [
-        '200',
-        'a body that is not known to come',
-        get('Expect: 100-continue\r\nContent-Length: 5\r\n', 'xxxxx'),
-      ],
-      ['200', 'no host in HTTP/1.0', 'GET /avatars/0.png HTTP/1.0\r\n\r\n'],
-      ['405', 'a CONNECT', line('CONNECT a:80 HTTP/1.1')],
-      // Its refusal must not get into the middle of the response before.
-      ['200', 'a request and a CONNECT', get('') + line('CONNECT a:80 HTTP/1.1')],
-      ['405', 'a method that is on no list', BREW],
-      ['200 200 405', 'the same, after others', get('') + get('') + BREW],
-      ['405', 'the same, after an empty line', `\r\n${BREW}`],
-      [
-        '405 405',
-        'the same, after a body of an empty line',
-        `${line('POST /avatars/0.png HTTP/1.1\r\nContent-Length: 2')}\r\n${BREW}`,
-      ],
-      ['405', 'a method of signs', line("!#$%&'*+.^_`|~-9 /avatars/0.png HTTP/1.1")],
-      ['404', 'such a method of no path', line('BREW /nothing HTTP/1.1')],
-    ],
-    // What can be read in one way alone.
-    ...[
-      ['200 404 204', 'a length with zeros', get('Content-Length: 05\r\n', 'xxxxx')],
-      ['200 404 204', 'a length between spaces', get('Content-Length:  5 \r\n', 'xxxxx')],
-      [
-        '200 404 204',
-        'chunks in capitals',
-        get('TRANSFER-ENCODING:\tCHUNKED\r\n', `A\r\nxxxxxxxxxx\r\n${NO_CHUNKS}`),
-      ],
-      ['200 404 204', 'an extension of a chunk', chunked(`1;a=b;c="d"\r\nx\r\n${NO_CHUNKS}`)],
-      ['200 404 204', 'trailers', chunked('0\r\nX: y\r\n\r\n')],
-      ['200 404 204', 'a length with an underscore', get('Content_Length: 5\r\n')],
-      ['200 404 204', 'an empty host', 'GET /avatars/0.png HTTP/1.1\r\nHost:\r\n\r\n'],
-      ['200 404 204', 'another host in the target', line('GET http://b/avatars/0.png HTTP/1.1')],
-      ['200 404 204', 'empty lines before it', `\r\n\r\n${get('')}`],
-      ['200 404 204', 'an expectation that means nothing', get('Expect: the-unexpected\r\n')],
-      // Node would write its 100 between the head and the body of a response that waits for another one.
-      ['200 200', 'a second one with an expectation', get('') + get('Expect: 100-continue\r\n')],
-    ],
-  ] as const)('%s to %s', async (expected, _, bytes) => {
-    const responses = await responsesTo(`${bytes}${SECOND}`);
-    expect(responses.map(({ status }) => status).join(' ')).toBe(expected);
-    const { headers } = responses.at(-1) ?? expect.fail();
-    if (/4\d\d$/.test(expected)) expect(headers.connection).toBe('close');
-    expect(headers.date).toMatch(/^\w{3}, \d\d \w{3} \d{4} [\d:]{8} GMT$/);
-    if (expected.endsWith('405')) expect(headers.allow).toBe('GET, HEAD, OPTIONS');
-    expect(app.log.errors).toEqual([]);
-  });
+it.each([
+  ['400', 'HTTP/0.9', 'GET /avatars/0.png\r\n'],
+  ['400', 'a bare LF before the request line', `\n${get('')}`],
+  ['400', 'a bare CR before the request line', `\r\r\n${get('')}`],
+  ['400', 'two spaces after the method', get('').replace(' ', '  ')],
+  ['200 400', 'two spaces after the second method', get('') + get('').replace(' ', '  ')],
+  ['200 400', 'a body that is none', get('Content-Length: 5\r\n', 'xxxxxgarbage\r\n\r\n')],
+  ['405 400', 'a POST with a body of no length', `${line('POST /avatars/0.png HTTP/1.1')}xx x`],
+  // The body's fault is found when the response is out; there is no second one to the same request.
+  ['200', 'a chunk without an end', chunked(`1\r\nx${NO_CHUNKS}`)],
+
+  // What follows is nothing to us.
+  ['200', 'Connection: close', get('Connection: close\r\n')],
+  ['200', 'an upgrade to h2c', get('Connection: Upgrade\r\nUpgrade: h2c\r\n')],
+  ['200', 'an upgrade, and its first words', get('Upgrade: websocket\r\n', 'other words\r\n\r\n')],
+  ['200', 'a body that is not known to come', get(`${EXPECT}Content-Length: 5\r\n`, 'xxxxx')],
+  ['200', 'no host in HTTP/1.0', 'GET /avatars/0.png HTTP/1.0\r\n\r\n'],
+  ['405', 'a CONNECT', line('CONNECT a:80 HTTP/1.1')],
+  // Its refusal must not get into the middle of the response before.
+  ['200', 'a request and a CONNECT', get('') + line('CONNECT a:80 HTTP/1.1')],
+  ['405', 'a method that is on no list', BREW],
+  ['200 200 405', 'the same, after others', get('') + get('') + BREW],
+  ['405', 'the same, after an empty line', `\r\n${BREW}`],
+  ['405 405', 'the same, after a body of an empty line', `${EMPTY_POST}\r\n${BREW}`],
+  ['405', 'a method of signs', line("!#$%&'*+.^_`|~-9 /avatars/0.png HTTP/1.1")],
+  ['404', 'such a method of no path', line('BREW /nothing HTTP/1.1')],
+
+  // What can be read in one way alone.
+  ['200 404 204', 'a length with zeros', get('Content-Length: 05\r\n', 'xxxxx')],
+  ['200 404 204', 'a length between spaces', get('Content-Length:  5 \r\n', 'xxxxx')],
+  ['200 404 204', 'chunks in capitals', get('TRANSFER-ENCODING:\tCHUNKED\r\n', TEN + NO_CHUNKS)],
+  ['200 404 204', 'an extension of a chunk', chunked(`1;a=b;c="d"\r\nx\r\n${NO_CHUNKS}`)],
+  ['200 404 204', 'trailers', chunked('0\r\nX: y\r\n\r\n')],
+  ['200 404 204', 'a length with an underscore', get('Content_Length: 5\r\n')],
+  ['200 404 204', 'an empty host', 'GET /avatars/0.png HTTP/1.1\r\nHost:\r\n\r\n'],
+  ['200 404 204', 'another host in the target', line('GET http://b/avatars/0.png HTTP/1.1')],
+  ['200 404 204', 'empty lines before it', `\r\n\r\n${get('')}`],
+  ['200 404 204', 'an expectation that means nothing', get('Expect: the-unexpected\r\n')],
+  // Node would write its 100 between the head and the body of a response that waits for another one.
+  ['200 200', 'a second one with an expectation', get('') + get(EXPECT)],
+] as const)('the responses of a connection are %s to %s', async (expected, _, bytes) => {
+  const responses = readResponses(await sendBytes(await app.listen(), bytes + SECOND + LAST));
+  expect(responses.map(({ status }) => status).join(' ')).toBe(expected);
+  const { headers } = responses.at(-1) ?? expect.fail();
+  if (/4\d\d$/.test(expected)) expect(headers.connection).toBe('close');
+  expect(headers.date).toMatch(/^\w{3}, \d\d \w{3} \d{4} [\d:]{8} GMT$/);
+  if (expected.endsWith('405')) expect(headers.allow).toBe('GET, HEAD, OPTIONS');
+  expect(app.log.errors).toEqual([]);
 });
 
 it('a head in two packets, and what follows it in the second, are taken as they are', async () => {
@@ -113,8 +86,7 @@ it('garbage never gets its refusal into the middle of a response', async () => {
   app.server.server.on('connection', (theirs: Socket) => {
     received = () => theirs.bytesRead;
   });
-  const socket = await app.begin('/attachments/1/2/zeros');
-  socket.pause();
+  const socket = (await app.begin('/attachments/1/2/zeros')).pause();
   await expect.poll(() => socket.bytesRead).toBeGreaterThan(0);
   socket.write('garbage\r\n\r\n');
   await expect.poll(received).toBe(socket.bytesWritten);

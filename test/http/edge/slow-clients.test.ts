@@ -1,11 +1,13 @@
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import {
   collect,
   connectSecurely,
   connectTo,
   parseAnswer,
+  sendBytes,
   watchClose,
 } from '../../support/http/raw-http.ts';
 import { tlsSettings } from '../../support/http/tls-files.ts';
@@ -37,61 +39,46 @@ const listeners = [
 ] as const;
 
 /** Waits for two sweeps, at least. */
-const sweeps = () => new Promise((resolve) => setTimeout(resolve, 60));
+const sweeps = () => sleep(60);
 
 const LINE = 'GET /avatars/0.png HTTP/1.1\r\n';
-const GET = `${LINE}Host: a\r\n\r\n`;
+const HOST = 'Host: a\r\n';
+const CLOSE = 'Connection: close\r\n';
+const get = (fields: string): string => `${LINE}${HOST}${fields}\r\n`;
 const post = (lengthBytes: number): string =>
-  `POST /avatars/0.png HTTP/1.1\r\nHost: a\r\nContent-Length: ${lengthBytes}\r\n\r\n`;
+  `POST /avatars/0.png HTTP/1.1\r\n${HOST}Content-Length: ${lengthBytes}\r\n\r\n`;
 
-/** Sends something, and then a byte at a time, until the server hangs up. */
-const trickle =
-  (before: string, bytes: string) =>
-  (socket: Socket): void => {
-    socket.write(before);
-    let sent = 0;
-    const timer = setInterval(() => {
-      socket.write(bytes.charAt(sent % bytes.length));
-      sent += 1;
-    }, 5);
-    socket.once('close', () => clearInterval(timer));
-  };
-const write =
-  (bytes: string) =>
-  (socket: Socket): void =>
-    void socket.write(bytes);
+/** Sends a byte at a time, until the server hangs up. */
+function trickle(socket: Socket, bytes: string): void {
+  const rest = bytes.repeat(1_000)[Symbol.iterator]();
+  const timer = setInterval(() => socket.write(rest.next().value ?? ''), 5);
+  socket.once('close', () => clearInterval(timer));
+}
 
-type Row = readonly [name: string, act: (socket: Socket) => void, statuses: number[], ms: number];
-
-/** What a client does, what it gets until the server hangs up, and after how long that is at the least. */
-const rows: readonly Row[] = [
-  ['not a word', () => undefined, [408], 150],
-  ['half a request line', write('GET /avatars/0'), [408], 150],
-  ['a request line byte by byte', trickle('', `GET /${'x'.repeat(999)}`), [408], 150],
-  ['one field after the other', trickle(`${LINE}Host: a\r\n`, 'X: y\r\n'), [408], 150],
-  ['half of a second request', write(GET + LINE), [200, 408], 150],
-  [
-    'no body, for which its response does not wait',
-    trickle(`${LINE}Host: a\r\nContent-Length: 1000000\r\n\r\n`, 'x'),
-    [200],
-    500,
-  ],
-  [
-    'a short body, which is read over',
-    write(`${post(500_000)}${'x'.repeat(500_000)}${LINE}Host: a\r\nConnection: close\r\n\r\n`),
-    [405, 200],
-    0,
-  ],
+const BODY = 'x'.repeat(500_000);
+/**
+ * What a client sends, and byte by byte after that; what it gets until the server hangs up, and after how long that is at
+ * the least.
+ */
+const rows: readonly [name: string, at: string, after: string, statuses: number[], ms: number][] = [
+  ['not a word', '', '', [408], 150],
+  ['half a request line', 'GET /avatars/0', '', [408], 150],
+  ['a request line byte by byte', '', `GET /${'x'.repeat(999)}`, [408], 150],
+  ['one field after the other', LINE + HOST, 'X: y\r\n', [408], 150],
+  ['half of a second request', get('') + LINE, '', [200, 408], 150],
+  ['no body, for which no response waits', get('Content-Length: 1000000\r\n'), 'x', [200], 500],
+  ['a body, which is read over', post(500_000) + BODY + get(CLOSE), '', [405, 200], 0],
 ];
 
 describe.each(listeners)('%s, a client', (_, settings, open) => {
-  it.each(rows)('that sends %s', async (...[, act, statuses, leastMs]) => {
+  it.each(rows)('that sends %s', async (...[, atOnce, after, statuses, leastMs]) => {
     await start({ settings });
     await app.listen();
     const startMs = performance.now();
     const socket = await app.connect(open);
     const closed = collect(socket).whole();
-    act(socket);
+    socket.write(atOnce);
+    if (after !== '') trickle(socket, after);
     const responses = readResponses(await closed);
     expect(performance.now() - startMs).toBeGreaterThan(leastMs);
     expect(responses.map(({ status }) => status)).toEqual(statuses);
@@ -111,12 +98,10 @@ describe.each(listeners)('%s, a client', (_, settings, open) => {
     const socket = await app.connect(open);
     const closed = collect(socket).whole();
     socket.write(post(1e10));
-    const body = Buffer.alloc(MEGABYTE);
-    let sentBytes = 0;
+    let megabytes = 0;
     const send = (): void => {
-      if (sentBytes >= 100 * MEGABYTE || !socket.writable) return;
-      sentBytes += body.length;
-      socket.write(body, () => send());
+      megabytes += 1;
+      if (megabytes <= 100 && socket.writable) socket.write(Buffer.alloc(MEGABYTE), send);
     };
     send();
     await expect.poll(() => socket.bytesRead).toBeGreaterThan(0);
@@ -129,18 +114,15 @@ describe.each(listeners)('%s, a client', (_, settings, open) => {
   it('that still sends when it has had its last response is not reset, lest that be lost', async () => {
     await start({ settings });
     const socket = await app.connect((port) => open(port, true));
-    const errors: Error[] = [];
-    socket.on('error', (error) => errors.push(error));
     const { bytes } = collect(socket);
-    socket.write(`${LINE}Host: a\r\nConnection: close\r\nContent-Length: 20\r\n\r\n0123456789`);
+    socket.write(`${get(`${CLOSE}Content-Length: 20\r\n`)}0123456789`);
     await once(socket, 'end');
-    // What comes too late is read, and the connection closed when the client closes it.
+    // What comes too late is read, and the connection closed when the client closes it; an error would be thrown here.
     const closed = once(socket, 'close');
     socket.write('01234');
     await sweeps();
     socket.end('56789');
     await closed;
-    expect(errors).toEqual([]);
     expect(parseAnswer(bytes()).status).toBe(200);
   });
 
@@ -163,7 +145,7 @@ describe('a client that has got its final response', () => {
   const openHalf = (port: number) => connectTo(port, true);
 
   it.each([
-    ['a request', `${LINE}Host: a\r\nConnection: close\r\n\r\n`],
+    ['a request', get(CLOSE)],
     ['no HTTP', 'garbage\r\n\r\n'],
   ])('to %s is cut off when it has had its time, though it goes on and on', async (_, bytes) => {
     await start({ clientLimits: { ...short, headTimeoutMs: 60_000, requestTimeoutMs: 60_000 } });
@@ -171,7 +153,7 @@ describe('a client that has got its final response', () => {
     const ended = once(socket.resume(), 'end');
     socket.write(bytes);
     await ended;
-    trickle('', 'x')(socket);
+    trickle(socket, 'x');
     const isClosed = watchClose(socket);
     app.clock.advance(0.9 * LINGER_MS);
     await sweeps();
@@ -197,20 +179,16 @@ describe('a client that has got its final response', () => {
 it.each([
   ['not a word', ''],
   ['half a greeting', '\u0016\u0003\u0001\u0002'],
-  ['HTTP without TLS', GET],
+  ['HTTP without TLS', get('')],
 ])('a handshake that is %s is cut off', async (_, bytes) => {
   await start({ settings: tlsSettings });
-  const socket = await app.connect();
-  socket.write(bytes, 'latin1');
-  await collect(socket).whole();
+  await sendBytes(await app.listen(), bytes);
   expect(app.log.errors).toEqual([]);
 });
 
 describe('a head that is too large', () => {
   const fields = (count: number, bytes: number): Record<string, string> =>
-    Object.fromEntries(
-      Array.from({ length: count }, (_, index) => [`x-${index}`, 'x'.repeat(bytes)]),
-    );
+    Object.fromEntries(Array.from(Array(count).keys(), (at) => [`x-${at}`, 'x'.repeat(bytes)]));
 
   it.each([
     ['a long URL', `/icons/1/ab.png?v=${'x'.repeat(MEGABYTE)}`, {}, 431],
@@ -219,8 +197,7 @@ describe('a head that is too large', () => {
     // With Host and Connection.
     ['101 fields', '/avatars/0.png', fields(99, 1), 431],
     ['no more than 100', '/avatars/0.png', fields(98, 100), 200],
-  ])('is refused, and the client hears of it though it is still sending: %s', async (...row) => {
-    const [, path, headers, status] = row;
+  ])('is refused, though the client is still sending: %s', async (_, path, headers, status) => {
     await start();
     expect((await app.send('GET', path, headers)).status).toBe(status);
   });

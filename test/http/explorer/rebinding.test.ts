@@ -36,9 +36,7 @@ test.each([
 ])(
   'a page whose name leads to this machine finds no explorer: %s',
   async (_, settings, connect) => {
-    const { get, listen, send } = await useTestApp({
-      settings: { EXPLORER: 'on', ...settings },
-    });
+    const { get, listen, send } = await useTestApp({ settings: { EXPLORER: 'on', ...settings } });
     const port = await listen();
     const off = await get('/nothing');
     const ask = (method: string, path: string, Host: string) =>
@@ -47,9 +45,8 @@ test.each([
     for (const file of files) {
       for (const method of ['GET', 'POST', 'OPTIONS']) {
         const { status, headers, body } = await ask(method, `/${file}`, `evil.example:${port}`);
-        expect([status, headers['cache-control'], body.toString()], `${method} ${file}`).toEqual([
-          ...[404, off.headers['cache-control'], off.body],
-        ]);
+        const seen = [status, headers['cache-control'], body.toString()];
+        expect(seen, `${method} ${file}`).toEqual([404, off.headers['cache-control'], off.body]);
       }
       const { status, headers } = await ask('GET', `/${file}`, `darkroom.localhost:${port}`);
       expect(status, file).toBe(200);

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import { beforeEach, describe, expect, test } from 'vitest';
 import {
   type ExternalApp,
-  type ExternalAppOptions,
+  outcomeOf,
   SITE,
   useExternalApp,
 } from '../../support/sites/external-app.ts';
@@ -18,30 +18,20 @@ beforeEach(async () => {
 
 // What a response about another site's media says: test/surface. Here is what is asked of the site.
 
-describe('a picture of another site', () => {
-  test('is requested with headers of Darkroom alone', async () => {
-    await app.ask('/cat.jpg', 'width=50', {
-      headers: {
-        cookie: 'a=b',
-        referer: 'https://chat.example/',
-        'x-forwarded-for': '9.9.9.9',
-        authorization: 'secret',
-        'user-agent': 'a browser',
-        accept: 'text/html',
-      },
-    });
-    const { headers, method, url } = app.site.requests[0] ?? {};
-    expect({ ...headers, 'user-agent': '' }).toEqual({
-      host: `${SITE}:${app.site.port}`,
-      connection: 'keep-alive',
-      'user-agent': '',
-      accept: 'image/*, video/*, audio/*',
-      'accept-encoding': 'identity',
-      'cdn-loop': 'darkroom',
-    });
-    expect(headers?.['user-agent']).toMatch(/^Darkroom\//);
-    expect([method, url]).toEqual(['GET', '/cat.jpg']);
+test('a picture of another site is requested with headers of Darkroom alone', async () => {
+  const own = { cookie: 'a=b', referer: 'https://chat.example/', 'x-forwarded-for': '9.9.9.9' };
+  const replaced = { authorization: 'secret', 'user-agent': 'a browser', accept: 'text/html' };
+  await app.ask('/cat.jpg', 'width=50', { headers: { ...own, ...replaced } });
+  const { headers, method, url } = app.site.requests[0] ?? {};
+  expect(headers).toEqual({
+    host: `${SITE}:${app.site.port}`,
+    connection: 'keep-alive',
+    'user-agent': expect.stringMatching(/^Darkroom\//),
+    accept: 'image/*, video/*, audio/*',
+    'accept-encoding': 'identity',
+    'cdn-loop': 'darkroom',
   });
+  expect([method, url]).toEqual(['GET', '/cat.jpg']);
 });
 
 describe('a range of what is on another site', () => {
@@ -63,10 +53,9 @@ describe('a range of what is on another site', () => {
       const [first, last] = (/ (.*)-(.*)\//.exec(response.header('content-range')) ?? []).slice(1);
       expect(response.body.equals(video.subarray(Number(first), Number(last) + 1))).toBe(true);
     }
-    const ranges = app.site.requests.map(({ headers }) => headers.range);
-    expect(ranges.join(' ')).toBe(asked);
-    const conditions = app.site.requests.map(({ headers }) => headers['if-range'] !== undefined);
-    expect(conditions.slice(1)).not.toContain(false);
+    const sent = app.site.requests.map(({ headers }) => headers);
+    expect(sent.map(({ range }) => range).join(' ')).toBe(asked);
+    for (const later of sent.slice(1)) expect(later).toHaveProperty('if-range');
   });
 
   test('is the whole where the site has replaced it since', async () => {
@@ -86,8 +75,8 @@ describe('a range of what is on another site', () => {
     app.site.serveRanges('/film.mp4', video, { etag });
     const response = await app.ask('/film.mp4', '', { headers: { range: 'bytes=0-99999' } });
     expect(response.status).toBe(200);
-    expect(response.header('etag')).toBe('');
-    expect(response.header('accept-ranges')).toBe('none');
+    expect(response.headers).toMatchObject({ 'accept-ranges': ['none'] });
+    expect(response.headers).not.toHaveProperty('etag');
     expect(response.body.equals(video)).toBe(true);
   });
 
@@ -98,11 +87,7 @@ describe('a range of what is on another site', () => {
     app = await useExternalApp({ limits: { pauseMs: 100 } });
     app.site.serveRanges('/film.mp4', video);
     const headers = { range: 'bytes=100000-100099' };
-    const ask = () =>
-      app.ask('/film.mp4', '', { headers }).then(
-        ({ status }) => status,
-        () => 'cut',
-      );
+    const ask = () => outcomeOf(app.ask('/film.mp4', '', { headers }));
     expect(await ask()).toBe(206);
     app.site.handlers.set('/film.mp4', (_request, response) => {
       const range = `bytes 100000-100099/${video.length}`;
@@ -111,11 +96,8 @@ describe('a range of what is on another site', () => {
       response.write(video.subarray(0, sentBytes));
     });
     expect(await ask()).toBe(outcome);
-    const line = app.log.entries.find(
-      ({ message }) => message === 'a fetch from another site failed or was refused',
-    );
-    expect(line?.details).toMatchObject({ code: 'ORIGIN_TIMEOUT', why: 'time' });
-    expect(app.log.errors).toEqual([]);
+    const details = { code: 'ORIGIN_TIMEOUT', why: 'time' };
+    expect(app.log.entries).toMatchObject([{ level: 'warn', details }]);
   });
 });
 
@@ -134,15 +116,11 @@ test('a site may trickle if its first byte comes in time, and stand still while 
     socket.write(first);
     standing.push(socket);
   });
-  const use = (limits: ExternalAppOptions['limits']) =>
-    useExternalApp({ ports: [slow.port], ...(limits && { limits }) });
-  const ask = (by: ExternalApp, path: string, query: string): Promise<number | 'cut'> =>
-    by.askUrl(`http://${SITE}:${slow.port}${path}`, query).then(
-      ({ status }) => status,
-      () => 'cut',
-    );
-  const patient = await use({ firstByteTimeoutMs: 1_000 });
-  const hasty = await use({ pauseMs: 100 });
+  const ask = (by: ExternalApp, path: string, query: string) =>
+    outcomeOf(by.askUrl(`http://${SITE}:${slow.port}${path}`, query));
+  const ports = [slow.port];
+  const patient = await useExternalApp({ ports, limits: { firstByteTimeoutMs: 1_000 } });
+  const hasty = await useExternalApp({ ports, limits: { pauseMs: 100 } });
   const rendered = ask(hasty, '/half', 'width=40');
   await expect.poll(() => standing.length).toBe(1);
   const all = [
@@ -159,9 +137,9 @@ describe('502', () => {
     app.site.handlers.set('/broken', (_request, response) => response.writeHead(500).end());
     app.resolver.set('evil.test', ['10.0.0.1']);
     app.resolver.set('closed.test', ['127.0.0.1']);
-    const urls = [app.urlOf('/broken'), 'http://evil.test/', 'http://closed.test/', 'no url'];
     const shown = new Set<string>();
-    for (const url of urls) {
+    const broken = app.urlOf('/broken');
+    for (const url of [broken, 'http://evil.test/', 'http://closed.test/', 'no url']) {
       for (const query of ['', 'width=50', 'width=60']) {
         const { status, body, headers } = await app.askUrl(url, query);
         const { date: _, 'x-request-id': __, ...others } = headers;
@@ -172,14 +150,12 @@ describe('502', () => {
   });
 
   test('is what a request gets that has come through us before', async () => {
+    const ask = async (loop: string) =>
+      (await app.ask('/cat.jpg', 'width=50', { headers: { 'cdn-loop': loop } })).status;
     for (const loop of ['darkroom', 'other; a="x, darkroom", Darkroom;v=1', 'a,darkroom']) {
-      const response = await app.ask('/cat.jpg', 'width=50', { headers: { 'cdn-loop': loop } });
-      expect(response.status).toBe(502);
+      expect(await ask(loop)).toBe(502);
     }
     expect(app.site.requests).toHaveLength(0);
-    const other = await app.ask('/cat.jpg', 'width=50', {
-      headers: { 'cdn-loop': 'darkroom.example, "darkroom", other; p="darkroom, darkroom"' },
-    });
-    expect(other.status).toBe(200);
+    expect(await ask('darkroom.example, "darkroom", other; p="darkroom, darkroom"')).toBe(200);
   });
 });

@@ -1,21 +1,257 @@
-import { describe, expect, test } from 'vitest';
-import { useExternalApp } from '../../support/sites/external-app.ts';
-import {
-  type HostileRow,
-  hostileRows,
-  type Outcome,
-} from '../../support/sites/hostile-behaviours.ts';
-import { HostileServer } from '../../support/sites/hostile-server.ts';
+import { Readable } from 'node:stream';
+import { deflateSync, gzipSync } from 'node:zlib';
+import { expect, test } from 'vitest';
+import { outcomeOf, SITE, useExternalApp } from '../../support/sites/external-app.ts';
+import { type Behaviour, HostileServer, trickle } from '../../support/sites/hostile-server.ts';
+import { samples } from '../../support/test-app.ts';
+
+/** What a client of ours gets: a status; or `cut`, a response that breaks off. */
+type Outcome = Awaited<ReturnType<typeof outcomeOf>>;
+
+const { jpeg } = samples;
+/** A GIF of one pixel. */
+const dot = Buffer.from('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7', 'base64');
+const whole = `Content-Length: ${jpeg.length}\r\n`;
+
+const bareHead = 'HTTP/1.1 200 OK\r\n\r\n';
+const wholeHead = `HTTP/1.1 200 OK\r\n${whole}\r\n`;
+const chunkedHead = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n';
+
+type Pieces = readonly (string | Uint8Array)[];
+
+/** These bytes, and no end of the connection. */
+const begin =
+  (...pieces: Pieces): Behaviour =>
+  (socket) => {
+    for (const piece of pieces) socket.write(piece);
+  };
+
+/** The same with an end. */
+const send =
+  (...pieces: Pieces): Behaviour =>
+  (socket) =>
+    void Readable.from(pieces).pipe(socket);
+
+/** These bytes, and then this again and again, as fast as it is taken. */
+const endless =
+  (piece: string | Uint8Array, ...before: Pieces): Behaviour =>
+  (socket) => {
+    const pieces = function* () {
+      yield* before;
+      for (;;) yield piece;
+    };
+    Readable.from(pieces()).pipe(socket);
+  };
+
+/** A response, the head as text. */
+const respond = (head: string, body: Uint8Array | string = ''): Behaviour =>
+  begin(`HTTP/1.1 ${head}\r\n`, body);
+
+/** A response with the picture in it, and these fields. */
+const picture = (fields: string, body: Uint8Array = jpeg): Behaviour =>
+  send(`HTTP/1.1 200 OK\r\n${fields}\r\n`, body);
+
+const status = (code: number, fields = ''): Behaviour =>
+  respond(`${code} Whatever\r\nContent-Length: 0\r\n${fields}`);
+
+const chunked = (...chunks: Pieces): Behaviour => send(chunkedHead, ...chunks);
+
+const asChunk = (bytes: Uint8Array): Buffer =>
+  Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, Buffer.from('\r\n')]);
+
+const statuses = [
+  ...[201, 202, 203, 204, 205, 207, 226, 300, 304, 305, 306, 400, 401, 402, 403, 405, 406, 407],
+  ...[408, 409, 412, 413, 414, 416, 418, 421, 425, 426, 429, 451, 500, 501, 502, 503, 504, 505],
+  ...[507, 511, 599, 999],
+];
+
+const kinds: Readonly<Record<string, Uint8Array>> = {
+  html: samples.html,
+  svg: samples.svg,
+  pdf: samples.pdf,
+  text: samples.text,
+  bmp: Buffer.concat([Buffer.from('BM'), Buffer.alloc(5_000)]),
+  'little-endian TIFF': Buffer.concat([Buffer.from('II*\0\x08\0\0\0'), Buffer.alloc(5_000)]),
+  ico: Buffer.concat([Buffer.from([0, 0, 1, 0, 1, 0, 16, 16]), Buffer.alloc(5_000)]),
+  json: Buffer.from('{"a":1}'),
+  zip: Buffer.concat([Buffer.from('PK\x03\x04'), Buffer.alloc(5_000)]),
+  nothing: Buffer.alloc(0),
+  zeros: Buffer.alloc(5_000),
+  'a playlist': Buffer.from('#EXTM3U\n#EXTINF:1,\nhttp://169.254.169.254/\n'),
+};
+
+const encodings = [
+  ...['gzip', 'GZIP', 'x-gzip', 'br', 'deflate', 'zstd', 'identity, gzip', 'nonsense'],
+  'gzip\r\nContent-Encoding: gzip',
+];
+
+const redirects = [
+  ...['file:///etc/passwd', 'data:image/gif;base64,R0lGODlhAQABAAAAACw=', 'ftp://site.test/'],
+  ...['javascript:alert(1)', 'http://user:secret@site.test/', 'http://site.test:22/'],
+  ...['http://localhost/', '//169.254.169.254/', 'http://10.0.0.1/', 'https://[::1]/'],
+  ...['///127.0.0.2/', 'http://', 'http://[', '\x01', ''],
+];
+
+type Behaviours = Readonly<Record<string, Behaviour>>;
+
+/** The same with each of these. */
+const withEach = <Item>(
+  items: readonly Item[],
+  row: (item: Item) => readonly [name: string, act: Behaviour],
+): Behaviours => Object.fromEntries(items.map(row));
+
+/** Of what is asked for: a picture that is shown. */
+const shown: Behaviours = {
+  'as it should be': begin(wholeHead, jpeg),
+  'no length, and the end of the connection': picture(''),
+  'HTTP/1.0': send('HTTP/1.0 200 OK\r\n\r\n', jpeg),
+  chunks: chunked(asChunk(jpeg), '0\r\n\r\n'),
+  // Shorter than what is looked at to know its type.
+  'a small picture and no length': picture('', dot),
+  'a small picture in chunks': chunked(asChunk(dot), '0\r\n\r\n'),
+  'more bytes than announced': begin(wholeHead, Buffer.concat([jpeg, Buffer.alloc(9_000)])),
+  'the encoding identity': picture('Content-Encoding: identity\r\n'),
+  'hints before it': begin('HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n', wholeHead, jpeg),
+  cookies: picture(`${'Set-Cookie: a=b; Domain=test; Path=/\r\n'.repeat(50)}${whole}`),
+  'other names for the type': picture(`Content-Type: text/html\r\n${whole}`),
+  'a type that does not end': picture(`Content-Type: ${'a/'.repeat(5_000)}\r\n${whole}`),
+};
+
+/** What is no response, or none that may be believed. */
+const refused: Behaviours = {
+  // Lengths.
+  'a negative length': picture('Content-Length: -1\r\n'),
+  'a length that is none': picture('Content-Length: many\r\n'),
+  'a length of 2^64': picture('Content-Length: 18446744073709551616\r\n'),
+  'two lengths': picture(`${whole}Content-Length: 7\r\n`),
+  'length and chunks': picture(`${whole}Transfer-Encoding: chunked\r\n`),
+  // Encodings.
+  ...withEach(encodings, (encoding) => {
+    const body = encoding === 'deflate' ? deflateSync(jpeg) : gzipSync(jpeg);
+    return [`the encoding ${encoding}`, picture(`Content-Encoding: ${encoding}\r\n`, body)];
+  }),
+  'a transfer in gzip': picture('Transfer-Encoding: gzip, chunked\r\n', asChunk(gzipSync(jpeg))),
+  // Chunks.
+  'a chunk of no size': chunked('zz\r\n'),
+  'a chunk of negative size': chunked('-5\r\nhello\r\n'),
+  'a chunk of 2^64': chunked('10000000000000000\r\n', jpeg),
+  'a chunk that is longer than it says': chunked('5\r\n', jpeg, '\r\n0\r\n\r\n'),
+  // Statuses.
+  ...withEach(statuses, (code) => [`the status ${code}`, status(code)]),
+  'a part that was not asked for': respond(
+    `206 Part\r\n${whole}Content-Range: bytes 0-${jpeg.length - 1}/${jpeg.length}\r\n`,
+    jpeg,
+  ),
+  'parts in pieces': respond(
+    '206 Part\r\nContent-Type: multipart/byteranges; boundary=a\r\nContent-Length: 5\r\n',
+    '--a--',
+  ),
+  // What comes before the response that counts.
+  'interim responses that do not end': endless(
+    'HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n',
+  ),
+  'another protocol': respond(
+    '101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n',
+  ),
+  'an unasked 100': begin('HTTP/1.1 100 Continue\r\n\r\n', wholeHead, jpeg),
+  // Heads.
+  'a header of a megabyte': picture(`X-Large: ${'a'.repeat(1_048_576)}\r\n${whole}`),
+  'a head that does not end': endless('X-Many: 1\r\n', 'HTTP/1.1 200 OK\r\n'),
+  'no head at all': send(jpeg),
+  'a line of another protocol': send('SSH-2.0-OpenSSH_9.2\r\n'),
+  'a field without a colon': picture('nonsense\r\n'),
+  'a NUL in a field': picture('X-Nul: a\0b\r\n'),
+  // Redirects.
+  ...withEach(redirects, (place) => [
+    `a redirect to ${JSON.stringify(place)}`,
+    status(302, `Location: ${place}\r\n`),
+  ]),
+  ...withEach([301, 303, 307, 308], (code) => [`a ${code} without a place`, status(code)]),
+  'two places': status(302, 'Location: /a\r\nLocation: /b\r\n'),
+  // Ends.
+  'a reset before the head': (socket) => socket.resetAndDestroy(),
+  'an end before the head': (socket) => socket.end(),
+  'a reset behind the head': (socket) => {
+    socket.write(wholeHead, () => socket.resetAndDestroy());
+  },
+};
+
+/** Kinds that are not shown, whatever they are said to be. */
+const unfit: Behaviours = {
+  'a length of nothing': respond('200 OK\r\nContent-Length: 0\r\n'),
+  'gzip that is not told of': picture('', gzipSync(jpeg)),
+  'a page that does not end': endless(
+    '<p>more</p>'.repeat(1_000),
+    'HTTP/1.1 200 OK\r\n\r\n<!doctype html>',
+  ),
+  ...withEach(Object.entries(kinds), ([name, body]) => [
+    name,
+    picture('Content-Type: image/png\r\n', body),
+  ]),
+};
+
+const missing: Behaviours = {
+  'the status 404': status(404),
+  'the status 410': status(410),
+  'a 404 with a body that does not end': endless(jpeg, 'HTTP/1.1 404 No\r\n\r\n'),
+};
+
+/** What breaks off once it is passed on. */
+const cutOff: Behaviours = {
+  'fewer bytes than announced': picture(`Content-Length: ${jpeg.length + 1}\r\n`),
+  'far fewer bytes than announced': picture('Content-Length: 1000000\r\n'),
+  'chunks without an end': chunked(asChunk(jpeg)),
+  'trailers without an end': endless(
+    `X-Field: ${'a'.repeat(1_000)}\r\n`,
+    ...[chunkedHead, asChunk(jpeg), '0\r\n'],
+  ),
+};
+
+/** Half a picture, of which a passthrough cannot know. */
+const halves: Behaviours = {
+  'a length in the middle of the picture': respond('200 OK\r\nContent-Length: 6000\r\n', jpeg),
+  'the half of it, and no length': picture('', jpeg.subarray(0, jpeg.length / 2)),
+};
+
+/** A body that takes longer than all of it may, piece by piece, each of which comes in time. */
+const slowly: Behaviour = (socket) => {
+  const piece = (_: unknown, index: number): Uint8Array =>
+    jpeg.subarray((index * jpeg.length) / 40, ((index + 1) * jpeg.length) / 40);
+  trickle(socket, [wholeHead, ...Array.from(Array(40), piece)], 30);
+};
+
+/** What ends by a deadline alone. */
+const hanging: Behaviours = {
+  'an extension of a chunk that does not end': endless('a'.repeat(65_536), `${chunkedHead}5;`),
+  'no response': () => undefined,
+  'a head, byte by byte': (socket) =>
+    trickle(socket, `HTTP/1.1 200 OK\r\nX: ${'a'.repeat(9_000)}`, 20),
+  'a hint, and no response': begin('HTTP/1.1 103 Early Hints\r\n\r\n'),
+  'a head, and no body': begin(wholeHead),
+  'a reason that does not end': endless('a'.repeat(65_536), 'HTTP/1.1 200 '),
+};
+
+/** Behaviours with what comes of them where a transform is asked for, where they are passed on; some end by a deadline. */
+const table: readonly [Behaviours, rendered: Outcome, passedOn: Outcome, hangs?: true][] = [
+  [shown, 200, 200],
+  [refused, 502, 502],
+  [unfit, 415, 415],
+  [missing, 404, 404],
+  [cutOff, 502, 'cut'],
+  [halves, 422, 200],
+  [{ 'a gigabyte announced': picture('Content-Length: 1073741824\r\n') }, 422, 422],
+  [{ 'a picture without an end': endless(Buffer.alloc(65_536), bareHead, jpeg) }, 422, 'cut'],
+  [hanging, 504, 504, true],
+  [{ 'a body that comes slowly': slowly }, 504, 200, true],
+  [{ 'a body that stands still': begin(wholeHead, jpeg.subarray(0, 6_000)) }, 504, 'cut', true],
+];
 
 const MEBIBYTE = 2 ** 20;
 
 /** Deadlines that are waited for, in milliseconds; where none is, the usual ones are long enough. */
 const SHORT = {
-  connectTimeoutMs: 300,
-  firstByteTimeoutMs: 300,
-  headTimeoutMs: 300,
+  ...{ connectTimeoutMs: 300, firstByteTimeoutMs: 300, headTimeoutMs: 300, pauseMs: 300 },
   wholeBodyTimeoutMs: 500,
-  pauseMs: 300,
 };
 
 const site = await HostileServer.use();
@@ -26,39 +262,30 @@ const settings = {
 };
 const patient = await useExternalApp({ settings });
 const hasty = await useExternalApp({ settings, limits: SHORT });
-for (const [index, { act }] of hostileRows.entries()) {
-  for (const use of ['rendered', 'passedOn']) site.behaviours.set(`/${use}/${index}`, act);
-}
 
-/** Asks for what a row does; tells what came of it, and what it took. */
-async function run({ hangs }: HostileRow, path: string, query: string) {
-  const app = hangs ? hasty : patient;
-  let peakBytes = 0;
+/** What servers do to those who ask them, each with what must come of it. */
+const rows = table.flatMap(([behaviours, rendered, passedOn, hangs]) =>
+  Object.entries(behaviours).flatMap(([name, act]) => [
+    { name, act, hangs, use: 'rendered', query: 'width=40&format=png', expected: rendered },
+    { name, act, hangs, use: 'passed on', query: '', expected: passedOn },
+  ]),
+);
+
+test.each(rows)('of a server that does this, $use: $name', async ({ act, hangs, ...row }) => {
+  const path = `/${site.behaviours.size}`;
+  site.behaviours.set(path, act);
   const bytesNow = (): number => process.memoryUsage().arrayBuffers;
-  const before = bytesNow();
+  const bytesBefore = bytesNow();
+  let peakBytes = 0;
   const sampling = setInterval(() => {
-    peakBytes = Math.max(peakBytes, bytesNow() - before);
+    peakBytes = Math.max(peakBytes, bytesNow() - bytesBefore);
   }, 5);
-  const outcome: Outcome = await app.askUrl(`http://site.test:${site.port}${path}`, query).then(
-    ({ status }) => status,
-    () => 'cut',
-  );
+  const app = hangs ? hasty : patient;
+  const outcome = await outcomeOf(app.askUrl(`http://${SITE}:${site.port}${path}`, row.query));
   clearInterval(sampling);
-  return { outcome, peakBytes };
-}
-
-describe.each([
-  ['rendered', 'width=40&format=png'],
-  ['passedOn', ''],
-] as const)('of a server that does this, %s:', (use, query) => {
-  const rows = hostileRows.map((row, index) => ({ ...row, row, index }));
-
-  test.each(rows)('$name', async ({ row, index }) => {
-    const { outcome, peakBytes } = await run(row, `/${use}/${index}`, query);
-    expect(outcome).toBe(row[use]);
-    // Of what is sent without an end, no more is held than what may be of one original, twice while it grows.
-    expect(peakBytes).toBeLessThan(64 * MEBIBYTE);
-  });
+  expect(outcome).toBe(row.expected);
+  // Of what is sent without an end, no more is held than what may be of one original, twice while it grows.
+  expect(peakBytes).toBeLessThan(64 * MEBIBYTE);
 });
 
 test('nothing is left of it', async () => {

@@ -6,7 +6,6 @@ import { metricsSettings, order } from '../../support/telemetry/prometheus-text.
 import { samples, type TestApp, useTestApp } from '../../support/test-app.ts';
 
 const MEBIBYTE = 1024 * 1024;
-const url = '/icons/1/ab.webp?size=16';
 
 let app: TestApp;
 let store: MemoryResultStore;
@@ -15,13 +14,22 @@ beforeEach(async () => {
   store = new MemoryResultStore();
   const renderer = { render: async () => samples.webp };
   app = await useTestApp({ resultStore: store, renderer, settings: metricsSettings });
-  for (const id of [1, 2, 3]) app.originals.put(`icons/${id}/ab`, samples.jpeg);
+  for (const id of [1, 2, 3, 4]) app.originals.put(`icons/${id}/ab`, samples.jpeg);
 });
 
 const get = async (id: number): Promise<string> => {
-  const { headers } = await app.get(url.replace('1', String(id)));
+  const { headers } = await app.get(`/icons/${id}/ab.webp?size=16`);
   return String(headers['cache-status']).includes('detail=store') ? 'stored' : 'rendered';
 };
+
+function useFakeTimeouts(): void {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
+}
+
+async function settleAll(): Promise<void> {
+  for (let turn = 0; turn < 5; turn += 1) await settle();
+}
 
 test('a store that fails is logged once, and costs no client an error', async () => {
   store.failure = new Error('the bucket is gone');
@@ -31,53 +39,32 @@ test('a store that fails is logged once, and costs no client an error', async ()
   expect(app.log.errors).toEqual([]);
 });
 
-describe('reads from the store', () => {
-  let ends: (() => void)[];
-  /** What the store says at once of the size of each rendering, by the id in its key. */
-  let sizes: Record<string, number>;
-
-  beforeEach(() => {
-    [ends, sizes] = [[], {}];
+test('reads wait the longer, the larger a result is, but for one that is late, and what it keeps waiting', async () => {
+  useFakeTimeouts();
+  const found = defer<void>();
+  /** Asks, and waits until the store has told of a size, if it does. */
+  const begin = async (id: number, sizeBytes?: number): Promise<[Promise<string>]> => {
     store.read = async ({ originKey }, _signal, onFound) => {
-      const sizeBytes = sizes[originKey.split('/')[1] ?? ''];
       if (sizeBytes !== undefined) onFound(sizeBytes);
-      await new Promise<void>((resolve) => ends.push(resolve));
+      await found.promise;
       return { body: Buffer.from(originKey), mimeType: 'image/webp' };
     };
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    return () => vi.useRealTimers();
-  });
-
-  /** Asks, and waits until the store is at it. */
-  async function begin(id: number, sizeBytes?: number): Promise<Promise<string>[]> {
-    if (sizeBytes !== undefined) sizes[id] = sizeBytes;
     const asked = get(id);
-    for (let turn = 0; turn < 5; turn += 1) await settle();
+    await settleAll();
     return [asked];
-  }
-  const finish = (): void => {
-    for (const end of ends.splice(0)) end();
   };
-
-  test('wait for it the longer, the larger it is', async () => {
-    const [large] = await begin(1, 32 * MEBIBYTE);
-    await vi.advanceTimersByTimeAsync(10_000);
-    finish();
-    expect(await large).toBe('stored');
-  });
-
-  test('go on without one that is late, and without what that keeps waiting', async () => {
-    const [late] = await begin(1, 4 * MEBIBYTE);
-    const [behind] = await begin(2);
-    await vi.advanceTimersByTimeAsync(2_000);
-    expect(await behind).toBe('rendered');
-    await vi.advanceTimersByTimeAsync(1_500);
-    expect(await late).toBe('rendered');
-    // The store is slow, and has not failed: the next request uses it at once.
-    const [next] = await begin(3, 1);
-    finish();
-    expect(await next).toBe('stored');
-  });
+  const [large] = await begin(1, 32 * MEBIBYTE);
+  const [late] = await begin(2, 4 * MEBIBYTE);
+  const [behind] = await begin(3);
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(await behind).toBe('rendered');
+  await vi.advanceTimersByTimeAsync(1_500);
+  expect(await late).toBe('rendered');
+  await vi.advanceTimersByTimeAsync(6_500);
+  // The store is slow, and has not failed: the next request uses it at once.
+  const [next] = await begin(4, 1);
+  found.resolve();
+  expect([await large, await next]).toEqual(['stored', 'stored']);
 });
 
 describe('a write into the store', () => {
@@ -85,10 +72,9 @@ describe('a write into the store', () => {
     const held = defer<void>();
     store.write = () => held.promise;
     await get(1);
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    onTestFinished(() => void vi.useRealTimers());
+    useFakeTimeouts();
     const purged = order(app, '/purge', { prefix: 'icons/1/' });
-    for (let turn = 0; turn < 5; turn += 1) await settle();
+    await settleAll();
     await vi.advanceTimersByTimeAsync(15_000);
     expect((await purged).statusCode).toBe(504);
     expect(store.removals).toBe(0);
@@ -108,7 +94,7 @@ describe('a write into the store', () => {
       await write(...args);
     };
     const sizes = [16, 20, 22, 24, 28];
-    await Promise.all(sizes.map((size) => app.get(url.replace('16', String(size)))));
+    await Promise.all(sizes.map((size) => app.get(`/icons/1/ab.webp?size=${size}`)));
     await app.close();
     expect(store.paths).toHaveLength(sizes.length);
     expect(store.isClosed).toBe(true);

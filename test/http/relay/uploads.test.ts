@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { expect, test } from 'vitest';
-import { collect, connectTo, parseAnswer, sendRaw } from '../../support/http/raw-http.ts';
+import { parseAnswer, sendBytes } from '../../support/http/raw-http.ts';
 import { findDeviations, isValidText, operationsOf } from '../../support/openapi/openapi-reader.ts';
 import { samples } from '../../support/test-app.ts';
 import { capabilityOf, uploadTarget, useRelayApp } from '../../support/uploads/relay-app.ts';
@@ -14,6 +14,7 @@ await relay.put('emojis/9', samples.png);
 const KEY = 'attachments/1/2/name.bin';
 const to = (key: string): string => `/v1/relay/${KEY}?t=${capabilityOf(key)}`;
 const tooMany = { 'Content-Length': '9'.repeat(16) };
+const documented = operationsOf('uploads').find(({ method }) => method === 'PUT') ?? expect.fail();
 
 test.each([
   [401, 'UNAUTHORIZED', `/v1/relay/${KEY}`, {}],
@@ -28,10 +29,8 @@ test.each([
   async (status, code, target, headers) => {
     const before = await relay.list();
     const sent = { 'Content-Length': '5', Expect: '100-continue', Authorization: 'Bearer nobody' };
-    const fields = { ...sent, ...headers };
-    const answer = await sendRaw(relay.port, 'PUT', target, fields);
-    const documented = operationsOf('uploads').find(({ method }) => method === 'PUT');
-    expect(findDeviations(documented ?? expect.fail(), answer)).toEqual([]);
+    const answer = await relay.app.send('PUT', target, { ...sent, ...headers });
+    expect(findDeviations(documented, answer)).toEqual([]);
     expect([answer.status, JSON.parse(answer.body.toString()).code]).toEqual([status, code]);
     expect(await relay.list()).toEqual(before);
   },
@@ -46,7 +45,7 @@ test('the head of an upload may have 24 KiB, and no other head more than 16', as
     ['OPTIONS', put, 17_000, 431],
   ] as const) {
     const headers = { 'Content-Length': '0', 'X-Filler': 'x'.repeat(fillerBytes) };
-    expect((await sendRaw(relay.port, method, target, headers)).status).toBe(status);
+    expect((await relay.app.send(method, target, headers)).status).toBe(status);
   }
 });
 
@@ -56,42 +55,32 @@ const EMPTY = '0\r\n\r\n';
 test.each([
   ['more in chunks than the service allows', {}, piece.repeat(20), 413],
   ['more in chunks than allowed', { maxBytes: 9 }, `a\r\n0123456789\r\n${EMPTY}`, 413],
-  [
-    'a text that is said to be a picture',
-    { contentType: 'image/png' },
-    `5\r\nhello\r\n${EMPTY}`,
-    415,
-  ],
-  ['nothing that is said to be a picture', { contentType: 'IMAGE/AVIF' }, EMPTY, 415],
+  ['a text that is called a picture', { contentType: 'image/png' }, `5\r\nhello\r\n${EMPTY}`, 415],
+  ['nothing that is called a picture', { contentType: 'IMAGE/AVIF' }, EMPTY, 415],
   ['chunks that are none', {}, '5\r\nhelloxx', 400],
   ['chunks that turn into none', {}, `${piece}zz\r\n`, 400],
 ])('an upload that is cut off leaves nothing: %s', async (_, terms, body, status) => {
   const before = await relay.list();
   const target = uploadTarget('attachments/9/1/a', terms);
   const chunked = { 'Transfer-Encoding': 'chunked' };
-  expect((await sendRaw(relay.port, 'PUT', target, chunked, body)).status).toBe(status);
+  expect((await relay.app.send('PUT', target, chunked, body)).status).toBe(status);
   await expect.poll(relay.list).toEqual(before);
 });
 
 test('an upload that is refused on its way is read over, so that its client finds the response', async () => {
-  const { port } = await useRelayApp();
-  const target = uploadTarget('emojis/80');
-  const head = `PUT ${target} HTTP/1.1\r\nHost: a\r\nContent-Type: image/png\r\nContent-Length: 30000000\r\n\r\n`;
-  const socket = await connectTo(port);
-  socket.write(head);
-  await new Promise((resolve, reject) => {
-    socket.once('close', reject).write(Buffer.alloc(30_000_000), () => resolve(undefined));
-  });
-  const [answer] = (await once(socket, 'data')) as [Buffer];
+  const { app } = await useRelayApp();
+  const head = 'HTTP/1.1\r\nHost: a\r\nContent-Type: image/png\r\nContent-Length: 30000000';
+  const socket = await app.connect();
+  socket.write(`PUT ${uploadTarget('emojis/80')} ${head}\r\n\r\n`);
+  await new Promise((resolve) => socket.write(Buffer.alloc(30_000_000), resolve));
+  const [answer] = await once(socket, 'data');
   expect(parseAnswer(answer).status).toBe(415);
-  socket.destroy();
 });
 
 test('a client of HTTP/1.0 is not told to go on, which it would take for the whole response', async () => {
-  const socket = await connectTo(relay.port);
   const head = 'HTTP/1.0\r\nContent-Length: 2\r\nExpect: 100-continue';
-  socket.write(`PUT ${uploadTarget('attachments/5/6/old.txt')} ${head}\r\n\r\nhi`);
-  expect((await collect(socket).whole()).toString('latin1')).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+  const put = `PUT ${uploadTarget('attachments/5/6/old.txt')} ${head}\r\n\r\nhi`;
+  expect(String(await sendBytes(relay.port, put))).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
 });
 
 // Contract §14: headers of the platform's API, none of which decides on an upload.
@@ -110,8 +99,7 @@ test('a preflight names the headers that clients of the platform announce', asyn
 });
 
 test('the form of a capability is documented', () => {
-  const put = operationsOf('uploads').find(({ method }) => method === 'PUT');
-  const schema = put?.parameters.find(({ name }) => name === 't')?.schema ?? expect.fail();
+  const schema = documented.parameters.find(({ name }) => name === 't')?.schema ?? expect.fail();
   const t = capabilityOf('emojis/1');
   const texts = [t, '', `${t}=`, `${t}.`, t.replace('.', '')];
   expect(texts.filter((text) => isValidText(schema, text))).toEqual([t]);

@@ -79,7 +79,6 @@ function formatRecord(owner: string, type: number, data: Buffer): Buffer {
 }
 
 function formatName(name: string): Buffer {
-  const labels = name.split('.').map((label) => Buffer.from(`\0${label}`, 'latin1'));
-  for (const label of labels) label.writeUInt8(label.length - 1);
-  return Buffer.concat([...labels, Buffer.alloc(1)]);
+  const labels = name.split('.').map((label) => String.fromCharCode(label.length) + label);
+  return Buffer.from(`${labels.join('')}\0`, 'latin1');
 }

@@ -4,8 +4,8 @@ import type { SiteDoubles } from '../../../src/storage/remote/open-sites.ts';
 import { type Ask, createClient } from '../http/http-client.ts';
 import { SIGNING_KEY } from '../signed-urls.ts';
 import { type TestAppOptions, useTestApp } from '../test-app.ts';
-import { ScriptedResolver } from './scripted-resolver.ts';
 import { SiteServer } from './site-server.ts';
+import { ScriptedResolver } from './test-sites.ts';
 
 const keys = new SigningKeys([SIGNING_KEY]);
 
@@ -19,6 +19,13 @@ export type ExternalApp = Awaited<ReturnType<typeof useExternalApp>>;
 export function signedPathOf(url: string, query = ''): string {
   return `${formatExternalPath(url, keys)}${query && '?'}${query}`;
 }
+
+/** The status of a response; or `cut`, where it breaks off. */
+export const outcomeOf = (response: ReturnType<Ask>): Promise<number | 'cut'> =>
+  response.then(
+    ({ status }) => status,
+    () => 'cut',
+  );
 
 /** How both are started. */
 export type ExternalAppOptions = TestAppOptions & {

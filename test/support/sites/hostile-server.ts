@@ -53,15 +53,6 @@ export class HostileServer {
   }
 }
 
-/** Writes the same again and again, as fast as it is taken, until the connection is closed. */
-export function writeForEver(socket: Socket, piece: string | Uint8Array): void {
-  const write = (): void => {
-    while (!socket.destroyed && socket.write(piece));
-    if (!socket.destroyed) socket.once('drain', write);
-  };
-  write();
-}
-
 /** Writes a piece at a time, the first one at once; of a text, a character. */
 export function trickle(
   socket: Socket,

@@ -4,7 +4,7 @@ import {
   type SiteDoubles,
   type SiteSettings,
 } from '../../../src/storage/remote/open-sites.ts';
-import { ScriptedResolver } from './scripted-resolver.ts';
+import type { NameResolver } from '../../../src/storage/remote/resolver.ts';
 
 type Opened = ReturnType<typeof openSites>;
 type Open = Opened['source']['open'];
@@ -15,6 +15,26 @@ export interface SiteFailure {
   readonly reason: Exclude<Outcome, 'stopped'>;
   readonly host?: string;
   readonly address?: string;
+}
+
+/** A resolver that answers what a test says, each time with the next of its answers. */
+export class ScriptedResolver implements NameResolver {
+  /** Names that were asked for, in order. */
+  readonly asked: string[] = [];
+  readonly #answers = new Map<string, (readonly string[])[]>();
+
+  /** The last answer is given again and again; without one, nothing is answered. */
+  set(name: string, ...answers: (readonly string[])[]): void {
+    this.#answers.set(name, answers);
+  }
+
+  async resolve(name: string): Promise<readonly string[]> {
+    this.asked.push(name);
+    const answers = this.#answers.get(name);
+    if (answers === undefined) throw new Error(`The test has no answer for ${name}.`);
+    const answer = answers.length > 1 ? answers.shift() : answers[0];
+    return answer ?? new Promise(() => undefined);
+  }
 }
 
 /** The way to other sites, with all that it does written down. */

@@ -19,10 +19,7 @@ export async function useOtlpReceiver() {
     const { headers, url = '' } = request;
     batches.push({ path: url, headers, body });
     if (receiver.mood === 'hangs') return;
-    if (receiver.mood === 'refuses') {
-      response.writeHead(400).end('no');
-      return;
-    }
+    if (receiver.mood === 'refuses') return void response.writeHead(400).end('no');
     const isJson = headers['content-type'] === 'application/json';
     if (isJson) spans.push(...readJsonSpans(body.toString()));
     response.writeHead(200, { 'content-type': headers['content-type'] }).end(isJson ? '{}' : '');
@@ -62,6 +59,7 @@ type Names<Name extends string> = Readonly<Record<Name, string>>;
 
 type JsonSpan = Names<'name' | 'traceId' | 'spanId' | 'startTimeUnixNano' | 'endTimeUnixNano'> & {
   readonly parentSpanId?: string;
+  /** 1 internal, 2 server. */
   readonly kind: number;
   readonly attributes: readonly JsonAttribute[];
   readonly status: { readonly code?: number };
@@ -79,19 +77,15 @@ function readJsonSpans(text: string) {
   const { resourceSpans } = JSON.parse(text) as JsonRequest;
   return resourceSpans.flatMap(({ resource, scopeSpans }) =>
     scopeSpans.flatMap(({ spans }) =>
-      spans.map((span) => ({
-        name: span.name,
-        traceId: span.traceId,
-        spanId: span.spanId,
+      spans.map(({ startTimeUnixNano, endTimeUnixNano, status, links = [], ...span }) => ({
+        ...span,
         /** Empty where it has no parent. */
         parentSpanId: span.parentSpanId ?? '',
-        /** 1 internal, 2 server. */
-        kind: span.kind,
-        durationMs: Number(BigInt(span.endTimeUnixNano) - BigInt(span.startTimeUnixNano)) / 1e6,
+        durationMs: Number(BigInt(endTimeUnixNano) - BigInt(startTimeUnixNano)) / 1e6,
         attributes: readAttributes(span.attributes),
         /** 0 unset, 2 error. */
-        status: span.status.code ?? 0,
-        links: (span.links ?? []).map(({ traceId, spanId }) => ({ traceId, spanId })),
+        status: status.code ?? 0,
+        links: links.map(({ traceId, spanId }) => ({ traceId, spanId })),
         resource: readAttributes(resource.attributes),
       })),
     ),

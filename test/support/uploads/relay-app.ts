@@ -1,5 +1,3 @@
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { RelayCapability } from '../../../src/contract/signing/relay-capability.ts';
 import { SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
 import { formatRelayPath, signCapabilityText } from '../../../tools/documents/upload-vectors.ts';
@@ -46,10 +44,8 @@ export async function useRelayApp({ settings = {}, ...parts }: TestAppOptions = 
     app,
     port: await app.listen(),
     folder,
-    requests: app.requests,
     /** All files below the folder, be they originals or not. */
     list,
-    read: (key: string) => readFile(join(folder, key)),
     /** Puts an original there, past the service. */
     put,
   };
