@@ -64,7 +64,10 @@ const few = [
   'originals/icons/1/ab12',
   'originals/stickers/2',
 ];
-const sizes = atScale([22, 48, 128], [16, 20, 32, 40, 48, 56, 64, 80, 96, 128, 4096]);
+const sizes = atScale(
+  [22, 48, 128],
+  [16, 20, 22, 24, 28, 32, 40, 44, 48, 56, 60, 64, 80, 96, 100, 128, 4096],
+);
 /** Whether animations were lossy, and the bytes of stills by those of their smaller form. */
 const [forms, ratios] = [new Set<boolean>(), [] as number[]];
 

@@ -46,9 +46,9 @@ const SURELY_SMALLER = 0.93;
 const SURELY_LARGER = 1.07;
 
 /** Ratio and colours up to which a palette may still be smaller; with the fewest colours, it may be at any ratio. */
-const LARGER_THAN_PALETTE = 2.6;
+const LARGER_THAN_PALETTE = 3;
 const PALETTE_COLOURS = 100;
-const FEWEST_COLOURS = 16;
+const FEWEST_COLOURS = 64;
 
 /** Most colours of a pattern that predictors do not foresee, as a number and as a share of its pixels. */
 const PATTERN_COLOURS = 256;
@@ -62,7 +62,7 @@ const PATTERN_UNLIKE = 0.9;
 const GRADIENT_UNLIKE = 0.5;
 const FLAT_UNLIKE = 0.92;
 const STRIPED_UNLIKE = 0.06;
-const CUT_OUT_UNLIKE = 0.97;
+const CUT_OUT_UNLIKE = 0.94;
 
 /** Share of transparent and translucent pixels from which a picture is cut out. */
 const CUT_OUT = 0.05;
