@@ -43,11 +43,15 @@ export async function convertPixels(
   gamma: number | undefined,
 ): Promise<Pixels<Samples> | undefined> {
   const kind = space === 'grey16' ? 'grey' : 'rgb';
+  const isDeep = depth === 'ushort';
+  const max = isDeep ? MAX_DEEP : MAX_SHALLOW;
+  const toSamples = () => (isDeep ? toDeepPixels(image, kind) : toPixels(image));
   if (gamma !== undefined) {
-    const convert = (share: number): number => toSrgb(share ** (1 / gamma));
-    const isDeep = depth === 'ushort';
-    const pixels = isDeep ? await toDeepPixels(image, kind) : await toPixels(image);
-    mapColours(pixels, tabulateSamples(convert, isDeep ? MAX_DEEP : MAX_SHALLOW));
+    const pixels = await toSamples();
+    mapColours(
+      pixels,
+      tabulateSamples((share) => toSrgb(share ** (1 / gamma)), max),
+    );
     return pixels;
   }
   if (icc === undefined) return undefined;
@@ -55,10 +59,21 @@ export async function convertPixels(
   const profileKind = format === 'heif' && isGreyProfile(icc) ? 'grey' : kind;
   const profile = readMatrixProfile(icc, profileKind);
   if (profile === undefined) return await convertByTable(image, kind);
+  // libvips shifts samples of 10 and 12 bits to the left and fills with zeros.
+  const most = isDeep ? DEEP_SAMPLES - 2 ** (DEEP_BITS - bitsPerSample) : max;
+  if (profile.kind === 'grey') {
+    const pixels = await toSamples();
+    if (!isGrey(pixels)) return undefined;
+    mapColours(
+      pixels,
+      tabulateSamples((share) => toSrgb(profile.curve(share)), max, most),
+    );
+    stretchAlpha(pixels, max, most);
+    return pixels;
+  }
   const pixels = await toDeepPixels(image, kind);
-  if (profileKind === 'grey' && !isGrey(pixels)) return undefined;
-  // libvips shifts samples of 8, 10 and 12 bits to the left and fills with zeros.
-  convertByProfile(pixels, profile, DEEP_SAMPLES - 2 ** (DEEP_BITS - bitsPerSample));
+  convertColours(pixels, profile, most);
+  stretchAlpha(pixels, max, most);
   return pixels;
 }
 
@@ -81,7 +96,7 @@ export function isSrgb({ space, icc }: Metadata): boolean {
   );
 }
 
-function isGrey({ data, channels }: Pixels<Uint16Array>): boolean {
+function isGrey({ data, channels }: Pixels<Samples>): boolean {
   if (colourChannels(channels) === 1) return true;
   for (let at = 0; at < data.length; at += channels) {
     if (data[at] !== data[at + 1] || data[at] !== data[at + 2]) return false;
@@ -116,24 +131,15 @@ async function toDeepPixels(
   };
 }
 
-/** @param most the sample of white, or of full opacity */
-function convertByProfile(pixels: Pixels<Uint16Array>, profile: MatrixProfile, most: number): void {
-  const tableOf = (compute: (share: number) => number): Uint16Array =>
-    tabulateSamples(compute, MAX_DEEP, most);
-  if (profile.kind === 'rgb') convertColours(pixels, profile, most);
-  else
-    mapColours(
-      pixels,
-      tableOf((share) => toSrgb(profile.curve(share))),
-    );
-  const { data, channels } = pixels;
+/** @param most the sample of full opacity, which becomes `max` */
+function stretchAlpha({ data, channels }: Pixels<Samples>, max: number, most: number): void {
   const alpha = colourChannels(channels);
-  if (alpha === channels || most === MAX_DEEP) return;
+  if (alpha === channels || most === max) return;
   mapChannel(
     data,
     alpha,
     channels,
-    tableOf((share) => share),
+    tabulateSamples((share) => share, max, most),
   );
 }
 
