@@ -33,7 +33,7 @@ const createError = (status: string, code: string): ProxyFault => {
 };
 
 const bucketFaults: readonly (readonly [name: string, fault: ProxyFault, lingerMs: number])[] = [
-  ['no responses', { kind: 'hang' }, HANGING_LINGER_MS],
+  ['no responses', { kind: 'answer', bytes: '' }, HANGING_LINGER_MS],
   ['stalled bodies', { kind: 'stall', afterBytes: 0 }, HANGING_LINGER_MS],
   ['reset connections', { kind: 'reset', afterBytes: 0 }, LINGER_MS],
   ['truncated bodies', { kind: 'cut', afterBytes: 0 }, LINGER_MS],
@@ -121,7 +121,7 @@ async function openBucket(folder: string) {
     ([name, fault, lingerMs]): Fault => ({
       ...{ name, lingerMs, excuses: fault.kind === 'trickle' ? 'nothing' : 'originals' },
       begin: () => proxy.spoil(fault),
-      end: () => proxy.heal(),
+      end: () => proxy.spoil(),
     }),
   );
   const refused: Fault = {

@@ -136,17 +136,17 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
       return { leaves, hangUp, response: send(ask, hangUp.signal) };
     });
     await gate.reached;
-    await settleAll();
+    await settle(4);
     // What the end of a render comes to that nobody waits for is known of a success alone.
     const mayLeave = at === 'origin' || model.truth(ask.original).render === 'succeeds';
     const gone = mayLeave ? clients.filter(({ leaves }) => leaves) : [];
     for (const { hangUp } of gone) hangUp.abort();
-    await settleAll();
+    await settle(4);
     // In the place of one that has begun and left, the next one goes on.
     const others: Precision = leaving[0] && mayLeave ? 'some way' : 'joined';
     const areAllGone = gone.length === clients.length;
     const late = areAllGone ? send(ask) : undefined;
-    await settleAll();
+    await settle(4);
     gate.open();
     const expected = model.respond(ask);
     for (const [index, client] of clients.entries()) {
@@ -181,7 +181,7 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
     const gate = ports.hold(at);
     const responses = asks.map((ask) => send(ask));
     await gate.reached;
-    await settleAll();
+    await settle(4);
     gate.open();
     // What each of them would get, and cost, after the others.
     const expected = asks.map((ask) => model.respond(ask));
@@ -227,7 +227,7 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
     }
     const second = model.respond(ask);
     const after = send(ask);
-    await settleAll();
+    await settle(4);
     gate.open();
     const early = await before;
     if (joins) {
@@ -321,9 +321,4 @@ const isLate = ({ render }: Truth): boolean => render === 'is stopped' || render
 function stagesOf({ 'server-timing': timing }: Observed['headers']) {
   const entries = timing === undefined ? [] : String(timing).split(', ');
   return entries.map((entry) => entry.split(';')[0]).sort();
-}
-
-/** Lets all that has come in get as far as it can. */
-async function settleAll(): Promise<void> {
-  for (let turn = 0; turn < 4; turn += 1) await settle();
 }

@@ -9,11 +9,10 @@ import fc from 'fast-check';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { MediaError } from '../../src/contract/errors.ts';
 import { openFolderStorage } from '../support/folder-storage.ts';
-import { openStream } from '../support/open-stream.ts';
+import { openStream, signal } from '../support/open-stream.ts';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
 import { atScale } from '../support/test-scale.ts';
 
-const signal = new AbortController().signal;
 const CANARY = 'CANARY: not to be read';
 
 /** Files inside, by key; each holds its own key. Names as hard as a file system takes them. */
@@ -40,7 +39,7 @@ async function openReader(path = root, marker?: string) {
   const { origin } = await openFolderStorage(path, marker);
   return async (key: string): Promise<string> => {
     try {
-      return (await buffer((await openStream(origin, key, { signal })).body)).toString();
+      return (await buffer((await openStream(origin, key)).body)).toString();
     } catch (error) {
       if (!(error instanceof MediaError)) throw error;
       return error.code;

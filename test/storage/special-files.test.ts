@@ -6,10 +6,10 @@ import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { RecordedLog } from '../support/recorded-log.ts';
-import { openSweptFolder, readText } from '../support/result-folder/result-folder.ts';
+import { openSweptFolder } from '../support/result-folder/result-folder.ts';
 import { storedPath } from '../support/stored-path.ts';
 import { type TemporaryFolder, useTemporaryFolder } from '../support/temporary-folder.ts';
-import { addressOf, resultOf } from './contracts/result-store.contract.ts';
+import { addressOf, readText, resultOf } from './contracts/result-store.contract.ts';
 
 const address = addressOf();
 

@@ -1,3 +1,5 @@
+import { setImmediate } from 'node:timers/promises';
+
 /** Makes a promise that settles when the test says so. */
 export function defer<Value>() {
   let resolve: (value: Value) => void = () => undefined;
@@ -10,8 +12,6 @@ export function defer<Value>() {
 }
 
 /** Lets everything run that waits for nothing but its turn: promises, next ticks, immediates. */
-export function settle(): Promise<void> {
-  return new Promise((resolve) => {
-    setImmediate(resolve);
-  });
+export async function settle(turns = 1): Promise<void> {
+  for (let turn = 0; turn < turns; turn += 1) await setImmediate();
 }

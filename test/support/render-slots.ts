@@ -4,7 +4,6 @@ import type { Lane, RenderBounds, Renderer, RenderSlot } from '../../src/pipelin
 type Original = Parameters<RenderSlot['render']>[0];
 type RenderJob = Parameters<RenderSlot['render']>[1];
 type Reader = Parameters<RenderSlot['inspect']>[0];
-type Facts = Awaited<ReturnType<RenderSlot['inspect']>>;
 
 /** How a job is to be run, and in which lane. */
 export type RenderOptions = RenderBounds & { readonly lane: Lane };
@@ -15,7 +14,7 @@ export interface LaneRenderer {
   /** `undefined`: no video has a poster. */
   readonly videoSupport?: Renderer['videoSupport'];
   /** `undefined`: no file has facts. */
-  inspect?(original: Reader, options: RenderOptions): Promise<Facts>;
+  inspect?(original: Reader, options: RenderOptions): ReturnType<RenderSlot['inspect']>;
 }
 
 /** Makes slots, all of them ready, of what renders; counts the jobs that go through them. */
@@ -68,7 +67,7 @@ export class QueuedRenderer implements LaneRenderer {
     return this.#use(options, (slot, bounds) => slot.render(original, job, bounds));
   }
 
-  inspect(original: Reader, options: RenderOptions): Promise<Facts> {
+  inspect(original: Reader, options: RenderOptions): ReturnType<RenderSlot['inspect']> {
     return this.#use(options, (slot, bounds) => slot.inspect(original, bounds));
   }
 

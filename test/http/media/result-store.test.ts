@@ -27,10 +27,6 @@ function useFakeTimeouts(): void {
   onTestFinished(() => void vi.useRealTimers());
 }
 
-async function settleAll(): Promise<void> {
-  for (let turn = 0; turn < 5; turn += 1) await settle();
-}
-
 test('a store that fails is logged once, and costs no client an error', async () => {
   store.failure = new Error('the bucket is gone');
   for (const id of [1, 2, 3]) expect(await get(id)).toBe('rendered');
@@ -50,7 +46,7 @@ test('reads wait the longer, the larger a result is, but for one that is late, a
       return { body: Buffer.from(originKey), mimeType: 'image/webp' };
     };
     const asked = get(id);
-    await settleAll();
+    await settle(5);
     return [asked];
   };
   const [large] = await begin(1, 32 * MEBIBYTE);
@@ -74,7 +70,7 @@ describe('a write into the store', () => {
     await get(1);
     useFakeTimeouts();
     const purged = order(app, '/purge', { prefix: 'icons/1/' });
-    await settleAll();
+    await settle(5);
     await vi.advanceTimersByTimeAsync(15_000);
     expect((await purged).statusCode).toBe(504);
     expect(store.removals).toBe(0);

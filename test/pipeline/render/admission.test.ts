@@ -132,12 +132,12 @@ describe('a render that cannot be done in time', () => {
     await until(2);
     const waiting = await app.begin('/icons/399/ab.webp?size=16');
     await expect.poll(() => app.originals.reads.get('icons/399/ab')).toBe(1);
-    for (let turn = 0; turn < 50; turn += 1) await settle();
+    await settle(50);
     expect((await light()).statusCode).toBe(503);
     expect((await app.get(url)).headers['cache-status']).toMatch(/; hit/);
     waiting.destroy();
     await expect.poll(app.countConnections).toBe(0);
-    for (let turn = 0; turn < 50; turn += 1) await settle();
+    await settle(50);
     const next = light(20);
     bench.running[0]?.finish();
     await until(3);

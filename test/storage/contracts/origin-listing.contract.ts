@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { ListedOriginal, OriginListing } from '../../../src/pipeline/ports.ts';
+import { signal } from '../../support/open-stream.ts';
 import { hardNames } from './origin.contract.ts';
 
 /** A listing under test, with a way to fill what it lists. */
@@ -7,8 +8,6 @@ export interface ListingFixture {
   readonly listing: OriginListing;
   readonly put: (key: string, bytes: Uint8Array) => Promise<void>;
 }
-
-const signal = new AbortController().signal;
 
 /** What every listing must do, whatever is behind it. */
 export function describeOriginListing(name: string, create: () => Promise<ListingFixture>): void {

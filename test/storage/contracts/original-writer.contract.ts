@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
 import type { Source } from '../../../src/pipeline/ports.ts';
 import type { OriginalWriter } from '../../support/folder-storage.ts';
-import { openStream } from '../../support/open-stream.ts';
+import { openStream, signal } from '../../support/open-stream.ts';
 
 /** A writer under test, and the origin that reads what it writes. */
 export interface OriginalWriterFixture {
@@ -18,7 +18,6 @@ export interface OriginalWriterFixture {
 }
 
 const MEBIBYTE = 1024 * 1024;
-const signal = new AbortController().signal;
 
 const PARTS_ARE_KEPT = 'The upload has failed, and its parts cannot be removed';
 
@@ -52,7 +51,7 @@ export function describeOriginalWriter(
     });
 
     const read = async (key: string): Promise<Buffer> =>
-      buffer((await openStream(fixture.origin, key, { signal })).body);
+      buffer((await openStream(fixture.origin, key)).body);
 
     test.each([0, 1, 70_000, 8 * MEBIBYTE, 8 * MEBIBYTE + 1, 20 * MEBIBYTE + 3])(
       'an original of %i bytes replaces an earlier one, and is read as it was written',
@@ -83,7 +82,7 @@ export function describeOriginalWriter(
           });
         expect(await fixture.writer.has('emojis/2', signal)).toBe(false);
         const etag = await write();
-        const { etag: read, body } = await openStream(fixture.origin, 'emojis/2', { signal });
+        const { etag: read, body } = await openStream(fixture.origin, 'emojis/2');
         expect((await buffer(body)).equals(bytes)).toBe(true);
         expect(etag).toBe(read);
         expect(await fixture.writer.has('emojis/2', signal)).toBe(true);

@@ -1,12 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { ResultAddress, ResultStore, StoredResult } from '../../../src/pipeline/ports.ts';
+import { signal } from '../../support/open-stream.ts';
 import { storedPathPrefix } from '../../support/stored-path.ts';
 import { hardNames } from './origin.contract.ts';
 
 /** A reader that does not need the size in advance. */
 export const ignoreSize = (): void => undefined;
-
-const signal = new AbortController().signal;
 
 /** An address of its own for every change that is made to it. */
 export function addressOf(change: Partial<ResultAddress> = {}): ResultAddress {
@@ -19,6 +18,12 @@ export function resultOf(text: string): StoredResult {
   return { body: Buffer.from(text), mimeType: 'image/webp' };
 }
 
+/** What a rendering says; `undefined` where there is none. */
+export async function readText(store: ResultStore, address: ResultAddress) {
+  const result = await store.read(address, signal, ignoreSize);
+  return result && Buffer.from(result.body).toString();
+}
+
 /** What every store of renderings must do, wherever it has them. */
 export function describeResultStore(name: string, create: () => Promise<ResultStore>): void {
   describe(`${name} keeps the contract of a result store:`, () => {
@@ -28,10 +33,7 @@ export function describeResultStore(name: string, create: () => Promise<ResultSt
     });
     afterEach(() => store.close());
 
-    const readText = async (address: ResultAddress): Promise<string | undefined> => {
-      const result = await store.read(address, signal, ignoreSize);
-      return result && Buffer.from(result.body).toString();
-    };
+    const read = (address: ResultAddress) => readText(store, address);
     const writeText = (address: ResultAddress, text: string): Promise<void> =>
       store.write(address, resultOf(text));
 
@@ -57,18 +59,18 @@ export function describeResultStore(name: string, create: () => Promise<ResultSt
       { release: 'r2' },
     ])('a rendering of another address is a miss: %o', async (change) => {
       await writeText(addressOf(), 'one');
-      expect(await readText(addressOf(change))).toBeUndefined();
+      expect(await read(addressOf(change))).toBeUndefined();
       await writeText(addressOf(change), 'two');
-      expect(await readText(addressOf())).toBe('one');
-      expect(await readText(addressOf(change))).toBe('two');
+      expect(await read(addressOf())).toBe('one');
+      expect(await read(addressOf(change))).toBe('two');
     });
 
     test('many concurrent writes of one rendering leave a whole one, or none', async () => {
       const texts = Array.from({ length: 20 }, (_, at) => `${at}`.repeat(1_000 + at));
       await Promise.all(texts.map((text) => writeText(addressOf(), text)));
-      expect([...texts, undefined]).toContain(await readText(addressOf()));
+      expect([...texts, undefined]).toContain(await read(addressOf()));
       await writeText(addressOf(), 'the last');
-      expect(await readText(addressOf())).toBe('the last');
+      expect(await read(addressOf())).toBe('the last');
     });
 
     test.each([
@@ -82,19 +84,19 @@ export function describeResultStore(name: string, create: () => Promise<ResultSt
     ])('an original named %j has renderings like any other', async (filename) => {
       const address = addressOf({ originKey: `attachments/1/2/${filename}` });
       await writeText(address, filename);
-      expect(await readText(address)).toBe(filename);
+      expect(await read(address)).toBe(filename);
       expect(await store.remove(`attachments/1/2/${filename}/`)).toBe(1);
-      expect(await readText(address)).toBeUndefined();
+      expect(await read(address)).toBeUndefined();
       await writeText(address, 'again');
-      expect(await readText(address)).toBe('again');
+      expect(await read(address)).toBe('again');
     });
 
     test('a rendering whose name the storage rejects is not kept, without an error', async () => {
       const address = addressOf({ originKey: `attachments/1/2/${'x'.repeat(1_100)}` });
       await writeText(address, 'a');
-      expect([undefined, 'a']).toContain(await readText(address));
+      expect([undefined, 'a']).toContain(await read(address));
       await writeText(addressOf(), 'still there');
-      expect(await readText(addressOf())).toBe('still there');
+      expect(await read(addressOf())).toBe('still there');
     });
 
     test.each(['../outside', 'avatars/../../outside', 'avatars/./1', 'avatars//1', '/etc'])(
@@ -112,7 +114,7 @@ export function describeResultStore(name: string, create: () => Promise<ResultSt
         ['r1', 'r2'].map((release) => addressOf({ originKey, release })),
       );
       const left = async () => {
-        const texts = await Promise.all(addresses.map(readText));
+        const texts = await Promise.all(addresses.map(read));
         return keys.filter((key) => texts.includes(key));
       };
       beforeEach(async () => {
@@ -138,7 +140,7 @@ export function describeResultStore(name: string, create: () => Promise<ResultSt
         await writeText(other, 'other');
         const prefix = storedPathPrefix(originKey, addressOf({ originKey }).key);
         expect(await store.remove(prefix)).toBe(2);
-        expect(await readText(other)).toBe('other');
+        expect(await read(other)).toBe('other');
         expect(await left()).toEqual(keys.slice(1));
       });
 

@@ -14,7 +14,6 @@ import { HostileServer } from '../../support/sites/hostile-server.ts';
 import { SiteServer } from '../../support/sites/site-server.ts';
 import { type SiteFailure, TestSites } from '../../support/sites/test-sites.ts';
 
-const { signal } = new AbortController();
 let site: SiteServer;
 
 beforeEach(async () => {
@@ -36,7 +35,7 @@ function openSites(
 }
 
 async function readText(sites: TestSites, path: string, host = 'site.test', port = site.port) {
-  return text((await openStream(sites, `http://${host}:${port}${path}`, { signal })).body);
+  return text((await openStream(sites, `http://${host}:${port}${path}`)).body);
 }
 
 const reasonOf = (error: unknown): string | undefined =>
@@ -92,7 +91,7 @@ describe('redirects of other sites', () => {
     site.serve('/cat', Buffer.from('a cat'), { etag: '"one"' });
     redirectTo('/a', '/cat');
     const url = `http://site.test:${site.port}/a`;
-    const first = await openStream(sites, url, { signal });
+    const first = await openStream(sites, url);
     first.body.resume();
     await sites.open(url, { known: 'validators' in first ? first.validators : undefined });
     const sent = site.requests.map(({ headers }) => headers['if-none-match']);

@@ -7,12 +7,11 @@ import { RecordedLog } from '../../support/recorded-log.ts';
 import {
   openFolder,
   openSweptFolder,
-  readText,
   usedBytes,
 } from '../../support/result-folder/result-folder.ts';
 import { storedPath } from '../../support/stored-path.ts';
 import { useTemporaryFolder } from '../../support/temporary-folder.ts';
-import { addressOf, resultOf } from '../contracts/result-store.contract.ts';
+import { addressOf, readText, resultOf } from '../contracts/result-store.contract.ts';
 
 const HOUR_MS = 3_600_000;
 const MAX_BYTES = 1_000_000;

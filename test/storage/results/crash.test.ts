@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import type { ResultStore } from '../../../src/pipeline/ports.ts';
+import { signal } from '../../support/open-stream.ts';
 import {
   openFolder,
   openSweptFolder,
@@ -18,7 +19,6 @@ const WRITER = resolve(import.meta.dirname, '../../support/result-folder/result-
 const STORE = resolve(import.meta.dirname, '../../../dist/storage/results/folder.js');
 const ROUNDS = atScale(2, 8);
 const MAX_BYTES = 8_000_000;
-const { signal } = new AbortController();
 
 const addresses = Array.from({ length: 200 }, (_, number) =>
   addressOf({ originKey: `avatars/${number % 7}/${number}` }),

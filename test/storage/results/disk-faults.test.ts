@@ -6,14 +6,13 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { beforeEach, describe, expect, onTestFinished, type TestContext, test } from 'vitest';
 import type { ResultStore } from '../../../src/pipeline/ports.ts';
 import { openFolderStorage } from '../../support/folder-storage.ts';
+import { signal } from '../../support/open-stream.ts';
 import { type FaultyDisk, mountFaultyDisk } from '../../support/processes/faulty-disk.ts';
 import { openSweptFolder } from '../../support/result-folder/result-folder.ts';
 import { storedPath } from '../../support/stored-path.ts';
 import { type TemporaryFolder, useTemporaryFolder } from '../../support/temporary-folder.ts';
 import { addressOf, ignoreSize } from '../contracts/result-store.contract.ts';
 
-/** Of a reader that stays. */
-const { signal } = new AbortController();
 const numbered = (number: number) => addressOf({ originKey: `avatars/1/${number}` });
 const numbers = Array.from({ length: 16 }, (_, number) => number);
 const resultOf = (number: number, length = 30_000) => ({

@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { describe, expect, test } from 'vitest';
 import type { ByteRange } from '../../../src/pipeline/ports.ts';
-import { openStream } from '../../support/open-stream.ts';
+import { openStream, signal } from '../../support/open-stream.ts';
 import { LOCAL_CREDENTIALS } from '../../support/s3/local-s3.ts';
 import {
   openBucketListing,
@@ -21,7 +21,6 @@ import { addressOf, ignoreSize, resultOf } from '../contracts/result-store.contr
 
 Object.assign(process.env, LOCAL_CREDENTIALS);
 
-const { signal } = new AbortController();
 const address = addressOf();
 const PREFIX = 'media/';
 
@@ -48,7 +47,7 @@ describe('an original in a bucket', () => {
     answer(206, { ETag: '"a"', 'Content-Range': range }, body);
   const read = async (respond: ScriptedAnswer, range?: ByteRange) => {
     const { origin } = await open(respond);
-    const object = await openStream(origin, 'a', { signal, range });
+    const object = await openStream(origin, 'a', { range });
     object.body.destroy();
     return object;
   };

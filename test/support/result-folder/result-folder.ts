@@ -1,7 +1,6 @@
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
-import type { ResultAddress, ResultStore } from '../../../src/pipeline/ports.ts';
 import {
   openResultFolder,
   type ResultFolder,
@@ -43,13 +42,4 @@ export async function usedBytes(folder: string): Promise<number> {
     return Math.max(512 * status.blocks, blocks * BLOCK_BYTES);
   });
   return (await Promise.all(costs)).reduce((sum, cost) => sum + cost, 0);
-}
-
-/** What a rendering says, as text; `undefined` where there is none. */
-export async function readText(
-  store: ResultStore,
-  address: ResultAddress,
-): Promise<string | undefined> {
-  const result = await store.read(address, new AbortController().signal, () => undefined);
-  return result && Buffer.from(result.body).toString();
 }

@@ -1,25 +1,21 @@
 import { once } from 'node:events';
-import { connect, createServer, type Server, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { listenLocally } from '../processes/local-server.ts';
 
 /** What may go wrong between a client and a server of HTTP/1.1. */
 export type Fault =
-  /** The request is taken and never answered. */
-  | { readonly kind: 'hang' }
-  /** These bytes come instead of the server's answer. */
+  /** These bytes come instead of the server's answer; where there are none, the request is never answered. */
   | { readonly kind: 'answer'; readonly bytes: string }
-  /** The connection ends, properly or by a reset, after so many bytes of the body. */
-  | { readonly kind: 'cut' | 'reset'; readonly afterBytes: number }
-  /** Nothing more comes after so many bytes of the body. */
-  | { readonly kind: 'stall'; readonly afterBytes: number }
+  /** After so many bytes of the body, the connection ends, properly or by a reset, or nothing more comes. */
+  | { readonly kind: 'cut' | 'reset' | 'stall'; readonly afterBytes: number }
   /** The answer comes, a few bytes at a time, 20 times a second. */
   | { readonly kind: 'trickle'; readonly bytes: number };
 
 /** A proxy in front of a server on this machine, which passes everything on until it is to spoil it. */
 export class FaultProxy {
   readonly #target: number;
-  readonly #server: Server;
+  readonly #server = createServer((client) => this.#serve(client));
   readonly #clients = new Set<Socket>();
   #port = 0;
   #fault: Fault | undefined;
@@ -34,7 +30,6 @@ export class FaultProxy {
   /** @param target port of the server */
   constructor(target: number) {
     this.#target = target;
-    this.#server = createServer((client) => this.#serve(client));
   }
 
   get endpoint(): string {
@@ -58,14 +53,10 @@ export class FaultProxy {
     await once(this.#server, 'close');
   }
 
-  /** Spoils the next requests. */
-  spoil(fault: Fault, times = Number.POSITIVE_INFINITY): void {
+  /** Spoils the next requests; without a fault, none any more. */
+  spoil(fault?: Fault, times = Number.POSITIVE_INFINITY): void {
     this.#fault = fault;
     this.#times = times;
-  }
-
-  heal(): void {
-    this.#fault = undefined;
   }
 
   #serve(client: Socket): void {
@@ -82,7 +73,7 @@ export class FaultProxy {
     client.on('drain', () => server.resume());
 
     let head = '';
-    let relay = createRelay(undefined, client, server);
+    let spoil: ((chunk: Buffer) => void) | undefined;
     client.on('data', (chunk) => {
       // Only requests without a body come here.
       head += chunk.toString('latin1');
@@ -92,29 +83,24 @@ export class FaultProxy {
       this.requests.push(request);
       this.#times -= 1;
       const fault = this.#times < 0 ? undefined : this.#fault;
-      if (fault?.kind === 'hang') return;
       if (fault?.kind === 'answer') return void client.write(fault.bytes, 'latin1');
-      relay = createRelay(fault, client, server);
+      spoil = fault && createSpoiler(fault, client, server);
       server.write(request, 'latin1');
     });
     server.on('data', (chunk) => {
       this.sentBytes += chunk.length;
-      relay(chunk);
+      if (spoil !== undefined) spoil(chunk);
+      else if (!client.write(chunk)) server.pause();
     });
   }
 }
 
-/** Passes one answer on, spoiled or not. */
-function createRelay(
-  fault: Exclude<Fault, { readonly kind: 'hang' | 'answer' }> | undefined,
+/** Passes one answer on, spoiled. */
+function createSpoiler(
+  fault: Exclude<Fault, { readonly kind: 'answer' }>,
   client: Socket,
   server: Socket,
 ): (chunk: Buffer) => void {
-  if (fault === undefined) {
-    return (chunk) => {
-      if (!client.write(chunk)) server.pause();
-    };
-  }
   if (fault.kind === 'trickle') {
     return async (chunk) => {
       server.pause();
