@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { useEdgeWorld } from '../../support/edges/edge-app.ts';
+import { useEdgeApp, useEdgeWorld } from '../../support/edges/edge-app.ts';
 import {
   AWS_KEYS,
   EDGE_TOKEN,
@@ -22,11 +22,9 @@ const HOUR_MS = 3_600_000;
 
 const TAKEN_OVER = 'purges of a process that is gone are taken over';
 
-const post = (app: TestApp, payload: object) => order(app, '/purge', payload);
-
 /** Purges, and gives the id. */
 async function purge(app: TestApp, payload: object): Promise<string> {
-  const response = await post(app, payload);
+  const response = await order(app, '/purge', payload);
   expect([response.statusCode, Object.keys(response.json())]).toEqual([202, ['id']]);
   return response.json().id;
 }
@@ -55,8 +53,7 @@ const journalsOf = ({ names }: MemoryObjects) => names.filter((name) => name.sta
 
 describe.each(edges)('purges at %s', (name) => {
   test('go on to the CDN, and once more after the longest render, or as late as the CDN asks', async () => {
-    const { edge, open, pass, clock } = await useEdgeWorld(name);
-    const app = await open();
+    const { edge, app, pass, clock } = await useEdgeApp(name);
     const [tag] = await tagsOf(app, '/icons/1/ab.webp?size=16');
     const id = await purge(app, { assets: ['icons/1/ab'] });
     await pass(() => edge.taken.length === 1);
@@ -79,8 +76,7 @@ describe.each(edges)('purges at %s', (name) => {
   });
 
   test('are retried until the CDN accepts them, whatever its error', async () => {
-    const { edge, open, pass } = await useEdgeWorld(name);
-    const app = await open();
+    const { edge, app, pass } = await useEdgeApp(name);
     const answers = ['limited', 'failed', 'refused', 'denied', 'limited with time'] as const;
     const faults: Fault[] = [...answers, 'reset'];
     edge.faults.push(...faults, ...faults);
@@ -104,8 +100,7 @@ describe.each(edges)('purges at %s', (name) => {
 });
 
 test('a purge that the CDN does not accept for a day has failed, with the reason', async () => {
-  const { edge, open, pass, passFor, clock } = await useEdgeWorld('cloudflare');
-  const app = await open();
+  const { edge, app, pass, passFor, clock } = await useEdgeApp('cloudflare');
   edge.faults.push(...new Array<Fault>(100).fill('denied'));
   const id = await purge(app, { prefix: 'icons/' });
   await passFor(60_000);
@@ -134,8 +129,7 @@ describe('10 000 purged keys', () => {
   ] as const)(
     'at %s (%i) end within %s minutes, in few calls',
     async (name, count, minutes, calls, codes) => {
-      const { edge, open, pass, clock } = await useEdgeWorld(name);
-      const app = await open();
+      const { edge, app, pass, clock } = await useEdgeApp(name);
       for (const order of largeOrders(count)) await purge(app, order);
       await pass(async () => (await ask(app, '/purges')).body.count === 0);
       expect([...edge.counts().values()]).toEqual(new Array(count).fill(2));
@@ -147,8 +141,7 @@ describe('10 000 purged keys', () => {
   );
 
   test('do not hold up a single one', async () => {
-    const { edge, open, pass, clock } = await useEdgeWorld('cloudflare');
-    const app = await open();
+    const { edge, app, pass, clock } = await useEdgeApp('cloudflare');
     const [tag = ''] = await tagsOf(app, '/icons/1/ab.webp?size=16');
     for (const order of largeOrders(3_000)) await purge(app, order);
     await pass(() => edge.taken.length === 20);
@@ -159,15 +152,14 @@ describe('10 000 purged keys', () => {
   });
 
   test('are as many as may wait; more are rejected until some have gone', async () => {
-    const { open, edge, objects } = await useEdgeWorld('bunny');
-    const app = await open();
+    const { app, edge, objects } = await useEdgeApp('bunny');
     edge.faults.push(...new Array<Fault>(1_000).fill('failed'));
     // As many orders at once as are let in: they share writes of the journal, which cost most here.
     objects.writeMs = 100;
     for (const half of [50_000, 50_000]) {
       await Promise.all(largeOrders(half).map((each) => purge(app, each)));
     }
-    const refused = await post(app, { prefix: 'icons/' });
+    const refused = await order(app, '/purge', { prefix: 'icons/' });
     expect([refused.statusCode, refused.json().code]).toEqual([503, 'OVERLOADED']);
     expect(refused.headers['retry-after']).toBe('60');
   });
@@ -180,8 +172,7 @@ describe('the tags of a purge', () => {
     [{ prefix: 'avatars/1/' }, '/avatars/1/ab.webp', 2],
     [{ prefix: 'guilds/1/users/2/avatars/' }, '/guilds/1/users/2/avatars/ab.webp', 5],
   ])('%j are among those of %s', async (order, url, index) => {
-    const { edge, open, pass } = await useEdgeWorld('fastly');
-    const app = await open();
+    const { edge, app, pass } = await useEdgeApp('fastly');
     const tags = await tagsOf(app, url);
     await purge(app, order);
     await pass(() => edge.taken.length === 1);
@@ -189,8 +180,7 @@ describe('the tags of a purge', () => {
   });
 
   test('are sent once where several purges have them', async () => {
-    const { edge, open, pass } = await useEdgeWorld('bunny');
-    const app = await open();
+    const { edge, app, pass } = await useEdgeApp('bunny');
     // The first call is under way, and fails, while the others come.
     edge.faults.push('limited with time');
     const ids = [];
@@ -205,8 +195,7 @@ describe('the tags of a purge', () => {
 describe('the order of a purge', () => {
   test('is: own stores, the journal, the response, the CDN', async () => {
     const store = new MemoryResultStore();
-    const { edge, objects, open, pass } = await useEdgeWorld('fastly', { resultStore: store });
-    const app = await open();
+    const { edge, objects, app, pass } = await useEdgeApp('fastly', { resultStore: store });
     app.originals.put('icons/1/ab', samples.jpeg);
     await app.get('/icons/1/ab.webp?size=16');
     // The rendering, and the digest of its original.
@@ -225,11 +214,10 @@ describe('the order of a purge', () => {
   });
 
   test('needs the journal: without it, it is a 503, and only what was journaled goes on to the CDN', async () => {
-    const { edge, objects, open, pass } = await useEdgeWorld('fastly');
-    const app = await open();
+    const { edge, objects, app, pass } = await useEdgeApp('fastly');
     const id = await purge(app, { assets: ['icons/1/ab'] });
     objects.failure = new Error('the bucket is gone');
-    const refused = await post(app, { assets: ['icons/1/cd'] });
+    const refused = await order(app, '/purge', { assets: ['icons/1/cd'] });
     expect([refused.statusCode, refused.json().code]).toEqual([503, 'JOURNAL_ERROR']);
     expect((await ask(app, '/purges')).code).toBe(503);
     await pass(() => edge.taken.length === 2);
@@ -344,8 +332,8 @@ describe('a block', () => {
     other.originals.put('icons/1/ab', samples.jpeg);
     const [tag] = await tagsOf(other, '/icons/1/ab.webp?size=16');
     await other.askAdmin('/metadata/icons/1/ab?sha256=true', { headers: withToken });
-    const sha256 = createHash('sha256').update(samples.jpeg).digest('hex');
-    expect((await block(one, { sha256: [sha256] })).statusCode).toBe(200);
+    const sha256 = [hash('sha256', samples.jpeg)];
+    expect((await block(one, { sha256 })).statusCode).toBe(200);
     await expect.poll(() => edge.taken.length).toBe(1);
     await pass(() => edge.taken.length === 2);
     expect(edge.taken.map(({ tags }) => tags)).toEqual([[tag], [tag]]);
@@ -358,8 +346,7 @@ describe('a block', () => {
     const app = await open();
     const bytes = Buffer.alloc(300_000, 'x');
     app.originals.put('attachments/1/2/a.bin', bytes);
-    const sha256 = createHash('sha256').update(bytes).digest('hex');
-    expect((await block(app, { sha256: [sha256] })).statusCode).toBe(200);
+    expect((await block(app, { sha256: [hash('sha256', bytes)] })).statusCode).toBe(200);
     const [tag] = await tagsOf(app, '/attachments/1/2/a.bin');
     await expect.poll(() => edge.taken.map(({ tags }) => tags)).toEqual([[tag]]);
     expect((await app.get('/attachments/1/2/a.bin')).statusCode).toBe(451);

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -17,8 +17,6 @@ import {
 import { useTemporaryFolder } from '../../support/temporary-folder.ts';
 import { samples, type TestApp, useTestApp, withDecoder } from '../../support/test-app.ts';
 
-const sha256Of = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
-
 let settings: Readonly<Record<string, string>>;
 beforeEach(async () => {
   const { path } = await useTemporaryFolder();
@@ -27,8 +25,8 @@ beforeEach(async () => {
 });
 
 const block = async (app: Pick<TestApp, 'askAdmin'>, ...blocked: readonly Uint8Array[]) => {
-  const { statusCode } = await order(app, '/blocks', { sha256: blocked.map(sha256Of) });
-  expect(statusCode).toBe(200);
+  const sha256 = blocked.map((bytes) => hash('sha256', bytes));
+  expect((await order(app, '/blocks', { sha256 })).statusCode).toBe(200);
 };
 
 const heldBytesOf = async (app: TestApp): Promise<number> =>
@@ -189,7 +187,7 @@ test.each([
     let reads = 0;
     app.originals.alter = async (opened) => {
       reads += 1;
-      const value = member === 'keys' ? 'attachments/1/2/a.png' : sha256Of(large);
+      const value = member === 'keys' ? 'attachments/1/2/a.png' : hash('sha256', large);
       if (reads === at) await order(app, '/blocks', { [member]: [value] });
       return opened;
     };

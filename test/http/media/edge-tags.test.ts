@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { useEdgeWorld } from '../../support/edges/edge-app.ts';
+import { useEdgeApp, useEdgeWorld } from '../../support/edges/edge-app.ts';
 import type { EdgeName } from '../../support/edges/edge-server.ts';
 import { enforced, signedPath } from '../../support/signed-urls.ts';
 import { samples } from '../../support/test-app.ts';
@@ -20,10 +20,9 @@ const partsOf: Readonly<Record<string, readonly string[]>> = {
 };
 
 async function useApp(name: EdgeName, settings = {}) {
-  const world = await useEdgeWorld(name, { settings });
-  const app = await world.open();
+  const { app, objects } = await useEdgeApp(name, { settings });
   for (const [key = ''] of Object.values(partsOf)) app.originals.put(key, samples.png);
-  const secret = (await world.objects.read('tag-key'))?.bytes ?? new Uint8Array();
+  const secret = (await objects.read('tag-key'))?.bytes ?? new Uint8Array();
   const tagOf = (text: string): string =>
     createHmac('sha256', secret).update(text).digest('hex').slice(0, 16);
   return { app, tagsOf: (url: string) => (partsOf[url] ?? []).map(tagOf) };

@@ -42,6 +42,9 @@ async function start({ settings = {}, ...more }: ExternalAppOptions = {}) {
   });
 }
 
+/** For what changes nothing of it. */
+const shared = await start();
+
 describe('an own URL', () => {
   test.each([
     ['/avatars/1/ab12.webp?size=64', '', '/avatars/1/ab12.webp?size=64'],
@@ -57,23 +60,21 @@ describe('an own URL', () => {
     [`/${key}?width=0`, '', `/${key}?width=0`],
     ['/avatars/3.png', '', '/avatars/3.png'],
   ])('%s with the query "%s" outside is what %s is', async (path, query, same) => {
-    const app = await start();
-    const expected = await app.askPath(same);
+    const expected = await shared.askPath(same);
     for (const base of [CDN, 'https://CDN.example.:443', 'http://media.example:8080/m%65dia']) {
-      expect(await app.askOwn(`${base}${path}`, query)).toEqual(expected);
+      expect(await shared.askOwn(`${base}${path}`, query)).toEqual(expected);
     }
-    expect(app.site.requests).toEqual([]);
-    expect(app.resolver.asked).toEqual([]);
+    expect(shared.site.requests).toEqual([]);
+    expect(shared.resolver.asked).toEqual([]);
   });
 
   test.each([
     ...['/', '', '/nowhere', '/v1/relay/attachments/1/2/a?t=x', '//avatars/1/ab12.png'],
     ...['/external/', `/external/${'A'.repeat(43)}/https/site.test/cat.png`],
   ])('%s, which is no media of ours, is a 502 like any other', async (path) => {
-    const app = await start();
-    app.resolver.set('evil.test', ['10.0.0.1']);
-    expect(await app.askOwn(`${CDN}${path}`)).toEqual(await app.askOwn('http://evil.test/'));
-    expect(app.dialled).toEqual([]);
+    shared.resolver.set('evil.test', ['10.0.0.1']);
+    expect(await shared.askOwn(`${CDN}${path}`)).toEqual(await shared.askOwn('http://evil.test/'));
+    expect(shared.dialled).toEqual([]);
   });
 
   test('of external media is unwrapped once, its signature verified', async () => {

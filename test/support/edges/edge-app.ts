@@ -2,6 +2,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { onTestFinished, vi } from 'vitest';
+import { defer } from '../deferred.ts';
 import { MemoryObjects } from '../memory-objects.ts';
 import { metricsSettings } from '../telemetry/prometheus-text.ts';
 import { createTestApp, FakeClock, type TestAppOptions } from '../test-app.ts';
@@ -35,38 +36,35 @@ export async function useEdgeWorld(name: EdgeName, options: TestAppOptions = {})
   /** Opens another replica, which is closed at the end of the test. */
   const open = async () => {
     const self = { sleeping: 0 };
-    let gate = Promise.resolve();
-    let openGate = (): void => undefined;
+    let gate = defer<void>();
+    gate.resolve();
     /** Goes on where the app has vanished. */
     const returns = (): void => {
-      openGate();
+      gate.resolve();
       present.add(self);
     };
     const app = await createTestApp({
       ...options,
       clock,
       objects: {
-        read: (...args) => gate.then(() => objects.read(...args)),
-        write: (...args) => gate.then(() => objects.write(...args)),
-        list: (...args) => gate.then(() => objects.list(...args)),
-        remove: (...args) => gate.then(() => objects.remove(...args)),
+        read: (...args) => gate.promise.then(() => objects.read(...args)),
+        write: (...args) => gate.promise.then(() => objects.write(...args)),
+        list: (...args) => gate.promise.then(() => objects.list(...args)),
+        remove: (...args) => gate.promise.then(() => objects.remove(...args)),
       },
       sleep: async (durationMs, signal) => {
         self.sleeping += 1;
         await clock.sleep(durationMs, signal);
         self.sleeping -= 1;
-        await gate;
+        await gate.promise;
       },
       wallClock: () => EPOCH_MS + clock.nowMs(),
       settings: { ...edgeSettings(name, edge), ...options.settings },
     });
     present.add(self);
-    let isClosed = false;
     const close = async (): Promise<void> => {
-      if (isClosed) return;
-      isClosed = true;
       present.delete(self);
-      openGate();
+      gate.resolve();
       await app.close();
     };
     onTestFinished(close);
@@ -74,9 +72,7 @@ export async function useEdgeWorld(name: EdgeName, options: TestAppOptions = {})
     const vanish = async (): Promise<void> => {
       await settle();
       present.delete(self);
-      gate = new Promise((resolve) => {
-        openGate = resolve;
-      });
+      gate = defer();
     };
     return { ...app, close, vanish, returns };
   };
@@ -97,4 +93,10 @@ export async function useEdgeWorld(name: EdgeName, options: TestAppOptions = {})
     }
   };
   return { edge, objects, clock, open, pass, passFor: (ms: number) => pass(() => false, ms) };
+}
+
+/** The same, with one replica open. */
+export async function useEdgeApp(...asked: Parameters<typeof useEdgeWorld>) {
+  const world = await useEdgeWorld(...asked);
+  return { ...world, app: await world.open() };
 }

@@ -1,4 +1,4 @@
-import { createHash, createHmac } from 'node:crypto';
+import { createHmac, hash } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { listenUntilEnd } from '../at-end.ts';
@@ -242,13 +242,11 @@ function isSigned({ method, path, headers, body }: Call): boolean {
   const time = String(headers['x-amz-date']);
   if (keyId !== AWS_KEYS.accessKeyId || !time.startsWith(day)) return false;
   const signed = names.split(';').map((name) => `${name}:${String(headers[name]).trim()}\n`);
-  const canonical = [method, path, '', signed.join(''), names, sha256(body)].join('\n');
+  const canonical = [method, path, '', signed.join(''), names, hash('sha256', body)].join('\n');
   const scope = [day, 'us-east-1', 'cloudfront', 'aws4_request'];
   const key = scope.reduce(hmac, Buffer.from(`AWS4${AWS_KEYS.secretAccessKey}`));
-  const message = ['AWS4-HMAC-SHA256', time, scope.join('/'), sha256(canonical)].join('\n');
+  const message = ['AWS4-HMAC-SHA256', time, scope.join('/'), hash('sha256', canonical)].join('\n');
   return hmac(key, message).toString('hex') === signature;
 }
-
-const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
 const hmac = (key: Buffer, text: string) => createHmac('sha256', key).update(text).digest();

@@ -10,19 +10,6 @@ import type {
   Schema,
 } from '../../../tools/documents/openapi/model.ts';
 
-export interface DocumentedOperation {
-  readonly method: 'GET' | 'HEAD' | 'OPTIONS' | 'POST' | 'PUT';
-  readonly template: string;
-  readonly operation: Operation;
-  readonly parameters: readonly Parameter[];
-}
-
-/** What of an operation decides how its responses are. */
-interface JudgedOperation {
-  readonly method: string;
-  readonly operation: Pick<Operation, 'responses'>;
-}
-
 /** A response, with its headers by lower-case name. */
 interface Received {
   readonly status: number;
@@ -45,17 +32,19 @@ const document: OpenapiDocument = JSON.parse(readFileSync('docs/openapi.json', '
 ajv.addSchema({ ...document, $id: 'http://document/' });
 const validators = new Map<Schema, ValidateFunction>();
 
-export function operationsOf(tag: string): readonly DocumentedOperation[] {
+export function operationsOf(tag: string) {
   return Object.entries(document.paths).flatMap(([template, item]) =>
     (['get', 'head', 'options', 'post', 'put'] as const).flatMap((name) => {
       const operation = item[name];
       if (operation === undefined || !operation.tags.includes(tag)) return [];
-      const method = name.toUpperCase() as DocumentedOperation['method'];
+      const method = name.toUpperCase() as Uppercase<typeof name>;
       const parameters = [...(item.parameters ?? []), ...(operation.parameters ?? [])];
       return [{ method, template, operation, parameters: parameters.map(resolve<Parameter>) }];
     }),
   );
 }
+
+export type DocumentedOperation = ReturnType<typeof operationsOf>[number];
 
 export function isValid(schema: Schema, value: unknown): boolean {
   return validatorOf(schema)(value);
@@ -68,16 +57,15 @@ export function isValidText(schema: Schema, text: string): boolean {
 
 /** All in which a response is not as documented, a sentence each. */
 export function findDeviations(
-  { method, operation }: JudgedOperation,
-  received: Received,
+  asked: { readonly method: string; readonly operation: Pick<Operation, 'responses'> },
+  { status, headers, body }: Received,
 ): string[] {
-  const { status, headers, body } = received;
-  const documented = operation.responses[status];
+  const documented = asked.operation.responses[status];
   if (documented === undefined) return [`the status ${status} is not documented`];
   const response = resolve<ResponseObject>(documented);
   return [
     ...findHeaderDeviations(response, headers),
-    ...findContentDeviations(response, method, String(headers['content-type'] ?? ''), body),
+    ...findContentDeviations(response, asked.method, String(headers['content-type'] ?? ''), body),
   ];
 }
 
