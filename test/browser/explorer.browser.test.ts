@@ -20,7 +20,6 @@ const { service, visit } = await useExplorer({ STORAGE_DIR: folder, ...enforced 
 
 const AVATAR = '#/avatars/6/kl12.webp?size=512';
 
-/** The line of the URL. */
 const urlLine = (page: Page) => page.getByRole('textbox', { name: 'URL', exact: true });
 
 /** A fact of what came back. */

@@ -24,11 +24,8 @@ const resources: readonly DescribedResource[] = resourceNames.map((name) => {
   return { name, template, extensions, parameters: queryParameters[query] };
 });
 
-function read(target: string): MediaChoice {
-  const choice = readTarget(target, resources);
-  if (choice === undefined) throw new Error(`${target} is not read`);
-  return choice;
-}
+const read = (target: string): MediaChoice =>
+  readTarget(target, resources) ?? expect.fail(`${target} is not read`);
 
 describe('a choice on the page', () => {
   test.each([

@@ -2,7 +2,6 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { expect, test } from 'vitest';
-import { parse } from 'yaml';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
 
 const RULES = resolve('deploy/prometheus/alerts.yaml');
@@ -115,10 +114,7 @@ test('each fault raises its alert and no other, and what is no fault none', asyn
 });
 
 test('the alerts are of good form, and all raised by one of these', () => {
-  const { groups } = parse(readFileSync(RULES, 'utf8')) as {
-    readonly groups: readonly { readonly rules: readonly { readonly alert: string }[] }[];
-  };
-  const named = groups.flatMap(({ rules }) => rules.map(({ alert }) => alert));
+  const named = readFileSync(RULES, 'utf8').match(/(?<=- alert: )\w+/g) ?? [];
   expect(promtool('check', 'rules', RULES)).toContain(`SUCCESS: ${named.length} rules found`);
   const raised = cases.flatMap(([, , alert]) => (alert === undefined ? [] : [`Darkroom${alert}`]));
   expect(new Set(raised)).toEqual(new Set(named));

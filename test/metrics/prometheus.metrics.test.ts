@@ -9,16 +9,15 @@ import { atEnd } from '../support/at-end.ts';
 import { findFreePorts } from '../support/processes/local-server.ts';
 import { useService } from '../support/processes/service-process.ts';
 import { listExpressions } from '../support/telemetry/dashboard.ts';
+import { METRICS_TOKEN } from '../support/telemetry/prometheus-text.ts';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
-
-const TOKEN = 'token-of-the-administrator';
 
 /** What is there only after something has gone wrong, or where a thing is set up that is not here. */
 const MAY_BE_EMPTY = /evictions|store/;
 
 const folder = await useTemporaryFolder();
 const [adminPort = 0, port = 0] = await findFreePorts(2);
-const service = await useService({ ADMIN_PORT: String(adminPort), ADMIN_TOKEN: TOKEN });
+const service = await useService({ ADMIN_PORT: String(adminPort), ADMIN_TOKEN: METRICS_TOKEN });
 const api = `http://127.0.0.1:${port}/api/v1`;
 
 async function query(expression: string) {
@@ -37,7 +36,7 @@ const [darkroom] = shipped.scrape_configs;
 darkroom.authorization.credentials_file = join(folder.path, 'token');
 darkroom.static_configs = [{ targets: [`127.0.0.1:${adminPort}`] }];
 const file = join(folder.path, 'prometheus.yaml');
-await folder.put('token', TOKEN);
+await folder.put('token', METRICS_TOKEN);
 await folder.put('prometheus.yaml', stringify(shipped));
 execFileSync('promtool', ['check', 'config', file]); // throws where it is wrong
 
@@ -48,12 +47,8 @@ atEnd(async () => {
   prometheus.kill();
   await once(prometheus, 'exit');
 });
-const isUp = () =>
-  firstValue('up').then(
-    (value) => value === '1',
-    () => false,
-  );
-await vi.waitUntil(isUp, { timeout: 20_000, interval: 100 });
+const soon = { timeout: 20_000, interval: 100 };
+await vi.waitFor(async () => expect(await firstValue('up')).toBe('1'), soon);
 // Something of everything: renders, hits, errors, passthrough; twice, since a rate is between two scrapes.
 for (const size of [16, 20]) {
   const images = [`/icons/1/ab12.webp?size=${size}`, `/avatars/2/a_cd34.gif?size=${size}`];

@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import { cpSync } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
 import {
   Agent,
   createServer,
@@ -9,7 +8,6 @@ import {
   request,
   type ServerResponse,
 } from 'node:http';
-import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { beforeEach } from 'vitest';
 import { atEnd } from '../support/at-end.ts';
@@ -22,7 +20,7 @@ import { type ServiceProcess, startService } from '../support/processes/service-
 import { SIGNING_KEY } from '../support/signed-urls.ts';
 import { signedPathOf } from '../support/sites/external-app.ts';
 import { SiteServer } from '../support/sites/site-server.ts';
-import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { putInto, useTemporaryFolder } from '../support/temporary-folder.ts';
 
 /** One request that reached Darkroom, and what came of it. */
 interface Forwarded {
@@ -135,7 +133,6 @@ export async function useStack(settings: Readonly<Record<string, string>> = {}, 
     nginx,
     relay,
     relayPort,
-    /** Asks nginx. */
     ask: connect(),
     /** Opens a client of nginx with connections of its own, from an address of this machine. */
     connect,
@@ -144,11 +141,7 @@ export async function useStack(settings: Readonly<Record<string, string>> = {}, 
       createClient(portOf(darkroom), { pipelining: 0 })(...request),
     /** Darkroom's storage: a copy of the samples that a test may change. */
     originals,
-    put: async (key: string, bytes: Uint8Array): Promise<void> => {
-      const file = join(originals, key);
-      await mkdir(dirname(file), { recursive: true });
-      await writeFile(file, bytes);
-    },
+    put: putInto(originals),
     /** Ends Darkroom's process; its port refuses connections from then on. */
     stopDarkroom,
     /** Starts it anew, with nothing in its memory. */

@@ -2,15 +2,17 @@ import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { promisify } from 'node:util';
 import { atEnd } from '../support/at-end.ts';
-import { type Ask, createClient } from '../support/http/http-client.ts';
+import { createClient } from '../support/http/http-client.ts';
 import { patient } from '../support/patient.ts';
 import { findFreePorts } from '../support/processes/local-server.ts';
 import { useNginxForReplicas } from '../support/processes/nginx.ts';
 import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
 import { rgw } from '../support/s3/rgw.ts';
 import { openBucket } from '../support/s3/s3-bucket.ts';
+import { METRICS_TOKEN, withToken } from '../support/telemetry/prometheus-text.ts';
 
-const TOKEN = 'a-token-of-the-tests';
+/** Clients keep their connections for less time than the server. */
+const impatient = { keepAliveTimeout: 10_000, keepAliveMaxTimeout: 10_000 };
 
 /**
  * Starts as many replicas as `darkroom-replicas.conf` names, on buckets that hold the samples, behind nginx, until the
@@ -23,7 +25,7 @@ export async function useCluster(settings: Readonly<Record<string, string>> = {}
     ...{ RESULT_STORE: 's3', RESULT_S3_BUCKET: `renderings-${name}` },
     ...{ S3_ENDPOINT: rgw.endpoint, S3_REGION: 'us-east-1', AWS_EC2_METADATA_DISABLED: 'true' },
     ...rgw.credentials,
-    ADMIN_TOKEN: TOKEN,
+    ADMIN_TOKEN: METRICS_TOKEN,
     ...patient,
     ...settings,
   };
@@ -43,8 +45,7 @@ export async function useCluster(settings: Readonly<Record<string, string>> = {}
     nginx,
     replicas,
     originals: openBucket(rgw.endpoint, environment.S3_BUCKET),
-    /** Asks nginx. */
-    ask: createReplicaClient(nginx.port),
+    ask: createClient(nginx.port, impatient),
   };
 }
 
@@ -60,7 +61,7 @@ function createReplica(
   const admin = (path: string, options: RequestInit = {}): Promise<Response> =>
     fetch(`http://127.0.0.1:${adminPort}${path}`, {
       ...options,
-      headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
+      headers: { ...withToken, 'content-type': 'application/json' },
     });
   return {
     start: async () => {
@@ -77,7 +78,7 @@ function createReplica(
       return status ?? null;
     },
     /** Asks it, past nginx. */
-    ask: createReplicaClient(port),
+    ask: createClient(port, impatient),
     /** How many renders it has done since its start. */
     countRenders: async () => {
       const text = await (await admin('/metrics')).text();
@@ -85,7 +86,6 @@ function createReplica(
       if (counts.length !== 2) throw new Error(`These are other metrics:\n${text}`);
       return counts.reduce((sum, [, count]) => sum + Number(count), 0);
     },
-    /** Status of its readiness. */
     probe: async () => (await admin('/readyz')).status,
     purge: async (order: object) => {
       const response = await admin('/purge', { method: 'POST', body: JSON.stringify(order) });
@@ -98,9 +98,4 @@ function createReplica(
       return (await promisify(execFile)(process.execPath, command, { env })).stdout;
     },
   };
-}
-
-/** A client that keeps its connections for less time than the server. */
-function createReplicaClient(port: number): Ask {
-  return createClient(port, { keepAliveTimeout: 10_000, keepAliveMaxTimeout: 10_000 });
 }

@@ -4,9 +4,6 @@ import { describe, expect, test } from 'vitest';
 import type { ClientResponse } from '../support/http/http-client.ts';
 import { type Replica, useCluster } from './cluster.ts';
 
-/** How many different originals there are of the load. */
-const ORIGINALS = 60;
-
 const CLIENTS = 12;
 
 const SIZES = [
@@ -20,7 +17,7 @@ const originals = ['icons/1/ab12', 'avatars/1/ab12', 'attachments/1/12/red-panda
 const originalOf = (id: number): Buffer => originals[id % originals.length] ?? Buffer.of();
 
 const cluster = await useCluster();
-const ids = Array.from({ length: ORIGINALS }, (_, index) => index + 1);
+const ids = Array.from({ length: 60 }, (_, index) => index + 1);
 const queries = ['high', 'low'].flatMap((quality) =>
   ['webp', 'png', 'jpg'].flatMap((ext) =>
     SIZES.map((size) => `${ext}?size=${size}&quality=${quality}`),

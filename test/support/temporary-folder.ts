@@ -3,6 +3,12 @@ import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { atEnd } from './at-end.ts';
 
+/** Gives the way to write a file into a folder, with the folders above it. */
+export const putInto = (folder: string) => async (name: string, bytes: Uint8Array | string) => {
+  await mkdir(dirname(join(folder, name)), { recursive: true });
+  await writeFile(join(folder, name), bytes);
+};
+
 /** A folder of a test, by its real path. */
 export type TemporaryFolder = Awaited<ReturnType<typeof makeTemporaryFolder>>;
 
@@ -11,11 +17,7 @@ export async function makeTemporaryFolder() {
   const path = await realpath(await mkdtemp(join(tmpdir(), 'darkroom-')));
   return {
     path,
-    /** Writes a file, with the folders above it. */
-    put: async (name: string, bytes: Uint8Array | string): Promise<void> => {
-      await mkdir(dirname(join(path, name)), { recursive: true });
-      await writeFile(join(path, name), bytes);
-    },
+    put: putInto(path),
     list: async (): Promise<readonly string[]> => {
       const entries = await readdir(path, { recursive: true, withFileTypes: true });
       return entries

@@ -22,7 +22,6 @@ const HOUR_MS = 3_600_000;
 
 const TAKEN_OVER = 'purges of a process that is gone are taken over';
 
-/** Purges, and gives the id. */
 async function purge(app: TestApp, payload: object): Promise<string> {
   const response = await order(app, '/purge', payload);
   expect([response.statusCode, Object.keys(response.json())]).toEqual([202, ['id']]);
@@ -316,8 +315,7 @@ describe('a block', () => {
   const block = (app: TestApp, payload: object) => order(app, '/blocks', payload);
 
   test('goes on to the CDN, as a purge does', async () => {
-    const { edge, open, pass } = await useEdgeWorld('fastly', { settings });
-    const app = await open();
+    const { edge, app, pass } = await useEdgeApp('fastly', { settings });
     const [tag, folder] = await tagsOf(app, '/icons/1/ab.webp?size=16');
     expect((await block(app, { keys: ['icons/1/ab'], prefixes: ['icons/'] })).statusCode).toBe(200);
     await pass(() => edge.taken.length === 2);
@@ -340,10 +338,9 @@ describe('a block', () => {
   });
 
   test('by SHA-256 purges a large original that was sent before it was hashed', async () => {
-    const { edge, open } = await useEdgeWorld('fastly', {
+    const { edge, app } = await useEdgeApp('fastly', {
       settings: { ...settings, MAX_ORIGINAL_BYTES: '100000' },
     });
-    const app = await open();
     const bytes = Buffer.alloc(300_000, 'x');
     app.originals.put('attachments/1/2/a.bin', bytes);
     expect((await block(app, { sha256: [hash('sha256', bytes)] })).statusCode).toBe(200);
@@ -353,13 +350,12 @@ describe('a block', () => {
   });
 
   test('that cannot be journaled for the CDN is a 503, and holds', async () => {
-    const { objects, open } = await useEdgeWorld('fastly', { settings });
+    const { objects, app } = await useEdgeApp('fastly', { settings });
     const write = objects.write.bind(objects);
     objects.write = async (name, ...rest) => {
       if (name.startsWith('purges-')) throw new Error('the bucket is full');
       return write(name, ...rest);
     };
-    const app = await open();
     expect((await block(app, { keys: ['icons/1/ab'] })).statusCode).toBe(503);
     expect((await app.get('/icons/1/ab.webp?size=16')).statusCode).toBe(451);
   });

@@ -26,6 +26,9 @@ function noise(widthPx: number, heightPx: number) {
   return sharp({ create: { ...create, background: '#888', noise: gaussian } });
 }
 
+/** For what is known by its key alone. */
+const app = await start();
+
 const nothing = {
   ...{ width: null, height: null, animated: null, frames: null, duration: null },
   ...{ codec: null, has_audio: null, transformable: false },
@@ -34,7 +37,6 @@ const nothing = {
 
 describe('the metadata of an original', () => {
   it('have every field', async () => {
-    const app = await start();
     app.originals.put('icons/1/ab', samples.jpeg);
     const { status, headers, body } = await app.ask('icons/1/ab?sha256=true');
     expect(status).toBe(200);
@@ -76,7 +78,6 @@ describe('the metadata of an original', () => {
     ['an SVG', samples.svg, 'image/svg+xml'],
     ['nothing', Buffer.alloc(0), 'application/octet-stream'],
   ])('say of %s that it is a file', async (_, bytes, contentType) => {
-    const app = await start();
     app.originals.put('attachments/1/2/clip.mp4', bytes);
     const { status, body } = await app.ask('attachments/1/2/clip.mp4');
     expect(status).toBe(200);
@@ -94,7 +95,6 @@ describe('the metadata of an original', () => {
   ])(
     'say what the header of a damaged %s tells, and null for the rest',
     async (name, bytes, counted) => {
-      const app = await start();
       const { width, pageHeight, height } = await sharp(bytes).metadata();
       app.originals.put('avatars/1/ab12', bytes.subarray(0, bytes.length * 0.7));
       const { status, body } = await app.ask('avatars/1/ab12');
@@ -108,7 +108,6 @@ describe('the metadata of an original', () => {
   );
 
   it('say of a damaged container what its first bytes tell', async () => {
-    const app = await start();
     const box = (brand: string) =>
       Buffer.from(`\0\0\0\x18ftyp${brand}\0\0\0\0${brand}isom`, 'latin1');
     for (const [brand, told] of [
@@ -125,7 +124,6 @@ describe('the metadata of an original', () => {
     [200, 40, 90, 1],
     [30, 160, 220, 0.5],
   ])('have a placeholder of the colours and the alpha: %j, %j, %j, %j', async (r, g, b, alpha) => {
-    const app = await start();
     const create = { width: 300, height: 20, channels: 4, background: { r, g, b, alpha } } as const;
     app.originals.put('avatars/1/ab12', await sharp({ create }).png().toBuffer());
     const { body } = await app.ask('avatars/1/ab12');
@@ -216,7 +214,6 @@ describe('a question for metadata', () => {
     [`attachments/1/2/${'a'.repeat(256)}`, 400, 'INVALID_FORM_BODY'],
     ['avatars/1/none', 404, 'UNKNOWN_MEDIA'],
   ])('%s gets %i %s', async (path, status, word) => {
-    const app = await start();
     app.originals.put('avatars/1/ab12', samples.png);
     app.originals.put('attachments/1/2/my photo é.png', samples.png);
     const response = await app.ask(path);

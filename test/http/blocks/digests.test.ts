@@ -104,6 +104,7 @@ describe('originals that are too large to be read whole', () => {
 });
 
 describe('external media', () => {
+  const requests = [{}, { method: 'HEAD' }, { headers: { range: 'bytes=0-3' } }] as const;
   const start = async (more: Readonly<Record<string, string>> = {}): Promise<ExternalApp> => {
     const app = await useExternalApp({ settings: { ...settings, ...more } });
     app.site.serve('/a.png', samples.png, { etag: '"a"' });
@@ -117,7 +118,6 @@ describe('external media', () => {
       (await app.ask(path, ...asked)).status;
     const etag = (await app.ask('/a.png')).header('etag');
     await block(app, samples.png);
-    const requests = [{}, { method: 'HEAD' }, { headers: { range: 'bytes=0-3' } }] as const;
     for (const request of [...requests, { headers: { 'if-none-match': etag } }]) {
       expect(await ask('/a.png', '', request)).toBe(451);
       expect(await ask('/a.png', 'width=8', request)).toBe(451);
@@ -146,7 +146,6 @@ describe('external media', () => {
   test('that are passed on give their memory back', async () => {
     const app = await start();
     await block(app, samples.png);
-    const requests = [{}, { method: 'HEAD' }, { headers: { range: 'bytes=0-3' } }] as const;
     for (const request of [...requests, { headers: { range: 'bytes=9999999-' } }]) {
       for (const path of ['/a.png', '/b.png']) await app.ask(path, '', request);
     }

@@ -8,7 +8,6 @@ import { metricsSettings } from '../telemetry/prometheus-text.ts';
 import { createTestApp, FakeClock, type TestAppOptions } from '../test-app.ts';
 import { AWS_KEYS, EDGE_TOKEN, EDGE_ZONE, type EdgeName, startEdge } from './edge-server.ts';
 
-/** Settings of an app in front of which a CDN stands. */
 export function edgeSettings(name: EdgeName, { url }: { readonly url: string }) {
   return {
     ...metricsSettings,
@@ -17,9 +16,6 @@ export function edgeSettings(name: EdgeName, { url }: { readonly url: string }) 
     TRANSFORM_TIMEOUT_MS: '15000',
   };
 }
-
-/** A moment at which the time begins, in milliseconds since 1970. */
-const EPOCH_MS = 1_750_000_000_000;
 
 /** Makes apps that share a list's place, the API of a CDN in front, and a time that passes only in `pass`. */
 export async function useEdgeWorld(name: EdgeName, options: TestAppOptions = {}) {
@@ -58,7 +54,7 @@ export async function useEdgeWorld(name: EdgeName, options: TestAppOptions = {})
         self.sleeping -= 1;
         await gate.promise;
       },
-      wallClock: () => EPOCH_MS + clock.nowMs(),
+      wallClock: () => 1_750_000_000_000 + clock.nowMs(),
       settings: { ...edgeSettings(name, edge), ...options.settings },
     });
     present.add(self);

@@ -72,7 +72,6 @@ export async function startEdge(name: EdgeName, nowMs = (): number => performanc
   return {
     /** Base URL for `EDGE_API`. */
     url: `http://127.0.0.1:${port}${name === 'cloudflare' ? '/client/v4' : ''}`,
-    /** Calls that it has taken. */
     taken,
     /** All statuses in order; 0 where there was no response. */
     statuses,

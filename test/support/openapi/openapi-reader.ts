@@ -17,9 +17,6 @@ interface Received {
   readonly body: Buffer;
 }
 
-/** Of the connection, not of the response; the last follows from `content`. */
-const CONNECTION_HEADERS = ['connection', 'date', 'keep-alive', 'content-type'];
-
 const ajv = new Ajv2020({ strict: false });
 ajv.addKeyword({
   keyword: 'x-max-bytes',
@@ -78,7 +75,8 @@ export function findErrorDeviations(method: string, received: Received): string[
 
 function findHeaderDeviations(response: ResponseObject, headers: Received['headers']): string[] {
   const deviations: string[] = [];
-  const known = new Set(CONNECTION_HEADERS);
+  // Of the connection, not of the response; the last follows from `content`.
+  const known = new Set(['connection', 'date', 'keep-alive', 'content-type']);
   for (const [name, reference] of Object.entries(response.headers)) {
     const { required = false, schema } = resolve<Header>(reference);
     known.add(name.toLowerCase());
