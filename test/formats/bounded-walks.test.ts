@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { box, fullBox, u16be } from '../support/images/heif-file.ts';
+import { box, fullBox } from '../support/images/heif-file.ts';
 import {
   afterIhdr,
   afterSoi,
@@ -12,6 +12,7 @@ import {
   jpegSegment,
   pngChunk,
   riffChunk,
+  u16be,
   u32be,
   vp8x,
   webpFile,

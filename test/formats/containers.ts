@@ -1,15 +1,22 @@
 import { crc32 } from 'node:zlib';
 
-/** Concatenates bytes given as numbers, Latin-1 text or buffers. */
-export function join(...parts: readonly (number | string | Uint8Array)[]): Buffer {
+/** Bytes, given as a number, Latin-1 text or a buffer. */
+export type Part = number | string | Uint8Array;
+
+export function join(...parts: readonly Part[]): Buffer {
   return Buffer.concat(
     parts.map((part) => {
-      if (typeof part === 'number') {
-        return Buffer.from([part]);
-      }
+      if (typeof part === 'number') return Buffer.of(part);
       return typeof part === 'string' ? Buffer.from(part, 'latin1') : part;
     }),
   );
+}
+
+/** Copies a file with these bytes in place of those from an offset on. */
+export function put(file: Uint8Array, at: number, ...parts: readonly Part[]): Buffer {
+  const copy = Buffer.from(file);
+  join(...parts).copy(copy, at);
+  return copy;
 }
 
 export function u16le(...values: readonly number[]): Buffer {
@@ -20,13 +27,17 @@ export function u24le(value: number): Buffer {
   return join(value & 0xff, (value >>> 8) & 0xff, value >>> 16);
 }
 
+export function u16be(value: number): Buffer {
+  return u32be(value).subarray(2);
+}
+
 export function u32be(value: number): Buffer {
   const bytes = Buffer.alloc(4);
   bytes.writeUInt32BE(value);
   return bytes;
 }
 
-function u32le(value: number): Buffer {
+export function u32le(value: number): Buffer {
   return u32be(value).reverse();
 }
 

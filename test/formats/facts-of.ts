@@ -52,22 +52,14 @@ export function verdictOn(bytes: Uint8Array): Verdict {
   try {
     return readImageFacts(bytes) ?? 'unsupported';
   } catch (error) {
-    if (
-      error instanceof MediaError &&
-      error.code === 'UNPROCESSABLE_MEDIA' &&
-      error.cause instanceof Error
-    ) {
-      return 'corrupt';
-    }
-    throw error;
+    if (!(error instanceof MediaError && error.cause instanceof Error)) throw error;
+    if (error.code !== 'UNPROCESSABLE_MEDIA') throw error;
+    return 'corrupt';
   }
 }
 
 /** Facts of bytes that have to have some. */
 export function factsOf(bytes: Uint8Array): ImageFacts {
   const verdict = verdictOn(bytes);
-  if (typeof verdict === 'string') {
-    throw new Error(`Expected facts but the verdict is ${verdict}`);
-  }
-  return verdict;
+  return typeof verdict === 'string' ? expect.fail(`the verdict is ${verdict}`) : verdict;
 }

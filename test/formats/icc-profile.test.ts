@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { readMatrixProfile } from '../../src/formats/icc-profile.ts';
-import { join, u32be } from './containers.ts';
+import { join, put, u16be, u32be } from './containers.ts';
 
 /** A profile of some tags, each with its data (ICC.1:2022 §7). */
 function profileOf(space: 'GRAY' | 'RGB ', tags: Readonly<Record<string, Buffer>>): Buffer {
@@ -14,10 +14,8 @@ function profileOf(space: 'GRAY' | 'RGB ', tags: Readonly<Record<string, Buffer>
   return join(head, Buffer.alloc(88), u32be(entries.length), ...table, ...Object.values(tags));
 }
 
-function table(...samples: readonly number[]): Buffer {
-  const values = samples.flatMap((sample) => [sample >>> 8, sample & 0xff]);
-  return join('curv', u32be(0), u32be(samples.length), ...values);
-}
+const table = (...samples: readonly number[]) =>
+  join('curv', u32be(0), u32be(samples.length), ...samples.map(u16be));
 
 function formula(kind: number, ...parameters: readonly number[]): Buffer {
   const fixed = parameters.map((value) => u32be(Math.round(value * 65_536)));
@@ -58,8 +56,7 @@ const curves = { rTRC: curve, gTRC: curve, bTRC: curve };
 const primaries = { rXYZ: primary, gXYZ: primary, bXYZ: primary };
 const sound = profileOf('RGB ', { ...curves, ...primaries });
 /** The profile with other bytes at one place. */
-const patched = (text: string, at: number) =>
-  join(sound.subarray(0, at), text, sound.subarray(at + text.length));
+const patched = (text: string, at: number) => put(sound, at, text);
 
 test('an ICC profile is read only for the colour model that it describes', () => {
   expect(readMatrixProfile(sound, 'rgb')).toBeDefined();

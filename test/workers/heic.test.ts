@@ -1,22 +1,20 @@
 import sharp, { type Sharp } from 'sharp';
 import { describe, expect, test } from 'vitest';
+import { u16be } from '../formats/containers.ts';
 import {
+  alphaProperty,
+  box,
   clap,
+  createHeif,
   gridOf,
   HEIC,
+  type HeifItem,
   heicSample,
   imir,
   irot,
   saying,
-  withProperties,
-} from '../support/images/heic-samples.ts';
-import {
-  alphaProperty,
-  box,
-  createHeif,
-  type HeifItem,
   takeApart,
-  u16be,
+  withProperties,
 } from '../support/images/heif-file.ts';
 import { shareTestApp } from '../support/test-app.ts';
 

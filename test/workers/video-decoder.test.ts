@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { readlinkSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import {
@@ -8,25 +7,17 @@ import {
   wholeDecoder,
 } from '../support/processes/video-decoders.ts';
 import { sharePool, usePools } from '../support/processes/worker-pool.ts';
-import { hasFfmpeg } from '../support/videos/ffmpeg.ts';
+import { hasFfmpeg, runFfmpeg } from '../support/videos/ffmpeg.ts';
 
 const start = usePools();
 
 const WIDTH = 64;
 const HEIGHT = 48;
 
-/** Encodes one flat picture: luma 100 of 256. */
-function encode(pixels: string, options: readonly string[]): Buffer {
-  const size = `${WIDTH}x${HEIGHT}`;
-  const source = Buffer.alloc(WIDTH * HEIGHT * 1.5, 100);
-  return execFileSync(
-    'ffmpeg',
-    [
-      ...['-v', 'error', '-f', 'rawvideo', '-pix_fmt', 'yuv420p', '-s', size, '-i', 'pipe:0'],
-      ...['-frames:v', '1', '-pix_fmt', pixels, '-strict', '-1', ...options, 'pipe:1'],
-    ],
-    { input: source },
-  );
+/** Encodes one flat picture: a grey that has luma 100 of 256. */
+function encode(pixels: string, coder: string, file: string): Promise<Buffer> {
+  const source = `-f lavfi -i color=0x626262:s=${WIDTH}x${HEIGHT} -frames:v 1`;
+  return runFfmpeg(`${source} -pix_fmt ${pixels} -c:v ${coder}`, file);
 }
 
 const orderOf = (codec: string, stream: Buffer, widthPx = WIDTH): string =>
@@ -52,7 +43,7 @@ describe.skipIf(!hasFfmpeg)('(ffmpeg is installed) the decoder', () => {
 
   // One of each codec, test/http/media/posters tells; this is the longest frame of a size.
   test('decodes a frame of 4:4:4 in 10 bits whole', async () => {
-    const stream = encode('yuv444p10le', ['-c:v', 'libvpx-vp9', '-f', 'ivf']);
+    const stream = await encode('yuv444p10le', 'libvpx-vp9', 'a.ivf');
     const frame = Buffer.from(await shared.pool.sayByRanges(orderOf('vp9', stream)), 'latin1');
     const at = frame.indexOf('FRAME\n') + 6;
     expect(frame.toString('latin1', 0, at)).toMatch(/^YUV4MPEG2 W64 H48 .*C444p10/);
@@ -73,7 +64,7 @@ describe.skipIf(!hasFfmpeg)('(ffmpeg is installed) the decoder', () => {
 
   test('refuses a frame that was cut off, and one that is larger than planned', async () => {
     const { sayByRanges } = shared.pool;
-    const stream = encode('yuv420p', ['-c:v', 'libx264', '-f', 'h264']);
+    const stream = await encode('yuv420p', 'libx264', 'a.h264');
     const cut = sayByRanges(orderOf('h264', stream.subarray(0, stream.length - 8)));
     await expect(cut).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
     const large = sayByRanges(orderOf('h264', stream, 2));

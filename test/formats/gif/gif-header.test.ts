@@ -1,15 +1,15 @@
 import sharp from 'sharp';
 import { expect, test } from 'vitest';
-import { gifControl, gifImage, gifLoop, gifScreen, join } from '../containers.ts';
+import { gifControl, gifImage, gifLoop, gifScreen, join, type Part } from '../containers.ts';
 import { factsOf, plainStill, testVerdicts, verdictOn } from '../facts-of.ts';
 
 const screen = gifScreen(4, 3);
 const image = gifImage(0, 0, 4, 3);
 const trailer = join(0x3b);
 const comment = join(0x21, 0xfe, 5, 'hello', 0);
-const gif = (...blocks: readonly (Uint8Array | number | string)[]) => join(screen, ...blocks);
+const gif = (...blocks: readonly Part[]) => join(screen, ...blocks);
 /** A GIF of one image behind an extension. */
-const extended = (...extension: readonly (Uint8Array | number | string)[]) =>
+const extended = (...extension: readonly Part[]) =>
   gif(0x21, ...extension, image, trailer);
 const film = (...blocks: readonly Uint8Array[]) => gif(...blocks, image, image, trailer);
 

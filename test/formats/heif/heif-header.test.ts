@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { u16be } from '../../support/images/heif-file.ts';
-import { join, u32be } from '../containers.ts';
+import { join, type Part, put, u16be, u32be } from '../containers.ts';
 import { corpusFile, factsOf, plainStill, testVerdicts, verdictOn } from '../facts-of.ts';
 
 const avif = corpusFile('avif/libavif__white_1x1.avif');
@@ -10,15 +9,11 @@ const ftyp = avif.subarray(0, 32);
 const meta = avif.subarray(32);
 
 /** The file with bytes put where an ASCII text is, of which it has one, or so far behind. */
-function edit(file: Buffer, text: string, at: number, ...bytes: (number | Uint8Array)[]): Buffer {
-  const edited = Buffer.from(file);
-  join(...bytes).copy(edited, file.indexOf(text, 0, 'latin1') + at);
-  return edited;
-}
+const edit = (file: Buffer, text: string, at: number, ...bytes: readonly Part[]) =>
+  put(file, file.indexOf(text, 0, 'latin1') + at, ...bytes);
 
-const branded = (brand: string) => edit(avif, 'ftyp', 4, Buffer.from(brand));
-const ofCodec = (brand: string, codec: string) =>
-  edit(branded(brand), 'av01', 0, Buffer.from(codec));
+const branded = (brand: string) => edit(avif, 'ftyp', 4, brand);
+const ofCodec = (brand: string, codec: string) => edit(branded(brand), 'av01', 0, codec);
 const withGrid = (at: number, ...bytes: number[]) => edit(sofa, 'mdat', 4 + at, ...bytes);
 /** Its `iloc` has 14 bytes an item, of which the last 4 are the length; the grid is the first. */
 const withLength = (item: number, length: number) =>

@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
-import { afterSoi, join, jpegSegment, tiffOrientation } from '../containers.ts';
+import { afterSoi, join, jpegSegment, put, tiffOrientation } from '../containers.ts';
 import { corpusFile, plainStill, testVerdicts, verdictOn } from '../facts-of.ts';
 
 const jpeg = corpusFile('jpeg-photo/wuffs__hippopotamus.jpeg');
-const exif = (value: number) => jpegSegment(0xe1, join('Exif\0\0', tiffOrientation(value)));
+const exif = (value: number, prefix = 'Exif\0\0') =>
+  jpegSegment(0xe1, join(prefix, tiffOrientation(value)));
 const withSegment = (code: number, data: Uint8Array | string) =>
   afterSoi(jpeg, jpegSegment(code, data));
 const [soi, eoi] = [join(0xff, 0xd8), join(0xff, 0xd9)];
@@ -13,11 +14,8 @@ const scan = join(jpegSegment(0xda, join(1, 1, 0, 0, 63, 0)), 0);
 const find = (code: number): number => jpeg.indexOf(join(0xff, code));
 
 /** The file with some bytes of its start of frame changed, counted from its marker. */
-function withFrame(at: number, ...values: readonly number[]): Buffer {
-  const bytes = Buffer.from(jpeg);
-  bytes.set(values, find(0xc0) + at);
-  return bytes;
-}
+const withFrame = (at: number, ...values: readonly number[]) =>
+  put(jpeg, find(0xc0) + at, ...values);
 
 test('a bare JPEG has no metadata, so that it may pass through', () => {
   expect(verdictOn(jpeg)).toEqual({
@@ -49,7 +47,7 @@ testVerdicts(
     'EXIF after the scan': join(body, exif(6), eoi),
     'EXIF without the zeros of its prefix, before another': afterSoi(
       jpeg,
-      jpegSegment(0xe1, join('Exifxx', tiffOrientation(6))),
+      exif(6, 'Exifxx'),
       exif(3),
     ),
     XMP: withSegment(0xe1, 'http://ns.adobe.com/xap/1.0/\0<x/>'),

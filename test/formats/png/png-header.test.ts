@@ -15,7 +15,8 @@ const withChunk = (type: string, data: Uint8Array | string = '') =>
   afterIhdr(png, pngChunk(type, data));
 const atEnd = (type: string, data: Uint8Array | string = '') =>
   join(beforeIend, pngChunk(type, data), iend);
-const exif = (value: number) => pngChunk('eXIf', tiffOrientation(value, 'MM'));
+const exif = (value: number, prefix = '') =>
+  pngChunk('eXIf', join(prefix, tiffOrientation(value, 'MM')));
 const actl = join(u32be(1), u32be(0));
 
 /** A file of 8×1 px whose tRNS names a sample, once for grey, three times for colours. */
@@ -81,12 +82,7 @@ testVerdicts(
   'a turned PNG',
   { orientation: 6 },
   {
-    'the first eXIf that is a TIFF block': afterIhdr(
-      png,
-      pngChunk('eXIf', join('Exif\0\0', tiffOrientation(3))),
-      exif(6),
-      exif(8),
-    ),
+    'the first eXIf that is a TIFF block': afterIhdr(png, exif(3, 'Exif\0\0'), exif(6), exif(8)),
     'eXIf with a wrong CRC': withWrongCrc(afterIhdr(png, exif(6)), 'eXIf'),
   },
 );

@@ -10,10 +10,7 @@ import { decodeImage } from '../../support/images/image-comparison.ts';
 
 type Pixel = readonly [red: number, green: number, blue: number, alpha: number];
 
-interface Size {
-  readonly width: number;
-  readonly height: number;
-}
+type Size = Record<'width' | 'height', number>;
 
 const PALETTE = [
   [0, 0, 0, 0],

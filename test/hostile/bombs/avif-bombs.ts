@@ -1,15 +1,18 @@
 import { readFileSync } from 'node:fs';
 import sharp from 'sharp';
 import { join, u32be } from '../../formats/containers.ts';
-import { clap, gridOf, imir, irot } from '../../support/images/heic-samples.ts';
 import {
   alphaProperty,
   box,
+  clap,
   createHeif,
   EXTENTS_OUTSIDE,
+  gridOf,
   type HeifChoices,
   type HeifItem,
   imageSize,
+  imir,
+  irot,
   takeApart,
 } from '../../support/images/heif-file.ts';
 import * as ways from '../ways.ts';

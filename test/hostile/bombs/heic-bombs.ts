@@ -1,9 +1,12 @@
-import { gridOf, HEIC, heicSample, saying } from '../../support/images/heic-samples.ts';
 import {
   createHeif,
   EXTENTS_OUTSIDE,
+  gridOf,
+  HEIC,
   type HeifChoices,
   type HeifItem,
+  heicSample,
+  saying,
 } from '../../support/images/heif-file.ts';
 import * as ways from '../ways.ts';
 import { type Bomb, bombs, forEach } from './bomb.ts';

@@ -1,5 +1,4 @@
-import { join, jpegSegment, tiffOrientation } from '../../formats/containers.ts';
-import { u16be } from '../../support/images/heif-file.ts';
+import { join, jpegSegment, tiffOrientation, u16be } from '../../formats/containers.ts';
 import * as ways from '../ways.ts';
 import { type Bomb, bombs, fill, LARGEST_BYTES, times } from './bomb.ts';
 import { exifInCircles, iccOf } from './metadata-bombs.ts';

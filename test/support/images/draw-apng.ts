@@ -1,16 +1,19 @@
 import { deflateSync } from 'node:zlib';
-import { join, pngChunk, u32be } from '../../formats/containers.ts';
-import { u16be } from './heif-file.ts';
+import { join, pngChunk, u16be, u32be } from '../../formats/containers.ts';
 
 /** Red, green, blue and alpha of the pixel at a place of a frame. */
 type Draw = (x: number, y: number) => readonly number[];
 
-export interface DrawnApngFrame {
+interface Picture {
+  readonly widthPx: number;
+  readonly heightPx: number;
+  readonly draw: Draw;
+}
+
+/** A frame of the canvas's size, where nothing else is said. */
+interface DrawnApngFrame extends Partial<Picture> {
   readonly left?: number;
   readonly top?: number;
-  /** The canvas's, where nothing is said. */
-  readonly widthPx?: number;
-  readonly heightPx?: number;
   /** Numerator and denominator of the delay in seconds. */
   readonly delay?: readonly [number, number];
   readonly blend?: 'source' | 'over';
@@ -81,12 +84,6 @@ export function formatChunks(chunks: readonly ApngChunk[]): Buffer {
   // Not as arguments, of which there cannot be a hundred thousand.
   const pieces = chunks.map(({ type, data }) => pngChunk(type, data));
   return Buffer.concat([Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'), ...pieces]);
-}
-
-interface Picture {
-  readonly widthPx: number;
-  readonly heightPx: number;
-  readonly draw: Draw;
 }
 
 /** Rows of samples without a filter, compressed. */

@@ -1,4 +1,5 @@
-import { join, u32be } from '../../formats/containers.ts';
+import { readFileSync } from 'node:fs';
+import { join, type Part, u16be, u32be } from '../../formats/containers.ts';
 
 /** An item of a file of ISO boxes. */
 export interface HeifItem {
@@ -12,12 +13,8 @@ export interface HeifItem {
   readonly references?: readonly (readonly [type: string, ids: readonly number[]])[];
 }
 
-export function u16be(value: number): Buffer {
-  return u32be(value).subarray(2);
-}
-
 /** A box with its length (ISO/IEC 14496-12 §4.2). */
-export function box(type: string, ...payload: readonly (number | string | Uint8Array)[]): Buffer {
+export function box(type: string, ...payload: readonly Part[]): Buffer {
   const body = join(...payload);
   return join(u32be(8 + body.length), type, body);
 }
@@ -26,7 +23,7 @@ export function fullBox(
   type: string,
   version: number,
   flags: number,
-  ...payload: readonly (number | string | Uint8Array)[]
+  ...payload: readonly Part[]
 ): Buffer {
   return box(type, u32be(version * 2 ** 24 + flags), ...payload);
 }
@@ -143,5 +140,51 @@ export function takeApart(file: Buffer, ...without: readonly string[]): HeifItem
     type: file.includes('hvcC', 0, 'latin1') ? 'hvc1' : 'av01',
     data: file.subarray(file.indexOf('mdat', 0, 'latin1') + 4),
     properties,
+  };
+}
+
+/** Reads a file of `fixtures/heic`. */
+export function heicSample(name: string): Buffer {
+  return readFileSync(new URL(`../../../fixtures/heic/${name}`, import.meta.url));
+}
+
+/** Brands of a HEIC. */
+export const HEIC = { brands: ['heic', 'mif1heicmiaf'] } as const;
+
+/** Turns to the left, in quarters. */
+export const irot = (quarterTurns: number): Buffer => box('irot', quarterTurns);
+
+/** Swaps top and bottom (0), or left and right (1). */
+export const imir = (axis: number): Buffer => box('imir', axis);
+
+/** Cuts a size out of the middle, moved by so many pixels. */
+export const clap = (width: number, height: number, x = 0, y = 0): Buffer =>
+  box('clap', ...[width, 1, height, 1, x, 1, y, 1].map((field) => u32be(field >>> 0)));
+
+/** A sample whose item has more properties, or others. */
+export function withProperties(name: string, ...more: readonly Uint8Array[]): HeifItem {
+  const item = takeApart(heicSample(name));
+  return { ...item, properties: [...item.properties, ...more] };
+}
+
+/** The coded image of a sample, saying that it has another size. */
+export function saying(name: string, widthPx: number, heightPx = widthPx): HeifItem {
+  const { properties, ...rest } = takeApart(heicSample(name), 'ispe');
+  return { ...rest, properties: [imageSize(widthPx, heightPx), ...properties] };
+}
+
+/** An image grid of tiles that follow it. */
+export function gridOf(
+  rows: number,
+  columns: number,
+  [widthPx, heightPx]: readonly [number, number],
+  tiles: readonly number[],
+  ...more: readonly Uint8Array[]
+): HeifItem {
+  return {
+    type: 'grid',
+    data: join(0, 1, rows - 1, columns - 1, u32be(widthPx), u32be(heightPx)),
+    properties: [imageSize(widthPx, heightPx), ...more],
+    references: [['dimg', tiles]],
   };
 }

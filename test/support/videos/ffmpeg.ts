@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import sharp from 'sharp';
@@ -47,21 +47,9 @@ export async function probe(poster: Uint8Array, colours: readonly (readonly numb
   return { size: `${width}x${height}`, distance: Math.max(...distances) };
 }
 
-/** A second of sound. @param coder name of one of ffmpeg's encoders */
-export const makeSound = (coder: string, file: string) =>
-  runFfmpeg(`-f lavfi -i sine=r=48000 -t 1 -c:a ${coder}`, file);
-
-/** A video of three minutes with sound, whose tables are as long as those of a film of that length. */
-export const makeLongVideo = () =>
-  runFfmpeg(
-    '-f lavfi -i testsrc2=s=64x48:r=30 -f lavfi -i sine=r=48000 -t 180 -c:v libx264 -preset veryfast -c:a aac',
-    'a.mp4',
-  );
-
 /** Makes a file by ffmpeg's arguments, and returns it. */
-async function runFfmpeg(args: string, file: string): Promise<Buffer> {
+export async function runFfmpeg(args: string, file: string): Promise<Buffer> {
   const path = join((await useTemporaryFolder()).path, file);
-  const { status, stderr } = spawnSync('ffmpeg', `-loglevel error ${args} ${path}`.split(' '));
-  if (status !== 0) throw new Error(`ffmpeg: ${stderr}`);
+  execFileSync('ffmpeg', `-loglevel error ${args} ${path}`.split(' '));
   return readFileSync(path);
 }

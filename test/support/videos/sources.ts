@@ -26,22 +26,23 @@ export const posterOf = (row: Readonly<Record<string, string>>) => ({
   ),
 });
 
-/** A file in memory that is read by ranges, and the ranges that were read. */
+/** A file in memory that is read by ranges, which are counted. */
 export function memorySource(file: Uint8Array) {
   return sparseSource(file.length, [[0, file]]);
 }
 
-/** A large file of zeros with some bytes in it, and the ranges that were read. */
+/** A large file of zeros with some bytes in it, likewise. */
 export function sparseSource(
   sizeBytes: number,
   parts: readonly (readonly [start: number, bytes: Uint8Array])[],
 ) {
-  const reads: [start: number, end: number][] = [];
   return {
     sizeBytes,
-    reads,
+    reads: 0,
+    readBytes: 0,
     async read(start: number, end: number): Promise<Uint8Array> {
-      reads.push([start, end]);
+      this.reads += 1;
+      this.readBytes += end - start;
       const range = new Uint8Array(end - start);
       for (const [at, bytes] of parts) {
         const from = Math.max(at, start);
@@ -53,11 +54,9 @@ export function sparseSource(
   };
 }
 
-const BOX_HEADER_BYTES = 8;
-
 /** The header of a box that only takes room. */
 export function freeBox(sizeBytes: number): Buffer {
-  const header = Buffer.alloc(BOX_HEADER_BYTES);
+  const header = Buffer.alloc(8);
   header.writeUInt32BE(sizeBytes);
   header.write('free', 4, 'latin1');
   return header;
@@ -82,7 +81,7 @@ export function withGap(file: Buffer, before: string | undefined, gapBytes: numb
     copy.writeUInt32BE(copy.readUInt32BE(media) + gapBytes, media);
   }
   if (before === 'mdat') {
-    const table = findBox(copy, 'stco') + BOX_HEADER_BYTES + 4;
+    const table = findBox(copy, 'stco') + 12; // behind its header, version and flags
     for (let entry = copy.readUInt32BE(table); entry > 0; entry -= 1) {
       const offset = table + 4 * entry;
       copy.writeUInt32BE(copy.readUInt32BE(offset) + gapBytes, offset);
