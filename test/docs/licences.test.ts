@@ -1,6 +1,7 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { expect, test } from 'vitest';
+import { readFixtureTable } from '../support/fixture-table.ts';
 
 /** The list of each folder of images below `fixtures`; the goldens have the licence of their originals. */
 const lists: Readonly<Record<string, string>> = {
@@ -15,13 +16,6 @@ const lists: Readonly<Record<string, string>> = {
   'video-colours': 'video-colours/index.tsv',
 };
 
-/** A table of tab-separated values, a record per line. */
-function readTable(file: string): Record<string, string>[] {
-  const lines = readFileSync(join('fixtures', file), 'utf8').trimEnd().split('\n');
-  const [head = [], ...rows] = lines.map((line) => line.split('\t'));
-  return rows.map((cells) => Object.fromEntries(head.map((name, i) => [name, cells[i] ?? ''])));
-}
-
 test('every folder of images has its list', () => {
   const folders = readdirSync('fixtures', { withFileTypes: true })
     .flatMap((entry) => (entry.isDirectory() ? [entry.name] : []))
@@ -30,7 +24,7 @@ test('every folder of images has its list', () => {
 });
 
 test.each(Object.entries(lists))('every image of fixtures/%s has a licence', (folder, list) => {
-  const lines = readTable(list);
+  const lines = readFixtureTable(list);
   if (folder === 'expected') {
     const origins = new Set(lines.map(({ original = '' }) => original.split('/')[0]));
     expect(Object.keys(lists)).toEqual(expect.arrayContaining([...origins]));

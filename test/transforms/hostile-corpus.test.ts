@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { corpusCategories, corpusFile, corpusFiles } from '../formats/facts-of.ts';
 import { findFaults } from '../hostile/verdict.ts';
 import { shareTestApp } from '../support/test-app.ts';
@@ -22,39 +22,34 @@ const WAYS = [
   'x.jpg?size=4096&quality=low',
 ];
 
-describe('the corpus, through the service,', () => {
-  const app = shareTestApp({
-    // Each file is asked for in several tests, each time anew; a busy machine is no fault of the file.
-    settings: { CACHE_MEMORY_BYTES: '0', TRANSFORM_TIMEOUT_MS: '200000' },
-  });
-  const ask = (file: string, way: string) => app.serve(corpusFile(file), `/avatars/{id}/${way}`);
-  const expectStatus = async (status: number, file: string): Promise<void> => {
-    for (const way of WAYS) expect((await ask(file, way)).statusCode, way).toBe(status);
-  };
+const app = shareTestApp({
+  // Each file is asked for in several tests, each time anew; a busy machine is no fault of the file.
+  settings: { CACHE_MEMORY_BYTES: '0', TRANSFORM_TIMEOUT_MS: '200000' },
+});
+const ask = (file: string, way: string) => app.serve(corpusFile(file), `/avatars/{id}/${way}`);
+const expectStatus = async (status: number, file: string): Promise<void> => {
+  for (const way of WAYS) expect((await ask(file, way)).statusCode, way).toBe(status);
+};
 
-  test.each(smallOnes)(
-    '%s is served as it must be or refused, and nothing breaks',
-    async (file) => {
-      for (const way of WAYS.slice(0, 2)) {
-        const { statusCode: status, headers, rawPayload: body } = await ask(file, way);
-        const received = { status, body, headers: new Headers(headers as Record<string, string>) };
-        expect(await findFaults(corpusFile(file), `/avatars/1/${way}`, received)).toEqual([]);
-      }
-      expect(app.log.errors).toEqual([]);
-    },
-  );
+test.each(smallOnes)('%s is served as it must be or refused, and nothing breaks', async (file) => {
+  for (const way of WAYS.slice(0, 2)) {
+    const { statusCode: status, headers, rawPayload: body } = await ask(file, way);
+    const received = { status, body, headers: new Headers(headers as Record<string, string>) };
+    expect(await findFaults(corpusFile(file), `/avatars/1/${way}`, received)).toEqual([]);
+  }
+  expect(app.log.errors).toEqual([]);
+});
 
-  test.each([
-    ...corpusFiles('hostile-truncated').filter((file) => !/scan00|zero-bytes/.test(file)),
-    'hostile-corrupt/filetype__fixture-corrupt.png',
-    'hostile-corrupt/imagepng__x_interlaced_chck.png',
-    'hostile-corrupt/codeccorpus__xhdn0g08.png',
-    'hostile-corrupt/sharp__corrupt-header.jpg',
-  ])('%s is 422 in every way: truncated or corrupt', (file) => expectStatus(422, file));
+test.each([
+  ...corpusFiles('hostile-truncated').filter((file) => !/scan00|zero-bytes/.test(file)),
+  'hostile-corrupt/filetype__fixture-corrupt.png',
+  'hostile-corrupt/imagepng__x_interlaced_chck.png',
+  'hostile-corrupt/codeccorpus__xhdn0g08.png',
+  'hostile-corrupt/sharp__corrupt-header.jpg',
+])('%s is 422 in every way: truncated or corrupt', (file) => expectStatus(422, file));
 
-  test('a bomb of frames is a still all the same, but no animation', async () => {
-    const file = 'hostile-bomb/gen__gif-1500x1500-100frames.gif';
-    expect((await ask(file, 'x.webp?size=64')).statusCode).toBe(200);
-    expect((await ask(file, 'x.gif?size=64')).statusCode).toBe(422);
-  });
+test('a bomb of frames is a still all the same, but no animation', async () => {
+  const file = 'hostile-bomb/gen__gif-1500x1500-100frames.gif';
+  expect((await ask(file, 'x.webp?size=64')).statusCode).toBe(200);
+  expect((await ask(file, 'x.gif?size=64')).statusCode).toBe(422);
 });

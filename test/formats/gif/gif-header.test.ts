@@ -9,8 +9,7 @@ const trailer = join(0x3b);
 const comment = join(0x21, 0xfe, 5, 'hello', 0);
 const gif = (...blocks: readonly Part[]) => join(screen, ...blocks);
 /** A GIF of one image behind an extension. */
-const extended = (...extension: readonly Part[]) =>
-  gif(0x21, ...extension, image, trailer);
+const extended = (...extension: readonly Part[]) => gif(0x21, ...extension, image, trailer);
 const film = (...blocks: readonly Uint8Array[]) => gif(...blocks, image, image, trailer);
 
 test('a bare GIF has no metadata, so that it may pass through', () => {

@@ -1,17 +1,12 @@
 import { deflateSync } from 'node:zlib';
+import type { Size } from '../../../src/formats/image-facts.ts';
 import { join, pngChunk, u16be, u32be } from '../../formats/containers.ts';
 
 /** Red, green, blue and alpha of the pixel at a place of a frame. */
 type Draw = (x: number, y: number) => readonly number[];
 
-interface Picture {
-  readonly widthPx: number;
-  readonly heightPx: number;
-  readonly draw: Draw;
-}
-
 /** A frame of the canvas's size, where nothing else is said. */
-interface DrawnApngFrame extends Partial<Picture> {
+interface DrawnApngFrame extends Partial<Size> {
   readonly left?: number;
   readonly top?: number;
   /** Numerator and denominator of the delay in seconds. */
@@ -20,9 +15,7 @@ interface DrawnApngFrame extends Partial<Picture> {
   readonly draw: Draw;
 }
 
-export interface DrawnApng {
-  readonly widthPx: number;
-  readonly heightPx: number;
+export interface DrawnApng extends Size {
   /** 0 is for ever. */
   readonly plays?: number;
   /** The default image, where it is none of the frames. */
@@ -35,10 +28,7 @@ export interface DrawnApng {
 }
 
 /** A chunk of the file, without length and CRC. */
-export interface ApngChunk {
-  readonly type: string;
-  readonly data: Buffer;
-}
+export type ApngChunk = Readonly<{ type: string; data: Buffer }>;
 
 /** Writes an APNG that says and shows exactly this (PNG 3rd edition), with none of the code under test. */
 export function drawApng(drawn: DrawnApng): Buffer {
@@ -57,8 +47,8 @@ export function drawApngChunks(drawn: DrawnApng): ApngChunk[] {
   add('IHDR', ...size, 8, 6, 0, 0, 0); // true colour with alpha
   add('acTL', u32be(frames.length), u32be(plays));
   chunks.push(...before);
-  const addPicture = (picture: Picture, isStill: boolean): void => {
-    const data = packSamples(picture);
+  const addPicture = (size: Size, draw: Draw, isStill: boolean): void => {
+    const data = packSamples(size, draw);
     const { pieces = 1 } = drawn;
     const pieceBytes = Math.ceil(data.length / pieces);
     for (let index = 0; index < pieces; index += 1) {
@@ -67,13 +57,13 @@ export function drawApngChunks(drawn: DrawnApng): ApngChunk[] {
       else add('fdAT', number(), piece);
     }
   };
-  if (still !== undefined) addPicture({ ...drawn, draw: still }, true);
+  if (still !== undefined) addPicture(drawn, still, true);
   for (const [index, frame] of frames.entries()) {
     const { widthPx = drawn.widthPx, heightPx = drawn.heightPx, left = 0, top = 0 } = frame;
     const { draw, delay = [1, 10], blend = 'source' } = frame;
     const box = [widthPx, heightPx, left, top].map(u32be);
     add('fcTL', number(), ...box, ...delay.map(u16be), 0, blend === 'over' ? 1 : 0);
-    addPicture({ widthPx, heightPx, draw }, still === undefined && index === 0);
+    addPicture({ widthPx, heightPx }, draw, still === undefined && index === 0);
   }
   add('IEND');
   return chunks;
@@ -87,7 +77,7 @@ export function formatChunks(chunks: readonly ApngChunk[]): Buffer {
 }
 
 /** Rows of samples without a filter, compressed. */
-function packSamples({ widthPx, heightPx, draw }: Picture): Buffer {
+function packSamples({ widthPx, heightPx }: Size, draw: Draw): Buffer {
   const rows = Array.from({ length: heightPx }, (_, y) =>
     Buffer.from([0, ...Array.from({ length: widthPx }, (_, x) => draw(x, y)).flat()]),
   );

@@ -1,9 +1,10 @@
+import type { Size } from '../../../src/formats/image-facts.ts';
 import { gifLoop, join, u16le } from '../../formats/containers.ts';
 import { BitWriter } from '../../hostile/bombs/bomb.ts';
 import { gifSubBlocks } from '../../hostile/bombs/gif-bombs.ts';
 
 /** One image of a GIF, pixel by pixel. */
-export interface DrawnFrame {
+interface DrawnFrame {
   readonly left?: number;
   readonly top?: number;
   readonly widthPx: number;
@@ -13,9 +14,7 @@ export interface DrawnFrame {
   readonly controls?: readonly (readonly [packed: number, delayCs: number, index: number])[];
 }
 
-export interface DrawnGif {
-  readonly widthPx: number;
-  readonly heightPx: number;
+interface DrawnGif extends Size {
   /** Bits of an index; the colour table has 2^bits entries, of which entry i is (i, 255 − i, 7). */
   readonly indexBits: number;
   /** Repeats of a NETSCAPE extension; none without. */

@@ -2,16 +2,7 @@ import pixelmatch from 'pixelmatch';
 import sharp from 'sharp';
 
 /** An image, decoded: every frame composed, 8-bit RGBA. */
-export interface DecodedImage {
-  readonly widthPx: number;
-  /** Height of one frame. */
-  readonly heightPx: number;
-  readonly frames: readonly Uint8Array[];
-  /** One per frame; `undefined` for a still. */
-  readonly delaysMs: readonly number[] | undefined;
-  /** How often the animation plays, 0 for ever; `undefined` for a still. */
-  readonly plays: number | undefined;
-}
+export type DecodedImage = Awaited<ReturnType<typeof decodeImage>>;
 
 /**
  * How alike two images must be:
@@ -48,7 +39,7 @@ const tolerances = {
 };
 
 /** Decodes an image with all its frames. */
-export async function decodeImage(bytes: Uint8Array): Promise<DecodedImage> {
+export async function decodeImage(bytes: Uint8Array) {
   const image = sharp(bytes, { animated: true, limitInputPixels: false });
   const { pages = 1, pageHeight, delay, loop } = await image.metadata();
   const { data, info } = await image
@@ -60,11 +51,14 @@ export async function decodeImage(bytes: Uint8Array): Promise<DecodedImage> {
   const frameBytes = info.width * heightPx * info.channels;
   return {
     widthPx: info.width,
+    /** Height of one frame. */
     heightPx,
-    frames: Array.from({ length: pages }, (_, i) =>
+    frames: Array.from<unknown, Uint8Array>({ length: pages }, (_, i) =>
       data.subarray(i * frameBytes, (i + 1) * frameBytes),
     ),
+    /** One per frame. */
     delaysMs: pages > 1 ? delay : undefined,
+    /** 0 for ever. */
     plays: pages > 1 ? loop : undefined,
   };
 }

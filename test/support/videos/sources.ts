@@ -1,22 +1,14 @@
 import { readFileSync } from 'node:fs';
+import { join, u32be } from '../../formats/containers.ts';
+import { readFixtureTable } from '../fixture-table.ts';
 
 export const readVideo = (file = '', folder = 'video'): Buffer =>
   readFileSync(`fixtures/${folder}/${file}`);
 
-/** The rows of a folder's index by the names of columns. */
-function readIndex(folder: string) {
-  const [head = [], ...rows] = readVideo('index.tsv', folder)
-    .toString()
-    .trimEnd()
-    .split('\n')
-    .map((line) => line.split('\t'));
-  return rows.map((row) => Object.fromEntries(head.map((name, at) => [name, row[at] ?? ''])));
-}
-
-export const fixtureVideos = readIndex('video');
+export const fixtureVideos = readFixtureTable('video/index.tsv');
 
 /** Videos of every depth, turn, curve and shape, of which nothing but the picture is looked at. */
-export const colourVideos = readIndex('video-colours');
+export const colourVideos = readFixtureTable('video-colours/index.tsv');
 
 /** The size of the poster of such a row, and the colours of its quadrants. */
 export const posterOf = (row: Readonly<Record<string, string>>) => ({
@@ -55,12 +47,7 @@ export function sparseSource(
 }
 
 /** The header of a box that only takes room. */
-export function freeBox(sizeBytes: number): Buffer {
-  const header = Buffer.alloc(8);
-  header.writeUInt32BE(sizeBytes);
-  header.write('free', 4, 'latin1');
-  return header;
-}
+export const freeBox = (sizeBytes: number) => join(u32be(sizeBytes), 'free');
 
 /** The offset of the first box of a type, at its header. */
 export function findBox(file: Buffer, type: string): number {
