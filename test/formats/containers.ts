@@ -1,5 +1,7 @@
 import { crc32 } from 'node:zlib';
 
+export type Size = Readonly<Record<'widthPx' | 'heightPx', number>>;
+
 /** Bytes, given as a number, Latin-1 text or a buffer. */
 export type Part = number | string | Uint8Array;
 

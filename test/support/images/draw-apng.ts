@@ -1,6 +1,5 @@
 import { deflateSync } from 'node:zlib';
-import type { Size } from '../../../src/formats/image-facts.ts';
-import { join, pngChunk, u16be, u32be } from '../../formats/containers.ts';
+import { join, pngChunk, type Size, u16be, u32be } from '../../formats/containers.ts';
 
 /** Red, green, blue and alpha of the pixel at a place of a frame. */
 type Draw = (x: number, y: number) => readonly number[];

@@ -1,5 +1,4 @@
-import type { Size } from '../../../src/formats/image-facts.ts';
-import { gifLoop, join, u16le } from '../../formats/containers.ts';
+import { gifLoop, join, type Size, u16le } from '../../formats/containers.ts';
 import { BitWriter } from '../../hostile/bombs/bomb.ts';
 import { gifSubBlocks } from '../../hostile/bombs/gif-bombs.ts';
 
