@@ -63,7 +63,7 @@ const deepTests = [
   'storage/given-bytes.test.ts',
   'storage/remote/address-guard.test.ts',
   'storage/results/result-file.test.ts',
-  'transforms/avif-grids.test.ts',
+  'transforms/hostile-originals.test.ts',
   'workers/confinement/seccomp-filter.test.ts',
   'workers/frame-scaling.test.ts',
   'workers/gif/encode-gif.test.ts',

@@ -6,7 +6,7 @@
  *     HOSTILE_SEED=1           which ones
  */
 import { afterAll, describe, expect, test } from 'vitest';
-import { hasFfmpeg } from '../support/videos/ffmpeg.ts';
+import { hasFfmpeg } from '../support/videos.ts';
 import { keepOriginal, shareHostileRun } from './hostile-run.ts';
 import {
   createMutation,

@@ -7,7 +7,7 @@ import {
   wholeDecoder,
 } from '../support/processes/video-decoders.ts';
 import { sharePool, usePools } from '../support/processes/worker-pool.ts';
-import { hasFfmpeg, runFfmpeg } from '../support/videos/ffmpeg.ts';
+import { hasFfmpeg, runFfmpeg } from '../support/videos.ts';
 
 const start = usePools();
 

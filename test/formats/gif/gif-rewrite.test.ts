@@ -1,9 +1,10 @@
+import fc from 'fast-check';
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
-import { repairGif, rewriteGif } from '../../../src/formats/gif/gif-frames.ts';
+import { findUnusedIndex, repairGif, rewriteGif } from '../../../src/formats/gif/gif-frames.ts';
 import { BitWriter } from '../../hostile/bombs/bomb.ts';
 import { gifSubBlocks } from '../../hostile/bombs/gif-bombs.ts';
-import { control, drawGif } from '../../support/images/draw-gif.ts';
+import { compressIndices, control, drawGif } from '../../support/images/draw-gif.ts';
 import { compareImages, decodeImage } from '../../support/images/image-comparison.ts';
 import { readGifImages } from '../../support/images/read-gif.ts';
 import { createSeededRandom } from '../../support/seeded-random.ts';
@@ -148,4 +149,34 @@ test('a GIF is rendered, not rewritten, where decoders disagree about it', async
   expect(factsOf(colourless).isRewritable).toBe(false);
   const served = await app.serve(join(colourless, 'junk'), '/avatars/{id}/x.gif');
   expect([served.statusCode, (served.rawPayload[10] ?? 0) & 0x80]).toEqual([200, 0x80]);
+});
+
+// What browsers show of the corpus' GIFs, and the service too, is told by the goldens animation/unpainted-*
+// and animation/opaque-*.
+test('the unused index of a frame of a GIF is one that no pixel has, if there is one', () => {
+  const every = [...Array(256).keys()];
+  const colours = fc.uniqueArray(fc.nat(255), { minLength: 1, maxLength: 256 });
+  fc.assert(
+    fc.property(fc.nat(), fc.nat(30_000), colours, fc.boolean(), (seed, count, some, clears) => {
+      const random = createSeededRandom(`${seed}`);
+      // Few colours in turn with all of them repeat themselves enough to be packed.
+      const few = some.slice(0, 4);
+      const pixels = Array.from({ length: count + 1 }, () =>
+        random.pick(random.integer(2) === 0 ? some : few),
+      );
+      const index = findUnusedIndex(compressIndices(pixels, 8, { clears }), 0);
+      const used = new Set(pixels);
+      expect(index).toBe(every.find((other) => !used.has(other)));
+    }),
+    {
+      examples: [
+        [1, 60_000, every, true],
+        [1, 60_000, every, false],
+      ],
+    },
+  );
+});
+
+test.each([2, 4, 7])('it is the largest possible where a root code has %i bits', (rootBits) => {
+  expect(findUnusedIndex(compressIndices([0, 1, 2, 3], rootBits), 0)).toBe(255);
 });

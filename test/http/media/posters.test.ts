@@ -9,14 +9,15 @@ import {
   withDecoder,
 } from '../../support/test-app.ts';
 import { atScale } from '../../support/test-scale.ts';
-import { hasFfmpeg, probe } from '../../support/videos/ffmpeg.ts';
 import {
   fixtureVideos,
   freeBox,
+  hasFfmpeg,
   posterOf,
+  probe,
   readVideo,
   withGap,
-} from '../../support/videos/sources.ts';
+} from '../../support/videos.ts';
 
 const clip = readVideo('clip-h264.mp4');
 const PATH = '/attachments/1/2/clip.mp4';

@@ -9,7 +9,7 @@ import { useExternalApp } from '../../support/sites/external-app.ts';
 import { metricsSettings, order } from '../../support/telemetry/prometheus-text.ts';
 import { useTemporaryFolder } from '../../support/temporary-folder.ts';
 import { samples, type TestAppOptions, useTestApp, withDecoder } from '../../support/test-app.ts';
-import { hasFfmpeg } from '../../support/videos/ffmpeg.ts';
+import { hasFfmpeg } from '../../support/videos.ts';
 
 // Contract §14, internal routes: what the platform's API asks before it stores a message.
 

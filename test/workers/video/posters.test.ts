@@ -6,18 +6,21 @@ import { join, type Part, put, u32be } from '../../formats/containers.ts';
 import { box } from '../../support/images/heif-file.ts';
 import { anyJob } from '../../support/processes/worker-pool.ts';
 import { atScale } from '../../support/test-scale.ts';
-import { BareDecoder, hasFfmpeg, probe, runFfmpeg } from '../../support/videos/ffmpeg.ts';
 import {
+  BareDecoder,
   colourVideos,
   findBox,
   fixtureVideos,
   freeBox,
+  hasFfmpeg,
   memorySource,
   posterOf,
+  probe,
   readVideo,
+  runFfmpeg,
   sparseSource,
   withGap,
-} from '../../support/videos/sources.ts';
+} from '../../support/videos.ts';
 
 /** The poster at its own size as PNG. */
 async function makePoster(
