@@ -4,22 +4,20 @@ import { MediaError } from '../../src/contract/errors.ts';
 import type { ImageFacts } from '../../src/formats/image-facts.ts';
 import { readImageFacts } from '../../src/formats/read-image-facts.ts';
 
-const corpus = new URL('../../fixtures/corpus/', import.meta.url);
-
 /** Reads a file of the corpus, given as `category/file`. */
-export function corpusFile(name: string): Buffer {
-  return readFileSync(new URL(name.split('/').map(encodeURIComponent).join('/'), corpus));
-}
+export const corpusFile = (name: string) => readFileSync(`fixtures/corpus/${name}`);
 
 /** The folders of the corpus. */
-export const corpusCategories: readonly string[] = readdirSync(corpus, { withFileTypes: true })
+export const corpusCategories: readonly string[] = readdirSync('fixtures/corpus', {
+  withFileTypes: true,
+})
   .filter((entry) => entry.isDirectory())
   .map(({ name }) => name);
 
 /** Names of the files in folders of the corpus, as `category/file`. */
 export function corpusFiles(...categories: readonly string[]): string[] {
   return categories.flatMap((category) =>
-    readdirSync(new URL(`${category}/`, corpus)).map((file) => `${category}/${file}`),
+    readdirSync(`fixtures/corpus/${category}`).map((file) => `${category}/${file}`),
   );
 }
 

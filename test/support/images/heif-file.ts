@@ -144,9 +144,7 @@ export function takeApart(file: Buffer, ...without: readonly string[]): HeifItem
 }
 
 /** Reads a file of `fixtures/heic`. */
-export function heicSample(name: string): Buffer {
-  return readFileSync(new URL(`../../../fixtures/heic/${name}`, import.meta.url));
-}
+export const heicSample = (name: string) => readFileSync(`fixtures/heic/${name}`);
 
 /** Brands of a HEIC. */
 export const HEIC = { brands: ['heic', 'mif1heicmiaf'] } as const;
