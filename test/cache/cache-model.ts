@@ -78,15 +78,8 @@ export interface Ask {
 }
 
 /** Work that was done; of another site a peek is a conditional request. */
-export interface Work {
-  wholes: number;
-  peeks: number;
-  renders: number;
-  storeReads: number;
-  storeWrites: number;
-}
-
-export const noWork = (): Work => ({
+export type Work = ReturnType<typeof noWork>;
+export const noWork = () => ({
   ...{ wholes: 0, peeks: 0, renders: 0 },
   ...{ storeReads: 0, storeWrites: 0 },
 });

@@ -56,23 +56,9 @@ export function renderingOf({ picture }: Version, variant: Variant): Buffer {
 
 export const dateOf = ({ tag }: Version): Date => new Date(Date.UTC(2020, 0, tag));
 
-/** Does nothing until a deadline has passed. */
-type Hang = (signal: AbortSignal, deadlineMs: number) => Promise<never>;
-
-/** The result store, whose reads may hang. */
-class ScriptedStore extends MemoryResultStore {
-  hang: Hang | undefined;
-
-  override read(...args: Parameters<MemoryResultStore['read']>) {
-    if (this.hang === undefined) return super.read(...args);
-    this.reads += 1;
-    return this.hang(args[1], STORE_MS);
-  }
-}
-
 /** An origin, another site, a renderer and a store, which do what they are told and count what is asked of them. */
 export class CachePorts {
-  readonly store: ScriptedStore | undefined;
+  readonly store: MemoryResultStore | undefined;
   readonly faults: string[] = [];
   openBodies = 0;
   truths: readonly Truth[] = [];
@@ -88,7 +74,7 @@ export class CachePorts {
 
   constructor(setup: Setup) {
     this.#setup = setup;
-    if (setup.hasStore) this.store = new ScriptedStore();
+    if (setup.hasStore) this.store = new MemoryResultStore();
   }
 
   /** What the service is started with. */
@@ -134,10 +120,16 @@ export class CachePorts {
   }
 
   setStore(script: StoreScript): void {
+    const { store } = this;
+    if (store === undefined) return;
     const stalled = Object.assign(new Error('It hangs.'), { name: 'TimeoutError' });
-    const failures = { works: undefined, fails: new Error('It is gone.'), hangs: stalled };
-    const hang: Hang | undefined = script === 'hangs' ? this.#hang.bind(this) : undefined;
-    if (this.store !== undefined) Object.assign(this.store, { failure: failures[script], hang });
+    store.failure = { works: undefined, fails: new Error('It is gone.'), hangs: stalled }[script];
+    store.read = MemoryResultStore.prototype.read;
+    if (script !== 'hangs') return;
+    store.read = (_, signal) => {
+      store.reads += 1;
+      return this.#hang(signal, STORE_MS);
+    };
   }
 
   replace(truth: Truth, how: 'picture' | 'text' | 'touch' = 'picture'): void {
@@ -288,21 +280,16 @@ export class CachePorts {
     await this.#pass('render');
     signal.throwIfAborted();
     const cause = new WorkerLost('It is gone.');
-    switch (script) {
-      case 'refuses':
-        throw new MediaError('UNPROCESSABLE_MEDIA', { cause: new Error('corrupt') });
-      case 'costs a worker':
-        throw new MediaError('UNPROCESSABLE_MEDIA', { cause });
-      case 'is stopped':
-        throw new MediaError('TRANSFORM_TIMEOUT', { cause });
-      case 'is late':
-        throw new MediaError('TRANSFORM_TIMEOUT');
-      case 'is busy':
-        throw new MediaError('OVERLOADED', BUSY);
-      case 'succeeds':
-        return Buffer.from(`picture ${picture} as ${job.format}, ${job.size.widthPx} px`);
-      default:
-        throw new Error('bytes of no original were rendered');
-    }
+    if (script === undefined) throw new Error('bytes of no original were rendered');
+    const failure = {
+      succeeds: undefined,
+      refuses: new MediaError('UNPROCESSABLE_MEDIA', { cause: new Error('corrupt') }),
+      'costs a worker': new MediaError('UNPROCESSABLE_MEDIA', { cause }),
+      'is stopped': new MediaError('TRANSFORM_TIMEOUT', { cause }),
+      'is late': new MediaError('TRANSFORM_TIMEOUT'),
+      'is busy': new MediaError('OVERLOADED', BUSY),
+    }[script];
+    if (failure !== undefined) throw failure;
+    return Buffer.from(`picture ${picture} as ${job.format}, ${job.size.widthPx} px`);
   }
 }

@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { manners, originScripts, periods, renderScripts, variants } from './cache-model.ts';
 
-type Weighted<Value> = { readonly weight: number; readonly arbitrary: fc.Arbitrary<Value> };
-
 function step<Kind extends string, Rest>(
   weight: number,
   kind: Kind,
   rest: { [Name in keyof Rest]: fc.Arbitrary<Rest[Name]> },
-): Weighted<{ readonly do: Kind } & Rest> {
-  const arbitrary = fc.record(rest).map((drawn) => ({ do: kind, ...drawn }) as { do: Kind } & Rest);
+) {
+  const arbitrary = fc
+    .record(rest)
+    .map((drawn) => ({ do: kind, ...drawn }) as { readonly do: Kind } & Rest);
   return { weight, arbitrary };
 }
 

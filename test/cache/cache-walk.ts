@@ -39,10 +39,8 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
     renderer: ({ original, script }) =>
       void Object.assign(model.truth(original), { render: script }),
     store: setStore,
-    purge: ({ ask, by }) => purge(ask, by),
-    upload: ({ original, replaces }) => upload(original, replaces),
     burst: ({ asks, original }) => burst(asks.map((ask) => possible({ ...ask, original }))),
-    ...{ wait, change, crowd, race },
+    ...{ wait, change, crowd, purge, race, upload },
   };
 
   function wait({ which, offsetMs }: StepOf<'wait'>): void {
@@ -69,7 +67,7 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
     }
   }
 
-  async function purge(ask: Ask, by: StepOf<'purge'>['by']): Promise<void> {
+  async function purge({ ask, by }: Omit<StepOf<'purge'>, 'do'>): Promise<void> {
     const { statusCode, body } = await world.purge(ask, by);
     const { setup, store } = model;
     const removed =
@@ -81,7 +79,7 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
     if (status === 200) expect(JSON.parse(body)).toEqual({ removed });
   }
 
-  async function upload(original: number, replaces: boolean): Promise<void> {
+  async function upload({ original, replaces }: Omit<StepOf<'upload'>, 'do'>): Promise<void> {
     const truth = model.truth(original);
     if (truth.place === 'site') return;
     const isRefused = truth.isThere && !replaces;
@@ -215,7 +213,7 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
     const before = send(ask);
     await gate.reached;
     const joins = event === 'others';
-    if (event === 'upload') await upload(ask.original, truth.isThere);
+    if (event === 'upload') await upload({ ...ask, replaces: truth.isThere });
     else {
       if (isReplaced && !joins) {
         ports.replace(truth);
@@ -223,7 +221,7 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
         if (at === 'render' && !isLate(truth)) truth.render = 'succeeds';
         if (at === 'origin') truth.origin = 'responds';
       }
-      await purge(ask, event);
+      await purge({ ask, by: event });
     }
     const second = model.respond(ask);
     const after = send(ask);

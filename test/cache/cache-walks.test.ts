@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { scrape } from '../support/telemetry/prometheus-text.ts';
 import { atScale } from '../support/test-scale.ts';
 import { CacheModel, periods, type Setup, type Variant } from './cache-model.ts';
-import { type Step, walks } from './cache-steps.ts';
+import { type Step, type StepOf, walks } from './cache-steps.ts';
 import { createWalk } from './cache-walk.ts';
 import { createWorld } from './cache-world.ts';
 
@@ -20,49 +20,39 @@ const setups: readonly Setup[] = [
 
 const of = (variant: Variant, original = 0) => ({ original, variant, as: 'get' as const });
 const ask = (...asked: Parameters<typeof of>): Step => ({ do: 'ask', ask: of(...asked) });
-const renderer = (script: (Step & { do: 'renderer' })['script']): Step => {
+const renderer = (script: StepOf<'renderer'>['script']): Step => {
   return { do: 'renderer', original: 0, script };
 };
 /** To the end of the period that ends next, or after that. */
 const wait = (which = 0, offsetMs: -1 | 0 | 1 = 0): Step => ({ do: 'wait', which, offsetMs });
 
 const upload: Step = { do: 'upload', original: 0, replaces: false };
-const [remove, replace] = (['delete', 'picture'] as const).map(
-  (how): Step => ({ do: 'change', original: 0, how, freshForMs: periods.siteLeast }),
-) as [Step, Step];
+const unchanged = { do: 'change', original: 0, freshForMs: periods.siteLeast } as const;
+const remove: Step = { ...unchanged, how: 'delete' };
+const replace: Step = { ...unchanged, how: 'picture' };
 const lengthen: Step = {
   ...{ do: 'change', original: 2, how: 'lifetime' },
   freshForMs: periods.siteLonger,
 };
-const origin = (script: (Step & { do: 'origin' })['script']): Step => {
+const origin = (script: StepOf<'origin'>['script']): Step => {
   return { do: 'origin', original: 0, script };
 };
-const race = (event: (Step & { do: 'race' })['event'], at: 'origin' | 'render'): Step => {
+const race = (event: StepOf<'race'>['event'], at: 'origin' | 'render'): Step => {
   return { do: 'race', ask: of('small'), at, event, isReplaced: true };
 };
 const purge: Step = { do: 'purge', ask: of('small'), by: 'key' };
+const healed = [renderer('succeeds'), ask('small')];
 const loseThree = [renderer('costs a worker'), ask('small'), ask('large'), ask('png')];
 
 /** Faults of the past, and what a short run may not come to: a setup, and the steps there. */
 const examples: [number, Step[]][] = [
   // An original that has cost three workers is left alone; unless it is purged.
   [0, [...loseThree, wait(), ask('small'), ask('large'), wait(), ask('png')]],
-  [0, [...loseThree, purge, renderer('succeeds'), ask('small')]],
+  [0, [...loseThree, purge, ...healed]],
   // A refusal by the ten minutes of an original ends with them.
   [0, [renderer('is stopped'), ask('small'), ...Array(12).fill(wait(0, 1)), wait(), wait()]],
   // What comes to where none was is served, whatever was remembered, and to whoever waits.
-  [
-    3,
-    [
-      renderer('refuses'),
-      ask('small'),
-      remove,
-      ask('large'),
-      upload,
-      renderer('succeeds'),
-      ask('small'),
-    ],
-  ],
+  [3, [renderer('refuses'), ask('small'), remove, ask('large'), upload, ...healed]],
   [0, [remove, race('upload', 'origin')]],
   // A failure that is over is none.
   [2, [origin('fails'), ask('small'), origin('responds'), wait(), ask('small'), ask('small')]],
@@ -71,7 +61,7 @@ const examples: [number, Step[]][] = [
   // A purge in the middle keeps nothing of what was begun before, be it a result, a refusal or a failure.
   ...[0, 1, 2].flatMap((setup): [number, Step[]][] => [
     [setup, [race('key', 'render'), race('path', 'origin')]],
-    [setup, [renderer('refuses'), race('prefix', 'render'), renderer('succeeds'), ask('small')]],
+    [setup, [renderer('refuses'), race('prefix', 'render'), ...healed]],
     [
       setup,
       [ask('small'), origin('fails'), race('key', 'origin'), origin('responds'), ask('small')],

@@ -12,6 +12,7 @@ import { openFolderStorage } from '../support/folder-storage.ts';
 import { openStream, signal } from '../support/open-stream.ts';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
 import { atScale } from '../support/test-scale.ts';
+import { list } from './contracts/origin-listing.contract.ts';
 
 const CANARY = 'CANARY: not to be read';
 
@@ -98,9 +99,8 @@ describe('originals in a folder', () => {
     onTestFinished(() => void socket.close());
     await once(socket, 'listening');
     const { listing } = await openFolderStorage(root);
-    const listed: string[] = [];
-    await listing.list('', (original) => listed.push(original.key) > 0, signal);
-    expect(listed.sort()).toEqual([...KEYS].sort());
+    const listed = await list(listing, '');
+    expect(listed.map(({ key }) => key).sort()).toEqual([...KEYS].sort());
     const read = await openReader();
     for (const own of KEYS) expect(await read(own)).toBe(own);
     const behind = ['avatars/1', 'avatars/1/pipe', 'avatars/1/socket', 'icons/1/canary'];
@@ -154,9 +154,7 @@ describe('originals in a folder', () => {
     const name = Buffer.concat([Buffer.from(`${root}/emojis/`), Buffer.from([0xff, 0x41])]);
     await writeFile(name, 'unnameable');
     const { listing } = await openFolderStorage(root);
-    const keys: string[] = [];
-    await listing.list('emojis/', (original) => keys.push(original.key) > 0, signal);
-    expect(keys).toEqual(['emojis/1']);
+    expect(await list(listing, 'emojis/')).toEqual([{ key: 'emojis/1', sizeBytes: 8 }]);
   });
 
   test('leave no file open, whether they are read at once or refused', async () => {

@@ -1,12 +1,12 @@
 import type { AppParts } from '../../src/app.ts';
-import type { SharedObjects } from '../../src/pipeline/blocks/ports.ts';
 import {
   createFilesystemListing,
   createFilesystemOrigin,
 } from '../../src/storage/filesystem/origin.ts';
 import { RootFolder, StorageMarker } from '../../src/storage/filesystem/root-folder.ts';
-import { FolderObjects } from '../../src/storage/filesystem/shared-objects.ts';
 import { createFilesystemWriter } from '../../src/storage/filesystem/writer.ts';
+
+export { FolderObjects } from '../../src/storage/filesystem/shared-objects.ts';
 
 export type OriginalWriter = NonNullable<AppParts['originalWriter']>;
 
@@ -23,9 +23,4 @@ export async function openFolderStorage(folder: string, marker?: string) {
     listing: createFilesystemListing(root),
     writer: createFilesystemWriter(root),
   };
-}
-
-/** @param file path of the list, whose folder exists */
-export function openFolderObjects(file: string): Promise<SharedObjects> {
-  return FolderObjects.open(file);
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { link, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { openFolderObjects, openFolderStorage } from '../../support/folder-storage.ts';
+import { FolderObjects, openFolderStorage } from '../../support/folder-storage.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
 import { openFolder } from '../../support/result-folder/result-folder.ts';
@@ -62,12 +62,12 @@ describeResultStore('a folder', async () => {
 describeResultStore('s3', async () => openBucketStore(lenient));
 
 describeSharedObjects('a folder', async () => {
-  return openFolderObjects(join((await useTemporaryFolder()).path, 'blocks.jsonl'));
+  return FolderObjects.open(join((await useTemporaryFolder()).path, 'blocks.jsonl'));
 });
 test('the next writer of a shared object completes what a killed process had begun', async () => {
   const { path } = await useTemporaryFolder();
   const file = join(path, 'blocks.jsonl');
-  const objects = await openFolderObjects(file);
+  const objects = await FolderObjects.open(file);
   const tag = (await objects.write('', Buffer.from('one'), 'absent')) ?? '';
   await writeFile(join(path, 'claimed'), 'two');
   const longAgo = new Date(Date.now() - 60_000);

@@ -12,6 +12,10 @@ const inside = await SiteServer.use('::').catch(() => SiteServer.use('127.0.0.1'
 const ALLOWED = '127.0.0.9';
 const outside = await SiteServer.use(ALLOWED);
 outside.serve('/cat.png', Buffer.from('a picture'));
+const rules = {
+  ports: [80, 443, inside.port, outside.port],
+  allowedNetworks: [`${ALLOWED}/32`],
+};
 let sites: TestSites;
 
 /** Of each range that the guard knows one address: which addresses it lets through, `address-guard.test.ts` tells. */
@@ -20,10 +24,7 @@ const forbidden = Object.entries(forbiddenAddresses).map(([range, [address = '']
 });
 
 beforeEach(() => {
-  sites = new TestSites({
-    ports: [80, 443, inside.port, outside.port],
-    allowedNetworks: [`${ALLOWED}/32`],
-  });
+  sites = new TestSites(rules);
   sites.resolver.set('site.test', [ALLOWED]);
 });
 
@@ -42,14 +43,7 @@ async function expectRefusal(
   expect(by.dialled.filter((address) => address !== ALLOWED)).toEqual([]);
   expect(inside.connections).toBe(connections);
   expect(by.outcomes.at(-1)).toBe(reason);
-  return (error as { readonly cause: { readonly details: SiteFailure } }).cause.details;
-}
-
-/** Has the allowed site lead there, in bytes, which is how servers send what is not ASCII. */
-function redirectTo(location: string): void {
-  outside.handlers.set('/go', (_request, response) => {
-    response.writeHead(302, { location: Buffer.from(location).toString('latin1') }).end();
-  });
+  return error?.cause?.details ?? expect.fail();
 }
 
 describe('an address that Darkroom may not connect to', () => {
@@ -65,7 +59,7 @@ describe('an address that Darkroom may not connect to', () => {
       expect(failure).toMatchObject({ host: 'evil.test', address });
     }
     expect(sites.dialled).toEqual([]);
-    redirectTo(`http://${host}:${inside.port}/`);
+    outside.redirect('/go', `http://${host}:${inside.port}/`);
     const failure = await expectRefusal(`http://site.test:${outside.port}/go`, 'address');
     expect(failure.host).not.toBe('site.test');
   });
@@ -76,7 +70,7 @@ describe('an address that Darkroom may not connect to', () => {
     expect(sites.resolver.asked).toEqual([]);
     // Two of them are relative, and lead back to where they are from.
     if (/^http:\/?\d/.test(spelling)) return;
-    redirectTo(url);
+    outside.redirect('/go', url);
     await expectRefusal(`http://site.test:${outside.port}/go`, 'address');
   });
 });
@@ -104,12 +98,7 @@ const dns = await useDnsServer({
 });
 
 describe('a name that is an alias of another, as a resolver by c-ares reads it', () => {
-  const resolve = () =>
-    new TestSites({
-      ports: [inside.port, outside.port],
-      allowedNetworks: [`${ALLOWED}/32`],
-      dnsServers: [dns],
-    });
+  const resolve = () => new TestSites({ ...rules, dnsServers: [dns] });
 
   test('is fetched where its end is good', async () => {
     const resolving = resolve();

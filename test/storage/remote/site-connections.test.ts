@@ -12,7 +12,7 @@ import { tlsFiles } from '../../support/http/tls-files.ts';
 import { openStream } from '../../support/open-stream.ts';
 import { HostileServer } from '../../support/sites/hostile-server.ts';
 import { SiteServer } from '../../support/sites/site-server.ts';
-import { type SiteFailure, TestSites } from '../../support/sites/test-sites.ts';
+import { TestSites } from '../../support/sites/test-sites.ts';
 
 let site: SiteServer;
 
@@ -38,15 +38,8 @@ async function readText(sites: TestSites, path: string, host = 'site.test', port
   return text((await openStream(sites, `http://${host}:${port}${path}`)).body);
 }
 
-const reasonOf = (error: unknown): string | undefined =>
-  (error as { readonly cause?: { readonly details: SiteFailure } } | undefined)?.cause?.details
-    .reason;
-
-function redirectTo(path: string, location: string): void {
-  site.handlers.set(path, (_request, response) => {
-    response.writeHead(302, { location }).end('a body that nobody reads');
-  });
-}
+const reasonOf = async (sites: TestSites, url: string) =>
+  (await sites.failureOf(url))?.cause?.details.reason;
 
 /** @returns tells how many connections there were at most at once, those included whose end was not complete */
 function watchConnections(): () => number {
@@ -66,11 +59,11 @@ function watchConnections(): () => number {
 describe('redirects of other sites', () => {
   test('are followed, also relative ones, up to five', async () => {
     const sites = openSites();
-    redirectTo('/0', '/cat');
-    for (let step = 1; step <= 6; step += 1) redirectTo(`/${step}`, `${step - 1}`);
+    site.redirect('/0', '/cat');
+    for (let step = 1; step <= 6; step += 1) site.redirect(`/${step}`, `${step - 1}`);
     expect(await readText(sites, '/4')).toBe('a cat');
     const before = site.requests.length;
-    expect(reasonOf(await sites.failureOf(`http://site.test:${site.port}/5`))).toBe('redirect');
+    expect(await reasonOf(sites, `http://site.test:${site.port}/5`)).toBe('redirect');
     expect(site.requests.length - before).toBe(6);
   });
 
@@ -80,16 +73,16 @@ describe('redirects of other sites', () => {
     ['to and fro', '/b', '/a'],
   ])('that lead in a circle are refused: %s', async (_, first, second) => {
     const sites = openSites();
-    redirectTo('/a', first);
-    redirectTo('/b', second);
-    expect(reasonOf(await sites.failureOf(`http://site.test:${site.port}/a`))).toBe('redirect');
+    site.redirect('/a', first);
+    site.redirect('/b', second);
+    expect(await reasonOf(sites, `http://site.test:${site.port}/a`)).toBe('redirect');
     expect(site.requests.length).toBeLessThanOrEqual(2);
   });
 
   test('send validators only to the URL that issued them', async () => {
     const sites = openSites();
     site.serve('/cat', Buffer.from('a cat'), { etag: '"one"' });
-    redirectTo('/a', '/cat');
+    site.redirect('/a', '/cat');
     const url = `http://site.test:${site.port}/a`;
     const first = await openStream(sites, url);
     first.body.resume();
@@ -111,7 +104,7 @@ describe('addresses of other sites', () => {
     expect(await readText(sites, '/cat', 'rebinding.test')).toBe('a cat');
     site.dropConnections();
     const url = `http://rebinding.test:${site.port}/cat`;
-    expect(reasonOf(await sites.failureOf(url))).toBe('address');
+    expect(await reasonOf(sites, url)).toBe('address');
     expect(sites.dialled).toEqual(['127.0.0.1']);
   });
 
@@ -135,7 +128,7 @@ describe('a connection to another site is refused or given up', () => {
     });
     const port = await listenUntilEnd(server);
     const sites = openSites({}, [port]);
-    expect(reasonOf(await sites.failureOf(`https://site.test:${port}/`))).toBe('certificate');
+    expect(await reasonOf(sites, `https://site.test:${port}/`)).toBe('certificate');
     expect(requests).toBe(0);
   });
 

@@ -11,6 +11,7 @@ import { type FaultyDisk, mountFaultyDisk } from '../../support/processes/faulty
 import { openSweptFolder } from '../../support/result-folder/result-folder.ts';
 import { storedPath } from '../../support/stored-path.ts';
 import { type TemporaryFolder, useTemporaryFolder } from '../../support/temporary-folder.ts';
+import { list } from '../contracts/origin-listing.contract.ts';
 import { addressOf, ignoreSize } from '../contracts/result-store.contract.ts';
 
 const numbered = (number: number) => addressOf({ originKey: `avatars/1/${number}` });
@@ -90,10 +91,15 @@ describe('a faulty disk (FUSE)', () => {
     onTestFinished(disk.close);
   });
 
+  const expectOriginal = async (): Promise<void> => {
+    const { origin } = await openFolderStorage(join(folder.path, 'originals'));
+    const original = await origin.open('avatars/1/a', { signal, isHeld: true });
+    expect(original).toMatchObject({ body: Buffer.from('original') });
+  };
+
   test('that hangs during a sweep, reads, writes and purges leaves a thread to read originals from another disk', {
     timeout: 60_000,
   }, async () => {
-    const { origin } = await openFolderStorage(join(folder.path, 'originals'));
     const store = await openStoreOf(path);
     for (const number of numbers) await store.write(numbered(number), resultOf(number));
     await disk.tell('renderings', 'delay 0.03');
@@ -105,8 +111,7 @@ describe('a faulty disk (FUSE)', () => {
       expectWhole(store, number),
       store.remove('icons/'),
     ]);
-    const original = await origin.open('avatars/1/a', { signal, isHeld: true });
-    expect(original).toMatchObject({ body: Buffer.from('original') });
+    await expectOriginal();
     await disk.tell('renderings', 'none');
     await Promise.all(pending);
     await expectWhole(store, 107);
@@ -137,9 +142,7 @@ describe('a faulty disk (FUSE)', () => {
       expect(store.remove('icons/1/')).rejects.toMatchObject({ name: 'TimeoutError' }),
     );
     await Promise.all(others);
-    const { origin } = await openFolderStorage(join(folder.path, 'originals'));
-    const original = await origin.open('avatars/1/a', { signal, isHeld: true });
-    expect(original).toMatchObject({ body: Buffer.from('original') });
+    await expectOriginal();
     await disk.tell('renderings', 'none');
     await expect.poll(() => store.remove('icons/1/').catch(() => 0)).toBe(1);
     // What was given up does not go on.
@@ -164,10 +167,9 @@ describe('a faulty disk (FUSE)', () => {
     await disk.tell('renderings', 'delay 0.1');
     const delays = monitorEventLoopDelay();
     delays.enable();
-    const keys: string[] = [];
-    await listing.list('avatars/', ({ key }) => keys.push(key) > 0, signal);
+    const listed = await list(listing, 'avatars/');
     delays.disable();
-    expect(keys).toHaveLength(4);
+    expect(listed).toHaveLength(4);
     expect(delays.max / 1e9, 'seconds that the event loop stood still').toBeLessThan(1);
   });
 });

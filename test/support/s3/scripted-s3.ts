@@ -44,12 +44,7 @@ export function respondWithPage(
 }
 
 /** Responds with an error of S3. */
-export function respondWithError(
-  response: ServerResponse,
-  status: number,
-  code: string,
-  message = 'No.',
-): void {
+export function respondWithError(response: ServerResponse, status: number, code: string): void {
   response.writeHead(status, { 'Content-Type': 'application/xml' });
-  response.end(`<Error><Code>${code}</Code><Message>${message}</Message></Error>`);
+  response.end(`<Error><Code>${code}</Code><Message>No.</Message></Error>`);
 }

@@ -41,6 +41,14 @@ export class SiteServer {
     return (this.#server.address() as AddressInfo).port;
   }
 
+  /** Leads elsewhere, in bytes, which is how servers send what is not ASCII. */
+  redirect(path: string, location: string): void {
+    this.handlers.set(path, (_request, response) => {
+      const bytes = Buffer.from(location).toString('latin1');
+      response.writeHead(302, { location: bytes }).end('a body that nobody reads');
+    });
+  }
+
   /** Serves a body at a path. */
   serve(path: string, body: Uint8Array, headers: Readonly<Record<string, string>> = {}): void {
     this.handlers.set(path, (_request, response) => {

@@ -79,13 +79,13 @@ export class TestSites {
   }
 
   /** @returns why a fetch failed; `undefined` where it did not */
-  async failureOf(url: string): Promise<unknown> {
+  async failureOf(url: string) {
     try {
       const response = await this.open(url);
       if (response.body instanceof Readable) response.body.destroy();
       return undefined;
     } catch (error) {
-      return error;
+      return error as { readonly cause?: { readonly details: SiteFailure } };
     }
   }
 }
