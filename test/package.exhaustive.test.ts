@@ -1,8 +1,9 @@
 import { execFileSync, spawn } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
+import { makeTemporaryFolder } from './support/temporary-folder.ts';
 
 /** What is built from, so that the package can be made beside a `dist/` that other tests use. */
 const SOURCES = [
@@ -13,28 +14,22 @@ const SOURCES = [
 /** Without those of the run, such as npm's own. */
 const environment = { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? tmpdir() };
 
-let folder: string;
-let packed: readonly string[];
-
 function run(cwd: string, program: string, ...args: string[]): string {
   return execFileSync(program, args, { cwd, env: environment, encoding: 'utf8', stdio: 'pipe' });
 }
 
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'darkroom-package-'));
-  const source = join(folder, 'source');
-  const empty = join(folder, 'empty');
-  for (const name of SOURCES) cpSync(name, join(source, name), { recursive: true });
-  symlinkSync(resolve('node_modules'), join(source, 'node_modules'));
-  mkdirSync(empty);
-  // Without one, npm would look for a project above.
-  writeFileSync(join(empty, 'package.json'), '{}');
-  const [result] = JSON.parse(run(source, 'npm', 'pack', '--json', '--pack-destination', folder));
-  packed = result.files.map(({ path }: { readonly path: string }) => path);
-  run(empty, 'npm', 'install', '--no-audit', '--no-fund', join(folder, result.filename));
-}, 600_000);
+const { path: folder, put, remove } = await makeTemporaryFolder();
 // Twice some ten thousand files, on a machine that is busy.
-afterAll(() => rmSync(folder, { recursive: true, force: true }), 300_000);
+afterAll(remove, 300_000);
+const source = join(folder, 'source');
+const empty = join(folder, 'empty');
+for (const name of SOURCES) cpSync(name, join(source, name), { recursive: true });
+symlinkSync(resolve('node_modules'), join(source, 'node_modules'));
+// Without one, npm would look for a project above.
+await put('empty/package.json', '{}');
+const [result] = JSON.parse(run(source, 'npm', 'pack', '--json', '--pack-destination', folder));
+const packed: string[] = result.files.map(({ path }: { readonly path: string }) => path);
+run(empty, 'npm', 'install', '--no-audit', '--no-fund', join(folder, result.filename));
 
 describe('the package', () => {
   test('has the program and the samples, and no other fixture', () => {
@@ -50,7 +45,7 @@ describe('the package', () => {
   // Other versions of Node start the service in CI.
   test('installed in an empty folder, has its command where npx looks for it, which serves its samples', async () => {
     const child = spawn('node_modules/.bin/darkroom', ['serve'], {
-      cwd: join(folder, 'empty'),
+      cwd: empty,
       env: { ...environment, PORT: '0', WORKERS: '1' },
     });
     onTestFinished(() => void child.kill('SIGKILL'));

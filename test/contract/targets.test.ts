@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { formatPath, parsePath } from '../../src/contract/media-path.ts';
-import { parseQuery, queryParameters } from '../../src/contract/media-query.ts';
+import { parseQuery } from '../../src/contract/media-query.ts';
 import { isKnownPath, splitTarget } from '../../src/contract/media-request.ts';
 import { resourceNames, resourceRows } from '../../src/contract/resources.ts';
 import { atScale } from '../support/test-scale.ts';
@@ -10,7 +10,6 @@ import {
   canonicalOf,
   externalRow,
   judge,
-  parameterNames,
   rows,
   SIZES,
   type SoundParts,
@@ -118,18 +117,6 @@ test('the resources are those of contract §1', () => {
   });
   expect(own).toEqual([...rows, externalRow]);
 });
-
-test.each(Object.keys(parameterNames) as (keyof typeof parameterNames)[])(
-  'the parameters of kind %s are those of the contract, with defaults that change nothing',
-  (kind) => {
-    const parameters = queryParameters[kind];
-    expect(parameters.map(({ name }) => name)).toEqual(parameterNames[kind]);
-    for (const { name, default: value } of parameters) {
-      if (value === undefined) continue;
-      expect(parseQuery(kind, `${name}=${value}`)).toEqual(parseQuery(kind, ''));
-    }
-  },
-);
 
 test('no size between 0 and 5000 is taken but those of the list', () => {
   const all = Array.from({ length: 5_001 }, (_, size) => String(size));

@@ -1,9 +1,9 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readFileSync, statSync, symlinkSync } from 'node:fs';
-import { BlockList, isIPv6 } from 'node:net';
 import { join, resolve } from 'node:path';
 import type { Model } from '@kubernetes-models/base';
 import { DCLinter } from 'dclint';
+import ipaddr from 'ipaddr.js';
 import { Deployment, type IDeployment } from 'kubernetes-models/apps/v1/Deployment';
 import { HorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2/HorizontalPodAutoscaler';
 import {
@@ -250,13 +250,11 @@ describe('the manifests of Kubernetes', () => {
     const rules = egress.filter(({ to }) => to !== undefined);
     expect(rules.map(({ ports }) => ports?.map(({ port }) => port))).toEqual([[80, 443]]);
     const blocks = rules.flatMap(({ to = [] }) => to.flatMap(({ ipBlock }) => ipBlock ?? []));
-    const familyOf = (address: string) => (isIPv6(address) ? 'ipv6' : 'ipv4');
     const fits = (address: string, networks: readonly string[]): boolean =>
       networks.some((network) => {
-        const [base = '', bits] = network.split('/');
-        const list = new BlockList();
-        list.addSubnet(base, Number(bits), familyOf(base));
-        return familyOf(base) === familyOf(address) && list.check(address, familyOf(address));
+        const [base, bits] = ipaddr.parseCIDR(network);
+        const parsed = ipaddr.parse(address);
+        return parsed.kind() === base.kind() && parsed.match(base, bits);
       });
     const isLetOut = (address: string): boolean =>
       blocks.some(({ cidr, except = [] }) => fits(address, [cidr]) && !fits(address, except));

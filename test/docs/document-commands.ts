@@ -8,15 +8,8 @@ export const documents = [
 /** The one document whose commands are those of CI, which runs them: here it is seen that they exist. */
 export const CONTRIBUTING = 'docs/contributing.md';
 
-/** One `sh` block of a document, with what it says comes out of it. */
-interface CommandBlock {
-  readonly line: number;
-  readonly script: string;
-  /** Lines of the plain blocks that follow, up to the next `sh` block. */
-  readonly expected: readonly string[];
-}
-
-export function readCommandBlocks(file: string): CommandBlock[] {
+/** The `sh` blocks of a document, each with the lines of the plain blocks that follow, which it prints. */
+export function readCommandBlocks(file: string) {
   const blocks: { line: number; script: string; expected: string[] }[] = [];
   const markdown = readFileSync(file, 'utf8');
   for (const match of markdown.matchAll(/^```(\w*)[^\n]*\n(.*?)^```$/gms)) {

@@ -3,7 +3,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { AppParts } from '../../src/app.ts';
 
 type SharedObjects = NonNullable<AppParts['objects']>;
-type Condition = Parameters<SharedObjects['write']>[2];
 
 /** Objects that several apps share, in memory; fails on demand. */
 export class MemoryObjects implements SharedObjects {
@@ -31,11 +30,7 @@ export class MemoryObjects implements SharedObjects {
     return { bytes, tag: found.tag, sizeBytes: found.bytes.length };
   }
 
-  async write(
-    name: string,
-    body: Parameters<SharedObjects['write']>[1],
-    condition: Condition,
-  ): Promise<string | undefined> {
+  write: SharedObjects['write'] = async (name, body, condition) => {
     this.#failIfTold();
     const bytes = body instanceof Uint8Array ? body : await buffer(body.chunks());
     if (this.writeMs > 0) await sleep(this.writeMs);
@@ -45,7 +40,7 @@ export class MemoryObjects implements SharedObjects {
     const tag = String(this.#versions);
     this.#objects.set(name, { bytes: Uint8Array.from(bytes), tag });
     return tag;
-  }
+  };
 
   async list(prefix: string): Promise<readonly string[]> {
     this.#failIfTold();

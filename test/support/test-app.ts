@@ -23,10 +23,8 @@ const usualSettings: Environment = { WORKERS: '1', EXPLORER: 'off', ...patient }
 /** Settings of an app that makes posters: the decoder is the one on `PATH`. */
 export const withDecoder: Environment = { PATH: process.env.PATH ?? '' };
 
-type RequestLog = NonNullable<AppParts['requestLog']>;
-
 /** A line of the log on a request that is over. */
-export type RequestLine = Parameters<RequestLog['info']>[0];
+export type RequestLine = Parameters<NonNullable<AppParts['requestLog']>['info']>[0];
 
 /** A clock that stands still until it is advanced; who sleeps by it wakes up then. */
 export class FakeClock implements Clock {
@@ -58,12 +56,6 @@ export class FakeClock implements Clock {
       this.#sleepers.set(wake, this.#nowMs + durationMs);
       signal.addEventListener('abort', wake, { once: true });
     });
-}
-
-/** Keeps the lines on requests, from a level on. */
-function recordRequests(from: 'debug' | 'info', lines: RequestLine[]): RequestLog {
-  const keep = (line: RequestLine): void => void lines.push(line);
-  return { isLevelEnabled: (level) => from === 'debug' || from === level, debug: keep, info: keep };
 }
 
 /** The parts of an app that a test may bring, instead of the memory and a worker process. */
@@ -123,6 +115,8 @@ export async function createTestApp({
   const originals = new MemoryOrigin();
   const log = new RecordedLog();
   const requests: RequestLine[] = [];
+  const keep = (line: RequestLine): void => void requests.push(line);
+  const isLevelEnabled = (level: string): boolean => logged === 'debug' || logged === level;
   const config = readConfig({ ...usualSettings, ...settings });
   const shared = sharedWorkers.find(({ options }) => isDeepStrictEqual(options, config.renderer));
   const workers = shared?.workers ?? createWorkers(config.renderer, log);
@@ -133,7 +127,7 @@ export async function createTestApp({
     ...{ log, clock, workerFiles },
     renderer,
     origin: origin ?? originals,
-    ...(logged && { requestLog: recordRequests(logged, requests) }),
+    ...(logged && { requestLog: { isLevelEnabled, debug: keep, info: keep } }),
   });
   const listen = async (): Promise<number> => {
     if (!server.server.listening) await server.listen({ host: '127.0.0.1', port: 0 });

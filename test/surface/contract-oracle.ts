@@ -118,27 +118,14 @@ export function isPathValue(name: string, value: string): boolean {
   return name.endsWith('hash') ? isHash(value) : isId(value);
 }
 
-function isId(value: string): boolean {
-  if (value === '' || [...value].some((digit) => digit < '0' || digit > '9')) return false;
-  return BigInt(value).toString() === value && BigInt(value) < 18446744073709551616n;
-}
+const isId = (value: string): boolean =>
+  /^(?:0|[1-9]\d*)$/.test(value) && BigInt(value) < 18446744073709551616n;
 
-function isHash(value: string): boolean {
-  const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-';
-  // Of a bare mark of animation, no stored key is left.
-  if (value === '' || value === 'a_' || value.length > 128) return false;
-  return value.split('').every((letter) => letters.includes(letter));
-}
+/** Of a bare mark of animation, no stored key is left. */
+const isHash = (value: string): boolean => /^[\w-]{1,128}$/.test(value) && value !== 'a_';
 
-function isFilename(value: string): boolean {
-  const bytes = Buffer.from(value);
-  if (bytes.length === 0 || bytes.length > 255 || value === '.' || value === '..') return false;
-  return Array.from(value).every((character) => {
-    const code = character.codePointAt(0) ?? 0;
-    const isControl = code < 0x20 || (code >= 0x7f && code < 0xa0);
-    return !isControl && character !== '/' && character !== '\\';
-  });
-}
+const isFilename = (value: string): boolean =>
+  /^(?!\.{1,2}$)[^/\\\p{Cc}]+$/u.test(value) && Buffer.byteLength(value) <= 255;
 
 /** A request that breaks no rule, in its parts; a parameter not given is not there. */
 export interface SoundParts {
@@ -256,15 +243,9 @@ export function judgeQuery(query: TargetParts['query']) {
 
 /** Path and query of a target, as they stand; an absolute one has an address before them. */
 export function splitTarget(target: string): readonly [path: string, query: string] {
-  let rest = target;
-  const scheme = ['http://', 'https://'].find((each) => target.toLowerCase().startsWith(each));
-  if (scheme !== undefined) {
-    rest = target.slice(scheme.length);
-    while (rest !== '' && !'/?#'.includes(rest.charAt(0))) rest = rest.slice(1);
-  }
-  const [whole = ''] = rest.split('#');
-  const [path = '', ...queries] = whole.split('?');
-  return [path, queries.join('?')];
+  const [, path = '', query = ''] =
+    /^(?:https?:\/\/[^/?#]*)?([^?#]*)\??([^#]*)/i.exec(target) ?? [];
+  return [path, query];
 }
 
 function fits(row: Row, texts: readonly (string | undefined)[]): boolean {

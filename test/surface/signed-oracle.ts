@@ -36,11 +36,9 @@ export function endOf(target: string, key: string, nowSeconds: number): number |
     words[name] = value;
   }
   const { ex = '', is = '', hm = '', uc } = words;
-  const isHex = (text: string, digits: number): boolean =>
-    text.length === digits && [...text].every((digit) => '0123456789abcdef'.includes(digit));
   if (uc !== undefined && uc !== 'dp') return undefined;
-  if (uc === 'dp' ? ex !== '0' : !isHex(ex, 8)) return undefined;
-  if (!isHex(is, 8) || !isHex(hm, 64)) return undefined;
+  if (uc === 'dp' ? ex !== '0' : !/^[\da-f]{8}$/.test(ex)) return undefined;
+  if (!/^[\da-f]{8}$/.test(is)) return undefined;
   if (!isSigned(signedText(uc === 'dp' ? '00000000' : ex, is, uc ?? '', key), hm, 'hex')) {
     return undefined;
   }

@@ -1,29 +1,18 @@
 import { SIGNING_KEY } from '../support/signed-urls.ts';
-import {
-  type ExternalApp,
-  type ExternalAppOptions,
-  useExternalApp,
-} from '../support/sites/external-app.ts';
-import {
-  type OtlpReceiver,
-  useOtlpReceiver,
-  useTracing,
-} from '../support/telemetry/otlp-receiver.ts';
+import { type ExternalAppOptions, useExternalApp } from '../support/sites/external-app.ts';
+import { useOtlpReceiver, useTracing } from '../support/telemetry/otlp-receiver.ts';
 import { metricsSettings, scrape } from '../support/telemetry/prometheus-text.ts';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
 import { samples } from '../support/test-app.ts';
 
 /** The service with all of its optional parts, another site, and a collector of its traces. */
-export type ObservedApp = ExternalApp & { readonly collector: OtlpReceiver };
+export type ObservedApp = Awaited<ReturnType<typeof useObservedApp>>;
 
 /** A picture of which little more than its header is there. */
 export const CUT_PNG = samples.png.subarray(0, 60);
 
 /** Starts all of them until the end of the test. */
-export async function useObservedApp({
-  settings,
-  ...options
-}: ExternalAppOptions = {}): Promise<ObservedApp> {
+export async function useObservedApp({ settings, ...options }: ExternalAppOptions = {}) {
   const collector = await useOtlpReceiver();
   const folder = await useTemporaryFolder();
   const app = await useExternalApp({
