@@ -1,11 +1,12 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
-import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { listenUntilEnd } from './support/at-end.ts';
+import { startDarkroom } from './support/processes/command-line.ts';
 import { startFlags } from './support/processes/start-flags.ts';
-import { treeOf, workersOf } from './support/processes/worker-ids.ts';
+import { isAlive, readProcessFile, treeOf, workersOf } from './support/processes/worker-ids.ts';
 import { useTemporaryFolder } from './support/temporary-folder.ts';
 import { atScale } from './support/test-scale.ts';
 
@@ -26,46 +27,31 @@ const twoWorkers = { PORT: '0', WORKERS: '1', VIDEO_DECODER: 'off' };
 /** Within which workers are gone whose service is, in milliseconds. */
 const ORPHAN_LIMIT_MS = 1_000;
 
-/** The compiled service as a process, with what it printed so far. */
-interface Service {
-  readonly process: ChildProcess;
-  readonly pid: number;
-  readonly printed: { stdout: string; stderr: string };
-  readonly exited: Promise<number | null>;
+type Service = ReturnType<typeof start>;
+
+/** Starts the compiled service as a process until the end of the test, with its output redirected as in a shell. */
+function start(environment: Record<string, string>, redirection = '') {
+  const script = `exec "$0" "$@" ${redirection}`;
+  const command = ['sh', '-c', script, process.execPath, ...startFlags] as const;
+  const { child, stderr, ended } = startDarkroom(['dist/main.js'], environment, command);
+  onTestFinished(() => void child.kill('SIGKILL'));
+  let stdout = '';
+  child.stdout.on('data', (chunk) => {
+    stdout += chunk;
+  });
+  return { process: child, pid: child.pid ?? 0, stdout: () => stdout, stderr, ended };
 }
 
 describe('the process', () => {
-  let service: Service | undefined;
-  afterEach(() => service?.process.kill('SIGKILL'));
-
-  const start = (
-    environment: Record<string, string>,
-    output: 'pipe' | number = 'pipe',
-  ): Service => {
-    const child = spawn(process.execPath, [...startFlags, 'dist/main.js'], {
-      env: { PATH: process.env.PATH ?? '', ...environment },
-      stdio: ['ignore', output, 'pipe'],
-    });
-    const printed = { stdout: '', stderr: '' };
-    for (const name of ['stdout', 'stderr'] as const) {
-      child[name]?.on('data', (chunk: Buffer) => {
-        printed[name] += chunk;
-      });
-    }
-    const exited = once(child, 'close').then(([status]) => status);
-    service = { process: child, pid: child.pid ?? 0, printed, exited };
-    return service;
-  };
-  const links = ({ printed }: Service): string[] =>
-    [...printed.stderr.matchAll(/^ {2}(http:\S+)$/gm)].flatMap((match) => match[1] ?? []);
+  const links = ({ stderr }: Service): string[] =>
+    [...stderr().matchAll(/^ {2}(http:\S+)$/gm)].flatMap((match) => match[1] ?? []);
   const listening = (running: Service) => expect.poll(() => links(running).length).toBe(3);
-  const linesOf = ({ printed }: Service) =>
-    printed.stdout
+  const linesOf = ({ stdout }: Service) =>
+    stdout()
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line));
-  const logged = ({ printed }: Service, text: string) =>
-    expect.poll(() => printed.stdout).toContain(text);
+  const logged = ({ stdout }: Service, text: string) => expect.poll(stdout).toContain(text);
   /** Until one of the workers has been busy for a while. */
   const rendering = ({ pid }: Service) => {
     const before = new Map(workersOf(pid).map((worker) => [worker, cpuTicksOf(worker)]));
@@ -78,7 +64,7 @@ describe('the process', () => {
     await put('attachments/1/2/long.jpg', readFileSync(PHOTO));
     const running = start({ ...twoWorkers, STORAGE_DIR: path, ...settings });
     await logged(running, 'Darkroom listens on ');
-    const [origin] = /http:\/\/127\.0\.0\.1:\d+/.exec(running.printed.stdout) ?? [];
+    const [origin] = /http:\/\/127\.0\.0\.1:\d+/.exec(running.stdout()) ?? [];
     const workers = workersOf(running.pid);
     expect(workers).toHaveLength(2);
     fetch(`${origin}${LONG_PATH}`).catch(() => undefined);
@@ -89,9 +75,7 @@ describe('the process', () => {
     expect.poll(() => workers.filter(isAlive), { timeout: ORPHAN_LIMIT_MS }).toEqual([]);
 
   test('starts with nothing set, where its log finds no room too, and all that it prints the addresses of is there', async () => {
-    const fullDisk = openSync('/dev/full', 'w');
-    onTestFinished(() => closeSync(fullDisk));
-    const running = start({ PORT: '0' }, fullDisk);
+    const running = start({ PORT: '0' }, '>/dev/full');
     await listening(running);
     for (const link of links(running)) {
       const response = await fetch(link);
@@ -99,10 +83,10 @@ describe('the process', () => {
       expect(response.headers.get('content-type')).toMatch(/^image\/(webp|gif)$/);
       expect((await response.arrayBuffer()).byteLength).toBeGreaterThan(1_000);
     }
-    const [, address = ''] = /^Look around: (http:\S+)$/m.exec(running.printed.stderr) ?? [];
+    const [, address = ''] = /^Look around: (http:\S+)$/m.exec(running.stderr()) ?? [];
     expect((await fetch(address)).status).toBe(200);
     running.process.kill('SIGTERM');
-    expect(await running.exited).toBe(0);
+    expect(await running.ended).toBe(0);
   });
 
   test('with a wrong configuration ends with status 78 and every fault', () => {
@@ -135,7 +119,7 @@ describe('the process', () => {
     await listening(running);
     const workers = workersOf(running.pid);
     running.process.kill('SIGUSR2');
-    expect(await running.exited).toBe(1);
+    expect(await running.ended).toBe(1);
     await endSoon(workers);
     const lines = linesOf(running);
     const first = lines.find(({ msg }) => msg.startsWith('Darkroom listens on http://0.0.0.0:'));
@@ -154,7 +138,7 @@ describe('the process', () => {
     const fatal = lines.filter(({ level }) => level === 60);
     expect(fatal).toMatchObject([{ err: { message: 'first' } }]);
     expect(lines.at(-1)).toMatchObject({ msg: 'stopped', status: 1 });
-    expect(running.printed.stderr).not.toContain('Warning');
+    expect(running.stderr()).not.toContain('Warning');
     // What is printed for people leads somewhere.
     expect(links(running)[0]).toMatch(/^http:\/\/127\.0\.0\.1:/);
   });
@@ -162,8 +146,8 @@ describe('the process', () => {
   test('reports a port that is taken', async () => {
     const port = await listenUntilEnd(createServer());
     const running = start({ ...twoWorkers, PORT: String(port) });
-    expect(await running.exited).toBe(1);
-    expect(running.printed.stderr).toContain('EADDRINUSE');
+    expect(await running.ended).toBe(1);
+    expect(running.stderr()).toContain('EADDRINUSE');
   });
 
   test('finishes what runs after a signal, which may come twice within a moment, and leaves no worker behind', async () => {
@@ -182,7 +166,7 @@ describe('the process', () => {
     expect((await response.arrayBuffer()).byteLength).toBe(
       Number(response.headers.get('content-length')),
     );
-    expect(await running.exited).toBe(0);
+    expect(await running.ended).toBe(0);
     expect(linesOf(running).at(-1)).toMatchObject({ msg: 'stopped', status: 0 });
     await expect(fetch(`${origin}/avatars/0.png`)).rejects.toThrow();
     await expect.poll(() => workers.filter(isAlive)).toEqual([]);
@@ -191,14 +175,13 @@ describe('the process', () => {
   const stopTwice = async (running: Service): Promise<void> => {
     running.process.kill('SIGTERM');
     await logged(running, 'stopping');
-    await new Promise((resolve) => setTimeout(resolve, 250)); // what comes sooner is the same signal
+    await sleep(250); // what comes sooner is the same signal
     running.process.kill('SIGTERM');
   };
-  type Ending = readonly [string, (running: Service) => unknown, number | null, string];
-  const endings: readonly Ending[] = [
+  const endings: [string, (running: Service) => unknown, number | string, string][] = [
     ['gets a second signal', stopTwice, 1, 'a second signal'],
     ['gets a signal and has no time', ({ process: it }) => it.kill(), 1, 'the grace time is over'],
-    ['is killed', ({ process: it }) => it.kill('SIGKILL'), null, ''],
+    ['is killed', ({ process: it }) => it.kill('SIGKILL'), 'SIGKILL', ''],
   ];
   test.each(endings.slice(0, atScale(1, 3)))(
     'leaves no worker behind, busy or idle, where it %s',
@@ -207,8 +190,8 @@ describe('the process', () => {
       const settings = { SHUTDOWN_GRACE_MS: hasTime ? '20000' : '200' };
       const { running, workers } = await startLongRender(settings);
       await end(running);
-      expect(await running.exited).toBe(status);
-      expect(running.printed.stdout).toContain(reason);
+      expect(await running.ended).toBe(status);
+      expect(running.stdout()).toContain(reason);
       await endSoon(workers);
     },
   );
@@ -219,9 +202,9 @@ describe('the process', () => {
       const running = start(twoWorkers);
       await expect.poll(() => workersOf(running.pid).length, { interval: 1 }).toBe(2);
       const workers = workersOf(running.pid);
-      await new Promise((resolve) => setTimeout(resolve, delayMs)); // at any moment of their start
+      await sleep(delayMs); // at any moment of their start
       running.process.kill('SIGTERM');
-      expect(await running.exited).toBe(0);
+      expect(await running.ended).toBe(0);
       await expect.poll(() => workers.filter(isAlive)).toEqual([]);
     },
   );
@@ -230,10 +213,10 @@ describe('the process', () => {
     const running = start({ PORT: '0', WORKERS: '2' });
     const { pid } = running;
     const isWorker = (other: number): boolean =>
-      /max-old-space-size=128/.test(readFileSync(`/proc/${other}/cmdline`, 'latin1'));
+      readProcessFile(other, 'cmdline').includes('max-old-space-size=128');
     await expect.poll(() => treeOf(pid).slice(2).some(isWorker), { interval: 1 }).toBe(true);
     running.process.kill('SIGSTOP'); // the workers' channels wait for it
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    await sleep(500);
     const others = treeOf(pid).slice(1);
     running.process.kill('SIGKILL');
     await endSoon(others);
@@ -242,13 +225,6 @@ describe('the process', () => {
 
 /** Processor time of a process so far, in ticks of 10 ms (Linux, proc(5)). */
 function cpuTicksOf(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+  const fields = readProcessFile(pid, 'stat').split(') ')[1]?.split(' ') ?? [];
   return Number(fields[11]) + Number(fields[12]);
-}
-
-function isAlive(pid: number): boolean {
-  // A process that has ended but was not waited for yet is a zombie: it holds nothing any more.
-  return (
-    existsSync(`/proc/${pid}`) && !/^State:\tZ/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'))
-  );
 }

@@ -1,4 +1,5 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { createApp } from '../src/app.ts';
 import { readConfig } from '../src/config/config.ts';
 import { MemoryOrigin } from './support/memory-origin.ts';
@@ -24,26 +25,21 @@ async function startWithoutWorkers() {
 
 test('a render waits for the workers, and is refused if none can be started', async () => {
   const { server, started, endWorkers } = await startWithoutWorkers();
-  let status: number | undefined;
-  const rendering = server.inject('/icons/1/ab12.webp?size=64').then(({ statusCode }) => {
-    status = statusCode;
-  });
+  const respond = vi.fn();
+  const rendering = server.inject('/icons/1/ab12.webp?size=64').then(respond);
   expect((await server.inject('/avatars/0.png')).statusCode).toBe(200);
-  expect(status).toBeUndefined();
+  expect(respond).not.toHaveBeenCalled();
   endWorkers();
   await expect(started).rejects.toThrow();
   await rendering;
-  expect(status).toBe(503);
+  expect(respond).toHaveBeenCalledWith(expect.objectContaining({ statusCode: 503 }));
 });
 
 test('an app that is closed before its workers are ready has not failed to start', async () => {
   const app = await startWithoutWorkers();
-  let isSettled = false;
-  const settle = () => {
-    isSettled = true;
-  };
+  const settle = vi.fn();
   app.started.then(settle, settle);
   await app.close();
-  await new Promise((resolve) => setImmediate(resolve));
-  expect(isSettled).toBe(false);
+  await nextTurn();
+  expect(settle).not.toHaveBeenCalled();
 });

@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, symlinkSync } from 'node:fs';
+import { symlinkSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { getuid } from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { listenLocally } from '../support/processes/local-server.ts';
 import {
   findProcessesOf,
@@ -25,19 +25,14 @@ const soon = { timeout: 20_000 };
 /** A PATH with these programs alone. */
 async function pathOf(...programs: readonly string[]): Promise<string> {
   const { path } = await useTemporaryFolder();
-  chmodSync(path, 0o755);
   for (const program of programs) symlinkSync(`/usr/bin/${program}`, join(path, program));
   return path;
 }
 
-type Ask = (attack: string) => Promise<string>;
-
 /** Every attack by its name in the document; resolves with whether it did harm. */
-async function attackAll(ask: Ask): Promise<Record<string, boolean>> {
-  let connections = 0;
-  const server = createServer(() => {
-    connections += 1;
-  });
+async function attackAll(ask: (attack: string) => Promise<string>) {
+  const connect = vi.fn();
+  const server = createServer(connect);
   onTestFinished(() => void server.close());
   const port = await listenLocally(server);
   const decoy = spawn('sleep', ['60'], { env: { SECRET: 'a secret' } });
@@ -54,7 +49,7 @@ async function attackAll(ask: Ask): Promise<Record<string, boolean>> {
     'create files': await does(`write /tmp/of-a-decoder-${process.pid}`),
   };
   await ask(`socket ${port}`);
-  harm['use the network'] = connections > 0;
+  harm['use the network'] = connect.mock.calls.length > 0;
   const exited = once(decoy, 'exit');
   await ask(`kill ${decoy.pid}`);
   await Promise.race([exited, sleep(1_000)]);

@@ -136,12 +136,8 @@ async function startHostileRun(suite: string) {
 
   return {
     readLog,
-    /** Adds a line to what is printed at the end. */
     note: (line: string): void => void notes.push(line),
-
-    /** A number that no other request of the run has. */
     nextId: (): number => ++ids,
-
     shoot,
 
     /** New good images are served as before the hostile ones, to the byte. */

@@ -14,7 +14,6 @@ import {
   readImageKinds,
   readVideoKinds,
 } from './mutations/mutation.ts';
-import { hasLostWorker } from './service-log.ts';
 import { wasRendered } from './verdict.ts';
 
 const { HOSTILE_SEED: seed = '1', HOSTILE_MUTATIONS, HOSTILE_VIDEOS } = process.env;
@@ -83,15 +82,16 @@ describe(`seed ${seed}`, () => {
 
   // What has cost a worker or a deadline is left for reproduction.
   afterAll(() => {
-    for (const [target, refusal] of run().readLog().refusals) {
-      if (!hasLostWorker(refusal) && refusal.code !== 'TRANSFORM_TIMEOUT') continue;
+    for (const [target, { code, reason }] of run().readLog().refusals) {
+      const hasLostWorker = /\bworker (has )?(ended|died|was killed)/i.test(reason);
+      if (!hasLostWorker && code !== 'TRANSFORM_TIMEOUT') continue;
       const mutation = shot.get(target);
       if (mutation === undefined) continue; // a good image, which has a test of its own
       const { kind, index } = mutation;
       const name = `${kind.name}:${index}`;
       const { bytes } = createMutation(seed, kind, index);
-      keepOriginal('mutations', name, target, bytes, [refusal.reason]);
-      run().note(`${name}, ${target}: ${refusal.code}, ${refusal.reason}`);
+      keepOriginal('mutations', name, target, bytes, [reason]);
+      run().note(`${name}, ${target}: ${code}, ${reason}`);
     }
   });
 });

@@ -1,15 +1,3 @@
-/** What the service says of a request that it did not serve. */
-interface Refusal {
-  readonly code: string;
-  readonly reason: string;
-}
-
-interface Entry extends Partial<Refusal> {
-  readonly level: number;
-  readonly msg: string;
-  readonly url?: string;
-}
-
 /** pino's number for `error`. */
 const ERROR_LEVEL = 50;
 
@@ -17,7 +5,7 @@ const ERROR_LEVEL = 50;
 export function readServiceLog(output: string) {
   const log = {
     /** Why a request was refused last, by its path and query. */
-    refusals: new Map<string, Refusal>(),
+    refusals: new Map<string, { readonly code: string; readonly reason: string }>(),
     /** Lines at error level or worse. */
     errors: [] as string[],
     /** What is no line of the log: a decoder's last words, or glibc's, on standard error. */
@@ -26,7 +14,7 @@ export function readServiceLog(output: string) {
     lostWorkers: 0,
   };
   for (const line of output.split('\n').filter((each) => each.trim() !== '')) {
-    let entry: Entry;
+    let entry: { level: number; msg: string; url?: string; code?: string; reason?: string };
     try {
       entry = JSON.parse(line);
     } catch {
@@ -40,9 +28,4 @@ export function readServiceLog(output: string) {
     if (url !== undefined) log.refusals.set(url, { code, reason: reason.split('\n')[0] ?? '' });
   }
   return log;
-}
-
-/** Whether a render has cost a worker: it crashed, or was killed at a limit. */
-export function hasLostWorker({ reason }: Refusal): boolean {
-  return /\bworker (has )?(ended|died|was killed)/i.test(reason);
 }

@@ -50,23 +50,20 @@ async function attack(before: readonly string[], userId?: number): Promise<Takeo
 }
 
 const setPrivileges = `setpriv --reuid ${ORDINARY} --regid ${ORDINARY} --clear-groups`.split(' ');
+const dropAdmin = ['setpriv', '--bounding-set', '-sys_admin', '--'];
 
 /** Ways to start the service, and the user that its folders belong to. All but the first take root. */
-const ways: readonly [name: string, before: () => string[] | Promise<string[]>, userId?: number][] =
+const ways: [name: string, before: () => string[] | Promise<string[]>, userId?: number][] = [
+  ['as ourselves', () => []],
+  ['as an ordinary user', () => setPrivileges, ORDINARY],
+  ['as root of a container, which creates no namespaces', () => dropAdmin],
+  ['as root without user namespaces', withoutUserNamespaces],
   [
-    ['as ourselves', () => []],
-    ['as an ordinary user', () => setPrivileges, ORDINARY],
-    [
-      'as root of a container, which creates no namespaces',
-      () => ['setpriv', '--bounding-set', '-sys_admin', '--'],
-    ],
-    ['as root without user namespaces', withoutUserNamespaces],
-    [
-      'as an ordinary user without user namespaces',
-      async () => [...(await withoutUserNamespaces()), ...setPrivileges],
-      ORDINARY,
-    ],
-  ];
+    'as an ordinary user without user namespaces',
+    async () => [...(await withoutUserNamespaces()), ...setPrivileges],
+    ORDINARY,
+  ],
+];
 
 test.for(ways)(
   'a worker that is taken over can do what the document says, in every sandbox, %s',

@@ -173,6 +173,4 @@ function sizeOf(facts: ImageFacts, request: MediaRequest, format: OutputFormat):
   return { widthPx: edge(width * fitted), heightPx: edge(height * fitted) };
 }
 
-function edge(lengthPx: number): number {
-  return Math.max(1, Math.round(lengthPx));
-}
+const edge = (lengthPx: number): number => Math.max(1, Math.round(lengthPx));

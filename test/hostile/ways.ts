@@ -20,6 +20,11 @@ export const asItIs: Way = (id) => `/attachments/1/${id}/file?quality=low`;
 
 export const poster: Way = (id) => `/attachments/1/${id}/clip.mp4?format=webp&width=64`;
 
+/** To a still, of any size. */
+export const stills = [stillSmall, jpeg] as const;
+/** To an animation, where there is one. */
+export const moving = [stillSmall, animatedSmall, gif, losslessLarge] as const;
+
 /** Every way that leads through other code. */
 export const everyWay = [
   stillSmall,

@@ -1,6 +1,5 @@
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readlinkSync } from 'node:fs';
 import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -10,6 +9,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { MediaError } from '../../src/contract/errors.ts';
 import { openFolderStorage } from '../support/folder-storage.ts';
 import { openStream, signal } from '../support/open-stream.ts';
+import { openFilesBelow } from '../support/processes/worker-ids.ts';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
 import { atScale } from '../support/test-scale.ts';
 import { list } from './contracts/origin-listing.contract.ts';
@@ -159,14 +159,6 @@ describe('originals in a folder', () => {
 
   test('leave no file open, whether they are read at once or refused', async () => {
     const { origin } = await openFolderStorage(root);
-    const openFiles = () =>
-      readdirSync('/proc/self/fd').filter((name) => {
-        try {
-          return readlinkSync(`/proc/self/fd/${name}`).startsWith(root);
-        } catch {
-          return false; // that of the folder itself
-        }
-      });
     await origin.open('emojis/1', { signal, isHeld: true });
     for (const [key, range] of [
       ['emojis/1', { first: 100, last: 200 }],
@@ -175,7 +167,7 @@ describe('originals in a folder', () => {
     ] as const) {
       await expect(origin.open(key, { signal, range, isHeld: true })).rejects.toThrow();
     }
-    await expect.poll(openFiles).toEqual([]);
+    await expect.poll(() => openFilesBelow(root, process.pid)).toEqual([]);
   });
 
   test('fail with ORIGIN_ERROR once their folder is gone; a storage does not open without a folder', async () => {

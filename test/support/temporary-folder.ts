@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { atEnd } from './at-end.ts';
@@ -12,9 +12,10 @@ export const putInto = (folder: string) => async (name: string, bytes: Uint8Arra
 /** A folder of a test, by its real path. */
 export type TemporaryFolder = Awaited<ReturnType<typeof makeTemporaryFolder>>;
 
-/** Makes an empty folder; its `remove` must be called. */
+/** Makes an empty folder, which every user may enter, as workers may be another one; its `remove` must be called. */
 export async function makeTemporaryFolder() {
   const path = await realpath(await mkdtemp(join(tmpdir(), 'darkroom-')));
+  await chmod(path, 0o755);
   return {
     path,
     put: putInto(path),

@@ -2,13 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { WorkerLost } from '../../src/pipeline/ports.ts';
 import { FrameReader, formatFrame, ProtocolError } from '../../src/workers/frames.ts';
 import { parseMessage } from '../../src/workers/parse-claims.ts';
-import {
-  isAlive,
-  raw,
-  readerOf,
-  sharePool,
-  type TestPool,
-} from '../support/processes/worker-pool.ts';
+import { isAlive } from '../support/processes/worker-ids.ts';
+import { raw, readerOf, sharePool, type TestPool } from '../support/processes/worker-pool.ts';
 
 const failed = { kind: 'failed', code: 'UNPROCESSABLE_MEDIA', detail: '', rssBytes: 1 };
 const read = { kind: 'read', start: 0, end: 1 };

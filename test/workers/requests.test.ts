@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { MediaError } from '../../src/contract/errors.ts';
-import { raw, readerOf, sharePool } from '../support/processes/worker-pool.ts';
+import { raw, readerOf, sharePool, unharmed } from '../support/processes/worker-pool.ts';
 
 const damagedFrames = {
   // biome-ignore lint/correctness/useYield: it has nothing to yield
@@ -12,7 +12,6 @@ const damagedFrames = {
 
 describe('a job whose original is read by ranges', () => {
   const shared = sharePool({ frames: damagedFrames });
-  const unharmed = { restarts: 0, kills: 0, recycles: 0 };
 
   test('gets the bytes that it asks for, and no more than one reply to each request', async () => {
     const { sayByRanges, say } = shared.pool;
@@ -59,15 +58,10 @@ describe('a job whose original is read by ranges', () => {
   });
 
   test('ends at its deadline while a read hangs, and the read with it', async () => {
-    let isStopped = false;
-    const reader = readerOf('read-again 1', (signal) => {
-      signal.addEventListener('abort', () => {
-        isStopped = true;
-      });
-      return sleep(60_000, new Uint8Array(), { signal });
-    });
+    const read = vi.fn((signal: AbortSignal) => sleep(60_000, new Uint8Array(), { signal }));
+    const reader = readerOf('read-again 1', read);
     const late = { code: 'TRANSFORM_TIMEOUT' };
     await expect(shared.pool.sayByRanges(reader, { timeoutMs: 300 })).rejects.toMatchObject(late);
-    expect(isStopped).toBe(true);
+    expect(read).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ aborted: true }));
   });
 });

@@ -5,14 +5,7 @@ import { failureOf } from '../../src/workers/child/render.ts';
 /** Code of a module that reads memory where it has none. */
 const trapping = 'AGFzbQEAAAABBAFgAAADAgEABQMBAAEHBQEBZgAACgoBCABBfygCABoL';
 
-/** Returns what is thrown. */
-function thrownBy(fail: () => unknown): unknown {
-  try {
-    return fail();
-  } catch (error) {
-    return error;
-  }
-}
+const thrownBy = (fail: () => unknown) => new Promise(fail).catch((error: unknown) => error);
 
 const corrupt = (cause: unknown) => new MediaError('UNPROCESSABLE_MEDIA', { cause });
 
@@ -29,15 +22,15 @@ test.each([
   expect(failureOf(corrupt(new Error(message))).code).toBe('MEDIA_TOO_LARGE');
 });
 
-test('an array that cannot be allocated, too', () => {
-  const error = thrownBy(() => new ArrayBuffer(Number.MAX_SAFE_INTEGER));
+test('an array that cannot be allocated, too', async () => {
+  const error = await thrownBy(() => new ArrayBuffer(Number.MAX_SAFE_INTEGER));
   expect(failureOf(error)).toEqual({ code: 'MEDIA_TOO_LARGE', cause: error });
 });
 
 test('an original that traps a decoder in WebAssembly is corrupt', async () => {
   const code = await WebAssembly.compile(Buffer.from(trapping, 'base64'));
   const { f } = new WebAssembly.Instance(code, {}).exports as Record<string, () => void>;
-  const trap = thrownBy(() => f?.());
+  const trap = await thrownBy(() => f?.());
   expect(String(trap)).toBe('RuntimeError: memory access out of bounds');
   expect(failureOf(corrupt(trap))).toEqual({ code: 'UNPROCESSABLE_MEDIA', cause: trap });
 });

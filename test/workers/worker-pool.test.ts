@@ -1,8 +1,10 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
+import { setImmediate as sent } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { afterAll, describe, expect, test } from 'vitest';
 import { WorkerLost } from '../../src/pipeline/ports.ts';
-import { createPool, isAlive, sharePool, usePools } from '../support/processes/worker-pool.ts';
+import { isAlive, readProcessFile } from '../support/processes/worker-ids.ts';
+import { createPool, sharePool, unharmed, usePools } from '../support/processes/worker-pool.ts';
 import type { RecordedLog } from '../support/recorded-log.ts';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
 
@@ -10,19 +12,14 @@ const start = usePools();
 const startShared = usePools(afterAll);
 
 const two = { light: 2, heavy: 0 };
-const unharmed = { restarts: 0, kills: 0, recycles: 0 };
 /** Deadline of a job that is to end otherwise. */
 const late = { timeoutMs: 60_000 };
-
-/** Until what was given to an idle worker is on its way to it. */
-const sent = () => new Promise((resolve) => setImmediate(resolve));
 
 const processIdIn = (reply: string): number => Number(reply.split(' ')[0]);
 
 /** The child of ours that has started a worker, whatever is between the two. */
 function starterOf(worker: number): number {
-  const status = readFileSync(`/proc/${worker}/status`, 'utf8');
-  const parent = Number(/^PPid:\t(\d+)$/m.exec(status)?.[1]);
+  const parent = Number(/^PPid:\t(\d+)$/m.exec(readProcessFile(worker, 'status'))?.[1]);
   return parent === process.pid ? worker : starterOf(parent);
 }
 
@@ -141,7 +138,7 @@ describe('a pool of one worker', () => {
     const running = say('hang', { ...late, signal: runner.signal });
     const waiting = say('crash', { ...late, signal: waiter.signal });
     const next = say('next', late);
-    await sent();
+    await sent(); // to an idle worker
     waiter.abort(reason);
     await expect(waiting).rejects.toBe(reason);
     await expect(say('crash', { signal: waiter.signal })).rejects.toBe(reason);

@@ -21,8 +21,6 @@ function gridOfOne(rows: number, size: readonly [number, number] = [96 * rows, 6
   return heic([gridOf(rows, rows, size, ids), tile()]);
 }
 
-const large = [ways.stillSmall, ways.jpeg];
-
 export const heicBombs: readonly Bomb[] = [
   ...bombs('refused unseen', ways.everyWay, {
     'a grid of 256×256 tiles': () => gridOfOne(256),
@@ -35,12 +33,12 @@ export const heicBombs: readonly Bomb[] = [
       (extent) => heic([tile()], { extents: [extent] }),
     ),
   }),
-  ...bombs('refused', large, {
+  ...bombs('refused', ways.stills, {
     '96×64 that says 10000×10000': () => heic([saying('tile-0.heic', 10_000)]),
     '8000×8000 that says 16×16': () => heic([saying('flat-8000.heic', 16)]),
     'a grid of tiles of 8000×8000 that say 64×64': () =>
       heic([gridOf(1, 3, [192, 64], [2, 2, 2]), saying('flat-8000.heic', 64)]),
   }),
-  ...bombs('any', large, { '8000×8000': () => heicSample('flat-8000.heic') }),
-  ...bombs('in time', large, { 'a grid of 50×50 tiles': () => gridOfOne(50) }),
+  ...bombs('any', ways.stills, { '8000×8000': () => heicSample('flat-8000.heic') }),
+  ...bombs('in time', ways.stills, { 'a grid of 50×50 tiles': () => gridOfOne(50) }),
 ];

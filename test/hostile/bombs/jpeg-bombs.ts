@@ -1,4 +1,4 @@
-import { join, jpegSegment, tiffOrientation, u16be } from '../../formats/containers.ts';
+import { afterSoi, join, jpegSegment, tiffOrientation, u16be } from '../../formats/containers.ts';
 import * as ways from '../ways.ts';
 import { type Bomb, bombs, fill, LARGEST_BYTES, times } from './bomb.ts';
 import { exifInCircles, iccOf } from './metadata-bombs.ts';
@@ -79,8 +79,6 @@ const everyScan = (): Buffer[] =>
     return scan(1, [coefficient, coefficient], (low === 13 ? 0 : (low + 1) << 4) | low);
   });
 
-const restartAfter = (blocks: number): Buffer => jpegSegment(marker.restart, u16be(blocks));
-
 /** Of coding that takes next to no data; the first scan is of all the coefficients that there are. */
 const arithmetic = (code: number, shape: Shape, ...scans: readonly Uint8Array[]): Buffer =>
   join(SOI, quantization, frame(code, shape), ...scans, Buffer.alloc(16), EOI);
@@ -97,21 +95,16 @@ function profile(bytes: Buffer): Buffer[] {
   });
 }
 
-const large = [ways.stillSmall, ways.jpeg];
 const exif = (tiff: Uint8Array): Buffer => jpegSegment(0xe1, join('Exif\0\0', tiff));
 const tiny = (...segments: readonly Uint8Array[]): Buffer => flat(TINY, ...segments);
-/** A whole image without its EOI, then something more. */
-const tinyAnd = (...more: readonly Uint8Array[]): Buffer =>
-  join(tiny().subarray(0, -2), ...more, EOI);
-/** Bytes between SOI and the rest of an image. */
-const tinyAfter = (bytes: Uint8Array): Buffer => join(SOI, bytes, tiny().subarray(2));
 
 export const jpegBombs: readonly Bomb[] = [
   ...bombs('refused unseen', ways.everyWay, {
     'says 65535×65535': () => tiny(frame(marker.baseline, [65_535, 65_535])),
-    'a second frame, which is huge': () => tinyAnd(frame(marker.baseline, HUGE), scan(1, [0, 63])),
+    'a second frame, which is huge': () =>
+      join(tiny().subarray(0, -2), frame(marker.baseline, HUGE), scan(1, [0, 63]), EOI),
   }),
-  ...bombs('refused unseen', large, {
+  ...bombs('refused unseen', ways.stills, {
     '12 bit': () => flat([16, 16, 1, 12]),
     lossless: () => join(SOI, frame(marker.lossless, TINY), scan(1, [1, 0]), EOI),
     'a height that a later marker tells': () =>
@@ -119,11 +112,11 @@ export const jpegBombs: readonly Bomb[] = [
     '882 scans of 8 million px': () => progressive(PHOTO, everyScan()),
     'arithmetic coding, 501 scans of 8 million px': () => manyScans(500),
   }),
-  ...bombs('refused', large, {
+  ...bombs('refused', ways.stills, {
     'says 10000×10000 and holds nothing': () => join(flatHead(HUGE), EOI),
   }),
-  ...bombs('served', large, { 'EXIF in circles': () => tiny(exif(exifInCircles())) }),
-  ...bombs('in time', large, {
+  ...bombs('served', ways.stills, { 'EXIF in circles': () => tiny(exif(exifInCircles())) }),
+  ...bombs('in time', ways.stills, {
     'as many scans of 8 million px as there may be': () =>
       progressive(PHOTO, everyScan().slice(0, 498)),
     'as many scans of 100 million px as there may be': () =>
@@ -134,7 +127,7 @@ export const jpegBombs: readonly Bomb[] = [
     'a second image, which is huge, behind the first': () =>
       join(tiny(), flat([65_500, 65_500]).subarray(0, 4096)),
   }),
-  ...bombs('any', large, {
+  ...bombs('any', ways.stills, {
     '100 million px of four components': () => flat([10_000, 10_000, 4]),
     'turned, and as wide as can be': () => flat([65_500, 1_526], exif(tiffOrientation(6))),
     'arithmetic coding, 100 million px of next to no data': () =>
@@ -142,10 +135,10 @@ export const jpegBombs: readonly Bomb[] = [
     'a restart after each of 100 million px': () => {
       const restarts = Array.from({ length: 8 }, (_, index) => join(0, 0xff, 0xd0 + index));
       const data = times(Math.floor(blocksOf(HUGE) / 8), join(...restarts));
-      return join(flatHead(HUGE, restartAfter(1)), data, 0, EOI);
+      return join(flatHead(HUGE, jpegSegment(marker.restart, u16be(1))), data, 0, EOI);
     },
     '19 000 Huffman tables': () => tiny(times(19_000, huffman('AC', 1))),
-    '50 MB of junk before the image': () => tinyAfter(fill(LARGEST_BYTES, join(0, 1, 2, 3))),
+    '50 MB of junk before the image': () => afterSoi(tiny(), fill(LARGEST_BYTES, join(0, 1, 2, 3))),
     'a profile of 16 MB': () => tiny(...profile(iccOf(1000, 16_000_000, 7_900_000))),
   }),
 ];

@@ -6,12 +6,6 @@ import { poster, smallWays, type Way } from '../ways.ts';
 import { changeBytes, splice } from './byte-changes.ts';
 import { type Part, type PartCodec, partCodecs, videoBoxes } from './part-codecs.ts';
 
-/** A file that was real once, and what to ask of it. */
-interface Mutation {
-  readonly bytes: Buffer;
-  readonly way: Way;
-}
-
 /** Files that are mutated alike, each with parts of the others of `pool` in it. */
 export interface MutatedKind {
   readonly name: string;
@@ -58,8 +52,8 @@ export function readVideoKinds(): MutatedKind[] {
   return names.map((name, at) => ({ name, files: pool.slice(at, at + 1), ...shared }));
 }
 
-/** Makes a mutation, the same one for the same seed and index. */
-export function createMutation(seed: string, kind: MutatedKind, index: number): Mutation {
+/** Makes of a file that was real once a mutation, the same one for the same seed and index, and what to ask of it. */
+export function createMutation(seed: string, kind: MutatedKind, index: number) {
   const random = createSeededRandom(`${seed}:${kind.name}:${index}`);
   const [one, other] = [random.pick(kind.files), random.pick(kind.pool)];
   const way = random.pick(kind.ways);
@@ -69,7 +63,6 @@ export function createMutation(seed: string, kind: MutatedKind, index: number): 
   return { bytes: inParts ?? mutateBytes(one, other, random), way };
 }
 
-/** Changes bytes wherever they stand. */
 function mutateBytes(one: Buffer, other: Buffer, random: SeededRandom): Buffer {
   let bytes = random.integer(20) === 0 ? splice(one, other, random) : one;
   for (let changes = random.pick([1, 1, 1, 2, 4, 16]); changes > 0; changes -= 1) {

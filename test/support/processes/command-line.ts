@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { buffer } from 'node:stream/consumers';
 
 /** The real command line while it runs; whatever starts it, such as npx, may be in between. */
@@ -22,10 +23,8 @@ export function startDarkroom(
     stderr += chunk.toString();
   });
   /** Its exit status, or the signal that it has died of. */
-  const ended = new Promise<number | NodeJS.Signals | null>((resolve) => {
-    child.once('close', (status, signal) => resolve(signal ?? status));
-  });
-  return { child, stderr: (): string => stderr, ended };
+  const ended = once(child, 'close').then(([status, signal]) => signal ?? status);
+  return { child, stderr: () => stderr, ended };
 }
 
 /**

@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { chmod, cp } from 'node:fs/promises';
+import { cp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { atEnd } from '../at-end.ts';
 import { tlsFiles } from '../http/tls-files.ts';
@@ -22,8 +22,7 @@ type Values = Readonly<Record<string, string>>;
  * @param isPlatform whether Darkroom stands in the platform's place
  */
 export async function useNginx(upstreamPort: number, isPlatform = false) {
-  const [port = 0, plainPort = 0, unusedPort = 0] = await findFreePorts(3);
-  const nginx = await run('darkroom.conf', port, {
+  const nginx = await run('darkroom.conf', (port, plainPort, unusedPort) => ({
     'listen 443 ssl': `listen 127.0.0.1:${port} ssl`,
     'listen [::]:443 ssl': `listen 127.0.0.2:${port} ssl`,
     'listen 80;': `listen 127.0.0.1:${plainPort};`,
@@ -32,11 +31,9 @@ export async function useNginx(upstreamPort: number, isPlatform = false) {
     '_is_platform { default 0; }': `_is_platform { default ${Number(isPlatform)}; }`,
     '/etc/ssl/certs/darkroom.pem': tlsFiles.cert,
     '/etc/ssl/private/darkroom.key': tlsFiles.key,
-  });
+  }));
   return {
     ...nginx,
-    /** Port of the listener that only redirects. */
-    plainPort,
     /** Certificate in PEM, which clients must trust. */
     certificate: readFileSync(tlsFiles.cert),
   };
@@ -48,11 +45,10 @@ export async function useNginx(upstreamPort: number, isPlatform = false) {
  * @param upstreamPorts of the two instances that take turns
  */
 export async function usePlainNginx(...upstreamPorts: Parameters<typeof upstreams>) {
-  const [port = 0] = await findFreePorts(1);
-  return run('darkroom-plain.conf', port, {
+  return run('darkroom-plain.conf', (port) => ({
     'listen 127.0.0.1:8080;': `listen 127.0.0.1:${port};`,
     ...upstreams(...upstreamPorts),
-  });
+  }));
 }
 
 function upstreams(first: number, second: number): Values {
@@ -68,24 +64,22 @@ function upstreams(first: number, second: number): Values {
  * @param replicaPorts of as many Darkrooms as it names; of any more, nginx would not find the address
  */
 export async function useNginxForReplicas(replicaPorts: readonly number[]) {
-  const [port = 0] = await findFreePorts(1);
   const replicas = replicaPorts.map((replica, at) => [
     `server darkroom-${at + 1}:3000 `,
     `server 127.0.0.1:${replica} `,
   ]);
-  return run('darkroom-replicas.conf', port, {
+  return run('darkroom-replicas.conf', (port) => ({
     'listen 8080;': `listen 127.0.0.1:${port};`,
     ...Object.fromEntries(replicas),
-  });
+  }));
 }
 
 /** Starts nginx with `nginx.conf` of the platform, the same way; it has neither cache nor log of its own. */
 export async function usePlatformNginx(upstreamPort: number) {
-  const [port = 0] = await findFreePorts(1);
-  return run('../platform/nginx.conf', port, {
+  return run('../platform/nginx.conf', (port) => ({
     'listen 127.0.0.1:8080;': `listen 127.0.0.1:${port};`,
     '127.0.0.1:3000 max_fails=0;': `127.0.0.1:${upstreamPort} max_fails=0;`,
-  });
+  }));
 }
 
 /** @throws Error if a text is not found */
@@ -99,15 +93,14 @@ function fill(name: string, values: Values): string {
   );
 }
 
-/** Runs nginx with a recommended file. */
-async function run(name: string, port: number, values: Values) {
+/** Runs nginx with a recommended file, in which these values for three free ports are put. */
+async function run(name: string, valuesFor: (...ports: [number, number, number]) => Values) {
+  const [port = 0, plainPort = 0, unusedPort = 0] = await findFreePorts(3);
   const { path: folder, put } = await useTemporaryFolder();
-  // Started by root, the workers are another user, who must get through to the cache.
-  await chmod(folder, 0o755);
   await cp(new URL('snippets', RECOMMENDED), join(folder, 'snippets'), { recursive: true });
   const server = 'snippets/darkroom-server.conf';
   await put(server, fill(server, { '/var/log/nginx/error.log': 'stderr' }));
-  const site = fill(name, values)
+  const site = fill(name, valuesFor(port, plainPort, unusedPort))
     .replaceAll('/var/cache/', `${folder}/`)
     .replace(/\/var\/log\/nginx\/\w+\.log/, join(folder, 'access.log'));
   await put('darkroom.conf', site);
@@ -137,6 +130,8 @@ async function run(name: string, port: number, values: Values) {
   });
   return {
     port,
+    /** Port of the listener that only redirects, if it has one. */
+    plainPort,
     /** Runs the purge that we recommend, on all under a path; returns its output. */
     purge: (prefix: string): string => {
       const caches = [join(folder, 'darkroom'), join(folder, 'darkroom-refused')];

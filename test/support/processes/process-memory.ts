@@ -1,5 +1,4 @@
-import { readFileSync } from 'node:fs';
-import { workersOf } from './worker-ids.ts';
+import { readProcessFile, workersOf } from './worker-ids.ts';
 
 /**
  * Watches the most resident memory of a service and of its largest worker, in bytes, by the high-water mark that Linux
@@ -46,12 +45,8 @@ export function watchGrowth(pid: number): () => number {
   };
 }
 
-/** A field of proc_pid_status(5), in bytes. */
+/** A field of proc_pid_status(5), in bytes; 0 where the process is gone. */
 function readStatus(pid: number, name: 'VmHWM' | 'VmRSS'): number {
-  try {
-    const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-    return Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1] ?? 0) * 1024;
-  } catch {
-    return 0; // gone in between
-  }
+  const status = readProcessFile(pid, 'status');
+  return Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1] ?? 0) * 1024;
 }

@@ -48,10 +48,8 @@ export async function startService(
     child.once('exit', () => reject(new Error(`The service has ended.\n${output}`)));
   });
   return {
-    /** Scheme, host and port. */
     origin,
     pid: child.pid ?? 0,
-    /** All that it has printed so far. */
     output: () => output,
     /** Sends a signal, SIGTERM where none is named, and waits for the end; gives the exit status. */
     stop: async (signal?: NodeJS.Signals): Promise<number | null> => {

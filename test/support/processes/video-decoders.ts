@@ -1,8 +1,9 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { chmodSync, readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll } from 'vitest';
 import { makeTemporaryFolder } from '../temporary-folder.ts';
+import { readProcessFile } from './worker-ids.ts';
 
 /** Whether a decoder of our own can be compiled, and confined whole. */
 export const hasCompiler = spawnSync('gcc', ['--version']).status === 0;
@@ -10,12 +11,11 @@ export const hasCompiler = spawnSync('gcc', ['--version']).status === 0;
 /** Settings of a pool whose decoder must be confined whole. */
 export const wholeDecoder = { program: 'auto', mayBeWeaker: false, timeoutMs: 15_000 } as const;
 
-/** The same with one decoder in the hands of an attacker for all tests of a block, compiled where any user may start it. */
+/** The same with one decoder in the hands of an attacker for all tests of a block, compiled. */
 export function shareMaliciousDecoder() {
   const decoder = { ...wholeDecoder, program: '' };
   beforeAll(async () => {
     const { path, remove } = await makeTemporaryFolder();
-    chmodSync(path, 0o755);
     decoder.program = join(path, 'malicious-decoder');
     const source = 'test/support/processes/malicious-decoder.c';
     execFileSync('gcc', ['-O1', '-static', '-o', decoder.program, source]);
@@ -26,12 +26,6 @@ export function shareMaliciousDecoder() {
 
 /** Finds the processes of a program: all of them, confined or not. */
 export function findProcessesOf(program: string): number[] {
-  return readdirSync('/proc').flatMap((name) => {
-    try {
-      const [first] = readFileSync(`/proc/${name}/cmdline`, 'utf8').split('\0');
-      return first === program ? [Number(name)] : [];
-    } catch {
-      return []; // no process, or one that has just ended
-    }
-  });
+  const isOne = (name: string) => readProcessFile(name, 'cmdline').split('\0')[0] === program;
+  return readdirSync('/proc').filter(isOne).map(Number);
 }

@@ -1,4 +1,30 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+
+/** A file of a process (Linux, proc(5)); empty where there is none, as the process is gone. */
+export function readProcessFile(pid: number | string, name: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/${name}`, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+/** Whether a process is there; a zombie, which was not waited for yet, holds nothing any more. */
+export function isAlive(pid: number): boolean {
+  return /^State:\t[^ZX]/m.test(readProcessFile(pid, 'status'));
+}
+
+/** The files below a folder that a process has open. */
+export function openFilesBelow(folder: string, pid: number): string[] {
+  return readdirSync(`/proc/${pid}/fd`).flatMap((name) => {
+    try {
+      const file = readlinkSync(`/proc/${pid}/fd/${name}`);
+      return file.startsWith(folder) ? [file] : [];
+    } catch {
+      return []; // closed meanwhile
+    }
+  });
+}
 
 /**
  * Process ids of the workers of a service (Linux, proc_pid_task_children(5)). Its one child starts them, what that has
@@ -22,10 +48,7 @@ export function treeOf(pid: number): number[] {
 function childrenOf(pid: number): number[] {
   try {
     return readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
-      readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8')
-        .split(' ')
-        .filter((child) => child !== '')
-        .map(Number),
+      (readProcessFile(pid, `task/${thread}/children`).match(/\d+/g) ?? []).map(Number),
     );
   } catch {
     return []; // gone in between

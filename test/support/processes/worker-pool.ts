@@ -6,22 +6,16 @@ import { WorkerPool, type WorkerRendererOptions } from '../../../src/workers/poo
 import { RecordedLog } from '../recorded-log.ts';
 import { QueuedRenderer, type RenderOptions } from '../render-slots.ts';
 
+const compiled = (file: string) => new URL(`../../../dist/${file}`, import.meta.url);
+
 /** A worker that does what the original says; see `scripted-worker.mjs`, which `build.ts` bundles. */
-export const SCRIPTED_WORKER = new URL(
-  '../../../dist/test-workers/scripted-worker.mjs',
-  import.meta.url,
-);
-
-/** The real one, compiled. */
-export const REAL_WORKER = new URL('../../../dist/workers/child/main.js', import.meta.url);
-
-/** Compiled, for tests of uncompiled pools. */
-export const STARTER = new URL('../../../dist/workers/starter/main.js', import.meta.url);
+export const SCRIPTED_WORKER = compiled('test-workers/scripted-worker.mjs');
+export const REAL_WORKER = compiled('workers/child/main.js');
+export const STARTER = compiled('workers/starter/main.js');
 
 /** What a worker is told to do. */
 export type RenderJob = Parameters<RenderSlot['render']>[1];
 
-/** A job of one pixel. */
 export const anyJob: RenderJob = {
   animation: undefined,
   source: 'png',
@@ -37,6 +31,9 @@ export const anyJob: RenderJob = {
   maxInputPixels: 100_000_000,
   maxResultBytes: 1_000_000,
 };
+
+/** What is counted of a pool that has lost no worker. */
+export const unharmed = { restarts: 0, kills: 0, recycles: 0 };
 
 /** Of a client that stays. */
 const staying = new AbortController().signal;
@@ -55,12 +52,6 @@ const poolOptions: WorkerRendererOptions = {
 /** A pool of a test, with what it has logged. */
 export type TestPool = Awaited<ReturnType<ReturnType<typeof usePools>>>;
 
-/** How a test's pool is made. */
-interface TestPoolOptions extends Partial<Omit<WorkerRendererOptions, 'memoryBytes'>> {
-  /** Of a worker of either lane. */
-  readonly memoryBytes?: number;
-}
-
 /** Makes a pool of one scripted light worker, which is not started. */
 export function createPool(): WorkerPool {
   return new WorkerPool(poolOptions);
@@ -75,15 +66,9 @@ export function usePools(atEnd: typeof afterEach | typeof afterAll = afterEach) 
   atEnd(() => {
     for (const renderer of renderers.splice(0)) renderer.stop();
   });
-  return async (given: TestPoolOptions = {}) => {
-    const { memoryBytes = 2 ** 30, ...options } = given;
+  return async (options: Partial<WorkerRendererOptions> = {}) => {
     const log = new RecordedLog();
-    const renderer = new WorkerPool({
-      ...poolOptions,
-      memoryBytes: { light: memoryBytes, heavy: memoryBytes },
-      log,
-      ...options,
-    });
+    const renderer = new WorkerPool({ ...poolOptions, log, ...options });
     renderers.push(renderer);
     await renderer.start();
     const queued = new QueuedRenderer(renderer);
@@ -102,8 +87,10 @@ export function usePools(atEnd: typeof afterEach | typeof afterAll = afterEach) 
       say: (command: string, options?: Partial<RenderOptions>) =>
         nameIn(queued.render(Buffer.from(command), anyJob, { ...usual, ...options })),
       /** The same, with a command that the worker must read by ranges, perhaps from another reader. */
-      sayByRanges: (command: string | RangeReader, options?: Partial<RenderOptions>) =>
-        nameIn(queued.render(asReader(command), anyJob, { ...usual, ...options })),
+      sayByRanges: (command: string | RangeReader, options?: Partial<RenderOptions>) => {
+        const reader = typeof command === 'string' ? readerOf(command) : command;
+        return nameIn(queued.render(reader, anyJob, { ...usual, ...options }));
+      },
       /** The same as the facts of a file. */
       inspect: (command: string) => queued.inspect(readerOf(command), usual),
       /** Has a real worker render, in no hurry. */
@@ -123,10 +110,9 @@ export function raw(...headers: readonly object[]): string {
  * Has all tests of a block share a pool, in each of which all workers are ready at first, and what is counted and logged
  * begins anew.
  */
-export function sharePool(options: TestPoolOptions = {}) {
+export function sharePool(options: Partial<WorkerRendererOptions> = {}) {
   const start = usePools(afterAll);
   let pool: TestPool;
-  let before = { restarts: 0, kills: 0, recycles: 0 };
   beforeAll(async () => {
     pool = await start(options);
   });
@@ -135,7 +121,7 @@ export function sharePool(options: TestPoolOptions = {}) {
     const kept = [...slots.light, ...slots.heavy.slice(0, 1)];
     const isReady = () => kept.every((slot) => slot.isReady);
     await vi.waitUntil(isReady, { timeout: 20_000 });
-    before = { ...counters };
+    Object.assign(counters, unharmed);
     pool.log.entries.length = 0;
   });
   return {
@@ -143,19 +129,9 @@ export function sharePool(options: TestPoolOptions = {}) {
       return pool;
     },
     /** What happened to workers in this test. */
-    counted: () => {
-      const { restarts, kills, recycles } = pool.renderer.counters;
-      return {
-        restarts: restarts - before.restarts,
-        kills: kills - before.kills,
-        recycles: recycles - before.recycles,
-      };
-    },
+    counted: () => pool.renderer.counters,
   };
 }
-
-const asReader = (command: string | RangeReader): RangeReader =>
-  typeof command === 'string' ? readerOf(command) : command;
 
 /** Reader of a command, whose later reads may be another matter. */
 export function readerOf(command: string, later?: (signal: AbortSignal) => Promise<Uint8Array>) {
@@ -175,19 +151,9 @@ export function readerOf(command: string, later?: (signal: AbortSignal) => Promi
 function learnNames(names: Map<string, number>, processIds: readonly number[]): void {
   for (const processId of processIds) {
     try {
-      const name = readlinkSync(`/proc/${processId}/fd/3`).replace(/\D/g, '');
-      names.set(name, processId);
+      names.set(readlinkSync(`/proc/${processId}/fd/3`).replace(/\D/g, ''), processId);
     } catch {
       // It starts or has just ended, or this is no Linux.
     }
-  }
-}
-
-/** Whether a process is there. */
-export function isAlive(processId: number): boolean {
-  try {
-    return process.kill(processId, 0);
-  } catch {
-    return false;
   }
 }

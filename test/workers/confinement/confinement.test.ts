@@ -1,6 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
-  chmodSync,
   closeSync,
   copyFileSync,
   mkdirSync,
@@ -8,9 +7,7 @@ import {
   readdirSync,
   readFileSync,
   readlinkSync,
-  realpathSync,
   symlinkSync,
-  writeFileSync,
 } from 'node:fs';
 import { getPriority } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -32,19 +29,19 @@ const start = usePools();
 
 const MEBIBYTE = 2 ** 20;
 const MEMORY_BYTES = 300 * MEBIBYTE;
-const small = sharePool({ memoryBytes: MEMORY_BYTES, workers: { light: 0, heavy: 1 } });
+const both = (bytes: number) => ({ light: bytes, heavy: bytes });
+const small = sharePool({ memoryBytes: both(MEMORY_BYTES), workers: { light: 0, heavy: 1 } });
 const real = sharePool({ workerFile: REAL_WORKER, workers: { light: 1, heavy: 1 } });
 
 describe('the confinement as it is logged', () => {
   test('has every limit on Linux, soft and hard, of a replacement too, and none of it is ours', async () => {
     const { renderer, say } = small.pool;
-    const limits = {
+    expect(renderer.confinement).toMatchObject({
       memoryBytes: MEMORY_BYTES,
       fileBytes: 0,
       descriptors: 64,
       isFirstToKill: true,
-    };
-    expect(renderer.confinement).toMatchObject(limits);
+    });
     const own = readFileSync('/proc/self/limits', 'utf8');
     for (const round of [1, 2]) {
       const [processId = 0] = renderer.processIds;
@@ -73,7 +70,6 @@ describe('the confinement as it is logged', () => {
     '(unshare works) is whole but for the filter without bubblewrap, with a PATH as of an ordinary user',
     async () => {
       const { path: folder } = await useTemporaryFolder();
-      chmodSync(folder, 0o755);
       for (const name of readdirSync('/usr/bin').filter((program) => program !== 'bwrap')) {
         symlinkSync(join('/usr/bin', name), join(folder, name));
       }
@@ -143,7 +139,7 @@ describe('a confined worker (limits of Linux)', () => {
   const sampleSize = { widthPx: 128, heightPx: 128 };
   const sampleJob: RenderJob = { ...anyJob, originalSize: sampleSize, size: sampleSize };
 
-  const tight = sharePool({ workerFile: REAL_WORKER, memoryBytes: 256 * MEBIBYTE });
+  const tight = sharePool({ workerFile: REAL_WORKER, memoryBytes: both(256 * MEBIBYTE) });
 
   test('that has no room for an original says so, and lives on', async () => {
     const { renderer, render } = tight.pool;
@@ -226,7 +222,6 @@ describe('a confined worker (limits of Linux)', () => {
     const libraries = execFileSync('ldd', [process.execPath], { encoding: 'utf8' });
     const [, library = ''] = /(\/\S*libm\S*) \(/.exec(libraries) ?? [];
     const { path: folder } = await useTemporaryFolder();
-    chmodSync(folder, 0o755);
     const copy = join(folder, 'preloaded.so');
     copyFileSync(library, copy);
     const environment = { PATH: process.env.PATH ?? '', LD_PRELOAD: copy };
@@ -238,10 +233,9 @@ describe('a confined worker (limits of Linux)', () => {
   });
 
   test('has packages that are symbolic links, as pnpm lays them out', async () => {
-    const folder = realpathSync((await useTemporaryFolder()).path);
-    chmodSync(folder, 0o755);
+    const { path: folder, put } = await useTemporaryFolder();
     mkdirSync(join(folder, 'node_modules'));
-    writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
+    await put('package.json', '{"type":"module"}');
     copyFileSync(REAL_WORKER, join(folder, 'worker.js'));
     for (const name of ['sharp', 'libheif-js']) {
       symlinkSync(resolve('node_modules', name), join(folder, 'node_modules', name));

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { chmodSync, symlinkSync, writeFileSync } from 'node:fs';
+import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { useService } from '../../support/processes/service-process.ts';
@@ -40,7 +40,6 @@ test.skipIf(!hasBubblewrap)(
   '(bubblewrap works) with them it starts without a video decoder that cannot be confined whole',
   async () => {
     const { path } = await useTemporaryFolder();
-    chmodSync(path, 0o755);
     const VIDEO_DECODER = join(path, 'decoder');
     writeFileSync(VIDEO_DECODER, SCRIPTED_DECODER, { mode: 0o755 });
     const settings = { VIDEO_DECODER, VIDEO_DECODER_CONFINEMENT: 'best' };
