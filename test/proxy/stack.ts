@@ -1,13 +1,6 @@
 import { once } from 'node:events';
 import { cpSync } from 'node:fs';
-import {
-  Agent,
-  createServer,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  request,
-  type ServerResponse,
-} from 'node:http';
+import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { beforeEach } from 'vitest';
 import { atEnd } from '../support/at-end.ts';
@@ -22,22 +15,22 @@ import { signedPathOf } from '../support/sites/external-app.ts';
 import { SiteServer } from '../support/sites/site-server.ts';
 import { putInto, useTemporaryFolder } from '../support/temporary-folder.ts';
 
-/** One request that reached Darkroom, and what came of it. */
-interface Forwarded {
-  readonly method: string | undefined;
+/** A request that reached Darkroom, and what came of it. */
+const recordOf = ({ method, url: target = '', headers }: IncomingMessage) => ({
+  method,
   /** Path and query, as nginx sent them. */
-  readonly target: string;
-  readonly headers: IncomingHttpHeaders;
+  target,
+  headers,
   /** 0 until the response's head has come. */
-  status: number;
+  status: 0,
   /** Whether Darkroom's Server-Timing has a render. */
-  isRendered: boolean;
-  bodyBytes: number;
-}
+  isRendered: false,
+  bodyBytes: 0,
+});
 
 /** A wire between nginx and Darkroom that counts what goes through it, and can be cut. */
 class Relay {
-  readonly requests: Forwarded[] = [];
+  readonly requests: ReturnType<typeof recordOf>[] = [];
   /** The error that all requests get instead, for those that Darkroom cannot be brought to on demand. */
   scriptedStatus: number | undefined;
   readonly #server = createServer((incoming, outgoing) => {
@@ -69,14 +62,14 @@ class Relay {
   }
 
   /** Requests for a target's path, whatever their query. */
-  requestsOf(wanted: string): readonly Forwarded[] {
+  requestsOf(wanted: string) {
     const [path] = wanted.split('?');
     return this.requests.filter(({ target }) => target.split('?')[0] === path);
   }
 
   async #forward(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
-    const { method, url: target = '', headers } = incoming;
-    const entry = { method, target, headers, status: 0, isRendered: false, bodyBytes: 0 };
+    const entry = recordOf(incoming);
+    const { method, target, headers } = entry;
     this.requests.push(entry);
     await this.#held;
     if (this.scriptedStatus !== undefined) {

@@ -57,6 +57,7 @@ function createReplica(
   adminPort: number,
   environment: Readonly<Record<string, string>>,
 ) {
+  const settings = { ...environment, PORT: String(port), ADMIN_PORT: String(adminPort) };
   let service: ServiceProcess | undefined;
   const admin = (path: string, options: RequestInit = {}): Promise<Response> =>
     fetch(`http://127.0.0.1:${adminPort}${path}`, {
@@ -65,11 +66,7 @@ function createReplica(
     });
   return {
     start: async () => {
-      service = await startService({
-        ...environment,
-        PORT: String(port),
-        ADMIN_PORT: String(adminPort),
-      });
+      service = await startService(settings);
     },
     /** Ends it, with SIGTERM where no other is named; gives its exit status. */
     stop: async (signal?: NodeJS.Signals) => {
@@ -93,7 +90,7 @@ function createReplica(
     },
     /** Runs the command line with the settings of the replica; returns what it printed. */
     run: async (...args: readonly string[]) => {
-      const env = { ...environment, PATH: process.env.PATH ?? '', ADMIN_PORT: String(adminPort) };
+      const env = { ...settings, PATH: process.env.PATH ?? '' };
       const command = ['bin/darkroom.mjs', ...args];
       return (await promisify(execFile)(process.execPath, command, { env })).stdout;
     },

@@ -1,19 +1,12 @@
 import { hash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { useEdgeApp, useEdgeWorld } from '../../support/edges/edge-app.ts';
-import {
-  AWS_KEYS,
-  EDGE_TOKEN,
-  type EdgeName,
-  type Fault,
-} from '../../support/edges/edge-server.ts';
+import { AWS_KEYS, EDGE_TOKEN, type Fault } from '../../support/edges/edge-server.ts';
 import type { MemoryObjects } from '../../support/memory-objects.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
 import { order, scrape, withToken } from '../../support/telemetry/prometheus-text.ts';
 import { samples, type TestApp } from '../../support/test-app.ts';
 import { atScale } from '../../support/test-scale.ts';
-
-const edges = ['cloudflare', 'fastly', 'bunny', 'cloudfront'] as const satisfies EdgeName[];
 
 /** From the first round to the second: TRANSFORM_TIMEOUT_MS and 30 s. */
 const SECOND_ROUND_MS = 45_000;
@@ -50,7 +43,7 @@ function largeOrders(count: number) {
 
 const journalsOf = ({ names }: MemoryObjects) => names.filter((name) => name.startsWith('purges-'));
 
-describe.each(edges)('purges at %s', (name) => {
+describe.each(['cloudflare', 'fastly', 'bunny', 'cloudfront'] as const)('purges at %s', (name) => {
   test('go on to the CDN, and once more after the longest render, or as late as the CDN asks', async () => {
     const { edge, app, pass, clock } = await useEdgeApp(name);
     const [tag] = await tagsOf(app, '/icons/1/ab.webp?size=16');

@@ -96,14 +96,11 @@ describe('the admin listener', () => {
     return status;
   }
 
-  test.each(admin.map((operation) => [operation.template, operation] as const))(
-    'is as documented: %s, with and without a token',
-    async (_, operation) => {
-      const needsToken = operation.operation.security?.length !== 0;
-      expect((await ask(operation, {})) === 401).toBe(needsToken);
-      expect(await ask(operation, withToken)).not.toBe(401);
-    },
-  );
+  test.each(admin)('is as documented: $template, with and without a token', async (operation) => {
+    const needsToken = operation.operation.security?.length !== 0;
+    expect((await ask(operation, {})) === 401).toBe(needsToken);
+    expect(await ask(operation, withToken)).not.toBe(401);
+  });
 
   test('takes the orders of the schema, and no others', async () => {
     const purge = admin.find(({ method }) => method === 'POST') ?? expect.fail('no purge');

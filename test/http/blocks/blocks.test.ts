@@ -30,14 +30,12 @@ beforeEach(async () => {
 });
 
 type Admin = Pick<TestApp, 'askAdmin'>;
-const change = async (app: Admin, payload: object, method: 'POST' | 'DELETE' = 'POST') => {
-  const { statusCode, json } = await order(app, '/blocks', payload, method);
-  return { status: statusCode, body: json() };
-};
+const change = (app: Admin, payload: object, method?: 'DELETE') =>
+  order(app, '/blocks', payload, method);
 const list = async (app: Admin, query = '') =>
   (await app.askAdmin(`/blocks${query}`, { headers: withToken })).json();
 const block = async (app: Admin, payload: object) =>
-  expect((await change(app, payload)).status).toBe(200);
+  expect((await change(app, payload)).statusCode).toBe(200);
 
 async function start(options: TestAppOptions = {}): Promise<TestApp> {
   const app = await useTestApp({ ...options, settings });
@@ -79,7 +77,7 @@ describe('blocks', () => {
       }
       expect((await app.send('HEAD', url)).status).toBe(451);
     }
-    expect((await change(app, payload, 'DELETE')).body).toEqual({ generation: 2 });
+    expect((await change(app, payload, 'DELETE')).json()).toEqual({ generation: 2 });
     for (const url of targets) expect((await app.get(url)).statusCode).toBe(200);
     for (const digest of payload.sha256 ?? []) {
       expect(JSON.stringify(app.log)).not.toContain(digest);
@@ -122,7 +120,7 @@ describe('blocks', () => {
 
   test('report every fault of a wrong call, and take nothing of it', async () => {
     const app = await start();
-    const { status, body } = await change(app, {
+    const { statusCode, json } = await change(app, {
       keys: ['icons/1/ab12', '../x', 7],
       prefixes: ['attachments/1', 'nothing/'],
       sha256: ['ab'],
@@ -131,14 +129,14 @@ describe('blocks', () => {
       note: 1,
       key: [],
     });
-    expect(status).toBe(400);
-    expect(body.errors.map((fault: { path: string }) => fault.path)).toEqual([
+    expect(statusCode).toBe(400);
+    expect(json().errors.map((fault: { path: string }) => fault.path)).toEqual([
       ...['keys.1', 'keys.2', 'prefixes.0', 'prefixes.1', 'sha256.0', 'external.0'],
       ...['hidden', 'note', 'key'],
     ]);
-    expect((await change(app, {})).status).toBe(400);
+    expect((await change(app, {})).statusCode).toBe(400);
     const keys = Array.from({ length: 1_001 }, (_each, index) => `emojis/${index + 1}`);
-    expect((await change(app, { keys })).status).toBe(400);
+    expect((await change(app, { keys })).statusCode).toBe(400);
     expect(await list(app)).toEqual({ generation: 0, blocks: [], after: null });
     expect((await app.get('/icons/1/ab12.webp')).statusCode).toBe(200);
   });
@@ -149,7 +147,7 @@ describe('blocks', () => {
     await block(app, { keys, note: 'first' });
     await block(app, { keys: ['emojis/7'], note: 'second', hidden: true });
     await block(app, { external: ['HTTPS://Media.example.org/a#b'] });
-    expect((await change(app, { keys: ['emojis/8'] }, 'DELETE')).body).toEqual({ generation: 4 });
+    expect((await change(app, { keys: ['emojis/8'] }, 'DELETE')).json()).toEqual({ generation: 4 });
     const blocks: unknown[] = [];
     for (let after: string | null = ''; after !== null; ) {
       const page = await list(app, `?limit=300${after && `&after=${after}`}`);
@@ -184,7 +182,7 @@ describe('blocks', () => {
         change(index % 2 === 0 ? first : second, { keys: [`emojis/${index + 1}`] }),
       ),
     );
-    const generations = answers.map(({ body }) => body.generation).sort((a, b) => a - b);
+    const generations = answers.map(({ json }) => json().generation).sort((a, b) => a - b);
     expect(generations).toEqual([2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
     expect((await list(second)).blocks).toHaveLength(11);
   });
@@ -202,7 +200,7 @@ describe('blocks', () => {
     const socket = await app.begin('/attachments/1/4/large.bin');
     const closed = new Promise((resolve) => socket.once('close', resolve));
     await once(socket, 'readable');
-    const { generation } = (await change(other, payload)).body;
+    const { generation } = (await change(other, payload)).json();
     await expect.poll(async () => (await list(app)).generation).toBe(generation);
     socket.resume();
     await closed;
@@ -223,15 +221,15 @@ describe('blocks', () => {
     const app = await start();
     await block(app, { keys: ['icons/1/ab12'] });
     await rename(file, `${file}-away`);
-    expect((await change(app, { keys: ['emojis/1'] })).status).toBe(503);
+    expect((await change(app, { keys: ['emojis/1'] })).statusCode).toBe(503);
     expect((await app.get('/icons/1/ab12.webp')).statusCode).toBe(451);
     const { reasons } = (await app.askAdmin('/readyz')).json();
     expect(reasons).toContain('the list of blocks cannot be read; the last one holds');
     await writeFile(file, 'no list\n');
-    expect((await change(app, { keys: ['emojis/1'] })).status).toBe(503);
+    expect((await change(app, { keys: ['emojis/1'] })).statusCode).toBe(503);
     await rm(file);
     await rename(`${file}-away`, file);
-    expect((await change(app, { keys: ['emojis/1'] })).body).toEqual({ generation: 2 });
+    expect((await change(app, { keys: ['emojis/1'] })).json()).toEqual({ generation: 2 });
     const after = (await app.askAdmin('/readyz')).json();
     expect(after.reasons).not.toContain('the list of blocks cannot be read; the last one holds');
   });

@@ -3,11 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
-import {
-  type ExternalApp,
-  signedPathOf,
-  useExternalApp,
-} from '../../support/sites/external-app.ts';
+import { signedPathOf, useExternalApp } from '../../support/sites/external-app.ts';
 import {
   metricsSettings,
   order,
@@ -105,8 +101,8 @@ describe('originals that are too large to be read whole', () => {
 
 describe('external media', () => {
   const requests = [{}, { method: 'HEAD' }, { headers: { range: 'bytes=0-3' } }] as const;
-  const start = async (more: Readonly<Record<string, string>> = {}): Promise<ExternalApp> => {
-    const app = await useExternalApp({ settings: { ...settings, ...more } });
+  const start = async () => {
+    const app = await useExternalApp({ settings });
     app.site.serve('/a.png', samples.png, { etag: '"a"' });
     app.site.serve('/b.png', samples.webp, { etag: '"b"' });
     return app;

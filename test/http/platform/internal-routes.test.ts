@@ -29,10 +29,8 @@ async function start({ settings, ...options }: TestAppOptions = {}) {
     },
   });
   const internal = app.internal ?? expect.fail('there is no internal listener');
-  const post = async (url: string, payload: object, headers = bearer) => {
-    const response = await internal.inject({ method: 'POST', url, payload, headers });
-    return { status: response.statusCode, response, body: () => response.json() };
-  };
+  const post = (url: string, payload: object, headers = bearer) =>
+    internal.inject({ method: 'POST', url, payload, headers });
   return {
     ...app,
     internal,
@@ -50,19 +48,19 @@ const { internal, upload, post, ask } = await start();
 
 it('tells the metadata of an upload, and asks for it anew each time', async () => {
   const subject = uploaded('8a/b c');
-  expect((await ask(subject)).status).toBe(400);
+  expect((await ask(subject)).statusCode).toBe(400);
   await upload('8a/b c', samples.jpeg);
-  const { status, response, body } = await ask(subject);
+  const { statusCode, payload, json } = await ask(subject);
   const { width, height } = await sharp(samples.jpeg).metadata();
-  expect(status, response.body).toBe(200);
-  expect(body()).toEqual({
+  expect(statusCode, payload).toBe(200);
+  expect(json()).toEqual({
     ...{ format: 'jpeg', content_type: 'image/jpeg', content_hash: hash('sha256', samples.jpeg) },
     ...{ size: samples.jpeg.length, width, height, animated: false },
     placeholder: expect.stringMatching(/^[A-Za-z\d+/]{20,40}$/),
     ...{ nsfw: false, nsfw_probability: 0 },
   });
   await upload('8a/b c', samples.png);
-  expect((await ask(subject)).body().content_hash).toBe(hash('sha256', samples.png));
+  expect((await ask(subject)).json().content_hash).toBe(hash('sha256', samples.png));
 });
 
 it('tells the same of media in the body, with whatever stands before a comma', async () => {
@@ -70,13 +68,13 @@ it('tells the same of media in the body, with whatever stands before a comma', a
   const plain = await ask({ type, base64, with_base64: true });
   const { delay = [] } = await sharp(samples.animatedGif).metadata();
   const durationMs = delay.reduce((sum, delayMs) => sum + delayMs, 0);
-  expect(plain.body()).toMatchObject({
+  expect(plain.json()).toMatchObject({
     ...{ format: 'gif', animated: true, content_hash: hash('sha256', samples.animatedGif), base64 },
     duration: Math.ceil(durationMs / 1000),
   });
   const url = await ask({ type, base64: `data:image/gif;base64,${base64}` });
-  const { base64: _, ...rest } = plain.body();
-  expect(url.body()).toEqual(rest);
+  const { base64: _, ...rest } = plain.json();
+  expect(url.json()).toEqual(rest);
 });
 
 it('gives media back whole, whatever a poster may read of them, up to a bound of their own', async () => {
@@ -87,9 +85,9 @@ it('gives media back whole, whatever a poster may read of them, up to a bound of
   const withRest = (bytes: number) => Buffer.concat([clip, box('free', Buffer.alloc(bytes))]);
   await upload('long', withRest(1_000_000));
   await upload('longer', withRest(2_000_000));
-  const { body } = await ask({ ...uploaded('long'), with_base64: true });
-  expect(Buffer.from(body().base64, 'base64').equals(withRest(1_000_000))).toBe(true);
-  expect((await ask({ ...uploaded('longer'), with_base64: true })).status).toBe(400);
+  const { json } = await ask({ ...uploaded('long'), with_base64: true });
+  expect(Buffer.from(json().base64, 'base64').equals(withRest(1_000_000))).toBe(true);
+  expect((await ask({ ...uploaded('longer'), with_base64: true })).statusCode).toBe(400);
 });
 
 it('tells the metadata of originals by bucket and key, and of own URLs whatever their signature', async () => {
@@ -101,9 +99,9 @@ it('tells the metadata of originals by bucket and key, and of own URLs whatever 
   });
   originals.put('attachments/1/2/a.png', samples.png);
   const content_hash = hash('sha256', samples.png);
-  expect((await ask(kept('attachments/1/2/a.png'))).body()).toMatchObject({ content_hash });
+  expect((await ask(kept('attachments/1/2/a.png'))).json()).toMatchObject({ content_hash });
   const url = 'https://cdn.example.org/media/attachments/1/2/a.png?ex=1&is=1&hm=no';
-  expect((await ask({ type: 'external', url })).body()).toMatchObject({ content_hash });
+  expect((await ask({ type: 'external', url })).json()).toMatchObject({ content_hash });
 });
 
 const frame = { draw: () => [200, 10, 10, 255] };
@@ -124,7 +122,7 @@ test.each<[string, Uint8Array, object]>([
   ['a wider one', await flat(16_385), { code: 'INVALID_FORM_BODY' }],
 ])("tells of %s, in the platform's words", async (_, bytes, told) => {
   await upload('a', bytes);
-  expect((await ask(uploaded('a'))).body()).toMatchObject(told);
+  expect((await ask(uploaded('a'))).json()).toMatchObject(told);
 });
 
 test.each([
@@ -137,15 +135,15 @@ test.each([
   ['media of sites where none are fetched', { type: 'external', url: 'https://a.example/b.png' }],
   ['a damaged picture', sent(samples.png.subarray(0, 20))],
 ])('a question about %s is a 400', async (_, subject) => {
-  expect((await ask(subject)).status).toBe(400);
+  expect((await ask(subject)).statusCode).toBe(400);
 });
 
 it('needs the token for all but the health', async () => {
   const { internal, post } = await start({ settings: { ATTACHMENT_SIGNING: 'off' } });
   for (const authorization of [`Bearer ${token}x`, '']) {
     const headers = { ...bearer, authorization };
-    expect((await post('/_metadata', {}, headers)).status).toBe(401);
-    expect((await post('/_none', {}, headers)).status).toBe(401);
+    expect((await post('/_metadata', {}, headers)).statusCode).toBe(401);
+    expect((await post('/_none', {}, headers)).statusCode).toBe(401);
   }
   const health = await internal.inject('/_health');
   expect([health.statusCode, health.body]).toEqual([200, 'OK attachment_signature=off']);
@@ -155,13 +153,13 @@ it('allows no other method, and no body that is too long', async () => {
   const { internal, post } = await start({ settings: { INTERNAL_MAX_BODY_BYTES: '1048576' } });
   const response = await internal.inject({ method: 'GET', url: '/_sniff', headers: bearer });
   expect([response.statusCode, response.headers.allow]).toEqual([405, 'POST']);
-  expect((await post('/_metadata', sent(Buffer.alloc(1_048_576)))).status).toBe(413);
+  expect((await post('/_metadata', sent(Buffer.alloc(1_048_576)))).statusCode).toBe(413);
 });
 
 it('tells the type of an upload by its first bytes, if that is one of media', async () => {
   const sniff = async (key: string) => {
-    const { status, body } = await post('/_sniff', uploaded(key));
-    return status === 200 ? body().content_type : status;
+    const { statusCode, json } = await post('/_sniff', uploaded(key));
+    return statusCode === 200 ? json().content_type : statusCode;
   };
   for (const [key, bytes, type] of [
     ['a', samples.png, 'image/png'],
@@ -183,29 +181,29 @@ it('makes a thumbnail of a picture inside of 512 px, and never enlarges it', asy
   await upload('small', samples.png);
   const thumbnail = (key: string) => post('/_thumbnail', uploaded(key));
   const sizeOf = async (key: string) => {
-    const { response } = await thumbnail(key);
-    expect(response.headers['content-type']).toBe('image/webp');
-    const { format, width, height } = await sharp(response.rawPayload).metadata();
+    const { headers, rawPayload } = await thumbnail(key);
+    expect(headers['content-type']).toBe('image/webp');
+    const { format, width, height } = await sharp(rawPayload).metadata();
     return { format, width, height };
   };
   expect(await sizeOf('large')).toEqual({ format: 'webp', width: 512, height: 256 });
   const { width, height } = await sharp(samples.png).metadata();
   expect(await sizeOf('small')).toEqual({ format: 'webp', width, height });
   await upload('text', samples.text);
-  expect((await thumbnail('text')).status).toBe(400);
-  expect((await thumbnail('missing')).status).toBe(404);
+  expect((await thumbnail('text')).statusCode).toBe(400);
+  expect((await thumbnail('missing')).statusCode).toBe(404);
 });
 
 test.skipIf(!hasFfmpeg)('a video has a thumbnail and a frame, a sound has none', async () => {
   await upload('voice', voice);
   const sound = await post('/_frames', uploaded('voice'));
-  expect([sound.status, sound.body()]).toEqual([200, { frames: [] }]);
+  expect([sound.statusCode, sound.json()]).toEqual([200, { frames: [] }]);
   await upload('clip', clip);
   const subject = uploaded('clip');
-  const { response } = await post('/_thumbnail', subject);
-  expect(await sharp(response.rawPayload).metadata()).toMatchObject({ width: 240, height: 160 });
-  expect((await post('/_frames', { version: 1, ...subject })).status).toBe(400);
-  const { frames } = (await post('/_frames', { version: 2, ...subject })).body();
+  const { rawPayload } = await post('/_thumbnail', subject);
+  expect(await sharp(rawPayload).metadata()).toMatchObject({ width: 240, height: 160 });
+  expect((await post('/_frames', { version: 1, ...subject })).statusCode).toBe(400);
+  const { frames } = (await post('/_frames', { version: 2, ...subject })).json();
   expect(frames).toEqual([
     { timestamp: 0, mime_type: 'image/jpeg', base64: expect.stringMatching(/^\/9j\//) },
   ]);
@@ -224,9 +222,9 @@ it('takes two large bodies at a time', async () => {
   begin();
   begin();
   const large = sent(Buffer.alloc(1_100_000));
-  await expect.poll(async () => (await post('/_metadata', large)).status).toBe(503);
+  await expect.poll(async () => (await post('/_metadata', large)).statusCode).toBe(503);
   // Small ones pass.
-  expect((await post('/_metadata', {})).status).toBe(400);
+  expect((await post('/_metadata', {})).statusCode).toBe(400);
 });
 
 test('what is blocked is a 451 on every route, by its key and by its bytes, wherever they are', async () => {
@@ -249,8 +247,8 @@ test('what is blocked is a 451 on every route, by its key and by its bytes, wher
     '/_thumbnail': uploads,
   })) {
     for (const subject of subjects) {
-      const { status } = await app.post(route, subject);
-      expect(status, `${route} ${JSON.stringify(subject)}`).toBe(451);
+      const { statusCode } = await app.post(route, subject);
+      expect(statusCode, `${route} ${JSON.stringify(subject)}`).toBe(451);
     }
   }
 });
@@ -260,9 +258,9 @@ test('a frame is within the 512 KiB that the platform reads, whatever it shows',
   const square = { width: 1_600, height: 1_600, channels: 3, background: '#888' } as const;
   const picture = sharp({ create: { ...square, noise } }).png();
   await upload('noise', await picture.toBuffer());
-  const { response, body } = await post('/_frames', uploaded('noise'));
-  expect(body().frames).toHaveLength(1);
-  expect(response.rawPayload.length).toBeLessThan(512 * 1024);
+  const { json, rawPayload } = await post('/_frames', uploaded('noise'));
+  expect(json().frames).toHaveLength(1);
+  expect(rawPayload.length).toBeLessThan(512 * 1024);
 });
 
 test('a video of another site has its facts told, too', async () => {
