@@ -24,9 +24,8 @@ const squares = [10_000, 12_000, 16_384] as const;
  * White squares of 10 000, 12 000 and 16 384 px, which take libaom up to half a minute to encode and
  * so are stored: sharp 0.35.5, `create` of three channels, `avif({ effort: 0, quality: 30 })`.
  */
-function square(edgePx: (typeof squares)[number]): Buffer {
-  return readFileSync(new URL(`../../../fixtures/flat-avif/${edgePx}.avif`, import.meta.url));
-}
+const square = (edgePx: (typeof squares)[number]) =>
+  readFileSync(`fixtures/flat-avif/${edgePx}.avif`);
 
 const small = (edgePx: number): Promise<Buffer> =>
   sharp({ create: { width: edgePx, height: edgePx, channels: 3, background: '#c33' } })
