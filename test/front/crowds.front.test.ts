@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { expect, test } from 'vitest';
 import { createClient } from '../support/http/http-client.ts';
-import { connectSecurely } from '../support/http/raw-http.ts';
+import { connectTo } from '../support/http/raw-http.ts';
 import { tlsFiles, tlsSettings } from '../support/http/tls-files.ts';
 import { residentBytes } from '../support/processes/process-memory.ts';
 import { type ServiceProcess, useService } from '../support/processes/service-process.ts';
@@ -106,7 +106,14 @@ type Open = (index: number) => Promise<Socket>;
 
 test.each<[string, Record<string, string>, number, number, Open, number]>([
   ['10 000 idle connections', {}, 10_000, 250, openSocket, 24],
-  ['2 000 idle connections with TLS', tlsSettings, 2_000, 20, () => connectSecurely(port), 160],
+  [
+    '2 000 idle connections with TLS',
+    tlsSettings,
+    2_000,
+    20,
+    () => connectTo(port, { isTls: true }),
+    160,
+  ],
 ])('%s cost little, and no other client notices', async (what, settings, ...row) => {
   const [count, atOnce, open, mostKilobytes] = row;
   await start(settings);

@@ -9,7 +9,7 @@ import type { Environment } from '../../src/config/setting.ts';
 import type { Clock, Log } from '../../src/pipeline/ports.ts';
 import { WorkerPool } from '../../src/workers/pool.ts';
 import { atEnd } from './at-end.ts';
-import { connectTo, sendRaw } from './http/raw-http.ts';
+import { type ConnectOptions, connectTo, sendRaw } from './http/raw-http.ts';
 import { MemoryOrigin } from './memory-origin.ts';
 import { patient } from './patient.ts';
 import { STARTER } from './processes/worker-pool.ts';
@@ -75,9 +75,6 @@ export type TestAppOptions = Pick<
 
 type Headers = Readonly<Record<string, string>>;
 
-/** What `sendRaw` takes behind the target. */
-type SentParts = [headers?: Headers, body?: string, connectClient?: typeof connectTo];
-
 /** The service, in a world that a test can hold in its hand. */
 export type TestApp = Awaited<ReturnType<typeof createTestApp>>;
 
@@ -134,8 +131,9 @@ export async function createTestApp({
     return (server.server.address() as AddressInfo).port;
   };
   const get = (url: string, headers: Headers = {}) => server.inject({ url, headers });
-  const connect = async (connectClient = connectTo): Promise<Socket> => {
-    const socket = await connectClient(await listen());
+  const isTls = config.http.tls !== undefined;
+  const connect = async (options?: ConnectOptions): Promise<Socket> => {
+    const socket = await connectTo(await listen(), { isTls, ...options });
     onTestFinished(() => void socket.destroy());
     return socket;
   };
@@ -171,18 +169,19 @@ export async function createTestApp({
       (await admin?.inject({ ...options, url })) ?? expect.fail('there is no admin listener'),
     /** Listens on a free port of this machine from the first call on, and returns it. */
     listen,
+    /** Connects by TLS where the settings ask for it. */
     connect,
     /** Opens a connection, asks for something by it, and leaves the rest to the caller. */
-    begin: async (target: string, connectClient?: typeof connectTo) => {
-      const socket = await connect(connectClient);
+    begin: async (target: string, options?: ConnectOptions) => {
+      const socket = await connect(options);
       socket.write(`GET ${target} HTTP/1.1\r\nHost: a\r\n\r\n`);
       return socket;
     },
     /** Connections, as the server sees them. */
     countConnections: promisify(server.server.getConnections.bind(server.server)),
     /** Sends a request over a connection of its own, to the end of the response. */
-    send: async (method: string, target: string, ...more: SentParts) =>
-      sendRaw(await listen(), method, target, ...more),
+    send: async (method: string, target: string, headers?: Headers, body?: string) =>
+      sendRaw(await listen(), method, target, headers, body, { isTls }),
     close: async (): Promise<void> => {
       // Of clients that do not close their connections, it takes leave for a time.
       const ticking = setInterval(() => clock.advance(1_000), 100);

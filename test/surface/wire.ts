@@ -9,7 +9,7 @@ export type Wire = Awaited<ReturnType<typeof openWire>>;
 
 /** Connects; every wait on the connection fails once its deadline is over. */
 export async function openWire(port: number) {
-  const socket = (await connectTo(port, true)).setNoDelay();
+  const socket = (await connectTo(port, { allowHalfOpen: true })).setNoDelay();
   const chunks = socket.iterator({ destroyOnReturn: false });
   const deadline = once(AbortSignal.timeout(DEADLINE_MS), 'abort').then(() => 'late' as const);
   let received: Buffer = Buffer.alloc(0);

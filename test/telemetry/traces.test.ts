@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { connectSecurely } from '../support/http/raw-http.ts';
 import { tlsSettings } from '../support/http/tls-files.ts';
 import { type ObservedApp, useObservedApp } from './observed-app.ts';
 
@@ -65,7 +64,7 @@ describe("a trace of the sender's", () => {
 
   it('is of the protocol that it came by', async () => {
     const app = await start(tlsSettings);
-    await app.send('GET', AVATAR, { traceparent }, '', connectSecurely);
+    await app.send('GET', AVATAR, { traceparent });
     const { attributes, ...span } = await nextSpan(app);
     expect(span).toMatchObject(continued);
     expect(attributes['url.scheme']).toBe('https');

@@ -1,11 +1,7 @@
 import { once } from 'node:events';
+import type { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import {
-  connectSecurely,
-  connectTo,
-  parseAnswer,
-  watchClose,
-} from '../../support/http/raw-http.ts';
+import { type ConnectOptions, parseAnswer } from '../../support/http/raw-http.ts';
 import { tlsSettings } from '../../support/http/tls-files.ts';
 import type { MemoryOrigin } from '../../support/memory-origin.ts';
 import { type TestApp, useTestApp } from '../../support/test-app.ts';
@@ -20,16 +16,13 @@ async function start(settings: Record<string, string>): Promise<void> {
   origin.put('attachments/1/2/large', Buffer.alloc(48 * 1024 * 1024));
 }
 
-/** Opens a connection, and watches it. */
-async function open(connectClient = connectTo) {
-  const socket = await app.connect(connectClient);
-  return { socket: socket.resume(), isClosed: watchClose(socket) };
-}
+const open = async (options?: ConnectOptions) => (await app.connect(options)).resume();
 
-const openMany = (length: number) => Promise.all(Array.from({ length }, () => open()));
+const openMany = (length: number, options?: ConnectOptions) =>
+  Promise.all(Array.from({ length }, () => open(options)));
 
 /** Asks, and keeps the connection. */
-async function ask({ socket }: Awaited<ReturnType<typeof open>>, fields = ''): Promise<number> {
+async function ask(socket: Socket, fields = ''): Promise<number> {
   socket.write(`GET /avatars/0.png HTTP/1.1\r\nHost: a\r\n${fields}\r\n`);
   const [bytes] = await once(socket, 'data');
   return parseAnswer(bytes).status;
@@ -42,7 +35,7 @@ describe('at the bound of connections', () => {
     await start({ MAX_CONNECTIONS: '3' });
     const gone = await open();
     await ask(gone);
-    gone.socket.destroy();
+    gone.destroy();
     await expect.poll(app.countConnections).toBe(0);
     const clients = await openMany(3);
     for (const client of clients) expect(await ask(client)).toBe(200);
@@ -50,8 +43,8 @@ describe('at the bound of connections', () => {
     if (first) await ask(first); // the second is now the longest idle one
     const newcomer = await open();
     expect(await ask(newcomer)).toBe(200);
-    await expect.poll(() => second?.isClosed()).toBe(true);
-    for (const client of [first, third, newcomer]) expect(client?.isClosed()).toBe(false);
+    await expect.poll(() => second?.closed).toBe(true);
+    for (const client of [first, third, newcomer]) expect(client?.closed).toBe(false);
   });
 
   it('those that have asked for nothing go before those that have', async () => {
@@ -61,8 +54,8 @@ describe('at the bound of connections', () => {
     const silent = await openMany(2);
     const newcomers = await openMany(2);
     for (const newcomer of newcomers) expect(await ask(newcomer)).toBe(200);
-    await expect.poll(() => silent.map(({ isClosed }) => isClosed())).toEqual([true, true]);
-    expect(idle.isClosed()).toBe(false);
+    await expect.poll(() => silent.map(({ closed }) => closed)).toEqual([true, true]);
+    expect(idle.closed).toBe(false);
     expect(await ask(idle)).toBe(200);
     const line = { level: 'warn', details: { turnedAway: 0 } };
     await expect.poll(() => app.log.entries).toMatchObject([line]);
@@ -71,28 +64,27 @@ describe('at the bound of connections', () => {
   it('none goes that is being served; the new one does', async () => {
     await start({ MAX_CONNECTIONS: '1' });
     const busy = await open();
-    busy.socket.pause();
-    busy.socket.write(LARGE);
+    busy.pause().write(LARGE);
     await expect.poll(() => origin.openBodies).toBe(1);
     const newcomer = await open();
-    await expect.poll(newcomer.isClosed).toBe(true);
-    expect(busy.isClosed()).toBe(false);
+    await expect.poll(() => newcomer.closed).toBe(true);
+    expect(busy.closed).toBe(false);
     const line = { level: 'warn', details: { turnedAway: 1, evicted: 0 } };
     await expect.poll(() => app.log.entries).toMatchObject([line]);
-    busy.socket.destroy();
+    busy.destroy();
     await expect.poll(() => origin.openBodies).toBe(0);
     expect((await app.send('GET', '/avatars/0.png')).status).toBe(200);
   });
 
   it('handshakes are connections, too', async () => {
     await start({ MAX_CONNECTIONS: '5', ...tlsSettings });
-    const silent = await openMany(20);
-    const countClosed = () => silent.filter(({ isClosed }) => isClosed()).length;
+    const silent = await openMany(20, { isTls: false });
+    const countClosed = () => silent.filter(({ closed }) => closed).length;
     await expect.poll(countClosed).toBeGreaterThanOrEqual(15);
-    const client = await open(connectSecurely);
+    const client = await open();
     expect(await ask(client)).toBe(200);
     // Those in the handshake go before it.
-    await openMany(20);
+    await openMany(20, { isTls: false });
     expect(await ask(client)).toBe(200);
   });
 });
@@ -101,7 +93,7 @@ describe('requests', () => {
   it('at a time are half as many as connections; more are refused, to come later', async () => {
     await start({ MAX_CONNECTIONS: '20' });
     const busy = await openMany(10);
-    for (const { socket } of busy) socket.pause().write(LARGE);
+    for (const socket of busy) socket.pause().write(LARGE);
     await expect.poll(() => origin.openBodies).toBe(10);
     const refused = await app.send('GET', '/avatars/0.png');
     expect(refused.status).toBe(503);
@@ -110,24 +102,23 @@ describe('requests', () => {
     const [proxy, slow] = [await open(), await open()];
     for (let time = 0; time < 3; time += 1) expect(await ask(proxy)).toBe(503);
     expect(await ask(slow, 'Content-Length: 5\r\n')).toBe(503);
-    await expect.poll(slow.isClosed).toBe(true);
+    await expect.poll(() => slow.closed).toBe(true);
     expect(origin.openBodies).toBe(10);
-    for (const { socket } of busy) socket.destroy();
+    for (const socket of busy) socket.destroy();
     await expect.poll(() => origin.openBodies).toBe(0);
-    expect(proxy.isClosed()).toBe(false);
+    expect(proxy.closed).toBe(false);
     expect(await ask(proxy)).toBe(200);
   });
 
   it('of one connection that have no response yet are not without number', async () => {
     await start({});
-    const { socket, isClosed } = await open();
-    socket.pause();
+    const socket = (await open()).pause();
     socket.write(LARGE.repeat(32));
     await expect.poll(() => origin.openBodies).toBe(32);
-    expect(isClosed()).toBe(false);
+    expect(socket.closed).toBe(false);
     socket.write(LARGE.repeat(2_000));
     socket.resume();
-    await expect.poll(isClosed).toBe(true);
+    await expect.poll(() => socket.closed).toBe(true);
     await expect.poll(() => origin.openBodies).toBe(0);
     expect(origin.reads.get('attachments/1/2/large')).toBe(32);
     expect((await app.send('GET', '/avatars/0.png')).status).toBe(200);

@@ -2,17 +2,11 @@ import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import {
-  collect,
-  connectSecurely,
-  connectTo,
-  parseAnswer,
-  sendBytes,
-  watchClose,
-} from '../../support/http/raw-http.ts';
-import { tlsSettings } from '../../support/http/tls-files.ts';
+import { collect, parseAnswer, sendBytes } from '../../support/http/raw-http.ts';
+import { eitherListener, tlsSettings } from '../../support/http/tls-files.ts';
 import { readResponses } from '../../support/http/wire-response.ts';
 import { findErrorDeviations } from '../../support/openapi/openapi-reader.ts';
+import { trickle } from '../../support/sites/hostile-server.ts';
 import { type TestApp, type TestAppOptions, useTestApp } from '../../support/test-app.ts';
 
 /** Short enough to be waited for, and far enough apart not to be confused. */
@@ -32,12 +26,6 @@ async function start(options: TestAppOptions = {}): Promise<void> {
   app = await useTestApp({ clientLimits: short, ...options });
 }
 
-/** The clients of either listener. */
-const listeners = [
-  ['plain', {}, connectTo],
-  ['with TLS', tlsSettings, connectSecurely],
-] as const;
-
 /** Waits for two sweeps, at least. */
 const sweeps = () => sleep(60);
 
@@ -47,13 +35,6 @@ const CLOSE = 'Connection: close\r\n';
 const get = (fields: string): string => `${LINE}${HOST}${fields}\r\n`;
 const post = (lengthBytes: number): string =>
   `POST /avatars/0.png HTTP/1.1\r\n${HOST}Content-Length: ${lengthBytes}\r\n\r\n`;
-
-/** Sends a byte at a time, until the server hangs up. */
-function trickle(socket: Socket, bytes: string): void {
-  const rest = bytes.repeat(1_000)[Symbol.iterator]();
-  const timer = setInterval(() => socket.write(rest.next().value ?? ''), 5);
-  socket.once('close', () => clearInterval(timer));
-}
 
 const BODY = 'x'.repeat(500_000);
 /**
@@ -70,15 +51,15 @@ const rows: readonly [name: string, at: string, after: string, statuses: number[
   ['a body, which is read over', post(500_000) + BODY + get(CLOSE), '', [405, 200], 0],
 ];
 
-describe.each(listeners)('%s, a client', (_, settings, open) => {
+describe.each(eitherListener)('%s, a client', (_, settings) => {
   it.each(rows)('that sends %s', async (...[, atOnce, after, statuses, leastMs]) => {
     await start({ settings });
     await app.listen();
     const startMs = performance.now();
-    const socket = await app.connect(open);
+    const socket = await app.connect();
     const closed = collect(socket).whole();
     socket.write(atOnce);
-    if (after !== '') trickle(socket, after);
+    trickle(socket, after.repeat(1_000), 5);
     const responses = readResponses(await closed);
     expect(performance.now() - startMs).toBeGreaterThan(leastMs);
     expect(responses.map(({ status }) => status)).toEqual(statuses);
@@ -95,7 +76,7 @@ describe.each(listeners)('%s, a client', (_, settings, open) => {
     app.server.server.once('connection', (transport: Socket) => {
       readBytes = () => transport.bytesRead;
     });
-    const socket = await app.connect(open);
+    const socket = await app.connect();
     const closed = collect(socket).whole();
     socket.write(post(1e10));
     let megabytes = 0;
@@ -113,7 +94,7 @@ describe.each(listeners)('%s, a client', (_, settings, open) => {
 
   it('that still sends when it has had its last response is not reset, lest that be lost', async () => {
     await start({ settings });
-    const socket = await app.connect((port) => open(port, true));
+    const socket = await app.connect({ allowHalfOpen: true });
     const { bytes } = collect(socket);
     socket.write(`${get(`${CLOSE}Content-Length: 20\r\n`)}0123456789`);
     await once(socket, 'end');
@@ -128,43 +109,39 @@ describe.each(listeners)('%s, a client', (_, settings, open) => {
 
   it('that says nothing more is let go of after longer than the proxy in front keeps it', async () => {
     await start({ settings });
-    const socket = await app.begin('/avatars/0.png', open);
+    const socket = await app.begin('/avatars/0.png');
     await once(socket, 'data');
-    const isClosed = watchClose(socket);
     for (let passedMs = 0; passedMs < 70_000; passedMs += 10_000) {
       app.clock.advance(10_000);
       await sweeps();
     }
-    expect(isClosed()).toBe(false);
+    expect(socket.closed).toBe(false);
     app.clock.advance(3_000); // 72 s; deploy/nginx/darkroom.conf has 60
-    await expect.poll(isClosed).toBe(true);
+    await expect.poll(() => socket.closed).toBe(true);
   });
 });
 
 describe('a client that has got its final response', () => {
-  const openHalf = (port: number) => connectTo(port, true);
-
   it.each([
     ['a request', get(CLOSE)],
     ['no HTTP', 'garbage\r\n\r\n'],
   ])('to %s is cut off when it has had its time, though it goes on and on', async (_, bytes) => {
     await start({ clientLimits: { ...short, headTimeoutMs: 60_000, requestTimeoutMs: 60_000 } });
-    const socket = await app.connect(openHalf);
+    const socket = await app.connect({ allowHalfOpen: true });
     const ended = once(socket.resume(), 'end');
     socket.write(bytes);
     await ended;
-    trickle(socket, 'x');
-    const isClosed = watchClose(socket);
+    trickle(socket, 'x'.repeat(1_000), 5);
     app.clock.advance(0.9 * LINGER_MS);
     await sweeps();
-    expect(isClosed()).toBe(false);
+    expect(socket.closed).toBe(false);
     app.clock.advance(0.2 * LINGER_MS);
-    await expect.poll(isClosed).toBe(true);
+    await expect.poll(() => socket.closed).toBe(true);
   });
 
   it('has nothing begun any more that it asks for after that', async () => {
     await start();
-    const socket = await app.begin('/avatars/0.png', openHalf);
+    const socket = await app.begin('/avatars/0.png', { allowHalfOpen: true });
     const ended = once(socket, 'end');
     await once(socket, 'data');
     app.clock.advance(73_000);

@@ -1,6 +1,5 @@
 import { connect } from 'node:tls';
 import { describe, expect, test } from 'vitest';
-import { connectSecurely } from '../../support/http/raw-http.ts';
 import { tlsSettings } from '../../support/http/tls-files.ts';
 import { shareTestApp } from '../../support/test-app.ts';
 
@@ -9,7 +8,7 @@ describe('with a certificate, the listener', () => {
 
   // That it sends large bodies whole, slow-readers.test.ts tells.
   test('knows the address of its client', async () => {
-    await app.send('GET', '/nothing', {}, '', connectSecurely);
+    await app.send('GET', '/nothing');
     await expect.poll(() => app.requests.at(-1)?.client).toBe('127.0.0.1');
   });
 

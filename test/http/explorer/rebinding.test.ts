@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { isRebound } from '../../../src/http/explorer/handler.ts';
-import { connectSecurely, connectTo } from '../../support/http/raw-http.ts';
-import { tlsSettings } from '../../support/http/tls-files.ts';
+import { eitherListener } from '../../support/http/tls-files.ts';
 import { useTestApp } from '../../support/test-app.ts';
 
 /** Where Node does not know the address, it is taken for our own. */
@@ -30,17 +29,13 @@ test.each([
   }
 });
 
-test.each([
-  ['HTTP', {}, connectTo],
-  ['TLS', tlsSettings, connectSecurely],
-])(
+test.each(eitherListener)(
   'a page whose name leads to this machine finds no explorer: %s',
-  async (_, settings, connect) => {
+  async (_, settings) => {
     const { get, listen, send } = await useTestApp({ settings: { EXPLORER: 'on', ...settings } });
     const port = await listen();
     const off = await get('/nothing');
-    const ask = (method: string, path: string, Host: string) =>
-      send(method, path, { Host }, '', connect);
+    const ask = (method: string, path: string, Host: string) => send(method, path, { Host });
     const files = ['', 'explorer/page.css', 'explorer/originals.json', 'explorer/facts.json'];
     for (const file of files) {
       for (const method of ['GET', 'POST', 'OPTIONS']) {

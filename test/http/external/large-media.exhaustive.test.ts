@@ -1,9 +1,5 @@
-import { createServer } from 'node:http';
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import { request } from 'undici';
 import { expect, test } from 'vitest';
-import { listenUntilEnd } from '../../support/at-end.ts';
 import { medianOfThree } from '../../support/median.ts';
 import { patient } from '../../support/patient.ts';
 import { watchGrowth } from '../../support/processes/process-memory.ts';
@@ -11,6 +7,7 @@ import { useService } from '../../support/processes/service-process.ts';
 import { SIGNING_KEY } from '../../support/signed-urls.ts';
 import { useDnsServer } from '../../support/sites/dns-server.ts';
 import { signedPathOf } from '../../support/sites/external-app.ts';
+import { SiteServer } from '../../support/sites/site-server.ts';
 
 const MEBIBYTE = 1024 * 1024;
 const LARGE_BYTES = 500 * MEBIBYTE;
@@ -20,41 +17,23 @@ const AT_ONCE = 4;
 const ADDITIONAL_MEMORY_BYTES = 64 * MEBIBYTE;
 
 const NAME = 'video.site.example';
-/** The beginning of an MP4, which is all that is looked at. */
-const HEAD = Buffer.from('\0\0\0\x18ftypmp42\0\0\0\0mp42isom', 'latin1');
-const CHUNK = Buffer.alloc(65_536);
+/** The beginning of an MP4, which is all that is looked at; the rest takes no memory as long as nobody writes it. */
+const video = Buffer.alloc(LARGE_BYTES + MEBIBYTE);
+video.write('\0\0\0\x18ftypmp42\0\0\0\0mp42isom', 'latin1');
 
-/** The bytes of a video from one to another, made only as they are read. */
-function* bytesOf(first: number, end: number): Generator<Buffer> {
-  if (first < HEAD.length) yield HEAD.subarray(first, end);
-  for (let at = Math.max(first, HEAD.length); at < end; at += CHUNK.length) {
-    yield CHUNK.subarray(0, Math.min(CHUNK.length, end - at));
-  }
+const site = await SiteServer.use();
+for (const mebibytes of [2, 500, 501]) {
+  site.serveRanges(`/${mebibytes}`, video.subarray(0, mebibytes * MEBIBYTE));
 }
 
-/** A site whose videos are as long as their names say, with ranges. */
-const site = createServer((request, response) => {
-  const sizeBytes = Number(request.url?.slice(1)) * MEBIBYTE;
-  const asked = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '');
-  const first = Number(asked?.[1] ?? 0);
-  const end = Math.min(sizeBytes, Number(asked?.[2] || sizeBytes - 1) + 1);
-  response.writeHead(asked === null ? 200 : 206, {
-    'content-length': end - first,
-    etag: '"video"',
-    ...(asked !== null && { 'content-range': `bytes ${first}-${end - 1}/${sizeBytes}` }),
-  });
-  pipeline(Readable.from(bytesOf(first, end)), response).catch(() => undefined);
-});
-
-const port = await listenUntilEnd(site);
 const service = await useService({
   EXTERNAL_SIGNING_KEYS: SIGNING_KEY,
   EXTERNAL_DNS_SERVERS: await useDnsServer({ [NAME]: ['127.0.0.1'] }),
-  EXTERNAL_PORTS: String(port),
+  EXTERNAL_PORTS: String(site.port),
   EXTERNAL_ALLOWED_NETWORKS: '127.0.0.1',
   ...patient,
 });
-const pathOf = (mebibytes: number) => signedPathOf(`http://${NAME}:${port}/${mebibytes}`);
+const pathOf = (mebibytes: number) => signedPathOf(`http://${NAME}:${site.port}/${mebibytes}`);
 
 /** How many bytes a response has. */
 async function receive(mebibytes: number, headers = {}): Promise<number> {

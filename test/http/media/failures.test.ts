@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { Readable } from 'node:stream';
+import { PassThrough, Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { collect, parseAnswer } from '../../support/http/raw-http.ts';
@@ -18,9 +18,6 @@ async function start(settings: Readonly<Record<string, string>> = {}) {
   return app;
 }
 
-/** A body that comes in pieces: what is pushed. */
-const openBody = () => new Readable({ read: () => undefined });
-
 // What comes of an origin that fails, hangs or sends too little: the walks of test/cache. Here is what happens to a body
 // that has begun.
 describe('an origin that fails in the middle', () => {
@@ -38,8 +35,8 @@ describe('an origin that fails in the middle', () => {
 
   it('and stands still is let go', async () => {
     const app = await start({ ORIGIN_TIMEOUT_MS: '20' });
-    const body = openBody();
-    body.push(samples.jpeg.subarray(0, 1000));
+    const body = new PassThrough();
+    body.write(samples.jpeg.subarray(0, 1000));
     const closed = once(body, 'close').catch(() => undefined);
     app.originals.alter = (object) => ({ ...object, body });
     await refuse(app, image, 'ORIGIN_TIMEOUT', 'no-store');
@@ -57,15 +54,15 @@ describe('an origin that fails in the middle', () => {
     await expect.poll(() => late.destroyed).toBe(true);
   });
 
-  it.each<[string, (body: Readable) => void, RegExp]>([
+  it.each<[string, (body: PassThrough) => void, RegExp]>([
     ['breaks off', (body) => body.destroy(new Error('read EIO')), /^read EIO$/],
-    ['ends early', (body) => body.push(null), /20000/],
-    ['does not end in time', (body) => body.push(Buffer.alloc(50_000)), /70000/],
+    ['ends early', (body) => body.end(), /20000/],
+    ['does not end in time', (body) => body.write(Buffer.alloc(50_000)), /70000/],
   ])('of an attachment, and %s, is taken for no whole', async (_, finish, message) => {
     const app = await start();
     app.originals.put('attachments/1/2/a', Buffer.alloc(50_000));
-    const body = openBody();
-    body.push(Buffer.alloc(20_000));
+    const body = new PassThrough();
+    body.write(Buffer.alloc(20_000));
     app.originals.alter = (object) => ({ ...object, body });
     const { bytes, whole } = collect(await app.begin('/attachments/1/2/a'));
     await expect.poll(() => bytes().length).toBeGreaterThan(20_000);

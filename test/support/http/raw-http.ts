@@ -12,30 +12,24 @@ export const commonHeaders = {
   'timing-allow-origin': '*',
 };
 
-/** Opens a connection to a port of this machine; half open, it can still send when the server has ended. */
-export async function connectTo(port: number, allowHalfOpen = false): Promise<Socket> {
-  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen });
-  socket.on('error', () => undefined);
-  await once(socket, 'connect');
-  return socket;
+/** How a connection is opened. */
+export interface ConnectOptions {
+  /** With TLS, and any certificate. */
+  readonly isTls?: boolean;
+  /** It can still send when the server has ended. */
+  readonly allowHalfOpen?: boolean;
 }
 
-/** The same with TLS, with any certificate. */
-export async function connectSecurely(port: number, allowHalfOpen = false): Promise<Socket> {
+/** Opens a connection to a port of this machine. */
+export async function connectTo(
+  port: number,
+  { isTls = false, allowHalfOpen = false }: ConnectOptions = {},
+): Promise<Socket> {
   const options = { port, host: '127.0.0.1', allowHalfOpen, rejectUnauthorized: false };
-  const socket = connectTls(options); // whose type does not know the third
+  const socket = isTls ? connectTls(options) : connect(options);
   socket.on('error', () => undefined);
-  await once(socket, 'secureConnect');
+  await once(socket, isTls ? 'secureConnect' : 'connect');
   return socket;
-}
-
-/** Watches a socket; returns whether it has closed. */
-export function watchClose(socket: Socket): () => boolean {
-  let isClosed = false;
-  socket.once('close', () => {
-    isClosed = true;
-  });
-  return () => isClosed;
 }
 
 /** Collects what comes over a connection: what has come so far, and all of it at its end. */
@@ -56,9 +50,9 @@ export function collect(socket: Socket) {
 export async function sendBytes(
   port: number,
   bytes: string | Buffer,
-  connectClient = connectTo,
+  options?: ConnectOptions,
 ): Promise<Buffer> {
-  const socket = await connectClient(port);
+  const socket = await connectTo(port, options);
   const { whole } = collect(socket);
   socket.write(bytes, 'latin1');
   return whole();
@@ -71,14 +65,14 @@ export async function sendRaw(
   target: string,
   headers: Readonly<Record<string, string>> = {},
   body = '',
-  connectClient = connectTo,
+  options?: ConnectOptions,
 ): Promise<WireResponse> {
   const lines = Object.entries({ Host: 'cdn.example', Connection: 'close', ...headers });
   const head = [
     `${method} ${target} HTTP/1.1`,
     ...lines.map(([name, value]) => `${name}: ${value}`),
   ];
-  return parseAnswer(await sendBytes(port, `${head.join('\r\n')}\r\n\r\n${body}`, connectClient));
+  return parseAnswer(await sendBytes(port, `${head.join('\r\n')}\r\n\r\n${body}`, options));
 }
 
 /** Takes the first response of a connection apart, whose body may be cut off, or in chunks. */

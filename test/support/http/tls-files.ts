@@ -8,3 +8,9 @@ export const tlsFiles = {
 
 /** What a service with TLS is set to. */
 export const tlsSettings = { TLS_CERT_FILE: tlsFiles.cert, TLS_KEY_FILE: tlsFiles.key };
+
+/** Rows of a test that is for either listener. */
+export const eitherListener = [
+  ['plain', {}],
+  ['with TLS', tlsSettings],
+] as const;

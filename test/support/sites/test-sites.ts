@@ -1,10 +1,16 @@
 import { Readable } from 'node:stream';
+import { expect } from 'vitest';
+import { readConfig } from '../../../src/config/config.ts';
 import {
   openSites,
   type SiteDoubles,
   type SiteSettings,
 } from '../../../src/storage/remote/open-sites.ts';
 import type { NameResolver } from '../../../src/storage/remote/resolver.ts';
+import { SIGNING_KEY } from '../signed-urls.ts';
+
+/** The usual settings of external media. */
+const external = readConfig({ EXTERNAL_SIGNING_KEYS: SIGNING_KEY }).external ?? expect.fail();
 
 type Opened = ReturnType<typeof openSites>;
 type Open = Opened['source']['open'];
@@ -48,22 +54,7 @@ export class TestSites {
   /** Names are resolved by `resolver`, unless the settings name DNS servers. */
   constructor(settings: Partial<SiteSettings> = {}, limits: SiteDoubles['limits'] = {}) {
     this.#opened = openSites(
-      {
-        publicUrls: [],
-        ports: [80, 443],
-        allowedHosts: [],
-        blockedHosts: [],
-        allowedNetworks: [],
-        blockedNetworks: [],
-        nat64Prefixes: [],
-        dnsServers: undefined,
-        minAgeSeconds: 3_600,
-        maxAgeSeconds: 604_800,
-        version: '0',
-        maxBytes: 500_000_000,
-        maxWaitMs: 5_000,
-        ...settings,
-      },
+      { ...external, version: '0', maxWaitMs: 5_000, ...settings },
       (outcome) => this.outcomes.push(outcome),
       {
         limits,
