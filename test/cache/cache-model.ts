@@ -119,7 +119,7 @@ export class CacheModel {
   store: StoreScript = 'works';
   readonly setup: Setup;
   readonly truths: readonly Truth[];
-  readonly #memories: Memory[];
+  #memories: Memory[];
   #storeFailedUntilMs = 0;
   readonly #ends = new Set<number>();
   /** Entity tags that were seen, by what they must be a function of. */
@@ -150,9 +150,7 @@ export class CacheModel {
     copy.store = this.store;
     copy.#storeFailedUntilMs = this.#storeFailedUntilMs;
     for (const [key, tag] of this.tags) copy.tags.set(key, tag);
-    for (const [index, memory] of this.#memories.entries()) {
-      copy.#memories[index] = structuredClone(memory);
-    }
+    copy.#memories = structuredClone(this.#memories);
     return copy;
   }
 

@@ -7,7 +7,7 @@ import { tlsFiles } from '../../support/http/tls-files.ts';
 import { openStream, signal } from '../../support/open-stream.ts';
 import { type Fault, FaultProxy } from '../../support/s3/fault-proxy.ts';
 import { useLocalS3 } from '../../support/s3/local-s3.ts';
-import { openBucketOrigin, type S3OriginOptions } from '../../support/s3/s3-bucket.ts';
+import { openBucketOrigin } from '../../support/s3/s3-bucket.ts';
 import { samples } from '../../support/test-app.ts';
 
 // What the service makes of an origin that fails, http/media/failures and test/cache tell.
@@ -38,7 +38,7 @@ afterEach(async () => {
 });
 
 /** With a pool of one connection: one that is left behind busy makes every later read fail. */
-const createOrigin = (options: Partial<S3OriginOptions> = {}) =>
+const createOrigin = (options: Parameters<typeof openBucketOrigin>[1] = {}) =>
   openBucketOrigin(s3, {
     endpoint: proxy.endpoint,
     maxConnections: 1,

@@ -15,8 +15,6 @@ import type { OriginFixture } from '../../storage/contracts/origin.contract.ts';
 import type { OriginalWriterFixture } from '../../storage/contracts/original-writer.contract.ts';
 import type { OriginalWriter } from '../folder-storage.ts';
 
-export type { S3OriginOptions };
-
 /** Where a bucket is. */
 type Place = Pick<S3Bucket, 'endpoint' | 'bucket'>;
 
