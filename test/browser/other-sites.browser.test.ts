@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import sharp from 'sharp';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { useService } from '../support/processes/service-process.ts';
-import { SiteServer } from '../support/sites/site-server.ts';
+import { useSiteServer } from '../support/sites/site-server.ts';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
 import { RELAY_KEY, uploadTarget } from '../support/uploads/relay-app.ts';
 import { useBrowser } from './browser.ts';
@@ -29,7 +29,7 @@ const service = await useService({
   RELAY_SIGNING_KEYS: RELAY_KEY,
   LOG_LEVEL: 'info',
 });
-const site = await SiteServer.use();
+const site = await useSiteServer();
 const html = Buffer.from('<!doctype html><title>Another site</title>');
 site.serve('/', html, { 'Content-Type': 'text/html' });
 const browser = await useBrowser(['--force-color-profile=srgb']);

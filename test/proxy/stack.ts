@@ -12,7 +12,7 @@ import { useNginx } from '../support/processes/nginx.ts';
 import { type ServiceProcess, startService } from '../support/processes/service-process.ts';
 import { SIGNING_KEY } from '../support/signed-urls.ts';
 import { signedPathOf } from '../support/sites/external-app.ts';
-import { SiteServer } from '../support/sites/site-server.ts';
+import { useSiteServer } from '../support/sites/site-server.ts';
 import { putInto, useTemporaryFolder } from '../support/temporary-folder.ts';
 
 /** A request that reached Darkroom, and what came of it. */
@@ -147,7 +147,7 @@ export async function useStack(settings: Readonly<Record<string, string>> = {}, 
 
 /** The same with a site of somebody else's, which the service may fetch from. */
 export async function useSiteStack(settings: Readonly<Record<string, string>> = {}) {
-  const site = await SiteServer.use();
+  const site = await useSiteServer();
   const stack = await useStack({
     EXTERNAL_SIGNING_KEYS: SIGNING_KEY,
     EXTERNAL_ALLOWED_NETWORKS: '127.0.0.1',

@@ -5,7 +5,7 @@ import type { Ask } from '../support/http/http-client.ts';
 import { createRgwBucket } from '../support/s3/rgw.ts';
 import { SIGNING_KEY } from '../support/signed-urls.ts';
 import { signedPathOf } from '../support/sites/external-app.ts';
-import { SiteServer } from '../support/sites/site-server.ts';
+import { useSiteServer } from '../support/sites/site-server.ts';
 import { RELAY_KEY, uploadTarget } from '../support/uploads/relay-app.ts';
 import { useCluster } from './cluster.ts';
 
@@ -14,7 +14,7 @@ const FOLLOWED_MS = 6_000;
 
 const picture = readFileSync('fixtures/originals/icons/1/ab12');
 
-const site = await SiteServer.use();
+const site = await useSiteServer();
 site.serve('/cat.jpg', picture, { etag: '"cat"' });
 const list = `blocks-${randomUUID()}`;
 await createRgwBucket(list);

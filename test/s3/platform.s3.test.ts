@@ -17,7 +17,7 @@ import { usePlatformNginx } from '../support/processes/nginx.ts';
 import { useService } from '../support/processes/service-process.ts';
 import { createRgwBucket, rgw } from '../support/s3/rgw.ts';
 import { useDnsServer } from '../support/sites/dns-server.ts';
-import { SiteServer } from '../support/sites/site-server.ts';
+import { useSiteServer } from '../support/sites/site-server.ts';
 import { samples } from '../support/test-app.ts';
 
 // Contract §14, all of it at once: what the platform does with a message that has attachments, both buckets on Ceph.
@@ -97,7 +97,7 @@ const clip = Buffer.concat([
 await createRgwBucket(CDN);
 await createRgwBucket(UPLOADS);
 const s3 = new S3Client({ endpoint: rgw.endpoint, region: 'us-east-1', forcePathStyle: true });
-const site = await SiteServer.use();
+const site = await useSiteServer();
 const [internalPort, adminPort] = await findFreePorts(2);
 const settings = {
   COMPATIBILITY: 'fluxer',

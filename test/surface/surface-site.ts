@@ -1,4 +1,4 @@
-import { SiteServer } from '../support/sites/site-server.ts';
+import { useSiteServer } from '../support/sites/site-server.ts';
 import { KEYS } from './signed-oracle.ts';
 import type { Original } from './surface-storage.ts';
 
@@ -8,7 +8,7 @@ const HOUR = 'public, max-age=3600';
 
 /** Another site on this machine, which knows ranges, and its files by their URLs. */
 export async function startSurfaceSite(originals: ReadonlyMap<string, Original>) {
-  const site = await SiteServer.use();
+  const site = await useSiteServer();
   const origin = `http://127.0.0.1:${site.port}`;
   const attachment = (name: string): Original => {
     const original = originals.get(`attachments/1/2/${name}`);

@@ -48,13 +48,11 @@ async function passTime(durationMs: number): Promise<void> {
 
 /** What the system still has to send from a port (Linux, proc(5)). */
 function countUnsentBytes(from: number): number {
-  const local = new RegExp(` [0-9A-F]{8}:${from.toString(16).toUpperCase().padStart(4, '0')} `);
-  const lines = readFileSync('/proc/net/tcp', 'utf8').split('\n');
-  const queues = lines.flatMap((line) => {
-    const [address, , state, queue] = line.trim().split(/ +/).slice(1);
-    return state !== '0A' && local.test(` ${address} `) ? (queue?.split(':')[0] ?? []) : [];
-  });
-  return queues.reduce((sum, queue) => sum + Number.parseInt(queue, 16), 0);
+  const port = from.toString(16).toUpperCase().padStart(4, '0');
+  // The state 0A is that of the listener.
+  const line = new RegExp(`^ *\\d+: [0-9A-F]{8}:${port} \\S+ (?!0A)\\S+ ([0-9A-F]+):`, 'gm');
+  const queues = [...readFileSync('/proc/net/tcp', 'utf8').matchAll(line)];
+  return queues.reduce((sum, [, queue = '']) => sum + Number.parseInt(queue, 16), 0);
 }
 
 /** A client that asks for the large attachment and takes no byte of it. */

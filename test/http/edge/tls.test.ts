@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { connect } from 'node:tls';
 import { describe, expect, test } from 'vitest';
 import { tlsSettings } from '../../support/http/tls-files.ts';
@@ -26,14 +27,12 @@ describe('with a certificate, the listener', () => {
     [{ ALPNProtocols: ['h2'] }, 'ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL'],
   ])('offered %j agrees on %s', async (offer, agreed) => {
     const port = await app.listen();
-    const outcome = await new Promise((resolve) => {
-      const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false, ...offer });
-      socket.once('secureConnect', () => {
-        resolve(`${socket.getProtocol()} ${socket.alpnProtocol}`);
-        socket.destroy();
-      });
-      socket.once('error', (error) => resolve('code' in error ? error.code : error.message));
-    });
+    const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false, ...offer });
+    const outcome = await once(socket, 'secureConnect').then(
+      () => `${socket.getProtocol()} ${socket.alpnProtocol}`,
+      (error) => error.code,
+    );
+    socket.destroy();
     expect(outcome).toBe(agreed);
   });
 });

@@ -6,7 +6,7 @@ import {
   SITE,
   useExternalApp,
 } from '../../support/sites/external-app.ts';
-import { HostileServer, trickle } from '../../support/sites/hostile-server.ts';
+import { trickle, useHostileServer } from '../../support/sites/hostile-server.ts';
 import { samples } from '../../support/test-app.ts';
 
 let app: ExternalApp;
@@ -105,7 +105,7 @@ test('a site may trickle if its first byte comes in time, and stand still while 
   const head = `HTTP/1.1 200 OK\r\nContent-Length: ${samples.jpeg.length}\r\n\r\n`;
   const half = samples.jpeg.length / 2;
   const [first, rest] = [samples.jpeg.subarray(0, half), samples.jpeg.subarray(half)];
-  const slow = await HostileServer.use();
+  const slow = await useHostileServer();
   const standing: Socket[] = [];
   slow.behaviours.set('/trickles', (socket) =>
     trickle(socket, [head.slice(0, 9), head.slice(9, 20), head.slice(20), first, rest], 600),

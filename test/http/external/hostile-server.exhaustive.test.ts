@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { deflateSync, gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { outcomeOf, SITE, useExternalApp } from '../../support/sites/external-app.ts';
-import { type Behaviour, HostileServer, trickle } from '../../support/sites/hostile-server.ts';
+import { type Behaviour, trickle, useHostileServer } from '../../support/sites/hostile-server.ts';
 import { samples } from '../../support/test-app.ts';
 
 /** What a client of ours gets: a status; or `cut`, a response that breaks off. */
@@ -254,7 +254,7 @@ const SHORT = {
   wholeBodyTimeoutMs: 500,
 };
 
-const site = await HostileServer.use();
+const site = await useHostileServer();
 const settings = {
   EXTERNAL_PORTS: `80,443,${site.port}`,
   MAX_ORIGINAL_BYTES: String(2 * MEBIBYTE),
@@ -290,7 +290,7 @@ test.each(rows)('of a server that does this, $use: $name', async ({ act, hangs, 
 
 test('nothing is left of it', async () => {
   // Those that are kept for later end by themselves.
-  await expect.poll(() => site.openConnections).toBe(0);
+  await expect.poll(() => site.sockets.size).toBe(0);
   expect(patient.log.errors).toEqual([]);
   expect(hasty.log.errors).toEqual([]);
   expect(site.requests.filter((head) => /^(?:cookie|authorization):/im.test(head))).toEqual([]);

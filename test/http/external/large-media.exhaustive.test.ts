@@ -7,7 +7,7 @@ import { useService } from '../../support/processes/service-process.ts';
 import { SIGNING_KEY } from '../../support/signed-urls.ts';
 import { useDnsServer } from '../../support/sites/dns-server.ts';
 import { signedPathOf } from '../../support/sites/external-app.ts';
-import { SiteServer } from '../../support/sites/site-server.ts';
+import { useSiteServer } from '../../support/sites/site-server.ts';
 
 const MEBIBYTE = 1024 * 1024;
 const LARGE_BYTES = 500 * MEBIBYTE;
@@ -21,7 +21,7 @@ const NAME = 'video.site.example';
 const video = Buffer.alloc(LARGE_BYTES + MEBIBYTE);
 video.write('\0\0\0\x18ftypmp42\0\0\0\0mp42isom', 'latin1');
 
-const site = await SiteServer.use();
+const site = await useSiteServer();
 for (const mebibytes of [2, 500, 501]) {
   site.serveRanges(`/${mebibytes}`, video.subarray(0, mebibytes * MEBIBYTE));
 }

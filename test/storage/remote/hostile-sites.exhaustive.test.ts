@@ -3,14 +3,14 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { openStream } from '../../support/open-stream.ts';
 import { useDnsServer } from '../../support/sites/dns-server.ts';
 import { forbiddenAddresses, forbiddenSpellings } from '../../support/sites/hostile-addresses.ts';
-import { SiteServer } from '../../support/sites/site-server.ts';
+import { useSiteServer } from '../../support/sites/site-server.ts';
 import { type SiteFailure, TestSites } from '../../support/sites/test-sites.ts';
 
 /** Whatever leads to this machine, by whichever family and spelling, arrives here. */
-const inside = await SiteServer.use('::').catch(() => SiteServer.use('127.0.0.1'));
+const inside = await useSiteServer('::').catch(() => useSiteServer('127.0.0.1'));
 /** What may be fetched from: another address of this machine, which the operator allows. */
 const ALLOWED = '127.0.0.9';
-const outside = await SiteServer.use(ALLOWED);
+const outside = await useSiteServer(ALLOWED);
 outside.serve('/cat.png', Buffer.from('a picture'));
 const rules = {
   ports: [80, 443, inside.port, outside.port],
@@ -34,14 +34,14 @@ async function expectRefusal(
   reason: SiteFailure['reason'],
   by = sites,
 ): Promise<SiteFailure> {
-  const connections = inside.connections;
+  const connections = inside.countConnections();
   const error = await by.failureOf(url);
   expect(error).toMatchObject({
     code: 'ORIGIN_ERROR',
     cause: { name: 'SiteFailure', details: { reason } },
   });
   expect(by.dialled.filter((address) => address !== ALLOWED)).toEqual([]);
-  expect(inside.connections).toBe(connections);
+  expect(inside.countConnections()).toBe(connections);
   expect(by.outcomes.at(-1)).toBe(reason);
   return error?.cause?.details ?? expect.fail();
 }

@@ -10,15 +10,15 @@ import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { listenUntilEnd } from '../../support/at-end.ts';
 import { tlsFiles } from '../../support/http/tls-files.ts';
 import { openStream } from '../../support/open-stream.ts';
-import { HostileServer } from '../../support/sites/hostile-server.ts';
-import { SiteServer } from '../../support/sites/site-server.ts';
+import { useHostileServer } from '../../support/sites/hostile-server.ts';
+import { useSiteServer } from '../../support/sites/site-server.ts';
 import { TestSites } from '../../support/sites/test-sites.ts';
 
 const hosts = Array.from({ length: 12 }, (_, index) => `host${index}.test`);
-let site: SiteServer;
+let site: Awaited<ReturnType<typeof useSiteServer>>;
 
 beforeEach(async () => {
-  site = await SiteServer.use();
+  site = await useSiteServer();
   site.serve('/cat', Buffer.from('a cat'));
 });
 
@@ -152,28 +152,28 @@ describe('a connection to another site is refused or given up', () => {
   });
 
   test('if the site stops in the middle of the TLS handshake', async () => {
-    const silent = await HostileServer.use();
+    const silent = await useHostileServer();
     const sites = openSites({ connectTimeoutMs: 100 }, [silent.port]);
     expect(await sites.failureOf(`https://site.test:${silent.port}/`)).toMatchObject(late);
-    await expect.poll(() => silent.openConnections).toBe(0);
+    await expect.poll(() => silent.sockets.size).toBe(0);
   });
 
   test('when no client waits for it any more', async () => {
-    const silent = await HostileServer.use();
+    const silent = await useHostileServer();
     const sites = openSites({}, [silent.port]);
     const controller = new AbortController();
     const pending = sites.open(`https://site.test:${silent.port}/`, { signal: controller.signal });
-    await expect.poll(() => silent.openConnections).toBe(1);
+    await expect.poll(() => silent.sockets.size).toBe(1);
     controller.abort();
     await expect(pending).rejects.toThrow('abort');
-    await expect.poll(() => silent.openConnections).toBe(0);
+    await expect.poll(() => silent.sockets.size).toBe(0);
     expect(sites.outcomes).toEqual(['stopped']);
   });
 });
 
 describe('connections to other sites', () => {
   test('are limited to four per host, for all of its ports and idle ones included', async () => {
-    const other = await SiteServer.use();
+    const other = await useSiteServer();
     other.serve('/cat', Buffer.from('a cat'));
     const sites = openSites({}, [other.port]);
     const mostConnections = watchConnections();
@@ -194,7 +194,7 @@ describe('connections to other sites', () => {
   });
 
   test('to sites that hang make room for requests that wait, and only for those', async () => {
-    const hanging = await HostileServer.use();
+    const hanging = await useHostileServer();
     const inAll = { slots: 3, maxWaiting: 100, maxWaitMs: 60_000 };
     const sites = openSites({ inAll, patienceMs: 100 }, [hanging.port]);
     const pending = hosts
@@ -205,11 +205,11 @@ describe('connections to other sites', () => {
     expect(first).toBeUndefined();
     expect(await readText(sites, '/cat')).toBe('a cat');
     expect(await Promise.race(pending)).toMatchObject({ code: 'OVERLOADED' });
-    expect(hanging.openConnections).toBe(2);
+    expect(hanging.sockets.size).toBe(2);
   });
 
   test('are refused when too many requests wait for them', async () => {
-    const hanging = await HostileServer.use();
+    const hanging = await useHostileServer();
     const sites = openSites({ perHost: { slots: 1, maxWaiting: 1, maxWaitMs: 60_000 } }, [
       hanging.port,
     ]);
@@ -221,6 +221,6 @@ describe('connections to other sites', () => {
     controller.abort();
     const settled = await Promise.allSettled(pending);
     expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
-    await expect.poll(() => hanging.openConnections).toBe(0);
+    await expect.poll(() => hanging.sockets.size).toBe(0);
   });
 });

@@ -3,12 +3,6 @@ import { Agent } from 'undici';
 /** A response, with its body whole. */
 export type ClientResponse = Awaited<ReturnType<Ask>>;
 
-interface AskOptions {
-  readonly method?: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string | undefined;
-}
-
 /** Sends a request, its target as it is, without the resolving of `..` for example. */
 export type Ask = ReturnType<typeof createClient>;
 
@@ -24,9 +18,8 @@ export function createClient(
 ) {
   const agent = new Agent(options);
   const origin = `${options.connect?.ca ? 'https' : 'http'}://127.0.0.1:${port}`;
-  return async (path: string, asked: AskOptions = {}) => {
-    const { method = 'GET', headers = {}, body = null } = asked;
-    const response = await agent.request({ origin, path, method, headers, body });
+  return async (path: string, asked: Partial<Agent.DispatchOptions> = {}) => {
+    const response = await agent.request({ method: 'GET', ...asked, origin, path });
     const lines = Object.entries(response.headers).map(([name, value = []]) => [
       name,
       [value].flat(),

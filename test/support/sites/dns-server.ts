@@ -42,39 +42,29 @@ function answer(query: Buffer, names: DnsNames): Buffer {
   const question = query.subarray(12, at + 5);
   const name = labels.join('.').toLowerCase();
   const records = recordsOf(name, type, names);
-  const head = Buffer.alloc(12);
-  query.copy(head, 0, 0, 2);
   // A response, by who knows, with recursion; no such name, where there is none.
-  head.writeUInt16BE(names[name] === undefined ? 0x8583 : 0x8580, 2);
-  head.writeUInt16BE(1, 4);
-  head.writeUInt16BE(records.length, 6);
-  return Buffer.concat([head, question, ...records]);
+  const flags = [0x85, names[name] === undefined ? 0x83 : 0x80];
+  const head = [...query.subarray(0, 2), ...flags, 0, 1, 0, records.length, 0, 0, 0, 0];
+  return Buffer.concat([Buffer.from(head), question, ...records]);
 }
 
-/** The aliases of a name, one after the other, and the addresses at their end. */
-function recordsOf(name: string, type: number, names: DnsNames): readonly Buffer[] {
-  const records: Buffer[] = [];
-  let owner = name;
-  for (let step = 0; step < MAX_ALIASES; step += 1) {
-    const known = names[owner] ?? [];
-    for (const address of known) {
-      if (isIP(address) !== types[type]) continue;
-      records.push(formatRecord(owner, type, Buffer.from(ipaddr.parse(address).toByteArray())));
+/** The records of a name, and those of what it is an alias of. */
+function recordsOf(owner: string, type: number, names: DnsNames, depth = 0): readonly Buffer[] {
+  if (depth === MAX_ALIASES) return [];
+  return (names[owner] ?? []).flatMap((text) => {
+    const version = isIP(text);
+    if (version === 0) {
+      const alias = formatRecord(owner, CNAME, formatName(text));
+      return [alias, ...recordsOf(text, type, names, depth + 1)];
     }
-    const alias = known.find((text) => isIP(text) === 0);
-    if (alias === undefined) break;
-    records.push(formatRecord(owner, CNAME, formatName(alias)));
-    owner = alias;
-  }
-  return records;
+    if (version !== types[type]) return [];
+    return [formatRecord(owner, type, Buffer.from(ipaddr.parse(text).toByteArray()))];
+  });
 }
 
 /** A record that may be kept for no time. */
 function formatRecord(owner: string, type: number, data: Buffer): Buffer {
-  const fixed = Buffer.alloc(10);
-  fixed.writeUInt16BE(type, 0);
-  fixed.writeUInt16BE(1, 2);
-  fixed.writeUInt16BE(data.length, 8);
+  const fixed = Buffer.from([0, type, 0, 1, 0, 0, 0, 0, 0, data.length]);
   return Buffer.concat([formatName(owner), fixed, data]);
 }
 

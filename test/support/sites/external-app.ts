@@ -4,7 +4,7 @@ import type { SiteDoubles } from '../../../src/storage/remote/open-sites.ts';
 import { type Ask, createClient } from '../http/http-client.ts';
 import { SIGNING_KEY } from '../signed-urls.ts';
 import { type TestAppOptions, useTestApp } from '../test-app.ts';
-import { SiteServer } from './site-server.ts';
+import { useSiteServer } from './site-server.ts';
 import { ScriptedResolver } from './test-sites.ts';
 
 const keys = new SigningKeys([SIGNING_KEY]);
@@ -41,7 +41,7 @@ export async function useExternalApp({
   ports = [],
   ...options
 }: ExternalAppOptions = {}) {
-  const site = await SiteServer.use();
+  const site = await useSiteServer();
   const resolver = new ScriptedResolver();
   const dialled: string[] = [];
   resolver.set(SITE, ['127.0.0.1']);

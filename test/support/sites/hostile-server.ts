@@ -1,56 +1,43 @@
 import { once } from 'node:events';
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import { atEnd } from '../at-end.ts';
 import { listenLocally } from '../processes/local-server.ts';
 
 /** What a server does with a connection whose request has come: it writes whatever it likes. */
 export type Behaviour = (socket: Socket, request: string) => void;
 
-/** A server that speaks HTTP as it likes, byte by byte: each path is a behaviour. */
-export class HostileServer {
+/**
+ * Starts a server that speaks HTTP as it likes, byte by byte, until the end of the test, or of the file's tests: each path
+ * is a behaviour.
+ */
+export async function useHostileServer() {
   /** By path; what has none hangs. */
-  readonly behaviours = new Map<string, Behaviour>();
+  const behaviours = new Map<string, Behaviour>();
   /** Heads of requests, in order. */
-  readonly requests: string[] = [];
-  readonly #sockets = new Set<Socket>();
-  readonly #server: Server;
-
-  private constructor() {
-    this.#server = createServer((socket) => {
-      this.#sockets.add(socket);
-      socket.on('close', () => this.#sockets.delete(socket));
-      socket.on('error', () => undefined);
-      let head = '';
-      socket.on('data', (chunk) => {
-        head += chunk.toString('latin1');
-        if (!head.includes('\r\n\r\n')) return;
-        const request = head;
-        head = '';
-        this.requests.push(request);
-        this.behaviours.get(request.split(' ')[1] ?? '')?.(socket, request);
-      });
+  const requests: string[] = [];
+  /** Open connections. */
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket));
+    socket.on('error', () => undefined);
+    let head = '';
+    socket.on('data', (chunk) => {
+      head += chunk.toString('latin1');
+      if (!head.includes('\r\n\r\n')) return;
+      const request = head;
+      head = '';
+      requests.push(request);
+      behaviours.get(request.split(' ')[1] ?? '')?.(socket, request);
     });
-  }
-
-  /** Starts one until the end of the test, or of the file's tests. */
-  static async use(): Promise<HostileServer> {
-    const site = new HostileServer();
-    await listenLocally(site.#server);
-    atEnd(async () => {
-      for (const socket of site.#sockets) socket.destroy();
-      site.#server.close();
-      await once(site.#server, 'close');
-    });
-    return site;
-  }
-
-  get port(): number {
-    return (this.#server.address() as AddressInfo).port;
-  }
-
-  get openConnections(): number {
-    return this.#sockets.size;
-  }
+  });
+  const port = await listenLocally(server);
+  atEnd(async () => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+    await once(server, 'close');
+  });
+  return { port, behaviours, requests, sockets };
 }
 
 /** Writes a piece at a time, the first one at once; of a text, a character. */
