@@ -102,18 +102,11 @@ async function observe(what: string, count: number, gather: () => Promise<readon
   return { bytesEach, files };
 }
 
-type Open = (index: number) => Promise<Socket>;
+const openSecurely = () => connectTo(port, { isTls: true });
 
-test.each<[string, Record<string, string>, number, number, Open, number]>([
+test.each<[string, Record<string, string>, number, number, typeof openSocket, number]>([
   ['10 000 idle connections', {}, 10_000, 250, openSocket, 24],
-  [
-    '2 000 idle connections with TLS',
-    tlsSettings,
-    2_000,
-    20,
-    () => connectTo(port, { isTls: true }),
-    160,
-  ],
+  ['2 000 idle connections with TLS', tlsSettings, 2_000, 20, openSecurely, 160],
 ])('%s cost little, and no other client notices', async (what, settings, ...row) => {
   const [count, atOnce, open, mostKilobytes] = row;
   await start(settings);

@@ -7,12 +7,8 @@ it('successes have the same entity tags on every server, unless their bytes depe
   const origin = new MemoryOrigin();
   origin.put('icons/1/ab', samples.jpeg);
   origin.put('attachments/1/2/p.jpg', samples.jpeg);
-  const efforts = [undefined, '4', '0'];
-  const apps = await Promise.all(
-    efforts.map((WEBP_EFFORT) =>
-      useTestApp({ origin, settings: WEBP_EFFORT === undefined ? {} : { WEBP_EFFORT } }),
-    ),
-  );
+  const worlds = [{}, { WEBP_EFFORT: '4' }, { WEBP_EFFORT: '0' }];
+  const apps = await Promise.all(worlds.map((settings) => useTestApp({ origin, settings })));
   for (const [url, depends] of [
     ['/icons/1/ab.webp?size=256', true],
     ['/icons/1/ab.png?size=64', false],

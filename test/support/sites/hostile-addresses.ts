@@ -83,30 +83,23 @@ const urlOf = (host: string): string => `http://${host}:%P/`;
 
 /** Spellings of addresses in URLs that must not be dialled. */
 export const forbiddenSpellings: readonly string[] = [
-  // CVE-2025-24354: 0.0.0.0 is this machine, too.
-  ...['0.0.0.0', '0', '0x0', '00000', '[::]', '0.1'].map(urlOf),
-  // CVE-2023-42282 and CVE-2024-29415: spellings that were taken for public.
-  ...[
-    ...['0x7f.1', '0x7F.0.0.1', '127.1', '127.0.1', '012.1.2.3', '[000:0:0000::01]'],
-    ...['[::fFFf:127.0.0.1]'],
-  ].map(urlOf),
-  // CVE-2026-33480: the IPv4 address in an IPv6 one.
-  ...[
-    ...['[::ffff:127.0.0.1]', '[::ffff:7f00:1]', '[::ffff:a00:1]', '[::ffff:a9fe:a9fe]'],
-    ...['[0:0:0:0:0:ffff:127.0.0.1]', '[::127.0.0.1]', '[64:ff9b::127.0.0.1]', '[2002:7f00:1::]'],
-  ].map(urlOf),
-  // Numbers in whatever base, and of whatever size.
-  ...[
-    ...['2130706433', '0x7f000001', '0X7F000001', '017700000001', '0177.0.0.1', '0177.0.0.01'],
-    ...['00000177.0.0.1', '127.0.0.0x1', '127.0x000000001', '127.65535', '2852039166'],
-    ...['0xa9fea9fe', '0251.0376.0251.0376', '169.254.43518', '3232235777', '167772161'],
-  ].map(urlOf),
-  // Other characters for the same.
-  ...[
-    ...['１２７.０.０.１', '127。0。0。1', '127．0．0．1', '127｡0｡0｡1', '①②⑦.⓪.⓪.①', '𝟏𝟐𝟕.𝟎.𝟎.𝟏'],
-    ...['%31%32%37.0.0.1', '127%2e0%2e0%2e1', '127.0.0.%31', '127.0\u00ad.0.1', '127.0.0.1.'],
-    ...['127.0.0.1%E3%80%82', '[0:0::1]', '[::1]', '[fe80::1]', '[fd00::1]'],
-  ].map(urlOf),
+  ...Object.values(
+    tableOf(`
+this machine, too (CVE-2025-24354): 0.0.0.0 0 0x0 00000 [::] 0.1
+spellings that were taken for public (CVE-2023-42282, CVE-2024-29415): 0x7f.1 0x7F.0.0.1 127.1
+  127.0.1 012.1.2.3 [000:0:0000::01] [::fFFf:127.0.0.1]
+the IPv4 address in an IPv6 one (CVE-2026-33480): [::ffff:127.0.0.1] [::ffff:7f00:1] [::ffff:a00:1]
+  [::ffff:a9fe:a9fe] [0:0:0:0:0:ffff:127.0.0.1] [::127.0.0.1] [64:ff9b::127.0.0.1] [2002:7f00:1::]
+numbers in whatever base, and of whatever size: 2130706433 0x7f000001 0X7F000001 017700000001
+  0177.0.0.1 0177.0.0.01 00000177.0.0.1 127.0.0.0x1 127.0x000000001 127.65535 2852039166
+  0xa9fea9fe 0251.0376.0251.0376 169.254.43518 3232235777 167772161
+other characters for the same: １２７.０.０.１ 127。0。0。1 127．0．0．1 127｡0｡0｡1 ①②⑦.⓪.⓪.① 𝟏𝟐𝟕.𝟎.𝟎.𝟏
+  %31%32%37.0.0.1 127%2e0%2e0%2e1 127.0.0.%31 127.0\u00ad.0.1 127.0.0.1. 127.0.0.1%E3%80%82
+  [0:0::1] [::1] [fe80::1] [fd00::1]
+`),
+  )
+    .flat()
+    .map(urlOf),
   // Backslashes, doubled slashes, and what some parsers take for a user or a port.
   'http:\\\\127.0.0.1:%P\\',
   'http:/127.0.0.1:%P/',
