@@ -1,33 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { type SourceFormat, sourceFormats } from '../../src/contract/image-formats.ts';
-import type { PixelRule } from '../support/images/image-comparison.ts';
 
 /** Everything that lies below `fixtures/`. */
 export const fixturesUrl = new URL('../../fixtures/', import.meta.url);
 
-/** One row of `fixtures/goldens.tsv`: an original, a request, and what the result must be. */
-export interface GoldenRow {
-  /** `category/what it shows`; names the test. */
-  readonly name: string;
-  /** File of the original, below `fixtures/`. */
-  readonly original: string;
-  /** Request target; any snowflake stands in the place of `{id}`. */
-  readonly target: string;
-  /** File below `fixtures/expected/`; `undefined`: the original's own bytes. */
-  readonly golden: string | undefined;
-  readonly format: SourceFormat;
-  readonly widthPx: number;
-  readonly heightPx: number;
-  /** One delay per frame in milliseconds; `undefined` for a still. */
-  readonly delaysMs: readonly number[] | undefined;
-  /** How often the animation plays, 0 for ever; `undefined` for a still. */
-  readonly plays: number | undefined;
-  /** How near the pixels come to the golden's; `undefined`: the original's own bytes. */
-  readonly pixels: PixelRule | undefined;
-  /** Cells of the table behind the name of the golden. */
-  readonly facts: readonly string[];
-}
+/** A row of `fixtures/goldens.tsv`: an original, a request, and what the result must be. */
+export type GoldenRow = ReturnType<typeof readGoldenTable>[number];
 
 const columns = 'name original target golden format size delays plays pixels';
 
@@ -47,7 +26,7 @@ const tableSchema = z.array(
  *
  * Delays are written like `4x80 120`: four of 80 ms, then one of 120 ms.
  */
-export function readGoldenTable(): GoldenRow[] {
+export function readGoldenTable() {
   const [head, ...lines] = readFileSync(new URL('goldens.tsv', fixturesUrl), 'utf8')
     .trimEnd()
     .split('\n')
@@ -57,11 +36,15 @@ export function readGoldenTable(): GoldenRow[] {
     const [name, original, target, golden, format, size, delays, plays, rule] = row;
     const [widthPx = 0, heightPx = 0] = size.split('x').map(Number);
     return {
+      // Of the request's target, any snowflake stands in the place of `{id}`.
       ...{ name, original, target, format, widthPx, heightPx },
+      /** File below `fixtures/expected/`; `undefined`, like the rule: the original's own bytes. */
       golden: golden === 'original' ? undefined : golden,
+      pixels: rule === 'verbatim' ? undefined : rule,
+      /** One per frame; `undefined`, like `plays` (0: for ever), of a still. */
       delaysMs: delays === '-' ? undefined : parseDelays(delays),
       plays: plays === '-' ? undefined : Number(plays),
-      pixels: rule === 'verbatim' ? undefined : rule,
+      /** All cells behind the golden's name. */
       facts: row.slice(4),
     };
   });
