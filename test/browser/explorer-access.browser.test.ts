@@ -1,6 +1,4 @@
-import { writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import sharp from 'sharp';
 import { expect, test } from 'vitest';
 import { SETTLED, useExplorer } from './explorer-browser.ts';
 
@@ -11,9 +9,7 @@ const PHONE = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch:
 const AXE = createRequire(import.meta.url).resolve('axe-core');
 const AVATAR = '#/avatars/6/kl12.webp?size=512';
 
-const isDrawing = process.env.SCREENSHOTS === 'write';
-// In the pictures, the port is the one that everybody has.
-const { visit } = await useExplorer(isDrawing ? { PORT: '3000' } : {});
+const { visit } = await useExplorer({});
 
 test.each([
   ['light', WIDE],
@@ -80,34 +76,3 @@ test('whatever has the focus has a ring around it', async () => {
   const actions = ['Copy srcset', 'Open', 'Download', 'Ask again', 'Measure 31 widths'];
   expect(seen).toEqual(expect.arrayContaining([...fields, ...actions]));
 });
-
-const DESK = { viewport: { width: 1440, height: 1220 } } as const;
-const HAND = { viewport: { width: 390, height: 1500 }, deviceScaleFactor: 2, isMobile: true };
-const panda = '#/attachments/1/12/red-panda.jpg?width=1024&format=webp&quality=high';
-
-/** The pictures of README and clients.md, drawn on demand in the fonts of the machine. */
-const shots = [
-  ['light', '#/avatars/1/ab12.webp?size=512', DESK],
-  ['dark', panda, { ...DESK, colorScheme: 'dark' }],
-  ['narrow', '#/icons/1/ab12.webp?size=320', HAND],
-] as const;
-
-for (const [name, hash, options] of isDrawing ? shots : []) {
-  test(`draws docs/images/explorer-${name}.webp`, async () => {
-    const { page, complaints } = await visit(options, hash);
-    await page.locator('#original-facts').getByText('Format').waitFor();
-    await page.getByRole('button', { name: 'Measure 31 widths' }).click();
-    await page.getByText('the original is').waitFor();
-    await page.mouse.move(0, 0);
-    if (name === 'dark') {
-      await page.locator('#compare').scrollIntoViewIfNeeded();
-      await page.locator('.pair').waitFor();
-      await page.getByLabel('2×').check({ force: true });
-      await page.locator('#response-title').evaluate((element) => element.scrollIntoView());
-    }
-    await page.waitForLoadState('networkidle');
-    const picture = sharp(await page.screenshot()).webp({ quality: 82, effort: 6 });
-    writeFileSync(`docs/images/explorer-${name}.webp`, await picture.toBuffer());
-    expect(complaints).toEqual([]);
-  });
-}
