@@ -13,9 +13,7 @@ import { useTemporaryFolder } from '../support/temporary-folder.ts';
 /** Signers of one kind of URL in docs/signing.md, and what they must make. */
 interface Signers {
   readonly kind: string;
-  /** Name of the function in TypeScript. */
-  readonly ts: string;
-  /** Name of the function in Python and PHP. */
+  /** Name of the function in TypeScript; in Python and PHP, its words are small, with lines between them. */
   readonly name: string;
   /** The call of the function with the arguments `row`, in Go. */
   readonly go: string;
@@ -24,6 +22,8 @@ interface Signers {
   /** What of a signed path is compared; all of it, unless said. */
   readonly comparable?: (path: string) => string;
 }
+
+const inSnakeCase = (name: string): string => name.replace(/[A-Z]/, '_$&').toLowerCase();
 
 /** Makes files of the document's code, with a program that takes calls as JSON, and gives JSON. */
 type WriteFiles = (code: string, signers: Signers) => Readonly<Record<string, string>>;
@@ -35,7 +35,7 @@ const languages: readonly [language: string, command: readonly string[], WriteFi
     (code, { name }) => ({
       'sign.py': `${code}
 import json, sys
-print(json.dumps([${name}(*row) for row in json.load(sys.stdin)]))
+print(json.dumps([${inSnakeCase(name)}(*row) for row in json.load(sys.stdin)]))
 `,
     }),
   ],
@@ -79,7 +79,7 @@ func main() {
       'sign.php': `<?php
 ${code}
 $rows = json_decode(stream_get_contents(STDIN), true);
-echo json_encode(array_map(fn ($row) => ${name}(...$row), $rows));
+echo json_encode(array_map(fn ($row) => ${inSnakeCase(name)}(...$row), $rows));
 `,
     }),
   ],
@@ -89,7 +89,7 @@ const document = 'docs/signing.md';
 
 /** Runs the signers of one kind, in each language that this machine has. */
 function testSigners(signers: Signers): void {
-  const { kind, ts, calls, expected, comparable: of = (path) => path } = signers;
+  const { kind, name, calls, expected, comparable: of = (path) => path } = signers;
   const text = readFileSync(document, 'utf8');
   const codeOf = (language: string): string =>
     new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\`$`, 'ms').exec(text)?.[1] ??
@@ -102,7 +102,7 @@ function testSigners(signers: Signers): void {
       const folder = await useTemporaryFolder();
       await folder.put('sign.ts', codeOf('ts'));
       const functions = await import(pathToFileURL(join(folder.path, 'sign.ts')).href);
-      expectSigned(calls.map((row) => functions[ts](...row)));
+      expectSigned(calls.map((row) => functions[name](...row)));
     });
 
     for (const [language, [program = '', ...args], filesOf] of languages) {
@@ -130,8 +130,7 @@ const urls = [...externalVectors.accepted, ...externalVectors.forbidden];
 
 testSigners({
   kind: 'external',
-  ts: 'signExternal',
-  name: 'sign_external',
+  name: 'signExternal',
   go: 'SignExternal(row[0].(string), row[1].(string))',
   calls: urls.map((vector) => [vector.url, 'key' in vector ? vector.key : externalVectors.keys[0]]),
   expected: urls.map((vector) => ('opaque' in vector ? vector.opaque : vector.path)),
@@ -141,8 +140,7 @@ const { signed } = attachmentVectors;
 
 testSigners({
   kind: 'attachments',
-  ts: 'signAttachment',
-  name: 'sign_attachment',
+  name: 'signAttachment',
   go: 'SignAttachment(row[0].(string), row[1].(string), int64(row[2].(float64)))',
   calls: signed.map(({ attachment, key, now }) => [attachment, key, now]),
   expected: signed.map(({ url }) => url),
@@ -155,8 +153,7 @@ testSigners({
 
 testSigners({
   kind: 'uploads',
-  ts: 'signUpload',
-  name: 'sign_upload',
+  name: 'signUpload',
   go: 'must(SignUpload(row[0].(map[string]any), row[1].(string)))',
   calls: uploadVectors.signed.map(({ fields, key }) => [fields, key]),
   expected: uploadVectors.signed.map(({ path }) => path),

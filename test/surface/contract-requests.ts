@@ -149,34 +149,27 @@ function formatPath({ row, values, extension }: SoundParts, escapes: number): st
 
 /** The same request said otherwise: what has no effect is added, changed or left out. */
 export function equivalents(request: SoundParts): fc.Arbitrary<SoundParts> {
-  const same = canonicalOf(request);
   const { row, values, extension, parameters } = request;
-  const names = parameterNames[row.query];
-  const candidates: SoundParts[] = [request];
-  for (const name of names) {
+  const candidates = [request];
+  for (const name of parameterNames[row.query]) {
     const { [name]: _, ...without } = parameters;
-    candidates.push({ ...request, parameters: without });
-    for (const value of ['true', 'false', 'high', 'lossless', '128', 'jpg', 'jpeg']) {
-      if (isParameterValue(name, value)) {
-        candidates.push({ ...request, parameters: { ...parameters, [name]: value } });
-      }
-    }
+    const others = ['true', 'false', 'high', 'lossless', '128', 'jpg', 'jpeg']
+      .filter((value) => isParameterValue(name, value))
+      .map((value) => ({ ...parameters, [name]: value }));
+    for (const each of [without, ...others]) candidates.push({ ...request, parameters: each });
   }
-  for (const other of ['jpg', 'jpeg']) {
-    if (extension?.startsWith('jp') === true) candidates.push({ ...request, extension: other });
+  for (const other of extension?.startsWith('jp') ? ['jpg', 'jpeg'] : [])
+    candidates.push({ ...request, extension: other });
+  for (const [name, value] of Object.entries(values).filter(([name]) => name.endsWith('hash'))) {
+    for (const marked of [`a_${value}`, value.replace(/^a_/, '')].filter((each) =>
+      isPathValue(name, each),
+    ))
+      candidates.push({ ...request, values: { ...values, [name]: marked } });
   }
-  for (const [name, value] of Object.entries(values)) {
-    if (!name.endsWith('hash')) continue;
-    for (const marked of [`a_${value}`, value.replace(/^a_/, '')]) {
-      if (isPathValue(name, marked)) {
-        candidates.push({ ...request, values: { ...values, [name]: marked } });
-      }
-    }
-  }
-  const alike = candidates.filter(
-    (each) => JSON.stringify(canonicalOf(each)) === JSON.stringify(same),
+  const same = JSON.stringify(canonicalOf(request));
+  return fc.constantFrom(
+    ...candidates.filter((each) => JSON.stringify(canonicalOf(each)) === same),
   );
-  return fc.constantFrom(...alike);
 }
 
 /** Two valid requests that often differ in one thing alone. */
@@ -186,15 +179,11 @@ export const neighbours: fc.Arbitrary<readonly [SoundParts, SoundParts]> = drawn
     fc.oneof(
       equivalents(one),
       drawn,
-      drawn.map((other) => ({ ...one, ...(other.row === one.row && { values: other.values }) })),
-      drawn.map((other) => ({
-        ...one,
-        ...(other.row === one.row && { extension: other.extension }),
-      })),
-      drawn.map((other) => ({
-        ...one,
-        ...(other.row.query === one.row.query && { parameters: other.parameters }),
-      })),
+      drawn.map(({ row, values }) => (row === one.row ? { ...one, values } : one)),
+      drawn.map(({ row, extension }) => (row === one.row ? { ...one, extension } : one)),
+      drawn.map(({ row, parameters }) =>
+        row.query === one.row.query ? { ...one, parameters } : one,
+      ),
     ),
   ),
 );

@@ -49,6 +49,13 @@ export interface World {
   readonly maxUploadBytes?: number;
 }
 
+const withoutMedia = {
+  ...{ 'unknown path': NOT_FOUND, hidden: UNKNOWN_MEDIA },
+  unauthorized: refusal(401, 'UNAUTHORIZED', 'no-store'),
+  forbidden: refusal(502, 'ORIGIN_ERROR', 'no-store'),
+  upload: refusal(405, 'METHOD_NOT_ALLOWED', 'no-store'),
+};
+
 const nowSeconds = (): number => Math.floor(Date.now() / 1000);
 
 /** Says what each response must be, from the contract and from what the same URL gave before. */
@@ -86,33 +93,20 @@ export class SurfaceModel {
   /** What a target comes to, as a GET without any condition. */
   async expect(target: string): Promise<Learned | Refused> {
     const { verdict } = this.#ask(target);
-    switch (verdict.kind) {
-      case 'unknown path':
-        return NOT_FOUND;
-      case 'unauthorized':
-        return refusal(401, 'UNAUTHORIZED', 'no-store');
-      case 'forbidden':
-        return refusal(502, 'ORIGIN_ERROR', 'no-store');
-      case 'upload':
-        return refusal(405, 'METHOD_NOT_ALLOWED', 'no-store');
-      case 'hidden':
-        return UNKNOWN_MEDIA;
-      case 'refused': {
-        const { faults } = verdict;
-        return { ...refusal(400, 'INVALID_FORM_BODY', 'public, max-age=300'), faults };
-      }
-      case 'default avatar':
-        return Number(verdict.index) > 5 ? UNKNOWN_MEDIA : this.#learn(target, verdict);
-      case 'media': {
-        const original = this.#world.originals.get(verdict.canonical.originKey);
-        if (original === undefined) return UNKNOWN_MEDIA;
-        const { passthrough } = verdict.canonical;
-        const status = passthrough ? (original.shown ?? 200) : original.transformed;
-        if (status === 200) return this.#learn(target, verdict);
-        const code = status === 415 ? 'UNSUPPORTED_MEDIA_TYPE' : 'UNPROCESSABLE_MEDIA';
-        return { ...refusal(status, code, 'public, max-age=300'), isFound: true };
-      }
+    if (verdict.kind === 'refused') {
+      const { faults } = verdict;
+      return { ...refusal(400, 'INVALID_FORM_BODY', 'public, max-age=300'), faults };
     }
+    if (verdict.kind === 'default avatar')
+      return Number(verdict.index) > 5 ? UNKNOWN_MEDIA : this.#learn(target, verdict);
+    if (verdict.kind !== 'media') return withoutMedia[verdict.kind];
+    const original = this.#world.originals.get(verdict.canonical.originKey);
+    if (original === undefined) return UNKNOWN_MEDIA;
+    const { passthrough } = verdict.canonical;
+    const status = passthrough ? (original.shown ?? 200) : original.transformed;
+    if (status === 200) return this.#learn(target, verdict);
+    const code = status === 415 ? 'UNSUPPORTED_MEDIA_TYPE' : 'UNPROCESSABLE_MEDIA';
+    return { ...refusal(status, code, 'public, max-age=300'), isFound: true };
   }
 
   /** Holds one response against what its request must give. */
@@ -282,13 +276,8 @@ async function learnAvatar(response: WireResponse, index: string): Promise<Learn
     expect(response.headers).not.toHaveProperty(name);
   }
   return {
-    kind: 'media',
-    response,
-    etag: response.headers.etag,
-    isPassthrough: false,
-    isShipped: true,
-    changedAtSeconds: undefined,
-    cacheControl: 'public, max-age=86400',
+    ...{ kind: 'media', response, etag: response.headers.etag, changedAtSeconds: undefined },
+    ...{ isPassthrough: false, isShipped: true, cacheControl: 'public, max-age=86400' },
   };
 }
 

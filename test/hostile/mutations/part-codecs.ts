@@ -132,20 +132,14 @@ const gif: PartCodec = {
 };
 
 /** Bytes before the first child, of boxes that have children. */
-const parentBoxes = new Map<string, number>([
-  ['meta', 4],
-  ['iinf', 6],
-  ['iref', 4],
-  ['iprp', 0],
-  ['ipco', 0],
-  ...['moov', 'trak', 'edts', 'mdia', 'minf', 'dinf', 'stbl', 'mvex', 'moof', 'traf'].map(
-    (tag) => [tag, 0] as const,
-  ),
-]);
+const parentBoxes: Readonly<Record<string, number>> = {
+  ...{ meta: 4, iinf: 6, iref: 4, iprp: 0, ipco: 0, moov: 0, trak: 0, edts: 0, mdia: 0 },
+  ...{ minf: 0, dinf: 0, stbl: 0, mvex: 0, moof: 0, traf: 0 },
+};
 
 function parseBoxes(file: Buffer, from: number, to: number): Part[] {
   return readBoxes(new ByteReader(file, 'AVIF'), from, to).map(({ type: tag, start, end }) => {
-    const before = parentBoxes.get(tag);
+    const before = parentBoxes[tag];
     if (before === undefined) return { tag, data: file.subarray(start, end) };
     const children = parseBoxes(file, start + before, end);
     return { tag, data: file.subarray(start, start + before), children };

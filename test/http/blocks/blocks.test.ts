@@ -302,9 +302,7 @@ describe('external media', () => {
   test('are blocked by URL, and by a redirect to one', async () => {
     const app = await useExternalApp({ settings });
     app.site.serve('/a.png', samples.png);
-    app.site.handlers.set('/moved', (_request, response) => {
-      response.writeHead(302, { location: '/a.png' }).end();
-    });
+    app.site.redirect('/moved', '/a.png');
     expect((await app.ask('/moved', 'width=8')).status).toBe(200);
     await block(app, { external: [app.urlOf('/a.png')] });
     for (const path of ['/a.png', '/moved']) {

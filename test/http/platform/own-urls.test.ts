@@ -30,9 +30,7 @@ async function start({ settings = {}, ...more }: ExternalAppOptions = {}) {
     return [status, ...names.map(header), status === 200 ? body.length : body.toString()];
   };
   const redirect = (path: string, location: string): string => {
-    app.site.handlers.set(path, (_request, response) => {
-      response.writeHead(302, { location }).end();
-    });
+    app.site.redirect(path, location);
     return app.urlOf(path);
   };
   return Object.assign(app, {

@@ -82,9 +82,8 @@ export async function startEdge(name: EdgeName, nowMs = (): number => performanc
     /** How often each tag was purged. */
     counts: () => {
       const counts = new Map<string, number>();
-      for (const { tags } of taken) {
-        for (const tag of tags) counts.set(tag, (counts.get(tag) ?? 0) + 1);
-      }
+      for (const tag of taken.flatMap(({ tags }) => tags))
+        counts.set(tag, (counts.get(tag) ?? 0) + 1);
       return counts;
     },
   };

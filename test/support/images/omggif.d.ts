@@ -1,16 +1,13 @@
 // The package has no types of its own; these are the parts that tests use.
 declare module 'omggif' {
   export interface FrameInfo {
-    readonly x: number;
-    readonly y: number;
     readonly width: number;
     readonly height: number;
     readonly palette_size: number;
+    readonly transparent_index: number | null;
     readonly data_offset: number;
     readonly data_length: number;
-    readonly transparent_index: number | null;
     readonly interlaced: boolean;
-    readonly disposal: number;
   }
 
   export class GifReader {

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import S3rver from '@20minutes/s3rver';
@@ -84,7 +84,7 @@ function mendStore(): void {
   FilesystemStore.encodeKeyPath = (key) => {
     const [, folder = '', name = ''] = /^(.*\/)?(.*)$/s.exec(key) ?? [];
     if (Buffer.byteLength(name) <= MAX_NAME_BYTES) return key;
-    return folder + createHash('sha256').update(name).digest('hex');
+    return folder + hash('sha256', name);
   };
   // Of two removals at once, one fails where both tidy up the same folder.
   let removing: Promise<unknown> = Promise.resolve();

@@ -1,15 +1,12 @@
 import { readFileSync } from 'node:fs';
 
+type Query = Readonly<Record<'expr', string>>;
+
 /** The Grafana dashboard, as far as it is looked at. */
 interface Dashboard {
   readonly schemaVersion: number;
-  readonly panels: readonly {
-    readonly title: string;
-    readonly targets?: readonly { readonly expr: string }[];
-  }[];
-  readonly templating: {
-    readonly list: readonly { readonly name: string; readonly type: string }[];
-  };
+  readonly panels: readonly { readonly title: string; readonly targets?: readonly Query[] }[];
+  readonly templating: { readonly list: readonly Record<'name' | 'type', string>[] };
 }
 
 export function readDashboard(): Dashboard {
@@ -17,8 +14,7 @@ export function readDashboard(): Dashboard {
 }
 
 /** All queries of the dashboard, with the titles of their panels. */
-export function listExpressions(): readonly { readonly title: string; readonly expr: string }[] {
-  return readDashboard().panels.flatMap(({ title, targets = [] }) =>
+export const listExpressions = () =>
+  readDashboard().panels.flatMap(({ title, targets = [] }) =>
     targets.map(({ expr }) => ({ title, expr })),
   );
-}
