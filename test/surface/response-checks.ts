@@ -61,16 +61,15 @@ export function formatOf(body: Buffer): string {
 }
 
 export function checkOtherMethod(method: string, kind: AskedKind, response: WireResponse) {
-  if (kind === 'unknown path') {
-    checkRefusal(response, NOT_FOUND, false);
-    return;
-  }
+  if (kind === 'unknown path') return checkRefusal(response, NOT_FOUND, false);
   const allowed = kind === 'upload' ? 'PUT, OPTIONS' : 'GET, HEAD, OPTIONS';
   expect(response.headers.allow).toBe(allowed);
-  if (method !== 'OPTIONS') {
-    checkRefusal(response, refusal(405, 'METHOD_NOT_ALLOWED', 'no-store'), method === 'HEAD');
-    return;
-  }
+  if (method !== 'OPTIONS')
+    return checkRefusal(
+      response,
+      refusal(405, 'METHOD_NOT_ALLOWED', 'no-store'),
+      method === 'HEAD',
+    );
   expect(response.status).toBe(204);
   expect(response.headers['access-control-allow-methods']).toBe(allowed);
 }

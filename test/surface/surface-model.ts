@@ -125,14 +125,9 @@ export class SurfaceModel {
     if (template !== externalRow.path) {
       expect(this.document.faultsOf(target) ?? [], target).toEqual(faults);
     }
-    if (verdict.kind === 'upload' && method === 'PUT') {
-      this.#checkUpload(request, response);
-      return;
-    }
-    if (method !== 'GET' && method !== 'HEAD') {
-      checkOtherMethod(method, verdict.kind, response);
-      return;
-    }
+    if (verdict.kind === 'upload' && method === 'PUT') return this.#checkUpload(request, response);
+    if (method !== 'GET' && method !== 'HEAD')
+      return checkOtherMethod(method, verdict.kind, response);
     const expected = await this.expect(target);
     if (expected.kind === 'refused') {
       if (verdict.kind === 'upload') checkOtherMethod(method, verdict.kind, response);

@@ -71,22 +71,19 @@ const fails = (
   status: number,
   outcome: string,
   cause = new Error('no route'),
-): Event => ({
-  before: async ({ originals }) => {
-    originals.failure = new MediaError(code, { cause });
-  },
-  target: icon,
-  line: { ...ofIcon, status, code, cache: 'miss' },
-  spans: [absent, `${state} ${failedBy(code)}`],
-  counted: { ...missed, [`origin_reads_total{outcome=${outcome}}`]: 1 },
-  logged: [
-    {
-      level: 'error',
-      message: 'a request failed',
-      details: { code, url: icon, client: '127.0.0.1', err: { cause } },
+): Event => {
+  const details = { code, url: icon, client: '127.0.0.1', err: { cause } };
+  return {
+    before: async ({ originals }) => {
+      originals.failure = new MediaError(code, { cause });
     },
-  ],
-});
+    target: icon,
+    line: { ...ofIcon, status, code, cache: 'miss' },
+    spans: [absent, `${state} ${failedBy(code)}`],
+    counted: { ...missed, [`origin_reads_total{outcome=${outcome}}`]: 1 },
+    logged: [{ level: 'error', message: 'a request failed', details }],
+  };
+};
 const refuses = (id: number, status: number, code: string, original: Uint8Array): Event => {
   const target = `/emojis/${id}.png`;
   return {

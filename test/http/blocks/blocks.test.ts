@@ -157,13 +157,9 @@ describe('blocks', () => {
       after = page.after;
     }
     expect(blocks).toHaveLength(1_000);
-    const url = 'https://media.example.org/a';
-    for (const row of [
-      { kind: 'key', value: 'emojis/7', hidden: true, note: 'second' },
-      { kind: 'external', value: url, hidden: false, note: '' },
-    ]) {
-      expect(blocks).toContainEqual(row);
-    }
+    const key = { kind: 'key', value: 'emojis/7', hidden: true, note: 'second' };
+    const url = { kind: 'external', value: 'https://media.example.org/a', hidden: false, note: '' };
+    for (const row of [key, url]) expect(blocks).toContainEqual(row);
     expect((await list(app, '?limit=1000')).after).toBeNull();
     for (const query of ['?limit=0', '?limit=1001', '?limit=x', '?after=x']) {
       expect((await app.askAdmin(`/blocks${query}`, { headers: withToken })).statusCode).toBe(400);

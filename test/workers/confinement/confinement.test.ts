@@ -36,12 +36,8 @@ const real = sharePool({ workerFile: REAL_WORKER, workers: { light: 1, heavy: 1 
 describe('the confinement as it is logged', () => {
   test('has every limit on Linux, soft and hard, of a replacement too, and none of it is ours', async () => {
     const { renderer, say } = small.pool;
-    expect(renderer.confinement).toMatchObject({
-      memoryBytes: MEMORY_BYTES,
-      fileBytes: 0,
-      descriptors: 64,
-      isFirstToKill: true,
-    });
+    const limits = { memoryBytes: MEMORY_BYTES, fileBytes: 0, descriptors: 64 };
+    expect(renderer.confinement).toMatchObject({ ...limits, isFirstToKill: true });
     const own = readFileSync('/proc/self/limits', 'utf8');
     for (const round of [1, 2]) {
       const [processId = 0] = renderer.processIds;
@@ -182,12 +178,8 @@ describe('a confined worker (limits of Linux)', () => {
     const originalSize = { widthPx: 5_200, heightPx: 5_200 };
     const original = await paint(originalSize).webp({ lossless: true, effort: 0 }).toBuffer();
     const size = { widthPx: 16, heightPx: 16 };
-    const rendered = await real.pool.render(original, {
-      ...anyJob,
-      originalSize,
-      resize: 'scale',
-      size,
-    });
+    const job = { ...anyJob, originalSize, resize: 'scale', size } as const;
+    const rendered = await real.pool.render(original, job);
     expect(await sharp(rendered).metadata()).toMatchObject({ format: 'png', width: 16 });
   });
 
