@@ -10,12 +10,7 @@ import { trickle } from '../../support/sites/hostile-server.ts';
 import { type TestApp, type TestAppOptions, useTestApp } from '../../support/test-app.ts';
 
 /** Short enough to be waited for, and far enough apart not to be confused. */
-const short = {
-  handshakeTimeoutMs: 200,
-  headTimeoutMs: 200,
-  requestTimeoutMs: 600,
-  sweepIntervalMs: 20,
-};
+const short = { headTimeoutMs: 200, requestTimeoutMs: 600, sweepIntervalMs: 20 };
 /** From our last word to the end of a connection that its client does not close. */
 const LINGER_MS = 2_000;
 const MEGABYTE = 1_000_000;
@@ -158,7 +153,7 @@ it.each([
   ['half a greeting', '\u0016\u0003\u0001\u0002'],
   ['HTTP without TLS', get('')],
 ])('a handshake that is %s is cut off', async (_, bytes) => {
-  await start({ settings: tlsSettings });
+  await start({ settings: tlsSettings, clientLimits: { ...short, handshakeTimeoutMs: 200 } });
   await sendBytes(await app.listen(), bytes);
   expect(app.log.errors).toEqual([]);
 });
