@@ -69,7 +69,7 @@ describe('the guard of addresses', () => {
     '64:ff9b:1:0:8:808:800:0',
     '64:ff9b:1::808:808',
   ])('refuses to connect to %s, which may carry one, whatever is allowed', (address) => {
-    const rules = { blockedNetworks: ['8.8.8.0/24'], allowedNetworks: ['::/0'] };
+    const rules = { blockedNetworks: ['8.8.8.8/32'], allowedNetworks: ['::/0'] };
     expect(faultOf(address, { ...rules, blockedNetworks: [] })).toBeUndefined();
     expect(faultOf(address, rules)).toBe('blocked network');
   });
