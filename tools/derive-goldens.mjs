@@ -139,8 +139,8 @@ function tableTag(channels, corners) {
 }
 
 /**
- * A printer by the colours of its 16 solid overprints, straight lines between them. Inks of a newspaper rather than of a magazine, relative to the paper, so
- * that they differ from those of any default profile.
+ * A printer by the colours of its 16 solid overprints, straight lines between them. Inks of a newspaper rather than of a
+ * magazine, relative to the paper, so that they differ from those of any default profile.
  */
 const newspaper = (() => {
   const inks = [
@@ -168,6 +168,7 @@ const newspaper = (() => {
     A2B0: tableTag(4, table),
   });
 })();
+
 /** A screen by the colours of its corners, straight lines between them, from black over blue and green to white. */
 const cornersOfScreen = profile('mntr', 'RGB ', 'Lab ', {
   desc: descriptionTag('screen, two grid points a channel'),

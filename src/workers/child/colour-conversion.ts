@@ -61,18 +61,15 @@ export async function convertPixels(
   if (profile === undefined) return await convertByTable(image, kind);
   // libvips shifts samples of 10 and 12 bits to the left and fills with zeros.
   const most = isDeep ? DEEP_SAMPLES - 2 ** (DEEP_BITS - bitsPerSample) : max;
-  if (profile.kind === 'grey') {
-    const pixels = await toSamples();
-    if (!isGrey(pixels)) return undefined;
+  const pixels = await toSamples();
+  if (profileKind === 'grey' && !isGrey(pixels)) return undefined;
+  // Of 8 bits, only a grey AVIF comes here.
+  if (profile.kind === 'rgb') convertColours(pixels, profile, most);
+  else
     mapColours(
       pixels,
       tabulateSamples((share) => toSrgb(profile.curve(share)), max, most),
     );
-    stretchAlpha(pixels, max, most);
-    return pixels;
-  }
-  const pixels = await toDeepPixels(image, kind);
-  convertColours(pixels, profile, most);
   stretchAlpha(pixels, max, most);
   return pixels;
 }
@@ -158,8 +155,9 @@ function mapChannel(data: Samples, first: number, step: number, table: Uint16Arr
   for (let at = first; at < data.length; at += step) data[at] = table[data[at] ?? 0] ?? 0;
 }
 
+/** Converts deep samples. @param most the sample of white */
 function convertColours(
-  { data, channels }: Pixels<Uint16Array>,
+  { data, channels }: Pixels<Samples>,
   { curves, toSrgbLight }: Extract<MatrixProfile, { kind: 'rgb' }>,
   most: number,
 ): void {
