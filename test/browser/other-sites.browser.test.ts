@@ -93,14 +93,15 @@ async function drawFrame(src: string): Promise<Buffer> {
       video.src = source;
     });
     document.body.append(video); // one that is not shown decodes no frame
-    await new Promise((resolve) => {
-      video.requestVideoFrameCallback(resolve);
-      video.currentTime = 0;
-    });
     const canvas = document.createElement('canvas');
     canvas.width = video.videoWidth;
     canvas.height = video.videoHeight;
-    canvas.getContext('2d')?.drawImage(video, 0, 0);
+    const context = canvas.getContext('2d');
+    // Chromium tells of the first frame only whoever has asked before it was there.
+    do {
+      await new Promise(requestAnimationFrame);
+      context?.drawImage(video, 0, 0);
+    } while (context?.getImageData(0, 0, 1, 1).data[3] === 0);
     return canvas.toDataURL('image/png');
   }, src);
   return Buffer.from(url.slice(url.indexOf(',') + 1), 'base64');
