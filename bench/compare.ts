@@ -38,7 +38,7 @@ const turns = isQuick
   : {
       rounds: Math.ceil(parsePositive('rounds', values.rounds)),
       turnMs: parsePositive('seconds', values.seconds) * 1000,
-      practiceTurns: 5,
+      practiceTurns: 15,
     };
 const all = createContests(values.peer.map(parsePeer));
 const contests = all.filter(({ name }) => values.only.some((part) => name.includes(part)));

@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs';
-import { Socket } from 'node:net';
+import { type ConnectOpts, Socket, type SocketConstructorOpts } from 'node:net';
 import { getPriority, platform, setPriority } from 'node:os';
 import sharp from 'sharp';
 import { sourceFormats } from '../../contract/image-formats.ts';
@@ -15,13 +15,28 @@ import {
 import { failureOf, render } from './render.ts';
 import { Requests } from './requests.ts';
 
+/** Most bytes of one read of the channel: more than Linux lets wait in a socket by default. */
+const RECEIVED_BYTES = 256 * 1024;
+
 /**
  * A render worker: a process of its own, so that a decoder that hangs, crashes or exhausts memory takes down only its
  * own job. The worker reads nothing but its channel and holds no credentials.
  */
 setUpSharp();
 lowerPriority(Number(process.argv[2]));
-const channel = new Socket({ fd: CHANNEL_DESCRIPTOR });
+// Its type lacks `onread`, which `connect` passes to it.
+const socketOptions: SocketConstructorOpts & ConnectOpts = {
+  fd: CHANNEL_DESCRIPTOR,
+  // One buffer for all that arrives: one for each 64 KiB took 3 to 6 % of an avatar's CPU (bench/RESULTS.md).
+  onread: {
+    buffer: Buffer.allocUnsafeSlow(RECEIVED_BYTES),
+    callback: (sizeBytes, buffer) => {
+      receive(buffer.subarray(0, sizeBytes));
+      return true;
+    },
+  },
+};
+const channel = new Socket(socketOptions);
 let isGreeted = false;
 /** The running job's requests; `undefined` between jobs, and for originals that were sent as a whole. */
 let requests: Requests | undefined;
@@ -34,7 +49,16 @@ const frames = new FrameReader({
     if (isGreeted && requests === undefined) send({ kind: 'begun' });
   },
 });
-channel.on('data', (chunk) => {
+channel.resume();
+// The main process is gone, however it ended: no work is left, and nothing bounds a render any more. `exit` would wait
+// until libvips' threads end.
+channel.on('error', () => undefined);
+channel.on('close', () => process.kill(process.pid, 'SIGKILL'));
+// A terminal's ^C reaches the whole process group; the main process decides when a worker ends.
+process.on('SIGINT', () => undefined);
+process.on('SIGTERM', () => undefined);
+
+function receive(chunk: Uint8Array): void {
   for (const frame of frames.read(chunk)) {
     if (!isGreeted) {
       isGreeted = true;
@@ -46,14 +70,7 @@ channel.on('data', (chunk) => {
         throw error;
       });
   }
-});
-// The main process is gone, however it ended: no work is left, and nothing bounds a render any more. `exit` would wait
-// until libvips' threads end.
-channel.on('error', () => undefined);
-channel.on('close', () => process.kill(process.pid, 'SIGKILL'));
-// A terminal's ^C reaches the whole process group; the main process decides when a worker ends.
-process.on('SIGINT', () => undefined);
-process.on('SIGTERM', () => undefined);
+}
 
 async function respond(frame: Frame): Promise<WorkerResponse> {
   const response = await makeResponse(frame).catch(describeFailure);
