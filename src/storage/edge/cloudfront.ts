@@ -1,15 +1,7 @@
-import { defaultProvider } from '@aws-sdk/credential-provider-node';
 import { Sha256 } from '@smithy/core/checksum';
 import { SignatureV4 } from '@smithy/signature-v4';
+import { createCredentialProvider } from '../aws-credentials.ts';
 import type { EdgeProtocol, EdgeResponse } from './protocols.ts';
-
-const signer = new SignatureV4({
-  credentials: defaultProvider(),
-  // CloudFront has no regions; its requests are signed for this one (AWS General Reference, "CloudFront endpoints").
-  region: 'us-east-1',
-  service: 'cloudfront',
-  sha256: Sha256,
-});
 
 const LIMITED =
   /^(?:TooManyInvalidationsInProgress|Throttling|ThrottlingException|RequestLimitExceeded)$/;
@@ -19,40 +11,49 @@ const LIMITED =
  * "Invalidating content by cache tags"). Tags are items that begin with `#`. A call with the reference of an earlier one
  * and the same items repeats it; the distribution must have `Cache-Tag` in its `CacheTagConfig`.
  */
-export const cloudfront: EdgeProtocol = {
-  base: 'https://cloudfront.amazonaws.com',
-  request: async ({ base, zone }, tags, reference) => {
-    const { protocol, hostname, port, host, pathname } = new URL(base);
-    const path = `/2020-05-31/distribution/${zone}/invalidation`;
-    const items = tags.map((tag) => `<Path>#${tag}</Path>`).join('');
-    const body =
-      '<?xml version="1.0" encoding="UTF-8"?>' +
-      '<InvalidationBatch xmlns="http://cloudfront.amazonaws.com/doc/2020-05-31/">' +
-      `<CallerReference>${reference}</CallerReference>` +
-      `<Paths><Items>${items}</Items><Quantity>${tags.length}</Quantity></Paths>` +
-      '</InvalidationBatch>';
-    const signed = await signer.sign({
-      method: 'POST',
-      protocol,
-      hostname,
-      ...(port !== '' && { port: Number(port) }),
-      path: pathname.replace(/\/$/, '') + path,
-      query: {},
-      headers: { host, 'content-type': 'application/xml' },
-      body,
-    });
-    const { host: _, ...headers } = signed.headers;
-    return { path, headers, body };
-  },
-  findFailure: (response) => {
-    if (response.status === 201) return undefined;
-    const { code, message } = parseError(response);
-    // The message of a 403 may quote the credentials.
-    const told = response.status === 403 ? undefined : message;
-    return [`HTTP ${response.status}`, code, told].filter(Boolean).join(' ');
-  },
-  isLimited: (response) => LIMITED.test(parseError(response).code ?? ''),
-};
+export function createCloudfront(): EdgeProtocol {
+  const signer = new SignatureV4({
+    credentials: createCredentialProvider(),
+    // CloudFront has no regions; its requests are signed for this one (AWS General Reference, "CloudFront endpoints").
+    region: 'us-east-1',
+    service: 'cloudfront',
+    sha256: Sha256,
+  });
+  return {
+    base: 'https://cloudfront.amazonaws.com',
+    request: async ({ base, zone }, tags, reference) => {
+      const { protocol, hostname, port, host, pathname } = new URL(base);
+      const path = `/2020-05-31/distribution/${zone}/invalidation`;
+      const items = tags.map((tag) => `<Path>#${tag}</Path>`).join('');
+      const body =
+        '<?xml version="1.0" encoding="UTF-8"?>' +
+        '<InvalidationBatch xmlns="http://cloudfront.amazonaws.com/doc/2020-05-31/">' +
+        `<CallerReference>${reference}</CallerReference>` +
+        `<Paths><Items>${items}</Items><Quantity>${tags.length}</Quantity></Paths>` +
+        '</InvalidationBatch>';
+      const signed = await signer.sign({
+        method: 'POST',
+        protocol,
+        hostname,
+        ...(port !== '' && { port: Number(port) }),
+        path: pathname.replace(/\/$/, '') + path,
+        query: {},
+        headers: { host, 'content-type': 'application/xml' },
+        body,
+      });
+      const { host: _, ...headers } = signed.headers;
+      return { path, headers, body };
+    },
+    findFailure: (response) => {
+      if (response.status === 201) return undefined;
+      const { code, message } = parseError(response);
+      // The message of a 403 may quote the credentials.
+      const told = response.status === 403 ? undefined : message;
+      return [`HTTP ${response.status}`, code, told].filter(Boolean).join(' ');
+    },
+    isLimited: (response) => LIMITED.test(parseError(response).code ?? ''),
+  };
+}
 
 function parseError({ body }: EdgeResponse) {
   const [, code] = /<Code>([^<]*)<\/Code>/.exec(body) ?? [];

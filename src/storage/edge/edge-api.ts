@@ -12,7 +12,7 @@ export async function openEdgeApi(options: EdgeOptions): Promise<EdgeApi> {
   const { edge } = options;
   // Signing takes a part of the AWS SDK.
   const protocol =
-    edge === 'cloudfront' ? (await import('./cloudfront.ts')).cloudfront : protocols[edge];
+    edge === 'cloudfront' ? (await import('./cloudfront.ts')).createCloudfront() : protocols[edge];
   const base = options.api ?? protocol.base;
   const send = async (tags: readonly string[], reference: string, signal: AbortSignal) => {
     const request = await protocol.request({ ...options, base }, tags, reference);

@@ -5,6 +5,7 @@ import { S3Client } from '@aws-sdk/client-s3';
 import { MediaError } from '../../contract/errors.ts';
 import { isTimeout, timeoutError, withDeadline } from '../../pipeline/abort.ts';
 import { AccessRefused } from '../../pipeline/ports.ts';
+import { createCredentialProvider } from '../aws-credentials.ts';
 
 /** Connection settings of a server. */
 export interface S3ConnectionOptions {
@@ -41,12 +42,13 @@ const MAX_ERROR_BYTES = 64 * 1024;
 /** Longest message of a server that is logged, in UTF-16 units. */
 const MAX_MESSAGE_LENGTH = 300;
 
-/** Creates a client, with credentials from the SDK's usual chain: environment, shared files, container, instance. */
+/** Creates a client, with credentials as `createCredentialProvider` finds them. */
 export function createS3Client(options: S3ConnectionOptions): S3Client {
   const { region, endpoint, forcePathStyle } = options;
   return new S3Client({
     region,
     forcePathStyle,
+    credentials: createCredentialProvider(),
     ...(endpoint !== undefined && { endpoint }),
     maxAttempts: MAX_ATTEMPTS,
     retryMode: 'standard',
@@ -167,9 +169,10 @@ export async function findS3Cause(client: S3Client, error: unknown): Promise<unk
   return name === 'AccessDenied' ? new AccessRefused(text) : new Error(text);
 }
 
-/** Redacts credentials: some servers quote the access key in their errors. */
+/** Redacts credentials: some servers quote the access key in their errors. Without credentials, all is redacted. */
 async function redact(client: S3Client, message: string): Promise<string> {
-  const used = await client.config.credentials();
+  const used = await client.config.credentials().catch(() => undefined);
+  if (used === undefined) return '';
   return [used.accessKeyId, used.secretAccessKey, used.sessionToken].reduce<string>(
     (text, secret) => (secret ? text.replaceAll(secret, '***') : text),
     message,

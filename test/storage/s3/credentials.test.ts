@@ -1,0 +1,131 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { createCredentialProvider } from '../../../src/storage/aws-credentials.ts';
+import { openEdgeApi } from '../../../src/storage/edge/edge-api.ts';
+import { EDGE_ZONE, startEdge } from '../../support/edges/edge-server.ts';
+import { openStream, signal } from '../../support/open-stream.ts';
+import {
+  type CredentialSource,
+  type Silence,
+  useCredentialServer,
+} from '../../support/s3/credential-server.ts';
+import { useLocalS3 } from '../../support/s3/local-s3.ts';
+import {
+  openBucketObjects,
+  openBucketOrigin,
+  openBucketStore,
+  openBucketWriter,
+} from '../../support/s3/s3-bucket.ts';
+import { respondWithError, useScriptedS3 } from '../../support/s3/scripted-s3.ts';
+import { metricsSettings, withToken } from '../../support/telemetry/prometheus-text.ts';
+import { useTemporaryFolder } from '../../support/temporary-folder.ts';
+import { createTestApp, samples } from '../../support/test-app.ts';
+
+const KEY = 'avatars/1/ab12';
+const s3 = await useLocalS3();
+await s3.put(KEY, samples.png);
+
+test.each<[source: CredentialSource, silence: Silence, times: number]>([
+  ['container', 'no response', 1],
+  ['container', 'half a body', 2],
+  ['web identity', 'no response', 1],
+  ['web identity', 'half a body', 1],
+  ['instance', 'no response', 1],
+])(
+  'an S3 client sends a new request when the %s endpoint falls silent (%s)',
+  async (source, silence, times) => {
+    const endpoint = await useCredentialServer(source);
+    const origin = openBucketOrigin(s3);
+    endpoint.silence(silence, times);
+    const read = async () => buffer((await openStream(origin, KEY)).body);
+    const bytes = await read().catch(read);
+    expect(bytes.equals(samples.png)).toBe(true);
+    expect(endpoint.requests()).toBeGreaterThan(times);
+    // The silent requests are ended, not left behind.
+    await expect.poll(endpoint.open).toBe(0);
+  },
+);
+
+test('every client of AWS recovers from a silent credentials endpoint', async () => {
+  const endpoint = await useCredentialServer('container');
+  vi.stubEnv('AWS_REGION', 'us-east-1');
+  const edge = await startEdge('cloudfront');
+  const address = { originKey: KEY, key: KEY, originalEtag: 'a', release: '1' };
+  const uses: readonly (() => Promise<unknown>)[] = [
+    () => openStream(openBucketOrigin(s3), KEY),
+    () => openBucketWriter(s3).has(KEY, signal),
+    () => openBucketStore(s3).read(address, signal, () => undefined),
+    () => openBucketObjects(s3).read('list'),
+    async () => {
+      const options = { edge: 'cloudfront', zone: EDGE_ZONE, token: undefined, api: edge.url };
+      const api = await openEdgeApi({ ...options, edge: 'cloudfront' });
+      // Signed with other keys than the CDN knows: a response shows that credentials were there.
+      await expect(api.purge(['0123'], 'reference', signal)).rejects.toThrow('HTTP 403');
+    },
+  ];
+  endpoint.silence('no response', uses.length);
+  await Promise.all(uses.map((use) => use()));
+  expect(endpoint.requests()).toBe(2 * uses.length);
+});
+
+test('a credential process that hangs is run again after a minute', async () => {
+  await useCredentialServer('container');
+  const folder = await useTemporaryFolder();
+  const keys = { Version: 1, AccessKeyId: 'key', SecretAccessKey: 'secret' };
+  await folder.put('keys', JSON.stringify(keys));
+  await folder.put('run.sh', 'if mkdir hanging; then echo $$ > pid; exec sleep 1000; fi; cat keys');
+  await folder.put(
+    'config',
+    `[default]\ncredential_process = sh -c "cd ${folder.path} && . ./run.sh"\n`,
+  );
+  vi.stubEnv('AWS_CONFIG_FILE', join(folder.path, 'config'));
+  const provide = createCredentialProvider();
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const first = provide();
+  const readPid = () => Number(readFileSync(join(folder.path, 'pid'), 'utf8'));
+  await expect.poll(readPid).toBeGreaterThan(0);
+  onTestFinished(() => void process.kill(readPid()));
+  vi.advanceTimersByTime(60_000);
+  await expect(first).rejects.toThrow('No credentials within 60000 ms.');
+  expect(await provide()).toMatchObject({ accessKeyId: 'key' });
+});
+
+test('readiness reports a silent credentials endpoint, and reads resume without a restart', async () => {
+  const endpoint = await useCredentialServer('container', 400);
+  const { clock, get, askAdmin } = await createTestApp({
+    origin: openBucketOrigin(s3),
+    settings: { ...metricsSettings, ORIGIN_FIRST_BYTE_TIMEOUT_MS: '500' },
+  });
+  let key = 0;
+  /** Reads an original that nothing is known of, a while after the last one. */
+  const observe = async () => {
+    clock.advance(11_000);
+    key += 1;
+    const { statusCode } = await get(`/avatars/1/ab${key}.webp?size=16`);
+    const { reasons } = (await askAdmin('/readyz', { headers: withToken })).json();
+    return [statusCode, reasons.includes('the origin fails; what is kept is served')];
+  };
+  await expect.poll(observe).toEqual([404, false]);
+  endpoint.silence('no response');
+  await expect.poll(observe).toEqual([504, true]);
+  endpoint.speak();
+  await expect.poll(observe).toEqual([404, false]);
+});
+
+test('an error of S3 is reported without its text when the credentials in it cannot be redacted', async () => {
+  await useCredentialServer('container', 300);
+  const { endpoint } = await useScriptedS3((_, response) => {
+    // Meanwhile the credentials expire.
+    setTimeout(() => {
+      vi.stubEnv('AWS_CONTAINER_CREDENTIALS_FULL_URI', '');
+      vi.stubEnv('AWS_EC2_METADATA_DISABLED', 'true');
+      respondWithError(response, 403, 'AccessDenied');
+    }, 400);
+  });
+  const reading = openBucketOrigin({ endpoint, bucket: 'originals' }).open(KEY, { signal });
+  const cause = { message: 'AccessDenied (HTTP 403, attempts: 1): ' };
+  await expect(reading).rejects.toMatchObject({ code: 'ORIGIN_ERROR', cause });
+});
