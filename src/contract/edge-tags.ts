@@ -6,34 +6,43 @@ export interface EdgeRow {
   readonly header: string;
   readonly separator: string;
   readonly tagsPerCall: number;
-  /** Most calls in any period of that length. */
-  readonly pace: { readonly calls: number; readonly perMs: number };
+  /** Token bucket of calls: its size, and the interval in which a token is added, in milliseconds. */
+  readonly pace: { readonly burst: number; readonly intervalMs: number };
 }
 
 /** CDNs that may stand in front (contract §15), with the limits that they document. */
 export const edgeRows = {
   /**
-   * 100 tags a call; 5 calls a minute on the free plan, which the API takes in bursts of 25
-   * (developers.cloudflare.com/cache/how-to/purge-cache, "Purge limits"; /purge-by-tags).
+   * 100 tags a call; on the free plan, 5 calls a minute from a bucket of 25
+   * (developers.cloudflare.com/cache/how-to/purge-cache, "Availability and limits"; /purge-by-tags).
    */
   cloudflare: {
     header: 'cache-tag',
     separator: ',',
     tagsPerCall: 100,
-    pace: { calls: 5, perMs: 60_000 },
+    pace: { burst: 25, intervalMs: 12_000 },
   },
   /**
    * 256 keys a call, 100 000 keys an hour; a header of 16 384 bytes (fastly.com/documentation: "Purging",
-   * "Surrogate-Key", and "Resource limits").
+   * "Surrogate-Key", and "Resource limits"). A full bucket and what is added in an hour are 390 calls; a single call
+   * waits 12 seconds at most, not for the end of an hour.
    */
   fastly: {
     header: 'surrogate-key',
     separator: ' ',
     tagsPerCall: 256,
-    pace: { calls: 390, perMs: 3_600_000 },
+    pace: { burst: 90, intervalMs: 12_000 },
   },
-  /** One tag a call, 5 exact purges a second; a header of 1 024 bytes (docs.bunny.net/cdn/purge-cache, "Rate limits"). */
-  bunny: { header: 'cdn-tag', separator: ',', tagsPerCall: 1, pace: { calls: 5, perMs: 1_000 } },
+  /**
+   * One tag a call; 5 exact purges a second from a bucket of 120; a header of 1 024 bytes (docs.bunny.net/cdn/purge-cache,
+   * "Rate limits").
+   */
+  bunny: {
+    header: 'cdn-tag',
+    separator: ',',
+    tagsPerCall: 1,
+    pace: { burst: 120, intervalMs: 200 },
+  },
   /**
    * 3 000 items in progress, so that three calls are; 50 tags per object (CloudFront Developer Guide, "Concurrent
    * invalidation request maximum" and "What you need to know when invalidating tags"). The documents have no rate of
@@ -43,7 +52,7 @@ export const edgeRows = {
     header: 'cache-tag',
     separator: ',',
     tagsPerCall: 1_000,
-    pace: { calls: 1, perMs: 1_000 },
+    pace: { burst: 1, intervalMs: 1_000 },
   },
 } as const satisfies Readonly<Record<string, EdgeRow>>;
 

@@ -7,12 +7,12 @@ const LONGEST_WAIT_MS = 60_000;
 
 const LONGEST_ASKED_WAIT_MS = 3_600_000;
 
-/** Pace of the calls of an API: at most so many in any period, and a back-off after failures. */
+/** Pace of the calls of an API: a token bucket, full at first, and a back-off after failures. */
 export class CallPace {
   readonly #limit: EdgeRow['pace'];
   readonly #clock: Clock;
-  /** Times of the last calls, as many as a period may have. */
-  readonly #calls: number[] = [];
+  /** Time at which the bucket is full again, in milliseconds of the clock. */
+  #fullAtMs = 0;
   #failures = 0;
   #notBeforeMs = 0;
 
@@ -23,15 +23,13 @@ export class CallPace {
 
   /** Time until the next call may begin, in milliseconds; 0 or less: it may begin now. */
   get waitMs(): number {
-    const nowMs = this.#clock.nowMs();
-    const [oldest = nowMs] = this.#calls;
-    const isPaced = this.#calls.length === this.#limit.calls;
-    return Math.max(this.#notBeforeMs - nowMs, isPaced ? oldest + this.#limit.perMs - nowMs : 0);
+    const { burst, intervalMs } = this.#limit;
+    const tokenAtMs = this.#fullAtMs - (burst - 1) * intervalMs;
+    return Math.max(this.#notBeforeMs, tokenAtMs) - this.#clock.nowMs();
   }
 
   begin(): void {
-    this.#calls.push(this.#clock.nowMs());
-    if (this.#calls.length > this.#limit.calls) this.#calls.shift();
+    this.#fullAtMs = Math.max(this.#fullAtMs, this.#clock.nowMs()) + this.#limit.intervalMs;
   }
 
   succeed(): void {

@@ -43,8 +43,8 @@ const LOG_INTERVAL_MS = 60_000;
  * reach the edge any more.
  *
  * One call is under way at a time. Each call has as many tags as it may have, of all purges whose round is due: those of
- * first rounds before others, and those of small purges before those of large ones, so that a single takedown does not
- * wait for a large cleaning. A tag that several purges wait for is sent once.
+ * small purges before those of large ones in both rounds, so that a single takedown does not wait for a large cleaning,
+ * and those of first rounds before others of that size. A tag that several purges wait for is sent once.
  */
 export class EdgePurger {
   readonly #parts: EdgePurgerParts;
@@ -180,7 +180,7 @@ export class EdgePurger {
     const nowMs = this.#parts.wallClock();
     return this.#journal.pending
       .filter((purge) => purge.dueAtMs <= nowMs)
-      .sort((one, other) => one.round - other.round || one.left.size - other.left.size);
+      .sort((one, other) => one.tags.length - other.tags.length || one.round - other.round);
   }
 
   #take(purge: EdgePurge, tags: ReadonlySet<string>): void {

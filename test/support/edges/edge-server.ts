@@ -89,13 +89,16 @@ export async function startEdge(name: EdgeName, nowMs = (): number => performanc
   };
 }
 
-/** Admits so many calls in any period; returns how long to wait in seconds, 0 where a call is admitted. */
-function limiter(calls: number, perMs: number) {
-  let times: number[] = [];
+/** A token bucket, full at first; returns how long to wait in seconds, 0 where a call is admitted. */
+function createBucket(size: number, refillMs: number) {
+  let tokens = size;
+  let filledMs = 0;
   return (nowMs: number): number => {
-    times = times.filter((time) => time > nowMs - perMs);
-    if (times.length >= calls) return Math.ceil(((times[0] ?? nowMs) + perMs - nowMs) / 1000);
-    times.push(nowMs);
+    tokens = Math.min(size, tokens + (nowMs - filledMs) / refillMs);
+    filledMs = nowMs;
+    // Fractions of a token are sums.
+    if (tokens < 1 - 1e-6) return Math.ceil(((1 - tokens) * refillMs) / 1000);
+    tokens -= 1;
     return 0;
   };
 }
@@ -109,7 +112,7 @@ const json = (status: number, value: object, headers = {}): Answer => ({
 const apis: Readonly<Record<EdgeName, () => Api>> = {
   /** developers.cloudflare.com: "Purge cache", "Purge cache by cache-tags", the API's "Purge Cached Content". */
   cloudflare: () => {
-    const admit = limiter(5, 60_000);
+    const admit = createBucket(25, 12_000);
     const refusal = (status: number, code: number, message: string, headers = {}): Answer =>
       json(status, { success: false, errors: [{ code, message }], messages: [] }, headers);
     return {
@@ -139,9 +142,9 @@ const apis: Readonly<Record<EdgeName, () => Api>> = {
   },
   /** fastly.com/documentation: "Purging" (bulk purge by surrogate keys), "Rate limiting". */
   fastly: () => {
-    let keys = 0;
+    const calls: { readonly atMs: number; readonly keys: number }[] = [];
     return {
-      answer: ({ method, path, headers, body }) => {
+      answer: ({ method, path, headers, body }, nowMs) => {
         if (method !== 'POST' || path !== `/service/${EDGE_ZONE}/purge`) {
           return json(404, { msg: 'Record not found' });
         }
@@ -149,8 +152,10 @@ const apis: Readonly<Record<EdgeName, () => Api>> = {
           return json(401, { msg: 'Provided credentials are missing or invalid' });
         const { surrogate_keys: tags } = JSON.parse(body);
         if (!Array.isArray(tags) || tags.length > 256) return json(400, { msg: 'Bad request' });
-        keys += tags.length;
-        if (keys > 100_000) return json(429, { msg: 'Rate limited' });
+        calls.push({ atMs: nowMs, keys: tags.length });
+        const lately = calls.filter(({ atMs }) => atMs > nowMs - 3_600_000);
+        if (lately.reduce((sum, { keys }) => sum + keys, 0) > 100_000)
+          return json(429, { msg: 'Rate limited' });
         const purged = tags.map((tag, at) => [tag, `108-${at}`]);
         return { ...json(200, Object.fromEntries(purged)), tags };
       },
@@ -165,7 +170,7 @@ const apis: Readonly<Record<EdgeName, () => Api>> = {
   },
   /** docs.bunny.net: "Purge Cache" with its rate limits, and the API reference of that name. */
   bunny: () => {
-    const admit = limiter(5, 1_000);
+    const admit = createBucket(120, 200);
     return {
       answer: ({ method, path, headers, body }, nowMs) => {
         if (method !== 'POST' || path !== `/pullzone/${EDGE_ZONE}/purgeCache`)
