@@ -77,7 +77,8 @@ export class UploadService {
    * @param openBody asks the client for the body; called after all checks that need no body
    * @param signal aborts when the client has gone: nothing is left of the upload then
    * @returns the storage's tag of the stored bytes; empty if the storage gives none
-   * @throws MediaError of contract §10; `signal.reason`
+   * @throws MediaError of contract §10, `OVERLOADED` also for a stored original whose purge the CDN does not get;
+   *   `signal.reason`
    */
   async store(
     order: UploadOrder,
@@ -99,8 +100,9 @@ export class UploadService {
       if (isNew && (await this.#isThere(key, signal))) throw new MediaError('MEDIA_EXISTS');
       const { etag, sha256 } = await this.#receive({ ...order, maxBytes }, isNew, openBody, signal);
       if (isOriginal && part === undefined) {
-        await this.#forget(order);
+        const edgeFailure = await this.#forget(order);
         if (sha256 !== undefined) this.#parts.digests.note(key, etag, sha256);
+        if (edgeFailure !== undefined) throw edgeFailure;
       }
       return etag;
     } catch (error) {
@@ -197,14 +199,28 @@ export class UploadService {
     }
   }
 
-  /** Forgets what is known of the key. Renderings that stay in the store have the tag of the old original: harmless. */
-  async #forget({ key, replaces }: UploadOrder): Promise<void> {
+  /**
+   * Forgets what is known of the key. Renderings that stay in the store have the tag of the old original: harmless.
+   *
+   * @returns the failure to pass the purge on to the CDN, which would serve the old original for a year
+   */
+  async #forget({ key, replaces }: UploadOrder): Promise<MediaError | undefined> {
     const { purger, log } = this.#parts;
-    if (!replaces) return purger.noteNew(key);
-    const { storeFailure } = await purger.purge({ kind: 'originals', originKeys: [key] });
-    if (storeFailure === undefined) return;
-    const reason = formatCauses(storeFailure).slice(2);
-    log.warn({ key, reason }, 'renderings of an original that was replaced stay in the store');
+    if (!replaces) {
+      purger.noteNew(key);
+      return undefined;
+    }
+    const purge = { kind: 'originals', originKeys: [key] } as const;
+    const { storeFailure, edgeFailure } = await purger.purge(purge);
+    if (storeFailure !== undefined) {
+      const reason = formatCauses(storeFailure).slice(2);
+      log.warn({ key, reason }, 'renderings of an original that was replaced stay in the store');
+    }
+    if (edgeFailure === undefined) return undefined;
+    const reason = formatCauses(edgeFailure).slice(2);
+    log.error({ key, reason }, 'the CDN may serve an original that was replaced');
+    if (edgeFailure instanceof MediaError) return edgeFailure;
+    return new MediaError('OVERLOADED', { cause: edgeFailure, retryAfterSeconds: 5 });
   }
 }
 

@@ -1,6 +1,9 @@
 import { once } from 'node:events';
 import { expect, test } from 'vitest';
+import { edgeSettings } from '../../support/edges/edge-app.ts';
+import { startEdge } from '../../support/edges/edge-server.ts';
 import { parseAnswer, sendBytes } from '../../support/http/raw-http.ts';
+import { MemoryObjects } from '../../support/memory-objects.ts';
 import { findDeviations, isValidText, operationsOf } from '../../support/openapi/openapi-reader.ts';
 import { samples } from '../../support/test-app.ts';
 import { capabilityOf, uploadTarget, useRelayApp } from '../../support/uploads/relay-app.ts';
@@ -103,4 +106,23 @@ test('the form of a capability is documented', () => {
   const t = capabilityOf('emojis/1');
   const texts = [t, '', `${t}=`, `${t}.`, t.replace('.', '')];
   expect(texts.filter((text) => isValidText(schema, text))).toEqual([t]);
+});
+
+test('returns 503 for a replacing upload, which is stored, if its purge cannot be passed to the CDN', async () => {
+  const objects = new MemoryObjects();
+  const settings = edgeSettings('fastly', await startEdge('fastly'));
+  const { app, list } = await useRelayApp({ objects, settings });
+  const target = uploadTarget('emojis/9', { replaces: true });
+  const upload = async () => {
+    const { status, headers } = await app.send('PUT', target, { 'Content-Length': '1' }, 'x');
+    return [status, headers['retry-after']];
+  };
+  objects.failure = new Error('the bucket of the list is gone');
+  expect(await upload()).toEqual([503, '5']);
+  expect(await list()).toEqual(['emojis/9']);
+  const message = 'the CDN may serve an original that was replaced';
+  const details = { key: 'emojis/9', reason: objects.failure.message };
+  expect(app.log.entries).toContainEqual({ level: 'error', details, message });
+  objects.failure = undefined;
+  expect(await upload()).toEqual([200, undefined]);
 });
