@@ -18,7 +18,7 @@ export interface EdgePurgerParts extends JournalParts {
   readonly row: EdgeRow;
   readonly tags: EdgeTags;
   readonly sleep: Sleep;
-  readonly meter: Meter;
+  readonly meter: Pick<Meter, 'count'>;
   /** Time after which no response from before a purge is under way to the edge any more, in milliseconds. */
   readonly secondRoundAfterMs: number;
 }
@@ -62,7 +62,10 @@ export class EdgePurger {
   }
 
   start(): void {
-    this.#running = Promise.all([this.#sendAll(), this.#beat()]);
+    this.#running = Promise.all([
+      this.#runLoop(() => this.#sendAll()),
+      this.#runLoop(() => this.#beat()),
+    ]);
   }
 
   /**
@@ -132,6 +135,19 @@ export class EdgePurger {
     this.#wake();
     await this.#running;
     await this.#journal.release().catch((error: unknown) => this.#warnOfJournal(error));
+  }
+
+  /** Runs a loop until the stop; restarts it after an error, which would end the process as an unhandled rejection. */
+  async #runLoop(loop: () => Promise<void>): Promise<void> {
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      try {
+        await loop();
+      } catch (error) {
+        this.#parts.log.error({ err: error }, 'sending purges to the CDN failed; retrying');
+        await this.#parts.sleep(BEAT_MS, signal);
+      }
+    }
   }
 
   async #sendAll(): Promise<void> {

@@ -1,11 +1,14 @@
 import { hash } from 'node:crypto';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { EdgeTags, edgeRows } from '../../../src/contract/edge-tags.ts';
+import { EdgePurger } from '../../../src/pipeline/purges/edge-purger.ts';
 import { useEdgeApp, useEdgeWorld } from '../../support/edges/edge-app.ts';
 import { AWS_KEYS, EDGE_TOKEN, type Fault } from '../../support/edges/edge-server.ts';
-import type { MemoryObjects } from '../../support/memory-objects.ts';
+import { MemoryObjects } from '../../support/memory-objects.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
+import { RecordedLog } from '../../support/recorded-log.ts';
 import { order, scrape, withToken } from '../../support/telemetry/prometheus-text.ts';
-import { samples, type TestApp } from '../../support/test-app.ts';
+import { FakeClock, samples, type TestApp } from '../../support/test-app.ts';
 import { atScale } from '../../support/test-scale.ts';
 
 /** From the first round to the second: TRANSFORM_TIMEOUT_MS and 30 s. */
@@ -384,4 +387,35 @@ describe('a block', () => {
     expect((await block(app, { keys: ['icons/1/ab'] })).statusCode).toBe(503);
     expect((await app.get('/icons/1/ab.webp?size=16')).statusCode).toBe(451);
   });
+});
+
+test('an error in the loop of the sender is logged, and purges are sent all the same', async () => {
+  const clock = new FakeClock();
+  const log = new RecordedLog();
+  const taken: (readonly string[])[] = [];
+  const count = vi.fn().mockImplementationOnce(() => {
+    throw new Error('a fault of ours');
+  });
+  const purger = new EdgePurger({
+    api: { name: 'fastly', purge: async (tags) => void taken.push(tags) },
+    row: edgeRows.fastly,
+    tags: new EdgeTags('fastly', Buffer.alloc(32)),
+    objects: new MemoryObjects(),
+    sleep: clock.sleep,
+    meter: { count },
+    secondRoundAfterMs: SECOND_ROUND_MS,
+    wallClock: () => clock.nowMs(),
+    clock,
+    log,
+  });
+  purger.start();
+  onTestFinished(() => purger.close());
+  await purger.purge({ kind: 'originals', originKeys: ['icons/1/ab'] });
+  await expect
+    .poll(() => {
+      clock.advanceToNext();
+      return taken.length;
+    })
+    .toBeGreaterThanOrEqual(3);
+  expect(log.errors).toMatchObject([{ err: { message: 'a fault of ours' } }]);
 });
