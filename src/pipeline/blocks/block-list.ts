@@ -20,7 +20,7 @@ import {
   readLines,
   type Snapshot,
 } from './block-lines.ts';
-import { probeConditions, type SharedObjects } from './ports.ts';
+import { probeConditions, removeLeftProbes, type SharedObjects } from './ports.ts';
 
 interface BlockListOptions {
   readonly objects: SharedObjects;
@@ -86,6 +86,7 @@ export class BlockList {
    */
   static async open(options: BlockListOptions): Promise<BlockList> {
     const { objects, log } = options;
+    await removeLeftProbes(objects);
     await probeConditions(objects);
     if ((await objects.read('', HEAD)) === undefined) {
       const names = await objects.list('');

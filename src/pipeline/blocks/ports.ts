@@ -43,6 +43,23 @@ export interface SharedObjects {
   remove(name: string): Promise<void>;
 }
 
+/** Time after which nothing that was begun before a start is still being written, in milliseconds. */
+export const LEFT_BEHIND_AFTER_MS = 300_000;
+
+const PROBE = 'probe-';
+
+/**
+ * Removes the probes that are there now and after five minutes: their processes were killed.
+ *
+ * @throws Error if the place cannot be listed
+ */
+export async function removeLeftProbes(objects: SharedObjects): Promise<void> {
+  const left = await objects.list(PROBE);
+  if (left.length === 0) return;
+  const remove = () => Promise.allSettled(left.map((name) => objects.remove(name)));
+  setTimeout(() => void remove(), LEFT_BEHIND_AFTER_MS).unref();
+}
+
 /**
  * Checks that a place can be written, and that its conditions hold: some S3 servers accept conditional writes and
  * ignore the condition, and two replicas would overwrite each other's blocks.
@@ -50,7 +67,7 @@ export interface SharedObjects {
  * @throws Error with the reason
  */
 export async function probeConditions(objects: SharedObjects): Promise<void> {
-  const name = `probe-${randomBytes(8).toString('hex')}`;
+  const name = PROBE + randomBytes(8).toString('hex');
   const version = (text: string): Buffer => Buffer.from(`${text} ${name}\n`);
   try {
     const first = await objects.write(name, version('first'), 'absent');

@@ -11,18 +11,22 @@ import {
   unlink,
 } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import type {
-  ObjectBody,
-  ObjectPart,
-  SharedObject,
-  SharedObjects,
-  WriteCondition,
+import {
+  LEFT_BEHIND_AFTER_MS,
+  type ObjectBody,
+  type ObjectPart,
+  type SharedObject,
+  type SharedObjects,
+  type WriteCondition,
 } from '../../pipeline/blocks/ports.ts';
 import { systemCodeOf, unlessMissing } from './system-errors.ts';
 import { syncFolder, writeWholeFile } from './whole-file.ts';
 
 /** Infix of a file that claims to replace a version; the version's tag follows. */
 const CLAIM = '.next-';
+
+/** Name of an unfinished file, before 32 hexadecimal digits. */
+const TEMPORARY = '.incoming-';
 
 const DEAD_AFTER_MS = 10_000;
 
@@ -44,9 +48,17 @@ export class FolderObjects implements SharedObjects {
     this.#listName = listName;
   }
 
-  /** @throws Error if the folder of the list is missing */
+  /**
+   * Opens the folder of a list; what killed processes have left in it is removed after five minutes.
+   *
+   * @throws Error if the folder is missing, or cannot be read
+   */
   static async open(file: string): Promise<FolderObjects> {
-    return new FolderObjects(await realpath(dirname(file)), basename(file));
+    const objects = new FolderObjects(await realpath(dirname(file)), basename(file));
+    const left = await objects.#findLeftFiles();
+    const remove = () => Promise.allSettled(left.map((path) => unlink(path)));
+    if (left.length > 0) setTimeout(() => void remove(), LEFT_BEHIND_AFTER_MS).unref();
+    return objects;
   }
 
   async read(name: string, part?: ObjectPart): Promise<SharedObject | undefined> {
@@ -136,6 +148,18 @@ export class FolderObjects implements SharedObjects {
     }
   }
 
+  /** Finds unfinished files, and claims to replace objects that are missing. */
+  async #findLeftFiles(): Promise<readonly string[]> {
+    const files = await readdir(this.#folder);
+    const isLeft = (file: string): boolean => {
+      if (file.startsWith(TEMPORARY)) return /^[\da-f]{32}$/.test(file.slice(TEMPORARY.length));
+      const [object = '', tag] = file.split(CLAIM, 2);
+      const isOurs = object === this.#listName || object.startsWith(`${this.#listName}.`);
+      return isOurs && tag !== undefined && !files.includes(object);
+    };
+    return files.filter(isLeft).map((file) => join(this.#folder, file));
+  }
+
   async #removeClaims(path: string, current?: string): Promise<void> {
     const files = (await readdir(this.#folder)).map((file) => join(this.#folder, file));
     const old = files.filter((file) => file.startsWith(path + CLAIM) && file !== current);
@@ -143,7 +167,7 @@ export class FolderObjects implements SharedObjects {
   }
 
   #temporaryPath(): string {
-    return join(this.#folder, `.incoming-${randomBytes(16).toString('hex')}`);
+    return join(this.#folder, TEMPORARY + randomBytes(16).toString('hex'));
   }
 
   #pathOf(name: string): string {
