@@ -32,3 +32,9 @@ export function isRefused(error: unknown): boolean {
   const code = systemCodeOf(error);
   return code === 'EACCES' || code === 'EPERM';
 }
+
+/** Whether a system call failed for lack of blocks or inodes, of the disk or of a quota. */
+export function isOutOfSpace(error: unknown): boolean {
+  const code = systemCodeOf(error);
+  return code === 'ENOSPC' || code === 'EDQUOT';
+}

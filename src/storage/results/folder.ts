@@ -13,7 +13,7 @@ import {
   openRegularFile,
   readBytes,
 } from '../filesystem/opened-file.ts';
-import { isMissingFile, systemCodeOf } from '../filesystem/system-errors.ts';
+import { isMissingFile, isOutOfSpace, systemCodeOf } from '../filesystem/system-errors.ts';
 import { walkFolder } from '../filesystem/walk.ts';
 import { isRealFolder, makeFolder, writeWholeFile } from '../filesystem/whole-file.ts';
 import {
@@ -123,6 +123,7 @@ export class ResultFolder implements ResultStore {
       this.#sweeper.add(costBytes);
     } catch (error) {
       if (systemCodeOf(error) === 'ENAMETOOLONG') return;
+      if (isOutOfSpace(error)) this.#sweeper.makeRoom();
       throw new Error(`The rendering ${path} cannot be written.`, { cause: error });
     } finally {
       this.#sweeper.release(costBytes);

@@ -2,6 +2,7 @@ import {
   type Dir,
   type Dirent,
   lstatSync,
+  mkdirSync,
   opendirSync,
   readdirSync,
   rmdirSync,
@@ -16,6 +17,8 @@ export interface SweepOrder {
   /** Folder of renderings, a real path: files in `results/`, unfinished ones in `incoming/`. */
   readonly folder: string;
   readonly maxBytes: number;
+  /** Whether the disk has no blocks or inodes left: then a tenth of the renderings is evicted within the bound, too. */
+  readonly isDiskFull: boolean;
 }
 
 /** Contents of a folder after a sweep. */
@@ -60,7 +63,7 @@ export function fileCostBytes(sizeBytes: number): number {
 
 /**
  * Counts the renderings in a folder, and evicts the least recently used ones if they exceed the bound. Removes empty
- * folders, and unfinished files of killed processes. Follows no symbolic link.
+ * folders, and unfinished files of killed processes; creates a missing subfolder. Follows no symbolic link.
  *
  * Files of the same hour go in the order of their names, which are hashes: processes that sweep one folder at the same
  * time choose the same files.
@@ -70,22 +73,26 @@ export function fileCostBytes(sizeBytes: number): number {
  *
  * Not covered: a folder that is swapped for a link while the sweep is in it.
  *
- * @throws Error if one of both folders cannot be read
+ * @throws Error if one of both subfolders cannot be created or read
  */
-export function sweep({ folder, maxBytes }: SweepOrder): Swept {
+export function sweep({ folder, maxBytes, isDiskFull }: SweepOrder): Swept {
   const results = join(folder, 'results');
-  removeAbandoned(join(folder, 'incoming'));
+  const incoming = join(folder, 'incoming');
+  for (const subfolder of [results, incoming]) makeSubfolder(subfolder);
+  removeAbandoned(incoming);
+  let boundBytes = maxBytes;
   let evictions = 0;
   for (let evictBelow = 0, walks = 1; ; walks += 1) {
     const walk = new Walk(evictBelow);
     walk.enter(results);
     evictions += walk.evictions;
     const { files, fileBytes, heldBytes, foreign, fault } = walk;
-    if (heldBytes <= EVICT_ABOVE * maxBytes || walks === MAX_WALKS) {
+    if (isDiskFull && walks === 1) boundBytes = Math.min(maxBytes, heldBytes);
+    if (heldBytes <= EVICT_ABOVE * boundBytes || walks === MAX_WALKS) {
       return { files, heldBytes, evictions, foreign, fault };
     }
     // Folders go with their files, in proportion.
-    const excess = (heldBytes - EVICT_TO * maxBytes) * (fileBytes / heldBytes);
+    const excess = (heldBytes - EVICT_TO * boundBytes) * (fileBytes / heldBytes);
     evictBelow = findRank(walk.bins, excess);
   }
 }
@@ -204,6 +211,14 @@ function findRank(bins: ReadonlyMap<number, Bin>, bytes: number): number {
     remaining -= bin.bytes;
   }
   return Number.POSITIVE_INFINITY;
+}
+
+function makeSubfolder(path: string): void {
+  try {
+    mkdirSync(path);
+  } catch (error) {
+    if (systemCodeOf(error) !== 'EEXIST') throw error;
+  }
 }
 
 function removeAbandoned(folder: string): void {

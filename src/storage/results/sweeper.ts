@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import type { Log, StoreUsage } from '../../pipeline/ports.ts';
-import type { Swept } from './sweep.ts';
+import type { SweepOrder, Swept } from './sweep.ts';
 
 /** Options of the sweeps of a folder. */
 export interface SweeperOptions {
@@ -76,15 +76,26 @@ export class Sweeper {
     if (isDue && !this.#isSweeping && !this.#closing.signal.aborted) void this.sweep();
   }
 
-  /** Sweeps the folder; after a failure, waits before the next attempt may begin. Never rejects. */
-  async sweep(): Promise<void> {
+  /** Begins a sweep in the background that evicts renderings even within the bound, since the disk is full. */
+  makeRoom(): void {
+    if (this.#isSweeping || this.#closing.signal.aborted) return;
+    const { folder, log } = this.#options;
+    log.warn({ folder }, 'the disk of the result store is full; evicting renderings');
+    void this.sweep({ isDiskFull: true });
+  }
+
+  /**
+   * Sweeps the folder; after a failure, or if nothing could be evicted from a full disk, waits before the next attempt
+   * may begin. Never rejects.
+   */
+  async sweep({ isDiskFull = false } = {}): Promise<void> {
     const { folder, log } = this.#options;
     const { signal } = this.#closing;
     this.#isSweeping = true;
     const coveredBytes = this.#writtenBytes;
     const startedMs = performance.now();
     try {
-      const { files, heldBytes, evictions, foreign, fault } = await this.#runThread();
+      const { files, heldBytes, evictions, foreign, fault } = await this.#runThread(isDiskFull);
       this.#sweptBytes = heldBytes;
       this.#evictions += evictions;
       this.#writtenBytes -= coveredBytes;
@@ -93,10 +104,11 @@ export class Sweeper {
       if (fault !== undefined) {
         log.warn({ folder, reason: fault }, 'a part of the result store cannot be swept');
       }
+      if (isDiskFull && evictions === 0) await this.#waitToRetry();
     } catch (error) {
       if (signal.aborted) return;
       log.warn({ err: error, folder }, 'the folder of the result store cannot be swept');
-      await sleep(RETRY_AFTER_MS, undefined, { ref: false, signal }).catch(() => undefined);
+      await this.#waitToRetry();
     } finally {
       this.#isSweeping = false;
     }
@@ -106,10 +118,15 @@ export class Sweeper {
     this.#closing.abort();
   }
 
+  async #waitToRetry(): Promise<void> {
+    const { signal } = this.#closing;
+    await sleep(RETRY_AFTER_MS, undefined, { ref: false, signal }).catch(() => undefined);
+  }
+
   /** Sweeps in a thread: a disk that hangs then blocks none of those that all file access shares. */
-  async #runThread(): Promise<Swept> {
+  async #runThread(isDiskFull: boolean): Promise<Swept> {
     const { folder, maxBytes, sweepFile = SWEEP_FILE } = this.#options;
-    const workerData = { folder, maxBytes };
+    const workerData: SweepOrder = { folder, maxBytes, isDiskFull };
     const thread = new Worker(sweepFile, { workerData, resourceLimits: SWEEP_MEMORY });
     thread.unref();
     try {

@@ -76,6 +76,24 @@ describe('the bound of the folder of renderings', () => {
     expect(left).toBe(kept.length);
   });
 
+  test('is kept, and renderings are stored, after the subfolders were removed', async () => {
+    const store = await open();
+    for (const name of ['results', 'incoming']) await rm(join(folder, name), { recursive: true });
+    await store.sweep();
+    for (const number of upTo(100))
+      await store.write(numbered(number), result).catch(() => undefined);
+    await rm(join(folder, 'results'), { recursive: true });
+    await expect
+      .poll(() =>
+        store.write(numbered(0), result).then(
+          () => true,
+          () => false,
+        ),
+      )
+      .toBe(true);
+    expect(await isThere(store, 0)).toBe(true);
+  });
+
   test('is not used up by one rendering, which may take a twenty-fifth of it at most', async () => {
     const store = await open();
     await store.write(numbered(1), resultOf('x'.repeat(41_000)));

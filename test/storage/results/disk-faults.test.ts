@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readdirSync } from 'node:fs';
+import { mkdirSync, readdirSync, truncateSync, writeFileSync } from 'node:fs';
 import { readdir, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
@@ -30,13 +30,25 @@ beforeEach(async () => {
   folder = await useTemporaryFolder();
 });
 
-describe('a disk of 1 MiB below the result store', () => {
-  /** Mounted in memory, which takes root. */
-  async function openOn({ skip }: TestContext) {
+/** Small file systems, as `mount` takes them; all take root. */
+const disks = {
+  '1 MiB': () => ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs'],
+  'few inodes': () => ['-t', 'tmpfs', '-o', 'nr_inodes=60', 'tmpfs'],
+  'few inodes (ext4)': () => {
+    const image = join(folder.path, 'image');
+    writeFileSync(image, '');
+    truncateSync(image, 16 * 1024 ** 2);
+    execFileSync('mkfs.ext4', ['-q', '-N', '80', image], { stdio: 'ignore' });
+    return ['-o', 'loop', image];
+  },
+} as const;
+
+describe('a small disk below the result store', () => {
+  async function openOn(disk: keyof typeof disks, { skip }: Pick<TestContext, 'skip'>) {
     const path = join(folder.path, 'store');
     mkdirSync(path);
     try {
-      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', path], { stdio: 'ignore' });
+      execFileSync('mount', [...disks[disk](), path], { stdio: 'ignore' });
     } catch {
       return skip('takes root, to mount it');
     }
@@ -44,28 +56,47 @@ describe('a disk of 1 MiB below the result store', () => {
     return { path, store: await openStoreOf(path) };
   }
 
-  test('that is full fails a write with the reason, and keeps what is there', async (context) => {
-    const { path, store } = await openOn(context);
-    let count = 0;
-    const fill = async () => {
-      for (; ; count += 1) await store.write(numbered(count), resultOf(count));
-    };
-    const cause = { code: 'ENOSPC' };
-    const failure = await fill().catch((error: unknown) => error);
-    const message = expect.stringContaining(storedPath(numbered(count)));
-    expect(failure).toMatchObject({ message, cause });
-    expect(count).toBeGreaterThan(20);
-    expect(await readdir(join(path, 'incoming'))).toEqual([]);
-    const larger = store.write(numbered(0), resultOf(0, 60_000));
-    await expect(larger).rejects.toMatchObject({ cause });
-    for (let number = 0; number < count; number += 1) await expectWhole(store, number);
-    expect(await store.remove('avatars/1/0/')).toBe(1);
-    await store.write(numbered(count), resultOf(count));
-    await expectWhole(store, count);
-  });
+  test.for([
+    ['1 MiB', 30_000],
+    ['few inodes', 100],
+    ['few inodes (ext4)', 100],
+  ] as const)(
+    'of %s, once full, fails a write with the reason, and then has the least recently used evicted',
+    async ([disk, length], context) => {
+      const { path, store } = await openOn(disk, context);
+      const write = (number: number) =>
+        store.write(numbered(number), resultOf(number % 256, length));
+      const find = (number: number) => store.read(numbered(number), signal, ignoreSize);
+      let count = 0;
+      const fill = async () => {
+        for (; ; count += 1) {
+          await write(count);
+          await utimes(join(path, 'results', storedPath(numbered(count))), 0, count * 3_600);
+        }
+      };
+      const failure = await fill().catch((error: unknown) => error);
+      const message = expect.stringContaining(storedPath(numbered(count)));
+      expect(failure).toMatchObject({ message, cause: { code: 'ENOSPC' } });
+      expect(count).toBeGreaterThan(20);
+      expect(await readdir(join(path, 'incoming'))).toEqual([]);
+      const isWritten = (number: number) =>
+        write(number).then(
+          () => true,
+          () => false,
+        );
+      for (let number = count; number < 3 * count; number += 1) {
+        await expect.poll(() => isWritten(number)).toBe(true);
+      }
+      expect(await find(3 * count - 1)).toMatchObject(resultOf((3 * count - 1) % 256, length));
+      expect(await find(0)).toBeUndefined();
+      // A sweep makes room, and does not empty the store.
+      expect(store.usage()?.evictions).toBeGreaterThan(count);
+      expect((await readdir(join(path, 'results/avatars/1'))).length).toBeGreaterThan(count / 2);
+    },
+  );
 
   test('that is read-only serves what is there, and says why it does not write', async (context) => {
-    const { path, store } = await openOn(context);
+    const { path, store } = await openOn('1 MiB', context);
     await store.write(numbered(1), resultOf(1));
     const file = join(path, 'results', storedPath(numbered(1)));
     await utimes(file, new Date(0), new Date(0));
