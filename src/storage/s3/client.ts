@@ -33,6 +33,8 @@ const MAX_ATTEMPTS = 3;
 /** Time after which an unused connection is closed, in milliseconds: before AWS closes it after some 20 s. */
 const IDLE_TIMEOUT_MS = 15_000;
 
+const REPEATABLE: ReadonlySet<string> = new Set(['GET', 'HEAD']);
+
 /** Longest key of S3 in bytes of UTF-8 (Amazon S3 User Guide, "Object key naming guidelines"). */
 const MAX_KEY_BYTES = 1_024;
 
@@ -70,6 +72,9 @@ export function createS3Client(options: S3ConnectionOptions): S3Client {
 /**
  * Returns an agent whose connections have a deadline to open; a late one fails its request with MediaError
  * `ORIGIN_TIMEOUT`. The time of the SDK's own setting includes the wait for a free connection, and omits TLS.
+ *
+ * A read on a reused connection has the same time for its response. After it the SDK sends the read again, on a new
+ * connection: a firewall or a failover may have dropped the reused one without a packet.
  */
 function createAgent(
   protocol: 'http:' | 'https:',
@@ -88,7 +93,25 @@ function createAgent(
     const settle = (): void => clearTimeout(timer);
     return socket.once(isTls ? 'secureConnect' : 'connect', settle).once('close', settle);
   };
+  const reuse = agent.reuseSocket.bind(agent);
+  agent.reuseSocket = (socket, request) => {
+    reuse(socket, request);
+    // The SDK cannot repeat a streamed body, and the response to one comes late.
+    if (!REPEATABLE.has(request.method)) return;
+    const timer = setTimeout(() => {
+      closeIdle(agent);
+      const message = `No response on a reused connection within ${connectTimeoutMs} ms.`;
+      request.destroy(Object.assign(new Error(message), { code: 'ETIMEDOUT' }));
+    }, connectTimeoutMs);
+    const settle = (): void => clearTimeout(timer);
+    request.once('response', settle).once('close', settle);
+  };
   return agent;
+}
+
+/** Closes the connections that wait for a request, so that the next request gets a new one. */
+function closeIdle({ freeSockets }: http.Agent): void {
+  for (const socket of Object.values(freeSockets).flat()) socket?.destroy();
 }
 
 /**

@@ -160,6 +160,29 @@ test('a read of S3 is retried after one 500, and after a reused connection was c
   expect((await read(origin)).equals(samples.png)).toBe(true);
 });
 
+test('a read of S3 is sent again on a new connection when a reused one stays silent', async () => {
+  const origin = createOrigin({ maxConnections: 4 });
+  const readAll = (count: number) => Promise.all(Array.from({ length: count }, () => read(origin)));
+  await readAll(4);
+  expect(proxy.accepted).toBe(4);
+  proxy.silence();
+  // The first one also closes the idle connections, which may be as dead.
+  expect((await read(origin)).equals(samples.png)).toBe(true);
+  expect([proxy.unheard, proxy.accepted, proxy.connections]).toEqual([1, 5, 1]);
+  await readAll(4);
+  proxy.silence();
+  for (const bytes of await readAll(4)) expect(bytes.equals(samples.png)).toBe(true);
+  expect([proxy.unheard, proxy.accepted]).toEqual([5, 12]);
+});
+
+test('a read of S3 waits longer than the connect deadline for a response on a new connection', async () => {
+  const origin = createOrigin();
+  await read(origin);
+  proxy.delayMs = 2 * CONNECT_MS;
+  expect((await read(origin)).equals(samples.png)).toBe(true);
+  expect(proxy.requests).toHaveLength(3);
+});
+
 test.each<[string, number, Fault]>([
   ['waits for its next attempt', 0.99, refusal('503 Slow Down', 'SlowDown')],
   ['has had no response', 0, { kind: 'answer', bytes: '' }],

@@ -17,13 +17,18 @@ export class FaultProxy {
   readonly #target: number;
   readonly #server = createServer((client) => this.#serve(client));
   readonly #clients = new Set<Socket>();
+  readonly #silenced = new WeakSet<Socket>();
   #port = 0;
   #fault: Fault | undefined;
   #times = 0;
   /** Connections that were opened so far. */
   accepted = 0;
+  /** Requests that came on connections after they were silenced. */
+  unheard = 0;
   /** Bytes that came from the server. */
   sentBytes = 0;
+  /** Time before a request is passed on, in milliseconds. */
+  delayMs = 0;
   /** Heads of the requests that came, the refused ones included. */
   readonly requests: string[] = [];
 
@@ -53,6 +58,16 @@ export class FaultProxy {
     await once(this.#server, 'close');
   }
 
+  /** Leaves the connections that are open now without any response, as a firewall does that has forgotten them. */
+  silence(): void {
+    for (const client of this.#clients) {
+      this.#silenced.add(client);
+      client.removeAllListeners('data').on('data', () => {
+        this.unheard += 1;
+      });
+    }
+  }
+
   /** Spoils the next requests; without a fault, none any more. */
   spoil(fault?: Fault, times = Number.POSITIVE_INFINITY): void {
     this.#fault = fault;
@@ -69,7 +84,10 @@ export class FaultProxy {
       server.destroy();
     };
     client.on('close', end).on('error', end);
-    server.on('close', end).on('error', end);
+    const endUnlessSilenced = (): void => {
+      if (!this.#silenced.has(client)) end();
+    };
+    server.on('close', endUnlessSilenced).on('error', endUnlessSilenced);
     client.on('drain', () => server.resume());
 
     let head = '';
@@ -85,7 +103,8 @@ export class FaultProxy {
       const fault = this.#times < 0 ? undefined : this.#fault;
       if (fault?.kind === 'answer') return void client.write(fault.bytes, 'latin1');
       spoil = fault && createSpoiler(fault, client, server);
-      server.write(request, 'latin1');
+      if (this.delayMs === 0) server.write(request, 'latin1');
+      else setTimeout(() => server.write(request, 'latin1'), this.delayMs);
     });
     server.on('data', (chunk) => {
       this.sentBytes += chunk.length;
