@@ -137,12 +137,17 @@ export class S3OriginalWriter implements OriginalWriter {
   ): Promise<string> {
     const { signal, contentType: ContentType, isNew } = options;
     const parts = fillParts(untilStopped(chunks, signal));
-    const { value: first } = await parts.next();
-    if (first?.isLast === false) return this.#completeParts(place, first, parts, options);
-    const Body = first?.bytes ?? Buffer.alloc(0);
-    const condition = this.#requests.conditionOf(isNew);
-    const whole = new PutObjectCommand({ ...place, ContentType, ...condition, Body });
-    return etagOf(await this.#requests.settle(whole, signal));
+    try {
+      const { value: first } = await parts.next();
+      if (first?.isLast === false) return await this.#completeParts(place, first, parts, options);
+      const Body = first?.bytes ?? Buffer.alloc(0);
+      const condition = this.#requests.conditionOf(isNew);
+      const whole = new PutObjectCommand({ ...place, ContentType, ...condition, Body });
+      return etagOf(await this.#requests.settle(whole, signal));
+    } finally {
+      // If the first part fails, no loop has begun that would end the source.
+      await parts.return(undefined);
+    }
   }
 
   async #completeParts(

@@ -248,3 +248,24 @@ describe('a purge in a bucket', () => {
     }
   });
 });
+
+test.each(['POST', 'PUT'])(
+  'an upload in parts whose first %s fails ends its source',
+  async (failing) => {
+    const { writer } = await open(({ method }, response) => {
+      if (method === failing) return respondWithError(response, 403, 'AccessDenied');
+      response.end(method === 'POST' ? '<a><UploadId>1</UploadId></a>' : '');
+    });
+    let isEnded = false;
+    const chunks = async function* () {
+      try {
+        for (;;) yield Buffer.alloc(1_000_000);
+      } finally {
+        isEnded = true;
+      }
+    };
+    const written = writer.write('a', chunks(), { signal, sizeBytes: undefined });
+    await expect(written).rejects.toThrow();
+    expect(isEnded).toBe(true);
+  },
+);
