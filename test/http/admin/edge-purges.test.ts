@@ -1,14 +1,11 @@
 import { hash } from 'node:crypto';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { EdgeTags, edgeRows } from '../../../src/contract/edge-tags.ts';
-import { EdgePurger } from '../../../src/pipeline/purges/edge-purger.ts';
-import { useEdgeApp, useEdgeWorld } from '../../support/edges/edge-app.ts';
-import { AWS_KEYS, EDGE_TOKEN, type Fault } from '../../support/edges/edge-server.ts';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { edgeSettings, useEdgeApp, useEdgeWorld } from '../../support/edges/edge-app.ts';
+import { AWS_KEYS, EDGE_TOKEN, type Fault, startEdge } from '../../support/edges/edge-server.ts';
 import { MemoryObjects } from '../../support/memory-objects.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
-import { RecordedLog } from '../../support/recorded-log.ts';
 import { order, scrape, withToken } from '../../support/telemetry/prometheus-text.ts';
-import { FakeClock, samples, type TestApp } from '../../support/test-app.ts';
+import { createTestApp, FakeClock, samples, type TestApp } from '../../support/test-app.ts';
 import { atScale } from '../../support/test-scale.ts';
 
 /** From the first round to the second: TRANSFORM_TIMEOUT_MS and 30 s. */
@@ -389,33 +386,29 @@ describe('a block', () => {
   });
 });
 
-test('an error in the loop of the sender is logged, and purges are sent all the same', async () => {
+test('an error in the loops of the sender is logged, and purges are sent all the same', async () => {
   const clock = new FakeClock();
-  const log = new RecordedLog();
-  const taken: (readonly string[])[] = [];
-  const count = vi.fn().mockImplementationOnce(() => {
-    throw new Error('a fault of ours');
-  });
-  const purger = new EdgePurger({
-    api: { name: 'fastly', purge: async (tags) => void taken.push(tags) },
-    row: edgeRows.fastly,
-    tags: new EdgeTags('fastly', Buffer.alloc(32)),
+  const edge = await startEdge('fastly', () => clock.nowMs());
+  let failures = 2;
+  const app = await createTestApp({
+    settings: edgeSettings('fastly', edge),
     objects: new MemoryObjects(),
-    sleep: clock.sleep,
-    meter: { count },
-    secondRoundAfterMs: SECOND_ROUND_MS,
-    wallClock: () => clock.nowMs(),
     clock,
-    log,
+    wallClock: () => 1_750_000_000_000 + clock.nowMs(),
+    sleep: async (...asked) => {
+      failures -= 1;
+      if (failures >= 0) throw new Error('a fault of ours');
+      return clock.sleep(...asked);
+    },
   });
-  purger.start();
-  onTestFinished(() => purger.close());
-  await purger.purge({ kind: 'originals', originKeys: ['icons/1/ab'] });
+  onTestFinished(app.close);
+  await expect.poll(() => app.log.errors.length).toBe(2);
+  expect(app.log.errors).toMatchObject(Array(2).fill({ err: { message: 'a fault of ours' } }));
+  const id = await purge(app, { assets: ['icons/1/ab'] });
   await expect
-    .poll(() => {
-      clock.advanceToNext();
-      return taken.length;
+    .poll(async () => {
+      clock.advance(5_000);
+      return (await ask(app, `/purges/${id}`)).body.status;
     })
-    .toBeGreaterThanOrEqual(3);
-  expect(log.errors).toMatchObject([{ err: { message: 'a fault of ours' } }]);
+    .toBe('done');
 });

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { once } from 'node:events';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { MemoryObjects } from '../../support/memory-objects.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
 import { useExternalApp } from '../../support/sites/external-app.ts';
@@ -305,4 +305,37 @@ describe('external media', () => {
       for (const query of ['', 'width=8']) expect((await app.ask(path, query)).status).toBe(451);
     }
   });
+});
+
+test('what killed processes have left beside the list is removed five minutes after a start', async () => {
+  const { path, put, list: listFiles } = await useTemporaryFolder();
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const live = [
+    'blocks.jsonl',
+    'blocks.jsonl.next-a-1-b',
+    'blocks.jsonl.1',
+    'blocks.jsonl.1.next-c',
+  ];
+  const foreign = ['.incoming-notes', 'blocks.jsonl.old', 'other.jsonl.2.next-d'];
+  const left = ['.incoming-0123456789abcdef0123456789abcdef', 'blocks.jsonl.2.next-e-1-f'];
+  const probes = [
+    'blocks.jsonl.probe-0123456789abcdef',
+    'blocks.jsonl.probe-0123456789abcdef.next-g',
+  ];
+  const names = [...live, ...foreign, ...left, ...probes];
+  for (const name of names) {
+    await put(name, name === 'blocks.jsonl' ? '{"generation":0,"list":"a"}\n' : '');
+  }
+  const place = { BLOCKLIST_FILE: join(path, 'blocks.jsonl'), BLOCKLIST_POLL_SECONDS: '60' };
+  await useTestApp({ settings: { ...settings, ...place } });
+  // A process that lives may have begun them.
+  const begun = [
+    '.incoming-fedcba9876543210fedcba9876543210',
+    'blocks.jsonl.probe-fedcba9876543210',
+  ];
+  for (const name of begun) await put(name, '');
+  expect(await listFiles()).toEqual([...names, ...begun].sort());
+  vi.advanceTimersByTime(300_000);
+  await expect.poll(listFiles).toEqual([...live, ...foreign, ...begun].sort());
 });

@@ -1,12 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { link, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, onTestFinished, test, vi } from 'vitest';
-import { BlockList } from '../../../src/pipeline/blocks/block-list.ts';
+import { expect, test } from 'vitest';
 import { FolderObjects, openFolderStorage } from '../../support/folder-storage.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
-import { RecordedLog } from '../../support/recorded-log.ts';
 import { openFolder } from '../../support/result-folder/result-folder.ts';
 import { useLocalS3 } from '../../support/s3/local-s3.ts';
 import { createS3Fixture, openBucketListing, openBucketStore } from '../../support/s3/s3-bucket.ts';
@@ -65,43 +63,6 @@ describeResultStore('s3', async () => openBucketStore(lenient));
 
 describeSharedObjects('a folder', async () => {
   return FolderObjects.open(join((await useTemporaryFolder()).path, 'blocks.jsonl'));
-});
-test('a list that is opened removes what killed processes have left beside it', async () => {
-  const { path, put, list } = await useTemporaryFolder();
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-  onTestFinished(() => void vi.useRealTimers());
-  const live = [
-    'blocks.jsonl',
-    'blocks.jsonl.next-a-1-b',
-    'blocks.jsonl.1',
-    'blocks.jsonl.1.next-c',
-  ];
-  const foreign = ['.incoming-notes', 'blocks.jsonl.old', 'other.jsonl.2.next-d'];
-  const left = ['.incoming-0123456789abcdef0123456789abcdef', 'blocks.jsonl.2.next-e-1-f'];
-  const probes = [
-    'blocks.jsonl.probe-0123456789abcdef',
-    'blocks.jsonl.probe-0123456789abcdef.next-g',
-  ];
-  const names = [...live, ...foreign, ...left, ...probes];
-  for (const name of names)
-    await put(name, name === 'blocks.jsonl' ? '{"generation":0,"list":"a"}\n' : '');
-  const objects = await FolderObjects.open(join(path, 'blocks.jsonl'));
-  const blocks = await BlockList.open({
-    objects,
-    pollMs: 600_000,
-    clock: { nowMs: () => 0 },
-    log: new RecordedLog(),
-  });
-  onTestFinished(() => blocks.close());
-  // A process that lives may have begun them.
-  const begun = [
-    '.incoming-fedcba9876543210fedcba9876543210',
-    'blocks.jsonl.probe-fedcba9876543210',
-  ];
-  for (const name of begun) await put(name, '');
-  expect(await list()).toEqual([...names, ...begun].sort());
-  vi.advanceTimersByTime(300_000);
-  await expect.poll(list).toEqual([...live, ...foreign, ...begun].sort());
 });
 test('the next writer of a shared object completes what a killed process had begun', async () => {
   const { path } = await useTemporaryFolder();

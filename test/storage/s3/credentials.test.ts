@@ -2,16 +2,16 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { createCredentialProvider } from '../../../src/storage/aws-credentials.ts';
-import { openEdgeApi } from '../../../src/storage/edge/edge-api.ts';
-import { EDGE_ZONE, startEdge } from '../../support/edges/edge-server.ts';
+import { edgeSettings } from '../../support/edges/edge-app.ts';
+import { startEdge } from '../../support/edges/edge-server.ts';
+import { MemoryObjects } from '../../support/memory-objects.ts';
 import { openStream, signal } from '../../support/open-stream.ts';
 import {
   type CredentialSource,
   type Silence,
   useCredentialServer,
 } from '../../support/s3/credential-server.ts';
-import { useLocalS3 } from '../../support/s3/local-s3.ts';
+import { LOCAL_CREDENTIALS, useLocalS3 } from '../../support/s3/local-s3.ts';
 import {
   openBucketObjects,
   openBucketOrigin,
@@ -19,7 +19,7 @@ import {
   openBucketWriter,
 } from '../../support/s3/s3-bucket.ts';
 import { respondWithError, useScriptedS3 } from '../../support/s3/scripted-s3.ts';
-import { metricsSettings, withToken } from '../../support/telemetry/prometheus-text.ts';
+import { metricsSettings, order, withToken } from '../../support/telemetry/prometheus-text.ts';
 import { useTemporaryFolder } from '../../support/temporary-folder.ts';
 import { createTestApp, samples } from '../../support/test-app.ts';
 
@@ -52,6 +52,7 @@ test('every client of AWS recovers from a silent credentials endpoint', async ()
   const endpoint = await useCredentialServer('container');
   vi.stubEnv('AWS_REGION', 'us-east-1');
   const edge = await startEdge('cloudfront');
+  const objects = new MemoryObjects();
   const address = { originKey: KEY, key: KEY, originalEtag: 'a', release: '1' };
   const uses: readonly (() => Promise<unknown>)[] = [
     () => openStream(openBucketOrigin(s3), KEY),
@@ -59,10 +60,11 @@ test('every client of AWS recovers from a silent credentials endpoint', async ()
     () => openBucketStore(s3).read(address, signal, () => undefined),
     () => openBucketObjects(s3).read('list'),
     async () => {
-      const options = { edge: 'cloudfront', zone: EDGE_ZONE, token: undefined, api: edge.url };
-      const api = await openEdgeApi({ ...options, edge: 'cloudfront' });
-      // Signed with other keys than the CDN knows: a response shows that credentials were there.
-      await expect(api.purge(['0123'], 'reference', signal)).rejects.toThrow('HTTP 403');
+      const app = await createTestApp({ settings: edgeSettings('cloudfront', edge), objects });
+      onTestFinished(app.close);
+      expect((await order(app, '/purge', { assets: ['icons/1/ab'] })).statusCode).toBe(202);
+      // Signed with other keys than the CDN knows: a response shows that there were credentials.
+      await expect.poll(() => edge.statuses).toEqual([403]);
     },
   ];
   endpoint.silence('no response', uses.length);
@@ -73,7 +75,9 @@ test('every client of AWS recovers from a silent credentials endpoint', async ()
 test('a credential process that hangs is run again after a minute', async () => {
   await useCredentialServer('container');
   const folder = await useTemporaryFolder();
-  const keys = { Version: 1, AccessKeyId: 'key', SecretAccessKey: 'secret' };
+  const { AWS_ACCESS_KEY_ID: AccessKeyId, AWS_SECRET_ACCESS_KEY: SecretAccessKey } =
+    LOCAL_CREDENTIALS;
+  const keys = { Version: 1, AccessKeyId, SecretAccessKey };
   await folder.put('keys', JSON.stringify(keys));
   await folder.put('run.sh', 'if mkdir hanging; then echo $$ > pid; exec sleep 1000; fi; cat keys');
   await folder.put(
@@ -81,16 +85,17 @@ test('a credential process that hangs is run again after a minute', async () => 
     `[default]\ncredential_process = sh -c "cd ${folder.path} && . ./run.sh"\n`,
   );
   vi.stubEnv('AWS_CONFIG_FILE', join(folder.path, 'config'));
-  const provide = createCredentialProvider();
+  const origin = openBucketOrigin(s3);
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());
-  const first = provide();
+  const first = origin.open(KEY, { signal });
   const readPid = () => Number(readFileSync(join(folder.path, 'pid'), 'utf8'));
   await expect.poll(readPid).toBeGreaterThan(0);
   onTestFinished(() => void process.kill(readPid()));
   vi.advanceTimersByTime(60_000);
-  await expect(first).rejects.toThrow('No credentials within 60000 ms.');
-  expect(await provide()).toMatchObject({ accessKeyId: 'key' });
+  const cause = { message: 'No credentials within 60000 ms.' };
+  await expect(first).rejects.toMatchObject({ code: 'ORIGIN_ERROR', cause });
+  expect((await buffer((await openStream(origin, KEY)).body)).equals(samples.png)).toBe(true);
 });
 
 test('readiness reports a silent credentials endpoint, and reads resume without a restart', async () => {
