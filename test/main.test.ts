@@ -172,6 +172,32 @@ describe('the process', () => {
     await expect.poll(() => workers.filter(isAlive)).toEqual([]);
   });
 
+  /** Processes of a service that are stopped and continued together. */
+  const frozen: [string, (service: Service) => number[]][] = [
+    ['its main process', ({ pid }) => [pid]],
+    ['all its processes', ({ pid }) => treeOf(pid)],
+  ];
+  test.each(atScale(frozen.slice(0, 1), frozen))(
+    'serves a render whose deadline passes while %s cannot run',
+    async (_, processIdsOf) => {
+      const timeoutMs = atScale(3_000, 6_000);
+      const running = start({ ...twoWorkers, TRANSFORM_TIMEOUT_MS: String(timeoutMs) });
+      await listening(running);
+      const { origin } = new URL(links(running)[0] ?? '');
+      const slow = fetch(`${origin}${SLOW_PATH}`);
+      await rendering(running);
+      const processIds = processIdsOf(running);
+      for (const processId of processIds) process.kill(processId, 'SIGSTOP');
+      await sleep(timeoutMs + 1_500);
+      for (const processId of processIds) process.kill(processId, 'SIGCONT');
+      const response = await slow;
+      expect(response.status).toBe(200);
+      expect((await response.arrayBuffer()).byteLength).toBeGreaterThan(0);
+      expect(running.stdout()).not.toContain('TRANSFORM_TIMEOUT');
+    },
+    30_000,
+  );
+
   const stopTwice = async (running: Service): Promise<void> => {
     running.process.kill('SIGTERM');
     await logged(running, 'stopping');

@@ -42,6 +42,49 @@ function gatherWaiters(promise: Promise<unknown>): Set<() => void> {
   return waiters;
 }
 
+/** Interval in which a countdown checks that the process runs, in milliseconds. */
+const STEP_MS = 250;
+
+/** Delay of a timer above which the process stood still, in milliseconds. A busy event loop causes shorter ones. */
+const STANDSTILL_MS = 1_000;
+
+/**
+ * Deadline that does not count the time in which this process stood still, after SIGSTOP or in a paused container: the
+ * clock goes on meanwhile, and the timer would fire before a result that has arrived is received.
+ */
+export class Countdown {
+  readonly #onEnd: () => void;
+  #leftMs: number;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(timeoutMs: number, onEnd: () => void) {
+    this.#leftMs = timeoutMs;
+    this.#onEnd = onEnd;
+    this.#startStep();
+  }
+
+  /** Remaining time at the beginning of the present step, in milliseconds. */
+  get leftMs(): number {
+    return this.#leftMs;
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+  }
+
+  #startStep(): void {
+    const sinceMs = performance.now();
+    const stepMs = Math.min(this.#leftMs, STEP_MS);
+    this.#timer = setTimeout(() => {
+      const elapsedMs = performance.now() - sinceMs;
+      const stoodStill = elapsedMs - stepMs > STANDSTILL_MS;
+      if (!stoodStill) this.#leftMs -= Math.max(elapsedMs, stepMs);
+      if (this.#leftMs > 0) this.#startStep();
+      else this.#onEnd();
+    }, stepMs);
+  }
+}
+
 /**
  * Runs work under a signal of its own, which aborts with the outer one or after a time.
  *
@@ -62,15 +105,15 @@ export async function withDeadline<Result>(
   const follow = (): void => controller.abort(signal?.reason);
   signal?.addEventListener('abort', follow, { once: true });
   const expire = (): void => controller.abort(onTimeout());
-  let timer = setTimeout(expire, timeoutMs);
+  let countdown = new Countdown(timeoutMs, expire);
   const restart = (nextTimeoutMs: number): void => {
-    clearTimeout(timer);
-    timer = setTimeout(expire, nextTimeoutMs);
+    countdown.stop();
+    countdown = new Countdown(nextTimeoutMs, expire);
   };
   try {
     return await unlessAborted(work(controller.signal, restart), controller.signal);
   } finally {
-    clearTimeout(timer);
+    countdown.stop();
     signal?.removeEventListener('abort', follow);
   }
 }

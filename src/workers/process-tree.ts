@@ -42,16 +42,26 @@ export function killGroup(leaderId: number): void {
   }
 }
 
-/** Index of the start time in /proc/PID/stat, behind the second field: a name in parentheses, of any content. */
+/** Indexes of fields in /proc/PID/stat, behind the second one: a name in parentheses, of any content (proc(5)). */
+const STATE_FIELD = 0;
 const STARTED_FIELD = 19;
 
-/** Returns the start time of a process, which tells it from a later one with its id (proc(5)); empty if missing. */
+/** Returns the start time of a process, which tells it from a later one with its id; empty if missing. */
 export function readStartOf(processId: number): string {
+  return readStatOf(processId)[STARTED_FIELD] ?? '';
+}
+
+/** Whether a process is stopped, by a signal (`T`) or by a debugger (`t`). */
+export function isStopped(processId: number | undefined): boolean {
+  return readStatOf(processId)[STATE_FIELD]?.toUpperCase() === 'T';
+}
+
+function readStatOf(processId: number | undefined): readonly string[] {
   try {
     const stat = readFileSync(`/proc/${processId}/stat`, 'latin1');
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[STARTED_FIELD] ?? '';
+    return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   } catch {
-    return ''; // the process has ended, or this is not Linux
+    return []; // the process has ended, or this is not Linux
   }
 }
 

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { formatCauses, MediaError } from '../contract/errors.ts';
 import type { DecodeOrder } from '../formats/video/video-facts.ts';
+import { Countdown } from '../pipeline/abort.ts';
 import { type RangeReader, type RenderBounds, WorkerLost } from '../pipeline/ports.ts';
 import { ProtocolError, writeFrame } from './frames.ts';
 import { MAX_STREAM_BYTES } from './parse-claims.ts';
@@ -37,12 +38,18 @@ export type Outcome =
       readonly kind: 'lost';
       /** A signal, an exit status, or why the process could not be started. */
       readonly ending: string;
+      /** Time until the deadline, in milliseconds. */
+      readonly leftMs: number;
     };
+
+const NOT_BEGUN = { kind: 'not begun' } as const;
 
 /** Worker of a job. */
 export interface JobWorker {
   readonly channel: Socket;
   readonly frames: FrameSource;
+  /** Whether a signal or a debugger has stopped the process, which is not the fault of its job. */
+  readonly isStopped: () => boolean;
   /** Called at the deadline and at the abort, with the error of the job. */
   readonly onOver: (reason: 'deadline' | 'stopped', error: unknown) => void;
 }
@@ -62,6 +69,7 @@ export class RunningJob {
   #isOver = false;
   readonly #command: WorkerJob;
   readonly #worker: JobWorker;
+  readonly #deadline: Countdown;
   #isServing = false;
   #decodes = 0;
   #failure: { readonly error: unknown } | undefined;
@@ -75,15 +83,14 @@ export class RunningJob {
     this.#worker = worker;
     const stop = (): void => worker.onOver('stopped', signal.reason);
     signal.addEventListener('abort', stop, { once: true });
-    const timer = setTimeout(() => {
-      const cause = new WorkerLost('The worker was killed at its deadline.');
-      worker.onOver('deadline', new MediaError('TRANSFORM_TIMEOUT', { cause }));
-    }, timeoutMs);
+    this.#deadline = new Countdown(timeoutMs, () => {
+      worker.onOver('deadline', worker.isStopped() ? overloaded('The worker is stopped.') : late());
+    });
     this.outcome = new Promise((resolve, reject) => {
       this.#settle = (how) => {
         if (this.#isOver) return;
         this.#isOver = true;
-        clearTimeout(timer);
+        this.#deadline.stop();
         signal.removeEventListener('abort', stop);
         const failure = this.#failure ?? how;
         if ('error' in failure) reject(failure.error);
@@ -135,7 +142,14 @@ export class RunningJob {
     return true;
   }
 
-  finish(outcome: Outcome): void {
+  finish(outcome: WorkerResponse): void {
+    this.#settle({ outcome });
+  }
+
+  /** Ends the job because its worker ended by itself. */
+  lose(ending: string): void {
+    const { leftMs } = this.#deadline;
+    const outcome = this.hasBegun ? ({ kind: 'lost', ending, leftMs } as const) : NOT_BEGUN;
     this.#settle({ outcome });
   }
 
@@ -201,4 +215,15 @@ function describe(error: unknown): string {
 export function lostWorker(ending: string): MediaError {
   const cause = new WorkerLost(`The worker ended with ${ending} in mid-job.`);
   return new MediaError('UNPROCESSABLE_MEDIA', { cause });
+}
+
+/** Returns the error of a job without an available worker. */
+export function overloaded(reason: string): MediaError {
+  const cause = new Error(reason);
+  return new MediaError('OVERLOADED', { cause, bottleneck: 'workers', retryAfterSeconds: 1 });
+}
+
+function late(): MediaError {
+  const cause = new WorkerLost('The worker was killed at its deadline.');
+  return new MediaError('TRANSFORM_TIMEOUT', { cause });
 }

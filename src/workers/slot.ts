@@ -10,7 +10,7 @@ import type {
   RenderSlot,
 } from '../pipeline/ports.ts';
 import type { WorkerJob, WorkerResponse } from './protocol.ts';
-import { lostWorker, type Outcome } from './running-job.ts';
+import { lostWorker, type Outcome, overloaded } from './running-job.ts';
 import type { WorkerProcess } from './worker-process.ts';
 import { LOST_WITH_STARTER } from './worker-starter.ts';
 
@@ -149,18 +149,18 @@ export class Slot implements RenderSlot {
   }
 
   /**
-   * Runs a job, and once more if its worker ended: that one may have been killed from outside, by the kernel, short of
-   * memory, or by an operator. Only the end of the second, which has done no other job, shows that the job is to blame.
-   * If the system kills that worker too, and others with it, the blame remains unknown.
+   * Runs a job, and once more, in the rest of its time, if its worker ended: that one may have been killed from outside,
+   * by the kernel, short of memory, or by an operator. Only the end of the second, which has done no other job, shows
+   * that the job is to blame. If the system kills that worker too, and others with it, the blame remains unknown.
    */
   async #runTwice(command: WorkerJob, bounds: RenderBounds): Promise<WorkerResponse> {
     const { lane, log } = this.#options;
     const first = await this.#run(command, bounds);
     if (first.kind !== 'lost') return first;
-    const { ending } = first;
+    const { ending, leftMs } = first;
     log.warn({ lane, ending }, 'a job whose render worker has ended is retried in a fresh one');
     const deaths = this.#countDeaths();
-    const again = await this.#run(command, bounds);
+    const again = await this.#run(command, { ...bounds, timeoutMs: leftMs });
     if (again.kind !== 'lost') return again;
     if (again.ending === LOST_WITH_STARTER) throw overloaded(again.ending);
     if (!KILLED_FROM_OUTSIDE.includes(again.ending)) throw lostWorker(again.ending);
@@ -306,10 +306,4 @@ function failureOf(response: WorkerResponse): Error {
 /** Returns the error of a job, or of a start, after the stop. */
 export function stopped(): MediaError {
   return overloaded('The render workers are stopped.');
-}
-
-/** Returns the error of a job without an available worker. */
-export function overloaded(reason: string): MediaError {
-  const cause = new Error(reason);
-  return new MediaError('OVERLOADED', { cause, bottleneck: 'workers', retryAfterSeconds: 1 });
 }

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import type { Log, RenderBounds } from '../pipeline/ports.ts';
 import { FrameReader, ProtocolError, writeFrame } from './frames.ts';
 import { parseMessage } from './parse-claims.ts';
-import { findWorker, killSince, readStartOf } from './process-tree.ts';
+import { findWorker, isStopped, killSince, readStartOf } from './process-tree.ts';
 import {
   formatCommand,
   GREETING,
@@ -113,6 +113,7 @@ export class WorkerProcess {
     if (!this.isUsable || channel === undefined) return { kind: 'not begun' };
     this.#job = new RunningJob(command, bounds, {
       ...{ channel, frames: this.#options.frames },
+      isStopped: () => isStopped(this.#processId),
       onOver: (reason, error) => this.kill(reason, error),
     });
     try {
@@ -133,7 +134,7 @@ export class WorkerProcess {
     this.#killReason = reason;
     if (failure !== undefined) this.#job?.fail(failure);
     else if (this.#job?.hasBegun) this.#job.fail(lostWorker(reason));
-    else this.#loseJob(reason);
+    else this.#job?.lose(reason);
     this.#endProcess();
     // Unread messages no longer count.
     this.#channel?.destroy();
@@ -201,13 +202,8 @@ export class WorkerProcess {
     this.#hasEnded = true;
     clearTimeout(this.#startTimer);
     this.#channel?.destroy();
-    this.#loseJob(ending);
+    this.#job?.lose(ending);
     this.#settleReady(new Error(this.#firstLine ?? `ended with ${ending}`));
     this.#onEnd(ending);
-  }
-
-  /** Ends the job because the process has ended without being told to. */
-  #loseJob(ending: string): void {
-    this.#job?.finish(this.#job.hasBegun ? { kind: 'lost', ending } : { kind: 'not begun' });
   }
 }

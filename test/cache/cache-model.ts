@@ -13,7 +13,7 @@ export const periods = {
   failedWith: 5_000,
   siteFailed: 60_000,
   staleIfError: 86_400_000,
-  /** 415 and 422; a render that was late; an original whose render was stopped, or that has cost three workers. */
+  /** 415 and 422; a request whose render was late; costlier renders of its original, and three lost workers. */
   refused: 300_000,
   late: 60_000,
   original: 600_000,
@@ -43,7 +43,7 @@ export interface Version {
 export const originScripts = ['responds', 'fails', 'hangs', 'cuts', 'is full'] as const;
 export const renderScripts = [
   ...(['succeeds', 'refuses', 'costs a worker'] as const),
-  ...(['is stopped', 'is late', 'is busy'] as const),
+  ...(['is late', 'is busy'] as const),
 ] as const;
 export type StoreScript = 'works' | 'fails' | 'hangs';
 
@@ -94,9 +94,10 @@ export interface Memory {
   bytes: Version | undefined;
   readonly results: Map<string, Version>;
   readonly refusals: Map<string, { readonly status: Refused; readonly untilMs: number }>;
-  /** The workers that it has cost, and a render that was stopped. */
+  /** The workers that it has cost. */
   lost: { readonly count: number; readonly untilMs: number };
-  stoppedUntilMs: number;
+  /** The cheapest render that was late, by its `costOf`. */
+  late: { readonly cost: number; readonly untilMs: number };
   /** What is in the result store, by request and tag. */
   readonly stored: Set<string>;
 }
@@ -104,11 +105,15 @@ export interface Memory {
 const emptyMemory = (stored = new Set<string>()): Memory => ({
   ...{ said: undefined, failure: undefined, bytes: undefined },
   ...{ results: new Map(), refusals: new Map() },
-  ...{ lost: { count: 0, untilMs: 0 }, stoppedUntilMs: 0, stored },
+  ...{ lost: { count: 0, untilMs: 0 }, late: { cost: 0, untilMs: 0 }, stored },
 });
 
 /** Requests for these have one cache key. */
 export const nameOf = (variant: Variant): string => (variant === 'respelled' ? 'small' : variant);
+
+/** The rank of what renders cost: a PNG is encoded faster than a WebP of its size. */
+export const costOf = (variant: Variant): number =>
+  ['png', 'small', 'large'].indexOf(nameOf(variant));
 
 /**
  * Says what a service must respond, and by which work, from what it was asked before: the contract on caching, a second

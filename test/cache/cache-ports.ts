@@ -285,8 +285,7 @@ export class CachePorts {
       succeeds: undefined,
       refuses: new MediaError('UNPROCESSABLE_MEDIA', { cause: new Error('corrupt') }),
       'costs a worker': new MediaError('UNPROCESSABLE_MEDIA', { cause }),
-      'is stopped': new MediaError('TRANSFORM_TIMEOUT', { cause }),
-      'is late': new MediaError('TRANSFORM_TIMEOUT'),
+      'is late': new MediaError('TRANSFORM_TIMEOUT', { cause }),
       'is busy': new MediaError('OVERLOADED', BUSY),
     }[script];
     if (failure !== undefined) throw failure;

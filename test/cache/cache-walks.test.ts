@@ -50,7 +50,10 @@ const examples: [number, Step[]][] = [
   [0, [...loseThree, wait(), ask('small'), ask('large'), wait(), ask('png')]],
   [0, [...loseThree, purge, ...healed]],
   // A refusal by the ten minutes of an original ends with them.
-  [0, [renderer('is stopped'), ask('small'), ...Array(12).fill(wait(0, 1)), wait(), wait()]],
+  [0, [renderer('is late'), ask('small'), ...Array(12).fill(wait(0, 1)), wait(), wait()]],
+  // A render that was late says nothing of a cheaper one.
+  [0, [renderer('is late'), ask('small'), renderer('succeeds'), ask('large'), ask('png')]],
+  [0, [renderer('is late'), ask('large'), ask('small'), wait(), ask('large'), ask('png')]],
   // What comes to where none was is served, whatever was remembered, and to whoever waits.
   [3, [renderer('refuses'), ask('small'), remove, ask('large'), upload, ...healed]],
   [0, [remove, race('upload', 'origin')]],

@@ -1,6 +1,7 @@
 import {
   type Ask,
   type CacheModel,
+  costOf,
   MAX_LOST_WORKERS,
   type Memory,
   nameOf,
@@ -251,8 +252,9 @@ export function respond(model: CacheModel, ask: Ask, memory: Memory): Expected {
   };
 
   const render = (version: Version): void => {
-    const leftMs = memory.stoppedUntilMs - nowMs;
-    if (leftMs > 0) refuse(504, Math.min(periods.late, leftMs));
+    const leftMs = memory.late.untilMs - nowMs;
+    const cost = costOf(ask.variant);
+    if (leftMs > 0 && cost >= memory.late.cost) refuse(504, Math.min(periods.late, leftMs));
     const lost = nowMs < memory.lost.untilMs ? memory.lost.count : 0;
     if (lost >= MAX_LOST_WORKERS) refuse(422, periods.refused);
     work.renders += 1;
@@ -261,8 +263,8 @@ export function respond(model: CacheModel, ask: Ask, memory: Memory): Expected {
     if (script === 'is busy') throw new Early(503, fwd);
     const untilMs = nowMs + periods.original;
     if (script === 'costs a worker') memory.lost = { count: lost + 1, untilMs };
-    if (script === 'is stopped') memory.stoppedUntilMs = untilMs;
-    if (script === 'costs a worker' || script === 'is stopped') model.end(periods.original);
+    if (script === 'is late') memory.late = { cost, untilMs };
+    if (script === 'costs a worker' || script === 'is late') model.end(periods.original);
     if (script === 'refuses' || script === 'costs a worker') refuse(422, periods.refused);
     if (script !== 'succeeds') refuse(504, periods.late);
     if (!setup.hasStore) return;

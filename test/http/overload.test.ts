@@ -80,50 +80,80 @@ describe('a crowd of heavy renders', () => {
   });
 });
 
-describe('a light render that turns out to be heavy', () => {
-  /** Never done in the light lane, within anything in the heavy one. */
-  class SlowRenderer implements LaneRenderer {
-    readonly lanes: Lane[] = [];
-    readonly timeoutsMs: number[] = [];
-    render: LaneRenderer['render'] = async (_original, _job, { lane, timeoutMs }) => {
-      this.lanes.push(lane);
-      this.timeoutsMs.push(timeoutMs);
+describe('a render that passes the deadline', () => {
+  const TEN_MINUTES_MS = 600_000;
+
+  /** Passes the deadline with pictures from a width on. */
+  class LateRenderer implements LaneRenderer {
+    lateFromPx: number;
+    readonly begun: (readonly [Lane, number])[] = [];
+    readonly timeoutsMs = new Set<number>();
+
+    constructor(lateFromPx: number) {
+      this.lateFromPx = lateFromPx;
+    }
+
+    render: LaneRenderer['render'] = async (_original, { size }, { lane, timeoutMs }) => {
+      this.begun.push([lane, size.widthPx]);
+      this.timeoutsMs.add(timeoutMs);
+      if (size.widthPx < this.lateFromPx) return samples.webp;
       const cause = new WorkerLost('killed at its deadline');
-      if (lane === 'light') throw new MediaError('TRANSFORM_TIMEOUT', { cause });
-      return samples.webp;
+      throw new MediaError('TRANSFORM_TIMEOUT', { cause });
     };
   }
 
-  it('goes on among the heavy ones, and so do the others of its original', async () => {
-    const renderer = await startWith(new SlowRenderer(), { WORKERS: '2' });
-    const lanesOf = async (url: string) => {
-      expect((await app.get(url)).statusCode).toBe(200);
-      return renderer.lanes.splice(0);
-    };
-    expect(await lanesOf(lightUrl(1))).toEqual(['light', 'heavy']);
-    expect(renderer.timeoutsMs).toEqual([3_000, 15_000]);
-    expect(await lanesOf('/icons/1/ab.webp?size=20')).toEqual(['heavy']);
-    // Another original is innocent.
-    expect(await lanesOf(lightUrl(2))).toEqual(['light', 'heavy']);
-    // The machine may only have been busy.
-    app.clock.advance(60_000);
-    expect(await lanesOf('/icons/1/ab.webp?size=22')).toEqual(['light', 'heavy']);
+  const urlOf = (size: number, id = 1): string => `/icons/${id}/ab.webp?size=${size}`;
+  const statusOf = async (url: string) => (await app.get(url)).statusCode;
+
+  it('is a 504 for ten minutes, as costlier ones of its original are, and cheaper ones are rendered', async () => {
+    const { begun } = await startWith(new LateRenderer(24));
+    await refuse(app, urlOf(24), 'TRANSFORM_TIMEOUT', 'no-store');
+    expect(begun.splice(0)).toEqual([['light', 24]]);
+    for (const elapsedMs of [0, 60_000, TEN_MINUTES_MS - 60_001]) {
+      app.clock.advance(elapsedMs);
+      expect(await Promise.all([24, 28, 32].map((size) => statusOf(urlOf(size))))).toEqual(
+        Array(3).fill(504),
+      );
+      expect(begun).toEqual([]);
+      expect(await statusOf(urlOf(22))).toBe(200);
+      expect(await statusOf(urlOf(16))).toBe(200);
+      begun.length = 0;
+    }
+    app.clock.advance(1);
+    expect(await statusOf(urlOf(28))).toBe(504);
+    expect(begun).toEqual([['light', 28]]);
+    // The other original passes no deadline because of this one.
+    expect(await statusOf(urlOf(28, 2))).toBe(504);
+    expect(begun).toHaveLength(2);
   });
 
-  it('costs its lane one worker, in however many sizes it is asked for at once', async () => {
-    const renderer = await startWith(new SlowRenderer());
-    const urls = [16, 20, 22, 24, 28, 32].map((size) => `/icons/1/ab.webp?size=${size}`);
-    const responses = await Promise.all(urls.map((url) => app.get(url)));
-    expect(responses.map(({ statusCode }) => statusCode)).toEqual(urls.map(() => 200));
-    expect(renderer.lanes.filter((lane) => lane === 'light')).toHaveLength(1);
+  it('stands for costlier ones from then on, however many have passed it before', async () => {
+    const renderer = await startWith(new LateRenderer(20));
+    expect(await statusOf(urlOf(28))).toBe(504);
+    app.clock.advance(TEN_MINUTES_MS - 1);
+    expect(await statusOf(urlOf(20))).toBe(504);
+    renderer.begun.length = 0;
+    app.clock.advance(TEN_MINUTES_MS - 1);
+    expect(await statusOf(urlOf(28))).toBe(504);
+    expect(renderer.begun).toEqual([]);
+    app.clock.advance(1);
+    renderer.lateFromPx = Infinity;
+    expect(await statusOf(urlOf(28))).toBe(200);
   });
 
-  it('gets no more time than there is at all, and not twice of it', async () => {
-    const renderer = await startWith(new SlowRenderer(), { TRANSFORM_TIMEOUT_MS: '1000' });
-    await refuse(app, lightUrl(1), 'TRANSFORM_TIMEOUT', 'no-store');
-    expect(renderer.timeoutsMs).toEqual([1_000]);
-    await refuse(app, '/icons/1/ab.webp?size=20', 'TRANSFORM_TIMEOUT', 'no-store');
-    expect(renderer.lanes).toEqual(['light']);
+  it('costs its original one worker, in however many larger sizes it is requested at once', async () => {
+    const { begun } = await startWith(new LateRenderer(16));
+    const statuses = [16, 20, 22, 24, 28, 32].map((size) => statusOf(urlOf(size)));
+    expect(await Promise.all(statuses)).toEqual(Array(6).fill(504));
+    expect(begun).toEqual([['light', 16]]);
+  });
+
+  it('has the whole deadline in either lane', async () => {
+    const { begun, timeoutsMs } = await startWith(new LateRenderer(Infinity));
+    expect(await statusOf(urlOf(16))).toBe(200);
+    expect(await statusOf(heavyUrl(1))).toBe(200);
+    expect(begun.map(([lane]) => lane)).toEqual(['light', 'heavy']);
+    expect([...timeoutsMs]).toEqual([15_000]);
   });
 });
 

@@ -3,10 +3,11 @@ import type { LaneRenderer } from './render-slots.ts';
 import { samples } from './test-app.ts';
 
 /** A render that has begun and is held; `edge` is its width, by which a test may know it. */
-interface HeldJob {
+export interface HeldJob {
   readonly lane: Lane;
   readonly edge: number;
   readonly finish: () => void;
+  readonly fail: (error: Error) => void;
 }
 
 /** Holds the jobs of a lane, or of both, until the test ends them, with all that was asked for. */
@@ -34,11 +35,12 @@ export class HeldRenderer implements LaneRenderer {
         this.#onEnd();
         resolve(samples.webp);
       };
-      const job = { lane, edge: size.widthPx, finish };
-      signal.addEventListener('abort', () => {
+      const fail = (error: unknown): void => {
         this.#running.delete(job);
-        reject(signal.reason);
-      });
+        reject(error);
+      };
+      const job = { lane, edge: size.widthPx, finish, fail };
+      signal.addEventListener('abort', () => fail(signal.reason));
       if (this.held !== lane && this.held !== 'both') return finish();
       this.jobs.push(job);
       this.#running.add(job);

@@ -112,6 +112,24 @@ describe('a pool of one worker', () => {
     await expect(hang()).rejects.toMatchObject(timeout);
   });
 
+  test('retries a job in the rest of its time', async () => {
+    const { say } = shared.pool;
+    // Two crashes, had the fresh worker as much time as the first.
+    const response = say('crash-after 1000', { timeoutMs: 1_600 });
+    await expect(response).rejects.toMatchObject({ code: 'TRANSFORM_TIMEOUT' });
+    await expect.poll(shared.counted).toEqual({ restarts: 2, kills: 1, recycles: 0 });
+  });
+
+  test('does not blame a job whose worker a signal has stopped', async () => {
+    const { renderer, say } = shared.pool;
+    const [worker = 0] = renderer.processIds;
+    process.kill(worker, 'SIGSTOP');
+    const response = say('anything', { timeoutMs: 300 });
+    await expect(response).rejects.toMatchObject({ code: 'OVERLOADED', bottleneck: 'workers' });
+    expect(await say('next')).toMatch(/ next$/);
+    await expect.poll(() => isAlive(worker)).toBe(false);
+  });
+
   test('blames a job whose fresh worker is killed, too, and no other is', async () => {
     const { say, log } = shared.pool;
     const response = say('stand-still').catch((error: unknown) => error);
@@ -190,8 +208,8 @@ describe('the worker pool', () => {
     const others = renderer.processIdsOf('heavy');
     process.kill(stuck, 'SIGSTOP');
     onTestFinished(() => void process.kill(stuck, 'SIGKILL'));
-    const timeout = { code: 'TRANSFORM_TIMEOUT' };
-    await expect(say('anything', { timeoutMs: 100 })).rejects.toMatchObject(timeout);
+    const stopped = { code: 'OVERLOADED' };
+    await expect(say('anything', { timeoutMs: 100 })).rejects.toMatchObject(stopped);
     await expect.poll(() => renderer.readyProcessIdsOf('light').length).toBe(1);
     expect(await say('next')).toMatch(/ next$/);
     expect(isAlive(stuck)).toBe(true);

@@ -55,12 +55,10 @@ interface OriginalRecord {
   readonly validators?: SourceValidators | undefined;
   /** Failure of the source since that response. */
   readonly failure?: SourceFailure | undefined;
-  /** Workers that renders of the original have cost lately. */
-  readonly lostWorkers?: { readonly count: number; readonly untilMs: number };
-  /** Until then renders are refused, since one has passed the deadline. */
-  readonly timedOutUntilMs?: number;
-  /** Until then light renders count as heavy, since one took too long for its lane. */
-  readonly slowUntilMs?: number;
+  /** Crashes of workers that rendered the original. */
+  readonly quarantine?: { readonly crashes: number; readonly untilMs: number };
+  /** Cheapest render that passed the deadline. Costlier ones are refused, too. */
+  readonly timeout?: { readonly costMs: number; readonly untilMs: number };
   readonly beginning?: { readonly known: Beginning; readonly untilMs: number } | undefined;
   readonly details?: OriginalDetails;
 }
@@ -73,13 +71,13 @@ const UNKNOWN: OriginalRecord = { checkedAtMs: Number.NEGATIVE_INFINITY };
  */
 const STALE_IF_ERROR_MS = 24 * 60 * 60_000;
 
-/** Workers that one original may cost, in all sizes, before its renders are refused; running ones may add to them. */
-const MAX_LOST_WORKERS = 3;
+/** Crashes after which all renders of an original are refused; renders under way may add to them. */
+const MAX_CRASHES = 3;
 
-/** Period for which an original is blamed for the last lost worker, and for a deadline, in milliseconds. */
-const BLAMED_FOR_MS = 10 * 60_000;
+/** Period after the last crash, and after a render that passed the deadline, in milliseconds (contract §5). */
+const QUARANTINE_MS = 10 * 60_000;
 
-/** Time may have run out because the machine was busy: a timeout is remembered for this long, in milliseconds. */
+/** Maximum period for which a request is refused before its original is read again, in milliseconds. */
 const TIMEOUT_FOR_MS = 60_000;
 
 /** Bounds of the records, in bytes: some 100 000 originals, fewer where beginnings are remembered. */
@@ -239,49 +237,48 @@ export class OriginalRecords {
     if (this.isMissing(originKey)) throw new MediaError('UNKNOWN_MEDIA');
   }
 
-  /** Remembers a fault of the original, which another attempt would only repeat, and blames it for lost workers. */
+  /** Remembers a fault of the original, which another attempt would only repeat, and counts crashes. */
   noteRefusal(resultKey: string, originKey: string, error: unknown): void {
     if (!isFaultOfOriginal(error)) return;
     const nowMs = this.#clock.nowMs();
     const isTimeout = error.code === 'TRANSFORM_TIMEOUT';
-    if (error.cause instanceof WorkerLost) {
-      const untilMs = nowMs + BLAMED_FOR_MS;
-      if (isTimeout) this.#update(originKey, { timedOutUntilMs: untilMs });
-      else {
-        const count = this.#lostWorkersOf(originKey) + 1;
-        this.#update(originKey, { lostWorkers: { count, untilMs } });
-      }
+    if (!isTimeout && error.cause instanceof WorkerLost) {
+      const crashes = this.#crashesOf(originKey) + 1;
+      this.#update(originKey, { quarantine: { crashes, untilMs: nowMs + QUARANTINE_MS } });
     }
     const untilMs = isTimeout
-      ? // No longer than the original is blamed.
-        Math.min(nowMs + TIMEOUT_FOR_MS, this.#timedOutUntilMs(originKey) ?? Infinity)
+      ? // No longer than the deadline is remembered.
+        Math.min(nowMs + TIMEOUT_FOR_MS, this.#findTimeout(originKey)?.untilMs ?? Infinity)
       : nowMs + this.#options.refusedForMs;
     // A refusal that ends within this millisecond is not worth an entry.
     if (untilMs - nowMs > 1) this.#refusals.set(resultKey, { code: error.code, untilMs });
   }
 
+  /** Remembers that a render passed the deadline; the cheapest one stands for all. */
+  noteTimeout(originKey: string, costMs: number): void {
+    const last = this.#findTimeout(originKey);
+    if (last !== undefined && last.costMs <= costMs) return;
+    const untilMs = this.#clock.nowMs() + QUARANTINE_MS;
+    this.#update(originKey, { timeout: { costMs, untilMs } });
+  }
+
   /**
-   * @throws MediaError `UNPROCESSABLE_MEDIA` if the original has cost too many workers lately,
-   *   `TRANSFORM_TIMEOUT` if a render of it, in whatever size, has passed the deadline (contract §5)
+   * Checks that neither crashes nor a deadline forbid a render (contract §5).
+   *
+   * @param costMs estimated cost of the render
+   * @throws MediaError `UNPROCESSABLE_MEDIA` if the original crashed too many workers lately, `TRANSFORM_TIMEOUT` if
+   *   this render, or one that costs no more, passed the deadline lately
    */
-  throwIfBlamed(originKey: string): void {
-    if (this.#timedOutUntilMs(originKey) !== undefined) {
-      const cause = new Error('A render of the original has passed the deadline lately.');
+  throwIfQuarantined(originKey: string, costMs: number): void {
+    const timeout = this.#findTimeout(originKey);
+    if (timeout !== undefined && timeout.costMs <= costMs) {
+      const cause = new Error('A render that costs no more has passed the deadline lately.');
       throw new MediaError('TRANSFORM_TIMEOUT', { cause });
     }
-    const lost = this.#lostWorkersOf(originKey);
-    if (lost < MAX_LOST_WORKERS) return;
-    const cause = new Error(`The original has cost ${lost} workers.`);
+    const crashes = this.#crashesOf(originKey);
+    if (crashes < MAX_CRASHES) return;
+    const cause = new Error(`The original has crashed ${crashes} workers.`);
     throw new MediaError('UNPROCESSABLE_MEDIA', { cause });
-  }
-
-  /** Whether a light render of the original has lately taken too long for its lane. */
-  isSlow(originKey: string): boolean {
-    return this.#isBefore(this.#get(originKey).slowUntilMs);
-  }
-
-  noteSlow(originKey: string): void {
-    this.#update(originKey, { slowUntilMs: this.#clock.nowMs() + TIMEOUT_FOR_MS });
   }
 
   /**
@@ -305,14 +302,14 @@ export class OriginalRecords {
     deleteWhere(this.#refusals, fitsKey);
   }
 
-  #lostWorkersOf(originKey: string): number {
-    const { lostWorkers } = this.#get(originKey);
-    return lostWorkers && this.#isBefore(lostWorkers.untilMs) ? lostWorkers.count : 0;
+  #crashesOf(originKey: string): number {
+    const { quarantine } = this.#get(originKey);
+    return quarantine && this.#isBefore(quarantine.untilMs) ? quarantine.crashes : 0;
   }
 
-  #timedOutUntilMs(originKey: string): number | undefined {
-    const { timedOutUntilMs } = this.#get(originKey);
-    return this.#isBefore(timedOutUntilMs) ? timedOutUntilMs : undefined;
+  #findTimeout(originKey: string): OriginalRecord['timeout'] {
+    const { timeout } = this.#get(originKey);
+    return timeout && this.#isBefore(timeout.untilMs) ? timeout : undefined;
   }
 
   /** Notes a response of the source, which ends a failure. */
@@ -332,7 +329,7 @@ export class OriginalRecords {
     return this.#clock.nowMs() - sinceMs < periodMs;
   }
 
-  #isBefore(untilMs: number | undefined): boolean {
-    return untilMs !== undefined && this.#clock.nowMs() < untilMs;
+  #isBefore(untilMs: number): boolean {
+    return this.#clock.nowMs() < untilMs;
   }
 }

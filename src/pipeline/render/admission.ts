@@ -50,7 +50,10 @@ const MAX_COSTLY_SHARE = 1 / 2;
 /** Part that one render changes the estimate of slowness by, as in TCP's smoothed round trip (RFC 6298). */
 const LEARNING_RATE = 1 / 8;
 
-/** A render that takes longer than this times its estimate has met a fault, which says nothing of the machine. */
+/**
+ * Factor by which a render may exceed its estimate, and what others of its queue take in relation to theirs. One that
+ * takes longer met an expensive original, which says nothing of the machine.
+ */
 const MAX_SLOWNESS = 8;
 
 /** A render that takes longer than foreseen is taken to go on for so much of that again. */
@@ -197,8 +200,9 @@ export class Admission {
         leave();
         row.entries.delete(entry);
         const heldMs = this.#clock.nowMs() - sinceMs;
-        const slowness = Math.min(heldMs / costMs, MAX_SLOWNESS);
-        if (isMeasured) row.slowness += (slowness - row.slowness) * LEARNING_RATE;
+        const slowness = heldMs / costMs;
+        const isTypical = slowness <= MAX_SLOWNESS * Math.max(row.slowness, 1);
+        if (isMeasured && isTypical) row.slowness += (slowness - row.slowness) * LEARNING_RATE;
         return heldMs;
       };
     } catch (error) {

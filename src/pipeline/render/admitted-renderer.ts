@@ -27,14 +27,6 @@ interface AdmittedRendererParts {
   readonly renderer: Pick<Renderer, 'videoSupport'>;
 }
 
-/** A render that was estimated to be light, and is not. */
-class TooSlowForLane extends Error {
-  override readonly name = 'TooSlowForLane';
-}
-
-/** Time for a render in the light lane, in milliseconds: thirty times as much as is foreseen at most. */
-const LIGHT_TIMEOUT_MS = 3_000;
-
 /** Estimated cost of reading the facts of a video, in milliseconds: the largest index of contract §12 takes some 500. */
 const INSPECTION_MS = 20;
 
@@ -68,10 +60,9 @@ export class AdmittedRenderer {
   }
 
   /**
-   * Waits for a CPU slot, and renders. A render that looks light and is not (thousands of scans in a JPEG, say) would
-   * keep the rest of the light lane waiting: after a while it begins anew in the heavy one.
+   * Waits for a CPU slot, and renders.
    *
-   * @param charge is told how long it took, each time that it began
+   * @param charge is charged for the time in the slot
    * @param spentMs time that reading the facts of a video took, which counts for the deadline
    * @returns `undefined` where only the quality was to change, and the result is no smaller than the original
    * @throws MediaError `UNPROCESSABLE_MEDIA`, `MEDIA_TOO_LARGE`, `OVERLOADED`, `TRANSFORM_TIMEOUT`, for a video
@@ -96,7 +87,7 @@ export class AdmittedRenderer {
       assign: 'bytes' in held ? held.assign : undefined,
       addRun: (heldMs) => charge?.addRun(heldMs),
     };
-    const body = await this.#run(slotWork, work, () => spentMs);
+    const body = await this.#run(slotWork, work, spentMs);
     if (isOnlyQuality && 'bytes' in held && body.byteLength >= held.bytes.byteLength) {
       return undefined;
     }
@@ -114,43 +105,23 @@ export class AdmittedRenderer {
       ...{ lane: 'light', costMs: INSPECTION_MS, attributes: {} },
       run: (slot, bounds) => slot.inspect(reader, bounds),
       addRun: (heldMs) => {
-        spentMs += heldMs;
+        spentMs = heldMs;
       },
     };
-    const facts = await this.#run(slotWork, work, () => spentMs);
+    const facts = await this.#run(slotWork, work, 0);
     return { facts, spentMs };
   }
 
-  async #run<Result>(slotWork: SlotWork<Result>, work: Work, spent: () => number): Promise<Result> {
-    const { records } = this.#parts;
-    const { originKey } = work.original;
-    // Fails before queueing: the original timed out or crashed workers lately.
-    records.throwIfBlamed(originKey);
-    if (slotWork.lane === 'light' && !records.isSlow(originKey)) {
-      try {
-        return await this.#runIn(slotWork, work, spent());
-      } catch (error) {
-        if (!(error instanceof TooSlowForLane)) throw error;
-      }
-    }
-    // What a slow one costs is not known: more than the time that it has had.
-    const isSlow = records.isSlow(originKey) || slotWork.lane === 'light';
-    const costMs = isSlow ? Math.max(slotWork.costMs, LIGHT_TIMEOUT_MS) : slotWork.costMs;
-    return this.#runIn({ ...slotWork, lane: 'heavy', costMs }, work, spent());
-  }
-
-  /**
-   * Works in a slot, which is held from here to the end.
-   *
-   * @throws TooSlowForLane if light work has taken too long for one
-   */
-  async #runIn<Result>(
+  /** Works in a slot, and holds it until the work ends. */
+  async #run<Result>(
     { lane, costMs, attributes, run, assign, addRun }: SlotWork<Result>,
     { original, signal, keep, trace }: Work,
     spentMs: number,
   ): Promise<Result> {
     const { admission, limits, records } = this.#parts;
     const { originKey } = original;
+    // Fails before queueing.
+    records.throwIfQuarantined(originKey, costMs);
     signal.throwIfAborted();
     assign?.(lane);
     const { slot, leave } = await trace.stage('queue', (span) => {
@@ -162,19 +133,11 @@ export class AdmittedRenderer {
     try {
       signal.throwIfAborted();
       // Others of the same original may have been ahead in the queue.
-      records.throwIfBlamed(originKey);
-      if (lane === 'light' && records.isSlow(originKey)) throw new TooSlowForLane();
+      records.throwIfQuarantined(originKey, costMs);
       hasBegun = true;
       const running = trace.stage('render', (span) => {
         span?.setAttributes({ 'darkroom.lane': lane, ...attributes });
-        return run(
-          slot,
-          {
-            signal,
-            timeoutMs: lane === 'light' ? Math.min(timeoutMs, LIGHT_TIMEOUT_MS) : timeoutMs,
-          },
-          span,
-        );
+        return run(slot, { signal, timeoutMs }, span);
       });
       // It goes on when its clients leave: a new worker would cost more than what is left of it.
       if (lane === 'light') keep(running);
@@ -182,12 +145,9 @@ export class AdmittedRenderer {
       isMeasured = true;
       return result;
     } catch (error) {
-      isMeasured = isTimeout(error);
-      if (lane === 'heavy' || !isTimeout(error)) throw error;
-      if (!original.isOutdated) records.noteSlow(originKey);
-      // The heavy lane would give it no more time than it had.
-      if (timeoutMs <= LIGHT_TIMEOUT_MS) throw error;
-      throw new TooSlowForLane();
+      const isTimeout = error instanceof MediaError && error.code === 'TRANSFORM_TIMEOUT';
+      if (hasBegun && isTimeout && !original.isOutdated) records.noteTimeout(originKey, costMs);
+      throw error;
     } finally {
       const heldMs = leave(isMeasured);
       if (hasBegun) addRun(heldMs);
@@ -202,8 +162,4 @@ function describeJob({ format, size, animation }: RenderJob): Attributes {
     'darkroom.height': size.heightPx,
     'darkroom.frames': animation?.delaysMs.length ?? 1,
   };
-}
-
-function isTimeout(error: unknown): boolean {
-  return error instanceof MediaError && error.code === 'TRANSFORM_TIMEOUT';
 }

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { overloaded } from '../slot.ts';
+import { overloaded } from '../running-job.ts';
 import { LOST_WITH_STARTER, type ProgramStart, type WorkerStarter } from '../worker-starter.ts';
 
 /** Parameters of one run of a program. */

@@ -12,8 +12,7 @@ import type { VideoSupport } from '../../pipeline/ports.ts';
 import { canChangeUser } from '../confinement/commands.ts';
 import { type DecoderSandbox, listDecoderSandboxes } from '../confinement/decoder-sandbox.ts';
 import { findOnPath } from '../confinement/sandbox.ts';
-import type { FrameSource } from '../running-job.ts';
-import { overloaded } from '../slot.ts';
+import { type FrameSource, overloaded } from '../running-job.ts';
 import type { WorkerStarter } from '../worker-starter.ts';
 import { ProgramFault, runProgram } from './program-run.ts';
 

@@ -23,7 +23,7 @@ const get = async (id: number): Promise<string> => {
 };
 
 function useFakeTimeouts(): void {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
   onTestFinished(() => void vi.useRealTimers());
 }
 

@@ -1,6 +1,7 @@
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
-import { HeldRenderer } from '../../support/held-renderer.ts';
+import { MediaError } from '../../../src/contract/errors.ts';
+import { type HeldJob, HeldRenderer } from '../../support/held-renderer.ts';
 import { readSample, samples, type TestApp, useTestApp } from '../../support/test-app.ts';
 
 /** 16 frames of 320 × 320: heavy. */
@@ -103,6 +104,31 @@ describe('a render that cannot be done in time', () => {
     const overdue = await fill(stuck.heavy);
     expect(overdue.waiting.length).toBeLessThan(all.waiting.length / 2);
     await stuck.finishAll([first, ...overdue.waiting]);
+  });
+
+  test('is estimated without renders that took far longer than estimated, or that were stopped', async () => {
+    const settings = { QUEUE_TIMEOUT_MS: '3000', QUEUE_PER_WORKER: '1000' };
+    const usual = await start(settings);
+    const all = await fill(usual.heavy);
+    await usual.finishAll(all.waiting);
+    const late = new MediaError('TRANSFORM_TIMEOUT');
+    const endings = {
+      expensive: { ms: 14_000, end: (job: HeldJob) => job.finish(), status: 200 },
+      stopped: { ms: 400, end: (job: HeldJob) => job.fail(late), status: 504 },
+    };
+    for (const { ms, end, status } of Object.values(endings)) {
+      const { bench, heavy, until, finishAll } = await start(settings);
+      for (let count = 1; count <= 5; count += 1) {
+        const response = heavy();
+        await until(count);
+        app.clock.advance(ms);
+        for (const job of bench.running) end(job);
+        expect((await response).statusCode).toBe(status);
+      }
+      const after = await fill(heavy);
+      expect(after.waiting.length).toBe(all.waiting.length);
+      await finishAll(after.waiting);
+    }
   });
 
   test('is refused when it has waited for too long, unlike a hit, and its place is the next one’s', async () => {

@@ -38,6 +38,7 @@ const commands = {
     process.stderr.write('stands still\n', commands.hang);
   },
   crash: () => setImmediate(() => process.abort()),
+  'crash-after': (ms) => setTimeout(() => process.abort(), Number(ms)),
   exit: () => setImmediate(() => process.exit(3)),
   corrupt: () => fail('UNPROCESSABLE_MEDIA', 'bad bytes'),
   bug: () => fail('INTERNAL_ERROR', 'a bug'),
