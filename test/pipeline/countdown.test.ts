@@ -1,11 +1,6 @@
-import { setImmediate } from 'node:timers/promises';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { Countdown } from '../../src/pipeline/abort.ts';
-
-/** Keeps this process from doing anything, as SIGSTOP does. */
-function standStill(ms: number): void {
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
-}
+import { settle, standStill } from '../support/deferred.ts';
 
 function start(timeoutMs: number) {
   const onEnd = vi.fn();
@@ -18,8 +13,7 @@ test.each([100, 400])('a countdown of %i ms does not count a standstill', async 
   const { countdown, onEnd } = start(timeoutMs);
   standStill(1_500);
   // Its timer fires, and what has arrived is received.
-  await setImmediate();
-  await setImmediate();
+  await settle(2);
   expect(onEnd).not.toHaveBeenCalled();
   expect(countdown.leftMs).toBe(timeoutMs);
   await vi.waitFor(() => expect(onEnd).toHaveBeenCalledOnce());
@@ -30,7 +24,7 @@ test('a countdown counts a delay that a busy event loop causes', async () => {
   const { onEnd } = start(900);
   for (let round = 0; round < 2; round += 1) {
     standStill(600);
-    await setImmediate();
+    await settle();
   }
   await vi.waitFor(() => expect(onEnd).toHaveBeenCalledOnce(), { timeout: 100 });
 });
@@ -39,6 +33,6 @@ test('a countdown that is stopped does not end', async () => {
   const { countdown, onEnd } = start(20);
   countdown.stop();
   standStill(40);
-  await setImmediate();
+  await settle();
   expect(onEnd).not.toHaveBeenCalled();
 });

@@ -15,3 +15,8 @@ export function defer<Value>() {
 export async function settle(turns = 1): Promise<void> {
   for (let turn = 0; turn < turns; turn += 1) await setImmediate();
 }
+
+/** Keeps this process from doing anything, as SIGSTOP does. */
+export function standStill(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+}

@@ -122,21 +122,9 @@ export class Original {
    *
    * @throws MediaError of the source; of a failure that is remembered, without asking the source
    */
-  async identify(options: IdentifyOptions): Promise<IdentifiedOriginal> {
-    const known = this.#identified === undefined ? this.#findKnown(options) : undefined;
-    if (known !== undefined) {
-      this.#identity = known.identity;
-      return known;
-    }
-    const { trace } = options;
-    this.#identified ??= trace.stage('origin', async (span) => {
-      span?.setAttributes({ 'darkroom.origin.part': 'state' });
-      const identified = await this.#identify(options);
-      const { failure } = identified;
-      if (span !== undefined && failure instanceof MediaError) noteErrorCode(span, failure.code);
-      return identified;
-    });
-    return this.#identified;
+  identify(options: IdentifyOptions): Promise<IdentifiedOriginal> {
+    // The shared promise itself: it would keep the promise that an `async` method makes for each caller.
+    return this.#identified ?? this.#identifyFirst(options);
   }
 
   /**
@@ -162,19 +150,24 @@ export class Original {
    *
    * @param read gets the controls of this flight, so that it goes on while any request needs it
    */
-  async inspect(
+  inspect(
     etag: string,
     read: (work: FlightControls & { readonly original: Original }) => Promise<Inspected>,
   ): Promise<Inspected> {
     const facts = this.#access.records.findDetails(this.originKey, etag)?.moving;
-    if (facts !== undefined) return { facts, spentMs: 0 };
-    this.#inspecting ??= read({ ...this.#flight, original: this }).finally(() => {
+    if (facts !== undefined) return Promise.resolve({ facts, spentMs: 0 });
+    this.#inspecting ??= this.#inspectFirst(etag, read({ ...this.#flight, original: this }));
+    return this.#inspecting;
+  }
+
+  async #inspectFirst(etag: string, reading: Promise<Inspected>): Promise<Inspected> {
+    try {
+      const inspected = await reading;
+      this.noteDetails(etag, { moving: inspected.facts });
+      return inspected;
+    } finally {
       this.#inspecting = undefined;
-    });
-    const inspected = await this.#inspecting;
-    const { facts: moving } = inspected;
-    this.noteDetails(etag, { moving });
-    return inspected;
+    }
   }
 
   /**
@@ -211,6 +204,23 @@ export class Original {
     if (this.#access.backend.source.identity === 'digest') this.noteDetails(etag, { sha256 });
     else if (!this.isOutdated) this.#parts.digests.note(this.originKey, etag, sha256);
     return sha256;
+  }
+
+  async #identifyFirst(options: IdentifyOptions): Promise<IdentifiedOriginal> {
+    const known = this.#findKnown(options);
+    if (known !== undefined) {
+      this.#identity = known.identity;
+      return known;
+    }
+    const { trace } = options;
+    this.#identified = trace.stage('origin', async (span) => {
+      span?.setAttributes({ 'darkroom.origin.part': 'state' });
+      const identified = await this.#identify(options);
+      const { failure } = identified;
+      if (span !== undefined && failure instanceof MediaError) noteErrorCode(span, failure.code);
+      return identified;
+    });
+    return this.#identified;
   }
 
   /** Returns what the records tell: a fresh identity, or a failure of the source just now. */

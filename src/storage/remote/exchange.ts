@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import { Client, type Dispatcher } from 'undici';
 import { MediaError } from '../../contract/errors.ts';
+import { Countdown } from '../../pipeline/abort.ts';
 import { Semaphore, type SemaphoreLimits } from '../../pipeline/semaphore.ts';
 import { siteError } from '../../pipeline/site-failure.ts';
 import { type ConnectorParts, connectToSite } from './connector.ts';
@@ -203,10 +204,12 @@ export class SiteExchange {
     const ending = this.#beginSilence();
     const expire = (what: string, timeoutMs: number): void =>
       ending.abort(siteError(`No ${what} in ${timeoutMs} ms.`, { reason: 'time', host }));
-    const firstByte = setTimeout(expire, firstByteTimeoutMs, 'response', firstByteTimeoutMs);
-    const head = setTimeout(expire, headTimeoutMs, 'whole head', headTimeoutMs);
+    const firstByte = new Countdown(firstByteTimeoutMs, () =>
+      expire('response', firstByteTimeoutMs),
+    );
+    const head = new Countdown(headTimeoutMs, () => expire('whole head', headTimeoutMs));
     const watched = client.compose((dispatch) => (options, handler) => {
-      handler.onResponseStarted = () => clearTimeout(firstByte);
+      handler.onResponseStarted = () => firstByte.stop();
       return dispatch(options, handler);
     });
     let interim = 0;
@@ -224,8 +227,8 @@ export class SiteExchange {
       return { status, fields, body };
     } finally {
       this.#silent.delete(ending);
-      clearTimeout(firstByte);
-      clearTimeout(head);
+      firstByte.stop();
+      head.stop();
     }
   }
 }

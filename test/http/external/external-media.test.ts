@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { standStill } from '../../support/deferred.ts';
 import {
   type ExternalApp,
   outcomeOf,
@@ -130,6 +131,21 @@ test('a site may trickle if its first byte comes in time, and stand still while 
   expect(await Promise.all(all)).toEqual([200, 200, 504, 504, 'cut']);
   standing[0]?.write(rest);
   expect(await rendered).toBe(200);
+});
+
+test('a deadline that passes while this process stands still is not a 504', async () => {
+  const head = `HTTP/1.1 200 OK\r\nContent-Length: ${samples.jpeg.length}\r\n\r\n`;
+  const site = await useHostileServer();
+  // The response is sent before the deadline could be noticed.
+  site.behaviours.set('/answers', (socket) => {
+    standStill(1_600);
+    socket.write(head);
+    socket.end(samples.jpeg);
+  });
+  const limits = { firstByteTimeoutMs: 300, headTimeoutMs: 300 };
+  const hasty = await useExternalApp({ ports: [site.port], limits });
+  const url = `http://${SITE}:${site.port}/answers`;
+  expect(await outcomeOf(hasty.askUrl(url, 'width=40'))).toBe(200);
 });
 
 describe('502', () => {
