@@ -106,7 +106,7 @@ const causes: Readonly<Record<ErrorCode, string>> = {
     'the queue is full, or the wait in it too long; as many uploads as may be are under way; `Retry-After`',
   ORIGIN_TIMEOUT: 'the storage, or another site, did not respond in time',
   TRANSFORM_TIMEOUT:
-    'the transform did not end in time, is foreseen to take twice as long, or another one of the same original did not end in time in the last ten minutes',
+    'the transform did not end in time or is foreseen to take twice as long; or this transform, or one of the same original that costs no more, did not end in time in the last ten minutes',
 };
 
 /** The tables of the contract's §1, §2 and §5, by name. */
