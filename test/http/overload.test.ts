@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Environment } from '../../src/config/setting.ts';
 import { MediaError } from '../../src/contract/errors.ts';
 import { type Lane, WorkerLost } from '../../src/pipeline/ports.ts';
-import { settle } from '../support/deferred.ts';
+import { defer, settle } from '../support/deferred.ts';
 import { HeldRenderer } from '../support/held-renderer.ts';
 import { refuse } from '../support/http/refusal.ts';
 import type { LaneRenderer } from '../support/render-slots.ts';
@@ -88,6 +88,7 @@ describe('a render that passes the deadline', () => {
     lateFromPx: number;
     readonly begun: (readonly [Lane, number])[] = [];
     readonly timeoutsMs = new Set<number>();
+    held: Promise<void> | undefined;
 
     constructor(lateFromPx: number) {
       this.lateFromPx = lateFromPx;
@@ -96,6 +97,7 @@ describe('a render that passes the deadline', () => {
     render: LaneRenderer['render'] = async (_original, { size }, { lane, timeoutMs }) => {
       this.begun.push([lane, size.widthPx]);
       this.timeoutsMs.add(timeoutMs);
+      await this.held;
       if (size.widthPx < this.lateFromPx) return samples.webp;
       const cause = new WorkerLost('killed at its deadline');
       throw new MediaError('TRANSFORM_TIMEOUT', { cause });
@@ -142,10 +144,16 @@ describe('a render that passes the deadline', () => {
   });
 
   it('costs its original one worker, in however many larger sizes it is requested at once', async () => {
-    const { begun } = await startWith(new LateRenderer(16));
-    const statuses = [16, 20, 22, 24, 28, 32].map((size) => statusOf(urlOf(size)));
-    expect(await Promise.all(statuses)).toEqual(Array(6).fill(504));
-    expect(begun).toEqual([['light', 16]]);
+    const renderer = await startWith(new LateRenderer(16));
+    const end = defer<void>();
+    renderer.held = end.promise;
+    const first = statusOf(urlOf(16));
+    await expect.poll(() => renderer.begun.length).toBe(1);
+    const others = [20, 22, 24, 28, 32].map((size) => statusOf(urlOf(size)));
+    await settle(4);
+    end.resolve();
+    expect(await Promise.all([first, ...others])).toEqual(Array(6).fill(504));
+    expect(renderer.begun).toEqual([['light', 16]]);
   });
 
   it('has the whole deadline in either lane', async () => {

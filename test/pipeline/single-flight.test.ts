@@ -1,6 +1,11 @@
 import { expect, test } from 'vitest';
+import { createStorageBackend } from '../../src/pipeline/originals/backend.ts';
+import { Original, type OriginalParts } from '../../src/pipeline/originals/original.ts';
+import { OriginalRecords } from '../../src/pipeline/originals/records.ts';
+import { RequestTrace } from '../../src/pipeline/request-trace.ts';
 import { type FlightControls, SingleFlight } from '../../src/pipeline/single-flight.ts';
 import { defer, settle } from '../support/deferred.ts';
+import { FakeClock } from '../support/test-app.ts';
 
 // Who shares, leaves, comes late and begins anew: the crowds, bursts and races of test/cache. Here is what needs a moment
 // that no request can be brought to.
@@ -35,4 +40,28 @@ test('work that is worth keeping keeps the flight, unless it is marked too late'
   expect(gone.work.signal.aborted).toBe(true);
   gone.work.keep(Promise.resolve());
   expect(join().isJoined).toBe(false);
+});
+
+test('an original keeps no promise for each of the requests that wait for it', async () => {
+  const clock = new FakeClock();
+  const opened = defer<never>();
+  const source = { identity: 'tag', open: () => opened.promise } as const;
+  const limits = { firstByteTimeoutMs: 9_000, wholeBodyTimeoutMs: 9_000, maxOriginalBytes: 1 };
+  const parts: Partial<OriginalParts> = {
+    storage: createStorageBackend(source, limits, {} as never),
+    records: new OriginalRecords({ freshForMs: 0, goneForMs: 0, refusedForMs: 0 }, clock),
+    clock,
+  };
+  const flight = { signal: new AbortController().signal, keep: () => undefined };
+  const original = new Original(parts as OriginalParts, { originKey: 'icons/1/a' }, flight);
+  const trace = new RequestTrace(clock);
+  const identify = () => original.identify({ isIdentityEnough: true, hasResult: false, trace });
+  const inspect = () => original.inspect('tag', () => opened.promise);
+  const shared = [identify, inspect].map((wait) => {
+    const promise = wait();
+    expect(wait()).toBe(promise);
+    return promise;
+  });
+  opened.reject(new Error('The storage is gone.'));
+  for (const promise of shared) await expect(promise).rejects.toThrow('gone');
 });

@@ -123,8 +123,23 @@ export class Original {
    * @throws MediaError of the source; of a failure that is remembered, without asking the source
    */
   identify(options: IdentifyOptions): Promise<IdentifiedOriginal> {
+    if (this.#identified === undefined) {
+      const known = this.#findKnown(options);
+      if (known !== undefined) {
+        this.#identity = known.identity;
+        return Promise.resolve(known);
+      }
+      const { trace } = options;
+      this.#identified = trace.stage('origin', async (span) => {
+        span?.setAttributes({ 'darkroom.origin.part': 'state' });
+        const identified = await this.#identify(options);
+        const { failure } = identified;
+        if (span !== undefined && failure instanceof MediaError) noteErrorCode(span, failure.code);
+        return identified;
+      });
+    }
     // The shared promise itself: it would keep the promise that an `async` method makes for each caller.
-    return this.#identified ?? this.#identifyFirst(options);
+    return this.#identified;
   }
 
   /**
@@ -204,23 +219,6 @@ export class Original {
     if (this.#access.backend.source.identity === 'digest') this.noteDetails(etag, { sha256 });
     else if (!this.isOutdated) this.#parts.digests.note(this.originKey, etag, sha256);
     return sha256;
-  }
-
-  async #identifyFirst(options: IdentifyOptions): Promise<IdentifiedOriginal> {
-    const known = this.#findKnown(options);
-    if (known !== undefined) {
-      this.#identity = known.identity;
-      return known;
-    }
-    const { trace } = options;
-    this.#identified = trace.stage('origin', async (span) => {
-      span?.setAttributes({ 'darkroom.origin.part': 'state' });
-      const identified = await this.#identify(options);
-      const { failure } = identified;
-      if (span !== undefined && failure instanceof MediaError) noteErrorCode(span, failure.code);
-      return identified;
-    });
-    return this.#identified;
   }
 
   /** Returns what the records tell: a fresh identity, or a failure of the source just now. */
