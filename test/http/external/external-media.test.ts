@@ -102,6 +102,21 @@ describe('a range of what is on another site', () => {
   });
 });
 
+test('a deadline that passes while this process stands still is not a 504', async () => {
+  const head = `HTTP/1.1 200 OK\r\nContent-Length: ${samples.jpeg.length}\r\n\r\n`;
+  const site = await useHostileServer();
+  // The response is sent before the deadline could be noticed.
+  site.behaviours.set('/answers', (socket) => {
+    standStill(1_600);
+    socket.write(head);
+    socket.end(samples.jpeg);
+  });
+  const limits = { firstByteTimeoutMs: 300, headTimeoutMs: 300 };
+  const hasty = await useExternalApp({ ports: [site.port], limits });
+  const url = `http://${SITE}:${site.port}/answers`;
+  expect(await outcomeOf(hasty.askUrl(url, 'width=40'))).toBe(200);
+});
+
 test('a site may trickle if its first byte comes in time, and stand still while it is fetched whole', async () => {
   const head = `HTTP/1.1 200 OK\r\nContent-Length: ${samples.jpeg.length}\r\n\r\n`;
   const half = samples.jpeg.length / 2;
@@ -131,21 +146,6 @@ test('a site may trickle if its first byte comes in time, and stand still while 
   expect(await Promise.all(all)).toEqual([200, 200, 504, 504, 'cut']);
   standing[0]?.write(rest);
   expect(await rendered).toBe(200);
-});
-
-test('a deadline that passes while this process stands still is not a 504', async () => {
-  const head = `HTTP/1.1 200 OK\r\nContent-Length: ${samples.jpeg.length}\r\n\r\n`;
-  const site = await useHostileServer();
-  // The response is sent before the deadline could be noticed.
-  site.behaviours.set('/answers', (socket) => {
-    standStill(1_600);
-    socket.write(head);
-    socket.end(samples.jpeg);
-  });
-  const limits = { firstByteTimeoutMs: 300, headTimeoutMs: 300 };
-  const hasty = await useExternalApp({ ports: [site.port], limits });
-  const url = `http://${SITE}:${site.port}/answers`;
-  expect(await outcomeOf(hasty.askUrl(url, 'width=40'))).toBe(200);
 });
 
 describe('502', () => {
