@@ -25,17 +25,24 @@ export class ByteReader {
   readonly length: number;
   readonly #view: DataView;
   readonly #name: string;
+  #readsLeft: number;
 
-  /** @param name of the container, for the error's cause */
-  constructor(bytes: Uint8Array, name: string) {
+  /**
+   * @param name of the container, for the error's cause
+   * @param maxReads number of reads after which the file counts as corrupt: bounds all loops over its tables together
+   */
+  constructor(bytes: Uint8Array, name: string, maxReads = Number.POSITIVE_INFINITY) {
     this.bytes = bytes;
     this.length = bytes.length;
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     this.#name = name;
+    this.#readsLeft = maxReads;
   }
 
   /** Throws unless `count` bytes lie at `offset`. */
   require(offset: number, count: number): void {
+    if (this.#readsLeft === 0) throw corruptMedia(`${this.#name}: too many table entries`);
+    this.#readsLeft -= 1;
     if (offset < 0 || offset + count > this.length) {
       throw corruptMedia(
         `${this.#name}: expected ${count} bytes at ${offset} but the file ends at ${this.length}`,

@@ -1,4 +1,6 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
+import { heifTables } from '../hostile/bombs/heif-tables.ts';
+import { withStepCounter } from '../support/count-steps.ts';
 import { box, fullBox } from '../support/images/heif-file.ts';
 import {
   afterIhdr,
@@ -90,3 +92,36 @@ test('an image of the largest number of frames that settings may allow is accept
   expect(factsOf(gif(times(100_000, frame))).frames).toBe(100_001);
   expect(factsOf(webp(2, times(100_000, anmf(1, dot)))).frames).toBe(100_000);
 });
+
+/** About 10 ms; besides, a step for each byte. */
+const MAX_STEPS = 3_000_000;
+
+describe('a file whose tables multiply', () => {
+  test.each(Object.entries(heifTables))('takes a bounded number of steps: %s', async (_, make) => {
+    const file = make();
+    const load = async () => ({
+      ...(await import('../../src/formats/byte-reader.ts')),
+      ...(await import('../../src/formats/read-image-facts.ts')),
+      ...(await import('../../src/formats/heif/heif-preparation.ts')),
+    });
+    await withStepCounter(load, ({ ByteReader, readImageFacts, prepareHeif }, countSteps) => {
+      const slice = vi.spyOn(ByteReader.prototype, 'slice');
+      for (const read of [readImageFacts, prepareHeif]) {
+        expect(countSteps(() => unlessCorrupt(() => read(file)))).toBeLessThan(
+          MAX_STEPS + file.length,
+        );
+      }
+      const bytes = slice.mock.calls.reduce((sum, [start, end]) => sum + end - start, 0);
+      expect(bytes).toBeLessThan(4 * file.length);
+      slice.mockRestore();
+    });
+  });
+});
+
+function unlessCorrupt(work: () => unknown): void {
+  try {
+    work();
+  } catch (error) {
+    expect(error).toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
+  }
+}

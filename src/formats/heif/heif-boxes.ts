@@ -53,12 +53,17 @@ export function readBoxes(reader: ByteReader, start: number, end: number): Box[]
 
 /** Reads version and flags at the beginning of a full box. */
 export function toFullBox(reader: ByteReader, box: Box): FullBox {
-  const word = reader.u32be(box.start);
-  return { ...box, version: word >>> 24, flags: word & 0xff_ffff, start: box.start + 4 };
+  const { type, headerStart, start, end } = box;
+  const word = reader.u32be(start);
+  return {
+    type,
+    headerStart,
+    start: start + 4,
+    end,
+    version: word >>> 24,
+    flags: word & 0xff_ffff,
+  };
 }
-
-/** Valid lengths of integers in boxes. */
-const FIELD_BYTES = [0, 1, 2, 4, 8];
 
 /** Reads a box's fields one after another and never past its end. */
 export class BoxCursor {
@@ -74,14 +79,28 @@ export class BoxCursor {
 
   /** Reads an unsigned integer of this many bytes, big-endian; inexact above 2^53, where no file ends. */
   uint(bytes: number): number {
-    if (!FIELD_BYTES.includes(bytes)) {
-      throw corruptMedia(`HEIF: box ${this.#box.type} has a field of ${bytes} bytes`);
+    const at = this.#position;
+    this.skip(bytes);
+    switch (bytes) {
+      case 0:
+        return 0;
+      case 1:
+        return this.#reader.u8(at);
+      case 2:
+        return this.#reader.u16be(at);
+      case 4:
+        return this.#reader.u32be(at);
+      case 8:
+        return this.#reader.u64be(at);
+      default:
+        throw corruptMedia(`HEIF: box ${this.#box.type} has a field of ${bytes} bytes`);
     }
-    return this.bytes(bytes).reduce((value, byte) => value * 256 + byte, 0);
   }
 
   tag(): string {
-    return Buffer.from(this.bytes(4)).toString('latin1');
+    const at = this.#position;
+    this.skip(4);
+    return this.#reader.tag(at);
   }
 
   skip(bytes: number): void {

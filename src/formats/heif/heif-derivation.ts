@@ -1,7 +1,7 @@
-import { ByteReader, corruptMedia } from '../byte-reader.ts';
+import { ByteReader, corruptMedia, hasAscii } from '../byte-reader.ts';
 import type { Size } from '../image-facts.ts';
+import { toFullBox } from './heif-boxes.ts';
 import { type HeifFile, readItem } from './heif-file.ts';
-import { readCodedSize } from './heif-properties.ts';
 
 /** Version, flags, rows, columns, and two sides of 16 or 32 bits (ISO/IEC 23008-12 §6.6.2.3.2). */
 const MAX_GRID_BYTES = 12;
@@ -30,7 +30,7 @@ const ALPHA_KINDS = ['urn:mpeg:mpegB:cicp:systems:auxiliary:alpha', 'urn:mpeg:he
  */
 export function countCodedPixels(heif: HeifFile, item: number): number {
   const alpha = findAlphaPlanes(heif, item).flatMap((plane) => {
-    const size = readCodedSize(heif.meta.reader, heif.propertiesOf(plane));
+    const size = heif.codedSizeOf(plane);
     // The size of a coded plane without `ispe` is in its data, which the decoder checks.
     const isCounted = size !== undefined || heif.types.get(plane) === 'grid';
     return isCounted ? countPixels(heif, plane) : [];
@@ -54,8 +54,11 @@ export function findTiles(heif: HeifFile, item: number): ReadonlySet<number> {
 function isAlpha({ meta, propertiesOf }: HeifFile, item: number): boolean {
   const kind = propertiesOf(item).find(({ type }) => type === 'auxC');
   if (kind === undefined) return false;
-  const text = Buffer.from(meta.reader.slice(kind.start, kind.end)).toString('latin1', 4);
-  return ALPHA_KINDS.some((alpha) => text.startsWith(`${alpha}\0`));
+  // The type follows version and flags.
+  const { start } = toFullBox(meta.reader, kind);
+  return ALPHA_KINDS.some(
+    (alpha) => start + alpha.length < kind.end && hasAscii(meta.reader.bytes, start, `${alpha}\0`),
+  );
 }
 
 function countPixels(heif: HeifFile, item: number): number {
@@ -74,10 +77,10 @@ function countGrid(heif: HeifFile, item: number): number {
   if (tiles.length !== rows * columns) {
     throw corruptMedia(`HEIF: a grid of ${rows}x${columns} has ${tiles.length} tiles`);
   }
-  const sizes = new Map(tiles.map((tile) => [tile, sizeOf(heif, tile)]));
-  const [first] = sizes.values();
+  const sizes = tiles.map((tile) => sizeOf(heif, tile));
+  const [first] = sizes;
   if (first === undefined) throw corruptMedia('HEIF: a grid without tiles');
-  for (const tile of sizes.values()) {
+  for (const tile of sizes) {
     if (tile.widthPx !== first.widthPx || tile.heightPx !== first.heightPx) {
       throw corruptMedia('HEIF: a grid of tiles of different sizes');
     }
@@ -106,15 +109,14 @@ export function readGrid(heif: HeifFile, item: number) {
   };
 }
 
-function sizeOf({ meta, propertiesOf }: HeifFile, item: number): Size {
-  const size = readCodedSize(meta.reader, propertiesOf(item));
+function sizeOf({ codedSizeOf }: HeifFile, item: number): Size {
+  const size = codedSizeOf(item);
   if (size === undefined) throw corruptMedia(`HEIF: image ${item} has no size`);
   return size;
 }
 
 function countCoded(heif: HeifFile, item: number): number {
-  const extents = heif.locations.get(item) ?? [];
-  const bytes = extents.reduce((sum, { start, end }) => sum + end - start, 0);
+  const bytes = heif.bytesOf(item);
   const { widthPx, heightPx } = sizeOf(heif, item);
   const pixels = widthPx * heightPx;
   if (bytes === 0) throw corruptMedia(`HEIF: image ${item} is empty`);

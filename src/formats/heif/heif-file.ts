@@ -1,4 +1,5 @@
 import { ByteReader, corruptMedia, type Extent } from '../byte-reader.ts';
+import type { Size } from '../image-facts.ts';
 import {
   type Box,
   BoxCursor,
@@ -9,7 +10,7 @@ import {
   readBoxes,
   toFullBox,
 } from './heif-boxes.ts';
-import { indexProperties, type Property } from './heif-properties.ts';
+import { indexProperties, type Property, readCodedSize } from './heif-properties.ts';
 
 /** Far beyond libheif, which accepts 32 per item; bounds the walk. */
 const MAX_EXTENTS = 100_000;
@@ -17,16 +18,28 @@ const MAX_EXTENTS = 100_000;
 /** More than the 65 536 tiles of the largest grid. */
 const MAX_REFERENCES = 100_000;
 
+/**
+ * Bounds the product of all counts of one file. The smallest tiles of 100 million pixels and of their alpha plane need
+ * 160 000 reads.
+ */
+const MAX_READS = 200_000;
+
 /** Items of a file of ISO boxes (ISO/IEC 14496-12 §8.11; ISO/IEC 23008-12). */
 export interface HeifFile {
   readonly meta: Meta;
   readonly primary: number;
+  /** The item table, in the order of the file. */
+  readonly entries: readonly ItemEntry[];
   /** The four-character types of all items, by item id. */
   readonly types: ReadonlyMap<number, string>;
   /** Extents of the bytes of an item, by item id; only extents within this file. */
   readonly locations: ReadonlyMap<number, readonly Extent[]>;
+  /** Returns the number of bytes of an item. */
+  readonly bytesOf: (item: number) => number;
   /** Returns the properties of an item, in the order of association. */
   readonly propertiesOf: (item: number) => readonly Property[];
+  /** Returns the size of an item before its transforms, as `readCodedSize` reads it. */
+  readonly codedSizeOf: (item: number) => Size | undefined;
   /** Returns the items that an item is derived from. */
   readonly sourcesOf: (item: number) => readonly number[];
   /** Returns the items that refer to an item by a type of reference, as an alpha plane does by `auxl`. */
@@ -39,7 +52,7 @@ export interface HeifFile {
  * @throws MediaError `UNPROCESSABLE_MEDIA` if a box or an item leaves the file, or the primary item is missing
  */
 export function openHeif(bytes: Uint8Array): HeifFile | undefined {
-  const reader = new ByteReader(bytes, 'HEIF');
+  const reader = new ByteReader(bytes, 'HEIF', MAX_READS);
   const box = findMeta(reader);
   if (box === undefined) return undefined;
   const { start, end } = toFullBox(reader, box);
@@ -52,18 +65,30 @@ export function openHeif(bytes: Uint8Array): HeifFile | undefined {
   const primary = new BoxCursor(reader, item).uint(item.version === 0 ? 2 : 4);
   const properties = lazily(() => indexProperties(meta));
   const references = lazily(() => readReferences(meta));
+  const sources = lazily(() => {
+    const derivations = references().filter(({ type }) => type === 'dimg');
+    // The first of several of an item counts.
+    return new Map(derivations.reverse().map(({ from, to }) => [from, to]));
+  });
+  const entries = readItemEntries(meta);
+  const locations = readLocations(meta);
+  const propertiesOf = perItem((item) => properties()(item));
   return {
     meta,
     primary,
-    types: new Map(readItemEntries(meta).map(({ item, type }) => [item, type])),
-    locations: readLocations(meta),
-    propertiesOf: (item) => properties()(item),
-    sourcesOf: (item) =>
-      references().find(({ type, from }) => type === 'dimg' && from === item)?.to ?? [],
-    referrersOf: (item, wanted) =>
-      references().flatMap(({ type, from, to }) =>
-        type === wanted && to.includes(item) ? [from] : [],
-      ),
+    entries,
+    types: new Map(entries.map(({ item, type }) => [item, type])),
+    locations,
+    bytesOf: perItem((item) =>
+      (locations.get(item) ?? []).reduce((sum, { start, end }) => sum + end - start, 0),
+    ),
+    propertiesOf,
+    codedSizeOf: perItem((item) => readCodedSize(reader, propertiesOf(item))),
+    sourcesOf: (item) => sources().get(item) ?? [],
+    referrersOf: (item, wanted) => {
+      const referrers = references().filter(({ type, to }) => type === wanted && to.includes(item));
+      return [...new Set(referrers.map(({ from }) => from))];
+    },
   };
 }
 
@@ -74,6 +99,18 @@ export function readItem({ meta, locations }: HeifFile, item: number, maxBytes: 
   const length = bytes.reduce((sum, part) => sum + part.length, 0);
   if (length > maxBytes) throw corruptMedia(`HEIF: item ${item} has ${length} bytes`);
   return Buffer.concat(bytes);
+}
+
+/** Computes a value once per item: a file may refer to one item 65 000 times. */
+function perItem<Value>(compute: (item: number) => Value): (item: number) => Value {
+  const getters = new Map<number, () => Value>();
+  return (item) => {
+    const known = getters.get(item);
+    if (known !== undefined) return known();
+    const value = compute(item);
+    getters.set(item, () => value);
+    return value;
+  };
 }
 
 function lazily<Value>(make: () => Value): () => Value {
@@ -127,8 +164,7 @@ interface ItemEntry {
   readonly flagsAt: number;
 }
 
-/** Reads the entries of `iinf`, in the order of the file. */
-export function readItemEntries(meta: Meta): ItemEntry[] {
+function readItemEntries(meta: Meta): ItemEntry[] {
   const { reader } = meta;
   const box = toFullBox(reader, findBox(meta, 'iinf'));
   const entries = readBoxes(reader, box.start + (box.version === 0 ? 2 : 4), box.end);

@@ -1,7 +1,7 @@
 import { hasAscii } from '../byte-reader.ts';
 import { findBox, toFullBox } from './heif-boxes.ts';
 import { findAlphaPlanes, findTiles } from './heif-derivation.ts';
-import { type HeifFile, openHeif, readItemEntries } from './heif-file.ts';
+import { type HeifFile, openHeif } from './heif-file.ts';
 import { type Property, TRANSFORMS } from './heif-properties.ts';
 
 /** Major brands that libvips does not recognise (`heif_magic` of its heifload), unlike `avif`. */
@@ -42,11 +42,15 @@ export function prepareHeif(heif: Uint8Array): Uint8Array {
 }
 
 /** Copies the file with another primary item, which is unhidden: libheif does not return hidden items. */
-export function withPrimaryItem(heif: Uint8Array, { meta }: HeifFile, item: number): Uint8Array {
+export function withPrimaryItem(
+  heif: Uint8Array,
+  { meta, entries }: HeifFile,
+  item: number,
+): Uint8Array {
   const box = toFullBox(meta.reader, findBox(meta, 'pitm'));
   const copy = Buffer.from(heif);
   copy.writeUIntBE(item, box.start, box.version === 0 ? 2 : 4);
-  for (const entry of readItemEntries(meta)) {
+  for (const entry of entries) {
     if (entry.item === item)
       copy.writeUInt8(copy.readUInt8(entry.flagsAt) & ~HIDDEN, entry.flagsAt);
   }

@@ -31,6 +31,9 @@ export function indexProperties(meta: Meta): (item: number) => readonly Property
   const parts = readBoxes(reader, start, end);
   const container = parts.find((part) => part.type === 'ipco');
   const pool = container === undefined ? [] : readBoxes(reader, container.start, container.end);
+  const variants = [false, true].map((isEssential) =>
+    pool.map((box, at): Property => ({ ...box, index: at + 1, isEssential })),
+  );
   const associations = new Map<number, Association>();
   let entries = 0;
   for (const part of parts.filter(({ type }) => type === 'ipma')) {
@@ -56,12 +59,13 @@ export function indexProperties(meta: Meta): (item: number) => readonly Property
     const { count, indexBytes } = association;
     const cursor = association.cursor.copy();
     const essential = indexBytes === 2 ? 0x8000 : 0x80;
-    const fields = Array.from({ length: count }, () => cursor.uint(indexBytes));
-    return fields.flatMap((field) => {
-      const index = field & (essential - 1);
-      const box = pool[index - 1];
-      return box === undefined ? [] : [{ ...box, index, isEssential: field >= essential }];
-    });
+    const properties: Property[] = [];
+    for (let left = count; left > 0; left -= 1) {
+      const field = cursor.uint(indexBytes);
+      const property = variants[field >= essential ? 1 : 0]?.[(field & (essential - 1)) - 1];
+      if (property !== undefined) properties.push(property);
+    }
+    return properties;
   };
 }
 

@@ -17,6 +17,7 @@ import {
 } from '../../support/images/heif-file.ts';
 import * as ways from '../ways.ts';
 import { type Bomb, bombs, forEach, MEBIBYTE } from './bomb.ts';
+import { heifTables } from './heif-tables.ts';
 
 const squares = [10_000, 12_000, 16_384] as const;
 
@@ -105,6 +106,7 @@ export const avifBombs: readonly Bomb[] = [
     '85 apertures, turns and mirrors': () =>
       tiny(...Array.from({ length: 80 }, () => [clap(16, 16), irot(1), imir(1)]).flat()),
   }),
+  ...bombs('in time', [...ways.stills, ways.passthrough], heifTables),
   ...bombs('any', ways.stills, {
     ...forEach(
       squares,

@@ -7,7 +7,7 @@ export interface HeifItem {
   readonly type: string;
   /** Bytes of the item; none for one that is made of others alone. */
   readonly data: Uint8Array;
-  /** Property boxes, whole; each becomes one of the file's own. */
+  /** Property boxes, whole; items that share a buffer share the property. */
   readonly properties: readonly Uint8Array[];
   /** What the item refers to: type of the reference, and ids. */
   readonly references?: readonly (readonly [type: string, ids: readonly number[]])[];
@@ -109,12 +109,11 @@ function formatLocations(
 }
 
 function formatProperties(items: readonly HeifItem[]): Buffer {
-  const pool = items.flatMap(({ properties }) => properties);
-  let first = 1;
+  const pool = [...new Set(items.flatMap(({ properties }) => properties))];
+  const places = new Map(pool.map((property, index) => [property, index + 1]));
   const associations = items.map(({ properties }, index) => {
-    const indices = properties.map((_, position) => u16be(first + position));
-    first += properties.length;
-    return join(u16be(index + 1), properties.length, ...indices);
+    const indices = Uint16Array.from(properties, (property) => places.get(property) ?? 0);
+    return join(u16be(index + 1), properties.length, Buffer.from(indices.buffer).swap16());
   });
   return box(
     'iprp',

@@ -1,0 +1,48 @@
+import { Session } from 'node:inspector';
+import { setFlagsFromString } from 'node:v8';
+import { vi } from 'vitest';
+
+/** The modules that read files of others. */
+const PARSERS = '/src/formats/';
+
+/**
+ * Counts the steps of parsers by V8's coverage: how often a block of their code is entered. This includes every round of
+ * a loop and every call of a callback, but not the work within a built-in method.
+ *
+ * @param load imports the modules anew: V8 counts only blocks that it compiles meanwhile
+ */
+export async function withStepCounter<Modules>(
+  load: () => Promise<Modules>,
+  use: (modules: Modules, countSteps: (work: () => void) => number) => void,
+): Promise<void> {
+  const session = new Session();
+  session.connect();
+  // Optimized code does not count.
+  setFlagsFromString('--no-opt');
+  try {
+    session.post('Profiler.enable');
+    session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: true });
+    vi.resetModules();
+    use(await load(), (work) => {
+      takeSteps(session);
+      work();
+      return takeSteps(session);
+    });
+  } finally {
+    setFlagsFromString('--opt');
+    session.disconnect();
+  }
+}
+
+/** Returns the steps since the last call. */
+function takeSteps(session: Session): number {
+  let steps = 0;
+  session.post('Profiler.takePreciseCoverage', (error, { result }) => {
+    if (error !== null) throw error;
+    const parsers = result.filter(({ url }) => url.includes(PARSERS));
+    for (const { ranges } of parsers.flatMap(({ functions }) => functions)) {
+      for (const { count } of ranges) steps += count;
+    }
+  });
+  return steps;
+}
