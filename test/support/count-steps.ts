@@ -18,7 +18,8 @@ export async function withStepCounter<Modules>(
   const session = new Session();
   session.connect();
   // Optimized code does not count.
-  setFlagsFromString('--no-opt');
+  for (const flag of ['--no-opt', '--no-use-osr', '--no-compilation-cache'])
+    setFlagsFromString(flag);
   try {
     session.post('Profiler.enable');
     session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: true });
@@ -29,7 +30,7 @@ export async function withStepCounter<Modules>(
       return takeSteps(session);
     });
   } finally {
-    setFlagsFromString('--opt');
+    for (const flag of ['--opt', '--use-osr', '--compilation-cache']) setFlagsFromString(flag);
     session.disconnect();
   }
 }

@@ -20,7 +20,7 @@ export const renderingTable = {
     262_144,
     'longest edge of what is decoded',
   ),
-  MAX_FRAMES: setting(integer(1, 100_000, 'frames'), 1_024, 'most frames of an original'),
+  MAX_FRAMES: setting(integer(1, 50_000, 'frames'), 1_024, 'most frames of an original'),
   WEBP_EFFORT: setting(
     integer(0, 6, 'libwebp method'),
     DEFAULT_WEBP_EFFORT,

@@ -4,8 +4,8 @@ import { gifLabel } from './gif-blocks.ts';
 import { readFrames } from './gif-frames.ts';
 
 const loopApplications = ['NETSCAPE2.0', 'ANIMEXTS1.0'];
-/** Twice the blocks of 100 000 frames, the highest limit an operator can set, with their controls; bounds the walk. */
-const maxBlocks = 400_000;
+/** Twice the blocks of 50 000 frames, the highest limit an operator can set, with their controls; bounds the walk. */
+const maxBlocks = 200_000;
 
 /** Screen sizes that libnsgif takes for the author's monitor instead of the image. */
 const monitorSizes = new Set([

@@ -12,6 +12,9 @@ interface Frame extends Size {
 /** Far beyond any real file (50 MB with 64 KB of metadata per segment have 800); bounds the walk. */
 const maxMarkers = 20_000;
 
+/** Fill bytes that are checked to be no other bytes; encoders write a few. */
+const maxFillBytes = 64 * 1024;
+
 /**
  * Reads the facts of a JPEG (ITU-T T.81 annex B); returns `undefined` for processes that libjpeg cannot decode
  * (lossless, hierarchical, 12 bit).
@@ -25,13 +28,17 @@ export function readJpegHeader(bytes: Uint8Array): ImageFacts | undefined {
   let scans = 0;
   let isClean = true;
   let isPlain = true;
+  let fillBytes = 0;
   let previous = { code: jpegMarker.soi as number, end: 2 };
   let markers = 0;
   for (const segment of walkJpegSegments(bytes)) {
     markers += 1;
     if (markers > maxMarkers) throw corruptMedia(`JPEG: more than ${maxMarkers} markers`);
     const { code, at, start, end } = segment;
-    isClean &&= previous.code === jpegMarker.sos || isFill(bytes, previous.end, at);
+    if (previous.code !== jpegMarker.sos) {
+      fillBytes += at - previous.end;
+      isClean &&= fillBytes <= maxFillBytes && isFill(bytes, previous.end, at);
+    }
     previous = segment;
     if (code === jpegMarker.eoi) {
       if (frame === undefined || scans === 0) throw corruptMedia('JPEG: no image before EOI');

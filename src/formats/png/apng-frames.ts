@@ -142,7 +142,7 @@ export class ApngFrames {
     const { type, start, end } = chunk;
     return (
       this.#expect(isSized, () => `${type} of ${end - start} bytes at ${start}`) &&
-      this.#expect(hasRightCrc(this.#reader.bytes, chunk), () => `wrong CRC of ${type} at ${start}`)
+      this.#expect(hasRightCrc(this.#reader, chunk), () => `wrong CRC of ${type} at ${start}`)
     );
   }
 

@@ -1,5 +1,5 @@
 import { crc32, deflateSync } from 'node:zlib';
-import { corruptMedia, type Extent, hasAscii } from '../byte-reader.ts';
+import { ByteReader, corruptMedia, type Extent, hasAscii, tagAt } from '../byte-reader.ts';
 import { withPlainExif } from '../exif-block.ts';
 import type { Orientation, Size } from '../image-facts.ts';
 
@@ -19,7 +19,7 @@ export function* walkPngChunks(png: Uint8Array): Generator<PngChunk, void> {
   const bytes = Buffer.from(png.buffer, png.byteOffset, png.byteLength);
   for (let position = signature.length; position < bytes.length; ) {
     const start = position + 8;
-    const type = bytes.toString('latin1', position + 4, start);
+    const type = tagAt(bytes, position + 4);
     const end = start + (start <= bytes.length ? bytes.readUInt32BE(position) : 0);
     yield { type, start, end };
     position = end + 4;
@@ -40,9 +40,8 @@ export function formatPng(chunks: readonly Uint8Array[]): Buffer {
 }
 
 /** Whether a chunk within the file has the CRC of its type and payload. */
-export function hasRightCrc(png: Uint8Array, chunk: PngChunk): boolean {
-  const stored = new DataView(png.buffer, png.byteOffset + chunk.end, 4).getUint32(0);
-  return crcOf(png, chunk) === stored;
+export function hasRightCrc(png: ByteReader, chunk: PngChunk): boolean {
+  return crcOf(png.bytes, chunk) === png.u32be(chunk.end);
 }
 
 /**
@@ -52,9 +51,10 @@ export function hasRightCrc(png: Uint8Array, chunk: PngChunk): boolean {
  * @throws MediaError `UNPROCESSABLE_MEDIA`
  */
 export function checkDataCrcs(png: Uint8Array): void {
+  const reader = new ByteReader(png, 'PNG');
   for (const chunk of walkPngChunks(png)) {
     if (chunk.type === 'IEND') return;
-    if (chunk.type === 'IDAT' && !hasRightCrc(png, chunk)) throw wrongCrc(chunk);
+    if (chunk.type === 'IDAT' && !hasRightCrc(reader, chunk)) throw wrongCrc(chunk);
   }
 }
 

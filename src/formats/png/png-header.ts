@@ -25,8 +25,10 @@ const cleanChunkBytes = new Map([
 ]);
 
 const paletteColourType = 3;
-/** Twice the chunks of 100 000 frames, the highest limit an operator can set, with their data; bounds the walk. */
-const maxChunks = 210_000;
+/** Length of a tRNS without a palette: a sample of each of three channels. */
+const maxTransparentBytes = 6;
+/** The chunks of 50 000 frames, the highest limit an operator can set, with their data; bounds the walk. */
+const maxChunks = 105_000;
 
 /**
  * Reads the facts of a PNG (PNG 3rd edition, W3C 2025) or an APNG, which has a chunk `acTL` before the image data.
@@ -106,7 +108,7 @@ export function readPngHeader(bytes: Uint8Array): ImageFacts {
           // PNG 3rd edition §4.3: each of the three takes precedence over gAMA.
           gamma: hasColourSpace ? undefined : gamma,
           isPlain: header.bitDepth <= 8 && !hasProfile,
-          isClean: isClean && chunk.end + 4 === bytes.length && hasRightCrc(bytes, chunk),
+          isClean: isClean && chunk.end + 4 === bytes.length && hasRightCrc(reader, chunk),
         };
     }
   }
@@ -120,7 +122,7 @@ function proveChunk(reader: ByteReader, chunk: PngChunk): void {
   if (!/^[A-Za-z]{4}$/.test(type)) throw corruptMedia(`PNG: no chunk type at ${start - 4}`);
   // No decoder reads as far as the CRC of IEND.
   const isCritical = type.charCodeAt(0) < 0x60 && type !== 'IEND' && type !== 'IDAT';
-  if (isCritical && !hasRightCrc(reader.bytes, chunk)) throw wrongCrc(chunk);
+  if (isCritical && !hasRightCrc(reader, chunk)) throw wrongCrc(chunk);
 }
 
 /** Returns the facts that only an APNG has, from the chunks visited so far. */
@@ -140,7 +142,7 @@ function framesOf(
 
 /** Reads the exponent times 100 000 (PNG 3rd edition §11.3.2.2); returns `undefined` if libpng ignores the chunk. */
 function readGamma(reader: ByteReader, chunk: PngChunk): number | undefined {
-  if (chunk.end - chunk.start !== 4 || !hasRightCrc(reader.bytes, chunk)) return undefined;
+  if (chunk.end - chunk.start !== 4 || !hasRightCrc(reader, chunk)) return undefined;
   const value = reader.u32be(chunk.start);
   return value > 0 ? value / 100_000 : undefined;
 }
@@ -155,6 +157,8 @@ function isWithinDepth(
   { colourType, bitDepth }: ImageHeader,
 ): boolean {
   if (colourType === paletteColourType) return true;
+  // A file may have 100 000 of these chunks.
+  if (end - start > maxTransparentBytes) return false;
   for (let at = start; at + 2 <= end; at += 2) {
     if (reader.u16be(at) >= 2 ** bitDepth) return false;
   }

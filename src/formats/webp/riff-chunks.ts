@@ -1,4 +1,4 @@
-import { type Extent, hasAscii } from '../byte-reader.ts';
+import { type Extent, hasAscii, tagAt } from '../byte-reader.ts';
 import { withPlainExif } from '../exif-block.ts';
 import type { Orientation, Size } from '../image-facts.ts';
 
@@ -27,7 +27,7 @@ export function* walkRiffChunks(
   const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   for (let position = from; position < to; ) {
     const start = position + HEADER_BYTES;
-    const fourCc = view.toString('latin1', position, position + 4);
+    const fourCc = tagAt(view, position);
     const end = start + (start <= view.length ? view.readUInt32LE(position + 4) : 0);
     yield { fourCc, start, end };
     position = nextChunk(end);

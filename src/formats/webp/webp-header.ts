@@ -15,8 +15,8 @@ const vp8xBytes = 10;
 const animBytes = 6;
 /** Fields of ANMF before the chunks of its frame. */
 const frameHeaderBytes = 16;
-/** 100 000 frames, the highest limit an operator can set, have three chunks each and their ANMF; bounds the walk. */
-const maxChunks = 400_000;
+/** 50 000 frames, the highest limit an operator can set, have three chunks each and their ANMF; bounds the walk. */
+const maxChunks = 200_000;
 
 /**
  * Reads the facts of a WebP (RFC 9649), still or animated.

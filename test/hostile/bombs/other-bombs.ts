@@ -2,6 +2,7 @@ import { join } from '../../formats/containers.ts';
 import { samples } from '../../support/test-app.ts';
 import * as ways from '../ways.ts';
 import { type Bomb, bombs, forEach, LARGEST_BYTES, MEBIBYTE } from './bomb.ts';
+import { largestTables } from './largest-tables.ts';
 
 /** First bytes of what is decoded here. */
 const magics = {
@@ -77,6 +78,7 @@ export const otherBombs: readonly Bomb[] = [
       (name) => join(samples[name], PAGE),
     ),
   }),
+  ...bombs('any', [ways.stillSmall, ways.passthrough], largestTables),
   ...bombs('any', ways.everyWay, {
     ...forEach(
       good,

@@ -32,7 +32,7 @@ export interface PartCodec {
 const png: PartCodec = {
   parse: (file) =>
     [...walkPngChunks(file)].map((chunk) => {
-      if (!hasRightCrc(file, chunk)) throw new RangeError('CRC');
+      if (!hasRightCrc(new ByteReader(file, 'PNG'), chunk)) throw new RangeError('CRC');
       return { tag: chunk.type, data: file.subarray(chunk.start, chunk.end) };
     }),
   format: (parts) =>
