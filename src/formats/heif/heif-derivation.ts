@@ -19,6 +19,9 @@ const MAX_BYTES_BESIDES = 64 * 1024;
  */
 const MIN_TILE_PIXELS = 256 * 128;
 
+/** Maximum number of items that repeat one another. */
+const MAX_IDENTITIES = 8;
+
 /** Alpha types of ISO/IEC 23008-12 §6.9.1.2, and HEVC's own older name. */
 const ALPHA_KINDS = ['urn:mpeg:mpegB:cicp:systems:auxiliary:alpha', 'urn:mpeg:hevc:2015:auxid:1'];
 
@@ -38,14 +41,34 @@ export function countCodedPixels(heif: HeifFile, item: number): number {
   return Math.max(countPixels(heif, item), ...alpha);
 }
 
+/**
+ * Returns the images that an item repeats by `iden`, with further transforms each (ISO/IEC 23008-12 §6.6.2.1): first the
+ * coded image, grid or overlay, last the item itself.
+ *
+ * @throws MediaError `UNPROCESSABLE_MEDIA` if the file does not end such a chain soon
+ */
+export function followIdentity(heif: HeifFile, item: number): readonly number[] {
+  const chain = [item];
+  for (let first = item; heif.types.get(first) === 'iden'; chain.unshift(first)) {
+    const [source, ...others] = heif.sourcesOf(first);
+    if (source === undefined || others.length > 0 || chain.length === MAX_IDENTITIES) {
+      throw corruptMedia(`HEIF: image ${item} repeats no image`);
+    }
+    first = source;
+  }
+  return chain;
+}
+
 /** Returns the alpha planes of an item; a valid file has one at most. */
 export function findAlphaPlanes(heif: HeifFile, item: number): number[] {
-  return heif.referrersOf(item, 'auxl').filter((plane) => isAlpha(heif, plane));
+  return followIdentity(heif, item)
+    .flatMap((image) => heif.referrersOf(image, 'auxl'))
+    .filter((plane) => isAlpha(heif, plane));
 }
 
 /** Returns the tiles of an item and of its alpha planes; empty if none of these is a grid. */
 export function findTiles(heif: HeifFile, item: number): ReadonlySet<number> {
-  const shown = [item, ...findAlphaPlanes(heif, item)];
+  const shown = [...followIdentity(heif, item), ...findAlphaPlanes(heif, item)];
   const grids = shown.filter((part) => heif.types.get(part) === 'grid');
   return new Set(grids.flatMap((grid) => heif.sourcesOf(grid)));
 }
@@ -61,10 +84,11 @@ function isAlpha({ meta, propertiesOf }: HeifFile, item: number): boolean {
   );
 }
 
-function countPixels(heif: HeifFile, item: number): number {
+function countPixels(heif: HeifFile, shown: number): number {
+  const [item = shown] = followIdentity(heif, shown);
   const type = heif.types.get(item);
   if (type === 'grid') return countGrid(heif, item);
-  const sources = type === 'iovl' || type === 'iden' ? heif.sourcesOf(item) : [];
+  const sources = type === 'iovl' ? heif.sourcesOf(item) : [];
   return sources.length === 0
     ? countCoded(heif, item)
     : sources.reduce((sum, source) => sum + countCoded(heif, source), 0);

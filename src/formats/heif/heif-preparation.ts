@@ -4,8 +4,10 @@ import { findAlphaPlanes, findTiles } from './heif-derivation.ts';
 import { type HeifFile, openHeif } from './heif-file.ts';
 import { type Property, TRANSFORMS } from './heif-properties.ts';
 
-/** Major brands that libvips does not recognise (`heif_magic` of its heifload), unlike `avif`. */
-const UNKNOWN_BRANDS = ['avis', 'hevx'];
+/** Major brands that libvips recognises (`heif_magic` of its heifload). */
+const KNOWN_BRANDS = [
+  ...['avif', 'mif1', 'msf1', 'heic', 'heix', 'heim', 'heis', 'hevc', 'hevm', 'hevs'],
+];
 
 /** Flag of an item that is not shown by itself (ISO/IEC 23008-12 §6.4.2); tiles usually have the flag. */
 const HIDDEN = 1;
@@ -34,7 +36,7 @@ export function prepareHeif(heif: Uint8Array): Uint8Array {
       plain.write('free', type, 'latin1');
     }
   }
-  if (UNKNOWN_BRANDS.some((brand) => hasAscii(bytes, 8, brand))) {
+  if (!KNOWN_BRANDS.some((brand) => hasAscii(bytes, 8, brand))) {
     plain ??= Buffer.from(heif);
     plain.write('avif', 8, 'latin1');
   }
@@ -66,7 +68,8 @@ export function withPrimaryItem(
  */
 function withTransformsOfPicture(bytes: Uint8Array): Uint8Array {
   const heif = openHeif(bytes);
-  if (heif === undefined) return bytes;
+  // An image that `iden` repeats keeps its own transforms.
+  if (heif === undefined || heif.types.get(heif.primary) === 'iden') return bytes;
   const transforms = heif.propertiesOf(heif.primary).filter(isTransform);
   const alpha = new Set(findAlphaPlanes(heif, heif.primary));
   const isGrid = findTiles(heif, heif.primary).size > 0;

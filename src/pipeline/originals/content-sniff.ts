@@ -1,5 +1,7 @@
 /** The media type of an attachment, from its first bytes and nothing else (contract §4). */
 
+import { sniffHeifType } from '../../formats/heif/heif-header.ts';
+
 /** Number of leading bytes that tell the type: the sample that `file-type` is made for. */
 export const SNIFF_BYTES = 4100;
 
@@ -114,6 +116,9 @@ function isBinary(character: string): boolean {
 async function sniffBinary(bytes: Uint8Array): Promise<string> {
   // file-type would inflate it to look for a tar, and call it gzip all the same.
   if (bytes[0] === 0x1f && bytes[1] === 0x8b) return 'application/gzip';
+  // file-type goes by the major brand alone.
+  const heifType = sniffHeifType(bytes);
+  if (heifType !== undefined) return heifType;
   // Only where it is needed: it takes as long to load as a tenth of a start.
   const { fileTypeFromBuffer } = await import('file-type');
   try {

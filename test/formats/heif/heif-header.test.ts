@@ -29,7 +29,8 @@ test('a box of a HEIF file may have a length of 64 bits', () => {
   expect(verdictOn(join(ftyp, long, meta.subarray(8)))).toEqual(verdictOn(avif));
 });
 
-const av1Brands = 'mif1 msf1 avis heic heix hevc hevx'.split(' ');
+// The compatible brands name `avif` too, so that the major one may be any.
+const av1Brands = ['mif1', 'msf1', 'avis', 'heic', 'heix', 'hevc', 'hevx', 'mp42', 'miaf', 'qt  '];
 testVerdicts(
   'an AVIF, whatever its brand',
   { format: 'avif' },
@@ -40,8 +41,22 @@ testVerdicts(
   { format: 'heic' },
   Object.fromEntries(['mif1', 'avif', 'heic'].map((brand) => [brand, ofCodec(brand, 'hvc1')])),
 );
+/** As long as its own file type box, so that offsets stay. */
+const compatible = (brands: string) => join(u32be(32), 'ftypisom\0\0\0\0', brands, meta);
+testVerdicts(
+  'an AVIF by a compatible brand',
+  { format: 'avif' },
+  Object.fromEntries(
+    ['avif', 'avis', 'heic', 'heix', 'mif1'].map((brand) => [
+      brand,
+      compatible(`iso8${brand}mp41miaf`),
+    ]),
+  ),
+);
 testVerdicts('a HEIF file that is not decoded', 'unsupported', {
-  ...Object.fromEntries(['mp42', 'miaf', 'qt  '].map((brand) => [brand, branded(brand)])),
+  'other compatible brands': compatible('miafMA1Bhevcmsf1'),
+  'a brand across two fields': compatible('xxavifxxiso8mp41'),
+  'a brand behind the file type box': put(compatible('iso8mp41\0\0\0\x08avif'), 0, u32be(24)),
   'a codec of neither': ofCodec('mif1', 'vvc1'),
   'a file of tracks alone': join(ftyp, '\0\0\0\x08moov'),
 });

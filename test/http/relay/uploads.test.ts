@@ -70,6 +70,13 @@ test.each([
   await expect.poll(relay.list).toEqual(before);
 });
 
+test('stores an AVIF with its brand only among the compatible ones', async () => {
+  const target = uploadTarget('attachments/9/1/b', { contentType: 'image/avif' });
+  const file = '\0\0\0\x18ftypMA1B\0\0\0\0mif1avif';
+  const headers = { 'Content-Length': String(file.length) };
+  expect((await relay.app.send('PUT', target, headers, file)).status).toBe(200);
+});
+
 test('an upload that is refused on its way is read over, so that its client finds the response', async () => {
   const { app } = await useRelayApp();
   const head = 'HTTP/1.1\r\nHost: a\r\nContent-Type: image/png\r\nContent-Length: 30000000';

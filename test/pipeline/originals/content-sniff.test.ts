@@ -107,6 +107,25 @@ it.each(Object.entries(texts))('%s is told by its beginning', async (type, all) 
     expect(await sniffContentType(Buffer.from(text)), String(text)).toBe(type);
 });
 
+it.each([
+  ['image/avif', 'avif', 'miaf'],
+  ['image/avif', 'avis', 'avifmsf1'],
+  ['image/avif', 'MA1B', 'mif1avif'],
+  ['image/heic', 'heic', 'mif1'],
+  ['image/heic', 'heim', ''],
+  ['image/heic', 'mif2', 'mif1heic'],
+  ['image/heic-sequence', 'hevc', 'heic'],
+  ['image/heif', 'mif1', 'heic'],
+  ['image/heif', 'miaf', 'mif1'],
+  ['video/mp4', 'isom', 'mp41iso8'],
+  ['video/mp4', 'isom', 'iso8\0\0\0\x08heic'],
+  ['video/quicktime', 'qt  ', ''],
+])('returns %s for a file type box of the brand %s and then %j', async (type, major, brands) => {
+  const size = brands.includes('\0') ? 20 : 16 + brands.length;
+  const file = latin1(`\0\0\0${String.fromCharCode(size)}ftyp${major}\0\0\0\0${brands}`);
+  expect(await sniffContentType(file)).toBe(type);
+});
+
 it('markup is read without backtracking', async () => {
   for (const unit of ['<!--', '<?', ' ', '<!-- -->', '<!doctype x [', '] ', '<!doctype x []']) {
     const text = unit.repeat(SNIFF_BYTES / unit.length);
