@@ -70,6 +70,11 @@ export function isGreyProfile(profile: Uint8Array | undefined): boolean {
   return profile !== undefined && hasAscii(profile, 16, 'GRAY');
 }
 
+/** Whether a profile declares itself for images of red, green and blue. */
+export function isRgbProfile(profile: Uint8Array): boolean {
+  return hasAscii(profile, 16, 'RGB ');
+}
+
 /** Returns the data of the tags by signature (ICC.1:2022 §7.3); `undefined` if a tag lies outside of the profile. */
 function readTags(profile: Uint8Array): Map<string, DataView> | undefined {
   const view = new DataView(profile.buffer, profile.byteOffset, profile.byteLength);

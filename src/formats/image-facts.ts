@@ -9,6 +9,12 @@ export interface Size {
 /** EXIF orientation: 1 upright, 2 to 4 mirrored or turned by 180°, 5 to 8 with sides swapped. */
 export type Orientation = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8;
 
+/** Colour primaries and transfer characteristics of samples (ITU-T H.273 tables 2 and 3); 2: unspecified. */
+export interface CodePoints {
+  readonly primaries: number;
+  readonly transfer: number;
+}
+
 /** Timing of an animation, as the file stores it. */
 export interface Animation {
   /** Delay of each frame in milliseconds; 0 is kept. */
@@ -58,7 +64,9 @@ export interface ImageFacts {
    * it; sRGB's is about 1 / 2.2.
    */
   readonly gamma?: number | undefined;
-  /** Whether all samples have at most 8 bits and no profile, and the size is the decoder's, without asking it. */
+  /** Code points of a PNG (`cICP`), which take precedence over its profile and its gamma. */
+  readonly codePoints?: CodePoints | undefined;
+  /** Whether all samples have at most 8 bits, no profile and no code points, and the size is the decoder's, without asking it. */
   readonly isPlain?: boolean;
   /** Whether the pixels have been encoded with loss, all of them and without alpha. */
   readonly isLossy?: boolean;

@@ -10,7 +10,7 @@ import { splitApng } from './png/apng-split.ts';
 import { checkStillData } from './png/image-data.ts';
 import { checkDataCrcs, isPng, withPlainPngExif } from './png/png-chunks.ts';
 import { readPngHeader } from './png/png-header.ts';
-import { isWebp, withPlainWebpExif } from './webp/riff-chunks.ts';
+import { isWebp, readWebpProfile, withPlainWebpExif } from './webp/riff-chunks.ts';
 import { readWebpHeader } from './webp/webp-header.ts';
 
 /** Operations on a container's files that decode no pixel; each rejects a damaged file by `UNPROCESSABLE_MEDIA`. */
@@ -24,6 +24,8 @@ interface Container {
   readonly prepare: (bytes: Uint8Array, orientation: Orientation, canvas: Size) => Uint8Array;
   /** Rewrites a file with only its visible parts, if `ImageFacts.isRewritable`. */
   readonly rewrite?: typeof rewriteGif;
+  /** Reads the ICC profile of an animation that is not split. */
+  readonly readProfile?: typeof readWebpProfile;
   /** Splits an animation whose decoder shows only its default image. */
   readonly split?: typeof splitApng;
   readonly checkStill?: typeof checkStillData;
@@ -49,6 +51,7 @@ const containers: readonly Container[] = [
     hasMagic: isWebp,
     readHeader: readWebpHeader,
     prepare: withPlainWebpExif,
+    readProfile: readWebpProfile,
   },
   {
     hasMagic: isGif,

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import type { EncoderSettings, OutputFormat, SourceFormat } from '../contract/image-formats.ts';
-import type { Animation, Orientation, Size } from '../formats/image-facts.ts';
+import type { Animation, CodePoints, Orientation, Size } from '../formats/image-facts.ts';
 import type { MovingFacts } from '../formats/video/video-facts.ts';
 
 /** Bytes `first` to `last`, both included, counted from 0; without `last`, to the end. */
@@ -220,6 +220,8 @@ export interface RenderJob {
   readonly orientation: Orientation;
   /** Exponent of the samples' own transfer function (sample = light ^ gamma); `undefined`: a profile's, or sRGB's. */
   readonly gamma: number | undefined;
+  /** Code points of the samples of a PNG, which replace a profile and `gamma`. */
+  readonly codePoints?: CodePoints | undefined;
   /** Whether sharp alone converts the samples to sRGB, as it decodes them (`isPlain` of the facts). */
   readonly isPlain?: boolean;
   /** Whether all pixels of the original have been encoded with loss, and none has alpha (`isLossy` of the facts). */

@@ -12,6 +12,7 @@ const lists: Readonly<Record<string, string>> = {
   'golden-originals': 'golden-originals/index.tsv',
   heic: 'heic/index.tsv',
   originals: 'originals-index.tsv',
+  'sample-colours': 'sample-colours/index.tsv',
   video: 'video/index.tsv',
   'video-colours': 'video-colours/index.tsv',
 };

@@ -3,9 +3,10 @@ import { deflateSync, inflateSync } from 'node:zlib';
 import sharp from 'sharp';
 import { expect, test } from 'vitest';
 import { openHeif } from '../../src/formats/heif/heif-file.ts';
-import { afterIhdr, join, pngChunk, u32be, withWrongCrc } from '../formats/containers.ts';
+import { afterIhdr, join, pngChunk, u16be, u32be, withWrongCrc } from '../formats/containers.ts';
 import { corpusFile } from '../formats/facts-of.ts';
 import { drawApngChunks, formatChunks } from '../support/images/draw-apng.ts';
+import { box, createHeif, takeApart } from '../support/images/heif-file.ts';
 import { samples, shareTestApp, useTestApp } from '../support/test-app.ts';
 import { atScale } from '../support/test-scale.ts';
 
@@ -99,6 +100,20 @@ test.each(atScale([], [10_000]))(
     const { statusCode, rawPayload } = await app.serve(original, path);
     expect(statusCode).toBe(200);
     expect(await sharp(rawPayload).metadata()).toMatchObject({ width: edgePx, height: edgePx });
+    expect(app.workers.counters).toMatchObject({ restarts: 0, kills: 0 });
+  },
+  120_000,
+);
+
+test.each(atScale([], [10_000]))(
+  'code points of an AVIF of %i² px are converted within the memory of a worker',
+  async (edgePx) => {
+    const app = await useTestApp({ settings: { TRANSFORM_TIMEOUT_MS: '60000' } });
+    const { properties, ...rest } = takeApart(readFileSync(`fixtures/flat-avif/${edgePx}.avif`));
+    const nclx = box('colr', 'nclx', u16be(1), u16be(8), u16be(6), 0x80);
+    const original = createHeif([{ ...rest, properties: [...properties, nclx] }]);
+    const { statusCode } = await app.serve(original, '/avatars/{id}/x.png?size=16');
+    expect(statusCode).toBe(200);
     expect(app.workers.counters).toMatchObject({ restarts: 0, kills: 0 });
   },
   120_000,

@@ -29,22 +29,25 @@ async function decode(file: Buffer): Promise<Sharp> {
   return sharp(rawPayload);
 }
 
-test('code points of wide spaces make the colours that a profile would', async () => {
-  const nclx = (primaries: number) =>
-    box('colr', 'nclx', u16be(primaries), u16be(13), u16be(6), 0x80);
-  // (200, 80, 40) of sRGB, of Display P3 and of BT.2020 in sRGB, by the matrices of CSS Color 4.
-  for (const [colr, ...expected] of [
-    [[], 200, 80, 40],
-    [[nclx(1)], 200, 80, 40],
-    [[nclx(12)], 216, 69, 17],
-    [[nclx(9)], 245, 37, 16],
-  ] as const) {
-    const image = await decode(createHeif([withProperties('patches.heic', ...colr)], HEIC));
-    const at = (40 * 64 + 56) * 3;
-    const shown = (await image.raw().toBuffer()).subarray(at, at + 3);
-    const distances = expected.map((value, channel) => Math.abs(value - (shown[channel] ?? 0)));
-    expect(Math.max(...distances)).toBeLessThanOrEqual(2);
-  }
+const orange = (40 * 64 + 56) * 3;
+const grey = (40 * 64 + 8) * 3;
+// (200, 80, 40) and the grey 128 in sRGB, by the matrices of CSS Color 4, SMPTE ST 2084 and ITU-R BT.2100.
+test.each([
+  ['sRGB', 1, 13, orange, [200, 80, 40]],
+  ['Display P3', 12, 13, orange, [216, 69, 17]],
+  ['BT.2020', 9, 14, orange, [245, 37, 16]],
+  ['gamma 2.2', 1, 4, orange, [201, 79, 35]],
+  ['gamma 2.8', 1, 5, orange, [189, 56, 17]],
+  ['linear light', 1, 8, orange, [229, 152, 110]],
+  ['PQ', 9, 16, grey, [181, 181, 181]],
+  ['HLG', 9, 18, grey, [137, 137, 137]],
+  ['PQ of unspecified primaries', 2, 16, grey, [181, 181, 181]],
+])('code points of %s are converted to sRGB', async (_, primaries, transfer, at, expected) => {
+  const nclx = box('colr', 'nclx', u16be(primaries), u16be(transfer), u16be(6), 0x80);
+  const image = await decode(createHeif([withProperties('patches.heic', nclx)], HEIC));
+  const shown = (await image.raw().toBuffer()).subarray(at, at + 3);
+  const distances = expected.map((value, channel) => Math.abs(value - (shown[channel] ?? 0)));
+  expect(Math.max(...distances)).toBeLessThanOrEqual(2);
 });
 
 // In which order transforms are applied, and where apertures lie, the goldens heic/* tell.

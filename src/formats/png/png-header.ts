@@ -1,6 +1,6 @@
 import { ByteReader, corruptMedia, hasAscii } from '../byte-reader.ts';
 import { readExifOrientation } from '../exif-block.ts';
-import type { ImageFacts, Orientation } from '../image-facts.ts';
+import type { CodePoints, ImageFacts, Orientation } from '../image-facts.ts';
 import { ApngFrames } from './apng-frames.ts';
 import { findDataFault, type ImageHeader, readImageHeader } from './image-data.ts';
 import { hasRightCrc, type PngChunk, walkPngChunks, wrongCrc } from './png-chunks.ts';
@@ -45,6 +45,7 @@ export function readPngHeader(bytes: Uint8Array): ImageFacts {
   let isClean = true;
   let hasPalette = false;
   let gamma: number | undefined;
+  let codePoints: CodePoints | undefined;
   let hasColourSpace = false;
   let hasProfile = false;
   let imageData: 'awaited' | 'open' | 'closed' = 'awaited';
@@ -84,9 +85,11 @@ export function readPngHeader(bytes: Uint8Array): ImageFacts {
       case 'gAMA':
         if (imageData === 'awaited') gamma ??= readGamma(reader, chunk);
         break;
+      case 'cICP':
+        if (imageData === 'awaited') codePoints ??= readCodePoints(reader, chunk);
+        break;
       case 'iCCP':
       case 'sRGB':
-      case 'cICP':
         hasProfile ||= chunk.type === 'iCCP';
         hasColourSpace ||= imageData === 'awaited';
         break;
@@ -106,8 +109,9 @@ export function readPngHeader(bytes: Uint8Array): ImageFacts {
           ...framesOf(animation),
           dataFault: findDataFault(header, imageDataBytes),
           // PNG 3rd edition §4.3: each of the three takes precedence over gAMA.
-          gamma: hasColourSpace ? undefined : gamma,
-          isPlain: header.bitDepth <= 8 && !hasProfile,
+          gamma: hasColourSpace || codePoints !== undefined ? undefined : gamma,
+          codePoints,
+          isPlain: header.bitDepth <= 8 && !hasProfile && codePoints === undefined,
           isClean: isClean && chunk.end + 4 === bytes.length && hasRightCrc(reader, chunk),
         };
     }
@@ -145,6 +149,17 @@ function readGamma(reader: ByteReader, chunk: PngChunk): number | undefined {
   if (chunk.end - chunk.start !== 4 || !hasRightCrc(reader, chunk)) return undefined;
   const value = reader.u32be(chunk.start);
   return value > 0 ? value / 100_000 : undefined;
+}
+
+/**
+ * Reads the colour space (PNG 3rd edition §11.3.2.6); returns `undefined` if browsers ignore the chunk: with another
+ * matrix than that of red, green and blue, or samples of limited range.
+ */
+function readCodePoints(reader: ByteReader, chunk: PngChunk): CodePoints | undefined {
+  const { start, end } = chunk;
+  if (end - start !== 4 || !hasRightCrc(reader, chunk)) return undefined;
+  if (reader.u8(start + 2) !== 0 || reader.u8(start + 3) !== 1) return undefined;
+  return { primaries: reader.u8(start), transfer: reader.u8(start + 1) };
 }
 
 /**

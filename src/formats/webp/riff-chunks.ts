@@ -48,6 +48,14 @@ export function formatChunk(fourCc: string, ...parts: readonly Uint8Array[]): Bu
   return Buffer.concat([header, ...parts, Buffer.alloc(payloadBytes & 1)]);
 }
 
+/** Returns the ICC profile. */
+export function readWebpProfile(webp: Uint8Array): Uint8Array | undefined {
+  for (const { fourCc, start, end } of walkRiffChunks(webp, FIRST_CHUNK)) {
+    if (fourCc === 'ICCP') return webp.subarray(start, end);
+  }
+  return undefined;
+}
+
 /** Returns the file with plain EXIF (`withPlainExif`) in each EXIF chunk. */
 export function withPlainWebpExif(webp: Uint8Array, orientation: Orientation): Uint8Array {
   const blocks: Extent[] = [];

@@ -114,6 +114,7 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
     originalSize: { widthPx: facts.widthPx, heightPx: facts.heightPx },
     orientation: facts.orientation,
     gamma,
+    codePoints: facts.codePoints,
     isPlain: facts.isPlain === true && gamma === undefined,
     isLossy: facts.isLossy === true,
     isRewrite: isSamePicture && keepsQuality && facts.isRewritable === true,

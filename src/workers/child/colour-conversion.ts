@@ -1,10 +1,12 @@
 import type { Metadata, Sharp } from 'sharp';
 import {
-  isGreyProfile,
+  isRgbProfile,
   type MatrixProfile,
   readMatrixProfile,
   type ToneCurve,
 } from '../../formats/icc-profile.ts';
+import type { StoredPixels } from '../../formats/png/png-chunks.ts';
+import { type MapColours, scaleOf, unmultiply } from './picture-to-rgb.ts';
 import { type Pixels, toPixels } from './pixels.ts';
 
 /** Bits of a deep sample in libvips, and the number of its values. */
@@ -35,12 +37,14 @@ const UNUSABLE_PROFILE =
  *
  * @param image opened with `ignoreIcc`
  * @param gamma exponent of the samples' own transfer function, which replaces a profile
+ * @param isTaggedGrey whether the profile is for the one channel of a grey image that was decoded to three
  * @returns `undefined` without a usable profile
  */
 export async function convertPixels(
   image: Sharp,
-  { format, icc, depth, space, bitsPerSample = DEEP_BITS }: Metadata,
+  { icc, depth, space, bitsPerSample = DEEP_BITS }: Metadata,
   gamma: number | undefined,
+  isTaggedGrey: boolean,
 ): Promise<Pixels<Samples> | undefined> {
   const kind = space === 'grey16' ? 'grey' : 'rgb';
   const isDeep = depth === 'ushort';
@@ -55,8 +59,7 @@ export async function convertPixels(
     return pixels;
   }
   if (icc === undefined) return undefined;
-  // libheif returns three channels for a grey AVIF, whose profile is for one.
-  const profileKind = format === 'heif' && isGreyProfile(icc) ? 'grey' : kind;
+  const profileKind = isTaggedGrey ? 'grey' : kind;
   const profile = readMatrixProfile(icc, profileKind);
   if (profile === undefined) return await convertByTable(image, kind);
   // libvips shifts samples of 10 and 12 bits to the left and fills with zeros.
@@ -72,6 +75,68 @@ export async function convertPixels(
     );
   stretchAlpha(pixels, max, most);
   return pixels;
+}
+
+/** Decoded red, green and blue, and perhaps alpha. */
+interface DecodedSamples extends Pixels<Samples> {
+  /** Bits of a sample; libvips shifts those of 10 and 12 bits to the left. */
+  readonly bits: number;
+}
+
+/** Decodes an image, opened with `ignoreIcc`, to samples as stored. */
+export async function decodeSamples(
+  image: Sharp,
+  { depth, bitsPerSample = DEEP_BITS }: Metadata,
+): Promise<DecodedSamples> {
+  if (depth === 'ushort') return { ...(await toDeepPixels(image, 'rgb')), bits: bitsPerSample };
+  return { ...(await toPixels(image.toColourspace('srgb'))), bits: 8 };
+}
+
+/** Meaning of samples, as far as decoders leave it to us. */
+export interface SampleCoding {
+  readonly isLimitedGrey?: boolean;
+  readonly isLimitedAlpha?: boolean;
+  readonly isPremultiplied?: boolean;
+  readonly mapColours?: MapColours | undefined;
+  /** Profile of the converted samples, which are sRGB without one. */
+  readonly profile?: Uint8Array | undefined;
+}
+
+/** Converts samples to sRGB of 8 bits and straight alpha; overwrites those of 8 bits. */
+export function toSrgbPixels(
+  { data, widthPx, heightPx, channels, bits }: DecodedSamples,
+  { isLimitedGrey, isLimitedAlpha, isPremultiplied, mapColours }: SampleCoding,
+): StoredPixels {
+  if (channels < 3) throw new Error(`Expected red, green and blue but found ${channels} channels`);
+  const isDeep = data instanceof Uint16Array;
+  const samples = isDeep
+    ? new Uint8ClampedArray(data.length)
+    : new Uint8ClampedArray(data.buffer, data.byteOffset, data.length);
+  const unit = isDeep ? 2 ** (DEEP_BITS - bits) : 1;
+  const colour = scaleOf({ depth: bits, isFullRange: isLimitedGrey !== true });
+  const alpha = scaleOf({ depth: bits, isFullRange: isLimitedAlpha !== true });
+  const [offset, factor] = [colour.lumaOffset * unit, colour.lumaFactor / unit];
+  const [alphaOffset, alphaFactor] = [alpha.lumaOffset * unit, alpha.lumaFactor / unit];
+  const row = new Float32Array(widthPx * 3);
+  const opacities = new Float32Array(widthPx).fill(MAX_SHALLOW);
+  for (let start = 0; start < data.length; start += widthPx * channels) {
+    for (let column = 0, at = start; column < widthPx; column += 1, at += channels) {
+      row[column * 3] = ((data[at] ?? 0) - offset) * factor;
+      row[column * 3 + 1] = ((data[at + 1] ?? 0) - offset) * factor;
+      row[column * 3 + 2] = ((data[at + 2] ?? 0) - offset) * factor;
+      if (channels === 4) opacities[column] = ((data[at + 3] ?? 0) - alphaOffset) * alphaFactor;
+    }
+    if (isPremultiplied) unmultiply(row, opacities);
+    mapColours?.(row);
+    for (let column = 0, at = start; column < widthPx; column += 1, at += channels) {
+      samples[at] = row[column * 3] ?? 0;
+      samples[at + 1] = row[column * 3 + 1] ?? 0;
+      samples[at + 2] = row[column * 3 + 2] ?? 0;
+      if (channels === 4) samples[at + 3] = opacities[column] ?? 0;
+    }
+  }
+  const bytes = new Uint8Array(samples.buffer, samples.byteOffset, samples.length);
+  return { data: bytes, widthPx, heightPx, channels: channels === 4 ? 4 : 3 };
 }
 
 /**
@@ -91,6 +156,15 @@ export function isSrgb({ space, icc }: Metadata): boolean {
     isSameLight &&
     profile.curves.every((curve) => samples.every((sample) => isSameSample(curve, sample)))
   );
+}
+
+/**
+ * Whether an image has no profile, or one for its kind of samples. libvips would apply a profile of XYZ or Lab space to
+ * red, green and blue, because it has three channels too.
+ */
+export function isFitting({ space, icc }: Metadata): boolean {
+  const isRgb = space === 'srgb' || space === 'rgb16';
+  return !isRgb || icc === undefined || isRgbProfile(icc);
 }
 
 function isGrey({ data, channels }: Pixels<Samples>): boolean {

@@ -4,9 +4,18 @@ import { corruptMedia } from '../../formats/byte-reader.ts';
 import { isGreyProfile } from '../../formats/icc-profile.ts';
 import type { Orientation, Size } from '../../formats/image-facts.ts';
 import { dropJunk } from '../../formats/jpeg/jpeg-segments.ts';
+import { formatStoredPng } from '../../formats/png/png-chunks.ts';
 import type { RenderJob } from '../../pipeline/ports.ts';
-import { convertPixels, isSrgb } from './colour-conversion.ts';
+import {
+  convertPixels,
+  decodeSamples,
+  isFitting,
+  isSrgb,
+  type SampleCoding,
+  toSrgbPixels,
+} from './colour-conversion.ts';
 import { fromPixels, type Pixels, toPixels } from './pixels.ts';
+import { mapToSrgb } from './video/map-to-srgb.ts';
 
 /** Range of an animation's frames to decode, from `first` on. */
 export interface FrameRange {
@@ -69,19 +78,26 @@ export function checkDecodedSize(decoded: Size, planned: Size): void {
   throw corruptMedia(`Decoded ${widthPx}×${heightPx} px; the header says ${says}`);
 }
 
+interface Still {
+  readonly size: Size;
+  readonly orientation: Orientation;
+  readonly coding?: SampleCoding | undefined;
+}
+
 /**
  * Opens the still of an original, upright, as an image that sharp converts to sRGB. Where sharp cannot, the image is
  * already decoded and converted (`convertPixels`).
  *
- * @param shape `size` from the header, before orientation; `orientation` to undo
+ * @param still `size` from the header, before orientation; `orientation` to undo; `coding` of samples to convert
  * @throws MediaError `UNPROCESSABLE_MEDIA` if the decoder tells another size, which is asked unless the job `isPlain`
  */
 export async function openStill(
   original: Uint8Array,
   job: RenderJob,
-  { size, orientation }: { readonly size: Size; readonly orientation: Orientation },
+  still: Still,
   strictness: Strictness,
 ): Promise<Sharp> {
+  const { size, orientation } = still;
   const open = (ignoreIcc: boolean): Sharp => {
     const image = openOriginal(original, job, undefined, strictness, ignoreIcc);
     return orientation === 1 ? image : image.autoOrient();
@@ -92,10 +108,27 @@ export async function openStill(
   if (job.isPlain !== true) {
     const metadata = await image.metadata();
     checkDecodedSize({ widthPx: metadata.width, heightPx: metadata.height }, size);
+    // libheif returns three channels for a grey AVIF, whose profile is for one.
+    const isTaggedGrey = job.source === 'avif' && isGreyProfile(metadata.icc);
+    const mapColours = job.codePoints && mapToSrgb(job.codePoints);
+    const coding = still.coding ?? (mapColours && { mapColours });
+    if (coding !== undefined) {
+      const pixels = toSrgbPixels(await decodeSamples(open(true), metadata), coding);
+      if (coding.profile === undefined) return fromPixels(pixels);
+      if (isTaggedGrey) {
+        const shallow = { ...metadata, depth: 'uchar' } as const;
+        return fromPixels(
+          (await convertPixels(fromPixels(pixels), shallow, undefined, true)) ?? pixels,
+        );
+      }
+      const profiled = formatStoredPng(pixels, coding.profile);
+      return openStill(profiled, job, { size, orientation: 1 }, strictness);
+    }
+    if (job.codePoints !== undefined) return open(true);
     const isDeep = metadata.depth === 'ushort';
-    const isTaggedGrey = metadata.format === 'heif' && isGreyProfile(metadata.icc);
+    if (!isTaggedGrey && !isFitting(metadata)) return open(true);
     if (isDeep || isTaggedGrey || job.gamma !== undefined) {
-      const pixels = await convertPixels(open(true), metadata, job.gamma);
+      const pixels = await convertPixels(open(true), metadata, job.gamma, isTaggedGrey);
       return pixels === undefined ? open(true) : fromPixels(pixels);
     }
     if (isSrgb(metadata)) image = open(true);

@@ -44,6 +44,12 @@ interface Scale {
   readonly chromaFactor: number;
 }
 
+/** A picture whose luma is alpha. */
+export interface AlphaPicture extends CodedPicture {
+  /** Whether colours have been multiplied by this alpha (ISO/IEC 23008-12 §6.9.1, `prem`). */
+  readonly isPremultiplied?: boolean;
+}
+
 /** Maps the colours of a row in place: red, green and blue of each pixel, from 0 to 255 with fractions. */
 export type MapColours = (row: Float32Array) => void;
 
@@ -55,7 +61,7 @@ export type MapColours = (row: Float32Array) => void;
  */
 export function toRgb(
   picture: CodedPicture,
-  alpha: CodedPicture | undefined,
+  alpha: AlphaPicture | undefined,
   mapColours?: MapColours,
 ): RgbPixels {
   const [luma, cb, cr] = picture.planes;
@@ -67,7 +73,9 @@ export function toRgb(
   const convert = picture.matrix === IDENTITY ? fromIdentity(scale) : fromYCbCr(picture, scale);
   const [cbs, crs] = [new Float32Array(widthPx), new Float32Array(widthPx)];
   const blended = new Float32Array(widthPx + 2);
-  const exact = new Float32Array(mapColours === undefined ? 0 : widthPx * 3);
+  const isExact = mapColours !== undefined || alpha?.isPremultiplied === true;
+  const exact = new Float32Array(isExact ? widthPx * 3 : 0);
+  const opacities = new Float32Array(widthPx);
   for (let row = 0; row < heightPx; row += 1) {
     if (cb !== undefined && cr !== undefined) {
       stretchRow(cb, luma, row, blended, cbs);
@@ -78,10 +86,14 @@ export function toRgb(
     }
     const lumas = luma.samples.subarray(row * widthPx, (row + 1) * widthPx);
     const start = row * widthPx * channels;
-    if (mapColours === undefined) convert(lumas, cbs, crs, samples, start, channels);
+    if (!isExact) convert(lumas, cbs, crs, samples, start, channels);
     else {
       convert(lumas, cbs, crs, exact, 0, 3);
-      mapColours(exact);
+      if (alpha?.isPremultiplied) {
+        readOpacities(alpha, row, opacities);
+        unmultiply(exact, opacities);
+      }
+      mapColours?.(exact);
       for (let from = 0, at = start; from < exact.length; from += 3, at += channels) {
         samples[at] = exact[from] ?? 0;
         samples[at + 1] = exact[from + 1] ?? 0;
@@ -93,7 +105,10 @@ export function toRgb(
   return { widthPx, heightPx, channels, samples };
 }
 
-function scaleOf({ depth, isFullRange }: CodedPicture): Scale {
+export function scaleOf({
+  depth,
+  isFullRange,
+}: Pick<CodedPicture, 'depth' | 'isFullRange'>): Scale {
   const unit = 2 ** (depth - 8);
   const largest = 2 ** depth - 1;
   return {
@@ -188,14 +203,28 @@ function addAlpha(samples: Uint8ClampedArray, alpha: CodedPicture): void {
   }
 }
 
-/** Divides colours by the alpha with which they were multiplied (ISO/IEC 23008-12 §6.9.1, `prem`). */
-export function unmultiply({ samples, channels }: RgbPixels): void {
-  if (channels !== 4) return;
-  for (let at = 0; at < samples.length; at += 4) {
-    const alpha = samples[at + 3] ?? 255;
-    if (alpha === 0 || alpha === 255) continue;
+function readOpacities(alpha: CodedPicture, row: number, opacities: Float32Array): void {
+  const samples = alpha.planes[0]?.samples ?? [];
+  const { lumaOffset, lumaFactor } = scaleOf(alpha);
+  for (
+    let column = 0, at = row * opacities.length;
+    column < opacities.length;
+    column += 1, at += 1
+  ) {
+    opacities[column] = ((samples[at] ?? 0) - lumaOffset) * lumaFactor;
+  }
+}
+
+/**
+ * Divides the colours of a row by the opacities, 0 to 255, with which they were multiplied. Invisible colours stay.
+ */
+export function unmultiply(row: Float32Array, opacities: Float32Array): void {
+  for (let at = 0, pixel = 0; at < row.length; at += 3, pixel += 1) {
+    const opacity = opacities[pixel] ?? 0;
+    if (opacity <= 0 || opacity >= 255) continue;
+    const factor = 255 / opacity;
     for (let channel = at; channel < at + 3; channel += 1) {
-      samples[channel] = ((samples[channel] ?? 0) * 255) / alpha;
+      row[channel] = Math.min(255, (row[channel] ?? 0) * factor);
     }
   }
 }

@@ -1,3 +1,4 @@
+import { isRgbProfile } from '../../formats/icc-profile.ts';
 import type { Animation } from '../../formats/image-facts.ts';
 import { containerOf } from '../../formats/read-image-facts.ts';
 import type { RenderJob } from '../../pipeline/ports.ts';
@@ -72,15 +73,23 @@ async function* decodeBatches(
   count: number,
   batchFrames: number,
 ): AsyncGenerator<Pixels, void> {
+  const profile = containerOf(original)?.readProfile?.(original);
+  const ignoreIcc = profile !== undefined && !isRgbProfile(profile);
   for (let first = 0; first < count; first += batchFrames) {
-    yield await decode(original, job, { first, count: Math.min(batchFrames, count - first) });
+    const frames = { first, count: Math.min(batchFrames, count - first) };
+    yield await decode(original, job, frames, ignoreIcc);
   }
 }
 
-function decode(original: Uint8Array, job: RenderJob, frames: FrameRange): Promise<Pixels> {
+function decode(
+  original: Uint8Array,
+  job: RenderJob,
+  frames: FrameRange,
+  ignoreIcc: boolean,
+): Promise<Pixels> {
   return decodeStrictly(original, job, frames, async (bytes, strictness) => {
-    const image = openOriginal(bytes, job, frames, strictness).toColourspace('srgb');
-    const pixels = await toPixels(image);
+    const image = openOriginal(bytes, job, frames, strictness, ignoreIcc);
+    const pixels = await toPixels(image.toColourspace('srgb'));
     const { widthPx, heightPx } = job.originalSize;
     checkDecodedSize(pixels, { widthPx, heightPx: heightPx * frames.count });
     return pixels;

@@ -1,10 +1,11 @@
 import { MediaError } from '../../contract/errors.ts';
 import { findTiles } from '../../formats/heif/heif-derivation.ts';
-import { openHeif } from '../../formats/heif/heif-file.ts';
+import { type HeifFile, openHeif } from '../../formats/heif/heif-file.ts';
 import { withPrimaryItem } from '../../formats/heif/heif-preparation.ts';
 import { containerOf } from '../../formats/read-image-facts.ts';
 import type { RenderJob } from '../../pipeline/ports.ts';
 import { FAILURE_CODES, type FailureCode } from '../protocol.ts';
+import { type ReadableOriginal, readAvifSamples } from './avif-samples.ts';
 import { checkResultSize, encodeStill } from './encode.ts';
 import { decodeHeic } from './heic/decode-heic.ts';
 import { decodeStrictly, openOriginal, openStill } from './open-original.ts';
@@ -22,15 +23,17 @@ export async function render(original: Uint8Array, job: RenderJob): Promise<Uint
 }
 
 /** Returns the original in a form that libvips can read without harm. */
-async function makeReadable(original: Uint8Array, job: RenderJob): Promise<Uint8Array> {
-  if (job.source === 'heic') return decodeHeic(original, job);
+async function makeReadable(original: Uint8Array, job: RenderJob): Promise<ReadableOriginal> {
+  if (job.source === 'heic') return { bytes: await decodeHeic(original, job) };
   const container = containerOf(original);
   const readable = container?.prepare(original, job.orientation, job.originalSize) ?? original;
   if (job.animation === undefined) await container?.checkStill?.(readable);
   // libvips does not decode the rows below a crop.
   if (job.resize === 'crop') container?.checkUndecoded?.(original);
-  if (job.source === 'avif') await checkTiles(readable, job);
-  return readable;
+  const heif = job.source === 'avif' ? openHeif(readable) : undefined;
+  if (heif === undefined) return { bytes: readable };
+  await checkTiles(readable, heif, job);
+  return readAvifSamples(readable, heif);
 }
 
 /**
@@ -40,9 +43,7 @@ async function makeReadable(original: Uint8Array, job: RenderJob): Promise<Uint8
  *
  * @throws MediaError `UNPROCESSABLE_MEDIA` if a tile cannot be decoded
  */
-async function checkTiles(avif: Uint8Array, job: RenderJob): Promise<void> {
-  const heif = openHeif(avif);
-  if (heif === undefined) return;
+async function checkTiles(avif: Uint8Array, heif: HeifFile, job: RenderJob): Promise<void> {
   for (const tile of findTiles(heif, heif.primary)) {
     const alone = openOriginal(withPrimaryItem(avif, heif, tile), job, undefined, 'warning');
     try {
@@ -53,19 +54,20 @@ async function checkTiles(avif: Uint8Array, job: RenderJob): Promise<void> {
   }
 }
 
-async function produce(source: Uint8Array, job: RenderJob): Promise<Uint8Array> {
+async function produce(source: ReadableOriginal, job: RenderJob): Promise<Uint8Array> {
   const { animation, originalSize } = job;
-  const rewrite = job.isRewrite ? containerOf(source)?.rewrite : undefined;
-  if (rewrite !== undefined) return rewrite(source, originalSize, animation);
+  const { bytes } = source;
+  const rewrite = job.isRewrite ? containerOf(bytes)?.rewrite : undefined;
+  if (rewrite !== undefined) return rewrite(bytes, originalSize, animation);
   return animation === undefined
     ? renderStill(source, job)
-    : renderAnimation(source, job, animation);
+    : renderAnimation(bytes, job, animation);
 }
 
-function renderStill(original: Uint8Array, job: RenderJob): Promise<Uint8Array> {
-  return decodeStrictly(original, job, undefined, async (bytes, strictness) => {
-    const shape = { size: job.originalSize, orientation: job.orientation };
-    const image = await openStill(bytes, job, shape, strictness);
+function renderStill({ bytes, coding }: ReadableOriginal, job: RenderJob): Promise<Uint8Array> {
+  return decodeStrictly(bytes, job, undefined, async (original, strictness) => {
+    const still = { size: job.originalSize, orientation: job.orientation, coding };
+    const image = await openStill(original, job, still, strictness);
     return encodeStill(resize(image, job), job);
   });
 }

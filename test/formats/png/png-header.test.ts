@@ -153,6 +153,15 @@ testVerdicts('a corrupt PNG', 'corrupt', {
   'a chunk past the end': join(beforeIend, u32be(0x7fff_ffff), 'tEXt'),
 });
 
+test('a PNG with cICP is neither plain nor clean, and has its code points', () => {
+  const { codePoints, isPlain, isClean } = factsOf(withChunk('cICP', '\x0c\x0d\0\x01'));
+  expect({ codePoints, isPlain, isClean }).toEqual({
+    codePoints: { primaries: 12, transfer: 13 },
+    isPlain: false,
+    isClean: false,
+  });
+});
+
 describe('the gamma of a PNG', () => {
   test.each([
     ['png-gamma/wuffs__red-blue-gradient.gamma1dot8.png', 0.55556],

@@ -2,20 +2,21 @@ import type { Sharp } from 'sharp';
 import { MediaError } from '../../../contract/errors.ts';
 import { corruptMedia } from '../../../formats/byte-reader.ts';
 import { readHeifColour } from '../../../formats/heif/heif-colour.ts';
-import { findAlphaPlanes } from '../../../formats/heif/heif-derivation.ts';
-import { openHeif } from '../../../formats/heif/heif-file.ts';
+import { findAlphaPlanes, followIdentity } from '../../../formats/heif/heif-derivation.ts';
+import { type HeifFile, openHeif } from '../../../formats/heif/heif-file.ts';
 import { readTransforms, type Transform } from '../../../formats/heif/heif-properties.ts';
 import { formatStoredPng } from '../../../formats/png/png-chunks.ts';
 import type { RenderJob } from '../../../pipeline/ports.ts';
 import { checkDecodedSize } from '../open-original.ts';
-import { type CodedPicture, toRgb, unmultiply } from '../picture-to-rgb.ts';
+import { type AlphaPicture, type CodedPicture, toRgb } from '../picture-to-rgb.ts';
 import { fromPixels, type Pixels, toPixels } from '../pixels.ts';
+import { mapToSrgb } from '../video/map-to-srgb.ts';
 import { composePicture } from './compose-picture.ts';
-import { createLibde265 } from './libde265.ts';
+import { createLibde265, type Libde265 } from './libde265.ts';
 
 /**
- * Decodes the primary image of a HEIC, with its crops, turns and mirrors applied, to a PNG of the same samples with its
- * profile; further steps are those of any PNG.
+ * Decodes the primary image of a HEIC, with its crops, turns and mirrors applied, to a PNG with its profile, or else of
+ * sRGB; further steps are those of any PNG.
  *
  * @throws MediaError `UNPROCESSABLE_MEDIA` if it cannot be decoded, or not to the planned size
  */
@@ -28,14 +29,17 @@ export async function decodeHeic(
   const libde265 = await createLibde265();
   try {
     const { profile, coding } = readHeifColour(heif);
-    const picture = { ...composePicture(libde265, heif, heif.primary), ...coding };
+    const images = followIdentity(heif, heif.primary);
+    const [coded = heif.primary] = images;
+    const picture = { ...composePicture(libde265, heif, coded), ...coding };
     const [plane] = findAlphaPlanes(heif, heif.primary);
-    const alpha = plane === undefined ? undefined : composePicture(libde265, heif, plane);
+    const alpha = plane === undefined ? undefined : decodeAlpha(libde265, heif, plane);
     if (alpha && !hasSizeOf(alpha, picture)) throw corruptMedia('HEIF: alpha of another size');
-    const pixels = toRgb(picture, alpha);
-    if (heif.referrersOf(plane ?? 0, 'prem').includes(heif.primary)) unmultiply(pixels);
+    const mapColours = profile === undefined && coding ? mapToSrgb(coding) : undefined;
+    const pixels = toRgb(picture, alpha, mapColours);
     let shown: Pixels = { ...pixels, data: Buffer.from(pixels.samples.buffer) };
-    for (const transform of readTransforms(heif.meta.reader, heif.propertiesOf(heif.primary))) {
+    const properties = images.flatMap(heif.propertiesOf);
+    for (const transform of readTransforms(heif.meta.reader, properties)) {
       shown = await toPixels(apply(transform, shown));
     }
     checkDecodedSize(shown, originalSize);
@@ -45,6 +49,11 @@ export async function decodeHeic(
     if (!(error instanceof WebAssembly.RuntimeError || error instanceof RangeError)) throw error;
     throw new MediaError('UNPROCESSABLE_MEDIA', { cause: error });
   }
+}
+
+function decodeAlpha(libde265: Libde265, heif: HeifFile, plane: number): AlphaPicture {
+  const isPremultiplied = heif.referrersOf(plane, 'prem').length > 0;
+  return { ...composePicture(libde265, heif, plane), isPremultiplied };
 }
 
 function hasSizeOf({ planes: [one] }: CodedPicture, { planes: [other] }: CodedPicture): boolean {

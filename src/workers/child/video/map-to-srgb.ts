@@ -1,12 +1,33 @@
+import type { CodePoints } from '../../../formats/image-facts.ts';
 import { toSrgb } from '../colour-conversion.ts';
 import type { MapColours } from '../picture-to-rgb.ts';
 
+const BT_2020 = 9;
+const DISPLAY_P3 = 12;
+
 /** From linear BT.2020, and from linear Display P3, to linear sRGB (ITU-R BT.2087; SMPTE EG 432-1). */
-const TO_SRGB_LIGHT: Readonly<Record<string, readonly number[]>> = {
-  bt2020: [1.6605, -0.5876, -0.0728, -0.1246, 1.1329, -0.0083, -0.0182, -0.1006, 1.1187],
-  smpte432: [1.2249, -0.2247, 0, -0.0421, 1.0419, 0, -0.0196, -0.0786, 1.0979],
+const TO_SRGB_LIGHT: Readonly<Record<number, readonly number[]>> = {
+  [BT_2020]: [1.6605, -0.5876, -0.0728, -0.1246, 1.1329, -0.0083, -0.0182, -0.1006, 1.1187],
+  [DISPLAY_P3]: [1.2249, -0.2247, 0, -0.0421, 1.0419, 0, -0.0196, -0.0786, 1.0979],
 };
-const BT_2020 = 'bt2020';
+
+/** Unspecified primaries. */
+const UNSPECIFIED = 2;
+
+const PQ = 16;
+const HLG = 18;
+
+/**
+ * Light by transfer characteristics (ITU-T H.273 table 3): gamma 2.2 and 2.8, linear, PQ and HLG. All others count as
+ * sRGB's (contract §12).
+ */
+const TO_LIGHT: Readonly<Record<number, (sample: number) => number>> = {
+  4: (sample) => sample ** 2.2,
+  5: (sample) => sample ** 2.8,
+  8: (sample) => sample,
+  [PQ]: fromPq,
+  [HLG]: fromHlg,
+};
 
 /** Luminance of white, of the display of HLG, and the greatest of PQ, in cd/m² (ITU-R BT.2408, BT.2100). */
 const WHITE_NITS = 203;
@@ -26,13 +47,27 @@ const ROOM = 1 - KNEE;
 const SAMPLE_STEPS = 4096;
 const LIGHT_STEPS = 16_384;
 
-/** Returns how colours are mapped to sRGB; `undefined` if they count as sRGB (contract §12). */
-export function mapToSrgb({ primaries, transfer }: VideoColorSpaceInit): MapColours | undefined {
-  const isHlg = transfer === 'hlg';
-  const isBright = isHlg || transfer === 'pq';
-  const matrix = TO_SRGB_LIGHT[primaries ?? (isBright ? BT_2020 : '')];
-  if (matrix === undefined && !isBright) return undefined;
-  const lights = tabulate(isHlg ? fromHlg : transfer === 'pq' ? fromPq : fromSrgb, SAMPLE_STEPS);
+/** The last map, which each frame of an animation uses: its tables take about 5 ms. */
+let latest: (CodePoints & { readonly map: MapColours | undefined }) | undefined;
+
+/**
+ * Returns how colours are mapped to sRGB; `undefined` if they count as sRGB (contract §12). Unspecified primaries of PQ
+ * and HLG are those of BT.2020.
+ */
+export function mapToSrgb({ primaries, transfer }: CodePoints): MapColours | undefined {
+  if (latest?.primaries !== primaries || latest.transfer !== transfer) {
+    latest = { primaries, transfer, map: createMap({ primaries, transfer }) };
+  }
+  return latest.map;
+}
+
+function createMap({ primaries, transfer }: CodePoints): MapColours | undefined {
+  const isHlg = transfer === HLG;
+  const isBright = isHlg || transfer === PQ;
+  const matrix = TO_SRGB_LIGHT[primaries === UNSPECIFIED && isBright ? BT_2020 : primaries];
+  const toLight = TO_LIGHT[transfer];
+  if (matrix === undefined && toLight === undefined) return undefined;
+  const lights = tabulate(toLight ?? fromSrgb, SAMPLE_STEPS);
   const samples = tabulate((light) => 255 * toSrgb(light), LIGHT_STEPS);
   const gains = tabulate(isHlg ? hlgGain : () => 1, LIGHT_STEPS);
   const [rr = 1, rg = 0, rb = 0, gr = 0, gg = 1, gb = 0, br = 0, bg = 0, bb = 1] = matrix ?? [];

@@ -2,7 +2,7 @@ import type { InputVideoTrack } from 'mediabunny';
 import type { Sharp } from 'sharp';
 import { MediaError } from '../../../contract/errors.ts';
 import { corruptMedia } from '../../../formats/byte-reader.ts';
-import type { Size } from '../../../formats/image-facts.ts';
+import type { CodePoints, Size } from '../../../formats/image-facts.ts';
 import type {
   ByteSource,
   FrameDecoder,
@@ -33,6 +33,11 @@ const MATRICES: Readonly<Partial<Record<string, number>>> = {
   smpte170m: 6,
   'bt2020-ncl': 9,
 };
+
+/** Code points by the names of WebCodecs (ITU-T H.273 tables 2 and 3); all others count as sRGB. */
+const PRIMARIES: Readonly<Partial<Record<string, number>>> = { bt709: 1, bt2020: 9, smpte432: 12 };
+const TRANSFERS: Readonly<Partial<Record<string, number>>> = { linear: 8, pq: 16, hlg: 18 };
+const UNSPECIFIED = 2;
 
 interface Decodable {
   readonly opened: OpenedMoving;
@@ -73,9 +78,16 @@ export async function renderPoster(
   const picture = toPicture(frame, colour, codedSize);
   // The luma of alpha has the full range, whatever its stream tells (WebM container guidelines).
   const opacity = alpha && { ...alpha, matrix: 0, isFullRange: true };
-  const pixels = toRgb(picture, opacity, mapToSrgb(colour));
+  const pixels = toRgb(picture, opacity, mapToSrgb(codePointsOf(colour)));
   const image = resize(await upright(await square(pixels, size), orientation), job);
   return checkResultSize(await encodeStill(image, job), job);
+}
+
+function codePointsOf({ primaries, transfer }: VideoColorSpaceInit): CodePoints {
+  return {
+    primaries: primaries == null ? UNSPECIFIED : (PRIMARIES[primaries] ?? 1),
+    transfer: TRANSFERS[transfer ?? ''] ?? UNSPECIFIED,
+  };
 }
 
 async function openVideo(source: ByteSource, decoder: FrameDecoder): Promise<Decodable> {

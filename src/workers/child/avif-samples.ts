@@ -1,0 +1,33 @@
+import { BT_601, readAvifCoding } from '../../formats/heif/avif-coding.ts';
+import type { HeifFile } from '../../formats/heif/heif-file.ts';
+import type { SampleCoding } from './colour-conversion.ts';
+import { mapToSrgb } from './video/map-to-srgb.ts';
+
+/** An original that libvips can read, and how its samples are converted if libvips cannot do this alone. */
+export interface ReadableOriginal {
+  readonly bytes: Uint8Array;
+  readonly coding?: SampleCoding | undefined;
+}
+
+/**
+ * Reads what libheif leaves in the samples: a limited range of grey or of alpha, colours multiplied by alpha, and code
+ * points of another space than sRGB. Names an unspecified matrix, without which libheif ignores the range of `colr`.
+ *
+ * @throws MediaError `UNPROCESSABLE_MEDIA` if an image has no sequence header
+ */
+export function readAvifSamples(avif: Uint8Array, heif: HeifFile): ReadableOriginal {
+  const { profile, codePoints, unspecifiedMatrixAt, ...ranges } = readAvifCoding(heif);
+  const mapColours = profile === undefined ? mapToSrgb(codePoints) : undefined;
+  const { isLimitedGrey, isLimitedAlpha, isPremultiplied } = ranges;
+  const isConverted = mapColours || isLimitedGrey || isLimitedAlpha || isPremultiplied;
+  return {
+    bytes: unspecifiedMatrixAt === undefined ? avif : withMatrix(avif, unspecifiedMatrixAt),
+    coding: isConverted ? { ...ranges, mapColours, profile } : undefined,
+  };
+}
+
+function withMatrix(avif: Uint8Array, at: number): Uint8Array {
+  const copy = Buffer.from(avif);
+  copy.writeUInt16BE(BT_601, at);
+  return copy;
+}
