@@ -16,8 +16,8 @@ export interface SourceValidators {
   readonly etag: string | undefined;
   /** Value of the `Last-Modified` header. */
   readonly lastModified: string | undefined;
-  /** Digest of the URL that sent them, which a redirect may have named. */
-  readonly urlDigest: string;
+  /** Digests of the requested URL and of those of its redirects, in order; the last URL sent the validators. */
+  readonly urlDigests: readonly string[];
 }
 
 export interface OpenOptions {

@@ -212,12 +212,12 @@ export class OriginalRecords {
     return found;
   }
 
-  /** Returns the keys of the originals that one of these URLs has sent, by a redirect perhaps. */
+  /** Returns the keys of the originals that one of these URLs sent, or that its redirects led to. */
   findKeysSentBy(urlDigests: ReadonlySet<string>): readonly string[] {
     const found: string[] = [];
     if (urlDigests.size === 0) return found;
     this.#records.forEach(({ validators }, key) => {
-      if (validators && urlDigests.has(validators.urlDigest)) found.push(key);
+      if (validators?.urlDigests.some((digest) => urlDigests.has(digest))) found.push(key);
     });
     return found;
   }

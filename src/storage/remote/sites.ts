@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { MediaError } from '../../contract/errors.ts';
 import {
   CDN_TOKEN,
+  canonicalUrlOf,
   type ExternalPolicy,
   examineExternalUrl,
   readUrl,
@@ -30,7 +31,7 @@ export interface RemoteSitesOptions extends ExternalPolicy, FreshnessBounds {
   /** Longest pause of a body that is passed on while its reader waits, in milliseconds. */
   readonly pauseMs: number;
   readonly noteFetch: (outcome: FetchOutcome) => void;
-  /** Throws a MediaError for a redirect to a URL that is blocked. */
+  /** Throws a MediaError for a redirect to a URL, in canonical form, that is blocked. */
   readonly checkRedirect?: ((url: string) => void) | undefined;
 }
 
@@ -43,6 +44,8 @@ interface Arrival {
   readonly answer: SiteAnswer;
   readonly hop: Hop;
   readonly isConditional: boolean;
+  /** URLs of all hops in order, the last one included. */
+  readonly urls: ReadonlySet<string>;
 }
 
 /** Client of other sites, which may be hostile: requests contain nothing of our client. */
@@ -73,7 +76,7 @@ export class RemoteSites implements Source {
   }
 
   async #open(startUrl: string, options: OpenOptions): Promise<Opened | Unchanged> {
-    const { answer, hop, isConditional } = await this.#follow(startUrl, options);
+    const { answer, hop, isConditional, urls } = await this.#follow(startUrl, options);
     const { status, fields, body } = answer;
     const { host } = hop;
     try {
@@ -94,7 +97,7 @@ export class RemoteSites implements Source {
         throw siteError('The part is of another state.', { reason: 'response', host });
       }
       const lastModified = readLastModifiedText(fields);
-      const validators = { etag, lastModified, urlDigest: digestOf(hop.url) };
+      const validators = { etag, lastModified, urlDigests: [...urls].map(digestOf) };
       body.once('error', (error) => this.#noteBrokenBody(error, options.signal));
       return {
         part,
@@ -123,7 +126,7 @@ export class RemoteSites implements Source {
       if (visited.has(url.href)) throw refuse('The redirects go in a circle.');
       if (visited.size > MAX_REDIRECTS) throw refuse(`There are over ${MAX_REDIRECTS} redirects.`);
       visited.add(url.href);
-      const arrival = await this.#ask(hop, options);
+      const arrival = { ...(await this.#ask(hop, options)), urls: visited };
       const { body } = arrival.answer;
       try {
         const location = readRedirect(arrival.answer, host);
@@ -149,7 +152,8 @@ export class RemoteSites implements Source {
     const resolved = from && !/\p{Cc}/u.test(text) ? readUrl(text, from.url) : undefined;
     const absolute = resolved?.href ?? text;
     const target = examineExternalUrl(absolute, this.#options);
-    if (from !== undefined) this.#options.checkRedirect?.(absolute);
+    // Blocks name URLs in canonical form, whatever form the site wrote.
+    if (from !== undefined) this.#options.checkRedirect?.(canonicalUrlOf(absolute) ?? absolute);
     if (target.kind === 'fetchable') return target;
     const host = readUrl(absolute)?.hostname;
     const where = from === undefined ? '' : `, in a redirect of ${from.host}`;
@@ -161,11 +165,11 @@ export class RemoteSites implements Source {
     throw siteError(`The URL may not be fetched: ${target.reason}${where}.`, { reason, host });
   }
 
-  async #ask(hop: Hop, options: OpenOptions): Promise<Arrival> {
+  async #ask(hop: Hop, options: OpenOptions): Promise<Omit<Arrival, 'urls'>> {
     const { exchange, version, pauseMs } = this.#options;
     const { known, range, ifRange, isHeld = false, signal } = options;
     // Validators are sent only to the URL that issued them: another one could only guess.
-    const isConditional = known !== undefined && known.urlDigest === digestOf(hop.url);
+    const isConditional = known !== undefined && known.urlDigests.at(-1) === digestOf(hop.url.href);
     const headers = {
       'user-agent': `Darkroom/${version} (media proxy)`,
       accept: 'image/*, video/*, audio/*',
@@ -203,6 +207,6 @@ export class RemoteSites implements Source {
   }
 }
 
-function digestOf(url: URL): string {
-  return createHash('sha256').update(url.href).digest('base64url');
+function digestOf(url: string): string {
+  return createHash('sha256').update(url).digest('base64url');
 }

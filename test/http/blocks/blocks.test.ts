@@ -305,6 +305,37 @@ describe('external media', () => {
       for (const query of ['', 'width=8']) expect((await app.ask(path, query)).status).toBe(451);
     }
   });
+
+  test.each([
+    ['a fragment', '/a.png#x'],
+    ['a dot after the host', 'http://site.test.:PORT/a.png'],
+    ['a dot after the host and a fragment', 'http://site.test.:PORT/a.png#x'],
+    ['capitals in scheme and host', 'HTTP://Site.TEST:PORT/a.png'],
+    ['a zero before the port', 'http://site.test:0PORT/a.png'],
+    ['dot segments', '/b/.././a.png'],
+    ['a backslash', '\\a.png'],
+  ])('return 451 for a redirect to a blocked URL that is written with %s', async (_, form) => {
+    const app = await useExternalApp({ settings });
+    const location = form.replace('PORT', String(app.site.port));
+    app.site.serve('/a.png', samples.png);
+    app.site.redirect('/moved', location);
+    expect((await app.ask('/moved')).status).toBe(200);
+    await block(app, { external: [app.urlOf('/a.png')] });
+    const before = app.site.requests.length;
+    for (const query of ['', 'width=8']) expect((await app.ask('/moved', query)).status).toBe(451);
+    expect(app.site.requests.slice(before).map(({ url }) => url)).toEqual(['/moved', '/moved']);
+  });
+
+  test('return 451 for a rendering whose redirects passed through a URL that is blocked later', async () => {
+    const app = await useExternalApp({ settings });
+    app.site.serve('/a.png', samples.png);
+    app.site.redirect('/between', '/a.png');
+    app.site.redirect('/moved', '/between');
+    expect((await app.ask('/moved', 'width=8')).status).toBe(200);
+    await block(app, { external: [app.urlOf('/between')] });
+    expect((await app.ask('/moved', 'width=8')).status).toBe(451);
+    expect((await app.ask('/a.png', 'width=8')).status).toBe(200);
+  });
 });
 
 test('what killed processes have left beside the list is removed five minutes after a start', async () => {
