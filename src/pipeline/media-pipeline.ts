@@ -115,8 +115,7 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
     );
   const rates = config.rates && new Rates(config.rates, { clock, wallClock, log });
   const { blocks } = adapters;
-  const keepsDigests = blocks !== undefined;
-  const shared = { clock, meter, release, limits: renderLimits, blocks, keepsDigests };
+  const shared = { clock, meter, release, limits: renderLimits, blocks };
   const createServices = (kept: KeptParts): MediaServices => {
     const { records, digests, store } = kept;
     const originals = new Originals({

@@ -147,7 +147,7 @@ export class MediaService {
     ask: Ask,
     isJoined: boolean,
   ): Promise<Served> {
-    const { blocks, records, results } = this.#parts;
+    const { records, results } = this.#parts;
     const { key, original, request } = wanted;
     const { signal, trace } = ask;
     const known = results.get(key);
@@ -161,10 +161,8 @@ export class MediaService {
       if (!original.isOutdated) records.noteRefusal(key, request.originKey, error);
       throw error; // UNKNOWN_MEDIA, ORIGIN_ERROR, ORIGIN_TIMEOUT, OVERLOADED; UNSUPPORTED_MEDIA_TYPE, MEDIA_TOO_LARGE
     });
-    const { identity, wasAsked, failure } = identified;
-    if (blocks?.judgesBytes === true) {
-      blocks.checkDigest(await unlessAborted(original.digest(identity), signal)); // UNAVAILABLE, UNKNOWN_MEDIA
-    }
+    const { wasAsked, failure } = identified;
+    const identity = await original.checkBytes(identified.identity, signal); // UNAVAILABLE, UNKNOWN_MEDIA
     if (known?.originalEtag === identity.etag) {
       trace.outcome = collapse(confirmed(identified), isJoined);
       return { kind: 'result', result: known };
@@ -174,7 +172,7 @@ export class MediaService {
       trace.outcome = wasAsked ? { kind, collapsed: isJoined } : { kind: 'hit' };
       return { kind: 'current', validators };
     }
-    const result = await this.#joinMaking(wanted, identified, ask, kind);
+    const result = await this.#joinMaking(wanted, { ...identified, identity }, ask, kind);
     return result === undefined ? { kind: 'unchanged' } : { kind: 'result', result };
   }
 
@@ -224,12 +222,14 @@ export class MediaService {
     kind: 'miss' | 'stale',
   ): Promise<MadeMedia> {
     const { results, records, limits, renderer, rates } = this.#parts;
-    const { key, request, original } = task;
+    const { key, request, original, signal } = task;
     const stored = await results.find(task, identified.identity);
     if (stored !== undefined) return { result: stored, outcome: confirmed(identified, 'store') };
     if (identified.failure !== undefined) throw identified.failure; // ORIGIN_ERROR, ORIGIN_TIMEOUT
     try {
       const held = await readOriginal(task); // MEDIA_TOO_LARGE, OVERLOADED, ORIGIN_ERROR, ORIGIN_TIMEOUT
+      // The read may have found other bytes than those that were identified.
+      await original.checkBytes(held, signal); // UNAVAILABLE, UNKNOWN_MEDIA
       if ('reader' in held && isUnchanged(request)) return { result: undefined, outcome: { kind } };
       // UNSUPPORTED_MEDIA_TYPE, UNPROCESSABLE_MEDIA
       const { plan, spentMs, untouched } = await ('reader' in held
@@ -249,6 +249,8 @@ export class MediaService {
       const isRendering = plan.kind === 'render';
       const made = rendered ?? untouched;
       if (made === undefined) throw new Error('A poster has not been rendered.');
+      // The first block by SHA-256 may have been posted during the render.
+      await original.checkBytes(held, signal);
       const { result, isKept } = results.keep(task, held, made, { isRendering });
       return { result, outcome: { kind, stored: isKept } };
     } catch (error) {

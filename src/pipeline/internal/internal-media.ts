@@ -18,7 +18,9 @@ import type { BlockGuard } from '../blocks/block-guard.ts';
 import type { MediaServices } from '../media-pipeline.ts';
 import { pictureRequest, unlessUnreadable } from '../metadata/describe.ts';
 import { SNIFF_BYTES, sniffContentType } from '../originals/content-sniff.ts';
+import { sha256Of } from '../originals/digests.ts';
 import type { Original } from '../originals/original.ts';
+import { replaced } from '../originals/original-reader.ts';
 import type { Clock, GivenOriginals } from '../ports.ts';
 import { RequestTrace } from '../request-trace.ts';
 
@@ -70,10 +72,13 @@ export class InternalMedia {
    * @throws MediaError
    */
   async describe(subject: InternalSubject, wantsBytes: boolean, signal: AbortSignal) {
+    const { blocks } = this.#parts;
     return this.#use(subject, signal, async (found) => {
       const metadata = await askMetadata(found, true, signal);
-      this.#parts.blocks?.checkDigest(metadata.sha256 ?? undefined);
+      blocks?.checkDigest(metadata.sha256 ?? undefined);
       const bytes = wantsBytes ? await this.#readWhole(found, signal) : undefined;
+      // This is a second read, which may have found another state.
+      if (bytes !== undefined && blocks?.judgesBytes) blocks.checkDigest(sha256Of(bytes));
       return formatMetadata(metadata, bytes);
     });
   }
@@ -82,8 +87,9 @@ export class InternalMedia {
   sniff(subject: InternalSubject, signal: AbortSignal) {
     return this.#use(subject, signal, (found) =>
       useOriginal(found, async (original) => {
-        await this.#judgeBytes(original, signal);
-        const { reader } = await unlessAborted(original.openByRanges(), signal);
+        const { identity, reader } = await unlessAborted(original.openByRanges(), signal);
+        const { etag } = await original.checkBytes(identity, signal);
+        if (etag !== identity.etag) throw replaced();
         return formatSniffed(await sniffContentType(await reader.read(0, SNIFF_BYTES, signal)));
       }),
     );
@@ -114,16 +120,6 @@ export class InternalMedia {
       }
       return { frames: [] };
     });
-  }
-
-  /** @throws MediaError `UNAVAILABLE` if the bytes are blocked; of the source */
-  async #judgeBytes(original: Original, signal: AbortSignal): Promise<void> {
-    const { blocks, clock } = this.#parts;
-    if (blocks?.judgesBytes !== true) return;
-    const trace = new RequestTrace(clock);
-    const asked = { isIdentityEnough: true, hasResult: false, trace };
-    const { identity } = await unlessAborted(original.identify(asked), signal);
-    blocks.checkDigest(await unlessAborted(original.digest(identity), signal));
   }
 
   async #use<Result>(

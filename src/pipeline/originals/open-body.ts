@@ -10,6 +10,9 @@ import type { MemoryBudget, Reservation } from './memory-budget.ts';
 /** An original in memory, until its reservation is released. */
 export type HeldBytes = Reservation & { readonly bytes: Uint8Array };
 
+/** The same; or the beginning of an original that is too large for that, with the rest of its body. */
+export type HeldBeginning = HeldBytes & { readonly rest: Readable | undefined };
+
 /** Judges a body by its first bytes, unless it is short: throws a `MediaError` if the rest need not be read. */
 export type BodyJudge = (beginning: Uint8Array) => void;
 
@@ -113,24 +116,44 @@ export async function holdBody(
   signal: AbortSignal,
   judge: BodyJudge = () => undefined,
 ): Promise<HeldBytes> {
+  const held = await holdBeginning(backend, opened, budget, signal, judge);
+  if (held.rest === undefined) return held;
+  held.rest.destroy();
+  held.release();
+  throw tooLarge(held.bytes.byteLength, backend.maxOriginalBytes);
+}
+
+/**
+ * Reads an opened original into memory like `holdBody`, but leaves the rest of a body open that turns out to be too
+ * large.
+ *
+ * @throws as `holdBody`; `MEDIA_TOO_LARGE` only for a declared length
+ */
+export async function holdBeginning(
+  backend: Backend,
+  opened: Opened,
+  budget: MemoryBudget,
+  signal: AbortSignal,
+  judge: BodyJudge = () => undefined,
+): Promise<HeldBeginning> {
   const { wholeBodyTimeoutMs: timeoutMs, isForeign, maxOriginalBytes } = backend;
   const { body, sizeBytes } = opened;
   let reservation: Reservation | undefined;
   try {
-    checkSize(sizeBytes ?? 0, maxOriginalBytes);
+    if ((sizeBytes ?? 0) > maxOriginalBytes) throw tooLarge(sizeBytes ?? 0, maxOriginalBytes);
     reservation = budget.reserve(isForeign ? 0 : (sizeBytes ?? 0));
     const memory = reservation;
     if (!isStream(body)) {
       backend.observer?.noteReadBytes(body.byteLength);
       checkLength(backend, sizeBytes, body.byteLength);
-      return { ...memory, bytes: body };
+      return { ...memory, bytes: body, rest: undefined };
     }
     const onTimeout = (): MediaError =>
       lateError(backend, `The body took longer than ${timeoutMs} ms.`);
-    const bytes = await withDeadline(timeoutMs, signal, onTimeout, (within) =>
+    const collected = await withDeadline(timeoutMs, signal, onTimeout, (within) =>
       collect(backend, opened, body, memory, within, judge),
     );
-    return { ...memory, bytes };
+    return { ...memory, ...collected };
   } catch (error) {
     if (isStream(body)) body.destroy();
     reservation?.release();
@@ -138,7 +161,10 @@ export async function holdBody(
   }
 }
 
-/** Collects a body; memory grows as the bytes come, unless a trusted length is known. */
+/**
+ * Collects a body up to the largest original, and returns the rest of a longer one. Memory grows as the bytes come, unless
+ * a trusted length is known.
+ */
 async function collect(
   backend: Backend,
   { sizeBytes }: Opened,
@@ -146,18 +172,17 @@ async function collect(
   reservation: Reservation,
   signal: AbortSignal,
   judge: BodyJudge,
-): Promise<Uint8Array> {
+): Promise<Pick<HeldBeginning, 'bytes' | 'rest'>> {
   const { isForeign, maxOriginalBytes, observer } = backend;
   addAbortSignal(signal, body);
   let bytes: Buffer = Buffer.alloc(0);
   let received = 0;
   let isJudged = false;
   try {
-    for await (const chunk of body as AsyncIterable<Buffer>) {
+    for await (const chunk of body.iterator({ destroyOnReturn: false })) {
       observer?.noteReadBytes(chunk.length);
       const count = received + chunk.length;
       if (count > (sizeBytes ?? count)) checkLength(backend, sizeBytes, count);
-      checkSize(count, maxOriginalBytes);
       // A chunk that is the whole body, and not part of a pool, need not be copied.
       if (chunk.length === sizeBytes && chunk.length === chunk.buffer.byteLength) {
         bytes = chunk;
@@ -169,6 +194,7 @@ async function collect(
         chunk.copy(bytes, received);
       }
       received = count;
+      if (received > maxOriginalBytes) return { bytes: bytes.subarray(0, received), rest: body };
       if (isJudged || received < SNIFF_BYTES) continue;
       isJudged = true;
       judge(bytes.subarray(0, received));
@@ -181,7 +207,8 @@ async function collect(
   signal.throwIfAborted();
   checkLength(backend, sizeBytes, received);
   // Buffers that are kept have no spare capacity.
-  return received === bytes.length ? bytes : Buffer.from(bytes.subarray(0, received));
+  const whole = received === bytes.length ? bytes : Buffer.from(bytes.subarray(0, received));
+  return { bytes: whole, rest: undefined };
 }
 
 function enlarge(
@@ -196,10 +223,9 @@ function enlarge(
   return larger;
 }
 
-function checkSize(count: number, maxBytes: number): void {
-  if (count <= maxBytes) return;
+function tooLarge(count: number, maxBytes: number): MediaError {
   const cause = new Error(`${count} bytes or more, at most ${maxBytes}`);
-  throw new MediaError('MEDIA_TOO_LARGE', { cause });
+  return new MediaError('MEDIA_TOO_LARGE', { cause });
 }
 
 function checkLength(backend: Backend, announced: number | undefined, received: number): void {

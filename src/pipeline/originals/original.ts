@@ -4,6 +4,8 @@ import { isOriginFailure, MediaError } from '../../contract/errors.ts';
 import { isVideoName } from '../../contract/media-request.ts';
 import { isDecodable } from '../../formats/read-image-facts.ts';
 import type { MovingFacts } from '../../formats/video/video-facts.ts';
+import { unlessAborted } from '../abort.ts';
+import type { BlockGuard } from '../blocks/block-guard.ts';
 import type { MemoryCache } from '../memory-cache.ts';
 import type { Meter } from '../meter.ts';
 import type { CachedOriginal, Clock, Opened, OriginalIdentity } from '../ports.ts';
@@ -19,8 +21,8 @@ import type { OriginalDetails } from './records.ts';
 
 export interface OriginalParts extends Backends, AccessParts {
   readonly digests: Digests;
-  /** Whether the SHA-256 of what is read whole is remembered: originals may be blocked by it. */
-  readonly keepsDigests: boolean;
+  /** Omit where nothing can be blocked; otherwise the SHA-256 of what is read whole is remembered. */
+  readonly blocks: BlockGuard | undefined;
   /** Originals that were read lately, by origin key. */
   readonly cache: MemoryCache<CachedOriginal>;
   readonly clock: Clock;
@@ -33,6 +35,11 @@ export interface IdentifiedOriginal {
   readonly wasAsked: boolean;
   /** Error of a source that cannot confirm the identity: only results that exist already may be served. */
   readonly failure?: unknown;
+}
+
+/** State of an original whose bytes were checked; `sha256` in hexadecimal digits, if it is known. */
+export interface CheckedOriginal extends OriginalIdentity {
+  readonly sha256?: string | undefined;
 }
 
 interface IdentifyOptions {
@@ -186,27 +193,45 @@ export class Original {
   }
 
   /**
-   * Returns the SHA-256 of the identified original, hexadecimal, which is known or found by a whole read; `undefined` for
-   * one that is too large for that, which is hashed in the background.
+   * Checks the bytes of a state against the blocks by SHA-256. An original whose digest is unknown is read whole; one that
+   * is too large for that passes, and is hashed in the background.
+   *
+   * @returns the state whose bytes were checked: another one if the original was replaced meanwhile
+   * @throws MediaError `UNAVAILABLE`, or `UNKNOWN_MEDIA` where the block is hidden; of the source; or `signal.reason`
    */
-  async digest({ etag }: OriginalIdentity): Promise<string | undefined> {
+  async checkBytes(state: OriginalIdentity, signal: AbortSignal): Promise<CheckedOriginal> {
+    const { blocks } = this.#parts;
+    if (blocks?.judgesBytes !== true) return state;
+    const checked = await unlessAborted(this.#digest(state), signal);
+    blocks.checkDigest(checked.sha256);
+    return checked;
+  }
+
+  async #digest({ etag, lastModified }: OriginalIdentity): Promise<CheckedOriginal> {
     const { digests } = this.#parts;
     const access = this.#access;
     const { source, maxOriginalBytes } = access.backend;
-    if (source.identity === 'digest') return this.#noteSha256(etag, sha256OfIdentity(etag));
-    const known = await digests.find(this.originKey, etag, access.signal);
-    if (known !== undefined) return known;
+    const known =
+      source.identity === 'digest'
+        ? this.#noteSha256(etag, sha256OfIdentity(etag))
+        : await digests.find(this.originKey, etag, access.signal);
+    if (known !== undefined) return { etag, lastModified, sha256: known };
     try {
       const held = await this.read();
-      if ('bytes' in held) return this.#noteSha256(held.etag, sha256Of(held.bytes));
-      if (held.reader.sizeBytes <= maxOriginalBytes) {
-        return this.#noteSha256(held.etag, await held.reader.hash());
+      const identity = { etag: held.etag, lastModified: held.lastModified };
+      if ('bytes' in held) {
+        return { ...identity, sha256: this.#noteSha256(held.etag, sha256Of(held.bytes)) };
       }
+      if (held.reader.sizeBytes <= maxOriginalBytes) {
+        return { ...identity, sha256: this.#noteSha256(held.etag, await held.reader.hash()) };
+      }
+      digests.hashSoon(access);
+      return identity;
     } catch (error) {
       if (!(error instanceof MediaError && error.code === 'MEDIA_TOO_LARGE')) throw error;
     }
     digests.hashSoon(access);
-    return undefined;
+    return { etag, lastModified };
   }
 
   /** Remembers details of a state, unless the original was purged since. */
@@ -307,7 +332,7 @@ export class Original {
   }
 
   async #hold(opened: Opened): Promise<HeldOriginal> {
-    const { budget, cache, keepsDigests } = this.#parts;
+    const { budget, cache, blocks } = this.#parts;
     const access = this.#access;
     const { isForeign, source } = access.backend;
     const judge = isForeign ? requireImage : refuseVideo;
@@ -318,7 +343,7 @@ export class Original {
       const identity = access.noteFound(isByDigest ? digested(opened, held.bytes) : opened);
       this.#identity = identity;
       if (!this.isOutdated) cache.set(this.originKey, { ...identity, bytes: held.bytes });
-      if (keepsDigests) this.#noteSha256(identity.etag, sha256Of(held.bytes));
+      if (blocks !== undefined) this.#noteSha256(identity.etag, sha256Of(held.bytes));
       return { ...held, ...identity };
     } catch (error) {
       const isMaybeVideo = !isForeign && mayBeOfVideo(error);

@@ -11,7 +11,7 @@ import { type Backends, type OriginalPlace, placeOf } from './backend.ts';
 import { SNIFF_BYTES, sniffContentType } from './content-sniff.ts';
 import { type Digests, sha256Of, stateOf } from './digests.ts';
 import type { MemoryBudget } from './memory-budget.ts';
-import { discard, type HeldBytes, holdBody, isStream, lengthOf, openContent } from './open-body.ts';
+import { discard, holdBeginning, isStream, lengthOf, openContent } from './open-body.ts';
 import type { Originals } from './originals.ts';
 import { passBody, takePrefix } from './pass-body.ts';
 import type { Beginning, OriginalRecords } from './records.ts';
@@ -143,17 +143,18 @@ export class PassthroughService {
 
   /** Opens an original once its bytes are known not to be blocked, unless it is too large to be read before. */
   async #openJudged(passing: Passing): Promise<PassthroughMedia> {
-    const { request, trace, signal } = passing;
-    const { blocks, originals } = this.#parts;
+    const { backend, request, trace, signal } = passing;
+    const { originals } = this.#parts;
     const { work: original, leave } = originals.join(request);
     try {
       const asked = { isIdentityEnough: true, hasResult: false, trace };
       const { identity } = await unlessAborted(original.identify(asked), signal);
-      const sha256 = await unlessAborted(original.digest(identity), signal);
-      blocks?.checkDigest(sha256);
+      const { sha256, ...checked } = await original.checkBytes(identity, signal);
       const opened = await this.#open(passing);
-      const judged = validatorsOf(identity, resultKey(request), PIPELINE_RELEASE).etag;
-      if (opened.validators.etag === judged) return { ...opened, sha256 };
+      const { etag } = validatorsOf(checked, resultKey(request), PIPELINE_RELEASE);
+      const isLarge = (opened.sizeBytes ?? 0) > backend.maxOriginalBytes;
+      const isChecked = opened.validators.etag === etag && (sha256 !== undefined || isLarge);
+      if (isChecked) return { ...opened, sha256 };
       opened.discard();
       this.#parts.records.forget(request.originKey);
       throw new OriginalReplaced();
@@ -163,40 +164,37 @@ export class PassthroughService {
   }
 
   /**
-   * Reads another site's original into memory, since a second response may have other bytes; one that is too large is
-   * passed on, and judged by what the background has found.
+   * Opens another site's original whose bytes are checked as they are in memory, since a second response may have other
+   * bytes. One that is too large for that is the response that was opened, checked by the digest that the background found.
    */
   async #openHeld(passing: Passing): Promise<PassthroughMedia> {
-    const { blocks, budget, digests } = this.#parts;
-    const { backend, originKey, sourceKey, trace, signal } = passing;
+    const { budget } = this.#parts;
+    const { backend, sourceKey, trace, signal } = passing;
     const open = () => openContent(backend, sourceKey, { signal });
     const opened = await this.#noting(passing, () =>
       trace.stage('origin', () => trace.stage('fetch', open)),
     );
-    let held: HeldBytes;
-    try {
-      held = await holdBody(backend, opened, budget, signal);
-    } catch (error) {
-      const isTooLarge = error instanceof MediaError && error.code === 'MEDIA_TOO_LARGE';
-      if (!isTooLarge) throw error;
-      const sha256 = await digests.find(originKey, stateOf(backend, opened), signal);
-      blocks?.checkDigest(sha256);
-      const passed = await this.#open(passing);
-      if (sha256 === undefined) digests.hashSoon(passing);
-      return { ...passed, sha256 };
-    }
+    if ((opened.sizeBytes ?? 0) > backend.maxOriginalBytes) return this.#openLarge(passing, opened);
+    const held = await holdBeginning(backend, opened, budget, signal);
+    const { bytes, rest } = held;
     // Small bodies count in no budget: the places of streams bound those that slow clients take.
-    const leave = await backend.streams.enter(signal).catch((error: unknown) => {
-      held.release();
-      throw error;
-    });
+    const leave =
+      rest === undefined &&
+      (await backend.streams.enter(signal).catch((error: unknown) => {
+        held.release();
+        throw error;
+      }));
     const release = (): void => {
-      leave();
+      if (leave) leave();
+      rest?.destroy();
       held.release();
     };
     signal.addEventListener('abort', release, { once: true });
     try {
-      const described = await this.#describeHeld(passing, opened, held.bytes);
+      const described =
+        rest === undefined
+          ? await this.#describeHeld(passing, opened, bytes)
+          : await this.#openLarge(passing, { ...opened, body: joined(bytes, rest) });
       return {
         ...described,
         discard: release,
@@ -204,6 +202,22 @@ export class PassthroughService {
       };
     } catch (error) {
       release();
+      throw error;
+    }
+  }
+
+  /** Opens another site's original that is too large to be read before it is sent. */
+  async #openLarge(passing: Passing, opened: Opened): Promise<PassthroughMedia> {
+    const { blocks, digests } = this.#parts;
+    const { backend, originKey, signal } = passing;
+    const found = await this.#noting(passing, () => this.#takeBeginning(passing, opened));
+    try {
+      const sha256 = await digests.find(originKey, stateOf(backend, opened), signal);
+      blocks?.checkDigest(sha256);
+      if (sha256 === undefined) digests.hashSoon(passing);
+      return { ...this.#describe(passing, found), sha256 };
+    } catch (error) {
+      discard(backend, opened);
       throw error;
     }
   }
@@ -250,7 +264,7 @@ export class PassthroughService {
           return passBody({ ...backend, observer: undefined }, NOTHING, slices, lengthBytes);
         }
         return trace.stage('origin', () =>
-          this.#noting(passing, () => this.#openPart(passing, { first, last }, tag)),
+          this.#noting(passing, () => this.#openPart(passing, { first, last }, beginning)),
         );
       },
     };
@@ -260,6 +274,15 @@ export class PassthroughService {
   async #openBeginning(passing: Passing, range: ByteRange | undefined): Promise<FoundBeginning> {
     const { backend, sourceKey, signal } = passing;
     const opened = await openContent(backend, sourceKey, { signal, range });
+    return this.#takeBeginning(passing, opened, range);
+  }
+
+  async #takeBeginning(
+    passing: Passing,
+    opened: Opened,
+    range?: ByteRange,
+  ): Promise<FoundBeginning> {
+    const { backend, signal } = passing;
     const { part, sizeBytes, etag, lastModified, freshForMs } = opened;
     try {
       if ((sizeBytes ?? 0) > backend.maxPassedBytes) {
@@ -290,11 +313,12 @@ export class PassthroughService {
   async #openPart(
     { backend, originKey, sourceKey, signal }: Passing,
     range: ByteRange,
-    tag: string | undefined,
+    { etag: tag, sizeBytes }: Beginning,
   ): Promise<Readable> {
     const opened = await openContent(backend, sourceKey, { signal, range, ifRange: tag });
     const { body, part, etag } = opened;
-    if (part === undefined || etag !== tag || !isStream(body)) {
+    const isSame = etag === tag && opened.sizeBytes === sizeBytes;
+    if (part === undefined || !isSame || !isStream(body)) {
       // The original was replaced, or the site does not support ranges after all.
       if (isStream(body)) body.destroy();
       this.#parts.records.forgetBeginning(originKey);
@@ -317,6 +341,15 @@ export class PassthroughService {
       throw error;
     }
   }
+}
+
+/** Joins the beginning that was taken out of a body with its rest. */
+function joined(taken: Uint8Array, rest: Readable): Readable {
+  const join = async function* () {
+    yield* slicesOf(taken);
+    yield* rest as AsyncIterable<Uint8Array>;
+  };
+  return Readable.from(join(), { objectMode: false });
 }
 
 function* slicesOf(bytes: Uint8Array): Generator<Uint8Array> {

@@ -1,0 +1,162 @@
+import { hash } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { type ExternalApp, useExternalApp } from '../../support/sites/external-app.ts';
+import { metricsSettings, order } from '../../support/telemetry/prometheus-text.ts';
+import { useTemporaryFolder } from '../../support/temporary-folder.ts';
+import { samples, type TestApp, useTestApp, withDecoder } from '../../support/test-app.ts';
+
+// Contract §15: the bytes that are rendered or sent are checked, not those that an earlier request saw.
+
+let settings: Readonly<Record<string, string>>;
+beforeEach(async () => {
+  const { path } = await useTemporaryFolder();
+  settings = {
+    ...metricsSettings,
+    BLOCKLIST: 'filesystem',
+    BLOCKLIST_FILE: join(path, 'blocks.jsonl'),
+    CACHE_ORIGINALS_BYTES: '0',
+  };
+});
+
+const block = async (app: Pick<TestApp, 'askAdmin'>, ...blocked: readonly Uint8Array[]) => {
+  const sha256 = blocked.map((bytes) => hash('sha256', bytes));
+  expect((await order(app, '/blocks', { sha256 })).statusCode).toBe(200);
+};
+
+const ways = [
+  ['GET', {}],
+  ['HEAD', {}],
+  ['GET', { range: 'bytes=0-3' }],
+  ['GET', { range: 'bytes=4-' }],
+  ['GET', { 'if-none-match': '"x"' }],
+] as const;
+
+describe('an original that is replaced by a blocked one', () => {
+  const key = 'attachments/1/2/a.png';
+
+  test.each([
+    ['a rendering', 'icons/1/ab12', '/icons/1/ab12.webp?size=16', '/icons/1/ab12.webp?size=32'],
+    ['an original sent unchanged', key, `/${key}`, `/${key}`],
+    [
+      'a poster',
+      'attachments/1/2/a.mp4',
+      '/attachments/1/2/a.mp4',
+      '/attachments/1/2/a.mp4?format=webp',
+    ],
+  ])('is 451 while the record of the earlier one is fresh: %s', async (_, name, before, after) => {
+    const app = await useTestApp({ settings: { ...settings, ...withDecoder } });
+    const blocked = name.endsWith('.mp4') ? samples.mp4 : samples.jpeg;
+    app.originals.put(name, samples.png);
+    await block(app, blocked);
+    expect((await app.get(before)).statusCode).toBe(200);
+    app.originals.put(name, blocked);
+    expect((await app.get(after)).statusCode).toBe(451);
+  });
+
+  test.each(ways)(
+    'is 451 if it was another one only while it was hashed: %s %j',
+    async (method, headers) => {
+      const app = await useTestApp({ settings });
+      app.originals.put(key, samples.jpeg);
+      await block(app, samples.jpeg);
+      let reads = 0;
+      app.originals.alter = (opened) => {
+        reads += 1;
+        app.originals.put(key, reads === 1 ? samples.png : samples.jpeg);
+        return opened;
+      };
+      expect((await app.send(method, `/${key}`, headers)).status).toBe(451);
+      expect((await app.get(`/${key}?format=webp&width=8`)).statusCode).toBe(451);
+    },
+  );
+});
+
+test('metadata contain no bytes of a blocked original, whenever it came', async () => {
+  const token = 't'.repeat(32);
+  const app = await useTestApp({
+    settings: { ...settings, INTERNAL_PORT: '0', INTERNAL_TOKEN: token, S3_BUCKET: 'cdn' },
+  });
+  await block(app, samples.jpeg);
+  const statuses: unknown[] = [];
+  for (let at = 0; at < 6; at += 1) {
+    const key = `attachments/1/${at + 2}/a.png`;
+    let reads = 0;
+    app.originals.put(key, samples.png);
+    app.originals.alter = (opened) => {
+      if (reads === at) app.originals.put(key, samples.jpeg);
+      reads += 1;
+      return opened;
+    };
+    const response = await app.internal?.inject({
+      method: 'POST',
+      url: '/_metadata',
+      headers: { authorization: `Bearer ${token}` },
+      payload: { version: 2, nsfw: 'allow', type: 's3', bucket: 'cdn', key, with_base64: true },
+    });
+    statuses.push(response?.statusCode);
+    expect(response?.json().base64 ?? '').not.toBe(samples.jpeg.toString('base64'));
+  }
+  expect(statuses).toContain(451);
+  expect(statuses).toContain(200);
+});
+
+describe("another site's original that is replaced by a blocked one", () => {
+  test('is 451 in a size that was not rendered before', async () => {
+    const app = await useExternalApp({ settings });
+    app.site.serve('/a.png', samples.png);
+    await block(app, samples.jpeg);
+    expect((await app.ask('/a.png', 'width=8')).status).toBe(200);
+    app.site.serve('/a.png', samples.jpeg);
+    expect((await app.ask('/a.png', 'width=9')).status).toBe(451);
+  });
+
+  /** Bytes of a video that are too many to be read before they are sent. */
+  const large = Buffer.concat([samples.mp4, Buffer.alloc(300_000, 'x')]);
+  const fields = { etag: '"a"', 'last-modified': new Date(0).toUTCString() };
+
+  const start = async (): Promise<ExternalApp> => {
+    const app = await useExternalApp({ settings: { ...settings, MAX_ORIGINAL_BYTES: '100000' } });
+    await block(app, samples.jpeg);
+    return app;
+  };
+
+  test.each([
+    ['a length', (response: ServerResponse) => response.setHeader('content-length', large.length)],
+    ['chunks', () => undefined],
+  ])('is not sent after a first response that is too large to be read: %s', async (_, frame) => {
+    const app = await start();
+    let fetches = 0;
+    app.site.handlers.set('/a.mp4', (_request, response) => {
+      fetches += 1;
+      if (fetches === 1) frame(response);
+      response.writeHead(200, fields).end(fetches === 1 ? large : samples.jpeg);
+    });
+    const { status, body } = await app.ask('/a.mp4');
+    expect(status).toBe(200);
+    expect(body.equals(large)).toBe(true);
+    expect((await app.ask('/a.mp4')).status).toBe(451);
+  });
+
+  test.each(['bytes=0-', 'bytes=0-9', 'bytes=5-', 'bytes=-20'])(
+    'is 451 in a range of what was too large to be read: %s',
+    async (range) => {
+      const app = await start();
+      let fetches = 0;
+      app.site.serveRanges('/a.mp4', samples.jpeg, fields);
+      const serveBlocked = app.site.handlers.get('/a.mp4') ?? expect.fail();
+      app.site.handlers.set('/a.mp4', (request, response) => {
+        fetches += 1;
+        if (fetches > 1) return serveBlocked(request, response);
+        return response.writeHead(200, { ...fields, 'content-length': large.length }).end(large);
+      });
+      const { status, body } = await app.ask('/a.mp4', '', { headers: { range } });
+      // The first response may be sent, but nothing of the second one.
+      expect([206, 451]).toContain(status);
+      const isOfFirst = status === 206 && large.includes(body);
+      expect(status === 451 || isOfFirst).toBe(true);
+      expect((await app.ask('/a.mp4', '', { headers: { range } })).status).toBe(451);
+    },
+  );
+});
