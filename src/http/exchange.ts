@@ -112,16 +112,25 @@ export class Exchange {
     }
   }
 
-  /** Responds with a body in memory: the whole, a part, or nothing, as the request's preconditions and range say. */
-  sendBytes({ head, wholeText, bytes }: PreparedBody, cacheControl: string): void {
+  /**
+   * Responds with a body in memory: the whole, a part, or nothing, as the request's preconditions and range say.
+   *
+   * @param watch gets a large body, whose client may take long, and may destroy it
+   */
+  sendBytes(
+    { head, wholeText, bytes }: PreparedBody,
+    cacheControl: string,
+    watch?: (body: Readable) => Readable,
+  ): void {
     const response = this.#response;
     const { status, fields, first, last } = selectPart(this.request, head);
+    const part = status === 206 ? bytes.subarray(first, (last ?? 0) + 1) : bytes;
     if (status === 416) this.#failRange(fields);
     else if (status === 304) this.respond(status, fields, undefined, cacheControl);
-    else if (status === 206) {
-      this.respond(status, fields, bytes.subarray(first, (last ?? 0) + 1), cacheControl);
-    } else if (bytes.length > PIECE_BYTES || !takesText(this.request, response)) {
-      this.respond(status, fields, bytes, cacheControl);
+    else if (watch && part.length > PIECE_BYTES && this.request.method !== 'HEAD') {
+      this.respond(status, fields, watch(new BufferPieces(part)), cacheControl);
+    } else if (status === 206 || part.length > PIECE_BYTES || !takesText(this.request, response)) {
+      this.respond(status, fields, part, cacheControl);
     } else {
       this.record.noteResponse(bytes);
       let text = wholeText;

@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import { LRUCache } from 'lru-cache';
 import type { EdgeTags } from '../../contract/edge-tags.ts';
 import { MediaError } from '../../contract/errors.ts';
@@ -142,7 +143,11 @@ export class MediaHandler {
       if (!isDownload) this.#prepared.set(result, prepared);
     }
     this.#targets.remember(exchange, target);
-    exchange.sendBytes(prepared, this.#cacheControlOf(target));
+    const { blocks } = this.#parts;
+    const { originKey, url } = target.media;
+    const sent = { originKey, url, etag: result.originalEtag };
+    const watch = blocks && ((body: Readable) => blocks.watch(sent, body));
+    exchange.sendBytes(prepared, this.#cacheControlOf(target), watch);
   }
 
   #prepare(
@@ -174,6 +179,7 @@ export class MediaHandler {
   async #sendOpened(exchange: Exchange, target: MediaTarget): Promise<void> {
     const { blocks } = this.#parts;
     const { headers, method } = exchange.request;
+    const isChecked = blocks?.judgesBytes === true;
     const original = await this.#parts.passthrough.open(target.media, {
       signal: exchange.signal,
       trace: exchange.record.trace,
@@ -193,11 +199,15 @@ export class MediaHandler {
     let isOpened = false;
     try {
       const { originKey, url } = target.media;
-      const names = { originKey, url, sha256: original.sha256 };
-      blocks?.check(names);
+      const sent = { originKey, url, sha256: original.sha256, etag: original.state };
+      blocks?.check(sent);
       isOpened = await exchange.sendStream(head, cacheControl, async (first, last) => {
         const body = await original.stream(first, last);
-        return blocks?.watch(names, body) ?? body;
+        if (blocks === undefined) return body;
+        if (isChecked || !blocks.judgesBytes) return blocks.watch(sent, body);
+        // The first block by SHA-256 came while the body was opened unchecked.
+        body.destroy();
+        throw new OriginalReplaced();
       });
     } finally {
       if (!isOpened) original.discard();

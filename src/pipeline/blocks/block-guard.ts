@@ -9,13 +9,18 @@ interface Names extends Pick<MediaRequest, 'originKey'>, Partial<Pick<MediaReque
   readonly sha256?: string | undefined;
 }
 
+/** An original that is being sent, and its state, under which its digest may be remembered. */
+export interface SentOriginal extends Names {
+  readonly etag: string | undefined;
+}
+
 /** Judges requests by the list of blocks (contract §15). */
 export class BlockGuard {
   readonly #list: BlockList;
   /** Address of who blocks, for the 451. */
   readonly #blockedBy: string | undefined;
-  /** Bodies that are being passed on. */
-  readonly #streams = new Map<Readable, Names>();
+  /** Bodies that are being sent at their clients' pace. */
+  readonly #streams = new Map<Readable, SentOriginal>();
 
   constructor(list: BlockList, blockedBy: string | undefined) {
     this.#list = list;
@@ -65,21 +70,32 @@ export class BlockGuard {
    *
    * @throws MediaError as `check` does, of what was blocked while the body was opened
    */
-  watch(names: Names, body: Readable): Readable {
+  watch(sent: SentOriginal, body: Readable): Readable {
     try {
-      this.check(names);
+      this.check(sent);
     } catch (error) {
       body.destroy();
       throw error;
     }
-    this.#streams.set(body, names);
+    this.#streams.set(body, sent);
     return body.once('close', () => this.#streams.delete(body));
   }
 
-  /** Ends the bodies under way that are blocked now. */
-  cutOff(): void {
-    for (const [body, names] of this.#streams) {
-      if (this.find(names) !== undefined) body.destroy(new MediaError('UNAVAILABLE'));
+  /** Originals that are being sent now. */
+  get sent(): readonly SentOriginal[] {
+    return [...this.#streams.values()];
+  }
+
+  /**
+   * Ends the bodies under way that are blocked now.
+   *
+   * @param digests SHA-256 of originals by their keys, in whatever state: a client that gets another one asks again
+   */
+  cutOff(digests: ReadonlyMap<string, string>): void {
+    for (const [body, sent] of this.#streams) {
+      const sha256 = sent.sha256 ?? digests.get(sent.originKey);
+      const block = this.find({ ...sent, sha256 });
+      if (block !== undefined) body.destroy(this.refuse(block));
     }
   }
 }

@@ -7,7 +7,7 @@ import type { Digests } from '../originals/digests.ts';
 import type { OriginalRecords } from '../originals/records.ts';
 import type { Log } from '../ports.ts';
 import type { Purger } from '../results/purger.ts';
-import type { BlockGuard } from './block-guard.ts';
+import type { BlockGuard, SentOriginal } from './block-guard.ts';
 import { type BlockWatcher, ListUnavailable } from './block-list.ts';
 
 interface BlockPurgeParts {
@@ -16,6 +16,9 @@ interface BlockPurgeParts {
   readonly purger: Purger;
   readonly log: Log;
 }
+
+/** Digests of states of originals, by the keys of the originals. */
+type RememberedDigests = ReturnType<OriginalRecords['findByDigest']>;
 
 /**
  * Creates the watcher that purges what is blocked: in this process, and in the stores and at the edge where the order came
@@ -30,44 +33,74 @@ export function createBlockPurge(
     log.warn({ reason }, 'a block holds, but what it names is not purged everywhere');
   };
   const purgeEverywhere = async (order: PurgeOrder): Promise<void> => {
-    const { storeFailure, edgeFailure } = await purger.purge(order);
+    const { storeFailure, edgeFailure } = await purger.takeDown(order);
     if (storeFailure !== undefined) warn(storeFailure);
     if (edgeFailure === undefined) return;
     warn(edgeFailure);
     if (edgeFailure instanceof MediaError) throw edgeFailure;
     throw new ListUnavailable('The edge does not get the purge.', { cause: edgeFailure });
   };
-  // It was sent before anyone knew that it is blocked: the CDN may have kept it.
+  /** Stores the digests again that a purge removed with the results. */
+  const storeAgain = (remembered: RememberedDigests): void => {
+    for (const [key, { etag, sha256 }] of remembered) digests.store(key, etag, sha256);
+  };
+  // It was sent before its digest was known: the CDN may have kept it.
   digests.onHashed = async (originKey, etag, sha256) => {
     if (!guard.isDigestBlocked(sha256)) return;
+    guard.cutOff(new Map([[originKey, sha256]]));
     await purgeEverywhere({ kind: 'originals', originKeys: [originKey] }).catch(() => undefined); // logged
-    digests.note(originKey, etag, sha256);
+    digests.store(originKey, etag, sha256);
+  };
+  /** Returns the keys of originals that are being sent, and whose digest only the store remembers. */
+  const findStored = async (blocked: ReadonlySet<string>): Promise<ReadonlyMap<string, string>> => {
+    const { signal } = new AbortController();
+    const found = new Map<string, string>();
+    const find = async ({ originKey, etag, sha256 }: SentOriginal): Promise<void> => {
+      if (sha256 !== undefined || etag === undefined) return;
+      const stored = await digests.find(originKey, etag, signal);
+      if (stored !== undefined && blocked.has(stored)) found.set(originKey, stored);
+    };
+    if (blocked.size > 0) await Promise.all(guard.sent.map(find));
+    return found;
   };
   return async (blocked, isOwn) => {
     const valuesOf = (kind: BlockKind): string[] =>
       blocked.filter((subject) => subject.kind === kind).map(({ value }) => value);
     const urls = valuesOf('external');
-    const byDigest = records.findByDigest(new Set(valuesOf('sha256')));
+    const sha256 = new Set(valuesOf('sha256'));
+    const byDigest = records.findByDigest(sha256);
+    guard.cutOff(new Map([...byDigest].map(([key, known]) => [key, known.sha256])));
     const remembered = [...records.findKeysSentBy(new Set(urls.map(digestOf))), ...byDigest.keys()];
-    const originKeys = [...valuesOf('key'), ...urls.map(externalKeyOf), ...remembered];
-    const folders = valuesOf('prefix');
-    const keys = new Set(originKeys);
-    try {
-      if (keys.size > 0 || folders.length > 0) {
-        const order = { kind: 'originals', originKeys: [...keys], folders } as const;
-        if (isOwn) await purgeEverywhere(order);
-        else {
-          purger.forget(order);
-          // The replica that took the order does not know what this one remembers.
-          const known = { kind: 'originals', originKeys: remembered } as const;
-          if (remembered.length > 0) await purger.passOn(known).catch(warn);
-        }
+    const purge = async (originKeys: readonly string[], folders: readonly string[] = []) => {
+      if (originKeys.length === 0 && folders.length === 0) return;
+      const order = { kind: 'originals', originKeys: [...new Set(originKeys)], folders } as const;
+      if (isOwn) await purgeEverywhere(order);
+      else purger.forgetBlocked(order);
+    };
+    /** The replica that took the order does not know what this one remembers. */
+    const passOn = async (originKeys: readonly string[]) => {
+      const isNews = !isOwn && originKeys.length > 0;
+      if (isNews) await purger.passOn({ kind: 'originals', originKeys }).catch(warn);
+    };
+    const takeDown = async () => {
+      try {
+        const named = [...valuesOf('key'), ...urls.map(externalKeyOf)];
+        await Promise.all([
+          purge([...named, ...remembered], valuesOf('prefix')),
+          passOn(remembered),
+        ]);
+      } finally {
+        storeAgain(byDigest);
       }
-    } finally {
-      // The purge has forgotten by what they are blocked.
-      for (const [key, { etag, sha256 }] of byDigest) digests.note(key, etag, sha256);
-      guard.cutOff();
-    }
+    };
+    const takeDownStored = async () => {
+      const stored = await findStored(sha256);
+      guard.cutOff(stored);
+      const originKeys = [...stored.keys()];
+      await Promise.all([purge(originKeys), passOn(originKeys)]);
+      storeAgain(records.findByDigest(new Set(stored.values())));
+    };
+    await Promise.all([takeDown(), takeDownStored()]);
   };
 }
 

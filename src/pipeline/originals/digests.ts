@@ -47,10 +47,16 @@ export class Digests {
   }
 
   note(originKey: string, etag: string, sha256: string): void {
-    const { records, store } = this.#parts;
+    const { records } = this.#parts;
     if (records.findSha256(originKey, etag) === sha256) return;
     records.noteDetails(originKey, etag, { sha256 });
-    store?.add(addressOf(originKey, etag), { body: Buffer.from(sha256), mimeType: 'text/plain' });
+    this.store(originKey, etag, sha256);
+  }
+
+  /** Stores a digest, also one that is in memory: a purge removes it from the store. */
+  store(originKey: string, etag: string, sha256: string): void {
+    const stored = { body: Buffer.from(sha256), mimeType: 'text/plain' };
+    this.#parts.store?.add(addressOf(originKey, etag), stored);
   }
 
   /** Hashes an original of any size in the background, in constant memory. */

@@ -22,6 +22,8 @@ export interface PassthroughMedia {
   /** `undefined` if another site does not tell. */
   readonly sizeBytes: number | undefined;
   readonly contentType: string;
+  /** State under which the digest of the bytes may be remembered. */
+  readonly state: string | undefined;
   /** Digest of the bytes, hexadecimal, if blocks are judged by it. */
   readonly sha256?: string | undefined;
   /** Whether the source gives parts. */
@@ -245,7 +247,9 @@ export class PassthroughService {
     const letGo = (): void => {
       if (opened !== undefined) discard(backend, opened);
     };
+    const ownState = backend.isForeign ? undefined : tag;
     return {
+      state: opened === undefined ? ownState : stateOf(backend, opened),
       validators: { etag, lastModified },
       ...{ sizeBytes, contentType, hasRanges },
       maxAgeSeconds: freshForMs && freshForMs / 1000,

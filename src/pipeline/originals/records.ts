@@ -292,9 +292,24 @@ export class OriginalRecords {
     return wasThere;
   }
 
-  /** Forgets the originals, and the refusals of requests, whose keys fit. */
-  purge(fitsOriginal: (originKey: string) => boolean, fitsKey: (key: string) => boolean): void {
+  /**
+   * Forgets the originals, and the refusals of requests, whose keys fit.
+   *
+   * @param options `keepsDigests`: but not their digests, by which they may be blocked
+   */
+  purge(
+    fitsOriginal: (originKey: string) => boolean,
+    fitsKey: (key: string) => boolean,
+    { keepsDigests }: { readonly keepsDigests: boolean },
+  ): void {
+    const kept = new Map<string, OriginalDetails>();
+    if (keepsDigests) {
+      this.#records.forEach(({ details: { etag, sha256 } = { etag: '' } }, key) => {
+        if (sha256 !== undefined && fitsOriginal(key)) kept.set(key, { etag, sha256 });
+      });
+    }
     deleteWhere(this.#records, fitsOriginal);
+    for (const [key, details] of kept) this.#update(key, { details });
     this.purgeRefusals(fitsKey);
   }
 

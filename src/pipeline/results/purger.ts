@@ -43,20 +43,37 @@ export class Purger {
    * of the edge.
    */
   async purge(order: PurgeOrder): Promise<Purged> {
-    const purged = await this.#purgeStores(order);
-    const [edge] = await Promise.allSettled([this.#parts.edge?.purge(order)]);
-    return edge.status === 'fulfilled'
-      ? { ...purged, edgeId: edge.value }
-      : { ...purged, edgeFailure: edge.reason };
+    return { ...(await this.#purgeStores(order)), ...(await this.#purgeEdge(order)) };
   }
 
-  async #purgeStores(order: PurgeOrder): Promise<Purged> {
+  /**
+   * Purges what is blocked: the edge at once, since it can fetch nothing any more, and a store may take a minute. The
+   * digests by which originals are blocked stay in memory.
+   */
+  async takeDown(order: PurgeOrder): Promise<Purged> {
+    const purging = [
+      this.#purgeStores(order, { isBlocked: true }),
+      this.#purgeEdge(order),
+    ] as const;
+    const [stores, edge] = await Promise.all(purging);
+    return { ...stores, ...edge };
+  }
+
+  async #purgeEdge(order: PurgeOrder): Promise<Pick<Purged, 'edgeId' | 'edgeFailure'>> {
+    try {
+      return { edgeId: await this.#parts.edge?.purge(order) };
+    } catch (edgeFailure) {
+      return { edgeFailure };
+    }
+  }
+
+  async #purgeStores(order: PurgeOrder, { isBlocked = false } = {}): Promise<Purged> {
     const filters = filtersOf(order);
-    const memory = this.#forget(filters);
+    const memory = this.#forget(filters, isBlocked);
     const removal = this.#parts.store?.remove(prefixesOf(order), filters.fitsOriginal);
     const [outcome] = await Promise.allSettled([removal]);
     // Meanwhile a request may have found a rendering that was not removed yet.
-    const removed = { memory: memory + this.#forget(filters), store: 0 };
+    const removed = { memory: memory + this.#forget(filters, isBlocked), store: 0 };
     if (outcome.status === 'rejected') return { removed, storeFailure: outcome.reason };
     return { removed: { ...removed, store: outcome.value ?? 0 } };
   }
@@ -66,9 +83,9 @@ export class Purger {
     await this.#parts.edge?.purge(order);
   }
 
-  /** Forgets the same in this process alone. */
-  forget(order: PurgeOrder): void {
-    this.#forget(filtersOf(order));
+  /** Purges what is blocked in this process alone. */
+  forgetBlocked(order: PurgeOrder): void {
+    this.#forget(filtersOf(order), true);
   }
 
   /**
@@ -79,15 +96,15 @@ export class Purger {
     const { originals, records } = this.#parts;
     const filters = filtersOf({ kind: 'originals', originKeys: [originKey] });
     originals.outdateWhere(filters.fitsOriginal);
-    if (records.forget(originKey)) this.#forget(filters);
+    if (records.forget(originKey)) this.#forget(filters, false);
     else records.purgeRefusals(filters.fitsOwnKey);
   }
 
   /** From now on the source is asked, and no request joins what was begun before. */
-  #forget({ fitsOriginal, fitsOwnKey, fitsKey }: Filters): number {
+  #forget({ fitsOriginal, fitsOwnKey, fitsKey }: Filters, isBlocked: boolean): number {
     const { originals, records, results } = this.#parts;
     originals.purge(fitsOriginal);
-    records.purge(fitsOriginal, fitsOwnKey);
+    records.purge(fitsOriginal, fitsOwnKey, { keepsDigests: isBlocked });
     return results.forget(fitsKey);
   }
 }
