@@ -156,6 +156,12 @@ export class RequestTrace {
     else known.durationMs += durationMs;
   }
 
+  /** Forgets the stages and the outcome so far: the response shows those of what comes now. */
+  restart(): void {
+    this.#timings.length = 0;
+    this.outcome = undefined;
+  }
+
   /** Begins a part of the trace, which is sent once it is ended. */
   begin(name: SpanName, joined?: RequestTrace): Span | undefined {
     if (this.#traced === undefined) return undefined;

@@ -6,6 +6,7 @@ import { outputFormats } from '../../contract/image-formats.ts';
 import { type MediaRequest, unchangedOf } from '../../contract/media-request.ts';
 import { resourceRows } from '../../contract/resources.ts';
 import type { DefaultAvatar } from '../../default-avatars/default-avatars.ts';
+import { absentOf, isHidden } from '../../pipeline/absent-media.ts';
 import { OriginalReplaced, type PassthroughService } from '../../pipeline/originals/passthrough.ts';
 import type { MediaResult } from '../../pipeline/ports.ts';
 import type { MediaService } from '../../pipeline/serve-media.ts';
@@ -103,6 +104,23 @@ export class MediaHandler {
     exchange.taggedKey = target.media.originKey;
     exchange.tagFieldOf = this.#tagFieldOf;
     const served = this.#targets.admit(exchange, target);
+    try {
+      return this.#send(exchange, served)?.catch((error: unknown) =>
+        this.#sendAbsent(exchange, served, error),
+      );
+    } catch (error) {
+      return this.#sendAbsent(exchange, served, error);
+    }
+  }
+
+  /** Responds like for a missing original, if the error hides a block that was found late; any other error is thrown. */
+  #sendAbsent(exchange: Exchange, target: MediaTarget, error: unknown): Promise<void> | undefined {
+    if (!isHidden(error)) throw error;
+    exchange.record.trace.restart();
+    return this.#send(exchange, { ...target, ...absentOf(target.media) });
+  }
+
+  #send(exchange: Exchange, served: MediaTarget): Promise<void> | undefined {
     const { media, key } = served;
     if (media.isPassthrough) return this.#sendOriginal(exchange, served);
     const hit = this.#parts.media.findHit(media, key, exchange.record.trace);

@@ -97,7 +97,7 @@ export class MediaTargets {
   /**
    * Returns the target that is served in the place of a target.
    *
-   * @throws MediaError `UNAVAILABLE`; `UNKNOWN_MEDIA` for hidden external media, `ORIGIN_ERROR` in a loop
+   * @throws MediaError `UNAVAILABLE`, `ORIGIN_ERROR` in a loop
    */
   admit(exchange: Exchange, target: MediaTarget): MediaTarget {
     if (target.media.url !== undefined) checkLoop(exchange.request);
@@ -130,17 +130,18 @@ export class MediaTargets {
   }
 
   /**
-   * Returns the target, or the one of a missing original in the place of a hidden one, so that the response is the same.
+   * Returns the target, or that of an absent original instead of a hidden one, so that the response is the same.
    *
-   * @throws MediaError `UNAVAILABLE`; `UNKNOWN_MEDIA` for external media, which need no fetch to look missing
+   * @throws MediaError `UNAVAILABLE`
    */
   #unlessBlocked(exchange: Exchange, target: MediaTarget): MediaTarget {
     const blocks = this.#blocks;
     const block = blocks?.find(target.media);
     if (blocks === undefined || block === undefined) return target;
-    const { url, isPassthrough } = target.media;
-    if (block.hidden && url === undefined) return { ...target, ...absentOf(target.media) };
-    exchange.record.trace.outcome = isPassthrough ? { kind: 'bypass' } : { kind: 'hit' };
+    if (block.hidden) return { ...target, ...absentOf(target.media) };
+    exchange.record.trace.outcome = target.media.isPassthrough
+      ? { kind: 'bypass' }
+      : { kind: 'hit' };
     throw blocks.refuse(block);
   }
 }

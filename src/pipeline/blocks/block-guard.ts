@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream';
 import { MediaError } from '../../contract/errors.ts';
 import type { MediaRequest } from '../../contract/media-request.ts';
+import { HiddenBlock, isAbsentKey } from '../absent-media.ts';
 import type { KnownBlock } from './block-index.ts';
 import type { BlockList } from './block-list.ts';
 
@@ -33,7 +34,9 @@ export class BlockGuard {
     const { originKey, url, sha256 } = names;
     const named =
       url === undefined ? index.findKey(originKey) : index.find({ kind: 'external', value: url });
-    return named ?? (sha256 ? index.find({ kind: 'sha256', value: sha256 }) : undefined);
+    const block = named ?? (sha256 ? index.find({ kind: 'sha256', value: sha256 }) : undefined);
+    // A block of a whole kind must not show in the response that hides it.
+    return block !== undefined && isAbsentKey(originKey) ? undefined : block;
   }
 
   /** Whether bytes are blocked by their digests: then that of an original must be known before it is served. */
@@ -61,7 +64,10 @@ export class BlockGuard {
   }
 
   refuse({ hidden }: KnownBlock): MediaError {
-    if (hidden) return new MediaError('UNKNOWN_MEDIA');
+    if (hidden) {
+      const cause = new HiddenBlock('The original is blocked, and the block is hidden.');
+      return new MediaError('UNKNOWN_MEDIA', { cause });
+    }
     return new MediaError('UNAVAILABLE', { blockedBy: this.#blockedBy });
   }
 

@@ -1,5 +1,6 @@
 import { MediaError } from '../../contract/errors.ts';
 import type { MediaRequest } from '../../contract/media-request.ts';
+import { isAbsentUrl } from '../absent-media.ts';
 import type { OriginOutcome } from '../meter.ts';
 import type { Source } from '../ports.ts';
 import type { Semaphore } from '../semaphore.ts';
@@ -116,7 +117,13 @@ export function createSiteBackend(
   streams: Semaphore,
 ): Backend {
   return {
-    source,
+    source: {
+      identity: source.identity,
+      open: async (url, options) => {
+        if (isAbsentUrl(url)) throw new MediaError('UNKNOWN_MEDIA');
+        return source.open(url, options);
+      },
+    },
     isForeign: true,
     reads: undefined,
     streams,
