@@ -276,6 +276,7 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
       await Promise.all([server.close(), internal?.close()]);
       // Until here, /readyz says "draining".
       await admin?.close();
+      pipeline.close();
       await edge?.purger.close();
       await store?.flush();
       resultStore?.close();

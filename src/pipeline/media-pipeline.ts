@@ -88,7 +88,8 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
   const refusedForMs = config.http.maxAgeSeconds.refused * 1000;
   const records = new OriginalRecords({ ...config.versions, refusedForMs }, clock);
   const store = resultStore && new GuardedStore({ store: resultStore, clock, log, meter });
-  const digests = new Digests({ records, store });
+  const closing = new AbortController();
+  const digests = new Digests({ records, store, closing: closing.signal });
   const release = releaseWithEffort(renderLimits.webpEffort);
   const results = new Results({
     cache: memories.results,
@@ -157,7 +158,7 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
         }),
         sites: undefined,
         records,
-        digests: new Digests({ records, store: undefined }),
+        digests: new Digests({ records, store: undefined, closing: closing.signal }),
         results: new Results({
           cache: new MemoryCache({ maxBytes: 0 }),
           store: undefined,
@@ -169,6 +170,8 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
         rates: undefined,
       });
     },
+    /** Ends the work in the background. */
+    close: () => closing.abort(),
     storage,
     store,
     memories,

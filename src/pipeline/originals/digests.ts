@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto';
+import { readUrl } from '../../contract/external-url.ts';
 import { encodeOriginKey } from '../../contract/media-request.ts';
+import { withDeadline } from '../abort.ts';
 import type { Opened, ResultAddress } from '../ports.ts';
 import type { GuardedStore } from '../results/store.ts';
 import { Semaphore } from '../semaphore.ts';
-import { type Backend, brokenError, type OriginalPlace } from './backend.ts';
+import { type Backend, brokenError, lateError, type OriginalPlace } from './backend.ts';
 import { isStream, lengthOf, openContent } from './open-body.ts';
 import { passBody } from './pass-body.ts';
 import type { OriginalRecords } from './records.ts';
@@ -11,10 +13,20 @@ import type { OriginalRecords } from './records.ts';
 interface DigestsParts {
   readonly records: OriginalRecords;
   readonly store: GuardedStore | undefined;
+  /** Ends the hashing in the background. */
+  readonly closing: AbortSignal;
 }
 
-/** Large originals that are hashed at once, and that wait; reads of the source bound each. */
+/** Large originals that are hashed at once, and that wait. */
 const HASHES = { slots: 4, maxWaiting: 10_000, maxWaitMs: 3_600_000 } as const;
+
+/** The same of one host, so that no host takes all places of the sites. */
+const HASHES_OF_HOST = { ...HASHES, slots: 1 } as const;
+
+/** A hash gets that many times as long as the same bytes may take when they are read whole: nobody waits for it. */
+const PATIENCE = 4;
+
+const MAX_HASH_MS = 24 * 3_600_000;
 
 /**
  * SHA-256 digests of originals, hexadecimal, each tied to one state of its original: in the records, and beside the
@@ -22,7 +34,9 @@ const HASHES = { slots: 4, maxWaiting: 10_000, maxWaitMs: 3_600_000 } as const;
  */
 export class Digests {
   readonly #parts: DigestsParts;
-  readonly #slots = new Semaphore(HASHES);
+  readonly #ofStorage = new Semaphore(HASHES);
+  readonly #ofSites = new Semaphore(HASHES);
+  readonly #ofHosts = new Map<string, Semaphore>();
   /** Keys of the originals that are hashed, or wait for that. */
   readonly #underWay = new Set<string>();
 
@@ -69,19 +83,60 @@ export class Digests {
       .finally(() => this.#underWay.delete(originKey));
   }
 
-  async #hash({ backend, originKey, sourceKey }: OriginalPlace): Promise<void> {
-    const { signal } = new AbortController();
-    const leave = await this.#slots.enter(signal);
+  async #hash(place: OriginalPlace): Promise<void> {
+    const { originKey, backend } = place;
+    const leave = await (backend.isForeign ? this.#enterSite(place) : this.#enter(this.#ofStorage));
     try {
-      const opened = await openContent(backend, sourceKey, { signal });
-      const etag = stateOf(backend, opened);
-      const sha256 = await hashBody(backend, opened);
+      const { etag, sha256 } = await this.#hashInTime(place);
       this.note(originKey, etag, sha256);
       await this.onHashed(originKey, etag, sha256);
     } finally {
       leave();
     }
   }
+
+  #hashInTime({ backend, sourceKey }: OriginalPlace) {
+    const { closing } = this.#parts;
+    const onTimeout = (): Error => lateError(backend, 'The hash took too long.');
+    return withDeadline(timeoutMsOf(backend, 1), closing, onTimeout, async (signal, restart) => {
+      const opened = await openContent(backend, sourceKey, { signal });
+      restart(timeoutMsOf(backend, opened.sizeBytes ?? backend.maxPassedBytes));
+      const sha256 = await hashBody(backend, opened);
+      return { etag: stateOf(backend, opened), sha256 };
+    });
+  }
+
+  #enter(semaphore: Semaphore): Promise<() => void> {
+    return semaphore.enter(this.#parts.closing);
+  }
+
+  /** Waits for the host first, so that the originals of one host keep no place of all sites waiting. */
+  async #enterSite({ sourceKey }: OriginalPlace): Promise<() => void> {
+    const host = readUrl(sourceKey)?.hostname ?? '';
+    const ofHost = this.#ofHosts.get(host) ?? new Semaphore(HASHES_OF_HOST);
+    this.#ofHosts.set(host, ofHost);
+    const leaveHost = await this.#enter(ofHost);
+    const leave = (): void => {
+      leaveHost();
+      if (ofHost.inside === 0) this.#ofHosts.delete(host);
+    };
+    try {
+      const leaveSites = await this.#enter(this.#ofSites);
+      return () => {
+        leaveSites();
+        leave();
+      };
+    } catch (error) {
+      leave();
+      throw error;
+    }
+  }
+}
+
+function timeoutMsOf(backend: Backend, sizeBytes: number): number {
+  const { wholeBodyTimeoutMs, maxOriginalBytes } = backend;
+  const parts = Math.ceil(sizeBytes / maxOriginalBytes);
+  return Math.min(PATIENCE * wholeBodyTimeoutMs * parts, MAX_HASH_MS);
 }
 
 /**

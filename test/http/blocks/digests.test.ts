@@ -3,7 +3,11 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
-import { signedPathOf, useExternalApp } from '../../support/sites/external-app.ts';
+import {
+  type ExternalAppOptions,
+  signedPathOf,
+  useExternalApp,
+} from '../../support/sites/external-app.ts';
 import {
   metricsSettings,
   order,
@@ -96,6 +100,70 @@ describe('originals that are too large to be read whole', () => {
     await expect.poll(async () => (await app.ask('/a.mp4')).status).toBe(451);
     const ranged = await app.ask('/a.mp4', '', { headers: { range: 'bytes=0-3' } });
     expect(ranged.status).toBe(451);
+  });
+});
+
+describe('hashing in the background', () => {
+  const bytes = Buffer.concat([samples.mp4, large]);
+  const slow = Buffer.concat([samples.mp4, Buffer.alloc(300_000, 'slow')]);
+
+  /** Starts an app, with originals of these hosts that are sent once, and whose later bodies never end. */
+  const start = async (hosts: readonly string[], options: Partial<ExternalAppOptions> = {}) => {
+    const app = await useExternalApp({ settings: { ...settings, ...largeSettings }, ...options });
+    app.site.serve('/a.mp4', bytes);
+    await block(app, bytes);
+    const ended: string[] = [];
+    let hanging = 0;
+    for (const [index, host] of hosts.entries()) {
+      app.resolver.set(host, ['127.0.0.1']);
+      let isFirst = true;
+      app.site.handlers.set(`/${index}.mp4`, (_request, response) => {
+        response.writeHead(200, { 'content-length': slow.length });
+        if (isFirst) response.end(slow);
+        else {
+          hanging += 1;
+          response.write(slow.subarray(0, 100_000));
+          response.once('close', () => ended.push(host));
+        }
+        isFirst = false;
+      });
+      const url = `http://${host}:${app.site.port}/${index}.mp4`;
+      expect((await app.askUrl(url)).status).toBe(200);
+    }
+    return { ...app, ended, hanging: () => hanging };
+  };
+  const four = ['one.test', 'two.test', 'three.test', 'four.test'];
+
+  test('of the storage goes on while four sites do not end their bodies', async () => {
+    const app = await start(four);
+    app.originals.put('attachments/1/2/a.bin', large);
+    await block(app, large);
+    const ask = async () => (await app.get('/attachments/1/2/a.bin')).statusCode;
+    expect(await ask()).toBe(200);
+    await expect.poll(ask).toBe(451);
+    expect(app.ended).toEqual([]);
+  });
+
+  test('of other hosts goes on while one host does not end its bodies, one at a time', async () => {
+    const app = await start(new Array(6).fill('one.test'));
+    expect((await app.ask('/a.mp4')).status).toBe(200);
+    await expect.poll(async () => (await app.ask('/a.mp4')).status).toBe(451);
+    expect(app.hanging()).toBe(1);
+    expect(app.ended).toEqual([]);
+  });
+
+  test('goes on after four hosts that do not end their bodies in time', async () => {
+    const app = await start(four, { limits: { wholeBodyTimeoutMs: 50 } });
+    expect((await app.ask('/a.mp4')).status).toBe(200);
+    await expect.poll(async () => (await app.ask('/a.mp4')).status, { timeout: 9_000 }).toBe(451);
+    await expect.poll(() => app.ended).toHaveLength(4);
+  });
+
+  test('ends when the app is closed', async () => {
+    const app = await start(four, { limits: { pauseMs: 600_000 } });
+    await expect.poll(() => app.hanging()).toBe(4);
+    await app.close();
+    await expect.poll(() => app.ended).toHaveLength(4);
   });
 });
 
