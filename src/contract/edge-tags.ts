@@ -79,10 +79,11 @@ export class EdgeTags {
     this.#secret = createSecretKey(secret);
   }
 
-  /** Returns the header of responses of an original, as name and value. */
-  fieldOf(originKey: string): readonly [name: string, value: string] {
-    const folders = foldersOf(originKey).map((folder) => this.#tagOf(folder));
-    return [this.#row.header, [this.#tagOf(originKey), ...folders].join(this.#row.separator)];
+  /** Returns the header of responses that depend on these originals, as name and value. */
+  fieldOf(...originKeys: readonly string[]): readonly [name: string, value: string] {
+    const texts = new Set([...originKeys, ...originKeys.flatMap(foldersOf)]);
+    const tags = [...texts].slice(0, MAX_TAGS).map((text) => this.#tagOf(text));
+    return [this.#row.header, tags.join(this.#row.separator)];
   }
 
   /** Returns the tags of all responses that a purge concerns; of a rendering, those of its original. */

@@ -46,9 +46,9 @@ export class Exchange {
   commonHeaders: Readonly<Record<string, string>> = COMMON_HEADERS;
   /** Returns how long a cache may keep a refusal at most, in seconds; `undefined`: as long as any. */
   maxRefusalAgeSeconds: (() => number | undefined) | undefined;
-  /** Key of the original that was asked for; with `tagFieldOf`, responses have its tags for the CDN in front. */
-  taggedKey = '';
-  tagFieldOf: ((originKey: string) => TagField) | undefined;
+  /** Keys of the originals that the response depends on; with `tagFieldOf`, it has their tags for the CDN in front. */
+  taggedKeys: readonly string[] = [];
+  tagFieldOf: ((originKeys: readonly string[]) => TagField) | undefined;
   readonly #response: ServerResponse;
   readonly #options: ExchangeOptions;
   #gone: AbortController | undefined;
@@ -74,7 +74,7 @@ export class Exchange {
   }
 
   get tagField(): TagField | undefined {
-    return this.tagFieldOf?.(this.taggedKey);
+    return this.taggedKeys.length === 0 ? undefined : this.tagFieldOf?.(this.taggedKeys);
   }
 
   /** Path and query as they came in the request line. */

@@ -55,9 +55,12 @@ export class MediaHandler {
   readonly #avatarCacheControl: string;
   readonly #targets: MediaTargets;
   readonly #defaultAvatars: readonly PreparedBody[];
-  /** Prepared results in memory. A result belongs to one request, whose key has all that a head depends on, but for downloads. */
+  /**
+   * Prepared results in memory. A result belongs to one request, whose key has all that a head depends on, but for
+   * downloads, and for the tags of a redirect.
+   */
   readonly #prepared = new WeakMap<MediaResult, PreparedBody>();
-  readonly #tagFieldOf: ((originKey: string) => TagField) | undefined;
+  readonly #tagFieldOf: ((originKeys: readonly string[]) => TagField) | undefined;
 
   constructor(parts: MediaHandlerParts) {
     this.#parts = parts;
@@ -101,7 +104,8 @@ export class MediaHandler {
     }
     exchange.record.noteTarget(target.media.resource, target.media, target.key);
     // Also where the URL is refused: its 404 must not differ from that of a missing attachment.
-    exchange.taggedKey = target.media.originKey;
+    // Of a redirect, too, since the URL that redirects may be blocked or purged as well.
+    exchange.taggedKeys = [...exchange.taggedKeys, target.media.originKey];
     exchange.tagFieldOf = this.#tagFieldOf;
     const served = this.#targets.admit(exchange, target);
     try {
@@ -154,11 +158,12 @@ export class MediaHandler {
   }
 
   #sendResult(exchange: Exchange, result: MediaResult, target: MediaTarget): void {
-    const { isDownload = false } = target;
-    let prepared = isDownload ? undefined : this.#prepared.get(result);
+    const { isDownload = false, isRedirected = false } = target;
+    const isShared = !isDownload && !isRedirected;
+    let prepared = isShared ? this.#prepared.get(result) : undefined;
     if (prepared === undefined) {
       prepared = this.#prepare(result, target, exchange.tagField);
-      if (!isDownload) this.#prepared.set(result, prepared);
+      if (isShared) this.#prepared.set(result, prepared);
     }
     this.#targets.remember(exchange, target);
     const { blocks } = this.#parts;
@@ -293,10 +298,11 @@ function rename(filename: string, mimeType: string): string {
 }
 
 /** Returns a function that tells the tags of an original, and remembers them: they take some 15 µs, as long as a hit. */
-function rememberFields(tags: EdgeTags): (originKey: string) => TagField {
+function rememberFields(tags: EdgeTags): (originKeys: readonly string[]) => TagField {
   const fields = new LRUCache<string, TagField>({
     max: MAX_TAG_FIELDS,
     memoMethod: (originKey) => tags.fieldOf(originKey),
   });
-  return (originKey) => fields.memo(originKey);
+  return ([originKey = '', ...more]) =>
+    more.length === 0 ? fields.memo(originKey) : tags.fieldOf(originKey, ...more);
 }

@@ -82,6 +82,8 @@ export class MetadataService {
         const answer = await unlessAborted(metadata, signal);
         // What was found out before a purge does not hold after it.
         if (!original.isOutdated) return answer;
+      } catch (error) {
+        if (!original.isOutdated || signal.aborted) throw error;
       } finally {
         flight.leave();
       }
@@ -107,7 +109,7 @@ export class MetadataService {
       }
       if (wantsSha256) sha256 = await this.#hash(state);
     } catch (error) {
-      if (!original.isOutdated) records.noteRefusal(keyOf(originKey), originKey, error);
+      if (!original.isOutdated) records.noteRefusal(undefined, originKey, error);
       throw error;
     }
     if (kept !== known) this.#keep(state, kept);

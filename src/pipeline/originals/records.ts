@@ -237,8 +237,12 @@ export class OriginalRecords {
     if (this.isMissing(originKey)) throw new MediaError('UNKNOWN_MEDIA');
   }
 
-  /** Remembers a fault of the original, which another attempt would only repeat, and counts crashes. */
-  noteRefusal(resultKey: string, originKey: string, error: unknown): void {
+  /**
+   * Remembers a fault of the original, which another attempt would only repeat, and counts crashes.
+   *
+   * @param resultKey of the request; omit for work that no request repeats by a key
+   */
+  noteRefusal(resultKey: string | undefined, originKey: string, error: unknown): void {
     if (!isFaultOfOriginal(error)) return;
     const nowMs = this.#clock.nowMs();
     const isTimeout = error.code === 'TRANSFORM_TIMEOUT';
@@ -251,7 +255,8 @@ export class OriginalRecords {
         Math.min(nowMs + TIMEOUT_FOR_MS, this.#findTimeout(originKey)?.untilMs ?? Infinity)
       : nowMs + this.#options.refusedForMs;
     // A refusal that ends within this millisecond is not worth an entry.
-    if (untilMs - nowMs > 1) this.#refusals.set(resultKey, { code: error.code, untilMs });
+    if (resultKey === undefined || untilMs - nowMs <= 1) return;
+    this.#refusals.set(resultKey, { code: error.code, untilMs });
   }
 
   /** Remembers that a render passed the deadline; the cheapest one stands for all. */

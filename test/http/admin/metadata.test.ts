@@ -233,6 +233,23 @@ describe('a question for metadata', () => {
     expect(app.originals.openBodies).toBe(0);
   });
 
+  it('is repeated where its work fails after a purge', async () => {
+    const app = await start();
+    app.originals.put('avatars/1/ab12', samples.png);
+    let reads = 0;
+    app.originals.alter = async (opened) => {
+      reads += 1;
+      if (reads > 1) return opened;
+      await order(app, '/purge', { assets: ['avatars/1/ab12'] });
+      throw new MediaError('ORIGIN_ERROR');
+    };
+    expect((await app.ask('avatars/1/ab12?placeholder=false')).status).toBe(200);
+    app.originals.alter = () => {
+      throw new MediaError('ORIGIN_ERROR');
+    };
+    expect((await app.ask('avatars/1/ab12?placeholder=false')).status).toBe(502);
+  });
+
   it('gets the failures of the storage', async () => {
     const app = await start();
     app.originals.failure = new Error('broken');

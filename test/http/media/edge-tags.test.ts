@@ -1,8 +1,11 @@
 import { createHmac } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { useEdgeApp, useEdgeWorld } from '../../support/edges/edge-app.ts';
+import { externalKeyOf } from '../../../src/contract/signing/external-path.ts';
+import { edgeSettings, useEdgeApp, useEdgeWorld } from '../../support/edges/edge-app.ts';
 import type { EdgeName } from '../../support/edges/edge-server.ts';
+import { MemoryObjects } from '../../support/memory-objects.ts';
 import { enforced, signedPath } from '../../support/signed-urls.ts';
+import { signedPathOf, useExternalApp } from '../../support/sites/external-app.ts';
 import { samples } from '../../support/test-app.ts';
 
 /** What the tags of a key are made of: itself, and its folders. */
@@ -72,6 +75,41 @@ test('successful and 404 responses about an original have tags, and no others', 
       const { status, headers } = await app.send(method, url, asked);
       const tags = headers['surrogate-key']?.split(' ') ?? [];
       expect([status, tags.length], `${method} ${url}`).toEqual(expected);
+    }
+  }
+});
+
+test('media that another site redirects to have the tags of the URL that was requested, too', async () => {
+  const key = 'attachments/1/2/photo.png';
+  const CDN = 'https://cdn.example';
+  const objects = new MemoryObjects();
+  const edge = { ...edgeSettings('fastly', { url: 'http://127.0.0.1:9' }), PUBLIC_URLS: `${CDN}/` };
+  const app = await useExternalApp({ settings: edge, objects });
+  const secret = (await objects.read('tag-key'))?.bytes ?? new Uint8Array();
+  const tagOf = (text: string): string =>
+    createHmac('sha256', secret).update(text).digest('hex').slice(0, 16);
+  app.originals.put(key, samples.png);
+  const own = (partsOf[`/${key}`] ?? []).map(tagOf);
+  const tagsOf = async (target: string) => {
+    const { status, header } = await app.askTarget(target);
+    return [status, header('surrogate-key').split(' ').sort()];
+  };
+  for (const [path, location, status] of [
+    ['/a', `/${key}`, 200],
+    ['/b', `/${key}?format=webp&width=8`, 200],
+    ['/c', '/attachments/1/2/missing.png', 404],
+  ] as const) {
+    app.site.redirect(path, `${CDN}${location}`);
+    const parts = status === 404 ? [tagOf(location.slice(1)), ...own.slice(1)] : own;
+    const url = app.urlOf(path);
+    const both = [...new Set([...parts, tagOf(externalKeyOf(url)), tagOf('external/')])].sort();
+    // Whether the rendering was made for one or for the other.
+    for (const [target, tags] of [
+      [signedPathOf(url), both],
+      [location, [...parts].sort()],
+      [signedPathOf(url), both],
+    ] as const) {
+      expect(await tagsOf(target), target).toEqual([status, tags]);
     }
   }
 });
