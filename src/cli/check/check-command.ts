@@ -128,7 +128,9 @@ async function* checkExternal({ external }: Config, signal: AbortSignal): AsyncG
   const name = allowedHosts.find((host) => /\.\w*[a-z]/.test(host)) ?? USUAL_NAME;
   const resolver = createResolver(dnsServers);
   try {
-    const addresses = await unlessAborted(resolver.resolve(name), signal);
+    const resolved = await unlessAborted(resolver.resolve(name), signal);
+    const late = resolved.late && (await unlessAborted(resolved.late, signal));
+    const addresses = [...resolved.addresses, ...(late ?? [])];
     const guard = new AddressGuard(external);
     const refused = addresses.find((address) => guard.findFault(address) !== undefined);
     yield refused === undefined

@@ -3,9 +3,9 @@ import { isIP, connect as netConnect, type Socket, type TcpNetConnectOpts } from
 import { connect as tlsConnect } from 'node:tls';
 import { MediaError } from '../../contract/errors.ts';
 import { unlessAborted, withDeadline } from '../../pipeline/abort.ts';
-import { siteError } from '../../pipeline/site-failure.ts';
+import { SiteFailure, siteError } from '../../pipeline/site-failure.ts';
 import type { AddressGuard } from './guard.ts';
-import type { NameResolver } from './resolver.ts';
+import type { NameResolver, ResolvedName } from './resolver.ts';
 
 /** Parts of a connector. */
 export interface ConnectorParts {
@@ -24,7 +24,8 @@ const ATTEMPT_DELAY_MS = 250;
 
 /**
  * Opens a connection to a site: the only way to connect to one. All addresses of a name are checked, and exactly these
- * are dialled: no second lookup follows. A literal address takes the same path without a lookup.
+ * are dialled: no second lookup follows. A literal address takes the same path without a lookup. Addresses of a late
+ * family are dialled only if those of the other one cannot be reached.
  *
  * @param host a name, or an address without brackets
  * @throws MediaError `ORIGIN_ERROR`, `ORIGIN_TIMEOUT`; or `signal.reason`
@@ -39,19 +40,35 @@ export function connectToSite(
   const onTimeout = (): Error =>
     siteError(`No connection in ${connectTimeoutMs} ms.`, { reason: 'time', host });
   return withDeadline(connectTimeoutMs, signal, onTimeout, async (within) => {
-    const addresses = await findAddresses(parts, host, within);
-    return dial(parts, url, host, addresses, within);
+    const { addresses, late } = await findAddresses(parts, host, within);
+    try {
+      return await dial(parts, url, host, checked(parts, host, addresses), within);
+    } catch (error) {
+      if (late === undefined || !isUnreachable(error)) throw error;
+      const others = await unlessAborted(late, within);
+      if (others.length === 0) throw error;
+      return dial(parts, url, host, checked(parts, host, others), within);
+    }
   });
 }
 
 async function findAddresses(
-  { guard, resolver }: ConnectorParts,
+  { resolver }: ConnectorParts,
   host: string,
   signal: AbortSignal,
-): Promise<readonly string[]> {
-  const isLiteral = isIP(host) !== 0;
-  const addresses = isLiteral ? [host] : await unlessAborted(resolver.resolve(host), signal);
-  if (addresses.length === 0) throw siteError('The name has no address.', { reason: 'name', host });
+): Promise<ResolvedName> {
+  if (isIP(host) !== 0) return { addresses: [host] };
+  const resolved = await unlessAborted(resolver.resolve(host), signal);
+  if (resolved.addresses.length > 0) return resolved;
+  throw siteError('The name has no address.', { reason: 'name', host });
+}
+
+/** @throws MediaError `ORIGIN_ERROR` if one of the addresses may not be dialled */
+function checked(
+  { guard }: ConnectorParts,
+  host: string,
+  addresses: readonly string[],
+): readonly string[] {
   for (const address of addresses) {
     const fault = guard.findFault(address);
     if (fault === undefined) continue;
@@ -109,6 +126,12 @@ async function dial(
     signal.throwIfAborted();
     throw translate(error, host);
   }
+}
+
+/** Whether no connection could be opened, whatever the site would have sent. */
+function isUnreachable(error: unknown): boolean {
+  const cause = error instanceof MediaError ? error.cause : undefined;
+  return cause instanceof SiteFailure && cause.details.reason === 'connection';
 }
 
 function translate(error: unknown, host: string): unknown {

@@ -8,8 +8,10 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { listenUntilEnd } from '../../support/at-end.ts';
+import { defer } from '../../support/deferred.ts';
 import { tlsFiles } from '../../support/http/tls-files.ts';
 import { openStream } from '../../support/open-stream.ts';
+import { useDnsServer } from '../../support/sites/dns-server.ts';
 import { useHostileServer } from '../../support/sites/hostile-server.ts';
 import { useSiteServer } from '../../support/sites/site-server.ts';
 import { TestSites } from '../../support/sites/test-sites.ts';
@@ -115,6 +117,77 @@ describe('addresses of other sites', () => {
     sites.resolver.set('two.test', ['::1', '127.0.0.1']);
     expect(await readText(sites, '/cat', 'two.test')).toBe('a cat');
     expect(sites.dialled).toEqual(['::1', '127.0.0.1']);
+  });
+});
+
+/** Sites whose names a server on this machine resolves. */
+async function openNamedSites(
+  addresses: readonly string[],
+  hold: (sites: TestSites, version: number) => Promise<unknown> | undefined,
+): Promise<TestSites> {
+  const names = { 'site.test': addresses };
+  const dns: string = await useDnsServer(names, (version) => hold(sites, version));
+  const sites: TestSites = new TestSites({
+    ports: [site.port],
+    allowedNetworks: ['127.0.0.1/32', '::1'],
+    dnsServers: [dns],
+  });
+  return sites;
+}
+
+const never = new Promise(() => undefined);
+
+describe('a name server that answers for one family only', () => {
+  test.each([
+    ['AAAA is dropped', 6],
+    ['AAAA is answered after the response of the site', 6],
+  ])('delays nothing: %s', async (what, late) => {
+    const responded = defer<void>();
+    const hold = what.endsWith('dropped') ? never : responded.promise;
+    const sites = await openNamedSites(['127.0.0.1'], (_, version) =>
+      version === late ? hold : undefined,
+    );
+    expect(await readText(sites, '/cat')).toBe('a cat');
+    expect(sites.dialled).toEqual(['127.0.0.1']);
+    responded.resolve();
+  });
+
+  test('is waited for if the other family has no address', async () => {
+    let isHeld = false;
+    const sites = await openNamedSites(['127.0.0.1'], (_, version) => {
+      if (version === 6) return undefined;
+      isHeld = true;
+      return sleep(100); // longer than the delay that is allowed to a slower family
+    });
+    expect(await readText(sites, '/cat')).toBe('a cat');
+    expect(isHeld).toBe(true);
+  });
+
+  /** Withholds the addresses of IPv4 until that of IPv6, where nothing listens, has been dialled. */
+  const afterDial = (sites: TestSites, version: number): Promise<unknown> | undefined =>
+    version === 4 ? expect.poll(() => sites.dialled).toContain('::1') : undefined;
+
+  test('gives the late family a try after a failed connection', async () => {
+    const sites = await openNamedSites(['::1', '127.0.0.1'], afterDial);
+    expect(await readText(sites, '/cat')).toBe('a cat');
+    expect(sites.dialled).toEqual(['::1', '127.0.0.1']);
+  });
+
+  test('has the late family checked as well', async () => {
+    const sites = await openNamedSites(['::1', '127.0.0.1', '10.0.0.1'], afterDial);
+    expect(await reasonOf(sites, `http://site.test:${site.port}/cat`)).toBe('address');
+    expect(sites.dialled).toEqual(['::1']);
+  });
+
+  test('has all addresses of both families checked before the first is dialled', async () => {
+    for (const addresses of [
+      ['127.0.0.1', 'fd00::1'],
+      ['::1', '10.0.0.1'],
+    ]) {
+      const sites = await openNamedSites(addresses, () => undefined);
+      expect(await reasonOf(sites, `http://site.test:${site.port}/cat`)).toBe('address');
+      expect(sites.dialled).toEqual([]);
+    }
   });
 });
 

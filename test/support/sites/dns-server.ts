@@ -7,6 +7,9 @@ import { atEnd } from '../at-end.ts';
 /** What a server knows of names: their addresses, and, as what is no address, the name of which each is an alias. */
 type DnsNames = Readonly<Record<string, readonly string[]>>;
 
+/** Resolves when a query of a version of IP may be answered; a query that never is may be dropped. */
+type Hold = (version: number) => Promise<unknown> | undefined;
+
 /** The types of records of addresses (RFC 1035 §3.2.2, RFC 3596 §2.1), with the version of IP of their addresses. */
 const types: Readonly<Record<number, number>> = { 1: 4, 28: 6 };
 
@@ -20,18 +23,25 @@ const MAX_ALIASES = 16;
  *
  * @returns its address as a resolver takes it: `127.0.0.1:5353`
  */
-export async function useDnsServer(names: DnsNames): Promise<string> {
+export async function useDnsServer(names: DnsNames, hold?: Hold): Promise<string> {
   const socket = createSocket('udp4');
-  atEnd(() => socket.close());
-  socket.on('message', (query, { port, address }) => {
-    socket.send(answer(query, names), port, address);
+  let isOpen = true;
+  atEnd(() => {
+    isOpen = false;
+    socket.close();
+  });
+  socket.on('message', async (query, { port, address }) => {
+    const { version = 0 } = readQuestion(query);
+    await hold?.(version);
+    if (isOpen) socket.send(answer(query, names), port, address);
   });
   socket.bind(0, '127.0.0.1');
   await once(socket, 'listening');
   return `127.0.0.1:${socket.address().port}`;
 }
 
-function answer(query: Buffer, names: DnsNames): Buffer {
+/** The question of a query: a name, and the type of its records. */
+function readQuestion(query: Buffer) {
   const labels: string[] = [];
   let at = 12; // the head
   for (let length = query.readUInt8(at); length > 0; length = query.readUInt8(at)) {
@@ -39,8 +49,12 @@ function answer(query: Buffer, names: DnsNames): Buffer {
     at += 1 + length;
   }
   const type = query.readUInt16BE(at + 1);
-  const question = query.subarray(12, at + 5);
   const name = labels.join('.').toLowerCase();
+  return { name, type, version: types[type], bytes: query.subarray(12, at + 5) };
+}
+
+function answer(query: Buffer, names: DnsNames): Buffer {
+  const { name, type, bytes: question } = readQuestion(query);
   const records = recordsOf(name, type, names);
   // A response, by who knows, with recursion; no such name, where there is none.
   const flags = [0x85, names[name] === undefined ? 0x83 : 0x80];

@@ -6,7 +6,7 @@ import {
   type SiteDoubles,
   type SiteSettings,
 } from '../../../src/storage/remote/open-sites.ts';
-import type { NameResolver } from '../../../src/storage/remote/resolver.ts';
+import type { NameResolver, ResolvedName } from '../../../src/storage/remote/resolver.ts';
 import { SIGNING_KEY } from '../signed-urls.ts';
 
 /** The usual settings of external media. */
@@ -34,12 +34,12 @@ export class ScriptedResolver implements NameResolver {
     this.#answers.set(name, answers);
   }
 
-  async resolve(name: string): Promise<readonly string[]> {
+  async resolve(name: string): Promise<ResolvedName> {
     this.asked.push(name);
     const answers = this.#answers.get(name);
     if (answers === undefined) throw new Error(`The test has no answer for ${name}.`);
-    const answer = answers.length > 1 ? answers.shift() : answers[0];
-    return answer ?? new Promise(() => undefined);
+    const addresses = answers.length > 1 ? answers.shift() : answers[0];
+    return addresses === undefined ? new Promise(() => undefined) : { addresses };
   }
 }
 
