@@ -236,7 +236,7 @@ export class SiteExchange {
 /** Creates the client of one connection; it does not open another one. */
 function createClient(origin: string, socket: Socket): Client {
   let isTaken = false;
-  return new Client(origin, {
+  const client = new Client(origin, {
     connect: (_options, done) => {
       // The first call is made while the client sends a request; its response may only come later.
       if (isTaken) done(new Error('The site has closed the connection.'), null);
@@ -251,6 +251,25 @@ function createClient(origin: string, socket: Socket): Client {
     keepAliveMaxTimeout: IDLE_TIMEOUT_MS,
     allowH2: false,
   });
+  return client.once('connect', () => skipContinue(socket));
+}
+
+/** undici's parser of a socket, by a symbol of this description. */
+interface Parser {
+  onHeadersComplete(status: number, ...rest: readonly unknown[]): unknown;
+}
+
+/**
+ * Has undici skip a 100 (Continue) as it skips a 103: it destroys a connection that sends one unasked, and has no option
+ * for that. A client must accept interim responses that it does not expect (RFC 9110 §15.2).
+ */
+function skipContinue(socket: Socket): void {
+  const [parser] = Object.getOwnPropertySymbols(socket).flatMap((symbol) =>
+    symbol.description === 'parser' ? [Reflect.get(socket, symbol) as Parser] : [],
+  );
+  if (parser === undefined) return;
+  const complete = parser.onHeadersComplete.bind(parser);
+  parser.onHeadersComplete = (status, ...rest) => complete(status === 100 ? 103 : status, ...rest);
 }
 
 /** Closes a connection; resolves when the system has closed its socket. */

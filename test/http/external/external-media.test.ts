@@ -148,6 +148,17 @@ test('a site may trickle if its first byte comes in time, and stand still while 
   expect(await rendered).toBe(200);
 });
 
+test('an unasked 100 (Continue) of a site is skipped, also on a kept connection', async () => {
+  app.site.handlers.set('/cat.jpg', (_request, response) => {
+    response.writeContinue();
+    response.writeHead(200, { 'content-length': samples.jpeg.length }).end(samples.jpeg);
+  });
+  for (const query of ['', 'width=50', '']) {
+    expect((await app.ask('/cat.jpg', query)).status).toBe(200);
+  }
+  expect(app.site.countConnections()).toBe(1);
+});
+
 describe('502', () => {
   test('is the same for whatever may not be fetched, or cannot be', async () => {
     app.site.handlers.set('/broken', (_request, response) => response.writeHead(500).end());

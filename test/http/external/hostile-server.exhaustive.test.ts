@@ -112,6 +112,11 @@ const shown: Behaviours = {
   'more bytes than announced': begin(wholeHead, Buffer.concat([jpeg, Buffer.alloc(9_000)])),
   'the encoding identity': picture('Content-Encoding: identity\r\n'),
   'hints before it': begin('HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n', wholeHead, jpeg),
+  'an unasked 100': begin('HTTP/1.1 100 Continue\r\n\r\n', wholeHead, jpeg),
+  'an unasked 100 with a field, after hints': begin(
+    'HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 100 Continue\r\nX-Field: 1\r\n\r\n',
+    ...[wholeHead, jpeg],
+  ),
   cookies: picture(`${'Set-Cookie: a=b; Domain=test; Path=/\r\n'.repeat(50)}${whole}`),
   'other names for the type': picture(`Content-Type: text/html\r\n${whole}`),
   'a type that does not end': picture(`Content-Type: ${'a/'.repeat(5_000)}\r\n${whole}`),
@@ -153,7 +158,7 @@ const refused: Behaviours = {
   'another protocol': respond(
     '101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n',
   ),
-  'an unasked 100': begin('HTTP/1.1 100 Continue\r\n\r\n', wholeHead, jpeg),
+  'unasked 100s that do not end': endless('HTTP/1.1 100 Continue\r\n\r\n'),
   // Heads.
   'a header of a megabyte': picture(`X-Large: ${'a'.repeat(1_048_576)}\r\n${whole}`),
   'a head that does not end': endless('X-Many: 1\r\n', 'HTTP/1.1 200 OK\r\n'),
