@@ -48,6 +48,9 @@ interface Connection {
 /** Keep-alive time of a connection, in milliseconds; most servers keep it for 5 s or more. */
 const IDLE_TIMEOUT_MS = 4_000;
 
+/** Time for a site to close a connection after our FIN, in milliseconds. */
+const CLOSING_TIMEOUT_MS = 500;
+
 /** Most bytes of a response's head, and of its trailers. */
 const MAX_HEAD_BYTES = 32 * 1024;
 
@@ -103,7 +106,7 @@ export class SiteExchange {
       body.once('close', () => void this.#keep(used).then(leaveHost));
       return answer;
     } catch (error) {
-      await close(connection);
+      await cutOff(connection);
       leaveHost();
       signal.throwIfAborted();
       if (error instanceof MediaError) throw error;
@@ -272,10 +275,24 @@ function skipContinue(socket: Socket): void {
   parser.onHeadersComplete = (status, ...rest) => complete(status === 100 ? 103 : status, ...rest);
 }
 
-/** Closes a connection; resolves when the system has closed its socket. */
+/**
+ * Closes a connection without a request; resolves when the site has closed it as well, which counts it until then. One that
+ * the site does not close in time is cut off.
+ */
 function close(connection: Connection | undefined): Promise<void> {
-  return new Promise((resolve) => {
-    if (connection === undefined || connection.socket.closed) resolve();
-    else connection.socket.destroy().once('close', () => resolve());
-  });
+  if (connection === undefined) return Promise.resolve();
+  // undici destroys the socket at the site's FIN.
+  connection.socket.end();
+  const timer = setTimeout(() => connection.socket.destroy(), CLOSING_TIMEOUT_MS);
+  return closed(connection.socket).finally(() => clearTimeout(timer));
+}
+
+/** Cuts off a connection whose request has failed. */
+function cutOff(connection: Connection | undefined): Promise<void> {
+  return connection === undefined ? Promise.resolve() : closed(connection.socket.destroy());
+}
+
+/** Resolves when the system has closed a socket. */
+async function closed(socket: Socket): Promise<void> {
+  if (!socket.closed) await new Promise((resolve) => socket.once('close', resolve));
 }

@@ -2,6 +2,7 @@ import { createSocket } from 'node:dgram';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
@@ -255,6 +256,7 @@ describe('connections to other sites', () => {
     );
     expect(new Set(await Promise.all(texts))).toEqual(new Set(['a cat']));
     expect(mostConnections()).toBe(4);
+    expect(site.countMostOpen()).toBeLessThanOrEqual(4);
   });
 
   test('are limited in all; idle ones make room for other hosts', async () => {
@@ -264,6 +266,34 @@ describe('connections to other sites', () => {
     const texts = await Promise.all(hosts.map((host) => readText(sites, '/cat', host)));
     expect(texts).toEqual(hosts.map(() => 'a cat'));
     expect(mostConnections()).toBe(3);
+    expect(site.countMostOpen()).toBe(3);
+  });
+
+  test('are at most 64 in all, as the site itself counts them', async () => {
+    const sites = openSites();
+    const many = Array.from({ length: 192 }, (_, index) => `many${index}.test`);
+    for (const host of many) sites.resolver.set(host, ['127.0.0.1']);
+    const waiting: ServerResponse[] = [];
+    site.handlers.set('/cat', (_request, response) => {
+      waiting.push(response);
+      if (waiting.length < 64) return;
+      for (const each of waiting.splice(0)) each.end('a cat');
+    });
+    const texts = await Promise.all(many.map((host) => readText(sites, '/cat', host)));
+    expect(new Set(texts)).toEqual(new Set(['a cat']));
+    expect(site.countMostOpen()).toBe(64);
+  });
+
+  test('that a site does not close are cut off for others', async () => {
+    const inAll = { slots: 1, maxWaiting: 1, maxWaitMs: 60_000 };
+    const hanging = await useHostileServer();
+    const sites = openSites({ inAll }, [hanging.port]);
+    hanging.behaviours.set('/', (socket) => {
+      socket.allowHalfOpen = true;
+      socket.write('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\na dog');
+    });
+    expect(await readText(sites, '/', hosts[0], hanging.port)).toBe('a dog');
+    expect(await readText(sites, '/cat')).toBe('a cat');
   });
 
   test('to sites that hang make room for requests that wait, and only for those', async () => {

@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { listenUntilEnd } from '../at-end.ts';
 
 type Headers = Readonly<Record<string, string>>;
@@ -15,14 +16,19 @@ export async function useSiteServer(host = '127.0.0.1') {
   const handlers = new Map<string, SiteHandler>();
   const requests: IncomingMessage[] = [];
   let connections = 0;
+  const open = new Set<Socket>();
+  let mostOpen = 0;
   const server = createServer({ maxHeaderSize: 64 * 1024 }, (request, response) => {
     requests.push(request);
     const handler = handlers.get(request.url?.split('?', 1)[0] ?? '');
     if (handler !== undefined) handler(request, response);
     else response.writeHead(404).end();
   });
-  server.on('connection', () => {
+  server.on('connection', (socket) => {
     connections += 1;
+    open.add(socket);
+    mostOpen = Math.max(mostOpen, open.size);
+    socket.once('close', () => open.delete(socket));
   });
   const port = await listenUntilEnd(server, host);
   return {
@@ -31,6 +37,8 @@ export async function useSiteServer(host = '127.0.0.1') {
     /** Requests as they came, in order. */
     requests,
     countConnections: () => connections,
+    /** Most connections that were open at once, as the site sees them. */
+    countMostOpen: () => mostOpen,
     /** Leads elsewhere, in bytes, which is how servers send what is not ASCII. */
     redirect: (path: string, location: string): void => {
       handlers.set(path, (_request, response) => {
