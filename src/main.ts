@@ -117,19 +117,10 @@ async function logVideoSupport(support: VideoSupport, log: Log): Promise<void> {
 }
 
 /** Creates the log, which redacts the secrets of the configuration. */
-function createProcessLog({ log, admin, signingKeys, edge, tracing }: Config): Promise<ProcessLog> {
-  const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN } = process.env;
+function createProcessLog({ log, secrets }: Config): Promise<ProcessLog> {
   return createLog({
     level: log.level,
-    secrets: [
-      admin?.token,
-      edge?.token,
-      ...signingKeys.flatMap(({ secrets }) => secrets),
-      AWS_SECRET_ACCESS_KEY,
-      AWS_SESSION_TOKEN,
-      AWS_ACCESS_KEY_ID,
-      ...(tracing?.secrets ?? []),
-    ],
+    secrets,
     terminal: process.stdout.isTTY ? process.stdout : undefined,
   });
 }

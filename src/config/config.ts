@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
-import type { SigningKeys } from '../contract/signing/signing-keys.ts';
+import { SigningKeys } from '../contract/signing/signing-keys.ts';
 import { countCores, findFilesFault, planConnections, planWorkers } from './machine-limits.ts';
 import type { Environment, Setting } from './setting.ts';
 import { readSettings, readTls } from './setting-faults.ts';
@@ -143,8 +143,8 @@ export function readConfig(environment: Environment) {
     uploads: readUploads(values),
     blocklist: readBlocklist(values),
     edge: readEdge(values),
-    /** Keys of every kind of signed URL, which the log redacts. */
-    signingKeys: readSigningKeys(values),
+    /** Texts that the log redacts. */
+    secrets: readSecrets(values, given),
     admin: readAdmin(values),
     internal: readInternal(values),
     explorer: readExplorer(values),
@@ -188,8 +188,16 @@ function countOtherFiles(given: Environment): number {
   return processes + storage + results + external + uploads + blocks;
 }
 
-function readSigningKeys(values: Settings): readonly SigningKeys[] {
-  return keySettingNames.map((name) => readKeys(values, name)).filter((keys) => keys !== undefined);
+/** Returns the values of all secret variables: of Darkroom, also of unused ones, of the AWS SDK, and of OpenTelemetry. */
+function readSecrets(values: Settings, given: Environment): readonly string[] {
+  const rows: Readonly<Record<string, Setting>> = settingTable;
+  const own = settingNames.filter((name) => rows[name]?.isSecret).map((name) => values[name]);
+  const { AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_ACCESS_KEY_ID } = given;
+  const foreign = [AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_ACCESS_KEY_ID];
+  return [...own, ...foreign, ...(readTracing(given)?.secrets ?? [])].flatMap((value) => {
+    if (value instanceof SigningKeys) return value.secrets;
+    return value === undefined ? [] : String(value);
+  });
 }
 
 function readRates({ RATE_LIMIT_REQUESTS, RATE_LIMIT_WINDOW_SECONDS }: Settings) {
@@ -205,7 +213,7 @@ function readAdmin({ ADMIN_HOST: host, ADMIN_PORT: port, ADMIN_TOKEN: token }: S
 function readExplorer(values: Settings) {
   const { EXPLORER: word, STORAGE, HOST, NODE_ENV } = values;
   const isPrivate = isLoopback(HOST) && NODE_ENV !== 'production';
-  const isWanted = isPrivate && STORAGE === 'filesystem' && readSigningKeys(values).length === 0;
+  const isWanted = isPrivate && STORAGE === 'filesystem' && keySettingNames.every((name) => readKeys(values, name) === undefined);
   const isOn = word === undefined ? isWanted : word === 'on';
   return { isOn, isExposed: isOn && !isPrivate };
 }

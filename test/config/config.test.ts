@@ -1,6 +1,8 @@
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { readConfig } from '../../src/config/config.ts';
+import { settingNames, settingTable } from '../../src/config/settings.ts';
+import { useTemporaryFolder } from '../support/temporary-folder.ts';
 
 const MEBIBYTE = 2 ** 20;
 const key = 'an-example-key-of-thirty-two-bytes-or-more';
@@ -158,4 +160,23 @@ test('variables of other programs, and known ones, are not warned of', () => {
   const names = [...others.split(' '), 'OTEL_METRICS_EXPORTER', 'STORAGE'];
   const given = Object.fromEntries(names.map((name) => [name, 'filesystem']));
   expect(readConfig(given).unknownSettings).toEqual([]);
+});
+
+test('all secrets are known to the redaction of the log, even those that no other setting needs', async () => {
+  const { path, put } = await useTemporaryFolder();
+  const names = settingNames.filter((name) => 'isSecret' in settingTable[name]);
+  expect(names).toContain('INTERNAL_TOKEN');
+  for (const name of names) {
+    const secret = `the-secret-of-${name}-with-more-than-32-bytes`.replaceAll('_', '.');
+    await put(name, `${secret}\n`);
+    const value = name.endsWith('_FILE') ? join(path, name) : secret;
+    expect(readConfig({ [name]: value }).secrets, name).toContain(secret);
+  }
+  // Those that the AWS SDK and OpenTelemetry read.
+  for (const name of ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN']) {
+    expect(readConfig({ [name]: 'AKIA-of-nobody' }).secrets).toContain('AKIA-of-nobody');
+  }
+  const headers = { OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20hush-hush' };
+  const traced = readConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318', ...headers });
+  expect(traced.secrets).toContain('hush-hush');
 });

@@ -208,8 +208,7 @@ describe.each(keySettingNames)('%s', (name) => {
   };
 
   test('has its keys from a variable or a file', async () => {
-    const keysOf = (given: Readonly<Record<string, string>>) =>
-      readConfig(given).signingKeys.flatMap(({ secrets }) => secrets);
+    const keysOf = (given: Readonly<Record<string, string>>) => readConfig(given).secrets;
     for (const text of [`${key},${former}`, ` ${key} , ${former} `]) {
       expect(keysOf({ [name]: text })).toEqual([key, former]);
     }
@@ -227,8 +226,9 @@ describe.each(keySettingNames)('%s', (name) => {
     const unpadded = padded.replace('=', '');
     for (const text of [padded, unpadded].map((each) => `base64:${each}`)) {
       for (const given of [{ [name]: `${text},${key}` }, await inFile(`${text}\r\n${key}\n`)]) {
-        const [keys] = readConfig(given).signingKeys;
-        expect([keys?.sign('text', 'hex'), keys?.secrets]).toEqual([signed, [unpadded, key]]);
+        const { external, attachments, relay, secrets } = readConfig(given);
+        const keys = external?.keys ?? attachments.signing?.keys ?? relay?.keys;
+        expect([keys?.sign('text', 'hex'), secrets]).toEqual([signed, [unpadded, key]]);
       }
     }
   });

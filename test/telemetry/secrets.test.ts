@@ -91,6 +91,7 @@ describe('log, metrics, spans and responses have no signature or capability in t
 });
 
 const TOKEN = 'token-of-the-administrator';
+const INTERNAL = 'token-of-the-platform';
 const SESSION = 'one "with quotes"';
 const AWS_SECRET = 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY';
 const HUSH = 'hush-hush-hush';
@@ -140,11 +141,13 @@ test('the log of the process has no secret, whatever brings it into a line', asy
     OTEL_EXPORTER_OTLP_HEADERS: `authorization=Bearer%20${HUSH}`,
     ADMIN_PORT: '0',
     ADMIN_TOKEN: TOKEN,
+    INTERNAL_PORT: '0',
+    INTERNAL_TOKEN: INTERNAL,
     AWS_SECRET_ACCESS_KEY: AWS_SECRET,
     AWS_SESSION_TOKEN: SESSION,
     RELAY_SIGNING_KEYS: SIGNING_KEY,
   });
-  for (const secret of [TOKEN, HUSH, SIGNING_KEY, AWS_SECRET]) {
+  for (const secret of [TOKEN, INTERNAL, HUSH, SIGNING_KEY, AWS_SECRET]) {
     await (await fetch(`${service.origin}/x/${secret}`)).arrayBuffer();
   }
   expect(await service.stop()).toBe(0);
@@ -152,8 +155,10 @@ test('the log of the process has no secret, whatever brings it into a line', asy
   const lines = linesOf(service);
   const { reason } = lines.find(({ reason }) => /monkey/.test(reason));
   expect(reason).toContain(wordsAt(1));
-  for (const secret of [TOKEN, AWS_SECRET, HUSH, SIGNING_KEY]) expect(output).not.toContain(secret);
-  expect(output.match(/"asset":"\/x\/\[redacted\]"/g)).toHaveLength(4);
+  for (const secret of [TOKEN, INTERNAL, AWS_SECRET, HUSH, SIGNING_KEY]) {
+    expect(output).not.toContain(secret);
+  }
+  expect(output.match(/"asset":"\/x\/\[redacted\]"/g)).toHaveLength(5);
   expect(lines.slice(-2)).toMatchObject([{ msg: 'stopping' }, { msg: 'stopped', status: 0 }]);
 });
 
