@@ -29,7 +29,12 @@ export const errorRegistry = {
   },
   REQUEST_TIMEOUT: { status: 408, message: 'The upload is too slow.', fault: 'client' },
   MEDIA_EXISTS: { status: 409, message: 'There is an object at the key already.', fault: 'client' },
-  LENGTH_REQUIRED: { status: 411, message: 'The upload must tell its length.', fault: 'client' },
+  LENGTH_REQUIRED: { status: 411, message: 'The upload must declare its length.', fault: 'client' },
+  PRECONDITION_FAILED: {
+    status: 412,
+    message: 'The media does not match If-Match or If-Unmodified-Since.',
+    fault: 'client',
+  },
   PAYLOAD_TOO_LARGE: {
     status: 413,
     message: 'The upload is larger than it may be.',

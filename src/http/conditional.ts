@@ -6,13 +6,16 @@ import type { Validators } from '../pipeline/results/results.ts';
 /** Preconditions of a GET or HEAD that can end in 304. */
 type CacheConditions = Pick<IncomingHttpHeaders, 'if-none-match' | 'if-modified-since'>;
 
+/** Preconditions of a GET or HEAD that can end in 412. */
+type StateConditions = Pick<IncomingHttpHeaders, 'if-match' | 'if-unmodified-since'>;
+
 // etagc is any visible character but the quote, commas included (RFC 9110 §8.8.3).
 const OPAQUE_TAG = '"[\\x21\\x23-\\x7e\\x80-\\xff]*"';
 // HTTP's white space, not that of trim(): U+00A0 is part of a value.
 const ENTITY_TAG = new RegExp(`^[ \\t]*((?:W/)?${OPAQUE_TAG})[ \\t]*$`);
 const ANY_TAG = /^[ \t]*\*[ \t]*$/;
 // One element of a `#entity-tag` list, possibly empty, with the comma or end that follows it.
-const LIST_ELEMENT = new RegExp(`[ \\t]*(?:(?:W/)?(${OPAQUE_TAG})[ \\t]*)?(?:,|$)`, 'y');
+const LIST_ELEMENT = new RegExp(`[ \\t]*(?:((?:W/)?${OPAQUE_TAG})[ \\t]*)?(?:,|$)`, 'y');
 
 /** Whether a request can end in a 304 at all. */
 export function isConditional(conditions: CacheConditions): boolean {
@@ -38,7 +41,7 @@ export function isNotModified(
   if (ifNoneMatch !== undefined) {
     const { etag } = validators;
     if (ANY_TAG.test(ifNoneMatch)) return isMade;
-    return etag !== undefined && isListed(etag, ifNoneMatch);
+    return etag !== undefined && isListed([etag, `W/${etag}`], ifNoneMatch);
   }
   if (ifModifiedSince === undefined || validators.lastModified === undefined) return false;
 
@@ -46,14 +49,33 @@ export function isNotModified(
   return since !== undefined && wholeSeconds(validators.lastModified) <= wholeSeconds(since);
 }
 
-/** Whether a list has our tag, which is strong, in either form; a malformed list has none. */
-function isListed(etag: string, list: string): boolean {
+/**
+ * Whether a GET or HEAD gets a 412 (RFC 9110 §13.1.1, §13.1.4), to be checked before `isNotModified` (§13.2.2).
+ *
+ * The presence of If-Match disables If-Unmodified-Since. If-Match matches by strong comparison, on any tag of its list or
+ * on `*`; a malformed list matches nothing. If-Unmodified-Since does not count if its date is invalid or ours is unknown.
+ */
+export function isPreconditionFailed(
+  { 'if-match': ifMatch, 'if-unmodified-since': ifUnmodifiedSince }: StateConditions,
+  { etag, lastModified }: Validators,
+): boolean {
+  if (ifMatch !== undefined) {
+    if (ANY_TAG.test(ifMatch)) return false;
+    return etag === undefined || !isListed([etag], ifMatch);
+  }
+  if (ifUnmodifiedSince === undefined || lastModified === undefined) return false;
+  const since = parseHttpDate(ifUnmodifiedSince);
+  return since !== undefined && wholeSeconds(lastModified) > wholeSeconds(since);
+}
+
+/** Whether a list has one of these tags; a malformed list has none. */
+function isListed(tags: readonly string[], list: string): boolean {
   let isFound = false;
   LIST_ELEMENT.lastIndex = 0;
   while (LIST_ELEMENT.lastIndex < list.length) {
     const element = LIST_ELEMENT.exec(list);
     if (element === null) return false;
-    isFound ||= element[1] === etag;
+    isFound ||= element[1] !== undefined && tags.includes(element[1]);
   }
   return isFound;
 }

@@ -3,10 +3,10 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Config } from '../config/config.ts';
-import type { MediaError } from '../contract/errors.ts';
+import { MediaError } from '../contract/errors.ts';
 import type { CacheOutcome, StageTiming } from '../pipeline/request-trace.ts';
 import type { Validators } from '../pipeline/results/results.ts';
-import { isNotModified, isRangeApplicable } from './conditional.ts';
+import { isNotModified, isPreconditionFailed, isRangeApplicable } from './conditional.ts';
 import { formatContentRange, parseRange } from './range.ts';
 
 /** Methods of media and pages. */
@@ -181,10 +181,12 @@ interface Part {
  * range of it (§14). A range means nothing to a HEAD (§14.2).
  *
  * @returns of a 416 `Content-Range` alone
+ * @throws MediaError `PRECONDITION_FAILED`
  */
 export function selectPart({ method, headers }: IncomingMessage, head: Head): Part {
   const { validators, sizeBytes, hasRanges, partFields, wholeFields } = head;
   const last = sizeBytes === undefined ? undefined : sizeBytes - 1;
+  if (isPreconditionFailed(headers, validators)) throw new MediaError('PRECONDITION_FAILED');
   if (isNotModified(headers, validators)) {
     return { status: 304, fields: head.validatorFields, first: 0, last };
   }

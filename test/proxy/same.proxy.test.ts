@@ -150,6 +150,10 @@ const signedExamples: readonly Request[] = [
   ),
   ...gets(`${photo} ${photo.replace('/external/', '/%65xternal/')} /avatars/..${photo}`),
   ...[long, `${long}x`].map((url) => get(`${ofUrl(url)}?width=16`)),
+  // What nginx does not cache, it must have checked.
+  ...[{ 'If-Match': '"other"' }, { 'If-Match': OWN_TAG }].map((condition) =>
+    get(photo.replace(/\?.*/, ''), { Range: 'bytes=0-9', ...condition }),
+  ),
 ];
 
 // One in the platform's place (contract §14).

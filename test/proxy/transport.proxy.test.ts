@@ -154,6 +154,11 @@ describe('an upload through nginx', () => {
     },
   );
 
+  test('of an encoded body reaches Darkroom with its encoding, which refuses it', async () => {
+    const encoded = { 'Content-Length': 0, 'Content-Encoding': 'gzip' };
+    expect((await upload(uploadTarget('attachments/1/3/a'), encoded)).status).toBe(415);
+  });
+
   test('of more than 500 MiB is refused with the error of the contract', async () => {
     const length = { 'Content-Length': 500 * MEBIBYTE + 1 };
     const { status, body } = await upload(uploadTarget('attachments/1/2/a'), length);

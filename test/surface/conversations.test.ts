@@ -197,7 +197,7 @@ function tryRead(...response: Parameters<typeof readResponse>) {
   }
 }
 
-const STATUSES = [200, 204, 206, 304, 400, 404, 405, 415, 416, 422];
+const STATUSES = [200, 204, 206, 304, 400, 404, 405, 412, 415, 416, 422];
 const stages = {
   'with nothing signed': [
     openPlainStage,
@@ -208,7 +208,7 @@ const stages = {
   'with signed attachments, external media and uploads': [
     openSignedStage,
     atScale(150, 5_000),
-    [...STATUSES, 401, 403, 409, 413, 502],
+    [...STATUSES, 401, 403, 409, 411, 413, 502],
     /External|^getAttachment|Original$/,
   ],
 } as const;

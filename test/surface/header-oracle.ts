@@ -27,9 +27,9 @@ export function rangeOf(header: string, sizeBytes: number): string {
   return `${BigInt(first)}-${last === '' || BigInt(last) >= size ? size - 1n : BigInt(last)}`;
 }
 
-/** RFC 9110 §8.8.3 and §13.1.2: the opaque tags of a list; `undefined` for one that is malformed. */
+/** RFC 9110 §8.8.3 and §13.1.2: the tags of a list as they stand there; `undefined` for one that is malformed. */
 export function tagsOf(list: string): readonly string[] | undefined {
   const element = `${OWS}(?:(?:W/)?"[\\x21\\x23-\\x7e\\x80-\\xff]*"${OWS})?`;
   if (!new RegExp(`^${element}(?:,${element})*$`).test(list)) return undefined;
-  return [...list.matchAll(/"([^"]*)"/g)].map(([, opaque = '']) => opaque);
+  return [...list.matchAll(/(?:W\/)?"[^"]*"/g)].map(([tag]) => tag);
 }

@@ -101,26 +101,43 @@ export function valueOfHeader({ headers }: SoundRequest, name: string): string |
     each.toLowerCase() === name ? [trimOws(value)] : [],
   );
   // Of a date there can be no list: the first one counts.
-  if (name === 'if-modified-since') return values[0];
+  if (name.endsWith('modified-since')) return values[0];
   return values.length === 0 ? undefined : values.join(', ');
+}
+
+/** The list of tags that a condition has, with the media's own tag put in. */
+const listOf = (request: SoundRequest, name: string, learned: Learned | undefined) =>
+  valueOfHeader(request, name)?.replaceAll('<own tag>', learned?.etag ?? '"unknown"');
+
+/** The original's date, and that of a condition, in seconds; `undefined` unless both are known. */
+function datesOf(request: SoundRequest, name: string, learned: Learned | undefined) {
+  const value = valueOfHeader(request, name);
+  // Of what is refused, its original's date decides.
+  const changedAt = learned === undefined ? CHANGED_SECONDS : learned.changedAtSeconds;
+  const date = value === undefined ? undefined : dateOf(value);
+  return date === undefined || changedAt === undefined ? undefined : { date, changedAt };
+}
+
+/** Whether the conditions of a request forbid a response with media (RFC 9110 §13.2.2, steps 1 and 2). */
+export function isForbidden(request: SoundRequest, learned: Learned): boolean {
+  const list = listOf(request, 'if-match', learned);
+  if (list === '*') return false;
+  // By strong comparison (§8.8.3.2), in which a weak tag is like no other.
+  if (list !== undefined) return tagsOf(list)?.includes(learned.etag ?? '') !== true;
+  const dates = datesOf(request, 'if-unmodified-since', learned);
+  return dates !== undefined && dates.date < dates.changedAt;
 }
 
 /** Whether a client that sends these conditions has what it asks for already. */
 export function isCurrent(request: SoundRequest, learned: Learned | undefined): boolean {
-  const list = valueOfHeader(request, 'if-none-match')?.replaceAll(
-    '<own tag>',
-    learned?.etag ?? '"unknown"',
-  );
+  const list = listOf(request, 'if-none-match', learned);
   if (list !== undefined) {
     // Of what is refused there is no response that `*` could mean.
     if (list === '*') return learned !== undefined;
-    return tagsOf(list)?.some((tag) => `"${tag}"` === learned?.etag) ?? false;
+    return tagsOf(list)?.some((tag) => tag.replace('W/', '') === learned?.etag) ?? false;
   }
-  const since = valueOfHeader(request, 'if-modified-since');
-  // Of what is refused, its original's date decides.
-  const changedAt = learned === undefined ? CHANGED_SECONDS : learned.changedAtSeconds;
-  const date = since === undefined ? undefined : dateOf(since);
-  return date !== undefined && changedAt !== undefined && date >= changedAt;
+  const dates = datesOf(request, 'if-modified-since', learned);
+  return dates !== undefined && dates.date >= dates.changedAt;
 }
 
 /** Seconds of a date in one of the three forms, as far as they are drawn here. */
@@ -172,6 +189,11 @@ export function checkMedia(
     learned.isPassthrough ? /^origin;dur=[\d.]+$/ : /^store/,
   );
 
+  if (isForbidden(request, learned)) {
+    const isHead = request.method === 'HEAD';
+    checkRefusal(response, refusal(412, 'PRECONDITION_FAILED', 'no-store'), isHead);
+    return;
+  }
   if (isCurrent(request, learned)) {
     expect(response.status).toBe(304);
     checkAge(headers['cache-control'], learned, endsAtSeconds);

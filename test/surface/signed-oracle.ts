@@ -80,9 +80,10 @@ interface Upload {
   readonly target: string;
   /** What the request calls itself. */
   readonly contentType: string | undefined;
+  readonly contentEncoding: string | undefined;
   readonly body: Buffer;
-  /** Whether its length stands in its head. */
-  readonly isLengthTold: boolean;
+  /** How the head says that there is a body. */
+  readonly framing: 'length' | 'chunks' | 'none';
 }
 
 /** Whether the path of a target is one of uploads. */
@@ -91,7 +92,7 @@ export const isRelayPath = (target: string): boolean =>
 
 /** Section 10, for storage in a folder: the key under which an upload to a sound one is stored, or how it is refused. */
 export function judgeUpload(
-  { target, contentType, body, isLengthTold }: Upload,
+  { target, contentType, contentEncoding = '', body, framing }: Upload,
   maxBytes: number,
   isThere: (key: string) => boolean,
   nowSeconds: number,
@@ -103,8 +104,10 @@ export function judgeUpload(
   if (terms.e <= nowSeconds) return [401, 'UNAUTHORIZED'];
   const key = decodeURIComponent(path.slice('/v1/relay/'.length));
   if (terms.k !== key || terms.u !== undefined) return [403, 'ACCESS_DENIED'];
+  if (!/^(identity)?$/i.test(contentEncoding)) return [415, 'UNSUPPORTED_MEDIA_TYPE'];
+  if (framing === 'none') return [411, 'LENGTH_REQUIRED'];
   const isTooLarge = body.length > Math.min(maxBytes, terms.mb ?? maxBytes);
-  if (isTooLarge && isLengthTold) return [413, 'PAYLOAD_TOO_LARGE'];
+  if (isTooLarge && framing === 'length') return [413, 'PAYLOAD_TOO_LARGE'];
   if (isThere(key) && terms.o !== true) return [409, 'MEDIA_EXISTS'];
   if (isSaidToBePicture(terms.ct ?? contentType ?? '') && formatOf(body) === 'unknown') {
     return [415, 'UNSUPPORTED_MEDIA_TYPE'];

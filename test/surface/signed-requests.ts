@@ -174,15 +174,20 @@ const uploadOf = (
   { text, ...draft }: Draft,
   maxBytes: number,
   type = 'image/png',
-  kind: 'length' | 'chunks' = 'length',
+  kind: 'length' | 'chunks' | 'none' = 'length',
   method = 'PUT',
+  encoding?: string,
 ): SoundRequest => ({
   ...draft,
   // No other method may have so long a head.
   method: draft.target.length > 9_000 ? 'PUT' : method,
   kind: 'sound',
   version: '1.1',
-  headers: [['Host', 'cdn.example'] as const, ['Content-Type', type] as const],
+  headers: [
+    ['Host', 'cdn.example'] as const,
+    ['Content-Type', type] as const,
+    ...(encoding === undefined ? [] : [['Content-Encoding', encoding] as const]),
+  ],
   // What is larger than it may be is so by its head.
   body: { kind: text.length > maxBytes ? 'length' : kind, text },
 });
@@ -205,10 +210,17 @@ export function uploads(pictures: readonly Buffer[], maxBytes: number): fc.Arbit
     });
   const wrong = fc.constantFrom(...wrongUploads(maxBytes));
   const types = fc.constantFrom('', 'text/html', 'image/png', 'image/svg+xml', 'image/pngx');
-  const kinds = fc.constantFrom('length' as const, 'chunks' as const);
+  const kinds = weighted<'length' | 'chunks' | 'none'>(
+    [6, fc.constantFrom('length', 'chunks')],
+    [1, fc.constant('none')],
+  );
+  const encodings = weighted<string | undefined>(
+    [8, fc.constant(undefined)],
+    [1, fc.constantFrom('identity', 'gzip', 'x')],
+  );
   const methods = weighted([6, fc.constant('PUT')], [2, fc.constantFrom('OPTIONS', 'GET')]);
   return fc
-    .tuple(weighted([2, permitted], [1, wrong]), types, kinds, methods)
+    .tuple(weighted([2, permitted], [1, wrong]), types, kinds, methods, encodings)
     .map(([draft, ...rest]) => uploadOf(draft, maxBytes, ...rest));
 }
 

@@ -151,8 +151,9 @@ export class SurfaceModel {
     const { originals, maxUploadBytes = 0 } = this.#world;
     const body = Buffer.from(request.body.kind === 'none' ? '' : request.body.text, 'latin1');
     const contentType = valueOfHeader(request, 'content-type');
-    const isLengthTold = request.body.kind === 'length';
-    const upload = { target: request.target, contentType, body, isLengthTold };
+    const contentEncoding = valueOfHeader(request, 'content-encoding');
+    const framing = request.body.kind;
+    const upload = { target: request.target, contentType, contentEncoding, body, framing };
     const isThere = (key: string): boolean => originals.has(key);
     const verdict = request.refused ?? judgeUpload(upload, maxUploadBytes, isThere, nowSeconds());
     if (typeof verdict !== 'string') {

@@ -188,8 +188,6 @@ const harmless = fc.constantFrom(
     'Access-Control-Request-Method': ['DELETE'],
     'Access-Control-Request-Headers': [`X-${MARKER}, authorization`],
     'Access-Control-Request-Private-Network': ['true'],
-    'If-Match': ['"x"'],
-    'If-Unmodified-Since': ['Thu, 01 Jan 1970 00:00:00 GMT'],
     TE: ['trailers, deflate'],
     Trailer: [MARKER],
     Via: [`1.1 ${MARKER}`],
@@ -203,9 +201,13 @@ const harmless = fc.constantFrom(
   }).flatMap(([name, values]) => values.map((value): Header => [name, value])),
 );
 const conditions = fc.oneof(
-  ...[1, 2].map(() => ranges.map((value): Header => ['Range', value])),
+  ...[1, 2, 3].map(() => ranges.map((value): Header => ['Range', value])),
   tags.map((value): Header => ['If-None-Match', value]),
   dates.map((value): Header => ['If-Modified-Since', value]),
+  fc.oneof(
+    tags.map((value): Header => ['If-Match', value]),
+    dates.map((value): Header => ['If-Unmodified-Since', value]),
+  ),
   fc.oneof(tags, dates).map((value): Header => ['If-Range', value]),
 );
 const casing = fc.constantFrom<(name: string) => string>(
@@ -358,6 +360,9 @@ const headerExamples: readonly (readonly [name: string, values: readonly string[
   ['If-None-Match', [`"a bc", ${OWN_TAG}`, `"\u00fc", ${OWN_TAG}`, `\u00a0${OWN_TAG}`]],
   ['If-Modified-Since', ['Tue May 14 09:59:59 2024', 'Tuesday, 14-May-24 10:00:00 GMT']],
   ['If-Modified-Since', ['2024-05-14T10:00:00Z', 'Mon, 30 Feb 2099 00:00:00 GMT']],
+  ['If-Match', [OWN_TAG, `W/${OWN_TAG}`, ' * ', '"x"', `"x", ${OWN_TAG}`, `, ,${OWN_TAG},,`, '']],
+  ['If-Match', [`w/${OWN_TAG}`, `*, ${OWN_TAG}`, `W/"x", ${OWN_TAG}`, `${OWN_TAG} "x"`, 'abc']],
+  ['If-Unmodified-Since', ['Tue May 14 09:59:59 2024', 'Tuesday, 14-May-24 10:00:00 GMT', '0']],
   ['If-Range', [OWN_TAG, `W/${OWN_TAG}`, `${OWN_TAG}, "x"`, `${OWN_TAG}x`, '*', 'x', '']],
   ['If-Range', [-1, 0, 1].map((off) => seconds(off).toUTCString())],
 ];

@@ -88,10 +88,12 @@ const causes: Readonly<Record<ErrorCode, string>> = {
   REQUEST_TIMEOUT: 'an upload is too slow',
   MEDIA_EXISTS:
     'an upload to a key that has an object already; in a folder, also one above or below the key: `a` and `a/b`',
-  LENGTH_REQUIRED: 'an upload tells no length, where the storage cannot take it so',
+  LENGTH_REQUIRED:
+    'an upload has neither `Content-Length` nor `Transfer-Encoding`, or is a part without `Content-Length`',
+  PRECONDITION_FAILED: '`If-Match` or `If-Unmodified-Since` does not hold',
   PAYLOAD_TOO_LARGE: 'an upload is larger than its capability or the limit allows',
   UNSUPPORTED_MEDIA_TYPE:
-    'a transform is asked of something that is no decodable image, or of a video without `format` or where there is no decoder; external media of a kind that is not shown; an upload that is said to be an image that is decoded, and does not begin like one',
+    'a transform is asked of something that is no decodable image, or of a video without `format` or where there is no decoder; external media of a kind that is not shown; an upload that is said to be an image that is decoded, and does not begin like one, or that has a `Content-Encoding`',
   RANGE_NOT_SATISFIABLE: 'the range lies outside of the media; `Content-Range`',
   MEDIA_TOO_LARGE: 'bytes, pixels, scans, edges, frames or the work to be done exceed a limit',
   UNPROCESSABLE_MEDIA:

@@ -11,7 +11,7 @@ import { OriginalReplaced, type PassthroughService } from '../../pipeline/origin
 import type { MediaResult } from '../../pipeline/ports.ts';
 import type { MediaService } from '../../pipeline/serve-media.ts';
 import { type ProxyWatch, rateClientOf } from '../client-address.ts';
-import { isConditional, isNotModified } from '../conditional.ts';
+import { isConditional, isNotModified, isPreconditionFailed } from '../conditional.ts';
 import { dispositionOf, formatContentDisposition } from '../content-disposition.ts';
 import { type Exchange, type PreparedBody, prepareBody } from '../exchange.ts';
 import {
@@ -142,7 +142,9 @@ export class MediaHandler {
       signal,
       trace: record.trace,
       isConditional: isConditional(request.headers),
-      isCurrent: (validators) => isNotModified(request.headers, validators, false),
+      isCurrent: (validators) =>
+        !isPreconditionFailed(request.headers, validators) &&
+        isNotModified(request.headers, validators, false),
       client: () => rateClientOf(exchange.addresses),
     });
     if (served.kind === 'result') {

@@ -92,7 +92,7 @@ export class RelayHandler {
     }
   }
 
-  /** @throws MediaError `UNAUTHORIZED`, `ACCESS_DENIED`, `INVALID_FORM_BODY`, in this order */
+  /** @throws MediaError `UNAUTHORIZED`, `ACCESS_DENIED`, `INVALID_FORM_BODY`, `UNSUPPORTED_MEDIA_TYPE`, in this order */
   #authorise(request: IncomingMessage, rawPath: string, query: URLSearchParams): UploadOrder {
     const [bucket, uploadsBucket] = [this.#bucket, this.#uploadsBucket];
     const [text, ...others] = query.getAll('t');
@@ -113,11 +113,22 @@ export class RelayHandler {
     // A part would be stored as the whole (RFC 9110 §14.5).
     if (request.headers['content-range'] !== undefined) faults.push(rangeFault);
     if (faults.length > 0) throw new MediaError('INVALID_FORM_BODY', { faults });
+    if (isEncoded(request)) {
+      const cause = new Error('The body has a Content-Encoding.');
+      throw new MediaError('UNSUPPORTED_MEDIA_TYPE', { cause });
+    }
     const { maxBytes, part, replaces } = capability;
-    const contentType = capability.contentType ?? contentTypeOf(request);
-    const sizeBytes = sizeOf(request, part !== undefined);
-    const storage = isUpload ? 'uploads' : 'originals';
-    return { key: capability.key, contentType, maxBytes, sizeBytes, part, replaces, storage };
+    const { 'content-length': length, 'transfer-encoding': coding } = request.headers;
+    return {
+      key: capability.key,
+      contentType: capability.contentType ?? contentTypeOf(request),
+      maxBytes,
+      sizeBytes: length === undefined ? undefined : Number(length),
+      hasBody: length !== undefined || coding !== undefined,
+      part,
+      replaces,
+      storage: isUpload ? 'uploads' : 'originals',
+    };
   }
 }
 
@@ -139,9 +150,8 @@ function contentTypeOf({ headers }: IncomingMessage): string | undefined {
   return type !== undefined && isMediaType(type) ? type : undefined;
 }
 
-/** @param mustTell whether a missing length is unknown; else it is 0, as in a request without a body (RFC 9112 §6.3) */
-function sizeOf({ headers }: IncomingMessage, mustTell: boolean): number | undefined {
-  const { 'content-length': length, 'transfer-encoding': coding } = headers;
-  if (length !== undefined) return Number(length);
-  return coding === undefined && !mustTell ? 0 : undefined;
+/** Whether the body has a content coding (RFC 9110 §8.4), which would be stored with it. */
+function isEncoded({ headers }: IncomingMessage): boolean {
+  const codings = headers['content-encoding']?.toLowerCase().split(',') ?? [];
+  return codings.some((coding) => !['', 'identity'].includes(coding.trim()));
 }

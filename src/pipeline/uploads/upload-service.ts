@@ -17,6 +17,8 @@ import { type PaceLimits, UploadBody } from './upload-body.ts';
 export interface UploadOrder extends Omit<RelayCapability, 'bucket' | 'expiresAtSeconds'> {
   /** Length that the head declares; `undefined`: none. */
   readonly sizeBytes: number | undefined;
+  /** Whether the head declares a body, by a length or a transfer coding (RFC 9112 §6.3). */
+  readonly hasBody: boolean;
   /** Storage that the upload goes to: that of originals, or the one that the platform fetches uploads from. */
   readonly storage: 'originals' | 'uploads';
 }
@@ -86,12 +88,13 @@ export class UploadService {
     signal: AbortSignal,
   ): Promise<string> {
     const { limits } = this.#parts;
-    const { key, part, replaces, sizeBytes } = order;
+    const { key, part, replaces, sizeBytes, hasBody } = order;
     const writer = this.#writerOf(order);
     const isOriginal = order.storage === 'originals';
     const maxBytes = Math.min(order.maxBytes ?? limits.maxBytes, limits.maxBytes);
     if (part !== undefined && writer.writePart === undefined) throw new MediaError('ACCESS_DENIED');
-    if (part !== undefined && sizeBytes === undefined) throw new MediaError('LENGTH_REQUIRED');
+    const needsLength = part !== undefined || !hasBody;
+    if (needsLength && sizeBytes === undefined) throw new MediaError('LENGTH_REQUIRED');
     if (sizeBytes !== undefined && sizeBytes > maxBytes) throw new MediaError('PAYLOAD_TOO_LARGE');
     if (this.#parts.blocks?.find({ originKey: key }) !== undefined) throw blocked();
     const leave = this.#enter(writer.heldBytesOf(sizeBytes));

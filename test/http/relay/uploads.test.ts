@@ -24,6 +24,7 @@ test.each([
   [403, 'ACCESS_DENIED', to('attachments/1/2/other'), {}],
   [400, 'INVALID_FORM_BODY', uploadTarget('backups/database'), {}],
   [400, 'INVALID_FORM_BODY', to(KEY), { 'Content-Range': 'bytes 0-4/9' }],
+  [415, 'UNSUPPORTED_MEDIA_TYPE', to(KEY), { 'Content-Encoding': 'gzip' }],
   [413, 'PAYLOAD_TOO_LARGE', uploadTarget(KEY, { maxBytes: 4 }), {}],
   [413, 'PAYLOAD_TOO_LARGE', to(KEY), tooMany],
   [409, 'MEDIA_EXISTS', uploadTarget('emojis/9'), {}],
@@ -50,6 +51,57 @@ test('the head of an upload may have 24 KiB, and no other head more than 16', as
     const headers = { 'Content-Length': '0', 'X-Filler': 'x'.repeat(fillerBytes) };
     expect((await relay.app.send(method, target, headers)).status).toBe(status);
   }
+});
+
+const plainPut = (target: string, ...lines: readonly string[]): string =>
+  [`PUT ${target} HTTP/1.1`, 'Host: a', 'Connection: close', ...lines, '', ''].join('\r\n');
+const readCode = (bytes: Buffer) => {
+  const { status, body } = parseAnswer(bytes);
+  return [status, body.length === 0 ? '' : JSON.parse(body.toString()).code];
+};
+
+test.each([
+  ['attachments/3/4/nothing.bin', {}],
+  ['attachments/3/4/nothing.png', { contentType: 'image/png' }],
+  ['emojis/9', { replaces: true }],
+])(
+  'an upload of %s with neither length nor transfer coding is a 411 and stores nothing',
+  async (key, terms) => {
+    const before = await relay.list();
+    const target = uploadTarget(key, terms);
+    expect(readCode(await sendBytes(relay.port, plainPut(target)))).toEqual([
+      411,
+      'LENGTH_REQUIRED',
+    ]);
+    const old = `PUT ${target} HTTP/1.0\r\n\r\n`;
+    expect(readCode(await sendBytes(relay.port, old))).toEqual([411, 'LENGTH_REQUIRED']);
+    expect(await relay.list()).toEqual(before);
+    const { body } = await relay.app.send('GET', '/emojis/9.png?size=4096&quality=lossless');
+    expect(body.length).toBeGreaterThan(0);
+  },
+);
+
+test('an upload that declares an empty body stores an empty original', async () => {
+  const put = plainPut(uploadTarget('attachments/3/4/empty.bin'), 'Content-Length: 0');
+  expect(readCode(await sendBytes(relay.port, put))).toEqual([200, '']);
+});
+
+test.each([
+  [['gzip'], 415],
+  [['GZIP'], 415],
+  [['br, identity'], 415],
+  [['identity', 'aws-chunked'], 415],
+  [['identity'], 200],
+  [['Identity , identity'], 200],
+  [[''], 200],
+])('a body of the content encodings %j gets a %i', async (encodings, status) => {
+  const fields = encodings.map((encoding) => `Content-Encoding: ${encoding}`);
+  const target = uploadTarget('attachments/3/5/encoded.bin', { replaces: true });
+  const before = await relay.list();
+  const put = plainPut(target, ...fields, 'Content-Length: 0');
+  const code = status === 415 ? 'UNSUPPORTED_MEDIA_TYPE' : '';
+  expect(readCode(await sendBytes(relay.port, put))).toEqual([status, code]);
+  if (status === 415) expect(await relay.list()).toEqual(before);
 });
 
 const piece = `${(60_000).toString(16)}\r\n${'x'.repeat(60_000)}\r\n`;

@@ -38,6 +38,11 @@ const conditions: readonly Parameter[] = [
     'X-Request-Id',
     `An id for the log. One that does not match ${REQUEST_ID_FORM.source} is no error: a new one replaces it.`,
   ),
+  header(
+    'If-Match',
+    'Entity tags, one of which the media must have. Wins over If-Unmodified-Since.',
+  ),
+  header('If-Unmodified-Since', 'The date after which the media must not have changed.'),
   header('If-None-Match', 'Entity tags that the client has. Wins over If-Modified-Since.'),
   header('If-Modified-Since', 'The date of what the client has.'),
 ];

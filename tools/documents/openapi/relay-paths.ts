@@ -51,8 +51,8 @@ const query: readonly Parameter[] = [
   },
 ];
 
-/** Statuses that uploads do not have: they have neither ranges nor a picture to decode. */
-const notOfUploads: readonly number[] = [416, 422];
+/** Statuses that uploads do not have: they have no preconditions, no ranges and no picture to decode. */
+const notOfUploads: readonly number[] = [412, 416, 422];
 
 const statuses = [...registeredStatuses, ...signedStatuses, ...uploadStatuses, ...refusalStatuses];
 
