@@ -213,7 +213,10 @@ function readAdmin({ ADMIN_HOST: host, ADMIN_PORT: port, ADMIN_TOKEN: token }: S
 function readExplorer(values: Settings) {
   const { EXPLORER: word, STORAGE, HOST, NODE_ENV } = values;
   const isPrivate = isLoopback(HOST) && NODE_ENV !== 'production';
-  const isWanted = isPrivate && STORAGE === 'filesystem' && keySettingNames.every((name) => readKeys(values, name) === undefined);
+  const isWanted =
+    isPrivate &&
+    STORAGE === 'filesystem' &&
+    keySettingNames.every((name) => readKeys(values, name) === undefined);
   const isOn = word === undefined ? isWanted : word === 'on';
   return { isOn, isExposed: isOn && !isPrivate };
 }

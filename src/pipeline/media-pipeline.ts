@@ -38,6 +38,9 @@ import { MediaService } from './serve-media.ts';
 /** Part of the memory for originals that one may take: a large original would evict all avatars. */
 const MAX_ORIGINAL_SHARE = 1 / 8;
 
+/** Period for which a 415 or 422 is remembered, whatever HTTP caches may keep: its work would be repeated. */
+const REFUSED_FOR_MS = 5 * 60_000;
+
 interface MediaAdapters {
   readonly origin: Source;
   readonly observer: SourceObserver | undefined;
@@ -85,8 +88,7 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
       maxShare: MAX_ORIGINAL_SHARE,
     }),
   };
-  const refusedForMs = config.http.maxAgeSeconds.refused * 1000;
-  const records = new OriginalRecords({ ...config.versions, refusedForMs }, clock);
+  const records = new OriginalRecords({ ...config.versions, refusedForMs: REFUSED_FOR_MS }, clock);
   const store = resultStore && new GuardedStore({ store: resultStore, clock, log, meter });
   const closing = new AbortController();
   const digests = new Digests({ records, store, closing: closing.signal });

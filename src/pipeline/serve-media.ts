@@ -30,8 +30,8 @@ interface Ask {
   readonly isConditional: boolean;
   /** Whether the client has this state of a response that may still have to be made. */
   readonly isCurrent: (validators: Validators) => boolean;
-  /** Returns who is charged for a render that this request begins; called only then. */
-  readonly client: () => string;
+  /** Returns who is charged for a render that this request begins; called only then. `undefined`: nobody is. */
+  readonly client: (() => string) | undefined;
 }
 
 /** A response: a body, the news that the client's is current, or that the original is to be sent unchanged. */
@@ -240,7 +240,9 @@ export class MediaService {
       }
       let rendered: Awaited<ReturnType<AdmittedRenderer['render']>>;
       if (plan.kind === 'render') {
-        const charge = rates?.charge(ask.client(), plan.cost.typicalMs); // RATE_LIMITED
+        const client = ask.client?.();
+        const charge =
+          client === undefined ? undefined : rates?.charge(client, plan.cost.typicalMs); // RATE_LIMITED
         // OVERLOADED, UNPROCESSABLE_MEDIA, MEDIA_TOO_LARGE, TRANSFORM_TIMEOUT; for a video ORIGIN_ERROR, ORIGIN_TIMEOUT
         rendered = await renderer
           .render(plan, held, task, charge, spentMs)
@@ -288,7 +290,7 @@ export class MediaService {
     return { plan: planPoster(facts, request, limits), spentMs };
   }
 
-  /** Returns how long another site's media may be kept, in seconds; `undefined` where the site's word does not hold. */
+  /** Returns how long another site's media may still be kept, in seconds; `undefined` where the site's word does not hold. */
   maxAgeOf({ originKey }: MediaRequest): number | undefined {
     const freshForMs = this.#parts.records.findFreshForMs(originKey);
     return freshForMs && freshForMs / 1000;

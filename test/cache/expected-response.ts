@@ -278,9 +278,9 @@ export function respond(model: CacheModel, ask: Ask, memory: Memory): Expected {
       return refusedSeconds === undefined ? 'no-store' : `public, max-age=${refusedSeconds}`;
     if (!isSite) return FOR_EVER;
     const isFresh = model.freshVersion(original) !== undefined;
-    const kept = isFresh ? memory.said?.freshForMs : undefined;
-    const freshForMs = isPassedOn ? truth.freshForMs : (kept ?? periods.siteLeast);
-    return `public, max-age=${freshForMs / 1000}`;
+    const { atMs = nowMs, freshForMs = 0 } = (isFresh ? memory.said : undefined) ?? {};
+    const leftMs = isPassedOn ? truth.freshForMs : freshForMs - (nowMs - atMs);
+    return `public, max-age=${Math.floor(Math.max(leftMs, periods.siteLeast) / 1000)}`;
   };
 
   const outcomeOf = (): Outcome => {

@@ -219,8 +219,9 @@ function lastingOf({ status, headers }: ClientResponse, direct: ClientResponse):
       // A 304 may have more of what is kept.
       !(status === 304 && direct.headers[name] === undefined),
   );
-  // A lifetime that ends with a signature is another one in each second.
-  const ageless = lifetime.map((line) => line.replace(/max-age=(?:3\d{3}|8\d{4})$/, 'max-age=…'));
+  // A lifetime that ends with a signature, or with that of another site, is another one in each second.
+  const ages = /max-age=(?:3\d{3}|8\d{4}|60\d{4})$/;
+  const ageless = lifetime.map((line) => line.replace(ages, 'max-age=…'));
   return { ...Object.fromEntries(lasting), 'cache-control': ageless };
 }
 

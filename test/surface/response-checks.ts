@@ -158,14 +158,30 @@ function isRangeApplicable(request: SoundRequest, { etag, changedAtSeconds }: Le
   return changedAtSeconds !== undefined && dateOf(value) === changedAtSeconds;
 }
 
-/** A lifetime is as long as the URL's own, and no longer than that of media. */
-function checkAge(value: string | undefined, { cacheControl }: Learned, endsAt?: number): void {
+/** Bounds of the lifetime of what is on another site: the shortest, and how long a run may take; in seconds. */
+const SITE_LEAST = 3_600;
+const RUN = 600;
+
+const ageOf = (cacheControl = ''): number =>
+  Number(/^public, max-age=(\d+)$/.exec(cacheControl)?.[1]);
+
+/** A lifetime is as long as the URL's own, and no longer than that of media; that of a site's runs from its response. */
+function checkAge(
+  value: string | undefined,
+  { cacheControl, isOfSite = false }: Learned,
+  endsAt?: number,
+): void {
+  if (isOfSite) {
+    expect(ageOf(value)).toBeLessThanOrEqual(ageOf(cacheControl));
+    expect(ageOf(value)).toBeGreaterThanOrEqual(Math.max(ageOf(cacheControl) - RUN, SITE_LEAST));
+    return;
+  }
   if (endsAt === undefined || endsAt === Number.POSITIVE_INFINITY) {
     const ending = endsAt === undefined ? '' : ', immutable';
     expect(value).toBe(cacheControl.replace(ending, ''));
     return;
   }
-  const age = Number(/^public, max-age=(\d+)$/.exec(value ?? '')?.[1]);
+  const age = ageOf(value);
   const left = endsAt - Date.now() / 1000;
   // Of a response that came at most the deadline of a conversation ago.
   expect(age).toBeGreaterThanOrEqual(Math.floor(left) - 1);

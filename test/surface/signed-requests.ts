@@ -211,11 +211,11 @@ export function uploads(pictures: readonly Buffer[], maxBytes: number): fc.Arbit
   const wrong = fc.constantFrom(...wrongUploads(maxBytes));
   const types = fc.constantFrom('', 'text/html', 'image/png', 'image/svg+xml', 'image/pngx');
   const kinds = weighted<'length' | 'chunks' | 'none'>(
-    [6, fc.constantFrom('length', 'chunks')],
+    [12, fc.constantFrom('length', 'chunks')],
     [1, fc.constant('none')],
   );
   const encodings = weighted<string | undefined>(
-    [8, fc.constant(undefined)],
+    [12, fc.constant(undefined)],
     [1, fc.constantFrom('identity', 'gzip', 'x')],
   );
   const methods = weighted([6, fc.constant('PUT')], [2, fc.constantFrom('OPTIONS', 'GET')]);
@@ -227,8 +227,13 @@ export function uploads(pictures: readonly Buffer[], maxBytes: number): fc.Arbit
 /** Each way to be refused for what is signed, in a request by itself. */
 export function signedExamples(key: string, maxBytes: number): readonly SoundRequest[] {
   const urls = Object.values(signatures).map((write) => `/${key}?${write(key)}`);
+  const [of = ''] = uploadKeys;
+  const permitted = draft(writeKey(of), capabilityOf(terms(of)), 'two households');
+  const put = (...rest: readonly [kind?: 'length' | 'none', method?: string, encoding?: string]) =>
+    uploadOf(permitted, maxBytes, 'text/plain', ...rest);
   return [
     ...urls.map((url) => plainGet(url)),
+    ...[put('none'), put('length', 'PUT', 'gzip'), put(), put()],
     ...wrongUploads(maxBytes).map((each) => uploadOf(each, maxBytes)),
   ];
 }

@@ -242,17 +242,17 @@ export class MediaHandler {
   /**
    * Returns the `Cache-Control` of a response that is sent now: it depends on the time that has passed.
    *
-   * @param maxAgeSeconds age of another site's media, if already known
+   * @param siteSeconds what is left of the lifetime that another site gives its media, if already known
    */
   #cacheControlOf(
     { media, guarded, isRedirected = false }: MediaTarget,
-    maxAgeSeconds?: number,
+    siteSeconds?: number,
   ): string {
     const { media: service, external, maxAgeSeconds: ours } = this.#parts;
-    if (maxAgeSeconds !== undefined) return cacheFor(maxAgeSeconds);
     if (media.url !== undefined) {
       // Media that their site fails to confirm are kept as long as media of which it says nothing.
-      return cacheFor(service.maxAgeOf(media) ?? external?.minAgeSeconds ?? 0);
+      const leftSeconds = siteSeconds ?? service.maxAgeOf(media) ?? 0;
+      return cacheFor(Math.max(leftSeconds, external?.minAgeSeconds ?? 0));
     }
     const leftSeconds = guarded && this.#parts.guard?.maxAgeOf(guarded.signature);
     if (leftSeconds === undefined && !isRedirected) return this.#cacheControl;

@@ -212,7 +212,7 @@ export class InternalMedia {
       trace: new RequestTrace(this.#parts.clock),
       isConditional: false,
       isCurrent: () => false,
-      client: () => 'internal',
+      client: undefined,
     });
     if (served.kind !== 'result') throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
     return served.result.body;

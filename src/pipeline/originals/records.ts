@@ -94,7 +94,7 @@ interface RecordOptions {
   readonly freshForMs: number;
   /** Period for a missing one. */
   readonly goneForMs: number;
-  /** Period for which HTTP caches may keep a 415 or 422, in milliseconds; 0 remembers none. */
+  /** Period for which a 415 or 422 is remembered, in milliseconds; 0 remembers none. */
   readonly refusedForMs: number;
 }
 
@@ -136,9 +136,11 @@ export class OriginalRecords {
     return isUsable && identity !== undefined ? { identity, validators } : {};
   }
 
-  /** Returns the period for which the source allows to keep an original, in milliseconds, while it is fresh. */
+  /** Returns the rest of the period for which the source allows to keep an original, in milliseconds, while it is fresh. */
   findFreshForMs(originKey: string): number | undefined {
-    return this.findFresh(originKey) && this.#get(originKey).freshForMs;
+    const { checkedAtMs, freshForMs } = this.#get(originKey);
+    if (this.findFresh(originKey) === undefined || freshForMs === undefined) return undefined;
+    return freshForMs - (this.#clock.nowMs() - checkedAtMs);
   }
 
   /** Whether the source has reported lately that the original is missing. */
@@ -179,7 +181,8 @@ export class OriginalRecords {
   /** Returns the beginning of an original that is passed on in parts, while it is fresh. */
   findBeginning(originKey: string): Beginning | undefined {
     const { beginning } = this.#get(originKey);
-    return beginning && this.#isBefore(beginning.untilMs) ? beginning.known : undefined;
+    if (beginning === undefined || !this.#isBefore(beginning.untilMs)) return undefined;
+    return { ...beginning.known, freshForMs: beginning.untilMs - this.#clock.nowMs() };
   }
 
   noteBeginning(originKey: string, known: Beginning): void {

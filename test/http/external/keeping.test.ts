@@ -39,6 +39,34 @@ test('media of a site are kept as long as it says, within the bounds of the oper
   }
 });
 
+test('a lifetime counts from the response of the site, and is never shorter than the bound', async () => {
+  const { ask, clock, site } = await useExternalApp();
+  const headers = { 'cache-control': 'max-age=10000', etag: '"one"' };
+  site.serveRanges('/cat.jpg', samples.jpeg, headers);
+  const film = Buffer.concat([samples.mp4, Buffer.alloc(200_000)]);
+  site.serveRanges('/film.mp4', film, headers);
+  const range = { headers: { range: 'bytes=100000-100009' } };
+  const lifetimes = async () =>
+    Promise.all(
+      [ask('/cat.jpg', QUERY), ask('/film.mp4', '', range), ask('/cat.jpg')].map(async (asked) =>
+        (await asked).header('cache-control'),
+      ),
+    );
+  const untransformed = 'public, max-age=10000'; // comes from the site each time
+  for (const [waitedMs, seconds] of [
+    [0, 10_000],
+    [1_500, 9_998],
+    [3_998_500, 6_000],
+    [4_000_000, 3_600],
+    // Then it is revalidated.
+    [2_001_000, 10_000],
+  ] as const) {
+    clock.advance(waitedMs);
+    const left = `public, max-age=${seconds}`;
+    expect(await lifetimes()).toEqual([left, left, untransformed]);
+  }
+});
+
 test('what is asked for again is fetched once for another size in a crowd of animations', async () => {
   const settings = { WORKERS: '1', QUEUE_PER_WORKER: '0', CACHE_ORIGINALS_BYTES: '0' };
   const renderer = new HeldRenderer();
