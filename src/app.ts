@@ -72,7 +72,7 @@ export interface App {
   readonly server: FastifyInstance;
   /** The admin listener; `undefined` without `ADMIN_PORT`. */
   readonly admin: FastifyInstance | undefined;
-  /** The listener for the platform's API; `undefined` without `INTERNAL_PORT`. */
+  /** The listener for the platform's API; `undefined` without `INTERNAL_PORT`, or if the public listener serves it. */
   readonly internal: FastifyInstance | undefined;
   /**
    * Resolves when the workers are ready; renders wait for them. Rejects with an Error if a worker cannot start. Once the
@@ -196,12 +196,24 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
       },
       parts.uploadLimits,
     );
+  const internal =
+    config.internal &&
+    (await import('./http/internal/server.ts')).openInternalServer(config, config.internal, {
+      pipeline,
+      given: new GivenBytes(),
+      uploadsOrigin: config.uploads && (await openOrigin({ ...config, storage: config.uploads })),
+      blocks,
+      ...tools,
+    });
+  const isShared = config.internal?.isShared === true;
+  if (isShared) await internal?.ready();
   const { server, countConnections } = createServer({
     ...config.http,
     limits: parts.clientLimits ?? {},
     handler,
     explorer,
     relay,
+    internal: isShared ? internal : undefined,
     requests: parts.requestLog,
     tracer: tracing,
     ...tools,
@@ -248,20 +260,11 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
     // Probes the storage before the first request for the readiness.
     readiness();
   }
-  const internal =
-    config.internal &&
-    (await import('./http/internal/server.ts')).openInternalServer(config, config.internal, {
-      pipeline,
-      given: new GivenBytes(),
-      uploadsOrigin: config.uploads && (await openOrigin({ ...config, storage: config.uploads })),
-      blocks,
-      ...tools,
-    });
   edge?.purger.start();
   return {
     server,
     admin,
-    internal,
+    internal: isShared ? undefined : internal,
     started: starting.catch((error: unknown) => {
       if (!isClosing) throw error;
       return new Promise(() => undefined);

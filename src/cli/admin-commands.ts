@@ -1,9 +1,22 @@
 import { readConfig } from '../config/config.ts';
-import type { Environment } from '../config/setting.ts';
-import { type Command, CommandFault, exitStatus, writeLine } from './command.ts';
+import {
+  type Command,
+  CommandFault,
+  exitStatus,
+  formatOrigin,
+  type Terminal,
+  writeLine,
+} from './command.ts';
 
 /** Longest wait for the service, in milliseconds: a purge of a large store may take minutes. */
 const TIMEOUT_MS = 300_000;
+
+const BLOCKED = `
+WHAT is one of these:
+  avatars/1/ab12                     the key of an original
+  attachments/1471234567890123456/   whole segments of keys, and a slash
+  9f86d081884c7d65…                  the SHA-256 of an original, 64 digits
+  https://media.example.org/cat.png  a URL of another site`;
 
 const ADDRESS = `
 The service is asked at ADMIN_HOST and ADMIN_PORT, with ADMIN_TOKEN; these
@@ -15,22 +28,35 @@ settings are not valid.`;
 export const blockCommand: Command = {
   summary: 'blocks an original in all replicas',
   operands: ['WHAT'],
-  help: `
-WHAT is one of these:
-  avatars/1/ab12                     the key of an original
-  attachments/1471234567890123456/   whole segments of keys, and a slash
-  9f86d081884c7d65…                  the SHA-256 of an original, 64 digits
-  https://media.example.org/cat.png  a URL of another site
+  help: `${BLOCKED}
 
-What is blocked is a 451 everywhere. It is also purged. DELETE /blocks of the
-admin listener releases it.
+Blocked media return 451 everywhere and are purged. The service needs
+BLOCKLIST.
 ${ADDRESS}`,
-  run: async ([what = ''], { environment, stdout, signal }) => {
-    const member = /^[\da-f]{64}$/i.test(what) ? 'sha256' : memberOf(what, 'keys', 'prefixes');
-    writeLine(stdout, await order('/blocks', { [member]: [what] }, environment, signal));
+  run: async ([what = ''], terminal) => {
+    writeLine(terminal.stdout, await order('/blocks', formatBlock(what), terminal));
     return exitStatus.ok;
   },
 };
+
+export const unblockCommand: Command = {
+  summary: 'removes a block in all replicas',
+  operands: ['WHAT'],
+  help: `${BLOCKED}
+
+WHAT is the same as in darkroom block. Other blocks that match the same
+original remain.
+${ADDRESS}`,
+  run: async ([what = ''], terminal) => {
+    writeLine(terminal.stdout, await order('/blocks', formatBlock(what), terminal, 'DELETE'));
+    return exitStatus.ok;
+  },
+};
+
+function formatBlock(what: string): object {
+  const member = /^[\da-f]{64}$/i.test(what) ? 'sha256' : memberOf(what, 'keys', 'prefixes');
+  return { [member]: [what] };
+}
 
 export const purgeCommand: Command = {
   summary: 'forgets renderings in one replica and in the store',
@@ -42,10 +68,10 @@ WHAT is one of these:
   attachments/1471234567890123456/   whole segments of keys, and a slash
   https://media.example.org/cat.png  a URL of another site
 ${ADDRESS}`,
-  run: async ([what = ''], { environment, stdout, signal }) => {
+  run: async ([what = ''], terminal) => {
     const member = what.startsWith('/') ? 'paths' : memberOf(what, 'assets', 'prefix');
     const body = { [member]: member === 'prefix' ? what : [what] };
-    writeLine(stdout, await order('/purge', body, environment, signal));
+    writeLine(terminal.stdout, await order('/purge', body, terminal));
     return exitStatus.ok;
   },
 };
@@ -59,17 +85,19 @@ function memberOf(what: string, key: string, prefix: string): string {
 async function order(
   path: string,
   body: object,
-  environment: Environment,
-  signal: AbortSignal,
+  { environment, signal }: Pick<Terminal, 'environment' | 'signal'>,
+  method: 'POST' | 'DELETE' = 'POST',
 ): Promise<string> {
-  const { admin } = readConfig(environment);
+  const { admin, blocklist } = readConfig(environment);
   if (admin === undefined) throw new CommandFault('ADMIN_PORT is not set');
-  const { host, port } = admin.listen;
-  const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}${path}`;
+  if (path === '/blocks' && blocklist === undefined) {
+    throw new CommandFault('blocking is off: set BLOCKLIST');
+  }
+  const url = `http://${formatOrigin(admin.listen)}${path}`;
   let response: Response;
   try {
     response = await fetch(url, {
-      method: 'POST',
+      method,
       headers: { authorization: `Bearer ${admin.token}`, 'content-type': 'application/json' },
       body: JSON.stringify(body),
       signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { ConfigError, readRelease } from '../config/config.ts';
 import { formatCauses } from '../contract/errors.ts';
-import { blockCommand, purgeCommand } from './admin-commands.ts';
+import { blockCommand, purgeCommand, unblockCommand } from './admin-commands.ts';
 import { checkCommand } from './check/check-command.ts';
 import {
   type Command,
@@ -12,6 +12,7 @@ import {
   usageFault,
   writeLine,
 } from './command.ts';
+import { healthCommand } from './health-command.ts';
 import { metadataCommand } from './metadata-command.ts';
 import { putCommand } from './put/put-command.ts';
 import { renderCommand } from './render-command.ts';
@@ -43,11 +44,13 @@ const commands: Readonly<Record<string, Command>> = {
   serve: serveCommand,
   block: blockCommand,
   check: checkCommand,
+  health: healthCommand,
   metadata: metadataCommand,
   purge: purgeCommand,
   put: putCommand,
   render: renderCommand,
   sign: signCommand,
+  unblock: unblockCommand,
 };
 
 const OPTIONS = `Options:

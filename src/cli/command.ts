@@ -66,6 +66,19 @@ export function writeLine(stream: Writable, line: string): void {
   stream.write(`${line}\n`);
 }
 
+/** Formats host and port of a listener for a URL; a listener on all addresses is reached by loopback. */
+export function formatOrigin({
+  host,
+  port,
+}: {
+  readonly host: string;
+  readonly port: number;
+}): string {
+  if (host === '0.0.0.0') return `127.0.0.1:${port}`;
+  if (host === '::') return `[::1]:${port}`;
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
 const units = ['KiB', 'MiB', 'GiB', 'TiB'] as const;
 
 /** Formats a number of bytes for a person: `812 bytes`, `1.2 MiB`. */

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type FastifyReply, type FastifyRequest, fastify } from 'fastify';
+import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { ConnectionCounters } from '../telemetry/readiness.ts';
 import { trustProxies } from './client-address.ts';
 import { type ClientLimits, clientLimits } from './edge/limits.ts';
@@ -8,6 +8,7 @@ import { Exchange, type ExchangeOptions, type Work } from './exchange.ts';
 import { EXPLORER_HEADERS, type ExplorerHandler } from './explorer/handler.ts';
 import { refuseMethod } from './failure.ts';
 import { ALLOWED_METHODS, preflightHeaders } from './head.ts';
+import { internalMethods, isInternalPath, serveInternal } from './internal/routes.ts';
 import type { MediaHandler } from './media/handler.ts';
 import { RELAY_METHODS, type RelayHandler } from './relay/handler.ts';
 
@@ -19,6 +20,8 @@ interface ServerOptions
   readonly explorer?: ExplorerHandler | undefined;
   /** Stores uploads; without it, their paths are unknown. */
   readonly relay?: RelayHandler | undefined;
+  /** Routes of the platform's API, if they are served here instead of on a listener of their own. */
+  readonly internal?: FastifyInstance | undefined;
   readonly trustProxy: boolean | string[];
   /** Limits that a test shortens. */
   readonly limits?: Partial<ClientLimits>;
@@ -44,18 +47,21 @@ const RELAY_PREFLIGHT_HEADERS = preflightHeaders(
  * from the network do not pass through it, which would be a tenth of a hit.
  */
 export function createServer(options: ServerOptions) {
-  const { handler, explorer, relay } = options;
+  const { handler, explorer, relay, internal } = options;
   const limits = { ...clientLimits, ...options.limits };
   const { keepAliveTimeoutMs } = limits;
   const addressesOf = trustProxies(options.trustProxy);
   const exchangeOptions = { ...options, addressesOf, keepAliveTimeoutMs };
   const findMethods = (target: string): string | undefined => {
+    if (internal !== undefined && isInternalPath(target)) return internalMethods(target);
     if (relay?.isFor(target) === true) return RELAY_METHODS;
     return handler.knowsPath(target) ? ALLOWED_METHODS : undefined;
   };
   const isUpload =
-    relay &&
-    (({ method, url = '' }: IncomingMessage): boolean => method === 'PUT' && relay.isFor(url));
+    (relay ?? internal) &&
+    (({ method, url = '' }: IncomingMessage): boolean =>
+      (method === 'PUT' && relay?.isFor(url) === true) ||
+      (internal !== undefined && isInternalPath(url)));
 
   const route: Work = (exchange) => {
     const { method } = exchange.request;
@@ -75,8 +81,13 @@ export function createServer(options: ServerOptions) {
       page === undefined ? PREFLIGHT_HEADERS : { allow: ALLOWED_METHODS },
     );
   };
-  const respond = (request: IncomingMessage, response: ServerResponse): void =>
-    new Exchange(request, response, exchangeOptions).run(route);
+  const respond = (request: IncomingMessage, response: ServerResponse): void => {
+    if (internal !== undefined && isInternalPath(request.url ?? '')) {
+      serveInternal(internal, request, response);
+    } else {
+      new Exchange(request, response, exchangeOptions).run(route);
+    }
+  };
   const respondToInjected = (request: FastifyRequest, reply: FastifyReply): void => {
     reply.hijack();
     respond(request.raw, reply.raw);

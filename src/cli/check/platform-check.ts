@@ -30,8 +30,8 @@ export async function checkPlatform(config: Config, signal: AbortSignal): Promis
       const avatar = (await ask('/avatars/0.png')).bytes;
       const isStored = config.relay && config.uploads && (await tryUpload(config, ask, avatar));
       if (isStored) findings.push(isStored);
-      if (isStored?.kind === 'ok' && app.internal !== undefined && config.internal !== undefined) {
-        const askInternal = await listen(app.internal, signal);
+      if (isStored?.kind === 'ok' && config.internal !== undefined) {
+        const askInternal = app.internal === undefined ? ask : await listen(app.internal, signal);
         findings.push(...(await tryInternal(askInternal, config.internal.token, avatar)));
       }
       findings.push(...(await tryAttachments(config, ask, signal)));

@@ -44,7 +44,7 @@ export const platformTable = {
   INTERNAL_HOST: setting(hostName, '127.0.0.1', 'address of the internal listener'),
   INTERNAL_PORT: optional(
     integer(0, 65_535),
-    "port of the internal listener, over plain HTTP, for the platform's API alone: metadata, thumbnails and frames; off without it",
+    "port of the internal listener, over plain HTTP, for the platform's API alone: metadata, thumbnails and frames; off without it. If host and port are those of the public listener, it serves these routes, too",
   ),
   INTERNAL_TOKEN: optional(bearerToken, 'bearer token for it; needed with `INTERNAL_PORT`', {
     isSecret: true,
@@ -56,14 +56,20 @@ export const platformTable = {
   ),
 };
 
+interface ListenValues {
+  readonly HOST: string;
+  readonly PORT: number;
+  readonly S3_BUCKET: string | undefined;
+}
+
 /** Reads the internal listener; returns `undefined` if there is none. */
-export function readInternal(
-  values: ValuesOf<typeof platformTable> & { readonly S3_BUCKET: string | undefined },
-) {
+export function readInternal(values: ValuesOf<typeof platformTable> & ListenValues) {
   const { INTERNAL_HOST: host, INTERNAL_PORT: port, INTERNAL_TOKEN: token } = values;
   if (port === undefined || token === undefined) return undefined;
   return {
     listen: { host, port },
+    /** Whether the public listener serves the internal routes. Port 0 is another port for each listener. */
+    isShared: port !== 0 && port === values.PORT && host === values.HOST,
     token,
     maxBodyBytes: values.INTERNAL_MAX_BODY_BYTES,
     /** Name by which internal requests mean the storage of originals. */

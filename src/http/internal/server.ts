@@ -18,6 +18,7 @@ import {
   sendFailure,
   sendUnauthorized,
 } from '../admin/replies.ts';
+import { HEALTH_PATH, REQUEST_TIMEOUT_MS } from './routes.ts';
 
 interface InternalServerParts {
   readonly pipeline: MediaPipeline;
@@ -39,9 +40,6 @@ const MAX_LARGE = 2;
 
 /** Bound for strangers, who may connect as well if the address is not a loopback address. */
 const MAX_CONNECTIONS = 256;
-
-/** Time for a whole request to come in, in milliseconds: as long as the platform waits. */
-const REQUEST_TIMEOUT_MS = 30_000;
 
 /**
  * Creates the listener for the platform's API (contract §14), apart from those of media and of operators; it does not
@@ -89,13 +87,13 @@ export function openInternalServer(
 
   server.addHook('onRequest', async (request, reply) => {
     reply.header('cache-control', 'no-store');
-    const isHealth = request.method === 'GET' && request.url.split('?')[0] === '/_health';
+    const isHealth = request.method === 'GET' && request.url.split('?')[0] === HEALTH_PATH;
     if (!isHealth && !isToken(request.headers.authorization)) return sendUnauthorized(reply);
     if (isLarge(request)) enterLarge(reply);
     return undefined;
   });
 
-  server.get('/_health', (_request, reply) =>
+  server.get(HEALTH_PATH, (_request, reply) =>
     reply.type('text/plain').send(`OK attachment_signature=${attachments.mode}`),
   );
 

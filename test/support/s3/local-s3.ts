@@ -25,6 +25,8 @@ export interface LocalS3Request {
 }
 
 interface LocalS3Options {
+  /** Names of the buckets; the first is the one that the returned functions use. */
+  readonly buckets?: readonly [string, ...string[]];
   /** For tests that ask the bucket itself, for a list: the server counts its path without the slash that the SDK has signed. */
   readonly allowMismatchedSignatures?: boolean;
   /** Whether uploads can be taken back, which the server has not learned. */
@@ -38,6 +40,7 @@ interface LocalS3Options {
  * signatures. Puts its credentials into the environment, where the SDK looks for them.
  */
 export async function useLocalS3({
+  buckets = ['originals'],
   allowMismatchedSignatures = false,
   takesUploadsBack = false,
   beforeRequest,
@@ -51,7 +54,7 @@ export async function useLocalS3({
     directory,
     silent: true,
     allowMismatchedSignatures,
-    configureBuckets: [{ name: 'originals' }],
+    configureBuckets: buckets.map((name) => ({ name })),
   });
   // Its answers are escaped twice: once by the server, once by its XML builder.
   server.middleware.unshift(async (context, next) => {
@@ -59,7 +62,7 @@ export async function useLocalS3({
     if (typeof context.body !== 'string') return;
     context.body = context.body.replaceAll(/&amp;(amp|lt|gt|#x27|#x60);/g, '&$1;');
   });
-  const uploads = join(directory, 'originals', '._S3rver_uploads');
+  const uploads = join(directory, buckets[0], '._S3rver_uploads');
   server.middleware.unshift(async (context, next) => {
     const { method, query } = context;
     await beforeRequest?.({ method, query });
@@ -70,7 +73,7 @@ export async function useLocalS3({
   const { port } = await server.run();
   atEnd(() => server.close());
   return {
-    ...openBucket(`http://127.0.0.1:${port}`, 'originals'),
+    ...openBucket(`http://127.0.0.1:${port}`, buckets[0]),
     port,
     /** Uploads in parts that are neither completed nor taken back. */
     listUploads: () => readdir(uploads).catch(() => []),
