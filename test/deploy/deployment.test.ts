@@ -43,8 +43,12 @@ describe('the image', () => {
     const [, ...parameters] = readInstruction(/^HEALTHCHECK [^[]+CMD (\[.+\])$/m);
     const check = (env: Record<string, string>) =>
       spawnSync(process.execPath, parameters, { env }).status;
-    // Nobody listens on port 1: where there is an admin listener, it is asked, which answers for a full service, too.
-    const ports = [{ PORT: new URL(service.origin).port }, { ADMIN_PORT: adminPort, PORT: '1' }];
+    // Without an admin listener, the check uses the public one. No service listens on port 1.
+    const { ADMIN_TOKEN } = metricsSettings;
+    const ports = [
+      { PORT: new URL(service.origin).port },
+      { ADMIN_TOKEN, ADMIN_PORT: adminPort, PORT: '1' },
+    ];
     expect(ports.map(check)).toEqual([0, 0]);
     await service.stop();
     expect(ports.map(check)).toEqual([1, 1]);
