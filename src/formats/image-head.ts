@@ -90,11 +90,7 @@ function readBeginning(
   if (isJpeg(beginning)) return readJpegHeader(completeJpeg(beginning));
   if (isPng(beginning)) return readPngHeader(completePng(beginning, isWhole));
   if (isGif(beginning)) return readGifHeader(completeGif(beginning));
-  if (!isHeif(beginning)) return undefined;
-  // Items may lie anywhere; their bytes are not looked at.
-  const whole = new Uint8Array(sizeBytes + MISSING_BYTES);
-  whole.set(beginning);
-  return readHeifHeader(whole);
+  return isHeif(beginning) ? readHeifHeader(beginning, sizeBytes + MISSING_BYTES) : undefined;
 }
 
 /** Ends a JPEG at its first scan. */

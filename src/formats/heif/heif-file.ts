@@ -49,11 +49,12 @@ export interface HeifFile {
 /**
  * Opens a file that begins with a file type box; returns `undefined` if it contains only tracks.
  *
+ * @param sizeBytes size of the file, of which `bytes` may be only the beginning
  * @throws MediaError `UNPROCESSABLE_MEDIA` if a box or an item leaves the file, or the primary item is missing
  */
-export function openHeif(bytes: Uint8Array): HeifFile | undefined {
+export function openHeif(bytes: Uint8Array, sizeBytes = bytes.length): HeifFile | undefined {
   const reader = new ByteReader(bytes, 'HEIF', MAX_READS);
-  const box = findMeta(reader);
+  const box = findMeta(reader, sizeBytes);
   if (box === undefined) return undefined;
   const { start, end } = toFullBox(reader, box);
   const boxes = new Map<string, Box>();
@@ -71,7 +72,7 @@ export function openHeif(bytes: Uint8Array): HeifFile | undefined {
     return new Map(derivations.reverse().map(({ from, to }) => [from, to]));
   });
   const entries = readItemEntries(meta);
-  const locations = readLocations(meta);
+  const locations = readLocations(meta, sizeBytes);
   const propertiesOf = perItem((item) => properties()(item));
   return {
     meta,
@@ -122,13 +123,13 @@ function lazily<Value>(make: () => Value): () => Value {
 }
 
 /** Finds the meta box; returns `undefined` for an image sequence: a movie box without a meta box. */
-function findMeta(reader: ByteReader): Box | undefined {
+function findMeta(reader: ByteReader, sizeBytes: number): Box | undefined {
   let hasMovie = false;
   let boxes = 0;
-  for (let position = 0; position < reader.length; ) {
+  for (let position = 0; position < sizeBytes; ) {
     boxes += 1;
     if (boxes > maxChildren) throw corruptMedia(`HEIF: more than ${maxChildren} boxes`);
-    const box = readBox(reader, position, reader.length);
+    const box = readBox(reader, position, sizeBytes);
     if (box.type === 'meta') {
       refuseSecondMeta(reader, box.end);
       return box;
@@ -203,7 +204,7 @@ function readReferences(meta: Meta): Reference[] {
 }
 
 /** Reads `iloc` (§8.11.3). */
-function readLocations(meta: Meta): Map<number, Extent[]> {
+function readLocations(meta: Meta, sizeBytes: number): Map<number, Extent[]> {
   const { reader } = meta;
   const box = toFullBox(reader, findBox(meta, 'iloc'));
   const cursor = new BoxCursor(reader, box);
@@ -232,8 +233,7 @@ function readLocations(meta: Meta): Map<number, Extent[]> {
       const length = cursor.uint(lengthBytes);
       if (isExternal || method >= 2) continue;
       // Offsets are in the file for construction method 0, in the `idat` payload for 1.
-      const container =
-        method === 0 ? { start: 0, end: meta.reader.length } : findBox(meta, 'idat');
+      const container = method === 0 ? { start: 0, end: sizeBytes } : findBox(meta, 'idat');
       const start = container.start + offset;
       const end = start + length;
       if (end > container.end) {

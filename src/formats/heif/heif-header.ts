@@ -55,9 +55,14 @@ export function sniffHeifType(bytes: Uint8Array): string | undefined {
  * The size is that after the transforms `clap` and `irot`, as in libheif. Never clean: neither format is an output
  * format. Boxes after the meta box are not read, as in libheif; a truncated file is detected by items that lie outside
  * of it.
+ *
+ * @param sizeBytes size of the file, of which `bytes` may be only the beginning
  */
-export function readHeifHeader(bytes: Uint8Array): ImageFacts | undefined {
-  const heif = openHeif(bytes);
+export function readHeifHeader(
+  bytes: Uint8Array,
+  sizeBytes = bytes.length,
+): ImageFacts | undefined {
+  const heif = openHeif(bytes, sizeBytes);
   const format = heif && readCodec(heif);
   if (heif === undefined || format === undefined) return undefined;
   const properties = followIdentity(heif, heif.primary).flatMap(heif.propertiesOf);

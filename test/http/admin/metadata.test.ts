@@ -105,6 +105,29 @@ describe('the metadata of an original', () => {
     },
   );
 
+  it.each(['avif', 'heic'])(
+    'are read from the header of a %s larger than memory',
+    async (brand) => {
+      const { ask, originals } = await start();
+      const still = await noise(200, 100).avif({ effort: 0 }).toBuffer();
+      still.write(brand, 8, 'latin1');
+      originals.put('icons/1/ab', Buffer.concat([still, Buffer.alloc(2 ** 20)]));
+      originals.put('icons/1/cd', Buffer.concat([still.subarray(0, 64), Buffer.alloc(2 ** 20)]));
+      originals.alter = (opened) => ({ ...opened, sizeBytes: 2 ** 40 });
+      const about = { kind: 'image', size: 2 ** 40, content_type: `image/${brand}` };
+      const [sound, damaged] = [await ask('icons/1/ab'), await ask('icons/1/cd')];
+      expect(sound.body).toMatchObject({
+        ...nothing,
+        ...about,
+        width: 200,
+        height: 100,
+        frames: 1,
+        animated: false,
+      });
+      expect(damaged.body).toMatchObject({ ...nothing, ...about });
+    },
+  );
+
   it('say of a damaged container what its first bytes tell', async () => {
     const box = (brand: string) =>
       Buffer.from(`\0\0\0\x18ftyp${brand}\0\0\0\0${brand}isom`, 'latin1');
