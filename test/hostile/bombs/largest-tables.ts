@@ -59,9 +59,9 @@ const comment = (subBlocks: number): Buffer => join(0x21, 0xfe, times(subBlocks,
 export const largestTables: Readonly<Record<string, () => Buffer>> = {
   'a JPEG of 19 000 EXIF blocks of 200 entries': () =>
     afterSoi(jpeg, times(19_000, jpegSegment(0xe1, join('Exif\0\0', exif(2_400))))),
-  'a JPEG of 4 MiB of stuffed zeros': () => inScan(fill(4 * MEBIBYTE, join(0xff, 0))),
-  'a JPEG of 4 MiB of restart markers': () => inScan(fill(4 * MEBIBYTE, join(0xff, 0xd0))),
-  'a JPEG of 4 MiB of fill bytes': () => afterSoi(jpeg, fill(4 * MEBIBYTE, join(0xff))),
+  'a JPEG of 2 MiB of stuffed zeros': () => inScan(fill(2 * MEBIBYTE, join(0xff, 0))),
+  'a JPEG of 2 MiB of restart markers': () => inScan(fill(2 * MEBIBYTE, join(0xff, 0xd0))),
+  'a JPEG of 2 MiB of fill bytes': () => afterSoi(jpeg, fill(2 * MEBIBYTE, join(0xff))),
   'a JPEG of 19 000 times 200 fill bytes': () =>
     afterSoi(jpeg, times(19_000, join(Buffer.alloc(200, 0xff), jpegSegment(0xfe, '')))),
   'a PNG of 104 000 colours of 125 samples': () =>
@@ -76,5 +76,5 @@ export const largestTables: Readonly<Record<string, () => Buffer>> = {
   'a GIF of 100 000 frames': () => gif(times(99_000, join(gifControl(1), gifImage(0, 0, 1, 1)))),
   'a GIF of 199 000 loop extensions': () => gif(times(199_000, gifLoop(1))),
   'a GIF of 199 000 comments of 10 sub-blocks': () => gif(times(199_000, comment(10))),
-  'a GIF of 4 MiB of sub-blocks of one byte': () => gif(comment(2 * MEBIBYTE)),
+  'a GIF of 2 MiB of sub-blocks of one byte': () => gif(comment(MEBIBYTE)),
 };
