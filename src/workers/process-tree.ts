@@ -11,6 +11,15 @@ import { kill } from 'node:process';
 /** Least status that reports the signal which ended a process (sh(1), bwrap(1)). */
 const FIRST_SIGNAL_STATUS = 128;
 
+/** Reads a file of proc(5); returns the empty text if it is missing: the process has ended, or no /proc is mounted. */
+export function readProcessFile(processId: number | 'self' | undefined, name: string): string {
+  try {
+    return readFileSync(`/proc/${processId}/${name}`, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
 /** Returns the process id of Node within the tree that `spawn` has started. */
 export function findWorker(startedId: number, isIsolated: boolean): number {
   if (!isIsolated) return startedId;

@@ -1,6 +1,7 @@
-import { readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { arch, platform } from 'node:os';
 import { dirname } from 'node:path';
+import { readProcessFile } from '../process-tree.ts';
 import { FIRST_INPUT_DESCRIPTOR } from '../protocol.ts';
 import type { ProgramFiles } from './program-files.ts';
 import { assembleFilter, isFiltered } from './seccomp-filter.ts';
@@ -32,7 +33,7 @@ export const isAdministrator = isRootWith(CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN)
 
 function isRootWith(...capabilities: readonly number[]): boolean {
   if (platform() !== 'linux') return false;
-  const status = readFileSync('/proc/self/status', 'utf8');
+  const status = readProcessFile('self', 'status');
   const [, mask = '0'] = /^CapEff:\t([\da-f]+)$/m.exec(status) ?? [];
   const isSet = (bit: number): boolean => ((BigInt(`0x${mask}`) >> BigInt(bit)) & 1n) === 1n;
   return /^Uid:\t0\t/m.test(status) && capabilities.every(isSet);

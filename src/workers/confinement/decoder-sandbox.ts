@@ -63,7 +63,12 @@ export async function listDecoderSandboxes(
   });
   if (!mayBeWeaker) return bubblewrap.slice(0, 1);
   const unconfined = ['env', '-i', program.path];
-  const weaker = { hasOwnUsers: false, isIsolated: false, isWhole: false } as const;
+  const weaker = {
+    hasOwnUsers: false,
+    hasFilter: false,
+    isIsolated: false,
+    isWhole: false,
+  } as const;
   return [
     ...bubblewrap,
     {
@@ -100,6 +105,7 @@ async function listBubblewraps(program: DecoderProgram): Promise<readonly Decode
       isIsolated: true,
       isWhole,
       hasOwnUsers: canChangeUser,
+      hasFilter: true,
       compose: (userId, memoryBytes) => {
         const before = userId === undefined ? [] : becomeUser(userId);
         return limit(program, memoryBytes, [...before, ...words, program.path], inputs);

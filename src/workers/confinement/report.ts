@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { getPriority } from 'node:os';
 import type { Lane } from '../../pipeline/ports.ts';
+import { readProcessFile } from '../process-tree.ts';
 import { FIRST_TO_KILL, RESERVED_BYTES, type Sandbox } from './sandbox.ts';
 
 /** Restrictions of a worker, as found on a running one; `undefined`: not bounded. */
@@ -59,8 +59,8 @@ export function readConfinement(
     refusals,
     isIsolated,
     user: sandbox.hasOwnUsers && userOf(status) !== ourUser ? 'own' : withoutOwnUser,
-    // Of all programs, bubblewrap alone sets one; Docker's own is another, and allows more.
-    isFiltered: sandbox.name === 'bubblewrap' && /^Seccomp:\t2$/m.test(status),
+    // The kernel reports Docker's filter alike, which allows more.
+    isFiltered: sandbox.hasFilter && /^Seccomp:\t2$/m.test(status),
     hasPrivileges: /^Cap(Inh|Prm|Eff|Amb):\t0*[1-9a-f]/m.test(status),
     noNewPrivileges: /^NoNewPrivs:\t1$/m.test(status),
     memoryBytes: dataBytes === undefined ? undefined : dataBytes - RESERVED_BYTES,
@@ -109,14 +109,5 @@ function readPriority(processId: number | undefined): number | undefined {
     return processId === undefined ? undefined : getPriority(processId);
   } catch {
     return undefined; // the process has just ended
-  }
-}
-
-/** Reads a file of proc(5); returns the empty text if it is missing. */
-function readProcessFile(processId: number | 'self' | undefined, name: string): string {
-  try {
-    return readFileSync(`/proc/${processId}/${name}`, 'utf8');
-  } catch {
-    return '';
   }
 }

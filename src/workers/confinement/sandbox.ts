@@ -1,5 +1,5 @@
 import { accessSync, constants, existsSync } from 'node:fs';
-import { platform } from 'node:os';
+import { arch, platform } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { execPath, versions } from 'node:process';
 import {
@@ -12,6 +12,7 @@ import {
   type SandboxCommand,
 } from './commands.ts';
 import { listProgramFiles, type ProgramFiles, type WorkerProgram } from './program-files.ts';
+import { isFiltered } from './seccomp-filter.ts';
 
 /**
  * Starts of worker processes with fewer rights than the main process: memory, files, processes, network, privileges.
@@ -29,6 +30,8 @@ export interface Sandbox {
   readonly isIsolated: boolean;
   /** Whether each worker must be given a user of its own. */
   readonly hasOwnUsers: boolean;
+  /** Whether the command installs our filter of system calls. */
+  readonly hasFilter: boolean;
   /** @param memoryBytes bound of its private writable memory; without `userId`, its user is ours */
   readonly compose: (userId: number | undefined, memoryBytes: number) => Launch;
 }
@@ -84,6 +87,7 @@ interface SandboxKind extends Pick<Sandbox, 'name'> {
   readonly program: string;
   /** Programs that run in the worker's own root; `undefined` without such a root. */
   readonly rootPrograms?: readonly string[];
+  readonly hasFilter?: boolean;
   readonly compose: ComposeCommand;
 }
 
@@ -93,6 +97,7 @@ const sandboxKinds: readonly SandboxKind[] = [
     name: 'bubblewrap',
     program: 'bwrap',
     rootPrograms: isAdministrator ? ['setpriv'] : [],
+    hasFilter: isFiltered(arch()),
     compose: composeBubblewrap,
   },
   {
@@ -129,7 +134,7 @@ export async function* listSandboxes(
 
 /** Creates a sandbox, which may not work on this host. */
 async function createSandbox(
-  { name, program, rootPrograms, compose }: SandboxKind,
+  { name, program, rootPrograms, hasFilter = false, compose }: SandboxKind,
   worker: WorkerProgram,
 ): Promise<Sandbox> {
   if (platform() !== 'linux') throw new Error('this is not Linux');
@@ -143,6 +148,7 @@ async function createSandbox(
     name,
     isIsolated: rootPrograms !== undefined,
     hasOwnUsers: canChangeUser,
+    hasFilter,
     compose: (userId, memoryBytes) => limit(compose(userId, files), memoryBytes),
   };
 }
@@ -152,6 +158,7 @@ const UNCONFINED: Sandbox = {
   name: 'unconfined',
   isIsolated: false,
   hasOwnUsers: false,
+  hasFilter: false,
   compose: (_, memoryBytes) =>
     platform() === 'linux' && existsSync(SHELL)
       ? limit({ words: [], inputs: [] }, memoryBytes)

@@ -14,6 +14,7 @@ import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import sharp from 'sharp';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { listDangers, readConfinement } from '../../../src/workers/confinement/report.ts';
 import {
   anyJob,
   REAL_WORKER,
@@ -61,6 +62,22 @@ describe('the confinement as it is logged', () => {
     }
   });
 
+  test.skipIf(spawnSync('bwrap', ['--version']).status !== 0)(
+    '(bubblewrap) has no filter where the command installs none, whatever filter the kernel reports',
+    () => {
+      const [processId] = real.pool.renderer.processIds;
+      const find = (hasFilter: boolean) => {
+        const sandbox = { name: 'bubblewrap', isIsolated: true, hasOwnUsers: false } as const;
+        const compose = () => expect.fail('starts no process');
+        const processIds = { light: processId, heavy: undefined };
+        return readConfinement({ ...sandbox, hasFilter, compose }, [], processIds);
+      };
+      expect(find(true).isFiltered).toBe(true);
+      expect(find(false).isFiltered).toBe(false);
+      expect(listDangers(find(false))).toContain('try any system call on the kernel');
+    },
+  );
+
   const mounts = spawnSync('unshare', ['--user', '--map-root-user', '--mount', 'true']);
   test.skipIf(mounts.status !== 0)(
     '(unshare works) is whole but for the filter without bubblewrap, with a PATH as of an ordinary user',
@@ -80,6 +97,14 @@ describe('the confinement as it is logged', () => {
       });
     },
   );
+
+  test.skipIf(mounts.status !== 0)('(unshare works) needs no /proc to be found out', () => {
+    const load = `import('./dist/workers/confinement/sandbox.js')`;
+    const script = 'mount -t tmpfs none /proc && exec "$0" --eval "$1"';
+    const words = ['--user', '--map-root-user', '--mount', 'sh', '-c', script];
+    const { status, stderr } = spawnSync('unshare', [...words, process.execPath, load]);
+    expect({ status, stderr: String(stderr) }).toEqual({ status: 0, stderr: '' });
+  });
 
   test('agrees with the priorities of the lanes, in every thread', async () => {
     const { renderer } = real.pool;
