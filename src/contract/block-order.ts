@@ -119,7 +119,8 @@ export function parseBlockOrder(body: unknown, resources = contractResources): B
     if (issue !== undefined) faults.push({ path: member, message: issue.message });
   }
   const known = [...Object.keys(rows), ...Object.keys(options)];
-  for (const member of Object.keys(members).filter((name) => !known.includes(name))) {
+  const unknown = Object.keys(members).filter((name) => !known.includes(name));
+  for (const member of unknown.slice(0, MAX_BLOCKS)) {
     faults.push({ path: member, message: `Expected one of ${known.join(', ')}.` });
   }
   if (count === 0 && faults.length === 0) {

@@ -1,0 +1,14 @@
+import { expect, test } from 'vitest';
+import { MAX_BLOCKS, parseBlockOrder } from '../../src/contract/block-order.ts';
+import { MediaError } from '../../src/contract/errors.ts';
+
+test('an order with many unknown members gets no more faults than an order may have entries', () => {
+  const members = Array.from({ length: 3 * MAX_BLOCKS }, (_, index) => [`member ${index}`, 1]);
+  try {
+    parseBlockOrder(Object.fromEntries(members));
+    expect.fail('the order was accepted');
+  } catch (error) {
+    if (!(error instanceof MediaError)) throw error;
+    expect(error.faults).toHaveLength(MAX_BLOCKS);
+  }
+});
