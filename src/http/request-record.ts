@@ -92,13 +92,13 @@ export class RequestRecord {
     this.#receivedBytes = (this.#receivedBytes ?? 0) + bytes;
   }
 
-  /** Notes that the head of the response is complete, and its body. */
+  /** Notes that the head of the response is complete, and its body; once more if that fails before its first byte. */
   noteResponse(body: unknown): void {
     this.#body = body;
     if (this.#isUnlogged) return;
-    this.#sendingSinceMs = this.#observers.clock.nowMs();
+    this.#sendingSinceMs ??= this.#observers.clock.nowMs();
     // A trace shows no stages of a hit in memory.
-    if (cacheUseOf(this.trace.outcome) !== 'memory') this.#sending = this.trace.begin('send');
+    if (cacheUseOf(this.trace.outcome) !== 'memory') this.#sending ??= this.trace.begin('send');
   }
 
   noteError(error: MediaError): void {

@@ -1,4 +1,6 @@
+import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
+import { MediaError } from '../../src/contract/errors.ts';
 import { tlsSettings } from '../support/http/tls-files.ts';
 import { type ObservedApp, useObservedApp } from './observed-app.ts';
 
@@ -69,6 +71,22 @@ describe("a trace of the sender's", () => {
     expect(span).toMatchObject(continued);
     expect(attributes['url.scheme']).toBe('https');
   });
+});
+
+it('a response that fails before its first byte has one span of its sending', async () => {
+  const app = await start();
+  app.originals.put('attachments/1/2/broken', Buffer.alloc(10_000));
+  app.originals.alter = (object) => {
+    const body = new Readable({
+      read() {
+        this.destroy(new MediaError('ORIGIN_ERROR', { cause: new Error('unplugged') }));
+      },
+    });
+    return { ...object, body };
+  };
+  expect((await app.send('GET', '/attachments/1/2/broken')).status).toBe(502);
+  await app.close();
+  expect(app.collector.spans.filter(({ name }) => name === 'send')).toHaveLength(1);
 });
 
 describe('a collector', () => {

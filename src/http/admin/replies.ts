@@ -58,7 +58,9 @@ export function replyToErrors(server: FastifyInstance, failed: string, log: Log)
       const message = 'The body is not what was expected: JSON, and not too long.';
       return sendFailure(reply, { status, code: 'INVALID_FORM_BODY', message });
     }
-    log.error({ err: error }, failed);
+    // A client that has left ends the work on its request: nobody waits for this response.
+    const hasLeft = reply.raw.destroyed && error instanceof Error && error.name === 'AbortError';
+    if (!hasLeft) log.error({ err: error }, failed);
     return sendFailure(reply, internalError);
   });
 }

@@ -10,6 +10,7 @@ import { verifyExternalPath } from '../../contract/signing/external-path.ts';
 import type { BlockGuard } from '../../pipeline/blocks/block-guard.ts';
 import { InternalMedia } from '../../pipeline/internal/internal-media.ts';
 import type { MediaPipeline } from '../../pipeline/media-pipeline.ts';
+import type { Meter } from '../../pipeline/meter.ts';
 import type { Clock, GivenOriginals, Log, Source } from '../../pipeline/ports.ts';
 import { isSiteFailure } from '../../pipeline/site-failure.ts';
 import {
@@ -29,6 +30,7 @@ interface InternalServerParts {
   /** `undefined`: nothing can be blocked. */
   readonly blocks: BlockGuard | undefined;
   readonly clock: Clock;
+  readonly meter: Pick<Meter, 'count'>;
   readonly log: Log;
 }
 
@@ -51,7 +53,7 @@ const MAX_CONNECTIONS = 256;
 export function openInternalServer(
   { reading, external, uploads, attachments }: Config,
   { token, maxBodyBytes, bucket }: NonNullable<Config['internal']>,
-  { pipeline, given, uploadsOrigin, blocks, clock, log }: InternalServerParts,
+  { pipeline, given, uploadsOrigin, blocks, clock, meter, log }: InternalServerParts,
 ): FastifyInstance {
   const media = new InternalMedia({
     originals: pipeline,
@@ -78,7 +80,10 @@ export function openInternalServer(
   const isToken = createTokenCheck(token);
   let large = 0;
   const enterLarge = (reply: FastifyReply): void => {
-    if (large >= MAX_LARGE) throw new MediaError('OVERLOADED');
+    if (large >= MAX_LARGE) {
+      meter.count('refusals', 'requests');
+      throw new MediaError('OVERLOADED', { bottleneck: 'requests', retryAfterSeconds: 1 });
+    }
     large += 1;
     reply.raw.once('close', () => {
       large -= 1;

@@ -190,14 +190,18 @@ export class MediaHandler {
     });
   }
 
-  /** Another site may have replaced an original of which the request wants a part: then it gets the whole. */
+  /** An original that was replaced meanwhile is opened once more, and then sent whole. */
   async #sendOriginal(exchange: Exchange, target: MediaTarget): Promise<void> {
     try {
       await this.#sendOpened(exchange, target);
     } catch (error) {
       if (!(error instanceof OriginalReplaced)) throw error;
       delete exchange.request.headers.range;
-      await this.#sendOpened(exchange, target);
+      await this.#sendOpened(exchange, target).catch((again: unknown) => {
+        throw again instanceof OriginalReplaced
+          ? new MediaError('ORIGIN_ERROR', { cause: again })
+          : again;
+      });
     }
   }
 

@@ -57,6 +57,7 @@ interface PassthroughOptions {
 /** The original was replaced after its beginning was read. */
 export class OriginalReplaced extends Error {
   override readonly name = 'OriginalReplaced';
+  override readonly message = 'The original was replaced while it was opened.';
 }
 
 /** Types of other sites' images that are passed on: those that Darkroom decodes (contract §8). */

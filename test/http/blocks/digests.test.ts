@@ -259,3 +259,18 @@ test.each([
     await expect.poll(() => app.originals.openBodies).toBe(0);
   },
 );
+
+test('an original that is replaced at each look is a 502', async () => {
+  const app = await useTestApp({ settings });
+  app.originals.put('attachments/1/2/a.txt', samples.text);
+  await block(app, samples.png);
+  let looks = 0;
+  app.originals.alter = (object) => {
+    looks += 1;
+    return { ...object, etag: `state-${looks}` };
+  };
+  const { statusCode, json, headers } = await app.get('/attachments/1/2/a.txt');
+  expect([statusCode, json().code]).toEqual([502, 'ORIGIN_ERROR']);
+  expect(headers['cache-control']).toBe('no-store');
+  await expect.poll(() => app.originals.openBodies).toBe(0);
+});

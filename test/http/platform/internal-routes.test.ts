@@ -1,12 +1,13 @@
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import sharp from 'sharp';
 import { expect, it, onTestFinished, test } from 'vitest';
 import { drawApng } from '../../support/images/draw-apng.ts';
 import { box } from '../../support/images/heif-file.ts';
 import { useExternalApp } from '../../support/sites/external-app.ts';
-import { metricsSettings, order } from '../../support/telemetry/prometheus-text.ts';
+import { metricsSettings, order, scrape, withToken } from '../../support/telemetry/prometheus-text.ts';
 import { useTemporaryFolder } from '../../support/temporary-folder.ts';
 import { samples, type TestAppOptions, useTestApp, withDecoder } from '../../support/test-app.ts';
 import { hasFfmpeg } from '../../support/videos.ts';
@@ -44,7 +45,8 @@ const uploaded = (key: string) => ({ type: 'upload', upload_filename: key });
 const kept = (key: string) => ({ type: 's3', bucket: 'cdn', key });
 const sent = (bytes: Buffer) => ({ type: 'base64', base64: bytes.toString('base64') });
 
-const { internal, upload, post, ask } = await start();
+const app = await start({ settings: metricsSettings });
+const { internal, upload, post, ask } = app;
 
 it('tells the metadata of an upload, and asks for it anew each time', async () => {
   const subject = uploaded('8a/b c');
@@ -223,9 +225,52 @@ it('takes two large bodies at a time', async () => {
   begin();
   const large = sent(Buffer.alloc(1_100_000));
   await expect.poll(async () => (await post('/_metadata', large)).statusCode).toBe(503);
+  const { headers, json } = await post('/_metadata', large);
+  expect(headers['retry-after']).toBe('1');
+  expect(json().code).toBe('OVERLOADED');
+  await expect
+    .poll(async () => (await scrape(app)).read('darkroom_refusals_total', { reason: 'requests' }))
+    .toBeGreaterThanOrEqual(2);
   // Small ones pass.
   expect((await post('/_metadata', {})).statusCode).toBe(400);
 });
+
+it('is charged to no client: RATE_LIMIT_REQUESTS is for the public listener', async () => {
+  const { originals, post, get } = await start({
+    settings: { RATE_LIMIT_REQUESTS: '1', CACHE_MEMORY_BYTES: '0' },
+  });
+  originals.put('icons/1/ab', samples.jpeg);
+  for (let count = 0; count < 3; count += 1) {
+    expect((await post('/_frames', { version: 2, ...kept('icons/1/ab') })).statusCode).toBe(200);
+  }
+  const sizes = [16, 20].map((size) => `/icons/1/ab.webp?size=${size}`);
+  const statuses = [];
+  for (const url of sizes) statuses.push((await get(url)).statusCode);
+  expect(statuses).toEqual([200, 429]);
+});
+
+test.each(['/_metadata', '/_frames', '/metadata/attachments/1/2/a.png'])(
+  'a client that leaves during %s is no error in the log',
+  async (path) => {
+    const { originals, log, ...app } = await start({ settings: metricsSettings });
+    originals.put('attachments/1/2/a.png', samples.png);
+    originals.alter = () => new Promise(() => undefined);
+    const isAdmin = path.startsWith('/metadata');
+    const listener = (isAdmin ? app.admin : app.internal) ?? expect.fail();
+    const address = await listener.listen({ host: '127.0.0.1', port: 0 });
+    const body = JSON.stringify({ version: 2, ...kept('attachments/1/2/a.png') });
+    const leaving = new AbortController();
+    const asked = fetch(`${address}${path}`, {
+      ...(isAdmin ? { headers: withToken } : { method: 'POST', body, headers: bearer }),
+      signal: leaving.signal,
+    });
+    await expect.poll(() => originals.reads.get('attachments/1/2/a.png')).toBe(1);
+    leaving.abort();
+    await expect(asked).rejects.toThrow('abort');
+    await expect.poll(promisify(listener.server.getConnections.bind(listener.server))).toBe(0);
+    expect(log.errors).toEqual([]);
+  },
+);
 
 test('what is blocked is a 451 on every route, by its key and by its bytes, wherever they are', async () => {
   const { path } = await useTemporaryFolder();
