@@ -38,7 +38,7 @@ async function start(settings: Environment = {}) {
       ...settings,
     },
   });
-  for (let id = 0; id < 7; id += 1) app.originals.put(`icons/${id}/ab`, samples.jpeg);
+  for (let id = 0; id < 14; id += 1) app.originals.put(`icons/${id}/ab`, samples.jpeg);
   client = createClient(await app.listen(), { pipelining: 0 });
 }
 
@@ -234,6 +234,14 @@ it('a client is told by its address, of IPv6 by its /64', async () => {
       ['::ffff:203.0.113.1', '203.0.113.1', 429],
       ['::ffff:cb00:7101', '203.0.113.1', 429],
       ['::ffff:203.0.113.1', '::ffff:203.0.113.2', 200],
+      // Some load balancers add the port.
+      ['203.0.113.1:49152', '203.0.113.1:80', 429],
+      ['203.0.113.1:49152', '203.0.113.2:49152', 200],
+      ['203.0.113.1', '203.0.113.1:49152', 429],
+      ['[2001:db8:1:2::1]:49152', '2001:db8:1:2::9', 429],
+      ['[2001:db8:1:2::1]', '[2001:db8:1:3::1]:443', 200],
+      ['203.0.113.1, 127.0.0.1:80', '203.0.113.1', 429],
+      ['203.0.113.1, [::ffff:127.0.0.1]:80', '203.0.113.1', 429],
     ] as const
   ).entries()) {
     await exhaust(one, id);
@@ -261,6 +269,30 @@ it.each(['false', '10.0.0.0/8'])(
     app.clock.advance(60_000);
     await client(icon(28));
     await ask(icon(32), ' , ');
+    expect(app.log.count(message)).toBe(2);
+  },
+);
+
+it.each([
+  ['a word', 'unknown', 'unknown'],
+  ['an obfuscated name', '203.0.113.1, _hidden:80', '_hidden:80'],
+  ['two ports', '203.0.113.1:80:80', '203.0.113.1:80:80'],
+  ['a zone', 'fe80::1%eth0', 'fe80::1%eth0'],
+  ['a long text', 'x'.repeat(500), 'x'.repeat(64)],
+])(
+  'warns once a minute of a trusted proxy that reports %s as the client',
+  async (_, sent, entry) => {
+    const message =
+      'A trusted proxy sends an X-Forwarded-For in which the client is not an IP address: all such clients count as one';
+    await start({ RATE_LIMIT_REQUESTS: '100' });
+    for (const size of [16, 20]) expect((await ask(icon(size), sent)).status).toBe(200);
+    await ask(icon(22), '203.0.113.1:80');
+    const warnings = app.log.entries.filter((warning) => warning.level === 'warn');
+    const details = { peer: '127.0.0.1', entry };
+    expect(warnings).toEqual([{ level: 'warn', details, message }]);
+    expect(app.requests[0]?.client).toBe('127.0.0.1');
+    app.clock.advance(60_000);
+    await ask(icon(24), sent);
     expect(app.log.count(message)).toBe(2);
   },
 );

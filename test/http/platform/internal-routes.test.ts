@@ -7,7 +7,12 @@ import { expect, it, onTestFinished, test } from 'vitest';
 import { drawApng } from '../../support/images/draw-apng.ts';
 import { box } from '../../support/images/heif-file.ts';
 import { useExternalApp } from '../../support/sites/external-app.ts';
-import { metricsSettings, order, scrape, withToken } from '../../support/telemetry/prometheus-text.ts';
+import {
+  metricsSettings,
+  order,
+  scrape,
+  withToken,
+} from '../../support/telemetry/prometheus-text.ts';
 import { useTemporaryFolder } from '../../support/temporary-folder.ts';
 import { samples, type TestAppOptions, useTestApp, withDecoder } from '../../support/test-app.ts';
 import { hasFfmpeg } from '../../support/videos.ts';
