@@ -5,7 +5,7 @@ import { formatReadFailure } from './contract/errors.ts';
 import { readExternalPath } from './contract/signing/external-path.ts';
 import { loadDefaultAvatars } from './default-avatars/default-avatars.ts';
 import { ProxyWatch } from './http/client-address.ts';
-import type { ClientLimits } from './http/edge/limits.ts';
+import { type ClientLimits, clientLimits } from './http/edge/limits.ts';
 import { openExplorer } from './http/explorer/handler.ts';
 import { AttachmentGuard } from './http/media/attachment-guard.ts';
 import { MediaHandler } from './http/media/handler.ts';
@@ -209,7 +209,11 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
   if (isShared) await internal?.ready();
   const { server, countConnections } = createServer({
     ...config.http,
-    limits: parts.clientLimits ?? {},
+    limits: {
+      // Clients that are idle must not use up the time of running requests.
+      idleGraceMs: Math.min(clientLimits.idleGraceMs, config.shutdown.graceMs / 2),
+      ...parts.clientLimits,
+    },
     handler,
     explorer,
     relay,

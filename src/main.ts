@@ -134,7 +134,7 @@ function boundAddressOf(server: App['server'], scheme: 'http' | 'https'): string
 }
 
 /**
- * Stops the service on SIGTERM or SIGINT. Running requests get the grace time, and the exit status is 0; what has not
+ * Stops the service on SIGTERM, SIGINT or SIGHUP. Running requests get the grace time, and the exit status is 0; what has not
  * ended by then is cut off, and the status is 1. A second signal cuts off at once, as does an error that nobody caught.
  * Until there is an app that serves clients, the first signal ends the process at once.
  *

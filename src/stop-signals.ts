@@ -1,6 +1,7 @@
 import type { EventEmitter } from 'node:events';
 
-const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+/** SIGHUP: the terminal has closed. */
+const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /** A signal that stops a process. */
 export type StopSignal = (typeof STOP_SIGNALS)[number];
@@ -12,7 +13,7 @@ export type StopSignal = (typeof STOP_SIGNALS)[number];
 const SAME_SIGNAL_MS = 150;
 
 /**
- * Replaces the default action of SIGINT and SIGTERM. The package `close-with-grace` exits at every second signal, those
+ * Replaces the default action of SIGINT, SIGTERM and SIGHUP. The package `close-with-grace` exits at every second signal, those
  * of npx too, and waits for a log that hangs.
  *
  * @param target the process

@@ -150,27 +150,33 @@ describe('the process', () => {
     expect(running.stderr()).toContain('EADDRINUSE');
   });
 
-  test('finishes what runs after a signal, which may come twice within a moment, and leaves no worker behind', async () => {
-    const running = start({ ...twoWorkers, TRANSFORM_TIMEOUT_MS: '60000' });
-    await listening(running);
-    const { origin } = new URL(links(running)[0] ?? '');
-    // Cold, and slow enough to be still running when the signal comes.
-    const slow = fetch(`${origin}${SLOW_PATH}`);
-    await rendering(running);
-    const workers = workersOf(running.pid);
-    expect(workers).toHaveLength(2);
-    running.process.kill('SIGTERM');
-    running.process.kill('SIGINT');
-    const response = await slow;
-    expect(response.status).toBe(200);
-    expect((await response.arrayBuffer()).byteLength).toBe(
-      Number(response.headers.get('content-length')),
-    );
-    expect(await running.ended).toBe(0);
-    expect(linesOf(running).at(-1)).toMatchObject({ msg: 'stopped', status: 0 });
-    await expect(fetch(`${origin}/avatars/0.png`)).rejects.toThrow();
-    await expect.poll(() => workers.filter(isAlive)).toEqual([]);
-  });
+  test.each<NodeJS.Signals[][]>([[['SIGTERM', 'SIGINT']], [['SIGHUP']]])(
+    'finishes what runs after %j within a moment, and leaves no worker behind',
+    async (signals) => {
+      const running = start({ ...twoWorkers, TRANSFORM_TIMEOUT_MS: '60000' });
+      await listening(running);
+      const { origin } = new URL(links(running)[0] ?? '');
+      // Cold, and slow enough to be still running when the signal comes.
+      const slow = fetch(`${origin}${SLOW_PATH}`);
+      await rendering(running);
+      const workers = workersOf(running.pid);
+      expect(workers).toHaveLength(2);
+      for (const signal of signals) {
+        // A terminal signals all of its processes.
+        for (const pid of workers) process.kill(pid, signal);
+        running.process.kill(signal);
+      }
+      const response = await slow;
+      expect(response.status).toBe(200);
+      expect((await response.arrayBuffer()).byteLength).toBe(
+        Number(response.headers.get('content-length')),
+      );
+      expect(await running.ended).toBe(0);
+      expect(linesOf(running).at(-1)).toMatchObject({ msg: 'stopped', status: 0 });
+      await expect(fetch(`${origin}/avatars/0.png`)).rejects.toThrow();
+      await expect.poll(() => workers.filter(isAlive)).toEqual([]);
+    },
+  );
 
   /** Processes of a service that are stopped and continued together. */
   const frozen: [string, (service: Service) => number[]][] = [

@@ -28,8 +28,8 @@ S3_BUCKET. Without settings it serves the sample originals, and prints three
 links to open.
 
 Under a supervisor, start "node --initial-heap-size=128 dist/main.js" instead:
-signals reach it directly, and it collects garbage less often. SIGTERM and
-SIGINT let running requests finish within SHUTDOWN_GRACE_MS.
+signals reach it directly, and it collects garbage less often. SIGTERM, SIGINT
+and SIGHUP let running requests finish within SHUTDOWN_GRACE_MS.
 
 Exit status: 0 stopped; 1 failed, or requests were cut off; 78 the
 configuration is not valid.`,

@@ -2,7 +2,7 @@ import { constants } from 'node:os';
 import { handleStopSignals, type StopSignal } from '../stop-signals.ts';
 import { runCommandLine } from './command-line.ts';
 
-/** Runs the command line. The first SIGINT or SIGTERM lets a command clean up, the second one ends it. */
+/** Runs the command line. The first SIGINT, SIGTERM or SIGHUP lets a command clean up, the second one ends it. */
 async function main(): Promise<void> {
   // Warnings of Node and of packages are for their developers; the service logs them.
   process.removeAllListeners('warning');

@@ -108,7 +108,7 @@ export function createServer(options: ServerOptions) {
     // What the router cannot decode, such as /%zz.
     frameworkErrors: (_error, request, reply) => respondToInjected(request, reply),
   });
-  server.addHook('preClose', async () => listener.connections.drain());
+  server.addHook('preClose', () => listener.connections.drain());
   server.removeAllContentTypeParsers();
   server.addContentTypeParser('*', (_request, _payload, done) => done(null));
   server.setErrorHandler((_error, request, reply) => respondToInjected(request, reply));

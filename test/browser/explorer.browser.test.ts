@@ -42,7 +42,14 @@ test('a visitor picks, changes, compares, measures and takes along', async () =>
   // The sheet: a bounded number of each kind, and a frame is picked by keys.
   await page.locator('#stage img').waitFor();
   expect(await page.locator('#original').textContent()).toBe('ab12');
-  await page.locator('summary').getByText('the first 1,000').waitFor();
+  await page.locator('summary').getByText('1,000 listed, there are more').waitFor();
+  // Not all attachments are listed: of the others, a search tells nothing.
+  await page.getByRole('searchbox').fill('nothing-of-this-name');
+  await page.getByText('None found among those listed').waitFor();
+  await page.getByLabel('Kinds shown').selectOption('user avatar');
+  await page.getByText('None found', { exact: true }).waitFor();
+  await page.getByLabel('Kinds shown').selectOption('');
+  await page.getByRole('searchbox').fill('');
   await page.locator('#sheet a[aria-label^="user avatar 6 / kl12"]').focus();
   await page.keyboard.press('Enter');
   await settle(page, AVATAR.slice(1));
@@ -202,6 +209,50 @@ test('the picture that was asked for last is shown, however long an older one ta
   await page.waitForTimeout(200);
   expect(await page.locator('#stage img').getAttribute('alt')).toBe('64 × 64 pixels');
   expect(await textOf(page, 'dimensions')).toBe('64 × 64');
+  expect(complaints).toEqual([]);
+});
+
+test('the pictures of a comparison that comes too late are freed', async () => {
+  const { page, complaints } = await visit();
+  await page.addInitScript(() => {
+    const live = new Set<string>();
+    const { createObjectURL, revokeObjectURL } = URL;
+    URL.createObjectURL = (blob) => {
+      const url = createObjectURL(blob);
+      live.add(url);
+      return url;
+    };
+    URL.revokeObjectURL = (url) => {
+      live.delete(url);
+      revokeObjectURL(url);
+    };
+    Object.assign(globalThis, {
+      countUnshown: () =>
+        [...live].filter((url) => document.querySelector(`img[src="${url}"]`) === null).length,
+    });
+  });
+  await page.goto(`${service.origin}/#/avatars/6/kl12.webp?size=256`);
+  await page.reload();
+  await page.locator(SETTLED).waitFor();
+  await page.locator('#compare').scrollIntoViewIfNeeded();
+  await page.locator('.pair').waitFor();
+  const release = defer<void>();
+  const held = /kl12\.webp\?size=64&quality=low$/;
+  await page.route(held, async (route) => {
+    await release.promise;
+    await route.continue();
+  });
+  const asked = page.waitForRequest(held);
+  await page.getByLabel('Size on the right').selectOption('64');
+  await asked;
+  await page.getByLabel('Size on the right').selectOption('128');
+  const took = page.locator('#compare .took').last();
+  await expect.poll(() => took.textContent()).toMatch(/128 × 128 px$/);
+  const late = page.waitForResponse(held);
+  release.resolve();
+  await (await late).finished();
+  await page.waitForTimeout(200);
+  expect(await page.evaluate('countUnshown()')).toBe(0);
   expect(complaints).toEqual([]);
 });
 

@@ -107,6 +107,7 @@ export async function createTestApp({
   origin,
   renderer: brought,
   clock = new FakeClock(),
+  clientLimits,
   ...parts
 }: TestAppOptions = {}) {
   const originals = new MemoryOrigin();
@@ -121,7 +122,7 @@ export async function createTestApp({
   const renderer = createSlots(brought ?? workers.renderer, config.renderer.workers);
   const { server, admin, internal, close } = await createApp(config, {
     ...parts,
-    ...{ log, clock, workerFiles },
+    ...{ log, clock, workerFiles, clientLimits: { idleGraceMs: 0, ...clientLimits } },
     renderer,
     origin: origin ?? originals,
     ...(logged && { requestLog: { isLevelEnabled, debug: keep, info: keep } }),

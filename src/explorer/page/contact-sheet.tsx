@@ -72,10 +72,19 @@ function SheetFilter() {
         }}
       />
       <p class="soft" aria-live="polite" id="found">
-        {isFiltered && (count === 0 ? 'None found' : `${count.toLocaleString('en')} found`)}
+        {isFiltered && formatFound(count, kind)}
       </p>
     </search>
   );
+}
+
+/** Formats the number of originals that a search has found; those that are not listed are not searched. */
+function formatFound(count: number, kind: string): string {
+  const isComplete = shelves.value.every(
+    (shelf) => shelf.isComplete || (kind !== '' && shelf.resource.name !== kind),
+  );
+  const found = count === 0 ? 'None found' : `${count.toLocaleString('en')} found`;
+  return isComplete ? found : `${found} among those listed`;
 }
 
 function Emptiness({ shelves }: { readonly shelves: readonly Shelf[] }) {
@@ -101,7 +110,7 @@ function ShelfSection({ shelf: { resource, frames, isComplete } }: { readonly sh
     <details open>
       <summary>
         <h2>{formatHeading(resource.name)}</h2>
-        <span class="soft">{isComplete ? count : `the first ${count}`}</span>
+        <span class="soft">{isComplete ? count : `${count} listed, there are more`}</span>
       </summary>
       <ul class={shape > 1 ? 'frames wide' : 'frames'} style={{ '--shape': shape }}>
         {frames.map((frame) => (

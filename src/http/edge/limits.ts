@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Meter } from '../../pipeline/meter.ts';
 import type { Clock, Log } from '../../pipeline/ports.ts';
 import type { ConnectionCounters } from '../../telemetry/readiness.ts';
@@ -28,6 +29,8 @@ export const clientLimits = {
    * close a connection over unread bytes resets it, and the reset may overtake our response (RFC 9112 §9.6).
    */
   lingerTimeoutMs: 2_000,
+  /** From the begin of a stop to our FIN on idle connections: a request may be on its way over one of them. */
+  idleGraceMs: 250,
   /**
    * In each such window a client must take `slowReaderMinBytes` of its response, or the rest of it. nginx's send_timeout
    * is as long. A shorter window would cut off honest clients: the system accepts further bytes when a third of its
@@ -59,6 +62,9 @@ export const clientLimits = {
   maxPipelinedRequests: 32,
 };
 
+/** Interval between two checks whether all connections of a stop are closed, in milliseconds. */
+const DRAIN_STEP_MS = 10;
+
 /** Limits of clients; tests shorten some. */
 export type ClientLimits = Readonly<typeof clientLimits>;
 
@@ -79,6 +85,7 @@ export class Connections implements ConnectionOwner {
   readonly meter: Meter;
   isDraining = false;
   requestCount = 0;
+  #isClosed = false;
   readonly #options: ConnectionsOptions;
   /** Each request may have a file of the storage open, and each other connection one of its own. */
   readonly #maxRequests: number;
@@ -124,7 +131,7 @@ export class Connections implements ConnectionOwner {
   accept(transport: Socket): void {
     transport.on('error', () => undefined); // a close follows
     const isGone = transport.remoteAddress === undefined;
-    if (isGone || this.isDraining || !this.#makeRoom()) {
+    if (isGone || this.#isClosed || !this.#makeRoom()) {
       transport.destroy();
       return;
     }
@@ -159,16 +166,20 @@ export class Connections implements ConnectionOwner {
     this.#phases[phase].add(connection);
   }
 
-  /** Closes connections that are not active, and active ones after their responses. */
-  drain(): void {
+  /** Closes active connections after their responses, and the others after a moment in which a request is still served. */
+  async drain(): Promise<void> {
     this.isDraining = true;
-    for (const { transport } of this.#phases.new) transport.destroy();
-    for (const connection of this.#phases.idle) connection.leave();
-    for (const { responses } of this.#phases.active) {
+    const { new: fresh, idle, active } = this.#phases;
+    for (const { responses } of active) {
       for (const response of responses) {
         if (!response.headersSent) response.shouldKeepAlive = false;
       }
     }
+    const endMs = performance.now() + this.#options.limits.idleGraceMs;
+    while (fresh.size + idle.size > 0 && performance.now() < endMs) await sleep(DRAIN_STEP_MS);
+    this.#isClosed = true;
+    for (const { transport } of fresh) transport.destroy();
+    for (const connection of idle) connection.leave();
   }
 
   /** Closes connections that were idle, closing or stalled for too long. */

@@ -54,9 +54,10 @@ channel.resume();
 // until libvips' threads end.
 channel.on('error', () => undefined);
 channel.on('close', () => process.kill(process.pid, 'SIGKILL'));
-// A terminal's ^C reaches the whole process group; the main process decides when a worker ends.
+// A terminal's ^C, or its end, reaches the whole process group; the main process decides when a worker ends.
 process.on('SIGINT', () => undefined);
 process.on('SIGTERM', () => undefined);
+process.on('SIGHUP', () => undefined);
 
 function receive(chunk: Uint8Array): void {
   for (const frame of frames.read(chunk)) {

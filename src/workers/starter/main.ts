@@ -89,9 +89,10 @@ process.on('message', (command: StarterCommand) => {
 // The main process has stopped the workers, or is gone, however it ended. `disconnect` reports this too, but not while
 // a channel is in transfer to the main process.
 process.stdin.on('close', exit).on('error', exit).resume();
-// A terminal's ^C reaches the whole process group; the main process decides when workers end.
+// A terminal's ^C, or its end, reaches the whole process group; the main process decides when workers end.
 process.on('SIGINT', () => undefined);
 process.on('SIGTERM', () => undefined);
+process.on('SIGHUP', () => undefined);
 
 function exit(): void {
   for (const kill of kills.values()) kill();

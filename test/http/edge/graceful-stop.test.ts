@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { defer } from '../../support/deferred.ts';
 import { collect, connectTo, parseAnswer } from '../../support/http/raw-http.ts';
@@ -33,6 +34,23 @@ describe('a stop', () => {
     expect(response.status).toBe(200);
     expect(response.headers.connection).toBe('close');
     expect(response.body.equals(samples.text)).toBe(true);
+    await stopped;
+  });
+
+  it('still serves a request on its way over an idle or a new connection, and closes that', async () => {
+    const app = await useTestApp({ clientLimits: { idleGraceMs: 60_000, sweepIntervalMs: 20 } });
+    const idle = await app.begin('/avatars/0.png');
+    await once(idle, 'data');
+    const fresh = await app.connect();
+    const stopped = app.close();
+    await sleep(50); // the stop has begun
+    const late = await app.connect();
+    for (const socket of [idle, fresh, late]) {
+      const { whole } = collect(socket);
+      socket.write('GET /avatars/1.png HTTP/1.1\r\nHost: a\r\n\r\n');
+      const response = parseAnswer(await whole());
+      expect([response.status, response.headers.connection]).toEqual([200, 'close']);
+    }
     await stopped;
   });
 

@@ -61,7 +61,9 @@ function Compared({ chosen }: { readonly chosen: MediaChoice }) {
     let isWanted = true;
     const timer = setTimeout(async () => {
       const loaded = await loadPair(first, second).catch(() => undefined);
-      if (isWanted && loaded !== undefined) setPair(loaded);
+      if (loaded === undefined) return;
+      if (isWanted) setPair(loaded);
+      else if (loaded !== 'nothing') freePictures(loaded);
     }, CALM_MS);
     return () => {
       isWanted = false;
