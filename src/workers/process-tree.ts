@@ -4,9 +4,13 @@ import { constants } from 'node:os';
 import { kill } from 'node:process';
 
 /**
- * The processes of a worker, seen from outside. In a PID namespace of its own, Node is the third: the started program
- * waits for the first process of the namespace, which waits for Node.
+ * The processes of a worker, seen from outside. With a PID namespace, the started program waits for the first process of
+ * the namespace: Node (bubblewrap), or a shell that waits for Node (unshare).
  */
+
+/** Interval between two looks for the first process of a namespace, in milliseconds, and their maximum number. */
+const LOOK_INTERVAL_MS = 10;
+export const MAX_LOOKS = 100;
 
 /** Least status that reports the signal which ended a process (sh(1), bwrap(1)). */
 const FIRST_SIGNAL_STATUS = 128;
@@ -24,16 +28,22 @@ export function readProcessFile(processId: number | 'self' | undefined, name: st
 export function findWorker(startedId: number, isIsolated: boolean): number {
   if (!isIsolated) return startedId;
   const [first] = listChildren(startedId);
-  return listChildren(first)[0] ?? startedId;
+  return listChildren(first)[0] ?? first ?? startedId;
 }
 
 /**
- * Kills a worker at once. The first process of a PID namespace takes all others along, and the started program ends
- * after it. Before that process exists, the started program itself is killed.
+ * Kills a worker. The first process of a PID namespace takes all others along, and the started program ends after it.
+ *
+ * The started program itself is killed only if it has started no process after `looks` further looks: if it is killed
+ * while it starts one, nothing waits for that one, which remains defunct where the service is PID 1 of a container.
  */
-export function killWorker(child: ChildProcess, isIsolated: boolean): void {
+export function killWorker(child: ChildProcess, isIsolated: boolean, looks: number): void {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const [first] = isIsolated ? listChildren(child.pid) : [];
+  if (isIsolated && first === undefined && looks > 0) {
+    setTimeout(killWorker, LOOK_INTERVAL_MS, child, isIsolated, looks - 1);
+    return;
+  }
   try {
     if (first !== undefined && kill(first, 'SIGKILL')) return;
   } catch {

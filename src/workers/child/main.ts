@@ -18,6 +18,9 @@ import { Requests } from './requests.ts';
 /** Most bytes of one read of the channel: more than Linux lets wait in a socket by default. */
 const RECEIVED_BYTES = 256 * 1024;
 
+/** Time for others to end a worker without a channel, in milliseconds; the last resort writes to standard error. */
+const LAST_RESORT_MS = 2_000;
+
 /**
  * A render worker: a process of its own, so that a decoder that hangs, crashes or exhausts memory takes down only its
  * own job. The worker reads nothing but its channel and holds no credentials.
@@ -53,7 +56,11 @@ channel.resume();
 // The main process is gone, however it ended: no work is left, and nothing bounds a render any more. `exit` would wait
 // until libvips' threads end.
 channel.on('error', () => undefined);
-channel.on('close', () => process.kill(process.pid, 'SIGKILL'));
+channel.on('close', () => {
+  process.kill(process.pid, 'SIGKILL');
+  // The first process of a PID namespace ignores its own signals (pid_namespaces(7)). It usually ends with its parent.
+  setTimeout(() => process.abort(), LAST_RESORT_MS);
+});
 // A terminal's ^C, or its end, reaches the whole process group; the main process decides when a worker ends.
 process.on('SIGINT', () => undefined);
 process.on('SIGTERM', () => undefined);

@@ -52,13 +52,21 @@ export function becomeUser(userId: number | undefined, ...options: readonly stri
 }
 
 /**
+ * Namespaces of a program that bubblewrap starts. The program is the first process of its PID namespace
+ * (`--as-pid-1`): bubblewrap's own first process would outlive the process that waits for it, and remain defunct where
+ * the service is PID 1 of a container (bwrap's `monitor_child`).
+ */
+export const BUBBLEWRAP_NAMESPACES = [
+  ...['--unshare-pid', '--as-pid-1', '--unshare-ipc', '--unshare-net', '--unshare-uts'],
+  ...['--die-with-parent', '--cap-drop', 'ALL'],
+];
+
+/**
  * No `--new-session`: a new session would be a scheduling group of its own, in which niceness has no effect on other
- * workers. Instead, no terminal is passed on. The first process of the namespace is bubblewrap's own (no `--as-pid-1`),
- * so that signals end Node as usual.
+ * workers. Instead, no terminal is passed on.
  */
 const BUBBLEWRAP_OPTIONS = [
-  ...['--unshare-pid', '--unshare-ipc', '--unshare-net', '--unshare-uts'],
-  ...['--die-with-parent', '--cap-drop', 'ALL'],
+  ...BUBBLEWRAP_NAMESPACES,
   // For `setpriv`, which drops them.
   ...(isAdministrator ? ['CAP_SETUID', 'CAP_SETGID', 'CAP_SETPCAP'] : []).flatMap((capability) => [
     '--cap-add',

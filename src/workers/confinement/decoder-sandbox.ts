@@ -1,6 +1,12 @@
 import { arch, platform } from 'node:os';
 import { CHANNEL_DESCRIPTOR } from '../protocol.ts';
-import { becomeUser, bindFiles, canChangeUser, runBubblewrap } from './commands.ts';
+import {
+  BUBBLEWRAP_NAMESPACES,
+  becomeUser,
+  bindFiles,
+  canChangeUser,
+  runBubblewrap,
+} from './commands.ts';
 import { listSystemProgram } from './program-files.ts';
 import { findOnPath, type Launch, LIMITS, type Sandbox, SHELL } from './sandbox.ts';
 import { assembleDecoderFilter, assembleFilter, isFiltered } from './seccomp-filter.ts';
@@ -44,8 +50,7 @@ exec "$@"
 `;
 
 const BUBBLEWRAP_OPTIONS = [
-  ...['--unshare-user', '--unshare-pid', '--unshare-ipc', '--unshare-net', '--unshare-uts'],
-  ...['--unshare-cgroup-try', '--die-with-parent', '--cap-drop', 'ALL', '--clearenv'],
+  ...['--unshare-user', ...BUBBLEWRAP_NAMESPACES, '--unshare-cgroup-try', '--clearenv'],
 ];
 
 /**

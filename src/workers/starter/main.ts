@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
-import { describeEnding, killGroup, killWorker, NO_END } from '../process-tree.ts';
+import { describeEnding, killGroup, killWorker, MAX_LOOKS, NO_END } from '../process-tree.ts';
 import { CHANNEL_DESCRIPTOR, FIRST_INPUT_DESCRIPTOR } from '../protocol.ts';
 
 /**
@@ -78,13 +78,13 @@ const ENVIRONMENT = {
   UV_USE_IO_URING: '0',
 };
 
-/** Functions that kill each worker that has neither ended nor been given up. */
-const kills = new Map<number, () => void>();
+/** Functions that kill each worker that has neither ended nor been given up; `looks` as of `killWorker`. */
+const kills = new Map<number, (looks: number) => void>();
 
 process.on('message', (command: StarterCommand) => {
   if (command.kind === 'start') start(command);
   else if (command.kind === 'opened') send({ kind: 'handed over', id: command.id });
-  else kills.get(command.id)?.();
+  else kills.get(command.id)?.(MAX_LOOKS);
 });
 // The main process has stopped the workers, or is gone, however it ended. `disconnect` reports this too, but not while
 // a channel is in transfer to the main process.
@@ -95,7 +95,7 @@ process.on('SIGTERM', () => undefined);
 process.on('SIGHUP', () => undefined);
 
 function exit(): void {
-  for (const kill of kills.values()) kill();
+  for (const kill of kills.values()) kill(0);
   process.exit();
 }
 
@@ -132,9 +132,9 @@ function start({
   });
   const { pid } = child;
   if (pid === undefined) return;
-  const kill = (): void => {
+  const kill = (looks: number): void => {
     if (isGroup) killGroup(pid);
-    else killWorker(child, isIsolated);
+    else killWorker(child, isIsolated, looks);
     setTimeout(() => end(NO_END), END_TIMEOUT_MS).unref();
   };
   kills.set(id, kill);
@@ -147,7 +147,7 @@ function start({
       .end(bytes);
   }
   const channel = socketAt(CHANNEL_DESCRIPTOR);
-  if (channel === undefined) kill();
+  if (channel === undefined) kill(MAX_LOOKS);
   else send({ kind: 'started', id, processId: pid }, channel);
   const { stderr } = child;
   if (stderr) readLines(stderr, (line) => send({ kind: 'line', id, line }));

@@ -97,7 +97,10 @@ static void obey(char *word) {
   if (!strcmp(word, "crash")) abort();
   if (!strcmp(word, "hang")) for (;;);
   if (!strcmp(word, "stay")) { picture(16, 16); fflush(stdout); close(1); idle(NULL); }
-  if (!strcmp(word, "complain")) for (int n = 0; n < 100000; n++) fprintf(stderr, "complaint %d\n", n);
+  if (!strcmp(word, "complain")) {
+    for (int n = 0; n < 100000; n++) fprintf(stderr, "complaint %d\n", n);
+    printf("done");
+  }
   if (!strcmp(word, "process")) create(0);
   if (!strcmp(word, "clone3")) create_by_clone3();
   if (!strcmp(word, "thread")) create(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD);

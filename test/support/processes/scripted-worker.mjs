@@ -166,7 +166,7 @@ function obey(text) {
   jobs += 1;
   const [word, ...rest] = text.split(' ');
   if (text === 'not begun') return reply('too early');
-  if (text === 'die before it begins') return process.kill(process.pid, 'SIGKILL');
+  if (text === 'die before it begins') return process.abort();
   if (sizeBytes === undefined) send({ kind: 'begun' });
   const command = Object.hasOwn(commands, word) ? commands[word] : undefined;
   return command === undefined ? reply(`${whoAmI()} ${text}`) : command(rest.join(' '));

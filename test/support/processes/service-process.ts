@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { atEnd } from '../at-end.ts';
 import { startFlags } from './start-flags.ts';
+import { treeOf } from './worker-ids.ts';
 
 /** The compiled service, running as a process of its own. */
 export type ServiceProcess = Awaited<ReturnType<typeof startService>>;
@@ -10,17 +11,22 @@ export type ServiceProcess = Awaited<ReturnType<typeof startService>>;
  * Starts the service on a free port, with these variables and no other; without the explorer, so that there
  * is nothing but the contract, unless they say so.
  *
- * @param options `openFiles`: how many files it may have open, where that is not the usual
+ * @param options `openFiles`: how many files it may have open, where that is not the usual; `isPidOne`: whether it is
+ *   the first process of a PID namespace, as in a container without an init
  * @throws Error with all that it printed, if it ends instead
  */
 export async function startService(
   environment: Readonly<Record<string, string>>,
-  { openFiles }: { readonly openFiles?: number | undefined } = {},
+  {
+    openFiles,
+    isPidOne = false,
+  }: { readonly openFiles?: number | undefined; readonly isPidOne?: boolean } = {},
 ) {
   const limit = openFiles === undefined ? '' : `ulimit -n ${openFiles} && `;
+  const first = isPidOne ? 'unshare --pid --fork --mount-proc --kill-child' : '';
   const child = spawn(
     'sh',
-    ['-c', `${limit}exec "$0" "$@"`, process.execPath, ...startFlags, 'dist/main.js'],
+    ['-c', `${limit}exec ${first} "$0" "$@"`, process.execPath, ...startFlags, 'dist/main.js'],
     {
       env: {
         PATH: process.env.PATH ?? '',
@@ -47,13 +53,16 @@ export async function startService(
     child.stderr.on('data', collect);
     child.once('exit', () => reject(new Error(`The service has ended.\n${output}`)));
   });
+  const { pid: started = 0 } = child;
+  // `unshare` ignores SIGTERM, and ends after its child.
+  const [, pid = started] = isPidOne ? treeOf(started) : [];
   return {
     origin,
-    pid: child.pid ?? 0,
+    pid,
     output: () => output,
     /** Sends a signal, SIGTERM where none is named, and waits for the end; gives the exit status. */
     stop: async (signal?: NodeJS.Signals): Promise<number | null> => {
-      child.kill(signal);
+      if (child.exitCode === null && child.signalCode === null) process.kill(pid, signal);
       return (await exited)[0];
     },
   };
