@@ -52,10 +52,11 @@ export type Reply =
       readonly detail: string;
     };
 
-/** Errors that a worker may report; `INTERNAL_ERROR` is a bug of ours. */
+/** Errors that a worker may report; `OVERLOADED` means that the machine is short of something, `INTERNAL_ERROR` a bug of ours. */
 export const FAILURE_CODES = [
   'UNPROCESSABLE_MEDIA',
   'MEDIA_TOO_LARGE',
+  'OVERLOADED',
   'INTERNAL_ERROR',
 ] as const satisfies readonly ErrorCode[];
 

@@ -192,7 +192,7 @@ export class RunningJob {
   /** Returns what the worker is told of a failure; it may go on without this range or frame. */
   #blame(error: unknown): FailureCode {
     const code = error instanceof MediaError && FAILURE_CODES.find((each) => each === error.code);
-    if (code && code !== 'INTERNAL_ERROR') return code;
+    if (code && code !== 'INTERNAL_ERROR' && code !== 'OVERLOADED') return code;
     this.#failure ??= { error };
     return 'INTERNAL_ERROR';
   }

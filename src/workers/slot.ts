@@ -300,6 +300,7 @@ function failureOf(response: WorkerResponse): Error {
   if (response.kind !== 'failed') return new Error(`"${response.kind}" is of another job.`);
   const { code, detail } = response;
   const cause = new Error(detail);
+  if (code === 'OVERLOADED') return overloaded(detail);
   return code === 'INTERNAL_ERROR' ? cause : new MediaError(code, { cause });
 }
 

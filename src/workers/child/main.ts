@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs';
+import { readdirSync, stat } from 'node:fs';
 import { type ConnectOpts, Socket, type SocketConstructorOpts } from 'node:net';
 import { getPriority, platform, setPriority } from 'node:os';
 import sharp from 'sharp';
@@ -12,6 +12,7 @@ import {
   type WorkerMessage,
   type WorkerResponse,
 } from '../protocol.ts';
+import { hasMemoryLeft } from './memory-left.ts';
 import { failureOf, render } from './render.ts';
 import { Requests } from './requests.ts';
 
@@ -70,7 +71,8 @@ function receive(chunk: Uint8Array): void {
   for (const frame of frames.read(chunk)) {
     if (!isGreeted) {
       isGreeted = true;
-      send({ kind: 'ready' });
+      // Starts the threads of libuv, which ends the process in mid-job if it cannot (`uv_queue_work`).
+      stat('/', () => send({ kind: 'ready' }));
     } else if (requests !== undefined) {
       requests.take(frame);
     } else
@@ -91,24 +93,34 @@ async function makeResponse(frame: Frame): Promise<WorkerResponse> {
   const command = parseCommand(frame);
   if (command.sizeBytes === undefined) {
     const body = await render(command.original, command.job);
-    return { kind: 'rendered', body, rssBytes: process.memoryUsage.rss() };
+    return { kind: 'rendered', body, rssBytes: readRssBytes() };
   }
   requests = new Requests(command.sizeBytes, send);
   // The demultiplexer is loaded at the first video of this process.
   if (command.job !== undefined) {
     const { renderPoster } = await import('./video/render-poster.ts');
     const body = await renderPoster(requests, requests, command.job);
-    return { kind: 'rendered', body, rssBytes: process.memoryUsage.rss() };
+    return { kind: 'rendered', body, rssBytes: readRssBytes() };
   }
   const { inspectMoving } = await import('./video/inspect-moving.ts');
   const facts = await inspectMoving(requests);
-  return { kind: 'inspected', facts, rssBytes: process.memoryUsage.rss() };
+  return { kind: 'inspected', facts, rssBytes: readRssBytes() };
 }
 
 function describeFailure(error: unknown): WorkerResponse {
   const { code, cause } = failureOf(error);
   const detail = cause instanceof Error ? String(cause.stack).slice(0, MAX_DETAIL_LENGTH) : '';
-  return { kind: 'failed', code, detail, rssBytes: process.memoryUsage.rss() };
+  const rssBytes = readRssBytes();
+  return { kind: 'failed', code: hasMemoryLeft() ? code : 'OVERLOADED', detail, rssBytes };
+}
+
+/** Returns the resident memory in bytes; its maximum so far if no descriptor is left to read it. */
+function readRssBytes(): number {
+  try {
+    return process.memoryUsage.rss();
+  } catch {
+    return process.resourceUsage().maxRSS * 1024;
+  }
 }
 
 function send(message: WorkerMessage): void {

@@ -82,10 +82,14 @@ const OUT_OF_MEMORY =
   /(out of|insufficient) memory|memory allocation error|could not allocate (enough )?memory|array buffer allocation failed|\bbad_alloc\b/i;
 
 /**
- * Other messages of a failed allocation: libwebp only reports failure, and a thread finds no room for its stack. Both
- * were observed by running every format and encoder within small bounds; neither is a bug of ours.
+ * Other messages of a failed allocation: libwebp only reports failure. Observed by running every format and encoder
+ * within small bounds; it is not a bug of ours.
  */
-const UNABLE = /\bwebp(save|2vips)\w*: |Error creating thread/;
+const UNABLE = /\bwebp(save|2vips)\w*: /;
+
+/** Messages of GLib, errors of Node: the machine has no thread or descriptor left, whatever the original is. */
+const NO_THREAD = /Error creating thread/;
+const UNAVAILABLE: readonly unknown[] = ['EAGAIN', 'EMFILE', 'ENFILE', 'ENOMEM'];
 
 /**
  * Returns the code and the cause that a worker reports for an error. A failed allocation is the original's fault,
@@ -94,7 +98,11 @@ const UNABLE = /\bwebp(save|2vips)\w*: |Error creating thread/;
 export function failureOf(error: unknown): { readonly code: FailureCode; readonly cause: unknown } {
   const cause = error instanceof MediaError ? (error.cause ?? error) : error;
   const code = error instanceof MediaError && FAILURE_CODES.find((each) => each === error.code);
-  if (OUT_OF_MEMORY.test(String(cause))) return { code: 'MEDIA_TOO_LARGE', cause };
+  const text = String(cause);
+  if (OUT_OF_MEMORY.test(text)) return { code: 'MEDIA_TOO_LARGE', cause };
+  const number = cause instanceof Error && 'code' in cause && cause.code;
+  const isOverload = NO_THREAD.test(text) || UNAVAILABLE.includes(number);
+  if (isOverload) return { code: 'OVERLOADED', cause };
   if (code) return { code, cause };
-  return { code: UNABLE.test(String(cause)) ? 'UNPROCESSABLE_MEDIA' : 'INTERNAL_ERROR', cause };
+  return { code: UNABLE.test(text) ? 'UNPROCESSABLE_MEDIA' : 'INTERNAL_ERROR', cause };
 }

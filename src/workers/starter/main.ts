@@ -70,6 +70,9 @@ const ENVIRONMENT = {
   MALLOC_ARENA_MAX: '1',
   MALLOC_TRIM_THRESHOLD_: String(64 * 1024 ** 2),
   MALLOC_MMAP_THRESHOLD_: String(32 * 1024 ** 2),
+  // libvips creates its threads at its start and keeps them: one that cannot be created in mid-job crashes the worker, and
+  // the original would be at fault. The pipelines of all formats use 4 at most; with fewer than it needs, one hangs.
+  VIPS_MAX_THREADS: '8',
   // libvips' warnings are not errors (contract §3).
   VIPS_WARNING: '0',
   // Decoded pixels stay in memory, which is bounded: by default, those beyond 100 MB go to a file.

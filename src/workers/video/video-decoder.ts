@@ -43,6 +43,13 @@ const codecs: Readonly<Record<VideoCodec, readonly [format: string, decoder: str
 /** Private memory of one process (contract §12), in bytes. */
 const MEMORY_BYTES = 512 * 1024 ** 2;
 
+/**
+ * Lines of the programs that start the decoder, of the loader of its libraries, and of its start of threads: no process,
+ * namespace, descriptor or thread could be had, so the video is not at fault.
+ */
+const NOT_RUN =
+  /^(bwrap|sh|setpriv|nice|env): |error while loading shared libraries: |(creat|start)ing thread|pthread_create/i;
+
 /** Longest list of decoders; that of Debian's ffmpeg has 29 kB. */
 const MAX_LIST_BYTES = 1024 ** 2;
 
@@ -134,8 +141,8 @@ export class VideoDecoder implements FrameSource {
       yield* runProgram(this.#options.starter, run, signal);
     } catch (error) {
       if (!(error instanceof ProgramFault)) throw error;
-      // No fault of the video: there are too many namespaces, for example.
-      if (lines[0]?.startsWith('bwrap: ')) throw overloaded(lines[0]);
+      const shortage = lines.find((line) => NOT_RUN.test(line));
+      if (shortage !== undefined) throw overloaded(shortage);
       const cause = new Error([`The video decoder failed: ${error.message}`, ...lines].join('\n'));
       throw new MediaError('UNPROCESSABLE_MEDIA', { cause });
     }

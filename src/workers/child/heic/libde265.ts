@@ -68,7 +68,10 @@ let compiled: ReturnType<typeof compile> | undefined;
  */
 export async function createLibde265(): Promise<Libde265> {
   compiled ??= compile();
-  const { factory, code } = await compiled;
+  const { factory, code } = await compiled.catch((error: unknown) => {
+    compiled = undefined; // a descriptor or memory was missing
+    throw error;
+  });
   return factory({
     instantiateWasm: (imports, onInstance) => {
       const instance = new WebAssembly.Instance(code, imports);
