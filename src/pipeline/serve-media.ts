@@ -11,7 +11,7 @@ import type {
   IdentifiedOriginal,
   Original,
 } from './originals/original.ts';
-import type { HeldVideo } from './originals/original-access.ts';
+import { type HeldVideo, isReplaced } from './originals/original-access.ts';
 import type { Originals } from './originals/originals.ts';
 import type { OriginalRecords } from './originals/records.ts';
 import type { Clock, MediaResult, StoredResult } from './ports.ts';
@@ -125,6 +125,7 @@ export class MediaService {
    * @throws MediaError of any stage; `ask.signal.reason` when the client has gone
    */
   async serve(request: MediaRequest, key: string, ask: Ask): Promise<Served> {
+    let hasBeenReplaced = false;
     for (;;) {
       ask.trace.outcome = { kind: 'hit' };
       this.#parts.blocks?.check(request); // UNAVAILABLE, which may come while a request waits
@@ -136,6 +137,9 @@ export class MediaService {
         if (!original.isOutdated) return served;
       } catch (error) {
         if (!original.isOutdated || ask.signal.aborted) throw error;
+        // The facts may have been remembered from before; fresh ones are tried once.
+        if (isReplaced(error) && hasBeenReplaced) throw error;
+        hasBeenReplaced ||= isReplaced(error);
       } finally {
         leave();
       }

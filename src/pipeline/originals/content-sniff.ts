@@ -1,6 +1,8 @@
 /** The media type of an attachment, from its first bytes and nothing else (contract §4). */
 
+import { ByteReader, hasAscii } from '../../formats/byte-reader.ts';
 import { sniffHeifType } from '../../formats/heif/heif-header.ts';
+import { readIsoIndex } from '../../formats/video/iso-index.ts';
 
 /** Number of leading bytes that tell the type: the sample that `file-type` is made for. */
 export const SNIFF_BYTES = 4100;
@@ -122,8 +124,24 @@ async function sniffBinary(bytes: Uint8Array): Promise<string> {
   // Only where it is needed: it takes as long to load as a tenth of a start.
   const { fileTypeFromBuffer } = await import('file-type');
   try {
-    return (await fileTypeFromBuffer(bytes))?.mime ?? UNKNOWN;
+    const mime = (await fileTypeFromBuffer(bytes))?.mime ?? UNKNOWN;
+    return mime === 'video/mp4' && isAudioAlone(bytes) ? 'audio/mp4' : mime;
   } catch {
     return UNKNOWN; // a parser that stumbles over hostile bytes has found out nothing
   }
+}
+
+/** Whether an MP4 has tracks, and all are audio; its brand does not tell if it is fragmented. */
+function isAudioAlone(bytes: Uint8Array): boolean {
+  const reader = new ByteReader(bytes, 'ISO');
+  try {
+    for (let at = 0; at + 8 <= bytes.length; at += Math.max(8, reader.u32be(at))) {
+      if (!hasAscii(bytes, at + 4, 'moov')) continue;
+      const { tracks } = readIsoIndex(reader.slice(at + 8, at + reader.u32be(at)));
+      return tracks.length > 0 && !tracks.some(({ isVideo }) => isVideo);
+    }
+  } catch {
+    // The index is damaged, or ends behind these bytes.
+  }
+  return false;
 }

@@ -29,6 +29,11 @@ export interface AccessParts {
 /** Containers of videos that have posters (contract §12). */
 const VIDEOS: ReadonlySet<string | undefined> = new Set(['mp4', 'mov', 'webm', 'matroska']);
 
+/** Whether an original was replaced while it was read. */
+export function isReplaced(error: unknown): boolean {
+  return error instanceof MediaError && error.cause instanceof ReplacedMeanwhile;
+}
+
 /** Whether an original that begins with these bytes is a video. */
 export function isVideo(beginning: Uint8Array): boolean {
   return VIDEOS.has(sniffMoving(beginning));
@@ -92,9 +97,10 @@ export class OriginalAccess implements OriginalPlace {
 
   noteError(error: unknown): void {
     if (this.isOutdated) return;
-    const isReplaced = error instanceof MediaError && error.cause instanceof ReplacedMeanwhile;
-    if (isReplaced) this.records.forget(this.originKey);
-    else this.records.noteError(this.originKey, error);
+    if (isReplaced(error)) {
+      this.records.forget(this.originKey);
+      this.isOutdated = true;
+    } else this.records.noteError(this.originKey, error);
   }
 
   noteDetails(etag: string, details: Partial<OriginalDetails>): void {
