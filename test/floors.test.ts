@@ -102,7 +102,9 @@ function readImports(root: string) {
     const specifiers = text.matchAll(
       /^(?:import|export)\b[^;]*?from '([^']+)'|\bimport\('([^']+)'\)/gms,
     );
-    return [...specifiers].map(([, from = '', name = from]) => {
+    return [...specifiers].map(([, from = '', specifier = from]) => {
+      // A file that a package does not export is one of the package all the same.
+      const name = specifier.replace(/^[./]*\/node_modules\/([^/]+)\/.*$/, '$1');
       const isLocal = name.startsWith('.');
       const target = isLocal ? relative(SOURCES, resolve(root, dirname(file), name)) : name;
       return { file, folder: folderOf(file), isLocal, target };

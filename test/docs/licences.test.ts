@@ -15,6 +15,7 @@ const lists: Readonly<Record<string, string>> = {
   'sample-colours': 'sample-colours/index.tsv',
   video: 'video/index.tsv',
   'video-colours': 'video-colours/index.tsv',
+  'video-fields': 'video-fields/index.tsv',
 };
 
 test('every folder of images has its list', () => {

@@ -15,6 +15,9 @@ export const fixtureVideos = readFixtureTable('video/index.tsv');
 /** Videos of every depth, turn, curve and shape, of which nothing but the picture is looked at. */
 export const colourVideos = readFixtureTable('video-colours/index.tsv');
 
+/** Videos of 16 flat fields in 4 rows, of rare matrices, curves and planes. */
+export const fieldVideos = readFixtureTable('video-fields/index.tsv');
+
 /** The size of the poster of such a row, and the colours of its quadrants. */
 export const posterOf = (row: Readonly<Record<string, string>>) => ({
   size: `${row.display_width}x${row.display_height}`,

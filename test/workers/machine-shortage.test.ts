@@ -2,8 +2,6 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
-import { MediaError } from '../../src/contract/errors.ts';
-import { failureOf } from '../../src/workers/child/render.ts';
 import { readProcessFile } from '../support/processes/worker-ids.ts';
 import {
   anyJob,
@@ -84,15 +82,4 @@ describe.skipIf(process.getuid?.() !== 0)('(root) a worker', () => {
     await expect(pool.render(heic, still('heic', 512))).resolves.toBeDefined();
     expect(pool.renderer.counters).toEqual(unharmed);
   });
-});
-
-test.each([
-  new Error('glib: Error creating thread: Resource temporarily unavailable'),
-  Object.assign(new Error('spawn EAGAIN'), { code: 'EAGAIN' }),
-  Object.assign(new Error('mmap ENOMEM'), { code: 'ENOMEM' }),
-  Object.assign(new Error('open EMFILE'), { code: 'EMFILE' }),
-  Object.assign(new Error('open ENFILE'), { code: 'ENFILE' }),
-])('an original is not at fault for what the system lacks: $message', (cause) => {
-  const corrupt = new MediaError('UNPROCESSABLE_MEDIA', { cause });
-  expect(failureOf(corrupt)).toEqual({ code: 'OVERLOADED', cause });
 });

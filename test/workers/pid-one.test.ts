@@ -1,9 +1,7 @@
-import { spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
+import { spawnSync } from 'node:child_process';
 import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { killWorker } from '../../src/workers/process-tree.ts';
 import { useService } from '../support/processes/service-process.ts';
 import { readProcessFile, treeOf, workersOf } from '../support/processes/worker-ids.ts';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
@@ -70,20 +68,4 @@ describe.skipIf(!canBePidOne || !hasFfmpeg)('(unshare, ffmpeg) a service that is
       await expect.poll(defunct).toEqual([]);
     }
   });
-});
-
-/** Waits a while, starts a process, and reports how it has ended, as the programs of a sandbox do. */
-const program =
-  "setTimeout(() => { require('child_process').spawn('sleep', ['60']).on('exit', (_, signal) => process.exit(signal === 'SIGKILL' ? 7 : 8)) }, 200)";
-
-test('a worker that is killed while it starts is waited for by the program that starts it', async () => {
-  const child = spawn(process.execPath, ['-e', program]);
-  killWorker(child, true, 10_000);
-  expect(await once(child, 'exit')).toEqual([7, null]);
-});
-
-test('a program that starts no worker is killed itself', async () => {
-  const child = spawn('sleep', ['60']);
-  killWorker(child, true, 2);
-  expect(await once(child, 'exit')).toEqual([null, 'SIGKILL']);
 });

@@ -1,6 +1,9 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { expect, test } from 'vitest';
 import { MediaError } from '../../src/contract/errors.ts';
 import { failureOf } from '../../src/workers/child/render.ts';
+import { killWorker } from '../../src/workers/process-tree.ts';
 
 /** Code of a module that reads memory where it has none. */
 const trapping = 'AGFzbQEAAAABBAFgAAADAgEABQMBAAEHBQEBZgAACgoBCABBfygCABoL';
@@ -41,4 +44,30 @@ test.each([
   'Expected an allocation of the palette',
 ])('a bug of ours is one, whatever it says of memory: %s', (message) => {
   expect(failureOf(new TypeError(message)).code).toBe('INTERNAL_ERROR');
+});
+
+test.each([
+  new Error('glib: Error creating thread: Resource temporarily unavailable'),
+  Object.assign(new Error('spawn EAGAIN'), { code: 'EAGAIN' }),
+  Object.assign(new Error('mmap ENOMEM'), { code: 'ENOMEM' }),
+  Object.assign(new Error('open EMFILE'), { code: 'EMFILE' }),
+  Object.assign(new Error('open ENFILE'), { code: 'ENFILE' }),
+])('an original is not at fault for what the system lacks: $message', (cause) => {
+  expect(failureOf(corrupt(cause))).toEqual({ code: 'OVERLOADED', cause });
+});
+
+/** Waits a while, starts a process, and reports how it has ended, as the programs of a sandbox do. */
+const program =
+  "setTimeout(() => { require('child_process').spawn('sleep', ['60']).on('exit', (_, signal) => process.exit(signal === 'SIGKILL' ? 7 : 8)) }, 200)";
+
+test('a worker that is killed while it starts is waited for by the program that starts it', async () => {
+  const child = spawn(process.execPath, ['-e', program]);
+  killWorker(child, true, 10_000);
+  expect(await once(child, 'exit')).toEqual([7, null]);
+});
+
+test('a program that starts no worker is killed itself', async () => {
+  const child = spawn('sleep', ['60']);
+  killWorker(child, true, 2);
+  expect(await once(child, 'exit')).toEqual([null, 'SIGKILL']);
 });

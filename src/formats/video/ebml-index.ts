@@ -25,6 +25,9 @@ export const ebmlIds = {
 const CUE_POINT = 0xbb;
 const SEEK = 0x4dbb;
 const TRACK_ENTRY = 0xae;
+const TRACK_TYPE = 0x83;
+const VIDEO = 1;
+const FLAG_ENABLED = 0xb9;
 const CONTENT_ENCODINGS = 0x6d80;
 const BLOCK_GROUP = 0xa0;
 const BLOCK = 0xa1;
@@ -101,18 +104,32 @@ function* readChildren(bytes: Uint8Array, from = 0, to = bytes.length): Generato
   }
 }
 
-/** Counts the tracks of a `Tracks` element, and rejects too many. */
+/**
+ * Reads the tracks. The demultiplexer drops those that are not enabled; if no video is, all of them are enabled in
+ * place, since a player shows the only one that there is.
+ */
 export function readEbmlTracks(payload: Uint8Array): EbmlTracks {
   let count = 0;
   let hasUnreadable = false;
+  let hasEnabledVideo = false;
+  const disabled: number[] = [];
   for (const { id, start, end } of readChildren(payload)) {
     if (id !== TRACK_ENTRY) continue;
     count += 1;
     if (count > MAX_TRACKS) throw tooLargeMedia(`EBML: more than ${MAX_TRACKS} tracks`);
-    for (const child of readChildren(payload, start, end)) {
-      hasUnreadable ||= child.id === CONTENT_ENCODINGS;
+    let isVideo = false;
+    let flagAt: number | undefined;
+    for (const { id, start: at, end: after = at } of readChildren(payload, start, end)) {
+      hasUnreadable ||= id === CONTENT_ENCODINGS;
+      const value = payload.subarray(at, after);
+      if (id === TRACK_TYPE) isVideo = value.at(-1) === VIDEO;
+      const isOff = id === FLAG_ENABLED && value.length > 0 && value.every((byte) => byte === 0);
+      if (isOff) flagAt = after - 1;
     }
+    if (isVideo && flagAt !== undefined) disabled.push(flagAt);
+    hasEnabledVideo ||= isVideo && flagAt === undefined;
   }
+  if (!hasEnabledVideo) for (const flagAt of disabled) payload[flagAt] = 1;
   return { count, hasUnreadable };
 }
 

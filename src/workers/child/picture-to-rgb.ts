@@ -33,8 +33,9 @@ const SHARES: Readonly<Record<number, readonly [red: number, blue: number]>> = {
 };
 const BT_601 = [0.299, 0.114] as const;
 
-/** Matrix coefficients of planes that are green, blue and red themselves. */
+/** Matrix coefficients of planes that are green, blue and red themselves, and of luma with differences of green and orange. */
 const IDENTITY = 0;
+const Y_CG_CO = 8;
 
 /** Scale of samples of a depth to 0 to 255, and of chroma samples to about -128 to 127. */
 interface Scale {
@@ -70,7 +71,7 @@ export function toRgb(
   const channels = alpha === undefined ? 3 : 4;
   const samples = new Uint8ClampedArray(widthPx * heightPx * channels);
   const scale = scaleOf(picture);
-  const convert = picture.matrix === IDENTITY ? fromIdentity(scale) : fromYCbCr(picture, scale);
+  const convert = converterOf(picture, scale);
   const [cbs, crs] = [new Float32Array(widthPx), new Float32Array(widthPx)];
   const blended = new Float32Array(widthPx + 2);
   const isExact = mapColours !== undefined || alpha?.isPremultiplied === true;
@@ -144,6 +145,24 @@ function fromYCbCr({ matrix }: CodedPicture, scale: Scale): Convert {
       samples[at] = luma + cr * redOfCr;
       samples[at + 1] = luma - cr * greenOfCr - cb * greenOfCb;
       samples[at + 2] = luma + cb * blueOfCb;
+    }
+  };
+}
+
+function converterOf(picture: CodedPicture, scale: Scale): Convert {
+  if (picture.matrix === IDENTITY) return fromIdentity(scale);
+  return picture.matrix === Y_CG_CO ? fromYCgCo(scale) : fromYCbCr(picture, scale);
+}
+
+function fromYCgCo({ lumaOffset, lumaFactor, chromaOffset, chromaFactor }: Scale): Convert {
+  return (lumas, cgs, cos, samples, start, channels) => {
+    for (let column = 0, at = start; column < lumas.length; column += 1, at += channels) {
+      const luma = ((lumas[column] ?? 0) - lumaOffset) * lumaFactor;
+      const cg = ((cgs[column] ?? 0) - chromaOffset) * chromaFactor;
+      const co = ((cos[column] ?? 0) - chromaOffset) * chromaFactor;
+      samples[at] = luma - cg + co;
+      samples[at + 1] = luma + cg;
+      samples[at + 2] = luma - cg - co;
     }
   };
 }

@@ -50,6 +50,9 @@ const MEMORY_BYTES = 512 * 1024 ** 2;
 const NOT_RUN =
   /^(bwrap|sh|setpriv|nice|env): |error while loading shared libraries: |(creat|start)ing thread|pthread_create/i;
 
+/** Takes planes of green, blue and red, of 8 bits, for those of luma and chroma, as matrix 0 does (ITU-T H.273). */
+const RENAME_RGB = ['-vf', 'mergeplanes=0x000102:yuv444p'];
+
 /** Longest list of decoders; that of Debian's ffmpeg has 29 kB. */
 const MAX_LIST_BYTES = 1024 ** 2;
 
@@ -113,13 +116,33 @@ export class VideoDecoder implements FrameSource {
   async *decode(order: DecodeOrder, signal: AbortSignal): AsyncGenerator<Uint8Array, void> {
     const { sandbox } = await this.#found;
     if (sandbox === undefined) throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
-    yield* this.#decodeIn(sandbox, order, signal);
+    try {
+      yield* this.#decodeIn(sandbox, order, signal);
+    } catch (error) {
+      if (!lacksName(error)) throw error;
+      yield* this.#decodeRgb(sandbox, order, signal);
+    }
+  }
+
+  /** Decodes a frame of green, blue and red planes, since it cannot be written as it is; no other such format is read. */
+  async *#decodeRgb(
+    sandbox: DecoderSandbox,
+    order: DecodeOrder,
+    signal: AbortSignal,
+  ): AsyncGenerator<Uint8Array, void> {
+    try {
+      yield* this.#decodeIn(sandbox, order, signal, RENAME_RGB);
+    } catch (error) {
+      const isOther = error instanceof MediaError && error.code === 'UNPROCESSABLE_MEDIA';
+      throw isOther ? new MediaError('UNSUPPORTED_MEDIA_TYPE', { cause: error.cause }) : error;
+    }
   }
 
   async *#decodeIn(
     sandbox: DecoderSandbox,
     { codec, stream, size }: DecodeOrder,
     signal: AbortSignal,
+    filter: readonly string[] = [],
   ): AsyncGenerator<Uint8Array, void> {
     const lines: string[] = [];
     const [format, decoder] = codecs[codec];
@@ -130,7 +153,7 @@ export class VideoDecoder implements FrameSource {
         ...['-threads', '1', '-xerror', '-err_detect', 'explode'],
         ...['-max_pixels', String(MAX_FRAME_PIXELS)],
         ...['-f', format, '-c:v', decoder, '-i', 'pipe:0'],
-        ...['-map', '0:v:0', '-frames:v', '1', '-filter_threads', '1'],
+        ...['-map', '0:v:0', '-frames:v', '1', ...filter, '-filter_threads', '1'],
         ...['-c:v', 'wrapped_avframe', '-strict', '-1', '-f', 'yuv4mpegpipe', 'pipe:1'],
       ],
       input: stream,
@@ -222,6 +245,15 @@ export class VideoDecoder implements FrameSource {
     const [, version = 'of an unknown version'] = /\bversion (\S+)/.exec(lines.join('\n')) ?? [];
     return { version };
   }
+}
+
+/** Whether Y4M has no name for the format of a decoded frame, of which nothing has been written then. */
+function lacksName(error: unknown): boolean {
+  return (
+    error instanceof MediaError &&
+    error.cause instanceof Error &&
+    error.cause.message.includes('yuv4mpeg can only handle')
+  );
 }
 
 function isOverload(error: unknown): boolean {

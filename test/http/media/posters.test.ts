@@ -1,5 +1,6 @@
 import sharp from 'sharp';
 import { describe, expect, it, test } from 'vitest';
+import { join } from '../../formats/containers.ts';
 import { refuse } from '../../support/http/refusal.ts';
 import { metricsSettings, withToken } from '../../support/telemetry/prometheus-text.ts';
 import {
@@ -11,12 +12,14 @@ import {
 } from '../../support/test-app.ts';
 import { atScale } from '../../support/test-scale.ts';
 import {
+  fieldVideos,
   fixtureVideos,
   freeBox,
   hasFfmpeg,
   posterOf,
   probe,
   readVideo,
+  runFfmpeg,
   withGap,
 } from '../../support/videos.ts';
 
@@ -47,6 +50,55 @@ describe.skipIf(!hasFfmpeg)('a video', () => {
     const { size, distance } = await probe(png.rawPayload, expected.colours);
     expect(size).toBe(expected.size);
     expect(distance).toBeLessThanOrEqual(Number(row.tolerance));
+  });
+
+  test.each(fieldVideos)('has a poster of its colours: $note', async (row) => {
+    const { file = '', poster_status: status, fields = '' } = row;
+    const video = readVideo(file, 'video-fields');
+    const png = await app.serve(video, `/attachments/2/{id}/${file}?format=png`);
+    expect(png.statusCode).toBe(Number(status));
+    if (status !== '200') return;
+    const { data, info } = await sharp(png.rawPayload).raw().toBuffer({ resolveWithObject: true });
+    expect(info).toMatchObject({ width: 256, height: 192, channels: 3 });
+    for (const [field, colour] of (fields === '-' ? [] : fields.split(' ')).entries()) {
+      const at = ((24 + 48 * Math.floor(field / 4)) * 256 + 32 + 64 * (field % 4)) * 3;
+      const pixel = [...data.subarray(at, at + 3)];
+      const distances = colour
+        .split(',')
+        .map((level, at) => Math.abs(Number(level) - (pixel[at] ?? 999)));
+      expect(Math.max(...distances), `field ${field}: ${pixel}`).toBeLessThanOrEqual(6);
+    }
+  });
+
+  it('is none where an MP4 in fragments has audio alone, which is sent as such', async () => {
+    const fragments = '-movflags +frag_keyframe+empty_moov+default_base_moof -f mp4';
+    const audio = await runFfmpeg(`-f lavfi -i sine=d=1 -c:a aac ${fragments}`, 'voice.m4a');
+    for (const [bytes, type] of [
+      [audio, 'audio/mp4'],
+      [readVideo('clip-fragmented.mp4'), 'video/mp4'],
+      [audio.subarray(0, 400), 'video/mp4'], // the end of its index is missing
+    ] as const) {
+      const { headers } = await app.serve(bytes, '/attachments/3/{id}/voice.m4a');
+      expect(headers['content-type']).toBe(type);
+    }
+  });
+
+  it('whose first key frame is damaged is a 422, though later ones are not', async () => {
+    const damaged = Buffer.from(readVideo('black-start.mp4'));
+    const media = damaged.indexOf('mdat', 0, 'latin1') + 4;
+    damaged.fill(0, media, media + 600);
+    app.originals.put(KEY, damaged);
+    await refuse(app, `${PATH}?format=png&width=17`, 'UNPROCESSABLE_MEDIA', 'public, max-age=300');
+  });
+
+  it('that was replaced under its key since its facts were read has the poster of the new one', async () => {
+    const key = 'attachments/5/7/clip.mp4';
+    app.originals.put(key, clip);
+    expect((await app.get(`/${key}?format=png`)).statusCode).toBe(200);
+    app.originals.put(key, readVideo('phone-portrait.mov'));
+    const { statusCode, rawPayload } = await app.get(`/${key}?format=png&width=1000`);
+    expect(statusCode).toBe(200);
+    expect(await sharp(rawPayload).metadata()).toMatchObject({ width: 160, height: 240 });
   });
 
   it.each([
@@ -166,11 +218,16 @@ describe.skipIf(!hasFfmpeg)('a video', () => {
     expect(app.originals.bytesAskedFor.get(KEY)).toBeLessThanOrEqual(1_048_576);
   });
 
-  it('that is replaced while it is read is a 502, of which nothing is kept', async () => {
+  it('that is replaced again and again while it is read is a 502, of which nothing is kept', async () => {
     const key = 'attachments/5/6/clip.mp4';
-    const other = readVideo('black-start.mp4');
+    let replacements = 0;
     app.originals.alter = (opened) => {
-      if (app.originals.reads.get(key) === 1) app.originals.put(key, other);
+      // The first read of each attempt.
+      if (replacements < 2 && app.originals.reads.get(key) === 2 * replacements + 1) {
+        replacements += 1;
+        const next = join(clip, freeBox(200_000 + replacements));
+        app.originals.put(key, join(next, Buffer.alloc(199_992 + replacements)));
+      }
       return opened;
     };
     // Its first block is all of it: so that there is a second read, it is long.

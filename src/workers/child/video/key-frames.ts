@@ -1,9 +1,4 @@
-import {
-  type EncodedPacket,
-  EncodedPacketSink,
-  type InputVideoTrack,
-  type PacketRetrievalOptions,
-} from 'mediabunny';
+import { type EncodedPacket, EncodedPacketSink, type InputVideoTrack } from 'mediabunny';
 import { corruptMedia, tooLargeMedia } from '../../../formats/byte-reader.ts';
 import { demultiplex } from './guarded-source.ts';
 import { isFault, type OpenedMoving } from './open-moving.ts';
@@ -13,9 +8,6 @@ const MAX_KEY_FRAME_BYTES = 8 * 2 ** 20;
 
 /** Moments whose key frames follow if the first one is empty, in seconds (contract §12). */
 const LATER_S = [2, 5, 10];
-
-/** Samples that an index may name as key frames at its beginning although they are none. */
-const MAX_FALSE_KEYS = 4;
 
 /** One coded key frame. */
 export interface KeyFrame {
@@ -56,20 +48,16 @@ export async function* readKeyFrames(
   }
 }
 
-/** Returns the first key frame; passes over samples at the beginning that an index names and that are none. */
+/** Returns the first key frame. A sample that an index names, and that is none, may be a damaged one. */
 async function findFirst(track: InputVideoTrack): Promise<EncodedPacket> {
   const packets = new EncodedPacketSink(track);
-  let next = (options: PacketRetrievalOptions) => packets.getFirstKeyPacket(options);
-  for (let tries = 0; tries < MAX_FALSE_KEYS; tries += 1) {
-    const found = await next({ metadataOnly: true });
-    if (found === null) break;
-    checkSize(found);
-    const packet = await next({});
-    if (packet === null) throw corruptMedia('the file ends within the first key frame');
-    if (!(await isFalseKey(track, packet))) return packet;
-    next = (options) => packets.getNextKeyPacket(packet, options);
-  }
-  throw corruptMedia('no key frame');
+  const found = await packets.getFirstKeyPacket({ metadataOnly: true });
+  if (found === null) throw corruptMedia('no key frame');
+  checkSize(found);
+  const packet = await packets.getFirstKeyPacket();
+  if (packet === null) throw corruptMedia('the file ends within the first key frame');
+  if (await isFalseKey(track, packet)) throw corruptMedia('the first key frame is none');
+  return packet;
 }
 
 async function isFalseKey(track: InputVideoTrack, packet: EncodedPacket): Promise<boolean> {

@@ -14,6 +14,7 @@ import { checkResultSize, encodeStill } from '../encode.ts';
 import { type CodedPicture, type RgbPixels, toRgb } from '../picture-to-rgb.ts';
 import { fromPixels, resize, toPixels, upright } from '../pixels.ts';
 import { BlockCache } from './block-cache.ts';
+import './colour-names.ts';
 import { toElementaryStream } from './elementary-stream.ts';
 import { demultiplex, GuardedSource } from './guarded-source.ts';
 import { findFault, readVideo } from './inspect-moving.ts';
@@ -25,18 +26,27 @@ import { type DecodedFrame, isEmpty, readY4m } from './y4m.ts';
 /** Height from which a video without tags has the matrix of BT.709 (contract §12). */
 const MIN_HD_HEIGHT_PX = 720;
 
-/** Matrix coefficients by the names of WebCodecs (ITU-T H.273 table 4). */
+/** Matrix coefficients by the names of WebCodecs and of `colour-names.ts` (ITU-T H.273 table 4). */
 const MATRICES: Readonly<Partial<Record<string, number>>> = {
   rgb: 0,
   bt709: 1,
+  fcc: 4,
   bt470bg: 5,
   smpte170m: 6,
+  smpte240m: 7,
+  ycgco: 8,
   'bt2020-ncl': 9,
 };
 
-/** Code points by the names of WebCodecs (ITU-T H.273 tables 2 and 3); all others count as sRGB. */
+/** Code points by the names of WebCodecs and of `colour-names.ts` (ITU-T H.273 tables 2 and 3); all others count as sRGB. */
 const PRIMARIES: Readonly<Partial<Record<string, number>>> = { bt709: 1, bt2020: 9, smpte432: 12 };
-const TRANSFERS: Readonly<Partial<Record<string, number>>> = { linear: 8, pq: 16, hlg: 18 };
+const TRANSFERS: Readonly<Partial<Record<string, number>>> = {
+  bt470m: 4,
+  bt470bg: 5,
+  linear: 8,
+  pq: 16,
+  hlg: 18,
+};
 const UNSPECIFIED = 2;
 
 interface Decodable {
