@@ -237,7 +237,7 @@ test('the pictures of a comparison that comes too late are freed', async () => {
   await page.locator('#compare').scrollIntoViewIfNeeded();
   await page.locator('.pair').waitFor();
   const release = defer<void>();
-  const held = /kl12\.webp\?size=64&quality=low$/;
+  const held = /kl12\.webp\?(?=.*size=64\b)(?=.*quality=low)/;
   await page.route(held, async (route) => {
     await release.promise;
     await route.continue();
