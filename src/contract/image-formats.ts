@@ -223,7 +223,7 @@ export const sourceFormats: Readonly<Record<SourceFormat, SourceCapabilities>> =
  * Version of everything that decides which bytes a request gives: our transforms and the codecs below them. It goes
  * into every ETag; change it with any change of either (a test compares the codecs').
  */
-export const PIPELINE_RELEASE = '9-sharp0.35.5-vips8.18.7';
+export const PIPELINE_RELEASE = '10-sharp0.35.5-vips8.18.7';
 
 /** Default effort of the WebP encoder: 0 to 6 (libwebp's `method`). */
 export const DEFAULT_WEBP_EFFORT = 4;
