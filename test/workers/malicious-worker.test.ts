@@ -49,7 +49,7 @@ const malformed: [what: string, header: unknown, body?: string][] = [
   ['an unknown kind', { kind: 'obey' }],
   ['no object', [null]],
   ['null', null],
-  ['an unknown code', { ...failed, code: 'OVERLOADED' }],
+  ['an unknown code', { ...failed, code: 'RATE_LIMITED' }],
   ['an inherited code', { ...failed, code: 'toString' }],
   ['no detail', { ...failed, detail: undefined }],
   ['a body of a failure', failed, 'x'],

@@ -105,7 +105,7 @@ const causes: Readonly<Record<ErrorCode, string>> = {
   ORIGIN_ERROR:
     "the storage failed, or refused Darkroom's credentials; another site may not be fetched from, or failed",
   OVERLOADED:
-    'the queue is full, or the wait in it too long; as many uploads as may be are under way; `Retry-After`',
+    'the queue is full, or the wait in it too long; as many uploads as may be are under way; the machine lacks a thread, memory or a descriptor for a render; `Retry-After`',
   ORIGIN_TIMEOUT: 'the storage, or another site, did not respond in time',
   TRANSFORM_TIMEOUT:
     'the transform did not end in time or is foreseen to take twice as long; or this transform, or one of the same original that costs no more, did not end in time in the last ten minutes',

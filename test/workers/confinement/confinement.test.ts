@@ -214,7 +214,13 @@ describe('a confined worker (limits of Linux)', () => {
     const names = Object.keys(environment).filter((name) => name !== '_' && name !== 'PWD');
     expect(names.sort()).toEqual([
       ...['MALLOC_ARENA_MAX', 'MALLOC_MMAP_THRESHOLD_', 'MALLOC_TRIM_THRESHOLD_', 'PATH'],
-      ...['UV_THREADPOOL_SIZE', 'UV_USE_IO_URING', 'VIPS_DISC_THRESHOLD', 'VIPS_WARNING'],
+      ...[
+        'UV_THREADPOOL_SIZE',
+        'UV_USE_IO_URING',
+        'VIPS_DISC_THRESHOLD',
+        'VIPS_MAX_THREADS',
+        'VIPS_WARNING',
+      ],
     ]);
   });
 
