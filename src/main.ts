@@ -86,9 +86,15 @@ async function logStart(app: App, config: Config, log: Log): Promise<void> {
   const { server, confinement } = app;
   const address = boundAddressOf(server, http.tls === undefined ? 'http' : 'https');
   log.info(
-    { address, ...release, node: process.version, workers: renderer.workers, confinement },
+    {
+      ...{ address, ...release, node: process.version },
+      ...{ workers: renderer.workers, memory: config.memory, confinement },
+    },
     `Darkroom listens on ${address}`,
   );
+  if (config.memory.isShort) {
+    log.warn(config.memory, 'the settings need more memory than there is');
+  }
   if (confinement !== undefined) {
     const { describeConfinement, listDangers } = await import('./workers/confinement/report.ts');
     const level = listDangers(confinement).length === 0 ? 'info' : 'warn';

@@ -1,7 +1,16 @@
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { SigningKeys } from '../contract/signing/signing-keys.ts';
-import { countCores, findFilesFault, planConnections, planWorkers } from './machine-limits.ts';
+import {
+  addUpMemory,
+  countCores,
+  findFilesFault,
+  planConnections,
+  planDecoder,
+  planMemory,
+  planWorkers,
+  readMemoryBytes,
+} from './machine-limits.ts';
 import type { Environment, Setting } from './setting.ts';
 import { readSettings, readTls } from './setting-faults.ts';
 import { type Settings, settingNames, settingTable } from './settings.ts';
@@ -52,16 +61,19 @@ export type Config = ReturnType<typeof readConfig>;
 /**
  * Reads the configuration once, at boot. An empty variable counts as unset, unless its row says that it may be empty.
  *
+ * @param memoryBytes of the machine or the container, which defaults follow
  * @throws ConfigError with every fault: name, expected form and the value received
  */
-export function readConfig(environment: Environment) {
+export function readConfig(environment: Environment, memoryBytes = readMemoryBytes()) {
   const given: Readonly<Record<string, string>> = Object.fromEntries(
     Object.entries(environment).flatMap(([name, value]) =>
       value || (value === '' && mayBeEmpty(name)) ? [[name, value]] : [],
     ),
   );
   const connections = planConnections(countOtherFiles(given));
-  const { values, faults } = readSettings(given, connections.most);
+  const cores = Number(given.WORKERS ?? countCores());
+  const planned = planMemory(memoryBytes, cores);
+  const { values, faults } = readSettings(given, connections.most, planned.defaults);
   const allFaults = [...faults, findFilesFault(), findProtocolFault(given)].filter(
     (fault) => fault !== undefined,
   );
@@ -69,11 +81,9 @@ export function readConfig(environment: Environment) {
 
   const compatibility = readCompatibility(values);
   const waiting = { maxWaiting: MAX_WAITING_FOR_ORIGIN, maxWaitMs: values.QUEUE_TIMEOUT_MS };
-  const workers = planWorkers(
-    values.WORKERS ?? countCores(),
-    values.WORKER_MEMORY_BYTES,
-    values.MAX_ORIGINAL_BYTES,
-  );
+  const { WORKER_MEMORY_BYTES: coreBytes } = values;
+  const workersBytes = coreBytes === undefined ? planned.workersBytes : cores * coreBytes;
+  const workers = planWorkers(cores, workersBytes, values.MAX_ORIGINAL_BYTES);
   const requiresConfinement = values.REQUIRE_CONFINEMENT === 'true';
   return Object.freeze({
     release: readRelease(),
@@ -120,7 +130,12 @@ export function readConfig(environment: Environment) {
         Object.entries(given).filter(([name]) => WORKER_VARIABLES.includes(name)),
       ),
       requiresConfinement,
-      videoDecoder: readVideoDecoder(values, requiresConfinement, values.TRANSFORM_TIMEOUT_MS),
+      videoDecoder: readVideoDecoder(
+        values,
+        requiresConfinement,
+        values.TRANSFORM_TIMEOUT_MS,
+        planDecoder(workers.memoryBytes.heavy),
+      ),
     },
     video: { maxReadBytes: values.VIDEO_MAX_READ_BYTES },
     admission: {
@@ -128,6 +143,8 @@ export function readConfig(environment: Environment) {
       maxWaitMs: values.QUEUE_TIMEOUT_MS,
     },
     rates: readRates(values),
+    /** What the defaults of memory follow, and what is warned of. */
+    memory: addMemory(memoryBytes, values, workers),
     cache: {
       maxBytes: values.CACHE_MEMORY_BYTES,
       originalBytes: values.CACHE_ORIGINALS_BYTES,
@@ -151,6 +168,23 @@ export function readConfig(environment: Environment) {
     tracing: readTracing(given),
     shutdown: { graceMs: values.SHUTDOWN_GRACE_MS },
   });
+}
+
+/** Returns the parts of the memory, and whether together they may need more than there is. */
+function addMemory(
+  totalBytes: number,
+  values: Settings,
+  { workers, memoryBytes: workerBytes }: ReturnType<typeof planWorkers>,
+) {
+  const parts = {
+    cacheBytes: values.CACHE_MEMORY_BYTES,
+    cachedOriginalsBytes: values.CACHE_ORIGINALS_BYTES,
+    originalsBytes: values.ORIGINALS_MEMORY_BYTES,
+    uploadsBytes: values.RELAY_MEMORY_BYTES,
+  };
+  const workersBytes = workers.light * workerBytes.light + workers.heavy * workerBytes.heavy;
+  const neededBytes = addUpMemory(Object.values(parts), workersBytes);
+  return { totalBytes, ...parts, workerBytes, neededBytes, isShort: neededBytes > totalBytes };
 }
 
 /** Reads the version of `package.json`, and the abbreviated git commit of the build, if the build knew its commit. */

@@ -49,14 +49,10 @@ const rules: readonly Rule[] = [
     },
   ],
   comparing(
-    'ORIGINALS_MEMORY_BYTES',
-    'at least twice MAX_ORIGINAL_BYTES',
-    (values) => values.ORIGINALS_MEMORY_BYTES < 2 * values.MAX_ORIGINAL_BYTES,
-  ),
-  comparing(
     'WORKER_MEMORY_BYTES',
     `at least ${WORKER_OWN_BYTES / MEBIBYTE} MiB more than MAX_ORIGINAL_BYTES`,
-    (values) => values.WORKER_MEMORY_BYTES < values.MAX_ORIGINAL_BYTES + WORKER_OWN_BYTES,
+    ({ WORKER_MEMORY_BYTES: bytes = Infinity, MAX_ORIGINAL_BYTES }) =>
+      bytes < MAX_ORIGINAL_BYTES + WORKER_OWN_BYTES,
   ),
   [
     'RESULT_STORE_DIR',
@@ -162,13 +158,21 @@ const rules: readonly Rule[] = [
   ],
 ];
 
-/** Reads all variables by the table, and checks them, singly and together; returns values and faults, a line each. */
-export function readSettings(given: Environment, mostConnections: number) {
+/**
+ * Reads all variables by the table, and checks them, singly and together; returns values and faults, a line each.
+ *
+ * @param derived defaults that replace those of the table
+ */
+export function readSettings(
+  given: Environment,
+  mostConnections: number,
+  derived: Readonly<Partial<Record<SettingName, unknown>>>,
+) {
   const faults: string[] = [];
   const read = (name: SettingName): unknown => {
     const row: Setting = settingTable[name];
     const text = given[name];
-    if (text === undefined) return row.default;
+    if (text === undefined) return derived[name] ?? row.default;
     const value = row.form.read(text);
     if (value === undefined) faults.push(formatFault(name, row.form.words, text));
     return value;

@@ -1,3 +1,4 @@
+import { type MemorySetting, memoryDefaults } from './machine-limits.ts';
 import type { Form } from './setting-forms.ts';
 
 /** Environment variables, as in `process.env`. */
@@ -10,7 +11,7 @@ export interface Setting<Value = unknown> {
   readonly default?: Value | undefined;
   /** Purpose of the variable, in Markdown. */
   readonly description: string;
-  /** The default in Markdown, if it depends on the machine or on another variable. */
+  /** The default in Markdown, if it depends on the machine or on another variable; it follows a full one. */
   readonly defaultText?: string;
   /** Whether the value must never be shown. */
   readonly isSecret?: true;
@@ -41,6 +42,16 @@ export function setting<Value>(
   more: Pick<Setting, 'mayBeEmpty'> = {},
 ): WithDefault<Value> {
   return { form, default: fallback, description, ...more };
+}
+
+/** Returns the row of a variable whose default, here the full one, is less on a machine with little memory. */
+export function memorySetting(
+  name: MemorySetting,
+  form: Form<number>,
+  description: string,
+): WithDefault<number> {
+  const defaultText = '[less](tuning.md#memory-bound) within 4.4 GiB of memory';
+  return { form, default: memoryDefaults[name].full, description, defaultText };
 }
 
 /** Returns the row of a variable that may have no value. */

@@ -1,4 +1,4 @@
-import { optional, type Setting, setting, type ValuesOf } from './setting.ts';
+import { memorySetting, optional, type Setting, setting, type ValuesOf } from './setting.ts';
 import {
   anyText,
   bearerToken,
@@ -108,10 +108,14 @@ const originals = {
 };
 
 const caches = {
-  CACHE_MEMORY_BYTES: setting(bytes(0), 256 * MEBIBYTE, 'memory for results; 0 keeps none'),
-  CACHE_ORIGINALS_BYTES: setting(
+  CACHE_MEMORY_BYTES: memorySetting(
+    'CACHE_MEMORY_BYTES',
     bytes(0),
-    64 * MEBIBYTE,
+    'memory for results; 0 keeps none',
+  ),
+  CACHE_ORIGINALS_BYTES: memorySetting(
+    'CACHE_ORIGINALS_BYTES',
+    bytes(0),
     'memory for recently read originals, for their other sizes; 0 keeps none',
   ),
   CACHE_REVALIDATE_SECONDS: setting(

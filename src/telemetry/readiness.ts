@@ -82,7 +82,7 @@ export function checkReadiness(state: ServiceState): Readiness {
       originHealth.hasResponded &&
       'the origin fails; what is kept is served',
     pipeline.store?.isFailing && 'the store of renderings fails; they are made anew',
-    !isReady('heavy') && 'no worker for heavy renders is ready',
+    workers.slots.heavy.length > 0 && !isReady('heavy') && 'no worker for heavy renders is ready',
     state.blocks?.isUnreadable && 'the list of blocks cannot be read; the last one holds',
     uploads?.isFull && 'uploads are rejected; media are served',
     ...pipeline.admission.crowded.map((lane) => `${lane} renders are rejected; hits are served`),

@@ -43,7 +43,8 @@ export const settingTables: Readonly<Record<string, string>> = {
 };
 
 function defaultOf({ default: value, defaultText = '' }: Setting): string {
-  return value === undefined || value === '' ? defaultText : code(String(value));
+  if (value === undefined || value === '') return defaultText;
+  return [code(String(value)), defaultText].filter((part) => part !== '').join(', or ');
 }
 
 function meaningOf({ description, isSecret }: Setting): string {

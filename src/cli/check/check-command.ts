@@ -4,10 +4,11 @@ import { formatCauses } from '../../contract/errors.ts';
 import type { SigningKeys } from '../../contract/signing/signing-keys.ts';
 import { unlessAborted } from '../../pipeline/abort.ts';
 import { probeConditions } from '../../pipeline/blocks/ports.ts';
+import type { Lane } from '../../pipeline/ports.ts';
 import { openSharedObjects } from '../../storage/open-storage.ts';
 import { AddressGuard } from '../../storage/remote/guard.ts';
 import { createResolver } from '../../storage/remote/resolver.ts';
-import { type Command, exitStatus, type Terminal } from '../command.ts';
+import { type Command, exitStatus, formatByteSize, type Terminal } from '../command.ts';
 import { type Finding, fault, ok, warning, writeFinding } from './finding.ts';
 import { checkOrigin } from './origin-check.ts';
 import { checkPlatform } from './platform-check.ts';
@@ -27,6 +28,8 @@ beside a service with the same settings. It checks
 
   settings          all of them, as the service does at its start; warns of an
                     unknown name that resembles a setting
+  memory            how that of the machine or the container is shared out;
+                    warns if the settings need more
   missing original  whether the storage reports one as missing, not as a
                     failure: only then do clients get a 404
   listing           whether files in the storage have keys of originals
@@ -85,6 +88,7 @@ async function* checkAll(
   for (const { message } of config.unknownSettings) {
     yield warning('settings', message);
   }
+  yield checkMemory(config);
   yield* checkOrigin(config, signal);
   yield await checkResultStore(config, signal);
   yield* checkBlocks(config, signal);
@@ -92,6 +96,27 @@ async function* checkAll(
   yield* checkExternal(config, signal);
   yield* checkWorkers(config, signal);
   if (isPlatform) yield* await checkPlatform(config, signal);
+}
+
+/** Reports how the memory of the machine or the container is shared out. */
+function checkMemory({ memory, renderer }: Config): Finding {
+  const { workers, memoryBytes } = renderer;
+  const describe = (lane: Lane, renders: string): string[] => {
+    if (workers[lane] === 0) return [];
+    return [`${workers[lane]} × ${formatByteSize(memoryBytes[lane])} for ${renders}`];
+  };
+  const shares = [
+    `results ${formatByteSize(memory.cacheBytes)}`,
+    `kept originals ${formatByteSize(memory.cachedOriginalsBytes)}`,
+    `originals in use ${formatByteSize(memory.originalsBytes)}`,
+    `uploads ${formatByteSize(memory.uploadsBytes)}`,
+    ...describe('light', workers.heavy === 0 ? 'all renders' : 'short renders'),
+    ...describe('heavy', 'long renders'),
+  ].join(', ');
+  const total = formatByteSize(memory.totalBytes);
+  if (!memory.isShort) return ok('memory', `${total}: ${shares}`);
+  const needed = formatByteSize(memory.neededBytes);
+  return warning('memory', `${needed} may be needed, but there are ${total}: ${shares}`);
 }
 
 async function* checkBlocks({ blocklist }: Config, signal: AbortSignal): AsyncGenerator<Finding> {

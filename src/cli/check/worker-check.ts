@@ -17,7 +17,7 @@ export async function* checkWorkers(
   const { light, heavy } = renderer.workers;
   const workers = new WorkerPool({
     ...renderer,
-    workers: { light: 1, heavy: 1 },
+    workers: { light: 1, heavy: Math.min(heavy, 1) },
     starterFile: STARTER_FILE,
     log: silentLog,
   });

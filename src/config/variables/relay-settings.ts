@@ -1,4 +1,4 @@
-import { setting, type ValuesOf } from '../setting.ts';
+import { memorySetting, setting, type ValuesOf } from '../setting.ts';
 import { bytes, integer, MEBIBYTE } from '../setting-forms.ts';
 import { keySettings, readKeys } from './key-settings.ts';
 
@@ -30,9 +30,9 @@ export const relayTable = {
     500 * MEBIBYTE,
     'largest upload, whatever its capability allows',
   ),
-  RELAY_MEMORY_BYTES: setting(
+  RELAY_MEMORY_BYTES: memorySetting(
+    'RELAY_MEMORY_BYTES',
     bytes(8 * MEBIBYTE),
-    128 * MEBIBYTE,
     'memory for uploads to S3 without a declared length, 8 MiB each; more get a 503',
   ),
 };

@@ -1,5 +1,6 @@
 import { DEFAULT_WEBP_EFFORT } from '../../contract/image-formats.ts';
-import { optional, setting, type ValuesOf } from '../setting.ts';
+import { LEAST_WORKER_BYTES } from '../machine-limits.ts';
+import { memorySetting, optional, setting, type ValuesOf } from '../setting.ts';
 import { bytes, choice, integer, MEBIBYTE, milliseconds, programChoice } from '../setting-forms.ts';
 
 /** Variables of transforms: what is accepted, on how much of the machine, and for whom (contract §6, §11). */
@@ -27,10 +28,10 @@ export const renderingTable = {
     'effort of the WebP encoder: less is faster and larger (docs/tuning.md); another value renders everything anew',
   ),
   MAX_RESULT_BYTES: setting(bytes(1), 100 * MEBIBYTE, 'largest result of a transform'),
-  ORIGINALS_MEMORY_BYTES: setting(
+  ORIGINALS_MEMORY_BYTES: memorySetting(
+    'ORIGINALS_MEMORY_BYTES',
     bytes(1),
-    512 * MEBIBYTE,
-    'memory for originals that are read, rendered or waiting; at least twice `MAX_ORIGINAL_BYTES`',
+    'memory for originals that are read, rendered or waiting; a larger one is accepted while others hold less than half of it',
   ),
   TRANSFORM_TIMEOUT_MS: setting(
     milliseconds,
@@ -42,10 +43,13 @@ export const renderingTable = {
     "cores to render on; a container's CPU quota counts. Each has a process for short renders and, when they are needed, one of lower priority for long ones",
     { defaultText: 'one per core' },
   ),
-  WORKER_MEMORY_BYTES: setting(
-    bytes(256 * MEBIBYTE),
-    2_560 * MEBIBYTE,
+  WORKER_MEMORY_BYTES: optional(
+    bytes(LEAST_WORKER_BYTES),
     'private memory of the render processes of one core, where the system can bound it: light renders get 288 MiB and `MAX_ORIGINAL_BYTES`, heavy ones the rest. At least 160 MiB more than `MAX_ORIGINAL_BYTES`',
+    {
+      defaultText:
+        '`2684354560`, or what the memory has [left](tuning.md#memory-bound) for all of them',
+    },
   ),
   REQUIRE_CONFINEMENT: setting(
     choice('true', 'false'),
@@ -98,9 +102,11 @@ export function readVideoDecoder(
   values: ValuesOf<typeof videoTable>,
   requiresConfinement: boolean,
   timeoutMs: number,
+  memoryBytes: number,
 ) {
   return {
     program: values.VIDEO_DECODER,
+    memoryBytes,
     mayBeWeaker: values.VIDEO_DECODER_CONFINEMENT === 'best' && !requiresConfinement,
     timeoutMs,
   };

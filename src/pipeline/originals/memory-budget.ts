@@ -32,7 +32,6 @@ export class MemoryBudget {
   #heldBytes = 0;
   #heavyBytes = 0;
 
-  /** @param maxBytes at least twice the largest original, so that one alone always finds room */
   constructor(maxBytes: number) {
     this.maxBytes = maxBytes;
   }
@@ -73,6 +72,8 @@ export class MemoryBudget {
 
   #check(sizeBytes: number, heldBytes: number, maxBytes: number): void {
     if (sizeBytes <= SMALL_BYTES || heldBytes + sizeBytes <= maxBytes) return;
+    // The largest original finds room in any budget.
+    if (heldBytes < maxBytes / 2 && sizeBytes > maxBytes / 2) return;
     const cause = new Error(
       `Originals of ${heldBytes} bytes are in memory, of ${maxBytes} at most.`,
     );

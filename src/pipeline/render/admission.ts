@@ -107,13 +107,14 @@ export class Admission {
   }
 
   /**
-   * Waits for a slot.
+   * Waits for a slot. Without heavy slots, all renders share the light ones.
    *
    * @param costMs what the render is estimated to take of one core, in milliseconds
    * @throws MediaError `OVERLOADED` if the queue is full, or if the wait is, or would be, too long; or `signal.reason`
    */
-  async enter(lane: Lane, costMs: number, signal: AbortSignal): Promise<HeldSlot> {
+  async enter(kind: Lane, costMs: number, signal: AbortSignal): Promise<HeldSlot> {
     signal.throwIfAborted();
+    const lane = this.#renderer.slots[kind].length === 0 ? 'light' : kind;
     const cameMs = this.#clock.nowMs();
     const rows = this.#rowsOf(lane, costMs);
     for (const row of rows) this.#check(row, lane);
@@ -155,7 +156,9 @@ export class Admission {
 
   /** Lanes in which no more renders can wait, or the wait would be too long. */
   get crowded(): readonly Lane[] {
-    return lanes.filter((lane) => this.#isCrowded(this.#lanes[lane]));
+    return lanes.filter(
+      (lane) => this.#renderer.slots[lane].length > 0 && this.#isCrowded(this.#lanes[lane]),
+    );
   }
 
   /** Queues that a render passes, one after the other. */

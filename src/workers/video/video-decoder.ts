@@ -22,6 +22,8 @@ export interface VideoDecoderSettings {
   readonly program: 'auto' | 'off' | (string & {});
   /** Whether the decoder is used where it cannot be confined whole. */
   readonly mayBeWeaker: boolean;
+  /** Bound of the private memory of one process (contract §12). */
+  readonly memoryBytes: number;
   /** CPU time of one process. */
   readonly timeoutMs: number;
 }
@@ -39,9 +41,6 @@ const codecs: Readonly<Record<VideoCodec, readonly [format: string, decoder: str
   vp9: ['ivf', 'vp9'],
   av1: ['ivf', 'libdav1d'],
 };
-
-/** Private memory of one process (contract §12), in bytes. */
-const MEMORY_BYTES = 512 * 1024 ** 2;
 
 /**
  * Lines of the programs that start the decoder, of the loader of its libraries, and of its start of threads: no process,
@@ -147,7 +146,7 @@ export class VideoDecoder implements FrameSource {
     const lines: string[] = [];
     const [format, decoder] = codecs[codec];
     const run = {
-      ...{ sandbox, memoryBytes: MEMORY_BYTES },
+      ...{ sandbox, memoryBytes: this.#options.memoryBytes },
       args: [
         ...['-hide_banner', '-loglevel', 'error', '-nostdin', '-protocol_whitelist', 'pipe'],
         ...['-threads', '1', '-xerror', '-err_detect', 'explode'],
@@ -220,7 +219,7 @@ export class VideoDecoder implements FrameSource {
   ): Promise<{ readonly version?: string; readonly refusal?: string }> {
     const lines: string[] = [];
     const listing = {
-      ...{ sandbox, memoryBytes: MEMORY_BYTES },
+      ...{ sandbox, memoryBytes: this.#options.memoryBytes },
       ...{ args: ['-decoders'], input: Buffer.alloc(0), maxOutputBytes: MAX_LIST_BYTES },
       onLine: (line: string) => lines.push(line),
     };

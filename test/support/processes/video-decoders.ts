@@ -9,7 +9,12 @@ import { readProcessFile } from './worker-ids.ts';
 export const hasCompiler = spawnSync('gcc', ['--version']).status === 0;
 
 /** Settings of a pool whose decoder must be confined whole. */
-export const wholeDecoder = { program: 'auto', mayBeWeaker: false, timeoutMs: 15_000 } as const;
+export const wholeDecoder = {
+  program: 'auto',
+  mayBeWeaker: false,
+  memoryBytes: 2 ** 29,
+  timeoutMs: 15_000,
+} as const;
 
 /** The same with one decoder in the hands of an attacker for all tests of a block, compiled. */
 export function shareMaliciousDecoder() {

@@ -45,7 +45,7 @@ const poolOptions: WorkerRendererOptions = {
   workers: { light: 1, heavy: 0 },
   memoryBytes: { light: 2 ** 30, heavy: 2 ** 30 },
   environment: { PATH: '/usr/bin:/bin' },
-  videoDecoder: { program: 'off', mayBeWeaker: false, timeoutMs: 0 },
+  videoDecoder: { program: 'off', mayBeWeaker: false, memoryBytes: 0, timeoutMs: 0 },
   log: new RecordedLog(),
 };
 
