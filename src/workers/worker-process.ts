@@ -175,7 +175,12 @@ export class WorkerProcess {
     } else if (job?.accepts(message)) {
       this.#jobsDone += 1;
       this.#rssBytes = message.rssBytes;
-      job.finish(message);
+      const isTooLarge = message.kind === 'failed' && message.code === 'MEDIA_TOO_LARGE';
+      if (isTooLarge && this.#jobsDone > 1) {
+        // Earlier jobs have left their memory in fragments; a fresh worker shows whether its bound suffices.
+        job.lose('no memory left');
+        this.kill('recycled');
+      } else job.finish(message);
     } else if (!job?.serves(message)) {
       throw new ProtocolError(`"${message.kind}" out of turn`);
     }

@@ -27,14 +27,15 @@ TRUST_PROXY=true → http.trustProxy=true
 TRUST_PROXY=false → http.trustProxy=false
 TRUST_PROXY=10.0.0.0/8,%20::1 → http.trustProxy=["10.0.0.0/8","::1"]
 WORKERS=1 → renderer.workers={"light":1,"heavy":1}
- → renderer.videoDecoder={"program":"auto","mayBeWeaker":false,"timeoutMs":15000} video.maxReadBytes=${24 * MEBIBYTE}
+ → renderer.videoDecoder={"program":"auto","memoryBytes":${512 * MEBIBYTE},"mayBeWeaker":false,"timeoutMs":15000} video.maxReadBytes=${24 * MEBIBYTE}
 VIDEO_DECODER=off → renderer.videoDecoder.program="off"
-VIDEO_DECODER=/opt/ffmpeg TRANSFORM_TIMEOUT_MS=5 → renderer.videoDecoder={"program":"/opt/ffmpeg","mayBeWeaker":false,"timeoutMs":5}
+VIDEO_DECODER=/opt/ffmpeg TRANSFORM_TIMEOUT_MS=5 → renderer.videoDecoder={"program":"/opt/ffmpeg","memoryBytes":${512 * MEBIBYTE},"mayBeWeaker":false,"timeoutMs":5}
 VIDEO_DECODER_CONFINEMENT=best → renderer.videoDecoder.mayBeWeaker=true
 VIDEO_DECODER_CONFINEMENT=best REQUIRE_CONFINEMENT=true → renderer.videoDecoder.mayBeWeaker=false
 WORKERS=8 → renderer.workers={"light":8,"heavy":8}
-WORKERS=5 WORKER_MEMORY_BYTES=${600 * MEBIBYTE} → renderer.workers={"light":3,"heavy":2}
-WORKER_MEMORY_BYTES=${600 * MEBIBYTE} → renderer.memoryBytes={"light":${600 * MEBIBYTE},"heavy":${600 * MEBIBYTE}}
+WORKERS=5 WORKER_MEMORY_BYTES=${600 * MEBIBYTE} → renderer.workers={"light":5,"heavy":1}
+WORKERS=1 WORKER_MEMORY_BYTES=${600 * MEBIBYTE} → renderer.workers={"light":1,"heavy":0}
+WORKERS=1 WORKER_MEMORY_BYTES=${600 * MEBIBYTE} → renderer.memoryBytes={"light":${600 * MEBIBYTE},"heavy":${600 * MEBIBYTE}}
 MAX_CONNECTIONS=2 → http.maxConnections=2
 ${bucketText} → storage.kind="s3" storage.bucket="b" storage.prefix="" storage.region="us-east-1"
 ${bucketText} → storage.endpoint=undefined storage.forcePathStyle=false storage.maxConnections=${64 + 256} storage.connectTimeoutMs=2000
@@ -92,7 +93,7 @@ const words = (text: string): string[] => text.split(' ').filter((word) => word 
 test.each(readings.slice(1, -1).split('\n'))('%s', (line) => {
   const [variables = '', parts = ''] = line.split(' → ');
   const given = words(variables).map((each) => decodeURIComponent(each).split(/=(.*)/s));
-  const config: unknown = readConfig(Object.fromEntries(given));
+  const config: unknown = readConfig(Object.fromEntries(given), 2 ** 36);
   expect(words(parts)).not.toEqual([]);
   for (const part of words(parts)) {
     const [path = '', value = ''] = part.split(/=(.*)/s);
@@ -101,6 +102,32 @@ test.each(readings.slice(1, -1).split('\n'))('%s', (line) => {
       .reduce((whole, name) => (whole as Record<string, unknown>)[name], config);
     expect(read, path).toEqual(value === 'undefined' ? undefined : JSON.parse(value));
   }
+});
+
+describe('in a container of 512 MiB', () => {
+  const read = (given: Readonly<Record<string, string>>) =>
+    readConfig({ WORKERS: '1', ...given }, 512 * MEBIBYTE);
+
+  test('the defaults fit', () => {
+    expect(read({}).memory).toMatchObject({
+      totalBytes: 512 * MEBIBYTE,
+      cacheBytes: 8 * MEBIBYTE,
+      isShort: false,
+    });
+    expect(read({}).renderer.videoDecoder.memoryBytes).toBe(233 * MEBIBYTE);
+  });
+
+  test.each([
+    { CACHE_MEMORY_BYTES: '268435456' },
+    { ORIGINALS_MEMORY_BYTES: '268435456' },
+    { WORKER_MEMORY_BYTES: '2684354560' },
+  ])('a setting wins, and one that does not fit is noticed: %j', (given) => {
+    const { memory, renderer } = read(given);
+    const { cacheBytes, originalsBytes } = memory;
+    const told = [cacheBytes, originalsBytes, renderer.memoryBytes.heavy + 338 * MEBIBYTE];
+    expect(told).toContain(Number(Object.values(given)[0]));
+    expect(memory.isShort).toBe(true);
+  });
 });
 
 test('what the headers to a collector hold is secret, but for their names', () => {

@@ -2,6 +2,9 @@ import { describe, expect, test } from 'vitest';
 import {
   countCores,
   planConnections,
+  planMemory,
+  planWorkers,
+  readMemoryBytes,
   readOpenFilesLimit,
 } from '../../src/config/machine-limits.ts';
 
@@ -26,6 +29,91 @@ test.each([
 ])('with the quotas %j there are %i cores', (files, cores) => {
   expect(countCores(system(files))).toBe(cores);
   expect(cores).toBeGreaterThanOrEqual(1);
+});
+
+describe('the memory', () => {
+  const MACHINE = 8 * 2 ** 30;
+  const V1 = '/sys/fs/cgroup/memory';
+  const NO_LIMIT = '9223372036854771712\n';
+
+  test.each([
+    ['of the machine without a group', {}, MACHINE],
+    [
+      'of its own group of cgroup v2',
+      { '/proc/self/cgroup': '0::/a\n', '/sys/fs/cgroup/a/memory.max': '1000\n' },
+      1000,
+    ],
+    [
+      'of a group around it',
+      {
+        '/proc/self/cgroup': '0::/a/b/c\n',
+        '/sys/fs/cgroup/a/b/c/memory.max': 'max\n',
+        '/sys/fs/cgroup/a/b/memory.max': '3000\n',
+        '/sys/fs/cgroup/a/memory.max': '2000\n',
+      },
+      2000,
+    ],
+    [
+      'of a container whose group is the root of its mount, whatever its path',
+      { '/proc/self/cgroup': '0::/../../b\n', '/sys/fs/cgroup/memory.max': '1000\n' },
+      1000,
+    ],
+    [
+      'of the machine where the groups have no limit',
+      { '/proc/self/cgroup': '0::/a\n', '/sys/fs/cgroup/a/memory.max': 'max\n' },
+      MACHINE,
+    ],
+    [
+      'of its own group of cgroup v1',
+      {
+        '/proc/self/cgroup': '5:cpu,cpuacct:/x\n4:memory:/a/b\n0::/\n',
+        [`${V1}/a/b/memory.limit_in_bytes`]: '1000\n',
+        [`${V1}/a/memory.limit_in_bytes`]: NO_LIMIT,
+      },
+      1000,
+    ],
+    [
+      'of a container of cgroup v1, whose path is that of the host',
+      {
+        '/proc/self/cgroup': '4:memory:/docker/0f\n',
+        [`${V1}/memory.limit_in_bytes`]: '1000\n',
+      },
+      1000,
+    ],
+    [
+      'of the machine where no limit of cgroup v1 is less',
+      {
+        '/proc/self/cgroup': '4:memory:/\n',
+        [`${V1}/memory.limit_in_bytes`]: NO_LIMIT,
+      },
+      MACHINE,
+    ],
+  ])('is that %s', (_, files, bytes) => {
+    expect(readMemoryBytes(system(files), MACHINE)).toBe(bytes);
+  });
+
+  const mebibytes = (bytes: number) => Math.floor(bytes / 2 ** 20);
+  const MAX_ORIGINAL = 50 * 2 ** 20;
+
+  // Memory in MiB, cores → cache, kept originals, originals in use, uploads; light workers, heavy workers.
+  test.each([
+    [256, 1, [8, 2, 16, 8], [1, 256], [0, 256]],
+    [512, 1, [8, 2, 16, 8], [1, 466], [0, 466]],
+    [512, 4, [8, 2, 16, 8], [1, 466], [0, 466]],
+    [1024, 1, [40, 10, 80, 20], [1, 338], [1, 656]],
+    [1024, 2, [40, 10, 80, 20], [2, 497], [0, 497]],
+    [2048, 2, [104, 26, 208, 52], [2, 338], [1, 1364]],
+    [4096, 1, [232, 58, 464, 116], [1, 338], [1, 2222]],
+    [4096, 4, [232, 58, 464, 116], [4, 338], [2, 1389]],
+    [4480, 1, [256, 64, 512, 128], [1, 338], [1, 2222]],
+    [65_536, 8, [256, 64, 512, 128], [8, 338], [8, 2222]],
+  ])('of %i MiB and %i cores is shared out', (memory, cores, shares, light, heavy) => {
+    const { defaults, workersBytes } = planMemory(memory * 2 ** 20, cores);
+    expect(Object.values(defaults).map(mebibytes)).toEqual(shares);
+    const { workers, memoryBytes } = planWorkers(cores, workersBytes, MAX_ORIGINAL);
+    expect([workers.light, mebibytes(memoryBytes.light)]).toEqual(light);
+    expect([workers.heavy, mebibytes(memoryBytes.heavy)]).toEqual(heavy);
+  });
 });
 
 describe('the connections', () => {

@@ -61,7 +61,7 @@ describe.skipIf(!canBePidOne || !hasFfmpeg)('(unshare, ffmpeg) a service that is
     for (const [signal, status] of [
       ['SIGSEGV', 200],
       ['SIGKILL', 200],
-      ['SIGSTOP', 504],
+      ['SIGSTOP', 503],
     ] as const) {
       for (const pid of workers()) process.kill(pid, signal);
       expect(await render()).toBe(status);

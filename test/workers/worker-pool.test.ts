@@ -331,6 +331,15 @@ describe('a worn worker', () => {
     expect(shared.counted()).toEqual({ restarts: 1, kills: 0, recycles: 1 });
   });
 
+  test('is replaced when memory runs out, and its job retried in a fresh one, once', async () => {
+    const first = await next();
+    expect(processIdIn(await shared.pool.say('too-large-later'))).not.toBe(first);
+    expect(shared.counted()).toEqual({ ...unharmed, recycles: 1 });
+    // The fresh one has done a job by now.
+    await expect(shared.pool.say('too-large')).rejects.toMatchObject({ code: 'MEDIA_TOO_LARGE' });
+    expect(shared.counted()).toEqual({ ...unharmed, recycles: 2 });
+  });
+
   test('is replaced after so many jobs, of which none is lost', async () => {
     const { log } = shared.pool;
     const seen = new Set<number>();

@@ -56,6 +56,25 @@ async function fill(ask: () => Promise<{ statusCode: number }>) {
   return { waiting: all.filter((response) => !refused.has(response)), refused: last };
 }
 
+describe('where the memory is too small for two lanes', () => {
+  const settings = { WORKERS: '1', WORKER_MEMORY_BYTES: String(300 * 2 ** 20) };
+
+  test('renders of both kinds have the one worker in turn', async () => {
+    const { bench, light, heavy, until, finishAll } = await start(settings);
+    const first = heavy();
+    await until(1);
+    let mostAtOnce = 0;
+    const watch = setInterval(() => {
+      mostAtOnce = Math.max(mostAtOnce, bench.running.length);
+    }, 0);
+    const others = [light(), heavy(), light()];
+    expect(await finishAll([first, ...others])).toEqual([200, 200, 200, 200]);
+    expect(bench.jobs.map(({ lane }) => lane)).toEqual(['light', 'light', 'light', 'light']);
+    clearInterval(watch);
+    expect(mostAtOnce).toBe(1);
+  });
+});
+
 describe('a render that cannot be done in time', () => {
   test('is refused at once: half of the longest wait may be foreseen, whatever the number', async () => {
     const counts: number[] = [];

@@ -41,6 +41,9 @@ const commands = {
   'crash-after': (ms) => setTimeout(() => process.abort(), Number(ms)),
   exit: () => setImmediate(() => process.exit(3)),
   corrupt: () => fail('UNPROCESSABLE_MEDIA', 'bad bytes'),
+  'too-large': () => fail('MEDIA_TOO_LARGE', 'out of memory'),
+  // The same, unless it is the first job of its worker.
+  'too-large-later': () => (jobs > 1 ? fail('MEDIA_TOO_LARGE', 'out of memory') : reply(whoAmI())),
   bug: () => fail('INTERNAL_ERROR', 'a bug'),
   environment: () => reply(JSON.stringify(process.env)),
   descriptors: () => reply(JSON.stringify(readdirSync('/proc/self/fd').map(targetOf))),

@@ -12,7 +12,7 @@ export type ServiceProcess = Awaited<ReturnType<typeof startService>>;
  * is nothing but the contract, unless they say so.
  *
  * @param options `openFiles`: how many files it may have open, where that is not the usual; `isPidOne`: whether it is
- *   the first process of a PID namespace, as in a container without an init
+ *   the first process of a PID namespace, as in a container without an init; `membersFile`: that of a cgroup to start in
  * @throws Error with all that it printed, if it ends instead
  */
 export async function startService(
@@ -20,9 +20,15 @@ export async function startService(
   {
     openFiles,
     isPidOne = false,
-  }: { readonly openFiles?: number | undefined; readonly isPidOne?: boolean } = {},
+    membersFile,
+  }: {
+    readonly openFiles?: number | undefined;
+    readonly isPidOne?: boolean;
+    readonly membersFile?: string;
+  } = {},
 ) {
-  const limit = openFiles === undefined ? '' : `ulimit -n ${openFiles} && `;
+  const join = membersFile === undefined ? '' : `echo $$ >${membersFile} && `;
+  const limit = openFiles === undefined ? join : `${join}ulimit -n ${openFiles} && `;
   const first = isPidOne ? 'unshare --pid --fork --mount-proc --kill-child' : '';
   const child = spawn(
     'sh',

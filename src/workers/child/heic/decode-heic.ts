@@ -26,17 +26,10 @@ export async function decodeHeic(
 ): Promise<Uint8Array> {
   const heif = openHeif(original);
   if (heif === undefined) throw new Error('Expected a file with a meta box');
-  const libde265 = await createLibde265();
   try {
-    const { profile, coding } = readHeifColour(heif);
     const images = followIdentity(heif, heif.primary);
-    const [coded = heif.primary] = images;
-    const picture = { ...composePicture(libde265, heif, coded), ...coding };
-    const [plane] = findAlphaPlanes(heif, heif.primary);
-    const alpha = plane === undefined ? undefined : decodeAlpha(libde265, heif, plane);
-    if (alpha && !hasSizeOf(alpha, picture)) throw corruptMedia('HEIF: alpha of another size');
-    const mapColours = profile === undefined && coding ? mapToSrgb(coding) : undefined;
-    const pixels = toRgb(picture, alpha, mapColours);
+    const pixels = decodePixels(await createLibde265(), heif, images);
+    const { profile } = readHeifColour(heif);
     let shown: Pixels = { ...pixels, data: Buffer.from(pixels.samples.buffer) };
     const properties = images.flatMap(heif.propertiesOf);
     for (const transform of readTransforms(heif.meta.reader, properties)) {
@@ -49,6 +42,24 @@ export async function decodeHeic(
     if (!(error instanceof WebAssembly.RuntimeError || error instanceof RangeError)) throw error;
     throw new MediaError('UNPROCESSABLE_MEDIA', { cause: error });
   }
+}
+
+/**
+ * Decodes to RGB. The decoder's memory and the planes are not referenced beyond: of 24 megapixels, they have most of what
+ * a small worker may have.
+ */
+function decodePixels(
+  libde265: Libde265,
+  heif: HeifFile,
+  [coded = heif.primary]: readonly number[],
+) {
+  const { profile, coding } = readHeifColour(heif);
+  const picture = { ...composePicture(libde265, heif, coded), ...coding };
+  const [plane] = findAlphaPlanes(heif, heif.primary);
+  const alpha = plane === undefined ? undefined : decodeAlpha(libde265, heif, plane);
+  if (alpha && !hasSizeOf(alpha, picture)) throw corruptMedia('HEIF: alpha of another size');
+  const mapColours = profile === undefined && coding ? mapToSrgb(coding) : undefined;
+  return toRgb(picture, alpha, mapColours);
 }
 
 function decodeAlpha(libde265: Libde265, heif: HeifFile, plane: number): AlphaPicture {
