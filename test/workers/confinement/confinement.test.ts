@@ -14,7 +14,6 @@ import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import sharp from 'sharp';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
-import { listDangers, readConfinement } from '../../../src/workers/confinement/report.ts';
 import {
   anyJob,
   REAL_WORKER,
@@ -61,22 +60,6 @@ describe('the confinement as it is logged', () => {
       expect(renderer.processIds).not.toContain(processId);
     }
   });
-
-  test.skipIf(spawnSync('bwrap', ['--version']).status !== 0)(
-    '(bubblewrap) has no filter where the command installs none, whatever filter the kernel reports',
-    () => {
-      const [processId] = real.pool.renderer.processIds;
-      const find = (hasFilter: boolean) => {
-        const sandbox = { name: 'bubblewrap', isIsolated: true, hasOwnUsers: false } as const;
-        const compose = () => expect.fail('starts no process');
-        const processIds = { light: processId, heavy: undefined };
-        return readConfinement({ ...sandbox, hasFilter, compose }, [], processIds);
-      };
-      expect(find(true).isFiltered).toBe(true);
-      expect(find(false).isFiltered).toBe(false);
-      expect(listDangers(find(false))).toContain('try any system call on the kernel');
-    },
-  );
 
   const mounts = spawnSync('unshare', ['--user', '--map-root-user', '--mount', 'true']);
   test.skipIf(mounts.status !== 0)(

@@ -1,7 +1,12 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { arch } from 'node:os';
 import { describe, expect, test } from 'vitest';
+import { listDangers, readConfinement } from '../../../src/workers/confinement/report.ts';
 import {
   assembleDecoderFilter,
   assembleFilter,
+  isFiltered,
 } from '../../../src/workers/confinement/seccomp-filter.ts';
 import {
   notAllowed,
@@ -116,3 +121,31 @@ describe.each([
     }
   });
 });
+
+const processor = arch();
+const bubblewrap = spawnSync('bwrap', ['--ro-bind', '/', '/', 'true']);
+
+test.skipIf(bubblewrap.status !== 0 || !isFiltered(processor))(
+  '(bubblewrap works) a filter is reported only where the sandbox installs it',
+  async () => {
+    const filter = isFiltered(processor) ? assembleFilter(processor) : expect.fail('no filter');
+    const words = ['--ro-bind', '/', '/', '--seccomp', '3', 'sh', '-c', 'echo $$; read end'];
+    const child = spawn('bwrap', words, { stdio: ['pipe', 'pipe', 'inherit', 'pipe'] });
+    try {
+      const input = child.stdio[3];
+      if (input && 'end' in input) input.end(filter);
+      const [line] = await once(child.stdout ?? expect.fail('no output'), 'data');
+      const processIds = { light: Number(String(line)), heavy: undefined };
+      const read = (hasFilter: boolean) => {
+        const sandbox = { name: 'bubblewrap', isIsolated: true, hasOwnUsers: false } as const;
+        const compose = () => expect.fail('starts no process');
+        return readConfinement({ ...sandbox, hasFilter, compose }, [], processIds);
+      };
+      expect(read(true).isFiltered).toBe(true);
+      expect(read(false).isFiltered).toBe(false);
+      expect(listDangers(read(false))).toContain('try any system call on the kernel');
+    } finally {
+      child.kill('SIGKILL');
+    }
+  },
+);
