@@ -143,7 +143,7 @@ export function readConfig(environment: Environment, memoryBytes = readMemoryByt
       maxWaitMs: values.QUEUE_TIMEOUT_MS,
     },
     rates: readRates(values),
-    /** What the defaults of memory follow, and what is warned of. */
+    /** Memory and cores from which the defaults follow, and warnings. */
     memory: addMemory(memoryBytes, values, workers),
     cache: {
       maxBytes: values.CACHE_MEMORY_BYTES,
