@@ -1,5 +1,5 @@
 import { MediaError, type RequestFault } from './errors.ts';
-import { canonicalUrlOf, findOwnTarget, type PublicUrl } from './external-url.ts';
+import { canonicalUrlOf, findOwnTarget, type PublicUrl, readUrl } from './external-url.ts';
 import {
   type Extension,
   formatOfExtension,
@@ -14,6 +14,15 @@ import { type MediaQuery, parseQuery } from './media-query.ts';
 import { contractResources, type ResourceName, type Resources, resourceRows } from './resources.ts';
 import { externalKeyOf, isExternalPath } from './signing/external-path.ts';
 
+/** Videos (contract §12), or all originals whose pixels have been encoded with loss, videos included (contract §14). */
+export type HighFor = 'videos' | 'lossy originals';
+
+/** Names of the qualities that depend on the original, in cache keys. */
+const OPEN_QUALITIES: Readonly<Record<HighFor, string>> = {
+  videos: '',
+  'lossy originals': 'by-original',
+};
+
 /** A request in canonical form (contract §2): URLs that must give equal bytes have one `resultKey`. */
 export interface MediaRequest extends Pick<MediaQuery, 'widthPx' | 'heightPx' | 'quality'> {
   readonly resource: ResourceName;
@@ -24,8 +33,8 @@ export interface MediaRequest extends Pick<MediaQuery, 'widthPx' | 'heightPx' | 
   readonly filename: string | undefined;
   /** `undefined`: the original's own format. */
   readonly format: OutputFormat | undefined;
-  /** Quality if the original is a video, where it differs: no quality was asked, and the name is that of a video. */
-  readonly posterQuality?: Quality;
+  /** Originals that are rendered with `high`, since the request names no quality; all others have `quality`. */
+  readonly highFor?: HighFor;
   /** Whether the result stays animated if both the original and the format support animation. */
   readonly isAnimated: boolean;
   /** Whether the response is the original byte for byte, whatever its format (contract §2, external). */
@@ -124,7 +133,7 @@ export function parseTarget(target: string, reading: TargetReading = {}): Reques
     ? { kind: 'default avatar', index: path.values.index ?? '' }
     : {
         kind: 'media',
-        request: createStoredRequest(path, parsedQuery.query, rawQuery),
+        request: createStoredRequest(path, parsedQuery.query, rawQuery, resources),
         isDownload,
       };
 }
@@ -142,7 +151,8 @@ function parseExternalRequest(
   const { query } = parsedQuery;
   const url = canonicalUrlOf(text) ?? text;
   const subject = { resource, originKey: externalKeyOf(url), url, filename: undefined } as const;
-  return createRequest(subject, undefined, query);
+  const name = readUrl(url)?.pathname;
+  return withOpenQuality(createRequest(subject, undefined, query), name, rawQuery, isLenient);
 }
 
 /** Whether the path of a request target fits a template of the contract, even with invalid values. */
@@ -153,7 +163,12 @@ export function isKnownPath(target: string, reading: TargetReading = {}): boolea
   return parsePath(rawPath, resources).kind !== 'no template';
 }
 
-function createStoredRequest(path: MediaPath, query: MediaQuery, rawQuery: string): MediaRequest {
+function createStoredRequest(
+  path: MediaPath,
+  query: MediaQuery,
+  rawQuery: string,
+  { isLenient }: Resources,
+): MediaRequest {
   const { resource } = path;
   const subject = {
     resource,
@@ -161,16 +176,26 @@ function createStoredRequest(path: MediaPath, query: MediaQuery, rawQuery: strin
     url: undefined,
     filename: filenameOf(path),
   };
-  const hasQuality = new URLSearchParams(`?${rawQuery}`).has('quality');
-  return withPosterQuality(createRequest(subject, path.extension, query), hasQuality);
+  const request = createRequest(subject, path.extension, query);
+  return withOpenQuality(request, subject.filename, rawQuery, isLenient);
 }
 
-/** Without a quality, a video's poster is not lossless, where the file's name is that of a video (contract §12). */
-function withPosterQuality(request: MediaRequest, hasQuality: boolean): MediaRequest {
-  const { format, filename } = request;
-  if (hasQuality || format === undefined || !isVideoName(filename)) return request;
-  const posterQuality = canonicalQuality(format, 'high');
-  return posterQuality === request.quality ? request : { ...request, posterQuality };
+/**
+ * Leaves a quality that is absent to the original: `high` for a video with the name of one (contract §12), and in a
+ * lenient request for every original that has been encoded with loss (contract §14).
+ */
+function withOpenQuality(
+  request: MediaRequest,
+  name: string | undefined,
+  rawQuery: string,
+  isLenient: boolean,
+): MediaRequest {
+  const { resource, format, isPassthrough } = request;
+  if (resourceRows[resource].query !== 'external' || isPassthrough) return request;
+  const hasQuality = new URLSearchParams(`?${rawQuery}`).has('quality');
+  if (hasQuality || canonicalQuality(format, 'high') === request.quality) return request;
+  if (isLenient) return { ...request, highFor: 'lossy originals' };
+  return format !== undefined && isVideoName(name) ? { ...request, highFor: 'videos' } : request;
 }
 
 /** Returns the name of the original, if it has one; a theme is part of a page, and is never saved. */
@@ -210,13 +235,12 @@ function createRequest(
 
 /** Returns the cache key of the canonical request: the origin key and every value in a fixed order. */
 export function resultKey(request: MediaRequest): string {
-  const { originKey, widthPx, heightPx, format, quality, posterQuality, isAnimated } = request;
+  const { originKey, widthPx, heightPx, format, quality, highFor, isAnimated } = request;
   // A file name may hold a question mark; encoded segments keep key and query apart.
   const key = encodeOriginKey(originKey);
   const size = `width=${widthPx ?? ''}&height=${heightPx ?? ''}`;
-  // Without a quality, a still and a poster have different ones.
-  const asked = posterQuality === undefined ? quality : '';
-  return `${key}?${size}&format=${format ?? ''}&quality=${asked}&animated=${isAnimated}`;
+  const named = highFor === undefined ? quality : OPEN_QUALITIES[highFor];
+  return `${key}?${size}&format=${format ?? ''}&quality=${named}&animated=${isAnimated}`;
 }
 
 /** Whether a name, or a key that ends with it, is that of a video (contract §12). Bytes decide whether it is one. */

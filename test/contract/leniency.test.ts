@@ -20,8 +20,10 @@ interface LenientParts {
   readonly pairs: Pairs;
 }
 
-/** What a lenient request means: a strict one, or nothing. */
-type Meaning = { readonly strict: string } | { readonly refused: readonly string[] };
+/** What a lenient request means: a strict one, whose quality may be that of the original, or nothing. */
+type Meaning =
+  | { readonly strict: string; readonly isByOriginal?: boolean }
+  | { readonly refused: readonly string[] };
 
 const FORMATS = ['png', 'jpg', 'jpeg', 'webp', 'gif'];
 const OTHERS = ['apng', 'avif', 'heic', 'heif', 'jxl', 'svg'];
@@ -83,8 +85,12 @@ function meaningOf({ row, values, extension, pairs }: LenientParts): Meaning {
     const { texts, faults } = edgesOf(pairs);
     if (faults.length > 0) return { refused: faults };
     const format = formatOf(pairs);
-    const query = [...texts, ...qualityOf(pairs), ...(format ? [`format=${format}`] : [])];
-    return { strict: `${fill('')}?${[...query, `animated=${isYes(animated)}`].join('&')}` };
+    const asked = [...texts, ...(format ? [`format=${format}`] : [])];
+    const [quality] = qualityOf(pairs);
+    // What png and gif do with `high` and with `lossless` is the same.
+    const isOpen = quality === undefined && !['png', 'gif'].includes(format ?? '');
+    const query = [...asked, quality ?? 'quality=lossless', `animated=${isYes(animated)}`];
+    return { strict: `${fill('')}?${query.join('&')}`, isByOriginal: isOpen && asked.length > 0 };
   }
   const size = `size=${sizeOf(row, lastOf(pairs, 'size'))}`;
   if (row.query === 'sticker') {
@@ -172,7 +178,7 @@ function read(target: string) {
 }
 
 test('a lenient request has the key of exactly one strict request, or faults', () => {
-  const seen = { strict: 0, refused: 0 };
+  const seen = { strict: 0, byOriginal: 0, refused: 0 };
   const numRuns = atScale(1_000, 5_000);
   fc.assert(
     fc.property(lenient, (parts) => {
@@ -185,7 +191,13 @@ test('a lenient request has the key of exactly one strict request, or faults', (
       }
       seen.strict += 1;
       expect(['media', 'default avatar']).toContain(verdictOf(meaning.strict).kind);
-      expect(found.key).toBe(keyOf(meaning.strict));
+      const strictKey = keyOf(meaning.strict);
+      if (meaning.isByOriginal === true) {
+        seen.byOriginal += 1;
+        expect(found.key).toBe(strictKey.replace('&quality=lossless&', '&quality=by-original&'));
+        return;
+      }
+      expect(found.key).toBe(strictKey);
       if (parts.row.query === 'none') return;
       expect(found.isDownload).toBe(isYes(lastOf(parts.pairs, 'download')));
       // What is strict already means itself, but for sizes, stickers and what an absent value is.
@@ -194,6 +206,7 @@ test('a lenient request has the key of exactly one strict request, or faults', (
     { numRuns },
   );
   expect(Math.min(seen.strict, seen.refused)).toBeGreaterThan(numRuns / 20);
+  expect(seen.byOriginal).toBeGreaterThan(0);
 }, 300_000);
 
 describe('an attachment', () => {

@@ -13,10 +13,10 @@ export function verdictOf(target: string): Verdict {
       filename,
       isAnimated,
       isPassthrough,
-      posterQuality,
+      highFor,
       ...request
     } = parsed.request;
-    const quality = posterQuality === undefined ? request.quality : ('' as const);
+    const quality = highFor === undefined ? request.quality : ('' as const);
     const canonical = { ...request, quality, animated: isAnimated, passthrough: isPassthrough };
     return { kind: 'media', canonical, ...(filename !== undefined && { filename }) };
   } catch (error) {

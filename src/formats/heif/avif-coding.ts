@@ -43,6 +43,29 @@ export function readAvifCoding(heif: HeifFile): AvifCoding {
   };
 }
 
+/** Matrices that keep red, green and blue exactly: identity, YCgCo-Re and YCgCo-Ro (ITU-T H.273 table 4). */
+const EXACT_MATRICES: ReadonlySet<number> = new Set([0, 16, 17]);
+
+/** Bits of the third byte of `av1C` (AV1 ISO Media File Format Binding §2.3.3). */
+const av1cFlag = { monochrome: 0x10, subsampled: 0x08 } as const;
+
+/**
+ * Whether the samples of an AVIF may show an original exactly: grey ones, or colours without subsampling by an exact
+ * matrix. What the encoder lost beyond that only its frame header reveals, behind half of the AV1 syntax.
+ */
+export function mayBeLosslessAvif(heif: HeifFile): boolean {
+  const { reader } = heif.meta;
+  const configuration = heif
+    .propertiesOf(findCoded(heif, heif.primary))
+    .find(({ type }) => type === 'av1C');
+  if (configuration === undefined || configuration.end - configuration.start < 3) return true;
+  const flags = reader.u8(configuration.start + 2);
+  if ((flags & av1cFlag.monochrome) !== 0) return true;
+  const { coding } = readHeifColour(heif);
+  const isExact = coding === undefined || EXACT_MATRICES.has(coding.matrix);
+  return (flags & av1cFlag.subsampled) === 0 && isExact;
+}
+
 /** Returns the coded image that an item shows, or the first of a grid or an overlay. */
 function findCoded(heif: HeifFile, item: number): number {
   const [shown = item] = followIdentity(heif, item);

@@ -1,6 +1,7 @@
 import type { SourceFormat } from '../../contract/image-formats.ts';
 import { corruptMedia, hasAscii } from '../byte-reader.ts';
 import type { ImageFacts } from '../image-facts.ts';
+import { mayBeLosslessAvif } from './avif-coding.ts';
 import { countCodedPixels, followIdentity } from './heif-derivation.ts';
 import { type HeifFile, openHeif } from './heif-file.ts';
 import { readShownSize } from './heif-properties.ts';
@@ -74,6 +75,7 @@ export function readHeifHeader(
     orientation: 1,
     frames: 1,
     animation: undefined,
+    hasLoss: format === 'heic' || !mayBeLosslessAvif(heif),
     ...(codedPixels > size.widthPx * size.heightPx ? { codedPixels } : {}),
     isClean: false,
   };

@@ -55,6 +55,7 @@ export function readJpegHeader(bytes: Uint8Array): ImageFacts | undefined {
         scans,
         animation: undefined,
         isPlain,
+        hasLoss: true,
         isLossy: true,
         isClean: isClean && end === bytes.length && isUpright && isCommon,
       };

@@ -39,14 +39,16 @@ export function readWebpHeader(bytes: Uint8Array): ImageFacts {
   let plays: number | undefined;
   let orientation: Orientation | undefined;
   let isClean = (flags & (flag.icc | flag.exif | flag.xmp)) === 0;
+  let hasLoss = false;
   let isLossy = false;
   let chunks = 0;
-  const countChunk = (): void => {
+  const countChunk = ({ fourCc }: RiffChunk): void => {
     chunks += 1;
+    hasLoss ||= fourCc === 'VP8 ';
     if (chunks > maxChunks) throw corruptMedia(`WebP: more than ${maxChunks} chunks`);
   };
   for (const chunk of walkRiffChunks(reader.bytes, FIRST_CHUNK)) {
-    countChunk();
+    countChunk(chunk);
     const { fourCc, start, end } = chunk;
     const length = end - start;
     reader.require(start, nextChunk(end) - start);
@@ -107,6 +109,7 @@ export function readWebpHeader(bytes: Uint8Array): ImageFacts {
     frames: Math.max(delaysMs.length, 1),
     // libwebp plays once without ANIM.
     animation: delaysMs.length > 1 ? { delaysMs, plays: plays ?? 1 } : undefined,
+    hasLoss,
     isLossy,
     isPlain: (flags & (flag.icc | flag.animation)) === 0,
     isClean: isClean && riffEnd === bytes.length && (orientation ?? 1) === 1,
@@ -118,13 +121,13 @@ function isCleanFrame(
   reader: ByteReader,
   canvas: Size,
   frame: RiffChunk,
-  countChunk: () => void,
+  countChunk: (chunk: RiffChunk) => void,
 ): boolean {
   const { start } = frame;
   let image: Size | undefined;
   let isClean = true;
   for (const chunk of walkRiffChunks(reader.bytes, start + frameHeaderBytes, frame.end)) {
-    countChunk();
+    countChunk(chunk);
     if (chunk.end > frame.end) {
       throw corruptMedia(`WebP: chunk ${chunk.fourCc} at ${chunk.start} leaves its frame`);
     }

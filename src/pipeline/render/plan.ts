@@ -85,7 +85,9 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
   const isSamePicture =
     facts.format === format && facts.animation === animation && resize === 'none';
   const isPassthroughCandidate = isSamePicture && facts.isClean;
-  const keepsQuality = isLossless(format, request.quality);
+  const quality =
+    request.highFor === 'lossy originals' && facts.hasLoss === true ? 'high' : request.quality;
+  const keepsQuality = isLossless(format, quality);
   const isPassthrough = isPassthroughCandidate && keepsQuality;
 
   // A passthrough is decoded too: by the client, frame by frame.
@@ -122,18 +124,19 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
     shrinksOnLoad: mayShrinkOnLoad(facts, size),
     size,
     format,
-    encoder: encoderSettings(format, request.quality, limits.webpEffort),
+    encoder: encoderSettings(format, quality, limits.webpEffort),
     maxInputPixels: limits.maxInputPixels,
     maxResultBytes: limits.maxResultBytes,
   };
-  const cost = estimateCost(facts, request.quality, job);
+  const cost = estimateCost(facts, quality, job);
   return planRender(job, cost, limits, isPassthroughCandidate);
 }
 
 /** Decides from the facts of a video and the request (contract §12); pure. */
 export function planPoster(facts: MovingFacts, request: MediaRequest, limits: RenderLimits): Plan {
   const { video, fault } = facts;
-  const { format, posterQuality: quality = request.quality } = request;
+  const { format, highFor } = request;
+  const quality = highFor === undefined ? request.quality : 'high';
   if (format === undefined) return unsupported('A video without a format has no poster.');
   if (fault !== undefined) return { kind: 'refuse', ...fault };
   if (video?.codec === undefined) return unsupported('The video has no track that is decoded.');

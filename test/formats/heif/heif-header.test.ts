@@ -21,7 +21,10 @@ const withLength = (item: number, length: number) =>
 
 test('an AVIF may never pass through', () => {
   const size = { widthPx: 1, heightPx: 1 };
-  expect(verdictOn(avif)).toEqual({ format: 'avif', ...size, ...plainStill, isClean: false });
+  expect(verdictOn(avif)).toEqual({
+    ...{ format: 'avif', ...size, hasLoss: true },
+    ...{ ...plainStill, isClean: false },
+  });
 });
 
 test('a box of a HEIF file may have a length of 64 bits', () => {

@@ -31,7 +31,8 @@ const sized = (size: number) => put(lossy, 4, u32le(size));
 test('a bare WebP has no metadata, simple or extended, so that it may pass through', () => {
   for (const bytes of [lossy, extended(0, image)]) {
     expect(verdictOn(bytes)).toEqual({
-      ...{ format: 'webp', widthPx: 36, heightPx: 28, isPlain: true, isLossy: bytes === lossy },
+      ...{ format: 'webp', widthPx: 36, heightPx: 28, isPlain: true },
+      ...{ hasLoss: true, isLossy: bytes === lossy },
       ...plainStill,
     });
   }
