@@ -27,7 +27,7 @@ export interface OpenOptions {
   readonly range?: ByteRange | undefined;
   /** State that the caller has; the source may confirm it instead of sending a body. */
   readonly known?: SourceValidators | undefined;
-  /** Strong tag: the part is wanted of this state alone; of another state the source may send the whole. */
+  /** Strong tag or `rangeValidator`: the part is wanted of this state alone; of another state the source may send the whole. */
   readonly ifRange?: string | undefined;
   /** Tag of the only state that is wanted; a source that knows no conditions opens any, and the caller compares tags. */
   readonly ifMatch?: string | undefined;
@@ -45,6 +45,8 @@ export interface Opened {
   readonly sizeBytes: number | undefined;
   /** Opaque tag of these very bytes: other bytes have another one. `undefined` where the source has none. */
   readonly etag: string | undefined;
+  /** Strong validator of another site's state, for `ifRange`; `undefined`: its parts cannot be tied together. */
+  readonly rangeValidator?: string | undefined;
   readonly lastModified: Date | undefined;
   /** Validators of this state; `undefined`: the source confirms none. */
   readonly validators?: SourceValidators | undefined;

@@ -1,6 +1,7 @@
 import { MediaError } from '../contract/errors.ts';
 import { sourceFormats } from '../contract/image-formats.ts';
 import type { MediaRequest } from '../contract/media-request.ts';
+import { resourceRows } from '../contract/resources.ts';
 import type { ImageFacts } from '../formats/image-facts.ts';
 import { containerOf, readImageFacts } from '../formats/read-image-facts.ts';
 import { unlessAborted } from './abort.ts';
@@ -271,8 +272,9 @@ export class MediaService {
     { request, original, signal, trace }: MediaTask,
   ): Promise<Planned> {
     const { renderer, limits } = this.#parts;
-    if (request.resource !== 'attachment' || request.format === undefined) {
-      return { plan: unsupported('Only attachments have posters, and only in a format.') };
+    const { resource, format } = request;
+    if (resourceRows[resource].query !== 'external' || format === undefined) {
+      return { plan: unsupported('Assets have no posters, and others only in a format.') };
     }
     if (!(await renderer.canDecodeVideo())) {
       return { plan: unsupported('There is no decoder of videos here.') };

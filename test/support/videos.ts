@@ -89,6 +89,51 @@ export function withGap(file: Buffer, before: string | undefined, gapBytes: numb
   ]);
 }
 
+/** Bytes of an id of one byte and a length of eight. */
+const VOID_HEADER_BYTES = 9;
+
+const ebmlLength = (bytes: number) =>
+  join(1, Buffer.from(bytes.toString(16).padStart(14, '0'), 'hex'));
+
+/**
+ * A WebM or Matroska file with so many bytes in front of its cues, which its seek head finds behind them. It is one that
+ * ffmpeg has written: lengths of eight bytes, and room behind the seek head.
+ */
+export function withGapBeforeCues(file: Buffer, gapBytes: number) {
+  const [segment, head, cues] = ['18538067', '114d9b74', '1c53bb6b'].map((id) =>
+    file.indexOf(Buffer.from(id, 'hex')),
+  ) as [number, number, number];
+  const cuesAt = file.lastIndexOf(Buffer.from('1c53bb6b', 'hex'));
+  if (segment < 0 || head < 0 || cuesAt <= cues) throw new Error('Expected a segment with cues');
+  const segmentStart = segment + 12;
+  const headEnd = head + 5 + ((file[head + 4] ?? 0) & 0x7f);
+  const room = file.readUIntBE(headEnd + 3, 6);
+  // The last entry: its position gets five bytes instead of two.
+  const entries = Buffer.from(file.subarray(head + 5, headEnd));
+  const entryAt = entries.indexOf(Buffer.from('1c53bb6b53ac82', 'hex'));
+  const position = Buffer.alloc(5);
+  position.writeUIntBE(cuesAt - segmentStart + gapBytes, 0, 5);
+  entries[entryAt - 4] = (entries[entryAt - 4] ?? 0) + 3;
+  const newEntries = join(entries.subarray(0, entryAt + 6), 0x85, position);
+  const start = join(
+    file.subarray(0, segment + 4),
+    ebmlLength(file.length - segmentStart + gapBytes),
+    file.subarray(segmentStart, head + 4),
+    0x80 | newEntries.length,
+    newEntries,
+    0xec,
+    ebmlLength(room - 3),
+    Buffer.alloc(room - 3),
+    file.subarray(headEnd + VOID_HEADER_BYTES + room, cuesAt),
+  );
+  if (start.length !== cuesAt) throw new Error('Expected room behind the seek head');
+  return sparseSource(file.length + gapBytes, [
+    [0, start],
+    [cuesAt, join(0xec, ebmlLength(gapBytes - VOID_HEADER_BYTES))],
+    [cuesAt + gapBytes, file.subarray(cuesAt)],
+  ]);
+}
+
 /** Whether Debian's ffmpeg is here, with which tests make and decode videos. */
 export const hasFfmpeg = spawnSync('ffmpeg', ['-version']).status === 0;
 

@@ -20,7 +20,7 @@ import { pictureRequest, unlessUnreadable } from '../metadata/describe.ts';
 import { SNIFF_BYTES, sniffContentType } from '../originals/content-sniff.ts';
 import { sha256Of } from '../originals/digests.ts';
 import type { Original } from '../originals/original.ts';
-import { replaced } from '../originals/original-reader.ts';
+import { type OriginalReader, replaced } from '../originals/original-reader.ts';
 import type { Clock, GivenOriginals } from '../ports.ts';
 import { RequestTrace } from '../request-trace.ts';
 
@@ -176,8 +176,8 @@ export class InternalMedia {
       const { failure } = await unlessAborted(work.identify(options), signal);
       if (failure !== undefined) throw failure;
       const held = await unlessAborted(work.read(), signal);
-      if (!('bytes' in held)) throw new Error('Media of other sites are held whole.');
-      const found = this.#give(held.bytes);
+      const bytes = 'bytes' in held ? held.bytes : await this.#readVideo(held.reader, signal);
+      const found = this.#give(bytes);
       return {
         ...found,
         release: () => {
@@ -189,6 +189,13 @@ export class InternalMedia {
       leave();
       throw error;
     }
+  }
+
+  /** Reads another site's video whole, since its facts include a digest. */
+  async #readVideo(reader: OriginalReader, signal: AbortSignal): Promise<Uint8Array> {
+    const isTooLarge = reader.isCut || reader.sizeBytes > this.#parts.maxGivenBytes;
+    if (isTooLarge) throw new MediaError('MEDIA_TOO_LARGE');
+    return unlessAborted(reader.readAll(), signal);
   }
 
   #give(bytes: Uint8Array): Found {

@@ -8,8 +8,9 @@ import {
   type Unchanged,
 } from '../ports.ts';
 import type { Backend, OriginalPlace } from './backend.ts';
+import { sha256Of, stateOf } from './digests.ts';
 import type { MemoryBudget } from './memory-budget.ts';
-import { contentOf, openBody } from './open-body.ts';
+import { contentOf, discard, openBody } from './open-body.ts';
 import { BLOCK_BYTES, FIRST_BLOCK, OriginalReader } from './original-reader.ts';
 import type { OriginalDetails, OriginalRecords } from './records.ts';
 
@@ -145,6 +146,45 @@ export class OriginalAccess implements OriginalPlace {
     return this.#tryVideo(identity, this.#createReader(identity, sizeBytes));
   }
 
+  /**
+   * Takes another site's video, by ranges if a validator ties them to one version, else from its start; returns
+   * `undefined` if the original is not a video.
+   *
+   * @param opened the first block, or the whole from a site that sends no ranges
+   * @param heldBytes size up to which the whole is read before a poster is made, to check its digest
+   */
+  async takeSiteVideo(opened: Opened, heldBytes: number): Promise<HeldVideo | undefined> {
+    const { backend, originKey, records, signal } = this;
+    const { part, rangeValidator, sizeBytes = 0, lastModified, validators } = opened;
+    const isByRanges = rangeValidator !== undefined && sizeBytes > heldBytes;
+    if (part !== undefined && !isByRanges) {
+      discard(backend, opened);
+      return this.takeSiteVideo(await this.open(), heldBytes);
+    }
+    const state = stateOf(backend, opened);
+    const reader = this.#createReader(
+      { etag: state, lastModified },
+      sizeBytes,
+      heldBytes,
+      rangeValidator,
+    );
+    await (part === undefined ? reader.takeWhole(opened) : reader.takeFirst(opened));
+    const beginning = await reader.read(0, BLOCK_BYTES, signal);
+    if (!isVideo(beginning)) {
+      reader.release();
+      this.#reader = undefined;
+      return undefined;
+    }
+    const isTold = (validators?.etag ?? validators?.lastModified) !== undefined;
+    // A length alone would tell two versions apart too rarely.
+    const etag = isTold ? state : `${state} ${sha256Of(beginning)}`;
+    // The background hashes the state that the site declares.
+    const sha256 = records.findSha256(originKey, etag) ?? records.findSha256(originKey, state);
+    const held = this.#hold(this.noteFound({ ...opened, etag }), reader);
+    if (sha256 !== undefined) this.noteDetails(etag, { sha256 });
+    return held;
+  }
+
   releaseReader(): void {
     this.#reader?.release();
   }
@@ -165,11 +205,17 @@ export class OriginalAccess implements OriginalPlace {
     return { ...identity, reader, release: () => reader.release() };
   }
 
-  #createReader({ etag }: OriginalIdentity, sizeBytes = 0, leastBytes = 0): OriginalReader {
+  #createReader(
+    { etag }: OriginalIdentity,
+    sizeBytes = 0,
+    leastBytes = 0,
+    rangeValidator?: string,
+  ): OriginalReader {
     const { budget, maxRangeBytes } = this.#parts;
     const maxBytes = Math.max(maxRangeBytes, leastBytes);
     this.#reader?.release();
-    this.#reader = new OriginalReader(this, { etag, sizeBytes, maxBytes, budget });
+    const state = { etag, rangeValidator, sizeBytes, maxBytes, budget };
+    this.#reader = new OriginalReader(this, state);
     return this.#reader;
   }
 }

@@ -1,16 +1,21 @@
+import { createHash } from 'node:crypto';
 import { MediaError } from '../../contract/errors.ts';
-import { unlessAborted } from '../abort.ts';
+import { unlessAborted, withDeadline } from '../abort.ts';
 import { type ByteRange, type Opened, type RangeReader, ReplacedMeanwhile } from '../ports.ts';
-import type { OriginalPlace } from './backend.ts';
+import { brokenError, lateError, type OriginalPlace } from './backend.ts';
 import { hashBody } from './digests.ts';
-import type { MemoryBudget } from './memory-budget.ts';
+import type { MemoryBudget, Reservation } from './memory-budget.ts';
 import { discard, type HeldBytes, holdBody, isStream, openContent } from './open-body.ts';
+import { takePrefix } from './pass-body.ts';
 
 /** Unit in which an original is read by ranges, in bytes. */
 export const BLOCK_BYTES = 64 * 1024;
 
 /** First block of an original: enough to identify it and to tell what it is. */
 export const FIRST_BLOCK = { first: 0, last: BLOCK_BYTES - 1 } as const;
+
+/** Step in which a body without a declared length is read, in bytes: a multiple of a block. */
+const STEP_BYTES = 16 * BLOCK_BYTES;
 
 /** Most reads of the source for one original (contract §12). */
 const MAX_READS = 64;
@@ -24,9 +29,21 @@ interface Access extends OriginalPlace {
 /** One state of an original, and the bounds of reading it. */
 interface ReadState {
   readonly etag: string;
+  /** Validator of another site, which ties the ranges together instead of `etag`. */
+  readonly rangeValidator?: string | undefined;
   readonly sizeBytes: number;
   readonly maxBytes: number;
   readonly budget: MemoryBudget;
+}
+
+/** A whole body that is read on as far as its bytes are needed. */
+interface Stream {
+  readonly opened: Opened;
+  readonly memory: Reservation;
+  /** Bytes that are in blocks. */
+  takenBytes: number;
+  /** Bytes behind them that came along. */
+  rest: Uint8Array;
 }
 
 /**
@@ -38,6 +55,11 @@ export class OriginalReader implements RangeReader {
   readonly #state: ReadState;
   readonly #blocks = new Map<number, Uint8Array>();
   readonly #held: HeldBytes[] = [];
+  #sizeBytes: number;
+  /** Body of another site that is read from its start, where ranges cannot be used. */
+  #stream: Stream | undefined;
+  /** Whether the original may be longer than `sizeBytes`, since its site does not declare a length. */
+  isCut = false;
   #reads = 0;
   #readBytes = 0;
   /** Reads take turns, so that no block is read twice. */
@@ -47,10 +69,11 @@ export class OriginalReader implements RangeReader {
   constructor(access: Access, state: ReadState) {
     this.#access = access;
     this.#state = state;
+    this.#sizeBytes = state.sizeBytes;
   }
 
   get sizeBytes(): number {
-    return this.#state.sizeBytes;
+    return this.#sizeBytes;
   }
 
   /**
@@ -77,8 +100,33 @@ export class OriginalReader implements RangeReader {
     await this.#take(opened, 0, firstBytes);
   }
 
+  /**
+   * Takes the bytes from a whole body from now on. One without a declared length is read to its end, or to the bound,
+   * which counts as its end.
+   *
+   * @throws MediaError as `read` does
+   */
+  async takeWhole(opened: Opened): Promise<void> {
+    const { budget, maxBytes } = this.#state;
+    const memory = budget.reserve(0);
+    const stream = { opened, memory, takenBytes: 0, rest: new Uint8Array() };
+    this.#stream = stream;
+    if (opened.sizeBytes !== undefined) return;
+    await this.#inTime(stream, async () => {
+      this.#sizeBytes = maxBytes;
+      this.isCut = true;
+      while (this.isCut && stream.takenBytes < maxBytes) {
+        const end = Math.min(stream.takenBytes + STEP_BYTES, maxBytes);
+        const found = await this.#takeFrom(stream, end);
+        if (found < end) this.#sizeBytes = found;
+        this.isCut = found === end;
+      }
+    });
+  }
+
   /** Reads the whole original, beside the bounds. @throws MediaError as `read` does */
   async readAll(): Promise<Uint8Array> {
+    if (this.#stream !== undefined) return Buffer.concat(await this.#readStream(this.#stream));
     const { bytes } = await this.#hold(await this.#open(undefined, true));
     return bytes;
   }
@@ -86,6 +134,11 @@ export class OriginalReader implements RangeReader {
   /** Computes the SHA-256 of the whole original, hexadecimal, in constant memory and beside the bounds. */
   async hash(): Promise<string> {
     const { backend, signal } = this.#access;
+    if (this.#stream !== undefined) {
+      const hash = createHash('sha256');
+      for (const block of await this.#readStream(this.#stream)) hash.update(block);
+      return hash.digest('hex');
+    }
     const opened = await this.#open(undefined, false);
     try {
       return await hashBody(backend, opened);
@@ -97,6 +150,8 @@ export class OriginalReader implements RangeReader {
 
   release(): void {
     this.#isReleased = true;
+    if (isStream(this.#stream?.opened.body)) this.#stream.opened.body.destroy();
+    this.#stream?.memory.release();
     for (const { release } of this.#held.splice(0)) release();
     this.#blocks.clear();
   }
@@ -125,6 +180,11 @@ export class OriginalReader implements RangeReader {
 
   async #fetch(start: number, blocksEnd: number): Promise<void> {
     const end = Math.min(blocksEnd, this.sizeBytes);
+    if (this.#stream !== undefined) {
+      this.#count(end - this.#stream.takenBytes, 0);
+      await this.#readOn(this.#stream, end);
+      return;
+    }
     this.#count(end - start);
     await this.#take(await this.#open({ first: start, last: end - 1 }, true), start, end);
   }
@@ -132,12 +192,16 @@ export class OriginalReader implements RangeReader {
   /** Opens the original or a part of it, if it still is in the state that is read. */
   async #open(range: ByteRange | undefined, isHeld: boolean): Promise<Opened> {
     const { backend, sourceKey, signal } = this.#access;
-    const { etag, sizeBytes } = this.#state;
+    const { etag, rangeValidator, sizeBytes } = this.#state;
     signal.throwIfAborted();
     try {
-      const options = { signal, range, isHeld, ifMatch: etag };
-      const opened = await openContent(backend, sourceKey, options);
-      if (opened.etag === etag && opened.sizeBytes === sizeBytes) return opened;
+      const condition = backend.isForeign ? { ifRange: rangeValidator } : { ifMatch: etag };
+      const opened = await openContent(backend, sourceKey, { signal, range, isHeld, ...condition });
+      const isSame = backend.isForeign
+        ? opened.rangeValidator === rangeValidator &&
+          (opened.part === undefined) === (range === undefined)
+        : opened.etag === etag;
+      if (isSame && opened.sizeBytes === sizeBytes) return opened;
       if (isStream(opened.body)) opened.body.destroy();
       throw replaced();
     } catch (error) {
@@ -148,12 +212,70 @@ export class OriginalReader implements RangeReader {
   }
 
   /** @throws MediaError `MEDIA_TOO_LARGE` for a read beyond the bounds */
-  #count(bytes: number): void {
-    this.#reads += 1;
+  #count(bytes: number, reads = 1): void {
+    this.#reads += reads;
     this.#readBytes += bytes;
     if (this.#reads <= MAX_READS && this.#readBytes <= this.#state.maxBytes) return;
     const cause = new Error(`${this.#reads} reads of ${this.#readBytes} bytes`);
     throw new MediaError('MEDIA_TOO_LARGE', { cause });
+  }
+
+  /** Reads a body to its end, beside the bounds; returns all blocks. */
+  async #readStream(stream: Stream): Promise<readonly Uint8Array[]> {
+    const reading = this.#turn.then(() => this.#readOn(stream, this.sizeBytes));
+    this.#turn = reading.catch(() => undefined);
+    await reading;
+    return Array.from(
+      { length: Math.ceil(this.sizeBytes / BLOCK_BYTES) },
+      (_, index) => this.#blocks.get(index) ?? new Uint8Array(),
+    );
+  }
+
+  async #readOn(stream: Stream, end: number): Promise<void> {
+    if (end <= stream.takenBytes) return;
+    await this.#inTime(stream, async () => {
+      const found = await this.#takeFrom(stream, end);
+      if (found === end) return;
+      const cause = new Error(`The body ended after ${found} bytes.`);
+      throw brokenError(this.#access.backend, cause);
+    });
+  }
+
+  /** Reads a body within the deadline of a whole one, and notes what fails. */
+  async #inTime(stream: Stream, work: () => Promise<void>): Promise<void> {
+    const { backend, signal } = this.#access;
+    const onTimeout = (): MediaError => lateError(backend, 'The body took too long.');
+    try {
+      await withDeadline(backend.wholeBodyTimeoutMs, signal, onTimeout, work);
+    } catch (error) {
+      if (isStream(stream.opened.body)) stream.opened.body.destroy();
+      signal.throwIfAborted();
+      this.#access.noteError(error);
+      throw error;
+    }
+  }
+
+  /** Takes the blocks up to a position, or up to the end of the body; returns which of them came first. */
+  async #takeFrom(stream: Stream, wantedEnd: number): Promise<number> {
+    const { backend, signal } = this.#access;
+    const { opened, memory, takenBytes, rest } = stream;
+    if (this.#isReleased) throw new Error('The original is not read any more.');
+    memory.grow(wantedEnd);
+    const missingBytes = wantedEnd - takenBytes - rest.length;
+    const unbounded = { ...opened, sizeBytes: undefined };
+    const bytes =
+      missingBytes > 0
+        ? Buffer.concat([rest, await takePrefix(backend, unbounded, missingBytes, signal)])
+        : rest;
+    const end = Math.min(wantedEnd, takenBytes + bytes.length);
+    if (this.#isReleased) return end;
+    for (let at = takenBytes; at < end; at += BLOCK_BYTES) {
+      const blockEnd = Math.min(at + BLOCK_BYTES, end);
+      this.#blocks.set(at / BLOCK_BYTES, bytes.subarray(at - takenBytes, blockEnd - takenBytes));
+    }
+    stream.rest = Uint8Array.from(bytes.subarray(end - takenBytes));
+    stream.takenBytes = end;
+    return end;
   }
 
   /** Takes the blocks of a part that was opened; memory is accounted for before it comes. */
@@ -170,7 +292,12 @@ export class OriginalReader implements RangeReader {
   async #hold(opened: Opened): Promise<HeldBytes> {
     const { backend, signal } = this.#access;
     const unbounded = { ...backend, maxOriginalBytes: Number.POSITIVE_INFINITY };
-    const held = await holdBody(unbounded, opened, this.#state.budget, signal);
+    const held = await holdBody(unbounded, opened, this.#state.budget, signal).catch(
+      (error: unknown) => {
+        this.#access.noteError(error);
+        throw error;
+      },
+    );
     if (this.#isReleased) held.release();
     else this.#held.push(held);
     return held;

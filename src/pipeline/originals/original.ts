@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Span } from '@opentelemetry/api';
 import { isOriginFailure, MediaError } from '../../contract/errors.ts';
+import { readUrl } from '../../contract/external-url.ts';
 import { isVideoName } from '../../contract/media-request.ts';
 import { isDecodable } from '../../formats/read-image-facts.ts';
 import type { MovingFacts } from '../../formats/video/video-facts.ts';
@@ -17,6 +18,7 @@ import { type Digests, sha256Of } from './digests.ts';
 import type { Reservation } from './memory-budget.ts';
 import { discard, holdBody } from './open-body.ts';
 import { type AccessParts, type HeldVideo, isVideo, OriginalAccess } from './original-access.ts';
+import { FIRST_BLOCK } from './original-reader.ts';
 import type { OriginalDetails } from './records.ts';
 
 export interface OriginalParts extends Backends, AccessParts {
@@ -199,7 +201,10 @@ export class Original {
    * @returns the state whose bytes were checked: another one if the original was replaced meanwhile
    * @throws MediaError `UNAVAILABLE`, or `UNKNOWN_MEDIA` where the block is hidden; of the source; or `signal.reason`
    */
-  async checkBytes(state: OriginalIdentity, signal: AbortSignal): Promise<CheckedOriginal> {
+  async checkBytes(
+    state: OriginalIdentity | HeldOriginal,
+    signal: AbortSignal,
+  ): Promise<CheckedOriginal> {
     const { blocks } = this.#parts;
     if (blocks?.judgesBytes !== true) return state;
     const checked = await unlessAborted(this.#digest(state), signal);
@@ -207,13 +212,16 @@ export class Original {
     return checked;
   }
 
-  async #digest({ etag, lastModified }: OriginalIdentity): Promise<CheckedOriginal> {
+  async #digest(state: OriginalIdentity | HeldOriginal): Promise<CheckedOriginal> {
+    const { etag, lastModified } = state;
     const { digests } = this.#parts;
     const access = this.#access;
-    const { source, maxOriginalBytes } = access.backend;
-    const known =
-      source.identity === 'digest'
-        ? this.#noteSha256(etag, sha256OfIdentity(etag))
+    const { isForeign, maxOriginalBytes } = access.backend;
+    // Of another site's video, each body that is rendered is checked itself.
+    const known = this.#isDigest(etag)
+      ? this.#noteSha256(etag, sha256OfIdentity(etag))
+      : isForeign && 'reader' in state
+        ? undefined
         : await digests.find(this.originKey, etag, access.signal);
     if (known !== undefined) return { etag, lastModified, sha256: known };
     try {
@@ -222,9 +230,10 @@ export class Original {
       if ('bytes' in held) {
         return { ...identity, sha256: this.#noteSha256(held.etag, sha256Of(held.bytes)) };
       }
-      if (held.reader.sizeBytes <= maxOriginalBytes) {
+      if (held.reader.sizeBytes <= maxOriginalBytes && !held.reader.isCut) {
         return { ...identity, sha256: this.#noteSha256(held.etag, await held.reader.hash()) };
       }
+      if (isForeign) return { ...identity, sha256: await this.#findLargeSha256(held) };
       digests.hashSoon(access);
       return identity;
     } catch (error) {
@@ -234,6 +243,17 @@ export class Original {
     return { etag, lastModified };
   }
 
+  /** Finds the digest of another site's large video, which is otherwise hashed in the background. */
+  async #findLargeSha256({ etag }: HeldVideo): Promise<string | undefined> {
+    const { digests } = this.#parts;
+    const { signal } = this.#access;
+    const known = await digests.find(this.originKey, etag, signal);
+    // Not before the poster is sent: what the background finds blocked begins the work anew, with a site that changes its tags for ever.
+    const hash = (): void => digests.hashSoon(this.#access);
+    if (known === undefined) signal.addEventListener('abort', hash, { once: true });
+    return known;
+  }
+
   /** Remembers details of a state, unless the original was purged since. */
   noteDetails(etag: string, details: Partial<OriginalDetails>): void {
     this.#access.noteDetails(etag, details);
@@ -241,9 +261,14 @@ export class Original {
 
   #noteSha256(etag: string, sha256: string): string {
     // An identity that is a digest tells it after a restart, too.
-    if (this.#access.backend.source.identity === 'digest') this.noteDetails(etag, { sha256 });
+    if (this.#isDigest(etag)) this.noteDetails(etag, { sha256 });
     else if (!this.isOutdated) this.#parts.digests.note(this.originKey, etag, sha256);
     return sha256;
+  }
+
+  /** Whether the identity of a state is the digest of its bytes; another site's video has a `stateOf`. */
+  #isDigest(etag: string): boolean {
+    return this.#access.backend.source.identity === 'digest' && !etag.startsWith('[');
   }
 
   /** Returns what the records tell: a fresh identity, or a failure of the source just now. */
@@ -290,14 +315,14 @@ export class Original {
     const { identity: last, validators } = records.findLast(this.originKey);
     const hasBytes = last !== undefined && cache.get(this.originKey)?.etag === last.etag;
     const known = isIdentityEnough || hasBytes ? validators : undefined;
-    const opened = await this.#access.ask({ known });
+    const range = this.#isLikelyVideo(last) ? FIRST_BLOCK : undefined;
+    const opened = await this.#access.ask({ known, range });
     span?.setAttribute('darkroom.fetch.unchanged', opened.body === undefined);
     if (opened.body !== undefined) {
-      this.#held = this.#hold(opened);
+      this.#held = range === undefined ? this.#hold(opened) : this.#holdLikelyVideo(opened);
       const held = await this.#held;
-      if (!('bytes' in held)) throw new Error('Media of other sites are held whole.');
-      const { etag, lastModified, bytes } = held;
-      span?.setAttribute('darkroom.bytes', bytes.byteLength);
+      const { etag, lastModified } = held;
+      if ('bytes' in held) span?.setAttribute('darkroom.bytes', held.bytes.byteLength);
       return { etag, lastModified };
     }
     if (last === undefined) throw new Error('Nothing was known that could be unchanged.');
@@ -314,9 +339,11 @@ export class Original {
     meter.count(cached === undefined ? 'cacheMisses' : 'cacheHits', 'originals');
     if (cached !== undefined) return { ...budget.reserve(cached.bytes.byteLength), ...cached };
     if (this.#opened !== undefined) return this.#hold(this.#opened);
+    const { isForeign, failedForMs } = access.backend;
+    const failure = access.findFailure(failedForMs.withoutResult);
+    if (failure !== undefined && isForeign) throw failure;
     const video = await this.#readVideo();
     if (video !== undefined) return video;
-    const failure = access.findFailure(access.backend.failedForMs.withoutResult);
     if (failure !== undefined) throw failure;
     return this.#hold(await access.open());
   }
@@ -325,7 +352,11 @@ export class Original {
   async #readVideo(): Promise<HeldVideo | undefined> {
     const identity = this.#identity;
     const { backend, records } = this.#access;
-    if (backend.isForeign || identity === undefined) return undefined;
+    if (identity === undefined) return undefined;
+    if (backend.isForeign) {
+      const wasVideo = !this.#isDigest(identity.etag);
+      return wasVideo ? this.#takeSiteVideo(await this.#access.open(FIRST_BLOCK)) : undefined;
+    }
     const videoBytes = records.findDetails(this.originKey, identity.etag)?.videoBytes;
     if (videoBytes === undefined && !isVideoName(this.originKey)) return undefined;
     return this.#access.openVideo(identity, videoBytes);
@@ -338,7 +369,7 @@ export class Original {
     const judge = isForeign ? requireImage : refuseVideo;
     try {
       const held = await holdBody(access.backend, opened, budget, access.signal, judge);
-      if (!isForeign) refuseVideo(held.bytes, held);
+      refuseVideo(held.bytes, held);
       const isByDigest = source.identity === 'digest';
       const identity = access.noteFound(isByDigest ? digested(opened, held.bytes) : opened);
       this.#identity = identity;
@@ -346,13 +377,34 @@ export class Original {
       if (blocks !== undefined) this.#noteSha256(identity.etag, sha256Of(held.bytes));
       return { ...held, ...identity };
     } catch (error) {
-      const isMaybeVideo = !isForeign && mayBeOfVideo(error);
       const video =
-        isMaybeVideo && (await access.reopen(access.noteFound(opened), opened.sizeBytes));
+        mayBeOfVideo(error) &&
+        (await (isForeign
+          ? this.#takeSiteVideo(await access.open(FIRST_BLOCK))
+          : access.reopen(access.noteFound(opened), opened.sizeBytes)));
       if (video) return video;
       access.noteError(error);
       throw error;
     }
+  }
+
+  /** Whether another site's original is known to be a video, or is named so. */
+  #isLikelyVideo(last: OriginalIdentity | undefined): boolean {
+    const wasVideo = last !== undefined && !this.#isDigest(last.etag);
+    return wasVideo || isVideoName(readUrl(this.#access.sourceKey)?.pathname);
+  }
+
+  async #holdLikelyVideo(opened: Opened): Promise<HeldOriginal> {
+    return (await this.#takeSiteVideo(opened)) ?? this.#hold(await this.#access.open());
+  }
+
+  async #takeSiteVideo(opened: Opened): Promise<HeldVideo | undefined> {
+    const { maxOriginalBytes } = this.#access.backend;
+    const isJudged = this.#parts.blocks?.judgesBytes === true;
+    const video = await this.#access.takeSiteVideo(opened, isJudged ? maxOriginalBytes : 0);
+    if (video !== undefined)
+      this.#identity = { etag: video.etag, lastModified: video.lastModified };
+    return video;
   }
 
   #findCached(): CachedOriginal | undefined {
@@ -384,6 +436,7 @@ function refuseVideo(beginning: Uint8Array, held?: Reservation): void {
 
 /** The rest of a file that is not an image need not be fetched from another site. */
 function requireImage(beginning: Uint8Array): void {
+  refuseVideo(beginning);
   if (!isDecodable(beginning)) throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
 }
 

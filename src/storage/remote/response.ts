@@ -69,6 +69,19 @@ export function readLastModifiedText(fields: ResponseFields): string | undefined
   return isDate ? text : undefined;
 }
 
+/**
+ * Returns the validator that ties parts of one state together: a strong tag, or a date that the state has had for a second
+ * at least (RFC 9110 §8.8.2.2, §13.1.5).
+ */
+export function readRangeValidator(fields: ResponseFields): string | undefined {
+  const etag = readEntityTag(fields);
+  if (etag?.startsWith('"')) return etag;
+  const lastModified = readLastModifiedText(fields);
+  const date = readDate(fields.date);
+  const isStrong = lastModified !== undefined && date !== undefined;
+  return isStrong && date - Date.parse(lastModified) >= 1000 ? lastModified : undefined;
+}
+
 // A directive with its argument, which may be quoted although none of ours should be (RFC 9111 §5.2).
 const DIRECTIVE = /([!#$%&'*+.^_`|~\w-]+)(?:=(?:"((?:[^"\\]|\\.)*)"|([^\s",;]*)))?/g;
 

@@ -18,6 +18,7 @@ import {
   readFraming,
   readFreshness,
   readLastModifiedText,
+  readRangeValidator,
   readRedirect,
 } from './response.ts';
 
@@ -93,7 +94,9 @@ export class RemoteSites implements Source {
       if (status === 404 || status === 410) throw new MediaError('UNKNOWN_MEDIA');
       const { part, sizeBytes } = readFraming(answer, options.range, host);
       const etag = readEntityTag(fields);
-      if (part !== undefined && options.ifRange !== undefined && etag !== options.ifRange) {
+      const rangeValidator = readRangeValidator(fields);
+      const { ifRange } = options;
+      if (part !== undefined && ifRange !== undefined && rangeValidator !== ifRange) {
         throw siteError('The part is of another state.', { reason: 'response', host });
       }
       const lastModified = readLastModifiedText(fields);
@@ -103,6 +106,7 @@ export class RemoteSites implements Source {
         part,
         sizeBytes,
         etag: etag?.startsWith('"') ? etag : undefined,
+        rangeValidator,
         validators,
         lastModified: readLastModified(lastModified ? new Date(lastModified) : undefined),
         freshForMs,

@@ -15,7 +15,7 @@ import {
 } from '../../support/telemetry/prometheus-text.ts';
 import { useTemporaryFolder } from '../../support/temporary-folder.ts';
 import { samples, type TestAppOptions, useTestApp, withDecoder } from '../../support/test-app.ts';
-import { hasFfmpeg } from '../../support/videos.ts';
+import { freeBox, hasFfmpeg } from '../../support/videos.ts';
 
 // Contract §14, internal routes: what the platform's API asks before it stores a message.
 
@@ -325,5 +325,12 @@ test('a video of another site has its facts told, too', async () => {
     });
   const facts = { format: 'mp4', width: 240, height: 160, duration: 2 };
   expect((await ask('/clip.mp4'))?.json()).toMatchObject(facts);
+  const long = Buffer.concat([clip, freeBox(200_000), Buffer.alloc(199_992)]);
+  app.site.serveRanges('/long.mp4', long);
+  app.site.handlers.set('/long', (_request, response) => void response.writeHead(200).end(long));
+  for (const path of ['/long.mp4', '/long']) {
+    const all = { ...facts, size: long.length, content_hash: hash('sha256', long) };
+    expect((await ask(path))?.json()).toMatchObject(all);
+  }
   expect((await ask('/gone.mp4'))?.statusCode).toBe(400);
 });
