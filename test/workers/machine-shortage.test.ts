@@ -49,15 +49,15 @@ describe.skipIf(process.getuid?.() !== 0)('(root) a worker', () => {
   });
 
   test('is overloaded where the machine has less memory left than its bound, and goes on after that', async () => {
-    // All pixels of an interlaced PNG are in memory: 75 MB.
-    const create = { width: 5000, height: 5000, channels: 3, background: '#a0b0c0' } as const;
+    // All pixels of an interlaced PNG are in memory: 192 MB, in one piece far larger than what is left.
+    const create = { width: 8000, height: 8000, channels: 3, background: '#a0b0c0' } as const;
     const png = await sharp({ create }).png({ progressive: true, compressionLevel: 1 }).toBuffer();
     const shrunk = {
-      ...still('png', 5000),
+      ...still('png', 8000),
       resize: 'scale',
       size: { widthPx: 9, heightPx: 9 },
     } as const;
-    const bounded = await start({ workerFile: REAL_WORKER, memoryBytes: bothOf(170 * MEBIBYTE) });
+    const bounded = await start({ workerFile: REAL_WORKER, memoryBytes: bothOf(256 * MEBIBYTE) });
     await expect(bounded.render(png, shrunk)).rejects.toMatchObject({ code: 'MEDIA_TOO_LARGE' });
     const pool = await start({ workerFile: REAL_WORKER, memoryBytes: bothOf(1024 * MEBIBYTE) });
     const sizeOf = (pid: number) =>
