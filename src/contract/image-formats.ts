@@ -149,8 +149,8 @@ interface SourceCapabilities {
   readonly encodesAs: OutputFormat;
   /** The same for an animation, where it differs. */
   readonly animatesAs?: OutputFormat;
-  /** The loader of libvips that reads the format; all others are blocked. */
-  readonly loader: string;
+  /** Loader of libvips that reads the format; all others are blocked. Omitted if libvips decodes none of its files. */
+  readonly loader?: string;
   readonly decodeWeight: Weight;
   /** For decoders that can skip pixels by powers of two: the weight if they reduce by two at least. */
   readonly reducedDecodeWeight?: Weight;
@@ -193,7 +193,6 @@ const sourceRows = {
   gif: {
     mimeType: 'image/gif',
     encodesAs: 'gif',
-    loader: 'VipsForeignLoadNsgifBuffer',
     decodeWeight: [9, 3],
     decodedFrameMs: 0,
   },

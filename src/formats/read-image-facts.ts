@@ -1,9 +1,9 @@
 import { isGif } from './gif/gif-blocks.ts';
-import { repairGif, rewriteGif } from './gif/gif-frames.ts';
+import { rewriteGif } from './gif/gif-frames.ts';
 import { readGifHeader } from './gif/gif-header.ts';
 import { isHeif, readHeifHeader } from './heif/heif-header.ts';
 import { prepareHeif } from './heif/heif-preparation.ts';
-import type { ImageFacts, Orientation, Size } from './image-facts.ts';
+import type { ImageFacts, Orientation } from './image-facts.ts';
 import { readJpegHeader } from './jpeg/jpeg-header.ts';
 import { isJpeg, withPlainJpegExif } from './jpeg/jpeg-segments.ts';
 import { splitApng } from './png/apng-split.ts';
@@ -18,10 +18,10 @@ interface Container {
   readonly hasMagic: (bytes: Uint8Array) => boolean;
   readonly readHeader: typeof readImageFacts;
   /**
-   * Changes only what the decoder cannot handle: reduces EXIF to the orientation (`withPlainExif`), and declares
-   * transparency in a GIF (`repairGif`). The image stays the same, and the bytes if there is nothing to change.
+   * Changes only what the decoder cannot handle: reduces EXIF to the orientation (`withPlainExif`). The image stays the
+   * same, and the bytes if there is nothing to change.
    */
-  readonly prepare: (bytes: Uint8Array, orientation: Orientation, canvas: Size) => Uint8Array;
+  readonly prepare: (bytes: Uint8Array, orientation: Orientation) => Uint8Array;
   /** Rewrites a file with only its visible parts, if `ImageFacts.isRewritable`. */
   readonly rewrite?: typeof rewriteGif;
   /** Reads the ICC profile of an animation that is not split. */
@@ -56,7 +56,7 @@ const containers: readonly Container[] = [
   {
     hasMagic: isGif,
     readHeader: readGifHeader,
-    prepare: (gif, _orientation, canvas) => repairGif(gif, canvas),
+    prepare: (gif) => gif,
     rewrite: rewriteGif,
   },
   { hasMagic: isHeif, readHeader: readHeifHeader, prepare: prepareHeif },

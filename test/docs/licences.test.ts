@@ -9,6 +9,7 @@ const lists: Readonly<Record<string, string>> = {
   corpus: 'corpus/MANIFEST.tsv',
   expected: 'goldens.tsv',
   'flat-avif': 'flat-avif/index.tsv',
+  gif: 'gif/index.tsv',
   'golden-originals': 'golden-originals/index.tsv',
   heic: 'heic/index.tsv',
   originals: 'originals-index.tsv',

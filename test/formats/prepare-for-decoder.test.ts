@@ -8,7 +8,7 @@ import { corpusFile, factsOf } from './facts-of.ts';
 
 const { join, tiffOrientation } = made;
 const prepare = (file: Uint8Array, orientation: Orientation): Uint8Array =>
-  containerOf(file)?.prepare(file, orientation, { widthPx: 4, heightPx: 2 }) ?? file;
+  containerOf(file)?.prepare(file, orientation) ?? file;
 const SECRET = 'taken at home';
 
 const blank = sharp({ create: { width: 4, height: 2, channels: 3, background: '#c33' } });

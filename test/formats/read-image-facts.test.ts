@@ -2,7 +2,6 @@ import fc from 'fast-check';
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
 import { hasAscii } from '../../src/formats/byte-reader.ts';
-import { repairGif } from '../../src/formats/gif/gif-frames.ts';
 import { corpusCategories, corpusFile, corpusFiles, verdictOn } from './facts-of.ts';
 
 const names = corpusFiles(...corpusCategories);
@@ -99,7 +98,9 @@ test.each(names)('sharp reads the same from %s', async (name) => {
     still.format === 'png' && bytes.subarray(0, bytes.indexOf('IDAT')).includes('acTL');
   // Of an APNG, sharp sees the default image alone.
   const seen = isApng ? { format: 'apng' } : { frames, animation };
-  expect(verdict).toMatchObject({ ...still, ...seen });
+  // libnsgif ignores a screen with an edge above 2048 px.
+  const size = name.endsWith('issue-117-out-of-range.gif') ? { heightPx: 23_850 } : {};
+  expect(verdict).toMatchObject({ ...still, ...seen, ...size });
   if (isDirty) expect(verdict).toMatchObject({ isClean: false });
   if (!isPlain) expect(verdict).not.toMatchObject({ isPlain: true });
 });
@@ -178,8 +179,7 @@ test('mutated files have facts, have none or are corrupt; the reader never throw
       }
       const verdict = verdictOn(bytes);
       if (typeof verdict === 'string') return;
-      const { format, widthPx, heightPx, frames, animation, animationFault } = verdict;
-      if (format === 'gif') expect(verdictOn(repairGif(bytes, verdict))).toEqual(verdict);
+      const { widthPx, heightPx, frames, animation, animationFault } = verdict;
       expect(Math.min(widthPx, heightPx, frames)).toBeGreaterThan(0);
       if (animationFault === undefined) expect(animation?.delaysMs.length ?? 1).toBe(frames);
       else expect(animation).toBeUndefined();

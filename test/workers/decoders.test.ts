@@ -4,19 +4,20 @@ import { dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
+import type { RenderJob } from '../../src/pipeline/ports.ts';
 import { anyJob, REAL_WORKER, sharePool, unharmed } from '../support/processes/worker-pool.ts';
 
 const classes = (names: string) => names.split(/\s+/).map((name) => `VipsForeignLoad${name}`);
 
 /**
  * Every loader class in the libvips that sharp brings along, and whether it may run. `base`: never run by itself.
- * An upgrade of sharp means a decision here about what is new; it is to be blocked but for the five formats,
+ * An upgrade of sharp means a decision here about what is new; it is to be blocked but for the four formats,
  * from memory.
  */
 const loaders = {
-  allowed: classes('HeifBuffer JpegBuffer NsgifBuffer PngBuffer WebpBuffer'),
+  allowed: classes('HeifBuffer JpegBuffer PngBuffer WebpBuffer'),
   blocked: classes(
-    `CsvFile CsvSource HeifFile HeifSource JpegFile JpegSource MatrixFile MatrixSource NsgifFile NsgifSource
+    `CsvFile CsvSource HeifFile HeifSource JpegFile JpegSource MatrixFile MatrixSource NsgifBuffer NsgifFile NsgifSource
      PngFile PngSource Raw SvgBuffer SvgFile SvgSource TiffBuffer TiffFile TiffSource UhdrBuffer UhdrFile
      UhdrSource VipsFile VipsSource WebpFile WebpSource`,
   ),
@@ -28,8 +29,9 @@ const loaders = {
 
 const svg = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>');
 
-/** Of the formats that a decoder is there for. */
+/** Of the formats that a decoder is there for; a GIF is decoded without libvips. */
 const decodable = {
+  gif: await pixels().gif().toBuffer(),
   svg,
   'svg, compressed': gzipSync(svg),
   tiff: await pixels().tiff().toBuffer(),
@@ -42,14 +44,14 @@ test('the loaders of libvips are those that were decided about', () => {
 
 describe('a worker', () => {
   const shared = sharePool({ workerFile: REAL_WORKER });
-  const render = (original: Uint8Array, heightPx = 9) =>
-    shared.pool.render(original, { ...anyJob, originalSize: { widthPx: 9, heightPx } });
+  const render = (original: Uint8Array, heightPx = 9, source: RenderJob['source'] = 'png') =>
+    shared.pool.render(original, { ...anyJob, source, originalSize: { widthPx: 9, heightPx } });
 
   test('decodes five formats, to the size that was planned', async () => {
     for (const format of ['jpeg', 'png', 'webp', 'gif', 'avif'] as const) {
       const original = await pixels().toFormat(format).toBuffer();
-      expect((await sharp(await render(original)).metadata()).format).toBe('png');
-      await expect(render(original, 10), format).rejects.toMatchObject({
+      expect((await sharp(await render(original, 9, format)).metadata()).format).toBe('png');
+      await expect(render(original, 10, format), format).rejects.toMatchObject({
         code: 'UNPROCESSABLE_MEDIA',
         cause: { message: expect.stringContaining('Decoded 9×9 px; the header says 9×10') },
       });

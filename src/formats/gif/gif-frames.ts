@@ -8,10 +8,10 @@ import {
   SCREEN_BYTES,
   walkGifBlocks,
 } from './gif-blocks.ts';
-import { walkCodes } from './gif-lzw.ts';
+import { unpackIndices } from './gif-lzw.ts';
 import { beginGif, controlExtension, delaysOf, END_OF_GIF } from './gif-writer.ts';
 
-/** One image as the decoder sees it, with its graphic control extensions; offsets as in `GifVisitor.onImage`. */
+/** One image with its last graphic control extension, as in browsers; offsets as in `GifVisitor.onImage`. */
 export interface GifFrame {
   readonly start: number;
   readonly data: number;
@@ -19,6 +19,7 @@ export interface GifFrame {
   readonly top: number;
   readonly right: number;
   readonly bottom: number;
+  readonly isInterlaced: boolean;
   readonly delayCs: number;
   /** The packed field of GIF89a §23, without the transparency flag. */
   readonly disposal: number;
@@ -29,8 +30,10 @@ export interface GifFrame {
 /** Flag in the packed field of GIF89a §23. */
 const TRANSPARENCY_FLAG = 0x01;
 const DISPOSAL_MASK = 0x1c;
+/** Flag in the packed field of GIF89a §20. */
+const INTERLACE_FLAG = 0x40;
 
-/** Default of libnsgif without a graphic control extension. */
+/** Delay without a graphic control extension, as in browsers. */
 const DEFAULT_DELAY_CS = 10;
 
 /** Reads the frames of a GIF, and where they end; calls the visitor for each block before it counts. */
@@ -53,100 +56,45 @@ export function readFrames(
       visitor.onExtension?.(label, start, end);
       if (label !== gifLabel.graphicControl) return;
       const packed = byte(start + 3);
-      const isTransparent = (packed & TRANSPARENCY_FLAG) !== 0;
       control = {
         delayCs: u16(start + 4),
         disposal: packed & DISPOSAL_MASK,
-        // The flag stays set, even if a later extension clears it.
-        isTransparent: control.isTransparent || isTransparent,
-        transparentIndex: isTransparent ? byte(start + 6) : control.transparentIndex,
+        isTransparent: (packed & TRANSPARENCY_FLAG) !== 0,
+        transparentIndex: byte(start + 6),
       };
     },
     onImage: (start, data, end) => {
       visitor.onImage?.(start, data, end);
       const [left, top] = [u16(start + 1), u16(start + 3)];
       const [right, bottom] = [left + u16(start + 5), top + u16(start + 7)];
-      frames.push({ start, data, left, top, right, bottom, ...control });
+      const isInterlaced = (byte(start + 9) & INTERLACE_FLAG) !== 0;
+      frames.push({ start, data, left, top, right, bottom, isInterlaced, ...control });
       control = opaque;
     },
   });
   return { frames, end };
 }
 
-const TO_BACKGROUND = 2 << 2;
-
-const INDICES = 256;
-
 /**
- * Repairs a GIF for libnsgif, the decoder of libvips, which knows transparency only in frames with the transparency
- * flag: a frame without the flag that is disposed to the background leaves the background colour; and if no frame has
- * the flag, pixels that no frame has painted are black. Browsers clear to transparent in both cases (measured:
- * Chromium).
- *
- * Each frame without the flag gets it, with an index that none of its pixels uses, in a new graphic control extension
- * just before the image: the last extension counts. Frames, delays, disposals and loops stay unchanged.
- *
- * Not repaired: a frame that uses all 256 indices, which stays without the flag; and the logical screen that libnsgif
- * ignores (gif-header.ts), for which the canvas would need a first frame that fills it, and so new LZW data.
- *
- * @param canvas size of a frame as the decoder returns it
- * @returns the same bytes if there is nothing to repair
+ * Returns the size of the logical screen, enlarged if the first frame exceeds it (measured: Chromium). libnsgif ignores
+ * common screen sizes and any edge above 2048 px.
  */
-export function repairGif(gif: Uint8Array, canvas: Size): Uint8Array {
-  const { frames } = readFrames(gif);
-  return showsOpaqueBackground(frames, canvas) ? declareTransparency(gif, frames) : gif;
+export function canvasOf(gif: Uint8Array, first: GifFrame): Size {
+  const u16 = (offset: number): number => (gif[offset] ?? 0) | ((gif[offset + 1] ?? 0) << 8);
+  return {
+    widthPx: Math.max(1, u16(6), first.right),
+    heightPx: Math.max(1, u16(8), first.bottom),
+  };
 }
 
-function showsOpaqueBackground(frames: readonly GifFrame[], canvas: Size): boolean {
-  const [first] = frames;
-  if (first === undefined) return false;
-  const screen = { ...first, left: 0, top: 0, right: canvas.widthPx, bottom: canvas.heightPx };
-  if (!covers(first, screen) && !frames.some(({ isTransparent }) => isTransparent)) return true;
-  return frames.some((frame, index) => {
-    const next = frames[index + 1];
-    const isDisposed = !frame.isTransparent && frame.disposal === TO_BACKGROUND;
-    return isDisposed && next !== undefined && (next.isTransparent || !covers(next, frame));
-  });
-}
-
-function covers(one: GifFrame, other: GifFrame): boolean {
-  return (
-    one.left <= other.left &&
-    one.top <= other.top &&
-    one.right >= other.right &&
-    one.bottom >= other.bottom
-  );
-}
-
-function declareTransparency(gif: Uint8Array, frames: readonly GifFrame[]): Uint8Array {
-  const parts: Uint8Array[] = [];
-  let copied = 0;
-  for (const { start, data, delayCs, disposal, isTransparent } of frames) {
-    const index = isTransparent ? undefined : findUnusedIndex(gif, data);
-    if (index === undefined) continue;
-    const flags = disposal | TRANSPARENCY_FLAG;
-    parts.push(gif.subarray(copied, start), controlExtension(flags, delayCs, index));
-    copied = start;
-  }
-  return copied === 0 ? gif : Buffer.concat([...parts, gif.subarray(copied)]);
-}
-
-/**
- * Finds a colour index that does not occur in LZW data, without unpacking the data: codes of longer strings only repeat
- * what the decoder has seen, so an index occurs if its own code does. Returns `undefined` if all 256 indices occur.
- *
- * @param gif a GIF whose sub-blocks are known to end
- * @param data offset of the byte with the bits of a root code; the sub-blocks follow
- */
-export function findUnusedIndex(gif: Uint8Array, data: number): number | undefined {
-  // With fewer root codes, data cannot contain the highest index.
-  if ((gif[data] ?? 0) < 8) return INDICES - 1;
-  const used = new Uint8Array(INDICES);
-  walkCodes(gif, data, Number.POSITIVE_INFINITY, (index) => {
-    used[index % INDICES] = 1;
-  });
-  const unused = used.indexOf(0);
-  return unused < 0 ? undefined : unused;
+/** Counts the pixels that must be unpacked to show a frame: of whole rows, down to the edge of the canvas. */
+export function unpackedPixels(frame: GifFrame, canvas: Size): number {
+  const { left, top, right, bottom, isInterlaced } = frame;
+  const { widthPx, heightPx } = canvas;
+  if (left >= widthPx || top >= heightPx) return 0;
+  if (isInterlaced) return (right - left) * (bottom - top);
+  const rows = Math.min(bottom, heightPx) - top;
+  return Math.max(0, (right - left) * rows - Math.max(0, right - widthPx));
 }
 
 /**
@@ -155,7 +103,7 @@ export function findUnusedIndex(gif: Uint8Array, data: number): number | undefin
  * the trailer.
  *
  * @param gif a GIF that `readGifHeader` reports as rewritable
- * @throws MediaError `UNPROCESSABLE_MEDIA` if the data of an image are damaged, by the decoder's rules
+ * @throws MediaError `UNPROCESSABLE_MEDIA` if the data of an image are damaged, by the rules of our decoder
  */
 export function rewriteGif(
   gif: Uint8Array,
@@ -167,7 +115,8 @@ export function rewriteGif(
   const parts = beginGif(canvas, settings, animation);
   const delaysCs = delaysOf(animation);
   for (const [index, frame] of readFrames(gif).frames.entries()) {
-    const { isSound, end } = walkCodes(gif, frame.data, visiblePixels(frame, canvas));
+    const indices = new Uint8Array(unpackedPixels(frame, canvas));
+    const { isSound, end } = unpackIndices(gif, frame.data, indices);
     if (!isSound) throw corruptMedia(`GIF: a code in image ${index + 1} that is not there yet`);
     if (animation !== undefined || frame.isTransparent) {
       const flags = frame.disposal | (frame.isTransparent ? TRANSPARENCY_FLAG : 0);
@@ -176,12 +125,4 @@ export function rewriteGif(
     parts.push(gif.subarray(frame.start, end), Uint8Array.of(0));
   }
   return Buffer.concat([...parts, END_OF_GIF]);
-}
-
-/** Counts the pixels that the decoder reads: it skips rows below the canvas. */
-function visiblePixels({ left, top, right, bottom }: GifFrame, canvas: Size): number {
-  const { widthPx, heightPx } = canvas;
-  if (left >= widthPx || top >= heightPx) return 0;
-  const rows = Math.min(bottom, heightPx) - top;
-  return Math.max(0, (right - left) * rows - Math.max(0, right - widthPx));
 }

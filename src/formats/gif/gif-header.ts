@@ -1,33 +1,21 @@
 import { ByteReader, corruptMedia, hasAscii } from '../byte-reader.ts';
 import type { ImageFacts } from '../image-facts.ts';
 import { gifLabel } from './gif-blocks.ts';
-import { readFrames } from './gif-frames.ts';
+import { canvasOf, readFrames, unpackedPixels } from './gif-frames.ts';
 
 const loopApplications = ['NETSCAPE2.0', 'ANIMEXTS1.0'];
 /** Twice the blocks of 50 000 frames, the highest limit an operator can set, with their controls; bounds the walk. */
 const maxBlocks = 200_000;
 
-/** Screen sizes that libnsgif takes for the author's monitor instead of the image. */
-const monitorSizes = new Set([
-  '640x480',
-  '640x512',
-  '800x600',
-  '1024x768',
-  '1280x1024',
-  '1600x1200',
-]);
-const maxTrustedScreenPx = 2048;
-
 /**
- * Reads the facts of a GIF (GIF89a specification), following libnsgif, the decoder of libvips: its canvas, its default
- * delay of 100 ms, its reading of a loop extension (n repeats are n + 1 plays, the last extension wins, none is 1).
+ * Reads the facts of a GIF (GIF89a specification), as browsers do: the canvas, the default delay of 100 ms, the
+ * meaning of a loop extension (n repeats are n + 1 plays, the last extension wins, none is 1).
  *
  * The file may end between two blocks without a trailer. Anything but a block between two blocks ends the animation, as
  * in browsers and libnsgif.
  */
 export function readGifHeader(bytes: Uint8Array): ImageFacts {
   const reader = new ByteReader(bytes, 'GIF');
-  const screen = readScreen(reader);
   let isControlOpen = false;
   let plays = 1;
   let isClean = true;
@@ -73,29 +61,21 @@ export function readGifHeader(bytes: Uint8Array): ImageFacts {
     throw corruptMedia('GIF: the file ends before the image of the last graphic control extension');
   }
   const delaysMs = frames.map(({ delayCs }) => 10 * delayCs);
+  const canvas = canvasOf(bytes, first);
+  const codedPixels = frames.reduce(
+    (most, frame) => Math.max(most, unpackedPixels(frame, canvas)),
+    0,
+  );
   return {
     format: 'gif',
-    widthPx: Math.max(screen.widthPx, first.right),
-    heightPx: Math.max(screen.heightPx, first.bottom),
+    ...canvas,
     orientation: 1,
     frames: frames.length,
+    ...(codedPixels > canvas.widthPx * canvas.heightPx ? { codedPixels } : {}),
     animation: frames.length > 1 ? { delaysMs, plays } : undefined,
     isClean,
     isRewritable,
   };
-}
-
-/** Returns the logical screen, or 1x1 if libnsgif takes the size from the first frame. */
-function readScreen(reader: ByteReader): { widthPx: number; heightPx: number } {
-  const widthPx = reader.u16le(6);
-  const heightPx = reader.u16le(8);
-  const isTrusted =
-    widthPx > 0 &&
-    heightPx > 0 &&
-    widthPx <= maxTrustedScreenPx &&
-    heightPx <= maxTrustedScreenPx &&
-    !monitorSizes.has(`${widthPx}x${heightPx}`);
-  return isTrusted ? { widthPx, heightPx } : { widthPx: 1, heightPx: 1 };
 }
 
 /** Whether a loop extension has its only sub-block: 3 bytes, of which the first is 1. */

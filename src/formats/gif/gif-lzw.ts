@@ -54,44 +54,45 @@ export function compressIndices(indices: Uint8Array, rootBits: number): Uint8Arr
   return output.finish();
 }
 
-export interface CodeWalk {
-  /** False if an undefined code stands before the last pixel. */
+export interface Unpacking {
+  /** False if an undefined code appears before the last pixel. */
   readonly isSound: boolean;
+  /** Number of pixels unpacked: fewer than there is room for if the data end early. */
+  readonly pixels: number;
   /** Offset after the last sub-block with codes; the rest up to the end of the blocks is ignored. */
   readonly end: number;
 }
 
 /**
- * Walks through the codes of an image without unpacking them, as libnsgif does, the decoder of libvips. Both libnsgif
- * and browsers leave pixels out if the data end early, so truncated data are sound.
+ * Unpacks the colour indices of an image (GIF89a appendix F). Data that end early leave the rest of the pixels as they
+ * are, as in libnsgif and browsers.
  *
  * @param gif a GIF whose sub-blocks are known to end
  * @param data offset of the byte with the bits of a root code; the sub-blocks follow
- * @param pixels number of pixels to check; a fault behind these is not found
- * @param onRoot called for each code of a single index
+ * @param indices receives the pixels, row by row; a fault after the last of them is not found
  */
-export function walkCodes(
-  gif: Uint8Array,
-  data: number,
-  pixels: number,
-  onRoot?: (index: number) => void,
-): CodeWalk {
+export function unpackIndices(gif: Uint8Array, data: number, indices: Uint8Array): Unpacking {
   const rootBits = gif[data] ?? 0;
   const clear = 1 << rootBits;
-  /** Number of pixels per code, for codes of more than one. */
+  const pixels = indices.length;
+  // A string is the previous one and the pixel after it, which are adjacent in the output.
+  const starts = new Int32Array(MAX_CODES);
   const lengths = new Uint16Array(MAX_CODES);
   let codeBits = rootBits + 1;
   let entries = clear + 2;
+  let start = 0;
   /** Pixels of the previous code; 0 after a clear. */
-  let before = 0;
-  let missing = pixels;
+  let length = 0;
   let pool = 0;
   let poolBits = 0;
   let blockEnd = data + 1;
+  const finish = (isSound: boolean, end: number): Unpacking => {
+    return { isSound, pixels: Math.min(start + length, pixels), end };
+  };
   for (let at = data + 1; ; at += 1) {
     if (at === blockEnd) {
       const size = gif[at] ?? 0;
-      if (size === 0) return { isSound: true, end: at };
+      if (size === 0) return finish(true, at);
       blockEnd += 1 + size;
       continue;
     }
@@ -101,24 +102,35 @@ export function walkCodes(
       const code = pool & ((1 << codeBits) - 1);
       pool >>>= codeBits;
       poolBits -= codeBits;
+      const next = start + length;
       if (code === clear) {
         codeBits = rootBits + 1;
         entries = clear + 2;
-        before = 0;
+        start = next;
+        length = 0;
         continue;
       }
-      const isEnd = code === clear + 1 && before > 0;
-      if (isEnd || code > (before === 0 ? clear : entries)) {
-        return { isSound: isEnd || missing <= 0, end: blockEnd };
+      const isEnd = code === clear + 1 && length > 0;
+      if (isEnd || code > (length === 0 ? clear : entries)) {
+        return finish(isEnd || next >= pixels, blockEnd);
       }
-      if (before > 0 && entries < MAX_CODES) {
-        lengths[entries] = before + 1;
+      if (length > 0 && entries < MAX_CODES) {
+        starts[entries] = start;
+        lengths[entries] = length + 1;
         entries += 1;
         if (entries === 1 << codeBits && codeBits < MAX_CODE_BITS) codeBits += 1;
       }
-      if (code < clear) onRoot?.(code);
-      before = code < clear ? 1 : (lengths[code] ?? 0);
-      missing -= before;
+      start = next;
+      if (code < clear) {
+        length = 1;
+        if (start < pixels) indices[start] = code;
+        continue;
+      }
+      length = lengths[code] ?? 0;
+      const end = Math.min(start + length, pixels);
+      for (let to = start, from = starts[code] ?? 0; to < end; to += 1, from += 1) {
+        indices[to] = indices[from] ?? 0;
+      }
     }
   }
 }

@@ -12,30 +12,57 @@ const OPAQUE = 255;
  * @param batchFrames number of whole frames that are yielded at a time, one below the other
  * @throws MediaError `UNPROCESSABLE_MEDIA` or `MEDIA_TOO_LARGE`; any other error is a bug of ours
  */
-export async function* composeFrames(
+export function composeFrames(
   patches: AsyncIterable<FramePatch>,
   job: RenderJob,
   batchFrames: number,
 ): AsyncGenerator<Pixels, void> {
-  const { widthPx, heightPx } = job.originalSize;
   const canvas = new FrameCanvas(job.originalSize);
-  const frameBytes = canvas.pixels.length;
+  async function* draw(): AsyncGenerator<void> {
+    for await (const patch of patches) {
+      canvas.draw(patch, await decodePatch(patch, job));
+      yield;
+    }
+  }
+  return joinFrames(canvas, draw(), { channels: CHANNELS, batchFrames });
+}
+
+/**
+ * Copies the canvas after each frame that is drawn, and joins the copies one below the other.
+ *
+ * @param channels 3 if all pixels of all frames are opaque
+ */
+export async function* joinFrames(
+  canvas: FrameCanvas,
+  drawn: AsyncIterable<void> | Iterable<void>,
+  { channels, batchFrames }: { readonly channels: 3 | 4; readonly batchFrames: number },
+): AsyncGenerator<Pixels, void> {
+  const { widthPx, heightPx } = canvas.size;
+  const frameBytes = widthPx * heightPx * channels;
   let batch: Buffer | undefined;
   let count = 0;
   const finishBatch = (data: Buffer): Pixels => {
-    const composed = { data, widthPx, heightPx: heightPx * count, channels: CHANNELS } as const;
+    const composed = { data, widthPx, heightPx: heightPx * count, channels };
     batch = undefined;
     count = 0;
     return composed;
   };
-  for await (const patch of patches) {
-    canvas.draw(patch, await decodePatch(patch, job));
+  for await (const _ of drawn) {
     batch ??= Buffer.allocUnsafeSlow(frameBytes * batchFrames);
-    batch.set(canvas.pixels, frameBytes * count);
+    if (channels === CHANNELS) batch.set(canvas.pixels, frameBytes * count);
+    else copyOpaque(canvas.pixels, batch.subarray(frameBytes * count));
     count += 1;
     if (count === batchFrames) yield finishBatch(batch);
   }
   if (batch !== undefined) yield finishBatch(batch.subarray(0, frameBytes * count));
+}
+
+function copyOpaque(pixels: Uint8Array, target: Uint8Array): void {
+  for (let from = 0, to = 0; from < pixels.length; from += CHANNELS, to += 3) {
+    target[to] = pixels[from] ?? 0;
+    target[to + 1] = pixels[from + 1] ?? 0;
+    target[to + 2] = pixels[from + 2] ?? 0;
+  }
 }
 
 /** Decodes the image of a frame: sRGB with alpha, 8 bits. */
@@ -48,20 +75,20 @@ function decodePatch(patch: FramePatch, job: RenderJob): Promise<Uint8Array> {
 }
 
 /**
- * The canvas on which the frames of an animation are composed (PNG 3rd edition §4.9, §13.16): straight alpha, 8 bits,
+ * The canvas on which the frames of a GIF or APNG are composed (GIF89a §23, PNG 3rd edition §4.9, §13.16): straight alpha, 8 bits,
  * rounded to the nearest. Pixels with an alpha of 0 keep the colours of the last frame that painted them.
  */
-class FrameCanvas {
+export class FrameCanvas {
+  readonly size: Size;
   /** Four samples per pixel; must be copied before the next frame is drawn. */
-  readonly pixels: Uint8Array;
-  readonly #widthPx: number;
+  readonly pixels: Uint8Array<ArrayBuffer>;
   #last: FramePlacement | undefined;
   /** The canvas before the last frame, if that frame restores it. */
   #kept: Uint8Array | undefined;
 
-  constructor({ widthPx, heightPx }: Size) {
-    this.#widthPx = widthPx;
-    this.pixels = new Uint8Array(widthPx * heightPx * CHANNELS);
+  constructor(size: Size) {
+    this.size = size;
+    this.pixels = new Uint8Array(size.widthPx * size.heightPx * CHANNELS);
   }
 
   /**
@@ -70,16 +97,21 @@ class FrameCanvas {
    * @param patch pixels of the frame, four samples each; its region lies within the canvas
    */
   draw(placement: FramePlacement, patch: Uint8Array): void {
-    this.#disposeLast();
-    // Before the first frame, the canvas is transparent black, so "previous" equals "background", as the specification
-    // demands.
-    if (placement.dispose === 'previous') this.#kept = this.pixels.slice();
+    this.begin(placement);
     const rowBytes = placement.widthPx * CHANNELS;
     for (const [row, below] of this.#rows(placement)) {
       const over = patch.subarray(row * rowBytes, (row + 1) * rowBytes);
       if (placement.blend === 'source') below.set(over);
       else blendOver(below, over);
     }
+  }
+
+  /** Disposes of the previous frame; the caller then draws the next one into `pixels`. */
+  begin(placement: FramePlacement): void {
+    this.#disposeLast();
+    // Before the first frame, the canvas is transparent black, so "previous" equals "background", as the specification
+    // demands.
+    if (placement.dispose === 'previous') this.#kept = this.pixels.slice();
     this.#last = placement;
   }
 
@@ -94,7 +126,7 @@ class FrameCanvas {
   *#rows(region: FramePlacement): Generator<[row: number, pixels: Uint8Array], void> {
     const { leftPx, topPx, widthPx, heightPx } = region;
     for (let row = 0; row < heightPx; row += 1) {
-      const start = ((topPx + row) * this.#widthPx + leftPx) * CHANNELS;
+      const start = ((topPx + row) * this.size.widthPx + leftPx) * CHANNELS;
       yield [row, this.pixels.subarray(start, start + widthPx * CHANNELS)];
     }
   }

@@ -138,7 +138,7 @@ function setUpSharp(): void {
   sharp.concurrency(1);
   sharp.cache(false);
   sharp.block({ operation: ['VipsForeignLoad'] });
-  sharp.unblock({ operation: Object.values(sourceFormats).map(({ loader }) => loader) });
+  sharp.unblock({ operation: Object.values(sourceFormats).flatMap(({ loader }) => loader ?? []) });
 }
 
 /** Lowers the priority of all threads of this process, unless it is lower; later threads inherit that. */

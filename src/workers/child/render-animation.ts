@@ -6,6 +6,7 @@ import { scalesTogether } from '../../pipeline/render/render-cost.ts';
 import { composeFrames } from './compose-frames.ts';
 import { encodeAnimation } from './encode.ts';
 import { scaleFrames, scalesAlike } from './frame-scaling.ts';
+import { decodeGif } from './gif/decode-gif.ts';
 import {
   checkDecodedSize,
   decodeStrictly,
@@ -41,11 +42,7 @@ async function renderFrames(original: Uint8Array, job: RenderJob, count: number)
   const isJoint = scalesTogether(job) && scalesAlike(originalSize, job.size);
   const mostFrames = Math.max(1, Math.floor(BATCH_BYTES / (widthPx * heightPx * 4)));
   const batchFrames = Math.min(mostFrames, count);
-  const patches = containerOf(original)?.split?.(original);
-  const batches =
-    patches === undefined
-      ? decodeBatches(original, job, count, batchFrames)
-      : composeFrames(patches, job, batchFrames);
+  const batches = decodeFrames(original, job, { count, batchFrames });
   let strip: Buffer | undefined;
   let placedBytes = 0;
   let channels: Pixels['channels'] = 4;
@@ -67,11 +64,27 @@ async function renderFrames(original: Uint8Array, job: RenderJob, count: number)
   };
 }
 
+interface Batches {
+  readonly count: number;
+  readonly batchFrames: number;
+}
+
+function decodeFrames(
+  original: Uint8Array,
+  job: RenderJob,
+  { count, batchFrames }: Batches,
+): AsyncGenerator<Pixels, void> {
+  if (job.source === 'gif') return decodeGif(original, job, batchFrames);
+  const patches = containerOf(original)?.split?.(original);
+  return patches === undefined
+    ? decodeBatches(original, job, { count, batchFrames })
+    : composeFrames(patches, job, batchFrames);
+}
+
 async function* decodeBatches(
   original: Uint8Array,
   job: RenderJob,
-  count: number,
-  batchFrames: number,
+  { count, batchFrames }: Batches,
 ): AsyncGenerator<Pixels, void> {
   const profile = containerOf(original)?.readProfile?.(original);
   const ignoreIcc = profile !== undefined && !isRgbProfile(profile);

@@ -7,9 +7,10 @@ import type { RenderJob } from '../../pipeline/ports.ts';
 import { FAILURE_CODES, type FailureCode } from '../protocol.ts';
 import { type ReadableOriginal, readAvifSamples } from './avif-samples.ts';
 import { checkResultSize, encodeStill } from './encode.ts';
+import { decodeGif } from './gif/decode-gif.ts';
 import { decodeHeic } from './heic/decode-heic.ts';
 import { decodeStrictly, openOriginal, openStill } from './open-original.ts';
-import { resize } from './pixels.ts';
+import { fromPixels, resize } from './pixels.ts';
 import { renderAnimation } from './render-animation.ts';
 
 /**
@@ -26,7 +27,7 @@ export async function render(original: Uint8Array, job: RenderJob): Promise<Uint
 async function makeReadable(original: Uint8Array, job: RenderJob): Promise<ReadableOriginal> {
   if (job.source === 'heic') return { bytes: await decodeHeic(original, job) };
   const container = containerOf(original);
-  const readable = container?.prepare(original, job.orientation, job.originalSize) ?? original;
+  const readable = container?.prepare(original, job.orientation) ?? original;
   if (job.animation === undefined) await container?.checkStill?.(readable);
   // libvips does not decode the rows below a crop.
   if (job.resize === 'crop') container?.checkUndecoded?.(original);
@@ -64,7 +65,15 @@ async function produce(source: ReadableOriginal, job: RenderJob): Promise<Uint8A
     : renderAnimation(bytes, job, animation);
 }
 
-function renderStill({ bytes, coding }: ReadableOriginal, job: RenderJob): Promise<Uint8Array> {
+async function renderStill(
+  { bytes, coding }: ReadableOriginal,
+  job: RenderJob,
+): Promise<Uint8Array> {
+  if (job.source === 'gif') {
+    const { value: first } = await decodeGif(bytes, job, 1).next();
+    if (first === undefined) throw new Error('Expected a frame or an error');
+    return encodeStill(resize(fromPixels(first), job), job);
+  }
   return decodeStrictly(bytes, job, undefined, async (original, strictness) => {
     const still = { size: job.originalSize, orientation: job.orientation, coding };
     const image = await openStill(original, job, still, strictness);

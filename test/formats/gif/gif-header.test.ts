@@ -1,4 +1,3 @@
-import sharp from 'sharp';
 import { expect, test } from 'vitest';
 import { gifControl, gifImage, gifLoop, gifScreen, join, type Part } from '../containers.ts';
 import { factsOf, plainStill, testVerdicts, verdictOn } from '../facts-of.ts';
@@ -75,21 +74,40 @@ test('a GIF’s delays are hundredths of a second, 100 ms without a control exte
 });
 
 const moved = gifImage(2, 1, 5, 6);
-// As libnsgif sees the canvas.
+const MONITORS = [
+  [640, 480],
+  [640, 512],
+  [800, 600],
+  [1024, 768],
+  [1280, 1024],
+  [1600, 1200],
+] as const;
+const interlaced = (bytes: Buffer): Buffer => join(bytes.subarray(0, 9), 0x40, bytes.subarray(10));
+// Measured: Chromium.
 test.each([
-  ['the first frame lets it grow', [4, 3], [moved], [7, 7]],
-  ['the second frame does not let it grow', [4, 3], [image, moved], [4, 3]],
+  ['the first frame enlarges it', [4, 3], [moved], [7, 7]],
+  ['the second frame does not enlarge it', [4, 3], [image, moved], [4, 3]],
   ['a smaller frame leaves it', [40, 30], [image], [40, 30]],
-  ['0x3 is left to the first frame', [0, 3], [gifImage(1, 0, 4, 2)], [5, 2]],
-  ['640x480 is taken for a monitor', [640, 480], [image], [4, 3]],
-  ['1600x1200 is one, too', [1600, 1200], [image, gifImage(0, 0, 1600, 1200)], [4, 3]],
-  ['2048 px are the most', [2048, 5], [image], [2048, 5]],
-  ['2049 px are too much', [2049, 5], [image], [4, 3]],
-  ['a frame of no width counts', [4, 3], [gifImage(0, 0, 0, 3)], [4, 3]],
-] as const)('the canvas of a GIF: %s', async (_, [width, height], images, [widthPx, heightPx]) => {
+  ['an edge of 0 is left to the first frame', [0, 3], [gifImage(1, 0, 4, 2)], [5, 3]],
+  ['a frame without width counts', [4, 3], [gifImage(0, 0, 0, 5)], [4, 5]],
+  ['no screen and no frame make a pixel', [0, 0], [gifImage(0, 0, 0, 0)], [1, 1]],
+  // libnsgif ignores these.
+  ...MONITORS.map((size) => [`the screen of ${size.join('x')}`, size, [image], size] as const),
+  ['a screen wider than 2048 px', [2049, 5], [image], [2049, 5]],
+  ['a screen of the largest size', [65_535, 65_535], [image], [65_535, 65_535]],
+] as const)('the canvas of a GIF: %s', (_, [width, height], images, [widthPx, heightPx]) => {
   const bytes = join(gifScreen(width, height), ...images, trailer);
   expect(factsOf(bytes)).toMatchObject({ widthPx, heightPx, frames: images.length });
-  expect(await sharp(bytes).metadata()).toMatchObject({ width: widthPx, height: heightPx });
+});
+
+test.each([
+  ['within the canvas', gifImage(1, 1, 3, 2), undefined],
+  ['below the canvas', gifImage(0, 0, 4, 9), undefined],
+  ['beside the canvas', gifImage(9, 0, 900, 9), undefined],
+  ['wider than the canvas, down to its edge', gifImage(1, 1, 900, 9), 900 * 2 - 897],
+  ['interlaced, to its end', interlaced(gifImage(0, 0, 4, 9)), 36],
+])('a later frame %s has %s pixels to decode', (_, later, codedPixels) => {
+  expect(factsOf(gif(image, later, trailer)).codedPixels).toBe(codedPixels);
 });
 
 testVerdicts('a corrupt GIF', 'corrupt', {

@@ -1,0 +1,135 @@
+import { corruptMedia } from '../../../formats/byte-reader.ts';
+import { colourTableBytes, SCREEN_BYTES } from '../../../formats/gif/gif-blocks.ts';
+import {
+  canvasOf,
+  type GifFrame,
+  readFrames,
+  unpackedPixels,
+} from '../../../formats/gif/gif-frames.ts';
+import { unpackIndices } from '../../../formats/gif/gif-lzw.ts';
+import type { FramePlacement, Size } from '../../../formats/image-facts.ts';
+import type { RenderJob } from '../../../pipeline/ports.ts';
+import { FrameCanvas, joinFrames } from '../compose-frames.ts';
+import { checkDecodedSize } from '../open-original.ts';
+import type { Pixels } from '../pixels.ts';
+
+/**
+ * Decodes a GIF and composes its frames as Chromium does. libnsgif, the decoder of libvips, ignores common sizes of the
+ * logical screen, and clears opaque frames to the background colour.
+ *
+ * @param batchFrames number of whole frames that are yielded at a time, one below the other
+ * @throws MediaError `UNPROCESSABLE_MEDIA` if the data of a frame are damaged, or the canvas has not the planned size
+ */
+export function decodeGif(
+  gif: Uint8Array,
+  { originalSize }: Pick<RenderJob, 'originalSize'>,
+  batchFrames: number,
+): AsyncGenerator<Pixels, void> {
+  const { frames } = readFrames(gif);
+  const [first] = frames;
+  if (first === undefined) throw corruptMedia('GIF: no frames');
+  checkDecodedSize(canvasOf(gif, first), originalSize);
+  const canvas = new FrameCanvas(originalSize);
+  function* draw(): Generator<void> {
+    for (const frame of frames) {
+      drawFrame(gif, frame, canvas);
+      yield;
+    }
+  }
+  const channels = mayShowThrough(frames, originalSize) ? 4 : 3;
+  return joinFrames(canvas, draw(), { channels, batchFrames });
+}
+
+/** Whether a pixel may be transparent: a frame has a transparent colour, or leaves some of the canvas unpainted. */
+function mayShowThrough(frames: readonly GifFrame[], { widthPx, heightPx }: Size): boolean {
+  const whole = { left: 0, top: 0, right: widthPx, bottom: heightPx };
+  return frames.some((frame, index) => {
+    const next = frames[index + 1];
+    const isUncovered = index === 0 && !covers(frame, whole);
+    const isRemoved = disposeOf(frame) !== 'none' && next !== undefined && !covers(next, frame);
+    return frame.isTransparent || isUncovered || isRemoved;
+  });
+}
+
+type Area = Pick<GifFrame, 'left' | 'top' | 'right' | 'bottom'>;
+
+function covers(one: Area, other: Area): boolean {
+  return (
+    one.left <= other.left &&
+    one.top <= other.top &&
+    one.right >= other.right &&
+    one.bottom >= other.bottom
+  );
+}
+
+/** Values 3 and 4 both restore: browsers read the undefined 4 so, because encoders write it. */
+function disposeOf({ disposal }: GifFrame): FramePlacement['dispose'] {
+  if (disposal === 2 << 2) return 'background';
+  return disposal === 3 << 2 || disposal === 4 << 2 ? 'previous' : 'none';
+}
+
+function drawFrame(gif: Uint8Array, frame: GifFrame, canvas: FrameCanvas): void {
+  const { left, top, right, bottom, isTransparent, transparentIndex } = frame;
+  const { size } = canvas;
+  const [widthPx, heightPx] = [right - left, bottom - top];
+  const shownPx = Math.max(0, Math.min(right, size.widthPx) - left);
+  const shownRows = Math.max(0, Math.min(bottom, size.heightPx) - top);
+  canvas.begin({
+    leftPx: left,
+    topPx: top,
+    widthPx: shownPx,
+    heightPx: shownRows,
+    blend: 'over',
+    dispose: disposeOf(frame),
+  });
+  const indices = new Uint8Array(unpackedPixels(frame, size));
+  const { isSound, pixels } = unpackIndices(gif, frame.data, indices);
+  if (!isSound) throw corruptMedia('GIF: an undefined code');
+  const target = new Uint32Array(canvas.pixels.buffer);
+  const colours = readColours(gif, frame);
+  const invisible = isTransparent ? transparentIndex : -1;
+  let from = 0;
+  for (const row of frame.isInterlaced ? interlacedRows(heightPx) : plainRows(shownRows)) {
+    const end = Math.min(from + shownPx, pixels);
+    if (row < shownRows) {
+      let to = (top + row) * size.widthPx + left;
+      for (let at = from; at < end; at += 1, to += 1) {
+        const index = indices[at] ?? 0;
+        if (index !== invisible) target[to] = colours[index] ?? 0;
+      }
+    }
+    from += widthPx;
+  }
+}
+
+const PALETTE_COLOURS = 256;
+const OPAQUE_BLACK = 0xff_00_00_00;
+
+/** Returns the colours of a frame as words, alpha highest, red lowest; those that its table lacks are black. */
+function readColours(gif: Uint8Array, { start }: GifFrame): Uint32Array {
+  const colours = new Uint32Array(PALETTE_COLOURS).fill(OPAQUE_BLACK);
+  const ownBytes = colourTableBytes(gif[start + 9] ?? 0);
+  const first = ownBytes > 0 ? start + 10 : SCREEN_BYTES;
+  const bytes = ownBytes > 0 ? ownBytes : colourTableBytes(gif[10] ?? 0);
+  for (let at = first, index = 0; at < first + bytes; at += 3, index += 1) {
+    const [red = 0, green = 0, blue = 0] = [gif[at], gif[at + 1], gif[at + 2]];
+    colours[index] = (OPAQUE_BLACK | (blue << 16) | (green << 8) | red) >>> 0;
+  }
+  return colours;
+}
+
+function* plainRows(rows: number): Generator<number> {
+  for (let row = 0; row < rows; row += 1) yield row;
+}
+
+/** GIF89a appendix E. */
+function* interlacedRows(rows: number): Generator<number> {
+  for (const [first, step] of [
+    [0, 8],
+    [4, 8],
+    [2, 4],
+    [1, 2],
+  ] as const) {
+    for (let row = first; row < rows; row += step) yield row;
+  }
+}
