@@ -19,6 +19,7 @@ import { outputFormats, sourceFormats } from '../dist/contract/image-formats.js'
 import { readImageFacts } from '../dist/formats/read-image-facts.js';
 import { composeFrames } from '../dist/workers/child/compose-frames.js';
 import { encodeAnimation, encodeStill } from '../dist/workers/child/encode.js';
+import { decodeGif } from '../dist/workers/child/gif/decode-gif.js';
 import { decodeHeic } from '../dist/workers/child/heic/decode-heic.js';
 import { toPixels } from '../dist/workers/child/pixels.js';
 
@@ -58,7 +59,11 @@ for (const format of Object.keys(sourceFormats)) {
   const still = isComposed ? 'png' : format;
   const encode = (/** @type {Raw} */ raw) => fromRaw(raw).toFormat(still).toBuffer();
   const decoded = await weigh(encode, (bytes, raw) =>
-    isComposed ? compose([bytes], raw) : sharp(bytes).raw().toBuffer(),
+    isComposed
+      ? compose([bytes], raw)
+      : format === 'gif'
+        ? composeGif(bytes, raw)
+        : sharp(bytes).raw().toBuffer(),
   );
   print(`decode ${format}`, decodeWeight, decoded);
   if (reducedDecodeWeight !== undefined) {
@@ -89,7 +94,9 @@ for (const format of Object.keys(outputFormats)) {
     if (canAnimate && quality === 'high') {
       const job = jobOf(FRAME_EDGE_PX, FRAME_EDGE_PX);
       const animation = { delaysMs: frameDelays().delay, plays: 1 };
-      const ms = await cpuMs(async () => encodeAnimation(await toPixels(frames()), job, animation));
+      const ms = await cpuMs(async () =>
+        encodeAnimation(await toPixels(frames()), job, animation, false),
+      );
       printFrames(`encode ${format}`, encodedFrameMs, ms, encoded[0]);
     }
   }
@@ -160,6 +167,12 @@ async function cpuMsOfComposed() {
     ),
   );
   return cpuMs(() => compose(files, { width: FRAME_EDGE_PX, height: FRAME_EDGE_PX }));
+}
+
+/** @param {Buffer} gif @param {{ width: number, height: number }} size */
+async function composeGif(gif, { width, height }) {
+  const originalSize = { widthPx: width, heightPx: height };
+  for await (const _ of decodeGif(gif, { originalSize }, 1));
 }
 
 /**

@@ -35,6 +35,14 @@ interface OutputCapabilities {
   readonly encodeWeights: Readonly<Record<Quality, Weight>>;
   /** Typical cost of each frame of an animation besides its pixels, in milliseconds. */
   readonly encodedFrameMs: number;
+  /** Settings that replace those of a lossless still from a number of pixels on, in ascending order. */
+  readonly largeStills?: readonly LargeStill[];
+}
+
+interface LargeStill {
+  readonly fromPixels: number;
+  readonly settings: { readonly effort: number; readonly quality: number };
+  readonly encodeWeight: Weight;
 }
 
 /**
@@ -95,6 +103,20 @@ const outputRows = {
     },
     encodeWeights: { high: [140, 20], low: [100, 20], lossless: [570, 10] },
     encodedFrameMs: 0.5,
+    // `quality` bounds libwebp's search of a lossless encoding. 12 megapixels take half the time, for 0.3 % more bytes of a
+    // photograph, and a third more of a screenshot; from 16 megapixels on, a tenth of the time, for 12 % more bytes.
+    largeStills: [
+      {
+        fromPixels: 4_000_000,
+        settings: { effort: 1, quality: 50 },
+        encodeWeight: [300, 10],
+      },
+      {
+        fromPixels: 16_000_000,
+        settings: { effort: 0, quality: 20 },
+        encodeWeight: [60, 10],
+      },
+    ],
   },
   gif: {
     mimeType: 'image/gif',
@@ -141,6 +163,11 @@ export function formatOfExtension(extension: Extension): OutputFormat {
 export function isLossless(format: OutputFormat, quality: Quality): boolean {
   const { qualities } = outputFormats[format];
   return qualities[quality] === qualities.lossless;
+}
+
+/** Returns how a lossless still of so many pixels is encoded, if it is a large one. */
+export function largeStill(format: OutputFormat, pixels: number): LargeStill | undefined {
+  return outputFormats[format].largeStills?.findLast(({ fromPixels }) => pixels >= fromPixels);
 }
 
 interface SourceCapabilities {
@@ -193,7 +220,7 @@ const sourceRows = {
   gif: {
     mimeType: 'image/gif',
     encodesAs: 'gif',
-    decodeWeight: [9, 3],
+    decodeWeight: [18, 6],
     decodedFrameMs: 0,
   },
   avif: {

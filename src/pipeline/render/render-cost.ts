@@ -1,4 +1,5 @@
 import {
+  largeStill,
   outputFormats,
   type Quality,
   sourceFormats,
@@ -63,7 +64,9 @@ export function estimateCost(
   const frameCost: Weight = [typicalFrameMs + besidesMs, leastFrameMs];
   const isReduced = reducedDecodeWeight !== undefined && isReducedOnLoad(job);
   const decoding = isReduced ? reducedDecodeWeight : decodeWeight;
-  const encoding = encodeWeights[quality];
+  const isLosslessStill = job.animation === undefined && quality === 'lossless';
+  const large = isLosslessStill ? largeStill(job.format, encodedPixels) : undefined;
+  const encoding = large?.encodeWeight ?? encodeWeights[quality];
   const costMs = (column: 0 | 1): number => {
     if (job.isRewrite) return baseMs[column] + (decodedPixels * rewriteWeight[column]) / 1e6;
     const decodeNs = decoding[column] + resizeWeight[column];
@@ -101,7 +104,8 @@ export function estimatePosterCost(
   const pixels = codedSize.widthPx * codedSize.heightPx;
   const encodedPixels = job.size.widthPx * job.size.heightPx;
   const decodeNs = keyFrameNs[codec] + PLANES_NS + resizeWeight[0];
-  const encodeNs = outputFormats[job.format].encodeWeights[quality][0];
+  const large = quality === 'lossless' ? largeStill(job.format, encodedPixels) : undefined;
+  const [encodeNs] = large?.encodeWeight ?? outputFormats[job.format].encodeWeights[quality];
   const typicalMs = DECODER_MS + (pixels * decodeNs + encodedPixels * encodeNs) / 1e6;
   return { typicalMs, leastMs: 0 };
 }

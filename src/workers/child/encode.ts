@@ -12,6 +12,7 @@ type Encode = (
   strip: Pixels,
   job: RenderJob,
   animation: Animation | undefined,
+  hasFewColours?: boolean,
 ) => Uint8Array | Promise<Uint8Array>;
 
 /** Our own encoders, for formats that need the pixels first, and the exact timing of an animation. */
@@ -20,17 +21,22 @@ const encoders: Readonly<Partial<Record<OutputFormat, Encode>>> = {
   webp: encodeWebp,
 };
 
-/** Encodes frames, one below the other, with the delays and loops of the animation. */
+/**
+ * Encodes frames, one below the other, with the delays and loops of the animation.
+ *
+ * @param hasFewColours whether no frame of the original has more than 256 colours
+ */
 export async function encodeAnimation(
   strip: Pixels,
   job: RenderJob,
   animation: Animation,
+  hasFewColours: boolean,
 ): Promise<Uint8Array> {
   // A single frame is a still without timing.
   if (animation.delaysMs.length === 1) return encodeStill(fromPixels(strip), job);
   const encode = encoders[job.format];
   if (encode === undefined) throw new Error(`Expected an animation but ${job.format} has none`);
-  return await encode(strip, job, animation);
+  return await encode(strip, job, animation, hasFewColours);
 }
 
 /** Returns an encoded image unless it is too large (`MEDIA_TOO_LARGE`). */

@@ -194,21 +194,31 @@ describe('the cost', () => {
   });
 
   const png = '/attachments/1/2/a?format=png';
-  const asWebp = '/attachments/1/2/a?format=webp';
+  const asWebp = '/attachments/1/2/a?format=webp&animated=true';
   const raised = { maxInputPixels: 1_000_000_000 };
   const hopeless = /^at least \d{5} ms of work, at most 15000$/;
   const late = /^some \d{5} ms of work are foreseen, at most 15000$/;
   test.each([
     ['what one colour would not be in time', 'avif', [31_000, 31_000], png, raised, hopeless],
-    ['what is foreseen to take twice the deadline', 'png', [10_000, 10_000], asWebp, {}, late],
+    ['what is foreseen to take twice the deadline', 'gif', [1_000, 1_000, 100], asWebp, {}, late],
     ['which is short', 'jpeg', [31_000, 31_000], png, { ...raised, timeoutMs: 1_000 }, /at least/],
-    ['which is long', 'png', [10_000, 10_000], asWebp, { timeoutMs: 60_000 }, undefined],
-    ['half of that', 'png', [10_000, 5_000], asWebp, {}, undefined],
+    ['which is long', 'gif', [1_000, 1_000, 100], asWebp, { timeoutMs: 60_000 }, undefined],
+    ['half of that', 'gif', [1_000, 1_000, 45], asWebp, {}, undefined],
   ] as const)('refuses %s', (_, format, edges, url, changed, reason) => {
     const planned = planFor(format, edges, url, changed);
     const code = reason === late ? 'TRANSFORM_TIMEOUT' : 'MEDIA_TOO_LARGE';
     if (reason === undefined) expect(planned.kind).toBe('render');
     else expect(planned).toMatchObject({ code, reason: expect.stringMatching(reason) });
+  });
+
+  // A HEIC of 100 megapixels takes most of the deadline to decode.
+  test('foresees a lossless still of any size in time', () => {
+    for (const format of ['jpeg', 'png', 'webp', 'gif', 'avif'] as const) {
+      for (const edge of [1_999, 2_000, 3_999, 4_000, 10_000]) {
+        const { cost } = renderFor(format, [edge, edge], '/attachments/1/2/a?format=webp');
+        expect(cost.typicalMs, `${format} ${edge}`).toBeLessThan(15_000);
+      }
+    }
   });
 
   test('rejects no other picture within the default limits, since a faster machine may render it', () => {

@@ -1,6 +1,7 @@
 import {
   DEFAULT_WEBP_EFFORT,
   type EncoderSettings,
+  largeStill,
   outputFormats,
 } from '../../../contract/image-formats.ts';
 import type { Animation, Size } from '../../../formats/image-facts.ts';
@@ -24,18 +25,21 @@ const WORTH: Readonly<Record<Smear, { readonly tiny: number; readonly small: num
   none: { tiny: 1, small: 1 },
 };
 
-/** Effort of a still's lossless form: a third of the time of effort 4, for 1.3 % more bytes (bench/RESULTS.md). */
+/** Effort of a small still's lossless form: a third of the time of effort 4, for 1.3 % more bytes (bench/RESULTS.md). */
 const STILL_EFFORT = 1;
 
-/** Estimated ratio from which the lossless form of an animation is not tried, and colours up to which it is. */
+/** Estimated ratio from which no sample of an animation is encoded, and colours up to which it is. */
 const TOO_LARGE_TO_TRY = 3;
 const COLOURS_TO_TRY = 256;
+
+/** Factor by which more frames are encoded than should suffice to show that the lossless form is larger. */
+const PROOF_RESERVE = 1.2;
 
 /** Ratios of estimated lossless to lossy bytes: up to the first, lossless is taken; from the second, lossy. */
 const CLEARLY_SMALLER = 0.8;
 const CLEARLY_LARGER = 2;
 
-/** Pixels of all frames beyond which an animation is encoded only once. */
+/** Pixels of all frames beyond which an animation of many colours is encoded only once. */
 const MAX_BOTH_PIXELS = 4_000_000;
 
 /** Frames beyond this size are compared by every seventh byte: 7 has no common factor with the bytes of a pixel. */
@@ -57,22 +61,32 @@ function losslessForm({ encoder }: RenderJob): EncoderSettings {
  *
  * @param strip frames, one below the other
  * @param animation `undefined` for a single frame, a still
+ * @param hasFewColours whether the contract bounds the bytes of the animation by those of its lossless form
  */
 export async function encodeWebp(
   strip: Pixels,
   job: RenderJob,
   animation: Animation | undefined,
+  hasFewColours = false,
 ): Promise<Uint8Array> {
   const { size, encoder } = job;
+  if (animation !== undefined) return encodeFrames(strip, job, animation, hasFewColours);
   const encode = (settings: EncoderSettings): Promise<Uint8Array> =>
-    encodeAs(strip, size, settings, animation);
-  if (encoder.lossless === true) return encode(encoder);
-  return animation === undefined
-    ? encodeStill(strip, job, encode)
-    : encodeFrames(strip, job, encode);
+    encodeAs(strip, size, settings, undefined);
+  return encoder.lossless === true
+    ? encode(losslessStill(job, encoder))
+    : encodeStill(strip, job, encode);
 }
 
 type Encode = (settings: EncoderSettings) => Promise<Uint8Array>;
+
+/** Returns the settings of a lossless still, with less effort if it is large. */
+function losslessStill({ size }: RenderJob, settings: EncoderSettings): EncoderSettings {
+  const large = largeStill('webp', size.widthPx * size.heightPx)?.settings;
+  if (large === undefined) return settings;
+  const effort = Math.min(Number(settings.effort ?? DEFAULT_WEBP_EFFORT), large.effort);
+  return { ...settings, ...large, effort };
+}
 
 /** Encodes a still once; in both forms where the estimate is unsure (contract §3: one still in ten at most). */
 async function encodeStill(frame: Pixels, job: RenderJob, encode: Encode): Promise<Uint8Array> {
@@ -82,21 +96,41 @@ async function encodeStill(frame: Pixels, job: RenderJob, encode: Encode): Promi
   if (form === 'lossy') return encode(job.encoder);
   const effort = Math.min(Number(job.encoder.effort ?? DEFAULT_WEBP_EFFORT), STILL_EFFORT);
   // Colours under transparent pixels are dropped: they are invisible.
-  const lossless = await encode({ lossless: true, exact: false, effort });
+  const lossless = await encode(losslessStill(job, { lossless: true, exact: false, effort }));
   if (form === 'lossless') return lossless;
   const lossy = await encode(job.encoder);
   return lossless.length <= lossy.length * worth ? lossless : lossy;
 }
 
-async function encodeFrames(strip: Pixels, job: RenderJob, encode: Encode): Promise<Uint8Array> {
+async function encodeFrames(
+  strip: Pixels,
+  job: RenderJob,
+  animation: Animation,
+  hasFewColours: boolean,
+): Promise<Uint8Array> {
+  const { size, encoder } = job;
+  const { delaysMs } = animation;
+  const encode = (settings: EncoderSettings, count = delaysMs.length): Promise<Uint8Array> => {
+    const frames = takeFrames(strip, size, 0, count);
+    return encodeAs(frames, size, settings, { ...animation, delaysMs: delaysMs.slice(0, count) });
+  };
+  if (encoder.lossless === true) return encode(encoder);
   const ratio = await compareSample(strip, job);
   const isLarge = strip.widthPx * strip.heightPx > MAX_BOTH_PIXELS;
-  if (ratio >= CLEARLY_LARGER || (isLarge && ratio > 1)) return encode(job.encoder);
   // The exact bytes of `lossless`: without `exact`, the differences of frames may take up to 3 % more.
-  const lossless = await encode(losslessForm(job));
-  if (ratio <= CLEARLY_SMALLER || isLarge) return lossless;
-  const lossy = await encode(job.encoder);
-  return lossless.length <= lossy.length * worthOf(job, 'drawing') ? lossless : lossy;
+  const settings = losslessForm(job);
+  if (ratio <= (isLarge ? 1 : CLEARLY_SMALLER)) return encode(settings);
+  const lossy = await encode(encoder);
+  const isClearlyLarger = ratio >= CLEARLY_LARGER || isLarge;
+  if (isClearlyLarger && !hasFewColours) return lossy;
+  // The contract demands proof, not an estimate. The first frames suffice if they alone are larger without loss: an
+  // encoder of animations never changes earlier frames for the sake of later ones.
+  const maxBytes = lossy.length * (isClearlyLarger ? 1 : worthOf(job, 'drawing'));
+  const enough = Math.ceil((PROOF_RESERVE * delaysMs.length * maxBytes) / (lossy.length * ratio));
+  const count = Math.max(2, enough);
+  if (count < delaysMs.length && (await encode(settings, count)).length > maxBytes) return lossy;
+  const lossless = await encode(settings);
+  return lossless.length <= maxBytes ? lossless : lossy;
 }
 
 /**
@@ -118,8 +152,8 @@ function worthOf(job: RenderJob, smear: Smear): number {
 }
 
 /**
- * Estimates the ratio of lossless to lossy bytes of a whole animation; infinite if an estimate rules out the lossless
- * form.
+ * Estimates the ratio of lossless to lossy bytes of a whole animation; of a frame alone if it is so high that the lossless
+ * form is hardly smaller.
  *
  * Encodes pairs of frames in both forms. A pair shows the cost of its first frame, which is sent whole, and the cost of
  * its second frame, which grows with its changed share. An animation has the first cost once, and the second for all
@@ -145,7 +179,7 @@ async function compareSample(strip: Pixels, job: RenderJob): Promise<number> {
   const frame = takeFrames(strip, size, middle - 1, 1);
   const sample = sampleStill(frame);
   const ratio = estimateRatio(sample, frame, qualityOf(job));
-  if (ratio > TOO_LARGE_TO_TRY && sample.colours > COLOURS_TO_TRY) return Number.POSITIVE_INFINITY;
+  if (ratio > TOO_LARGE_TO_TRY && sample.colours > COLOURS_TO_TRY) return ratio;
   return (await estimate(losslessForm(job))) / (await estimate(job.encoder));
 }
 
