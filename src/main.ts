@@ -47,31 +47,36 @@ async function main(): Promise<void> {
   // Node would print warnings to standard error, several lines each.
   process.removeAllListeners('warning');
   process.on('warning', ({ name, message }) => log.warn({ warning: name }, message));
-  for (const { name: variable, message } of config.unknownSettings) {
+  const warnings = [...config.unknownSettings, ...config.unusedSettings];
+  for (const { name: variable, message } of warnings) {
     log.warn({ variable }, message);
   }
   // Node opens many files at once to load it: a limit that is too low has been told by then.
   const { createApp } = await import('./app.ts');
   const created = await createApp(config, { log, requestLog: log, countLostLines: countLost });
   const { server, admin, internal } = created;
-  for (const [name, listener] of [
-    ['admin', admin],
-    ['internal', internal],
+  for (const [name, listener, variable] of [
+    ['admin', admin, 'ADMIN_PORT'],
+    ['internal', internal, 'INTERNAL_PORT'],
   ] as const) {
     const settings = config[name];
     if (listener === undefined || settings === undefined) continue;
-    await listener.listen(settings.listen);
+    await listener.listen(settings.listen).catch(namingPort(variable));
     const address = boundAddressOf(listener, 'http');
     log.info({ address }, `The ${name} listener is on ${address}`);
   }
-  const reachable = await server.listen({ ...config.listen, backlog: BACKLOG });
+  const reachable = await server
+    .listen({ ...config.listen, backlog: BACKLOG })
+    .catch(namingPort('PORT'));
   // A signal before this ends the process at once: no client is served yet.
   app = created;
   await app.started;
   // The log of the start is complete, unless the decoder takes longer than the workers by more than that.
   await Promise.race([app.videoSupport, sleep(VIDEO_TRIAL_MS, undefined, { ref: false })]);
   await logStart(app, config, log);
-  if (config.storage.kind === 'filesystem' && config.storage.isSample) {
+  // In production, standard error is often the same journal as the log in JSON.
+  const hasReader = process.stderr.isTTY || process.env.NODE_ENV !== 'production';
+  if (hasReader && config.storage.kind === 'filesystem' && config.storage.isSample) {
     const links = SAMPLE_LINKS.map((link) => `  ${reachable}${link}`);
     const look = config.explorer.isOn ? `Look around: ${reachable}/\n` : '';
     process.stderr.write(
@@ -189,6 +194,20 @@ function stopOnSignals(
   });
 }
 
+/** Describes an invalid configuration: a line for each fault, then one for each variable without effect. */
+function describeFaults({ message, warnings }: ConfigError): string {
+  const warned = warnings.map((each) => `Warning: ${each.message}`);
+  return ['The configuration is not valid:', message, ...warned].join('\n');
+}
+
+/** Returns a handler that rethrows an error of a listener, with the variable to set where its port is in use. */
+function namingPort(variable: 'PORT' | 'ADMIN_PORT' | 'INTERNAL_PORT') {
+  return (error: Error & { readonly code?: string }): never => {
+    if (error.code === 'EADDRINUSE') error.message += `; set ${variable}`;
+    throw error;
+  };
+}
+
 /**
  * Ends the process once the last lines of its log are written. Node waits for a write that hangs, so in that case the
  * system ends the process: by the signal that stopped it, which supervisors take for a good end, or by SIGKILL if the
@@ -206,9 +225,7 @@ async function exit(status: number, signal: NodeJS.Signals = 'SIGKILL'): Promise
 
 main().catch((error: unknown) => {
   const isFaulty = error instanceof ConfigError;
-  const message = isFaulty
-    ? `The configuration is not valid:\n${error.message}`
-    : `Darkroom cannot start: ${String(error)}`;
+  const message = isFaulty ? describeFaults(error) : `Darkroom cannot start: ${String(error)}`;
   process.stderr.write(`${message}\n`);
   return exit(isFaulty ? EX_CONFIG : 1);
 });

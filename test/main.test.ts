@@ -90,14 +90,15 @@ describe('the process', () => {
   });
 
   test('with a wrong configuration ends with status 78 and every fault', () => {
-    const env = { PATH: process.env.PATH, PORT: 'eighty', STORAGE_DIR: '/nowhere' };
+    const env = { PATH: process.env.PATH, PORT: 'eighty', STORAGE_DIR: '/nowhere', WORKER: '2' };
     const command = ['-c', 'ulimit -n 64; exec node dist/main.js'];
     const { status, stderr } = spawnSync('sh', command, { env, encoding: 'utf8' });
     expect(stderr).toBe(
       'The configuration is not valid:\n' +
         'PORT: expected an integer from 0 to 65535 but received "eighty"\n' +
         'STORAGE_DIR: expected an existing folder but received "/nowhere"\n' +
-        'ulimit -n: expected a limit of 128 open files at least (LimitNOFILE= of systemd, --ulimit of Docker) but received 64\n',
+        'ulimit -n: expected a limit of 128 open files at least (LimitNOFILE= of systemd, --ulimit of Docker) but received 64\n' +
+        'Warning: WORKER is not a setting of Darkroom; is WORKERS meant?\n',
     );
     expect(status).toBe(78);
   });
@@ -147,7 +148,21 @@ describe('the process', () => {
     const port = await listenUntilEnd(createServer());
     const running = start({ ...twoWorkers, PORT: String(port) });
     expect(await running.ended).toBe(1);
-    expect(running.stderr()).toContain('EADDRINUSE');
+    const said = `address already in use 127.0.0.1:${port}; set PORT\n`;
+    expect(running.stderr()).toContain(said);
+    const taken = { PORT: '0', ADMIN_PORT: String(port), ADMIN_TOKEN: 'x'.repeat(16) };
+    const other = start({ ...twoWorkers, ...taken });
+    expect(await other.ended).toBe(1);
+    expect(other.stderr()).toContain(`127.0.0.1:${port}; set ADMIN_PORT\n`);
+  });
+
+  test('prints no samples in production, where its output is a log', async () => {
+    const samples = { NODE_ENV: 'production', STORAGE_DIR: 'fixtures/originals' };
+    const running = start({ ...twoWorkers, ...samples });
+    await logged(running, 'Darkroom listens on ');
+    running.process.kill('SIGTERM');
+    expect(await running.ended).toBe(0);
+    expect(running.stderr()).toBe('');
   });
 
   test.each<NodeJS.Signals[][]>([[['SIGTERM', 'SIGINT']], [['SIGHUP']]])(

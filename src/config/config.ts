@@ -13,7 +13,7 @@ import {
 } from './machine-limits.ts';
 import type { Environment, Setting } from './setting.ts';
 import { readSettings, readTls } from './setting-faults.ts';
-import { type Settings, settingNames, settingTable } from './settings.ts';
+import { type SettingName, type Settings, settingNames, settingTable } from './settings.ts';
 import { BLOCKLIST_CONNECTIONS, readEdge } from './variables/block-settings.ts';
 import { EXTERNAL_CONNECTIONS, readExternal } from './variables/external-settings.ts';
 import { hasKeys, keySettingNames, readAttachments, readKeys } from './variables/key-settings.ts';
@@ -29,9 +29,21 @@ import {
 } from './variables/storage-settings.ts';
 import { findProtocolFault, readTracing } from './variables/tracing-settings.ts';
 
+/** Variable that is set and has no effect, in a sentence for the operator. */
+export interface SettingWarning {
+  readonly name: string;
+  readonly message: string;
+}
+
 /** All faults of the configuration at once; `message` has one line per variable. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
+  readonly warnings: readonly SettingWarning[];
+
+  constructor(message: string, warnings: readonly SettingWarning[] = []) {
+    super(message);
+    this.warnings = warnings;
+  }
 }
 
 /** Written by the build (`tools/write-release.mjs`); missing beside the sources. */
@@ -77,7 +89,11 @@ export function readConfig(environment: Environment, memoryBytes = readMemoryByt
   const allFaults = [...faults, findFilesFault(), findProtocolFault(given)].filter(
     (fault) => fault !== undefined,
   );
-  if (allFaults.length > 0) throw new ConfigError(allFaults.join('\n'));
+  const unknownSettings = findUnknownSettings(given);
+  const unusedSettings = findUnusedSettings(given);
+  if (allFaults.length > 0) {
+    throw new ConfigError(allFaults.join('\n'), [...unknownSettings, ...unusedSettings]);
+  }
 
   const compatibility = readCompatibility(values);
   const waiting = { maxWaiting: MAX_WAITING_FOR_ORIGIN, maxWaitMs: values.QUEUE_TIMEOUT_MS };
@@ -87,7 +103,8 @@ export function readConfig(environment: Environment, memoryBytes = readMemoryByt
   const requiresConfinement = values.REQUIRE_CONFINEMENT === 'true';
   return Object.freeze({
     release: readRelease(),
-    unknownSettings: findUnknownSettings(given),
+    unknownSettings,
+    unusedSettings,
     listen: { host: values.HOST, port: values.PORT },
     http: {
       trustProxy: values.TRUST_PROXY,
@@ -269,7 +286,7 @@ const MIN_LENGTH = 7;
  * Finds variables that look like settings by their first word or by one typing error. Those of the AWS SDK, of
  * OpenTelemetry and of Node are theirs to judge.
  */
-function findUnknownSettings(environment: Environment) {
+function findUnknownSettings(environment: Environment): readonly SettingWarning[] {
   const known: readonly string[] = settingNames;
   return Object.keys(environment).flatMap((name) => {
     if (known.includes(name) || /^(AWS|OTEL|NODE)_/.test(name)) return [];
@@ -282,8 +299,32 @@ function findUnknownSettings(environment: Environment) {
   });
 }
 
-/** Whether two names differ in one place, by at most two letters. */
+/** Settings that need another one: to be set, or to have a certain value. */
+const dependentSettings: readonly (readonly [SettingName, SettingName, string?])[] = [
+  ['RESULT_STORE_DIR', 'RESULT_STORE', 'filesystem'],
+  ['RESULT_S3_BUCKET', 'RESULT_STORE', 's3'],
+  ['BLOCKLIST_FILE', 'BLOCKLIST', 'filesystem'],
+  ['BLOCKLIST_S3_BUCKET', 'BLOCKLIST', 's3'],
+  ['EDGE_ZONE', 'EDGE'],
+  ['ADMIN_TOKEN', 'ADMIN_PORT'],
+  ['INTERNAL_TOKEN', 'INTERNAL_PORT'],
+];
+
+/** Finds settings whose switch is off, such as the folder of a result store that is not enabled. */
+function findUnusedSettings(given: Environment): readonly SettingWarning[] {
+  return dependentSettings.flatMap(([name, other, needed]) => {
+    const row: Setting = settingTable[other];
+    const value = given[other] ?? row.default;
+    const isUsed = needed === undefined ? value !== undefined : value === needed;
+    if (given[name] === undefined || isUsed) return [];
+    const state = value === undefined ? 'not set' : String(value);
+    return [{ name, message: `${name} has no effect while ${other} is ${state}` }];
+  });
+}
+
+/** Whether two names differ by a final S, or in one place by at most two letters. */
 function isMistyped(name: string, meant: string): boolean {
+  if (`${name}S` === meant || name === `${meant}S`) return true;
   const shorter = Math.min(name.length, meant.length);
   let start = 0;
   while (start < shorter && name[start] === meant[start]) start += 1;

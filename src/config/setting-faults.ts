@@ -8,7 +8,8 @@ import { hasKeys, keySettingNames } from './variables/key-settings.ts';
 import {
   areNested,
   areUploadsNested,
-  isListServed,
+  isListFileServed,
+  isListKeyServed,
   isUploadsBucketRead,
   mayMixUp,
   SAMPLE_FOLDER,
@@ -100,10 +101,19 @@ const rules: readonly Rule[] = [
       'a file in an existing folder, since BLOCKLIST is filesystem',
   ],
   needed('BLOCKLIST_S3_BUCKET', 'the name of a bucket, since BLOCKLIST is s3', 'BLOCKLIST', 's3'),
+  comparing('BLOCKLIST_FILE', 'a file outside of STORAGE_DIR and UPLOADS_DIR', isListFileServed),
   comparing(
-    'BLOCKLIST',
-    'a list that is neither among the originals nor among uploads',
-    isListServed,
+    'BLOCKLIST_S3_BUCKET',
+    'another bucket than UPLOADS_S3_BUCKET',
+    ({ BLOCKLIST, BLOCKLIST_S3_BUCKET, UPLOADS_S3_BUCKET }) =>
+      BLOCKLIST === 's3' &&
+      BLOCKLIST_S3_BUCKET !== undefined &&
+      BLOCKLIST_S3_BUCKET === UPLOADS_S3_BUCKET,
+  ),
+  comparing(
+    'BLOCKLIST_S3_KEY',
+    'a key that no original can have, since S3_BUCKET has the list',
+    isListKeyServed,
   ),
   ...keySettingNames.map(
     (name): Rule => [

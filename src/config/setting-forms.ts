@@ -9,6 +9,8 @@ export interface Form<Value> {
   readonly words: string;
   /** Returns `undefined` if the text has another form. */
   read(text: string): Value | undefined;
+  /** Formats a value for the documents; omit to use its text. */
+  format?(value: Value): string;
 }
 
 function texts(words: string, isValid: (text: string) => boolean): Form<string> {
@@ -38,8 +40,28 @@ export const seconds = integer(0, 31_536_000, 'seconds');
 /** Unit of most default sizes, in bytes. */
 export const MEBIBYTE = 2 ** 20;
 
-/** Accepts a size of at most 1 TiB. */
-export const bytes = (min: number) => integer(min, 2 ** 40, 'bytes');
+const sizeUnits = { KiB: 2 ** 10, MiB: MEBIBYTE, GiB: 2 ** 30 } as const;
+
+/** Accepts a size of at most 1 TiB: an integer of bytes, or of KiB, MiB or GiB. */
+export function bytes(min: number, max = 2 ** 40): Form<number> {
+  return {
+    words: `a size from ${formatSize(min)} to ${formatSize(max)} (in bytes, or with KiB, MiB or GiB)`,
+    read: (text) => {
+      const [, digits, unit] = /^(\d{1,15})(KiB|MiB|GiB)?$/.exec(text) ?? [];
+      const size =
+        Number(digits) * (unit === undefined ? 1 : sizeUnits[unit as keyof typeof sizeUnits]);
+      return size >= min && size <= max ? size : undefined;
+    },
+    format: formatSize,
+  };
+}
+
+/** Formats a size in the largest unit of which it is a multiple, as the variables accept it. */
+function formatSize(size: number): string {
+  const units = Object.entries(sizeUnits).reverse();
+  const [name, unit] = units.find((each) => size > 0 && size % each[1] === 0) ?? ['', 1];
+  return `${size / unit}${name}`;
+}
 
 /** Accepts one of a few words. */
 export function choice<const Word extends string>(...words: readonly Word[]): Form<Word> {

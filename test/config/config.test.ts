@@ -1,6 +1,6 @@
 import { join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { readConfig } from '../../src/config/config.ts';
+import { ConfigError, readConfig } from '../../src/config/config.ts';
 import { settingNames, settingTable } from '../../src/config/settings.ts';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
 
@@ -173,6 +173,7 @@ test.each([
   ['S3_PREFFIX', '; is S3_PREFIX meant?'],
   ['LOG_LEVL', '; is LOG_LEVEL meant?'],
   ['TRUSTPROXY', '; is TRUST_PROXY meant?'],
+  ['WORKER', '; is WORKERS meant?'],
   ['STORAGE_FOLDER', ''],
   ['S3_KEY', ''],
   ['CACHE_MEMORY', ''],
@@ -180,6 +181,54 @@ test.each([
   const { unknownSettings } = readConfig({ [name]: 'hush' });
   const message = `${name} is not a setting of Darkroom${guess}`;
   expect(unknownSettings).toMatchObject([{ message }]);
+});
+
+test.each([
+  [{ RESULT_STORE_DIR: 'src' }, 'RESULT_STORE_DIR has no effect while RESULT_STORE is none'],
+  [
+    { RESULT_STORE: 'filesystem', RESULT_STORE_DIR: 'src', RESULT_S3_BUCKET: 'b' },
+    'RESULT_S3_BUCKET has no effect while RESULT_STORE is filesystem',
+  ],
+  [{ BLOCKLIST_FILE: '/nowhere' }, 'BLOCKLIST_FILE has no effect while BLOCKLIST is none'],
+  [{ BLOCKLIST_S3_BUCKET: 'b' }, 'BLOCKLIST_S3_BUCKET has no effect while BLOCKLIST is none'],
+  [{ ADMIN_TOKEN: 'x'.repeat(16) }, 'ADMIN_TOKEN has no effect while ADMIN_PORT is not set'],
+  [{ INTERNAL_TOKEN: key }, 'INTERNAL_TOKEN has no effect while INTERNAL_PORT is not set'],
+  [{ EDGE_ZONE: 'a' }, 'EDGE_ZONE has no effect while EDGE is not set'],
+])('warns of %j, which another setting switches off', (given, message) => {
+  const { unusedSettings } = readConfig(given);
+  expect(unusedSettings.map((each) => each.message)).toEqual([message]);
+});
+
+test('does not warn of settings that are in use', () => {
+  const given = { RESULT_STORE: 'filesystem', RESULT_STORE_DIR: 'src', ADMIN_PORT: '1' };
+  expect(readConfig({ ...given, ADMIN_TOKEN: 'x'.repeat(16) }).unusedSettings).toEqual([]);
+});
+
+test('faults come with the warnings, so that both can be mended at once', () => {
+  const given = { PORT: 'many', STORAGE_DIRR: 'src', RESULT_STORE_DIR: 'src' };
+  expect.assertions(2);
+  try {
+    readConfig(given);
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError);
+    expect(error).toMatchObject({
+      warnings: [
+        { name: 'STORAGE_DIRR', message: expect.any(String) },
+        { name: 'RESULT_STORE_DIR', message: expect.any(String) },
+      ],
+    });
+  }
+});
+
+test.each([
+  ['268435456', 2 ** 28],
+  ['262144KiB', 2 ** 28],
+  ['256MiB', 2 ** 28],
+  ['2GiB', 2 ** 31],
+  ['0', 0],
+  ['0MiB', 0],
+])('reads the size %s', (text, size) => {
+  expect(readConfig({ CACHE_MEMORY_BYTES: text }).cache.maxBytes).toBe(size);
 });
 
 test('variables of other programs, and known ones, are not warned of', () => {

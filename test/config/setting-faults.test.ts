@@ -16,7 +16,8 @@ const former = 'the-key-of-last-month-which-still-verifies';
 const listed = 'BLOCKLIST=filesystem BLOCKLIST_FILE=src/blocks.jsonl';
 
 const bucket = 'STORAGE=s3 S3_BUCKET=a BLOCKLIST=s3';
-const served = 'BLOCKLIST: a list that is neither among the originals nor among uploads';
+const served = 'BLOCKLIST_FILE: a file outside of STORAGE_DIR and UPLOADS_DIR';
+const servedKey = 'BLOCKLIST_S3_KEY: a key that no original can have, since S3_BUCKET has the list';
 
 /**
  * Variables as a shell has them, and what is said of them: name and expected form, but for what was received, which is
@@ -44,6 +45,13 @@ STORAGE=s3 STORAGE_DIR=/nowhere → S3_BUCKET: the name of a bucket, since STORA
 MAX_ORIGINAL_BYTES=104857600 WORKER_MEMORY_BYTES=272629760 →
 MAX_ORIGINAL_BYTES=104857600 WORKER_MEMORY_BYTES=272629759 → WORKER_MEMORY_BYTES: at least 160 MiB more than MAX_ORIGINAL_BYTES
 WORKER_MEMORY_BYTES=268435456 →
+WORKER_MEMORY_BYTES=256MiB →
+WORKER_MEMORY_BYTES=255MiB → WORKER_MEMORY_BYTES: a size from 256MiB to 1024GiB (in bytes, or with KiB, MiB or GiB)
+CACHE_MEMORY_BYTES=256M → CACHE_MEMORY_BYTES: a size from 0 to 1024GiB (in bytes, or with KiB, MiB or GiB)
+CACHE_MEMORY_BYTES=1.5GiB → CACHE_MEMORY_BYTES: a size from 0 to 1024GiB (in bytes, or with KiB, MiB or GiB)
+CACHE_MEMORY_BYTES=256mib → CACHE_MEMORY_BYTES: a size from 0 to 1024GiB (in bytes, or with KiB, MiB or GiB)
+RELAY_MAX_BYTES=5121MiB → RELAY_MAX_BYTES: a size from 1 to 5GiB (in bytes, or with KiB, MiB or GiB)
+MAX_RESULT_BYTES=1GiB →
 RESULT_STORE=filesystem → RESULT_STORE_DIR: an existing folder, since RESULT_STORE is filesystem
 RESULT_STORE=s3 → RESULT_S3_BUCKET: the name of a bucket, since RESULT_STORE is s3
 BLOCKLIST=filesystem → BLOCKLIST_FILE: a file in an existing folder, since BLOCKLIST is filesystem
@@ -56,16 +64,16 @@ ${listed} EDGE=akamai EDGE_ZONE=a EDGE_TOKEN=12345678 → EDGE: one of cloudflar
 ${listed} EDGE=fastly EDGE_ZONE=a EDGE_TOKEN=12345678 →
 BLOCKLIST=filesystem BLOCKLIST_FILE=fixtures/originals/blocks.jsonl → ${served}
 BLOCKLIST=filesystem BLOCKLIST_FILE=src/blocks.jsonl STORAGE_DIR=src → ${served}
-${bucket} BLOCKLIST_S3_BUCKET=a BLOCKLIST_S3_KEY=avatars/1/ab → ${served}
-${bucket} BLOCKLIST_S3_BUCKET=a BLOCKLIST_S3_KEY=emojis/1 → ${served}
-${bucket} BLOCKLIST_S3_BUCKET=a BLOCKLIST_S3_KEY=x/emojis/1 S3_PREFIX=x → ${served}
+${bucket} BLOCKLIST_S3_BUCKET=a BLOCKLIST_S3_KEY=avatars/1/ab → ${servedKey}
+${bucket} BLOCKLIST_S3_BUCKET=a BLOCKLIST_S3_KEY=emojis/1 → ${servedKey}
+${bucket} BLOCKLIST_S3_BUCKET=a BLOCKLIST_S3_KEY=x/emojis/1 S3_PREFIX=x → ${servedKey}
 ${bucket} BLOCKLIST_S3_BUCKET=a BLOCKLIST_S3_KEY=emojis/1 S3_PREFIX=x →
 ${bucket} BLOCKLIST_S3_BUCKET=a BLOCKLIST_S3_KEY=y/emojis/1 S3_PREFIX=x →
 BLOCKLIST=s3 S3_BUCKET=a BLOCKLIST_S3_BUCKET=a BLOCKLIST_S3_KEY=emojis/1 →
 BLOCKLIST=filesystem BLOCKLIST_FILE=src/blocks.jsonl UPLOADS_DIR=src COMPATIBILITY=fluxer RELAY_SIGNING_KEYS=${key} → ${served}
 ${bucket} BLOCKLIST_S3_BUCKET=a →
 ${bucket} BLOCKLIST_S3_BUCKET=b BLOCKLIST_S3_KEY=avatars/1/ab →
-${bucket} BLOCKLIST_S3_BUCKET=u UPLOADS_S3_BUCKET=u COMPATIBILITY=fluxer RELAY_SIGNING_KEYS=${key} → ${served}
+${bucket} BLOCKLIST_S3_BUCKET=u UPLOADS_S3_BUCKET=u COMPATIBILITY=fluxer RELAY_SIGNING_KEYS=${key} → BLOCKLIST_S3_BUCKET: another bucket than UPLOADS_S3_BUCKET
 ${listed} EDGE=cloudfront EDGE_ZONE=E2QWRUHAPOMQZL →
 ${listed} EDGE=fastly EDGE_ZONE=a EDGE_TOKEN=12345678 EDGE_API=http://127.0.0.1:9/client/v4/ →
 EDGE=fastly EDGE_ZONE=a EDGE_TOKEN=12345678 → EDGE: nothing, or BLOCKLIST to be set, beside whose list the purges are journaled

@@ -18,6 +18,7 @@ import { readConfig } from '../../src/config/config.ts';
 import { settingTable } from '../../src/config/settings.ts';
 import { startService } from '../support/processes/service-process.ts';
 import { startFlags } from '../support/processes/start-flags.ts';
+import { faultsOf } from '../support/setting-faults.ts';
 import { metricsSettings } from '../support/telemetry/prometheus-text.ts';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
 
@@ -69,6 +70,16 @@ describe('the systemd unit', () => {
     expect(output.join('')).toBe('');
   });
 
+  const existing = { STORAGE_DIR: 'fixtures/originals', RESULT_STORE_DIR: 'docs' };
+
+  test('ships no token: the service does not start until there is one', () => {
+    const shared = readVariables(read('deploy/systemd/darkroom.env').split('\n'));
+    const faults = faultsOf({ ...shared, ADMIN_PORT: '9090', ...existing });
+    expect(faults).toEqual([
+      'ADMIN_TOKEN: expected a token, since ADMIN_PORT is set but received nothing',
+    ]);
+  });
+
   test.each([
     ['blue', 3000, 9090],
     ['green', 3001, 9091],
@@ -77,7 +88,8 @@ describe('the systemd unit', () => {
     const { listen, admin, shutdown } = readConfig({
       ...readVariables(read('deploy/systemd/darkroom.env').split('\n')),
       ...readVariables(read(`deploy/systemd/${name}.env`).split('\n')),
-      ...{ STORAGE_DIR: 'fixtures/originals', RESULT_STORE_DIR: 'docs' }, // that exist here
+      ...existing,
+      ADMIN_TOKEN: 'x'.repeat(32),
     });
     expect([listen.port, admin?.listen.port]).toEqual([port, adminPort]);
     expect(Number(settingOf('TimeoutStopSec')) * 1000).toBeGreaterThan(shutdown.graceMs);

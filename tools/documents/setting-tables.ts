@@ -42,9 +42,10 @@ export const settingTables: Readonly<Record<string, string>> = {
   ),
 };
 
-function defaultOf({ default: value, defaultText = '' }: Setting): string {
+function defaultOf({ default: value, defaultText = '', form }: Setting): string {
   if (value === undefined || value === '') return defaultText;
-  return [code(String(value)), defaultText].filter((part) => part !== '').join(', or ');
+  const text = code(form.format?.(value) ?? String(value));
+  return [text, defaultText].filter((part) => part !== '').join(', or ');
 }
 
 function meaningOf({ description, isSecret }: Setting): string {

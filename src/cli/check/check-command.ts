@@ -27,7 +27,8 @@ Prints a line for each check: ok, or FAULT with its consequence. It can run
 beside a service with the same settings. It checks
 
   settings          all of them, as the service does at its start; warns of an
-                    unknown name that resembles a setting
+                    unknown name that resembles a setting, and of a setting
+                    without effect
   memory            how that of the machine or the container is shared out;
                     warns if the settings need more
   missing original  whether the storage reports one as missing, not as a
@@ -66,6 +67,7 @@ not valid, and nothing else was checked.`,
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
       for (const line of error.message.split('\n')) writeFinding(stdout, fault('settings', line));
+      for (const { message } of error.warnings) writeFinding(stdout, warning('settings', message));
       return exitStatus.configuration;
     }
     let faults = 0;
@@ -85,7 +87,7 @@ async function* checkAll(
 ): AsyncGenerator<Finding> {
   const set = settingNames.filter((name) => environment[name] !== undefined);
   yield ok('settings', set.length === 0 ? 'all have their defaults' : `valid: ${set.join(', ')}`);
-  for (const { message } of config.unknownSettings) {
+  for (const { message } of [...config.unknownSettings, ...config.unusedSettings]) {
     yield warning('settings', message);
   }
   yield checkMemory(config);

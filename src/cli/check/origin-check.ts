@@ -7,6 +7,7 @@ import { withDeadline } from '../../pipeline/abort.ts';
 import { readSize } from '../../pipeline/originals/open-body.ts';
 import { AccessRefused, type Source } from '../../pipeline/ports.ts';
 import { openListing, openOrigin } from '../../storage/open-storage.ts';
+import { countOf } from '../command.ts';
 import { type Finding, fault, ok } from './finding.ts';
 
 const LISTED_KEYS = 100;
@@ -59,7 +60,7 @@ export async function* checkOrigin(config: Config, signal: AbortSignal): AsyncGe
   const failure = await read(key);
   const reason = isMissing(failure) ? ': it is listed, and not there' : formatReadFailure(failure);
   yield failure === undefined
-    ? ok('reading', `${key} has ${sizeBytes} bytes`)
+    ? ok('reading', `${key} has ${countOf(sizeBytes, 'byte')}`)
     : fault('reading', `${key} cannot be read${reason}`);
 }
 
@@ -86,10 +87,11 @@ function describeKeys(keys: readonly string[], setting: string): Finding {
   if (keys.length === 0) return ok('listing', 'nothing is there yet');
   const listed = keys.slice(0, LISTED_KEYS);
   const originals = listed.filter((each) => isOriginKey(each)).length;
-  const all = `${keys.length > LISTED_KEYS ? 'the first ' : ''}${listed.length} files`;
-  if (originals > 0) return ok('listing', `${all}, ${originals} of them originals`);
+  const first = keys.length > LISTED_KEYS ? 'the first ' : '';
+  const all = `${first}${countOf(listed.length, 'file')}`;
+  if (originals > 0) return ok('listing', `${all}, ${countOf(originals, 'original')}`);
   return fault(
     'listing',
-    `none of ${all} has the key of an original; the first is "${keys[0]}". Is ${setting} right?`,
+    `${all}, but no original: the first key is "${keys[0]}". Is ${setting} right?`,
   );
 }

@@ -1,12 +1,13 @@
 import { STARTER_FILE } from '../../app.ts';
 import type { Config } from '../../config/config.ts';
+import { countCores } from '../../config/machine-limits.ts';
 import { formatCauses } from '../../contract/errors.ts';
 import { unlessAborted } from '../../pipeline/abort.ts';
 import type { VideoSupport } from '../../pipeline/ports.ts';
 import { describeConfinement, listDangers } from '../../workers/confinement/report.ts';
 import { WorkerPool } from '../../workers/pool.ts';
 import { describeVideoSupport } from '../../workers/video/video-decoder.ts';
-import { formatByteSize, silentLog } from '../command.ts';
+import { countOf, formatByteSize, silentLog } from '../command.ts';
 import { type Finding, fault, ok, warning } from './finding.ts';
 
 /** Checks whether render processes start, how they are confined, and whether videos have posters. */
@@ -36,7 +37,8 @@ export async function* checkWorkers(
       `user: ${user}`,
       `memory: ${memoryBytes === undefined ? 'not bounded' : formatByteSize(memoryBytes)}`,
     ];
-    const start = `start; the service has ${light + heavy} (${bounds.join(', ')})`;
+    const machine = `${light} light and ${heavy} heavy workers on ${countOf(countCores(), 'core')}`;
+    const start = `start; the service has ${machine} (${bounds.join(', ')})`;
     yield ok('workers', `${start}. ${description}`);
     yield describePosters(await unlessAborted(workers.videoSupport, signal), renderer.videoDecoder);
   } catch (error) {

@@ -1,5 +1,5 @@
 import { memorySetting, setting, type ValuesOf } from '../setting.ts';
-import { bytes, integer, MEBIBYTE } from '../setting-forms.ts';
+import { bytes, MEBIBYTE } from '../setting-forms.ts';
 import { keySettings, readKeys } from './key-settings.ts';
 
 /** Uploads at the same time (contract §10). */
@@ -26,7 +26,7 @@ export const relayTable = {
   ),
   RELAY_MAX_BYTES: setting(
     // S3 takes no more in one request.
-    integer(1, 5 * 1024 * MEBIBYTE, 'bytes'),
+    bytes(1, 5 * 1024 * MEBIBYTE),
     500 * MEBIBYTE,
     'largest upload, whatever its capability allows',
   ),

@@ -123,17 +123,20 @@ export function mayMixUp(values: Settings): boolean {
   return originFolders.some((root) => results.startsWith(originals + root));
 }
 
-/** Whether clients could read the list as an original, or replace it by an upload. */
-export function isListServed(values: Settings): boolean {
+/** Whether clients could read the file of the list as an original, or replace it by an upload. */
+export function isListFileServed(values: Settings): boolean {
   const { BLOCKLIST, BLOCKLIST_FILE: file, STORAGE } = values;
-  if (BLOCKLIST === 'filesystem' && file !== undefined) {
-    const originals = STORAGE === 'filesystem' ? (values.STORAGE_DIR ?? SAMPLE_FOLDER) : undefined;
-    const folders = [originals, values.UPLOADS_DIR].filter((folder) => folder !== undefined);
-    return folders.some((folder) => realFolder(dirname(file)).startsWith(realFolder(folder)));
-  }
-  const { S3_PREFIX: prefix, BLOCKLIST_S3_KEY: key, BLOCKLIST_S3_BUCKET: bucket } = values;
+  if (BLOCKLIST !== 'filesystem' || file === undefined) return false;
+  const originals = STORAGE === 'filesystem' ? (values.STORAGE_DIR ?? SAMPLE_FOLDER) : undefined;
+  const folders = [originals, values.UPLOADS_DIR].filter((folder) => folder !== undefined);
+  return folders.some((folder) => realFolder(dirname(file)).startsWith(realFolder(folder)));
+}
+
+/** Whether clients could read the object of the list as an original. */
+export function isListKeyServed(values: Settings): boolean {
+  const { BLOCKLIST, STORAGE, BLOCKLIST_S3_BUCKET: bucket } = values;
+  const { S3_PREFIX: prefix, BLOCKLIST_S3_KEY: key } = values;
   if (BLOCKLIST !== 's3' || bucket === undefined) return false;
-  if (bucket === values.UPLOADS_S3_BUCKET) return true;
   if (STORAGE !== 's3' || bucket !== values.S3_BUCKET || !key.startsWith(prefix)) return false;
   return isOriginKey(key.slice(prefix.length)) || isOriginKey(`${key.slice(prefix.length)}.1`);
 }
