@@ -17,7 +17,7 @@ export const errorRegistry = {
   },
   ACCESS_DENIED: {
     status: 403,
-    message: 'The capability in the URL is for something else.',
+    message: 'The upload is not permitted.',
     fault: 'client',
   },
   NOT_FOUND: { status: 404, message: 'There is no such path.', fault: 'client' },
@@ -112,6 +112,8 @@ export interface Share {
 }
 
 interface MediaErrorOptions {
+  /** Text for the client; omit for that of the registry. */
+  readonly message?: string | undefined;
   /** Underlying failure; for the log, never for the client. */
   readonly cause?: unknown;
   /** All faults of the request, for `INVALID_FORM_BODY` alone. */
@@ -141,7 +143,7 @@ export class MediaError extends Error {
   readonly blockedBy: string | undefined;
 
   constructor(code: ErrorCode, options: MediaErrorOptions = {}) {
-    super(messageOf(code, options.allowedMethods), { cause: options.cause });
+    super(options.message ?? messageOf(code, options.allowedMethods), { cause: options.cause });
     this.code = code;
     this.status = errorRegistry[code].status;
     this.faults = options.faults ?? [];

@@ -5,6 +5,7 @@ import { readUrl } from '../contract/external-url.ts';
 import { type MediaRequest, resultKey } from '../contract/media-request.ts';
 import type { ResourceName } from '../contract/resources.ts';
 import type { SignatureVerdict } from '../contract/signing/attachment-signature.ts';
+import type { CapabilityVerdict } from '../contract/signing/relay-capability.ts';
 import type { Meter, ResponseClass } from '../pipeline/meter.ts';
 import type { Clock, Log } from '../pipeline/ports.ts';
 import { cacheUseOf, RequestTrace, type Stage } from '../pipeline/request-trace.ts';
@@ -42,6 +43,7 @@ export class RequestRecord {
   #media: MediaRequest | undefined;
   #key: string | undefined;
   #signature: SignatureVerdict | undefined;
+  #capability: CapabilityVerdict | undefined;
   #receivedBytes: number | undefined;
   #error: MediaError | undefined;
   #body: unknown;
@@ -75,6 +77,10 @@ export class RequestRecord {
 
   noteSignature(verdict: SignatureVerdict): void {
     this.#signature = verdict;
+  }
+
+  noteCapability(verdict: CapabilityVerdict): void {
+    this.#capability = verdict;
   }
 
   /**
@@ -194,6 +200,7 @@ export class RequestRecord {
       asset: this.#describeAsset(),
       ...(this.isExternal && { host: hostOf(this.#media) }),
       ...(this.#signature && { signature: this.#signature }),
+      ...(this.#capability && { capability: this.#capability }),
       status,
       ...(this.#error && { code: this.#error.code }),
       cache: cacheUseOf(this.trace.outcome),

@@ -236,6 +236,7 @@ export class MediaService {
       // The read may have found other bytes than those that were identified.
       await original.checkBytes(held, signal); // UNAVAILABLE, UNKNOWN_MEDIA
       if ('reader' in held && isUnchanged(request)) return { result: undefined, outcome: { kind } };
+      if ('reader' in held) requireFormat(request); // UNSUPPORTED_MEDIA_TYPE
       // UNSUPPORTED_MEDIA_TYPE, UNPROCESSABLE_MEDIA
       const { plan, spentMs, untouched } = await ('reader' in held
         ? this.#planPoster(held, task)
@@ -315,6 +316,13 @@ interface Planned {
 function isUnchanged({ widthPx, heightPx, format, quality }: MediaRequest): boolean {
   const isPicture = widthPx !== undefined || heightPx !== undefined || format !== undefined;
   return !isPicture && quality !== 'low';
+}
+
+/** @throws MediaError `UNSUPPORTED_MEDIA_TYPE` for a video without a format, as a poster needs one (contract §12) */
+function requireFormat({ format }: MediaRequest): void {
+  if (format !== undefined) return;
+  const message = 'The original is a video: add format to the URL to get its poster.';
+  throw new MediaError('UNSUPPORTED_MEDIA_TYPE', { message });
 }
 
 async function planImage(

@@ -6,7 +6,7 @@ import {
   signatureVerdicts,
 } from '../../src/contract/signing/attachment-signature.ts';
 import { verifyExternalPath } from '../../src/contract/signing/external-path.ts';
-import { readRelayKey, verifyCapability } from '../../src/contract/signing/relay-capability.ts';
+import { judgeCapability, readRelayKey } from '../../src/contract/signing/relay-capability.ts';
 import { SigningKeys } from '../../src/contract/signing/signing-keys.ts';
 import type { OriginalWriter } from '../../src/pipeline/originals/original-writer.ts';
 import { attachmentVectors } from '../../tools/documents/attachment-vectors.ts';
@@ -66,9 +66,12 @@ describe('the vectors of uploads', () => {
       const [rawPath = '', capability = ''] = path.split('?t=');
       expect(readRelayKey(rawPath)).toBe(fields.k);
       const verify = (atSeconds: number) =>
-        verifyCapability(capability, new SigningKeys([key]), atSeconds);
-      expect(verify(fields.e - 1)).toMatchObject({ key: fields.k, expiresAtSeconds: fields.e });
-      expect(verify(fields.e)).toBeUndefined();
+        judgeCapability(capability, new SigningKeys([key]), atSeconds);
+      expect(verify(fields.e - 1)).toMatchObject({
+        verdict: 'valid',
+        capability: { key: fields.k, expiresAtSeconds: fields.e },
+      });
+      expect(verify(fields.e)).toEqual({ verdict: 'expired' });
     }
   });
 

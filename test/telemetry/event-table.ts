@@ -5,7 +5,7 @@ import { signedPath } from '../support/signed-urls.ts';
 import { type ExternalAppOptions, signedPathOf } from '../support/sites/external-app.ts';
 import { scrape } from '../support/telemetry/prometheus-text.ts';
 import { samples } from '../support/test-app.ts';
-import { uploadTarget } from '../support/uploads/relay-app.ts';
+import { capabilityOf, uploadTarget } from '../support/uploads/relay-app.ts';
 import { CUT_PNG, type ObservedApp } from './observed-app.ts';
 
 /** One request, and what an operator sees of it; what follows from its line stands in `events.test.ts`. */
@@ -100,7 +100,12 @@ const plain = (target: string, status: number, code?: string, method = 'GET'): E
   target,
   line: { ...nothing, asset: target, status, ...(code && { code }) },
 });
-const upload = (query: string | undefined, status: number, code?: string): Event => {
+const upload = (
+  capability: string,
+  query: string | undefined,
+  status: number,
+  code?: string,
+): Event => {
   const path = '/v1/relay/attachments/7/7/a';
   return {
     method: 'PUT',
@@ -109,6 +114,7 @@ const upload = (query: string | undefined, status: number, code?: string): Event
     body: 'hello',
     line: {
       ...{ resource: 'upload', asset: path, status, cache: 'none', ...(code && { code }) },
+      capability,
       receivedBytes: code === undefined ? 5 : 0,
     },
     counted: code === undefined ? { 'upload_received_bytes_total{}': 5 } : {},
@@ -287,8 +293,29 @@ export const events: Readonly<Record<string, Event>> = {
     spans: [absent, `${state} .aborted=true`],
     counted: { ...missed, 'origin_reads_total{outcome=stopped}': 1 },
   },
-  'an upload': upload(undefined, 200),
-  'an upload that is not permitted': upload('?t=x', 401, 'UNAUTHORIZED'),
+  'an upload': upload('valid', undefined, 200),
+  'an upload without a capability': upload('missing', '', 401, 'UNAUTHORIZED'),
+  'an upload whose capability is not one': upload('malformed', '?t=x', 401, 'UNAUTHORIZED'),
+  'an upload with two capabilities': upload('malformed', '?t=x.y&t=x.y', 401, 'UNAUTHORIZED'),
+  'an upload whose capability is forged': upload('mismatch', '?t=x.y', 401, 'UNAUTHORIZED'),
+  'an upload whose capability has expired': upload(
+    'expired',
+    `?t=${capabilityOf('attachments/7/7/a', { expiresAtSeconds: 1 })}`,
+    401,
+    'UNAUTHORIZED',
+  ),
+  'an upload whose capability is for another key': upload(
+    'other key',
+    `?t=${capabilityOf('attachments/7/7/b')}`,
+    403,
+    'ACCESS_DENIED',
+  ),
+  'an upload whose capability is for a part': upload(
+    'other part',
+    `?t=${capabilityOf('attachments/7/7/a', { part: { uploadId: 'u', partNumber: 1 } })}`,
+    403,
+    'ACCESS_DENIED',
+  ),
   'media of another site': {
     target: ({ urlOf }) => signedPathOf(urlOf('/cat.jpg'), 'width=16&format=webp&quality=high'),
     line: {

@@ -6,6 +6,7 @@
 import { z } from 'zod';
 import { decodeSegment, findKeyFault, isOriginKey, unmarkedKeyOf } from '../media-path.ts';
 import type { Resources } from '../resources.ts';
+import type { SignatureVerdict } from './attachment-signature.ts';
 import { decodeBase64Url } from './external-path.ts';
 import type { SigningKeys } from './signing-keys.ts';
 
@@ -62,26 +63,38 @@ const fields = z
   .refine(({ u, p }) => (u === undefined) === (p === undefined));
 
 /**
+ * Verdict on the capability of an upload, for the log alone: the bearer does not learn why a capability is refused. The
+ * last three are valid capabilities for another upload.
+ */
+export type CapabilityVerdict = SignatureVerdict | 'other bucket' | 'other key' | 'other part';
+
+/** Capability with its verdict. */
+export type JudgedCapability =
+  | { readonly verdict: 'valid'; readonly capability: RelayCapability }
+  | { readonly verdict: Exclude<SignatureVerdict, 'valid'> };
+
+/**
  * Reads a capability. Nothing of it is decoded before one of the keys has verified its signature.
  *
  * @param nowSeconds Unix time
- * @returns what the capability permits; `undefined` if it is too long, not canonical, not signed by one of the keys,
- *   has a field twice or of the wrong type, or has expired: the bearer does not learn why
+ * @returns the upload that a valid capability permits. A capability is malformed if it is too long, not canonical, or
+ *   has a field twice or of the wrong type
  */
-export function verifyCapability(
+export function judgeCapability(
   text: string,
   keys: SigningKeys,
   nowSeconds: number,
-): RelayCapability | undefined {
-  if (text.length > MAX_CAPABILITY_LENGTH) return undefined;
+): JudgedCapability {
+  if (text.length > MAX_CAPABILITY_LENGTH) return { verdict: 'malformed' };
   const [payload = '', signature, ...rest] = text.split('.');
-  if (signature === undefined || rest.length > 0) return undefined;
-  if (!keys.verifies(payload, signature, 'base64url')) return undefined;
+  if (signature === undefined || rest.length > 0) return { verdict: 'malformed' };
+  if (!keys.verifies(payload, signature, 'base64url')) return { verdict: 'mismatch' };
   const json = decodeBase64Url(payload);
   const parsed = json === undefined ? undefined : fields.safeParse(parseOnce(json));
-  if (parsed?.success !== true || nowSeconds >= parsed.data.e) return undefined;
+  if (parsed?.success !== true) return { verdict: 'malformed' };
   const { b, k, ct, mb, e, u, p, o } = parsed.data;
-  return {
+  if (nowSeconds >= e) return { verdict: 'expired' };
+  const capability = {
     bucket: b,
     key: k,
     contentType: ct,
@@ -90,6 +103,7 @@ export function verifyCapability(
     part: u === undefined || p === undefined ? undefined : { uploadId: u, partNumber: p },
     replaces: o ?? false,
   };
+  return { verdict: 'valid', capability };
 }
 
 /** Parses JSON; returns `undefined` if it is invalid, or has a member twice, of which readers may take either. */

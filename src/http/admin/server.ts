@@ -96,7 +96,9 @@ export function createAdminServer(options: AdminServerOptions): FastifyInstance 
 
   registerPurge(server, options);
   if (edge !== undefined) registerPurges(server, edge, log);
+  else registerDisabled(server, ['/purges', '/purges/:id'], noEdge);
   if (blocks !== undefined) registerBlocks(server, blocks, options);
+  else registerDisabled(server, ['/blocks'], noBlocks);
 
   server.get(`${METADATA_PATH}*`, async ({ raw }, reply) => {
     const question = parseMetadataTarget(raw.url ?? '', options.reading.resources);
@@ -126,6 +128,20 @@ export function createAdminServer(options: AdminServerOptions): FastifyInstance 
 
   replyToErrors(server, 'an admin request failed', log);
   return server;
+}
+
+const noBlocks = new MediaError('NOT_FOUND', { message: 'Blocking is off: set BLOCKLIST.' });
+const noEdge = new MediaError('NOT_FOUND', {
+  message: 'No CDN in front is configured: set EDGE.',
+});
+
+/** Adds routes that are off, whose 404 names the setting that enables them. */
+function registerDisabled(
+  server: FastifyInstance,
+  paths: readonly string[],
+  failure: MediaError,
+): void {
+  for (const path of paths) server.all(path, (_request, reply) => sendFailure(reply, failure));
 }
 
 /** Adds the list of blocks; `parseBlockOrder` documents its bodies. The log has what was asked, without digests. */

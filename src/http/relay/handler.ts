@@ -5,12 +5,14 @@ import { MediaError } from '../../contract/errors.ts';
 import { splitTarget } from '../../contract/media-request.ts';
 import type { Resources } from '../../contract/resources.ts';
 import {
+  type CapabilityVerdict,
   findRelayKeyFault,
   isMediaType,
   isRelayPath,
+  type JudgedCapability,
+  judgeCapability,
   type RelayCapability,
   readRelayKey,
-  verifyCapability,
 } from '../../contract/signing/relay-capability.ts';
 import type { SigningKeys } from '../../contract/signing/signing-keys.ts';
 import {
@@ -69,7 +71,7 @@ export class RelayHandler {
     // A reader that comes later still gets the error.
     received.on('error', () => undefined);
     try {
-      const order = this.#authorise(request, rawPath, new URLSearchParams(`?${rawQuery}`));
+      const order = this.#authorise(exchange, rawPath, new URLSearchParams(`?${rawQuery}`));
       const openBody = (): PassThrough => {
         exchange.sendContinue();
         request.on('data', (chunk: Buffer) => exchange.record.noteReceived(chunk.length));
@@ -93,18 +95,15 @@ export class RelayHandler {
   }
 
   /** @throws MediaError `UNAUTHORIZED`, `ACCESS_DENIED`, `INVALID_FORM_BODY`, `UNSUPPORTED_MEDIA_TYPE`, in this order */
-  #authorise(request: IncomingMessage, rawPath: string, query: URLSearchParams): UploadOrder {
-    const [bucket, uploadsBucket] = [this.#bucket, this.#uploadsBucket];
-    const [text, ...others] = query.getAll('t');
-    if (text === undefined || others.length > 0) throw new MediaError('UNAUTHORIZED');
-    const capability = verifyCapability(text, this.#keys, this.#wallClock() / 1000);
-    if (capability === undefined) throw new MediaError('UNAUTHORIZED');
-    const key = readRelayKey(rawPath);
-    const isUpload = uploadsBucket !== undefined && capability.bucket === uploadsBucket;
-    const isForBucket =
-      isUpload || bucket === undefined || (capability.bucket ?? bucket) === bucket;
-    const isForKey = key === undefined || key === capability.key;
-    if (!isForBucket || !isForKey || !isForPart(query, capability)) {
+  #authorise({ request, record }: Exchange, rawPath: string, query: URLSearchParams): UploadOrder {
+    const judged = this.#judge(query.getAll('t'));
+    record.noteCapability(judged.verdict);
+    if (judged.verdict !== 'valid') throw new MediaError('UNAUTHORIZED');
+    const { capability } = judged;
+    const isUpload = this.#uploadsBucket !== undefined && capability.bucket === this.#uploadsBucket;
+    const otherUse = this.#findOtherUse(capability, isUpload, rawPath, query);
+    if (otherUse !== undefined) {
+      record.noteCapability(otherUse);
       throw new MediaError('ACCESS_DENIED');
     }
     const message = findRelayKeyFault(rawPath, isUpload ? undefined : this.#resources);
@@ -114,8 +113,8 @@ export class RelayHandler {
     if (request.headers['content-range'] !== undefined) faults.push(rangeFault);
     if (faults.length > 0) throw new MediaError('INVALID_FORM_BODY', { faults });
     if (isEncoded(request)) {
-      const cause = new Error('The body has a Content-Encoding.');
-      throw new MediaError('UNSUPPORTED_MEDIA_TYPE', { cause });
+      const message = 'The upload must not have a Content-Encoding.';
+      throw new MediaError('UNSUPPORTED_MEDIA_TYPE', { message });
     }
     const { maxBytes, part, replaces } = capability;
     const { 'content-length': length, 'transfer-encoding': coding } = request.headers;
@@ -129,6 +128,28 @@ export class RelayHandler {
       replaces,
       storage: isUpload ? 'uploads' : 'originals',
     };
+  }
+
+  #judge([text, ...others]: readonly string[]): JudgedCapability {
+    if (text === undefined) return { verdict: 'missing' };
+    if (others.length > 0) return { verdict: 'malformed' };
+    return judgeCapability(text, this.#keys, this.#wallClock() / 1000);
+  }
+
+  /** Finds what a valid capability is for, if it is not for this upload. */
+  #findOtherUse(
+    capability: RelayCapability,
+    isUpload: boolean,
+    rawPath: string,
+    query: URLSearchParams,
+  ): CapabilityVerdict | undefined {
+    const bucket = this.#bucket;
+    const key = readRelayKey(rawPath);
+    const isForBucket =
+      isUpload || bucket === undefined || (capability.bucket ?? bucket) === bucket;
+    if (!isForBucket) return 'other bucket';
+    if (key !== undefined && key !== capability.key) return 'other key';
+    return isForPart(query, capability) ? undefined : 'other part';
   }
 }
 

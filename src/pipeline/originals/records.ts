@@ -88,6 +88,13 @@ const DETAILS_BYTES = 1_024;
 /** Requests whose refusals are remembered: some 300 bytes each. */
 const MAX_REFUSALS = 10_000;
 
+/** Refusal of a request, as the client sees it. */
+interface Refusal {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly untilMs: number;
+}
+
 /** Periods for which responses of a source are valid, in milliseconds. */
 interface RecordOptions {
   /** Period for an original that exists. */
@@ -113,10 +120,8 @@ export class OriginalRecords {
       (beginning?.known.prefix.length ?? 0) +
       (details === undefined ? 0 : DETAILS_BYTES),
   });
-  /** By result key. Codes alone: an error keeps its stack, and its cause, some kilobytes. */
-  readonly #refusals = new LRUCache<string, { readonly code: ErrorCode; readonly untilMs: number }>(
-    { max: MAX_REFUSALS },
-  );
+  /** By result key. Not the errors: an error keeps its stack, and its cause, some kilobytes. */
+  readonly #refusals = new LRUCache<string, Refusal>({ max: MAX_REFUSALS });
 
   constructor(options: RecordOptions, clock: Clock) {
     this.#options = options;
@@ -235,7 +240,7 @@ export class OriginalRecords {
     const refusal = this.#refusals.get(resultKey);
     if (refusal !== undefined && this.#isBefore(refusal.untilMs)) {
       const cause = new Error('The same request failed lately.');
-      throw new MediaError(refusal.code, { cause });
+      throw new MediaError(refusal.code, { cause, message: refusal.message });
     }
     if (this.isMissing(originKey)) throw new MediaError('UNKNOWN_MEDIA');
   }
@@ -259,7 +264,8 @@ export class OriginalRecords {
       : nowMs + this.#options.refusedForMs;
     // A refusal that ends within this millisecond is not worth an entry.
     if (resultKey === undefined || untilMs - nowMs <= 1) return;
-    this.#refusals.set(resultKey, { code: error.code, untilMs });
+    const { code, message } = error;
+    this.#refusals.set(resultKey, { code, message, untilMs });
   }
 
   /** Remembers that a render passed the deadline; the cheapest one stands for all. */

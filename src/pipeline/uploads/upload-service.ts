@@ -264,7 +264,8 @@ async function checkBeginning(order: UploadOrder, body: UploadBody): Promise<voi
   const prefix = await body.peek((bytes) => bytes.length >= SNIFF_BYTES || isDecodable(bytes));
   if (isDecodable(prefix)) return;
   const cause = new Error(`The upload is said to be ${contentType}, and does not begin like one.`);
-  throw new MediaError('UNSUPPORTED_MEDIA_TYPE', { cause });
+  const message = 'The bytes are not the image that the content type declares.';
+  throw new MediaError('UNSUPPORTED_MEDIA_TYPE', { cause, message });
 }
 
 /** Whether a write has ended because of its signal. */

@@ -99,4 +99,15 @@ describe('the admin listener', () => {
       expect(response.headers['cache-control']).toBe('no-store');
     }
   });
+
+  test.each([
+    ['GET', '/blocks', 'Blocking is off: set BLOCKLIST.'],
+    ['POST', '/blocks', 'Blocking is off: set BLOCKLIST.'],
+    ['DELETE', '/blocks', 'Blocking is off: set BLOCKLIST.'],
+    ['GET', '/purges', 'No CDN in front is configured: set EDGE.'],
+    ['GET', '/purges/x', 'No CDN in front is configured: set EDGE.'],
+  ] as const)('names the setting that %s %s needs', async (method, url, message) => {
+    const response = await app.askAdmin(url, { method, headers: withToken });
+    expect([response.statusCode, response.json()]).toEqual([404, { code: 'NOT_FOUND', message }]);
+  });
 });

@@ -142,9 +142,12 @@ describe.skipIf(!hasFfmpeg)('a video', () => {
   );
 
   it.each(['width=100', 'height=100', 'width=10&height=10&quality=high', 'quality=low'])(
-    'without a format is a 415 with %s',
+    'without a format is a 415 with %s, which says how to get a poster, remembered or not',
     async (query) => {
-      await refuse(app, `${PATH}?${query}`, 'UNSUPPORTED_MEDIA_TYPE', 'public, max-age=300');
+      const message = 'The original is a video: add format to the URL to get its poster.';
+      const refusal = ['UNSUPPORTED_MEDIA_TYPE', 'public, max-age=300', {}, message] as const;
+      await refuse(app, `${PATH}?${query}`, ...refusal);
+      await refuse(app, `${PATH}?${query}`, ...refusal);
     },
   );
 

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { expect, test } from 'vitest';
+import { errorRegistry } from '../../../src/contract/errors.ts';
 import { edgeSettings } from '../../support/edges/edge-app.ts';
 import { startEdge } from '../../support/edges/edge-server.ts';
 import { parseAnswer, sendBytes } from '../../support/http/raw-http.ts';
@@ -39,6 +40,31 @@ test.each([
     expect(await relay.list()).toEqual(before);
   },
 );
+
+test.each([
+  [
+    'a content type that its bytes do not have',
+    uploadTarget(KEY, { contentType: 'image/png' }),
+    {},
+    'The bytes are not the image that the content type declares.',
+  ],
+  [
+    'a content encoding',
+    uploadTarget(KEY),
+    { 'Content-Encoding': 'gzip' },
+    'The upload must not have a Content-Encoding.',
+  ],
+  [
+    'a capability for another key',
+    to('attachments/1/2/other'),
+    {},
+    errorRegistry.ACCESS_DENIED.message,
+  ],
+])('an upload with %s learns what is wrong', async (_, target, headers, message) => {
+  const sent = { 'Content-Length': '5', ...headers };
+  const { body } = await relay.app.send('PUT', target, sent, 'hello');
+  expect(JSON.parse(body.toString()).message).toBe(message);
+});
 
 test('the head of an upload may have 24 KiB, and no other head more than 16', async () => {
   const put = uploadTarget(KEY);

@@ -10,9 +10,10 @@ export async function refuse(
   code: ErrorCode,
   cacheControl: string,
   asked: Record<string, string> = {},
+  message: string = errorRegistry[code].message,
 ) {
   const { headers, rawPayload, statusCode } = await get(url, asked);
-  const { status, message } = errorRegistry[code];
+  const { status } = errorRegistry[code];
   const { errors: _, ...body } = JSON.parse(String(rawPayload));
   expect([statusCode, body]).toEqual([status, { code, message }]);
   expect(headers['cache-control']).toBe(cacheControl);
