@@ -1,3 +1,5 @@
+import { unlink } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { Config } from '../config/config.ts';
 import { contractResources } from '../contract/resources.ts';
 import type { SharedObjects } from '../pipeline/blocks/ports.ts';
@@ -74,6 +76,17 @@ export async function openResultStore(
   }
   const { S3ResultStore } = await import('./s3/s3-result-store.ts');
   return new S3ResultStore(resultStore);
+}
+
+/** Removes an upload. @throws Error if the storage refuses or does not respond within `timeoutMs` */
+export async function removeUpload(
+  uploads: NonNullable<Config['uploads']>,
+  key: string,
+  timeoutMs: number,
+): Promise<void> {
+  if (uploads.kind === 'filesystem') return unlink(join(uploads.folder, key));
+  const { S3Objects } = await import('./s3/shared-objects.ts');
+  return new S3Objects({ ...uploads, key, timeoutMs }).remove('');
 }
 
 /** Opens the place of the list of blocks. @throws Error if its folder is missing */

@@ -43,9 +43,18 @@ const FILL_STORE = `fill_store() {
   find store | sort >stored
 }`;
 
-const bucket = await useLocalS3({ allowMismatchedSignatures: true });
+const buckets = ['originals', 'uploads'] as const;
+const bucket = await useLocalS3({ buckets, allowMismatchedSignatures: true });
+const keepsAll = await useLocalS3({
+  buckets,
+  allowMismatchedSignatures: true,
+  beforeRequest: ({ method }) => {
+    if (method === 'DELETE') throw Object.assign(new Error('no right'), { status: 403 });
+  },
+});
 await bucket.put('avatars/1/ab12', Buffer.from('original'));
 environment.BUCKET = bucket.endpoint;
+environment.KEEPS_ALL = keepsAll.endpoint;
 environment.DNS = await useDnsServer({
   'example.com': ['203.0.114.7', '2a00::7'],
   'media.example.org': ['203.0.114.8'],

@@ -52,7 +52,7 @@ machine, with the service's own keys and storages (docs/platform.md):
 
   platform, links, purges   whether what they need is set
   uploads           whether one is signed and stored, as darkroom-check.png in
-                    the bucket or folder of uploads, where it remains
+                    the bucket or folder of uploads; it is removed afterwards
   metadata          whether the facts of the upload are told, and are right
   thumbnail         whether the upload is rendered
   signed reads      whether the first attachment is read by a signed path

@@ -8,15 +8,19 @@ import { platformResources } from '../../contract/resources.ts';
 import { signAttachment } from '../../contract/signing/attachment-signature.ts';
 import { formatExternalPath } from '../../contract/signing/external-path.ts';
 import { RELAY_PREFIX } from '../../contract/signing/relay-capability.ts';
-import { openListing } from '../../storage/open-storage.ts';
+import { openListing, removeUpload } from '../../storage/open-storage.ts';
 import { CommandFault, silentLog } from '../command.ts';
 import { withOfflineApp } from '../offline-app.ts';
 import { type Finding, fault, ok, warning } from './finding.ts';
 
-/** Key of the upload; each check replaces that of the check before. */
+/** Key of the upload, the same for all checks: where it cannot be removed, the next one replaces it. */
 const UPLOAD_KEY = 'darkroom-check.png';
 
 const PERMITTED_SECONDS = 60;
+
+const REMOVAL_TIMEOUT_MS = 10_000;
+
+type Uploads = NonNullable<Config['uploads']>;
 
 type Ask = (path: string, request?: RequestInit) => Promise<{ status: number; bytes: Buffer }>;
 
@@ -28,11 +32,18 @@ export async function checkPlatform(config: Config, signal: AbortSignal): Promis
     await withOfflineApp(unencrypted, { log: silentLog }, signal, async (_ask, _askAdmin, app) => {
       const ask = await listen(app.server, signal);
       const avatar = (await ask('/avatars/0.png')).bytes;
-      const isStored = config.relay && config.uploads && (await tryUpload(config, ask, avatar));
-      if (isStored) findings.push(isStored);
-      if (isStored?.kind === 'ok' && config.internal !== undefined) {
-        const askInternal = app.internal === undefined ? ask : await listen(app.internal, signal);
-        findings.push(...(await tryInternal(askInternal, config.internal.token, avatar)));
+      const { relay, uploads, internal } = config;
+      const stored = relay && uploads && (await tryUpload({ relay, uploads }, ask, avatar));
+      if (stored) findings.push(stored);
+      if (stored?.kind === 'ok' && uploads !== undefined) {
+        try {
+          if (internal !== undefined) {
+            const listener = app.internal === undefined ? ask : await listen(app.internal, signal);
+            findings.push(...(await tryInternal(listener, internal.token, avatar)));
+          }
+        } finally {
+          findings.push(...(await tryRemoval(uploads)));
+        }
       }
       findings.push(...(await tryAttachments(config, ask, signal)));
     });
@@ -82,8 +93,11 @@ async function listen(listener: App['server'], signal: AbortSignal): Promise<Ask
 }
 
 /** Signs a capability as the platform does, and uploads a picture by it. */
-async function tryUpload({ relay, uploads }: Config, ask: Ask, body: Buffer): Promise<Finding> {
-  if (relay === undefined || uploads === undefined) throw new Error('Uploads are off.');
+async function tryUpload(
+  { relay, uploads }: { relay: NonNullable<Config['relay']>; uploads: Uploads },
+  ask: Ask,
+  body: Buffer,
+): Promise<Finding> {
   const fields = {
     ...{ b: uploads.bucket, k: UPLOAD_KEY, m: 'put', mb: body.length, ct: 'image/png' },
     e: Math.floor(Date.now() / 1000) + PERMITTED_SECONDS,
@@ -96,6 +110,17 @@ async function tryUpload({ relay, uploads }: Config, ask: Ask, body: Buffer): Pr
   return status === 200
     ? ok('uploads', `one was signed, and stored as ${what}`)
     : fault('uploads', `${what} cannot be stored: ${status} ${bytes}`);
+}
+
+/** Removes the upload, even during a stop; warns if the storage refuses. */
+async function tryRemoval(uploads: Uploads): Promise<readonly Finding[]> {
+  try {
+    await removeUpload(uploads, UPLOAD_KEY, REMOVAL_TIMEOUT_MS);
+    return [];
+  } catch (error) {
+    const what = `${UPLOAD_KEY} in ${describePlace(uploads)}`;
+    return [warning('uploads', `${what} cannot be removed${formatCauses(error)}`)];
+  }
 }
 
 /** Asks for the facts of the upload, and for a thumbnail, as the platform's API does. */
