@@ -68,7 +68,7 @@ export function readMemoryBytes(
  * Memory besides workers, caches, originals and uploads, in bytes; measured: 50 to 62 MiB of the main process, 8 MiB of
  * the process that starts workers, and pages of programs and files.
  */
-const OWN_BYTES = 128 * MEBIBYTE;
+const OWN_BYTES = 118 * MEBIBYTE;
 
 /** Defaults of settings of memory: on a large machine, and the least, which are those of 512 MiB. */
 export const memoryDefaults = {
@@ -96,8 +96,8 @@ export const FULL_WORKER_BYTES = 2_560 * MEBIBYTE;
  *
  * | Memory | CACHE_MEMORY | CACHE_ORIGINALS | ORIGINALS_MEMORY | RELAY_MEMORY | all workers |
  * |---|---|---|---|---|---|
- * | 512 | 8 | 2 | 16 | 8 | 466 |
- * | 1024 | 40 | 10 | 80 | 20 | 994 |
+ * | 512 | 8 | 2 | 16 | 8 | 480 |
+ * | 1024 | 40 | 10 | 80 | 20 | 1008 |
  * | 4096 | 232 | 58 | 464 | 116 | 2560 |
  * | 4480 | 256 | 64 | 512 | 128 | 2560 |
  */
@@ -132,8 +132,8 @@ export const LEAST_WORKER_BYTES = 256 * MEBIBYTE;
 /** Memory of a light render besides its original, in bytes; measured: 215 MiB (a progressive JPEG of 20 megapixels). */
 const LIGHT_BYTES = 288 * MEBIBYTE;
 
-/** Memory of a worker that renders stills of 24 megapixels, in bytes; measured: 462 MiB from AVIF, 458 from WebP. */
-const LEAST_HEAVY_BYTES = 464 * MEBIBYTE;
+/** Memory of a worker that renders stills of 24 megapixels, in bytes; measured: 463 MiB from AVIF, 470 from WebP. */
+const LEAST_HEAVY_BYTES = 480 * MEBIBYTE;
 
 /** Memory of each heavy worker where there are several, in bytes: that of 40 megapixels. */
 const HEAVY_BYTES = 1_024 * MEBIBYTE;

@@ -211,10 +211,14 @@ function describe(error: unknown): string {
   return isRefusal ? formatCauses(error.cause).slice(2, MAX_DETAIL_LENGTH) : 'It was refused.';
 }
 
+/** Ending of a worker that has used up the memory it may have. */
+export const OUT_OF_MEMORY = 'no memory left';
+
 /** Returns the error of a job that has ended its worker. */
 export function lostWorker(ending: string): MediaError {
   const cause = new WorkerLost(`The worker ended with ${ending} in mid-job.`);
-  return new MediaError('UNPROCESSABLE_MEDIA', { cause });
+  const code = ending === OUT_OF_MEMORY ? 'MEDIA_TOO_LARGE' : 'UNPROCESSABLE_MEDIA';
+  return new MediaError(code, { cause });
 }
 
 /** Returns the error of a job without an available worker. */

@@ -10,7 +10,13 @@ import {
   type WorkerJob,
   type WorkerMessage,
 } from './protocol.ts';
-import { type FrameSource, lostWorker, type Outcome, RunningJob } from './running-job.ts';
+import {
+  type FrameSource,
+  lostWorker,
+  OUT_OF_MEMORY,
+  type Outcome,
+  RunningJob,
+} from './running-job.ts';
 import { LOST_WITH_STARTER, type WorkerStart, type WorkerStarter } from './worker-starter.ts';
 
 /** Options of a worker process. */
@@ -34,6 +40,7 @@ export class WorkerProcess {
   readonly ready: Promise<void>;
   #settleReady: (failure?: Error) => void = () => undefined;
   #firstLine: string | undefined;
+  #isOutOfMemory = false;
   readonly #frames = new FrameReader({
     maxHeaderBytes: MAX_MESSAGE_HEADER_BYTES,
     maxBodyBytes: () => this.#job?.maxBodyBytes ?? 0,
@@ -64,6 +71,8 @@ export class WorkerProcess {
       onStarted: (processId, channel) => this.#open(processId, channel),
       onLine: (line) => {
         this.#firstLine ??= line;
+        // V8 ends its process where its own heap or compiler gets no memory.
+        this.#isOutOfMemory ||= /out of memory/i.test(line);
         const details = { processId: this.processId, line };
         // Until the worker is ready, its sandbox may speak, of what does not work here.
         const level = this.#isReady ? 'warn' : 'info';
@@ -178,7 +187,7 @@ export class WorkerProcess {
       const isTooLarge = message.kind === 'failed' && message.code === 'MEDIA_TOO_LARGE';
       if (isTooLarge && this.#jobsDone > 1) {
         // Earlier jobs have left their memory in fragments; a fresh worker shows whether its bound suffices.
-        job.lose('no memory left');
+        job.lose(OUT_OF_MEMORY);
         this.kill('recycled');
       } else job.finish(message);
     } else if (!job?.serves(message)) {
@@ -207,7 +216,7 @@ export class WorkerProcess {
     this.#hasEnded = true;
     clearTimeout(this.#startTimer);
     this.#channel?.destroy();
-    this.#job?.lose(ending);
+    this.#job?.lose(this.#isOutOfMemory ? OUT_OF_MEMORY : ending);
     this.#settleReady(new Error(this.#firstLine ?? `ended with ${ending}`));
     this.#onEnd(ending);
   }

@@ -114,7 +114,7 @@ describe('in a container of 512 MiB', () => {
       cacheBytes: 8 * MEBIBYTE,
       isShort: false,
     });
-    expect(read({}).renderer.videoDecoder.memoryBytes).toBe(233 * MEBIBYTE);
+    expect(read({}).renderer.videoDecoder.memoryBytes).toBe(240 * MEBIBYTE);
   });
 
   test.each([

@@ -19,8 +19,30 @@ import { renderAnimation } from './render-animation.ts';
  * @throws MediaError `UNPROCESSABLE_MEDIA` or `MEDIA_TOO_LARGE`; any other error is a bug of ours
  */
 export async function render(original: Uint8Array, job: RenderJob): Promise<Uint8Array> {
-  const source = await makeReadable(original, job);
-  return checkResultSize(await produce(source, job), job);
+  try {
+    const source = await makeReadable(original, job);
+    return checkResultSize(await produce(source, job), job);
+  } catch (error) {
+    if (!isOfWebp(error) || hasRoomForWebp(job)) throw error;
+    throw new MediaError('MEDIA_TOO_LARGE', { cause: error });
+  }
+}
+
+/** Memory of libwebp and libvips for a pixel of a WebP, in bytes; 14 were measured at 24 megapixels. */
+const WEBP_BYTES_PER_PIXEL = 16;
+
+function isOfWebp(error: unknown): boolean {
+  return /\bwebp(save|2vips)\w*: /.test(String(error instanceof MediaError ? error.cause : error));
+}
+
+/** Whether a WebP of the original's size fits: libwebp reports a missing allocation as any other failure. */
+function hasRoomForWebp({ originalSize: { widthPx, heightPx } }: RenderJob): boolean {
+  try {
+    Buffer.allocUnsafeSlow(widthPx * heightPx * WEBP_BYTES_PER_PIXEL);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Returns the original in a form that libvips can read without harm. */

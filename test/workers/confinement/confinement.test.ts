@@ -126,7 +126,7 @@ describe('a confined worker (limits of Linux)', () => {
       expect(outcome).toMatch(/^\d+ Array buffer allocation failed$/);
       expect(Number.parseInt(outcome, 10)).toBeLessThan(300);
     } else {
-      expect(outcome).toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
+      expect(outcome).toMatchObject({ code: 'MEDIA_TOO_LARGE' });
     }
     expect(await say('next')).toMatch(/ next$/);
     expect(small.counted().kills).toBe(0);
@@ -136,7 +136,7 @@ describe('a confined worker (limits of Linux)', () => {
     const { say } = usual.pool;
     // V8 adds its young generation to the bound that it was given.
     expect(Number(await say('heap-bound'))).toBeLessThan(256 * MEBIBYTE);
-    await expect(say('devour')).rejects.toMatchObject({ code: 'UNPROCESSABLE_MEDIA' });
+    await expect(say('devour')).rejects.toMatchObject({ code: 'MEDIA_TOO_LARGE' });
     expect(await say('next')).toMatch(/ next$/);
   });
 
