@@ -140,7 +140,8 @@ export async function holdBeginning(
   const { body, sizeBytes } = opened;
   let reservation: Reservation | undefined;
   try {
-    if ((sizeBytes ?? 0) > maxOriginalBytes) throw tooLarge(sizeBytes ?? 0, maxOriginalBytes);
+    // The first bytes of another site tell whether the original is a video, which may be larger.
+    if (!isForeign) checkSize(sizeBytes, maxOriginalBytes);
     reservation = budget.reserve(isForeign ? 0 : (sizeBytes ?? 0));
     const memory = reservation;
     if (!isStream(body)) {
@@ -198,6 +199,7 @@ async function collect(
       if (isJudged || received < SNIFF_BYTES) continue;
       isJudged = true;
       judge(bytes.subarray(0, received));
+      checkSize(sizeBytes, maxOriginalBytes);
     }
   } catch (error) {
     const failure = signal.aborted ? signal.reason : brokenError(backend, error);
@@ -221,6 +223,11 @@ function enlarge(
   const larger = Buffer.allocUnsafeSlow(capacity);
   bytes.copy(larger, 0, 0, received);
   return larger;
+}
+
+/** @throws MediaError `MEDIA_TOO_LARGE` for a declared length over the bound */
+function checkSize(sizeBytes: number | undefined, maxBytes: number): void {
+  if (sizeBytes !== undefined && sizeBytes > maxBytes) throw tooLarge(sizeBytes, maxBytes);
 }
 
 function tooLarge(count: number, maxBytes: number): MediaError {

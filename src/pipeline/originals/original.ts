@@ -378,7 +378,7 @@ export class Original {
       return { ...held, ...identity };
     } catch (error) {
       const video =
-        mayBeOfVideo(error) &&
+        mayBeOfVideo(error, isForeign) &&
         (await (isForeign
           ? this.#takeSiteVideo(await access.open(FIRST_BLOCK))
           : access.reopen(access.noteFound(opened), opened.sizeBytes)));
@@ -440,10 +440,13 @@ function requireImage(beginning: Uint8Array): void {
   if (!isDecodable(beginning)) throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
 }
 
-/** Whether an original was not read whole since it is a video, or is too large, as videos may be. */
-function mayBeOfVideo(error: unknown): boolean {
+/**
+ * Whether an original was not read whole since it is a video, or is too large, as videos may be. Another site's is checked
+ * by its first bytes before its size.
+ */
+function mayBeOfVideo(error: unknown, isForeign: boolean): boolean {
   if (!(error instanceof MediaError)) return false;
-  return error.code === 'MEDIA_TOO_LARGE' || error.cause instanceof VideoFound;
+  return (!isForeign && error.code === 'MEDIA_TOO_LARGE') || error.cause instanceof VideoFound;
 }
 
 /** Replaces the tag by a digest of the bytes, for sources whose own tags may mean nothing. */

@@ -271,6 +271,13 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
     }
   });
 
+  test('costs a picture that is too large no second request', async () => {
+    const { ask, site } = await usePosterApp({ settings: { MAX_ORIGINAL_BYTES: '10000' } });
+    site.serve('/photo.jpg', readSample('attachments/1/12/red-panda.jpg'), { etag: '"one"' });
+    expect((await ask('/photo.jpg', POSTER)).status).toBe(422);
+    expect(site.requests.length).toBe(1);
+  });
+
   test('costs no more bytes than are allowed', async () => {
     const settings = { VIDEO_MAX_READ_BYTES: '1048576' };
     const { ask, serve } = await usePosterApp({ settings });
