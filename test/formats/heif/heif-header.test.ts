@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { join, type Part, put, u16be, u32be } from '../containers.ts';
 import { corpusFile, factsOf, plainStill, testVerdicts, verdictOn } from '../facts-of.ts';
@@ -25,6 +26,14 @@ test('an AVIF may never pass through', () => {
     ...{ format: 'avif', ...size, hasLoss: true },
     ...{ ...plainStill, isClean: false },
   });
+});
+
+test.each([
+  ['fixtures/corpus/avif/libavif__kodim03_yuv420_8bpc.avif', true],
+  ['fixtures/sample-colours/grey-limited.avif', false],
+  ['fixtures/heic/says-avif.heic', true],
+])('%s has been encoded with loss: %s', (file, hasLoss) => {
+  expect(verdictOn(readFileSync(file))).toMatchObject({ hasLoss });
 });
 
 test('a box of a HEIF file may have a length of 64 bits', () => {
