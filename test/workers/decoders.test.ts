@@ -29,7 +29,7 @@ const loaders = {
 
 const svg = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>');
 
-/** Of the formats that a decoder is there for; a GIF is decoded without libvips. */
+/** Files that libvips can decode by itself; a GIF is decoded without libvips. */
 const decodable = {
   gif: await pixels().gif().toBuffer(),
   svg,

@@ -7,7 +7,7 @@ const introducer = { extension: 0x21, image: 0x2c, trailer: 0x3b } as const;
 /** Labels of the extensions that we interpret (GIF89a §23, §24, §26). */
 export const gifLabel = { graphicControl: 0xf9, comment: 0xfe, application: 0xff } as const;
 
-/** Most bits of a code (GIF89a appendix F); libnsgif rejects a root code size this large. */
+/** Maximum bits of a code (GIF89a appendix F); libnsgif rejects a root code size this large. */
 export const MAX_CODE_BITS = 12;
 
 /** Whether the bytes begin with `GIF8`, the magic that libvips checks for. */
@@ -41,8 +41,8 @@ export interface GifEnd {
 }
 
 /**
- * Walks through the blocks of a GIF (GIF89a specification) as libnsgif does, the decoder of libvips. Calls the visitor
- * for each block that ends within the file. Never throws; linear in the bytes.
+ * Walks through the blocks of a GIF (GIF89a specification) as libnsgif does. Calls the visitor for each block that ends
+ * within the file. Never throws; linear in the bytes.
  */
 export function walkGifBlocks(gif: Uint8Array, { onExtension, onImage }: GifVisitor): GifEnd {
   // Bytes past the end count as 0: the position moves past the end all the same.

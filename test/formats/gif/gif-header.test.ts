@@ -103,7 +103,7 @@ test.each([
 test.each([
   ['within the canvas', gifImage(1, 1, 3, 2), undefined],
   ['below the canvas', gifImage(0, 0, 4, 9), undefined],
-  ['beside the canvas', gifImage(9, 0, 900, 9), undefined],
+  ['next to the canvas', gifImage(9, 0, 900, 9), undefined],
   ['wider than the canvas, down to its edge', gifImage(1, 1, 900, 9), 900 * 2 - 897],
   ['interlaced, to its end', interlaced(gifImage(0, 0, 4, 9)), 36],
 ])('a later frame %s has %s pixels to decode', (_, later, codedPixels) => {
