@@ -94,7 +94,7 @@ export class RelayHandler {
     }
   }
 
-  /** @throws MediaError `UNAUTHORIZED`, `ACCESS_DENIED`, `INVALID_FORM_BODY`, `UNSUPPORTED_MEDIA_TYPE`, in this order */
+  /** @throws MediaError `UNAUTHORIZED`, `ACCESS_DENIED`, `INVALID_FORM_BODY`, in this order */
   #authorise({ request, record }: Exchange, rawPath: string, query: URLSearchParams): UploadOrder {
     const judged = this.#judge(query.getAll('t'));
     record.noteCapability(judged.verdict);
@@ -112,10 +112,6 @@ export class RelayHandler {
     // A part would be stored as the whole (RFC 9110 §14.5).
     if (request.headers['content-range'] !== undefined) faults.push(rangeFault);
     if (faults.length > 0) throw new MediaError('INVALID_FORM_BODY', { faults });
-    if (isEncoded(request)) {
-      const message = 'The upload must not have a Content-Encoding.';
-      throw new MediaError('UNSUPPORTED_MEDIA_TYPE', { message });
-    }
     const { maxBytes, part, replaces } = capability;
     const { 'content-length': length, 'transfer-encoding': coding } = request.headers;
     return {
@@ -124,6 +120,7 @@ export class RelayHandler {
       maxBytes,
       sizeBytes: length === undefined ? undefined : Number(length),
       hasBody: length !== undefined || coding !== undefined,
+      isEncoded: isEncoded(request),
       part,
       replaces,
       storage: isUpload ? 'uploads' : 'originals',

@@ -19,6 +19,8 @@ export interface UploadOrder extends Omit<RelayCapability, 'bucket' | 'expiresAt
   readonly sizeBytes: number | undefined;
   /** Whether the head declares a body, by a length or a transfer coding (RFC 9112 §6.3). */
   readonly hasBody: boolean;
+  /** Whether the body has a content coding (RFC 9110 §8.4). */
+  readonly isEncoded: boolean;
   /** Storage that the upload goes to: that of originals, or the one that the platform fetches uploads from. */
   readonly storage: 'originals' | 'uploads';
 }
@@ -88,11 +90,15 @@ export class UploadService {
     signal: AbortSignal,
   ): Promise<string> {
     const { limits } = this.#parts;
-    const { key, part, replaces, sizeBytes, hasBody } = order;
+    const { key, part, replaces, sizeBytes, hasBody, isEncoded } = order;
     const writer = this.#writerOf(order);
     const isOriginal = order.storage === 'originals';
     const maxBytes = Math.min(order.maxBytes ?? limits.maxBytes, limits.maxBytes);
     if (part !== undefined && writer.writePart === undefined) throw new MediaError('ACCESS_DENIED');
+    if (isEncoded) {
+      const message = 'The upload must not have a Content-Encoding.';
+      throw new MediaError('UNSUPPORTED_MEDIA_TYPE', { message });
+    }
     const needsLength = part !== undefined || !hasBody;
     if (needsLength && sizeBytes === undefined) throw new MediaError('LENGTH_REQUIRED');
     if (sizeBytes !== undefined && sizeBytes > maxBytes) throw new MediaError('PAYLOAD_TOO_LARGE');
