@@ -46,11 +46,14 @@ export const SHELL = '/bin/sh';
 /** Most descriptors: a worker has its channel, three standard streams and some twenty of Node's own. */
 const MAX_DESCRIPTORS = 64;
 
-/**
- * Bytes that V8 reserves for compiled code from Node 24 on. They count as private memory, though hardly any is ever
- * used: without room for them, Node does not start.
- */
-export const RESERVED_BYTES = Number.parseInt(versions.node, 10) >= 24 ? 512 * 1024 ** 2 : 0;
+/** Bytes that V8 reserves for compiled code from Node 24 on: without room for them, Node does not start. */
+const CODE_BYTES = Number.parseInt(versions.node, 10) >= 24 ? 512 * 1024 ** 2 : 0;
+
+/** Stacks of the eight threads that libvips may create at its start (`VIPS_MAX_THREADS`), 8 MiB each. */
+const STACK_BYTES = 8 * 8 * 1024 ** 2;
+
+/** Bytes that count as private memory (RLIMIT_DATA), though hardly any of them are ever used. */
+export const RESERVED_BYTES = CODE_BYTES + STACK_BYTES;
 
 /** oom_score_adj of processes that are killed before all others (proc(5)). */
 export const FIRST_TO_KILL = 1000;
