@@ -56,7 +56,7 @@ describe.skipIf(!canBePidOne || !hasFfmpeg)('(unshare, ffmpeg) a service that is
   }, 60_000);
 
   test('leaves no process behind by workers that crash, are killed or pass their deadline', async () => {
-    const { render, workers, defunct } = await useFirstProcess({ TRANSFORM_TIMEOUT_MS: '1000' });
+    const { render, workers, defunct } = await useFirstProcess({ TRANSFORM_TIMEOUT_MS: '5000' });
     expect(await render()).toBe(200);
     for (const [signal, status] of [
       ['SIGSEGV', 200],
