@@ -39,7 +39,7 @@ const MEMORY_CONTROLLERS = [
 
 /**
  * Returns the memory that the service may use, in bytes: that of the machine, or the least limit of its cgroup and of
- * those around it. A container may see its own group as the root, whatever path it is told.
+ * those around it. A container may see its own group as the root, whatever path the kernel reports.
  */
 export function readMemoryBytes(
   readText: (path: string) => string = readUtf8,
@@ -126,7 +126,7 @@ function roundDown(bytes: number): number {
   return Math.floor(bytes / MEBIBYTE) * MEBIBYTE;
 }
 
-/** Least bound of a worker, in bytes: 132 MiB are needed for a small image. */
+/** Minimum memory bound of a worker, in bytes: 132 MiB are needed for a small image. */
 export const LEAST_WORKER_BYTES = 256 * MEBIBYTE;
 
 /** Memory of a light render besides its original, in bytes; measured: 215 MiB (a progressive JPEG of 20 megapixels). */

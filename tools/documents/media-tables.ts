@@ -93,7 +93,7 @@ const causes: Readonly<Record<ErrorCode, string>> = {
   PRECONDITION_FAILED: '`If-Match` or `If-Unmodified-Since` does not hold',
   PAYLOAD_TOO_LARGE: 'an upload is larger than its capability or the limit allows',
   UNSUPPORTED_MEDIA_TYPE:
-    'a transform is asked of something that is no decodable image, or of a video without `format` or where there is no decoder; external media of a kind that is not shown; an upload that is said to be an image that is decoded, and does not begin like one, or that has a `Content-Encoding`',
+    'a transform is requested of a file that is not a decodable image, or of a video without `format` or without a decoder here; external media of a kind that is not shown; an upload that is said to be an image that is decoded, and does not begin like one, or that has a `Content-Encoding`',
   RANGE_NOT_SATISFIABLE: 'the range lies outside of the media; `Content-Range`',
   MEDIA_TOO_LARGE: 'bytes, pixels, scans, edges, frames or the work to be done exceed a limit',
   UNPROCESSABLE_MEDIA:

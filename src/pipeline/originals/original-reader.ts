@@ -220,7 +220,7 @@ export class OriginalReader implements RangeReader {
     throw new MediaError('MEDIA_TOO_LARGE', { cause });
   }
 
-  /** Reads a body to its end, beside the bounds; returns all blocks. */
+  /** Reads a body to its end, without counting it against the bounds; returns all blocks. */
   async #readStream(stream: Stream): Promise<readonly Uint8Array[]> {
     const reading = this.#turn.then(() => this.#readOn(stream, this.sizeBytes));
     this.#turn = reading.catch(() => undefined);

@@ -24,7 +24,7 @@ export function hasMemoryLeft(): boolean {
   }
 }
 
-/** Reads the bytes up to the bound of private memory; 0 where there is none, or this is not Linux. */
+/** Reads the bytes up to the bound of private memory; 0 if it is unlimited, or if this is not Linux. */
 function readLeftBytes(): number {
   try {
     const [, bound = '0'] =

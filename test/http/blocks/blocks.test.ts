@@ -338,7 +338,7 @@ describe('external media', () => {
   });
 });
 
-test('what killed processes have left beside the list is removed five minutes after a start', async () => {
+test('what killed processes have left next to the list is removed five minutes after a start', async () => {
   const { path, put, list: listFiles } = await useTemporaryFolder();
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());

@@ -258,7 +258,7 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
     }
   });
 
-  test('is told by its bytes, and so are pictures', async () => {
+  test('is recognised by its bytes, and so are pictures', async () => {
     const { ask, serve } = await usePosterApp();
     for (const [name, bytes, expected] of [
       ['photo.mp4', samples.jpeg, 200],

@@ -7,7 +7,7 @@ import { LOCAL_CREDENTIALS } from './local-s3.ts';
 /** Endpoints of credentials: of containers (ECS, EKS Pod Identity), of STS (IRSA), and of EC2 instances. */
 export type CredentialSource = 'container' | 'web identity' | 'instance';
 
-/** How the endpoint fails to respond: without a byte, or in the middle of the body. */
+/** Failure of the endpoint: no byte at all, or a body that breaks off. */
 export type Silence = 'no response' | 'half a body';
 
 const { AWS_ACCESS_KEY_ID: keyId, AWS_SECRET_ACCESS_KEY: secret } = LOCAL_CREDENTIALS;

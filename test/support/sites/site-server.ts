@@ -37,7 +37,7 @@ export async function useSiteServer(host = '127.0.0.1') {
     /** Requests as they came, in order. */
     requests,
     countConnections: () => connections,
-    /** Most connections that were open at once, as the site sees them. */
+    /** Maximum number of connections open at once, as the site sees them. */
     countMostOpen: () => mostOpen,
     /** Leads elsewhere, in bytes, which is how servers send what is not ASCII. */
     redirect: (path: string, location: string): void => {

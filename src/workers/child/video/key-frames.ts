@@ -48,7 +48,7 @@ export async function* readKeyFrames(
   }
 }
 
-/** Returns the first key frame. A sample that an index names, and that is none, may be a damaged one. */
+/** Returns the first key frame. If the index names a sample that is not a key frame, the sample may be damaged. */
 async function findFirst(track: InputVideoTrack): Promise<EncodedPacket> {
   const packets = new EncodedPacketSink(track);
   const found = await packets.getFirstKeyPacket({ metadataOnly: true });
@@ -56,7 +56,7 @@ async function findFirst(track: InputVideoTrack): Promise<EncodedPacket> {
   checkSize(found);
   const packet = await packets.getFirstKeyPacket();
   if (packet === null) throw corruptMedia('the file ends within the first key frame');
-  if (await isFalseKey(track, packet)) throw corruptMedia('the first key frame is none');
+  if (await isFalseKey(track, packet)) throw corruptMedia('the first key frame is not a key frame');
   return packet;
 }
 
