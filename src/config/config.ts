@@ -134,6 +134,7 @@ export function readConfig(environment: Environment, memoryBytes = readMemoryByt
     maxHashedBytes: values.RELAY_MAX_BYTES,
     renderLimits: {
       maxInputPixels: values.MAX_INPUT_PIXELS,
+      maxAnimationPixels: values.MAX_ANIMATION_PIXELS,
       maxScanPixels: values.MAX_SCAN_PIXELS,
       maxEdgePx: values.MAX_EDGE_PIXELS,
       maxFrames: values.MAX_FRAMES,

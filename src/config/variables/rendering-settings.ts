@@ -9,7 +9,12 @@ export const renderingTable = {
   MAX_INPUT_PIXELS: setting(
     integer(1, 1_000_000_000, 'pixels'),
     100_000_000,
-    'most pixels decoded, summed over the frames',
+    'maximum pixels of a still, and of one frame of an animation',
+  ),
+  MAX_ANIMATION_PIXELS: setting(
+    integer(1, 10_000_000_000, 'pixels'),
+    250_000_000,
+    'maximum pixels of an animation, summed over its frames',
   ),
   MAX_SCAN_PIXELS: setting(
     integer(1, 1_000_000_000_000, 'pixels'),

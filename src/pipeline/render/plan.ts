@@ -29,8 +29,10 @@ const MAX_FORESEEN_DEADLINES = 2;
 
 /** Bounds of what is rendered (contract §6). */
 export interface RenderLimits {
-  /** Pixels, summed over the frames that are decoded. */
+  /** Maximum pixels of a still, and of one frame of an animation. */
   readonly maxInputPixels: number;
+  /** Maximum pixels of an animation, summed over its frames. */
+  readonly maxAnimationPixels: number;
   /** Scans of a JPEG times its pixels. */
   readonly maxScanPixels: number;
   /** Pixels of an edge, which no decoder or filter of libvips has trouble with up to a million (vips_reduceh, `hshrink`). */
@@ -94,8 +96,10 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
   const framesDecoded = isPassthrough ? facts.frames : (animation?.delaysMs.length ?? 1);
   const framePixels = facts.codedPixels ?? facts.widthPx * facts.heightPx;
   const pixels = framePixels * framesDecoded;
-  if (pixels > limits.maxInputPixels) {
-    return tooLarge(`${pixels} pixels, at most ${limits.maxInputPixels}`);
+  const maxPixels = framesDecoded > 1 ? limits.maxAnimationPixels : limits.maxInputPixels;
+  if (pixels > maxPixels) return tooLarge(`${pixels} pixels, at most ${maxPixels}`);
+  if (framePixels > limits.maxInputPixels) {
+    return tooLarge(`${framePixels} pixels in a frame, at most ${limits.maxInputPixels}`);
   }
   const edgePx = Math.max(original.widthPx, original.heightPx);
   if (edgePx > limits.maxEdgePx)
@@ -125,7 +129,7 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
     size,
     format,
     encoder: encoderSettings(format, quality, limits.webpEffort),
-    maxInputPixels: limits.maxInputPixels,
+    maxInputPixels: maxPixels,
     maxResultBytes: limits.maxResultBytes,
   };
   const cost = estimateCost(facts, quality, job);

@@ -52,6 +52,7 @@ describe('a size', () => {
 
 const limits = {
   maxInputPixels: 1_000_000,
+  maxAnimationPixels: 2_500_000,
   maxScanPixels: 1_000_000,
   maxEdgePx: 10_000,
   maxFrames: 100,
@@ -89,7 +90,14 @@ const rewritable = { format: 'gif', isClean: false, isRewritable: true } as cons
 const faulty = { ...apng, animationFault: 'no image data', animation: undefined };
 const dataFault = 'too few bytes';
 const large = { widthPx: 1_000, heightPx: 1_001 };
-const long = { ...gif, widthPx: 500, heightPx: 1_000 };
+const long = { ...gif, widthPx: 1_000, heightPx: 834 };
+const wide = {
+  ...gif,
+  widthPx: 1_000,
+  heightPx: 1_001,
+  frames: 2,
+  animation: { delaysMs: [1, 1], plays: 0 },
+};
 const high = { widthPx: 1, heightPx: 10_001 };
 
 const rendered = { kind: 'render' };
@@ -123,6 +131,9 @@ describe('a plan', () => {
     ['pixels of what is passed on', large, `${avatar}.png?size=1024`, tooLarge],
     ['pixels of all frames that are decoded', long, `${avatar}.gif`, tooLarge],
     ['pixels of all frames that are passed on', long, `${avatar}.gif?size=512`, tooLarge],
+    ['the very last pixel of an animation', { ...long, heightPx: 833 }, `${avatar}.gif`, rendered],
+    ['pixels of a frame of an animation', wide, `${avatar}.gif`, tooLarge],
+    ['pixels of a frame that is passed through', wide, `${avatar}.gif?size=1024`, tooLarge],
     ['pixels of one frame of many', long, `${avatar}.png`, rendered],
     ['frames, decoded or not', { ...gif, frames: 101 }, `${avatar}.png`, tooLarge],
     ['the very last frame', { ...gif, frames: 100 }, `${avatar}.png`, rendered],
@@ -153,6 +164,7 @@ describe('the cost', () => {
   const defaults = {
     ...limits,
     maxInputPixels: 100_000_000,
+    maxAnimationPixels: 250_000_000,
     maxScanPixels: 4_000_000_000,
     maxEdgePx: 262_144,
     maxFrames: 1_024,
