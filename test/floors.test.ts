@@ -36,7 +36,7 @@ const allowedPackages: Readonly<Record<string, readonly RegExp[]>> = {
   workers: [/^node:/, /^sharp$/, /^libheif-js\//, /^(mediabunny|thumbhash|zod)$/],
   'default-avatars': [/^node:(crypto|fs\/promises)$/],
   explorer: [/^lru-cache$/, /^@?preact(\/(compat|hooks|signals))?$/], // the latter in its page
-  pipeline: [/^node:(crypto|events|stream)$/, /^(file-type|lru-cache)$/, /^@opentelemetry\/api$/],
+  pipeline: [/^node:(crypto|events|stream)$/, /^(file-type|lru-cache)$/],
   formats: [/^node:zlib$/], // for a profile inside a PNG: pure, no I/O
   contract: [/^node:crypto$/, /^zod$/], // for signatures and digests: pure, no I/O
 };

@@ -12,7 +12,8 @@ import { cacheUseOf, RequestTrace, type Stage } from '../pipeline/request-trace.
 import { SiteFailure } from '../pipeline/site-failure.ts';
 import type { RequestLog } from '../telemetry/log.ts';
 import { describeTarget } from '../telemetry/redaction.ts';
-import type { RequestSpan, Tracing } from '../telemetry/tracing.ts';
+import type { RequestSpan } from '../telemetry/request-span.ts';
+import type { Tracing } from '../telemetry/tracing.ts';
 import { clientAddressOf, type ListAddresses } from './client-address.ts';
 import { requestIdOf } from './head.ts';
 
@@ -48,7 +49,7 @@ export class RequestRecord {
   #error: MediaError | undefined;
   #body: unknown;
   #sendingSinceMs: number | undefined;
-  #sending: ReturnType<RequestTrace['begin']>;
+  #endSending: ReturnType<RequestSpan['begin']> | undefined;
 
   constructor(request: IncomingMessage, observers: Observers) {
     const { clock, tracer } = observers;
@@ -56,7 +57,7 @@ export class RequestRecord {
     this.#observers = observers;
     this.#beganMs = clock.nowMs();
     this.#span = tracer?.begin(request);
-    this.trace = new RequestTrace(clock, this.#span);
+    this.trace = new RequestTrace(clock, this.#span?.isRecording ? this.#span : undefined);
   }
 
   get id(): string {
@@ -104,7 +105,9 @@ export class RequestRecord {
     if (this.#isUnlogged) return;
     this.#sendingSinceMs ??= this.#observers.clock.nowMs();
     // A trace shows no stages of a hit in memory.
-    if (cacheUseOf(this.trace.outcome) !== 'memory') this.#sending ??= this.trace.begin('send');
+    if (this.#span?.isRecording && cacheUseOf(this.trace.outcome) !== 'memory') {
+      this.#endSending ??= this.#span.begin('send');
+    }
   }
 
   noteError(error: MediaError): void {
@@ -166,8 +169,7 @@ export class RequestRecord {
     const bottleneck = this.#error?.bottleneck;
     if (bottleneck !== undefined) meter.count('refusals', bottleneck);
     if (this.#error?.code === 'RATE_LIMITED') meter.count('rateLimited', resource);
-    this.#sending?.setAttribute('darkroom.bytes', bytes);
-    this.#sending?.end();
+    this.#endSending?.({ bytes });
     this.#span?.end({
       resource,
       status: headersSent ? statusCode : undefined,

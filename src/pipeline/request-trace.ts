@@ -1,7 +1,5 @@
-import type { Context, Span, SpanStatusCode, Tracer } from '@opentelemetry/api';
-import { type ErrorCode, errorRegistry, MediaError } from '../contract/errors.ts';
-import type { Clock } from './ports.ts';
-import { SiteFailure } from './site-failure.ts';
+import type { ErrorCode } from '../contract/errors.ts';
+import type { Clock, Lane } from './ports.ts';
 
 /** Stages of the pipeline whose time is in `Server-Timing` (contract §4). */
 const timedStages = ['store', 'origin', 'queue', 'render'] as const;
@@ -12,10 +10,28 @@ export const stages = [...timedStages, 'send'] as const;
 export type Stage = (typeof stages)[number];
 
 /**
- * Parts of a request in a trace: its stages, and steps that only a trace shows: the wait for the work of another
- * request, a fetch from another site, the facts of an original's header, a rendering on its way to the store.
+ * Stages that a trace shows: those above, and steps without a time of their own: the wait for the work of another
+ * request, a fetch from another site, reading the facts of an original, and writing a rendering into the store.
  */
-export type SpanName = Stage | 'join' | 'fetch' | 'facts' | 'write';
+export type StageName = Stage | 'join' | 'fetch' | 'facts' | 'write';
+
+/** Details of a stage for a trace: numbers and words of ours, never a key or a secret. */
+export interface StageDetails {
+  memory?: 'results' | 'store';
+  found?: boolean;
+  originPart?: 'state' | 'body';
+  /** Whether another site has confirmed what was known. */
+  unchanged?: boolean;
+  lane?: Lane;
+  bytes?: number;
+  format?: string;
+  codec?: string;
+  widthPx?: number;
+  heightPx?: number;
+  frames?: number;
+  /** Code of an error that the stage does not throw. */
+  errorCode?: ErrorCode;
+}
 
 export interface StageTiming {
   readonly stage: TimedStage;
@@ -72,41 +88,17 @@ export function cacheUseOf(outcome: CacheOutcome | undefined): CacheUse {
   return outcome.originStatus === 304 ? 'revalidated' : outcome.kind;
 }
 
-/** A request in a trace, in the terms of OpenTelemetry's API; the package itself is loaded only with a tracer. */
+/** A request whose stages a trace shows. */
 export interface TracedRequest {
-  readonly tracer: Tracer;
-  readonly span: Span;
-  /** Makes that span the parent of those that are begun with it. */
-  readonly context: Context;
-}
-
-/** `SpanStatusCode.ERROR`, without the package. */
-const ERROR: SpanStatusCode.ERROR = 2;
-
-/**
- * Ends a part of a trace, which is not sent before; does nothing without a trace.
- *
- * @param error reason why the part failed: an error of the registry, an abort, or a bug of ours
- */
-export function endSpan(span: Span | undefined, error?: unknown): void {
-  if (span === undefined) return;
-  if (error instanceof MediaError) {
-    noteErrorCode(span, error.code);
-    const { cause } = error;
-    if (cause instanceof SiteFailure)
-      span.setAttribute('darkroom.fetch.failure', cause.details.reason);
-  } else if (error instanceof Error) {
-    // A client that has left did nothing wrong.
-    if (error.name === 'AbortError') span.setAttribute('darkroom.aborted', true);
-    else noteFailure(span, error.name);
-  }
-  span.end();
-}
-
-/** Adds an error response to a span; one that is the client's fault is no error, by OpenTelemetry's conventions. */
-export function noteErrorCode(span: Span, code: ErrorCode): void {
-  span.setAttribute('darkroom.error.code', code);
-  if (errorRegistry[code].status >= 500) noteFailure(span, code);
+  /**
+   * Begins a stage. The returned function ends it, with the error that it throws, if any.
+   *
+   * @param leader request whose work the stage waits for
+   */
+  begin(
+    stage: StageName,
+    leader?: TracedRequest,
+  ): (details?: Readonly<StageDetails>, error?: unknown) => void;
 }
 
 /** Stages of one request with the time spent in each, and the outcome of the caches; error responses have both as well. */
@@ -117,43 +109,50 @@ export class RequestTrace {
   /** `undefined` until the caches are asked. */
   outcome: CacheOutcome | undefined;
 
-  /** @param traced shows the same stages in a trace; `undefined` where the request is not traced */
+  /** @param traced shows the same stages; omit it for a request that is not traced */
   constructor(clock: Clock, traced?: TracedRequest) {
     this.#clock = clock;
-    this.#traced = traced?.span.isRecording() ? traced : undefined;
+    this.#traced = traced;
   }
 
   /**
-   * Runs work as a stage or step of the request, and adds its time to the stage's.
+   * Runs work as a stage of the request, and adds its time to the stage's.
    *
-   * @param work gets its span, if the request is traced, for attributes: numbers and words of ours, never a key or secret
+   * @param work may fill in details for a trace
    * @param joined the request whose work this one waits for
    */
   async stage<Result>(
-    name: SpanName,
-    work: (span: Span | undefined) => Promise<Result>,
+    name: StageName,
+    work: (details: StageDetails) => Promise<Result>,
     joined?: RequestTrace,
   ): Promise<Result> {
     const enteredMs = this.#clock.nowMs();
-    const span = this.begin(name, joined);
+    const leader = joined === undefined ? undefined : joined.#traced;
+    const end = this.#traced?.begin(name, leader);
+    const details: StageDetails = {};
     let failure: unknown;
     try {
-      return await work(span);
+      return await work(details);
     } catch (error) {
       failure = error;
       throw error;
     } finally {
       const timed = timedStages.find((stage) => stage === name);
       if (timed !== undefined) this.add(timed, this.#clock.nowMs() - enteredMs);
-      endSpan(span, failure);
+      end?.(details, failure);
     }
   }
 
-  /** Adds time to a stage without a span. */
-  add(stage: TimedStage, durationMs: number): void {
+  /**
+   * Adds time to a stage.
+   *
+   * @param details of the stage in a trace; omit them if the trace shall not show it
+   */
+  add(stage: TimedStage, durationMs: number, details?: StageDetails): void {
     const known = this.#timings.find((timing) => timing.stage === stage);
     if (known === undefined) this.#timings.push({ stage, durationMs });
     else known.durationMs += durationMs;
+    if (details !== undefined) this.#traced?.begin(stage)(details);
   }
 
   /** Forgets the stages and the outcome so far: the response shows those of what comes now. */
@@ -162,22 +161,8 @@ export class RequestTrace {
     this.outcome = undefined;
   }
 
-  /** Begins a part of the trace, which is sent once it is ended. */
-  begin(name: SpanName, joined?: RequestTrace): Span | undefined {
-    if (this.#traced === undefined) return undefined;
-    const { tracer, context } = this.#traced;
-    const leader = joined === undefined ? undefined : joined.#traced;
-    const links = leader === undefined ? [] : [{ context: leader.span.spanContext() }];
-    return tracer.startSpan(name, { links }, context);
-  }
-
   /** Each stage entered so far, in order of the first visit's end. */
   get timings(): readonly StageTiming[] {
     return this.#timings;
   }
-}
-
-function noteFailure(span: Span, type: string): void {
-  span.setAttribute('error.type', type);
-  span.setStatus({ code: ERROR });
 }

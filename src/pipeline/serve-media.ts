@@ -19,7 +19,7 @@ import type { Clock, MediaResult, StoredResult } from './ports.ts';
 import type { Rates } from './rates.ts';
 import type { AdmittedRenderer } from './render/admitted-renderer.ts';
 import { type Plan, planMedia, planPoster, type RenderLimits, unsupported } from './render/plan.ts';
-import { type CacheOutcome, endSpan, type RequestTrace } from './request-trace.ts';
+import type { CacheOutcome, RequestTrace, StageDetails } from './request-trace.ts';
 import type { MediaTask, Results, Validators } from './results/results.ts';
 import { type FlightControls, SingleFlight } from './single-flight.ts';
 
@@ -92,18 +92,13 @@ export class MediaService {
     const known = this.#parts.results.lookUp(key);
     const identity = known && this.#parts.records.findFresh(request.originKey);
     trace.add('store', clock.nowMs() - sinceMs);
-    if (
-      identity?.etag === known?.originalEtag &&
-      known !== undefined &&
-      this.#isJudged(request, known)
-    ) {
+    const isFresh = known !== undefined && identity?.etag === known.originalEtag;
+    if (isFresh && this.#isJudged(request, known)) {
       trace.outcome = { kind: 'hit' };
       return known;
     }
     // A hit shows no stages in a trace.
-    const span = trace.begin('store');
-    span?.setAttributes({ 'darkroom.memory': 'results', 'darkroom.found': known !== undefined });
-    endSpan(span);
+    trace.add('store', 0, { memory: 'results', found: known !== undefined });
     return undefined;
   }
 
@@ -280,18 +275,18 @@ export class MediaService {
     if (!(await renderer.canDecodeVideo())) {
       return { plan: unsupported('There is no decoder of videos here.') };
     }
-    const { facts, spentMs } = await trace.stage('facts', async (span) => {
+    const { facts, spentMs } = await trace.stage('facts', async (details) => {
       const inspecting = original.inspect(etag, (work) =>
         renderer.inspect(reader, { ...work, trace }),
       );
       const found = await unlessAborted(inspecting, signal);
       const { container, codec, video } = found.facts;
-      span?.setAttributes({
-        'darkroom.format': container,
-        'darkroom.codec': codec ?? '',
-        'darkroom.width': video?.size.widthPx ?? 0,
-        'darkroom.height': video?.size.heightPx ?? 0,
-      });
+      Object.assign(details, {
+        format: container,
+        codec: codec ?? '',
+        widthPx: video?.size.widthPx ?? 0,
+        heightPx: video?.size.heightPx ?? 0,
+      } satisfies StageDetails);
       return found;
     });
     return { plan: planPoster(facts, request, limits), spentMs };
@@ -340,11 +335,10 @@ async function planImage(
 /** Reads an original; where nothing is asked of its source, no time is spent there. */
 function readOriginal({ original, signal, trace }: MediaTask): Promise<HeldOriginal> {
   if (original.isInMemory) return unlessAborted(original.read(), signal);
-  return trace.stage('origin', async (span) => {
-    span?.setAttribute('darkroom.origin.part', 'body');
+  return trace.stage('origin', async (details) => {
+    details.originPart = 'body';
     const held = await unlessAborted(original.read(), signal);
-    const sizeBytes = 'bytes' in held ? held.bytes.byteLength : held.reader.sizeBytes;
-    span?.setAttributes({ 'darkroom.bytes': sizeBytes });
+    details.bytes = 'bytes' in held ? held.bytes.byteLength : held.reader.sizeBytes;
     return held;
   });
 }
@@ -355,17 +349,18 @@ function readOriginal({ original, signal, trace }: MediaTask): Promise<HeldOrigi
  * @throws MediaError `UNSUPPORTED_MEDIA_TYPE`, `UNPROCESSABLE_MEDIA`
  */
 function readFacts(bytes: Uint8Array, trace: RequestTrace): Promise<ImageFacts> {
-  return trace.stage('facts', async (span) => {
+  return trace.stage('facts', async (details) => {
     const facts = readImageFacts(bytes);
     if (facts === undefined) throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
     const { format, widthPx, heightPx, frames } = facts;
-    span?.setAttributes({
-      'darkroom.bytes': bytes.byteLength,
-      'darkroom.format': format,
-      'darkroom.width': widthPx,
-      'darkroom.height': heightPx,
-      'darkroom.frames': frames,
-    });
+    const { byteLength } = bytes;
+    Object.assign(details, {
+      bytes: byteLength,
+      format,
+      widthPx,
+      heightPx,
+      frames,
+    } satisfies StageDetails);
     return facts;
   });
 }

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import type { Span } from '@opentelemetry/api';
 import { isOriginFailure, MediaError } from '../../contract/errors.ts';
 import { readUrl } from '../../contract/external-url.ts';
 import { isVideoName } from '../../contract/media-request.ts';
@@ -10,7 +9,7 @@ import type { BlockGuard } from '../blocks/block-guard.ts';
 import type { MemoryCache } from '../memory-cache.ts';
 import type { Meter } from '../meter.ts';
 import type { CachedOriginal, Clock, Opened, OriginalIdentity } from '../ports.ts';
-import { noteErrorCode, type RequestTrace } from '../request-trace.ts';
+import type { RequestTrace, StageDetails } from '../request-trace.ts';
 import type { FlightControls } from '../single-flight.ts';
 import { ownUrlOf } from '../site-failure.ts';
 import { type Backends, type OriginalName, placeOf } from './backend.ts';
@@ -139,11 +138,11 @@ export class Original {
         return Promise.resolve(known);
       }
       const { trace } = options;
-      this.#identified = trace.stage('origin', async (span) => {
-        span?.setAttributes({ 'darkroom.origin.part': 'state' });
+      this.#identified = trace.stage('origin', async (details) => {
+        details.originPart = 'state';
         const identified = await this.#identify(options);
         const { failure } = identified;
-        if (span !== undefined && failure instanceof MediaError) noteErrorCode(span, failure.code);
+        if (failure instanceof MediaError) details.errorCode = failure.code;
         return identified;
       });
     }
@@ -289,7 +288,7 @@ export class Original {
     try {
       this.#identity = await (backend.source.identity === 'tag'
         ? this.#identifyByTag(isIdentityEnough)
-        : trace.stage('fetch', (span) => this.#identifyByBytes(isIdentityEnough, span)));
+        : trace.stage('fetch', (details) => this.#identifyByBytes(isIdentityEnough, details)));
       return { identity: this.#identity, wasAsked: true };
     } catch (failure) {
       const { identity } = records.findLast(this.originKey);
@@ -309,7 +308,10 @@ export class Original {
     return this.#access.noteFound(opened);
   }
 
-  async #identifyByBytes(isIdentityEnough: boolean, span?: Span): Promise<OriginalIdentity> {
+  async #identifyByBytes(
+    isIdentityEnough: boolean,
+    details: StageDetails,
+  ): Promise<OriginalIdentity> {
     const { records } = this.#access;
     const { cache } = this.#parts;
     const { identity: last, validators } = records.findLast(this.originKey);
@@ -317,12 +319,12 @@ export class Original {
     const known = isIdentityEnough || hasBytes ? validators : undefined;
     const range = this.#isLikelyVideo(last) ? FIRST_BLOCK : undefined;
     const opened = await this.#access.ask({ known, range });
-    span?.setAttribute('darkroom.fetch.unchanged', opened.body === undefined);
+    details.unchanged = opened.body === undefined;
     if (opened.body !== undefined) {
       this.#held = range === undefined ? this.#hold(opened) : this.#holdLikelyVideo(opened);
       const held = await this.#held;
       const { etag, lastModified } = held;
-      if ('bytes' in held) span?.setAttribute('darkroom.bytes', held.bytes.byteLength);
+      if ('bytes' in held) details.bytes = held.bytes.byteLength;
       return { etag, lastModified };
     }
     if (last === undefined) throw new Error('Nothing was known that could be unchanged.');

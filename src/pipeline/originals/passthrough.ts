@@ -126,17 +126,17 @@ export class PassthroughService {
     const { trace, isPart, isWhole, backend, originKey } = passing;
     const known = isPart ? records.findBeginning(originKey) : undefined;
     if (known !== undefined) return this.#describe(passing, { beginning: known });
-    return trace.stage('origin', async (span) => {
+    return trace.stage('origin', async (details) => {
       // A site may send the whole if it is asked for a part: so a part is asked for only if one is wanted.
       const wantsPart = backend.isForeign ? isPart : !isWhole;
-      span?.setAttributes({ 'darkroom.origin.part': wantsPart ? 'state' : 'body' });
+      details.originPart = wantsPart ? 'state' : 'body';
       const range = wantsPart ? rangeOfBeginning(passing.beginning) : undefined;
       const open = () => this.#openBeginning(passing, range);
       const found = await this.#noting(passing, () =>
         backend.isForeign ? trace.stage('fetch', open) : open(),
       );
       const { sizeBytes } = found.beginning;
-      if (sizeBytes !== undefined) span?.setAttribute('darkroom.bytes', sizeBytes);
+      if (sizeBytes !== undefined) details.bytes = sizeBytes;
       if (range !== undefined && backend.isForeign) {
         records.noteBeginning(originKey, found.beginning);
       }

@@ -1,4 +1,3 @@
-import type { Attributes, Span } from '@opentelemetry/api';
 import { MediaError } from '../../contract/errors.ts';
 import { outputFormats } from '../../contract/image-formats.ts';
 import type { MovingFacts } from '../../formats/video/video-facts.ts';
@@ -15,6 +14,7 @@ import type {
   StoredResult,
 } from '../ports.ts';
 import type { Charge } from '../rates.ts';
+import type { StageDetails } from '../request-trace.ts';
 import type { MediaTask } from '../results/results.ts';
 import type { Admission } from './admission.ts';
 import type { RenderLimits, RenderPlan } from './plan.ts';
@@ -33,8 +33,8 @@ const INSPECTION_MS = 20;
 interface SlotWork<Result> {
   readonly lane: Lane;
   readonly costMs: number;
-  readonly attributes: Attributes;
-  readonly run: (slot: RenderSlot, bounds: RenderBounds, span: Span | undefined) => Promise<Result>;
+  readonly job?: RenderJob;
+  readonly run: (slot: RenderSlot, bounds: RenderBounds, details: StageDetails) => Promise<Result>;
   /** Counts the memory of the original for the lane. */
   readonly assign?: Reservation['assign'] | undefined;
   readonly addRun: (heldMs: number) => void;
@@ -78,10 +78,12 @@ export class AdmittedRenderer {
     const original = 'reader' in held ? held.reader : held.bytes;
     const lane = laneOf(cost, job);
     const slotWork: SlotWork<Uint8Array> = {
-      ...{ lane, costMs: cost.typicalMs, attributes: describeJob(job) },
-      run: async (slot, bounds, span) => {
+      lane,
+      costMs: cost.typicalMs,
+      job,
+      run: async (slot, bounds, details) => {
         const rendered = await slot.render(original, job, bounds);
-        span?.setAttribute('darkroom.bytes', rendered.byteLength);
+        details.bytes = rendered.byteLength;
         return rendered;
       },
       assign: 'bytes' in held ? held.assign : undefined,
@@ -102,7 +104,8 @@ export class AdmittedRenderer {
   async inspect(reader: RangeReader, work: Work): Promise<Inspected> {
     let spentMs = 0;
     const slotWork: SlotWork<MovingFacts> = {
-      ...{ lane: 'light', costMs: INSPECTION_MS, attributes: {} },
+      lane: 'light',
+      costMs: INSPECTION_MS,
       run: (slot, bounds) => slot.inspect(reader, bounds),
       addRun: (heldMs) => {
         spentMs = heldMs;
@@ -114,7 +117,7 @@ export class AdmittedRenderer {
 
   /** Works in a slot, and holds it until the work ends. */
   async #run<Result>(
-    { lane, costMs, attributes, run, assign, addRun }: SlotWork<Result>,
+    { lane, costMs, job, run, assign, addRun }: SlotWork<Result>,
     { original, signal, keep, trace }: Work,
     spentMs: number,
   ): Promise<Result> {
@@ -124,8 +127,8 @@ export class AdmittedRenderer {
     records.throwIfQuarantined(originKey, costMs);
     signal.throwIfAborted();
     assign?.(lane);
-    const { slot, leave } = await trace.stage('queue', (span) => {
-      span?.setAttributes({ 'darkroom.lane': lane });
+    const { slot, leave } = await trace.stage('queue', (details) => {
+      details.lane = lane;
       return admission.enter(lane, costMs, signal);
     });
     const timeoutMs = Math.max(limits.timeoutMs - spentMs, 1);
@@ -135,9 +138,10 @@ export class AdmittedRenderer {
       // Others of the same original may have been ahead in the queue.
       records.throwIfQuarantined(originKey, costMs);
       hasBegun = true;
-      const running = trace.stage('render', (span) => {
-        span?.setAttributes({ 'darkroom.lane': lane, ...attributes });
-        return run(slot, { signal, timeoutMs }, span);
+      const running = trace.stage('render', (details) => {
+        details.lane = lane;
+        if (job !== undefined) Object.assign(details, describeJob(job));
+        return run(slot, { signal, timeoutMs }, details);
       });
       // It goes on when its clients leave: a new worker would cost more than what is left of it.
       if (lane === 'light') keep(running);
@@ -155,11 +159,11 @@ export class AdmittedRenderer {
   }
 }
 
-function describeJob({ format, size, animation }: RenderJob): Attributes {
+function describeJob({ format, size, animation }: RenderJob): StageDetails {
   return {
-    'darkroom.format': format,
-    'darkroom.width': size.widthPx,
-    'darkroom.height': size.heightPx,
-    'darkroom.frames': animation?.delaysMs.length ?? 1,
+    format,
+    widthPx: size.widthPx,
+    heightPx: size.heightPx,
+    frames: animation?.delaysMs.length ?? 1,
   };
 }

@@ -72,10 +72,11 @@ export class Results {
     const known = cache.get(key);
     if (known?.originalEtag === identity.etag) return known;
     if (store === undefined) return undefined;
-    const stored = await trace.stage('store', async (span) => {
+    const stored = await trace.stage('store', async (details) => {
       const found = await store.find(this.#addressOf(task, identity), signal);
-      span?.setAttributes({ 'darkroom.memory': 'store', 'darkroom.found': found !== undefined });
-      if (found !== undefined) span?.setAttribute('darkroom.bytes', found.body.byteLength);
+      details.memory = 'store';
+      details.found = found !== undefined;
+      if (found !== undefined) details.bytes = found.body.byteLength;
       return found;
     });
     if (stored === undefined) return undefined;

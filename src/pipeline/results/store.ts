@@ -1,4 +1,3 @@
-import type { Span } from '@opentelemetry/api';
 import { isTimeout, timeoutError, withDeadline } from '../abort.ts';
 import type { Meter } from '../meter.ts';
 import type { Clock, Log, ResultAddress, ResultStore, StoredResult } from '../ports.ts';
@@ -178,11 +177,13 @@ export class GuardedStore {
   async #write({ address, result, trace }: Write): Promise<void> {
     const { store, log } = this.#parts;
     try {
-      const write = (span?: Span): Promise<void> => {
-        span?.setAttributes({ 'darkroom.bytes': result.body.byteLength });
-        return store.write(address, result);
-      };
-      await (trace === undefined ? write() : trace.stage('write', write));
+      const write = (): Promise<void> => store.write(address, result);
+      await (trace === undefined
+        ? write()
+        : trace.stage('write', (details) => {
+            details.bytes = result.body.byteLength;
+            return write();
+          }));
       this.writes.written += 1;
     } catch (error) {
       const { failed } = this.writes;
