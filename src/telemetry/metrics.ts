@@ -1,4 +1,3 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import {
   type Meter,
   type MetricRow,
@@ -6,6 +5,7 @@ import {
   type ResponseClass,
   type ResponseCount,
 } from '../pipeline/meter.ts';
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from './prometheus.ts';
 
 /**
  * A metric that is read at each scrape: its help, and its value or its values by a label. With `_total` at the end of
