@@ -5,7 +5,7 @@ import { formatReadFailure } from './contract/errors.ts';
 import { readExternalPath } from './contract/signing/external-path.ts';
 import { loadDefaultAvatars } from './default-avatars/default-avatars.ts';
 import { ProxyWatch } from './http/client-address.ts';
-import { type ClientLimits, clientLimits } from './http/edge/limits.ts';
+import { type ClientLimits, clientLimits } from './http/connections/limits.ts';
 import { openExplorer } from './http/explorer/handler.ts';
 import { AttachmentGuard } from './http/media/attachment-guard.ts';
 import { MediaHandler } from './http/media/handler.ts';

@@ -8,7 +8,7 @@ const claims: readonly (readonly [claim: string, files: RegExp])[] = [
   ],
   [
     'Hostile files and clients do no harm, and a lost render costs no other',
-    /^(hostile|workers|http\/edge|pipeline\/render)\//,
+    /^(hostile|workers|http\/connections|pipeline\/render)\//,
   ],
   ['Nothing is fetched, rendered or kept twice, nor kept after a purge', /^(cache|pipeline)\//],
   ['URLs, headers and errors are those of the contract', /^(contract|surface|clients|http)\//],

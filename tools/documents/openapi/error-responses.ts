@@ -1,5 +1,5 @@
 import { type ErrorCode, errorRegistry } from '../../../src/contract/errors.ts';
-import { refusals } from '../../../src/http/edge/refusal.ts';
+import { refusals } from '../../../src/http/connections/refusal.ts';
 import { type headerComponents, headersOf, headersWithIdIfAny, tagHeaders } from './headers.ts';
 import { byName, capitalize, type Reference, type ResponseObject, type Schema } from './model.ts';
 

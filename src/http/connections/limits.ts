@@ -98,7 +98,7 @@ export class Connections implements ConnectionOwner {
   };
   readonly #bySocket = new WeakMap<Socket, Connection>();
   /** Connections by the addresses of both ends, the one thing that a TLS socket shares with the socket below. */
-  readonly #byEnds = new Map<string, Connection>();
+  readonly #byAddresses = new Map<string, Connection>();
   /** Clients that were cut off since the start, and how many of them the log has. */
   readonly #cutOffs = { slowReaders: 0, evicted: 0, turnedAway: 0 };
   #logged = { ...this.#cutOffs };
@@ -115,7 +115,7 @@ export class Connections implements ConnectionOwner {
 
   get counters(): ConnectionCounters {
     return {
-      connections: this.#byEnds.size,
+      connections: this.#byAddresses.size,
       maxConnections: this.#options.maxConnections,
       requests: this.requestCount,
       maxRequests: this.#maxRequests,
@@ -136,12 +136,12 @@ export class Connections implements ConnectionOwner {
       return;
     }
     const connection = new Connection(transport, this, this.#options.limits.slowReaderMinBytes);
-    const ends = endsOf(transport);
+    const ends = addressPairOf(transport);
     this.#phases.new.add(connection);
-    this.#byEnds.set(ends, connection);
+    this.#byAddresses.set(ends, connection);
     this.#bySocket.set(transport, connection);
     transport.once('close', () => {
-      if (this.#byEnds.get(ends) === connection) this.#byEnds.delete(ends);
+      if (this.#byAddresses.get(ends) === connection) this.#byAddresses.delete(ends);
       this.#phases[connection.phase].delete(connection);
       connection.closeWaiting();
     });
@@ -149,10 +149,10 @@ export class Connections implements ConnectionOwner {
 
   /** Lets a connection whose TLS handshake is done speak over TLS. */
   secure(socket: Socket): void {
-    const connection = this.#byEnds.get(endsOf(socket));
+    const connection = this.#byAddresses.get(addressPairOf(socket));
     if (connection === undefined) return;
     this.#bySocket.set(socket, connection);
-    connection.speakOver(socket);
+    connection.attachHttp(socket);
   }
 
   find(socket: Socket): Connection | undefined {
@@ -197,7 +197,7 @@ export class Connections implements ConnectionOwner {
     const isCrowded = this.requestCount > 0.75 * this.#maxRequests;
     const windowMs = isCrowded ? limits.crowdedReaderWindowMs : limits.slowReaderWindowMs;
     for (const connection of this.#phases.active) {
-      if (connection.standstillMs(nowMs) < windowMs) continue;
+      if (connection.stalledForMs(nowMs) < windowMs) continue;
       this.#cutOffs.slowReaders += 1;
       // Not just closed: the system would keep what is in its buffers, and try to deliver it.
       connection.transport.resetAndDestroy();
@@ -207,7 +207,7 @@ export class Connections implements ConnectionOwner {
 
   /** Returns whether there may be one connection more, for which it evicts another one. */
   #makeRoom(): boolean {
-    if (this.#byEnds.size < this.#options.maxConnections) return true;
+    if (this.#byAddresses.size < this.#options.maxConnections) return true;
     const { closing, new: fresh, idle } = this.#phases;
     const [victim] = [closing, fresh, idle].flatMap(([oldest]) => oldest ?? []);
     this.#cutOffs[victim === undefined ? 'turnedAway' : 'evicted'] += 1;
@@ -224,11 +224,11 @@ export class Connections implements ConnectionOwner {
     };
     if (news.slowReaders + news.evicted + news.turnedAway === 0) return;
     this.#logged = { slowReaders, evicted, turnedAway };
-    const details = { ...news, connections: this.#byEnds.size };
+    const details = { ...news, connections: this.#byAddresses.size };
     this.#options.log.warn(details, 'clients were disconnected or rejected');
   }
 }
 
-function endsOf({ remoteAddress, remotePort, localAddress }: Socket): string {
+function addressPairOf({ remoteAddress, remotePort, localAddress }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress}`;
 }

@@ -21,10 +21,6 @@ const LAST = 'OPTIONS /avatars/0.png HTTP/1.1\r\nHost: a\r\nConnection: close\r\
 // what follows it: each row is sent with a second request behind it.
 it.each([
   ['400', 'HTTP/0.9', 'GET /avatars/0.png\r\n'],
-  ['400', 'a bare LF before the request line', `\n${get('')}`],
-  ['400', 'a bare CR before the request line', `\r\r\n${get('')}`],
-  ['400', 'two spaces after the method', get('').replace(' ', '  ')],
-  ['200 400', 'two spaces after the second method', get('') + get('').replace(' ', '  ')],
   ['200 400', 'a body that is none', get('Content-Length: 5\r\n', 'xxxxxgarbage\r\n\r\n')],
   ['405 400', 'a POST with a body of no length', `${line('POST /avatars/0.png HTTP/1.1')}xx x`],
   // The body's fault is found when the response is out; there is no second one to the same request.

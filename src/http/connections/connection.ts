@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Meter } from '../../pipeline/meter.ts';
-import { countRefusal, type Refusal, RequestLineWatch, refusals, writeRefusal } from './refusal.ts';
+import { countRefusal, type Refusal, refusals, writeRefusal } from './refusal.ts';
 
 /** Phase of a connection: no request yet; responses under way; waiting for the next request; our FIN is sent. */
 export type Phase = 'new' | 'active' | 'idle' | 'closing';
 
-/** The part of all connections that one of them needs. */
+/** Subset of `Connections` that a connection uses. */
 export interface ConnectionOwner {
   readonly meter: Meter;
   readonly isDraining: boolean;
@@ -24,16 +24,15 @@ export class Connection {
   sinceMs = 0;
   /** Responses that are not closed yet, in the order of their requests. */
   readonly responses = new Set<ServerResponse>();
-  readonly requestLines = new RequestLineWatch();
   readonly #owner: ConnectionOwner;
-  /** Bytes that the client must take in a window not to count as stalled. */
+  /** Minimum of bytes that a client accepts in each window; with fewer, it is stalled. */
   readonly #minBytes: number;
-  /** Response that the client has yet to take `#minBytes` of, since when, and what it had taken by then. */
-  #owed: { response: ServerResponse; sinceMs: number; takenBytes: number } | undefined;
+  /** Oldest response, and how many bytes the client had accepted at the begin of the current window. */
+  #progress: { response: ServerResponse; sinceMs: number; acceptedBytes: number } | undefined;
   /** Socket that carries HTTP/1.1: the transport, or TLS above it. */
   #socket: Socket;
   #lastRequest: IncomingMessage | undefined;
-  /** Whether it ends after the responses that are under way, and after `#finalResponse`, if any. */
+  /** Whether it ends after the pending responses, and after `#finalResponse`, if any. */
   #isEnding = false;
   #finalResponse: Refusal | undefined;
 
@@ -42,25 +41,24 @@ export class Connection {
     this.#socket = transport;
     this.#owner = owner;
     this.#minBytes = minBytes;
-    this.speakOver(transport);
+    this.attachHttp(transport);
   }
 
   /**
-   * From now on HTTP is spoken over this socket, which lingers at its end: after the last response, Node closes a
-   * connection even if the client still sends; then the system resets it, and the client may lose the response
-   * (RFC 9112 §9.6).
+   * Speaks HTTP over this socket, which lingers at its end. After the last response, Node closes a connection even if
+   * the client still sends; then the system resets it, and the client may lose the response (RFC 9112 §9.6).
    */
-  speakOver(socket: Socket): void {
+  attachHttp(socket: Socket): void {
     this.#socket = socket;
     socket.destroySoon = () => {
       this.#isEnding = true;
-      // What comes after a `Connection: close` gets no response.
+      // A message behind `Connection: close` gets no response.
       this.#finalResponse = undefined;
       if (this.phase !== 'closing') this.leave();
     };
   }
 
-  /** Takes in a request; returns whether the connection is not at its end. */
+  /** Registers a request; returns whether the connection is still open for it. */
   begin(request: IncomingMessage, response: ServerResponse): boolean {
     if (this.phase === 'closing' || this.transport.destroyed) return false;
     this.responses.add(response);
@@ -71,7 +69,7 @@ export class Connection {
     response.on('close', () => {
       this.responses.delete(response);
       this.#owner.requestCount -= 1;
-      this.#rest();
+      this.#onResponseClosed();
     });
     return true;
   }
@@ -81,32 +79,24 @@ export class Connection {
     if (this.responses.size === 0) this.leave();
   }
 
-  /** Rejects a message that the parser could not read, and ends the connection. */
+  /** Rejects a message that the parser could not read, after the pending responses, and ends the connection. */
   refuse(refusal: Refusal): void {
     if (this.#isEnding) return; // the parser reports every chunk that follows
     countRefusal(this.#owner.meter, refusal);
     this.#isEnding = true;
     const [oldest] = this.responses;
-    if (this.#lastRequest?.complete ?? true) {
-      this.#finalResponse = refusal;
-    } else if (this.responses.size === 1 && oldest?.headersSent === false) {
-      // The fault is in the body of a request that has no response yet: the refusal is its response.
-      this.#finalResponse = refusal;
-      this.leave();
-      return;
-    }
-    if (oldest === undefined) this.leave();
+    const isOwnBody = this.#lastRequest?.complete === false;
+    // The refusal of a faulty body is the response to its request, unless that has one.
+    const isResponse = this.responses.size === 1 && oldest?.headersSent === false;
+    if (!isOwnBody || isResponse) this.#finalResponse = refusal;
+    if (oldest === undefined || (isOwnBody && isResponse)) this.leave();
   }
 
-  /** Rejects a CONNECT; Node's parser has detached itself from the socket. */
+  /** Rejects a CONNECT. Node's parser has detached itself, and sends no pending response any more. */
   refuseTunnel(): void {
     this.#socket.on('error', () => undefined);
-    // Node cannot send responses that are under way any more.
-    if (this.responses.size > 0) {
-      this.#socket.destroy();
-      return;
-    }
-    this.refuse(refusals.connect);
+    if (this.responses.size > 0) this.#socket.destroy();
+    else this.refuse(refusals.connect);
     this.#socket.resume();
   }
 
@@ -120,21 +110,24 @@ export class Connection {
   }
 
   /**
-   * Returns for how long its client has taken nothing of a response; every sweep asks. Standstill is measured, not time:
-   * a response that waits for the origin or a render is not late, and one of 500 MiB may take hours at a modest pace.
+   * Returns how long the client has accepted fewer than `#minBytes` of a response, as of this sweep. A response that
+   * waits for the origin or a render is not stalled, and one of 500 MiB may take hours at a modest pace.
    */
-  standstillMs(nowMs: number): number {
+  stalledForMs(nowMs: number): number {
     const [response] = this.responses;
     if (response === undefined || !isUnderWay(response)) {
-      this.#owed = undefined;
+      this.#progress = undefined;
       return 0;
     }
-    const takenBytes = this.#socket.bytesWritten - this.#socket.writableLength;
-    const owed = this.#owed;
-    if (owed?.response === response && takenBytes - owed.takenBytes < this.#minBytes) {
-      return nowMs - owed.sinceMs;
+    const acceptedBytes = this.#socket.bytesWritten - this.#socket.writableLength;
+    const progress = this.#progress;
+    if (
+      progress?.response === response &&
+      acceptedBytes - progress.acceptedBytes < this.#minBytes
+    ) {
+      return nowMs - progress.sinceMs;
     }
-    this.#owed = { response, sinceMs: nowMs, takenBytes };
+    this.#progress = { response, sinceMs: nowMs, acceptedBytes };
     return 0;
   }
 
@@ -147,7 +140,7 @@ export class Connection {
     }
   }
 
-  #rest(): void {
+  #onResponseClosed(): void {
     if (this.responses.size > 0 || this.phase !== 'active') return;
     if (this.transport.destroyed) return;
     if (this.#isEnding || this.#owner.isDraining) this.leave();

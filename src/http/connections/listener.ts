@@ -103,7 +103,7 @@ export class Listener {
     if (isWithBody && !isForHandler) discardBody(request, connection, limits);
     const formLimits = isForHandler ? this.#uploadLimits : limits;
     const refusal =
-      findFormFault(request, formLimits, connection.requestLines) ??
+      findFormFault(request, formLimits) ??
       (this.connections.isOverloaded ? refusals.overloaded : undefined);
     if (refusal !== undefined) {
       countRefusal(meter, refusal);

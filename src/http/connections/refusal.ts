@@ -17,7 +17,7 @@ function malformed(status: number, message: string): Refusal {
 
 export const refusals = {
   badMessage: malformed(400, 'The request is not valid HTTP.'),
-  timeout: malformed(408, 'The request has not come in time.'),
+  timeout: malformed(408, 'The request took too long to arrive.'),
   headTooLarge: malformed(431, 'The head of the request is too large.'),
   connect: new MediaError('METHOD_NOT_ALLOWED'),
   overloaded: new MediaError('OVERLOADED', { bottleneck: 'requests', retryAfterSeconds: 1 }),
@@ -63,23 +63,16 @@ function refusalOfMethod(
 /** The characters of a URI's host and port (RFC 3986 §3.2.2), or none (RFC 9110 §7.2); no comma, which joins two hosts. */
 const HOST = /^[\w.~%!$&'()*+;=:[\]-]*$/;
 
-/** Bytes between the parts of a head as clients write it: a space, ` HTTP/1.1` and two line ends. */
-const LINE_BYTES = ' '.length + ' HTTP/1.1\r\n'.length + '\r\n'.length;
-const FIELD_BYTES = ': '.length + '\r\n'.length;
-
 /**
  * Finds the fault in the form of a message that Node's parser has accepted, because the parser is lenient or does not
  * check. A proxy in front that reads such a message in another way could take one request for two, or one host for
- * another.
- *
- * @param requestLines the watch of the request's connection
+ * another. Not covered, since proxies normalize them: a bare LF before the request line, and two spaces in it.
  */
 export function findFormFault(
   request: IncomingMessage,
   limits: { readonly maxHeadBytes: number; readonly maxHeaderFields: number },
-  requestLines: RequestLineWatch,
 ): Refusal | undefined {
-  const { httpVersion, rawHeaders, headers, method = '', url = '' } = request;
+  const { httpVersion, rawHeaders, headers, url = '' } = request;
   if (rawHeaders.length > 2 * limits.maxHeaderFields) return refusals.headTooLarge;
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return refusals.badMessage;
   // One host; only HTTP/1.0 may have none (RFC 9112 §3.2). Node keeps the first of several.
@@ -98,56 +91,7 @@ export function findFormFault(
   // We know one coding; HTTP/1.0 has none (RFC 9112 §6.1).
   const isCodingKnown =
     coding === undefined || (coding.toLowerCase() === 'chunked' && httpVersion === '1.1');
-  if (!isCodingKnown) return refusals.badMessage;
-  const gapBytes = LINE_BYTES + (rawHeaders.length / 2) * FIELD_BYTES;
-  const usualBytes = method.length + url.length + fieldBytes + gapBytes;
-  return requestLines.isFaulty(request, usualBytes) ? refusals.badMessage : undefined;
-}
-
-/** Node's parser, a property of the socket, which shows the chunk that it is reading. */
-interface ParsedSocket extends Socket {
-  readonly parser?: { readonly getCurrentBuffer?: () => Buffer | undefined };
-}
-
-/**
- * Watch over a connection for faults that Node's parser accepts: a bare LF before a request line, and a second space in
- * it (RFC 9112 §2.2 and §3).
- *
- * To read every byte would cost a tenth of a hit, so it reads only heads whose length differs from the usual form. Not
- * covered: a head that saves the same bytes elsewhere, a head that comes in pieces, and what follows such a head, or a
- * body, on its connection.
- */
-export class RequestLineWatch {
-  #readBytes = 0;
-  /** Where the next head begins in the current chunk; 0: in a chunk that is still to come. */
-  #nextAt = 0;
-  #isBlind = false;
-
-  /**
-   * Whether the request line of a request that has just come is malformed.
-   *
-   * @param usualBytes length of the request's head as clients write it
-   */
-  isFaulty(request: IncomingMessage, usualBytes: number): boolean {
-    if (this.#isBlind) return false;
-    const socket: ParsedSocket = request.socket;
-    const newBytes = socket.bytesRead - this.#readBytes;
-    this.#readBytes = socket.bytesRead;
-    const start = this.#nextAt;
-    this.#isBlind = hasBody(request);
-    if (start === 0 && newBytes === usualBytes) return false;
-    const chunk = socket.parser?.getCurrentBuffer?.();
-    const isWhole = newBytes === (start === 0 ? chunk?.length : 0);
-    const text = chunk?.toString('latin1', start) ?? '';
-    const [lineEnds = ''] = /^[\r\n]*/.exec(text) ?? [];
-    const end = text.indexOf('\r\n\r\n', lineEnds.length) + 4;
-    if (!isWhole || end < 4) {
-      this.#isBlind = true;
-      return false;
-    }
-    this.#nextAt = end === text.length ? 0 : start + end;
-    return lineEnds.replaceAll('\r\n', '') !== '' || /^[^ ]* {2}/.test(text.slice(lineEnds.length));
-  }
+  return isCodingKnown ? undefined : refusals.badMessage;
 }
 
 /** Whether a request announces a body. */
