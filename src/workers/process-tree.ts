@@ -4,8 +4,8 @@ import { constants } from 'node:os';
 import { kill } from 'node:process';
 
 /**
- * The processes of a worker, seen from outside. With a PID namespace, the started program waits for the first process of
- * the namespace: Node (bubblewrap), or a shell that waits for Node (unshare).
+ * The processes of a worker, seen from outside. With a PID namespace, the started program (bubblewrap) waits for Node,
+ * the first process of the namespace.
  */
 
 /** Interval between two looks for the first process of a namespace, in milliseconds, and their maximum number. */
@@ -26,9 +26,7 @@ export function readProcessFile(processId: number | 'self' | undefined, name: st
 
 /** Returns the process id of Node within the tree that `spawn` has started. */
 export function findWorker(startedId: number, isIsolated: boolean): number {
-  if (!isIsolated) return startedId;
-  const [first] = listChildren(startedId);
-  return listChildren(first)[0] ?? first ?? startedId;
+  return (isIsolated ? listChildren(startedId)[0] : undefined) ?? startedId;
 }
 
 /**

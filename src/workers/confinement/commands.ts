@@ -1,4 +1,3 @@
-import { statSync } from 'node:fs';
 import { arch, platform } from 'node:os';
 import { dirname } from 'node:path';
 import { readProcessFile } from '../process-tree.ts';
@@ -13,9 +12,6 @@ export interface SandboxCommand {
   /** Contents of the descriptors from `FIRST_INPUT_DESCRIPTOR` on. */
   readonly inputs: readonly Uint8Array[];
 }
-
-/** Composes a command; `userId` is the user of the program, by default ours. */
-export type ComposeCommand = (userId: number | undefined, files: ProgramFiles) => SandboxCommand;
 
 /** Capabilities by bit (capabilities(7)). */
 const CAP_SETGID = 6;
@@ -80,8 +76,10 @@ const PROCESSES = ['--proc', '/proc', '--remount-ro', '/proc'];
 /**
  * Composes the command that starts a program by bubblewrap: the program sees a root with its own files and processes,
  * and no network. The list of files is passed through a descriptor, so that `ps` stays readable.
+ *
+ * @param userId user of the program, by default ours
  */
-export const composeBubblewrap: ComposeCommand = (userId, files) => {
+export function composeBubblewrap(userId: number | undefined, files: ProgramFiles): SandboxCommand {
   const processor = arch();
   const filters = isFiltered(processor) ? [assembleFilter(processor)] : [];
   const options = [...BUBBLEWRAP_OPTIONS, ...bindFiles(files), ...PROCESSES];
@@ -92,7 +90,7 @@ export const composeBubblewrap: ComposeCommand = (userId, files) => {
       : [...(userId === undefined ? [] : becomeUser(userId)), ...words],
     inputs,
   };
-};
+}
 
 /** Returns options that make files and folders visible, read-only, and nothing else. */
 export function bindFiles({ paths, links }: ProgramFiles): string[] {
@@ -130,74 +128,4 @@ function listParents(paths: readonly string[]): string[] {
     }
   }
   return [...parents].sort();
-}
-
-const UNSHARE = [
-  ...['unshare', ...(isAdministrator ? [] : ['--user', '--map-root-user'])],
-  ...['--mount', '--net', '--ipc', '--pid', '--uts', '--fork', '--kill-child', '--'],
-];
-
-/**
- * Creates a root in a folder that every Linux has and no program lies in, binds the worker's files there, and enters
- * it. Within, no privilege remains to leave the root, and a process whose root is not that of its namespace cannot
- * create a user namespace (user_namespaces(7)).
- *
- * On Debian, the PATH of ordinary users lacks the folder of `chroot`.
- *
- * Two descriptors contain the folders and files to create, each followed by a NUL, a third the paths to bind, in lines;
- * arguments before `--` are symbolic links: target and path.
- */
-const [FOLDERS, FILES, BOUND] = [0, 1, 2].map((index) => FIRST_INPUT_DESCRIPTOR + index);
-const OWN_ROOT_SCRIPT = `
-set -e
-mount -t tmpfs -o mode=755,nosuid,nodev tmpfs /sys
-cd /sys
-xargs -0 mkdir -p -- <&${FOLDERS}
-xargs -0 touch -- <&${FILES}
-while [ "$1" != -- ]; do
-  ln -s -- "$1" ".$2"
-  shift 2
-done
-shift
-while IFS= read -r path; do
-  mount -o bind,ro,nosuid,nodev -- "$path" "/sys$path"
-done <&${BOUND}
-mount -t proc -o ro,nosuid,nodev,noexec proc /sys/proc
-mount -o remount,bind,ro,nosuid,nodev /sys
-exec "$(command -v chroot || echo /usr/sbin/chroot)" /sys "$@" ${FOLDERS}<&- ${FILES}<&- ${BOUND}<&-
-`;
-
-/**
- * The first process of a PID namespace, a shell. Node is not: none of its own signals would end it then, not even
- * SIGKILL. The shell's message about a killed program is discarded; dash keeps the standard error that it was started
- * with.
- */
-const FIRST_PROCESS = [
-  ...['/bin/sh', '-c', 'exec 9>&2 2>&-; exec /bin/sh -c "$@"', 'sh'],
-  ...['"$@" 2>&9 9>&-; exit $?', 'sh'],
-];
-
-/**
- * Composes the command that starts a program in namespaces and a root of its own by `unshare`, `mount` and `chroot`, if
- * bubblewrap is not installed. It has no filter of system calls.
- */
-export const composeUnshare: ComposeCommand = (userId, { paths, links }) => {
-  const isFolder = (path: string): boolean => statSync(path).isDirectory();
-  const files = paths.filter((path) => !isFolder(path));
-  const folders = [...paths.filter(isFolder), ...[...files, ...links.keys()].map(dirname), '/proc'];
-  if (paths.some((path) => path.includes('\n'))) throw new Error('a path has a line end in it');
-  const linkWords = [...links].flatMap(([link, target]) => [target, link]);
-  const [outer, inner] = isAdministrator ? [undefined, userId] : [userId, undefined];
-  return {
-    words: [
-      ...[...becomeUser(outer), ...UNSHARE, '/bin/sh', '-c', OWN_ROOT_SCRIPT, 'sh'],
-      ...[...linkWords, '--', ...becomeUser(inner, ...WITHOUT_CAPABILITIES), ...FIRST_PROCESS],
-    ],
-    inputs: [list(folders), list(files), Buffer.from(paths.map((path) => `${path}\n`).join(''))],
-  };
-};
-
-/** Lists paths below the new root, each followed by a NUL. */
-function list(paths: readonly string[]): Uint8Array {
-  return Buffer.from([...new Set(paths)].map((path) => `.${path}\0`).join(''));
 }

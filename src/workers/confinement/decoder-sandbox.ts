@@ -8,7 +8,7 @@ import {
   runBubblewrap,
 } from './commands.ts';
 import { listSystemProgram } from './program-files.ts';
-import { findOnPath, type Launch, LIMITS, type Sandbox, SHELL } from './sandbox.ts';
+import { findOnPath, LIMITS, type Sandbox, SHELL, type SpawnCommand } from './sandbox.ts';
 import { assembleDecoderFilter, assembleFilter, isFiltered } from './seccomp-filter.ts';
 
 /**
@@ -124,7 +124,7 @@ function limit(
   memoryBytes: number,
   command: readonly string[],
   inputs: readonly Uint8Array[] = [],
-): Launch {
+): SpawnCommand {
   const limits = [String(Math.ceil(memoryBytes / 1024)), String(maxCpuSeconds)];
   return { command: SHELL, words: ['-c', START_SCRIPT, 'sh', ...limits, ...command], inputs };
 }

@@ -4,40 +4,38 @@ import { delimiter, join } from 'node:path';
 import { execPath, versions } from 'node:process';
 import {
   becomeUser,
-  type ComposeCommand,
   canChangeUser,
   composeBubblewrap,
-  composeUnshare,
   isAdministrator,
   type SandboxCommand,
 } from './commands.ts';
-import { listProgramFiles, type ProgramFiles, type WorkerProgram } from './program-files.ts';
+import { listProgramFiles, type WorkerProgram } from './program-files.ts';
 import { isFiltered } from './seccomp-filter.ts';
 
 /**
  * Starts of worker processes with fewer rights than the main process: memory, files, processes, network, privileges.
- * Programs restrict the process before Node runs, and replace or start each other: a shell sets limits, `bwrap`
- * (bubblewrap), or `unshare` and `setpriv` (util-linux), drop the rest, and the last one becomes Node.
+ * Programs restrict the process before Node runs: a shell sets limits, `bwrap` (bubblewrap) or `setpriv` (util-linux)
+ * drops the rest, and the last one becomes Node.
  */
 
 /** A sandbox for workers. */
 export interface Sandbox {
-  readonly name: 'bubblewrap' | 'unshare' | 'setpriv' | 'unconfined';
+  readonly name: 'bubblewrap' | 'setpriv' | 'unconfined';
   /**
    * Whether a worker has PID, mount, IPC and network namespaces of its own, and a root that contains only the files
    * that it needs, read-only.
    */
   readonly isIsolated: boolean;
-  /** Whether each worker must be given a user of its own. */
+  /** Whether each worker needs a user of its own. */
   readonly hasOwnUsers: boolean;
   /** Whether the command installs our filter of system calls. */
   readonly hasFilter: boolean;
   /** @param memoryBytes bound of its private writable memory; without `userId`, its user is ours */
-  readonly compose: (userId: number | undefined, memoryBytes: number) => Launch;
+  readonly compose: (userId: number | undefined, memoryBytes: number) => SpawnCommand;
 }
 
 /** Command of one start, before the arguments of Node. */
-export interface Launch extends SandboxCommand {
+export interface SpawnCommand extends SandboxCommand {
   readonly command: string;
 }
 
@@ -85,74 +83,51 @@ command -v nice >/dev/null && exec nice -n ${START_NICENESS} "$@"
 exec "$@"
 `;
 
-interface SandboxKind extends Pick<Sandbox, 'name'> {
-  /** Program that must be installed. */
-  readonly program: string;
-  /** Programs that run in the worker's own root; `undefined` without such a root. */
-  readonly rootPrograms?: readonly string[];
-  readonly hasFilter?: boolean;
-  readonly compose: ComposeCommand;
-}
-
-/** Sandboxes, strongest first. */
-const sandboxKinds: readonly SandboxKind[] = [
-  {
-    name: 'bubblewrap',
-    program: 'bwrap',
-    rootPrograms: isAdministrator ? ['setpriv'] : [],
-    hasFilter: isFiltered(arch()),
-    compose: composeBubblewrap,
-  },
-  {
-    name: 'unshare',
-    program: 'unshare',
-    rootPrograms: [SHELL, 'setpriv'],
-    compose: composeUnshare,
-  },
-  {
-    name: 'setpriv',
-    program: 'setpriv',
-    compose: (userId) => ({ words: becomeUser(userId), inputs: [] }),
-  },
-];
-
 /**
  * Yields the sandboxes that may work on this host, strongest first; the last one confines nothing.
  *
- * @param refusals gets the reasons why others cannot work
+ * @param refusals receives the reasons why others cannot work
  */
 export async function* listSandboxes(
   worker: WorkerProgram,
   refusals: string[],
 ): AsyncGenerator<Sandbox> {
-  for (const kind of sandboxKinds) {
+  for (const [name, create] of [
+    ['bubblewrap', createBubblewrap],
+    ['setpriv', createSetpriv],
+  ] as const) {
     try {
-      yield await createSandbox(kind, worker);
+      if (platform() !== 'linux') throw new Error('this is not Linux');
+      yield await create(worker);
     } catch (error) {
-      refusals.push(`${kind.name}: ${(error as Error).message}`);
+      refusals.push(`${name}: ${(error as Error).message}`);
     }
   }
   yield UNCONFINED;
 }
 
-/** Creates a sandbox, which may not work on this host. */
-async function createSandbox(
-  { name, program, rootPrograms, hasFilter = false, compose }: SandboxKind,
-  worker: WorkerProgram,
-): Promise<Sandbox> {
-  if (platform() !== 'linux') throw new Error('this is not Linux');
-  const find = (program: string): string => findOnPath(program, worker.environment.PATH);
-  find(program);
-  const files: ProgramFiles =
-    rootPrograms === undefined
-      ? { paths: [], links: new Map() }
-      : await listProgramFiles(worker, [execPath, ...rootPrograms.map(find)]);
+async function createBubblewrap(worker: WorkerProgram): Promise<Sandbox> {
+  const { PATH } = worker.environment;
+  findOnPath('bwrap', PATH);
+  const programs = isAdministrator ? [execPath, findOnPath('setpriv', PATH)] : [execPath];
+  const files = await listProgramFiles(worker, programs);
   return {
-    name,
-    isIsolated: rootPrograms !== undefined,
+    name: 'bubblewrap',
+    isIsolated: true,
     hasOwnUsers: canChangeUser,
-    hasFilter,
-    compose: (userId, memoryBytes) => limit(compose(userId, files), memoryBytes),
+    hasFilter: isFiltered(arch()),
+    compose: (userId, memoryBytes) => limit(composeBubblewrap(userId, files), memoryBytes),
+  };
+}
+
+function createSetpriv({ environment }: WorkerProgram): Sandbox {
+  findOnPath('setpriv', environment.PATH);
+  return {
+    name: 'setpriv',
+    isIsolated: false,
+    hasOwnUsers: canChangeUser,
+    hasFilter: false,
+    compose: (userId, memoryBytes) => limit({ words: becomeUser(userId), inputs: [] }, memoryBytes),
   };
 }
 
@@ -168,7 +143,7 @@ const UNCONFINED: Sandbox = {
       : { command: execPath, words: [], inputs: [] },
 };
 
-function limit({ words, inputs }: SandboxCommand, memoryBytes: number): Launch {
+function limit({ words, inputs }: SandboxCommand, memoryBytes: number): SpawnCommand {
   const memoryKibibytes = Math.ceil((memoryBytes + RESERVED_BYTES) / 1024);
   const limits = ['-c', LIMITS_SCRIPT, 'sh', String(memoryKibibytes)];
   return { command: SHELL, words: [...limits, ...words, execPath], inputs };
