@@ -121,14 +121,13 @@ function completePng(beginning: Uint8Array, isWhole: boolean): Uint8Array {
 
 /** Ends a GIF within its first frame, whose pixels are left out. */
 function completeGif(beginning: Uint8Array): Uint8Array {
-  let end: number | undefined;
-  walkGifBlocks(Buffer.concat([beginning, new Uint8Array(2 * SUB_BLOCK_BYTES)]), {
-    onImage: (_start, data) => {
-      end ??= data + 1;
-    },
-  });
-  if (end === undefined) return beginning;
-  return Buffer.concat([beginning.subarray(0, end), Uint8Array.of(0)]);
+  const padded = Buffer.concat([beginning, new Uint8Array(2 * SUB_BLOCK_BYTES)]);
+  for (const block of walkGifBlocks(padded)) {
+    if (block.kind === 'image') {
+      return Buffer.concat([beginning.subarray(0, block.data + 1), Uint8Array.of(0)]);
+    }
+  }
+  return beginning;
 }
 
 /** Reads the header of a WebP whose pixels and profile are left out; EXIF may stand at its end. */

@@ -15,20 +15,28 @@ export function isGif(bytes: Uint8Array): boolean {
   return hasAscii(bytes, 0, 'GIF8');
 }
 
-/** Receives the blocks of a GIF in order; all offsets are bytes from its start. */
-export interface GifVisitor {
-  /**
-   * @param label one of `gifLabel`, or any other byte
-   * @param start of the introducer; the label follows, and for all but comments the size of the first sub-block
-   * @param end of the last sub-block, its zero included
-   */
-  readonly onExtension?: (label: number, start: number, end: number) => void;
-  /**
-   * @param start of the image descriptor
-   * @param data offset of the LZW code size, which the sub-blocks with the pixels follow
-   * @param end of the last sub-block, its zero included
-   */
-  readonly onImage?: (start: number, data: number, end: number) => void;
+/** An extension; all offsets are bytes from the start of the file. */
+export interface GifExtension {
+  readonly kind: 'extension';
+  /** One of `gifLabel`, or any other byte. */
+  readonly label: number;
+  /** Offset of the introducer; the label follows, and for all but comments the size of the first sub-block. */
+  readonly start: number;
+  /** End of the last sub-block, its zero included. */
+  readonly end: number;
+}
+
+/** An image with its last graphic control extension, as in browsers. */
+export interface GifImageBlock {
+  readonly kind: 'image';
+  /** Offset of the image descriptor. */
+  readonly start: number;
+  /** Offset of the LZW code size, which the sub-blocks with the pixels follow. */
+  readonly data: number;
+  /** End of the last sub-block, its zero included. */
+  readonly end: number;
+  /** Offset of the graphic control extension. */
+  readonly control: number | undefined;
 }
 
 /**
@@ -37,36 +45,44 @@ export interface GifVisitor {
  */
 export interface GifEnd {
   readonly kind: 'trailer' | 'end of file' | 'junk' | 'truncated';
-  readonly position: number;
+  readonly start: number;
+  /** Offset of a graphic control extension without an image. */
+  readonly control: number | undefined;
 }
 
 /**
- * Walks through the blocks of a GIF (GIF89a specification) as libnsgif does. Calls the visitor for each block that ends
- * within the file. Never throws; linear in the bytes.
+ * Walks through the blocks of a GIF (GIF89a specification) as libnsgif does. Yields each block that ends within the
+ * file, then the end. Never throws; linear in the bytes.
  */
-export function walkGifBlocks(gif: Uint8Array, { onExtension, onImage }: GifVisitor): GifEnd {
+export function* walkGifBlocks(
+  gif: Uint8Array,
+): Generator<GifExtension | GifImageBlock | GifEnd, void> {
   // Bytes past the end count as 0: the position moves past the end all the same.
   const byte = (offset: number): number => gif[offset] ?? 0;
-  let position = SCREEN_BYTES + colourTableBytes(byte(10));
-  while (position < gif.length) {
-    const start = position;
+  let start = SCREEN_BYTES + colourTableBytes(byte(10));
+  let control: number | undefined;
+  while (start < gif.length) {
     const code = byte(start);
+    let end: number;
     if (code === introducer.extension) {
       const label = byte(start + 1);
       // libnsgif skips the first sub-block of all but comments, whatever its size, 0 included.
-      const first = start + (label === gifLabel.comment ? 2 : 3 + byte(start + 2));
-      position = skipSubBlocks(gif, first);
-      if (position <= gif.length) onExtension?.(label, start, position);
+      end = skipSubBlocks(gif, start + (label === gifLabel.comment ? 2 : 3 + byte(start + 2)));
+      if (end <= gif.length) yield { kind: 'extension', label, start, end };
+      if (label === gifLabel.graphicControl) control = start;
     } else if (code === introducer.image) {
       const data = start + 10 + colourTableBytes(byte(start + 9));
-      if (byte(data) >= MAX_CODE_BITS) return { kind: 'junk', position };
-      position = skipSubBlocks(gif, data + 1);
-      if (position <= gif.length) onImage?.(start, data, position);
+      if (byte(data) >= MAX_CODE_BITS) return yield { kind: 'junk', start, control };
+      end = skipSubBlocks(gif, data + 1);
+      if (end <= gif.length) yield { kind: 'image', start, data, end, control };
+      control = undefined;
     } else {
-      return { kind: code === introducer.trailer ? 'trailer' : 'junk', position };
+      const kind = code === introducer.trailer ? 'trailer' : 'junk';
+      return yield { kind, start, control };
     }
+    start = end;
   }
-  return { kind: position === gif.length ? 'end of file' : 'truncated', position };
+  yield { kind: start === gif.length ? 'end of file' : 'truncated', start, control };
 }
 
 /** Returns the bytes of the colour table that a packed field announces (GIF89a §18, §20). */

@@ -1,17 +1,10 @@
 import { corruptMedia } from '../byte-reader.ts';
 import type { Animation, Size } from '../image-facts.ts';
-import {
-  colourTableBytes,
-  type GifEnd,
-  type GifVisitor,
-  gifLabel,
-  SCREEN_BYTES,
-  walkGifBlocks,
-} from './gif-blocks.ts';
+import { colourTableBytes, type GifImageBlock, SCREEN_BYTES, walkGifBlocks } from './gif-blocks.ts';
 import { unpackIndices } from './gif-lzw.ts';
 import { beginGif, controlExtension, delaysOf, END_OF_GIF } from './gif-writer.ts';
 
-/** One image with its last graphic control extension, as in browsers; offsets as in `GifVisitor.onImage`. */
+/** One image; offsets as in `GifImageBlock`. */
 export interface GifFrame {
   readonly start: number;
   readonly data: number;
@@ -36,43 +29,33 @@ const INTERLACE_FLAG = 0x40;
 /** Delay without a graphic control extension, as in browsers. */
 const DEFAULT_DELAY_CS = 10;
 
-/** Reads the frames of a GIF, and where they end; calls the visitor for each block before it counts. */
-export function readFrames(
-  gif: Uint8Array,
-  visitor: GifVisitor = {},
-): { readonly frames: readonly GifFrame[]; readonly end: GifEnd } {
+/** Reads the frames of a GIF. */
+export function readFrames(gif: Uint8Array): GifFrame[] {
   const frames: GifFrame[] = [];
+  for (const block of walkGifBlocks(gif)) {
+    if (block.kind === 'image') frames.push(readFrame(gif, block));
+  }
+  return frames;
+}
+
+export function readFrame(gif: Uint8Array, { start, data, control }: GifImageBlock): GifFrame {
   const byte = (offset: number): number => gif[offset] ?? 0;
   const u16 = (offset: number): number => byte(offset) | (byte(offset + 1) << 8);
-  const opaque = {
-    delayCs: DEFAULT_DELAY_CS,
-    disposal: 0,
-    isTransparent: false,
-    transparentIndex: 0,
+  const packed = control === undefined ? 0 : byte(control + 3);
+  const [left, top] = [u16(start + 1), u16(start + 3)];
+  return {
+    start,
+    data,
+    left,
+    top,
+    right: left + u16(start + 5),
+    bottom: top + u16(start + 7),
+    isInterlaced: (byte(start + 9) & INTERLACE_FLAG) !== 0,
+    delayCs: control === undefined ? DEFAULT_DELAY_CS : u16(control + 4),
+    disposal: packed & DISPOSAL_MASK,
+    isTransparent: (packed & TRANSPARENCY_FLAG) !== 0,
+    transparentIndex: control === undefined ? 0 : byte(control + 6),
   };
-  let control = opaque;
-  const end = walkGifBlocks(gif, {
-    onExtension: (label, start, end) => {
-      visitor.onExtension?.(label, start, end);
-      if (label !== gifLabel.graphicControl) return;
-      const packed = byte(start + 3);
-      control = {
-        delayCs: u16(start + 4),
-        disposal: packed & DISPOSAL_MASK,
-        isTransparent: (packed & TRANSPARENCY_FLAG) !== 0,
-        transparentIndex: byte(start + 6),
-      };
-    },
-    onImage: (start, data, end) => {
-      visitor.onImage?.(start, data, end);
-      const [left, top] = [u16(start + 1), u16(start + 3)];
-      const [right, bottom] = [left + u16(start + 5), top + u16(start + 7)];
-      const isInterlaced = (byte(start + 9) & INTERLACE_FLAG) !== 0;
-      frames.push({ start, data, left, top, right, bottom, isInterlaced, ...control });
-      control = opaque;
-    },
-  });
-  return { frames, end };
 }
 
 /**
@@ -114,7 +97,7 @@ export function rewriteGif(
   const settings = gif.subarray(10, SCREEN_BYTES + colourTableBytes(screenFlags));
   const parts = beginGif(canvas, settings, animation);
   const delaysCs = delaysOf(animation);
-  for (const [index, frame] of readFrames(gif).frames.entries()) {
+  for (const [index, frame] of readFrames(gif).entries()) {
     const indices = new Uint8Array(unpackedPixels(frame, canvas));
     const { isSound, end } = unpackIndices(gif, frame.data, indices);
     if (!isSound) throw corruptMedia(`GIF: a code in image ${index + 1} that is not there yet`);

@@ -1,11 +1,11 @@
 import { ByteReader, corruptMedia, hasAscii } from '../byte-reader.ts';
 import type { ImageFacts } from '../image-facts.ts';
-import { gifLabel } from './gif-blocks.ts';
-import { canvasOf, readFrames, unpackedPixels } from './gif-frames.ts';
+import { gifLabel, walkGifBlocks } from './gif-blocks.ts';
+import { canvasOf, type GifFrame, readFrame, unpackedPixels } from './gif-frames.ts';
 
-const loopApplications = ['NETSCAPE2.0', 'ANIMEXTS1.0'];
+const LOOP_APPLICATIONS = ['NETSCAPE2.0', 'ANIMEXTS1.0'];
 /** Twice the blocks of 50 000 frames, the highest limit an operator can set, with their controls; bounds the walk. */
-const maxBlocks = 200_000;
+const MAX_BLOCKS = 200_000;
 
 /**
  * Reads the facts of a GIF (GIF89a specification), as browsers do: the canvas, the default delay of 100 ms, the
@@ -16,50 +16,55 @@ const maxBlocks = 200_000;
  */
 export function readGifHeader(bytes: Uint8Array): ImageFacts {
   const reader = new ByteReader(bytes, 'GIF');
-  let isControlOpen = false;
+  const frames: GifFrame[] = [];
   let plays = 1;
   let isClean = true;
   let isRewritable = true;
   let blocks = 0;
-  const countBlock = (): void => {
+  for (const block of walkGifBlocks(bytes)) {
+    const { start } = block;
+    if (blocks > MAX_BLOCKS) throw corruptMedia(`GIF: more than ${MAX_BLOCKS} blocks`);
     blocks += 1;
-    if (blocks > maxBlocks) throw corruptMedia(`GIF: more than ${maxBlocks} blocks`);
-  };
-  const { frames, end } = readFrames(bytes, {
-    onExtension: (label, start, end) => {
-      countBlock();
-      const data = start + 3;
-      if (label === gifLabel.graphicControl) {
-        isControlOpen = true;
-        isClean &&= reader.u8(start + 2) === 4 && end === data + 5;
-      } else if (label === gifLabel.application && isLoop(reader, start)) {
-        const repeats = reader.u16le(data + 13);
-        plays = repeats === 0 ? 0 : repeats + 1;
-        isClean &&= end === data + 16;
-      } else {
-        isClean = false;
+    switch (block.kind) {
+      case 'extension': {
+        const data = start + 3;
+        if (block.label === gifLabel.graphicControl) {
+          isClean &&= reader.u8(start + 2) === 4 && block.end === data + 5;
+        } else if (block.label === gifLabel.application && isLoop(reader, start)) {
+          const repeats = reader.u16le(data + 13);
+          plays = repeats === 0 ? 0 : repeats + 1;
+          isClean &&= block.end === data + 16;
+        } else {
+          isClean = false;
+        }
+        break;
       }
-    },
-    onImage: (start, data) => {
-      countBlock();
-      const hasPixels = reader.u16le(start + 5) > 0 && reader.u16le(start + 7) > 0;
-      const hasColours = ((reader.u8(10) | reader.u8(start + 9)) & 0x80) !== 0;
-      const rootBits = reader.u8(data);
-      isRewritable &&= hasColours && hasPixels && rootBits >= 2 && rootBits <= 8;
-      isControlOpen = false;
-    },
-  });
-  const { kind, position } = end;
-  if (kind === 'truncated') throw corruptMedia('GIF: the file ends within a block');
-  // The decoder rejects some of these files, so it must see them.
-  if (kind === 'junk') isClean = isRewritable = false;
-  if (kind === 'trailer') isClean &&= position + 1 === bytes.length;
+      case 'image': {
+        const hasPixels = reader.u16le(start + 5) > 0 && reader.u16le(start + 7) > 0;
+        const hasColours = ((reader.u8(10) | reader.u8(start + 9)) & 0x80) !== 0;
+        const rootBits = reader.u8(block.data);
+        isRewritable &&= hasColours && hasPixels && rootBits >= 2 && rootBits <= 8;
+        frames.push(readFrame(bytes, block));
+        break;
+      }
+      case 'trailer':
+        isClean &&= start + 1 === bytes.length;
+        break;
+      case 'junk':
+        // The decoder rejects some of these files, so it must see them.
+        isClean = isRewritable = false;
+        break;
+      case 'truncated':
+        throw corruptMedia('GIF: the file ends within a block');
+      case 'end of file':
+        // GIF89a appendix B: a graphic control extension and its image are one block.
+        if (block.control !== undefined) {
+          throw corruptMedia('GIF: the file ends after a graphic control extension');
+        }
+    }
+  }
   const [first] = frames;
   if (first === undefined) throw corruptMedia('GIF: no frames');
-  // GIF89a appendix B: a graphic control extension and its image are one block.
-  if (kind === 'end of file' && isControlOpen) {
-    throw corruptMedia('GIF: the file ends before the image of the last graphic control extension');
-  }
   const delaysMs = frames.map(({ delayCs }) => 10 * delayCs);
   const canvas = canvasOf(bytes, first);
   const codedPixels = frames.reduce(
@@ -83,7 +88,7 @@ function isLoop(reader: ByteReader, position: number): boolean {
   const data = position + 3;
   return (
     reader.u8(position + 2) === 11 &&
-    loopApplications.some((name) => hasAscii(reader.bytes, data, name)) &&
+    LOOP_APPLICATIONS.some((name) => hasAscii(reader.bytes, data, name)) &&
     reader.u8(data + 11) === 3 &&
     reader.u8(data + 12) === 1
   );

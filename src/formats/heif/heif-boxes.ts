@@ -1,11 +1,5 @@
-import { type ByteReader, corruptMedia, type Extent } from '../byte-reader.ts';
-
-/** A box of ISO/IEC 14496-12, as the extent of its payload. */
-export interface Box extends Extent {
-  readonly type: string;
-  /** Offset of the header, which has 8 or 16 bytes. */
-  readonly headerStart: number;
-}
+import { type ByteReader, corruptMedia } from '../byte-reader.ts';
+import { type Box, walkBoxes } from '../iso-boxes.ts';
 
 /** A full box: `start` is behind version and flags. */
 export interface FullBox extends Box {
@@ -14,55 +8,32 @@ export interface FullBox extends Box {
 }
 
 /**
- * Reads the header of the box at `position` inside a parent that ends at `limit`, to which a size of 0 reaches
- * (ISO/IEC 14496-12 §4.2).
- *
- * @throws MediaError `UNPROCESSABLE_MEDIA` if the box leaves its parent
- */
-export function readBox(reader: ByteReader, position: number, limit: number): Box {
-  const size32 = reader.u32be(position);
-  const type = reader.tag(position + 4);
-  const start = position + (size32 === 1 ? 16 : 8);
-  const size = size32 === 1 ? reader.u64be(position + 8) : size32;
-  const end = size === 0 ? limit : position + size;
-  if (end < start || end > limit) {
-    throw corruptMedia(`HEIF: box ${type} at ${position} of ${size} bytes leaves its parent`);
-  }
-  return { type, headerStart: position, start, end };
-}
-
-/**
  * libheif's limit of children of one box; without it, 50 MB of empty boxes are 6 million objects. Also our limit of
  * table entries, of which libheif accepts still fewer.
  */
 export const maxChildren = 20_000;
 
-/** Returns the boxes between two offsets, in order; at most 20,000. */
-export function readBoxes(reader: ByteReader, start: number, end: number): Box[] {
-  const boxes: Box[] = [];
-  for (let position = start; position < end; ) {
-    const box = readBox(reader, position, end);
-    if (boxes.length === maxChildren) {
+/**
+ * Yields the boxes between two offsets, in order; at most 20,000.
+ *
+ * @throws MediaError `UNPROCESSABLE_MEDIA` if a box leaves its parent
+ */
+export function* readBoxes(reader: ByteReader, start: number, end: number): Generator<Box, void> {
+  let boxes = 0;
+  for (const box of walkBoxes(reader, start, end)) {
+    if (!box.fits) throw corruptMedia(`HEIF: box ${box.type} at ${box.headerStart} does not fit`);
+    boxes += 1;
+    if (boxes > maxChildren) {
       throw corruptMedia(`HEIF: more than ${maxChildren} boxes in one at ${start}`);
     }
-    boxes.push(box);
-    position = box.end;
+    yield box;
   }
-  return boxes;
 }
 
 /** Reads version and flags at the beginning of a full box. */
 export function toFullBox(reader: ByteReader, box: Box): FullBox {
-  const { type, headerStart, start, end } = box;
-  const word = reader.u32be(start);
-  return {
-    type,
-    headerStart,
-    start: start + 4,
-    end,
-    version: word >>> 24,
-    flags: word & 0xff_ffff,
-  };
+  const word = reader.u32be(box.start);
+  return { ...box, start: box.start + 4, version: word >>> 24, flags: word & 0xff_ffff };
 }
 
 /** Reads a box's fields one after another and never past its end. */

@@ -1,6 +1,7 @@
 import type { ByteReader } from '../byte-reader.ts';
 import type { CodePoints } from '../image-facts.ts';
-import { type Box, BoxCursor } from './heif-boxes.ts';
+import type { Box } from '../iso-boxes.ts';
+import { BoxCursor } from './heif-boxes.ts';
 import { followIdentity } from './heif-derivation.ts';
 import type { HeifFile } from './heif-file.ts';
 

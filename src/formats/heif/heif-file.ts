@@ -1,15 +1,7 @@
 import { ByteReader, corruptMedia, type Extent } from '../byte-reader.ts';
 import type { Size } from '../image-facts.ts';
-import {
-  type Box,
-  BoxCursor,
-  findBox,
-  type Meta,
-  maxChildren,
-  readBox,
-  readBoxes,
-  toFullBox,
-} from './heif-boxes.ts';
+import { type Box, walkBoxes } from '../iso-boxes.ts';
+import { BoxCursor, findBox, type Meta, maxChildren, readBoxes, toFullBox } from './heif-boxes.ts';
 import { indexProperties, type Property, readCodedSize } from './heif-properties.ts';
 
 /** Far beyond libheif, which accepts 32 per item; bounds the walk. */
@@ -125,17 +117,12 @@ function lazily<Value>(make: () => Value): () => Value {
 /** Finds the meta box; returns `undefined` for an image sequence: a movie box without a meta box. */
 function findMeta(reader: ByteReader, sizeBytes: number): Box | undefined {
   let hasMovie = false;
-  let boxes = 0;
-  for (let position = 0; position < sizeBytes; ) {
-    boxes += 1;
-    if (boxes > maxChildren) throw corruptMedia(`HEIF: more than ${maxChildren} boxes`);
-    const box = readBox(reader, position, sizeBytes);
+  for (const box of readBoxes(reader, 0, sizeBytes)) {
     if (box.type === 'meta') {
       refuseSecondMeta(reader, box.end);
       return box;
     }
     hasMovie ||= box.type === 'moov';
-    position = box.end;
   }
   if (hasMovie) return undefined;
   throw corruptMedia('HEIF: no meta box');
@@ -147,13 +134,11 @@ function findMeta(reader: ByteReader, sizeBytes: number): Box | undefined {
  */
 function refuseSecondMeta(reader: ByteReader, start: number): void {
   let boxes = 0;
-  for (let position = start; position + 8 <= reader.length; boxes += 1) {
-    const size = reader.u32be(position);
-    const isMeta = reader.tag(position + 4) === 'meta';
-    if (isMeta || boxes === maxChildren) throw corruptMedia(`HEIF: a box too many at ${position}`);
-    const length = size === 1 && position + 16 <= reader.length ? reader.u64be(position + 8) : size;
-    if (length < 8) return;
-    position += length;
+  for (const { type, headerStart } of walkBoxes(reader, start, reader.length)) {
+    if (type === 'meta' || boxes === maxChildren) {
+      throw corruptMedia(`HEIF: a box too many at ${headerStart}`);
+    }
+    boxes += 1;
   }
 }
 
@@ -168,7 +153,7 @@ interface ItemEntry {
 function readItemEntries(meta: Meta): ItemEntry[] {
   const { reader } = meta;
   const box = toFullBox(reader, findBox(meta, 'iinf'));
-  const entries = readBoxes(reader, box.start + (box.version === 0 ? 2 : 4), box.end);
+  const entries = [...readBoxes(reader, box.start + (box.version === 0 ? 2 : 4), box.end)];
   return entries.flatMap((entry) => {
     const info = toFullBox(reader, entry);
     if (info.type !== 'infe' || info.version < 2) return [];
@@ -192,7 +177,7 @@ function readReferences(meta: Meta): Reference[] {
   const box = toFullBox(reader, findBox(meta, 'iref'));
   const idBytes = box.version === 0 ? 2 : 4;
   let inAll = 0;
-  return readBoxes(reader, box.start, box.end).map((reference) => {
+  return Array.from(readBoxes(reader, box.start, box.end), (reference) => {
     const cursor = new BoxCursor(reader, reference);
     const from = cursor.uint(idBytes);
     const count = cursor.uint(2);

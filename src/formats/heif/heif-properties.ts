@@ -1,14 +1,7 @@
 import { type ByteReader, corruptMedia } from '../byte-reader.ts';
 import type { Size } from '../image-facts.ts';
-import {
-  type Box,
-  BoxCursor,
-  findBox,
-  type Meta,
-  maxChildren,
-  readBoxes,
-  toFullBox,
-} from './heif-boxes.ts';
+import type { Box } from '../iso-boxes.ts';
+import { BoxCursor, findBox, type Meta, maxChildren, readBoxes, toFullBox } from './heif-boxes.ts';
 
 /** Position of an item's properties in an `ipma`: one-based indices, from the cursor on. */
 interface Association {
@@ -28,9 +21,10 @@ export interface Property extends Box {
 export function indexProperties(meta: Meta): (item: number) => readonly Property[] {
   const { reader } = meta;
   const { start, end } = findBox(meta, 'iprp');
-  const parts = readBoxes(reader, start, end);
+  const parts = [...readBoxes(reader, start, end)];
   const container = parts.find((part) => part.type === 'ipco');
-  const pool = container === undefined ? [] : readBoxes(reader, container.start, container.end);
+  const pool =
+    container === undefined ? [] : [...readBoxes(reader, container.start, container.end)];
   const variants = [false, true].map((isEssential) =>
     pool.map((box, at): Property => ({ ...box, index: at + 1, isEssential })),
   );

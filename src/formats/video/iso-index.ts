@@ -1,4 +1,5 @@
 import { ByteReader, tooLargeMedia } from '../byte-reader.ts';
+import { walkBoxes } from '../iso-boxes.ts';
 
 /** Facts of a track of sound or video (ISO/IEC 14496-12 §8.3 to §8.7) that the demultiplexer does not tell. */
 export interface IsoTrack {
@@ -117,21 +118,12 @@ export function checkFragment(moof: Uint8Array): void {
 
 type Visit = (type: string, start: number, end: number) => void;
 
-/** Visits the payloads of boxes as the demultiplexer does: up to the first one that cannot be one. */
+/** Visits the payloads of boxes as the demultiplexer does: up to the first one that does not fit, or has no size. */
 function walk(reader: ByteReader, start: number, limit: number, visit: Visit, depth: number): void {
-  for (let position = start; position + 8 <= limit; ) {
-    const size32 = reader.u32be(position);
-    const type = reader.tag(position + 4);
-    const isLong = size32 === 1 && position + 16 <= limit;
-    const size = isLong ? reader.u64be(position + 8) : size32;
-    const at = position + (isLong ? 16 : 8);
-    const end = position + size;
-    if (end < at) return;
-    // Bytes beyond the parent are read by nobody: the demultiplexer ends there with an error.
-    if (end > limit) return;
+  for (const { type, start: at, end, isOpen, fits } of walkBoxes(reader, start, limit)) {
+    if (isOpen || !fits) return;
     visit(type, at, end);
     if (CONTAINERS.has(type) && depth < MAX_DEPTH) walk(reader, at, end, visit, depth + 1);
-    position = end;
   }
 }
 

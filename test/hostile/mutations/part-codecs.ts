@@ -113,18 +113,19 @@ const gif: PartCodec = {
   parse: (file) => {
     const parts: Part[] = [];
     let first = file.length;
-    const { kind } = walkGifBlocks(file, {
-      onExtension: (_, start, end) => {
-        first = Math.min(first, start);
-        parts.push({ tag: 'extension', data: file.subarray(start, end) });
-      },
-      onImage: (start, data, end) => {
-        first = Math.min(first, start);
-        parts.push({ tag: 'image', data: file.subarray(start, data + 1) });
-        parts.push({ tag: 'data', data: joinSubBlocks(file.subarray(data + 1, end)) });
-      },
-    });
-    if (kind !== 'trailer') throw new RangeError(kind);
+    let end = '';
+    for (const block of walkGifBlocks(file)) {
+      const { kind, start } = block;
+      end = kind;
+      first = Math.min(first, start);
+      if (kind === 'extension') {
+        parts.push({ tag: 'extension', data: file.subarray(start, block.end) });
+      } else if (kind === 'image') {
+        parts.push({ tag: 'image', data: file.subarray(start, block.data + 1) });
+        parts.push({ tag: 'data', data: joinSubBlocks(file.subarray(block.data + 1, block.end)) });
+      }
+    }
+    if (end !== 'trailer') throw new RangeError(end);
     return [{ tag: 'screen', data: file.subarray(0, first) }, ...parts];
   },
   format: (parts) =>
@@ -138,7 +139,8 @@ const parentBoxes: Readonly<Record<string, number>> = {
 };
 
 function parseBoxes(file: Buffer, from: number, to: number): Part[] {
-  return readBoxes(new ByteReader(file, 'AVIF'), from, to).map(({ type: tag, start, end }) => {
+  const boxes = readBoxes(new ByteReader(file, 'AVIF'), from, to);
+  return Array.from(boxes, ({ type: tag, start, end }) => {
     const before = parentBoxes[tag];
     if (before === undefined) return { tag, data: file.subarray(start, end) };
     const children = parseBoxes(file, start + before, end);

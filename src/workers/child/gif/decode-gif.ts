@@ -25,7 +25,7 @@ export function decodeGif(
   { originalSize }: Pick<RenderJob, 'originalSize'>,
   batchFrames: number,
 ): AsyncGenerator<Pixels, void> {
-  const { frames } = readFrames(gif);
+  const frames = readFrames(gif);
   const [first] = frames;
   if (first === undefined) throw corruptMedia('GIF: no frames');
   checkDecodedSize(canvasOf(gif, first), originalSize);

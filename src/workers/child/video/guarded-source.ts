@@ -1,6 +1,7 @@
 import { Source } from 'mediabunny';
 import { MediaError } from '../../../contract/errors.ts';
-import { corruptMedia, hasAscii, tooLargeMedia } from '../../../formats/byte-reader.ts';
+import { ByteReader, corruptMedia, hasAscii, tooLargeMedia } from '../../../formats/byte-reader.ts';
+import { readBox } from '../../../formats/iso-boxes.ts';
 import {
   checkCluster,
   checkEbmlTable,
@@ -199,16 +200,16 @@ async function readMovie(cache: BlockCache, start: number, end: number): Promise
     // What is left behind a video is too short for another one.
     if (hasVideo && end - at <= HEAD_BYTES) break;
     const head = await cache.read(at, Math.min(end, at + HEAD_BYTES));
-    const size = new DataView(head.buffer, head.byteOffset).getUint32(0);
-    const next = at + size;
-    if (size < 8 || next > end) {
+    const box = readBox(new ByteReader(head, 'ISO'), 0, end - at);
+    const next = at + box.end;
+    if (box.isOpen || !box.fits) {
       await copy(at, end);
       break;
     }
     const isTrack = hasAscii(head, 4, 'trak');
     const sound = isTrack ? measureSound(head) : undefined;
     if (sound !== undefined) await copy(at, Math.min(next, at + sound));
-    else if (UNREAD.some((type) => hasAscii(head, 4, type))) await copy(at, at + 8);
+    else if (UNREAD.some((type) => hasAscii(head, 4, type))) await copy(at, at + box.start);
     else {
       // The head of the next box comes by the same read.
       await cache.read(at, Math.min(end, next + HEAD_BYTES));
