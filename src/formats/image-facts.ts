@@ -47,7 +47,10 @@ export interface ImageFacts {
   readonly heightPx: number;
   /** 1 if missing or out of range; always 1 for AVIF, whose decoder turns the image itself. */
   readonly orientation: Orientation;
-  /** Number of frames, at least 1. The default image of an APNG need not be one of them. */
+  /**
+   * Number of frames, at least 1. The default image of an APNG need not be one of them. A prefix has 1 for a still, and
+   * any number for a format that may be animated.
+   */
   readonly frames: number;
   /** Pixels that are decoded for one frame, if these are more than its size: tiles, cropped edges. */
   readonly codedPixels?: number | undefined;
@@ -82,6 +85,12 @@ export interface ImageFacts {
    * without colours or without pixels.
    */
   readonly isRewritable?: boolean;
+}
+
+/** The beginning of a file. Its readers return the facts that stand before the first pixels. */
+export interface Prefix {
+  /** Whether no longer prefix will be read: a header that is cut off then reveals what it can. */
+  readonly isLongest: boolean;
 }
 
 /** Far below any delay: keeps a sum of fractions that should end on a half from falling short of it. */

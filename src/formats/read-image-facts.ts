@@ -3,7 +3,7 @@ import { rewriteGif } from './gif/gif-frames.ts';
 import { readGifHeader } from './gif/gif-header.ts';
 import { isHeif, readHeifHeader } from './heif/heif-header.ts';
 import { prepareHeif } from './heif/heif-preparation.ts';
-import type { ImageFacts, Orientation } from './image-facts.ts';
+import type { ImageFacts, Orientation, Prefix } from './image-facts.ts';
 import { readJpegHeader } from './jpeg/jpeg-header.ts';
 import { isJpeg, withPlainJpegExif } from './jpeg/jpeg-segments.ts';
 import { splitApng } from './png/apng-split.ts';
@@ -11,12 +11,15 @@ import { checkStillData } from './png/image-data.ts';
 import { checkDataCrcs, isPng, withPlainPngExif } from './png/png-chunks.ts';
 import { readPngHeader } from './png/png-header.ts';
 import { isWebp, readWebpProfile, withPlainWebpExif } from './webp/riff-chunks.ts';
-import { readWebpHeader } from './webp/webp-header.ts';
+import { readWebpHeader, readWebpOrientation } from './webp/webp-header.ts';
 
 /** Operations on a container's files that decode no pixel; each rejects a damaged file by `UNPROCESSABLE_MEDIA`. */
 interface Container {
   readonly hasMagic: (bytes: Uint8Array) => boolean;
-  readonly readHeader: typeof readImageFacts;
+  /** Reads the facts of a whole file, or those that stand before the pixels in its prefix. */
+  readonly readHeader: (bytes: Uint8Array, prefix?: Prefix) => ImageFacts | undefined;
+  /** Reads the orientation of a still by ranges, if it stands behind the pixels. */
+  readonly readLateOrientation?: typeof readWebpOrientation;
   /**
    * Changes only what the decoder cannot handle: reduces EXIF to the orientation (`withPlainExif`). The image stays the
    * same, and the bytes if there is nothing to change.
@@ -50,6 +53,7 @@ const containers: readonly Container[] = [
   {
     hasMagic: isWebp,
     readHeader: readWebpHeader,
+    readLateOrientation: readWebpOrientation,
     prepare: withPlainWebpExif,
     readProfile: readWebpProfile,
   },

@@ -48,6 +48,8 @@ export interface GifEnd {
   readonly start: number;
   /** Offset of a graphic control extension without an image. */
   readonly control: number | undefined;
+  /** The image that does not end. */
+  readonly image?: GifImageBlock | undefined;
 }
 
 /**
@@ -61,6 +63,7 @@ export function* walkGifBlocks(
   const byte = (offset: number): number => gif[offset] ?? 0;
   let start = SCREEN_BYTES + colourTableBytes(byte(10));
   let control: number | undefined;
+  let image: GifImageBlock | undefined;
   while (start < gif.length) {
     const code = byte(start);
     let end: number;
@@ -74,7 +77,8 @@ export function* walkGifBlocks(
       const data = start + 10 + colourTableBytes(byte(start + 9));
       if (byte(data) >= MAX_CODE_BITS) return yield { kind: 'junk', start, control };
       end = skipSubBlocks(gif, data + 1);
-      if (end <= gif.length) yield { kind: 'image', start, data, end, control };
+      image = { kind: 'image', start, data, end, control };
+      if (end <= gif.length) yield image;
       control = undefined;
     } else {
       const kind = code === introducer.trailer ? 'trailer' : 'junk';
@@ -82,7 +86,8 @@ export function* walkGifBlocks(
     }
     start = end;
   }
-  yield { kind: start === gif.length ? 'end of file' : 'truncated', start, control };
+  if (start === gif.length) yield { kind: 'end of file', start, control };
+  else yield { kind: 'truncated', start, control, image: image?.end === start ? image : undefined };
 }
 
 /** Returns the bytes of the colour table that a packed field announces (GIF89a §18, §20). */

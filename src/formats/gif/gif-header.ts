@@ -1,5 +1,5 @@
 import { ByteReader, corruptMedia, hasAscii } from '../byte-reader.ts';
-import type { ImageFacts } from '../image-facts.ts';
+import type { ImageFacts, Prefix } from '../image-facts.ts';
 import { gifLabel, walkGifBlocks } from './gif-blocks.ts';
 import { canvasOf, type GifFrame, readFrame, unpackedPixels } from './gif-frames.ts';
 
@@ -14,7 +14,7 @@ const MAX_BLOCKS = 200_000;
  * The file may end between two blocks without a trailer. Anything but a block between two blocks ends the animation, as
  * in browsers and libnsgif.
  */
-export function readGifHeader(bytes: Uint8Array): ImageFacts {
+export function readGifHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts {
   const reader = new ByteReader(bytes, 'GIF');
   const frames: GifFrame[] = [];
   let plays = 1;
@@ -55,10 +55,12 @@ export function readGifHeader(bytes: Uint8Array): ImageFacts {
         isClean = isRewritable = false;
         break;
       case 'truncated':
-        throw corruptMedia('GIF: the file ends within a block');
+        if (prefix === undefined) throw corruptMedia('GIF: the file ends within a block');
+        if (block.image !== undefined) frames.push(readFrame(bytes, block.image));
+        break;
       case 'end of file':
         // GIF89a appendix B: a graphic control extension and its image are one block.
-        if (block.control !== undefined) {
+        if (prefix === undefined && block.control !== undefined) {
           throw corruptMedia('GIF: the file ends after a graphic control extension');
         }
     }

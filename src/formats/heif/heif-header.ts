@@ -1,6 +1,6 @@
 import type { SourceFormat } from '../../contract/image-formats.ts';
 import { corruptMedia, hasAscii } from '../byte-reader.ts';
-import type { ImageFacts } from '../image-facts.ts';
+import type { ImageFacts, Prefix } from '../image-facts.ts';
 import { mayBeLosslessAvif } from './avif-coding.ts';
 import { countCodedPixels, followIdentity } from './heif-derivation.ts';
 import { type HeifFile, openHeif } from './heif-file.ts';
@@ -55,15 +55,10 @@ export function sniffHeifType(bytes: Uint8Array): string | undefined {
  *
  * The size is that after the transforms `clap` and `irot`, as in libheif. Never clean: neither format is an output
  * format. Boxes after the meta box are not read, as in libheif; a truncated file is detected by items that lie outside
- * of it.
- *
- * @param sizeBytes size of the file, of which `bytes` may be only the beginning
+ * of it. Items may lie behind a prefix.
  */
-export function readHeifHeader(
-  bytes: Uint8Array,
-  sizeBytes = bytes.length,
-): ImageFacts | undefined {
-  const heif = openHeif(bytes, sizeBytes);
+export function readHeifHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts | undefined {
+  const heif = openHeif(bytes, prefix === undefined ? bytes.length : Number.POSITIVE_INFINITY);
   const format = heif && readCodec(heif);
   if (heif === undefined || format === undefined) return undefined;
   const properties = followIdentity(heif, heif.primary).flatMap(heif.propertiesOf);

@@ -1,6 +1,6 @@
 import { ByteReader, corruptMedia, hasAscii } from '../byte-reader.ts';
 import { readExifOrientation } from '../exif-block.ts';
-import type { ImageFacts, Orientation, Size } from '../image-facts.ts';
+import type { ImageFacts, Orientation, Prefix, Size } from '../image-facts.ts';
 import { hasSegment, type JpegSegment, jpegMarker, walkJpegSegments } from './jpeg-segments.ts';
 
 /** Contents of a start of frame: the coding process, size and components. */
@@ -21,7 +21,7 @@ const maxFillBytes = 64 * 1024;
  *
  * Stricter than libjpeg in one rule: the file must reach EOI, whatever has been decoded by then.
  */
-export function readJpegHeader(bytes: Uint8Array): ImageFacts | undefined {
+export function readJpegHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts | undefined {
   const reader = new ByteReader(bytes, 'JPEG');
   let frame: Frame | undefined;
   let orientation: Orientation | undefined;
@@ -31,6 +31,19 @@ export function readJpegHeader(bytes: Uint8Array): ImageFacts | undefined {
   let fillBytes = 0;
   let previous = { code: jpegMarker.soi as number, end: 2 };
   let markers = 0;
+  const toFacts = ({ widthPx, heightPx }: Size, isClean: boolean): ImageFacts => ({
+    format: 'jpeg',
+    widthPx,
+    heightPx,
+    orientation: orientation ?? 1,
+    frames: 1,
+    scans,
+    animation: undefined,
+    isPlain,
+    hasLoss: true,
+    isLossy: true,
+    isClean: isClean && (orientation ?? 1) === 1,
+  });
   for (const segment of walkJpegSegments(bytes)) {
     markers += 1;
     if (markers > maxMarkers) throw corruptMedia(`JPEG: more than ${maxMarkers} markers`);
@@ -42,29 +55,17 @@ export function readJpegHeader(bytes: Uint8Array): ImageFacts | undefined {
     previous = segment;
     if (code === jpegMarker.eoi) {
       if (frame === undefined || scans === 0) throw corruptMedia('JPEG: no image before EOI');
-      const { widthPx, heightPx, components, isArithmetic } = frame;
-      const isUpright = (orientation ?? 1) === 1;
+      const { components, isArithmetic } = frame;
       // libjpeg decodes arithmetic coding; browsers do not.
       const isCommon = !isArithmetic && (components === 1 || components === 3);
-      return {
-        format: 'jpeg',
-        widthPx,
-        heightPx,
-        orientation: orientation ?? 1,
-        frames: 1,
-        scans,
-        animation: undefined,
-        isPlain,
-        hasLoss: true,
-        isLossy: true,
-        isClean: isClean && end === bytes.length && isUpright && isCommon,
-      };
+      return toFacts(frame, isClean && isCommon && end === bytes.length);
     }
     if (!hasSegment(code)) {
       // Reserved or out of place, so junk: the decoder decides whether the marker does any harm.
       isClean = false;
       continue;
     }
+    if (prefix !== undefined && (code === jpegMarker.sos || end > bytes.length)) break;
     requireSegment(reader, segment);
     if (isStartOfFrame(code)) {
       if (frame !== undefined) throw corruptMedia(`JPEG: second start of frame at ${at}`);
@@ -82,6 +83,7 @@ export function readJpegHeader(bytes: Uint8Array): ImageFacts | undefined {
       isPlain &&= code !== jpegMarker.app2;
     }
   }
+  if (prefix !== undefined && frame !== undefined) return toFacts(frame, false);
   throw corruptMedia(`JPEG: no EOI marker in ${bytes.length} bytes`);
 }
 

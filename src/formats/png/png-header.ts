@@ -1,6 +1,6 @@
 import { ByteReader, corruptMedia, hasAscii } from '../byte-reader.ts';
 import { readExifOrientation } from '../exif-block.ts';
-import type { CodePoints, ImageFacts, Orientation } from '../image-facts.ts';
+import type { CodePoints, ImageFacts, Orientation, Prefix } from '../image-facts.ts';
 import { ApngFrames } from './apng-frames.ts';
 import { findDataFault, type ImageHeader, readImageHeader } from './image-data.ts';
 import { hasRightCrc, type PngChunk, walkPngChunks, wrongCrc } from './png-chunks.ts';
@@ -37,7 +37,7 @@ const maxChunks = 105_000;
  * data only where libpng does not read them (`checkDataCrcs`), since it is an eighth of the main process's work on a large
  * file. The CRC of ancillary chunks is not, since libpng only warns.
  */
-export function readPngHeader(bytes: Uint8Array): ImageFacts {
+export function readPngHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts {
   const reader = new ByteReader(bytes, 'PNG');
   let header: ImageHeader | undefined;
   let orientation: Orientation | undefined;
@@ -51,7 +51,21 @@ export function readPngHeader(bytes: Uint8Array): ImageFacts {
   let imageData: 'awaited' | 'open' | 'closed' = 'awaited';
   let imageDataBytes = 0;
   let chunks = 0;
+  const toFacts = (header: ImageHeader, isClean: boolean): ImageFacts => ({
+    widthPx: header.widthPx,
+    heightPx: header.heightPx,
+    orientation: orientation ?? 1,
+    ...framesOf(animation),
+    dataFault: findDataFault(header, imageDataBytes),
+    // PNG 3rd edition §4.3: each of the three takes precedence over gAMA.
+    gamma: hasColourSpace || codePoints !== undefined ? undefined : gamma,
+    codePoints,
+    isPlain: header.bitDepth <= 8 && !hasProfile && codePoints === undefined,
+    isClean,
+  });
   for (const chunk of walkPngChunks(bytes)) {
+    const isCut = prefix?.isLongest === true && chunk.end + 4 > bytes.length;
+    if (prefix !== undefined && (isCut || chunk.type === 'IDAT')) break;
     chunks += 1;
     if (chunks > maxChunks) throw corruptMedia(`PNG: more than ${maxChunks} chunks`);
     proveChunk(reader, chunk);
@@ -102,20 +116,13 @@ export function readPngHeader(bytes: Uint8Array): ImageFacts {
       case 'IEND':
         if (imageData === 'awaited') throw corruptMedia('PNG: no IDAT before IEND');
         animation?.finish();
-        return {
-          widthPx: header.widthPx,
-          heightPx: header.heightPx,
-          orientation: orientation ?? 1,
-          ...framesOf(animation),
-          dataFault: findDataFault(header, imageDataBytes),
-          // PNG 3rd edition §4.3: each of the three takes precedence over gAMA.
-          gamma: hasColourSpace || codePoints !== undefined ? undefined : gamma,
-          codePoints,
-          isPlain: header.bitDepth <= 8 && !hasProfile && codePoints === undefined,
-          isClean: isClean && chunk.end + 4 === bytes.length && hasRightCrc(reader, chunk),
-        };
+        return toFacts(
+          header,
+          isClean && chunk.end + 4 === bytes.length && hasRightCrc(reader, chunk),
+        );
     }
   }
+  if (prefix !== undefined && header !== undefined) return toFacts(header, false);
   throw corruptMedia(`PNG: no IEND in ${bytes.length} bytes`);
 }
 

@@ -1,6 +1,7 @@
-import { ByteReader, corruptMedia } from '../byte-reader.ts';
+import { ByteReader, corruptMedia, tagAt } from '../byte-reader.ts';
 import { readExifOrientation } from '../exif-block.ts';
-import type { ImageFacts, Orientation, Size } from '../image-facts.ts';
+import type { ImageFacts, Orientation, Prefix, Size } from '../image-facts.ts';
+import type { ByteSource } from '../video/video-facts.ts';
 import {
   FIRST_CHUNK,
   nextChunk,
@@ -24,16 +25,17 @@ const maxChunks = 200_000;
  * The RIFF size is binding, as in libwebp 1.6: the file contains it to the last pad byte, chunks fill it exactly, and
  * bytes after it are not part of the image.
  */
-export function readWebpHeader(bytes: Uint8Array): ImageFacts {
+export function readWebpHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts {
   const file = new ByteReader(bytes, 'WebP');
   const riffEnd = 8 + file.u32le(4);
-  const reader = new ByteReader(file.slice(0, riffEnd), 'WebP');
+  const reader = prefix ? file : new ByteReader(file.slice(0, riffEnd), 'WebP');
   // VP8X, if there is one, comes first: its flags, and the canvas less one pixel.
   const isExtended = reader.tag(FIRST_CHUNK) === 'VP8X';
   const canvas = isExtended
     ? { widthPx: 1 + reader.u24le(24), heightPx: 1 + reader.u24le(27) }
     : undefined;
   const flags = isExtended ? reader.u8(20) : 0;
+  if (prefix) return readPrefix(reader, canvas, (flags & flag.animation) !== 0);
   const delaysMs: number[] = [];
   let still: Size | undefined;
   let plays: number | undefined;
@@ -114,6 +116,50 @@ export function readWebpHeader(bytes: Uint8Array): ImageFacts {
     isPlain: (flags & (flag.icc | flag.animation)) === 0,
     isClean: isClean && riffEnd === bytes.length && (orientation ?? 1) === 1,
   };
+}
+
+/** Reads the size from the canvas, which the image fills, or from the image. */
+function readPrefix(reader: ByteReader, canvas: Size | undefined, isAnimated: boolean): ImageFacts {
+  const chunks = isAnimated ? [] : walkRiffChunks(reader.bytes, FIRST_CHUNK);
+  let still: Size | undefined;
+  for (const chunk of chunks) {
+    const end = Math.min(chunk.end, reader.length);
+    if (isBitstream(chunk)) still = requireSize(reader, { ...chunk, end });
+    if (still !== undefined || canvas === undefined) break;
+  }
+  return {
+    format: 'webp',
+    ...readSize(canvas, still ?? canvas, 0),
+    orientation: 1,
+    frames: isAnimated ? 2 : 1,
+    animation: undefined,
+    isClean: false,
+  };
+}
+
+/** Chunks up to EXIF, and bytes of EXIF, that are read by ranges. */
+const MAX_CHUNKS_TO_EXIF = 16;
+const MAX_EXIF_BYTES = 64 * 1024;
+
+/** Reads the orientation of a still by ranges: its EXIF follows its pixels. Returns 1 if the EXIF is missing or long. */
+export async function readWebpOrientation(source: ByteSource): Promise<Orientation> {
+  const read = (start: number, end: number) => source.read(start, Math.min(end, source.sizeBytes));
+  const head = await read(FIRST_CHUNK, FIRST_CHUNK + 9);
+  const wanted = flag.exif;
+  if (tagAt(head, 0) !== 'VP8X' || ((head[8] ?? 0) & (wanted | flag.animation)) !== wanted)
+    return 1;
+  let position = FIRST_CHUNK;
+  for (let left = MAX_CHUNKS_TO_EXIF; left > 0 && position + 8 <= source.sizeBytes; left -= 1) {
+    const [chunk] = walkRiffChunks(await read(position, position + 8), 0);
+    if (chunk === undefined) break;
+    const { fourCc, start, end } = chunk;
+    if (fourCc === 'EXIF') {
+      if (end - start > MAX_EXIF_BYTES) break;
+      return readExifOrientation(await read(position + start, position + end));
+    }
+    position = nextChunk(position + end);
+  }
+  return 1;
 }
 
 /** Checks the chunks of a frame; returns whether the frame contains only its image. */

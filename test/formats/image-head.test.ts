@@ -1,0 +1,64 @@
+import { describe, expect, it } from 'vitest';
+import { readImageHead } from '../../src/formats/image-head.ts';
+import { readImageFacts } from '../../src/formats/read-image-facts.ts';
+import { afterIhdr, join, pngChunk, riffChunk, vp8x, webpFile } from './containers.ts';
+import { corpusCategories, corpusFile, corpusFiles } from './facts-of.ts';
+
+const BLOCK_BYTES = 64 * 1024;
+
+/** Reads a head through a source that counts its ranges and bytes in blocks, as the cache of originals fetches them. */
+async function readHead(file: Uint8Array) {
+  const blocks = new Set<number>();
+  let ranges = 0;
+  const head = await readImageHead({
+    sizeBytes: file.length,
+    read: async (start, end) => {
+      const before = blocks.size;
+      for (let at = start - (start % BLOCK_BYTES); at < end; at += BLOCK_BYTES) blocks.add(at);
+      ranges += blocks.size > before ? 1 : 0;
+      return file.subarray(start, end);
+    },
+  });
+  return { head, ranges, bytes: blocks.size * BLOCK_BYTES };
+}
+
+// The profiles of CMYK have more than 256 KiB, and their size is known only from the whole file.
+const valid = corpusCategories.filter((name) => !/hostile|fuzz|cmyk/.test(name));
+
+describe('the head of an image', () => {
+  it.each(valid)('has the facts of the whole file: %s', async (category) => {
+    for (const name of corpusFiles(category)) {
+      const file = corpusFile(name);
+      const facts = readImageFacts(file);
+      if (facts === undefined) continue;
+      const { widthPx, heightPx, orientation, format } = facts;
+      const { head, ranges, bytes } = await readHead(file);
+      expect({ name, ...head?.facts }).toMatchObject({ name, widthPx, heightPx, orientation });
+      if (head?.isStill) expect(format).toBe(head.facts.format);
+      if (facts.frames > 1) expect(head?.isStill).toBe(false);
+      expect(ranges).toBeLessThanOrEqual(3);
+      expect(bytes).toBeLessThanOrEqual(4 * BLOCK_BYTES);
+    }
+  });
+
+  it('has the orientation of a WebP whose EXIF follows megabytes of pixels', async () => {
+    const exif = Buffer.from('49492a0008000000010012010300010000000600000000000000', 'hex');
+    const pixels = join(Buffer.from('2f00000000888808', 'hex'), Buffer.alloc(2 ** 21));
+    const file = webpFile(vp8x(8, 1, 1), riffChunk('VP8L', pixels), riffChunk('EXIF', exif));
+    const { head, ranges, bytes } = await readHead(file);
+    expect(head).toMatchObject({ facts: { orientation: 6 }, isStill: true });
+    expect(ranges).toBeLessThanOrEqual(3);
+    expect(bytes).toBeLessThanOrEqual(4 * BLOCK_BYTES);
+  });
+
+  it('has the size of a PNG that ends, or whose prefix ends, before the pixels', async () => {
+    const png = corpusFile('png-8/imagers__debug_triangle_corners_widescreen.png');
+    const { widthPx, heightPx } = readImageFacts(png) ?? {};
+    const long = afterIhdr(png, pngChunk('teXt', Buffer.alloc(2 ** 20)));
+    for (const file of [png.subarray(0, 40), long]) {
+      const { head, bytes } = await readHead(file);
+      expect(head?.facts).toMatchObject({ widthPx, heightPx });
+      expect(bytes).toBeLessThanOrEqual(4 * BLOCK_BYTES);
+    }
+  });
+});
