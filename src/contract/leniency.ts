@@ -56,7 +56,8 @@ const boundsPx: Readonly<Partial<Record<ResourceName, readonly [least: number, m
 /** Extensions of assets that are no format of the contract: these are sent as WebP. */
 const otherExtensions = ['apng', 'avif', 'heic', 'heif', 'jxl', 'svg'];
 
-interface StrictTarget {
+/** Path and query of a strict request. */
+export interface StrictTarget {
   readonly rawPath: string;
   readonly rawQuery: string;
   /** Whether a browser is to save the body. */

@@ -8,7 +8,7 @@ import {
   outputFormats,
   type Quality,
 } from './image-formats.ts';
-import { toStrict } from './leniency.ts';
+import { type StrictTarget, toStrict } from './leniency.ts';
 import { type MediaPath, originKeyOf, parsePath } from './media-path.ts';
 import { type MediaQuery, parseQuery } from './media-query.ts';
 import { contractResources, type ResourceName, type Resources, resourceRows } from './resources.ts';
@@ -16,12 +16,6 @@ import { externalKeyOf, isExternalPath } from './signing/external-path.ts';
 
 /** Videos (contract §12), or all originals whose pixels have been encoded with loss, videos included (contract §14). */
 export type HighFor = 'videos' | 'lossy originals';
-
-/** Names of the qualities that depend on the original, in cache keys. */
-const OPEN_QUALITIES: Readonly<Record<HighFor, string>> = {
-  videos: '',
-  'lossy originals': 'by-original',
-};
 
 /** A request in canonical form (contract §2): URLs that must give equal bytes have one `resultKey`. */
 export interface MediaRequest extends Pick<MediaQuery, 'widthPx' | 'heightPx' | 'quality'> {
@@ -41,14 +35,25 @@ export interface MediaRequest extends Pick<MediaQuery, 'widthPx' | 'heightPx' | 
   readonly isPassthrough: boolean;
 }
 
-export type RequestTarget =
+/** A request target as the service reads it. */
+export type RequestTarget = (
   | {
       readonly kind: 'media';
       readonly request: MediaRequest;
       /** Whether a browser is to save the body, whatever its type. */
       readonly isDownload: boolean;
     }
-  | { readonly kind: 'default avatar'; readonly index: string };
+  | { readonly kind: 'default avatar'; readonly index: string }
+  | {
+      readonly kind: 'invalid';
+      /** `UNAUTHORIZED` if the path of external media is not signed; else `INVALID_FORM_BODY` with all faults. */
+      readonly error: MediaError;
+    }
+  | { readonly kind: 'unknown' }
+) & {
+  /** Path and query that were parsed: those of an own URL, if that is requested as external media (contract §14). */
+  readonly text: string;
+};
 
 /** Settings by which request targets are read. */
 export interface TargetReading {
@@ -62,62 +67,60 @@ export interface TargetReading {
   readonly publicUrls?: readonly PublicUrl[];
 }
 
-/**
- * Returns the target that a request is served as: the one that an own URL has here, if that is asked for as external
- * media (contract §14); else the request's own.
- */
-export function resolveTarget(target: string, reading: TargetReading): string {
-  if (reading.publicUrls?.[0] === undefined) return target;
+/** Parses a request target into a canonical request. @param target path and query as they arrived in the request line */
+export function parseTarget(target: string, reading: TargetReading = {}): RequestTarget {
+  const { readExternal, publicUrls = [] } = reading;
   const [rawPath, rawQuery] = splitTarget(target);
-  const url = isExternalPath(rawPath) ? reading.readExternal?.(rawPath) : undefined;
-  // A signed target that is no URL has an empty text.
-  return (url ? resolveOwnUrl(url, rawQuery, reading) : undefined) ?? target;
+  if (readExternal === undefined || !isExternalPath(rawPath)) {
+    return parseStoredTarget(target, reading);
+  }
+  const url = readExternal(rawPath);
+  if (url === undefined) {
+    return { kind: 'invalid', text: target, error: new MediaError('UNAUTHORIZED') };
+  }
+  // A signed target that is not a URL has an empty text.
+  const own =
+    url === '' || publicUrls.length === 0 ? undefined : parseOwnUrl(url, rawQuery, reading);
+  return own ?? parseExternalTarget(target, url, reading);
 }
 
 /**
- * Returns the target that an own URL has here. Nothing of the target is judged but its form, and the signature if it is
- * of external media, whose URL is not another own one unless that is of a stored original.
+ * Parses the target that an own URL has here. If that is external media, their URL must not be another own one, unless
+ * that is of a stored original.
  *
- * @param outerQuery stands in for the query that the URL does not have
- * @returns `undefined` if the URL is not ours, or not one of media
+ * @param outerQuery replaces the query that the URL does not have
+ * @returns `undefined` if the URL is not ours, or not of media
  */
-export function resolveOwnUrl(
-  text: string,
+export function parseOwnUrl(
+  ownUrl: string,
   outerQuery: string,
   reading: TargetReading,
   mayUnwrap = true,
-): string | undefined {
+): RequestTarget | undefined {
   const { readExternal, publicUrls = [] } = reading;
-  const [path, query] = splitTarget(findOwnTarget(text, publicUrls) ?? '');
+  const [path, query] = splitTarget(findOwnTarget(ownUrl, publicUrls) ?? '');
   const rawQuery = query || outerQuery;
   const target = rawQuery === '' ? path : `${path}?${rawQuery}`;
-  if (!isExternalPath(path)) return isKnownPath(target, reading) ? target : undefined;
+  if (!isExternalPath(path)) {
+    const parsed = parseStoredTarget(target, reading);
+    return parsed.kind === 'unknown' ? undefined : parsed;
+  }
   const url = mayUnwrap ? readExternal?.(path) : undefined;
   if (url === undefined) return undefined;
   const isOwn = findOwnTarget(url, publicUrls) !== undefined;
-  return isOwn ? resolveOwnUrl(url, rawQuery, reading, false) : target;
+  return isOwn
+    ? parseOwnUrl(url, rawQuery, reading, false)
+    : parseExternalTarget(target, url, reading);
 }
 
-/**
- * Parses a request target into a canonical request.
- *
- * @param target path and query as they came in the request line; `resolveTarget` comes first
- * @throws MediaError `UNAUTHORIZED` if the path of external media is not signed, before any other error; `NOT_FOUND` if
- *   the path fits no template; `INVALID_FORM_BODY` with all faults of path and query together
- */
-export function parseTarget(target: string, reading: TargetReading = {}): RequestTarget {
-  const { readExternal, resources = contractResources } = reading;
-  const [sentPath, sentQuery] = splitTarget(target);
-  const { rawPath, rawQuery, isDownload } = resources.isLenient
-    ? toStrict(sentPath, sentQuery, resources)
-    : { rawPath: sentPath, rawQuery: sentQuery, isDownload: false };
-  if (readExternal !== undefined && isExternalPath(rawPath)) {
-    const url = readExternal(rawPath);
-    if (url === undefined) throw new MediaError('UNAUTHORIZED');
-    return { kind: 'media', request: parseExternalRequest(url, rawQuery, resources), isDownload };
-  }
+/** Parses a target in the storage, of default avatars, or of external media where these are disabled. */
+function parseStoredTarget(
+  text: string,
+  { resources = contractResources }: TargetReading,
+): RequestTarget {
+  const { rawPath, rawQuery, isDownload } = strictTargetOf(text, resources);
   const parsedPath = parsePath(rawPath, resources);
-  if (parsedPath.kind === 'no template') throw new MediaError('NOT_FOUND');
+  if (parsedPath.kind === 'no template') return { kind: 'unknown', text };
 
   const faults: RequestFault[] = parsedPath.kind === 'invalid' ? [...parsedPath.faults] : [];
   const resource = parsedPath.kind === 'invalid' ? parsedPath.resource : parsedPath.path.resource;
@@ -125,42 +128,47 @@ export function parseTarget(target: string, reading: TargetReading = {}): Reques
   const parsedQuery = parseQuery(queryKind, rawQuery, resources.isLenient);
   if (parsedQuery.kind === 'invalid') faults.push(...parsedQuery.faults);
   if (parsedPath.kind === 'invalid' || parsedQuery.kind === 'invalid') {
-    throw new MediaError('INVALID_FORM_BODY', { faults });
+    return { kind: 'invalid', text, error: new MediaError('INVALID_FORM_BODY', { faults }) };
   }
 
   const { path } = parsedPath;
-  return queryKind === 'none'
-    ? { kind: 'default avatar', index: path.values.index ?? '' }
-    : {
-        kind: 'media',
-        request: createStoredRequest(path, parsedQuery.query, rawQuery, resources),
-        isDownload,
-      };
-}
-
-function parseExternalRequest(
-  text: string,
-  rawQuery: string,
-  { isLenient }: Resources,
-): MediaRequest {
-  const resource = 'external media';
-  const parsedQuery = parseQuery(resourceRows[resource].query, rawQuery, isLenient);
-  if (parsedQuery.kind === 'invalid') {
-    throw new MediaError('INVALID_FORM_BODY', { faults: parsedQuery.faults });
+  if (queryKind === 'none') {
+    return { kind: 'default avatar', text, index: path.values.index ?? '' };
   }
-  const { query } = parsedQuery;
-  const url = canonicalUrlOf(text) ?? text;
-  const subject = { resource, originKey: externalKeyOf(url), url, filename: undefined } as const;
-  const name = readUrl(url)?.pathname;
-  return withOpenQuality(createRequest(subject, undefined, query), name, rawQuery, isLenient);
+  const request = createStoredRequest(path, parsedQuery.query, rawQuery, resources);
+  return { kind: 'media', text, request, isDownload };
 }
 
-/** Whether the path of a request target fits a template of the contract, even with invalid values. */
-export function isKnownPath(target: string, reading: TargetReading = {}): boolean {
-  const { readExternal, resources } = reading;
-  const [rawPath] = splitTarget(target);
-  if (readExternal !== undefined && isExternalPath(rawPath)) return true;
-  return parsePath(rawPath, resources).kind !== 'no template';
+/** @param url that the signed path contains, or other signed text */
+function parseExternalTarget(
+  text: string,
+  url: string,
+  { resources = contractResources }: TargetReading,
+): RequestTarget {
+  const { rawQuery, isDownload } = strictTargetOf(text, resources);
+  const resource = 'external media';
+  const parsedQuery = parseQuery(resourceRows[resource].query, rawQuery, resources.isLenient);
+  if (parsedQuery.kind === 'invalid') {
+    const { faults } = parsedQuery;
+    return { kind: 'invalid', text, error: new MediaError('INVALID_FORM_BODY', { faults }) };
+  }
+  const canonical = canonicalUrlOf(url) ?? url;
+  const subject = {
+    resource,
+    originKey: externalKeyOf(canonical),
+    url: canonical,
+    filename: undefined,
+  } as const;
+  const name = readUrl(canonical)?.pathname;
+  const strict = createRequest(subject, undefined, parsedQuery.query);
+  const request = withOpenQuality(strict, name, rawQuery, resources.isLenient);
+  return { kind: 'media', text, request, isDownload };
+}
+
+function strictTargetOf(text: string, resources: Resources): StrictTarget {
+  const [rawPath, rawQuery] = splitTarget(text);
+  if (resources.isLenient) return toStrict(rawPath, rawQuery, resources);
+  return { rawPath, rawQuery, isDownload: false };
 }
 
 function createStoredRequest(
@@ -233,16 +241,6 @@ function createRequest(
   };
 }
 
-/** Returns the cache key of the canonical request: the origin key and every value in a fixed order. */
-export function resultKey(request: MediaRequest): string {
-  const { originKey, widthPx, heightPx, format, quality, highFor, isAnimated } = request;
-  // A file name may hold a question mark; encoded segments keep key and query apart.
-  const key = encodeOriginKey(originKey);
-  const size = `width=${widthPx ?? ''}&height=${heightPx ?? ''}`;
-  const named = highFor === undefined ? quality : OPEN_QUALITIES[highFor];
-  return `${key}?${size}&format=${format ?? ''}&quality=${named}&animated=${isAnimated}`;
-}
-
 /** Whether a name, or a key that ends with it, is that of a video (contract §12). Bytes decide whether it is one. */
 export function isVideoName(name = ''): boolean {
   return /\.(?:mp4|m4v|mov|webm|mkv)$/i.test(name);
@@ -251,16 +249,6 @@ export function isVideoName(name = ''): boolean {
 /** Returns the request for the original of another one, byte for byte. */
 export function unchangedOf(request: MediaRequest): MediaRequest {
   return { ...request, quality: 'lossless', isAnimated: false, isPassthrough: true };
-}
-
-/** Encodes an origin key, or a prefix of one, as `resultKey` writes it. */
-export function encodeOriginKey(originKey: string): string {
-  return originKey.split('/').map(encodeURIComponent).join('/');
-}
-
-/** Returns the encoded origin key with which a `resultKey` begins. */
-export function encodedOriginKeyOf(key: string): string {
-  return key.slice(0, key.indexOf('?'));
 }
 
 /**

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { MediaError, type RequestFault } from './errors.ts';
+import { errorRegistry, MediaError, type RequestFault } from './errors.ts';
 import { canonicalUrlOf, findOwnTarget } from './external-url.ts';
 import {
   canBeginOriginKey,
@@ -11,7 +11,7 @@ import {
 import {
   type MediaRequest,
   parseTarget,
-  resolveTarget,
+  type RequestTarget,
   type TargetReading,
 } from './media-request.ts';
 import {
@@ -245,17 +245,23 @@ function parse<Value>(member: string, schema: z.ZodType<Value>, value: unknown):
 function parsePaths(paths: readonly string[], reading: TargetReading): MediaRequest[] {
   const faults: RequestFault[] = [];
   const requests = paths.flatMap((path, index) => {
-    try {
-      const target = parseTarget(resolveTarget(path, reading), reading);
-      if (target.kind === 'media') return [target.request];
-      faults.push({ path: `paths.${index}`, message: 'Default avatars are never purged.' });
-    } catch (error) {
-      if (!(error instanceof MediaError)) throw error;
-      const message = error.faults[0]?.message ?? error.message;
-      faults.push({ path: `paths.${index}`, message });
-    }
+    const target = parseTarget(path, reading);
+    if (target.kind === 'media') return [target.request];
+    faults.push({ path: `paths.${index}`, message: messageOf(target) });
     return [];
   });
   if (faults.length > 0) throw new MediaError('INVALID_FORM_BODY', { faults });
   return requests;
+}
+
+/** Returns why a target cannot be purged. */
+function messageOf(target: Exclude<RequestTarget, { readonly kind: 'media' }>): string {
+  switch (target.kind) {
+    case 'default avatar':
+      return 'Default avatars are never purged.';
+    case 'unknown':
+      return errorRegistry.NOT_FOUND.message;
+    case 'invalid':
+      return target.error.faults[0]?.message ?? target.error.message;
+  }
 }

@@ -55,7 +55,7 @@ export function createServer(options: ServerOptions) {
   const findMethods = (target: string): string | undefined => {
     if (internal !== undefined && isInternalPath(target)) return internalMethods(target);
     if (relay?.isFor(target) === true) return RELAY_METHODS;
-    return handler.knowsPath(target) ? ALLOWED_METHODS : undefined;
+    return handler.methodsAt(target);
   };
   const isUpload =
     (relay ?? internal) &&

@@ -1,6 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { MediaError } from '../contract/errors.ts';
-import { type MediaRequest, resultKey } from '../contract/media-request.ts';
+import type { MediaRequest } from '../contract/media-request.ts';
+import { resultKey } from '../contract/result-key.ts';
 
 /** A request with its `resultKey`. */
 export interface KeyedRequest {

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { MediaError } from '../../src/contract/errors.ts';
-import { parseTarget, resultKey } from '../../src/contract/media-request.ts';
+import { parseTarget } from '../../src/contract/media-request.ts';
 import { platformResources } from '../../src/contract/resources.ts';
+import { resultKey } from '../../src/contract/result-key.ts';
 import { atScale } from '../support/test-scale.ts';
 import { type Row, SIZES } from '../surface/contract-oracle.ts';
 import { drawn } from '../surface/contract-requests.ts';
@@ -167,13 +167,18 @@ const reading = { resources: platformResources };
 
 /** What the service makes of a target in the platform's place: a key, or the names at fault. */
 function read(target: string) {
-  try {
-    const parsed = parseTarget(target, reading);
-    if (parsed.kind === 'default avatar') return { key: parsed.index };
-    return { key: resultKey(parsed.request), isDownload: parsed.isDownload };
-  } catch (error) {
-    if (!(error instanceof MediaError)) throw error;
-    return { code: error.code, refused: error.faults.map(({ path }) => path).sort() };
+  const parsed = parseTarget(target, reading);
+  switch (parsed.kind) {
+    case 'default avatar':
+      return { key: parsed.index };
+    case 'media':
+      return { key: resultKey(parsed.request), isDownload: parsed.isDownload };
+    case 'invalid': {
+      const { code, faults } = parsed.error;
+      return { code, refused: faults.map(({ path }) => path).sort() };
+    }
+    case 'unknown':
+      return { code: 'NOT_FOUND', refused: [] };
   }
 }
 
@@ -267,7 +272,9 @@ test.each([
   [4_096, undefined],
 ])('an edge beyond %i is told which ones there are', (mostPx, reading) => {
   const message = `Expected an integer from 1 to ${mostPx} but received "${mostPx + 1}".`;
-  expect(() => parseTarget(`/attachments/1/2/a.png?width=${mostPx + 1}`, reading)).toThrow(
-    expect.objectContaining({ faults: [{ path: 'width', message }] }),
-  );
+  const parsed = parseTarget(`/attachments/1/2/a.png?width=${mostPx + 1}`, reading);
+  expect(parsed).toMatchObject({
+    kind: 'invalid',
+    error: { faults: [{ path: 'width', message }] },
+  });
 });

@@ -1,35 +1,41 @@
 import { expect } from 'vitest';
-import { MediaError } from '../../src/contract/errors.ts';
-import { parseTarget, resultKey } from '../../src/contract/media-request.ts';
+import { parseTarget } from '../../src/contract/media-request.ts';
+import { resultKey } from '../../src/contract/result-key.ts';
 import type { Verdict } from '../surface/contract-oracle.ts';
 
 /** What the service makes of a target, in the oracle's words. */
 export function verdictOf(target: string): Verdict {
-  try {
-    const parsed = parseTarget(target);
-    if (parsed.kind === 'default avatar') return parsed;
-    const {
-      resource: _,
-      filename,
-      isAnimated,
-      isPassthrough,
-      highFor,
-      ...request
-    } = parsed.request;
-    const quality = highFor === undefined ? request.quality : ('' as const);
-    const canonical = { ...request, quality, animated: isAnimated, passthrough: isPassthrough };
-    return { kind: 'media', canonical, ...(filename !== undefined && { filename }) };
-  } catch (error) {
-    if (!(error instanceof MediaError)) throw error;
-    if (error.code === 'NOT_FOUND' && error.faults.length === 0) return { kind: 'unknown path' };
-    expect(error.code).toBe('INVALID_FORM_BODY');
-    expect(error.faults.every(({ message }) => /^Expected .+\.$/s.test(message))).toBe(true);
-    return { kind: 'refused', faults: error.faults.map(({ path }) => path).sort() };
+  const parsed = parseTarget(target);
+  switch (parsed.kind) {
+    case 'unknown':
+      return { kind: 'unknown path' };
+    case 'default avatar':
+      return { kind: parsed.kind, index: parsed.index };
+    case 'invalid': {
+      const { code, faults } = parsed.error;
+      expect(code).toBe('INVALID_FORM_BODY');
+      expect(faults.every(({ message }) => /^Expected .+\.$/s.test(message))).toBe(true);
+      return { kind: 'refused', faults: faults.map(({ path }) => path).sort() };
+    }
+    case 'media': {
+      const {
+        resource: _,
+        filename,
+        isAnimated,
+        isPassthrough,
+        highFor,
+        ...request
+      } = parsed.request;
+      const quality = highFor === undefined ? request.quality : ('' as const);
+      const canonical = { ...request, quality, animated: isAnimated, passthrough: isPassthrough };
+      return { kind: 'media', canonical, ...(filename !== undefined && { filename }) };
+    }
   }
 }
 
 /** The key of a target's result; of a default avatar, which has none, its index. */
 export function keyOf(target: string): string {
   const parsed = parseTarget(target);
-  return parsed.kind === 'media' ? resultKey(parsed.request) : parsed.index;
+  if (parsed.kind === 'media') return resultKey(parsed.request);
+  return parsed.kind === 'default avatar' ? parsed.index : expect.fail(parsed.kind);
 }

@@ -79,8 +79,8 @@ export class MediaHandler {
     );
   }
 
-  knowsPath(target: string): boolean {
-    return this.#targets.knowsPath(target);
+  methodsAt(target: string): string | undefined {
+    return this.#targets.methodsAt(target);
   }
 
   /**

@@ -1,21 +1,22 @@
 import type { IncomingMessage } from 'node:http';
 import { LRUCache } from 'lru-cache';
 import type { Config } from '../../config/config.ts';
+import { MediaError } from '../../contract/errors.ts';
 import { hasOwnToken } from '../../contract/external-url.ts';
 import {
-  isKnownPath,
+  parseOwnUrl,
   parseTarget,
-  resolveOwnUrl,
-  resolveTarget,
-  resultKey,
+  type RequestTarget,
   splitTarget,
   type TargetReading,
 } from '../../contract/media-request.ts';
+import { resultKey } from '../../contract/result-key.ts';
 import { verifyExternalPath } from '../../contract/signing/external-path.ts';
 import { absentOf, type KeyedRequest } from '../../pipeline/absent-media.ts';
 import type { BlockGuard } from '../../pipeline/blocks/block-guard.ts';
 import { ownUrlOf, siteError } from '../../pipeline/site-failure.ts';
 import type { Exchange } from '../exchange.ts';
+import { ALLOWED_METHODS } from '../head.ts';
 import type { AttachmentGuard, GuardedAttachment } from './attachment-guard.ts';
 
 /** Parts that targets are read and admitted with. */
@@ -66,16 +67,16 @@ export class MediaTargets {
     };
   }
 
-  /** Whether the path of a request target is one of ours, even with invalid values. */
-  knowsPath(target: string): boolean {
-    return isKnownPath(target, this.#reading);
+  /** Methods at a request target; `undefined` if its path is unknown. */
+  methodsAt(target: string): string | undefined {
+    return parseTarget(target, this.#reading).kind === 'unknown' ? undefined : ALLOWED_METHODS;
   }
 
   /** @throws MediaError `UNAUTHORIZED`, `NOT_FOUND`, `INVALID_FORM_BODY` */
   read(exchange: Exchange): ParsedTarget {
     return (
       this.#known.get(exchange.target) ??
-      this.#parse(exchange, resolveTarget(exchange.target, this.#reading))
+      this.#require(exchange, parseTarget(exchange.target, this.#reading))
     );
   }
 
@@ -83,10 +84,10 @@ export class MediaTargets {
   readRedirect(exchange: Exchange, error: unknown): ParsedTarget {
     const ownUrl = ownUrlOf(error);
     if (ownUrl === undefined) throw error;
-    const [, query] = splitTarget(resolveTarget(exchange.target, this.#reading));
-    const text = resolveOwnUrl(ownUrl, query, this.#reading);
-    if (text === undefined) throw error;
-    return { ...this.#parse(exchange, text), isRedirected: true };
+    const [, query] = splitTarget(parseTarget(exchange.target, this.#reading).text);
+    const parsed = parseOwnUrl(ownUrl, query, this.#reading);
+    if (parsed === undefined) throw error;
+    return { ...this.#require(exchange, parsed), isRedirected: true };
   }
 
   remember({ target: text }: Exchange, target: MediaTarget): void {
@@ -104,12 +105,15 @@ export class MediaTargets {
     return this.#unlessBlocked(exchange, this.#unlessRefused(exchange, target));
   }
 
-  #parse(exchange: Exchange, text: string): ParsedTarget {
+  #require(exchange: Exchange, target: RequestTarget): ParsedTarget {
     const guard = this.#guard;
-    if (guard !== undefined) exchange.maxRefusalAgeSeconds = () => guard.maxRefusalAgeOf(text);
-    const target = parseTarget(text, this.#reading);
+    if (guard !== undefined) {
+      exchange.maxRefusalAgeSeconds = () => guard.maxRefusalAgeOf(target.text);
+    }
+    if (target.kind === 'unknown') throw new MediaError('NOT_FOUND');
+    if (target.kind === 'invalid') throw target.error;
     if (target.kind === 'default avatar') return target;
-    const { request: media, isDownload } = target;
+    const { request: media, isDownload, text } = target;
     const parsed = { media, key: resultKey(media), isDownload };
     if (guard === undefined || media.resource !== 'attachment') return parsed;
     return { ...parsed, guarded: guard.examine(text, media) };

@@ -5,13 +5,9 @@ import {
   formatSniffed,
   type InternalSubject,
 } from '../../contract/internal-request.ts';
-import {
-  parseTarget,
-  resolveOwnUrl,
-  resultKey,
-  type TargetReading,
-} from '../../contract/media-request.ts';
+import { parseOwnUrl, type TargetReading } from '../../contract/media-request.ts';
 import type { MediaMetadata } from '../../contract/metadata.ts';
+import { resultKey } from '../../contract/result-key.ts';
 import { externalKeyOf } from '../../contract/signing/external-path.ts';
 import { unlessAborted } from '../abort.ts';
 import type { BlockGuard } from '../blocks/block-guard.ts';
@@ -155,8 +151,8 @@ export class InternalMedia {
     const { originals, blocks, reading } = this.#parts;
     let url = text;
     if (findOwnTarget(text, reading.publicUrls ?? []) !== undefined) {
-      const target = resolveOwnUrl(text, '', reading);
-      const parsed = target === undefined ? undefined : parseTarget(target, reading);
+      const parsed = parseOwnUrl(text, '', reading);
+      if (parsed?.kind === 'invalid') throw parsed.error;
       if (parsed?.kind !== 'media') throw new MediaError('UNKNOWN_MEDIA');
       const { originKey, url: wrapped } = parsed.request;
       if (wrapped === undefined) {

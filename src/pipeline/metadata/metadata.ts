@@ -1,4 +1,3 @@
-import { encodeOriginKey } from '../../contract/media-request.ts';
 import {
   formatKeptMetadata,
   type KeptMetadata,
@@ -6,6 +5,7 @@ import {
   type MetadataQuestion,
   parseKeptMetadata,
 } from '../../contract/metadata.ts';
+import { encodeOriginKey } from '../../contract/result-key.ts';
 import { unlessAborted } from '../abort.ts';
 import { type Digests, sha256Of } from '../originals/digests.ts';
 import type { Original } from '../originals/original.ts';

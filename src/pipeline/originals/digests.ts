@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readUrl } from '../../contract/external-url.ts';
-import { encodeOriginKey } from '../../contract/media-request.ts';
+import { encodeOriginKey } from '../../contract/result-key.ts';
 import { withDeadline } from '../abort.ts';
 import type { Opened, ResultAddress } from '../ports.ts';
 import type { GuardedStore } from '../results/store.ts';

@@ -1,7 +1,8 @@
 import { Readable } from 'node:stream';
 import { MediaError } from '../../contract/errors.ts';
 import { PIPELINE_RELEASE } from '../../contract/image-formats.ts';
-import { type MediaRequest, resultKey } from '../../contract/media-request.ts';
+import type { MediaRequest } from '../../contract/media-request.ts';
+import { resultKey } from '../../contract/result-key.ts';
 import { unlessAborted } from '../abort.ts';
 import type { BlockGuard } from '../blocks/block-guard.ts';
 import type { ByteRange, Opened } from '../ports.ts';

@@ -1,5 +1,5 @@
-import { encodedOriginKeyOf, encodeOriginKey, resultKey } from '../../contract/media-request.ts';
 import type { PurgeOrder } from '../../contract/purge-order.ts';
+import { encodedOriginKeyOf, encodeOriginKey, resultKey } from '../../contract/result-key.ts';
 import type { Originals } from '../originals/originals.ts';
 import type { OriginalRecords } from '../originals/records.ts';
 import { resultPathPrefix } from '../ports.ts';
