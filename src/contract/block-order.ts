@@ -33,7 +33,7 @@ export interface BlockOrder extends Pick<Block, 'hidden' | 'note'> {
   readonly subjects: readonly BlockSubject[];
 }
 
-/** Most entries of one order, and of one page of the list. */
+/** Maximum number of entries of a request. */
 export const MAX_BLOCKS = 1_000;
 
 /** Longest note, in UTF-16 units. */
@@ -135,28 +135,29 @@ export function parseBlockOrder(body: unknown, resources = contractResources): B
   return { subjects: [...subjects.values()], hidden, note };
 }
 
-export interface BlockPageQuery {
-  /** Where the page begins, as the page before has told. */
-  readonly after: string | undefined;
-  readonly limit: number;
-}
-
-/** @throws MediaError `INVALID_FORM_BODY` */
-export function parseBlockPage(query: unknown): BlockPageQuery {
-  const { after, limit } = query as Readonly<Record<string, unknown>>;
+/**
+ * Parses the query of `GET /blocks`.
+ *
+ * @returns the block to look up; `undefined` for the whole list
+ * @throws MediaError `INVALID_FORM_BODY` with all faults
+ */
+export function parseBlockQuery(
+  query: unknown,
+  resources = contractResources,
+): BlockSubject | undefined {
+  const { kind, value } = query as Readonly<Record<string, unknown>>;
+  if (kind === undefined && value === undefined) return undefined;
+  const row = Object.values<Row>(rows).find((each) => each.kind === kind);
+  const parsed = typeof value === 'string' ? row?.read(value, resources) : undefined;
+  if (row !== undefined && parsed !== undefined) return { kind: row.kind, value: parsed };
   const faults: RequestFault[] = [];
-  const isCursor =
-    after === undefined || (typeof after === 'string' && /^\d+(?:\.\d+){2}$/.test(after));
-  if (!isCursor) faults.push({ path: 'after', message: 'Expected `after` of the page before.' });
-  const isLimit = typeof limit === 'string' && /^[1-9]\d{0,3}$/.test(limit);
-  if (limit !== undefined && (!isLimit || Number(limit) > MAX_BLOCKS)) {
-    faults.push({ path: 'limit', message: `Expected an integer from 1 to ${MAX_BLOCKS}.` });
+  if (row === undefined) {
+    faults.push({ path: 'kind', message: `Expected one of ${blockKinds.join(', ')}.` });
   }
-  if (faults.length > 0) throw new MediaError('INVALID_FORM_BODY', { faults });
-  return {
-    after: typeof after === 'string' ? after : undefined,
-    limit: Number(limit ?? MAX_BLOCKS),
-  };
+  if (row !== undefined || typeof value !== 'string') {
+    faults.push({ path: 'value', message: `Expected ${row?.expected ?? 'a value'}.` });
+  }
+  throw new MediaError('INVALID_FORM_BODY', { faults });
 }
 
 /** Returns a JSON Schema (draft 2020-12) of an order, for authors; `parseBlockOrder` checks more than this schema. */

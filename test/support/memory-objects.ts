@@ -1,4 +1,3 @@
-import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { AppParts } from '../../src/app.ts';
 
@@ -21,18 +20,18 @@ export class MemoryObjects implements SharedObjects {
     return Buffer.from(this.#objects.get(name)?.bytes ?? []).toString();
   }
 
-  async read(name: string, part?: { readonly first: number; readonly lengthBytes: number }) {
+  async read(name: string) {
     this.#failIfTold();
-    const found = this.#objects.get(name);
-    if (found === undefined) return undefined;
-    const { first = 0, lengthBytes = found.bytes.length } = part ?? {};
-    const bytes = found.bytes.subarray(first, first + lengthBytes);
-    return { bytes, tag: found.tag, sizeBytes: found.bytes.length };
+    return this.#objects.get(name);
   }
 
-  write: SharedObjects['write'] = async (name, body, condition) => {
+  async findTag(name: string): Promise<string | undefined> {
     this.#failIfTold();
-    const bytes = body instanceof Uint8Array ? body : await buffer(body.chunks());
+    return this.#objects.get(name)?.tag;
+  }
+
+  write: SharedObjects['write'] = async (name, bytes, condition) => {
+    this.#failIfTold();
     if (this.writeMs > 0) await sleep(this.writeMs);
     const found = this.#objects.get(name)?.tag;
     if (found !== (condition === 'absent' ? undefined : condition.tag)) return undefined;

@@ -25,7 +25,7 @@ export const blocklistTable = {
   ),
   BLOCKLIST_FILE: optional(
     anyText('a file in an existing folder'),
-    'the list, in a folder outside of that of the originals, which has other files beside it; needed with `filesystem`',
+    'the list, in a folder outside of that of the originals, which has other files next to it; needed with `filesystem`',
   ),
   BLOCKLIST_S3_BUCKET: optional(
     bucketName,
@@ -34,12 +34,12 @@ export const blocklistTable = {
   BLOCKLIST_S3_KEY: setting(
     fileBelow,
     'blocks.jsonl',
-    'key of the list; other objects are beside it, `blocks.jsonl.17` for example',
+    'key of the list; other objects are next to it, `blocks.jsonl.tag-key` for example',
   ),
   BLOCKLIST_POLL_SECONDS: setting(
     integer(1, 60, 'seconds'),
     5,
-    'how often each replica reads the blocks of the others',
+    'how often each replica reads the changes of the others',
   ),
   BLOCKED_BY: optional(
     pageAddress,

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { type FastifyInstance, type FastifyRequest, fastify } from 'fastify';
-import { parseBlockOrder, parseBlockPage } from '../../contract/block-order.ts';
+import { parseBlockOrder, parseBlockQuery } from '../../contract/block-order.ts';
 import { MediaError } from '../../contract/errors.ts';
 import { METADATA_PATH, parseMetadataTarget } from '../../contract/metadata.ts';
 import type { BlockList } from '../../pipeline/blocks/block-list.ts';
@@ -161,7 +161,9 @@ function registerBlocks(
     };
   server.post('/blocks', change('block'));
   server.delete('/blocks', change('release'));
-  server.get('/blocks', async ({ query }) => blocks.readPage(parseBlockPage(query)));
+  server.get('/blocks', async ({ query }) =>
+    blocks.read(parseBlockQuery(query, reading.resources)),
+  );
 }
 
 const wrongKey = new MediaError('INVALID_FORM_BODY', {

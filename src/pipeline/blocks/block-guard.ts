@@ -1,8 +1,8 @@
 import type { Readable } from 'node:stream';
+import type { Block } from '../../contract/block-order.ts';
 import { MediaError } from '../../contract/errors.ts';
 import type { MediaRequest } from '../../contract/media-request.ts';
 import { HiddenBlock, isAbsentKey } from '../absent-media.ts';
-import type { KnownBlock } from './block-index.ts';
 import type { BlockList } from './block-list.ts';
 
 /** Names of an original, by which it may be blocked; `sha256`, hexadecimal digits of its bytes, if known. */
@@ -29,7 +29,7 @@ export class BlockGuard {
   }
 
   /** Finds the block of an original by its names. */
-  find(names: Names): KnownBlock | undefined {
+  find(names: Names): Block | undefined {
     const { index } = this.#list;
     const { originKey, url, sha256 } = names;
     const named =
@@ -63,7 +63,7 @@ export class BlockGuard {
     if (block !== undefined) throw this.refuse(block);
   }
 
-  refuse({ hidden }: KnownBlock): MediaError {
+  refuse({ hidden }: Pick<Block, 'hidden'>): MediaError {
     if (hidden) {
       const cause = new HiddenBlock('The original is blocked, and the block is hidden.');
       return new MediaError('UNKNOWN_MEDIA', { cause });

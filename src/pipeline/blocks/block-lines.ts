@@ -1,176 +1,99 @@
-import { randomUUID } from 'node:crypto';
 import { type Block, blockKinds } from '../../contract/block-order.ts';
-import type { SharedObjects } from './ports.ts';
+import { BlockIndex } from './block-index.ts';
+import { MAX_OBJECT_BYTES } from './ports.ts';
 
-/** First line of a list that Darkroom has written. */
-interface ListHead {
-  /** Latest generation that is folded into the list. */
-  readonly generation: number;
-  /** Identity of the list, which another one does not have; empty in a list that somebody else wrote. */
-  readonly list: string;
-}
+/** Maximum number of blocks (contract §15). */
+export const MAX_ENTRIES = 100_000;
 
-/** The list as it was read last. */
-export interface Snapshot extends ListHead {
-  readonly tag: string;
-}
-
-/** A line of the list: a block, or the removal of one. */
-export type BlockLine = Block & { readonly removed: boolean };
-
-/** A line, the object that has it, and the offset of its first byte there. */
-export interface PlacedLine {
-  readonly text: string;
-  /** Number of a generation; for the list itself, that of the latest one that it has. */
-  readonly object: number;
-  readonly first: number;
-}
-
-/** Lines from one place on: those of the list, `base`, and of the generations after it up to `last`. */
-interface LineRange {
-  readonly base: number;
-  readonly last: number;
-  readonly from: Pick<PlacedLine, 'object' | 'first'>;
-}
-
-/** Bytes that are read at once of a list: larger pieces leave more garbage, 90 MiB of it at 1 MiB. */
-const PIECE_BYTES = 256 * 1024;
+/** Lines that are parsed or formatted without a pause, which take some milliseconds. */
+const LINES_PER_TURN = 2_000;
 
 const NEWLINE = 10;
 
-export function formatHead({ generation, list }: ListHead): string {
-  return `${JSON.stringify({ generation, list })}\n`;
+/** Parsed list of blocks. */
+export interface ParsedList {
+  /** Number of changes since the list was created; 0 without a first line that says so. */
+  readonly generation: number;
+  readonly index: BlockIndex;
+  /** Whether an earlier release, which kept later changes in other objects, has written the list. */
+  readonly isEarlier: boolean;
 }
 
-/** Parses the first line; returns `undefined` if it is that of a block. @throws Error if it is neither */
-export function parseHead(text: string): ListHead | undefined {
-  const value = parseObject(text);
-  if (value.kind !== undefined) return undefined;
-  const { generation, list } = value;
-  if (!Number.isSafeInteger(generation) || typeof list !== 'string') throw notALine(text);
-  return { generation: Number(generation), list };
+/** @throws Error for a line that is not valid; for too many blocks */
+export async function parseList(bytes: Uint8Array): Promise<ParsedList> {
+  const index = new BlockIndex();
+  let head: Omit<ParsedList, 'index'> = { generation: 0, isEarlier: false };
+  let count = 0;
+  for (const line of splitLines(bytes)) {
+    count += 1;
+    const fields = parseObject(line);
+    if (count === 1 && fields.kind === undefined) head = parseHead(fields, line);
+    else index.set(parseBlock(fields, line));
+    if (count % LINES_PER_TURN === 0) await new Promise(setImmediate);
+  }
+  if (index.size > MAX_ENTRIES) throw new Error(tooMany(`${index.size} blocks`));
+  return { ...head, index };
 }
 
-export function formatLine({ kind, value, hidden, note, removed }: BlockLine): string {
-  return `${JSON.stringify(removed ? { kind, value, removed } : { kind, value, hidden, note })}\n`;
+/** @throws RangeError if the list has too many blocks or bytes */
+export async function formatList({
+  generation,
+  index,
+}: Pick<ParsedList, 'generation' | 'index'>): Promise<Uint8Array> {
+  const { all } = index;
+  if (all.length > MAX_ENTRIES) throw new RangeError(tooMany(`${all.length} blocks`));
+  const pieces = [Buffer.from(`${JSON.stringify({ generation })}\n`)];
+  for (let first = 0; first < all.length; first += LINES_PER_TURN) {
+    const lines = all.slice(first, first + LINES_PER_TURN).map((block) => JSON.stringify(block));
+    pieces.push(Buffer.from(`${lines.join('\n')}\n`));
+    await new Promise(setImmediate);
+  }
+  const bytes = Buffer.concat(pieces);
+  if (bytes.length > MAX_OBJECT_BYTES) throw new RangeError(tooMany(`${bytes.length} bytes`));
+  return bytes;
 }
 
-/** @throws Error if the line is none of the list */
-export function parseLine(text: string): BlockLine {
-  const { kind, value, hidden = false, note = '', removed = false } = parseObject(text);
-  const known = blockKinds.find((each) => each === kind);
-  const isValid =
-    typeof value === 'string' && typeof hidden === 'boolean' && typeof note === 'string';
-  if (known === undefined || !isValid) throw notALine(text);
-  return { kind: known, value, hidden, note, removed: removed === true };
+export function* splitLines(bytes: Uint8Array): Generator<string> {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  for (let start = 0; start < buffer.length; ) {
+    const newline = buffer.indexOf(NEWLINE, start);
+    const end = newline < 0 ? buffer.length : newline;
+    const line = buffer.toString('utf8', start, end);
+    if (line.trim() !== '') yield line;
+    start = end + 1;
+  }
 }
 
-function parseObject(text: string): Readonly<Record<string, unknown>> {
+/** @throws Error, which does not quote the line: logs have no digests */
+export function parseObject(line: string): Readonly<Record<string, unknown>> {
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = JSON.parse(line);
     if (typeof value === 'object' && value !== null)
       return value as Readonly<Record<string, unknown>>;
   } catch {
     // Reported with the others.
   }
-  throw notALine(text);
+  throw invalidLine(line);
 }
 
-/** The line is not shown: logs have no digests. */
-function notALine(text: string): Error {
-  return new Error(`The list has a line of ${text.length} characters that is no block.`);
+export function parseBlock(fields: Readonly<Record<string, unknown>>, line: string): Block {
+  const { kind: name, value, hidden = false, note = '' } = fields;
+  const kind = blockKinds.find((each) => each === name);
+  const isValid =
+    typeof value === 'string' && typeof hidden === 'boolean' && typeof note === 'string';
+  if (kind === undefined || !isValid) throw invalidLine(line);
+  return { kind, value, hidden, note };
 }
 
-/**
- * Reads lines of the list and of its generations, in batches of one object.
- *
- * @throws Error if an object is missing, or replaced meanwhile; errors of the place
- */
-export async function* readLines(
-  objects: SharedObjects,
-  { base, last, from }: LineRange,
-): AsyncGenerator<readonly PlacedLine[]> {
-  for (let object = from.object; object <= last; object += 1) {
-    const first = object === from.object ? from.first : 0;
-    yield* readObject(objects, object === base ? '' : String(object), object, first);
-  }
+function parseHead({ generation, list }: Readonly<Record<string, unknown>>, line: string) {
+  if (!Number.isSafeInteger(generation)) throw invalidLine(line);
+  return { generation: Number(generation), isEarlier: list !== undefined };
 }
 
-async function* readObject(
-  objects: SharedObjects,
-  name: string,
-  object: number,
-  first: number,
-): AsyncGenerator<readonly PlacedLine[]> {
-  let rest = Buffer.alloc(0);
-  let tag: string | undefined;
-  for (let offset = first; ; ) {
-    const piece = await objects.read(name, { first: offset, lengthBytes: PIECE_BYTES });
-    if (piece === undefined) throw new Error('An object of the list is missing.');
-    if (tag !== undefined && piece.tag !== tag) throw new Error('The list was replaced meanwhile.');
-    tag = piece.tag;
-    const bytes = Buffer.concat([rest, piece.bytes]);
-    const at = offset - rest.length;
-    offset += piece.bytes.length;
-    const isEnd = offset >= piece.sizeBytes;
-    const lines: PlacedLine[] = [];
-    let start = 0;
-    while (start < bytes.length) {
-      const newline = bytes.indexOf(NEWLINE, start);
-      if (newline < 0 && !isEnd) break;
-      const end = newline < 0 ? bytes.length : newline;
-      const text = bytes.toString('utf8', start, end);
-      if (text.trim() !== '') lines.push({ text, object, first: at + start });
-      start = end + 1;
-    }
-    rest = bytes.subarray(start);
-    yield lines;
-    if (isEnd) return;
-  }
+function invalidLine(line: string): Error {
+  return new Error(`Block list line of ${line.length} characters is not a valid entry.`);
 }
 
-/** Whether the name of an object is that of a generation. */
-export function isGeneration(name: string): boolean {
-  return /^\d+$/.test(name);
-}
-
-/**
- * Folds a snapshot and the generations up to `last` into a new snapshot, in constant memory, unless another replica has
- * done so; then removes these generations.
- *
- * @param isLive whether a line still counts
- * @throws Error of the place; of a line that is none of the list
- */
-export async function foldList(
-  objects: SharedObjects,
-  before: Snapshot,
-  last: number,
-  isLive: (line: PlacedLine) => boolean,
-): Promise<void> {
-  const head = { generation: last, list: before.list || randomUUID() };
-  const first = Buffer.from(formatHead(head));
-  const kept: boolean[] = [];
-  let sizeBytes = first.length;
-  const from = { object: before.generation, first: 0 };
-  const all = { base: before.generation, last, from };
-  for await (const lines of readLines(objects, all)) {
-    for (const line of lines) {
-      const isKept = isLive(line);
-      kept.push(isKept);
-      if (isKept) sizeBytes += Buffer.byteLength(formatLine(parseLine(line.text)));
-    }
-  }
-  const chunks = async function* (): AsyncGenerator<Uint8Array> {
-    yield first;
-    let position = 0;
-    for await (const lines of readLines(objects, all)) {
-      const live = lines.filter((_, index) => kept[position + index] === true);
-      position += lines.length;
-      yield Buffer.from(live.map(({ text }) => formatLine(parseLine(text))).join(''));
-    }
-  };
-  const tag = await objects.write('', { sizeBytes, chunks }, { tag: before.tag });
-  if (tag === undefined) return;
-  const old = (await objects.list('')).filter((name) => isGeneration(name) && Number(name) <= last);
-  for (const name of old) await objects.remove(name);
+function tooMany(size: string): string {
+  return `The list of blocks would have ${size}; the maximum is ${MAX_ENTRIES} blocks and ${MAX_OBJECT_BYTES} bytes.`;
 }

@@ -41,8 +41,6 @@ const PREFIX = 'purges-';
 /** Time after which a journal that does not change has lost its owner, in milliseconds: three beats. */
 const OWNER_LOST_AFTER_MS = 15_000;
 
-const HEADER_BYTES = 512;
-
 /** Time for which the end of a purge is told, a day, and the most that are. */
 const TOLD_FOR_MS = 24 * 3_600_000;
 const MAX_ENDED = 1_000;
@@ -111,7 +109,7 @@ export class PurgeJournal {
     for (const name of this.#seen.keys()) if (!names.includes(name)) this.#seen.delete(name);
     let count = 0;
     for (const name of names) {
-      const found = await objects.read(name, { first: 0, lengthBytes: HEADER_BYTES });
+      const found = await objects.read(name);
       if (found === undefined) continue;
       const seen = this.#seen.get(name);
       const nowMs = clock.nowMs();

@@ -1,20 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import type { BigIntStats } from 'node:fs';
-import {
-  type FileHandle,
-  link,
-  open,
-  readdir,
-  realpath,
-  rename,
-  stat,
-  unlink,
-} from 'node:fs/promises';
+import { type FileHandle, open, readdir, realpath, rename, stat, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import {
-  LEFT_BEHIND_AFTER_MS,
-  type ObjectBody,
-  type ObjectPart,
+  MAX_OBJECT_BYTES,
   type SharedObject,
   type SharedObjects,
   type WriteCondition,
@@ -22,22 +11,28 @@ import {
 import { systemCodeOf, unlessMissing } from './system-errors.ts';
 import { syncFolder, writeWholeFile } from './whole-file.ts';
 
-/** Infix of a file that claims to replace a version; the version's tag follows. */
+/** Infix of a file that is about to replace a version, whose tag follows. */
 const CLAIM = '.next-';
 
-/** Name of an unfinished file, before 32 hexadecimal digits. */
+/** Infix of an unfinished file, before 32 hexadecimal digits. */
 const TEMPORARY = '.incoming-';
 
-const DEAD_AFTER_MS = 10_000;
+/** Age after which a claim belongs to a killed process, in milliseconds. */
+const DEAD_AFTER_MS = 5_000;
+
+/** Age after which an unfinished file of 0.1 belongs to a killed process, in milliseconds: uploads have such names, too. */
+const STALE_AFTER_MS = 300_000;
+
+const MAX_CREATE_ATTEMPTS = 3;
 
 /**
- * Shared objects as files of one folder, such as `blocks.jsonl` and `blocks.jsonl.17`.
+ * Shared objects as files of one folder, such as `blocks.jsonl` and `blocks.jsonl.tag-key`.
  *
- * Who replaces a version first links the complete new file to a name that has the tag of the old version: only one
- * of several writers succeeds. A claim stays until the next replacement; another writer completes a dead process's.
+ * A writer first creates the complete new file under a name with the tag of the version that it replaces, which only one
+ * of several writers can; then it renames the file.
  *
- * Not covered: a writer that is stopped for ten seconds between its last check and its rename; file systems without hard
- * links.
+ * Not covered: a writer that is stopped for five seconds between its last check and its rename; replicas on several hosts
+ * whose file system does not create and rename files atomically.
  */
 export class FolderObjects implements SharedObjects {
   readonly #folder: string;
@@ -49,29 +44,29 @@ export class FolderObjects implements SharedObjects {
   }
 
   /**
-   * Opens the folder of a list; what killed processes have left in it is removed after five minutes.
+   * Opens the folder of a list, and removes what killed processes have left there.
    *
    * @throws Error if the folder is missing, or cannot be read
    */
   static async open(file: string): Promise<FolderObjects> {
     const objects = new FolderObjects(await realpath(dirname(file)), basename(file));
-    const left = await objects.#findLeftFiles();
-    const remove = () => Promise.allSettled(left.map((path) => unlink(path)));
-    if (left.length > 0) setTimeout(() => void remove(), LEFT_BEHIND_AFTER_MS).unref();
+    await objects.#removeLeftFiles();
     return objects;
   }
 
-  async read(name: string, part?: ObjectPart): Promise<SharedObject | undefined> {
+  async read(name: string): Promise<SharedObject | undefined> {
     let file: FileHandle | undefined;
     try {
       file = await open(this.#pathOf(name));
       const status = await file.stat({ bigint: true });
       const sizeBytes = Number(status.size);
-      const first = Math.min(part?.first ?? 0, sizeBytes);
-      const bytes = Buffer.alloc(Math.min(part?.lengthBytes ?? sizeBytes, sizeBytes - first));
-      const { bytesRead } = await file.read(bytes, 0, bytes.length, first);
-      if (bytesRead < bytes.length) throw new Error(`${this.#pathOf(name)} has become shorter.`);
-      return { bytes, tag: tagOf(status), sizeBytes };
+      if (sizeBytes > MAX_OBJECT_BYTES) {
+        throw new Error(`${this.#pathOf(name)} exceeds ${MAX_OBJECT_BYTES} bytes.`);
+      }
+      const bytes = Buffer.alloc(sizeBytes);
+      const { bytesRead } = await file.read(bytes, 0, sizeBytes, 0);
+      if (bytesRead < sizeBytes) throw new Error(`${this.#pathOf(name)} has become shorter.`);
+      return { bytes, tag: tagOf(status) };
     } catch (error) {
       if (systemCodeOf(error) === 'ENOENT') return undefined;
       throw error;
@@ -80,16 +75,20 @@ export class FolderObjects implements SharedObjects {
     }
   }
 
+  async findTag(name: string): Promise<string | undefined> {
+    const status = await unlessMissing(stat(this.#pathOf(name), { bigint: true }));
+    return status && tagOf(status);
+  }
+
   async write(
     name: string,
-    body: ObjectBody,
+    bytes: Uint8Array,
     condition: WriteCondition,
   ): Promise<string | undefined> {
-    const path = this.#pathOf(name);
     const written =
       condition === 'absent'
-        ? await this.#create(path, body)
-        : await this.#replace(path, body, condition.tag);
+        ? await this.#create(this.#pathOf(name), bytes)
+        : await this.#replace(name, bytes, condition.tag);
     if (written !== undefined) await syncFolder(this.#folder);
     return written;
   }
@@ -97,77 +96,63 @@ export class FolderObjects implements SharedObjects {
   async list(prefix: string): Promise<readonly string[]> {
     const start = `${this.#listName}.`;
     return (await readdir(this.#folder))
-      .filter((file) => file.startsWith(start + prefix) && !file.includes(CLAIM))
-      .map((file) => file.slice(start.length));
+      .filter((file) => file.startsWith(start + prefix))
+      .map((file) => file.slice(start.length))
+      .filter((name) => /^[\w-]+$/.test(name));
   }
 
   async remove(name: string): Promise<void> {
-    const path = this.#pathOf(name);
-    await unlessMissing(unlink(path));
-    await this.#removeClaims(path);
+    await unlessMissing(unlink(this.#pathOf(name)));
   }
 
-  async #create(path: string, body: ObjectBody): Promise<string | undefined> {
-    const chunks = body instanceof Uint8Array ? [body] : body.chunks();
-    const temporaryPath = this.#temporaryPath();
-    try {
-      const place = { path, temporaryPath, root: this.#folder, isNew: true };
-      return tagOf(await writeWholeFile(chunks, place));
-    } catch (error) {
-      if (systemCodeOf(error) === 'EEXIST') return undefined;
-      throw error;
+  async #create(path: string, bytes: Uint8Array): Promise<string | undefined> {
+    for (let attempt = 1; ; attempt += 1) {
+      const temporaryPath = this.#pathOf('') + TEMPORARY + randomBytes(16).toString('hex');
+      try {
+        const place = { path, temporaryPath, root: this.#folder, isNew: true };
+        return tagOf(await writeWholeFile([bytes], place));
+      } catch (error) {
+        const code = systemCodeOf(error);
+        if (code === 'EEXIST') return undefined;
+        // A process that starts has removed the unfinished file.
+        if (code !== 'ENOENT' || attempt === MAX_CREATE_ATTEMPTS) throw error;
+      }
     }
   }
 
-  async #replace(path: string, body: ObjectBody, tag: string): Promise<string | undefined> {
-    if ((await findStatus(path))?.tag !== tag) return undefined;
+  async #replace(name: string, bytes: Uint8Array, tag: string): Promise<string | undefined> {
+    if ((await this.findTag(name)) !== tag) return undefined;
+    const path = this.#pathOf(name);
     const claim = path + CLAIM + tag;
-    const written = await this.#create(claim, body);
+    const written = await this.#create(claim, bytes);
     if (written === undefined) {
-      const ageMs = Date.now() - ((await findStatus(claim))?.modifiedMs ?? Infinity);
-      if (ageMs > DEAD_AFTER_MS) await this.#complete(claim, path, tag);
+      const isDead = (await this.#ageMsOf(basename(claim))) > DEAD_AFTER_MS;
+      if (isDead) await unlessMissing(unlink(claim));
       return undefined;
     }
-    await this.#complete(claim, path, tag);
-    // The claim is void if the version was replaced before, and its claim removed meanwhile.
-    const isReplaced = (await findStatus(path))?.tag === written;
-    await this.#removeClaims(path, isReplaced ? claim : undefined);
-    return isReplaced ? written : undefined;
+    const isCurrent = (await this.findTag(name)) === tag;
+    await unlessMissing(isCurrent ? rename(claim, path) : unlink(claim));
+    return (await this.findTag(name)) === written ? written : undefined;
   }
 
-  /** Puts a claimed version in the place of the old one, if that is still there. */
-  async #complete(claim: string, path: string, tag: string): Promise<void> {
-    const temporaryPath = this.#temporaryPath();
-    try {
-      await link(claim, temporaryPath);
-      if ((await findStatus(path))?.tag === tag) await rename(temporaryPath, path);
-    } catch (error) {
-      if (systemCodeOf(error) !== 'ENOENT') throw error; // another writer has completed the claim
-    } finally {
-      await unlessMissing(unlink(temporaryPath));
+  /** Removes unfinished files and claims; a process that is running creates its own again. */
+  async #removeLeftFiles(): Promise<void> {
+    const files = await readdir(this.#folder);
+    const isOurs = (file: string): boolean =>
+      file.startsWith(`${this.#listName}.`) && /\.(next|incoming)-[\w-]+$/.test(file);
+    const isStale = async (file: string): Promise<boolean> => {
+      if (!/^\.incoming-[\da-f]{32}$/.test(file)) return false;
+      return (await this.#ageMsOf(file)) > STALE_AFTER_MS;
+    };
+    for (const file of files) {
+      if (!isOurs(file) && !(await isStale(file))) continue;
+      await unlessMissing(unlink(join(this.#folder, file)));
     }
   }
 
-  /** Finds unfinished files, and claims to replace objects that are missing. */
-  async #findLeftFiles(): Promise<readonly string[]> {
-    const files = await readdir(this.#folder);
-    const isLeft = (file: string): boolean => {
-      if (file.startsWith(TEMPORARY)) return /^[\da-f]{32}$/.test(file.slice(TEMPORARY.length));
-      const [object = '', tag] = file.split(CLAIM, 2);
-      const isOurs = object === this.#listName || object.startsWith(`${this.#listName}.`);
-      return isOurs && tag !== undefined && !files.includes(object);
-    };
-    return files.filter(isLeft).map((file) => join(this.#folder, file));
-  }
-
-  async #removeClaims(path: string, current?: string): Promise<void> {
-    const files = (await readdir(this.#folder)).map((file) => join(this.#folder, file));
-    const old = files.filter((file) => file.startsWith(path + CLAIM) && file !== current);
-    await Promise.all(old.map((claim) => unlessMissing(unlink(claim))));
-  }
-
-  #temporaryPath(): string {
-    return join(this.#folder, TEMPORARY + randomBytes(16).toString('hex'));
+  async #ageMsOf(file: string): Promise<number> {
+    const status = await unlessMissing(stat(join(this.#folder, file)));
+    return status === undefined ? 0 : Date.now() - status.mtimeMs;
   }
 
   #pathOf(name: string): string {
@@ -178,9 +163,4 @@ export class FolderObjects implements SharedObjects {
 /** Returns the tag of a file, which a link or a new name does not change. */
 function tagOf({ ino, size, mtimeNs }: BigIntStats): string {
   return [ino, size, mtimeNs].map((value) => value.toString(36)).join('-');
-}
-
-async function findStatus(path: string) {
-  const status = await unlessMissing(stat(path, { bigint: true }));
-  return status && { tag: tagOf(status), modifiedMs: Number(status.mtimeMs) };
 }

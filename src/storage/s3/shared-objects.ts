@@ -1,17 +1,17 @@
-import { Readable } from 'node:stream';
+import { IncomingMessage } from 'node:http';
 import {
   DeleteObjectCommand,
   GetObjectCommand,
+  HeadObjectCommand,
   type ListObjectsV2Command,
   PutObjectCommand,
   type S3Client,
 } from '@aws-sdk/client-s3';
-import type {
-  ObjectBody,
-  ObjectPart,
-  SharedObject,
-  SharedObjects,
-  WriteCondition,
+import {
+  MAX_OBJECT_BYTES,
+  type SharedObject,
+  type SharedObjects,
+  type WriteCondition,
 } from '../../pipeline/blocks/ports.ts';
 import {
   createS3Client,
@@ -34,7 +34,7 @@ export interface S3ObjectsOptions extends S3ConnectionOptions {
 /** Slowest pace of a large body, 1 MiB/s: its deadline grows with its length. */
 const MIN_BYTES_PER_MS = 1_049;
 
-/** Shared objects in a bucket of S3, or of a server with the same protocol, beside the key of the list. */
+/** Shared objects in a bucket of S3, or of a server with the same protocol, next to the key of the list. */
 export class S3Objects implements SharedObjects {
   readonly #client: S3Client;
   readonly #options: S3ObjectsOptions;
@@ -46,55 +46,69 @@ export class S3Objects implements SharedObjects {
     this.#options = options;
   }
 
-  async read(name: string, part?: ObjectPart): Promise<SharedObject | undefined> {
-    const Range = part && `bytes=${part.first}-${part.first + part.lengthBytes - 1}`;
-    const command = new GetObjectCommand({ ...this.#placeOf(name), Range });
+  async read(name: string): Promise<SharedObject | undefined> {
+    const command = new GetObjectCommand(this.#placeOf(name));
     try {
-      return await this.#within(part?.lengthBytes ?? 0, async (abortSignal) => {
-        const response = await this.#client.send(command, { abortSignal });
-        const bytes = (await response.Body?.transformToByteArray()) ?? new Uint8Array();
-        const size = /\/(\d+)$/.exec(response.ContentRange ?? '')?.[1];
-        return { bytes, tag: etagOf(response), sizeBytes: Number(size ?? bytes.length) };
-      });
+      const response = await this.#within(0, (abortSignal) =>
+        this.#client.send(command, { abortSignal }),
+      );
+      const { Body, ContentLength = 0 } = response;
+      if (!(Body instanceof IncomingMessage)) throw new Error('The response has no body.');
+      try {
+        if (ContentLength > MAX_OBJECT_BYTES) {
+          throw new Error(`The object exceeds ${MAX_OBJECT_BYTES} bytes.`);
+        }
+        const bytes = await this.#within(ContentLength, () => Body.transformToByteArray());
+        return { bytes, tag: etagOf(response) };
+      } finally {
+        Body.destroy();
+      }
     } catch (error) {
-      const { name: failure, status } = readS3Failure(error);
-      if (failure === 'NoSuchKey') return undefined;
-      if (status !== 416 || part === undefined) throw await this.#translate(error, name, 'read');
-      // The part at the end is empty: servers have no range for it.
-      const whole = await this.read(name);
-      return whole && { ...whole, bytes: new Uint8Array() };
+      if (readS3Failure(error).name === 'NoSuchKey') return undefined;
+      throw await this.#translate(error, name, 'read');
+    }
+  }
+
+  async findTag(name: string): Promise<string | undefined> {
+    const command = new HeadObjectCommand(this.#placeOf(name));
+    try {
+      return await this.#within(0, async (abortSignal) =>
+        etagOf(await this.#client.send(command, { abortSignal })),
+      );
+    } catch (error) {
+      // A HEAD response has no body that could say whether the key or the bucket is missing.
+      if (readS3Failure(error).status === 404) return (await this.read(name))?.tag;
+      throw await this.#translate(error, name, 'read');
     }
   }
 
   async write(
     name: string,
-    body: ObjectBody,
+    bytes: Uint8Array,
     condition: WriteCondition,
   ): Promise<string | undefined> {
-    const isWhole = body instanceof Uint8Array;
     const hasQuotes = this.#hasQuotes;
-    const ContentLength = isWhole ? body.length : body.sizeBytes;
     const command = new PutObjectCommand({
       ...this.#placeOf(name),
       ...(condition === 'absent'
         ? { IfNoneMatch: '*' }
         : { IfMatch: hasQuotes ? `"${condition.tag}"` : condition.tag }),
-      Body: isWhole ? body : Readable.from(body.chunks(), { objectMode: false }),
-      ContentLength,
+      Body: bytes,
+      ContentLength: bytes.length,
       ContentType: 'application/x-ndjson',
     });
     try {
-      return await this.#within(ContentLength, async (abortSignal) =>
+      return await this.#within(bytes.length, async (abortSignal) =>
         etagOf(await this.#client.send(command, { abortSignal })),
       );
     } catch (error) {
       const isDenied = readS3Failure(error).status === 412;
-      if (!isDenied || !hasQuotes || condition === 'absent' || !isWhole) {
-        return this.#settle(name, body, condition, error);
+      if (!isDenied || !hasQuotes || condition === 'absent') {
+        return this.#settle(name, bytes, condition, error);
       }
-      if ((await this.read(name))?.tag !== condition.tag) return undefined;
+      if ((await this.findTag(name)) !== condition.tag) return undefined;
       this.#hasQuotes = false;
-      return this.write(name, body, condition);
+      return this.write(name, bytes, condition);
     }
   }
 
@@ -103,10 +117,9 @@ export class S3Objects implements SharedObjects {
    * response is lost, and the repetition meets the object of the first attempt; Ceph responds to the loser of a race
    * with HTTP 500.
    */
-  async #settle(name: string, body: ObjectBody, condition: WriteCondition, error: unknown) {
-    const isWhole = body instanceof Uint8Array;
-    const found = await this.read(name, isWhole ? undefined : { first: 0, lengthBytes: 1 });
-    if (isWhole && found !== undefined && Buffer.compare(found.bytes, body) === 0) return found.tag;
+  async #settle(name: string, bytes: Uint8Array, condition: WriteCondition, error: unknown) {
+    const found = await this.read(name);
+    if (found !== undefined && Buffer.compare(found.bytes, bytes) === 0) return found.tag;
     const expected = condition === 'absent' ? undefined : condition.tag;
     if (found?.tag !== expected) return undefined;
     throw await this.#translate(error, name, 'written');

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { once } from 'node:events';
-import { rename, rm, writeFile } from 'node:fs/promises';
+import { cp, readdir, readFile, rename, rm, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { MemoryObjects } from '../../support/memory-objects.ts';
@@ -137,33 +137,90 @@ describe('blocks', () => {
     expect((await change(app, {})).statusCode).toBe(400);
     const keys = Array.from({ length: 1_001 }, (_each, index) => `emojis/${index + 1}`);
     expect((await change(app, { keys })).statusCode).toBe(400);
-    expect(await list(app)).toEqual({ generation: 0, blocks: [], after: null });
+    expect(await list(app)).toEqual({ generation: 0, blocks: [] });
     expect((await app.get('/icons/1/ab12.webp')).statusCode).toBe(200);
   });
 
-  test('are listed by pages; a second one replaces note and hidden', async () => {
+  test('are listed without pages, and looked up; a second one replaces note and hidden', async () => {
     const app = await start();
     const keys = Array.from({ length: 1_000 }, (_, index) => `emojis/${index + 1}`);
     await block(app, { keys, note: 'first' });
     await block(app, { keys: ['emojis/7'], note: 'second', hidden: true });
-    await block(app, { external: ['HTTPS://Media.example.org/a#b'] });
+    await block(app, { external: ['HTTPS://Media.example.org/a#b'], keys: ['icons/1/a_ab.png'] });
     expect((await change(app, { keys: ['emojis/8'] }, 'DELETE')).json()).toEqual({ generation: 4 });
-    const blocks: unknown[] = [];
-    for (let after: string | null = ''; after !== null; ) {
-      const page = await list(app, `?limit=300${after && `&after=${after}`}`);
-      expect(page.generation).toBe(4);
-      expect(page.blocks.length).toBeLessThanOrEqual(300);
-      blocks.push(...page.blocks);
-      after = page.after;
-    }
-    expect(blocks).toHaveLength(1_000);
+    const listed = await list(app);
+    expect(Object.keys(listed)).toEqual(['generation', 'blocks']);
+    expect([listed.generation, listed.blocks.length]).toEqual([4, 1_001]);
     const key = { kind: 'key', value: 'emojis/7', hidden: true, note: 'second' };
     const url = { kind: 'external', value: 'https://media.example.org/a', hidden: false, note: '' };
-    for (const row of [key, url]) expect(blocks).toContainEqual(row);
-    expect((await list(app, '?limit=1000')).after).toBeNull();
-    for (const query of ['?limit=0', '?limit=1001', '?limit=x', '?after=x']) {
-      expect((await app.askAdmin(`/blocks${query}`, { headers: withToken })).statusCode).toBe(400);
+    const marked = { kind: 'key', value: 'icons/1/ab', hidden: false, note: '' };
+    for (const row of [key, url, marked]) expect(listed.blocks).toContainEqual(row);
+    for (const [query, blocks] of [
+      ['kind=key&value=emojis/7', [key]],
+      ['kind=key&value=emojis/7.webp', [key]],
+      ['kind=key&value=emojis/8', []],
+      ['kind=key&value=icons/1/a_ab', [marked]],
+      ['kind=external&value=https://media.EXAMPLE.org/a', [url]],
+      ['kind=prefix&value=emojis/', []],
+    ] as const) {
+      expect([query, await list(app, `?${query}`)]).toEqual([query, { generation: 4, blocks }]);
     }
+    for (const [query, paths] of [
+      ['kind=key', ['value']],
+      ['value=emojis/7', ['kind']],
+      ['kind=keys&value=emojis/7', ['kind']],
+      ['kind=keys', ['kind', 'value']],
+      ['kind=sha256&value=ab', ['value']],
+      ['kind=key&value=emojis/7&value=emojis/8', ['value']],
+    ] as const) {
+      const { errors } = await list(app, `?${query}`);
+      expect([query, errors?.map(({ path }: { path: string }) => path)]).toEqual([query, paths]);
+    }
+  });
+
+  test('are at most 100 000; more are a 400, and a longer list is a fault at the start', async () => {
+    const objects = new MemoryObjects();
+    const lines = (count: number): Buffer => {
+      const blocks = Array.from({ length: count }, (_, index) => `emojis/${index + 1}`).map(
+        (value) => JSON.stringify({ kind: 'key', value, hidden: false, note: '' }),
+      );
+      return Buffer.from(['{"generation":7}', ...blocks, ''].join('\n'));
+    };
+    await objects.write('', lines(99_999), 'absent');
+    const app = await start({ objects });
+    const { statusCode, json } = await change(app, { keys: ['icons/1/ab12', 'icons/1/cd34'] });
+    expect([statusCode, json().errors]).toEqual([
+      400,
+      [{ path: '', message: expect.stringContaining('100000') }],
+    ]);
+    expect((await app.get('/icons/1/ab12.webp')).statusCode).toBe(200);
+    expect((await change(app, { keys: ['emojis/7', 'icons/1/ab12'] })).statusCode).toBe(200);
+    const { generation, blocks } = await list(app);
+    expect([generation, blocks.length]).toEqual([8, 100_000]);
+    expect((await app.get('/icons/1/ab12.webp')).statusCode).toBe(451);
+    await objects.remove('');
+    await objects.write('', lines(100_001), 'absent');
+    await expect(createTestApp({ settings, objects })).rejects.toThrow('100001 blocks');
+  });
+
+  test('of 16 MiB are the maximum', async () => {
+    const app = await start({ objects: new MemoryObjects() });
+    const note = '\u{1f469}'.repeat(500);
+    let answer = await change(app, { keys: ['icons/1/ab12'] });
+    for (let call = 0; answer.statusCode === 200; call += 1) {
+      const keys = Array.from(
+        { length: 1_000 },
+        (_, index) => `emojis/${1_000 * call + index + 1}`,
+      );
+      answer = await change(app, { keys, note });
+    }
+    expect([answer.statusCode, answer.json().errors[0].message]).toEqual([
+      400,
+      expect.stringContaining('16777216 bytes'),
+    ]);
+    const { generation, blocks } = await list(app);
+    expect(blocks.length).toBe(1_000 * (generation - 1) + 1);
+    expect(blocks.length).toBeGreaterThan(7_000);
   });
 
   test('of replicas that write at once are followed by the others', async () => {
@@ -247,21 +304,6 @@ describe('blocks', () => {
     await expect(createTestApp({ settings })).rejects.toThrow('BLOCKLIST: the list cannot be used');
   });
 
-  test('survive a fold', async () => {
-    const objects = new MemoryObjects();
-    const app = await start({ objects });
-    for (let index = 1; index <= 1_001; index += 1) {
-      await block(app, { keys: [`emojis/${index}`], note: `${index}` });
-    }
-    await expect.poll(() => objects.textOf('').split('\n').length).toBeGreaterThan(1_000);
-    await change(app, { keys: ['emojis/2'] }, 'DELETE');
-    const again = await start({ objects });
-    expect((await list(again)).generation).toBe(1_002);
-    expect((await again.get('/emojis/1.webp')).statusCode).toBe(451);
-    expect((await again.get('/emojis/2.webp')).statusCode).toBe(404);
-    expect((await again.get('/emojis/1001.webp')).statusCode).toBe(451);
-  });
-
   test('by a digest that the metadata have told hold for originals too large to be read before', async () => {
     const key = 'attachments/1/4/large.bin';
     const app = await useTestApp({ settings: { ...settings, MAX_ORIGINAL_BYTES: '100000' } });
@@ -338,35 +380,106 @@ describe('external media', () => {
   });
 });
 
-test('what killed processes have left next to the list is removed five minutes after a start', async () => {
+describe('a list that release 0.1.0 wrote', () => {
+  const earlier = join(import.meta.dirname, 'earlier');
+  const live = [
+    { kind: 'key', value: 'icons/1/ab12', hidden: true, note: 'again' },
+    { kind: 'key', value: 'emojis/9', hidden: false, note: 'late' },
+    { kind: 'key', value: 'avatars/1/ab12', hidden: false, note: 'late' },
+    { kind: 'prefix', value: 'attachments/7/', hidden: false, note: 'folded, with ü' },
+    {
+      ...{ kind: 'sha256', hidden: true, note: '' },
+      value: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
+    },
+    {
+      ...{ kind: 'external', hidden: false, note: 'folded, with ü' },
+      value: 'https://media.example.org/cat.png',
+    },
+  ];
+
+  test('is read once with its later changes, and rewritten as one object', async () => {
+    const { path, list: listFiles } = await useTemporaryFolder();
+    await cp(earlier, path, { recursive: true });
+    settings = { ...settings, BLOCKLIST_FILE: join(path, 'blocks.jsonl') };
+    const app = await start();
+    expect(await list(app)).toEqual({ generation: 1_003, blocks: live });
+    expect((await app.get('/icons/1/ab12.webp')).statusCode).toBe(404);
+    expect((await app.get('/emojis/9.webp')).statusCode).toBe(451);
+    const [head, ...lines] = (await readFile(join(path, 'blocks.jsonl'), 'utf8')).split('\n');
+    expect([head, lines.at(-1)]).toEqual(['{"generation":1003}', '']);
+    expect(lines.slice(0, -1).map((line) => JSON.parse(line))).toEqual(live);
+    const kept = ['blocks.jsonl', 'blocks.jsonl.purges-bc3df17e99c4bc18', 'blocks.jsonl.tag-key'];
+    expect(await listFiles()).toEqual(kept);
+    expect((await change(app, { keys: ['emojis/10'] })).json()).toEqual({ generation: 1_004 });
+    const again = await start();
+    expect(await list(again)).toMatchObject({ generation: 1_004, blocks: { length: 7 } });
+  });
+
+  test('is rewritten by one of several processes that start at once, or is continued by the next one', async () => {
+    const objects = new MemoryObjects();
+    for (const name of await readdir(earlier)) {
+      const bytes = await readFile(join(earlier, name));
+      await objects.write(name.replace(/^blocks\.jsonl\.?/, ''), bytes, 'absent');
+    }
+    // What a process leaves that is killed after it has replaced the list.
+    const late = await objects.read('1002');
+    const apps = await Promise.all([start({ objects }), start({ objects }), start({ objects })]);
+    for (const app of apps) expect(await list(app)).toEqual({ generation: 1_003, blocks: live });
+    await objects.write('1002', late?.bytes ?? Buffer.of(), 'absent');
+    const next = await start({ objects });
+    expect(await list(next)).toEqual({ generation: 1_003, blocks: live });
+    expect(objects.names.filter((name) => /^\d+$/.test(name))).toEqual([]);
+  });
+
+  test('is a fault at the start without the list itself, or with a damaged change', async () => {
+    const objects = new MemoryObjects();
+    await objects.write('1', Buffer.from('{"kind":"key","value":"emojis/9"}\n'), 'absent');
+    await expect(createTestApp({ settings, objects })).rejects.toThrow('missing');
+    await objects.write('', Buffer.from('{"generation":0,"list":"a"}\n'), 'absent');
+    await objects.write('2', Buffer.from('{"kind":'), 'absent');
+    await expect(createTestApp({ settings, objects })).rejects.toThrow('not a valid entry');
+  });
+});
+
+test('a list that an older one replaces is unreadable until the next start', async () => {
+  const app = await start();
+  await block(app, { keys: ['icons/1/ab12'] });
+  const older = await readFile(file);
+  await block(app, { keys: ['emojis/9'] });
+  await writeFile(file, older);
+  expect((await change(app, { keys: ['emojis/1'] })).statusCode).toBe(503);
+  expect((await app.get('/emojis/9.webp')).statusCode).toBe(451);
+  expect(await list(await start())).toMatchObject({ generation: 1, blocks: { length: 1 } });
+});
+
+test('what killed processes have left next to the list is removed at the next start', async () => {
   const { path, put, list: listFiles } = await useTemporaryFolder();
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());
-  const live = [
-    'blocks.jsonl',
-    'blocks.jsonl.next-a-1-b',
-    'blocks.jsonl.1',
-    'blocks.jsonl.1.next-c',
-  ];
+  const live = ['blocks.jsonl', '.incoming-fedcba9876543210fedcba9876543210'];
   const foreign = ['.incoming-notes', 'blocks.jsonl.old', 'other.jsonl.2.next-d'];
-  const left = ['.incoming-0123456789abcdef0123456789abcdef', 'blocks.jsonl.2.next-e-1-f'];
-  const probes = [
-    'blocks.jsonl.probe-0123456789abcdef',
+  const left = [
+    'blocks.jsonl.incoming-0123456789abcdef0123456789abcdef',
+    'blocks.jsonl.next-a-1-b',
+    'blocks.jsonl.1.next-c',
     'blocks.jsonl.probe-0123456789abcdef.next-g',
+    '.incoming-0123456789abcdef0123456789abcdef',
   ];
-  const names = [...live, ...foreign, ...left, ...probes];
-  for (const name of names) {
-    await put(name, name === 'blocks.jsonl' ? '{"generation":0,"list":"a"}\n' : '');
+  const probe = 'blocks.jsonl.probe-0123456789abcdef';
+  for (const name of [...live, ...foreign, ...left, probe]) {
+    await put(name, name === 'blocks.jsonl' ? '{"generation":0}\n' : '');
   }
+  const longAgo = new Date(Date.now() - 301_000);
+  await utimes(join(path, left.at(-1) ?? ''), longAgo, longAgo);
   const place = { BLOCKLIST_FILE: join(path, 'blocks.jsonl'), BLOCKLIST_POLL_SECONDS: '60' };
   await useTestApp({ settings: { ...settings, ...place } });
-  // A process that lives may have begun them.
+  // A process that is running may have begun them.
   const begun = [
-    '.incoming-fedcba9876543210fedcba9876543210',
+    'blocks.jsonl.incoming-fedcba9876543210fedcba9876543210',
     'blocks.jsonl.probe-fedcba9876543210',
   ];
   for (const name of begun) await put(name, '');
-  expect(await listFiles()).toEqual([...names, ...begun].sort());
-  vi.advanceTimersByTime(300_000);
+  expect(await listFiles()).toEqual([...live, ...foreign, ...begun, probe].sort());
+  vi.advanceTimersByTime(60_000);
   await expect.poll(listFiles).toEqual([...live, ...foreign, ...begun].sort());
 });

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { link, utimes, writeFile } from 'node:fs/promises';
+import { utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { FolderObjects, openFolderStorage } from '../../support/folder-storage.ts';
@@ -64,20 +64,18 @@ describeResultStore('s3', async () => openBucketStore(lenient));
 describeSharedObjects('a folder', async () => {
   return FolderObjects.open(join((await useTemporaryFolder()).path, 'blocks.jsonl'));
 });
-test('the next writer of a shared object completes what a killed process had begun', async () => {
-  const { path } = await useTemporaryFolder();
+test('a writer of a shared object waits for the claim of a killed process, and not longer than five seconds', async () => {
+  const { path, list } = await useTemporaryFolder();
   const file = join(path, 'blocks.jsonl');
   const objects = await FolderObjects.open(file);
   const tag = (await objects.write('', Buffer.from('one'), 'absent')) ?? '';
-  await writeFile(join(path, 'claimed'), 'two');
-  const longAgo = new Date(Date.now() - 60_000);
-  await utimes(join(path, 'claimed'), longAgo, longAgo);
-  await link(join(path, 'claimed'), `${file}.next-${tag}`);
-  expect(await objects.write('', Buffer.from('three'), { tag })).toBeUndefined();
-  const found = await objects.read('');
-  expect(Buffer.from(found?.bytes ?? []).toString()).toBe('two');
-  expect(await objects.list('')).toEqual([]);
-  expect(await objects.write('', Buffer.from('three'), { tag: found?.tag ?? '' })).toEqual(
-    expect.any(String),
-  );
+  const claim = `${file}.next-${tag}`;
+  const write = (text: string) => objects.write('', Buffer.from(text), { tag });
+  await writeFile(claim, 'two');
+  expect(await write('three')).toBeUndefined();
+  const longAgo = new Date(Date.now() - 6_000);
+  await utimes(claim, longAgo, longAgo);
+  expect(await write('three')).toBeUndefined();
+  expect(await write('three')).toEqual(expect.any(String));
+  expect(await list()).toEqual(['blocks.jsonl']);
 });

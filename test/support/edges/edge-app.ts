@@ -44,6 +44,7 @@ export async function useEdgeWorld(name: EdgeName, options: TestAppOptions = {})
       clock,
       objects: {
         read: (...args) => gate.promise.then(() => objects.read(...args)),
+        findTag: (...args) => gate.promise.then(() => objects.findTag(...args)),
         write: (...args) => gate.promise.then(() => objects.write(...args)),
         list: (...args) => gate.promise.then(() => objects.list(...args)),
         remove: (...args) => gate.promise.then(() => objects.remove(...args)),

@@ -1,4 +1,4 @@
-import { describeBlockOrder, MAX_BLOCKS } from '../../../src/contract/block-order.ts';
+import { blockKinds, describeBlockOrder } from '../../../src/contract/block-order.ts';
 import { describeMetadata, metadataParameters } from '../../../src/contract/metadata.ts';
 import { describePurgeOrder } from '../../../src/contract/purge-order.ts';
 import { onlyHeaders } from './headers.ts';
@@ -43,7 +43,7 @@ export const adminSchemas: Readonly<Record<string, Schema>> = {
     properties: { generation: { ...count, description: 'The list that has the change.' } },
     required: ['generation'],
   },
-  BlockPage: {
+  Blocks: {
     type: 'object',
     properties: {
       generation: count,
@@ -52,7 +52,7 @@ export const adminSchemas: Readonly<Record<string, Schema>> = {
         items: {
           type: 'object',
           properties: {
-            kind: { enum: ['key', 'prefix', 'sha256', 'external'] },
+            kind: { enum: blockKinds },
             value: { type: 'string' },
             hidden: { type: 'boolean' },
             note: { type: 'string' },
@@ -60,9 +60,8 @@ export const adminSchemas: Readonly<Record<string, Schema>> = {
           required: ['kind', 'value', 'hidden', 'note'],
         },
       },
-      after: { type: ['string', 'null'], description: 'Of the next page; null: there is none.' },
     },
-    required: ['generation', 'blocks', 'after'],
+    required: ['generation', 'blocks'],
   },
   MediaMetadata: describeMetadata(),
   PurgeAtEdge: {
@@ -305,17 +304,20 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
       security: withToken,
       parameters: [
         {
-          ...{ name: 'after', in: 'query', required: false },
-          description: '`after` of the page before.',
-          schema: { type: 'string' },
+          ...{ name: 'kind', in: 'query', required: false },
+          description: 'Kind of the block to look up; needs `value`.',
+          schema: { enum: blockKinds },
         },
         {
-          ...{ name: 'limit', in: 'query', required: false },
-          description: 'How many blocks, at most.',
-          schema: { type: 'integer', minimum: 1, maximum: MAX_BLOCKS, default: MAX_BLOCKS },
+          ...{ name: 'value', in: 'query', required: false },
+          description: 'Its value, in the forms that a request to block takes.',
+          schema: { type: 'string' },
         },
       ],
-      responses: { 200: json('BlockPage', 'A page of the list.'), ...listFailures },
+      responses: {
+        200: json('Blocks', 'The list, or the block that was looked up, if it is there.'),
+        ...listFailures,
+      },
     }),
     post: changeBlocks('block', 'Blocks originals, and purges them'),
     delete: changeBlocks('release', 'Releases what is blocked'),

@@ -1,0 +1,51 @@
+import { formatList, parseBlock, parseList, parseObject, splitLines } from './block-lines.ts';
+import type { SharedObjects } from './ports.ts';
+
+/** Objects that are read or removed at once. */
+const PARALLEL = 16;
+
+/**
+ * Rewrites a list of release 0.1.0, which had an object for each later change next to the list, named by its generation.
+ * A replica of that release rejects changes from then on.
+ *
+ * @throws Error of the storage; if the list is missing although changes are there
+ */
+export async function rewriteEarlierList(objects: SharedObjects): Promise<void> {
+  for (;;) {
+    const changes = (await objects.list('')).filter((name) => /^\d+$/.test(name)).map(Number);
+    const found = await objects.read('');
+    if (found === undefined && changes.length > 0) {
+      throw new Error('The list of blocks is missing, but later changes to it are there.');
+    }
+    if (found === undefined) return;
+    const { index, isEarlier, ...list } = await parseList(found.bytes);
+    let { generation } = list;
+    while (changes.includes(generation + 1)) {
+      const numbers = Array.from({ length: PARALLEL }, (_, offset) => generation + 1 + offset);
+      const read = await Promise.all(numbers.map((number) => objects.read(String(number))));
+      const end = read.indexOf(undefined);
+      for (const object of end < 0 ? read : read.slice(0, end)) {
+        for (const line of splitLines(object?.bytes ?? new Uint8Array())) {
+          const fields = parseObject(line);
+          const block = parseBlock(fields, line);
+          if (fields.removed === true) index.delete(block);
+          else index.set(block);
+        }
+        generation += 1;
+      }
+      if (end === 0) break; // another replica has rewritten the list
+    }
+    const isChanged = isEarlier || generation > list.generation;
+    if (isChanged) {
+      const bytes = await formatList({ generation, index });
+      if ((await objects.write('', bytes, { tag: found.tag })) === undefined) continue;
+    }
+    const applied = changes.filter((change) => change <= generation);
+    for (let first = 0; first < applied.length; first += PARALLEL) {
+      const some = applied.slice(first, first + PARALLEL);
+      await Promise.all(some.map((change) => objects.remove(String(change))));
+    }
+    // A replica of the earlier release may have written a change meanwhile.
+    if (!isChanged) return;
+  }
+}
