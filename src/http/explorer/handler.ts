@@ -2,7 +2,6 @@ import { readdir, readFile } from 'node:fs/promises';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import { basename, extname } from 'node:path';
-import { LRUCache } from 'lru-cache';
 import type { Config } from '../../config/config.ts';
 import { MediaError } from '../../contract/errors.ts';
 import { originKeyOf, parsePath } from '../../contract/media-path.ts';
@@ -117,21 +116,26 @@ export async function openExplorer(
       ? undefined
       : Object.fromEntries(new URLSearchParams(splitTarget(path)[1]));
   };
-  // Costly, and anybody may ask as often as they like: made once for all who ask meanwhile. No failure is kept.
-  const lists = new LRUCache<typeof LIST_PATH, ExplorerFile>({
-    max: 1,
-    ttl: LIST_KEPT_MS,
-    ttlResolution: 0,
-    // Without its first millisecond: to the cache, 0 is no time.
-    perf: { now: () => clock.nowMs() + 1 },
-    fetchMethod: async () =>
-      jsonOf(listOriginals(await listCatalogue(listing), defaultAvatars, sign)),
-  });
+  // Listing is costly, and any client may request it: requests share one list. A failure is not kept.
+  let list: { readonly file: Promise<ExplorerFile>; readonly untilMs: number } | undefined;
+  const findList = (): Promise<ExplorerFile> => {
+    if (list !== undefined && clock.nowMs() < list.untilMs) return list.file;
+    const file = listCatalogue(listing).then((shelves) =>
+      jsonOf(listOriginals(shelves, defaultAvatars, sign)),
+    );
+    const made = { file, untilMs: Infinity };
+    list = made;
+    file.then(
+      () => (made.untilMs = clock.nowMs() + LIST_KEPT_MS),
+      () => (made.untilMs = -Infinity),
+    );
+    return file;
+  };
   const responders: ReadonlyMap<string, Responder> = new Map<string, Responder>([
     ...[...files].map(([name, file]) => [`/explorer/${name}`, () => file] as const),
     ['/', () => page],
     ['/explorer/contract.json', () => tables],
-    [LIST_PATH, () => lists.forceFetch(LIST_PATH)],
+    [LIST_PATH, findList],
     [
       '/explorer/facts.json',
       async (query, { signal }) => {

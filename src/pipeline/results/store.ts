@@ -57,7 +57,7 @@ export class GuardedStore {
   #waitingBytes = 0;
   readonly #removals = new Semaphore(REMOVALS);
   /** Bodies that the store is sending. */
-  #arriving = 0;
+  #openBodies = 0;
   #failedUntilMs = Number.NEGATIVE_INFINITY;
 
   constructor(parts: GuardedStoreParts) {
@@ -89,22 +89,22 @@ export class GuardedStore {
             if (within.aborted) return;
             restart(FIRST_BYTE_TIMEOUT_MS + sizeBytes / MIN_BYTES_PER_MS);
             isArriving = true;
-            this.#arriving += 1;
+            this.#openBodies += 1;
           }),
       );
       meter.count(found === undefined ? 'cacheMisses' : 'cacheHits', 'store');
       return found;
     } catch (error) {
       signal.throwIfAborted();
-      // A store that sends a body, this one or another, is slow at most.
-      const isSlow = isTimeout(error) && this.#arriving > 0;
+      // While the store sends any body, it is slow and has not failed.
+      const isSlow = isTimeout(error) && this.#openBodies > 0;
       if (!isSlow) this.#failedUntilMs = clock.nowMs() + FAILED_FOR_MS;
       const details = { err: error, path: resultPath(address) };
       if (!isSlow) log.warn(details, 'the result store has failed');
-      else if (isArriving) log.warn(details, 'a stored rendering is late');
+      else if (isArriving) log.warn(details, 'reading a stored result timed out');
       return undefined;
     } finally {
-      if (isArriving) this.#arriving -= 1;
+      if (isArriving) this.#openBodies -= 1;
     }
   }
 
