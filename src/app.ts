@@ -17,7 +17,7 @@ import type { SharedObjects } from './pipeline/blocks/ports.ts';
 import { createMediaPipeline } from './pipeline/media-pipeline.ts';
 import { createObserver, OriginHealth } from './pipeline/originals/origin-health.ts';
 import type { OriginalWriter } from './pipeline/originals/original-writer.ts';
-import type { Clock, Log, Renderer, ResultStore, Source, VideoSupport } from './pipeline/ports.ts';
+import type { Clock, Log, Renderer, ResultStore, Source } from './pipeline/ports.ts';
 import type { Sleep } from './pipeline/purges/edge-purger.ts';
 import type { UploadLimits } from './pipeline/uploads/upload-service.ts';
 import { GivenBytes } from './storage/given-bytes.ts';
@@ -35,11 +35,12 @@ import type { RequestLog } from './telemetry/log.ts';
 import { PrometheusMeter } from './telemetry/metrics.ts';
 import { checkReadiness, type Readiness, type ServiceState } from './telemetry/readiness.ts';
 import {
-  type Confinement,
-  describeConfinement,
-  listDangers,
+  describeWorkers,
+  listExposures,
+  type WorkerConfinement,
 } from './workers/confinement/report.ts';
 import { type WorkerFiles, WorkerPool } from './workers/pool.ts';
+import type { VideoSupport } from './workers/video/video-decoder.ts';
 
 /** Program that starts workers, seen from the compiled `app.js`. */
 export const STARTER_FILE = new URL('./workers/starter/main.js', import.meta.url);
@@ -80,7 +81,7 @@ export interface App {
    */
   readonly started: Promise<void>;
   /** Confinement of the render workers; `undefined` before they are ready, and with a renderer of a test. */
-  readonly confinement: Confinement | undefined;
+  readonly confinement: WorkerConfinement | undefined;
   /** Resolves once the video decoder has been tried, after the workers are ready; never with a renderer of a test. */
   readonly videoSupport: Promise<VideoSupport>;
   /** Stops accepting, waits for running requests, then ends the workers. */
@@ -300,7 +301,7 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
 async function startWorkers(workers: WorkerPool, { renderer }: Config): Promise<void> {
   await workers.start();
   const { confinement } = workers;
-  if (renderer.requiresConfinement && confinement && listDangers(confinement).length > 0) {
-    throw new ConfigError(`REQUIRE_CONFINEMENT is true. ${describeConfinement(confinement)}`);
+  if (renderer.requiresConfinement && confinement && listExposures(confinement).length > 0) {
+    throw new ConfigError(`REQUIRE_CONFINEMENT is true. ${describeWorkers(confinement)}`);
   }
 }

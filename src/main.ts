@@ -2,9 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import type { App } from './app.ts';
 import { type Config, ConfigError, readConfig } from './config/config.ts';
-import type { Log, VideoSupport } from './pipeline/ports.ts';
+import type { Log } from './pipeline/ports.ts';
 import { handleStopSignals } from './stop-signals.ts';
 import { createLog, type ProcessLog } from './telemetry/log.ts';
+import type { VideoSupport } from './workers/video/video-decoder.ts';
 
 /** Exit status of a faulty configuration (BSD `sysexits.h`, EX_CONFIG). */
 const EX_CONFIG = 78;
@@ -101,9 +102,9 @@ async function logStart(app: App, config: Config, log: Log): Promise<void> {
     log.warn(config.memory, 'the settings need more memory than there is');
   }
   if (confinement !== undefined) {
-    const { describeConfinement, listDangers } = await import('./workers/confinement/report.ts');
-    const level = listDangers(confinement).length === 0 ? 'info' : 'warn';
-    log[level]({ sandbox: confinement.sandbox }, describeConfinement(confinement));
+    const { describeWorkers, listExposures } = await import('./workers/confinement/report.ts');
+    const level = listExposures(confinement).length === 0 ? 'info' : 'warn';
+    log[level]({ sandbox: confinement.sandbox }, describeWorkers(confinement));
   }
   void app.videoSupport.then((support) => logVideoSupport(support, log));
   if (explorer.isOn) log.info({ address }, `The explorer lists the originals on ${address}/`);

@@ -293,30 +293,11 @@ export interface RenderSlot {
   inspect(original: RangeReader, bounds: RenderBounds): Promise<MovingFacts>;
 }
 
-/** Decoder of videos on this host, or the reason why videos have no posters here. */
-export type VideoSupport =
-  | {
-      readonly isSupported: true;
-      readonly program: string;
-      readonly version: string;
-      readonly sandbox: string;
-      /** Whether each process is confined whole (contract §12). */
-      readonly isWhole: boolean;
-      /** Reasons why stronger sandboxes do not work on this host. */
-      readonly refusals: readonly string[];
-    }
-  | {
-      readonly isSupported: false;
-      readonly reason: string;
-      /** Whether an operator could have expected posters. */
-      readonly isFault: boolean;
-    };
-
 /** Decodes, transforms and encodes, in the slots of each lane; `Admission` hands them out. */
 export interface Renderer {
   readonly slots: Readonly<Record<Lane, readonly RenderSlot[]>>;
   /** Resolves within some seconds of the start, once the decoder has been tried; without it, videos have no posters. */
-  readonly videoSupport?: Promise<VideoSupport> | undefined;
+  readonly videoSupport?: Promise<{ readonly isSupported: boolean }> | undefined;
 }
 
 /** The cause of an error that cost a worker: the same request would cost another one. */

@@ -1,10 +1,14 @@
 import { fileURLToPath } from 'node:url';
-import { type Lane, type Log, lanes, type Renderer, type VideoSupport } from '../pipeline/ports.ts';
-import { type Confinement, readConfinement } from './confinement/report.ts';
+import { type Lane, type Log, lanes, type Renderer } from '../pipeline/ports.ts';
+import { readConfinement, type WorkerConfinement } from './confinement/report.ts';
 import type { Sandbox } from './confinement/sandbox.ts';
 import type { FrameSource } from './running-job.ts';
 import { type Launch, Slot, stopped, type WorkerCounters } from './slot.ts';
-import { VideoDecoder, type VideoDecoderSettings } from './video/video-decoder.ts';
+import {
+  VideoDecoder,
+  type VideoDecoderSettings,
+  type VideoSupport,
+} from './video/video-decoder.ts';
 import { WorkerProcess } from './worker-process.ts';
 import { WorkerStarter } from './worker-starter.ts';
 
@@ -60,7 +64,7 @@ export class WorkerPool implements Renderer {
   readonly #decoder: VideoDecoder;
   readonly #counters = { restarts: 0, kills: 0, recycles: 0 };
   readonly slots: Readonly<Record<Lane, readonly Slot[]>>;
-  #confinement: Confinement | undefined;
+  #confinement: WorkerConfinement | undefined;
   #isStopped = false;
 
   constructor(options: WorkerRendererOptions) {
@@ -157,7 +161,7 @@ export class WorkerPool implements Renderer {
   }
 
   /** Restrictions of the workers; `undefined` before the start. */
-  get confinement(): Confinement | undefined {
+  get confinement(): WorkerConfinement | undefined {
     return this.#confinement;
   }
 

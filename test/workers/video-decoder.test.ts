@@ -38,6 +38,11 @@ describe.skipIf(!hasFfmpeg)('(ffmpeg is installed) the decoder', () => {
       sandbox: 'bubblewrap',
       isWhole: true,
       refusals: [],
+      isIsolated: true,
+      user: expect.stringMatching(/^(own|namespace)$/),
+      isFiltered: true,
+      hasPrivileges: false,
+      noNewPrivileges: true,
     });
   });
 
@@ -75,7 +80,7 @@ describe.skipIf(!hasFfmpeg)('(ffmpeg is installed) the decoder', () => {
 describe('a decoder that cannot be used', () => {
   const rows: [program: string, reason: string, isFault: boolean, PATH?: string][] = [
     ['off', 'VIDEO_DECODER is off', false],
-    ['/nowhere/ffmpeg', '/nowhere/ffmpeg is not there', true],
+    ['/nowhere/ffmpeg', '/nowhere/ffmpeg does not exist', true],
     ['/bin/true', '/bin/true cannot be used: bubblewrap: it lacks the decoders h264,', true],
     ['/bin/false', '/bin/false cannot be used: bubblewrap: it ended with status 1', true],
     ['/bin/true', 'bwrap is not installed', true, '/nowhere'],
@@ -107,6 +112,20 @@ describe.skipIf(!hasCompiler)('(gcc is installed) a decoder in the hands of an a
   });
 
   // What it can do to others, in each sandbox, is told by test/hostile/decoder.hostile.test.ts.
+  test('starts threads, but no process by any call', async () => {
+    for (const [attack, outcome] of [
+      ['thread', expect.stringMatching(/^done \d+$/)],
+      ['process', 'EPERM'],
+      ['thread-namespace', 'EPERM'],
+      ['clone3', 'ENOSYS'],
+      ['fork', 'EPERM'],
+      ['vfork', 'EPERM'],
+      ['unix', 'EPERM'],
+    ] as const) {
+      expect([attack, await ask(attack)]).toEqual([attack, outcome]);
+    }
+  });
+
   test('creates no namespace, and has neither devices, a shell nor more than its streams', async () => {
     for (const [attack, outcome] of [
       ['namespace', 'EPERM'],

@@ -3,10 +3,9 @@ import type { Config } from '../../config/config.ts';
 import { countCores } from '../../config/machine-limits.ts';
 import { formatCauses } from '../../contract/errors.ts';
 import { unlessAborted } from '../../pipeline/abort.ts';
-import type { VideoSupport } from '../../pipeline/ports.ts';
-import { describeConfinement, listDangers } from '../../workers/confinement/report.ts';
+import { describeWorkers, listExposures } from '../../workers/confinement/report.ts';
 import { WorkerPool } from '../../workers/pool.ts';
-import { describeVideoSupport } from '../../workers/video/video-decoder.ts';
+import { describeVideoSupport, type VideoSupport } from '../../workers/video/video-decoder.ts';
 import { countOf, formatByteSize, silentLog } from '../command.ts';
 import { type Finding, fault, ok, warning } from './finding.ts';
 
@@ -26,8 +25,8 @@ export async function* checkWorkers(
     await unlessAborted(workers.start(), signal);
     const { confinement } = workers;
     if (confinement === undefined) throw new Error('their confinement is unknown');
-    const description = describeConfinement(confinement);
-    if (renderer.requiresConfinement && listDangers(confinement).length > 0) {
+    const description = describeWorkers(confinement);
+    if (renderer.requiresConfinement && listExposures(confinement).length > 0) {
       yield fault('workers', `REQUIRE_CONFINEMENT is true. ${description}`);
       return;
     }

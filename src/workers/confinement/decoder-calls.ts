@@ -1,9 +1,9 @@
 import type { SystemCalls } from './system-calls.ts';
 
 /**
- * System calls that a video decoder may make; all others are refused. They are those that Debian's ffmpeg made when it
- * decoded one picture of each codec in one thread, with their siblings in other versions of glibc, and those of
- * bubblewrap, which waits for it. The list has no call that creates a process, a thread, a socket or a file system, or
+ * System calls that a video decoder may make, next to new threads; all others are refused. They are those that ffmpeg 5
+ * and 7 of Debian made when they decoded one picture of each codec, with their siblings in other versions of glibc, and
+ * those of bubblewrap, which waits for it. The list has no call that creates a process, a socket or a file system, or
  * that reaches another process; `openat` finds a root that is read-only.
  */
 export const allowedForDecoders: SystemCalls = {
@@ -21,6 +21,7 @@ export const allowedForDecoders: SystemCalls = {
     readv: [19, 65],
     writev: [20, 66],
     access: [21, undefined],
+    dup: [32, 23],
     fcntl: [72, 25],
     getcwd: [79, 17],
     readlink: [89, undefined],

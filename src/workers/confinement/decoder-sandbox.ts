@@ -9,18 +9,12 @@ import {
 } from './commands.ts';
 import { listSystemProgram } from './program-files.ts';
 import { findOnPath, LIMITS, type Sandbox, SHELL, type SpawnCommand } from './sandbox.ts';
-import { assembleDecoderFilter, assembleFilter, isFiltered } from './seccomp-filter.ts';
+import { assembleDecoderFilter, isFiltered } from './seccomp-filter.ts';
 
 /**
  * Sandboxes of video decoders (contract §12). A decoder needs less than a worker: it is a process for one picture,
  * which reads its channel as standard input and writes it as standard output.
  */
-
-/** A sandbox for a decoder. */
-export interface DecoderSandbox extends Sandbox {
-  /** Whether the decoder has all walls of contract §12. */
-  readonly isWhole: boolean;
-}
 
 /** A decoder on this host. */
 export interface DecoderProgram {
@@ -54,26 +48,23 @@ const BUBBLEWRAP_OPTIONS = [
 ];
 
 /**
- * Lists the sandboxes that may work on this host, strongest first; the first one alone is whole.
+ * Lists the sandboxes that may work on this host, strongest first.
  *
- * @throws Error if none can be whole, and weaker ones are not allowed
+ * @param mayBeWeaker whether sandboxes that do not meet contract §12 are listed, too
+ * @param refusals receives the reasons why stronger ones cannot work
  */
 export async function listDecoderSandboxes(
   program: DecoderProgram,
   mayBeWeaker: boolean,
-): Promise<readonly DecoderSandbox[]> {
-  const bubblewrap = await listBubblewraps(program).catch((error: Error) => {
-    if (!mayBeWeaker) throw error;
+  refusals: string[],
+): Promise<readonly Sandbox[]> {
+  const bubblewrap = await createBubblewrap(program).catch((error: Error) => {
+    refusals.push(`bubblewrap: ${error.message}`);
     return [];
   });
-  if (!mayBeWeaker) return bubblewrap.slice(0, 1);
+  if (!mayBeWeaker) return bubblewrap;
   const unconfined = ['env', '-i', program.path];
-  const weaker = {
-    hasOwnUsers: false,
-    hasFilter: false,
-    isIsolated: false,
-    isWhole: false,
-  } as const;
+  const weaker = { isIsolated: false, hasFilter: false } as const;
   return [
     ...bubblewrap,
     {
@@ -86,37 +77,32 @@ export async function listDecoderSandboxes(
     {
       ...weaker,
       name: 'unconfined',
+      hasOwnUsers: false,
       compose: (_, memoryBytes) => limit(program, memoryBytes, unconfined),
     },
   ];
 }
 
-/**
- * Lists the sandboxes of bubblewrap: one whose filter refuses all calls that decoding in one thread does not need, and
- * one with the filter of workers, since ffmpeg starts threads from version 7 on.
- */
-async function listBubblewraps(program: DecoderProgram): Promise<readonly DecoderSandbox[]> {
+async function createBubblewrap(program: DecoderProgram): Promise<readonly Sandbox[]> {
   const processor = arch();
   if (platform() !== 'linux') throw new Error('this is not Linux');
   if (!isFiltered(processor)) throw new Error(`system calls are not filtered on ${processor}`);
   findOnPath('bwrap', program.environment.PATH);
   const files = await listSystemProgram(program.path, program.environment);
   const options = [...BUBBLEWRAP_OPTIONS, ...bindFiles(files)];
-  return [true, false].map((isWhole) => {
-    const filter = isWhole ? assembleDecoderFilter(processor) : assembleFilter(processor);
-    const { words, inputs } = runBubblewrap(options, [filter]);
-    return {
+  const { words, inputs } = runBubblewrap(options, [assembleDecoderFilter(processor)]);
+  return [
+    {
       name: 'bubblewrap',
       isIsolated: true,
-      isWhole,
       hasOwnUsers: canChangeUser,
       hasFilter: true,
       compose: (userId, memoryBytes) => {
         const before = userId === undefined ? [] : becomeUser(userId);
         return limit(program, memoryBytes, [...before, ...words, program.path], inputs);
       },
-    };
-  });
+    },
+  ];
 }
 
 function limit(

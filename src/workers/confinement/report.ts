@@ -1,26 +1,31 @@
 import { getPriority } from 'node:os';
 import type { Lane } from '../../pipeline/ports.ts';
 import { readProcessFile } from '../process-tree.ts';
+import { canChangeUser } from './commands.ts';
 import { FIRST_TO_KILL, RESERVED_BYTES, type Sandbox } from './sandbox.ts';
 
-/** Restrictions of a worker, as found on a running one; `undefined`: not bounded. */
+/** Restrictions of a process that decodes uploads. */
 export interface Confinement {
   readonly sandbox: Sandbox['name'];
   /** Reasons why stronger sandboxes do not work on this host. */
   readonly refusals: readonly string[];
-  /** Whether the worker has processes, files, IPC and a network of its own. */
+  /** Whether the process has processes, files, IPC and a network of its own. */
   readonly isIsolated: boolean;
   /**
-   * `own`: a user without other processes; `namespace`: a user namespace, so that the worker can read neither the
-   * memory nor the environment of other processes; `shared`: our user, with all its files.
+   * `own`: a user without other processes; `namespace`: a user namespace, so that the process can read neither the
+   * memory nor the environment of others; `shared`: our user, with all its files.
    */
   readonly user: 'own' | 'namespace' | 'shared';
   /** Whether calls that a decoder does not need are refused (seccomp(2)). */
   readonly isFiltered: boolean;
-  /** Whether the worker has any privilege of root (capabilities(7)). */
+  /** Whether the process has any privilege of root (capabilities(7)). */
   readonly hasPrivileges: boolean;
   /** Whether programs that it starts cannot gain privileges (prctl PR_SET_NO_NEW_PRIVS). */
   readonly noNewPrivileges: boolean;
+}
+
+/** Restrictions of workers, as found on a running one; `undefined`: not bounded. */
+export interface WorkerConfinement extends Confinement {
   /**
    * Private writable memory (RLIMIT_DATA, without V8's reservations), in bytes; memory shared with children is not
    * counted.
@@ -28,7 +33,7 @@ export interface Confinement {
   readonly memoryBytes: number | undefined;
   /** Largest file that the worker may write (RLIMIT_FSIZE), in bytes. */
   readonly fileBytes: number | undefined;
-  /** Most open descriptors, sockets included (RLIMIT_NOFILE). */
+  /** Maximum of open descriptors, sockets included (RLIMIT_NOFILE). */
   readonly descriptors: number | undefined;
   /** Whether the kernel kills the worker first when memory runs out (oom_score_adj). */
   readonly isFirstToKill: boolean;
@@ -36,12 +41,29 @@ export interface Confinement {
   readonly priority: Readonly<Record<Lane, number | undefined>>;
 }
 
+/** Returns the restrictions that a sandbox sets, for processes that end too soon to be read. */
+export function confinementBy(
+  { name, isIsolated, hasOwnUsers, hasFilter }: Sandbox,
+  refusals: readonly string[],
+): Confinement {
+  const isUnconfined = name === 'unconfined';
+  return {
+    sandbox: name,
+    refusals,
+    isIsolated,
+    user: hasOwnUsers ? 'own' : isIsolated ? 'namespace' : 'shared',
+    isFiltered: hasFilter,
+    hasPrivileges: isUnconfined && canChangeUser,
+    noNewPrivileges: !isUnconfined,
+  };
+}
+
 /** Reads the restrictions of a running worker from the kernel; those that it does not report are the sandbox's. */
 export function readConfinement(
   sandbox: Sandbox,
   refusals: readonly string[],
   processIds: Readonly<Record<Lane, number | undefined>>,
-): Confinement {
+): WorkerConfinement {
   const processId = processIds.light ?? processIds.heavy;
   const limits = readProcessFile(processId, 'limits');
   const limitOf = (name: string): number | undefined => {
@@ -71,14 +93,14 @@ export function readConfinement(
   };
 }
 
-/** Possible attacks of a compromised worker, by missing restriction. */
-const dangers: readonly (readonly [isOpen: (found: Confinement) => boolean, danger: string])[] = [
+/** Possible attacks of a compromised process, by missing restriction. */
+const exposures: readonly (readonly [isOpen: (found: Confinement) => boolean, attack: string])[] = [
+  [({ isIsolated }) => !isIsolated, 'use the network'],
   [
     ({ isIsolated, user }) => !isIsolated && user !== 'own',
-    "stop and end the service and other workers, read and delete files of the service's user",
+    "stop and end the service and its workers, read and delete files of the service's user",
   ],
   [({ isIsolated, user }) => !isIsolated && user === 'own', 'read files that every user may read'],
-  [({ isIsolated }) => !isIsolated, 'use the network'],
   [
     ({ user }) => user === 'shared',
     'read the memory and the environment of the service, with its credentials',
@@ -88,20 +110,26 @@ const dangers: readonly (readonly [isOpen: (found: Confinement) => boolean, dang
   [({ noNewPrivileges }) => !noNewPrivileges, 'start programs with more privileges'],
 ];
 
-/** Lists the possible attacks of a compromised worker; empty if it is fully confined (spec, section 7). */
-export function listDangers(confinement: Confinement): string[] {
-  return dangers.flatMap(([isOpen, danger]) => (isOpen(confinement) ? [danger] : []));
+/** Lists the possible attacks of a compromised process; empty if it is confined whole (contract §12). */
+export function listExposures(confinement: Confinement): string[] {
+  return exposures.flatMap(([isOpen, attack]) => (isOpen(confinement) ? [attack] : []));
 }
 
-/** Describes the confinement in a sentence for an operator. */
-export function describeConfinement(confinement: Confinement): string {
-  const found = listDangers(confinement);
+/** Describes the confinement for an operator, to follow "they are" or "it is". */
+export function describeConfinement(confinement: Confinement, pronoun: 'they' | 'it'): string {
+  const found = listExposures(confinement);
   const { sandbox, refusals } = confinement;
   if (found.length === 0) {
-    return `Render workers are confined whole (${sandbox}): a compromised worker sees no process, file or network but its own`;
+    return `confined whole (${sandbox}): if compromised, ${pronoun} could reach no process, file or network of others`;
   }
-  const reasons = refusals.length === 0 ? '' : `. No more is possible here: ${refusals.join('; ')}`;
-  return `Render workers are confined in part (${sandbox}): if compromised, they could ${found.join(', ')}${reasons}`;
+  const reasons =
+    refusals.length === 0 ? '' : `. Stronger sandboxes failed: ${refusals.join('; ')}`;
+  return `confined in part (${sandbox}): if compromised, ${pronoun} could ${found.join(', ')}${reasons}`;
+}
+
+/** Describes the confinement of render workers in a sentence. */
+export function describeWorkers(confinement: Confinement): string {
+  return `Render workers are ${describeConfinement(confinement, 'they')}`;
 }
 
 function readPriority(processId: number | undefined): number | undefined {

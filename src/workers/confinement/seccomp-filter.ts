@@ -1,13 +1,13 @@
 import { allowedForDecoders } from './decoder-calls.ts';
 import {
+  denied,
+  deniedAsUnimplemented,
   type FilteredArchitecture,
   filteredArchitectures,
-  notAllowed,
   numbersOf,
   type SystemCalls,
   sockets,
   threads,
-  unknown,
 } from './system-calls.ts';
 
 /**
@@ -69,28 +69,30 @@ export function isFiltered(architecture: string): architecture is FilteredArchit
 }
 
 /**
- * Assembles a worker's filter for a processor. It allows all calls that are not refused: the needs of a worker change
+ * Assembles a worker's filter for a processor. It allows all calls that are not listed: the needs of a worker change
  * with Node and libvips, those of an attacker do not.
  */
 export function assembleFilter(architecture: FilteredArchitecture): Uint8Array {
   const numbers = (calls: SystemCalls): number[] => numbersOf(calls, architecture);
   return Buffer.concat([
     ...loadSystemCall(architecture),
-    ...numbers(notAllowed).flatMap((call) => refuse(call, EPERM)),
-    ...numbers(unknown).flatMap((call) => refuse(call, ENOSYS)),
-    // None with a namespace.
-    ...numbers(threads).flatMap((call) =>
-      allowIf(call, CLONE_THREAD | CLONE_NEW_NAMESPACES, CLONE_THREAD, EPERM),
-    ),
+    ...numbers(denied).flatMap((call) => refuse(call, EPERM)),
+    ...numbers(deniedAsUnimplemented).flatMap((call) => refuse(call, ENOSYS)),
+    ...allowThreads(architecture),
     ...numbers(sockets).flatMap((call) => allowIf(call, 0xffff_ffff, AF_UNIX, EAFNOSUPPORT)),
     instruction(RETURN, ALLOW),
   ]);
 }
 
-/** Assembles a video decoder's filter for a processor, which refuses all calls that a decoder does not need. */
+/**
+ * Assembles a video decoder's filter for a processor, which refuses all calls that a decoder does not need. `clone3`
+ * does not exist in it, so that libc starts threads by `clone`, whose flags the filter reads.
+ */
 export function assembleDecoderFilter(architecture: FilteredArchitecture): Uint8Array {
   return Buffer.concat([
     ...loadSystemCall(architecture),
+    ...numbersOf(deniedAsUnimplemented, architecture).flatMap((call) => refuse(call, ENOSYS)),
+    ...allowThreads(architecture),
     ...numbersOf(allowedForDecoders, architecture).flatMap((call) => [
       instruction(JUMP_IF_EQUAL, call, 0, 1),
       instruction(RETURN, ALLOW),
@@ -110,6 +112,13 @@ function loadSystemCall(architecture: FilteredArchitecture): Uint8Array[] {
       ? [instruction(JUMP_IF_AT_LEAST, FIRST_X32_CALL, 0, 1), instruction(RETURN, KILL_PROCESS)]
       : []),
   ];
+}
+
+/** Allows new threads; no new process, and no thread with a namespace of its own. */
+function allowThreads(architecture: FilteredArchitecture): Uint8Array[] {
+  return numbersOf(threads, architecture).flatMap((call) =>
+    allowIf(call, CLONE_THREAD | CLONE_NEW_NAMESPACES, CLONE_THREAD, EPERM),
+  );
 }
 
 function refuse(call: number, error: number): Uint8Array[] {

@@ -23,7 +23,7 @@ const everywhere = (number: number): Numbers => [number, number];
  * System calls that a worker does not need, by purpose. Each is refused as if not permitted (EPERM). The numbers are
  * those of Linux: `arch/x86/entry/syscalls/syscall_64.tbl` and `include/uapi/asm-generic/unistd.h`.
  */
-export const notAllowed: SystemCalls = {
+export const denied: SystemCalls = {
   'other processes': {
     ptrace: [101, 117],
     process_vm_readv: [310, 270],
@@ -101,7 +101,7 @@ export const notAllowed: SystemCalls = {
  * System calls that are refused as if unknown to the kernel (ENOSYS), so that programs use a fallback. glibc starts
  * threads by `clone` without `clone3`, whose flags no filter can read; Node reads and writes without io_uring.
  */
-export const unknown: SystemCalls = {
+export const deniedAsUnimplemented: SystemCalls = {
   'for which programs have a fallback': {
     clone3: everywhere(435),
     io_uring_setup: everywhere(425),

@@ -8,10 +8,14 @@ import {
   maxFrameBytes,
   type VideoCodec,
 } from '../../formats/video/video-facts.ts';
-import type { VideoSupport } from '../../pipeline/ports.ts';
-import { canChangeUser } from '../confinement/commands.ts';
-import { type DecoderSandbox, listDecoderSandboxes } from '../confinement/decoder-sandbox.ts';
-import { findOnPath } from '../confinement/sandbox.ts';
+import { listDecoderSandboxes } from '../confinement/decoder-sandbox.ts';
+import {
+  type Confinement,
+  confinementBy,
+  describeConfinement,
+  listExposures,
+} from '../confinement/report.ts';
+import { findOnPath, type Sandbox } from '../confinement/sandbox.ts';
 import { type FrameSource, overloaded } from '../running-job.ts';
 import type { WorkerStarter } from '../worker-starter.ts';
 import { ProgramFault, runProgram } from './program-run.ts';
@@ -20,7 +24,7 @@ import { ProgramFault, runProgram } from './program-run.ts';
 export interface VideoDecoderSettings {
   /** `auto`: the `ffmpeg` on `PATH`; or a path. */
   readonly program: 'auto' | 'off' | (string & {});
-  /** Whether the decoder is used where it cannot be confined whole. */
+  /** Whether the decoder is also used in a sandbox that does not confine it whole. */
   readonly mayBeWeaker: boolean;
   /** Bound of the private memory of one process (contract §12). */
   readonly memoryBytes: number;
@@ -73,10 +77,26 @@ const TRIAL_ORDER: DecodeOrder = {
   size: { widthPx: 16, heightPx: 16 },
 };
 
+/** Decoder of videos on this host, or the reason why videos have no posters here. */
+export type VideoSupport =
+  | (Confinement & {
+      readonly isSupported: true;
+      readonly program: string;
+      readonly version: string;
+      /** Whether each process is confined whole (contract §12). */
+      readonly isWhole: boolean;
+    })
+  | {
+      readonly isSupported: false;
+      readonly reason: string;
+      /** Whether an operator could have expected posters. */
+      readonly isFault: boolean;
+    };
+
 interface Found {
   readonly support: VideoSupport;
   /** `undefined` without support. */
-  readonly sandbox?: DecoderSandbox;
+  readonly sandbox?: Sandbox;
 }
 
 /**
@@ -125,7 +145,7 @@ export class VideoDecoder implements FrameSource {
 
   /** Decodes a frame of green, blue and red planes, since it cannot be written as it is; no other such format is read. */
   async *#decodeRgb(
-    sandbox: DecoderSandbox,
+    sandbox: Sandbox,
     order: DecodeOrder,
     signal: AbortSignal,
   ): AsyncGenerator<Uint8Array, void> {
@@ -138,7 +158,7 @@ export class VideoDecoder implements FrameSource {
   }
 
   async *#decodeIn(
-    sandbox: DecoderSandbox,
+    sandbox: Sandbox,
     { codec, stream, size }: DecodeOrder,
     signal: AbortSignal,
     filter: readonly string[] = [],
@@ -195,26 +215,35 @@ export class VideoDecoder implements FrameSource {
       return noSupport(formatCauses(error).slice(2), program !== 'auto');
     }
     const path = await realpath(found).catch(() => undefined);
-    if (path === undefined) return noSupport(`${found} is not there`);
+    if (path === undefined) return noSupport(`${found} does not exist`);
     const maxCpuSeconds = Math.ceil(timeoutMs / 1000);
     const refusals: string[] = [];
-    const sandboxes = await listDecoderSandboxes({ path, environment, maxCpuSeconds }, mayBeWeaker);
-    for (const sandbox of sandboxes) {
-      const { name, isWhole } = sandbox;
+    const decoder = { path, environment, maxCpuSeconds };
+    for (const sandbox of await listDecoderSandboxes(decoder, mayBeWeaker, refusals)) {
       const { refusal, version } = await this.#try(sandbox, signal);
       if (version !== undefined) {
-        const support = { program: found, version, sandbox: name, isWhole, refusals };
-        return { sandbox, support: { isSupported: true, ...support } };
+        const confinement = confinementBy(sandbox, refusals);
+        const isWhole = listExposures(confinement).length === 0;
+        const support = {
+          isSupported: true as const,
+          program: found,
+          version,
+          isWhole,
+          ...confinement,
+        };
+        return { sandbox, support };
       }
-      refusals.push(`${name}: ${refusal}`);
+      refusals.push(`${sandbox.name}: ${refusal}`);
     }
-    const advice = mayBeWeaker ? '' : ` (VIDEO_DECODER_CONFINEMENT=best would allow weaker walls)`;
+    const advice = mayBeWeaker
+      ? ''
+      : ` (VIDEO_DECODER_CONFINEMENT=best would allow a weaker sandbox)`;
     return noSupport(`${found} cannot be used: ${refusals.join('; ')}${advice}`);
   }
 
   /** @returns the version of a decoder that works in a sandbox, or why it does not */
   async #try(
-    sandbox: DecoderSandbox,
+    sandbox: Sandbox,
     signal: AbortSignal,
   ): Promise<{ readonly version?: string; readonly refusal?: string }> {
     const lines: string[] = [];
@@ -266,13 +295,6 @@ function noSupport(reason: string, isFault = true): Found {
 /** Describes in a sentence for an operator whether videos have posters. */
 export function describeVideoSupport(support: VideoSupport): string {
   if (!support.isSupported) return `Videos have no posters: ${support.reason}`;
-  const { program, version, sandbox, isWhole, refusals } = support;
-  const decoder = `Videos have posters by ${program} ${version}`;
-  if (isWhole) return `${decoder}, confined whole (${sandbox})`;
-  const isOwnUser = sandbox === 'setpriv' && canChangeUser;
-  const files = isOwnUser
-    ? 'read files that every user may read'
-    : "do all that the service's user may";
-  const danger = sandbox === 'bubblewrap' ? 'start threads' : `use the network and ${files}`;
-  return `${decoder}, confined in part (${sandbox}): if compromised, it could ${danger}. No more is possible here: ${refusals.join('; ')}`;
+  const { program, version } = support;
+  return `Videos have posters by ${program} ${version}, ${describeConfinement(support, 'it')}`;
 }

@@ -15,8 +15,8 @@ import { getPriority } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
-  describeConfinement,
-  listDangers,
+  describeWorkers,
+  listExposures,
   readConfinement,
 } from '../../../dist/workers/confinement/report.js';
 import { WorkerProcess } from '../../../dist/workers/worker-process.js';
@@ -250,8 +250,8 @@ async function tryAll(found) {
   return {
     sandbox: found.name,
     confinement,
-    text: describeConfinement(confinement),
-    isWhole: listDangers(confinement).length === 0,
+    text: describeWorkers(confinement),
+    isWhole: listExposures(confinement).length === 0,
     harm,
   };
 }

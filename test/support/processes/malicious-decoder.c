@@ -47,6 +47,14 @@ static void create_by_clone3(void) {
   outcome(pid);
 }
 
+#ifdef SYS_fork
+static void create_by(long call) {
+  long pid = syscall(call);
+  if (pid == 0) idle(NULL);
+  outcome(pid);
+}
+#endif
+
 static void reach(const char *address, int port) {
   int fd = socket(AF_INET, SOCK_STREAM, 0);
   if (fd < 0) return outcome(fd);
@@ -103,6 +111,14 @@ static void obey(char *word) {
   }
   if (!strcmp(word, "process")) create(0);
   if (!strcmp(word, "clone3")) create_by_clone3();
+#ifdef SYS_fork
+  if (!strcmp(word, "fork")) create_by(SYS_fork);
+  if (!strcmp(word, "vfork")) create_by(SYS_vfork);
+#else
+  if (!strcmp(word, "fork") || !strcmp(word, "vfork")) create(0);
+#endif
+  if (!strcmp(word, "thread-namespace"))
+    create(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_NEWNET);
   if (!strcmp(word, "thread")) create(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD);
   if (!strcmp(word, "namespace")) outcome(unshare(CLONE_NEWUSER));
   if (!strcmp(word, "socket")) reach("127.0.0.1", atoi(rest));
