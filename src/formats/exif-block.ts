@@ -6,22 +6,17 @@ const orientationTag = 0x0112;
 /** libvips refuses to parse a longer block (`vips_exif_load_data_without_fix`). */
 const maxBlockBytes = 1 << 20;
 
-/** libvips formats an entry with more values as prose. */
-const maxValues = 9;
-
 const orientations = [1, 2, 3, 4, 5, 6, 7, 8] as const satisfies readonly Orientation[];
 
-/** Bytes per value of each TIFF field type, from type 1 on; libexif 0.6.26 drops entries of other types. */
-const valueBytes = [1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8];
-/** Types that are neither integers nor fractions of them: text, undefined bytes and floats. */
-const otherTypes = new Set([2, 7, 11, 12]);
+/** A field type (TIFF 6.0 §2): 16 bits. */
+const SHORT = 3;
 
 /**
  * Reads the orientation of the main image (IFD 0, tag 0x0112) from an EXIF block.
  *
  * `block` is a TIFF structure, with or without the prefix `Exif\0\0` (APP1 has it; PNG eXIf and mostly WebP do not).
- * Returns 1 if the block is broken, or its orientation is missing or not from 1 to 8: metadata never makes an image
- * unreadable. Rules: TIFF 6.0 §2, Exif 2.32 §4.6.4 A, and libvips.
+ * Returns 1 if the block is broken, or its orientation is missing, not a single SHORT, or not from 1 to 8: metadata never
+ * makes an image unreadable. Rules: TIFF 6.0 §2, Exif 2.32 §4.6.4 A.
  */
 export function readExifOrientation(block: Uint8Array): Orientation {
   const tiff = hasAscii(block, 0, exifPrefix) ? block.subarray(exifPrefix.length) : block;
@@ -36,36 +31,13 @@ export function readExifOrientation(block: Uint8Array): Orientation {
   const entries = Math.min(view.getUint16(directory, isLittleEndian), fit);
   for (let index = 0; index < entries; index += 1) {
     const entry = directory + 2 + index * 12;
-    if (view.getUint16(entry, isLittleEndian) === orientationTag) {
-      const value = readFirstValue(view, entry, isLittleEndian);
-      if (value !== undefined)
-        return orientations.find((orientation) => orientation === value) ?? 1;
-    }
+    if (view.getUint16(entry, isLittleEndian) !== orientationTag) continue;
+    const isShort = view.getUint16(entry + 2, isLittleEndian) === SHORT;
+    const isSingle = view.getUint32(entry + 4, isLittleEndian) === 1;
+    const value = isShort && isSingle ? view.getUint16(entry + 8, isLittleEndian) : 1;
+    return orientations.find((orientation) => orientation === value) ?? 1;
   }
   return 1;
-}
-
-/**
- * Reads the first value of an entry, of a fraction the numerator; 0 for text and floats (libvips oddly finds numbers in
- * these too: not imitated), `undefined` if libexif drops the entry, so that a later one counts.
- */
-function readFirstValue(
-  view: DataView,
-  entry: number,
-  isLittleEndian: boolean,
-): number | undefined {
-  const type = view.getUint16(entry + 2, isLittleEndian);
-  const count = view.getUint32(entry + 4, isLittleEndian);
-  const bytes = valueBytes[type - 1] ?? 0;
-  const size = count * bytes;
-  const at = size > 4 ? view.getUint32(entry + 8, isLittleEndian) : entry + 8;
-  if (size === 0 || at + size > view.byteLength) return undefined;
-  if (count > maxValues || otherTypes.has(type)) return 0;
-  if (bytes === 1) return view.getUint8(at);
-  if (bytes === 2) return view.getUint16(at, isLittleEndian);
-  const value = view.getUint32(at, isLittleEndian);
-  // libexif converts a LONG to a SHORT.
-  return bytes === 4 ? value & 0xffff : value;
 }
 
 /** A directory with the orientation as its only entry, a short (TIFF 6.0 §2); the value goes to byte 18. */

@@ -21,15 +21,15 @@ test.each(['II', 'MM'] as const)(
 );
 
 test.each([
-  ['a byte', tiff(orientation(1, 6)), 6],
-  ['a long', tiff(orientation(4, 6)), 6],
-  ['a signed short', tiff(orientation(8, 6)), 6],
+  ['a short', tiff(orientation(3, 6)), 6],
+  ['a byte', tiff(orientation(1, 6)), 1],
+  ['a long', tiff(orientation(4, 6)), 1],
+  ['a signed short', tiff(orientation(8, 6)), 1],
+  ['two shorts', tiff(orientation(3, 6, 2)), 1],
   ['text', tiff(orientation(2, 6)), 1],
   ['no number from 1 to 8', tiff(orientation(3, 9)), 1],
   ['the first of two', tiff(orientation(3, 6), orientation(3, 3)), 6],
-  ['a later one after one of an unknown type', tiff(orientation(99, 3), orientation(3, 6)), 6],
-  ['a later one after one of no values', tiff(orientation(3, 3, 0), orientation(3, 6)), 6],
-  ['a later one after one past the end', tiff(orientation(4, 999, 2), orientation(3, 6)), 6],
+  ['the first of two, of another type', tiff(orientation(99, 3), orientation(3, 6)), 1],
   ['one behind another tag', tiff([0x010f, 2, 1, 0, 0, 0], orientation(3, 6)), 6],
   ['no entry of its kind', tiff([0x010f, 2, 1, 0, 0, 0]), 1],
   ['no entries', tiff(), 1],
