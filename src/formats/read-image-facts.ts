@@ -7,7 +7,6 @@ import type { ImageFacts, Orientation, Prefix } from './image-facts.ts';
 import { readJpegHeader } from './jpeg/jpeg-header.ts';
 import { isJpeg, withPlainJpegExif } from './jpeg/jpeg-segments.ts';
 import { splitApng } from './png/apng-split.ts';
-import { checkStillData } from './png/image-data.ts';
 import { checkDataCrcs, isPng, withPlainPngExif } from './png/png-chunks.ts';
 import { readPngHeader } from './png/png-header.ts';
 import { isWebp, readWebpProfile, withPlainWebpExif } from './webp/riff-chunks.ts';
@@ -31,7 +30,6 @@ interface Container {
   readonly readProfile?: typeof readWebpProfile;
   /** Splits an animation whose decoder shows only its default image. */
   readonly split?: typeof splitApng;
-  readonly checkStill?: typeof checkStillData;
   /** Rejects pixel data with a wrong checksum: for files that no decoder reads to their end, as it would reject these. */
   readonly checkUndecoded?: typeof checkDataCrcs;
 }
@@ -47,7 +45,6 @@ const containers: readonly Container[] = [
     readHeader: readPngHeader,
     prepare: withPlainPngExif,
     split: splitApng,
-    checkStill: checkStillData,
     checkUndecoded: checkDataCrcs,
   },
   {

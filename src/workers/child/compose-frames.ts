@@ -13,13 +13,13 @@ const OPAQUE = 255;
  * @throws MediaError `UNPROCESSABLE_MEDIA` or `MEDIA_TOO_LARGE`; any other error is a bug of ours
  */
 export function composeFrames(
-  patches: AsyncIterable<FramePatch>,
+  patches: Iterable<FramePatch>,
   job: RenderJob,
   batchFrames: number,
 ): AsyncGenerator<Pixels, void> {
   const canvas = new FrameCanvas(job.originalSize);
   async function* draw(): AsyncGenerator<void> {
-    for await (const patch of patches) {
+    for (const patch of patches) {
       canvas.draw(patch, await decodePatch(patch, job));
       yield;
     }

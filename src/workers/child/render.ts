@@ -50,7 +50,6 @@ async function makeReadable(original: Uint8Array, job: RenderJob): Promise<Reada
   if (job.source === 'heic') return { bytes: await decodeHeic(original, job) };
   const container = containerOf(original);
   const readable = container?.prepare(original, job.orientation) ?? original;
-  if (job.animation === undefined) await container?.checkStill?.(readable);
   // libvips does not decode the rows below a crop.
   if (job.resize === 'crop') container?.checkUndecoded?.(original);
   const heif = job.source === 'avif' ? openHeif(readable) : undefined;
