@@ -109,11 +109,12 @@ export class ResultFolder implements ResultStore {
     if (parts === undefined) return;
     const costBytes = fileCostBytes(parts[0].length + parts[1].length);
     if (costBytes > this.#sweeper.maxUnsweptBytes) return;
-    if (!this.#sweeper.tryReserve(costBytes)) {
+    const release = await this.#takeTurn(new AbortController().signal);
+    if (!this.#sweeper.mayWrite(costBytes)) {
+      release();
       throw new Error(`The folder ${this.#folder} has to be swept before more is written.`);
     }
     try {
-      const release = await this.#takeTurn(new AbortController().signal);
       await writeWholeFile(parts, {
         path,
         temporaryPath: join(this.#folder, 'incoming', randomBytes(16).toString('hex')),
@@ -125,8 +126,6 @@ export class ResultFolder implements ResultStore {
       if (systemCodeOf(error) === 'ENAMETOOLONG') return;
       if (isOutOfSpace(error)) this.#sweeper.makeRoom();
       throw new Error(`The rendering ${path} cannot be written.`, { cause: error });
-    } finally {
-      this.#sweeper.release(costBytes);
     }
   }
 

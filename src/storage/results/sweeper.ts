@@ -17,7 +17,10 @@ export interface SweeperOptions {
 /** Part of the bound that this process writes between two sweeps. */
 const SWEEP_AFTER = 0.02;
 
-/** Most that this process writes between sweeps, as a part of the bound: four processes stay within 1.08 of it. */
+/**
+ * Most that this process writes between sweeps, as a part of the bound, besides concurrent writes: four processes stay
+ * within 1.08 of it.
+ */
 const MAX_UNSWEPT = 0.04;
 
 const RETRY_AFTER_MS = 60_000;
@@ -39,8 +42,6 @@ export class Sweeper {
   #sweptBytes: number | undefined;
   /** Disk space that this process has written since that sweep began. */
   #writtenBytes = 0;
-  /** Disk space of writes under way, which a sweep may count or not. */
-  #reservedBytes = 0;
   #evictions = 0;
 
   constructor(options: SweeperOptions) {
@@ -54,19 +55,11 @@ export class Sweeper {
     return { heldBytes, maxBytes: this.#options.maxBytes, evictions: this.#evictions };
   }
 
-  /** Reserves disk space for a write, if a sweep does not have to come first; `release` must follow. */
-  tryReserve(costBytes: number): boolean {
-    const unsweptBytes = this.#writtenBytes + this.#reservedBytes + costBytes;
-    if (unsweptBytes <= this.maxUnsweptBytes) {
-      this.#reservedBytes += costBytes;
-      return true;
-    }
-    this.add(0); // a failed sweep may be due again
-    return false;
-  }
-
-  release(costBytes: number): void {
-    this.#reservedBytes -= costBytes;
+  /** Whether a write may begin; if not, a sweep has to come first. */
+  mayWrite(costBytes: number): boolean {
+    const fits = this.#writtenBytes + costBytes <= this.maxUnsweptBytes;
+    if (!fits) this.add(0); // a failed sweep may be due again
+    return fits;
   }
 
   /** Adds disk space that is written; begins a sweep in the background when it is due. */
