@@ -13,8 +13,6 @@ export interface ExchangeLimits {
   readonly perHost: SemaphoreLimits;
   /** The same for all hosts. */
   readonly inAll: SemaphoreLimits;
-  /** Longest time for a site to respond while other requests wait for a connection, in milliseconds. */
-  readonly patienceMs: number;
   /** Longest time from the connection to the first byte of its response, in milliseconds. */
   readonly firstByteTimeoutMs: number;
   /** Longest time from the connection to the end of the response's head, in milliseconds. */
@@ -59,8 +57,7 @@ const MAX_INTERIM = 8;
 
 /**
  * Requests to other sites, with bounds of connections per host and in all. A request waits for its host first, so that
- * a slow host never gets more than its share of the whole. A site that has been silent for a while loses its place to a
- * request that waits: a hundred hanging sites do not delay the others for long.
+ * a slow host never gets more than its share of the whole.
  *
  * Connections are kept for a while, idle ones included in both bounds: with one for each request, a site that is 50 ms
  * away gives 0.3 of the responses (measured, TLS 1.3).
@@ -72,8 +69,6 @@ export class SiteExchange {
   readonly #hosts = new Map<string, Semaphore>();
   /** Connections without a request, the longest idle first. */
   readonly #idle = new Set<Connection>();
-  /** Controllers of waits for silent sites, with the time when each wait began; the longest wait first. */
-  readonly #silent = new Map<AbortController, number>();
 
   constructor(limits: ExchangeLimits, connector: ConnectorParts) {
     this.#limits = limits;
@@ -144,10 +139,8 @@ export class SiteExchange {
 
   async #connect({ url, host, signal }: SiteQuestion): Promise<Connection> {
     const leaveAll = await this.#enterAll(signal);
-    const ending = this.#beginSilence();
     try {
-      const within = AbortSignal.any([signal, ending.signal]);
-      const socket = await connectToSite(this.#connector, url, host, within);
+      const socket = await connectToSite(this.#connector, url, host, signal);
       const { origin } = url;
       const connection = { host, origin, socket, client: createClient(origin, socket) };
       socket.once('close', () => {
@@ -158,38 +151,17 @@ export class SiteExchange {
     } catch (error) {
       leaveAll();
       throw error;
-    } finally {
-      this.#silent.delete(ending);
     }
   }
 
-  /** Waits for a place among all; an idle connection gives its place up, and so does one whose site is silent. */
-  async #enterAll(signal: AbortSignal): Promise<() => void> {
-    if (!this.#all.isTaken) return this.#all.enter(signal);
+  /** Waits for a place among all; an idle connection gives its place up. */
+  #enterAll(signal: AbortSignal): Promise<() => void> {
     const [longestIdle] = this.#idle;
-    if (longestIdle !== undefined) {
+    if (this.#all.isTaken && longestIdle !== undefined) {
       this.#idle.delete(longestIdle);
       void close(longestIdle);
-    } else this.#endLongestSilence();
-    const timer = setInterval(() => this.#endLongestSilence(), this.#limits.patienceMs);
-    return this.#all.enter(signal).finally(() => clearInterval(timer));
-  }
-
-  #beginSilence(): AbortController {
-    const ending = new AbortController();
-    this.#silent.set(ending, performance.now());
-    return ending;
-  }
-
-  #endLongestSilence(): void {
-    const [[ending, sinceMs] = []] = this.#silent;
-    if (ending === undefined || performance.now() - (sinceMs ?? 0) < this.#limits.patienceMs)
-      return;
-    this.#silent.delete(ending);
-    const cause = new Error('The site was silent while others waited for a connection.');
-    ending.abort(
-      new MediaError('OVERLOADED', { cause, bottleneck: 'origin', retryAfterSeconds: 1 }),
-    );
+    }
+    return this.#all.enter(signal);
   }
 
   /** Keeps a connection for the next request, unless others wait for its place. */
@@ -200,21 +172,18 @@ export class SiteExchange {
   }
 
   async #send(
-    { client }: Connection,
+    { client, socket }: Connection,
     { url, host, headers, signal, pauseMs }: SiteQuestion,
   ): Promise<SiteAnswer> {
     const { firstByteTimeoutMs, headTimeoutMs } = this.#limits;
-    const ending = this.#beginSilence();
+    const ending = new AbortController();
+    const bytesBefore = socket.bytesRead;
     const expire = (what: string, timeoutMs: number): void =>
       ending.abort(siteError(`No ${what} in ${timeoutMs} ms.`, { reason: 'time', host }));
-    const firstByte = new Countdown(firstByteTimeoutMs, () =>
-      expire('response', firstByteTimeoutMs),
-    );
-    const head = new Countdown(headTimeoutMs, () => expire('whole head', headTimeoutMs));
-    const watched = client.compose((dispatch) => (options, handler) => {
-      handler.onResponseStarted = () => firstByte.stop();
-      return dispatch(options, handler);
+    const firstByte = new Countdown(firstByteTimeoutMs, () => {
+      if (socket.bytesRead === bytesBefore) expire('response', firstByteTimeoutMs);
     });
+    const head = new Countdown(headTimeoutMs, () => expire('whole head', headTimeoutMs));
     let interim = 0;
     const onInfo = (): void => {
       interim += 1;
@@ -222,14 +191,13 @@ export class SiteExchange {
     };
     const path = `${url.pathname}${url.search}`;
     try {
-      const response = await watched.request({
+      const response = await client.request({
         ...{ method: 'GET', path, headers, onInfo },
         ...{ signal: AbortSignal.any([signal, ending.signal]), bodyTimeout: pauseMs },
       });
       const { statusCode: status, headers: fields, body } = response;
       return { status, fields, body };
     } finally {
-      this.#silent.delete(ending);
       firstByte.stop();
       head.stop();
     }

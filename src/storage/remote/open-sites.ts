@@ -42,7 +42,6 @@ export function openSites(
   const limits: RemoteLimits = {
     perHost: { slots: 4, maxWaiting: 64, maxWaitMs },
     inAll: { slots: EXTERNAL_CONNECTIONS, maxWaiting: 512, maxWaitMs },
-    patienceMs: 1_000,
     connectTimeoutMs: 3_000,
     firstByteTimeoutMs: 5_000,
     headTimeoutMs: 20_000,
