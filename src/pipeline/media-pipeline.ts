@@ -12,7 +12,7 @@ import {
 } from './originals/backend.ts';
 import { Digests } from './originals/digests.ts';
 import { MemoryBudget } from './originals/memory-budget.ts';
-import type { OriginalParts } from './originals/original.ts';
+import type { FlightParts } from './originals/original-flight.ts';
 import { Originals } from './originals/originals.ts';
 import { PassthroughService } from './originals/passthrough.ts';
 import { OriginalRecords } from './originals/records.ts';
@@ -71,7 +71,7 @@ export type MediaPipeline = ReturnType<typeof createMediaPipeline>;
 
 /** Originals of one source, and what services remember of them. */
 interface KeptParts
-  extends Pick<OriginalParts, 'storage' | 'sites' | 'records' | 'digests' | 'cache'> {
+  extends Pick<FlightParts, 'storage' | 'sites' | 'records' | 'digests' | 'cache'> {
   readonly results: Results;
   readonly store: GuardedStore | undefined;
   readonly rates: Rates | undefined;

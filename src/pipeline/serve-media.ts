@@ -6,13 +6,9 @@ import type { ImageFacts } from '../formats/image-facts.ts';
 import { containerOf, readImageFacts } from '../formats/read-image-facts.ts';
 import { unlessAborted } from './abort.ts';
 import type { BlockGuard } from './blocks/block-guard.ts';
-import type {
-  HeldImage,
-  HeldOriginal,
-  IdentifiedOriginal,
-  Original,
-} from './originals/original.ts';
-import { type HeldVideo, isReplaced } from './originals/original-access.ts';
+import type { BufferedImage, LoadedOriginal, LoadedVideo } from './originals/load-original.ts';
+import type { IdentifiedOriginal, OriginalFlight } from './originals/original-flight.ts';
+import { isReplaced } from './originals/original-reader.ts';
 import type { Originals } from './originals/originals.ts';
 import type { OriginalRecords } from './originals/records.ts';
 import type { Clock, MediaResult, StoredResult } from './ports.ts';
@@ -63,7 +59,7 @@ interface Making {
   readonly made: Promise<MadeMedia>;
   /** Trace of the request that began it. */
   readonly leader: RequestTrace;
-  readonly original: Original;
+  readonly original: OriginalFlight;
   hasFailed: boolean;
 }
 
@@ -78,7 +74,7 @@ interface Making {
 export class MediaService {
   readonly #parts: MediaServiceParts;
   readonly #flights = new SingleFlight<Making>(
-    ({ hasFailed, original }) => !hasFailed && !original.isOutdated,
+    ({ hasFailed, original }) => !hasFailed && !original.isInvalidated,
   );
 
   constructor(parts: MediaServiceParts) {
@@ -130,9 +126,9 @@ export class MediaService {
       try {
         const served = await this.#serve({ request, key, original }, ask, isJoined);
         // What was found out before a purge is not served after it.
-        if (!original.isOutdated) return served;
+        if (!original.isInvalidated) return served;
       } catch (error) {
-        if (!original.isOutdated || ask.signal.aborted) throw error;
+        if (!original.isInvalidated || ask.signal.aborted) throw error;
         // The facts may have been remembered from before; fresh ones are tried once.
         if (isReplaced(error) && hasBeenReplaced) throw error;
         hasBeenReplaced ||= isReplaced(error);
@@ -147,8 +143,8 @@ export class MediaService {
     ask: Ask,
     isJoined: boolean,
   ): Promise<Served> {
-    const { records, results } = this.#parts;
-    const { key, original, request } = wanted;
+    const { originals, results } = this.#parts;
+    const { key, original } = wanted;
     const { signal, trace } = ask;
     const known = results.get(key);
     const kind = known === undefined ? 'miss' : 'stale';
@@ -158,18 +154,18 @@ export class MediaService {
     const identifying = original.identify({ isIdentityEnough, hasResult, trace });
     const identified = await unlessAborted(identifying, signal).catch((error: unknown) => {
       // Other sites' originals are read whole to be identified, and may be refused by that.
-      if (!original.isOutdated) records.noteRefusal(key, request.originKey, error);
+      original.refuse(key, error);
       throw error; // UNKNOWN_MEDIA, ORIGIN_ERROR, ORIGIN_TIMEOUT, OVERLOADED; UNSUPPORTED_MEDIA_TYPE, MEDIA_TOO_LARGE
     });
-    const { wasAsked, failure } = identified;
-    const identity = await original.checkBytes(identified.identity, signal); // UNAVAILABLE, UNKNOWN_MEDIA
+    const { contactedOrigin, failure } = identified;
+    const identity = await originals.checkBytes(original, identified.identity, signal); // UNAVAILABLE, UNKNOWN_MEDIA
     if (known?.originalEtag === identity.etag) {
       trace.outcome = collapse(confirmed(identified), isJoined);
       return { kind: 'result', result: known };
     }
     const validators = results.validatorsOf(identity, key);
     if (failure === undefined && ask.isCurrent(validators)) {
-      trace.outcome = wasAsked ? { kind, collapsed: isJoined } : { kind: 'hit' };
+      trace.outcome = contactedOrigin ? { kind, collapsed: isJoined } : { kind: 'hit' };
       return { kind: 'current', validators };
     }
     const result = await this.#joinMaking(wanted, { ...identified, identity }, ask, kind);
@@ -221,7 +217,7 @@ export class MediaService {
     ask: Ask,
     kind: 'miss' | 'stale',
   ): Promise<MadeMedia> {
-    const { results, records, limits, renderer, rates } = this.#parts;
+    const { originals, results, limits, renderer, rates } = this.#parts;
     const { key, request, original, signal } = task;
     const stored = await results.find(task, identified.identity);
     if (stored !== undefined) return { result: stored, outcome: confirmed(identified, 'store') };
@@ -229,7 +225,7 @@ export class MediaService {
     try {
       const held = await readOriginal(task); // MEDIA_TOO_LARGE, OVERLOADED, ORIGIN_ERROR, ORIGIN_TIMEOUT
       // The read may have found other bytes than those that were identified.
-      await original.checkBytes(held, signal); // UNAVAILABLE, UNKNOWN_MEDIA
+      await originals.checkBytes(original, held, signal); // UNAVAILABLE, UNKNOWN_MEDIA
       if ('reader' in held && isUnchanged(request)) return { result: undefined, outcome: { kind } };
       if ('reader' in held) requireFormat(request); // UNSUPPORTED_MEDIA_TYPE
       // UNSUPPORTED_MEDIA_TYPE, UNPROCESSABLE_MEDIA
@@ -253,18 +249,18 @@ export class MediaService {
       const made = rendered ?? untouched;
       if (made === undefined) throw new Error('A poster has not been rendered.');
       // The first block by SHA-256 may have been posted during the render.
-      await original.checkBytes(held, signal);
+      await originals.checkBytes(original, held, signal);
       const { result, isKept } = results.keep(task, held, made, { isRendering });
       return { result, outcome: { kind, stored: isKept } };
     } catch (error) {
-      if (!original.isOutdated) records.noteRefusal(key, request.originKey, error);
+      original.refuse(key, error);
       throw error;
     }
   }
 
   /** Plans a poster from the facts of a video, which a worker reads once for all renderings. */
   async #planPoster(
-    { etag, reader }: HeldVideo,
+    { etag, reader }: LoadedVideo,
     { request, original, signal, trace }: MediaTask,
   ): Promise<Planned> {
     const { renderer, limits } = this.#parts;
@@ -321,7 +317,7 @@ function requireFormat({ format }: MediaRequest): void {
 }
 
 async function planImage(
-  { bytes }: HeldImage,
+  { bytes }: BufferedImage,
   { request, trace }: MediaTask,
   limits: RenderLimits,
 ): Promise<Planned> {
@@ -333,11 +329,11 @@ async function planImage(
 }
 
 /** Reads an original; where nothing is asked of its source, no time is spent there. */
-function readOriginal({ original, signal, trace }: MediaTask): Promise<HeldOriginal> {
-  if (original.isInMemory) return unlessAborted(original.read(), signal);
+function readOriginal({ original, signal, trace }: MediaTask): Promise<LoadedOriginal> {
+  if (original.isInMemory) return unlessAborted(original.load(), signal);
   return trace.stage('origin', async (details) => {
     details.originPart = 'body';
-    const held = await unlessAborted(original.read(), signal);
+    const held = await unlessAborted(original.load(), signal);
     details.bytes = 'bytes' in held ? held.bytes.byteLength : held.reader.sizeBytes;
     return held;
   });
@@ -371,7 +367,11 @@ function collapse(outcome: CacheOutcome, isJoined: boolean): CacheOutcome {
 }
 
 /** Outcome of a result that was made before: its original is as it was, or cannot be asked for. */
-function confirmed({ wasAsked, failure }: IdentifiedOriginal, detail?: 'store'): CacheOutcome {
-  if (failure !== undefined) return { kind: wasAsked ? 'stale' : 'hit', detail: 'stale-if-error' };
-  return wasAsked ? { kind: 'stale', originStatus: 304, detail } : { kind: 'hit', detail };
+function confirmed(
+  { contactedOrigin, failure }: IdentifiedOriginal,
+  detail?: 'store',
+): CacheOutcome {
+  if (failure !== undefined)
+    return { kind: contactedOrigin ? 'stale' : 'hit', detail: 'stale-if-error' };
+  return contactedOrigin ? { kind: 'stale', originStatus: 304, detail } : { kind: 'hit', detail };
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createStorageBackend } from '../../src/pipeline/originals/backend.ts';
-import { Original, type OriginalParts } from '../../src/pipeline/originals/original.ts';
+import { type FlightParts, OriginalFlight } from '../../src/pipeline/originals/original-flight.ts';
 import { OriginalRecords } from '../../src/pipeline/originals/records.ts';
 import { RequestTrace } from '../../src/pipeline/request-trace.ts';
 import { type FlightControls, SingleFlight } from '../../src/pipeline/single-flight.ts';
@@ -47,13 +47,13 @@ test('an original keeps no promise for each of the requests that wait for it', a
   const opened = defer<never>();
   const source = { identity: 'tag', open: () => opened.promise } as const;
   const limits = { firstByteTimeoutMs: 9_000, wholeBodyTimeoutMs: 9_000, maxOriginalBytes: 1 };
-  const parts: Partial<OriginalParts> = {
+  const parts: Partial<FlightParts> = {
     storage: createStorageBackend(source, limits, {} as never),
     records: new OriginalRecords({ freshForMs: 0, goneForMs: 0, refusedForMs: 0 }, clock),
     clock,
   };
   const flight = { signal: new AbortController().signal, keep: () => undefined };
-  const original = new Original(parts as OriginalParts, { originKey: 'icons/1/a' }, flight);
+  const original = new OriginalFlight(parts as FlightParts, { originKey: 'icons/1/a' }, flight);
   const trace = new RequestTrace(clock);
   const identify = () => original.identify({ isIdentityEnough: true, hasResult: false, trace });
   const inspect = () => original.inspect('tag', () => opened.promise);

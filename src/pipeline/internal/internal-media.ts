@@ -15,7 +15,7 @@ import type { MediaServices } from '../media-pipeline.ts';
 import { pictureRequest, unlessUnreadable } from '../metadata/describe.ts';
 import { SNIFF_BYTES, sniffContentType } from '../originals/content-sniff.ts';
 import { sha256Of } from '../originals/digests.ts';
-import type { Original } from '../originals/original.ts';
+import type { OriginalFlight } from '../originals/original-flight.ts';
 import { type OriginalReader, replaced } from '../originals/original-reader.ts';
 import type { Clock, GivenOriginals } from '../ports.ts';
 import { RequestTrace } from '../request-trace.ts';
@@ -84,7 +84,7 @@ export class InternalMedia {
     return this.#use(subject, signal, (found) =>
       useOriginal(found, async (original) => {
         const { identity, reader } = await unlessAborted(original.openByRanges(), signal);
-        const { etag } = await original.checkBytes(identity, signal);
+        const { etag } = await found.services.originals.checkBytes(original, identity, signal);
         if (etag !== identity.etag) throw replaced();
         return formatSniffed(await sniffContentType(await reader.read(0, SNIFF_BYTES, signal)));
       }),
@@ -171,7 +171,7 @@ export class InternalMedia {
       const options = { isIdentityEnough: false, hasResult: false, trace };
       const { failure } = await unlessAborted(work.identify(options), signal);
       if (failure !== undefined) throw failure;
-      const held = await unlessAborted(work.read(), signal);
+      const held = await unlessAborted(work.load(), signal);
       const bytes = 'bytes' in held ? held.bytes : await this.#readVideo(held.reader, signal);
       const found = this.#give(bytes);
       return {
@@ -245,7 +245,7 @@ function askMetadata(
 
 async function useOriginal<Result>(
   { services, originKey }: Found,
-  use: (original: Original) => Promise<Result>,
+  use: (original: OriginalFlight) => Promise<Result>,
 ): Promise<Result> {
   const controller = new AbortController();
   const controls = { signal: controller.signal, keep: () => undefined };

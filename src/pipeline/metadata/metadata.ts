@@ -8,7 +8,7 @@ import {
 import { encodeOriginKey } from '../../contract/result-key.ts';
 import { unlessAborted } from '../abort.ts';
 import { type Digests, sha256Of } from '../originals/digests.ts';
-import type { Original } from '../originals/original.ts';
+import type { OriginalFlight } from '../originals/original-flight.ts';
 import { BLOCK_BYTES, type OriginalReader, replaced } from '../originals/original-reader.ts';
 import type { Originals } from '../originals/originals.ts';
 import type { OriginalRecords } from '../originals/records.ts';
@@ -35,7 +35,7 @@ interface MetadataServiceParts {
 }
 
 interface Answering {
-  readonly original: Original;
+  readonly original: OriginalFlight;
   readonly metadata: Promise<MediaMetadata>;
 }
 
@@ -58,7 +58,7 @@ interface State {
 /** Tells the facts of originals (contract §13), which are computed once for each of their states. */
 export class MetadataService {
   readonly #parts: MetadataServiceParts;
-  readonly #flights = new SingleFlight<Answering>(({ original }) => !original.isOutdated);
+  readonly #flights = new SingleFlight<Answering>(({ original }) => !original.isInvalidated);
 
   constructor(parts: MetadataServiceParts) {
     this.#parts = parts;
@@ -81,9 +81,9 @@ export class MetadataService {
       try {
         const answer = await unlessAborted(metadata, signal);
         // What was found out before a purge does not hold after it.
-        if (!original.isOutdated) return answer;
+        if (!original.isInvalidated) return answer;
       } catch (error) {
-        if (!original.isOutdated || signal.aborted) throw error;
+        if (!original.isInvalidated || signal.aborted) throw error;
       } finally {
         flight.leave();
       }
@@ -91,11 +91,11 @@ export class MetadataService {
   }
 
   async #answer(
-    original: Original,
+    original: OriginalFlight,
     question: MetadataQuestion,
     controls: FlightControls,
   ): Promise<MediaMetadata> {
-    const { renderer, records, clock } = this.#parts;
+    const { renderer, clock } = this.#parts;
     const { originKey, wantsPlaceholder, wantsSha256 } = question;
     const { identity, reader } = await original.openByRanges(HEAD_BYTES);
     const work = { original, ...controls, trace: new RequestTrace(clock) };
@@ -109,7 +109,7 @@ export class MetadataService {
       }
       if (wantsSha256) sha256 = await this.#hash(state);
     } catch (error) {
-      if (!original.isOutdated) records.noteRefusal(undefined, originKey, error);
+      original.refuse(undefined, error);
       throw error;
     }
     if (kept !== known) this.#keep(state, kept);
@@ -191,7 +191,7 @@ export class MetadataService {
   async #readImage({ reader, identity, work }: State): Promise<WholeOriginal> {
     const { sizeBytes } = reader;
     if (sizeBytes <= BLOCK_BYTES) return { bytes: await reader.read(0, sizeBytes, work.signal) };
-    const held = await work.original.read();
+    const held = await work.original.load();
     if ('bytes' in held && held.etag === identity.etag) return held;
     throw replaced();
   }
@@ -207,7 +207,7 @@ export class MetadataService {
     const isShort = sizeBytes <= BLOCK_BYTES;
     const bytes = held?.bytes ?? (isShort && (await reader.read(0, sizeBytes, work.signal)));
     const sha256 = bytes ? sha256Of(bytes) : await reader.hash();
-    if (!work.original.isOutdated) digests.note(originKey, identity.etag, sha256);
+    digests.noteOf(work.original, identity.etag, sha256);
     return sha256;
   }
 
@@ -219,17 +219,16 @@ export class MetadataService {
     if (known !== undefined || store === undefined) return known;
     const stored = await store.find(this.#addressOf(originKey, identity), work.signal);
     const metadata = stored && parseKeptMetadata(stored.body);
-    if (metadata !== undefined) work.original.noteDetails(identity.etag, { metadata });
+    if (metadata !== undefined) work.original.remember(identity.etag, { metadata });
     return metadata;
   }
 
   #keep({ identity, work }: State, metadata: KeptMetadata): void {
     const { store } = this.#parts;
-    const { originKey, isOutdated } = work.original;
-    if (isOutdated) return;
-    work.original.noteDetails(identity.etag, { metadata });
+    const { original, trace } = work;
+    original.remember(identity.etag, { metadata });
     const stored = { body: formatKeptMetadata(metadata), mimeType: 'application/json' };
-    store?.add(this.#addressOf(originKey, identity), stored, work.trace);
+    original.commit(() => store?.add(this.#addressOf(original.originKey, identity), stored, trace));
   }
 
   #addressOf(originKey: string, { etag }: OriginalIdentity): ResultAddress {

@@ -36,7 +36,7 @@ export interface ExternalMedia {
 export interface Backend extends Omit<OriginLimits, 'firstByteTimeoutMs'> {
   readonly source: Source;
   /** Whether originals come from other sites: failures are concealed, lengths not trusted, bytes judged as they come. */
-  readonly isForeign: boolean;
+  readonly isExternal: boolean;
   /** Bounds the bodies that go into memory; `undefined`: the source bounds its connections itself. */
   readonly reads: Semaphore | undefined;
   /** Bounds the bodies that are passed on. */
@@ -53,7 +53,7 @@ export interface Backend extends Omit<OriginLimits, 'firstByteTimeoutMs'> {
     readonly withoutResult: number;
   };
   /** Age of work on an original up to which other requests join the work: later, its findings may be out of date. */
-  readonly joinableForMs: number;
+  readonly maxJoinAgeMs: number;
   /** Counts responses and bytes; `undefined`: the source counts its own. */
   readonly observer: SourceObserver | undefined;
 }
@@ -69,17 +69,17 @@ export interface Backends {
 export type OriginalName = Pick<MediaRequest, 'originKey'> & Partial<Pick<MediaRequest, 'url'>>;
 
 /** Place of an original. */
-export interface OriginalPlace {
+export interface OriginalLocation {
   readonly backend: Backend;
   readonly originKey: string;
   /** Name at the source. */
   readonly sourceKey: string;
 }
 
-export function placeOf(
+export function locateOriginal(
   { storage, sites }: Backends,
   { originKey, url }: OriginalName,
-): OriginalPlace {
+): OriginalLocation {
   const backend = url === undefined ? storage : sites;
   if (backend === undefined) throw new Error('Media of other sites are not served.');
   return { backend, originKey, sourceKey: url ?? originKey };
@@ -101,12 +101,12 @@ export function createStorageBackend(
 ): Backend {
   return {
     source,
-    isForeign: false,
+    isExternal: false,
     ...limits,
     ...semaphores,
     maxPassedBytes: Number.POSITIVE_INFINITY,
     failedForMs: { withResult: 5_000, withoutResult: 2_000 },
-    joinableForMs: 5_000,
+    maxJoinAgeMs: 5_000,
     observer,
   };
 }
@@ -124,7 +124,7 @@ export function createSiteBackend(
         return source.open(url, options);
       },
     },
-    isForeign: true,
+    isExternal: true,
     reads: undefined,
     streams,
     firstByteTimeoutMs: undefined,
@@ -132,21 +132,21 @@ export function createSiteBackend(
     maxOriginalBytes,
     maxPassedBytes: limits.maxBytes,
     failedForMs: { withResult: 60_000, withoutResult: 60_000 },
-    joinableForMs: Number.POSITIVE_INFINITY,
+    maxJoinAgeMs: Number.POSITIVE_INFINITY,
     observer: undefined,
   };
 }
 
-export function lateError({ isForeign }: Backend, message: string): MediaError {
-  return isForeign
+export function lateError({ isExternal }: Backend, message: string): MediaError {
+  return isExternal
     ? siteError(message, { reason: 'time' })
     : new MediaError('ORIGIN_TIMEOUT', { cause: new Error(message) });
 }
 
 /** Returns the error of a transfer that has failed. undici names the error of a body that stalls, and nothing else does. */
-export function brokenError({ isForeign }: Backend, cause: unknown): MediaError {
+export function brokenError({ isExternal }: Backend, cause: unknown): MediaError {
   if (cause instanceof MediaError) return cause;
-  if (!isForeign) return new MediaError('ORIGIN_ERROR', { cause });
+  if (!isExternal) return new MediaError('ORIGIN_ERROR', { cause });
   const isLate = cause instanceof Error && cause.name === 'BodyTimeoutError';
   const reason = isLate ? 'time' : 'response';
   return siteError('The body is incomplete.', { reason, cause });

@@ -5,7 +5,7 @@ import { withDeadline } from '../abort.ts';
 import type { Opened, ResultAddress } from '../ports.ts';
 import type { GuardedStore } from '../results/store.ts';
 import { Semaphore } from '../semaphore.ts';
-import { type Backend, brokenError, lateError, type OriginalPlace } from './backend.ts';
+import { type Backend, brokenError, lateError, type OriginalLocation } from './backend.ts';
 import { isStream, lengthOf, openContent } from './open-body.ts';
 import { passBody } from './pass-body.ts';
 import type { OriginalRecords } from './records.ts';
@@ -15,6 +15,11 @@ interface DigestsParts {
   readonly store: GuardedStore | undefined;
   /** Ends the hashing in the background. */
   readonly closing: AbortSignal;
+}
+
+/** Work on an original through which all writes pass: see `OriginalFlight.commit`. */
+interface WritingFlight extends OriginalLocation {
+  readonly commit: (write: () => void) => unknown;
 }
 
 /** Large originals that are hashed at once, and that wait. */
@@ -73,8 +78,20 @@ export class Digests {
     this.#parts.store?.add(addressOf(originKey, etag), stored);
   }
 
+  /** Remembers the digest of a state, unless the original was purged since the work on it began. */
+  noteOf(flight: WritingFlight, etag: string, sha256: string): void {
+    // An identity that is a digest is known after a restart, too.
+    const isKnown = isDigest(flight.backend, etag);
+    const { records } = this.#parts;
+    flight.commit(() =>
+      isKnown
+        ? records.noteDetails(flight.originKey, etag, { sha256 })
+        : this.note(flight.originKey, etag, sha256),
+    );
+  }
+
   /** Hashes an original of any size in the background, in constant memory. */
-  hashSoon(place: OriginalPlace): void {
+  hashSoon(place: OriginalLocation): void {
     const { originKey } = place;
     if (this.#underWay.has(originKey)) return;
     this.#underWay.add(originKey);
@@ -83,9 +100,11 @@ export class Digests {
       .finally(() => this.#underWay.delete(originKey));
   }
 
-  async #hash(place: OriginalPlace): Promise<void> {
+  async #hash(place: OriginalLocation): Promise<void> {
     const { originKey, backend } = place;
-    const leave = await (backend.isForeign ? this.#enterSite(place) : this.#enter(this.#ofStorage));
+    const leave = await (backend.isExternal
+      ? this.#enterSite(place)
+      : this.#enter(this.#ofStorage));
     try {
       const { etag, sha256 } = await this.#hashInTime(place);
       this.note(originKey, etag, sha256);
@@ -95,7 +114,7 @@ export class Digests {
     }
   }
 
-  #hashInTime({ backend, sourceKey }: OriginalPlace) {
+  #hashInTime({ backend, sourceKey }: OriginalLocation) {
     const { closing } = this.#parts;
     const onTimeout = (): Error => lateError(backend, 'The hash took too long.');
     return withDeadline(timeoutMsOf(backend, 1), closing, onTimeout, async (signal, restart) => {
@@ -111,7 +130,7 @@ export class Digests {
   }
 
   /** Waits for the host first, so that the originals of one host keep no place of all sites waiting. */
-  async #enterSite({ sourceKey }: OriginalPlace): Promise<() => void> {
+  async #enterSite({ sourceKey }: OriginalLocation): Promise<() => void> {
     const host = readUrl(sourceKey)?.hostname ?? '';
     const ofHost = this.#ofHosts.get(host) ?? new Semaphore(HASHES_OF_HOST);
     this.#ofHosts.set(host, ofHost);
@@ -143,9 +162,11 @@ function timeoutMsOf(backend: Backend, sizeBytes: number): number {
  * Returns a name of the state of an original that is not held whole: the tag of the storage, or what another site tells.
  * A site that tells nothing but a length is judged by that.
  */
-export function stateOf({ isForeign }: Backend, opened: Opened): string {
+export function stateOf({ isExternal }: Backend, opened: Opened): string {
   const { etag = '', validators, sizeBytes } = opened;
-  return isForeign ? JSON.stringify([validators?.etag, validators?.lastModified, sizeBytes]) : etag;
+  return isExternal
+    ? JSON.stringify([validators?.etag, validators?.lastModified, sizeBytes])
+    : etag;
 }
 
 /**
@@ -164,6 +185,11 @@ export async function hashBody(backend: Backend, opened: Opened): Promise<string
     throw brokenError(backend, error);
   }
   return hash.digest('hex');
+}
+
+/** Whether the identity of a state is the digest of its bytes; that of another site's video is a `stateOf`. */
+export function isDigest({ source }: Backend, etag: string): boolean {
+  return source.identity === 'digest' && !etag.startsWith('[');
 }
 
 export function sha256Of(bytes: Uint8Array): string {

@@ -8,13 +8,10 @@ import { SNIFF_BYTES } from './content-sniff.ts';
 import type { MemoryBudget, Reservation } from './memory-budget.ts';
 
 /** An original in memory, until its reservation is released. */
-export type HeldBytes = Reservation & { readonly bytes: Uint8Array };
+export type BufferedBytes = Reservation & { readonly bytes: Uint8Array };
 
 /** The same; or the beginning of an original that is too large for that, with the rest of its body. */
-export type HeldBeginning = HeldBytes & { readonly rest: Readable | undefined };
-
-/** Judges a body by its first bytes, unless it is short: throws a `MediaError` if the rest need not be read. */
-export type BodyJudge = (beginning: Uint8Array) => void;
+export type BufferedBeginning = BufferedBytes & { readonly rest: Readable | undefined };
 
 /** Memory that is taken first if no trusted length is known, in bytes. */
 const FIRST_BYTES = 64 * 1024;
@@ -102,59 +99,67 @@ export function withFirstByteDeadline<Result>(
   return withDeadline(firstByteTimeoutMs, signal, onTimeout, work);
 }
 
-/**
- * Reads an opened original to its end, into memory that is accounted for.
- *
- * @throws MediaError `MEDIA_TOO_LARGE` over the bound, `OVERLOADED` if there is no room, `ORIGIN_TIMEOUT` after the
- *   deadline, `ORIGIN_ERROR` if the transfer fails or has another length than announced,
- *   what `judge` throws; the body is discarded then
- */
-export async function holdBody(
+/** @throws MediaError `ORIGIN_TIMEOUT` if the work takes longer than a whole body may */
+export function withBodyDeadline<Result>(
   backend: Backend,
-  opened: Opened,
-  budget: MemoryBudget,
   signal: AbortSignal,
-  judge: BodyJudge = () => undefined,
-): Promise<HeldBytes> {
-  const held = await holdBeginning(backend, opened, budget, signal, judge);
-  if (held.rest === undefined) return held;
-  held.rest.destroy();
-  held.release();
-  throw tooLarge(held.bytes.byteLength, backend.maxOriginalBytes);
+  work: (within: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const { wholeBodyTimeoutMs: timeoutMs } = backend;
+  const onTimeout = (): MediaError =>
+    lateError(backend, `The body took longer than ${timeoutMs} ms.`);
+  return withDeadline(timeoutMs, signal, onTimeout, work);
 }
 
 /**
- * Reads an opened original into memory like `holdBody`, but leaves the rest of a body open that turns out to be too
- * large.
+ * Reads an opened original to its end, into memory that is accounted for.
  *
- * @throws as `holdBody`; `MEDIA_TOO_LARGE` only for a declared length
+ * @param prefix the bytes that were read from the body before
+ * @throws MediaError `MEDIA_TOO_LARGE` over the bound, `OVERLOADED` if there is no room, `ORIGIN_ERROR` if the transfer
+ *   fails or has another length than declared; or `signal.reason`. The body is discarded then
  */
-export async function holdBeginning(
+export async function bufferBody(
   backend: Backend,
   opened: Opened,
   budget: MemoryBudget,
   signal: AbortSignal,
-  judge: BodyJudge = () => undefined,
-): Promise<HeldBeginning> {
-  const { wholeBodyTimeoutMs: timeoutMs, isForeign, maxOriginalBytes } = backend;
+  prefix?: Uint8Array,
+): Promise<BufferedBytes> {
+  const buffered = await bufferBeginning(backend, opened, budget, signal, prefix);
+  if (buffered.rest === undefined) return buffered;
+  buffered.rest.destroy();
+  buffered.release();
+  throw tooLarge(buffered.bytes.byteLength, backend.maxOriginalBytes);
+}
+
+/**
+ * Reads an opened original into memory like `bufferBody`, but leaves the rest of a body open that turns out to be too
+ * large.
+ *
+ * @throws as `bufferBody`; `MEDIA_TOO_LARGE` only for a declared length
+ */
+export async function bufferBeginning(
+  backend: Backend,
+  opened: Opened,
+  budget: MemoryBudget,
+  signal: AbortSignal,
+  prefix: Uint8Array = new Uint8Array(),
+): Promise<BufferedBeginning> {
+  const { isExternal, maxOriginalBytes } = backend;
   const { body, sizeBytes } = opened;
   let reservation: Reservation | undefined;
   try {
-    // The first bytes of another site tell whether the original is a video, which may be larger.
-    if (!isForeign) checkSize(sizeBytes, maxOriginalBytes);
-    reservation = budget.reserve(isForeign ? 0 : (sizeBytes ?? 0));
-    const memory = reservation;
+    if (sizeBytes !== undefined && sizeBytes > maxOriginalBytes) {
+      throw tooLarge(sizeBytes, maxOriginalBytes);
+    }
+    reservation = budget.reserve(isExternal ? 0 : (sizeBytes ?? 0));
     if (!isStream(body)) {
       backend.observer?.noteReadBytes(body.byteLength);
       checkLength(backend, sizeBytes, body.byteLength);
-      return { ...memory, bytes: body, rest: undefined };
+      return { ...reservation, bytes: body, rest: undefined };
     }
-    const onTimeout = (): MediaError =>
-      lateError(backend, `The body took longer than ${timeoutMs} ms.`);
-    const collected = await withDeadline(timeoutMs, signal, onTimeout, (within) =>
-      collect(backend, opened, body, memory, within, judge),
-    );
-    return { ...memory, ...collected };
+    const collected = await collect(backend, opened, body, reservation, signal, prefix);
+    return { ...reservation, ...collected };
   } catch (error) {
     if (isStream(body)) body.destroy();
     reservation?.release();
@@ -163,8 +168,8 @@ export async function holdBeginning(
 }
 
 /**
- * Collects a body up to the largest original, and returns the rest of a longer one. Memory grows as the bytes come, unless
- * a trusted length is known.
+ * Collects a body up to the largest original, and returns the rest of a longer one. Memory grows as the bytes arrive,
+ * unless a trusted length is known.
  */
 async function collect(
   backend: Backend,
@@ -172,62 +177,63 @@ async function collect(
   body: Readable,
   reservation: Reservation,
   signal: AbortSignal,
-  judge: BodyJudge,
-): Promise<Pick<HeldBeginning, 'bytes' | 'rest'>> {
-  const { isForeign, maxOriginalBytes, observer } = backend;
+  prefix: Uint8Array,
+): Promise<Pick<BufferedBeginning, 'bytes' | 'rest'>> {
+  const { isExternal, maxOriginalBytes, observer } = backend;
   addAbortSignal(signal, body);
-  let bytes: Buffer = Buffer.alloc(0);
+  let bytes: Uint8Array = new Uint8Array();
   let received = 0;
-  let isJudged = false;
-  try {
-    for await (const chunk of body.iterator({ destroyOnReturn: false })) {
-      observer?.noteReadBytes(chunk.length);
-      const count = received + chunk.length;
-      if (count > (sizeBytes ?? count)) checkLength(backend, sizeBytes, count);
-      // A chunk that is the whole body, and not part of a pool, need not be copied.
-      if (chunk.length === sizeBytes && chunk.length === chunk.buffer.byteLength) {
-        bytes = chunk;
-      } else {
-        if (count > bytes.length) {
-          const capacity = isForeign ? Math.max(FIRST_BYTES, count, 2 * bytes.length) : sizeBytes;
-          bytes = enlarge(bytes, received, capacity ?? count, reservation);
-        }
-        chunk.copy(bytes, received);
+  const add = (chunk: Uint8Array): void => {
+    observer?.noteReadBytes(chunk.length);
+    const count = received + chunk.length;
+    if (count > (sizeBytes ?? count)) checkLength(backend, sizeBytes, count);
+    // A chunk that is the whole body, and not part of a pool, need not be copied.
+    if (chunk.length === sizeBytes && chunk.length === chunk.buffer.byteLength) {
+      bytes = chunk;
+    } else {
+      if (count > bytes.length) {
+        const capacity = isExternal ? Math.max(FIRST_BYTES, count, 2 * bytes.length) : sizeBytes;
+        bytes = enlarge(bytes, received, capacity ?? count, reservation);
       }
-      received = count;
-      if (received > maxOriginalBytes) return { bytes: bytes.subarray(0, received), rest: body };
-      if (isJudged || received < SNIFF_BYTES) continue;
-      isJudged = true;
-      judge(bytes.subarray(0, received));
-      checkSize(sizeBytes, maxOriginalBytes);
+      bytes.set(chunk, received);
+    }
+    received = count;
+  };
+  try {
+    add(prefix);
+    if (!body.readableEnded) {
+      for await (const chunk of body.iterator({ destroyOnReturn: false })) {
+        add(chunk);
+        if (received > maxOriginalBytes) return { bytes: bytes.subarray(0, received), rest: body };
+      }
     }
   } catch (error) {
-    const failure = signal.aborted ? signal.reason : brokenError(backend, error);
-    if (isOriginFailure(failure)) observer?.noteBrokenBody();
-    throw failure;
+    throw noteBroken(backend, error, signal);
   }
   signal.throwIfAborted();
   checkLength(backend, sizeBytes, received);
   // Buffers that are kept have no spare capacity.
-  const whole = received === bytes.length ? bytes : Buffer.from(bytes.subarray(0, received));
+  const whole = received === bytes.length ? bytes : Uint8Array.from(bytes.subarray(0, received));
   return { bytes: whole, rest: undefined };
 }
 
+/** Returns the error of a body that broke off, and counts it. */
+export function noteBroken(backend: Backend, error: unknown, signal: AbortSignal): unknown {
+  const failure = signal.aborted ? signal.reason : brokenError(backend, error);
+  if (isOriginFailure(failure)) backend.observer?.noteBrokenBody();
+  return failure;
+}
+
 function enlarge(
-  bytes: Buffer,
+  bytes: Uint8Array,
   received: number,
   capacity: number,
   reservation: Reservation,
-): Buffer<ArrayBuffer> {
+): Uint8Array {
   reservation.grow(capacity);
   const larger = Buffer.allocUnsafeSlow(capacity);
-  bytes.copy(larger, 0, 0, received);
+  larger.set(bytes.subarray(0, received));
   return larger;
-}
-
-/** @throws MediaError `MEDIA_TOO_LARGE` for a declared length over the bound */
-function checkSize(sizeBytes: number | undefined, maxBytes: number): void {
-  if (sizeBytes !== undefined && sizeBytes > maxBytes) throw tooLarge(sizeBytes, maxBytes);
 }
 
 function tooLarge(count: number, maxBytes: number): MediaError {
@@ -237,7 +243,7 @@ function tooLarge(count: number, maxBytes: number): MediaError {
 
 function checkLength(backend: Backend, announced: number | undefined, received: number): void {
   if (announced === undefined || announced === received) return;
-  const message = `${announced} bytes were announced; ${received} or more came.`;
+  const message = `${announced} bytes were declared; ${received} or more arrived.`;
   throw brokenError(backend, new Error(message));
 }
 

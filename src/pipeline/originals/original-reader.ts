@@ -1,12 +1,19 @@
 import { createHash } from 'node:crypto';
 import { MediaError } from '../../contract/errors.ts';
-import { unlessAborted, withDeadline } from '../abort.ts';
+import { unlessAborted } from '../abort.ts';
 import { type ByteRange, type Opened, type RangeReader, ReplacedMeanwhile } from '../ports.ts';
-import { brokenError, lateError, type OriginalPlace } from './backend.ts';
+import { brokenError, type OriginalLocation } from './backend.ts';
 import { hashBody } from './digests.ts';
 import type { MemoryBudget, Reservation } from './memory-budget.ts';
-import { discard, type HeldBytes, holdBody, isStream, openContent } from './open-body.ts';
-import { takePrefix } from './pass-body.ts';
+import {
+  type BufferedBytes,
+  bufferBody,
+  discard,
+  isStream,
+  openContent,
+  withBodyDeadline,
+} from './open-body.ts';
+import { readPrefix } from './pass-body.ts';
 
 /** Unit in which an original is read by ranges, in bytes. */
 export const BLOCK_BYTES = 64 * 1024;
@@ -20,10 +27,10 @@ const STEP_BYTES = 16 * BLOCK_BYTES;
 /** Most reads of the source for one original (contract §12). */
 const MAX_READS = 64;
 
-/** See `OriginalAccess`. */
-interface Access extends OriginalPlace {
+/** Members of `OriginalFlight` that reading needs; the class itself imports this file. */
+interface ReadingFlight extends OriginalLocation {
   readonly signal: AbortSignal;
-  noteError(error: unknown): void;
+  readonly noteError: (error: unknown) => void;
 }
 
 /** One state of an original, and the bounds of reading it. */
@@ -51,10 +58,10 @@ interface Stream {
  * flight share the blocks and their bounds.
  */
 export class OriginalReader implements RangeReader {
-  readonly #access: Access;
+  readonly #flight: ReadingFlight;
   readonly #state: ReadState;
   readonly #blocks = new Map<number, Uint8Array>();
-  readonly #held: HeldBytes[] = [];
+  readonly #buffered: BufferedBytes[] = [];
   #sizeBytes: number;
   /** Body of another site that is read from its start, where ranges cannot be used. */
   #stream: Stream | undefined;
@@ -66,8 +73,8 @@ export class OriginalReader implements RangeReader {
   #turn: Promise<unknown> = Promise.resolve();
   #isReleased = false;
 
-  constructor(access: Access, state: ReadState) {
-    this.#access = access;
+  constructor(flight: ReadingFlight, state: ReadState) {
+    this.#flight = flight;
     this.#state = state;
     this.#sizeBytes = state.sizeBytes;
   }
@@ -88,16 +95,21 @@ export class OriginalReader implements RangeReader {
     return unlessAborted(reading, signal);
   }
 
-  /** Takes the first block from a body that was opened with `FIRST_BLOCK`. @throws MediaError as `read` does */
-  async takeFirst(opened: Opened): Promise<void> {
+  /**
+   * Takes the first block from a body that was opened with `FIRST_BLOCK`.
+   *
+   * @param prefix the bytes that were read from the body before
+   * @throws MediaError as `read` does
+   */
+  async takeFirst(opened: Opened, prefix?: Uint8Array): Promise<void> {
     const firstBytes = Math.min(BLOCK_BYTES, this.sizeBytes);
     try {
       this.#count(firstBytes);
     } catch (error) {
-      discard(this.#access.backend, opened);
+      discard(this.#flight.backend, opened);
       throw error;
     }
-    await this.#take(opened, 0, firstBytes);
+    await this.#take(opened, 0, firstBytes, prefix);
   }
 
   /**
@@ -106,10 +118,10 @@ export class OriginalReader implements RangeReader {
    *
    * @throws MediaError as `read` does
    */
-  async takeWhole(opened: Opened): Promise<void> {
+  async takeWhole(opened: Opened, prefix: Uint8Array = new Uint8Array()): Promise<void> {
     const { budget, maxBytes } = this.#state;
     const memory = budget.reserve(0);
-    const stream = { opened, memory, takenBytes: 0, rest: new Uint8Array() };
+    const stream = { opened, memory, takenBytes: 0, rest: prefix };
     this.#stream = stream;
     if (opened.sizeBytes !== undefined) return;
     await this.#inTime(stream, async () => {
@@ -127,13 +139,13 @@ export class OriginalReader implements RangeReader {
   /** Reads the whole original, beside the bounds. @throws MediaError as `read` does */
   async readAll(): Promise<Uint8Array> {
     if (this.#stream !== undefined) return Buffer.concat(await this.#readStream(this.#stream));
-    const { bytes } = await this.#hold(await this.#open(undefined, true));
+    const { bytes } = await this.#buffer(await this.#open(undefined, true));
     return bytes;
   }
 
   /** Computes the SHA-256 of the whole original, hexadecimal, in constant memory and beside the bounds. */
   async hash(): Promise<string> {
-    const { backend, signal } = this.#access;
+    const { backend, signal } = this.#flight;
     if (this.#stream !== undefined) {
       const hash = createHash('sha256');
       for (const block of await this.#readStream(this.#stream)) hash.update(block);
@@ -152,7 +164,7 @@ export class OriginalReader implements RangeReader {
     this.#isReleased = true;
     if (isStream(this.#stream?.opened.body)) this.#stream.opened.body.destroy();
     this.#stream?.memory.release();
-    for (const { release } of this.#held.splice(0)) release();
+    for (const { release } of this.#buffered.splice(0)) release();
     this.#blocks.clear();
   }
 
@@ -191,13 +203,13 @@ export class OriginalReader implements RangeReader {
 
   /** Opens the original or a part of it, if it still is in the state that is read. */
   async #open(range: ByteRange | undefined, isHeld: boolean): Promise<Opened> {
-    const { backend, sourceKey, signal } = this.#access;
+    const { backend, sourceKey, signal } = this.#flight;
     const { etag, rangeValidator, sizeBytes } = this.#state;
     signal.throwIfAborted();
     try {
-      const condition = backend.isForeign ? { ifRange: rangeValidator } : { ifMatch: etag };
+      const condition = backend.isExternal ? { ifRange: rangeValidator } : { ifMatch: etag };
       const opened = await openContent(backend, sourceKey, { signal, range, isHeld, ...condition });
-      const isSame = backend.isForeign
+      const isSame = backend.isExternal
         ? opened.rangeValidator === rangeValidator &&
           (opened.part === undefined) === (range === undefined)
         : opened.etag === etag;
@@ -206,7 +218,7 @@ export class OriginalReader implements RangeReader {
       throw replaced();
     } catch (error) {
       const failure = isGone(error) ? replaced(error) : error;
-      this.#access.noteError(failure);
+      this.#flight.noteError(failure);
       throw failure;
     }
   }
@@ -237,27 +249,26 @@ export class OriginalReader implements RangeReader {
       const found = await this.#takeFrom(stream, end);
       if (found === end) return;
       const cause = new Error(`The body ended after ${found} bytes.`);
-      throw brokenError(this.#access.backend, cause);
+      throw brokenError(this.#flight.backend, cause);
     });
   }
 
   /** Reads a body within the deadline of a whole one, and notes what fails. */
   async #inTime(stream: Stream, work: () => Promise<void>): Promise<void> {
-    const { backend, signal } = this.#access;
-    const onTimeout = (): MediaError => lateError(backend, 'The body took too long.');
+    const { backend, signal } = this.#flight;
     try {
-      await withDeadline(backend.wholeBodyTimeoutMs, signal, onTimeout, work);
+      await withBodyDeadline(backend, signal, work);
     } catch (error) {
       if (isStream(stream.opened.body)) stream.opened.body.destroy();
       signal.throwIfAborted();
-      this.#access.noteError(error);
+      this.#flight.noteError(error);
       throw error;
     }
   }
 
   /** Takes the blocks up to a position, or up to the end of the body; returns which of them came first. */
   async #takeFrom(stream: Stream, wantedEnd: number): Promise<number> {
-    const { backend, signal } = this.#access;
+    const { backend, signal } = this.#flight;
     const { opened, memory, takenBytes, rest } = stream;
     if (this.#isReleased) throw new Error('The original is not read any more.');
     memory.grow(wantedEnd);
@@ -265,7 +276,7 @@ export class OriginalReader implements RangeReader {
     const unbounded = { ...opened, sizeBytes: undefined };
     const bytes =
       missingBytes > 0
-        ? Buffer.concat([rest, await takePrefix(backend, unbounded, missingBytes, signal)])
+        ? Buffer.concat([rest, await readPrefix(backend, unbounded, missingBytes, signal)])
         : rest;
     const end = Math.min(wantedEnd, takenBytes + bytes.length);
     if (this.#isReleased) return end;
@@ -279,29 +290,36 @@ export class OriginalReader implements RangeReader {
   }
 
   /** Takes the blocks of a part that was opened; memory is accounted for before it comes. */
-  async #take(opened: Opened, start: number, end: number): Promise<void> {
-    const held = await this.#hold({ ...opened, sizeBytes: end - start, part: undefined });
+  async #take(opened: Opened, start: number, end: number, prefix?: Uint8Array): Promise<void> {
+    const part = { ...opened, sizeBytes: end - start, part: undefined };
+    const buffered = await this.#buffer(part, prefix);
     if (this.#isReleased) return;
     for (let at = start; at < end; at += BLOCK_BYTES) {
-      const bytes = held.bytes.subarray(at - start, at - start + BLOCK_BYTES);
+      const bytes = buffered.bytes.subarray(at - start, at - start + BLOCK_BYTES);
       this.#blocks.set(at / BLOCK_BYTES, bytes);
     }
   }
 
-  /** Holds a body until this reader is released. */
-  async #hold(opened: Opened): Promise<HeldBytes> {
-    const { backend, signal } = this.#access;
+  /** Buffers a body until this reader is released. */
+  async #buffer(opened: Opened, prefix?: Uint8Array): Promise<BufferedBytes> {
+    const { backend, signal } = this.#flight;
     const unbounded = { ...backend, maxOriginalBytes: Number.POSITIVE_INFINITY };
-    const held = await holdBody(unbounded, opened, this.#state.budget, signal).catch(
-      (error: unknown) => {
-        this.#access.noteError(error);
-        throw error;
-      },
+    const buffering = withBodyDeadline(backend, signal, (within) =>
+      bufferBody(unbounded, opened, this.#state.budget, within, prefix),
     );
-    if (this.#isReleased) held.release();
-    else this.#held.push(held);
-    return held;
+    const buffered = await buffering.catch((error: unknown) => {
+      this.#flight.noteError(error);
+      throw error;
+    });
+    if (this.#isReleased) buffered.release();
+    else this.#buffered.push(buffered);
+    return buffered;
   }
+}
+
+/** Whether an original was replaced while it was read. */
+export function isReplaced(error: unknown): boolean {
+  return error instanceof MediaError && error.cause instanceof ReplacedMeanwhile;
 }
 
 export function replaced(cause?: unknown): MediaError {

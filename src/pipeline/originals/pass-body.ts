@@ -2,15 +2,35 @@ import { pipeline, type Readable, Transform, type TransformCallback } from 'node
 import { isOriginFailure, MediaError } from '../../contract/errors.ts';
 import type { Opened } from '../ports.ts';
 import { type Backend, brokenError } from './backend.ts';
-import { isStream, lengthOf, withFirstByteDeadline } from './open-body.ts';
+import { isStream, lengthOf, noteBroken, withFirstByteDeadline } from './open-body.ts';
 
 /**
- * Takes the first bytes out of an opened original, within the deadline of the first byte; `passBody` gets them back.
+ * Reads the first bytes of an opened original within the deadline of the first byte; `passBody` sends them.
  *
- * @param count how many bytes, at least; fewer only where the body is shorter
- * @throws MediaError `ORIGIN_ERROR` if the transfer fails before, `ORIGIN_TIMEOUT`; or `signal.reason`
+ * @throws as `readPrefix`, and MediaError `ORIGIN_TIMEOUT`
  */
-export async function takePrefix(
+export function takePrefix(
+  backend: Backend,
+  opened: Opened,
+  count: number,
+  signal: AbortSignal,
+): Promise<Uint8Array> {
+  const reading = withFirstByteDeadline(backend, signal, (within) =>
+    readPrefix(backend, opened, count, within),
+  );
+  return reading.catch((error: unknown) => {
+    if (isStream(opened.body)) opened.body.destroy();
+    throw error;
+  });
+}
+
+/**
+ * Reads the first bytes of an opened original, and leaves the rest of the body open.
+ *
+ * @param count minimum number of bytes; fewer only where the body is shorter
+ * @throws MediaError `ORIGIN_ERROR` if the transfer fails before; or `signal.reason`
+ */
+export async function readPrefix(
   backend: Backend,
   opened: Opened,
   count: number,
@@ -23,23 +43,21 @@ export async function takePrefix(
   const chunks: Buffer[] = [];
   let taken = 0;
   try {
-    return await withFirstByteDeadline(backend, signal, async () => {
-      for await (const chunk of body.iterator({ destroyOnReturn: false })) {
-        chunks.push(chunk);
-        taken += chunk.length;
-        if (taken >= wanted) break;
-      }
-      const isShort = taken < wanted && lengthBytes !== undefined;
-      if (isShort || taken > (lengthBytes ?? taken)) {
-        throw new Error(`${lengthBytes} bytes were announced; ${taken} came.`);
-      }
-      return Buffer.concat(chunks);
-    });
+    for await (const chunk of body.iterator({ destroyOnReturn: false })) {
+      chunks.push(chunk);
+      taken += chunk.length;
+      if (taken >= wanted) break;
+    }
+    const isShort = taken < wanted && lengthBytes !== undefined;
+    if (isShort || taken > (lengthBytes ?? taken)) {
+      throw new Error(`${lengthBytes} bytes were declared; ${taken} arrived.`);
+    }
   } catch (error) {
     body.destroy();
-    signal.throwIfAborted();
-    throw brokenError(backend, error);
+    throw noteBroken(backend, error, signal);
   }
+  const [first] = chunks;
+  return first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks);
 }
 
 /**

@@ -8,11 +8,18 @@ import type { BlockGuard } from '../blocks/block-guard.ts';
 import type { ByteRange, Opened } from '../ports.ts';
 import type { RequestTrace } from '../request-trace.ts';
 import { type Validators, validatorsOf } from '../results/results.ts';
-import { type Backends, type OriginalPlace, placeOf } from './backend.ts';
+import { type Backends, locateOriginal, type OriginalLocation } from './backend.ts';
 import { SNIFF_BYTES, sniffContentType } from './content-sniff.ts';
 import { type Digests, sha256Of, stateOf } from './digests.ts';
 import type { MemoryBudget } from './memory-budget.ts';
-import { discard, holdBeginning, isStream, lengthOf, openContent } from './open-body.ts';
+import {
+  bufferBeginning,
+  discard,
+  isStream,
+  lengthOf,
+  openContent,
+  withBodyDeadline,
+} from './open-body.ts';
 import type { Originals } from './originals.ts';
 import { passBody, takePrefix } from './pass-body.ts';
 import type { Beginning, OriginalRecords } from './records.ts';
@@ -82,7 +89,7 @@ interface FoundBeginning {
 }
 
 /** A request, and where its original is. */
-interface Passing extends PassthroughOptions, OriginalPlace {
+interface Passing extends PassthroughOptions, OriginalLocation {
   readonly request: MediaRequest;
 }
 
@@ -110,16 +117,16 @@ export class PassthroughService {
    */
   async open(request: MediaRequest, options: PassthroughOptions): Promise<PassthroughMedia> {
     const { records, blocks } = this.#parts;
-    const passing = { ...options, ...placeOf(this.#parts, request), request };
+    const passing = { ...options, ...locateOriginal(this.#parts, request), request };
     const { backend, originKey } = passing;
     options.trace.outcome = { kind: 'bypass' };
-    if (backend.isForeign) {
+    if (backend.isExternal) {
       const failure = records.findFailure(originKey, backend.failedForMs.withoutResult, backend);
       if (failure !== undefined) throw failure;
       if (records.isMissing(originKey)) throw new MediaError('UNKNOWN_MEDIA');
     }
     if (blocks?.judgesBytes !== true) return this.#open(passing);
-    return backend.isForeign ? this.#openHeld(passing) : this.#openJudged(passing);
+    return backend.isExternal ? this.#openHeld(passing) : this.#openJudged(passing);
   }
 
   async #open(passing: Passing): Promise<PassthroughMedia> {
@@ -129,16 +136,16 @@ export class PassthroughService {
     if (known !== undefined) return this.#describe(passing, { beginning: known });
     return trace.stage('origin', async (details) => {
       // A site may send the whole if it is asked for a part: so a part is asked for only if one is wanted.
-      const wantsPart = backend.isForeign ? isPart : !isWhole;
+      const wantsPart = backend.isExternal ? isPart : !isWhole;
       details.originPart = wantsPart ? 'state' : 'body';
       const range = wantsPart ? rangeOfBeginning(passing.beginning) : undefined;
       const open = () => this.#openBeginning(passing, range);
       const found = await this.#noting(passing, () =>
-        backend.isForeign ? trace.stage('fetch', open) : open(),
+        backend.isExternal ? trace.stage('fetch', open) : open(),
       );
       const { sizeBytes } = found.beginning;
       if (sizeBytes !== undefined) details.bytes = sizeBytes;
-      if (range !== undefined && backend.isForeign) {
+      if (range !== undefined && backend.isExternal) {
         records.noteBeginning(originKey, found.beginning);
       }
       return this.#describe(passing, found);
@@ -153,7 +160,7 @@ export class PassthroughService {
     try {
       const asked = { isIdentityEnough: true, hasResult: false, trace };
       const { identity } = await unlessAborted(original.identify(asked), signal);
-      const { sha256, ...checked } = await original.checkBytes(identity, signal);
+      const { sha256, ...checked } = await originals.checkBytes(original, identity, signal);
       const opened = await this.#open(passing);
       const { etag } = validatorsOf(checked, resultKey(request), PIPELINE_RELEASE);
       const isLarge = (opened.sizeBytes ?? 0) > backend.maxOriginalBytes;
@@ -179,7 +186,9 @@ export class PassthroughService {
       trace.stage('origin', () => trace.stage('fetch', open)),
     );
     if ((opened.sizeBytes ?? 0) > backend.maxOriginalBytes) return this.#openLarge(passing, opened);
-    const held = await holdBeginning(backend, opened, budget, signal);
+    const held = await withBodyDeadline(backend, signal, (within) =>
+      bufferBeginning(backend, opened, budget, within),
+    );
     const { bytes, rest } = held;
     // Small bodies count in no budget: the places of streams bound those that slow clients take.
     const leave =
@@ -249,7 +258,7 @@ export class PassthroughService {
     const letGo = (): void => {
       if (opened !== undefined) discard(backend, opened);
     };
-    const ownState = backend.isForeign ? undefined : tag;
+    const ownState = backend.isExternal ? undefined : tag;
     return {
       state: opened === undefined ? ownState : stateOf(backend, opened),
       validators: { etag, lastModified },
@@ -298,13 +307,13 @@ export class PassthroughService {
       const taken = await takePrefix(backend, opened, SNIFF_BYTES, signal);
       const prefix = new Uint8Array(taken.subarray(0, SNIFF_BYTES));
       const contentType = await sniffContentType(prefix);
-      if (backend.isForeign) checkType(contentType);
+      if (backend.isExternal) checkType(contentType);
       // Without a tag, nothing tells whether parts belong together.
       if (part !== undefined && etag === undefined) {
         discard(backend, opened);
         return await this.#openBeginning(passing, undefined);
       }
-      const hasParts = part !== undefined || range === undefined || !backend.isForeign;
+      const hasParts = part !== undefined || range === undefined || !backend.isExternal;
       const state = { sizeBytes, etag, lastModified, freshForMs };
       return {
         beginning: { prefix, contentType, hasParts, ...state },
@@ -336,14 +345,14 @@ export class PassthroughService {
   }
 
   async #noting<Result>(
-    { backend, originKey }: OriginalPlace,
+    { backend, originKey }: OriginalLocation,
     work: () => Promise<Result>,
   ): Promise<Result> {
     try {
       return await work();
     } catch (error) {
       // Failures of the storage are not remembered: an attachment may have been uploaded meanwhile.
-      if (backend.isForeign) this.#parts.records.noteError(originKey, error);
+      if (backend.isExternal) this.#parts.records.noteError(originKey, error);
       throw error;
     }
   }

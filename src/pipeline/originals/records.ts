@@ -155,11 +155,15 @@ export class OriginalRecords {
   }
 
   /** Returns a failure of the source for an original within the last `periodMs`. */
-  findFailure(originKey: string, periodMs: number, { isForeign }: Backend): MediaError | undefined {
+  findFailure(
+    originKey: string,
+    periodMs: number,
+    { isExternal }: Backend,
+  ): MediaError | undefined {
     const { failure } = this.#get(originKey);
     if (failure === undefined || !this.#isWithin(periodMs, failure.atMs)) return undefined;
     const message = 'The source failed for the same original lately.';
-    const cause = isForeign
+    const cause = isExternal
       ? new SiteFailure(message, { reason: 'remembered', ownUrl: failure.ownUrl })
       : new Error(message);
     return new MediaError(failure.code, { cause });

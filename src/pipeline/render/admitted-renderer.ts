@@ -2,7 +2,7 @@ import { MediaError } from '../../contract/errors.ts';
 import { outputFormats } from '../../contract/image-formats.ts';
 import type { MovingFacts } from '../../formats/video/video-facts.ts';
 import type { Reservation } from '../originals/memory-budget.ts';
-import type { Inspected } from '../originals/original.ts';
+import type { Inspected } from '../originals/original-flight.ts';
 import type { OriginalRecords } from '../originals/records.ts';
 import type {
   Lane,
@@ -150,7 +150,7 @@ export class AdmittedRenderer {
       return result;
     } catch (error) {
       const isTimeout = error instanceof MediaError && error.code === 'TRANSFORM_TIMEOUT';
-      if (hasBegun && isTimeout && !original.isOutdated) records.noteTimeout(originKey, costMs);
+      if (hasBegun && isTimeout) original.markSlow(costMs);
       throw error;
     } finally {
       const heldMs = leave(isMeasured);

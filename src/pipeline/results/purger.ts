@@ -95,7 +95,7 @@ export class Purger {
   noteNew(originKey: string): void {
     const { originals, records } = this.#parts;
     const filters = filtersOf({ kind: 'originals', originKeys: [originKey] });
-    originals.outdateWhere(filters.fitsOriginal);
+    originals.invalidateWhere(filters.fitsOriginal);
     if (records.forget(originKey)) this.#forget(filters, false);
     else records.purgeRefusals(filters.fitsOwnKey);
   }

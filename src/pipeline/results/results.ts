@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { MediaRequest } from '../../contract/media-request.ts';
 import type { MemoryCache } from '../memory-cache.ts';
 import type { Meter } from '../meter.ts';
-import type { Original } from '../originals/original.ts';
+import type { OriginalFlight } from '../originals/original-flight.ts';
 import type { MediaResult, OriginalIdentity, ResultAddress, StoredResult } from '../ports.ts';
 import type { RequestTrace } from '../request-trace.ts';
 import type { FlightControls } from '../single-flight.ts';
@@ -20,7 +20,7 @@ export interface MediaTask extends FlightControls {
   readonly request: MediaRequest;
   /** The canonical request's `resultKey`. */
   readonly key: string;
-  readonly original: Original;
+  readonly original: OriginalFlight;
   /** Trace of the request that began the work. */
   readonly trace: RequestTrace;
 }
@@ -81,7 +81,7 @@ export class Results {
     });
     if (stored === undefined) return undefined;
     const result = this.#createResult(stored, identity, key);
-    if (!task.original.isOutdated) cache.set(key, result);
+    task.original.commit(() => cache.set(key, result));
     return result;
   }
 
@@ -99,9 +99,11 @@ export class Results {
   ): { readonly result: MediaResult; readonly isKept: boolean | undefined } {
     const { cache, store } = this.#parts;
     const result = this.#createResult(made, identity, task.key);
-    if (task.original.isOutdated) return { result, isKept: undefined };
-    if (isRendering) store?.add(this.#addressOf(task, identity), made, task.trace);
-    return { result, isKept: cache.set(task.key, result) };
+    const isKept = task.original.commit(() => {
+      if (isRendering) store?.add(this.#addressOf(task, identity), made, task.trace);
+      return cache.set(task.key, result);
+    });
+    return { result, isKept };
   }
 
   forget(fits: (key: string) => boolean): number {

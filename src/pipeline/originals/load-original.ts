@@ -1,0 +1,178 @@
+import { createHash } from 'node:crypto';
+import { MediaError } from '../../contract/errors.ts';
+import { isDecodable } from '../../formats/read-image-facts.ts';
+import { sniffMoving } from '../../formats/video/sniff-moving.ts';
+import type { BlockGuard } from '../blocks/block-guard.ts';
+import type { MemoryCache } from '../memory-cache.ts';
+import type { CachedOriginal, Opened, OpenOptions, OriginalIdentity } from '../ports.ts';
+import type { OriginalLocation } from './backend.ts';
+import { SNIFF_BYTES } from './content-sniff.ts';
+import { type Digests, sha256Of, stateOf } from './digests.ts';
+import type { MemoryBudget, Reservation } from './memory-budget.ts';
+import { bufferBody, discard, isStream, lengthOf, withBodyDeadline } from './open-body.ts';
+import { BLOCK_BYTES, FIRST_BLOCK, type OriginalReader } from './original-reader.ts';
+import { readPrefix } from './pass-body.ts';
+import type { OriginalDetails, OriginalRecords } from './records.ts';
+
+/** An original in memory, until its last user has left. */
+export type BufferedImage = CachedOriginal & Reservation;
+
+/** A video, of which ranges are read until its last user has left; the reader accounts for its memory. */
+export interface LoadedVideo extends OriginalIdentity {
+  readonly reader: OriginalReader;
+  readonly release: () => void;
+}
+
+export type LoadedOriginal = BufferedImage | LoadedVideo;
+
+/** Members of `OriginalFlight` that loading needs; the class itself imports this file. */
+interface LoadingFlight extends OriginalLocation {
+  readonly signal: AbortSignal;
+  readonly open: (range?: OpenOptions['range']) => Promise<Opened>;
+  readonly noteFound: (opened: Opened) => OriginalIdentity;
+  readonly noteError: (error: unknown) => void;
+  readonly remember: (etag: string, details: Partial<OriginalDetails>) => void;
+  readonly commit: (write: () => unknown) => unknown;
+  readonly createReader: (etag: string, opened: Opened, leastBytes?: number) => OriginalReader;
+}
+
+interface LoadParts {
+  readonly budget: MemoryBudget;
+  readonly cache: MemoryCache<CachedOriginal>;
+  readonly blocks: BlockGuard | undefined;
+  readonly digests: Digests;
+  readonly records: OriginalRecords;
+}
+
+/** Containers of videos that have posters (contract §12). */
+const VIDEOS: ReadonlySet<string | undefined> = new Set(['mp4', 'mov', 'webm', 'matroska']);
+
+/**
+ * Loads an original from an opened body: its first bytes decide whether it is a video, which is read by ranges, or is
+ * buffered.
+ *
+ * @param range that was requested
+ * @throws MediaError `MEDIA_TOO_LARGE`, `UNSUPPORTED_MEDIA_TYPE`, `OVERLOADED`, `ORIGIN_ERROR`, `ORIGIN_TIMEOUT`
+ */
+export async function loadBody(
+  flight: LoadingFlight,
+  parts: LoadParts,
+  opened: Opened,
+  range?: OpenOptions['range'],
+): Promise<LoadedOriginal> {
+  const { backend, signal } = flight;
+  const isPart = lengthOf(opened) !== opened.sizeBytes;
+  const { budget, cache, blocks, digests } = parts;
+  try {
+    const { prefix, buffered } = await withBodyDeadline(backend, signal, async (within) => {
+      const prefix = await readPrefix(backend, opened, SNIFF_BYTES, within);
+      if (isVideo(prefix) || isPart) return { prefix };
+      // The rest of a file that is not an image need not be fetched from another site.
+      const isUseless = prefix.length >= SNIFF_BYTES && !isDecodable(prefix);
+      if (backend.isExternal && isUseless) throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
+      return { prefix, buffered: await bufferBody(backend, opened, budget, within, prefix) };
+    });
+    if (buffered === undefined && isVideo(prefix)) {
+      return await (backend.isExternal
+        ? openSiteVideo(flight, parts, { opened, prefix, range })
+        : openVideo(flight, opened, prefix));
+    }
+    if (buffered === undefined) {
+      discard(backend, opened);
+      return await loadBody(flight, parts, await flight.open());
+    }
+    const { bytes } = buffered;
+    const etag = backend.source.identity === 'digest' ? digestOf(bytes) : opened.etag;
+    const identity = flight.noteFound({ ...opened, etag });
+    flight.commit(() => cache.set(flight.originKey, { ...identity, bytes }));
+    if (blocks !== undefined) digests.noteOf(flight, identity.etag, sha256Of(bytes));
+    return { ...buffered, ...identity };
+  } catch (error) {
+    if (isStream(opened.body)) opened.body.destroy();
+    flight.noteError(error);
+    throw error;
+  }
+}
+
+/** Returns a video whose reader accounts for its memory. */
+export function videoOf(
+  flight: LoadingFlight,
+  identity: OriginalIdentity,
+  reader: OriginalReader,
+): LoadedVideo {
+  flight.remember(identity.etag, { videoBytes: reader.sizeBytes });
+  return { ...identity, reader, release: () => reader.release() };
+}
+
+async function openVideo(
+  flight: LoadingFlight,
+  opened: Opened,
+  prefix: Uint8Array,
+): Promise<LoadedVideo> {
+  const identity = flight.noteFound(opened);
+  const reader = flight.createReader(identity.etag, opened);
+  if (opened.part === undefined) discard(flight.backend, opened);
+  else await reader.takeFirst(opened, prefix);
+  return videoOf(flight, identity, reader);
+}
+
+/** A body of another site, the bytes that were read from it, and the range that was requested. */
+interface SiteBody {
+  readonly opened: Opened;
+  readonly prefix?: Uint8Array;
+  readonly range: OpenOptions['range'] | undefined;
+}
+
+/** Opens another site's video, by ranges if a validator ties them to one version, else from its start. */
+async function openSiteVideo(
+  flight: LoadingFlight,
+  { blocks, records }: LoadParts,
+  body: SiteBody,
+): Promise<LoadedVideo> {
+  const { backend, originKey, signal } = flight;
+  // Up to this size the whole is read before a poster is made, to check its digest.
+  const checkedBytes = blocks?.judgesBytes === true ? backend.maxOriginalBytes : 0;
+  const isTied = ({ rangeValidator, sizeBytes = 0 }: Opened): boolean =>
+    rangeValidator !== undefined && sizeBytes > checkedBytes;
+  const reopen = async (range: OpenOptions['range']): Promise<SiteBody> => {
+    discard(backend, current.opened);
+    return { opened: await flight.open(range), range };
+  };
+  let current = body;
+  if (current.range === undefined && isTied(current.opened)) current = await reopen(FIRST_BLOCK);
+  if (current.opened.part !== undefined && !isTied(current.opened)) {
+    current = await reopen(undefined);
+  }
+  const { opened, prefix } = current;
+  const state = stateOf(backend, opened);
+  const reader = flight.createReader(state, opened, checkedBytes);
+  await (opened.part === undefined
+    ? reader.takeWhole(opened, prefix)
+    : reader.takeFirst(opened, prefix));
+  const beginning = await reader.read(0, BLOCK_BYTES, signal);
+  // A body that was opened once more may have other bytes.
+  if (!isVideo(beginning)) {
+    reader.release();
+    throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
+  }
+  const { validators } = opened;
+  const isDeclared = (validators?.etag ?? validators?.lastModified) !== undefined;
+  // A length alone would tell two versions apart too rarely.
+  const etag = isDeclared ? state : `${state} ${sha256Of(beginning)}`;
+  // The background hashes the state that the site declares.
+  const sha256 = records.findSha256(originKey, etag) ?? records.findSha256(originKey, state);
+  const identity = flight.noteFound({ ...opened, etag });
+  const video = videoOf(flight, identity, reader);
+  if (sha256 !== undefined) flight.remember(etag, { sha256 });
+  return video;
+}
+
+/** Whether an original that begins with these bytes is a video. */
+function isVideo(prefix: Uint8Array): boolean {
+  return VIDEOS.has(sniffMoving(prefix));
+}
+
+/** Returns the identity of an original whose source has no reliable tags. */
+function digestOf(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('base64url');
+}
