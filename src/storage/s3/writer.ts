@@ -63,7 +63,7 @@ export class S3OriginalWriter implements OriginalWriter {
   ): Promise<string> {
     const { signal, sizeBytes, contentType, isNew } = options;
     signal.throwIfAborted();
-    const place = this.#locateOriginal(key);
+    const place = this.#placeOf(key);
     const object = { ...place, ContentLength: sizeBytes, ContentType: contentType };
     const terms = { ...object, ...this.#requests.conditionOf(isNew) };
     const isHeld = this.heldBytesOf(sizeBytes) > 0;
@@ -79,7 +79,7 @@ export class S3OriginalWriter implements OriginalWriter {
   }
 
   async has(key: string, signal: AbortSignal): Promise<boolean> {
-    return this.#isThere(this.#locateOriginal(key), signal);
+    return this.#isThere(this.#placeOf(key), signal);
   }
 
   heldBytesOf(sizeBytes: number | undefined): number {
@@ -92,14 +92,14 @@ export class S3OriginalWriter implements OriginalWriter {
     { uploadId, partNumber, sizeBytes, signal }: PartWriteOptions,
   ): Promise<string> => {
     const part = { UploadId: uploadId, PartNumber: partNumber, ContentLength: sizeBytes };
-    const place = this.#locateOriginal(key);
+    const place = this.#placeOf(key);
     return this.#stream(chunks, signal, (Body, failing) => {
       const command = new UploadPartCommand({ ...place, ...part, Body });
       return this.#requests.settle(command, signal, failing);
     });
   };
 
-  #locateOriginal(key: string): Place {
+  #placeOf(key: string): Place {
     const { bucket, prefix } = this.#options;
     const place = { Bucket: bucket, Key: prefix + key };
     if (!isPossibleKey(place.Key))
