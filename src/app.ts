@@ -153,7 +153,7 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
     renderer: parts.renderer ?? workers,
     ...tools,
   });
-  const { media, passthrough, purger, store, records, digests } = pipeline;
+  const { media, purger, store, records, digests } = pipeline;
   if (list && blocks) list.onBlocked = createBlockPurge(blocks, { records, digests, purger, log });
   const tracing =
     config.tracing &&
@@ -161,7 +161,6 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
   const { mode, signing } = config.attachments;
   const handler = new MediaHandler({
     media,
-    passthrough,
     defaultAvatars,
     maxAgeSeconds: config.http.maxAgeSeconds,
     robotsTag: config.http.robotsTag,

@@ -11,11 +11,20 @@ import {
   formatServerTiming,
   type Head,
   type MaxAgeSeconds,
+  type Part,
   prepareHead,
   selectPart,
   type TagField,
 } from './head.ts';
-import { type Observers, RequestRecord } from './request-record.ts';
+import {
+  finishRequest,
+  idOf,
+  type Observers,
+  type RequestFacts,
+  reportError,
+  startFacts,
+  startSending,
+} from './request-facts.ts';
 
 /** Responds to a request, at once or later. */
 export type Work = (exchange: Exchange) => Promise<void> | undefined;
@@ -28,9 +37,6 @@ export interface ExchangeOptions extends Observers {
   readonly hasCdnCacheControl: boolean;
 }
 
-/** Opens a body from `first` to `last`, both included; `undefined`: to the end. */
-type OpenBody = (first: number, last: number | undefined) => Promise<Readable>;
-
 const MISS: CacheOutcome = { kind: 'miss' };
 
 /**
@@ -41,7 +47,7 @@ const MISS: CacheOutcome = { kind: 'miss' };
  */
 export class Exchange {
   readonly request: IncomingMessage;
-  readonly record: RequestRecord;
+  readonly facts: RequestFacts;
   /** Headers of all responses to this request, errors included. */
   commonHeaders: Readonly<Record<string, string>> = COMMON_HEADERS;
   /** Returns how long a cache may keep a refusal at most, in seconds; `undefined`: as long as any. */
@@ -61,7 +67,7 @@ export class Exchange {
 
   constructor(request: IncomingMessage, response: ServerResponse, options: ExchangeOptions) {
     this.request = request;
-    this.record = new RequestRecord(request, options);
+    this.facts = startFacts(request, options);
     this.#response = response;
     this.#options = options;
     response.on('close', () => {
@@ -69,7 +75,7 @@ export class Exchange {
         this.#isGone = true;
         this.#gone?.abort();
       }
-      this.record.end(response);
+      finishRequest(this.facts, response, options);
     });
   }
 
@@ -132,7 +138,7 @@ export class Exchange {
     } else if (status === 206 || part.length > PIECE_BYTES || !takesText(this.request, response)) {
       this.respond(status, fields, part, cacheControl);
     } else {
-      this.record.noteResponse(bytes);
+      startSending(this.facts, bytes, this.#options);
       let text = wholeText;
       const others = this.#fieldsOf([], cacheControl);
       for (let index = 0; index < others.length; index += 2) {
@@ -144,17 +150,10 @@ export class Exchange {
     }
   }
 
-  /** Responds likewise with a body that has to be opened; returns whether it was opened. */
-  async sendStream(head: Head, cacheControl: string, open: OpenBody): Promise<boolean> {
-    const { status, fields, first, last } = selectPart(this.request, head);
-    if (status === 416) {
-      this.#failRange(fields);
-      return false;
-    }
-    const isOpened = status !== 304 && this.request.method !== 'HEAD';
-    const body = isOpened ? await open(first, last) : undefined;
-    this.respond(status, fields, body, cacheControl);
-    return isOpened;
+  /** Responds with a selected part whose body was opened, if it has one. */
+  sendPart({ status, fields }: Part, cacheControl: string, body: Readable | undefined): void {
+    if (status === 416) this.#failRange(fields);
+    else this.respond(status, fields, body, cacheControl);
   }
 
   /**
@@ -174,7 +173,7 @@ export class Exchange {
     const isLarge = body instanceof Buffer && body.length > PIECE_BYTES;
     const sent = this.request.method === 'HEAD' ? undefined : body;
     const sentBody = sent !== undefined && isLarge ? new BufferPieces(body) : sent;
-    this.record.noteResponse(sentBody);
+    startSending(this.facts, sentBody, this.#options);
     const head = [...fields, ...this.#fieldsOf(fields, cacheControl)];
     if (sentBody instanceof Readable) {
       this.#stream(status, head, sentBody);
@@ -196,10 +195,10 @@ export class Exchange {
     if (this.#isGone) {
       // Nobody waits for a response, but a bug is a bug.
       const isAbort = error instanceof Error && error.name === 'AbortError';
-      if (known !== error && !isAbort) this.record.report(known);
+      if (known !== error && !isAbort) reportError(this.facts, known, this.#options);
       return;
     }
-    this.record.noteError(known);
+    this.#setError(known);
     const tagField = known.status === 404 ? this.tagField : undefined;
     const { maxAgeSeconds } = this.#options;
     const { status, headers, body } = formatFailure(known, {
@@ -209,8 +208,13 @@ export class Exchange {
       ...(tagField && Object.fromEntries([tagField])),
     });
     const isOrigins = errorRegistry[known.code].fault === 'origin';
-    this.#isConcealed = isOrigins && this.record.isExternal;
+    this.#isConcealed = isOrigins && this.facts.media?.url !== undefined;
     this.respond(status, Object.entries(headers).flat(), body);
+  }
+
+  #setError(error: MediaError): void {
+    this.facts.error = error;
+    reportError(this.facts, error, this.#options);
   }
 
   #failRange([name = '', value = '']: readonly string[]): void {
@@ -227,7 +231,7 @@ export class Exchange {
         this.fail(error);
         return;
       }
-      if (error instanceof MediaError && !this.#isGone) this.record.noteError(error);
+      if (error instanceof MediaError && !this.#isGone) this.#setError(error);
       response.destroy();
     });
     response.once('close', () => body.destroy());
@@ -243,8 +247,8 @@ export class Exchange {
    * @param others fields of the response, which have `Cache-Control` if `cacheControl` is `undefined`
    */
   #fieldsOf(others: readonly string[], cacheControl: string | undefined): string[] {
-    const { trace, id } = this.record;
-    const outcome = this.#isConcealed ? MISS : trace.outcome;
+    const { trace } = this.facts;
+    const outcome = this.#isConcealed ? MISS : this.facts.outcome;
     const serverTiming = this.#isConcealed ? undefined : formatServerTiming(trace.timings);
     const fields: string[] = [];
     if (cacheControl !== undefined) fields.push('cache-control', cacheControl);
@@ -255,7 +259,7 @@ export class Exchange {
     }
     if (outcome !== undefined) fields.push('cache-status', formatCacheStatus(outcome));
     if (serverTiming !== undefined) fields.push('server-timing', serverTiming);
-    fields.push('x-request-id', id);
+    fields.push('x-request-id', idOf(this.facts));
     return fields;
   }
 }

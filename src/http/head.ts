@@ -168,7 +168,7 @@ export function formatValidators(
 }
 
 /** Response to a GET or HEAD of a body: its head, and the bytes from `first` to `last`, both included. */
-interface Part {
+export interface Part {
   readonly status: 200 | 206 | 304 | 416;
   readonly fields: readonly string[];
   readonly first: number;

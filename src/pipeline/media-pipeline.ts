@@ -126,10 +126,16 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
     });
     const admitted = new AdmittedRenderer({ admission, renderer, ...shared, records });
     const parts = { ...shared, originals, records, renderer: admitted };
+    const passthrough = new PassthroughService({ ...parts, ...kept, budget: originalsBudget });
     return {
       originals,
       renderer: admitted,
-      media: new MediaService({ ...parts, results: kept.results, rates: kept.rates }),
+      media: new MediaService({
+        ...parts,
+        results: kept.results,
+        rates: kept.rates,
+        passthrough,
+      }),
       metadata: new MetadataService({
         ...{ ...parts, store, digests, maxHashedBytes: config.maxHashedBytes },
         maxOriginalBytes: limits.maxOriginalBytes,
@@ -143,10 +149,6 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
   return {
     ...services,
     release,
-    passthrough: new PassthroughService({
-      ...{ storage, sites, records, digests, originals },
-      ...{ blocks, budget: originalsBudget },
-    }),
     purger: new Purger({ records, originals, results, store, edge: adapters.edge }),
     records,
     digests,

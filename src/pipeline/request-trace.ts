@@ -101,13 +101,11 @@ export interface TracedRequest {
   ): (details?: Readonly<StageDetails>, error?: unknown) => void;
 }
 
-/** Stages of one request with the time spent in each, and the outcome of the caches; error responses have both as well. */
+/** Stages of one request with the time spent in each; error responses show them as well. */
 export class RequestTrace {
   readonly #clock: Clock;
   readonly #traced: TracedRequest | undefined;
   readonly #timings: { readonly stage: TimedStage; durationMs: number }[] = [];
-  /** `undefined` until the caches are asked. */
-  outcome: CacheOutcome | undefined;
 
   /** @param traced shows the same stages; omit it for a request that is not traced */
   constructor(clock: Clock, traced?: TracedRequest) {
@@ -155,10 +153,9 @@ export class RequestTrace {
     if (details !== undefined) this.#traced?.begin(stage)(details);
   }
 
-  /** Forgets the stages and the outcome so far: the response shows those of what comes now. */
+  /** Forgets the stages so far: the response shows those that follow. */
   restart(): void {
     this.#timings.length = 0;
-    this.outcome = undefined;
   }
 
   /** Each stage entered so far, in order of the first visit's end. */

@@ -1,13 +1,13 @@
+import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { LRUCache } from 'lru-cache';
 import type { EdgeTags } from '../../contract/edge-tags.ts';
 import { MediaError } from '../../contract/errors.ts';
 import { outputFormats } from '../../contract/image-formats.ts';
-import { type MediaRequest, unchangedOf } from '../../contract/media-request.ts';
+import type { MediaRequest } from '../../contract/media-request.ts';
 import { resourceRows } from '../../contract/resources.ts';
 import type { DefaultAvatar } from '../../default-avatars/default-avatars.ts';
-import { absentOf, isHidden } from '../../pipeline/absent-media.ts';
-import { OriginalReplaced, type PassthroughService } from '../../pipeline/originals/passthrough.ts';
+import type { PassthroughMedia } from '../../pipeline/originals/passthrough.ts';
 import type { MediaResult } from '../../pipeline/ports.ts';
 import type { MediaService } from '../../pipeline/serve-media.ts';
 import { type ProxyWatch, rateClientOf } from '../client-address.ts';
@@ -17,8 +17,11 @@ import { type Exchange, type PreparedBody, prepareBody } from '../exchange.ts';
 import {
   cacheFor,
   formatValidators,
+  type Head,
   type MaxAgeSeconds,
+  type Part,
   prepareHead,
+  selectPart,
   type TagField,
 } from '../head.ts';
 import { parseBeginning } from '../range.ts';
@@ -31,7 +34,6 @@ import {
 
 interface MediaHandlerParts extends MediaTargetsParts {
   readonly media: MediaService;
-  readonly passthrough: PassthroughService;
   readonly defaultAvatars: readonly DefaultAvatar[];
   readonly maxAgeSeconds: MaxAgeSeconds;
   /** `X-Robots-Tag` of all media but default avatars; empty: the responses have none. */
@@ -89,12 +91,7 @@ export class MediaHandler {
    * @throws MediaError of any stage; `exchange.signal.reason` when the client has gone
    */
   handle(exchange: Exchange): Promise<void> | undefined {
-    const target = this.#targets.read(exchange);
-    const work = this.#serve(exchange, target);
-    if ('index' in target || target.media.url === undefined) return work;
-    return work?.catch((error: unknown) =>
-      this.#serve(exchange, this.#targets.readRedirect(exchange, error)),
-    );
+    return this.#serve(exchange, this.#targets.read(exchange));
   }
 
   #serve(exchange: Exchange, target: ParsedTarget): Promise<void> | undefined {
@@ -102,61 +99,70 @@ export class MediaHandler {
       this.#sendDefaultAvatar(exchange, target.index);
       return undefined;
     }
-    exchange.record.noteTarget(target.media.resource, target.media, target.key);
+    const { facts } = exchange;
+    facts.resource = target.media.resource;
+    facts.media = target.media;
+    facts.key = target.key;
     // Also where the URL is refused: its 404 must not differ from that of a missing attachment.
     // Of a redirect, too, since the URL that redirects may be blocked or purged as well.
     exchange.taggedKeys = [...exchange.taggedKeys, target.media.originKey];
     exchange.tagFieldOf = this.#tagFieldOf;
     const served = this.#targets.admit(exchange, target);
-    try {
-      return this.#send(exchange, served)?.catch((error: unknown) =>
-        this.#sendAbsent(exchange, served, error),
-      );
-    } catch (error) {
-      return this.#sendAbsent(exchange, served, error);
-    }
-  }
-
-  /** Responds like for a missing original, if the error hides a block that was found late; any other error is thrown. */
-  #sendAbsent(exchange: Exchange, target: MediaTarget, error: unknown): Promise<void> | undefined {
-    if (!isHidden(error)) throw error;
-    exchange.record.trace.restart();
-    return this.#send(exchange, { ...target, ...absentOf(target.media) });
-  }
-
-  #send(exchange: Exchange, served: MediaTarget): Promise<void> | undefined {
     const { media, key } = served;
-    if (media.isPassthrough) return this.#sendOriginal(exchange, served);
-    const hit = this.#parts.media.findHit(media, key, exchange.record.trace);
-    if (hit === undefined) return this.#sendRendering(exchange, served);
+    const hit = media.isPassthrough
+      ? undefined
+      : this.#parts.media.findHit(media, key, facts.trace);
+    if (hit === undefined) return this.#serveMiss(exchange, served);
+    facts.outcome = HIT;
     this.#sendResult(exchange, hit, served);
     return undefined;
   }
 
-  /** Has a rendering made, unless the client has it already. */
-  async #sendRendering(exchange: Exchange, target: MediaTarget): Promise<void> {
-    const { media, proxyWatch, robotsTag } = this.#parts;
-    const { request, record, signal } = exchange;
-    proxyWatch?.check(request, exchange.addresses);
-    const served = await media.serve(target.media, target.key, {
+  /** Has a response made, unless the client has it already. */
+  async #serveMiss(exchange: Exchange, target: MediaTarget): Promise<void> {
+    const { media: service, proxyWatch, robotsTag } = this.#parts;
+    const { request, facts, signal } = exchange;
+    if (!target.media.isPassthrough) proxyWatch?.check(request, exchange.addresses);
+    let part: Part | undefined;
+    const response = await service.serve(target, {
       signal,
-      trace: record.trace,
+      trace: facts.trace,
       isConditional: isConditional(request.headers),
-      isCurrent: (validators) =>
+      matchesCondition: (validators) =>
         !isPreconditionFailed(request.headers, validators) &&
         isNotModified(request.headers, validators, false),
-      client: () => rateClientOf(exchange.addresses),
+      rateLimitKey: () => rateClientOf(exchange.addresses),
+      onWait: (outcome) => {
+        facts.outcome = outcome;
+      },
+      original: {
+        needs: (ignoresRange) => needsOf(request, ignoresRange),
+        select: (original, media) => {
+          part = selectPart(request, this.#prepareOriginal(exchange, original, media, target));
+          return hasBody(request, part) ? part : undefined;
+        },
+      },
     });
-    if (served.kind === 'result') {
-      this.#sendResult(exchange, served.result, target);
-      return;
+    if (response.kind === 'redirect') {
+      if (target.media.url === undefined || target.isRedirected) throw response.error;
+      return this.#serve(exchange, this.#targets.readRedirect(exchange, response.error));
     }
-    if (served.kind === 'unchanged') {
-      await this.#sendOriginal(exchange, { ...target, media: unchangedOf(target.media) });
-      return;
+    facts.outcome = response.outcome;
+    switch (response.kind) {
+      case 'rendition':
+        this.#sendResult(exchange, response.result, target);
+        break;
+      case 'not-modified': {
+        const fields = formatValidators(response.validators, robotsTag, exchange.tagField);
+        exchange.respond(304, fields, undefined, this.#cacheControlOf(target));
+        break;
+      }
+      case 'original': {
+        const { maxAgeSeconds } = response.original;
+        const cacheControl = this.#cacheControlOf(target, maxAgeSeconds);
+        if (part !== undefined) exchange.sendPart(part, cacheControl, response.body);
+      }
     }
-    const fields = formatValidators(served.validators, robotsTag, exchange.tagField);
-    exchange.respond(304, fields, undefined, this.#cacheControlOf(target));
   }
 
   #sendResult(exchange: Exchange, result: MediaResult, target: MediaTarget): void {
@@ -190,57 +196,20 @@ export class MediaHandler {
     });
   }
 
-  /** An original that was replaced meanwhile is opened once more, and then sent whole. */
-  async #sendOriginal(exchange: Exchange, target: MediaTarget): Promise<void> {
-    try {
-      await this.#sendOpened(exchange, target);
-    } catch (error) {
-      if (!(error instanceof OriginalReplaced)) throw error;
-      delete exchange.request.headers.range;
-      await this.#sendOpened(exchange, target).catch((again: unknown) => {
-        throw again instanceof OriginalReplaced
-          ? new MediaError('ORIGIN_ERROR', { cause: again })
-          : again;
-      });
-    }
-  }
-
-  async #sendOpened(exchange: Exchange, target: MediaTarget): Promise<void> {
-    const { blocks } = this.#parts;
-    const { headers, method } = exchange.request;
-    const isChecked = blocks?.judgesBytes === true;
-    const original = await this.#parts.passthrough.open(target.media, {
-      signal: exchange.signal,
-      trace: exchange.record.trace,
-      isWhole: method === 'GET' && headers.range === undefined && !isConditional(headers),
-      isPart: method === 'GET' && headers.range !== undefined,
-      beginning: parseBeginning(headers.range),
-    });
-    const contentType = resourceRows[target.media.resource].contentType ?? original.contentType;
-    const head = prepareHead({
+  #prepareOriginal(
+    exchange: Exchange,
+    original: PassthroughMedia,
+    media: MediaRequest,
+    { isDownload }: MediaTarget,
+  ): Head {
+    const contentType = resourceRows[media.resource].contentType ?? original.contentType;
+    return prepareHead({
       ...original,
       contentType,
-      contentDisposition: formatMediaDisposition(target.media, contentType, target.isDownload),
+      contentDisposition: formatMediaDisposition(media, contentType, isDownload),
       robotsTag: this.#parts.robotsTag,
       tagField: exchange.tagField,
     });
-    const cacheControl = this.#cacheControlOf(target, original.maxAgeSeconds);
-    let isOpened = false;
-    try {
-      const { originKey, url } = target.media;
-      const sent = { originKey, url, sha256: original.sha256, etag: original.state };
-      blocks?.check(sent);
-      isOpened = await exchange.sendStream(head, cacheControl, async (first, last) => {
-        const body = await original.stream(first, last);
-        if (blocks === undefined) return body;
-        if (isChecked || !blocks.judgesBytes) return blocks.watch(sent, body);
-        // The first block by SHA-256 came while the body was opened unchecked.
-        body.destroy();
-        throw new OriginalReplaced();
-      });
-    } finally {
-      if (!isOpened) original.discard();
-    }
   }
 
   /**
@@ -266,12 +235,28 @@ export class MediaHandler {
   }
 
   #sendDefaultAvatar(exchange: Exchange, index: string): void {
-    exchange.record.noteTarget('default avatar');
+    exchange.facts.resource = 'default avatar';
+    exchange.facts.media = undefined;
+    exchange.facts.key = undefined;
     const avatar = this.#defaultAvatars[Number(index)];
     if (avatar === undefined) throw new MediaError('UNKNOWN_MEDIA');
-    exchange.record.trace.outcome = HIT;
+    exchange.facts.outcome = HIT;
     exchange.sendBytes(avatar, this.#avatarCacheControl);
   }
+}
+
+/** Returns what a request needs of an original. @param ignoresRange drops the range: the whole is sent */
+function needsOf({ method, headers }: IncomingMessage, ignoresRange: boolean) {
+  if (ignoresRange) delete headers.range;
+  return {
+    isWhole: method === 'GET' && headers.range === undefined && !isConditional(headers),
+    isPart: method === 'GET' && headers.range !== undefined,
+    beginning: parseBeginning(headers.range),
+  };
+}
+
+function hasBody({ method }: IncomingMessage, { status }: Part): boolean {
+  return method !== 'HEAD' && (status === 200 || status === 206);
 }
 
 /**

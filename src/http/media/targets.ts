@@ -127,7 +127,7 @@ export class MediaTargets {
     const { guarded } = target;
     if (guarded === undefined || this.#guard === undefined) return target;
     const verdict = this.#guard.judge(guarded.signature);
-    exchange.record.noteSignature(verdict);
+    exchange.facts.signature = verdict;
     if (this.#guard.isRefused(verdict)) return { ...target, ...guarded.absent };
     exchange.maxRefusalAgeSeconds = () => this.#guard?.maxAgeOf(guarded.signature);
     return target;
@@ -143,9 +143,7 @@ export class MediaTargets {
     const block = blocks?.find(target.media);
     if (blocks === undefined || block === undefined) return target;
     if (block.hidden) return { ...target, ...absentOf(target.media) };
-    exchange.record.trace.outcome = target.media.isPassthrough
-      ? { kind: 'bypass' }
-      : { kind: 'hit' };
+    exchange.facts.outcome = { kind: target.media.isPassthrough ? 'bypass' : 'hit' };
     throw blocks.refuse(block);
   }
 }

@@ -21,6 +21,7 @@ import {
   UploadService,
   type UploadServiceParts,
 } from '../../pipeline/uploads/upload-service.ts';
+import { describeTarget } from '../../telemetry/redaction.ts';
 import type { Exchange } from '../exchange.ts';
 
 /** Methods of the relay that get more than a refusal. */
@@ -66,7 +67,11 @@ export class RelayHandler {
   async handle(exchange: Exchange): Promise<void> {
     const { request } = exchange;
     const [rawPath, rawQuery] = splitTarget(exchange.target);
-    exchange.record.noteUpload(rawPath);
+    const { facts } = exchange;
+    facts.resource = 'upload';
+    facts.key = describeTarget(rawPath);
+    let receivedBytes = 0;
+    facts.receivedBytes = receivedBytes;
     const received = new PassThrough();
     // A reader that comes later still gets the error.
     received.on('error', () => undefined);
@@ -74,7 +79,10 @@ export class RelayHandler {
       const order = this.#authorise(exchange, rawPath, new URLSearchParams(`?${rawQuery}`));
       const openBody = (): PassThrough => {
         exchange.sendContinue();
-        request.on('data', (chunk: Buffer) => exchange.record.noteReceived(chunk.length));
+        request.on('data', (chunk: Buffer) => {
+          receivedBytes += chunk.length;
+          facts.receivedBytes = receivedBytes;
+        });
         request.once('close', () => {
           if (!request.complete) received.destroy(new DOMException('Cut off.', 'AbortError'));
         });
@@ -95,15 +103,15 @@ export class RelayHandler {
   }
 
   /** @throws MediaError `UNAUTHORIZED`, `ACCESS_DENIED`, `INVALID_FORM_BODY`, in this order */
-  #authorise({ request, record }: Exchange, rawPath: string, query: URLSearchParams): UploadOrder {
+  #authorise({ request, facts }: Exchange, rawPath: string, query: URLSearchParams): UploadOrder {
     const judged = this.#judge(query.getAll('t'));
-    record.noteCapability(judged.verdict);
+    facts.capability = judged.verdict;
     if (judged.verdict !== 'valid') throw new MediaError('UNAUTHORIZED');
     const { capability } = judged;
     const isUpload = this.#uploadsBucket !== undefined && capability.bucket === this.#uploadsBucket;
     const otherUse = this.#findOtherUse(capability, isUpload, rawPath, query);
     if (otherUse !== undefined) {
-      record.noteCapability(otherUse);
+      facts.capability = otherUse;
       throw new MediaError('ACCESS_DENIED');
     }
     const message = findRelayKeyFault(rawPath, isUpload ? undefined : this.#resources);

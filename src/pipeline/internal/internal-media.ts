@@ -210,14 +210,17 @@ export class InternalMedia {
     const edgePx = Math.max(width, height) > maxPx ? maxPx : undefined;
     const size = { widthPx: width, heightPx: height };
     const request = pictureRequest(originKey, size, edgePx, format, 'high');
-    const served = await services.media.serve(request, resultKey(request), {
-      signal,
-      trace: new RequestTrace(this.#parts.clock),
-      isConditional: false,
-      isCurrent: () => false,
-      client: undefined,
-    });
-    if (served.kind !== 'result') throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
+    const served = await services.media.serve(
+      { media: request, key: resultKey(request) },
+      {
+        signal,
+        trace: new RequestTrace(this.#parts.clock),
+        isConditional: false,
+        matchesCondition: () => false,
+      },
+    );
+    if (served.kind === 'redirect') throw served.error;
+    if (served.kind !== 'rendition') throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
     return served.result.body;
   }
 

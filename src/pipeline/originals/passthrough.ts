@@ -48,7 +48,7 @@ export interface PassthroughMedia {
   readonly discard: () => void;
 }
 
-interface PassthroughOptions {
+export interface PassthroughOptions {
   /** Aborts when the client has gone. */
   readonly signal: AbortSignal;
   readonly trace: RequestTrace;
@@ -119,7 +119,6 @@ export class PassthroughService {
     const { records, blocks } = this.#parts;
     const passing = { ...options, ...locateOriginal(this.#parts, request), request };
     const { backend, originKey } = passing;
-    options.trace.outcome = { kind: 'bypass' };
     if (backend.isExternal) {
       const failure = records.findFailure(originKey, backend.failedForMs.withoutResult, backend);
       if (failure !== undefined) throw failure;

@@ -15,7 +15,7 @@ import type {
 } from '../ports.ts';
 import type { Charge } from '../rates.ts';
 import type { StageDetails } from '../request-trace.ts';
-import type { MediaTask } from '../results/results.ts';
+import type { RenderTask } from '../results/results.ts';
 import type { Admission } from './admission.ts';
 import type { RenderLimits, RenderPlan } from './plan.ts';
 import { laneOf } from './render-cost.ts';
@@ -44,7 +44,7 @@ interface SlotWork<Result> {
 export type WholeOriginal = { readonly bytes: Uint8Array } & Partial<Pick<Reservation, 'assign'>>;
 
 /** Requests that work in a slot is done for. */
-export type Work = Pick<MediaTask, 'original' | 'signal' | 'keep' | 'trace'>;
+export type Work = Pick<RenderTask, 'original' | 'signal' | 'keep' | 'trace'>;
 
 /** Uses CPU slots when there is one free. */
 export class AdmittedRenderer {

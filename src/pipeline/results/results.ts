@@ -16,7 +16,7 @@ export interface Validators {
   readonly lastModified: Date | undefined;
 }
 
-export interface MediaTask extends FlightControls {
+export interface RenderTask extends FlightControls {
   readonly request: MediaRequest;
   /** The canonical request's `resultKey`. */
   readonly key: string;
@@ -66,7 +66,7 @@ export class Results {
    *
    * @throws `task.signal.reason`
    */
-  async find(task: MediaTask, identity: OriginalIdentity): Promise<MediaResult | undefined> {
+  async find(task: RenderTask, identity: OriginalIdentity): Promise<MediaResult | undefined> {
     const { cache, store } = this.#parts;
     const { key, signal, trace } = task;
     const known = cache.get(key);
@@ -92,7 +92,7 @@ export class Results {
    * @returns `isKept`: in memory
    */
   keep(
-    task: MediaTask,
+    task: RenderTask,
     identity: OriginalIdentity,
     made: StoredResult,
     { isRendering }: { readonly isRendering: boolean },
@@ -120,7 +120,7 @@ export class Results {
     return { body, mimeType, ...this.validatorsOf(identity, key), originalEtag: identity.etag };
   }
 
-  #addressOf({ key, request }: MediaTask, { etag }: OriginalIdentity): ResultAddress {
+  #addressOf({ key, request }: RenderTask, { etag }: OriginalIdentity): ResultAddress {
     const { release } = this.#parts;
     return { originKey: request.originKey, key, originalEtag: etag, release };
   }

@@ -1,0 +1,241 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
+import { errorRegistry, formatCauses, type MediaError } from '../contract/errors.ts';
+import { readUrl } from '../contract/external-url.ts';
+import type { MediaRequest } from '../contract/media-request.ts';
+import { resultKey } from '../contract/result-key.ts';
+import type { SignatureVerdict } from '../contract/signing/attachment-signature.ts';
+import type { CapabilityVerdict } from '../contract/signing/relay-capability.ts';
+import type { Meter, ResponseClass } from '../pipeline/meter.ts';
+import type { Clock, Log } from '../pipeline/ports.ts';
+import {
+  type CacheOutcome,
+  cacheUseOf,
+  RequestTrace,
+  type Stage,
+} from '../pipeline/request-trace.ts';
+import { SiteFailure } from '../pipeline/site-failure.ts';
+import type { RequestLog } from '../telemetry/log.ts';
+import { describeTarget } from '../telemetry/redaction.ts';
+import type { RequestSpan } from '../telemetry/request-span.ts';
+import type { Tracing } from '../telemetry/tracing.ts';
+import { clientAddressOf, type ListAddresses } from './client-address.ts';
+import { requestIdOf } from './head.ts';
+
+/** Parts that count, log and trace requests and their responses. */
+export interface Observers {
+  readonly meter: Meter;
+  /** Omit to log no requests, only their errors. */
+  readonly requests: RequestLog | undefined;
+  readonly log: Log;
+  /** Omit to trace no requests. */
+  readonly tracer: Pick<Tracing, 'begin'> | undefined;
+  readonly clock: Clock;
+  readonly addressesOf: ListAddresses;
+}
+
+/** Facts of one request and its response, which `finishRequest` counts, logs and traces. */
+export interface RequestFacts {
+  readonly request: IncomingMessage;
+  readonly beganMs: number;
+  readonly trace: RequestTrace;
+  readonly span: RequestSpan | undefined;
+  /** `undefined` until the first use: see `idOf`. */
+  id: string | undefined;
+  resource: ResponseClass['resource'];
+  media: MediaRequest | undefined;
+  /** `resultKey` of a media request, if already known; or the path of an upload, without its capability. */
+  key: string | undefined;
+  signature: SignatureVerdict | undefined;
+  capability: CapabilityVerdict | undefined;
+  receivedBytes: number | undefined;
+  outcome: CacheOutcome | undefined;
+  error: MediaError | undefined;
+  body: unknown;
+  sendingSinceMs: number | undefined;
+  endSending: ReturnType<RequestSpan['begin']> | undefined;
+}
+
+/** nginx's status for a client that has gone before its response. */
+const CLIENT_GONE = 499;
+
+/** Starts the facts of a request, and its span if it is traced. */
+export function startFacts(request: IncomingMessage, { clock, tracer }: Observers): RequestFacts {
+  const beganMs = clock.nowMs();
+  const span = tracer?.begin(request);
+  return {
+    request,
+    beganMs,
+    trace: new RequestTrace(clock, span?.isRecording ? span : undefined),
+    span,
+    id: undefined,
+    resource: 'none',
+    media: undefined,
+    key: undefined,
+    signature: undefined,
+    capability: undefined,
+    receivedBytes: undefined,
+    outcome: undefined,
+    error: undefined,
+    body: undefined,
+    sendingSinceMs: undefined,
+    endSending: undefined,
+  };
+}
+
+/** Returns the id of a request, which its response and its lines in the log have. */
+export function idOf(facts: RequestFacts): string {
+  facts.id ??= requestIdOf(facts.request.headers['x-request-id']);
+  return facts.id;
+}
+
+/** Starts the last stage: the head of the response is complete. Repeats are ignored, but for the body. */
+export function startSending(facts: RequestFacts, body: unknown, observers: Observers): void {
+  facts.body = body;
+  if (skipsAccessLog(facts, observers)) return;
+  facts.sendingSinceMs ??= observers.clock.nowMs();
+  // A trace shows no stages of a hit in memory.
+  if (facts.span?.isRecording && cacheUseOf(facts.outcome) !== 'memory') {
+    facts.endSending ??= facts.span.begin('send');
+  }
+}
+
+/**
+ * Logs an error, unless it is the client's fault. Errors that clients can cause at will get a line without a stack:
+ * stacks are for errors that an operator has to fix.
+ */
+export function reportError(
+  facts: RequestFacts,
+  error: MediaError,
+  { log, addressesOf }: Observers,
+): void {
+  const { code, cause } = error;
+  const { fault } = errorRegistry[code];
+  if (fault === 'client') return;
+  const where = {
+    id: idOf(facts),
+    code,
+    url: describeTarget(facts.request.url ?? ''),
+    client: clientAddressOf(addressesOf(facts.request)),
+  };
+  const brief = { ...where, reason: cause instanceof Error ? cause.message : undefined };
+  if (cause instanceof SiteFailure) {
+    const { reason: why, host = hostOf(facts.media), address } = cause.details;
+    const details = { ...brief, why, host, address, cause: formatCauses(cause.cause).slice(2) };
+    log.warn(details, 'a fetch from another site failed or was refused');
+    return;
+  }
+  switch (fault) {
+    case 'service':
+    case 'origin':
+      log.error({ ...where, err: error }, 'a request failed');
+      break;
+    case 'load':
+      log.warn(brief, 'request rejected: overloaded');
+      break;
+    case 'original':
+      log.info(brief, 'an original was refused');
+      break;
+  }
+}
+
+/** Counts, logs and traces a request when its response is closed, complete or not. */
+export function finishRequest(
+  facts: RequestFacts,
+  response: ServerResponse,
+  observers: Observers,
+): void {
+  const { meter } = observers;
+  const { resource, outcome, error, id, media } = facts;
+  const { headersSent, statusCode } = response;
+  const status = headersSent ? statusCode : CLIENT_GONE;
+  const cache = cacheUseOf(outcome);
+  const bytes = countSentBytes(facts.body, response);
+  const count = meter.countOf({ resource, status, cache });
+  count.responses += 1;
+  count.bodyBytes += bytes;
+  if (error?.bottleneck !== undefined) meter.count('refusals', error.bottleneck);
+  if (error?.code === 'RATE_LIMITED') meter.count('rateLimited', resource);
+  facts.endSending?.({ bytes });
+  facts.span?.end({
+    resource,
+    status: headersSent ? statusCode : undefined,
+    code: error?.code,
+    cache,
+    bytes,
+    id,
+    media,
+  });
+  if (!skipsAccessLog(facts, observers)) logRequest(facts, status, bytes, observers);
+}
+
+function logRequest(
+  facts: RequestFacts,
+  status: number,
+  bytes: number,
+  observers: Observers,
+): void {
+  const { meter, clock, requests, addressesOf } = observers;
+  const { request, media, signature, capability, error, receivedBytes, span } = facts;
+  const nowMs = clock.nowMs();
+  const isPlain = isPlainHit(facts);
+  const level = isPlain ? 'debug' : 'info';
+  const stagesMs: Partial<Record<Stage, number>> = {};
+  const addStage = (stage: Stage, durationMs: number): void => {
+    if (!isPlain) meter.time('stage', stage, durationMs);
+    stagesMs[stage] = roundMs(durationMs);
+  };
+  for (const { stage, durationMs } of facts.trace.timings) addStage(stage, durationMs);
+  if (facts.sendingSinceMs !== undefined) addStage('send', nowMs - facts.sendingSinceMs);
+  if (requests?.isLevelEnabled(level) !== true) return;
+  const line = {
+    id: idOf(facts),
+    method: request.method ?? '',
+    resource: facts.resource,
+    asset: describeAsset(facts),
+    ...(media?.url !== undefined && { host: hostOf(media) }),
+    ...(signature && { signature }),
+    ...(capability && { capability }),
+    status,
+    ...(error && { code: error.code }),
+    cache: cacheUseOf(facts.outcome),
+    bytes,
+    ...(receivedBytes !== undefined && { receivedBytes }),
+    durationMs: roundMs(nowMs - facts.beganMs),
+    stagesMs,
+    client: clientAddressOf(addressesOf(request)),
+    ...(span && { traceId: span.traceId }),
+  };
+  requests[level](line, 'request');
+}
+
+function isPlainHit({ outcome, error }: RequestFacts): boolean {
+  return cacheUseOf(outcome) === 'memory' && error === undefined;
+}
+
+/** Whether neither the log nor the stage times need more: plain hits are most of all requests. */
+function skipsAccessLog(facts: RequestFacts, { requests }: Observers): boolean {
+  return isPlainHit(facts) && requests?.isLevelEnabled('debug') !== true;
+}
+
+function describeAsset({ key, media, request }: RequestFacts): string {
+  if (key !== undefined) return key;
+  return media === undefined ? describeTarget(request.url ?? '') : resultKey(media);
+}
+
+/** Rounds a duration to the microsecond: more digits would only be noise. */
+function roundMs(durationMs: number): number {
+  return Math.round(durationMs * 1000) / 1000;
+}
+
+/** Returns the host of external media; never more of a URL, which may have a secret in it. */
+function hostOf(media: MediaRequest | undefined): string | undefined {
+  const url = media?.url;
+  return url === undefined ? undefined : readUrl(url)?.host;
+}
+
+function countSentBytes(body: unknown, { writableFinished }: ServerResponse): number {
+  if (body instanceof Buffer) return writableFinished ? body.length : 0;
+  // Others may count what their receiver has asked for.
+  return body instanceof Readable && 'passedBytes' in body ? Number(body.passedBytes) : 0;
+}
