@@ -20,7 +20,7 @@ import type { OriginalWriter } from './pipeline/originals/original-writer.ts';
 import type { Clock, Log, Renderer, ResultStore, Source } from './pipeline/ports.ts';
 import type { Sleep } from './pipeline/purges/edge-purger.ts';
 import type { UploadLimits } from './pipeline/uploads/upload-service.ts';
-import { GivenBytes } from './storage/given-bytes.ts';
+import { InlineOriginals } from './storage/inline-originals.ts';
 import { openBlocks } from './storage/open-blocks.ts';
 import {
   openListing,
@@ -141,6 +141,7 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
       parts.siteDoubles,
       (url) => blocks?.check({ originKey: '', url }),
     );
+  const inline = config.internal && new InlineOriginals();
   const { list, edge } = await openBlocks(config, parts, tools);
   const blocks = list && new BlockGuard(list, config.blocklist?.blockedBy);
   const pipeline = createMediaPipeline(config, {
@@ -149,12 +150,19 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
     edge: edge?.purger,
     observer: createObserver(meter, originHealth),
     external,
+    uploads:
+      config.internal &&
+      config.uploads &&
+      (await openOrigin({ ...config, storage: config.uploads })),
+    inline,
     resultStore,
     renderer: parts.renderer ?? workers,
     ...tools,
   });
-  const { media, purger, store, records, digests } = pipeline;
-  if (list && blocks) list.onBlocked = createBlockPurge(blocks, { records, digests, purger, log });
+  const { media, purger, store, records, facts, originals } = pipeline;
+  if (list && blocks) {
+    list.onBlocked = createBlockPurge(blocks, { records, facts, originals, purger, log });
+  }
   const tracing =
     config.tracing &&
     (await import('./telemetry/tracing.ts')).openTracing(config, config.tracing, log);
@@ -190,7 +198,7 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
           config.uploads &&
           (await openOriginalWriter({ storage: config.uploads }, undefined, config.relay)),
         purger,
-        digests,
+        facts,
         blocks,
         ...tools,
       },
@@ -198,10 +206,10 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
     );
   const internal =
     config.internal &&
+    inline &&
     (await import('./http/internal/server.ts')).openInternalServer(config, config.internal, {
       pipeline,
-      given: new GivenBytes(),
-      uploadsOrigin: config.uploads && (await openOrigin({ ...config, storage: config.uploads })),
+      inline,
       blocks,
       ...tools,
     });

@@ -2,7 +2,7 @@ import type { Config } from '../config/config.ts';
 import { releaseWithEffort } from '../contract/image-formats.ts';
 import type { BlockGuard } from './blocks/block-guard.ts';
 import { MemoryCache } from './memory-cache.ts';
-import { MetadataService } from './metadata/metadata.ts';
+import { createMetadataService } from './metadata/metadata.ts';
 import type { Meter } from './meter.ts';
 import {
   createSiteBackend,
@@ -10,9 +10,8 @@ import {
   type ExternalMedia,
   type SourceObserver,
 } from './originals/backend.ts';
-import { Digests } from './originals/digests.ts';
+import { FactStore } from './originals/fact-store.ts';
 import { MemoryBudget } from './originals/memory-budget.ts';
-import type { FlightParts } from './originals/original-flight.ts';
 import { Originals } from './originals/originals.ts';
 import { PassthroughService } from './originals/passthrough.ts';
 import { OriginalRecords } from './originals/records.ts';
@@ -48,6 +47,9 @@ interface MediaAdapters {
   readonly blocks: BlockGuard | undefined;
   /** `undefined`: external media are not served. */
   readonly external: ExternalMedia | undefined;
+  /** Uploads that the platform has not accepted yet, and media that arrive with internal requests. */
+  readonly uploads: Source | undefined;
+  readonly inline: Source | undefined;
   readonly resultStore: ResultStore | undefined;
   readonly renderer: Renderer;
   /** `undefined`: there is no CDN in front that takes purges. */
@@ -59,23 +61,7 @@ interface MediaAdapters {
   readonly log: Log;
 }
 
-/** Services for the originals of one source. */
-export interface MediaServices {
-  readonly originals: Originals;
-  readonly renderer: AdmittedRenderer;
-  readonly media: MediaService;
-  readonly metadata: MetadataService;
-}
-
 export type MediaPipeline = ReturnType<typeof createMediaPipeline>;
-
-/** Originals of one source, and what services remember of them. */
-interface KeptParts
-  extends Pick<FlightParts, 'storage' | 'sites' | 'records' | 'digests' | 'cache'> {
-  readonly results: Results;
-  readonly store: GuardedStore | undefined;
-  readonly rates: Rates | undefined;
-}
 
 /** Creates the pipeline, with the caches that its stages share. */
 export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
@@ -91,8 +77,8 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
   const records = new OriginalRecords({ ...config.versions, refusedForMs: REFUSED_FOR_MS }, clock);
   const store = resultStore && new GuardedStore({ store: resultStore, clock, log, meter });
   const closing = new AbortController();
-  const digests = new Digests({ records, store, closing: closing.signal });
   const release = releaseWithEffort(renderLimits.webpEffort);
+  const facts = new FactStore(records, store, release);
   const results = new Results({
     cache: memories.results,
     store,
@@ -103,12 +89,11 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
   const originalsBudget = new MemoryBudget(config.originalsMemoryBytes);
   const originReads = new Semaphore(config.originReads);
   const originStreams = new Semaphore(config.originStreams);
-  const storage = createStorageBackend(
-    adapters.origin,
-    limits,
-    { reads: originReads, streams: originStreams },
-    adapters.observer,
-  );
+  const semaphores = { reads: originReads, streams: originStreams };
+  const { observer } = adapters;
+  const storage = createStorageBackend(adapters.origin, limits, semaphores, { observer });
+  const openBeyond = (source: Source | undefined) =>
+    source && createStorageBackend(source, limits, semaphores, { remembers: false });
   const sites =
     external &&
     createSiteBackend(
@@ -118,62 +103,45 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
     );
   const rates = config.rates && new Rates(config.rates, { clock, wallClock, log });
   const { blocks } = adapters;
-  const shared = { clock, meter, release, limits: renderLimits, blocks };
-  const createServices = (kept: KeptParts): MediaServices => {
-    const { records, digests, store } = kept;
-    const originals = new Originals({
-      ...{ ...shared, ...kept, budget: originalsBudget, maxRangeBytes: config.video.maxReadBytes },
-    });
-    const admitted = new AdmittedRenderer({ admission, renderer, ...shared, records });
-    const parts = { ...shared, originals, records, renderer: admitted };
-    const passthrough = new PassthroughService({ ...parts, ...kept, budget: originalsBudget });
-    return {
-      originals,
-      renderer: admitted,
-      media: new MediaService({
-        ...parts,
-        results: kept.results,
-        rates: kept.rates,
-        passthrough,
-      }),
-      metadata: new MetadataService({
-        ...{ ...parts, store, digests, maxHashedBytes: config.maxHashedBytes },
-        maxOriginalBytes: limits.maxOriginalBytes,
-      }),
-    };
-  };
-  const services = createServices({
-    ...{ storage, sites, records, digests, results, store, rates, cache: memories.originals },
+  const originals = new Originals({
+    storage,
+    sites,
+    uploads: openBeyond(adapters.uploads),
+    inline: openBeyond(adapters.inline),
+    records,
+    facts,
+    blocks,
+    cache: memories.originals,
+    budget: originalsBudget,
+    maxRangeBytes: config.video.maxReadBytes,
+    closing: closing.signal,
+    clock,
+    meter,
   });
-  const { originals } = services;
+  const scheduler = new AdmittedRenderer({ admission, renderer, limits: renderLimits, records });
+  const passthrough = new PassthroughService({
+    storage,
+    sites,
+    records,
+    facts,
+    originals,
+    blocks,
+    budget: originalsBudget,
+  });
+  const shared = { originals, renderer: scheduler, limits: renderLimits, clock };
   return {
-    ...services,
+    originals,
+    media: new MediaService({ ...shared, results, records, rates, blocks, passthrough }),
+    metadata: createMetadataService({
+      ...shared,
+      facts,
+      maxHashedBytes: config.maxHashedBytes,
+      maxOriginalBytes: limits.maxOriginalBytes,
+    }),
     release,
     purger: new Purger({ records, originals, results, store, edge: adapters.edge }),
     records,
-    digests,
-    /** Creates the services for originals of another source, of which nothing is remembered. */
-    openBeside: (source: Source): MediaServices => {
-      const records = new OriginalRecords({ freshForMs: 0, goneForMs: 0, refusedForMs: 0 }, clock);
-      return createServices({
-        storage: createStorageBackend(source, limits, {
-          reads: originReads,
-          streams: originStreams,
-        }),
-        sites: undefined,
-        records,
-        digests: new Digests({ records, store: undefined, closing: closing.signal }),
-        results: new Results({
-          cache: new MemoryCache({ maxBytes: 0 }),
-          store: undefined,
-          meter,
-          release,
-        }),
-        cache: new MemoryCache({ maxBytes: 0 }),
-        store: undefined,
-        rates: undefined,
-      });
-    },
+    facts,
     /** Ends the work in the background. */
     close: () => closing.abort(),
     storage,

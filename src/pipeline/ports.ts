@@ -75,12 +75,6 @@ export interface Source {
   open(key: string, options: OpenOptions): Promise<Opened | Unchanged>;
 }
 
-/** Source of originals that came with a request; the key of each is its digest. */
-export interface GivenOriginals extends Source {
-  /** Holds bytes until `release` is called, once. */
-  hold(bytes: Uint8Array): { readonly originKey: string; readonly release: () => void };
-}
-
 /** An original, as a listing of the storage shows it. */
 export interface ListedOriginal {
   readonly key: string;

@@ -8,10 +8,10 @@ import {
 } from '../../contract/internal-request.ts';
 import { verifyExternalPath } from '../../contract/signing/external-path.ts';
 import type { BlockGuard } from '../../pipeline/blocks/block-guard.ts';
-import { InternalMedia } from '../../pipeline/internal/internal-media.ts';
+import { createInternalMedia } from '../../pipeline/internal/internal-media.ts';
 import type { MediaPipeline } from '../../pipeline/media-pipeline.ts';
 import type { Meter } from '../../pipeline/meter.ts';
-import type { Clock, GivenOriginals, Log, Source } from '../../pipeline/ports.ts';
+import type { Clock, Log } from '../../pipeline/ports.ts';
 import { isSiteFailure } from '../../pipeline/site-failure.ts';
 import {
   createTokenCheck,
@@ -23,10 +23,10 @@ import { HEALTH_PATH, REQUEST_TIMEOUT_MS } from './routes.ts';
 
 interface InternalServerParts {
   readonly pipeline: MediaPipeline;
-  /** Storage of media that come with a request. */
-  readonly given: GivenOriginals;
-  /** Storage of uploads; `undefined`: there is none. */
-  readonly uploadsOrigin: Source | undefined;
+  /** Source of media that arrive with a request. */
+  readonly inline: {
+    add(bytes: Uint8Array): { readonly key: string; readonly release: () => void };
+  };
   /** `undefined`: nothing can be blocked. */
   readonly blocks: BlockGuard | undefined;
   readonly clock: Clock;
@@ -53,19 +53,22 @@ const MAX_CONNECTIONS = 256;
 export function openInternalServer(
   { reading, external, uploads, attachments }: Config,
   { token, maxBodyBytes, bucket }: NonNullable<Config['internal']>,
-  { pipeline, given, uploadsOrigin, blocks, clock, meter, log }: InternalServerParts,
+  { pipeline, inline, blocks, clock, meter, log }: InternalServerParts,
 ): FastifyInstance {
-  const media = new InternalMedia({
-    originals: pipeline,
-    uploads: uploadsOrigin && pipeline.openBeside(uploadsOrigin),
-    given: { ...pipeline.openBeside(given), source: given },
-    buckets: { originals: bucket, uploads: uploads?.bucket },
+  const namespaces = new Map<string, 'uploads' | undefined>();
+  if (bucket !== undefined) namespaces.set(bucket, undefined);
+  if (uploads !== undefined) namespaces.set(uploads.bucket, 'uploads');
+  const media = createInternalMedia({
+    pipeline,
+    addInline: (bytes) => inline.add(bytes),
+    namespaces,
+    uploadsBucket: uploads?.bucket,
     reading: {
       ...reading,
       readExternal:
         external && ((path) => verifyExternalPath(path, external.keys, external.pathEncoding)),
     },
-    maxGivenBytes: Math.floor((maxBodyBytes * 3) / 4),
+    maxInlineBytes: Math.floor((maxBodyBytes * 3) / 4),
     blocks,
     clock,
   });

@@ -3,7 +3,8 @@ import type { BlockKind } from '../../contract/block-order.ts';
 import { formatCauses, MediaError } from '../../contract/errors.ts';
 import type { PurgeOrder } from '../../contract/purge-order.ts';
 import { externalKeyOf } from '../../contract/signing/external-path.ts';
-import type { Digests } from '../originals/digests.ts';
+import type { FactStore } from '../originals/fact-store.ts';
+import type { Originals } from '../originals/originals.ts';
 import type { OriginalRecords } from '../originals/records.ts';
 import type { Log } from '../ports.ts';
 import type { Purger } from '../results/purger.ts';
@@ -12,7 +13,8 @@ import { type BlockWatcher, ListUnavailable } from './block-list.ts';
 
 interface BlockPurgeParts {
   readonly records: OriginalRecords;
-  readonly digests: Digests;
+  readonly facts: FactStore;
+  readonly originals: Originals;
   readonly purger: Purger;
   readonly log: Log;
 }
@@ -26,7 +28,7 @@ type RememberedDigests = ReturnType<OriginalRecords['findByDigest']>;
  */
 export function createBlockPurge(
   guard: BlockGuard,
-  { records, digests, purger, log }: BlockPurgeParts,
+  { records, facts, originals, purger, log }: BlockPurgeParts,
 ): BlockWatcher {
   const warn = (failure: unknown): void => {
     const reason = formatCauses(failure).slice(2);
@@ -42,14 +44,16 @@ export function createBlockPurge(
   };
   /** Stores the digests again that a purge removed with the results. */
   const storeAgain = (remembered: RememberedDigests): void => {
-    for (const [key, { etag, sha256 }] of remembered) digests.store(key, etag, sha256);
+    for (const [originKey, { etag, sha256 }] of remembered) {
+      facts.store({ originKey }, etag, 'sha256', sha256);
+    }
   };
   // It was sent before its digest was known: the CDN may have kept it.
-  digests.onHashed = async (originKey, etag, sha256) => {
+  originals.hashes.onHashed = async (originKey, etag, sha256) => {
     if (!guard.isDigestBlocked(sha256)) return;
     guard.cutOff(new Map([[originKey, sha256]]));
     await purgeEverywhere({ kind: 'originals', originKeys: [originKey] }).catch(() => undefined); // logged
-    digests.store(originKey, etag, sha256);
+    facts.store({ originKey }, etag, 'sha256', sha256);
   };
   /** Returns the keys of originals that are being sent, and whose digest only the store remembers. */
   const findStored = async (blocked: ReadonlySet<string>): Promise<ReadonlyMap<string, string>> => {
@@ -57,7 +61,7 @@ export function createBlockPurge(
     const found = new Map<string, string>();
     const find = async ({ originKey, etag, sha256 }: SentOriginal): Promise<void> => {
       if (sha256 !== undefined || etag === undefined) return;
-      const stored = await digests.find(originKey, etag, signal);
+      const stored = await facts.find({ originKey }, etag, 'sha256', signal);
       if (stored !== undefined && blocked.has(stored)) found.set(originKey, stored);
     };
     if (blocked.size > 0) await Promise.all(guard.sent.map(find));

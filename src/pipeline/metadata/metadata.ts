@@ -1,43 +1,35 @@
-import {
-  formatKeptMetadata,
-  type KeptMetadata,
-  type MediaMetadata,
-  type MetadataQuestion,
-  parseKeptMetadata,
-} from '../../contract/metadata.ts';
-import { encodeOriginKey } from '../../contract/result-key.ts';
+import type { KeptMetadata, MediaMetadata, MetadataQuestion } from '../../contract/metadata.ts';
 import { unlessAborted } from '../abort.ts';
-import { type Digests, sha256Of } from '../originals/digests.ts';
+import { sha256Of } from '../originals/digests.ts';
+import type { FactStore } from '../originals/fact-store.ts';
+import { noteDigest } from '../originals/load-original.ts';
 import type { OriginalFlight } from '../originals/original-flight.ts';
 import { BLOCK_BYTES, type OriginalReader, replaced } from '../originals/original-reader.ts';
 import type { Originals } from '../originals/originals.ts';
-import type { OriginalRecords } from '../originals/records.ts';
-import type { Clock, OriginalIdentity, ResultAddress } from '../ports.ts';
+import type { Clock, OriginalIdentity } from '../ports.ts';
 import type { AdmittedRenderer, WholeOriginal, Work } from '../render/admitted-renderer.ts';
 import type { RenderLimits } from '../render/plan.ts';
 import { RequestTrace } from '../request-trace.ts';
-import type { GuardedStore } from '../results/store.ts';
 import { type FlightControls, SingleFlight } from '../single-flight.ts';
 import { type Description, describe, pictureRequest, unlessUnreadable } from './describe.ts';
 
 interface MetadataServiceParts {
   readonly originals: Originals;
-  readonly records: OriginalRecords;
-  readonly store: GuardedStore | undefined;
-  readonly digests: Digests;
+  readonly facts: FactStore;
   readonly renderer: AdmittedRenderer;
   readonly limits: RenderLimits;
   readonly maxOriginalBytes: number;
   /** Largest original of which a digest is computed, in bytes. */
   readonly maxHashedBytes: number;
   readonly clock: Clock;
-  readonly release: string;
 }
 
-interface Answering {
+interface MetadataFlight {
   readonly original: OriginalFlight;
   readonly metadata: Promise<MediaMetadata>;
 }
+
+export type MetadataService = ReturnType<typeof createMetadataService>;
 
 /** Bytes that may be read for the facts of a header, whatever the bound of videos is. */
 const HEAD_BYTES = 512 * 1024;
@@ -55,26 +47,32 @@ interface State {
   held?: WholeOriginal;
 }
 
-/** Tells the facts of originals (contract §13), which are computed once for each of their states. */
-export class MetadataService {
-  readonly #parts: MetadataServiceParts;
-  readonly #flights = new SingleFlight<Answering>(({ original }) => !original.isInvalidated);
-
-  constructor(parts: MetadataServiceParts) {
-    this.#parts = parts;
-  }
+/** Creates the service that returns facts of originals (contract §13), which are computed once for each state. */
+export function createMetadataService({
+  originals,
+  facts: store,
+  renderer,
+  limits,
+  maxOriginalBytes,
+  maxHashedBytes,
+  clock,
+}: MetadataServiceParts) {
+  const flights = new SingleFlight<MetadataFlight>(({ original }) => !original.isInvalidated);
 
   /**
-   * Asks the source for the state of an original, and describes it; equal questions at the same time share the work.
+   * Requests the state of an original from its source, and describes it; equal requests at the same time share the work.
    *
    * @throws MediaError `UNKNOWN_MEDIA`, `ORIGIN_ERROR`, `ORIGIN_TIMEOUT`, `OVERLOADED`, `TRANSFORM_TIMEOUT`; or
    *   `signal.reason`
    */
-  async describe(question: MetadataQuestion, signal: AbortSignal): Promise<MediaMetadata> {
+  async function describeOriginal(
+    question: MetadataQuestion,
+    signal: AbortSignal,
+  ): Promise<MediaMetadata> {
     for (;;) {
-      const flight = this.#flights.join(JSON.stringify(question), (controls) => {
-        const original = this.#parts.originals.begin(question, controls);
-        const metadata = this.#answer(original, question, controls);
+      const flight = flights.join(JSON.stringify(question), (controls) => {
+        const original = originals.begin(question, controls);
+        const metadata = compute(original, question, controls);
         return { original, metadata };
       });
       const { original, metadata } = flight.work;
@@ -90,29 +88,28 @@ export class MetadataService {
     }
   }
 
-  async #answer(
+  async function compute(
     original: OriginalFlight,
     question: MetadataQuestion,
     controls: FlightControls,
   ): Promise<MediaMetadata> {
-    const { renderer, clock } = this.#parts;
     const { originKey, wantsPlaceholder, wantsSha256 } = question;
     const { identity, reader } = await original.openByRanges(HEAD_BYTES);
     const work = { original, ...controls, trace: new RequestTrace(clock) };
     const state: State = { identity, reader, work };
-    let kept = await this.#findKept(state);
+    let kept = await store.find(original, identity.etag, 'metadata', controls.signal);
     const known = kept;
     let sha256: string | null = null;
     try {
       if (kept === undefined || (wantsPlaceholder && kept.placeholder === undefined)) {
-        kept = { ...kept, ...(await this.#describe(state, wantsPlaceholder)) };
+        kept = { ...kept, ...(await readFacts(state, wantsPlaceholder)) };
       }
-      if (wantsSha256) sha256 = await this.#hash(state);
+      if (wantsSha256) sha256 = await hash(state);
     } catch (error) {
       original.refuse(undefined, error);
       throw error;
     }
-    if (kept !== known) this.#keep(state, kept);
+    if (kept !== known) store.put(original, identity.etag, 'metadata', kept);
     const { facts, isSound, placeholder = null } = kept;
     const shown = wantsPlaceholder ? placeholder : null;
     return {
@@ -126,8 +123,7 @@ export class MetadataService {
     };
   }
 
-  async #describe(state: State, wantsPlaceholder: boolean): Promise<KeptMetadata> {
-    const { limits, renderer, maxOriginalBytes } = this.#parts;
+  async function readFacts(state: State, wantsPlaceholder: boolean): Promise<KeptMetadata> {
     const { reader, work, identity } = state;
     const { original, signal } = work;
     let spentMs = 0;
@@ -137,7 +133,7 @@ export class MetadataService {
         read: (start, end) => reader.read(start, end, signal),
         readAll: async () => {
           if (reader.sizeBytes > maxOriginalBytes) return undefined;
-          state.held = await this.#readImage(state);
+          state.held = await readImage(state);
           return state.held.bytes;
         },
         inspect: async () => {
@@ -167,12 +163,12 @@ export class MetadataService {
     // What lacks a decoder is not remembered: there may be one later.
     if (isBlind) return { facts, isSound };
     const planned = isSound ? plan?.(request) : undefined;
-    const placeholder = await this.#renderPlaceholder(state, planned, spentMs);
+    const placeholder = await renderPlaceholder(state, planned, spentMs);
     return { facts, isSound: placeholder !== null, placeholder };
   }
 
   /** Returns the ThumbHash; `null` where the picture is damaged, or has none. */
-  async #renderPlaceholder(
+  async function renderPlaceholder(
     { held, reader, work }: State,
     plan: ReturnType<NonNullable<Description['plan']>> | undefined,
     spentMs: number,
@@ -181,14 +177,14 @@ export class MetadataService {
     const job = { ...plan.job, isPlaceholder: true };
     const rendering = { ...plan, job, isOnlyQuality: false };
     const rendered = await unlessUnreadable(() =>
-      this.#parts.renderer.render(rendering, held ?? { reader }, work, undefined, spentMs),
+      renderer.render(rendering, held ?? { reader }, work, undefined, spentMs),
     );
     if (rendered === undefined || rendered.body.byteLength > MAX_PLACEHOLDER_BYTES) return null;
     return Buffer.from(rendered.body).toString('base64').replace(/=+$/, '');
   }
 
   /** Reads an image whole, unless its first block is all of it. */
-  async #readImage({ reader, identity, work }: State): Promise<WholeOriginal> {
+  async function readImage({ reader, identity, work }: State): Promise<WholeOriginal> {
     const { sizeBytes } = reader;
     if (sizeBytes <= BLOCK_BYTES) return { bytes: await reader.read(0, sizeBytes, work.signal) };
     const held = await work.original.load();
@@ -197,46 +193,17 @@ export class MetadataService {
   }
 
   /** Returns the SHA-256; `null` for an original that is too large. */
-  async #hash({ held, identity, reader, work }: State): Promise<string | null> {
-    const { digests, maxHashedBytes } = this.#parts;
+  async function hash({ held, identity, reader, work }: State): Promise<string | null> {
     const { sizeBytes } = reader;
-    const { originKey } = work.original;
     if (sizeBytes > maxHashedBytes) return null;
-    const known = await digests.find(originKey, identity.etag, work.signal);
+    const known = await store.find(work.original, identity.etag, 'sha256', work.signal);
     if (known !== undefined) return known;
     const isShort = sizeBytes <= BLOCK_BYTES;
     const bytes = held?.bytes ?? (isShort && (await reader.read(0, sizeBytes, work.signal)));
     const sha256 = bytes ? sha256Of(bytes) : await reader.hash();
-    digests.noteOf(work.original, identity.etag, sha256);
+    noteDigest(store, work.original, identity.etag, sha256);
     return sha256;
   }
 
-  /** Returns what is remembered of a state, here or in the store. */
-  async #findKept({ identity, work }: State): Promise<KeptMetadata | undefined> {
-    const { records, store } = this.#parts;
-    const { originKey } = work.original;
-    const known = records.findDetails(originKey, identity.etag)?.metadata;
-    if (known !== undefined || store === undefined) return known;
-    const stored = await store.find(this.#addressOf(originKey, identity), work.signal);
-    const metadata = stored && parseKeptMetadata(stored.body);
-    if (metadata !== undefined) work.original.remember(identity.etag, { metadata });
-    return metadata;
-  }
-
-  #keep({ identity, work }: State, metadata: KeptMetadata): void {
-    const { store } = this.#parts;
-    const { original, trace } = work;
-    original.remember(identity.etag, { metadata });
-    const stored = { body: formatKeptMetadata(metadata), mimeType: 'application/json' };
-    original.commit(() => store?.add(this.#addressOf(original.originKey, identity), stored, trace));
-  }
-
-  #addressOf(originKey: string, { etag }: OriginalIdentity): ResultAddress {
-    const { release } = this.#parts;
-    return { originKey, key: keyOf(originKey), originalEtag: etag, release };
-  }
-}
-
-function keyOf(originKey: string): string {
-  return `${encodeOriginKey(originKey)}?metadata`;
+  return { describe: describeOriginal };
 }

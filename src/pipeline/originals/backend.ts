@@ -37,6 +37,8 @@ export interface Backend extends Omit<OriginLimits, 'firstByteTimeoutMs'> {
   readonly source: Source;
   /** Whether originals come from other sites: failures are concealed, lengths not trusted, bytes judged as they come. */
   readonly isExternal: boolean;
+  /** Whether originals, states and results are kept beyond the work on them; quarantine and facts are in any case. */
+  readonly remembers: boolean;
   /** Bounds the bodies that go into memory; `undefined`: the source bounds its connections itself. */
   readonly reads: Semaphore | undefined;
   /** Bounds the bodies that are passed on. */
@@ -58,11 +60,22 @@ export interface Backend extends Omit<OriginLimits, 'firstByteTimeoutMs'> {
   readonly observer: SourceObserver | undefined;
 }
 
-/** Sources of originals. */
+/** Sources of originals; those that are not configured are missing. */
 export interface Backends {
   readonly storage: Backend;
-  /** `undefined`: media of other sites are not served. */
-  readonly sites: Backend | undefined;
+  readonly sites?: Backend | undefined;
+  /** Uploads that the platform has not accepted yet. */
+  readonly uploads?: Backend | undefined;
+  /** Media that arrived with an internal request. */
+  readonly inline?: Backend | undefined;
+}
+
+/** Prefixes of origin keys outside the storage. No key of the storage begins with a slash. */
+const NAMESPACES = { uploads: '/uploads/', inline: '/inline/' } as const;
+
+/** Returns the origin key of an object of another source than the storage. */
+export function namespacedKey(namespace: keyof typeof NAMESPACES, key: string): string {
+  return NAMESPACES[namespace] + key;
 }
 
 /** Name of an original; other sites' originals have a URL. */
@@ -77,12 +90,16 @@ export interface OriginalLocation {
 }
 
 export function locateOriginal(
-  { storage, sites }: Backends,
+  backends: Backends,
   { originKey, url }: OriginalName,
 ): OriginalLocation {
-  const backend = url === undefined ? storage : sites;
-  if (backend === undefined) throw new Error('Media of other sites are not served.');
-  return { backend, originKey, sourceKey: url ?? originKey };
+  const namespace = (['uploads', 'inline'] as const).find((name) =>
+    originKey.startsWith(NAMESPACES[name]),
+  );
+  const backend = backends[url === undefined ? (namespace ?? 'storage') : 'sites'];
+  if (backend === undefined) throw new Error('The source of the original is not configured.');
+  const key = namespace === undefined ? originKey : originKey.slice(NAMESPACES[namespace].length);
+  return { backend, originKey, sourceKey: url ?? key };
 }
 
 export interface SourceObserver {
@@ -97,11 +114,12 @@ export function createStorageBackend(
   source: Source,
   limits: OriginLimits,
   semaphores: Pick<Backend, 'reads' | 'streams'>,
-  observer?: SourceObserver,
+  { observer, remembers = true }: Partial<Pick<Backend, 'observer' | 'remembers'>> = {},
 ): Backend {
   return {
     source,
     isExternal: false,
+    remembers,
     ...limits,
     ...semaphores,
     maxPassedBytes: Number.POSITIVE_INFINITY,
@@ -125,6 +143,7 @@ export function createSiteBackend(
       },
     },
     isExternal: true,
+    remembers: true,
     reads: undefined,
     streams,
     firstByteTimeoutMs: undefined,

@@ -7,7 +7,8 @@ import type { MemoryCache } from '../memory-cache.ts';
 import type { CachedOriginal, Opened, OpenOptions, OriginalIdentity } from '../ports.ts';
 import type { OriginalLocation } from './backend.ts';
 import { SNIFF_BYTES } from './content-sniff.ts';
-import { type Digests, sha256Of, stateOf } from './digests.ts';
+import { isDigest, sha256Of, stateOf } from './digests.ts';
+import type { FactStore } from './fact-store.ts';
 import type { MemoryBudget, Reservation } from './memory-budget.ts';
 import { bufferBody, discard, isStream, lengthOf, withBodyDeadline } from './open-body.ts';
 import { BLOCK_BYTES, FIRST_BLOCK, type OriginalReader } from './original-reader.ts';
@@ -33,6 +34,7 @@ interface LoadingFlight extends OriginalLocation {
   readonly noteError: (error: unknown) => void;
   readonly remember: (etag: string, details: Partial<OriginalDetails>) => void;
   readonly commit: (write: () => unknown) => unknown;
+  readonly keep: (write: () => unknown) => unknown;
   readonly createReader: (etag: string, opened: Opened, leastBytes?: number) => OriginalReader;
 }
 
@@ -40,7 +42,7 @@ interface LoadParts {
   readonly budget: MemoryBudget;
   readonly cache: MemoryCache<CachedOriginal>;
   readonly blocks: BlockGuard | undefined;
-  readonly digests: Digests;
+  readonly facts: FactStore;
   readonly records: OriginalRecords;
 }
 
@@ -62,7 +64,7 @@ export async function loadBody(
 ): Promise<LoadedOriginal> {
   const { backend, signal } = flight;
   const isPart = lengthOf(opened) !== opened.sizeBytes;
-  const { budget, cache, blocks, digests } = parts;
+  const { budget, cache, blocks, facts } = parts;
   try {
     const { prefix, buffered } = await withBodyDeadline(backend, signal, async (within) => {
       const prefix = await readPrefix(backend, opened, SNIFF_BYTES, within);
@@ -84,8 +86,8 @@ export async function loadBody(
     const { bytes } = buffered;
     const etag = backend.source.identity === 'digest' ? digestOf(bytes) : opened.etag;
     const identity = flight.noteFound({ ...opened, etag });
-    flight.commit(() => cache.set(flight.originKey, { ...identity, bytes }));
-    if (blocks !== undefined) digests.noteOf(flight, identity.etag, sha256Of(bytes));
+    flight.keep(() => cache.set(flight.originKey, { ...identity, bytes }));
+    if (blocks !== undefined) noteDigest(facts, flight, identity.etag, sha256Of(bytes));
     return { ...buffered, ...identity };
   } catch (error) {
     if (isStream(opened.body)) opened.body.destroy();
@@ -165,6 +167,17 @@ async function openSiteVideo(
   const video = videoOf(flight, identity, reader);
   if (sha256 !== undefined) flight.remember(etag, { sha256 });
   return video;
+}
+
+/** Remembers the digest of a state; one that is the identity of the state is known after a restart, too. */
+export function noteDigest(
+  facts: FactStore,
+  flight: Pick<LoadingFlight, 'originKey' | 'backend' | 'remember' | 'commit'>,
+  etag: string,
+  sha256: string,
+): void {
+  if (isDigest(flight.backend, etag)) flight.remember(etag, { sha256 });
+  else facts.put(flight, etag, 'sha256', sha256);
 }
 
 /** Whether an original that begins with these bytes is a video. */

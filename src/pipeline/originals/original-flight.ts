@@ -23,7 +23,8 @@ import {
   type OriginalLocation,
   type OriginalName,
 } from './backend.ts';
-import { type Digests, isDigest } from './digests.ts';
+import { isDigest } from './digests.ts';
+import type { FactStore } from './fact-store.ts';
 import { type LoadedOriginal, loadBody, videoOf } from './load-original.ts';
 import type { MemoryBudget } from './memory-budget.ts';
 import { contentOf, discard, openBody } from './open-body.ts';
@@ -35,7 +36,9 @@ export interface FlightParts extends Backends {
   readonly budget: MemoryBudget;
   /** Maximum number of bytes that are read of one original by ranges. */
   readonly maxRangeBytes: number;
-  readonly digests: Digests;
+  readonly facts: FactStore;
+  /** Ends the work in the background. */
+  readonly closing: AbortSignal;
   /** Omit where nothing can be blocked; otherwise the SHA-256 of what is read whole is remembered. */
   readonly blocks: BlockGuard | undefined;
   /** Originals that were loaded lately, by origin key. */
@@ -136,6 +139,11 @@ export class OriginalFlight implements OriginalLocation {
     return this.#isInvalidated ? undefined : write();
   }
 
+  /** Keeps bytes, a state or a result beyond this work, where those of the source are kept. */
+  keep<Result>(write: () => Result): Result | undefined {
+    return this.backend.remembers ? this.commit(write) : undefined;
+  }
+
   /** Remembers details of a state. */
   remember(etag: string, details: Partial<OriginalDetails>): void {
     this.commit(() => this.#parts.records.noteDetails(this.originKey, etag, details));
@@ -143,7 +151,8 @@ export class OriginalFlight implements OriginalLocation {
 
   /** Remembers a fault of the original for a request: see `OriginalRecords.noteRefusal`. */
   refuse(resultKey: string | undefined, error: unknown): void {
-    this.commit(() => this.#parts.records.noteRefusal(resultKey, this.originKey, error));
+    const key = this.backend.remembers ? resultKey : undefined;
+    this.commit(() => this.#parts.records.noteRefusal(key, this.originKey, error));
   }
 
   /** Remembers that a render passed the deadline. */
@@ -154,7 +163,7 @@ export class OriginalFlight implements OriginalLocation {
   /** Remembers the error of a read. An original that was replaced meanwhile is forgotten with this work. */
   noteError(error: unknown): void {
     const { records } = this.#parts;
-    this.commit(() =>
+    this.keep(() =>
       isReplaced(error) ? records.forget(this.originKey) : records.noteError(this.originKey, error),
     );
     if (isReplaced(error)) this.#isInvalidated = true;
@@ -243,7 +252,7 @@ export class OriginalFlight implements OriginalLocation {
     if (etag === undefined) throw new Error('The source has returned no tag of the original.');
     const identity = { etag, lastModified };
     this.#identity = identity;
-    this.commit(() => this.#parts.records.noteFound(this.originKey, identity, opened));
+    this.keep(() => this.#parts.records.noteFound(this.originKey, identity, opened));
     return identity;
   }
 

@@ -3,8 +3,9 @@ import { unlessAborted } from '../abort.ts';
 import type { OriginalIdentity } from '../ports.ts';
 import { type FlightControls, SingleFlight } from '../single-flight.ts';
 import type { OriginalName } from './backend.ts';
+import { BackgroundHashes } from './background-hashes.ts';
 import { isDigest, sha256Of } from './digests.ts';
-import type { LoadedOriginal } from './load-original.ts';
+import { type LoadedOriginal, noteDigest } from './load-original.ts';
 import { type FlightParts, OriginalFlight } from './original-flight.ts';
 
 /** State of an original whose bytes were checked; `sha256` in hexadecimal digits, if it is known. */
@@ -19,8 +20,12 @@ export class Originals {
   /** Work under way, also that which can no longer be joined. */
   readonly #underWay = new Set<OriginalFlight>();
 
+  /** Hashes what is too large to be read before it is sent. */
+  readonly hashes: BackgroundHashes;
+
   constructor(parts: FlightParts) {
     this.#parts = parts;
+    this.hashes = new BackgroundHashes(parts.facts, this.begin.bind(this), parts.closing);
   }
 
   /** Joins the work on an original, or begins it; `leave` must be called. */
@@ -76,8 +81,8 @@ export class Originals {
     state: OriginalIdentity | LoadedOriginal,
   ): Promise<CheckedOriginal> {
     const { etag, lastModified } = state;
-    const { digests } = this.#parts;
-    const { backend, originKey, signal } = flight;
+    const { facts } = this.#parts;
+    const { backend, signal } = flight;
     const known = await this.#findKnownDigest(flight, state);
     if (known !== undefined) return { etag, lastModified, sha256: known };
     try {
@@ -88,22 +93,22 @@ export class Originals {
         (loaded.reader.sizeBytes > backend.maxOriginalBytes || loaded.reader.isCut);
       if (!isLarge) {
         const sha256 = 'bytes' in loaded ? sha256Of(loaded.bytes) : await loaded.reader.hash();
-        digests.noteOf(flight, loaded.etag, sha256);
+        noteDigest(facts, flight, loaded.etag, sha256);
         return { ...identity, sha256 };
       }
       if (backend.isExternal) {
-        const sha256 = await digests.find(originKey, loaded.etag, signal);
+        const sha256 = await facts.find(flight, loaded.etag, 'sha256', signal);
         // Not before the poster is sent: a blocked digest begins the work anew, for ever if the site changes its tags.
-        const hash = (): void => digests.hashSoon(flight);
+        const hash = (): void => this.hashes.hashSoon(flight);
         if (sha256 === undefined) signal.addEventListener('abort', hash, { once: true });
         return { ...identity, sha256 };
       }
-      digests.hashSoon(flight);
+      this.hashes.hashSoon(flight);
       return identity;
     } catch (error) {
       if (!(error instanceof MediaError && error.code === 'MEDIA_TOO_LARGE')) throw error;
     }
-    digests.hashSoon(flight);
+    this.hashes.hashSoon(flight);
     return { etag, lastModified };
   }
 
@@ -112,15 +117,15 @@ export class Originals {
     flight: OriginalFlight,
     state: OriginalIdentity | LoadedOriginal,
   ): Promise<string | undefined> {
-    const { digests } = this.#parts;
+    const { facts } = this.#parts;
     const { etag } = state;
     if (isDigest(flight.backend, etag)) {
       const sha256 = Buffer.from(etag, 'base64url').toString('hex');
-      digests.noteOf(flight, etag, sha256);
+      noteDigest(facts, flight, etag, sha256);
       return sha256;
     }
     // Of another site's video, each body that is rendered is checked itself.
     if (flight.backend.isExternal && 'reader' in state) return undefined;
-    return digests.find(flight.originKey, etag, flight.signal);
+    return facts.find(flight, etag, 'sha256', flight.signal);
   }
 }

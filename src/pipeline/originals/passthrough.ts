@@ -10,7 +10,8 @@ import type { RequestTrace } from '../request-trace.ts';
 import { type Validators, validatorsOf } from '../results/results.ts';
 import { type Backends, locateOriginal, type OriginalLocation } from './backend.ts';
 import { SNIFF_BYTES, sniffContentType } from './content-sniff.ts';
-import { type Digests, sha256Of, stateOf } from './digests.ts';
+import { sha256Of, stateOf } from './digests.ts';
+import type { FactStore } from './fact-store.ts';
 import type { MemoryBudget } from './memory-budget.ts';
 import {
   bufferBeginning,
@@ -98,7 +99,7 @@ interface PassthroughParts extends Backends {
   readonly budget: MemoryBudget;
   readonly blocks: BlockGuard | undefined;
   readonly records: OriginalRecords;
-  readonly digests: Digests;
+  readonly facts: FactStore;
 }
 
 /** Serves attachments and external media unchanged (contract §2, §8): streamed, neither held in memory nor cached. */
@@ -220,13 +221,13 @@ export class PassthroughService {
 
   /** Opens another site's original that is too large to be read before it is sent. */
   async #openLarge(passing: Passing, opened: Opened): Promise<PassthroughMedia> {
-    const { blocks, digests } = this.#parts;
-    const { backend, originKey, signal } = passing;
+    const { blocks, facts, originals } = this.#parts;
+    const { backend, signal } = passing;
     const found = await this.#noting(passing, () => this.#takeBeginning(passing, opened));
     try {
-      const sha256 = await digests.find(originKey, stateOf(backend, opened), signal);
+      const sha256 = await facts.find(passing, stateOf(backend, opened), 'sha256', signal);
       blocks?.checkDigest(sha256);
-      if (sha256 === undefined) digests.hashSoon(passing);
+      if (sha256 === undefined) originals.hashes.hashSoon(passing);
       return { ...this.#describe(passing, found), sha256 };
     } catch (error) {
       discard(backend, opened);

@@ -71,7 +71,7 @@ export class Results {
     const { key, signal, trace } = task;
     const known = cache.get(key);
     if (known?.originalEtag === identity.etag) return known;
-    if (store === undefined) return undefined;
+    if (store === undefined || !task.original.backend.remembers) return undefined;
     const stored = await trace.stage('store', async (details) => {
       const found = await store.find(this.#addressOf(task, identity), signal);
       details.memory = 'store';
@@ -81,7 +81,7 @@ export class Results {
     });
     if (stored === undefined) return undefined;
     const result = this.#createResult(stored, identity, key);
-    task.original.commit(() => cache.set(key, result));
+    task.original.keep(() => cache.set(key, result));
     return result;
   }
 
@@ -99,7 +99,7 @@ export class Results {
   ): { readonly result: MediaResult; readonly isKept: boolean | undefined } {
     const { cache, store } = this.#parts;
     const result = this.#createResult(made, identity, task.key);
-    const isKept = task.original.commit(() => {
+    const isKept = task.original.keep(() => {
       if (isRendering) store?.add(this.#addressOf(task, identity), made, task.trace);
       return cache.set(task.key, result);
     });

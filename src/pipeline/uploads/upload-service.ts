@@ -7,7 +7,8 @@ import { withDeadline } from '../abort.ts';
 import type { BlockGuard } from '../blocks/block-guard.ts';
 import type { Meter } from '../meter.ts';
 import { SNIFF_BYTES } from '../originals/content-sniff.ts';
-import { type Digests, sha256Of } from '../originals/digests.ts';
+import { sha256Of } from '../originals/digests.ts';
+import type { FactStore } from '../originals/fact-store.ts';
 import type { OriginalWriter } from '../originals/original-writer.ts';
 import type { Clock, Log } from '../ports.ts';
 import type { Purger } from '../results/purger.ts';
@@ -38,7 +39,7 @@ export interface UploadLimits extends PaceLimits {
 
 export interface UploadServiceParts {
   readonly blocks: BlockGuard | undefined;
-  readonly digests: Pick<Digests, 'note'>;
+  readonly facts: Pick<FactStore, 'put'>;
   readonly writer: OriginalWriter;
   /** Writer of uploads that no public route reads (contract §14); `undefined`: there is no such storage. */
   readonly uploadsWriter: OriginalWriter | undefined;
@@ -110,7 +111,9 @@ export class UploadService {
       const { etag, sha256 } = await this.#receive({ ...order, maxBytes }, isNew, openBody, signal);
       if (isOriginal && part === undefined) {
         const edgeFailure = await this.#forget(order);
-        if (sha256 !== undefined) this.#parts.digests.note(key, etag, sha256);
+        if (sha256 !== undefined) {
+          this.#parts.facts.put({ originKey: key }, etag, 'sha256', sha256);
+        }
         if (edgeFailure !== undefined) throw edgeFailure;
       }
       return etag;
