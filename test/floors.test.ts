@@ -61,7 +61,7 @@ const deepTests = [
   'pipeline/rates.test.ts',
   'pipeline/render/render-plan.test.ts',
   'pipeline/single-flight.test.ts',
-  'storage/given-bytes.test.ts',
+  'storage/inline-originals.test.ts',
   'storage/remote/address-guard.test.ts',
   'storage/results/result-file.test.ts',
   'transforms/hostile-originals.test.ts',
