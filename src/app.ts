@@ -14,11 +14,11 @@ import { createServer } from './http/server.ts';
 import { BlockGuard } from './pipeline/blocks/block-guard.ts';
 import { createBlockPurge } from './pipeline/blocks/block-purge.ts';
 import type { SharedObjects } from './pipeline/blocks/ports.ts';
+import type { Sleep } from './pipeline/cdn/cdn-purger.ts';
 import { createMediaPipeline } from './pipeline/media-pipeline.ts';
 import { createObserver, OriginHealth } from './pipeline/originals/origin-health.ts';
 import type { OriginalWriter } from './pipeline/originals/original-writer.ts';
 import type { Clock, Log, Renderer, ResultStore, Source } from './pipeline/ports.ts';
-import type { Sleep } from './pipeline/purges/edge-purger.ts';
 import type { UploadLimits } from './pipeline/uploads/upload-service.ts';
 import { InlineOriginals } from './storage/inline-originals.ts';
 import { openBlocks } from './storage/open-blocks.ts';
@@ -142,12 +142,12 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
       (url) => blocks?.check({ originKey: '', url }),
     );
   const inline = config.internal && new InlineOriginals();
-  const { list, edge } = await openBlocks(config, parts, tools);
+  const { list, cdn } = await openBlocks(config, parts, tools);
   const blocks = list && new BlockGuard(list, config.blocklist?.blockedBy);
   const pipeline = createMediaPipeline(config, {
     blocks,
     origin,
-    edge: edge?.purger,
+    cdn: cdn?.purger,
     observer: createObserver(meter, originHealth),
     external,
     uploads:
@@ -173,7 +173,7 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
     maxAgeSeconds: config.http.maxAgeSeconds,
     robotsTag: config.http.robotsTag,
     reading: config.reading,
-    tags: edge?.tags,
+    tags: cdn?.tags,
     external: config.external,
     blocks,
     guard: mode === 'off' ? undefined : signing && new AttachmentGuard({ mode, signing, ...tools }),
@@ -238,7 +238,7 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
     marker,
     resultStore,
     uploads: relay?.uploads,
-    edge: edge?.purger,
+    cdn: cdn?.purger,
     blocks: list,
     countConnections,
     isClosing: () => isClosing,
@@ -261,7 +261,7 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
         readExternal: (path) => readExternalPath(path, config.external?.pathEncoding),
       },
       metadata: pipeline.metadata,
-      edge: edge?.purger,
+      cdn: cdn?.purger,
       readiness,
       metrics: meter,
       blocks: list,
@@ -272,7 +272,7 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
     // Probes the storage before the first request for the readiness.
     readiness();
   }
-  edge?.purger.start();
+  cdn?.purger.start();
   return {
     server,
     admin,
@@ -292,7 +292,7 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
       // Until here, /readyz says "draining".
       await admin?.close();
       pipeline.close();
-      await edge?.purger.close();
+      await cdn?.purger.close();
       await store?.flush();
       resultStore?.close();
       list?.close();

@@ -35,7 +35,7 @@ export async function withOfflineApp<Result>(
     {
       ...config,
       admin: { token, listen: { host: '127.0.0.1', port: 0 } },
-      edge: undefined,
+      cdn: undefined,
       tracing: undefined,
       resultStore: undefined,
       renderer: { ...config.renderer, workers: ONE_WORKER },

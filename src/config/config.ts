@@ -14,7 +14,7 @@ import {
 import type { Environment, Setting } from './setting.ts';
 import { readSettings, readTls } from './setting-faults.ts';
 import { type SettingName, type Settings, settingNames, settingTable } from './settings.ts';
-import { BLOCKLIST_CONNECTIONS, readEdge } from './variables/block-settings.ts';
+import { BLOCKLIST_CONNECTIONS, readCdn } from './variables/block-settings.ts';
 import { EXTERNAL_CONNECTIONS, readExternal } from './variables/external-settings.ts';
 import { hasKeys, keySettingNames, readAttachments, readKeys } from './variables/key-settings.ts';
 import { readCompatibility, readInternal } from './variables/platform-settings.ts';
@@ -177,7 +177,7 @@ export function readConfig(environment: Environment, memoryBytes = readMemoryByt
     relay: readRelay(values),
     uploads: readUploads(values),
     blocklist: readBlocklist(values),
-    edge: readEdge(values),
+    cdn: readCdn(values),
     /** Texts that the log redacts. */
     secrets: readSecrets(values, given),
     admin: readAdmin(values),

@@ -156,7 +156,7 @@ const rules: readonly Rule[] = [
     ({ given }) =>
       given.EDGE !== undefined &&
       (given.BLOCKLIST ?? 'none') === 'none' &&
-      'nothing, or BLOCKLIST to be set, beside whose list the purges are journaled',
+      'nothing, or BLOCKLIST to be set, next to whose list the purges are stored',
   ],
   needed('ADMIN_TOKEN', 'a token, since ADMIN_PORT is set', 'ADMIN_PORT'),
   needed('INTERNAL_TOKEN', 'a token, since INTERNAL_PORT is set', 'INTERNAL_PORT'),

@@ -19,7 +19,7 @@ import {
   regionName,
   seconds,
 } from './setting-forms.ts';
-import { blocklistTable, edgeTable } from './variables/block-settings.ts';
+import { blocklistTable, cdnTable } from './variables/block-settings.ts';
 import { externalTable } from './variables/external-settings.ts';
 import { attachmentTable } from './variables/key-settings.ts';
 import { platformTable } from './variables/platform-settings.ts';
@@ -198,7 +198,7 @@ export const settingGroups = {
   Uploads: relayTable,
   "A platform's media service": platformTable,
   Blocks: blocklistTable,
-  'CDN in front': edgeTable,
+  'CDN in front': cdnTable,
   Operation: operation,
   Traces: tracingTable,
 } satisfies Readonly<Record<string, Readonly<Record<string, Setting>>>>;

@@ -1,6 +1,7 @@
 import type { Config } from '../config/config.ts';
 import { releaseWithEffort } from '../contract/image-formats.ts';
 import type { BlockGuard } from './blocks/block-guard.ts';
+import type { CdnPurger } from './cdn/cdn-purger.ts';
 import { MemoryCache } from './memory-cache.ts';
 import { createMetadataService } from './metadata/metadata.ts';
 import type { Meter } from './meter.ts';
@@ -24,7 +25,6 @@ import type {
   ResultStore,
   Source,
 } from './ports.ts';
-import type { EdgePurger } from './purges/edge-purger.ts';
 import { Rates } from './rates.ts';
 import { Admission } from './render/admission.ts';
 import { AdmittedRenderer } from './render/admitted-renderer.ts';
@@ -53,7 +53,7 @@ interface MediaAdapters {
   readonly resultStore: ResultStore | undefined;
   readonly renderer: Renderer;
   /** `undefined`: there is no CDN in front that takes purges. */
-  readonly edge: EdgePurger | undefined;
+  readonly cdn: CdnPurger | undefined;
   readonly meter: Meter;
   readonly clock: Clock;
   /** Milliseconds since 1970. */
@@ -139,7 +139,7 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
       maxOriginalBytes: limits.maxOriginalBytes,
     }),
     release,
-    purger: new Purger({ records, originals, results, store, edge: adapters.edge }),
+    purger: new Purger({ records, originals, results, store, cdn: adapters.cdn }),
     records,
     facts,
     /** Ends the work in the background. */

@@ -26,9 +26,9 @@ export const fetchOutcomes = [
 ] as const;
 export type FetchOutcome = (typeof fetchOutcomes)[number];
 
-/** Outcomes of a call of the API of the edge: taken; too many calls; refused, or failed; no response in time. */
-export const edgeCallOutcomes = ['taken', 'limited', 'failed', 'timeout'] as const;
-export type EdgeCallOutcome = (typeof edgeCallOutcomes)[number];
+/** Outcomes of a call of the CDN's API: accepted; too many calls; rejected or failed; no response in time. */
+export const cdnCallOutcomes = ['taken', 'limited', 'failed', 'timeout'] as const;
+export type CdnCallOutcome = (typeof cdnCallOutcomes)[number];
 
 /** A metric of what happens: its name and help, and its label with all values, which exist from the start. */
 export interface MetricRow {
@@ -89,12 +89,12 @@ export const metrics = {
     name: 'darkroom_upload_received_bytes_total',
     help: 'Bytes of uploads that have come, stored in the end or not.',
   },
-  edgeCalls: {
+  cdnCalls: {
     name: 'darkroom_edge_calls_total',
     help: 'Calls of the API of the CDN in front (EDGE), by outcome; what is not taken is sent again.',
-    labels: { outcome: edgeCallOutcomes },
+    labels: { outcome: cdnCallOutcomes },
   },
-  edgePurges: {
+  cdnPurges: {
     name: 'darkroom_edge_purges_total',
     help: 'Purges that the CDN in front has taken twice (done), or not at all for a day (failed).',
     labels: { outcome: ['done', 'failed'] },

@@ -1,22 +1,22 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleepFor } from 'node:timers/promises';
 import { type Config, ConfigError } from '../config/config.ts';
-import { EdgeTags, edgeRows } from '../contract/edge-tags.ts';
+import { CdnTags, cdnRows } from '../contract/cdn-tags.ts';
 import { formatCauses } from '../contract/errors.ts';
 import { BlockList } from '../pipeline/blocks/block-list.ts';
 import type { SharedObjects } from '../pipeline/blocks/ports.ts';
-import { EdgePurger, type EdgePurgerParts, type Sleep } from '../pipeline/purges/edge-purger.ts';
-import { openEdgeApi } from './edge/edge-api.ts';
+import { CdnPurger, type CdnPurgerOptions, type Sleep } from '../pipeline/cdn/cdn-purger.ts';
+import { openCdnApi } from './cdn/cdn-api.ts';
 import { openSharedObjects } from './open-storage.ts';
 
 const SECRET_NAME = 'tag-key';
 
 const SECRET_BYTES = 32;
 
-/** Margin for a response on its way to the edge, after the longest render, in milliseconds (contract §15). */
+/** Margin for a response on its way to the CDN, after the longest render, in milliseconds (contract §15). */
 const ON_THE_WAY_MS = 30_000;
 
-type BlockTools = Pick<EdgePurgerParts, 'meter' | 'clock' | 'wallClock' | 'log'>;
+type BlockTools = Pick<CdnPurgerOptions, 'meter' | 'clock' | 'wallClock' | 'log'>;
 
 /** Replacements for tests. */
 interface BlockDoubles {
@@ -29,7 +29,7 @@ const sleepUnlessAborted: Sleep = (durationMs, signal) =>
 
 /** Opens the list of blocks, and the CDN in front, if configured. @throws ConfigError if the list cannot be used */
 export async function openBlocks(
-  { edge, blocklist, renderLimits }: Pick<Config, 'edge' | 'blocklist' | 'renderLimits'>,
+  { cdn, blocklist, renderLimits }: Pick<Config, 'cdn' | 'blocklist' | 'renderLimits'>,
   { objects: given, sleep = sleepUnlessAborted }: BlockDoubles,
   tools: BlockTools,
 ) {
@@ -38,7 +38,7 @@ export async function openBlocks(
     const objects = given ?? (await openSharedObjects(blocklist));
     const parts = { ...tools, objects, sleep };
     return {
-      edge: edge && (await openEdge(edge, renderLimits.timeoutMs, parts)),
+      cdn: cdn && (await openCdn(cdn, renderLimits.timeoutMs, parts)),
       list: await BlockList.open({ objects, pollMs: blocklist.pollMs, ...tools }),
     };
   } catch (error) {
@@ -46,16 +46,16 @@ export async function openBlocks(
   }
 }
 
-async function openEdge(
-  edge: NonNullable<Config['edge']>,
+async function openCdn(
+  cdn: NonNullable<Config['cdn']>,
   renderTimeoutMs: number,
-  parts: Omit<EdgePurgerParts, 'api' | 'row' | 'tags' | 'secondRoundAfterMs'>,
+  parts: Omit<CdnPurgerOptions, 'api' | 'row' | 'tags' | 'secondRoundAfterMs'>,
 ) {
-  const tags = new EdgeTags(edge.edge, await findSecret(parts.objects));
-  const purger = new EdgePurger({
+  const tags = new CdnTags(cdn.name, await findSecret(parts.objects));
+  const purger = new CdnPurger({
     ...parts,
-    api: await openEdgeApi(edge),
-    row: edgeRows[edge.edge],
+    api: await openCdnApi(cdn),
+    row: cdnRows[cdn.name],
     tags,
     secondRoundAfterMs: renderTimeoutMs + ON_THE_WAY_MS,
   });

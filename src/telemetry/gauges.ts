@@ -9,7 +9,7 @@ export function listGauges(
   state: ServiceState,
   countLostLines: () => number,
 ): Readonly<Record<string, Reading>> {
-  const { pipeline, blocks, resultStore, workers, uploads, edge, originHealth } = state;
+  const { pipeline, blocks, resultStore, workers, uploads, cdn, originHealth } = state;
   const { admission, originReads, originStreams, originalsBudget, rates, store } = pipeline;
   const { results, originals } = pipeline.memories;
   const connections = state.countConnections;
@@ -144,11 +144,11 @@ export function listGauges(
     ],
     darkroom_edge_purges_pending: [
       'Purges that the CDN in front has not taken twice (EDGE).',
-      () => edge?.usage.pending ?? 0,
+      () => cdn?.usage.pending ?? 0,
     ],
     darkroom_edge_oldest_purge_seconds: [
       'Age of the oldest of them.',
-      () => edge?.usage.oldestSeconds ?? 0,
+      () => cdn?.usage.oldestSeconds ?? 0,
     ],
     darkroom_uploads_in_flight: ['Uploads under way.', upload('uploads')],
     darkroom_max_uploads_in_flight: [

@@ -1,8 +1,8 @@
 import type { BlockList } from '../pipeline/blocks/block-list.ts';
+import type { CdnPurger } from '../pipeline/cdn/cdn-purger.ts';
 import type { MediaPipeline } from '../pipeline/media-pipeline.ts';
 import type { OriginHealth } from '../pipeline/originals/origin-health.ts';
 import type { Lane, ResultStore } from '../pipeline/ports.ts';
-import type { EdgePurger } from '../pipeline/purges/edge-purger.ts';
 import type { UploadService } from '../pipeline/uploads/upload-service.ts';
 
 /** Whether requests should come here, with the reasons why not, or why not all of them are served. */
@@ -48,7 +48,7 @@ export interface ServiceState {
   /** `undefined`: there are no uploads. */
   readonly uploads: Pick<UploadService, 'usage' | 'isFull'> | undefined;
   /** `undefined`: there is no CDN in front that takes purges. */
-  readonly edge: Pick<EdgePurger, 'usage'> | undefined;
+  readonly cdn: Pick<CdnPurger, 'usage'> | undefined;
   readonly countConnections: () => ConnectionCounters;
   readonly isClosing: () => boolean;
 }

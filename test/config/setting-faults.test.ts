@@ -76,7 +76,7 @@ ${bucket} BLOCKLIST_S3_BUCKET=b BLOCKLIST_S3_KEY=avatars/1/ab →
 ${bucket} BLOCKLIST_S3_BUCKET=u UPLOADS_S3_BUCKET=u COMPATIBILITY=fluxer RELAY_SIGNING_KEYS=${key} → BLOCKLIST_S3_BUCKET: another bucket than UPLOADS_S3_BUCKET
 ${listed} EDGE=cloudfront EDGE_ZONE=E2QWRUHAPOMQZL →
 ${listed} EDGE=fastly EDGE_ZONE=a EDGE_TOKEN=12345678 EDGE_API=http://127.0.0.1:9/client/v4/ →
-EDGE=fastly EDGE_ZONE=a EDGE_TOKEN=12345678 → EDGE: nothing, or BLOCKLIST to be set, beside whose list the purges are journaled
+EDGE=fastly EDGE_ZONE=a EDGE_TOKEN=12345678 → EDGE: nothing, or BLOCKLIST to be set, next to whose list the purges are stored
 ${listed} EDGE=fastly EDGE_TOKEN=12345678 → EDGE_ZONE: the id of a zone, since EDGE is set
 ${listed} EDGE=fastly EDGE_ZONE=a/b EDGE_TOKEN=12345678 → EDGE_ZONE: an id of A-Z a-z 0-9 _ -
 ${listed} EDGE=bunny EDGE_ZONE=a → EDGE_TOKEN: a token, since EDGE is bunny
@@ -160,7 +160,7 @@ test('the token of the CDN may come from a variable or a file, not from both', a
     ...{ BLOCKLIST: 'filesystem', BLOCKLIST_FILE: join(path, 'blocks.jsonl') },
     ...{ EDGE: 'fastly', EDGE_ZONE: 'a', EDGE_TOKEN_FILE: join(path, 'token') },
   };
-  expect(readConfig(given).edge?.token).toBe('a-token-of-the-edge');
+  expect(readConfig(given).cdn?.token).toBe('a-token-of-the-edge');
   expect(faultsOf({ ...given, EDGE_TOKEN: '12345678' })).toEqual([
     'EDGE_TOKEN: expected nothing, since EDGE_TOKEN_FILE is set but received ***',
   ]);

@@ -1,4 +1,4 @@
-import { edgeNames } from '../../contract/edge-tags.ts';
+import { cdnNames } from '../../contract/cdn-tags.ts';
 import { optional, setting, type ValuesOf } from '../setting.ts';
 import {
   anyText,
@@ -49,10 +49,10 @@ export const blocklistTable = {
 };
 
 /** Variables of the CDN in front: contract §15. */
-export const edgeTable = {
+export const cdnTable = {
   EDGE: optional(
-    choice(...edgeNames),
-    'the CDN in front, which gets tags and purges; needs a list of blocks, beside which its purges are journaled',
+    choice(...cdnNames),
+    'the CDN in front, which gets tags and purges; needs a list of blocks, next to which its purges are stored',
     { defaultText: 'none' },
   ),
   EDGE_ZONE: optional(
@@ -69,9 +69,9 @@ export const edgeTable = {
 };
 
 /** Reads the CDN in front; returns `undefined` without one. */
-export function readEdge(values: ValuesOf<typeof edgeTable>) {
-  const { EDGE: edge, EDGE_ZONE: zone } = values;
-  if (edge === undefined || zone === undefined) return undefined;
+export function readCdn(values: ValuesOf<typeof cdnTable>) {
+  const { EDGE: name, EDGE_ZONE: zone } = values;
+  if (name === undefined || zone === undefined) return undefined;
   const token = values.EDGE_TOKEN ?? values.EDGE_TOKEN_FILE;
-  return { edge, zone, token, api: values.EDGE_API };
+  return { name, zone, token, api: values.EDGE_API };
 }

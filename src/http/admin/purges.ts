@@ -3,8 +3,8 @@ import { MediaError } from '../../contract/errors.ts';
 import type { TargetReading } from '../../contract/media-request.ts';
 import { parsePurgeOrder } from '../../contract/purge-order.ts';
 import { isTimeout } from '../../pipeline/abort.ts';
+import type { CdnPurger } from '../../pipeline/cdn/cdn-purger.ts';
 import type { Log } from '../../pipeline/ports.ts';
-import type { EdgePurger } from '../../pipeline/purges/edge-purger.ts';
 import type { Purger } from '../../pipeline/results/purger.ts';
 import type { Failure } from '../failure.ts';
 import { describeOrder, notFound, sendFailure } from './replies.ts';
@@ -25,12 +25,14 @@ export function registerPurge(server: FastifyInstance, { purger, reading, log }:
   server.post('/purge', async ({ body, ip: client }, reply) => {
     const order = parsePurgeOrder(body, reading);
     const asked = describeOrder(body);
-    const { removed, storeFailure, edgeId, edgeFailure } = await purger.purge(order);
-    const failure = storeFailure ?? edgeFailure;
+    const { removed, storeFailure, cdnPurgeId, cdnFailure } = await purger.purge(order, {
+      scope: 'everywhere',
+    });
+    const failure = storeFailure ?? cdnFailure;
     if (failure === undefined) {
-      const isPassedOn = edgeId !== undefined;
-      log.info({ asked, client, removed, ...(isPassedOn && { id: edgeId }) }, 'purged');
-      return isPassedOn ? reply.status(202).send({ id: edgeId }) : { removed };
+      const isPassedOn = cdnPurgeId !== undefined;
+      log.info({ asked, client, removed, ...(isPassedOn && { id: cdnPurgeId }) }, 'purged');
+      return isPassedOn ? reply.status(202).send({ id: cdnPurgeId }) : { removed };
     }
     if (failure instanceof MediaError) {
       log.warn({ asked, client, code: failure.code }, 'a purge was rejected');
@@ -38,7 +40,7 @@ export function registerPurge(server: FastifyInstance, { purger, reading, log }:
     }
     const [shown, message] =
       storeFailure === undefined
-        ? [journalError, 'a purge cannot be journaled for the CDN']
+        ? [journalError, 'a purge could not be stored for the CDN']
         : isTimeout(storeFailure)
           ? [storeTimeout, 'a purge was given up: the result store does not respond']
           : [storeError, 'a purge was given up: the result store has failed'];
@@ -48,21 +50,21 @@ export function registerPurge(server: FastifyInstance, { purger, reading, log }:
 }
 
 /** Adds `GET /purges/{id}` and `GET /purges`: what becomes of purges at the CDN in front. */
-export function registerPurges(server: FastifyInstance, edge: EdgePurger, log: Log): void {
+export function registerPurges(server: FastifyInstance, cdn: CdnPurger, log: Log): void {
   const orFailure = async (reply: FastifyReply, look: () => Promise<object | undefined>) => {
     try {
       return (await look()) ?? sendFailure(reply, notFound);
     } catch (error) {
-      log.error({ err: error }, 'the journals of purges cannot be read');
+      log.error({ err: error }, 'purges for the CDN cannot be read');
       return sendFailure(reply, journalError);
     }
   };
   server.get<{ Params: { readonly id: string } }>('/purges/:id', ({ params }, reply) =>
-    orFailure(reply, () => edge.find(params.id)),
+    orFailure(reply, () => cdn.find(params.id)),
   );
   server.get('/purges', (_request, reply) =>
     orFailure(reply, async () => {
-      const purges = await edge.list();
+      const purges = await cdn.list();
       return { count: purges.length, purges: purges.slice(0, MAX_LISTED_PURGES) };
     }),
   );
@@ -84,5 +86,5 @@ const journalError = {
   status: 503,
   code: 'JOURNAL_ERROR',
   message:
-    'The journal of purges cannot be read or written. The edge does not get this purge; purge again later.',
+    'Purges for the CDN cannot be read or written. The CDN does not receive this purge; purge again later.',
 } as const satisfies Failure;

@@ -4,8 +4,8 @@ import { parseBlockOrder, parseBlockQuery } from '../../contract/block-order.ts'
 import { MediaError } from '../../contract/errors.ts';
 import { METADATA_PATH, parseMetadataTarget } from '../../contract/metadata.ts';
 import type { BlockList } from '../../pipeline/blocks/block-list.ts';
+import type { CdnPurger } from '../../pipeline/cdn/cdn-purger.ts';
 import type { MetadataService } from '../../pipeline/metadata/metadata.ts';
-import type { EdgePurger } from '../../pipeline/purges/edge-purger.ts';
 import type { PrometheusMeter } from '../../telemetry/metrics.ts';
 import type { Readiness } from '../../telemetry/readiness.ts';
 import { type PurgeParts, registerPurge, registerPurges } from './purges.ts';
@@ -26,7 +26,7 @@ export interface AdminServerOptions extends PurgeParts {
   readonly blocks: BlockList | undefined;
   readonly metadata: MetadataService;
   /** `undefined`: there is no CDN in front that takes purges. */
-  readonly edge: EdgePurger | undefined;
+  readonly cdn: CdnPurger | undefined;
   /** Release of the program, with the names that `/readyz` shows. */
   readonly release: { readonly version: string; readonly commit?: string };
   readonly readiness: () => Readiness;
@@ -65,7 +65,7 @@ const REQUEST_TIMEOUT_MS = 10_000;
  *   `GET /metrics` for Prometheus.
  */
 export function createAdminServer(options: AdminServerOptions): FastifyInstance {
-  const { token, metadata, blocks, edge, release, readiness, metrics, log } = options;
+  const { token, metadata, blocks, cdn, release, readiness, metrics, log } = options;
   const server = fastify({
     logger: false,
     bodyLimit: MAX_BODY_BYTES,
@@ -95,8 +95,8 @@ export function createAdminServer(options: AdminServerOptions): FastifyInstance 
   });
 
   registerPurge(server, options);
-  if (edge !== undefined) registerPurges(server, edge, log);
-  else registerDisabled(server, ['/purges', '/purges/:id'], noEdge);
+  if (cdn !== undefined) registerPurges(server, cdn, log);
+  else registerDisabled(server, ['/purges', '/purges/:id'], noCdn);
   if (blocks !== undefined) registerBlocks(server, blocks, options);
   else registerDisabled(server, ['/blocks'], noBlocks);
 
@@ -131,7 +131,7 @@ export function createAdminServer(options: AdminServerOptions): FastifyInstance 
 }
 
 const noBlocks = new MediaError('NOT_FOUND', { message: 'Blocking is off: set BLOCKLIST.' });
-const noEdge = new MediaError('NOT_FOUND', {
+const noCdn = new MediaError('NOT_FOUND', {
   message: 'No CDN in front is configured: set EDGE.',
 });
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { LRUCache } from 'lru-cache';
-import type { EdgeTags } from '../../contract/edge-tags.ts';
+import type { CdnTags } from '../../contract/cdn-tags.ts';
 import { MediaError } from '../../contract/errors.ts';
 import { outputFormats } from '../../contract/image-formats.ts';
 import type { MediaRequest } from '../../contract/media-request.ts';
@@ -39,7 +39,7 @@ interface MediaHandlerParts extends MediaTargetsParts {
   /** `X-Robots-Tag` of all media but default avatars; empty: the responses have none. */
   readonly robotsTag: string;
   /** `undefined`: there is no CDN in front that takes tags. */
-  readonly tags: EdgeTags | undefined;
+  readonly tags: CdnTags | undefined;
   /** `undefined`: nothing depends on the client's address. */
   readonly proxyWatch: ProxyWatch | undefined;
 }
@@ -289,7 +289,7 @@ function rename(filename: string, mimeType: string): string {
 }
 
 /** Returns a function that tells the tags of an original, and remembers them: they take some 15 µs, as long as a hit. */
-function rememberFields(tags: EdgeTags): (originKeys: readonly string[]) => TagField {
+function rememberFields(tags: CdnTags): (originKeys: readonly string[]) => TagField {
   const fields = new LRUCache<string, TagField>({
     max: MAX_TAG_FIELDS,
     memoMethod: (originKey) => tags.fieldOf(originKey),

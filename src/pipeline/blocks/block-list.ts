@@ -168,7 +168,8 @@ export class BlockList {
     const before = this.#tag === undefined ? index : this.#index;
     const blocked = index.all.filter((block) => before.find(block) === undefined);
     this.#apply(found.tag, generation, index);
-    if (blocked.length > 0) await this.onBlocked(blocked, false);
+    // Not awaited: a purge of the store may take a minute.
+    if (blocked.length > 0) this.onBlocked(blocked, false).catch(() => undefined); // logged
     return found.tag;
   }
 

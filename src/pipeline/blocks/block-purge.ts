@@ -1,13 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { BlockKind } from '../../contract/block-order.ts';
 import { formatCauses, MediaError } from '../../contract/errors.ts';
-import type { PurgeOrder } from '../../contract/purge-order.ts';
 import { externalKeyOf } from '../../contract/signing/external-path.ts';
 import type { FactStore } from '../originals/fact-store.ts';
 import type { Originals } from '../originals/originals.ts';
 import type { OriginalRecords } from '../originals/records.ts';
 import type { Log } from '../ports.ts';
-import type { Purger } from '../results/purger.ts';
+import type { PurgeOptions, Purger } from '../results/purger.ts';
 import type { BlockGuard, SentOriginal } from './block-guard.ts';
 import { type BlockWatcher, ListUnavailable } from './block-list.ts';
 
@@ -23,8 +22,9 @@ interface BlockPurgeParts {
 type RememberedDigests = ReturnType<OriginalRecords['findByDigest']>;
 
 /**
- * Creates the watcher that purges what is blocked: in this process, and in the stores and at the edge where the order came
- * to this process. An order that the edge does not get fails, to be repeated; the block holds.
+ * Creates the watcher that purges what is blocked: in this process, and in the store and at the CDN if this process received
+ * the request, or remembers a blocked digest or redirect. A request that the CDN does not receive fails, so that it is
+ * repeated; the block holds.
  */
 export function createBlockPurge(
   guard: BlockGuard,
@@ -34,13 +34,19 @@ export function createBlockPurge(
     const reason = formatCauses(failure).slice(2);
     log.warn({ reason }, 'a block holds, but what it names is not purged everywhere');
   };
-  const purgeEverywhere = async (order: PurgeOrder): Promise<void> => {
-    const { storeFailure, edgeFailure } = await purger.takeDown(order);
+  const purge = async (
+    scope: PurgeOptions['scope'],
+    originKeys: readonly string[],
+    folders: readonly string[] = [],
+  ): Promise<void> => {
+    if (originKeys.length === 0 && folders.length === 0) return;
+    const order = { kind: 'originals', originKeys: [...new Set(originKeys)], folders } as const;
+    const { storeFailure, cdnFailure } = await purger.purge(order, { scope, keepsDigests: true });
     if (storeFailure !== undefined) warn(storeFailure);
-    if (edgeFailure === undefined) return;
-    warn(edgeFailure);
-    if (edgeFailure instanceof MediaError) throw edgeFailure;
-    throw new ListUnavailable('The edge does not get the purge.', { cause: edgeFailure });
+    if (cdnFailure === undefined) return;
+    warn(cdnFailure);
+    if (cdnFailure instanceof MediaError) throw cdnFailure;
+    throw new ListUnavailable('The CDN does not receive the purge.', { cause: cdnFailure });
   };
   /** Stores the digests again that a purge removed with the results. */
   const storeAgain = (remembered: RememberedDigests): void => {
@@ -52,7 +58,7 @@ export function createBlockPurge(
   originals.hashes.onHashed = async (originKey, etag, sha256) => {
     if (!guard.isDigestBlocked(sha256)) return;
     guard.cutOff(new Map([[originKey, sha256]]));
-    await purgeEverywhere({ kind: 'originals', originKeys: [originKey] }).catch(() => undefined); // logged
+    await purge('everywhere', [originKey]).catch(() => undefined); // logged
     facts.store({ originKey }, etag, 'sha256', sha256);
   };
   /** Returns the keys of originals that are being sent, and whose digest only the store remembers. */
@@ -75,24 +81,14 @@ export function createBlockPurge(
     const byDigest = records.findByDigest(sha256);
     guard.cutOff(new Map([...byDigest].map(([key, known]) => [key, known.sha256])));
     const remembered = [...records.findKeysSentBy(new Set(urls.map(digestOf))), ...byDigest.keys()];
-    const purge = async (originKeys: readonly string[], folders: readonly string[] = []) => {
-      if (originKeys.length === 0 && folders.length === 0) return;
-      const order = { kind: 'originals', originKeys: [...new Set(originKeys)], folders } as const;
-      if (isOwn) await purgeEverywhere(order);
-      else purger.forgetBlocked(order);
-    };
-    /** The replica that took the order does not know what this one remembers. */
-    const passOn = async (originKeys: readonly string[]) => {
-      const isNews = !isOwn && originKeys.length > 0;
-      if (isNews) await purger.passOn({ kind: 'originals', originKeys }).catch(warn);
-    };
     const takeDown = async () => {
       try {
         const named = [...valuesOf('key'), ...urls.map(externalKeyOf)];
-        await Promise.all([
-          purge([...named, ...remembered], valuesOf('prefix')),
-          passOn(remembered),
-        ]);
+        const prefixes = valuesOf('prefix');
+        if (isOwn) await purge('everywhere', [...named, ...remembered], prefixes);
+        // The replica that received the request does not know what this one remembers.
+        else
+          await Promise.all([purge('process', named, prefixes), purge('everywhere', remembered)]);
       } finally {
         storeAgain(byDigest);
       }
@@ -100,8 +96,7 @@ export function createBlockPurge(
     const takeDownStored = async () => {
       const stored = await findStored(sha256);
       guard.cutOff(stored);
-      const originKeys = [...stored.keys()];
-      await Promise.all([purge(originKeys), passOn(originKeys)]);
+      await purge('everywhere', [...stored.keys()]);
       storeAgain(records.findByDigest(new Set(stored.values())));
     };
     await Promise.all([takeDown(), takeDownStored()]);

@@ -5,7 +5,7 @@ import type { SharedObjects } from './ports.ts';
 const PARALLEL = 16;
 
 /**
- * Rewrites a list of release 0.1.0, which had an object for each later change next to the list, named by its generation.
+ * Rewrites a list of an earlier release, which had an object for each later change next to the list, named by its generation.
  * A replica of that release rejects changes from then on.
  *
  * @throws Error of the storage; if the list is missing although changes are there

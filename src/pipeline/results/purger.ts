@@ -1,9 +1,9 @@
 import type { PurgeOrder } from '../../contract/purge-order.ts';
 import { encodedOriginKeyOf, encodeOriginKey, resultKey } from '../../contract/result-key.ts';
+import type { CdnPurger } from '../cdn/cdn-purger.ts';
 import type { Originals } from '../originals/originals.ts';
 import type { OriginalRecords } from '../originals/records.ts';
 import { resultPathPrefix } from '../ports.ts';
-import type { EdgePurger } from '../purges/edge-purger.ts';
 import type { Results } from './results.ts';
 import type { GuardedStore } from './store.ts';
 
@@ -12,7 +12,16 @@ interface PurgerParts {
   readonly originals: Originals;
   readonly results: Results;
   readonly store: GuardedStore | undefined;
-  readonly edge: EdgePurger | undefined;
+  readonly cdn: CdnPurger | undefined;
+}
+
+export interface PurgeOptions {
+  /** `process`: only the memory of this process. */
+  readonly scope: 'process' | 'everywhere';
+  /** Keeps the digests of the originals in memory, by which they may be blocked. */
+  readonly keepsDigests?: boolean;
+  /** Skips the search for results, which takes milliseconds, if no original with this key was known. */
+  readonly isNew?: boolean;
 }
 
 /** Outcome of a purge: the memory is purged in any case. */
@@ -21,15 +30,15 @@ export interface Purged {
   readonly removed: { readonly memory: number; readonly store: number };
   /** Error of the store, which may then have removed a part: see `GuardedStore.remove`. */
   readonly storeFailure?: unknown;
-  /** Id of the purge at the edge; `undefined` without an edge, or with a failure. */
-  readonly edgeId?: string | undefined;
-  /** Error of the journal: the edge does not get the purge. */
-  readonly edgeFailure?: unknown;
+  /** Id of the purge at the CDN; omitted without a CDN, or with a failure. */
+  readonly cdnPurgeId?: string | undefined;
+  /** Error of `CdnPurger.purge`: the CDN does not receive the purge. */
+  readonly cdnFailure?: unknown;
 }
 
 /**
- * Forgets what was made from originals that were deleted or replaced, everywhere in this process and in
- * the store. Work that was begun before is neither kept nor served: requests that wait for it begin anew.
+ * Forgets what was made from originals that were deleted, replaced or blocked. Work that was begun before is neither kept
+ * nor served: requests that wait for it begin anew.
  */
 export class Purger {
   readonly #parts: PurgerParts;
@@ -39,77 +48,49 @@ export class Purger {
   }
 
   /**
-   * Purges here, and then the edge, which would fetch the old response otherwise. Never rejects because of the store or
-   * of the edge.
+   * Purges the memory before it returns a promise, and then the store and the CDN at the same time: a takedown must not
+   * wait for the store. What the CDN fetches before the store is purged, its second round purges. Never rejects.
    */
-  async purge(order: PurgeOrder): Promise<Purged> {
-    return { ...(await this.#purgeStores(order)), ...(await this.#purgeEdge(order)) };
-  }
-
-  /**
-   * Purges what is blocked: the edge at once, since it can fetch nothing any more, and a store may take a minute. The
-   * digests by which originals are blocked stay in memory.
-   */
-  async takeDown(order: PurgeOrder): Promise<Purged> {
-    const purging = [
-      this.#purgeStores(order, { isBlocked: true }),
-      this.#purgeEdge(order),
-    ] as const;
-    const [stores, edge] = await Promise.all(purging);
-    return { ...stores, ...edge };
-  }
-
-  async #purgeEdge(order: PurgeOrder): Promise<Pick<Purged, 'edgeId' | 'edgeFailure'>> {
-    try {
-      return { edgeId: await this.#parts.edge?.purge(order) };
-    } catch (edgeFailure) {
-      return { edgeFailure };
-    }
-  }
-
-  async #purgeStores(order: PurgeOrder, { isBlocked = false } = {}): Promise<Purged> {
+  async purge(order: PurgeOrder, options: PurgeOptions): Promise<Purged> {
+    const { store, cdn } = this.#parts;
     const filters = filtersOf(order);
-    const memory = this.#forget(filters, isBlocked);
-    const removal = this.#parts.store?.remove(prefixesOf(order), filters.fitsOriginal);
-    const [outcome] = await Promise.allSettled([removal]);
+    const memory = this.#forget(filters, options);
+    if (options.scope === 'process') return { removed: { memory, store: 0 } };
+    const [removal, sending] = await Promise.allSettled([
+      store?.remove(prefixesOf(order), filters.fitsOriginal),
+      cdn?.purge(order),
+    ]);
     // Meanwhile a request may have found a rendering that was not removed yet.
-    const removed = { memory: memory + this.#forget(filters, isBlocked), store: 0 };
-    if (outcome.status === 'rejected') return { removed, storeFailure: outcome.reason };
-    return { removed: { ...removed, store: outcome.value ?? 0 } };
+    const removed = {
+      memory: memory + this.#forget(filters, options),
+      store: removal.status === 'fulfilled' ? (removal.value ?? 0) : 0,
+    };
+    return {
+      removed,
+      ...(removal.status === 'rejected' && { storeFailure: removal.reason }),
+      ...(sending.status === 'rejected'
+        ? { cdnFailure: sending.reason }
+        : { cdnPurgeId: sending.value }),
+    };
   }
 
-  /** Has the edge purge what the stores do not have any more. @throws as `EdgePurger.purge` */
-  async passOn(order: PurgeOrder): Promise<void> {
-    await this.#parts.edge?.purge(order);
-  }
-
-  /** Purges what is blocked in this process alone. */
-  forgetBlocked(order: PurgeOrder): void {
-    this.#forget(filtersOf(order), true);
-  }
-
-  /**
-   * An original has come where there was none: that is forgotten, with the faults of one that was there before; and
-   * nothing else where nothing else can be known, since to look through all that is remembered takes milliseconds.
-   */
-  noteNew(originKey: string): void {
-    const { originals, records } = this.#parts;
-    const filters = filtersOf({ kind: 'originals', originKeys: [originKey] });
-    originals.invalidateWhere(filters.fitsOriginal);
-    if (records.forget(originKey)) this.#forget(filters, false);
-    else records.purgeRefusals(filters.fitsOwnKey);
-  }
-
-  /** From now on the source is asked, and no request joins what was begun before. */
-  #forget({ fitsOriginal, fitsOwnKey, fitsKey }: Filters, isBlocked: boolean): number {
+  /** From now on the origin is contacted, and no request joins what was begun before. */
+  #forget(filters: Filters, { keepsDigests = false, isNew = false }: PurgeOptions): number {
     const { originals, records, results } = this.#parts;
+    const { fitsOriginal, fitsOwnKey, fitsKey, originKeys } = filters;
+    if (isNew && !originKeys.map((key) => records.forget(key)).includes(true)) {
+      originals.invalidateWhere(fitsOriginal);
+      records.purgeRefusals(fitsOwnKey);
+      return 0;
+    }
     originals.purge(fitsOriginal);
-    records.purge(fitsOriginal, fitsOwnKey, { keepsDigests: isBlocked });
+    records.purge(fitsOriginal, fitsOwnKey, { keepsDigests });
     return results.forget(fitsKey);
   }
 }
 
 interface Filters {
+  readonly originKeys: readonly string[];
   readonly fitsOriginal: (originKey: string) => boolean;
   /** Whether a `resultKey` is of one of these originals. */
   readonly fitsOwnKey: (key: string) => boolean;
@@ -130,6 +111,7 @@ function filtersOf(order: PurgeOrder): Filters {
     encoded.has(encodedOriginKeyOf(key)) || isEncodedBelow(key);
   const keys = order.kind === 'requests' ? new Set(order.requests.map(resultKey)) : undefined;
   return {
+    originKeys: [...originKeys],
     fitsOriginal: (originKey) => originKeys.has(originKey) || isBelow(originKey),
     fitsOwnKey,
     fitsKey: keys === undefined ? fitsOwnKey : (key) => keys.has(key),

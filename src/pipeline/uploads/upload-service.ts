@@ -43,7 +43,7 @@ export interface UploadServiceParts {
   readonly writer: OriginalWriter;
   /** Writer of uploads that no public route reads (contract §14); `undefined`: there is no such storage. */
   readonly uploadsWriter: OriginalWriter | undefined;
-  readonly purger: Pick<Purger, 'noteNew' | 'purge'>;
+  readonly purger: Pick<Purger, 'purge'>;
   readonly limits: UploadLimits;
   readonly clock: Clock;
   readonly meter: Pick<Meter, 'count'>;
@@ -110,11 +110,11 @@ export class UploadService {
       if (isNew && (await this.#isThere(key, signal))) throw new MediaError('MEDIA_EXISTS');
       const { etag, sha256 } = await this.#receive({ ...order, maxBytes }, isNew, openBody, signal);
       if (isOriginal && part === undefined) {
-        const edgeFailure = await this.#forget(order);
+        const cdnFailure = await this.#forget(order);
         if (sha256 !== undefined) {
           this.#parts.facts.put({ originKey: key }, etag, 'sha256', sha256);
         }
-        if (edgeFailure !== undefined) throw edgeFailure;
+        if (cdnFailure !== undefined) throw cdnFailure;
       }
       return etag;
     } catch (error) {
@@ -218,21 +218,19 @@ export class UploadService {
    */
   async #forget({ key, replaces }: UploadOrder): Promise<MediaError | undefined> {
     const { purger, log } = this.#parts;
-    if (!replaces) {
-      purger.noteNew(key);
-      return undefined;
-    }
-    const purge = { kind: 'originals', originKeys: [key] } as const;
-    const { storeFailure, edgeFailure } = await purger.purge(purge);
+    const { storeFailure, cdnFailure } = await purger.purge(
+      { kind: 'originals', originKeys: [key] },
+      replaces ? { scope: 'everywhere' } : { scope: 'process', isNew: true },
+    );
     if (storeFailure !== undefined) {
       const reason = formatCauses(storeFailure).slice(2);
       log.warn({ key, reason }, 'renderings of an original that was replaced stay in the store');
     }
-    if (edgeFailure === undefined) return undefined;
-    const reason = formatCauses(edgeFailure).slice(2);
+    if (cdnFailure === undefined) return undefined;
+    const reason = formatCauses(cdnFailure).slice(2);
     log.error({ key, reason }, 'the CDN may serve an original that was replaced');
-    if (edgeFailure instanceof MediaError) return edgeFailure;
-    return new MediaError('OVERLOADED', { cause: edgeFailure, retryAfterSeconds: 5 });
+    if (cdnFailure instanceof MediaError) return cdnFailure;
+    return new MediaError('OVERLOADED', { cause: cdnFailure, retryAfterSeconds: 5 });
   }
 }
 

@@ -20,7 +20,7 @@ const TEMPORARY = '.incoming-';
 /** Age after which a claim belongs to a killed process, in milliseconds. */
 const DEAD_AFTER_MS = 5_000;
 
-/** Age after which an unfinished file of 0.1 belongs to a killed process, in milliseconds: uploads have such names, too. */
+/** Age after which an unfinished file of an earlier release belongs to a killed process, in milliseconds: uploads have such names, too. */
 const STALE_AFTER_MS = 300_000;
 
 const MAX_CREATE_ATTEMPTS = 3;

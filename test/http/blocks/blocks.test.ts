@@ -380,7 +380,7 @@ describe('external media', () => {
   });
 });
 
-describe('a list that release 0.1.0 wrote', () => {
+describe('a list that an earlier release wrote', () => {
   const earlier = join(import.meta.dirname, 'earlier');
   const live = [
     { kind: 'key', value: 'icons/1/ab12', hidden: true, note: 'again' },

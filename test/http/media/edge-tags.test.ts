@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { externalKeyOf } from '../../../src/contract/signing/external-path.ts';
 import { edgeSettings, useEdgeApp, useEdgeWorld } from '../../support/edges/edge-app.ts';
-import type { EdgeName } from '../../support/edges/edge-server.ts';
+import type { CdnName } from '../../support/edges/edge-server.ts';
 import { MemoryObjects } from '../../support/memory-objects.ts';
 import { enforced, signedPath } from '../../support/signed-urls.ts';
 import { signedPathOf, useExternalApp } from '../../support/sites/external-app.ts';
@@ -22,7 +22,7 @@ const partsOf: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-async function useApp(name: EdgeName, settings = {}) {
+async function useApp(name: CdnName, settings = {}) {
   const { app, objects } = await useEdgeApp(name, { settings });
   for (const [key = ''] of Object.values(partsOf)) app.originals.put(key, samples.png);
   const secret = (await objects.read('tag-key'))?.bytes ?? new Uint8Array();

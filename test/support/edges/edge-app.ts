@@ -6,9 +6,9 @@ import { defer } from '../deferred.ts';
 import { MemoryObjects } from '../memory-objects.ts';
 import { metricsSettings } from '../telemetry/prometheus-text.ts';
 import { createTestApp, FakeClock, type TestAppOptions } from '../test-app.ts';
-import { AWS_KEYS, EDGE_TOKEN, EDGE_ZONE, type EdgeName, startEdge } from './edge-server.ts';
+import { AWS_KEYS, type CdnName, EDGE_TOKEN, EDGE_ZONE, startEdge } from './edge-server.ts';
 
-export function edgeSettings(name: EdgeName, { url }: { readonly url: string }) {
+export function edgeSettings(name: CdnName, { url }: { readonly url: string }) {
   return {
     ...metricsSettings,
     ...{ BLOCKLIST: 'filesystem', BLOCKLIST_FILE: join(tmpdir(), 'blocks.jsonl') },
@@ -18,7 +18,7 @@ export function edgeSettings(name: EdgeName, { url }: { readonly url: string }) 
 }
 
 /** Makes apps that share a list's place, the API of a CDN in front, and a time that passes only in `pass`. */
-export async function useEdgeWorld(name: EdgeName, options: TestAppOptions = {}) {
+export async function useEdgeWorld(name: CdnName, options: TestAppOptions = {}) {
   const clock = new FakeClock();
   const edge = await startEdge(name, () => clock.nowMs());
   const objects = new MemoryObjects();

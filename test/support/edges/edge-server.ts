@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 import { listenUntilEnd } from '../at-end.ts';
 
 /** The CDNs whose APIs are imitated, from their public documents alone. */
-export type EdgeName = 'cloudflare' | 'fastly' | 'bunny' | 'cloudfront';
+export type CdnName = 'cloudflare' | 'fastly' | 'bunny' | 'cloudfront';
 
 export const EDGE_TOKEN = 'a-token-of-the-edge-that-stands-in-no-log';
 export const EDGE_ZONE = 'ZONE1234';
@@ -40,7 +40,7 @@ interface Api {
 }
 
 /** Starts the API of a CDN; `nowMs` is the time that its limits go by. */
-export async function startEdge(name: EdgeName, nowMs = (): number => performance.now()) {
+export async function startEdge(name: CdnName, nowMs = (): number => performance.now()) {
   const api = apis[name]();
   const taken: { readonly atMs: number; readonly tags: readonly string[] }[] = [];
   const statuses: number[] = [];
@@ -109,7 +109,7 @@ const json = (status: number, value: object, headers = {}): Answer => ({
   headers: { 'content-type': 'application/json', ...headers },
 });
 
-const apis: Readonly<Record<EdgeName, () => Api>> = {
+const apis: Readonly<Record<CdnName, () => Api>> = {
   /** developers.cloudflare.com: "Purge cache", "Purge cache by cache-tags", the API's "Purge Cached Content". */
   cloudflare: () => {
     const admit = createBucket(25, 12_000);

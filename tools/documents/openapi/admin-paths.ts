@@ -145,17 +145,17 @@ export const adminResponses: Readonly<Record<string, ResponseObject>> = {
     ['OriginTimeout', 'TransformTimeout'],
     'The storage has not responded in time, or the facts took longer than a transform may.',
   ),
-  NotJournaled: {
+  PurgeNotStored: {
     ...json(
       ['Overloaded', 'JournalError'],
-      'Other purges take too long: the memory is purged, and the store is not. Or too many purges wait for the CDN in front, or its journal cannot be written: the memory and the store are purged, and the CDN is not.',
+      'Other purges take too long: the memory is purged, and the store is not. Or too many purges wait for the CDN in front, or the purge cannot be stored for it: the memory and the store are purged, and the CDN is not.',
     ),
     headers: {
       ...onlyHeaders('Cache-Control', 'Content-Length'),
       'Retry-After': { $ref: '#/components/headers/Retry-After-If-Any' },
     },
   },
-  JournalUnreadable: json('JournalError', 'The journals of purges cannot be read.'),
+  PurgesUnreadable: json('JournalError', 'Purges for the CDN cannot be read.'),
   NoList: json('NotFound', 'There is no list of blocks: BLOCKLIST.'),
   ListUnavailable: json(
     'BlocklistUnavailable',
@@ -271,7 +271,7 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
         415: { $ref: '#/components/responses/BadOrder' },
         500: { $ref: '#/components/responses/Failed' },
         502: { $ref: '#/components/responses/StoreFailed' },
-        503: { $ref: '#/components/responses/NotJournaled' },
+        503: { $ref: '#/components/responses/PurgeNotStored' },
         504: { $ref: '#/components/responses/Stalled' },
       },
     },
@@ -342,7 +342,7 @@ function getPurges(
       401: { $ref: '#/components/responses/Unauthorized' },
       404: json('NotFound', 'There is no such purge, or no CDN in front.'),
       500: { $ref: '#/components/responses/Failed' },
-      503: { $ref: '#/components/responses/JournalUnreadable' },
+      503: { $ref: '#/components/responses/PurgesUnreadable' },
     },
   });
 }

@@ -1,7 +1,7 @@
 import { Sha256 } from '@smithy/core/checksum';
 import { SignatureV4 } from '@smithy/signature-v4';
 import { createCredentialProvider } from '../aws-credentials.ts';
-import type { EdgeProtocol, EdgeResponse } from './protocols.ts';
+import type { CdnProtocol, CdnResponse } from './protocols.ts';
 
 const LIMITED =
   /^(?:TooManyInvalidationsInProgress|Throttling|ThrottlingException|RequestLimitExceeded)$/;
@@ -11,7 +11,7 @@ const LIMITED =
  * "Invalidating content by cache tags"). Tags are items that begin with `#`. A call with the reference of an earlier one
  * and the same items repeats it; the distribution must have `Cache-Tag` in its `CacheTagConfig`.
  */
-export function createCloudfront(): EdgeProtocol {
+export function createCloudfront(): CdnProtocol {
   const signer = new SignatureV4({
     credentials: createCredentialProvider(),
     // CloudFront has no regions; its requests are signed for this one (AWS General Reference, "CloudFront endpoints").
@@ -55,7 +55,7 @@ export function createCloudfront(): EdgeProtocol {
   };
 }
 
-function parseError({ body }: EdgeResponse) {
+function parseError({ body }: CdnResponse) {
   const [, code] = /<Code>([^<]*)<\/Code>/.exec(body) ?? [];
   const [, message] = /<Message>([^<]*)<\/Message>/.exec(body) ?? [];
   return { code, message };

@@ -1,8 +1,8 @@
-import type { EdgeName } from '../../contract/edge-tags.ts';
+import type { CdnName } from '../../contract/cdn-tags.ts';
 
 /** The CDN, and how its API is reached. */
-export interface EdgeOptions {
-  readonly edge: EdgeName;
+export interface CdnOptions {
+  readonly name: CdnName;
   /** Zone, service, pull zone or distribution. */
   readonly zone: string;
   /** `undefined` for CloudFront, whose credentials come from the chain of the AWS SDK. */
@@ -11,7 +11,7 @@ export interface EdgeOptions {
   readonly api: string | undefined;
 }
 
-interface EdgeRequest {
+interface CdnRequest {
   /** Path below the base URL. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -19,29 +19,29 @@ interface EdgeRequest {
 }
 
 /** A response of an API. */
-export interface EdgeResponse {
+export interface CdnResponse {
   readonly status: number;
   readonly body: string;
 }
 
 /** An API, as its document describes it. */
-export interface EdgeProtocol {
+export interface CdnProtocol {
   readonly base: string;
   request(
-    options: EdgeOptions & { readonly base: string },
+    options: CdnOptions & { readonly base: string },
     tags: readonly string[],
     reference: string,
-  ): EdgeRequest | Promise<EdgeRequest>;
+  ): CdnRequest | Promise<CdnRequest>;
   /** Returns why the API has not taken the tags; `undefined`: it has. */
-  findFailure(response: EdgeResponse): string | undefined;
+  findFailure(response: CdnResponse): string | undefined;
   /** Whether a failure means too many calls, besides the status 429. */
-  isLimited?(response: EdgeResponse): boolean;
+  isLimited?(response: CdnResponse): boolean;
 }
 
 const JSON_TYPE = { 'content-type': 'application/json' } as const;
 
 /** The APIs but that of CloudFront, each from its public document. */
-export const protocols: Readonly<Record<Exclude<EdgeName, 'cloudfront'>, EdgeProtocol>> = {
+export const protocols: Readonly<Record<Exclude<CdnName, 'cloudfront'>, CdnProtocol>> = {
   /** `POST /zones/{zone_id}/purge_cache` (developers.cloudflare.com/api, "Purge Cached Content"). */
   cloudflare: {
     base: 'https://api.cloudflare.com/client/v4',

@@ -1,4 +1,4 @@
-import type { EdgeRow } from '../../contract/edge-tags.ts';
+import type { CdnRow } from '../../contract/cdn-tags.ts';
 import type { Clock } from '../ports.ts';
 
 /** Waits after failures in a row, in milliseconds: doubled each time, and half of it at least. */
@@ -9,14 +9,14 @@ const LONGEST_ASKED_WAIT_MS = 3_600_000;
 
 /** Pace of the calls of an API: a token bucket, full at first, and a back-off after failures. */
 export class CallPace {
-  readonly #limit: EdgeRow['pace'];
+  readonly #limit: CdnRow['pace'];
   readonly #clock: Clock;
   /** Time at which the bucket is full again, in milliseconds of the clock. */
   #fullAtMs = 0;
   #failures = 0;
   #notBeforeMs = 0;
 
-  constructor(limit: EdgeRow['pace'], clock: Clock) {
+  constructor(limit: CdnRow['pace'], clock: Clock) {
     this.#limit = limit;
     this.#clock = clock;
   }

@@ -2,7 +2,7 @@ import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import type { PurgeOrder } from './purge-order.ts';
 
 /** Form of the tags of a CDN, and the limits of its API. */
-export interface EdgeRow {
+export interface CdnRow {
   readonly header: string;
   readonly separator: string;
   readonly tagsPerCall: number;
@@ -11,7 +11,7 @@ export interface EdgeRow {
 }
 
 /** CDNs that may stand in front (contract §15), with the limits that they document. */
-export const edgeRows = {
+export const cdnRows = {
   /**
    * 100 tags a call; on the free plan, 5 calls a minute from a bucket of 25
    * (developers.cloudflare.com/cache/how-to/purge-cache, "Availability and limits"; /purge-by-tags).
@@ -54,11 +54,11 @@ export const edgeRows = {
     tagsPerCall: 1_000,
     pace: { burst: 1, intervalMs: 1_000 },
   },
-} as const satisfies Readonly<Record<string, EdgeRow>>;
+} as const satisfies Readonly<Record<string, CdnRow>>;
 
-export type EdgeName = keyof typeof edgeRows;
+export type CdnName = keyof typeof cdnRows;
 
-export const edgeNames = Object.keys(edgeRows) as readonly EdgeName[];
+export const cdnNames = Object.keys(cdnRows) as readonly CdnName[];
 
 /**
  * Most tags of a response: those of CloudFront, and of Bunny's header. Deeper folders have the tag of the last one above
@@ -70,12 +70,12 @@ const MAX_TAGS = 50;
  * Tags by which a CDN finds the responses of an original, and of all originals in a folder. A tag tells nothing of a key
  * to those who see it: it is an HMAC, whose secret all replicas share.
  */
-export class EdgeTags {
-  readonly #row: EdgeRow;
+export class CdnTags {
+  readonly #row: CdnRow;
   readonly #secret: KeyObject;
 
-  constructor(edge: EdgeName, secret: Uint8Array) {
-    this.#row = edgeRows[edge];
+  constructor(cdn: CdnName, secret: Uint8Array) {
+    this.#row = cdnRows[cdn];
     this.#secret = createSecretKey(secret);
   }
 

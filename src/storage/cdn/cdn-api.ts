@@ -1,6 +1,6 @@
 import { timeoutError, withDeadline } from '../../pipeline/abort.ts';
-import { type EdgeApi, EdgeFailure } from '../../pipeline/purges/edge-api.ts';
-import { type EdgeOptions, protocols } from './protocols.ts';
+import { type CdnApi, CdnFailure } from '../../pipeline/cdn/cdn-api.ts';
+import { type CdnOptions, protocols } from './protocols.ts';
 
 /** Deadline of a call, its response included, in milliseconds. */
 const TIMEOUT_MS = 10_000;
@@ -8,11 +8,11 @@ const TIMEOUT_MS = 10_000;
 const MAX_REASON_LENGTH = 200;
 
 /** Opens the API of a CDN; nothing is sent before the first purge. */
-export async function openEdgeApi(options: EdgeOptions): Promise<EdgeApi> {
-  const { edge } = options;
+export async function openCdnApi(options: CdnOptions): Promise<CdnApi> {
+  const { name } = options;
   // Signing takes a part of the AWS SDK.
   const protocol =
-    edge === 'cloudfront' ? (await import('./cloudfront.ts')).createCloudfront() : protocols[edge];
+    name === 'cloudfront' ? (await import('./cloudfront.ts')).createCloudfront() : protocols[name];
   const base = options.api ?? protocol.base;
   const send = async (tags: readonly string[], reference: string, signal: AbortSignal) => {
     const request = await protocol.request({ ...options, base }, tags, reference);
@@ -24,7 +24,7 @@ export async function openEdgeApi(options: EdgeOptions): Promise<EdgeApi> {
     return { status: response.status, retryAfterMs, body: await response.text() };
   };
   return {
-    name: edge,
+    name,
     purge: async (tags, reference, signal) => {
       const onTimeout = () => timeoutError(`no response within ${TIMEOUT_MS} ms`);
       const response = await withDeadline(TIMEOUT_MS, signal, onTimeout, (within) =>
@@ -36,7 +36,7 @@ export async function openEdgeApi(options: EdgeOptions): Promise<EdgeApi> {
       const reason = protocol.findFailure(response);
       if (reason === undefined) return;
       const isLimited = response.status === 429 || protocol.isLimited?.(response) === true;
-      throw new EdgeFailure(
+      throw new CdnFailure(
         redact(reason, options.token),
         isLimited ? 'limited' : 'failed',
         response.retryAfterMs,
@@ -46,13 +46,13 @@ export async function openEdgeApi(options: EdgeOptions): Promise<EdgeApi> {
 }
 
 /** Returns the failure of a call without a response. */
-function failureOf(error: unknown): EdgeFailure {
-  if (!(error instanceof Error)) return new EdgeFailure(String(error), 'failed');
-  if (error.name === 'TimeoutError') return new EdgeFailure(error.message, 'timeout');
+function failureOf(error: unknown): CdnFailure {
+  if (!(error instanceof Error)) return new CdnFailure(String(error), 'failed');
+  if (error.name === 'TimeoutError') return new CdnFailure(error.message, 'timeout');
   // The cause of `fetch failed` has the reason.
   const cause = error.cause instanceof Error ? error.cause : error;
   const { code } = cause as { readonly code?: string };
-  return new EdgeFailure(code ?? cause.message, 'failed');
+  return new CdnFailure(code ?? cause.message, 'failed');
 }
 
 /** Cuts the reason of an API to one short line, without our token, which the API may quote. */

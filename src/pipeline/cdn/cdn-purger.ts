@@ -1,0 +1,282 @@
+import { createHash, randomUUID } from 'node:crypto';
+import type { CdnRow, CdnTags } from '../../contract/cdn-tags.ts';
+import { MediaError } from '../../contract/errors.ts';
+import type { PurgeOrder } from '../../contract/purge-order.ts';
+import type { Meter } from '../meter.ts';
+import type { Clock } from '../ports.ts';
+import { CallPace } from './call-pace.ts';
+import { type CdnApi, CdnFailure } from './cdn-api.ts';
+import type { CdnPurge } from './purge-objects.ts';
+import { PurgeQueue, type PurgeQueueOptions } from './purge-queue.ts';
+
+/** A purge as operators see it; `reason` is the error of the CDN's API. */
+type PurgeState = Pick<CdnPurge, 'id' | 'status' | 'reason'>;
+
+/** Waits; ends early when the signal aborts, without an error. */
+export type Sleep = (durationMs: number, signal: AbortSignal) => Promise<void>;
+
+export interface CdnPurgerOptions extends PurgeQueueOptions {
+  readonly api: CdnApi;
+  readonly row: CdnRow;
+  readonly tags: CdnTags;
+  readonly clock: Clock;
+  readonly sleep: Sleep;
+  readonly meter: Pick<Meter, 'count'>;
+  /** Time after which no response from before a purge is on its way to the CDN, in milliseconds. */
+  readonly secondRoundAfterMs: number;
+}
+
+/** Interval in which leases are renewed and the purges of other processes listed, in milliseconds. */
+const SYNC_INTERVAL_MS = 5_000;
+
+/** Maximum sleep of the sender, in milliseconds: the wall clock may be set. */
+const MAX_SLEEP_MS = 60_000;
+
+/** Time without any progress after which a purge has failed, in milliseconds (contract §15). */
+const FAILED_AFTER_MS = 24 * 3_600_000;
+
+/** Maximum number of tags that wait for the CDN in a process. */
+const MAX_PENDING_TAGS = 100_000;
+
+const LOG_INTERVAL_MS = 60_000;
+
+/**
+ * Passes purges on to the CDN in front, by tags (contract §15). Each purge is stored first, and reaches the CDN twice: at
+ * once, and again when no response that was begun before the purge can reach the CDN any more.
+ *
+ * One call is under way at a time. Each call has as many tags as the API accepts, of all purges whose round is due: small
+ * purges before large ones in both rounds, so that a single takedown does not wait for a large cleaning, and first rounds
+ * before second ones of the same size. A tag of several purges is sent once.
+ */
+export class CdnPurger {
+  readonly #options: CdnPurgerOptions;
+  readonly #queue: PurgeQueue;
+  readonly #closing = new AbortController();
+  readonly #pace: CallPace;
+  #loggedAtMs = Number.NEGATIVE_INFINITY;
+  #wake: () => void = () => undefined;
+  #running: Promise<unknown> = Promise.resolve();
+
+  constructor(options: CdnPurgerOptions) {
+    this.#options = options;
+    this.#queue = new PurgeQueue(options);
+    this.#pace = new CallPace(options.row.pace, options.clock);
+  }
+
+  start(): void {
+    this.#running = Promise.all([
+      this.#runLoop(() => this.#sendAll()),
+      this.#runLoop(() => this.#syncAll()),
+    ]);
+  }
+
+  /**
+   * Accepts a purge; resolves when it is stored.
+   *
+   * @returns the id of the purge
+   * @throws MediaError `OVERLOADED` if too many tags wait for the CDN; Error if the purge cannot be stored
+   */
+  async purge(order: PurgeOrder): Promise<string> {
+    const tags = this.#options.tags.ofOrder(order);
+    const { pending } = this.#queue;
+    const waiting = pending.reduce((sum, purge) => sum + purge.tags.length, tags.length);
+    if (waiting > MAX_PENDING_TAGS) throw new MediaError('OVERLOADED', { retryAfterSeconds: 60 });
+    const id = randomUUID();
+    const nowMs = this.#options.wallClock();
+    const times = { requestedAtMs: nowMs, dueAtMs: nowMs, changedAtMs: nowMs, leaseUntilMs: 0 };
+    await this.#queue.add({ id, status: 'pending', round: 1, ...times, tags, left: new Set(tags) });
+    this.#wake();
+    return id;
+  }
+
+  /** Finds a purge of any process. @throws Error if it cannot be read */
+  async find(id: string): Promise<PurgeState | undefined> {
+    const purge = await this.#queue.find(id);
+    return purge && stateOf(purge);
+  }
+
+  /** Lists the pending purges of all processes, the oldest first. @throws as `find` */
+  async list(): Promise<readonly (PurgeState & { readonly pendingSeconds: number })[]> {
+    const nowMs = this.#options.wallClock();
+    return [...(await this.#queue.listPending())]
+      .sort((one, other) => one.requestedAtMs - other.requestedAtMs)
+      .map((purge) => ({
+        ...stateOf(purge),
+        pendingSeconds: Math.max(0, Math.floor((nowMs - purge.requestedAtMs) / 1000)),
+      }));
+  }
+
+  /** Pending purges of this process, and the age of the oldest one. */
+  get usage(): { readonly pending: number; readonly oldestSeconds: number } {
+    const { pending } = this.#queue;
+    const nowMs = this.#options.wallClock();
+    const oldestMs = pending.reduce((oldest, it) => Math.min(oldest, it.requestedAtMs), nowMs);
+    return { pending: pending.length, oldestSeconds: (nowMs - oldestMs) / 1000 };
+  }
+
+  /** Stops, and leaves what is pending to another process, or to the next one. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    this.#wake();
+    await this.#running;
+    await this.#queue.release().catch((error: unknown) => this.#warn(error));
+  }
+
+  /** Runs a loop until the stop; restarts it after an error, which would end the process as an unhandled rejection. */
+  async #runLoop(loop: () => Promise<void>): Promise<void> {
+    const { signal } = this.#closing;
+    for (let hasFailed = false; !signal.aborted; ) {
+      try {
+        if (hasFailed) await this.#options.sleep(SYNC_INTERVAL_MS, signal);
+        hasFailed = false;
+        await loop();
+      } catch (error) {
+        this.#options.log.error({ err: error }, 'sending purges to the CDN failed; retrying');
+        hasFailed = true;
+      }
+    }
+  }
+
+  async #syncAll(): Promise<void> {
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      try {
+        if (await this.#queue.sync()) this.#wake();
+      } catch (error) {
+        this.#warn(error);
+      }
+      await this.#options.sleep(SYNC_INTERVAL_MS, signal);
+    }
+  }
+
+  async #sendAll(): Promise<void> {
+    while (!this.#closing.signal.aborted) {
+      const waitMs = this.#waitMs();
+      if (waitMs > 0) await this.#wait(waitMs);
+      else await this.#sendNext();
+    }
+  }
+
+  #waitMs(): number {
+    const dueAtMs = this.#queue.pending.reduce(
+      (nextMs, purge) => Math.min(nextMs, purge.dueAtMs),
+      Number.POSITIVE_INFINITY,
+    );
+    const waitMs = Math.max(dueAtMs - this.#options.wallClock(), this.#pace.waitMs);
+    return Math.min(waitMs, MAX_SLEEP_MS);
+  }
+
+  async #sendNext(): Promise<void> {
+    const { api, row, meter } = this.#options;
+    this.#failOld();
+    const due = this.#listDue();
+    const tags = new Set<string>();
+    for (const tag of tagsLeftIn(due)) {
+      if (tags.size === row.tagsPerCall) break;
+      tags.add(tag);
+    }
+    if (tags.size === 0) return;
+    const concerned = due.filter(({ left }) => [...tags].some((tag) => left.has(tag)));
+    this.#pace.begin();
+    const reference = referenceOf(concerned, tags);
+    try {
+      await api.purge([...tags], reference, this.#closing.signal);
+    } catch (error) {
+      if (!this.#closing.signal.aborted) this.#fail(concerned, error);
+      return;
+    }
+    meter.count('cdnCalls', 'taken');
+    this.#pace.succeed();
+    for (const purge of concerned) this.#accept(purge, tags);
+  }
+
+  /** Lists the purges whose round is due, the most urgent first. */
+  #listDue(): CdnPurge[] {
+    const nowMs = this.#options.wallClock();
+    return this.#queue.pending
+      .filter((purge) => purge.dueAtMs <= nowMs)
+      .sort((one, other) => one.tags.length - other.tags.length || one.round - other.round);
+  }
+
+  #accept(purge: CdnPurge, tags: ReadonlySet<string>): void {
+    const { wallClock, secondRoundAfterMs } = this.#options;
+    const nowMs = wallClock();
+    for (const tag of tags) purge.left.delete(tag);
+    purge.changedAtMs = nowMs;
+    const isRoundOver = purge.left.size === 0;
+    if (isRoundOver && purge.round === 2) {
+      this.#end(purge, 'done');
+      return;
+    }
+    if (isRoundOver) {
+      purge.round = 2;
+      purge.dueAtMs = nowMs + secondRoundAfterMs;
+      purge.left = new Set(purge.tags);
+    }
+    this.#queue.noteChange(purge, { isUrgent: isRoundOver });
+  }
+
+  #fail(purges: readonly CdnPurge[], error: unknown): void {
+    const { api, clock, meter, log } = this.#options;
+    const isKnown = error instanceof CdnFailure;
+    const reason = error instanceof Error ? error.message : String(error);
+    meter.count('cdnCalls', isKnown ? error.outcome : 'failed');
+    for (const purge of purges) {
+      purge.reason = reason;
+      this.#queue.noteChange(purge, { isUrgent: false });
+    }
+    this.#pace.fail(isKnown ? error.retryAfterMs : undefined);
+    const nowMs = clock.nowMs();
+    if (nowMs - this.#loggedAtMs < LOG_INTERVAL_MS) return;
+    this.#loggedAtMs = nowMs;
+    const pending = this.#queue.pending.length;
+    log.warn({ edge: api.name, reason, pending }, 'the CDN did not accept a purge; retrying');
+  }
+
+  #failOld(): void {
+    const untilMs = this.#options.wallClock() - FAILED_AFTER_MS;
+    for (const purge of this.#queue.pending) {
+      if (purge.changedAtMs > untilMs || purge.reason === undefined) continue;
+      const { id, reason, left } = purge;
+      const details = { edge: this.#options.api.name, id, reason, tags: left.size };
+      this.#end(purge, 'failed');
+      this.#options.log.error(
+        details,
+        'the CDN did not accept a purge for a day, and may serve what was purged',
+      );
+    }
+  }
+
+  #end(purge: CdnPurge, status: 'done' | 'failed'): void {
+    const reason = status === 'failed' ? purge.reason : undefined;
+    const changedAtMs = this.#options.wallClock();
+    Object.assign(purge, { status, reason, changedAtMs, tags: [], left: new Set<string>() });
+    this.#options.meter.count('cdnPurges', status);
+    this.#queue.noteChange(purge, { isUrgent: true });
+  }
+
+  async #wait(durationMs: number): Promise<void> {
+    const woken = new AbortController();
+    this.#wake = () => woken.abort();
+    await this.#options.sleep(durationMs, woken.signal);
+  }
+
+  #warn(error: unknown): void {
+    this.#options.log.warn({ err: error }, 'purges for the CDN cannot be read or written');
+  }
+}
+
+function stateOf({ id, status, reason }: CdnPurge): PurgeState {
+  return { id, status, ...(reason !== undefined && { reason }) };
+}
+
+function* tagsLeftIn(purges: readonly CdnPurge[]): Generator<string> {
+  for (const { left } of purges) yield* left;
+}
+
+/** Returns the same text for the same tags of the same rounds, and another one for all others. */
+function referenceOf(purges: readonly CdnPurge[], tags: ReadonlySet<string>): string {
+  const rounds = purges.map(({ id, round }) => `${id} ${round}`);
+  const hash = createHash('sha256').update([...rounds, ...tags].join('\n'));
+  return hash.digest('hex').slice(0, 32);
+}
