@@ -66,7 +66,7 @@ describe('the process', () => {
     await logged(running, 'Darkroom listens on ');
     const [origin] = /http:\/\/127\.0\.0\.1:\d+/.exec(running.stdout()) ?? [];
     const workers = workersOf(running.pid);
-    expect(workers).toHaveLength(2);
+    expect(workers).toHaveLength(3);
     fetch(`${origin}${LONG_PATH}`).catch(() => undefined);
     await rendering(running);
     return { running, workers };
@@ -175,7 +175,7 @@ describe('the process', () => {
       const slow = fetch(`${origin}${SLOW_PATH}`);
       await rendering(running);
       const workers = workersOf(running.pid);
-      expect(workers).toHaveLength(2);
+      expect(workers).toHaveLength(3);
       for (const signal of signals) {
         // A terminal signals all of its processes.
         for (const pid of workers) process.kill(pid, signal);

@@ -98,8 +98,12 @@ export function readConfig(environment: Environment, memoryBytes = readMemoryByt
   const compatibility = readCompatibility(values);
   const waiting = { maxWaiting: MAX_WAITING_FOR_ORIGIN, maxWaitMs: values.QUEUE_TIMEOUT_MS };
   const { WORKER_MEMORY_BYTES: coreBytes } = values;
-  const workersBytes = coreBytes === undefined ? planned.workersBytes : cores * coreBytes;
-  const workers = planWorkers(cores, workersBytes, values.MAX_ORIGINAL_BYTES);
+  // A setting wins over the size of the machine.
+  const [workersBytes, spareBytes] =
+    coreBytes === undefined
+      ? [planned.workersBytes, planned.spareBytes]
+      : [cores * coreBytes, Infinity];
+  const workers = planWorkers(cores, workersBytes, values.MAX_ORIGINAL_BYTES, spareBytes);
   const requiresConfinement = values.REQUIRE_CONFINEMENT === 'true';
   return Object.freeze({
     release: readRelease(),
@@ -157,7 +161,8 @@ export function readConfig(environment: Environment, memoryBytes = readMemoryByt
     },
     video: { maxReadBytes: values.VIDEO_MAX_READ_BYTES },
     admission: {
-      maxWaitingPerSlot: values.QUEUE_PER_WORKER,
+      maxWaitingPerCore: values.QUEUE_PER_WORKER,
+      cores,
       maxWaitMs: values.QUEUE_TIMEOUT_MS,
     },
     rates: readRates(values),

@@ -112,8 +112,9 @@ export function planMemory(memoryBytes: number, cores: number) {
   ) as Readonly<Record<MemorySetting, number>>;
   const takenBytes = names.reduce((sum, name) => sum + defaults[name], OWN_BYTES);
   const leftBytes = Math.max(memoryBytes - takenBytes, 0);
-  const workersBytes = Math.min(roundDown(leftBytes * BOUND_FACTOR), cores * FULL_WORKER_BYTES);
-  return { defaults, workersBytes };
+  const mostBytes = roundDown(leftBytes * BOUND_FACTOR);
+  const workersBytes = Math.min(mostBytes, cores * FULL_WORKER_BYTES);
+  return { defaults, workersBytes, spareBytes: mostBytes - workersBytes };
 }
 
 /** Returns the memory that the service needs at most, in bytes. */
@@ -139,19 +140,30 @@ const LEAST_HEAVY_BYTES = 480 * MEBIBYTE;
 const HEAVY_BYTES = 1_024 * MEBIBYTE;
 
 /**
- * Plans the number of render processes of each lane, and the bound of each one's private memory, in bytes. Where the
- * memory is too small for two lanes, all renders have the light one.
+ * Plans the number of render processes of each lane, and the bound of each one's private memory, in bytes. The light
+ * lane has one process more than cores, where the memory suffices: a worker that waits for its input leaves a core
+ * idle. Where the memory is too small for two lanes, all renders have the light one.
  *
- * @param memoryBytes of all processes
+ * @param memoryBytes of one light and one heavy process per core
+ * @param spareBytes memory beyond that, for the additional light process
  */
-export function planWorkers(cores: number, memoryBytes: number, maxOriginalBytes: number) {
-  const light = LIGHT_BYTES + maxOriginalBytes;
-  const heavyBytes = memoryBytes - cores * light;
-  if (heavyBytes >= Math.max(LEAST_HEAVY_BYTES, light)) {
+export function planWorkers(
+  cores: number,
+  memoryBytes: number,
+  maxOriginalBytes: number,
+  spareBytes: number,
+) {
+  const lightBytes = LIGHT_BYTES + maxOriginalBytes;
+  const leastHeavyBytes = Math.max(LEAST_HEAVY_BYTES, lightBytes);
+  const forHeavyBytes = memoryBytes - cores * lightBytes;
+  if (forHeavyBytes >= leastHeavyBytes) {
+    const besideExtraBytes = Math.min(forHeavyBytes, forHeavyBytes + spareBytes - lightBytes);
+    const hasExtra = besideExtraBytes >= leastHeavyBytes;
+    const heavyBytes = hasExtra ? besideExtraBytes : forHeavyBytes;
     const heavy = Math.min(Math.max(Math.floor(heavyBytes / HEAVY_BYTES), 1), cores);
     return {
-      workers: { light: cores, heavy },
-      memoryBytes: { light, heavy: Math.floor(heavyBytes / heavy) },
+      workers: { light: hasExtra ? cores + 1 : cores, heavy },
+      memoryBytes: { light: lightBytes, heavy: Math.floor(heavyBytes / heavy) },
     };
   }
   const workers = Math.min(Math.max(Math.floor(memoryBytes / LEAST_HEAVY_BYTES), 1), cores);
@@ -170,7 +182,7 @@ export function planDecoder(workerBytes: number): number {
 /** Most connections without a setting: an idle one was measured at 11 kB, with TLS at 57 to 77 kB. */
 const MAX_BY_DEFAULT = 16_384;
 
-/** Files of the process itself: the program, the log, a worker's start, files just being closed. */
+/** Files of the process itself: the program, the log, the light worker beyond one per core, files just being closed. */
 const OWN_FILES = 128;
 
 /** Returns the fault of a limit of open files with which the modules of the service could not be read. */

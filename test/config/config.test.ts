@@ -18,7 +18,7 @@ const readings = `
  → renderLimits.maxInputPixels=100000000 renderLimits.maxAnimationPixels=250000000 renderLimits.maxFrames=1024 renderLimits.maxResultBytes=${100 * MEBIBYTE} renderLimits.timeoutMs=15000
  → originReads={"slots":64,"maxWaiting":1024,"maxWaitMs":5000} originStreams={"slots":256,"maxWaiting":1024,"maxWaitMs":5000}
  → originalsMemoryBytes=${512 * MEBIBYTE} renderer.memoryBytes={"light":${338 * MEBIBYTE},"heavy":${2_222 * MEBIBYTE}}
- → admission.maxWaitingPerSlot=64 admission.maxWaitMs=5000 versions.freshForMs=300000 versions.goneForMs=30000
+ → admission.maxWaitingPerCore=64 admission.maxWaitMs=5000 versions.freshForMs=300000 versions.goneForMs=30000
  → cache.maxBytes=${256 * MEBIBYTE} cache.originalBytes=${64 * MEBIBYTE} shutdown.graceMs=20000 log.level="info"
  → http.maxAgeSeconds={"media":31536000,"defaultAvatar":86400,"notFound":30,"unknownMedia":30,"refused":300}
  → resultStore=undefined admin=undefined attachments.mode="off" attachments.signing=undefined external=undefined tracing=undefined
@@ -26,14 +26,14 @@ PORT= WORKERS= → listen.port=3000
 TRUST_PROXY=true → http.trustProxy=true
 TRUST_PROXY=false → http.trustProxy=false
 TRUST_PROXY=10.0.0.0/8,%20::1 → http.trustProxy=["10.0.0.0/8","::1"]
-WORKERS=1 → renderer.workers={"light":1,"heavy":1}
+WORKERS=1 → renderer.workers={"light":2,"heavy":1}
  → renderer.videoDecoder={"program":"auto","memoryBytes":${512 * MEBIBYTE},"mayBeWeaker":false,"timeoutMs":15000} video.maxReadBytes=${24 * MEBIBYTE}
 VIDEO_DECODER=off → renderer.videoDecoder.program="off"
 VIDEO_DECODER=/opt/ffmpeg TRANSFORM_TIMEOUT_MS=5 → renderer.videoDecoder={"program":"/opt/ffmpeg","memoryBytes":${512 * MEBIBYTE},"mayBeWeaker":false,"timeoutMs":5}
 VIDEO_DECODER_CONFINEMENT=best → renderer.videoDecoder.mayBeWeaker=true
 VIDEO_DECODER_CONFINEMENT=best REQUIRE_CONFINEMENT=true → renderer.videoDecoder.mayBeWeaker=false
-WORKERS=8 → renderer.workers={"light":8,"heavy":8}
-WORKERS=5 WORKER_MEMORY_BYTES=${600 * MEBIBYTE} → renderer.workers={"light":5,"heavy":1}
+WORKERS=8 → renderer.workers={"light":9,"heavy":8}
+WORKERS=5 WORKER_MEMORY_BYTES=${600 * MEBIBYTE} → renderer.workers={"light":6,"heavy":1}
 WORKERS=1 WORKER_MEMORY_BYTES=${600 * MEBIBYTE} → renderer.workers={"light":1,"heavy":0}
 WORKERS=1 WORKER_MEMORY_BYTES=${600 * MEBIBYTE} → renderer.memoryBytes={"light":${600 * MEBIBYTE},"heavy":${600 * MEBIBYTE}}
 MAX_CONNECTIONS=2 → http.maxConnections=2

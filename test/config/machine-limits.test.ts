@@ -102,15 +102,15 @@ describe('the memory', () => {
     [512, 4, [8, 2, 16, 8], [1, 480], [0, 480]],
     [1024, 1, [40, 10, 80, 20], [1, 338], [1, 670]],
     [1024, 2, [40, 10, 80, 20], [2, 504], [0, 504]],
-    [2048, 2, [104, 26, 208, 52], [2, 338], [1, 1377]],
-    [4096, 1, [232, 58, 464, 116], [1, 338], [1, 2222]],
-    [4096, 4, [232, 58, 464, 116], [4, 338], [2, 1396]],
-    [4480, 1, [256, 64, 512, 128], [1, 338], [1, 2222]],
-    [65_536, 8, [256, 64, 512, 128], [8, 338], [8, 2222]],
+    [2048, 2, [104, 26, 208, 52], [3, 338], [1, 1039]],
+    [4096, 1, [232, 58, 464, 116], [2, 338], [1, 2222]],
+    [4096, 4, [232, 58, 464, 116], [5, 338], [2, 1227]],
+    [4480, 1, [256, 64, 512, 128], [2, 338], [1, 2222]],
+    [65_536, 8, [256, 64, 512, 128], [9, 338], [8, 2222]],
   ])('of %i MiB and %i cores is shared out', (memory, cores, shares, light, heavy) => {
-    const { defaults, workersBytes } = planMemory(memory * 2 ** 20, cores);
+    const { defaults, workersBytes, spareBytes } = planMemory(memory * 2 ** 20, cores);
     expect(Object.values(defaults).map(mebibytes)).toEqual(shares);
-    const { workers, memoryBytes } = planWorkers(cores, workersBytes, MAX_ORIGINAL);
+    const { workers, memoryBytes } = planWorkers(cores, workersBytes, MAX_ORIGINAL, spareBytes);
     expect([workers.light, mebibytes(memoryBytes.light)]).toEqual(light);
     expect([workers.heavy, mebibytes(memoryBytes.heavy)]).toEqual(heavy);
   });

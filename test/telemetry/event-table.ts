@@ -237,7 +237,7 @@ export const events: Readonly<Record<string, Event>> = {
       renderer: { render: never },
     }),
     before: async (app) => {
-      for (const size of [20, 22]) await app.begin(`/icons/1/ab.webp?size=${size}`);
+      for (const size of [20, 22, 24]) await app.begin(`/icons/1/ab.webp?size=${size}`);
       const waiting = async () =>
         (await scrape(app)).read('darkroom_queue_length', { lane: 'light' });
       await expect.poll(waiting).toBe(1);

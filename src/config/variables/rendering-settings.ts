@@ -45,7 +45,7 @@ export const renderingTable = {
   ),
   WORKERS: optional(
     integer(1, 1_024, 'cores'),
-    "cores to render on; a container's CPU quota counts. Each has a process for short renders and, when they are needed, one of lower priority for long ones",
+    "cores to render on; a container's CPU quota counts. Each has a process for short renders, with one more in all, and, when they are needed, one of lower priority for long ones",
     { defaultText: 'one per core' },
   ),
   WORKER_MEMORY_BYTES: optional(

@@ -5,8 +5,10 @@ import { Semaphore } from '../semaphore.ts';
 
 /** Bounds of the lanes (contract §6). */
 export interface AdmissionLimits {
-  /** Renders that may wait for each slot of their lane. */
-  readonly maxWaitingPerSlot: number;
+  /** Maximum of waiting renders for each core, in each lane. */
+  readonly maxWaitingPerCore: number;
+  /** Cores that the workers share; the light lane has one slot more. */
+  readonly cores: number;
   readonly maxWaitMs: number;
 }
 
@@ -86,11 +88,11 @@ export class Admission {
     clock: Clock,
     meter: Pick<Meter, 'time'>,
   ) {
-    const { maxWaitingPerSlot, maxWaitMs } = limits;
+    const { maxWaitingPerCore, cores, maxWaitMs } = limits;
     const createRow = (slotCount: number): Row => ({
       slots: new Semaphore({
         slots: slotCount,
-        maxWaiting: maxWaitingPerSlot * slotCount,
+        maxWaiting: maxWaitingPerCore * Math.min(slotCount, cores),
         maxWaitMs,
       }),
       slotCount,

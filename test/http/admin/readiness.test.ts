@@ -40,7 +40,9 @@ it.each<[reason: string, TestAppOptions, play: (app: TestApp) => Promise<unknown
   [
     'light renders are rejected; hits are served',
     { settings: { WORKERS: '1', QUEUE_PER_WORKER: '1' }, renderer: { render: never } },
-    async (app) => [await app.begin(icon), await app.begin(icon.replace('16', '20'))],
+    async (app) => {
+      for (const size of ['16', '20', '22']) await app.begin(icon.replace('16', size));
+    },
   ],
   [
     'uploads are rejected; media are served',
