@@ -77,14 +77,14 @@ function crcOf(png: Uint8Array, { start, end }: PngChunk): number {
   return crc32(png.subarray(start - 4, end));
 }
 
-/** Pixels in memory: 8 bits per sample, without alpha (3 channels) or with alpha (4). */
-export interface StoredPixels extends Size {
-  readonly channels: 3 | 4;
+/** Pixels of 8 bits per sample. */
+interface StoredPixels extends Size {
+  readonly channels: keyof typeof COLOUR_TYPES;
   readonly data: Uint8Array;
 }
 
-/** Colour types of PNG (3rd edition §11.2.1). */
-const COLOUR_TYPES = { 3: 2, 4: 6 };
+/** Colour types of PNG (3rd edition §11.2.1) by the number of channels. */
+const COLOUR_TYPES = { 1: 0, 2: 4, 3: 2, 4: 6 };
 
 /**
  * Wraps pixels in an uncompressed PNG: the only form in which libvips takes pixels from memory together with their ICC

@@ -5,7 +5,6 @@ import {
   readMatrixProfile,
   type ToneCurve,
 } from '../../formats/icc-profile.ts';
-import type { StoredPixels } from '../../formats/png/png-chunks.ts';
 import { type MapColours, scaleOf, unmultiply } from './picture-to-rgb.ts';
 import { type Pixels, toPixels } from './pixels.ts';
 
@@ -106,7 +105,7 @@ export interface SampleCoding {
 export function toSrgbPixels(
   { data, widthPx, heightPx, channels, bits }: DecodedSamples,
   { isLimitedGrey, isLimitedAlpha, isPremultiplied, mapColours }: SampleCoding,
-): StoredPixels {
+): Pixels {
   if (channels < 3) throw new Error(`Expected red, green and blue but found ${channels} channels`);
   const isDeep = data instanceof Uint16Array;
   const samples = isDeep
@@ -136,7 +135,7 @@ export function toSrgbPixels(
     }
   }
   const bytes = new Uint8Array(samples.buffer, samples.byteOffset, samples.length);
-  return { data: bytes, widthPx, heightPx, channels: channels === 4 ? 4 : 3 };
+  return { data: bytes, widthPx, heightPx, channels };
 }
 
 /**

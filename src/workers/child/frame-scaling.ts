@@ -10,20 +10,15 @@ const MAX_EDGE_PX = 10_000_000;
 /** Bytes of frames that are scaled at a time: few enough for the caches, enough to be worth two calls. */
 const GROUP_BYTES = 4 * 1024 * 1024;
 
-/** Positions of libvips' filter in a pixel, doubled: it rounds to the nearest of 64, by way of 128. */
-const STEPS = 128;
-
-/** From twice this factor on, libvips first averages whole pixels (`gap` of `vips_resize`). */
-const GAP = 2;
-
 /**
- * Scales frames down, each with the same result as libvips alone, with two calls of libvips for many frames instead of
- * one for each: a call costs more than an emoji's frame (24 frames from 128 to 64 pixels: 31 ms one by one, 8 together;
- * larger frames gain less, see `scalesTogether`).
+ * Scales frames down with two calls of libvips for many frames instead of one for each: a call costs more than an
+ * emoji's frame (24 frames from 128 to 64 pixels: 31 ms one by one, 8 together; larger frames gain less, see
+ * `scalesTogether`).
  *
  * A filter in one direction does not mix adjacent pixels of the other. So the frames are placed side by side and scaled
  * in height; then the image is transposed, so that each column of each frame is a row, and scaled once more. The filter
- * is the same both ways, to the bit, except for sizes with ties (`scalesAlike`).
+ * is the same both ways. Where pixels lie halfway between two of its 64 positions in a pixel, it
+ * may take the other one than for a frame alone.
  *
  * @param strip frames of size `from`, one below the other
  * @param to no edge is longer than that of `from`
@@ -156,34 +151,4 @@ function weighByAlpha(pixels: Uint8Array, channels: number, table: Uint8Array): 
       pixels[at + channel] = table[alpha * SAMPLES + (pixels[at + channel] ?? 0)] ?? 0;
     }
   }
-}
-
-/** Whether `scaleFrames` has the result of libvips: no edge has ties. */
-export function scalesAlike(from: Size, to: Size): boolean {
-  return !hasTies(from.widthPx, to.widthPx) && !hasTies(from.heightPx, to.heightPx);
-}
-
-/**
- * Whether pixels lie exactly halfway between two positions of libvips' filter for these sizes. Which of the two it uses
- * depends on its running sum, so on its direction and on where its strips begin: a transposed image, or a part of
- * another one, may get a different result.
- *
- * Pixel i lies at (2 i + 1) × from ÷ (2 × to × means), of which rounding finds a tie where 128 times that is an odd
- * integer (`vips_reduceh`, `vips_reducev` of libvips 8.18). Ties exist if, of 64 × from ÷ (to × means) in its lowest
- * terms, both are odd. Where it is an integer, all sums are exact. Of 24 433 random pairs up to 500 pixels, 46 have
- * ties, and 29 of these gave different results; of the others none did.
- *
- * @param to no more than `from`, both in pixels
- */
-function hasTies(from: number, to: number): boolean {
-  const means = Math.max(1, Math.floor(from / to / GAP));
-  const numerator = (STEPS / 2) * from;
-  const denominator = to * means;
-  const common = greatestCommonDivisor(numerator, denominator);
-  const [step, parts] = [numerator / common, denominator / common];
-  return step % 2 === 1 && parts % 2 === 1 && parts > 1;
-}
-
-function greatestCommonDivisor(one: number, other: number): number {
-  return other === 0 ? one : greatestCommonDivisor(other, one % other);
 }

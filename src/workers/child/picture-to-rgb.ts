@@ -1,3 +1,5 @@
+import type { Pixels } from './pixels.ts';
+
 /** A picture as video codecs and HEIC code it: a luma plane and two chroma planes, which may be smaller. */
 export interface CodedPicture {
   /** Luma, then Cb and Cr; only luma for a monochrome picture. */
@@ -14,14 +16,6 @@ export interface Plane {
   readonly widthPx: number;
   readonly heightPx: number;
   readonly samples: Uint8Array | Uint16Array;
-}
-
-/** Pixels in memory, 8 bits per sample. */
-export interface RgbPixels {
-  readonly widthPx: number;
-  readonly heightPx: number;
-  readonly channels: 3 | 4;
-  readonly samples: Uint8ClampedArray;
 }
 
 /** Shares of red and blue in luma, by matrix coefficients (ITU-T H.273 table 4); otherwise those of BT.601. */
@@ -64,7 +58,7 @@ export function toRgb(
   picture: CodedPicture,
   alpha: AlphaPicture | undefined,
   mapColours?: MapColours,
-): RgbPixels {
+): Pixels {
   const [luma, cb, cr] = picture.planes;
   if (luma === undefined) throw new Error('Expected a luma plane but found none');
   const { widthPx, heightPx } = luma;
@@ -103,7 +97,7 @@ export function toRgb(
     }
   }
   if (alpha !== undefined) addAlpha(samples, alpha);
-  return { widthPx, heightPx, channels, samples };
+  return { data: new Uint8Array(samples.buffer), widthPx, heightPx, channels };
 }
 
 export function scaleOf({

@@ -6,7 +6,7 @@ import { scalesTogether } from '../../pipeline/render/render-cost.ts';
 import { composeFrames } from './compose-frames.ts';
 import { encodeAnimation } from './encode.ts';
 import { hasFewColours } from './few-colours.ts';
-import { scaleFrames, scalesAlike } from './frame-scaling.ts';
+import { scaleFrames } from './frame-scaling.ts';
 import { decodeGif } from './gif/decode-gif.ts';
 import {
   checkDecodedSize,
@@ -44,7 +44,7 @@ async function renderFrames(
   const { originalSize } = job;
   const { widthPx, heightPx } = originalSize;
   const isUntransformed = job.resize === 'none' && job.orientation === 1;
-  const isJoint = scalesTogether(job) && scalesAlike(originalSize, job.size);
+  const isJoint = scalesTogether(job);
   const mostFrames = Math.max(1, Math.floor(BATCH_BYTES / (widthPx * heightPx * 4)));
   const batchFrames = Math.min(mostFrames, count);
   const batches = decodeFrames(original, job, { count, batchFrames });

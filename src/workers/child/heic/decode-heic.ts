@@ -28,15 +28,14 @@ export async function decodeHeic(
   if (heif === undefined) throw new Error('Expected a file with a meta box');
   try {
     const images = followIdentity(heif, heif.primary);
-    const pixels = decodePixels(await createLibde265(), heif, images);
+    let shown = decodePixels(await createLibde265(), heif, images);
     const { profile } = readHeifColour(heif);
-    let shown: Pixels = { ...pixels, data: Buffer.from(pixels.samples.buffer) };
     const properties = images.flatMap(heif.propertiesOf);
     for (const transform of readTransforms(heif.meta.reader, properties)) {
       shown = await toPixels(apply(transform, shown));
     }
     checkDecodedSize(shown, originalSize);
-    return formatStoredPng({ ...shown, channels: pixels.channels }, profile);
+    return formatStoredPng(shown, profile);
   } catch (error) {
     // Errors of the WebAssembly sandbox: an access out of bounds, or an exhausted stack or memory.
     if (!(error instanceof WebAssembly.RuntimeError || error instanceof RangeError)) throw error;
@@ -52,7 +51,7 @@ function decodePixels(
   libde265: Libde265,
   heif: HeifFile,
   [coded = heif.primary]: readonly number[],
-) {
+): Pixels {
   const { profile, coding } = readHeifColour(heif);
   const picture = { ...composePicture(libde265, heif, coded), ...coding };
   const [plane] = findAlphaPlanes(heif, heif.primary);

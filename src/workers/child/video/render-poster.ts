@@ -11,8 +11,8 @@ import type {
 } from '../../../formats/video/video-facts.ts';
 import type { RenderJob } from '../../../pipeline/ports.ts';
 import { checkResultSize, encodeStill } from '../encode.ts';
-import { type CodedPicture, type RgbPixels, toRgb } from '../picture-to-rgb.ts';
-import { fromPixels, resize, toPixels, upright } from '../pixels.ts';
+import { type CodedPicture, toRgb } from '../picture-to-rgb.ts';
+import { fromPixels, type Pixels, resize, toPixels, upright } from '../pixels.ts';
 import { BlockCache } from './block-cache.ts';
 import './colour-names.ts';
 import { toElementaryStream } from './elementary-stream.ts';
@@ -160,10 +160,9 @@ function toPicture(
 }
 
 /** Makes pixels square. */
-async function square({ samples, ...rest }: RgbPixels, size: Size): Promise<Sharp> {
-  const data = new Uint8Array(samples.buffer, samples.byteOffset, samples.byteLength);
-  const image = fromPixels({ ...rest, data });
-  if (isSameSize(rest, size)) return image;
+async function square(pixels: Pixels, size: Size): Promise<Sharp> {
+  const image = fromPixels(pixels);
+  if (isSameSize(pixels, size)) return image;
   const box = { width: size.widthPx, height: size.heightPx, fit: 'fill' } as const;
   return fromPixels(await toPixels(image.resize(box)));
 }
