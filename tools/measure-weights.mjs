@@ -54,7 +54,7 @@ for (const format of Object.keys(sourceFormats)) {
     print('decode heic', sourceFormats.heic.decodeWeight, await weighHeic());
     continue;
   }
-  const { decodeWeight, reducedDecodeWeight, decodedFrameMs } = sourceFormats[format];
+  const { decodeWeight, reducedDecodeWeight, decodedFrameMs = 0 } = sourceFormats[format];
   const isComposed = format === 'apng';
   const still = isComposed ? 'png' : format;
   const encode = (/** @type {Raw} */ raw) => fromRaw(raw).toFormat(still).toBuffer();

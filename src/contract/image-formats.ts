@@ -34,7 +34,7 @@ interface OutputCapabilities {
   readonly qualities: Readonly<Record<Quality, EncoderSettings>>;
   readonly encodeWeights: Readonly<Record<Quality, Weight>>;
   /** Typical cost of each frame of an animation besides its pixels, in milliseconds. */
-  readonly encodedFrameMs: number;
+  readonly encodedFrameMs?: number;
   /** Settings that replace those of a lossless still from a number of pixels on, in ascending order. */
   readonly largeStills?: readonly LargeStill[];
 }
@@ -68,7 +68,6 @@ const outputRows = {
       lossless: pngTrueColour,
     },
     encodeWeights: { high: [80, 10], low: [320, 20], lossless: [80, 10] },
-    encodedFrameMs: 0,
   },
   jpeg: {
     mimeType: 'image/jpeg',
@@ -85,7 +84,6 @@ const outputRows = {
       lossless: { quality: 100, chromaSubsampling: '4:4:4' },
     },
     encodeWeights: { high: [21, 8], low: [19, 8], lossless: [60, 30] },
-    encodedFrameMs: 0,
   },
   webp: {
     mimeType: 'image/webp',
@@ -181,7 +179,7 @@ interface SourceCapabilities {
   readonly decodeWeight: Weight;
   /** For decoders that can skip pixels by powers of two: the weight if they reduce by two at least. */
   readonly reducedDecodeWeight?: Weight;
-  readonly decodedFrameMs: number;
+  readonly decodedFrameMs?: number;
 }
 
 const sourceRows = {
@@ -191,14 +189,12 @@ const sourceRows = {
     loader: 'VipsForeignLoadJpegBuffer',
     decodeWeight: [15, 0.5],
     reducedDecodeWeight: [2, 0.1],
-    decodedFrameMs: 0,
   },
   png: {
     mimeType: 'image/png',
     encodesAs: 'png',
     loader: 'VipsForeignLoadPngBuffer',
     decodeWeight: [13, 4],
-    decodedFrameMs: 0,
   },
   apng: {
     mimeType: 'image/apng',
@@ -221,14 +217,12 @@ const sourceRows = {
     mimeType: 'image/gif',
     encodesAs: 'gif',
     decodeWeight: [18, 6],
-    decodedFrameMs: 0,
   },
   avif: {
     mimeType: 'image/avif',
     encodesAs: 'webp',
     loader: 'VipsForeignLoadHeifBuffer',
     decodeWeight: [65, 40],
-    decodedFrameMs: 0,
   },
   // libvips cannot decode HEIC: it reads a PNG that `workers/child/heic` makes of its pixels.
   heic: {
@@ -236,7 +230,6 @@ const sourceRows = {
     encodesAs: 'webp',
     loader: 'VipsForeignLoadPngBuffer',
     decodeWeight: [110, 60],
-    decodedFrameMs: 0,
   },
 } as const satisfies Record<string, SourceCapabilities>;
 
@@ -244,6 +237,11 @@ const sourceRows = {
 export type SourceFormat = keyof typeof sourceRows;
 
 export const sourceFormats: Readonly<Record<SourceFormat, SourceCapabilities>> = sourceRows;
+
+/** Extensions in the names of originals: all formats, and HEIC's second extension. */
+export const sourceExtensions: readonly string[] = [
+  ...new Set([...extensions, ...Object.keys(sourceRows), 'heif']),
+];
 
 /**
  * Version of everything that decides which bytes a request gives: our transforms and the codecs below them. It goes

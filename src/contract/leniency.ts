@@ -3,7 +3,7 @@
  * those are judged: so a lenient request has the cache key of a strict one.
  */
 
-import { type Extension, extensions as formats } from './image-formats.ts';
+import { type Extension, extensions as formats, sourceExtensions } from './image-formats.ts';
 import { decodeSegment, parsePath, splitExtension } from './media-path.ts';
 import {
   ASSET_WIDTHS_PX,
@@ -53,8 +53,8 @@ const boundsPx: Readonly<Partial<Record<ResourceName, readonly [least: number, m
   sticker: [128, 512],
 };
 
-/** Extensions of assets that are no format of the contract: these are sent as WebP. */
-const otherExtensions = ['apng', 'avif', 'heic', 'heif', 'jxl', 'svg'];
+/** Extensions of assets; those that are no format of the contract are sent as WebP. */
+const assetExtensions = [...sourceExtensions, 'jxl', 'svg'];
 
 /** Path and query of a strict request. */
 export interface StrictTarget {
@@ -114,7 +114,7 @@ function findExtension(
   const { extensions = [], query } = resourceRows[resource];
   if (query === 'sticker') return /^[a-z0-9]+$/i.test(extension) ? 'webp' : undefined;
   const lower = extension.toLowerCase();
-  if (![...formats, ...otherExtensions].includes(lower)) return undefined;
+  if (!assetExtensions.includes(lower)) return undefined;
   const wanted = query === 'none' ? [lower] : [findFormat(sent), lower, 'webp'];
   return wanted.flatMap((name) => extensions.find((each) => each === name) ?? [])[0];
 }

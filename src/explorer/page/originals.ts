@@ -1,4 +1,5 @@
 import { computed, signal } from '@preact/signals';
+import { sourceExtensions } from '../../contract/image-formats.ts';
 import type {
   DescribedResource,
   ListedOriginal,
@@ -11,7 +12,7 @@ import { formatPath, identify, type MediaChoice } from './media-choice.ts';
 const FACTS_AT_A_TIME = 30;
 
 /** Names of files that can be rendered; other files are not requested. */
-const PICTURE_NAME = /\.(?:a?png|jpe?g|webp|gif|avif|hei[cf])$/i;
+const PICTURE_NAME = new RegExp(`\\.(?:${sourceExtensions.join('|')})$`, 'i');
 
 /** Names of files that have posters, and are played. */
 const VIDEO_NAME = /\.(?:mp4|m4v|mov|webm|mkv)$/i;

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { MediaError } from '../../contract/errors.ts';
-import { PIPELINE_RELEASE } from '../../contract/image-formats.ts';
+import { PIPELINE_RELEASE, sourceFormats } from '../../contract/image-formats.ts';
 import type { MediaRequest } from '../../contract/media-request.ts';
 import { resultKey } from '../../contract/result-key.ts';
 import { unlessAborted } from '../abort.ts';
@@ -71,10 +71,9 @@ export class OriginalReplaced extends Error {
 
 /** Types of other sites' images that are passed on: those that Darkroom decodes (contract §8). */
 const PICTURES: ReadonlySet<string> = new Set(
-  [
-    ...['png', 'apng', 'jpeg', 'webp', 'gif', 'avif'],
-    ...['heic', 'heif', 'heic-sequence', 'heif-sequence'],
-  ].map((name) => `image/${name}`),
+  [...Object.keys(sourceFormats), 'heif', 'heic-sequence', 'heif-sequence'].map(
+    (name) => `image/${name}`,
+  ),
 );
 
 /** Unit in which bytes in memory are passed on. */

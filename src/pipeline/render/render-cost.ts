@@ -58,8 +58,8 @@ export function estimateCost(
   const encodedPixels = job.size.widthPx * job.size.heightPx * frames;
   const rows = (heightPx + job.size.heightPx) * frames;
   const [typicalFrameMs, leastFrameMs] = frameMs[scalesTogether(job) ? 'together' : 'alone'];
-  const { decodeWeight, reducedDecodeWeight, decodedFrameMs } = sourceFormats[format];
-  const { encodeWeights, encodedFrameMs } = outputFormats[job.format];
+  const { decodeWeight, reducedDecodeWeight, decodedFrameMs = 0 } = sourceFormats[format];
+  const { encodeWeights, encodedFrameMs = 0 } = outputFormats[job.format];
   const besidesMs = decodedFrameMs + encodedFrameMs;
   const frameCost: Weight = [typicalFrameMs + besidesMs, leastFrameMs];
   const isReduced = reducedDecodeWeight !== undefined && isReducedOnLoad(job);
