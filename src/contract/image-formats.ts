@@ -140,6 +140,13 @@ export type OutputFormat = keyof typeof outputRows;
 /** File extensions and `format` values of the contract; `jpg` and `jpeg` are one format. */
 export type Extension = (typeof outputRows)[OutputFormat]['extensions'][number];
 
+/** Extensions of the formats that keep an animation only on request. */
+export type StillExtension = {
+  [Format in OutputFormat]: (typeof outputRows)[Format]['animatesUnasked'] extends false
+    ? (typeof outputRows)[Format]['extensions'][number]
+    : never;
+}[OutputFormat];
+
 export const outputFormats: Readonly<Record<OutputFormat, OutputCapabilities>> = outputRows;
 
 const rows = Object.values(outputRows);
@@ -148,7 +155,7 @@ const rows = Object.values(outputRows);
 export const extensions: readonly Extension[] = rows.flatMap((row) => [...row.extensions]);
 
 /** Extensions of the formats that keep an animation only on request. */
-export const stillExtensions: readonly Extension[] = rows
+export const stillExtensions: readonly StillExtension[] = rows
   .filter((row) => !row.animatesUnasked)
   .flatMap((row) => [...row.extensions]);
 

@@ -64,6 +64,9 @@ const platformRows = {
 
 const allRows = { ...rows, ...platformRows };
 
+/** Type of the table, from which the client library derives its methods. */
+export type ResourceTable = typeof allRows;
+
 /** Name of a resource, as the contract calls it. */
 export type ResourceName = keyof typeof allRows;
 
@@ -115,10 +118,10 @@ export interface Resources {
 }
 
 /** The resources that every service has. */
-export const contractResources = selectResources(resourceNames, false);
+export const contractResources = /* @__PURE__ */ selectResources(resourceNames, false);
 
 /** The resources of a service in the platform's place. */
-export const platformResources = selectResources(allNames, true);
+export const platformResources = /* @__PURE__ */ selectResources(allNames, true);
 
 function selectResources(names: readonly ResourceName[], isLenient: boolean): Resources {
   const pathTemplates = names

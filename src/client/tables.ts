@@ -1,0 +1,88 @@
+/**
+ * What the library needs of the contract, as plain data. The build replaces this module by its value: the other columns
+ * of the contract's tables would double the size of the library.
+ */
+
+import { type QueryKind, queryParameters } from '../contract/media-query.ts';
+import {
+  DEFAULT_AVATAR_COUNT,
+  kindOfPathValue,
+  type PathValueKind,
+  pathValueForms,
+  type ResourceName,
+  resourceRows,
+} from '../contract/resources.ts';
+import { type Kind, shortNames } from './kinds.ts';
+
+export type ValueKind = PathValueKind;
+
+/** How the URLs of a kind are built. */
+export interface KindRow {
+  readonly method: string;
+  /** Path without extension, with the kind of each value: `/avatars/{user_id:snowflake}/{avatar_hash:hash}`. */
+  readonly path: string;
+  /** Extensions that the path may have. Omit for those of all formats; empty if the path has no extension. */
+  readonly formats?: readonly string[] | undefined;
+  readonly query: QueryKind;
+}
+
+/** Values of a parameter: a list, or the integers from `min` to `max`. */
+export interface ParameterRow {
+  readonly values?: readonly string[];
+  readonly min?: number;
+  readonly max?: number;
+}
+
+interface Tables {
+  readonly kinds: Readonly<Record<string, KindRow>>;
+  readonly defaultAvatars: number;
+  /** Names of the parameters of each kind of query, in the order of the contract. */
+  readonly queries: Readonly<Record<QueryKind, readonly string[]>>;
+  /** Parameters by name; they have the same values in all queries. */
+  readonly parameters: Readonly<Record<string, ParameterRow>>;
+  readonly values: Readonly<
+    Record<ValueKind, readonly [pattern: string, description: string, maxBytes?: number]>
+  >;
+}
+
+// External media are signed by the platform's API; default avatars have a method of their own.
+const names = (Object.keys(resourceRows) as ResourceName[]).filter(
+  (name): name is Kind => !resourceRows[name].isSigned && resourceRows[name].query !== 'none',
+);
+const methods: Partial<Record<Kind, string>> = shortNames;
+const parameters = Object.values(queryParameters).flat();
+const allFormats = parameters.find(({ name }) => name === 'format')?.form;
+
+export const tables: Tables = {
+  kinds: Object.fromEntries(names.map((name) => [name, rowOf(name)])),
+  defaultAvatars: DEFAULT_AVATAR_COUNT,
+  queries: mapValues(queryParameters, (each) => each.map(({ name }) => name)),
+  parameters: Object.fromEntries(
+    parameters.map(({ name, form: { kind: _, ...row } }) => [name, row]),
+  ),
+  values: mapValues(pathValueForms, ({ pattern, description, ...form }) =>
+    'maxBytes' in form ? [pattern, description, form.maxBytes] : [pattern, description],
+  ),
+};
+
+function rowOf(name: Kind): KindRow {
+  const { template, extensions, fileExtensions, query } = resourceRows[name];
+  const formats: readonly string[] = extensions ?? fileExtensions ?? [];
+  const isAny = allFormats?.kind === 'choice' && String(allFormats.values) === String(formats);
+  return {
+    method: methods[name] ?? name.replace(/ (\w)/g, (_, letter: string) => letter.toUpperCase()),
+    path: template
+      .replace('.{ext}', '')
+      .replace(/\{(\w+)\}/g, (_, value: string) => `{${value}:${kindOfPathValue(value)}}`),
+    ...(!isAny && { formats }),
+    query,
+  };
+}
+
+function mapValues<Key extends string, Value, Result>(
+  record: Readonly<Record<Key, Value>>,
+  of: (value: Value) => Result,
+): Record<Key, Result> {
+  const entries = Object.entries<Value>(record).map(([key, value]) => [key, of(value)]);
+  return Object.fromEntries(entries) as Record<Key, Result>;
+}

@@ -1,0 +1,117 @@
+/** URLs of media: `@darkroom-media/darkroom/urls`. */
+
+import type { AttachmentOptions, Id, KindMethods } from './kinds.ts';
+import { formatQuery, type Options, quote } from './parameters.ts';
+import { nearestSize, srcset } from './sizes.ts';
+import { type KindRow, tables, type ValueKind } from './tables.ts';
+
+export type { Extension, Quality } from '../contract/image-formats.ts';
+export type { AssetOptions, AttachmentOptions, Id, Kind, KindArguments, Size } from './kinds.ts';
+export { nearestSize, sizes, srcset } from './sizes.ts';
+
+/** Public addresses of the service; each may have a path. */
+export interface MediaUrlsOptions {
+  /** Address of user content. */
+  readonly cdnUrl: string;
+  /** Address of the default avatars; omit if it is `cdnUrl`. */
+  readonly staticUrl?: string | undefined;
+}
+
+class UrlBuilder {
+  readonly nearestSize = nearestSize;
+  readonly srcset = srcset;
+  readonly #staticUrl: string;
+
+  constructor({ cdnUrl, staticUrl = cdnUrl }: MediaUrlsOptions) {
+    const base = parseBase('cdnUrl', cdnUrl);
+    this.#staticUrl = parseBase('staticUrl', staticUrl);
+    for (const [kind, row] of Object.entries(tables.kinds)) {
+      const build = (...values: unknown[]) => base + formatPath(kind, row, values);
+      Object.defineProperty(this, row.method, { value: build });
+    }
+  }
+
+  /** Returns the URL of the default avatar of a user without an avatar. */
+  defaultAvatar(userId: Id): string {
+    const faults: string[] = [];
+    const id = formatValue('user_id', 'snowflake', userId, faults);
+    throwIfAny('default avatar', faults);
+    return `${this.#staticUrl}/avatars/${BigInt(id) % BigInt(tables.defaultAvatars)}.png`;
+  }
+
+  /**
+   * Adds parameters to a URL of an attachment or of external media that the platform's API returned. Keeps every byte
+   * of the URL, since its signature covers them.
+   */
+  transform(url: string, options: AttachmentOptions): string {
+    const faults: string[] = [];
+    const query = formatQuery('external', { ...options }, faults);
+    const [path, sent] = url.split(/\?(.*)/s);
+    if (url.includes('#')) faults.push('the URL has a fragment.');
+    for (const name of new URLSearchParams(sent).keys()) {
+      if (Object.hasOwn(options, name)) faults.push(`the URL already has ${name}.`);
+    }
+    throwIfAny('media', faults);
+    return query === '' ? url : `${path}?${sent ? `${sent}&` : ''}${query}`;
+  }
+}
+
+/**
+ * Builds URLs, with one method for each kind of media. Each method checks its arguments as the service does, and throws
+ * a RangeError that names all faults.
+ */
+export type MediaUrls = UrlBuilder & KindMethods;
+export const MediaUrls = UrlBuilder as new (options: MediaUrlsOptions) => MediaUrls;
+
+/** @param values arguments of a method: those of the placeholders, then options */
+function formatPath(kind: string, row: KindRow, values: readonly unknown[]): string {
+  const { path, query, formats = tables.parameters.format?.values ?? [] } = row;
+  const faults: string[] = [];
+  let count = 0;
+  const withValues = path.replace(/\{(\w+):(\w+)\}/g, (_, name: string, valueKind: ValueKind) =>
+    formatValue(name, valueKind, values[count++], faults),
+  );
+  const options = { ...(values[count] as Options | undefined) };
+  let extension = '';
+  if (formats.length > 0) {
+    const { format = formats.find((each) => each === 'webp') } = options;
+    delete options.format;
+    extension = `.${format}`;
+    if (!formats.includes(String(format))) {
+      faults.push(`format is ${quote(format)}; expected one of ${formats.join(', ')}.`);
+    }
+  }
+  const search = formatQuery(query, options, faults);
+  throwIfAny(kind, faults);
+  return withValues + extension + (search && `?${search}`);
+}
+
+/** Returns a value as a segment of a path. */
+function formatValue(name: string, kind: ValueKind, value: unknown, faults: string[]): string {
+  const [pattern, description, maxBytes = Number.POSITIVE_INFINITY] = tables.values[kind];
+  const text = String(value);
+  const isText = typeof value === 'string' || (kind === 'snowflake' && typeof value === 'bigint');
+  const fits =
+    isText &&
+    new RegExp(pattern, 'u').test(text) &&
+    !/\p{Cs}/u.test(text) &&
+    new TextEncoder().encode(text).length <= maxBytes;
+  if (fits) return encodeURIComponent(text);
+  // A number has already lost the last digits of an id.
+  const hint = typeof value === 'number' ? ' Pass a string or a bigint.' : '';
+  faults.push(`${name} is ${quote(value)}; expected: ${description}${hint}`);
+  return '';
+}
+
+function throwIfAny(kind: string, faults: readonly string[]): void {
+  if (faults.length > 0) throw new RangeError(`Invalid URL of ${kind}: ${faults.join(' ')}`);
+}
+
+function parseBase(name: string, text: string): string {
+  if (!/^https?:\/\/[^/?#]+[^?#]*$/.test(text)) {
+    throw new RangeError(
+      `${name} is ${quote(text)}; expected an http or https URL without a query.`,
+    );
+  }
+  return text.replace(/\/+$/, '');
+}
