@@ -42,17 +42,20 @@ describe('the metrics', () => {
     const rendered = defer<Uint8Array>();
     const renderer = { render: () => rendered.promise };
     const app = await start({ renderer, settings: { WORKERS: '1', QUEUE_PER_WORKER: '2' } });
-    const asked = [16, 20, 22].map((size) => app.send('GET', `/icons/1/ab.webp?size=${size}`));
+    const asked = [16, 20, 22, 24].map((size) => app.send('GET', `/icons/1/ab.webp?size=${size}`));
     const readOf = async (name: string, labels?: Record<string, string>) =>
       (await scrape(app)).read(`darkroom_${name}`, labels);
     await expect.poll(() => readOf('queue_length', { lane: 'light' })).toBe(2);
-    for (const [lane, held] of Object.entries({ light: 1, heavy: 0 })) {
-      expect(await readOf('slots', { lane })).toBe(1);
+    for (const [lane, { slots, held }] of Object.entries({
+      light: { slots: 2, held: 2 },
+      heavy: { slots: 1, held: 0 },
+    })) {
+      expect(await readOf('slots', { lane })).toBe(slots);
       expect(await readOf('slots_held', { lane })).toBe(held);
     }
     expect(await readOf('originals_held_bytes')).toBeGreaterThanOrEqual(samples.jpeg.length);
-    expect(await readOf('requests_in_flight')).toBe(3);
-    expect(await readOf('connections')).toBe(3);
+    expect(await readOf('requests_in_flight')).toBe(4);
+    expect(await readOf('connections')).toBe(4);
     rendered.resolve(samples.webp);
     await Promise.all(asked);
     for (const name of ['originals_held_bytes', 'requests_in_flight', 'connections']) {
