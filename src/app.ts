@@ -22,13 +22,7 @@ import type { Clock, Log, Renderer, ResultStore, Source } from './pipeline/ports
 import type { UploadLimits } from './pipeline/uploads/upload-service.ts';
 import { InlineOriginals } from './storage/inline-originals.ts';
 import { openBlocks } from './storage/open-blocks.ts';
-import {
-  openListing,
-  openMarker,
-  openOrigin,
-  openOriginalWriter,
-  openResultStore,
-} from './storage/open-storage.ts';
+import { openResultStore, openStorage } from './storage/open-storage.ts';
 import type { SiteDoubles } from './storage/remote/open-sites.ts';
 import { listGauges } from './telemetry/gauges.ts';
 import type { RequestLog } from './telemetry/log.ts';
@@ -117,17 +111,18 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
   const meter = new PrometheusMeter();
   const tools = { clock, wallClock, meter, log };
   const originHealth = new OriginHealth(clock, (error) => {
-    const storage = describePlace(config.storage);
+    const where = describePlace(config.storage);
     const reason = formatReadFailure(error);
-    log.error({ storage, reason: reason.slice(2) }, `${storage} cannot be read${reason}`);
+    log.error({ storage: where, reason: reason.slice(2) }, `${where} cannot be read${reason}`);
   });
-  const marker = openMarker(config);
-  await marker?.look();
-  const origin = parts.origin ?? (await openOrigin(config, marker));
+  const { storage: place, originLimits } = config;
+  const storage = await openStorage(place, originLimits);
+  const uploads = config.uploads && (await openStorage(config.uploads, originLimits));
   const defaultAvatars = await loadDefaultAvatars();
   const starting = parts.renderer === undefined ? startWorkers(workers, config) : Promise.resolve();
   if (config.renderer.requiresConfinement) await starting;
-  const resultStore = parts.resultStore ?? (await openResultStore(config, log));
+  const resultStore =
+    parts.resultStore ?? (config.resultStore && (await openResultStore(config.resultStore, log)));
   // Parts that are imported in this function are loaded only where a setting asks for them.
   const external =
     config.external &&
@@ -146,14 +141,11 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
   const blocks = list && new BlockGuard(list, config.blocklist?.blockedBy);
   const pipeline = createMediaPipeline(config, {
     blocks,
-    origin,
+    origin: parts.origin ?? storage.origin,
     cdn: cdn?.purger,
     observer: createObserver(meter, originHealth),
     external,
-    uploads:
-      config.internal &&
-      config.uploads &&
-      (await openOrigin({ ...config, storage: config.uploads })),
+    uploads: config.internal && uploads?.origin,
     inline,
     resultStore,
     renderer: parts.renderer ?? workers,
@@ -181,7 +173,7 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
   });
   const explorer = config.explorer.isOn
     ? await openExplorer(config, {
-        listing: await openListing(config),
+        listing: storage.openListing(),
         metadata: pipeline.metadata,
         defaultAvatars,
         ...tools,
@@ -193,10 +185,8 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
       config,
       config.relay,
       {
-        writer: parts.originalWriter ?? (await openOriginalWriter(config, marker, config.relay)),
-        uploadsWriter:
-          config.uploads &&
-          (await openOriginalWriter({ storage: config.uploads }, undefined, config.relay)),
+        writer: parts.originalWriter ?? storage.openWriter(config.relay.maxConnections),
+        uploadsWriter: uploads?.openWriter(config.relay.maxConnections),
         purger,
         facts,
         blocks,
@@ -235,7 +225,7 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
     pipeline,
     workers,
     originHealth,
-    marker,
+    marker: storage.marker,
     resultStore,
     uploads: relay?.uploads,
     cdn: cdn?.purger,

@@ -77,7 +77,7 @@ async function main(): Promise<void> {
   await logStart(app, config, log);
   // In production, standard error is often the same journal as the log in JSON.
   const hasReader = process.stderr.isTTY || process.env.NODE_ENV !== 'production';
-  if (hasReader && config.storage.kind === 'filesystem' && config.storage.isSample) {
+  if (hasReader && config.storage.isSample) {
     const links = SAMPLE_LINKS.map((link) => `  ${reachable}${link}`);
     const look = config.explorer.isOn ? `Look around: ${reachable}/\n` : '';
     process.stderr.write(

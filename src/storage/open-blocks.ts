@@ -35,7 +35,7 @@ export async function openBlocks(
 ) {
   if (blocklist === undefined) return {};
   try {
-    const objects = given ?? (await openSharedObjects(blocklist));
+    const objects = given ?? (await openSharedObjects(blocklist.place));
     const parts = { ...tools, objects, sleep };
     return {
       cdn: cdn && (await openCdn(cdn, renderLimits.timeoutMs, parts)),

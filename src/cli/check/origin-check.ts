@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import type { Config } from '../../config/config.ts';
-import { describePlace } from '../../config/variables/storage-settings.ts';
+import { describePlace, keySettings } from '../../config/variables/storage-settings.ts';
 import { formatCauses, formatReadFailure, MediaError } from '../../contract/errors.ts';
 import { isOriginKey } from '../../contract/media-path.ts';
 import { withDeadline } from '../../pipeline/abort.ts';
 import { readSize } from '../../pipeline/originals/open-body.ts';
-import { AccessRefused, type Source } from '../../pipeline/ports.ts';
-import { openListing, openOrigin } from '../../storage/open-storage.ts';
+import { AccessRefused } from '../../pipeline/ports.ts';
+import type { OpenedStorage } from '../../storage/backend.ts';
+import { openStorage } from '../../storage/open-storage.ts';
 import { countOf } from '../command.ts';
 import { type Finding, fault, ok } from './finding.ts';
 
@@ -16,10 +17,7 @@ const LISTED_KEYS = 100;
 export async function* checkOrigin(config: Config, signal: AbortSignal): AsyncGenerator<Finding> {
   const { storage, originLimits } = config;
   const where = describePlace(storage);
-  yield ok(
-    'storage',
-    storage.kind === 's3' && storage.prefix ? `${where}, ${storage.prefix}` : where,
-  );
+  yield ok('storage', storage.prefix ? `${where}, ${storage.prefix}` : where);
   /** Returns the error of work, `ORIGIN_TIMEOUT` after the deadline, even if a hanging disk ignores the signal. */
   const failureOf = async (work: (within: AbortSignal) => Promise<void>): Promise<unknown> => {
     const onTimeout = () => new MediaError('ORIGIN_TIMEOUT');
@@ -33,27 +31,26 @@ export async function* checkOrigin(config: Config, signal: AbortSignal): AsyncGe
   };
 
   const keys: string[] = [];
-  const refusal = await failureOf(async (within) => {
-    const listing = await openListing(config);
-    await listing.list('', ({ key }) => keys.push(key) <= LISTED_KEYS, within);
-  });
-  const mayNotList = refusal instanceof MediaError && refusal.cause instanceof AccessRefused;
-  let origin: Source;
+  let opened: OpenedStorage;
   try {
-    origin = await openOrigin(config);
+    opened = await openStorage(storage, originLimits);
   } catch (error) {
     yield fault('storage', `${where} cannot be opened${formatCauses(error)}`);
     return;
   }
+  const refusal = await failureOf((within) =>
+    opened.openListing().list('', ({ key }) => keys.push(key) <= LISTED_KEYS, within),
+  );
+  const mayNotList = refusal instanceof MediaError && refusal.cause instanceof AccessRefused;
   let sizeBytes = 0;
   const read = (key: string) =>
     failureOf(async (within) => {
-      sizeBytes = await readSize(origin, key, within);
+      sizeBytes = await readSize(opened.origin, key, within);
     });
   const absentKey = `attachments/0/0/darkroom-check-${randomBytes(8).toString('hex')}`;
   yield describeAbsence(absentKey, await read(absentKey), mayNotList);
   yield refusal === undefined
-    ? describeKeys(keys, storage.kind === 's3' ? 'S3_PREFIX' : 'STORAGE_DIR')
+    ? describeKeys(keys, keySettings[storage.kind])
     : fault('listing', describeRefusal(refusal) + (mayNotList ? '; grant s3:ListBucket' : ''));
   const key = keys.find((each) => isOriginKey(each));
   if (refusal !== undefined || key === undefined) return;

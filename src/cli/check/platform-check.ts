@@ -8,7 +8,7 @@ import { platformResources } from '../../contract/resources.ts';
 import { signAttachment } from '../../contract/signing/attachment-signature.ts';
 import { formatExternalPath } from '../../contract/signing/external-path.ts';
 import { RELAY_PREFIX } from '../../contract/signing/relay-capability.ts';
-import { openListing, removeUpload } from '../../storage/open-storage.ts';
+import { openStorage } from '../../storage/open-storage.ts';
 import { CommandFault, silentLog } from '../command.ts';
 import { withOfflineApp } from '../offline-app.ts';
 import { type Finding, fault, ok, warning } from './finding.ts';
@@ -42,7 +42,7 @@ export async function checkPlatform(config: Config, signal: AbortSignal): Promis
             findings.push(...(await tryInternal(listener, internal.token, avatar)));
           }
         } finally {
-          findings.push(...(await tryRemoval(uploads)));
+          findings.push(...(await tryRemoval(config, uploads)));
         }
       }
       findings.push(...(await tryAttachments(config, ask, signal)));
@@ -113,9 +113,10 @@ async function tryUpload(
 }
 
 /** Removes the upload, even during a stop; warns if the storage refuses. */
-async function tryRemoval(uploads: Uploads): Promise<readonly Finding[]> {
+async function tryRemoval({ originLimits }: Config, uploads: Uploads): Promise<readonly Finding[]> {
   try {
-    await removeUpload(uploads, UPLOAD_KEY, REMOVAL_TIMEOUT_MS);
+    const storage = await openStorage(uploads, originLimits);
+    await storage.remove(UPLOAD_KEY, REMOVAL_TIMEOUT_MS);
     return [];
   } catch (error) {
     const what = `${UPLOAD_KEY} in ${describePlace(uploads)}`;
@@ -158,7 +159,8 @@ async function tryAttachments(config: Config, ask: Ask, signal: AbortSignal): Pr
     path = signAttachment(key, signing, Date.now());
     return path === undefined;
   };
-  await (await openListing(config)).list('attachments/', visit, signal);
+  const storage = await openStorage(config.storage, config.originLimits);
+  await storage.openListing().list('attachments/', visit, signal);
   if (path === undefined) return [ok('signed reads', 'there is no attachment yet')];
   const [shown] = path.split('?');
   const tryReading = async (subject: string, target: string): Promise<Finding> => {

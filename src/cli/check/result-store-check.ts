@@ -18,8 +18,7 @@ export async function checkResultStore(config: Config, signal: AbortSignal): Pro
   const address = { originKey, key: originKey, originalEtag: 'check', release: 'check' };
   let step = 'opened';
   try {
-    const store = await openResultStore(config, silentLog, { isBeside: true });
-    if (store === undefined) return fault('renderings', `${where}: there is no store`);
+    const store = await openResultStore(resultStore, silentLog, { isInUse: true });
     try {
       step = 'written';
       await inTime(store.write(address, { body: randomBytes(16), mimeType: 'image/png' }));

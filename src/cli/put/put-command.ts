@@ -12,7 +12,7 @@ import { withDeadline } from '../../pipeline/abort.ts';
 import { sniffContentType } from '../../pipeline/originals/content-sniff.ts';
 import type { OriginalWriter } from '../../pipeline/originals/original-writer.ts';
 import type { Source } from '../../pipeline/ports.ts';
-import { openOriginalWriter } from '../../storage/open-storage.ts';
+import { openStorage } from '../../storage/open-storage.ts';
 import { openBytes } from '../../storage/origin-object.ts';
 import {
   type Command,
@@ -54,7 +54,8 @@ original was replaced, purge it (docs/operate.md).
       signal.throwIfAborted();
       throw new CommandFault('the storage cannot be read; see darkroom check', { cause });
     };
-    const writer = await openOriginalWriter(config).catch(fail);
+    const storage = await openStorage(config.storage, config.originLimits).catch(fail);
+    const writer = storage.openWriter();
     const input = await openInputFile(path, terminal);
     const checked = isImage ? await checkImage(config, urlPath, path, input, signal) : input;
     const isReplaced = await withDeadline(firstByteTimeoutMs, signal, noAnswer, (within) =>

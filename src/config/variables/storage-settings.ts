@@ -24,12 +24,21 @@ export function readStorage(values: Settings) {
   if (values.STORAGE === 'filesystem' || bucket === undefined) {
     const folder = values.STORAGE_DIR ?? SAMPLE_FOLDER;
     const isSample = resolve(folder) === SAMPLE_FOLDER;
-    return { kind: 'filesystem', folder, marker: values.STORAGE_MARKER, isSample } as const;
+    // A folder has no name in capabilities, and no prefix.
+    const none = { bucket: undefined, prefix: undefined };
+    return {
+      kind: 'filesystem',
+      folder,
+      marker: values.STORAGE_MARKER,
+      isSample,
+      ...none,
+    } as const;
   }
   return {
     kind: 's3',
     bucket,
     prefix: values.S3_PREFIX,
+    isSample: false,
     ...readServer(values),
     maxConnections: values.ORIGIN_MAX_READS + values.ORIGIN_MAX_STREAMS,
   } as const;
@@ -100,6 +109,9 @@ export function describePlace(
 ): string {
   return place.kind === 's3' ? `bucket ${place.bucket}` : `folder ${place.folder}`;
 }
+
+/** Settings that decide which keys a storage has. */
+export const keySettings = { filesystem: 'STORAGE_DIR', s3: 'S3_PREFIX' } as const;
 
 /** Reads the server, which is the same for all buckets. */
 function readServer({ S3_FORCE_PATH_STYLE: pathStyle, ...values }: Settings) {

@@ -55,7 +55,7 @@ export class RelayHandler {
     this.uploads = new UploadService({ ...parts, limits: { ...limits, ...otherLimits } });
     this.#keys = keys;
     this.#wallClock = wallClock;
-    this.#bucket = storage.kind === 's3' ? storage.bucket : undefined;
+    this.#bucket = storage.bucket;
     this.#uploadsBucket = uploads?.bucket;
     this.#resources = reading.resources;
   }

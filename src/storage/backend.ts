@@ -1,0 +1,41 @@
+import type { Config } from '../config/config.ts';
+import type { SharedObjects } from '../pipeline/blocks/ports.ts';
+import type { OriginalWriter } from '../pipeline/originals/original-writer.ts';
+import type { Log, OriginListing, ResultStore, Source } from '../pipeline/ports.ts';
+
+export type Kind = Config['storage']['kind'];
+
+/** Settings of a place of one kind. */
+export type PlaceOf<Place, K> = Extract<Place, { readonly kind: K }>;
+
+export type OriginalsPlace = Config['storage'] | NonNullable<Config['uploads']>;
+export type ResultsPlace = NonNullable<Config['resultStore']>;
+export type ListPlace = NonNullable<Config['blocklist']>['place'];
+
+/** Storage of originals, or of uploads. */
+export interface OpenedStorage {
+  readonly origin: Source;
+  /** File by which the storage is recognised (`STORAGE_MARKER`), if one is configured. */
+  readonly marker?: { readonly isMissing: boolean; readonly lookSoon: () => void } | undefined;
+  openListing(): OriginListing;
+  /** @param maxConnections of uploads; by default as many as for reading */
+  openWriter(maxConnections?: number): OriginalWriter;
+  /** Removes an original. @throws Error if the storage refuses or does not respond within `timeoutMs` */
+  remove(key: string, timeoutMs: number): Promise<void>;
+}
+
+/** One kind of storage: opens what a setting may place in it. */
+export interface Backend<K extends Kind> {
+  /** @throws Error if a folder is missing */
+  openOriginals(
+    place: PlaceOf<OriginalsPlace, K>,
+    originLimits: Config['originLimits'],
+  ): Promise<OpenedStorage>;
+  /**
+   * @param isInUse whether the service may be using the store as well: then a folder is not swept
+   * @throws Error if a folder cannot be created or read
+   */
+  openResults(place: PlaceOf<ResultsPlace, K>, log: Log, isInUse: boolean): Promise<ResultStore>;
+  /** @throws Error if a folder is missing */
+  openShared(place: PlaceOf<ListPlace, K>): Promise<SharedObjects>;
+}
