@@ -1,6 +1,7 @@
 import { describe, expect, test, vi } from 'vitest';
+import { times } from '../hostile/bombs/bomb.ts';
 import { heifTables } from '../hostile/bombs/heif-tables.ts';
-import { largestTables } from '../hostile/bombs/largest-tables.ts';
+import { gif, jpeg, largestTables, pixel, png, webp } from '../hostile/bombs/largest-tables.ts';
 import { withStepCounter } from '../support/count-steps.ts';
 import { box, fullBox } from '../support/images/heif-file.ts';
 import {
@@ -17,27 +18,13 @@ import {
   riffChunk,
   u16be,
   u32be,
-  vp8x,
-  webpFile,
 } from './containers.ts';
 import { corpusFile, factsOf, testVerdicts } from './facts-of.ts';
 
 /** Headers are read in the main process, which serves all requests meanwhile. */
 
-function times(count: number, ...parts: readonly Uint8Array[]): Buffer {
-  const part = join(...parts);
-  return Buffer.alloc(count * part.length, part);
-}
-
-const dot = riffChunk('VP8L', Buffer.from('2f00000000888808', 'hex'));
 const junk = riffChunk('junk', Buffer.alloc(0));
-const webp = (flags: number, ...chunks: readonly Uint8Array[]): Buffer =>
-  webpFile(vp8x(flags, 1, 1), ...chunks);
-const gif = (...blocks: readonly Uint8Array[]): Buffer =>
-  join(gifScreen(1, 1), ...blocks, gifImage(0, 0, 1, 1), ';');
 const frame = join(gifControl(1), gifImage(0, 0, 1, 1));
-const png = corpusFile('png-8/imagers__debug_triangle_corners_widescreen.png');
-const jpeg = corpusFile('jpeg-gray/sharp__concert.jpg');
 const avif = corpusFile('avif/libavif__white_1x1.avif');
 
 /** The AVIF with boxes of the meta box, or of its child `iprp`, put before the others. */
@@ -53,7 +40,7 @@ function withBox(parent: 'meta' | 'iprp', ...boxes: readonly Buffer[]): Buffer {
 }
 
 const associations = (count: number): Buffer =>
-  fullBox('ipma', 0, 0, u32be(count), times(count, u16be(9), Buffer.of(0)));
+  fullBox('ipma', 0, 0, u32be(count), times(count, join(u16be(9), 0)));
 
 function locations(items: number, extents: number): Buffer {
   const item = join(...[9, 1, extents].map(u16be), Buffer.alloc(2 * extents));
@@ -62,9 +49,9 @@ function locations(items: number, extents: number): Buffer {
 }
 
 testVerdicts('more than any real file has', 'corrupt', {
-  'chunks in a webp': webp(0, dot, times(200_000, junk)),
-  'chunks in a frame of a webp': webp(2, anmf(1, dot, times(200_000, junk))),
-  'chunks in all frames of a webp': webp(2, times(100, anmf(1, dot, times(2_000, junk)))),
+  'chunks in a webp': webp(0, pixel, times(200_000, junk)),
+  'chunks in a frame of a webp': webp(2, anmf(1, pixel, times(200_000, junk))),
+  'chunks in all frames of a webp': webp(2, times(100, anmf(1, pixel, times(2_000, junk)))),
   'chunks in a png': afterIhdr(png, times(105_000, pngChunk('teST'))),
   'markers in a jpeg': afterSoi(jpeg, times(20_000, jpegSegment(0xfe, ''))),
   'comments in a gif': gif(times(200_000, Buffer.from([0x21, 0xfe, 0]))),
@@ -88,7 +75,7 @@ testVerdicts(
 
 test('an image of the largest number of frames that settings may allow is accepted', () => {
   expect(factsOf(gif(times(50_000, frame))).frames).toBe(50_001);
-  expect(factsOf(webp(2, times(50_000, anmf(1, dot)))).frames).toBe(50_000);
+  expect(factsOf(webp(2, times(50_000, anmf(1, pixel)))).frames).toBe(50_000);
 });
 
 /** Less than 50 ms of optimized code. */

@@ -18,8 +18,10 @@ import {
 } from '../../formats/containers.ts';
 import { fill, MEBIBYTE, times } from './bomb.ts';
 
-const png = readFileSync('fixtures/corpus/png-8/imagers__debug_triangle_corners_widescreen.png');
-const jpeg = readFileSync('fixtures/corpus/jpeg-gray/sharp__concert.jpg');
+export const png = readFileSync(
+  'fixtures/corpus/png-8/imagers__debug_triangle_corners_widescreen.png',
+);
+export const jpeg = readFileSync('fixtures/corpus/jpeg-gray/sharp__concert.jpg');
 
 /** A TIFF block whose directory has as many entries as its bytes, and no orientation. */
 function exif(bytes: number): Buffer {
@@ -46,12 +48,12 @@ function apng(frames: number): Buffer {
 /** Puts bytes behind the pixels of a JPEG. */
 const inScan = (bytes: Uint8Array): Buffer => join(jpeg.subarray(0, -2), bytes, jpeg.subarray(-2));
 
-const pixel = riffChunk('VP8L', Buffer.from('2f00000000888808', 'hex'));
+export const pixel = riffChunk('VP8L', Buffer.from('2f00000000888808', 'hex'));
 const alpha = riffChunk('ALPH', Buffer.alloc(2));
-const webp = (flags: number, ...chunks: readonly Uint8Array[]): Buffer =>
+export const webp = (flags: number, ...chunks: readonly Uint8Array[]): Buffer =>
   webpFile(vp8x(flags, 1, 1), ...chunks);
 
-const gif = (...blocks: readonly Uint8Array[]): Buffer =>
+export const gif = (...blocks: readonly Uint8Array[]): Buffer =>
   join(gifScreen(1, 1), ...blocks, gifImage(0, 0, 1, 1), ';');
 const comment = (subBlocks: number): Buffer => join(0x21, 0xfe, times(subBlocks, join(1, 5)), 0);
 
