@@ -51,7 +51,7 @@ const deepTests = [
   'docs/vectors.test.ts',
   'explorer/catalogue.test.ts',
   'explorer/page.test.ts',
-  'formats/gif/gif-rewrite.test.ts',
+  'workers/gif/gif-rewrite.test.ts',
   'http/explorer/rebinding.test.ts',
   'http/media/content-disposition.test.ts',
   'http/media/request-headers.test.ts',

@@ -120,18 +120,18 @@ export function toSrgbPixels(
   const opacities = new Float32Array(widthPx).fill(MAX_SHALLOW);
   for (let start = 0; start < data.length; start += widthPx * channels) {
     for (let column = 0, at = start; column < widthPx; column += 1, at += channels) {
-      row[column * 3] = ((data[at] ?? 0) - offset) * factor;
-      row[column * 3 + 1] = ((data[at + 1] ?? 0) - offset) * factor;
-      row[column * 3 + 2] = ((data[at + 2] ?? 0) - offset) * factor;
-      if (channels === 4) opacities[column] = ((data[at + 3] ?? 0) - alphaOffset) * alphaFactor;
+      row[column * 3] = (data[at] - offset) * factor;
+      row[column * 3 + 1] = (data[at + 1] - offset) * factor;
+      row[column * 3 + 2] = (data[at + 2] - offset) * factor;
+      if (channels === 4) opacities[column] = (data[at + 3] - alphaOffset) * alphaFactor;
     }
     if (isPremultiplied) unmultiply(row, opacities);
     mapColours?.(row);
     for (let column = 0, at = start; column < widthPx; column += 1, at += channels) {
-      samples[at] = row[column * 3] ?? 0;
-      samples[at + 1] = row[column * 3 + 1] ?? 0;
-      samples[at + 2] = row[column * 3 + 2] ?? 0;
-      if (channels === 4) samples[at + 3] = opacities[column] ?? 0;
+      samples[at] = row[column * 3];
+      samples[at + 1] = row[column * 3 + 1];
+      samples[at + 2] = row[column * 3 + 2];
+      if (channels === 4) samples[at + 3] = opacities[column];
     }
   }
   const bytes = new Uint8Array(samples.buffer, samples.byteOffset, samples.length);
@@ -225,7 +225,7 @@ function colourChannels(channels: Pixels['channels']): 1 | 3 {
 }
 
 function mapChannel(data: Samples, first: number, step: number, table: Uint16Array): void {
-  for (let at = first; at < data.length; at += step) data[at] = table[data[at] ?? 0] ?? 0;
+  for (let at = first; at < data.length; at += step) data[at] = table[data[at]];
 }
 
 /** Converts deep samples. @param most the sample of white */
@@ -238,15 +238,15 @@ function convertColours(
   const [reds, greens, blues] = [tableOf(curves[0]), tableOf(curves[1]), tableOf(curves[2])];
   const samples = tabulateSamples(toSrgb, MAX_DEEP);
   const sampleOf = (light: number): number =>
-    samples[Math.round(Math.min(1, Math.max(0, light)) * MAX_DEEP)] ?? 0;
+    samples[Math.round(Math.min(1, Math.max(0, light)) * MAX_DEEP)];
   // Destructured here: inside the loop, this takes twice as long.
   const [[redOfRed, redOfGreen, redOfBlue], toGreen, toBlue] = toSrgbLight;
   const [greenOfRed, greenOfGreen, greenOfBlue] = toGreen;
   const [blueOfRed, blueOfGreen, blueOfBlue] = toBlue;
   for (let at = 0; at < data.length; at += channels) {
-    const red = reds[data[at] ?? 0] ?? 0;
-    const green = greens[data[at + 1] ?? 0] ?? 0;
-    const blue = blues[data[at + 2] ?? 0] ?? 0;
+    const red = reds[data[at]];
+    const green = greens[data[at + 1]];
+    const blue = blues[data[at + 2]];
     data[at] = sampleOf(redOfRed * red + redOfGreen * green + redOfBlue * blue);
     data[at + 1] = sampleOf(greenOfRed * red + greenOfGreen * green + greenOfBlue * blue);
     data[at + 2] = sampleOf(blueOfRed * red + blueOfGreen * green + blueOfBlue * blue);

@@ -59,9 +59,9 @@ export async function* joinFrames(
 
 function copyOpaque(pixels: Uint8Array, target: Uint8Array): void {
   for (let from = 0, to = 0; from < pixels.length; from += CHANNELS, to += 3) {
-    target[to] = pixels[from] ?? 0;
-    target[to + 1] = pixels[from + 1] ?? 0;
-    target[to + 2] = pixels[from + 2] ?? 0;
+    target[to] = pixels[from];
+    target[to + 1] = pixels[from + 1];
+    target[to + 2] = pixels[from + 2];
   }
 }
 
@@ -135,11 +135,11 @@ export class FrameCanvas {
 /** Composites pixels over others: the operation "over" of straight alpha. */
 function blendOver(below: Uint8Array, over: Uint8Array): void {
   for (let at = 0; at < below.length; at += CHANNELS) {
-    const alpha = over[at + 3] ?? 0;
+    const alpha = over[at + 3];
     if (alpha === 0) continue;
-    const alphaBelow = below[at + 3] ?? 0;
+    const alphaBelow = below[at + 3];
     if (alpha === OPAQUE || alphaBelow === 0) {
-      for (let sample = at; sample < at + CHANNELS; sample += 1) below[sample] = over[sample] ?? 0;
+      for (let sample = at; sample < at + CHANNELS; sample += 1) below[sample] = over[sample];
       continue;
     }
     // Contributions of both, in units of 1 / 255².
@@ -147,7 +147,7 @@ function blendOver(below: Uint8Array, over: Uint8Array): void {
     const shareBelow = alphaBelow * (OPAQUE - alpha);
     const sum = share + shareBelow;
     for (let sample = at; sample < at + 3; sample += 1) {
-      const mixed = (over[sample] ?? 0) * share + (below[sample] ?? 0) * shareBelow;
+      const mixed = over[sample] * share + below[sample] * shareBelow;
       below[sample] = Math.round(mixed / sum);
     }
     below[at + 3] = Math.round(sum / OPAQUE);

@@ -17,7 +17,7 @@ export function hasFewColours(data: Uint8Array, channels: number, frameBytes: nu
     for (let at = first; at < first + frameBytes; at += channels) {
       let colour = 0;
       for (let sample = at; sample < at + channels; sample += 1) {
-        colour = colour * 256 + (data[sample] ?? 0);
+        colour = colour * 256 + data[sample];
       }
       if (colour === last) continue;
       last = colour;

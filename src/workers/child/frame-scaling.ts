@@ -119,7 +119,7 @@ function moveItems(
     for (let two = 0; two < middle; two += 1) {
       let to = (two * outer + one) * items;
       for (let three = 0; three < inner; three += 1) {
-        for (let item = 0; item < items; item += 1) target[to + item] = source[from + item] ?? 0;
+        for (let item = 0; item < items; item += 1) target[to + item] = source[from + item];
         from += items;
         to += step;
       }
@@ -145,10 +145,10 @@ function tabulate(compute: (sample: number, alpha: number) => number): Uint8Arra
 function weighByAlpha(pixels: Uint8Array, channels: number, table: Uint8Array): void {
   const last = channels - 1;
   for (let at = 0; at < pixels.length; at += channels) {
-    const alpha = pixels[at + last] ?? 0;
+    const alpha = pixels[at + last];
     if (alpha === MAX_SAMPLE) continue;
     for (let channel = 0; channel < last; channel += 1) {
-      pixels[at + channel] = table[alpha * SAMPLES + (pixels[at + channel] ?? 0)] ?? 0;
+      pixels[at + channel] = table[alpha * SAMPLES + pixels[at + channel]];
     }
   }
 }

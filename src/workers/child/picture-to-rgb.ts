@@ -90,9 +90,9 @@ export function toRgb(
       }
       mapColours?.(exact);
       for (let from = 0, at = start; from < exact.length; from += 3, at += channels) {
-        samples[at] = exact[from] ?? 0;
-        samples[at + 1] = exact[from + 1] ?? 0;
-        samples[at + 2] = exact[from + 2] ?? 0;
+        samples[at] = exact[from];
+        samples[at + 1] = exact[from + 1];
+        samples[at + 2] = exact[from + 2];
       }
     }
   }
@@ -133,9 +133,9 @@ function fromYCbCr({ matrix }: CodedPicture, scale: Scale): Convert {
   const greenOfCb = (blueOfCb * blueShare) / greenShare;
   return (lumas, cbs, crs, samples, start, channels) => {
     for (let column = 0, at = start; column < lumas.length; column += 1, at += channels) {
-      const luma = ((lumas[column] ?? 0) - lumaOffset) * lumaFactor;
-      const cb = (cbs[column] ?? 0) - chromaOffset;
-      const cr = (crs[column] ?? 0) - chromaOffset;
+      const luma = (lumas[column] - lumaOffset) * lumaFactor;
+      const cb = cbs[column] - chromaOffset;
+      const cr = crs[column] - chromaOffset;
       samples[at] = luma + cr * redOfCr;
       samples[at + 1] = luma - cr * greenOfCr - cb * greenOfCb;
       samples[at + 2] = luma + cb * blueOfCb;
@@ -151,9 +151,9 @@ function converterOf(picture: CodedPicture, scale: Scale): Convert {
 function fromYCgCo({ lumaOffset, lumaFactor, chromaOffset, chromaFactor }: Scale): Convert {
   return (lumas, cgs, cos, samples, start, channels) => {
     for (let column = 0, at = start; column < lumas.length; column += 1, at += channels) {
-      const luma = ((lumas[column] ?? 0) - lumaOffset) * lumaFactor;
-      const cg = ((cgs[column] ?? 0) - chromaOffset) * chromaFactor;
-      const co = ((cos[column] ?? 0) - chromaOffset) * chromaFactor;
+      const luma = (lumas[column] - lumaOffset) * lumaFactor;
+      const cg = (cgs[column] - chromaOffset) * chromaFactor;
+      const co = (cos[column] - chromaOffset) * chromaFactor;
       samples[at] = luma - cg + co;
       samples[at + 1] = luma + cg;
       samples[at + 2] = luma - cg - co;
@@ -164,9 +164,9 @@ function fromYCgCo({ lumaOffset, lumaFactor, chromaOffset, chromaFactor }: Scale
 function fromIdentity({ lumaOffset, lumaFactor }: Scale): Convert {
   return (greens, blues, reds, samples, start, channels) => {
     for (let column = 0, at = start; column < greens.length; column += 1, at += channels) {
-      samples[at] = ((reds[column] ?? 0) - lumaOffset) * lumaFactor;
-      samples[at + 1] = ((greens[column] ?? 0) - lumaOffset) * lumaFactor;
-      samples[at + 2] = ((blues[column] ?? 0) - lumaOffset) * lumaFactor;
+      samples[at] = (reds[column] - lumaOffset) * lumaFactor;
+      samples[at + 1] = (greens[column] - lumaOffset) * lumaFactor;
+      samples[at + 2] = (blues[column] - lumaOffset) * lumaFactor;
     }
   };
 }
@@ -191,8 +191,8 @@ function stretchRow(
   const far = Math.min(Math.max(beside, 0), heightPx - 1);
   const [nearAt, farAt] = [near * widthPx, far * widthPx];
   for (let column = 0; column < widthPx; column += 1) {
-    const value = samples[nearAt + column] ?? 0;
-    blended[column] = value + ((samples[farAt + column] ?? 0) - value) / 4;
+    const value = samples[nearAt + column];
+    blended[column] = value + (samples[farAt + column] - value) / 4;
   }
   if (widthPx === luma.widthPx) {
     out.set(blended.subarray(0, widthPx));
@@ -201,8 +201,8 @@ function stretchRow(
   for (let column = 0; column < out.length; column += 1) {
     const at = column >> 1;
     const next = Math.min(Math.max(at + (column % 2 === 0 ? -1 : 1), 0), widthPx - 1);
-    const value = blended[at] ?? 0;
-    out[column] = value + ((blended[next] ?? 0) - value) / 4;
+    const value = blended[at];
+    out[column] = value + (blended[next] - value) / 4;
   }
 }
 
@@ -212,7 +212,7 @@ function addAlpha(samples: Uint8ClampedArray, alpha: CodedPicture): void {
   if (luma === undefined) return;
   const { lumaOffset, lumaFactor } = scaleOf(alpha);
   for (let pixel = 0, at = 3; at < samples.length; pixel += 1, at += 4) {
-    samples[at] = ((luma.samples[pixel] ?? 0) - lumaOffset) * lumaFactor;
+    samples[at] = (luma.samples[pixel] - lumaOffset) * lumaFactor;
   }
 }
 
@@ -224,7 +224,7 @@ function readOpacities(alpha: CodedPicture, row: number, opacities: Float32Array
     column < opacities.length;
     column += 1, at += 1
   ) {
-    opacities[column] = ((samples[at] ?? 0) - lumaOffset) * lumaFactor;
+    opacities[column] = (samples[at] - lumaOffset) * lumaFactor;
   }
 }
 
@@ -233,11 +233,11 @@ function readOpacities(alpha: CodedPicture, row: number, opacities: Float32Array
  */
 export function unmultiply(row: Float32Array, opacities: Float32Array): void {
   for (let at = 0, pixel = 0; at < row.length; at += 3, pixel += 1) {
-    const opacity = opacities[pixel] ?? 0;
+    const opacity = opacities[pixel];
     if (opacity <= 0 || opacity >= 255) continue;
     const factor = 255 / opacity;
     for (let channel = at; channel < at + 3; channel += 1) {
-      row[channel] = Math.min(255, (row[channel] ?? 0) * factor);
+      row[channel] = Math.min(255, row[channel] * factor);
     }
   }
 }

@@ -4,14 +4,14 @@ import { describe, expect, test } from 'vitest';
 import { rewriteGif } from '../../../src/formats/gif/gif-frames.ts';
 import type { Size } from '../../../src/formats/image-facts.ts';
 import { decodeGif } from '../../../src/workers/child/gif/decode-gif.ts';
+import { join, u16le } from '../../formats/containers.ts';
+import { corpusFile, corpusFiles, factsOf, verdictOn } from '../../formats/facts-of.ts';
 import { BitWriter } from '../../hostile/bombs/bomb.ts';
 import { gifSubBlocks } from '../../hostile/bombs/gif-bombs.ts';
 import { control, drawGif } from '../../support/images/draw-gif.ts';
 import { readGifImages } from '../../support/images/read-gif.ts';
 import { createSeededRandom } from '../../support/seeded-random.ts';
 import { shareTestApp } from '../../support/test-app.ts';
-import { join, u16le } from '../containers.ts';
-import { corpusFile, corpusFiles, factsOf, verdictOn } from '../facts-of.ts';
 
 const gifs = corpusFiles('gif-animated', 'gif-delays', 'gif-static', 'emoji-small').filter((file) =>
   file.endsWith('.gif'),

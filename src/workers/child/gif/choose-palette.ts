@@ -45,7 +45,7 @@ function findColours(pixels: Uint32Array, maxColours: number): Rgb[] | undefined
   const found = new Set<number>();
   let last = 0;
   for (let at = 0; at < pixels.length; at += 1) {
-    const pixel = pixels[at] ?? 0;
+    const pixel = pixels[at];
     if (pixel === last || pixel === 0) continue;
     last = pixel;
     found.add(pixel & RGB_MASK);
@@ -66,18 +66,18 @@ function gatherCells(pixels: Uint32Array, except: ReadonlySet<Rgb>): Cells {
   /** Number of pixels of each cell, and the sums of their red, green and blue. */
   const sums = new Float64Array(4 << (3 * CELL_BITS));
   for (let at = 0; at < pixels.length; at += step) {
-    const pixel = pixels[at] ?? 0;
+    const pixel = pixels[at];
     if (pixel === 0 || except.has(pixel & RGB_MASK)) continue;
     const [red, green, blue] = [pixel & 0xff, (pixel >> 8) & 0xff, (pixel >> 16) & 0xff];
     const [r, g, b] = [red >> CELL_SHIFT, green >> CELL_SHIFT, blue >> CELL_SHIFT];
     addTo(sums, (((r << CELL_BITS) | g) << CELL_BITS) | b, 1, red, green, blue);
   }
   const filled: number[] = [];
-  for (let at = 0; at < sums.length; at += 4) if ((sums[at] ?? 0) > 0) filled.push(at);
+  for (let at = 0; at < sums.length; at += 4) if (sums[at] > 0) filled.push(at);
   const mean = (channel: number): Float64Array =>
-    Float64Array.from(filled, (at) => (sums[at + channel] ?? 0) / (sums[at] ?? 1));
+    Float64Array.from(filled, (at) => sums[at + channel] / sums[at]);
   return {
-    counts: Float64Array.from(filled, (at) => sums[at] ?? 0),
+    counts: Float64Array.from(filled, (at) => sums[at]),
     means: [mean(1), mean(2), mean(3)],
   };
 }
@@ -92,10 +92,10 @@ function addTo(
   blue: number,
 ): void {
   const at = 4 * group;
-  sums[at] = (sums[at] ?? 0) + count;
-  sums[at + 1] = (sums[at + 1] ?? 0) + count * red;
-  sums[at + 2] = (sums[at + 2] ?? 0) + count * green;
-  sums[at + 3] = (sums[at + 3] ?? 0) + count * blue;
+  sums[at] = sums[at] + count;
+  sums[at + 1] = sums[at + 1] + count * red;
+  sums[at + 2] = sums[at + 2] + count * green;
+  sums[at + 3] = sums[at + 3] + count * blue;
 }
 
 /** Some cells, and the benefit of dividing them. */
@@ -114,8 +114,8 @@ function divideCells(cells: Cells, maxGroups: number): Group[] {
     const worst = groups.reduce((one, other) => (other.error > one.error ? other : one));
     const samples = cells.means[worst.channel];
     const middle = worst.mean[worst.channel];
-    const lower = worst.members.filter((cell) => (samples[cell] ?? 0) <= middle);
-    const upper = worst.members.filter((cell) => (samples[cell] ?? 0) > middle);
+    const lower = worst.members.filter((cell) => samples[cell] <= middle);
+    const upper = worst.members.filter((cell) => samples[cell] > middle);
     if (lower.length === 0 || upper.length === 0) break; // the members no longer differ
     groups[groups.indexOf(worst)] = measureGroup(cells, lower);
     groups.push(measureGroup(cells, upper));
@@ -125,13 +125,13 @@ function divideCells(cells: Cells, maxGroups: number): Group[] {
 
 function measureGroup({ counts, means }: Cells, members: Int32Array): Group {
   let total = 0;
-  for (const cell of members) total += counts[cell] ?? 0;
+  for (const cell of members) total += counts[cell];
   const measure = (samples: Float64Array): { readonly mean: number; readonly error: number } => {
     let sum = 0;
     let squares = 0;
     for (const cell of members) {
-      const count = counts[cell] ?? 0;
-      const sample = samples[cell] ?? 0;
+      const count = counts[cell];
+      const sample = samples[cell];
       sum += count * sample;
       squares += count * sample * sample;
     }
@@ -154,7 +154,7 @@ function moveToMeans({ counts, means }: Cells, groups: readonly Group[]): Rgb[] 
     const nearest = new NearestColour(colours);
     const sums = new Float64Array(4 * colours.length);
     for (const [cell, count] of counts.entries()) {
-      const [red, green, blue] = [reds[cell] ?? 0, greens[cell] ?? 0, blues[cell] ?? 0];
+      const [red, green, blue] = [reds[cell], greens[cell], blues[cell]];
       addTo(sums, nearest.find(red, green, blue), count, red, green, blue);
     }
     colours = colours.map((rgb, index) => {

@@ -94,8 +94,8 @@ function drawFrame(gif: Uint8Array, frame: GifFrame, canvas: FrameCanvas): void 
     if (row < shownRows) {
       let to = (top + row) * size.widthPx + left;
       for (let at = from; at < end; at += 1, to += 1) {
-        const index = indices[at] ?? 0;
-        if (index !== invisible) target[to] = colours[index] ?? 0;
+        const index = indices[at];
+        if (index !== invisible) target[to] = colours[index];
       }
     }
     from += widthPx;
@@ -108,9 +108,9 @@ const OPAQUE_BLACK = 0xff_00_00_00;
 /** Returns the colours of a frame as words, alpha highest, red lowest; those that its table lacks are black. */
 function readColours(gif: Uint8Array, { start }: GifFrame): Uint32Array {
   const colours = new Uint32Array(PALETTE_COLOURS).fill(OPAQUE_BLACK);
-  const ownBytes = colourTableBytes(gif[start + 9] ?? 0);
+  const ownBytes = colourTableBytes(gif[start + 9]);
   const first = ownBytes > 0 ? start + 10 : SCREEN_BYTES;
-  const bytes = ownBytes > 0 ? ownBytes : colourTableBytes(gif[10] ?? 0);
+  const bytes = ownBytes > 0 ? ownBytes : colourTableBytes(gif[10]);
   for (let at = first, index = 0; at < first + bytes; at += 3, index += 1) {
     const [red = 0, green = 0, blue = 0] = [gif[at], gif[at + 1], gif[at + 2]];
     colours[index] = (OPAQUE_BLACK | (blue << 16) | (green << 8) | red) >>> 0;

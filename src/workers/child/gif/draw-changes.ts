@@ -62,7 +62,7 @@ function draw(
   let to = 0;
   for (let y = top; y < top + height; y += 1) {
     for (let at = y * widthPx + left; at < y * widthPx + left + width; at += 1) {
-      const index = frame[at] ?? 0;
+      const index = frame[at];
       // A run of one colour compresses better than one with gaps.
       const isUnchanged = transparentIndex !== undefined && index === canvas[at] && index !== last;
       last = isUnchanged ? transparentIndex : index;

@@ -59,10 +59,10 @@ function toWords({ data, channels, widthPx, heightPx }: Pixels): Uint32Array {
     ? new Uint32Array(data.buffer, data.byteOffset, count)
     : new Uint32Array(count);
   for (let at = 0, from = 0; at < count; at += 1, from += channels) {
-    const alpha = hasAlpha ? (data[from + channels - 1] ?? 0) : 255;
-    const red = data[from] ?? 0;
-    const green = isGrey ? red : (data[from + 1] ?? 0);
-    const blue = isGrey ? red : (data[from + 2] ?? 0);
+    const alpha = hasAlpha ? data[from + channels - 1] : 255;
+    const red = data[from];
+    const green = isGrey ? red : data[from + 1];
+    const blue = isGrey ? red : data[from + 2];
     const word = ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
     words[at] = alpha < OPAQUE_FROM ? 0 : word;
   }

@@ -60,8 +60,8 @@ export class FrameIndexer {
         [errors, errorsBelow] = [errorsBelow, errors];
         errorsBelow.fill(0);
       }
-      const pixel = frame[at] ?? 0;
-      if (before !== undefined && this.#isUnchanged(pixel, before[at] ?? 0)) continue;
+      const pixel = frame[at];
+      if (before !== undefined && this.#isUnchanged(pixel, before[at])) continue;
       drawn[at] = pixel;
       if (pixel === 0) {
         indices[at] = transparentIndex;
@@ -96,11 +96,11 @@ export class FrameIndexer {
   /** Chooses the colour of a pixel with the errors of earlier pixels, and spreads its own error to later ones. */
   #diffuse(rgb: Rgb, at: number, errors: Float32Array, errorsBelow: Float32Array): number {
     const { dither } = this.#indexing;
-    const red = clamp((rgb & 0xff) + (errors[at] ?? 0));
-    const green = clamp(((rgb >> 8) & 0xff) + (errors[at + 1] ?? 0));
-    const blue = clamp(((rgb >> 16) & 0xff) + (errors[at + 2] ?? 0));
+    const red = clamp((rgb & 0xff) + errors[at]);
+    const green = clamp(((rgb >> 8) & 0xff) + errors[at + 1]);
+    const blue = clamp(((rgb >> 16) & 0xff) + errors[at + 2]);
     const index = this.#nearest.findRoughly(red, green, blue);
-    const chosen = this.#colours[index] ?? 0;
+    const chosen = this.#colours[index];
     const share = dither / 16;
     spreadError(errors, errorsBelow, at, (red - (chosen & 0xff)) * share);
     spreadError(errors, errorsBelow, at + 1, (green - ((chosen >> 8) & 0xff)) * share);
@@ -116,10 +116,10 @@ function spreadError(
   at: number,
   error: number,
 ): void {
-  errors[at + 3] = (errors[at + 3] ?? 0) + 7 * error;
-  errorsBelow[at - 3] = (errorsBelow[at - 3] ?? 0) + 3 * error;
-  errorsBelow[at] = (errorsBelow[at] ?? 0) + 5 * error;
-  errorsBelow[at + 3] = (errorsBelow[at + 3] ?? 0) + error;
+  errors[at + 3] = errors[at + 3] + 7 * error;
+  errorsBelow[at - 3] = errorsBelow[at - 3] + 3 * error;
+  errorsBelow[at] = errorsBelow[at] + 5 * error;
+  errorsBelow[at + 3] = errorsBelow[at + 3] + error;
 }
 
 function clamp(sample: number): number {

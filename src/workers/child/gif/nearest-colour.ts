@@ -35,15 +35,15 @@ export class NearestColour {
   /** Returns the index of the nearest colour; the samples may have fractions. */
   find(red: number, green: number, blue: number): number {
     const [reds, greens, blues] = [this.#reds, this.#greens, this.#blues];
-    const start = this.#starts[Math.min(255, Math.max(0, Math.round(green)))] ?? 0;
+    const start = this.#starts[Math.min(255, Math.max(0, Math.round(green)))];
     let best = start;
     let least = Infinity;
     const visit = (at: number): boolean => {
-      const dg = (greens[at] ?? 0) - green;
+      const dg = greens[at] - green;
       const byGreen = dg * dg;
       if (byGreen >= least) return false;
-      const dr = (reds[at] ?? 0) - red;
-      const db = (blues[at] ?? 0) - blue;
+      const dr = reds[at] - red;
+      const db = blues[at] - blue;
       const distance = dr * dr + byGreen + db * db;
       if (distance < least) {
         least = distance;
@@ -61,7 +61,7 @@ export class NearestColour {
   findRoughly(red: number, green: number, blue: number): number {
     const [r, g, b] = [red >> CELL_SHIFT, green >> CELL_SHIFT, blue >> CELL_SHIFT];
     const cell = (((r << CELL_BITS) | g) << CELL_BITS) | b;
-    const cached = this.#cells[cell] ?? -1;
+    const cached = this.#cells[cell];
     if (cached >= 0) return cached;
     const centre = (part: number): number => (part << CELL_SHIFT) + CELL_CENTRE;
     const found = this.find(centre(r), centre(g), centre(b));

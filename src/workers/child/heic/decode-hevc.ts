@@ -79,7 +79,7 @@ function readPlane(
   const widthPx = libde265._de265_get_image_width(picture, channel);
   const heightPx = libde265._de265_get_image_height(picture, channel);
   const start = libde265._de265_get_image_plane(picture, channel, pointer);
-  const stride = libde265.HEAP32[pointer >> 2] ?? 0;
+  const stride = libde265.HEAP32[pointer >> 2];
   const { HEAPU8 } = libde265;
   const sampleBytes = depth > 8 ? 2 : 1;
   const rowBytes = widthPx * sampleBytes;

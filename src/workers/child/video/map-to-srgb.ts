@@ -76,11 +76,11 @@ function createMap({ primaries, transfer }: CodePoints): MapColours | undefined 
   const sampleScale = SAMPLE_STEPS / 255;
   return (row) => {
     for (let at = 0; at < row.length; at += 3) {
-      const red = lights[clamp((row[at] ?? 0) * sampleScale, SAMPLE_STEPS)] ?? 0;
-      const green = lights[clamp((row[at + 1] ?? 0) * sampleScale, SAMPLE_STEPS)] ?? 0;
-      const blue = lights[clamp((row[at + 2] ?? 0) * sampleScale, SAMPLE_STEPS)] ?? 0;
+      const red = lights[clamp(row[at] * sampleScale, SAMPLE_STEPS)];
+      const green = lights[clamp(row[at + 1] * sampleScale, SAMPLE_STEPS)];
+      const blue = lights[clamp(row[at + 2] * sampleScale, SAMPLE_STEPS)];
       const scene = redShare * red + greenShare * green + blueShare * blue;
-      const gain = gains[clamp(scene * LIGHT_STEPS, LIGHT_STEPS)] ?? 0;
+      const gain = gains[clamp(scene * LIGHT_STEPS, LIGHT_STEPS)];
       const r = (rr * red + rg * green + rb * blue) * gain;
       const g = (gr * red + gg * green + gb * blue) * gain;
       const b = (br * red + bg * green + bb * blue) * gain;
@@ -89,9 +89,9 @@ function createMap({ primaries, transfer }: CodePoints): MapColours | undefined 
         isBright && brightest > KNEE
           ? (LIGHT_STEPS * (1 - ROOM ** 2 / (ROOM + brightest - KNEE))) / brightest
           : LIGHT_STEPS;
-      row[at] = samples[clamp(r * scale, LIGHT_STEPS)] ?? 0;
-      row[at + 1] = samples[clamp(g * scale, LIGHT_STEPS)] ?? 0;
-      row[at + 2] = samples[clamp(b * scale, LIGHT_STEPS)] ?? 0;
+      row[at] = samples[clamp(r * scale, LIGHT_STEPS)];
+      row[at + 1] = samples[clamp(g * scale, LIGHT_STEPS)];
+      row[at + 2] = samples[clamp(b * scale, LIGHT_STEPS)];
     }
   };
 }

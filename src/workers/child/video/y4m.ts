@@ -65,11 +65,11 @@ export function isEmpty({ planes: [luma], depth }: DecodedFrame): boolean {
   const shift = depth - 8;
   for (const sample of luma.samples) {
     const level = sample >> shift;
-    counts[level] = (counts[level] ?? 0) + 1;
+    counts[level] = counts[level] + 1;
   }
   let within = 0;
   for (let level = 0; level < LEVELS; level += 1) {
-    within += (counts[level] ?? 0) - (counts[level - EMPTY_LEVELS] ?? 0);
+    within += counts[level] - (counts[level - EMPTY_LEVELS] ?? 0);
     if (within >= luma.samples.length * EMPTY_SHARE) return true;
   }
   return false;
