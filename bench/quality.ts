@@ -1,10 +1,6 @@
 import { readFileSync } from 'node:fs';
 import sharp, { type ResizeOptions } from 'sharp';
-import {
-  type EncoderSettings,
-  outputFormats,
-  type SourceFormat,
-} from '../src/contract/image-formats.ts';
+import { outputFormats, type SourceFormat } from '../src/contract/image-formats.ts';
 import { mayShrinkOnLoad } from '../src/pipeline/render/plan.ts';
 import { measureDistance, renderReference, requireLikenessTools } from './harness/likeness.ts';
 import { PHOTOS } from './harness/originals.ts';
@@ -29,7 +25,7 @@ interface Recipe {
   readonly resize?: ResizeOptions;
   /** Whether to resize linear light, approximated by an exponent, instead of sRGB's values. */
   readonly isLinear?: boolean;
-  readonly encoder?: EncoderSettings;
+  readonly encoder?: Readonly<Record<string, number | boolean | string>>;
 }
 
 type Recipes = Readonly<Record<string, Recipe>>;

@@ -15,7 +15,11 @@
 import { readFileSync } from 'node:fs';
 import { cpuUsage } from 'node:process';
 import sharp from 'sharp';
-import { outputFormats, sourceFormats } from '../dist/contract/image-formats.js';
+import {
+  DEFAULT_WEBP_EFFORT,
+  outputFormats,
+  sourceFormats,
+} from '../dist/contract/image-formats.js';
 import { readImageFacts } from '../dist/formats/read-image-facts.js';
 import { composeFrames } from '../dist/workers/child/compose-frames.js';
 import { encodeAnimation, encodeStill } from '../dist/workers/child/encode.js';
@@ -81,12 +85,16 @@ for (const format of Object.keys(sourceFormats)) {
 }
 for (const format of Object.keys(outputFormats)) {
   if (!isAsked(format)) continue;
-  const { qualities, encodeWeights, encodedFrameMs, canAnimate } = outputFormats[format];
-  for (const quality of Object.keys(qualities)) {
-    const encoder = qualities[quality];
+  const { encodeWeights, encodedFrameMs, canAnimate } = outputFormats[format];
+  for (const quality of Object.keys(encodeWeights)) {
     // The encoders of workers read no other field of a job.
     const jobOf = (/** @type {number} */ widthPx, /** @type {number} */ heightPx) =>
-      /** @type {any} */ ({ format, encoder, size: { widthPx, heightPx } });
+      /** @type {any} */ ({
+        format,
+        quality,
+        webpEffort: DEFAULT_WEBP_EFFORT,
+        size: { widthPx, heightPx },
+      });
     const encode = (/** @type {Raw} */ raw) =>
       encodeStill(fromRaw(raw), jobOf(raw.width, raw.height));
     const encoded = await weigh(async (raw) => raw, encode);
@@ -94,9 +102,7 @@ for (const format of Object.keys(outputFormats)) {
     if (canAnimate && quality === 'high') {
       const job = jobOf(FRAME_EDGE_PX, FRAME_EDGE_PX);
       const animation = { delaysMs: frameDelays().delay, plays: 1 };
-      const ms = await cpuMs(async () =>
-        encodeAnimation(await toPixels(frames()), job, animation, false),
-      );
+      const ms = await cpuMs(async () => encodeAnimation(await toPixels(frames()), job, animation));
       printFrames(`encode ${format}`, encodedFrameMs, ms, encoded[0]);
     }
   }

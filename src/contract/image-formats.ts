@@ -15,10 +15,37 @@ export type Weight = readonly [typicalNs: number, leastNs: number];
 /** The contract's three qualities (contract §2). */
 export type Quality = 'high' | 'low' | 'lossless';
 
-/** Options of the format's encoder: sharp's own names (sharp `lib/output`), or for GIF those of our `encode-gif.ts`. */
-export type EncoderSettings = Readonly<Record<string, number | boolean | string>>;
+/** Options of each format's encoder: those of sharp (sharp `lib/output`), or for GIF those of our `encode-gif.ts`. */
+export interface EncoderSettings {
+  readonly png: {
+    readonly palette: boolean;
+    readonly compressionLevel?: number;
+    readonly adaptiveFiltering?: boolean;
+    readonly quality?: number;
+    readonly effort?: number;
+    readonly dither?: number;
+  };
+  readonly jpeg: {
+    readonly quality: number;
+    readonly chromaSubsampling: '4:2:0' | '4:4:4';
+  };
+  /** Without the effort, which the operator sets (`RenderJob.webpEffort`). */
+  readonly webp: {
+    readonly lossless?: boolean;
+    readonly exact?: boolean;
+    readonly quality?: number;
+  };
+  readonly gif: {
+    readonly colours: number;
+    readonly dither: number;
+    readonly maxFrameError: number;
+  };
+}
 
-interface OutputCapabilities {
+/** Formats a response may be encoded in. */
+export type OutputFormat = keyof EncoderSettings;
+
+interface OutputCapabilities<Settings> {
   readonly mimeType: string;
   /** File extensions of the format; the first is the usual one. */
   readonly extensions: readonly [string, ...string[]];
@@ -28,17 +55,16 @@ interface OutputCapabilities {
   readonly animatesUnasked: boolean;
   /** Longest edge the bitstream can express, in pixels. */
   readonly maxEdgePx: number;
-  /** Whether the operator's `WEBP_EFFORT` replaces the effort that `qualities` sets. */
-  readonly hasEffort: boolean;
   /** Encoder settings per quality; the same object twice means that the two qualities are equal. */
-  readonly qualities: Readonly<Record<Quality, EncoderSettings>>;
+  readonly qualities: Readonly<Record<Quality, Settings>>;
   readonly encodeWeights: Readonly<Record<Quality, Weight>>;
   /** Typical cost of each frame of an animation besides its pixels, in milliseconds. */
   readonly encodedFrameMs?: number;
-  /** Settings that replace those of a lossless still from a number of pixels on, in ascending order. */
-  readonly largeStills?: readonly LargeStill[];
+  /** Omit if large lossless stills are encoded like others. */
+  readonly largeStill?: LargeStill;
 }
 
+/** Encoding of lossless stills from a number of pixels on. */
 interface LargeStill {
   readonly fromPixels: number;
   readonly settings: { readonly effort: number; readonly quality: number };
@@ -53,6 +79,10 @@ const pngTrueColour = { palette: false, compressionLevel: 3, adaptiveFiltering: 
 const gifFullPalette = { colours: 256, dither: 0.75, maxFrameError: 2 };
 const gifSmallPalette = { ...gifFullPalette, colours: 16, maxFrameError: 8 };
 
+type OutputRows = {
+  readonly [Format in OutputFormat]: OutputCapabilities<EncoderSettings[Format]>;
+};
+
 const outputRows = {
   png: {
     mimeType: 'image/png',
@@ -61,7 +91,6 @@ const outputRows = {
     canAnimate: false,
     animatesUnasked: false,
     maxEdgePx: 2 ** 31 - 1, // W3C PNG §11.2.1
-    hasEffort: false,
     qualities: {
       high: pngTrueColour,
       low: { palette: true, quality: 20, effort: 1, dither: 1 },
@@ -77,7 +106,6 @@ const outputRows = {
     animatesUnasked: false,
     // ITU-T T.81 B.2.2 has room for 65 535; libjpeg stops short of it (JPEG_MAX_DIMENSION).
     maxEdgePx: 65_500,
-    hasEffort: false,
     qualities: {
       high: { quality: 80, chromaSubsampling: '4:2:0' },
       low: { quality: 20, chromaSubsampling: '4:2:0' },
@@ -92,29 +120,20 @@ const outputRows = {
     canAnimate: true,
     animatesUnasked: false,
     maxEdgePx: 16_383, // RFC 9649 §2.5 and §3.4: 14-bit width and height of a bitstream
-    hasEffort: true,
     qualities: {
-      high: { quality: 80, effort: 4 },
-      low: { quality: 20, effort: 4 },
+      high: { quality: 80 },
+      low: { quality: 20 },
       // exact: also the colour below fully transparent pixels, so that lossless means every bit.
-      lossless: { lossless: true, exact: true, effort: 4 },
+      lossless: { lossless: true, exact: true },
     },
     encodeWeights: { high: [140, 20], low: [100, 20], lossless: [570, 10] },
     encodedFrameMs: 0.5,
-    // `quality` bounds libwebp's search of a lossless encoding. 12 megapixels take half the time, for 0.3 % more bytes of a
-    // photograph, and a third more of a screenshot; from 16 megapixels on, a tenth of the time, for 12 % more bytes.
-    largeStills: [
-      {
-        fromPixels: 4_000_000,
-        settings: { effort: 1, quality: 50 },
-        encodeWeight: [300, 10],
-      },
-      {
-        fromPixels: 16_000_000,
-        settings: { effort: 0, quality: 20 },
-        encodeWeight: [60, 10],
-      },
-    ],
+    // `quality` bounds libwebp's search of a lossless encoding: a tenth of the time, for 12 % more bytes.
+    largeStill: {
+      fromPixels: 4_000_000,
+      settings: { effort: 0, quality: 20 },
+      encodeWeight: [60, 10],
+    },
   },
   gif: {
     mimeType: 'image/gif',
@@ -123,7 +142,6 @@ const outputRows = {
     canAnimate: true,
     animatesUnasked: true,
     maxEdgePx: 65_535, // GIF89a §18: 16-bit logical screen
-    hasEffort: false,
     qualities: {
       high: gifFullPalette,
       low: gifSmallPalette,
@@ -132,10 +150,7 @@ const outputRows = {
     encodeWeights: { high: [145, 55], low: [120, 55], lossless: [145, 55] },
     encodedFrameMs: 0.1,
   },
-} as const satisfies Record<string, OutputCapabilities>;
-
-/** Formats a response may be encoded in. */
-export type OutputFormat = keyof typeof outputRows;
+} as const satisfies OutputRows;
 
 /** File extensions and `format` values of the contract; `jpg` and `jpeg` are one format. */
 export type Extension = (typeof outputRows)[OutputFormat]['extensions'][number];
@@ -147,7 +162,7 @@ export type StillExtension = {
     : never;
 }[OutputFormat];
 
-export const outputFormats: Readonly<Record<OutputFormat, OutputCapabilities>> = outputRows;
+export const outputFormats: OutputRows = outputRows;
 
 const rows = Object.values(outputRows);
 
@@ -171,8 +186,9 @@ export function isLossless(format: OutputFormat, quality: Quality): boolean {
 }
 
 /** Returns how a lossless still of so many pixels is encoded, if it is a large one. */
-export function largeStill(format: OutputFormat, pixels: number): LargeStill | undefined {
-  return outputFormats[format].largeStills?.findLast(({ fromPixels }) => pixels >= fromPixels);
+export function largeStillOf(format: OutputFormat, pixels: number): LargeStill | undefined {
+  const { largeStill } = outputFormats[format];
+  return largeStill !== undefined && pixels >= largeStill.fromPixels ? largeStill : undefined;
 }
 
 interface SourceCapabilities {

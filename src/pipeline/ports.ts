@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
-import type { EncoderSettings, OutputFormat, SourceFormat } from '../contract/image-formats.ts';
+import type { OutputFormat, Quality, SourceFormat } from '../contract/image-formats.ts';
 import type { Animation, CodePoints, Orientation, Size } from '../formats/image-facts.ts';
 import type { MovingFacts } from '../formats/video/video-facts.ts';
 
@@ -220,7 +220,7 @@ export interface RenderJob {
   readonly codePoints?: CodePoints | undefined;
   /** Whether sharp alone converts the samples to sRGB, as it decodes them (`isPlain` of the facts). */
   readonly isPlain?: boolean;
-  /** Whether all pixels of the original have been encoded with loss, and none has alpha (`isLossy` of the facts). */
+  /** Whether the original has been encoded with loss (`hasLoss` of the facts): a WebP of it is lossy, too (contract §3). */
   readonly isLossy?: boolean;
   /** Whether only the container is written anew (`rewrite` of its row); nothing is decoded then. */
   readonly isRewrite: boolean;
@@ -230,7 +230,10 @@ export interface RenderJob {
   readonly shrinksOnLoad: boolean;
   readonly size: Size;
   readonly format: OutputFormat;
-  readonly encoder: EncoderSettings;
+  /** The encoder's settings follow from format and quality (`outputFormats`). */
+  readonly quality: Quality;
+  /** Effort of the encoder of WebP: 0 to 6 (libwebp's `method`). */
+  readonly webpEffort: number;
   readonly maxInputPixels: number;
   readonly maxResultBytes: number;
   /** Whether the result is the ThumbHash of the picture, which fits into 100×100 px, instead of an image. */

@@ -1,5 +1,9 @@
 import { type ErrorCode, errorRegistry } from '../../src/contract/errors.ts';
-import { type EncoderSettings, outputFormats } from '../../src/contract/image-formats.ts';
+import {
+  type EncoderSettings,
+  type OutputFormat,
+  outputFormats,
+} from '../../src/contract/image-formats.ts';
 import { type QueryParameter, queryParameters } from '../../src/contract/media-query.ts';
 import {
   platformResourceNames,
@@ -65,11 +69,12 @@ function valuesOf({ form }: QueryParameter): string {
   return isNumeric ? form.values.join(' ') : form.values.map(code).join(', ');
 }
 
-function describeQuality(encoder: EncoderSettings): string {
-  if (encoder.colours !== undefined) return `${encoder.colours} colours`;
-  if (encoder.palette !== undefined) return encoder.palette ? 'palette' : 'true colour';
-  if (encoder.lossless) return 'VP8L, every bit';
-  return `q ${encoder.quality}${encoder.chromaSubsampling === '4:4:4' ? ', 4:4:4' : ''}`;
+function describeQuality(settings: EncoderSettings[OutputFormat]): string {
+  if ('colours' in settings) return `${settings.colours} colours`;
+  if ('palette' in settings) return settings.palette ? 'palette' : 'true colour';
+  if ('lossless' in settings) return 'VP8L, every bit';
+  const isFullChroma = 'chromaSubsampling' in settings && settings.chromaSubsampling === '4:4:4';
+  return `q ${settings.quality}${isFullChroma ? ', 4:4:4' : ''}`;
 }
 
 const qualities = ['high', 'low', 'lossless'] as const;

@@ -105,12 +105,6 @@ export function restoreAnimation(encoded: Uint8Array, animation: Animation): Buf
   );
 }
 
-/** Counts the bytes of all frames of an animated WebP except the first. */
-export function countLaterFrameBytes(webp: Uint8Array): number {
-  const frames = [...walkRiffChunks(webp, FIRST_CHUNK)].filter(({ fourCc }) => fourCc === 'ANMF');
-  return frames.slice(1).reduce((sum, { start, end }) => sum + 8 + end - start, 0);
-}
-
 /** Reads a whole WebP file. A still is one frame, of 0 ms, that fills the canvas and replaces its content. */
 function readEncoded(file: Uint8Array): EncodedWebp {
   if (!isWebp(file)) throw new Error('Expected a WebP file but received something else');

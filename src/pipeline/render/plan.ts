@@ -1,9 +1,7 @@
 import {
-  type EncoderSettings,
   isLossless,
   type OutputFormat,
   outputFormats,
-  type Quality,
   sourceFormats,
 } from '../../contract/image-formats.ts';
 import type { MediaRequest } from '../../contract/media-request.ts';
@@ -122,17 +120,18 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
     gamma,
     codePoints: facts.codePoints,
     isPlain: facts.isPlain === true && gamma === undefined,
-    isLossy: facts.isLossy === true,
+    isLossy: facts.hasLoss === true,
     isRewrite: isSamePicture && keepsQuality && facts.isRewritable === true,
     resize,
     shrinksOnLoad: mayShrinkOnLoad(facts, size),
     size,
     format,
-    encoder: encoderSettings(format, quality, limits.webpEffort),
+    quality,
+    webpEffort: limits.webpEffort,
     maxInputPixels: maxPixels,
     maxResultBytes: limits.maxResultBytes,
   };
-  const cost = estimateCost(facts, quality, job);
+  const cost = estimateCost(facts, job);
   return planRender(job, cost, limits, isPassthroughCandidate);
 }
 
@@ -161,16 +160,18 @@ export function planPoster(facts: MovingFacts, request: MediaRequest, limits: Re
     originalSize: square,
     orientation,
     gamma: undefined,
+    isLossy: true,
     isRewrite: false,
     resize,
     shrinksOnLoad: false,
     size,
     format,
-    encoder: encoderSettings(format, quality, limits.webpEffort),
+    quality,
+    webpEffort: limits.webpEffort,
     maxInputPixels: limits.maxInputPixels,
     maxResultBytes: limits.maxResultBytes,
   };
-  return planRender(job, estimatePosterCost(codec, codedSize, quality, job), limits, false);
+  return planRender(job, estimatePosterCost(codec, codedSize, job), limits, false);
 }
 
 function fits(
@@ -200,11 +201,6 @@ function planRender(
     return { kind: 'refuse', code: 'TRANSFORM_TIMEOUT', reason };
   }
   return { kind: 'render', job, cost, isOnlyQuality };
-}
-
-function encoderSettings(format: OutputFormat, quality: Quality, effort: number): EncoderSettings {
-  const { qualities, hasEffort } = outputFormats[format];
-  return hasEffort ? { ...qualities[quality], effort } : qualities[quality];
 }
 
 function tooLarge(reason: string): Plan {

@@ -1,7 +1,6 @@
 import {
-  largeStill,
+  largeStillOf,
   outputFormats,
-  type Quality,
   sourceFormats,
   type Weight,
 } from '../../contract/image-formats.ts';
@@ -50,7 +49,6 @@ const MAX_LIGHT_MS = { still: 100, animation: 25 };
 /** Estimates the cost of a job from what the header tells: pixels × frames × format. */
 export function estimateCost(
   { format, widthPx, heightPx, codedPixels = widthPx * heightPx, scans = 1 }: ImageFacts,
-  quality: Quality,
   job: RenderJob,
 ): RenderCost {
   const frames = job.animation?.delaysMs.length ?? 1;
@@ -64,9 +62,7 @@ export function estimateCost(
   const frameCost: Weight = [typicalFrameMs + besidesMs, leastFrameMs];
   const isReduced = reducedDecodeWeight !== undefined && isReducedOnLoad(job);
   const decoding = isReduced ? reducedDecodeWeight : decodeWeight;
-  const isLosslessStill = job.animation === undefined && quality === 'lossless';
-  const large = isLosslessStill ? largeStill(job.format, encodedPixels) : undefined;
-  const encoding = large?.encodeWeight ?? encodeWeights[quality];
+  const encoding = job.animation === undefined ? stillWeight(job) : encodeWeights[job.quality];
   const costMs = (column: 0 | 1): number => {
     if (job.isRewrite) return baseMs[column] + (decodedPixels * rewriteWeight[column]) / 1e6;
     const decodeNs = decoding[column] + resizeWeight[column];
@@ -75,6 +71,13 @@ export function estimateCost(
     return baseMs[column] + (frames - 1) * frameCost[column] + (pixelsNs + besidesNs) / 1e6;
   };
   return { typicalMs: costMs(0), leastMs: costMs(1) };
+}
+
+/** Returns the weight of encoding a still. */
+function stillWeight({ format, quality, size }: RenderJob): Weight {
+  const pixels = size.widthPx * size.heightPx;
+  const large = quality === 'lossless' ? largeStillOf(format, pixels) : undefined;
+  return large?.encodeWeight ?? outputFormats[format].encodeWeights[quality];
 }
 
 /**
@@ -95,17 +98,11 @@ const PLANES_NS = 35;
 const DECODER_MS = 110;
 
 /** Estimates the cost of a poster; mostly one key frame is decoded. None is hopeless: to be late is a 504 (contract §12). */
-export function estimatePosterCost(
-  codec: VideoCodec,
-  codedSize: Size,
-  quality: Quality,
-  job: RenderJob,
-): RenderCost {
+export function estimatePosterCost(codec: VideoCodec, codedSize: Size, job: RenderJob): RenderCost {
   const pixels = codedSize.widthPx * codedSize.heightPx;
   const encodedPixels = job.size.widthPx * job.size.heightPx;
   const decodeNs = keyFrameNs[codec] + PLANES_NS + resizeWeight[0];
-  const large = quality === 'lossless' ? largeStill(job.format, encodedPixels) : undefined;
-  const [encodeNs] = large?.encodeWeight ?? outputFormats[job.format].encodeWeights[quality];
+  const [encodeNs] = stillWeight(job);
   const typicalMs = DECODER_MS + (pixels * decodeNs + encodedPixels * encodeNs) / 1e6;
   return { typicalMs, leastMs: 0 };
 }

@@ -6,37 +6,45 @@ import type { Animation } from '../../formats/image-facts.ts';
 import type { RenderJob } from '../../pipeline/ports.ts';
 import { encodeGif } from './gif/encode-gif.ts';
 import { fromPixels, type Pixels, toPixels } from './pixels.ts';
-import { encodeWebp, isSurelyLossy } from './webp/encode-webp.ts';
+import { encodeWebpAnimation, encodeWebpStill } from './webp/encode-webp.ts';
 
-type Encode = (
-  strip: Pixels,
-  job: RenderJob,
-  animation: Animation | undefined,
-  hasFewColours?: boolean,
-) => Uint8Array | Promise<Uint8Array>;
+/** An encoder that needs the pixels first, or an animation's exact timing. */
+interface Encoder {
+  readonly encodeStill: (image: Sharp, job: RenderJob) => Promise<Uint8Array>;
+  readonly encodeAnimation: (
+    strip: Pixels,
+    job: RenderJob,
+    animation: Animation,
+  ) => Uint8Array | Promise<Uint8Array>;
+}
 
-/** Our own encoders, for formats that need the pixels first, and the exact timing of an animation. */
-const encoders: Readonly<Partial<Record<OutputFormat, Encode>>> = {
-  gif: encodeGif,
-  webp: encodeWebp,
+const encoders: Readonly<Partial<Record<OutputFormat, Encoder>>> = {
+  gif: {
+    encodeStill: async (image, job) => encodeAsGif(await toPixels(image), job, undefined),
+    encodeAnimation: encodeAsGif,
+  },
+  webp: { encodeStill: encodeWebpStill, encodeAnimation: encodeWebpAnimation },
 };
 
-/**
- * Encodes frames, one below the other, with the delays and loops of the animation.
- *
- * @param hasFewColours whether no frame of the original has more than 256 colours
- */
+function encodeAsGif(
+  strip: Pixels,
+  { size, quality }: RenderJob,
+  animation: Animation | undefined,
+): Uint8Array {
+  return encodeGif(strip, size, outputFormats.gif.qualities[quality], animation);
+}
+
+/** Encodes frames, one below the other, with the delays and loops of the animation. */
 export async function encodeAnimation(
   strip: Pixels,
   job: RenderJob,
   animation: Animation,
-  hasFewColours: boolean,
 ): Promise<Uint8Array> {
   // A single frame is a still without timing.
   if (animation.delaysMs.length === 1) return encodeStill(fromPixels(strip), job);
-  const encode = encoders[job.format];
-  if (encode === undefined) throw new Error(`Expected an animation but ${job.format} has none`);
-  return await encode(strip, job, animation, hasFewColours);
+  const encoder = encoders[job.format];
+  if (encoder === undefined) throw new Error(`Expected an animation but ${job.format} has none`);
+  return await encoder.encodeAnimation(strip, job, animation);
 }
 
 /** Returns an encoded image unless it is too large (`MEDIA_TOO_LARGE`). */
@@ -48,13 +56,14 @@ export function checkResultSize(encoded: Uint8Array, { maxResultBytes }: RenderJ
 /** Encodes an image, with white under transparent pixels if the format has no alpha; sharp decodes in the same pipeline. */
 export async function encodeStill(image: Sharp, job: RenderJob): Promise<Uint8Array> {
   if (job.isPlaceholder === true) return encodePlaceholder(image);
-  const { hasAlpha } = outputFormats[job.format];
+  const { format, quality } = job;
+  const { hasAlpha, qualities } = outputFormats[format];
   const opaque = hasAlpha ? image : image.flatten({ background: '#ffffff' });
   const srgb = opaque.toColourspace('srgb');
-  const encode = isSurelyLossy(job) ? undefined : encoders[job.format];
-  return encode === undefined
-    ? srgb.toFormat(job.format, job.encoder).toBuffer()
-    : encode(await toPixels(srgb), job, undefined);
+  const encoder = encoders[format];
+  return encoder === undefined
+    ? srgb.toFormat(format, qualities[quality]).toBuffer()
+    : encoder.encodeStill(srgb, job);
 }
 
 async function encodePlaceholder(image: Sharp): Promise<Uint8Array> {

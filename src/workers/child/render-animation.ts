@@ -5,7 +5,6 @@ import type { RenderJob } from '../../pipeline/ports.ts';
 import { scalesTogether } from '../../pipeline/render/render-cost.ts';
 import { composeFrames } from './compose-frames.ts';
 import { encodeAnimation } from './encode.ts';
-import { hasFewColours } from './few-colours.ts';
 import { scaleFrames } from './frame-scaling.ts';
 import { decodeGif } from './gif/decode-gif.ts';
 import {
@@ -31,16 +30,12 @@ export async function renderAnimation(
   job: RenderJob,
   animation: Animation,
 ): Promise<Uint8Array> {
-  const { strip, hasFewColours } = await renderFrames(original, job, animation.delaysMs.length);
-  return encodeAnimation(strip, job, animation, hasFewColours);
+  const strip = await renderFrames(original, job, animation.delaysMs.length);
+  return encodeAnimation(strip, job, animation);
 }
 
 /** Decodes in batches, transforms each frame separately, and joins the results one below the other. */
-async function renderFrames(
-  original: Uint8Array,
-  job: RenderJob,
-  count: number,
-): Promise<{ readonly strip: Pixels; readonly hasFewColours: boolean }> {
+async function renderFrames(original: Uint8Array, job: RenderJob, count: number): Promise<Pixels> {
   const { originalSize } = job;
   const { widthPx, heightPx } = originalSize;
   const isUntransformed = job.resize === 'none' && job.orientation === 1;
@@ -51,10 +46,8 @@ async function renderFrames(
   let strip: Buffer | undefined;
   let placedBytes = 0;
   let channels: Pixels['channels'] = 4;
-  let isFlat = true;
   for await (const batch of batches) {
     channels = batch.channels;
-    isFlat &&= hasFewColours(batch.data, channels, widthPx * heightPx * channels);
     const renderedBytes = job.size.widthPx * job.size.heightPx * channels;
     strip ??= Buffer.allocUnsafeSlow(renderedBytes * count);
     const target = strip.subarray(placedBytes);
@@ -63,13 +56,12 @@ async function renderFrames(
     else await renderOneByOne(batch, job, target);
     placedBytes += renderedBytes * (batch.heightPx / heightPx);
   }
-  const rendered = {
+  return {
     data: strip ?? Buffer.alloc(0),
     widthPx: job.size.widthPx,
     heightPx: job.size.heightPx * count,
     channels,
   };
-  return { strip: rendered, hasFewColours: isFlat };
 }
 
 interface Batches {

@@ -27,7 +27,8 @@ export const anyJob: RenderJob = {
   shrinksOnLoad: false,
   size: { widthPx: 1, heightPx: 1 },
   format: 'png',
-  encoder: {},
+  quality: 'high',
+  webpEffort: 4,
   maxInputPixels: 100_000_000,
   maxResultBytes: 1_000_000,
 };

@@ -177,8 +177,8 @@ describe('a confined worker (limits of Linux)', () => {
       const size = { widthPx: 5_000, heightPx: 5_000 };
       const original = await paint(size).toFormat(format, how).toBuffer();
       const { render } = tight.pool;
-      const encoder = { lossless: true, effort: 0 };
-      const job: RenderJob = { ...anyJob, originalSize: size, size, format: 'webp', encoder };
+      const output = { format: 'webp', quality: 'lossless', webpEffort: 0 } as const;
+      const job: RenderJob = { ...anyJob, originalSize: size, size, ...output };
       await expect(render(original, job)).rejects.toMatchObject({ status: 422 });
       expect((await render(samples.png, sampleJob)).length).toBeGreaterThan(100);
     },

@@ -46,7 +46,8 @@ function encode(
       data: Buffer.from(frames.flat(2)),
       ...{ widthPx, heightPx: heightPx * frames.length, channels },
     },
-    { size: { widthPx, heightPx }, encoder: settings },
+    { widthPx, heightPx },
+    settings,
     frames.length > 1 ? animation : undefined,
   );
 }

@@ -1,6 +1,6 @@
+import type { EncoderSettings } from '../../../contract/image-formats.ts';
 import { writeGif } from '../../../formats/gif/gif-writer.ts';
-import type { Animation } from '../../../formats/image-facts.ts';
-import type { RenderJob } from '../../../pipeline/ports.ts';
+import type { Animation, Size } from '../../../formats/image-facts.ts';
 import type { Pixels } from '../pixels.ts';
 import { choosePalette } from './choose-palette.ts';
 import { drawChanges } from './draw-changes.ts';
@@ -13,24 +13,20 @@ const OPAQUE_FROM = 128;
  * Encodes frames as a GIF with one palette for all of them.
  *
  * @param strip frames, one below the other; an RGBA strip is overwritten
+ * @param size of a frame
  * @param animation with a delay for each frame; `undefined` for a single frame, a still
  */
 export function encodeGif(
   strip: Pixels,
-  { size, encoder }: Pick<RenderJob, 'size' | 'encoder'>,
+  size: Size,
+  { colours: maxColours, dither, maxFrameError }: EncoderSettings['gif'],
   animation: Animation | undefined,
 ): Buffer {
-  const { colours: maxColours, dither, maxFrameError } = encoder;
   const pixels = toWords(strip);
   const isTransparent = animation !== undefined || pixels.includes(0);
-  const palette = choosePalette(pixels, Number(maxColours) - (isTransparent ? 1 : 0));
+  const palette = choosePalette(pixels, maxColours - (isTransparent ? 1 : 0));
   const transparentIndex = isTransparent ? palette.colours.length : undefined;
-  const indexer = new FrameIndexer({
-    palette,
-    transparentIndex,
-    dither: Number(dither),
-    maxFrameError: Number(maxFrameError),
-  });
+  const indexer = new FrameIndexer({ palette, transparentIndex, dither, maxFrameError });
   const framePixels = size.widthPx * size.heightPx;
   function* indexFrames(): Generator<Uint8Array> {
     for (let first = 0; first < pixels.length; first += framePixels) {
