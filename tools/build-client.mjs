@@ -4,23 +4,24 @@
  */
 import { readdir, rm } from 'node:fs/promises';
 import { build } from 'rolldown';
-import { tables } from '../dist/client/tables.js';
+import * as tables from '../dist/client/tables.js';
 
 const directory = 'dist/client';
 for (const file of await readdir(directory)) {
   if (/\.js(\.map)?$/.test(file)) await rm(`${directory}/${file}`);
 }
 
+const constants = Object.entries(tables)
+  .map(([name, value]) => `export const ${name} = ${JSON.stringify(value)};`)
+  .join('\n');
+
 await build({
-  input: ['urls'].map((name) => `src/client/${name}.ts`),
+  input: ['urls', 'signing', 'admin'].map((name) => `src/client/${name}.ts`),
   platform: 'neutral',
   plugins: [
     {
       name: 'tables',
-      load: (id) =>
-        id.endsWith('/client/tables.ts')
-          ? `export const tables = ${JSON.stringify(tables)};`
-          : undefined,
+      load: (id) => (id.endsWith('/client/tables.ts') ? constants : undefined),
     },
   ],
   output: { dir: directory, sourcemap: true, chunkFileNames: '[name].js' },

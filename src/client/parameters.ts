@@ -1,5 +1,6 @@
 import type { QueryKind } from '../contract/media-query.ts';
-import { type ParameterRow, tables } from './tables.ts';
+import { type ParameterRow, parameters, queries } from './tables.ts';
+import { quote } from './values.ts';
 
 /** Options of a URL; `undefined` omits a parameter. */
 export type Options = Readonly<Record<string, unknown>>;
@@ -9,7 +10,7 @@ export type Options = Readonly<Record<string, unknown>>;
  * wrong with the options to `faults`.
  */
 export function formatQuery(kind: QueryKind, options: Options, faults: string[]): string {
-  const names = tables.queries[kind];
+  const names = queries[kind];
   for (const name of Object.keys(options)) {
     if (options[name] !== undefined && !names.includes(name)) {
       faults.push(`${name} is unknown; expected one of ${names.join(', ')}.`);
@@ -17,7 +18,7 @@ export function formatQuery(kind: QueryKind, options: Options, faults: string[])
   }
   const given = names.filter((name) => options[name] !== undefined);
   for (const name of given) {
-    const expected = findExpected(tables.parameters[name], options[name]);
+    const expected = findExpected(parameters[name], options[name]);
     if (expected) faults.push(`${name} is ${quote(options[name])}; expected ${expected}.`);
   }
   return given.map((name) => `${name}=${options[name]}`).join('&');
@@ -30,8 +31,4 @@ function findExpected(
   if (values) return values.includes(String(value)) ? undefined : `one of ${values.join(', ')}`;
   const fits = Number.isInteger(value) && Number(value) >= min && Number(value) <= max;
   return fits ? undefined : `an integer from ${min} to ${max}`;
-}
-
-export function quote(value: unknown): string {
-  return typeof value === 'string' ? JSON.stringify(value) : String(value);
 }

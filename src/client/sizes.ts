@@ -1,8 +1,8 @@
 import type { Size } from './kinds.ts';
-import { tables } from './tables.ts';
+import { parameters } from './tables.ts';
 
 /** Widths that `size` accepts, in pixels, in ascending order. */
-export const sizes: readonly Size[] = /* @__PURE__ */ (tables.parameters.size?.values ?? []).map(
+export const sizes: readonly Size[] = /* @__PURE__ */ (parameters.size?.values ?? []).map(
   Number,
 ) as Size[];
 

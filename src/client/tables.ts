@@ -1,5 +1,5 @@
 /**
- * What the library needs of the contract, as plain data. The build replaces this module by its value: the other columns
+ * What the library needs of the contract, as plain data. The build replaces this module by its values: the other columns
  * of the contract's tables would double the size of the library.
  */
 
@@ -33,37 +33,36 @@ export interface ParameterRow {
   readonly max?: number;
 }
 
-interface Tables {
-  readonly kinds: Readonly<Record<string, KindRow>>;
-  readonly defaultAvatars: number;
-  /** Names of the parameters of each kind of query, in the order of the contract. */
-  readonly queries: Readonly<Record<QueryKind, readonly string[]>>;
-  /** Parameters by name; they have the same values in all queries. */
-  readonly parameters: Readonly<Record<string, ParameterRow>>;
-  readonly values: Readonly<
-    Record<ValueKind, readonly [pattern: string, description: string, maxBytes?: number]>
-  >;
-}
-
 // External media are signed by the platform's API; default avatars have a method of their own.
 const names = (Object.keys(resourceRows) as ResourceName[]).filter(
   (name): name is Kind => !resourceRows[name].isSigned && resourceRows[name].query !== 'none',
 );
 const methods: Partial<Record<Kind, string>> = shortNames;
-const parameters = Object.values(queryParameters).flat();
-const allFormats = parameters.find(({ name }) => name === 'format')?.form;
+const parameterRows = Object.values(queryParameters).flat();
+const allFormats = parameterRows.find(({ name }) => name === 'format')?.form;
 
-export const tables: Tables = {
-  kinds: Object.fromEntries(names.map((name) => [name, rowOf(name)])),
-  defaultAvatars: DEFAULT_AVATAR_COUNT,
-  queries: mapValues(queryParameters, (each) => each.map(({ name }) => name)),
-  parameters: Object.fromEntries(
-    parameters.map(({ name, form: { kind: _, ...row } }) => [name, row]),
-  ),
-  values: mapValues(pathValueForms, ({ pattern, description, ...form }) =>
-    'maxBytes' in form ? [pattern, description, form.maxBytes] : [pattern, description],
-  ),
-};
+export const kinds: Readonly<Record<string, KindRow>> = Object.fromEntries(
+  names.map((name) => [name, rowOf(name)]),
+);
+
+export const defaultAvatars: number = DEFAULT_AVATAR_COUNT;
+
+/** Names of the parameters of each kind of query, in the order of the contract. */
+export const queries: Readonly<Record<QueryKind, readonly string[]>> = mapValues(
+  queryParameters,
+  (each) => each.map(({ name }) => name),
+);
+
+/** Parameters by name; they have the same values in all queries. */
+export const parameters: Readonly<Record<string, ParameterRow>> = Object.fromEntries(
+  parameterRows.map(({ name, form: { kind: _, ...row } }) => [name, row]),
+);
+
+export const valueForms: Readonly<
+  Record<ValueKind, readonly [pattern: string, description: string, maxBytes?: number]>
+> = mapValues(pathValueForms, ({ pattern, description, ...form }) =>
+  'maxBytes' in form ? [pattern, description, form.maxBytes] : [pattern, description],
+);
 
 function rowOf(name: Kind): KindRow {
   const { template, extensions, fileExtensions, query } = resourceRows[name];

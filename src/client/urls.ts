@@ -1,9 +1,10 @@
 /** URLs of media: `@darkroom-media/darkroom/urls`. */
 
 import type { AttachmentOptions, Id, KindMethods } from './kinds.ts';
-import { formatQuery, type Options, quote } from './parameters.ts';
+import { formatQuery, type Options } from './parameters.ts';
 import { nearestSize, srcset } from './sizes.ts';
-import { type KindRow, tables, type ValueKind } from './tables.ts';
+import { defaultAvatars, type KindRow, kinds, parameters, type ValueKind } from './tables.ts';
+import { formatValue, parseBase, quote, throwIfAny } from './values.ts';
 
 export type { Extension, Quality } from '../contract/image-formats.ts';
 export type { AssetOptions, AttachmentOptions, Id, Kind, KindArguments, Size } from './kinds.ts';
@@ -25,7 +26,7 @@ class UrlBuilder {
   constructor({ cdnUrl, staticUrl = cdnUrl }: MediaUrlsOptions) {
     const base = parseBase('cdnUrl', cdnUrl);
     this.#staticUrl = parseBase('staticUrl', staticUrl);
-    for (const [kind, row] of Object.entries(tables.kinds)) {
+    for (const [kind, row] of Object.entries(kinds)) {
       const build = (...values: unknown[]) => base + formatPath(kind, row, values);
       Object.defineProperty(this, row.method, { value: build });
     }
@@ -35,8 +36,8 @@ class UrlBuilder {
   defaultAvatar(userId: Id): string {
     const faults: string[] = [];
     const id = formatValue('user_id', 'snowflake', userId, faults);
-    throwIfAny('default avatar', faults);
-    return `${this.#staticUrl}/avatars/${BigInt(id) % BigInt(tables.defaultAvatars)}.png`;
+    throwIfAny('URL of default avatar', faults);
+    return `${this.#staticUrl}/avatars/${BigInt(id) % BigInt(defaultAvatars)}.png`;
   }
 
   /**
@@ -51,7 +52,7 @@ class UrlBuilder {
     for (const name of new URLSearchParams(sent).keys()) {
       if (Object.hasOwn(options, name)) faults.push(`the URL already has ${name}.`);
     }
-    throwIfAny('media', faults);
+    throwIfAny('URL of media', faults);
     return query === '' ? url : `${path}?${sent ? `${sent}&` : ''}${query}`;
   }
 }
@@ -65,7 +66,7 @@ export const MediaUrls = UrlBuilder as new (options: MediaUrlsOptions) => MediaU
 
 /** @param values arguments of a method: those of the placeholders, then options */
 function formatPath(kind: string, row: KindRow, values: readonly unknown[]): string {
-  const { path, query, formats = tables.parameters.format?.values ?? [] } = row;
+  const { path, query, formats = parameters.format?.values ?? [] } = row;
   const faults: string[] = [];
   let count = 0;
   const withValues = path.replace(/\{(\w+):(\w+)\}/g, (_, name: string, valueKind: ValueKind) =>
@@ -82,36 +83,6 @@ function formatPath(kind: string, row: KindRow, values: readonly unknown[]): str
     }
   }
   const search = formatQuery(query, options, faults);
-  throwIfAny(kind, faults);
+  throwIfAny(`URL of ${kind}`, faults);
   return withValues + extension + (search && `?${search}`);
-}
-
-/** Returns a value as a segment of a path. */
-function formatValue(name: string, kind: ValueKind, value: unknown, faults: string[]): string {
-  const [pattern, description, maxBytes = Number.POSITIVE_INFINITY] = tables.values[kind];
-  const text = String(value);
-  const isText = typeof value === 'string' || (kind === 'snowflake' && typeof value === 'bigint');
-  const fits =
-    isText &&
-    new RegExp(pattern, 'u').test(text) &&
-    !/\p{Cs}/u.test(text) &&
-    new TextEncoder().encode(text).length <= maxBytes;
-  if (fits) return encodeURIComponent(text);
-  // A number has already lost the last digits of an id.
-  const hint = typeof value === 'number' ? ' Pass a string or a bigint.' : '';
-  faults.push(`${name} is ${quote(value)}; expected: ${description}${hint}`);
-  return '';
-}
-
-function throwIfAny(kind: string, faults: readonly string[]): void {
-  if (faults.length > 0) throw new RangeError(`Invalid URL of ${kind}: ${faults.join(' ')}`);
-}
-
-function parseBase(name: string, text: string): string {
-  if (!/^https?:\/\/[^/?#]+[^?#]*$/.test(text)) {
-    throw new RangeError(
-      `${name} is ${quote(text)}; expected an http or https URL without a query.`,
-    );
-  }
-  return text.replace(/\/+$/, '');
 }

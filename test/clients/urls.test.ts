@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { tables } from '../../src/client/tables.ts';
+import { kinds as kindRows } from '../../src/client/tables.ts';
 import { MediaUrls, nearestSize, type Size, sizes, srcset } from '../../src/client/urls.ts';
 import { extensions, formatOfExtension } from '../../src/contract/image-formats.ts';
 import { ASSET_WIDTHS_PX, MAX_EDGE_PX, qualities } from '../../src/contract/media-query.ts';
@@ -56,7 +56,7 @@ describe('MediaUrls builds the URL of', () => {
 
   test('every kind of the contract but signed ones', () => {
     const kinds = Object.keys(resourceRows).filter((kind) => kind !== 'external media');
-    expect([...Object.keys(tables.kinds), 'default avatar'].toSorted()).toEqual(kinds.toSorted());
+    expect([...Object.keys(kindRows), 'default avatar'].toSorted()).toEqual(kinds.toSorted());
   });
 });
 
@@ -82,7 +82,7 @@ describe('the service reads from the URL of', () => {
     height: edge,
     format: fc.option(fc.constantFrom(...extensions), { nil: undefined }),
   });
-  const kinds = Object.entries(tables.kinds).filter(
+  const kinds = Object.entries(kindRows).filter(
     ([kind]) => !['theme', 'entrance sound', 'branding'].includes(kind),
   );
 

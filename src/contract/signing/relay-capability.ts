@@ -7,11 +7,16 @@ import { z } from 'zod';
 import { decodeSegment, findKeyFault, isOriginKey, unmarkedKeyOf } from '../media-path.ts';
 import type { Resources } from '../resources.ts';
 import type { SignatureVerdict } from './attachment-signature.ts';
+import {
+  isMediaType,
+  MAX_CAPABILITY_LENGTH,
+  MAX_PART_NUMBER,
+  parseOnce,
+} from './capability-fields.ts';
 import { decodeBase64Url } from './external-path.ts';
 import type { SigningKeys } from './signing-keys.ts';
 
-/** Longest capability, in characters. */
-export const MAX_CAPABILITY_LENGTH = 16_384;
+export { isMediaType, MAX_CAPABILITY_LENGTH } from './capability-fields.ts';
 
 /** One part of a multipart upload of S3. */
 export interface UploadPartId {
@@ -34,17 +39,6 @@ export interface RelayCapability {
   /** Whether the upload may replace an existing object. */
   readonly replaces: boolean;
 }
-
-/** A media type with its parameters, as a header can contain it (RFC 9110 §8.3.1). */
-const MEDIA_TYPE = /^[!#$%&'*+.^_`|~\w-]+\/[!#$%&'*+.^_`|~\w-]+(?:[ \t]*;[ -~]*)?$/;
-
-/** Whether a text is a media type that can be stored. */
-export function isMediaType(text: string): boolean {
-  return text.length <= 255 && MEDIA_TYPE.test(text);
-}
-
-/** Highest part number; S3 counts from 1 (Amazon S3 User Guide, "Amazon S3 multipart upload limits"). */
-const MAX_PART_NUMBER = 10_000;
 
 /** Known fields; others are ignored, as in a JSON Web Token. */
 const fields = z
@@ -104,36 +98,6 @@ export function judgeCapability(
     replaces: o ?? false,
   };
   return { verdict: 'valid', capability };
-}
-
-/** Parses JSON; returns `undefined` if it is invalid, or has a member twice, of which readers may take either. */
-function parseOnce(json: string): unknown {
-  let value: unknown;
-  try {
-    value = JSON.parse(json);
-  } catch {
-    return undefined;
-  }
-  return hasRepeatedMember(json) ? undefined : value;
-}
-
-/** Matches strings, each with a following colon if it is a member's name, and the braces of objects. */
-const TOKEN = /("(?:[^"\\]|\\.)*")(\s*:)?|[{}]/g;
-
-/** @param json valid JSON: a string before a colon is the name of a member, however it is escaped */
-function hasRepeatedMember(json: string): boolean {
-  const objects: Set<unknown>[] = [];
-  for (const [token, text, colon] of json.matchAll(TOKEN)) {
-    if (token === '{') objects.push(new Set());
-    else if (token === '}') objects.pop();
-    else if (colon !== undefined && text !== undefined) {
-      const name: unknown = JSON.parse(text);
-      const names = objects.at(-1);
-      if (names?.has(name) === true) return true;
-      names?.add(name);
-    }
-  }
-  return false;
 }
 
 export const RELAY_PREFIX = '/v1/relay/';
