@@ -22,6 +22,7 @@ const floors: Readonly<Record<string, readonly string[]>> = {
   pipeline: ['config', 'formats', 'contract'],
   config: ['contract'],
   formats: ['contract'],
+  client: ['contract'],
   contract: [],
 };
 
@@ -37,12 +38,13 @@ const allowedPackages: Readonly<Record<string, readonly RegExp[]>> = {
   'default-avatars': [/^node:(crypto|fs\/promises)$/],
   explorer: [/^lru-cache$/, /^@?preact(\/(compat|hooks|signals))?$/], // the latter in its page
   pipeline: [/^node:(crypto|events|stream)$/, /^(file-type|lru-cache)$/],
+  client: [], // runs in browsers
   formats: [/^node:zlib$/], // for a profile inside a PNG: pure, no I/O
   contract: [/^node:crypto$/, /^zod$/], // for signatures and digests: pure, no I/O
 };
 
 /**
- * Tests that import below `contract`, `config`, `app`, `main` and the ports. There are at most so many: a new one takes
+ * Tests that import below `client`, `contract`, `config`, `app`, `main` and the ports. There are at most so many: a new one takes
  * the place of another, and one that has gone leaves the list. Those of `formats` are pure, and need not be here.
  */
 const MAX_DEEP_TESTS = 30;
@@ -175,7 +177,7 @@ test('a docstring begins with a noun, a verb or "Whether"', () => {
 
 describe('tests see the service from outside', () => {
   const isSeam = (target: string): boolean =>
-    /^(contract|config)\/|^(app|main)\.ts$|(^|\/)ports\.ts$/.test(target);
+    /^(client|contract|config)\/|^(app|main)\.ts$|(^|\/)ports\.ts$/.test(target);
   const deep = readImports(TESTS)
     .filter(({ isLocal, target }) => isLocal && !target.startsWith('..') && !isSeam(target))
     // Of what is pure, a test states the properties.

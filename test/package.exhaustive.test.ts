@@ -1,7 +1,9 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { cpSync, symlinkSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { build } from 'rolldown';
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
 import { makeTemporaryFolder } from './support/temporary-folder.ts';
 
@@ -42,6 +44,19 @@ describe('the package', () => {
     expect([...roots].filter((root) => /^(src|test|bench|tools)\b/.test(root))).toEqual([]);
   });
 
+  test('has valid exports and types', () => {
+    const tarball = join(folder, result.filename);
+    const bin = resolve('node_modules/.bin');
+    expect(run('.', join(bin, 'publint'), '--strict', tarball)).toContain('All good!');
+    expect(run('.', join(bin, 'attw'), tarball, '--profile', 'esm-only')).not.toContain('❌');
+  });
+
+  // A range that excludes newer releases would install each dependency of another package once more.
+  test('installs one copy of the core of the AWS SDK', async () => {
+    const files = await readdir(join(empty, 'node_modules'), { recursive: true });
+    expect(files.filter((file) => file.endsWith('@smithy/core/package.json'))).toHaveLength(1);
+  });
+
   // Other versions of Node start the service in CI.
   test('installed in an empty folder, has its command where npx looks for it, which serves its samples', async () => {
     const child = spawn('node_modules/.bin/darkroom', ['serve'], {
@@ -62,5 +77,64 @@ describe('the package', () => {
       expect(response.status, link).toBe(200);
       expect(response.headers.get('content-type')).toMatch(/^image\//);
     }
+  });
+});
+
+describe('a program that imports the libraries of the package', () => {
+  const program = `
+    import { MediaUrls, nearestSize, type Size } from '@darkroom-media/darkroom/urls';
+    import { signExternalUrl, verifyExternalUrl } from '@darkroom-media/darkroom/signing';
+    import { AdminClient, type Metadata } from '@darkroom-media/darkroom/admin';
+
+    const media = new MediaUrls({ cdnUrl: 'https://cdn.example.com' });
+    const size: Size = nearestSize(40, 2);
+    console.log(media.avatar('1', 'ab12', { size }));
+    // @ts-expect-error A size that is not listed
+    if (process.argv.length > 9) media.avatar('1', 'ab12', { size: 63 });
+    const signingKeys = 'an-example-key-of-thirty-two-bytes-or-more';
+    const url = await signExternalUrl({ url: 'https://media.example.org/cat.png', signingKeys });
+    console.log((await verifyExternalUrl({ url, signingKeys })).verdict);
+    const admin = new AdminClient({ adminUrl: 'http://127.0.0.1:9090', token: 'a token' });
+    const facts: (key: string) => Promise<Metadata> = (key) => admin.metadata(key);
+    console.log(typeof facts);
+  `;
+  const file = join(empty, 'program.ts');
+
+  test.each([
+    ['node16', 'node16'],
+    ['preserve', 'bundler'],
+  ])('compiles with module %s and moduleResolution %s', async (module, moduleResolution) => {
+    await put('empty/package.json', '{ "type": "module" }');
+    await put('empty/program.ts', `declare const process: { argv: string[] };${program}`);
+    const options = ['--strict', '--target', 'es2022', '--lib', 'es2023,dom', '--types', ''];
+    run(
+      empty,
+      resolve('node_modules/.bin/tsc'),
+      ...options,
+      ...['--module', module, '--moduleResolution', moduleResolution, file],
+    );
+    const printed = ['https://cdn.example.com/avatars/1/ab12.webp?size=80', 'valid', 'function'];
+    expect(run(empty, process.execPath, 'program.js').trim().split('\n')).toEqual(printed);
+  });
+
+  test.each([
+    ['urls', 'MediaUrls', 6_000],
+    ['urls', 'nearestSize', 1_000],
+    ['signing', 'signExternalUrl', 6_000],
+    ['admin', 'AdminClient', 4_000],
+  ])('is bundled for browsers with %s: %s in less than %d bytes', async (name, imported, bytes) => {
+    await put(
+      'empty/page.js',
+      `import { ${imported} } from '@darkroom-media/darkroom/${name}'; console.log(${imported});`,
+    );
+    const { output } = await build({
+      input: join(empty, 'page.js'),
+      platform: 'browser',
+      write: false,
+      output: { minify: true },
+    });
+    expect(output).toHaveLength(1);
+    expect(output[0].code).not.toMatch(/node:|require\(/);
+    expect(output[0].code.length).toBeLessThan(bytes);
   });
 });

@@ -1,6 +1,6 @@
 /**
- * What the library needs of the contract, as plain data. The build replaces this module by its values: the other columns
- * of the contract's tables would double the size of the library.
+ * Parts of the contract's tables that the library needs, as plain data. The build replaces this module by its values: the
+ * other columns would double the size of the library.
  */
 
 import { type QueryKind, queryParameters } from '../contract/media-query.ts';
@@ -16,7 +16,7 @@ import { type Kind, shortNames } from './kinds.ts';
 
 export type ValueKind = PathValueKind;
 
-/** How the URLs of a kind are built. */
+/** Rules for the URLs of a kind. */
 export interface KindRow {
   readonly method: string;
   /** Path without extension, with the kind of each value: `/avatars/{user_id:snowflake}/{avatar_hash:hash}`. */

@@ -1,0 +1,45 @@
+import { readFile } from 'node:fs/promises';
+import { expect, test } from 'vitest';
+import { signExternalUrl } from '../../src/client/signing.ts';
+import { MediaUrls } from '../../src/client/urls.ts';
+import { useBrowser } from './browser.ts';
+
+const signingKeys = 'an-example-key-of-thirty-two-bytes-or-more';
+const url = 'https://media.example.org/cat.png';
+
+test('the libraries of the package return in Chromium what they return in Node', async () => {
+  const browser = await useBrowser();
+  const page = await (await browser.newContext()).newPage();
+  // WebCrypto needs a secure page.
+  await page.route('https://app.example/**', async (route) => {
+    const { pathname } = new URL(route.request().url());
+    if (pathname === '/') return route.fulfill({ contentType: 'text/html', body: '' });
+    const body = await readFile(`dist/client${pathname}`);
+    return route.fulfill({ contentType: 'text/javascript', body });
+  });
+  await page.goto('https://app.example/');
+  const results = await page.evaluate(
+    async ([keys, signed]) => {
+      const load = (file: string) => import(file);
+      const { MediaUrls } = await load('/urls.js');
+      const { signExternalUrl, verifyExternalUrl } = await load('/signing.js');
+      const { AdminClient } = await load('/admin.js');
+      const media = new MediaUrls({ cdnUrl: 'https://cdn.example.com' });
+      const path = await signExternalUrl({ url: signed, signingKeys: keys });
+      return {
+        avatar: media.avatar(2n ** 64n - 1n, 'ab12', { size: 80 }),
+        path,
+        verified: await verifyExternalUrl({ url: path, signingKeys: keys }),
+        admin: typeof new AdminClient({ adminUrl: 'https://admin.example', token: '' }).purge,
+      };
+    },
+    [signingKeys, url] as const,
+  );
+  const media = new MediaUrls({ cdnUrl: 'https://cdn.example.com' });
+  expect(results).toEqual({
+    avatar: media.avatar(2n ** 64n - 1n, 'ab12', { size: 80 }),
+    path: await signExternalUrl({ url, signingKeys }),
+    verified: { verdict: 'valid', url },
+    admin: 'function',
+  });
+});
