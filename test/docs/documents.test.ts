@@ -31,7 +31,15 @@ const anchorsOf = (file: string): string[] =>
 
 const files = [
   ...documents,
-  ...['CHANGELOG.md', 'SECURITY.md', 'bench/README.md', 'bench/RESULTS.md', 'fixtures/README.md'],
+  ...[
+    'CHANGELOG.md',
+    'CODE_OF_CONDUCT.md',
+    'CONTRIBUTING.md',
+    'SECURITY.md',
+    'bench/README.md',
+    'bench/RESULTS.md',
+    'fixtures/README.md',
+  ],
 ];
 
 test.each(files)('the links of %s lead to what there is', (file) => {
