@@ -1,12 +1,12 @@
 import { type Extent, hasAscii } from './byte-reader.ts';
 import type { Orientation } from './image-facts.ts';
 
-const exifPrefix = 'Exif\0\0';
-const orientationTag = 0x0112;
+const EXIF_PREFIX = 'Exif\0\0';
+const ORIENTATION_TAG = 0x0112;
 /** libvips refuses to parse a longer block (`vips_exif_load_data_without_fix`). */
-const maxBlockBytes = 1 << 20;
+const MAX_BLOCK_BYTES = 1 << 20;
 
-const orientations = [1, 2, 3, 4, 5, 6, 7, 8] as const satisfies readonly Orientation[];
+const ORIENTATIONS = [1, 2, 3, 4, 5, 6, 7, 8] as const satisfies readonly Orientation[];
 
 /** A field type (TIFF 6.0 §2): 16 bits. */
 const SHORT = 3;
@@ -19,8 +19,8 @@ const SHORT = 3;
  * makes an image unreadable. Rules: TIFF 6.0 §2, Exif 2.32 §4.6.4 A.
  */
 export function readExifOrientation(block: Uint8Array): Orientation {
-  const tiff = hasAscii(block, 0, exifPrefix) ? block.subarray(exifPrefix.length) : block;
-  if (tiff.length < 8 || block.length > maxBlockBytes) return 1;
+  const tiff = hasAscii(block, 0, EXIF_PREFIX) ? block.subarray(EXIF_PREFIX.length) : block;
+  if (tiff.length < 8 || block.length > MAX_BLOCK_BYTES) return 1;
   const isLittleEndian = hasAscii(tiff, 0, 'II');
   if (!isLittleEndian && !hasAscii(tiff, 0, 'MM')) return 1;
   const view = new DataView(tiff.buffer, tiff.byteOffset, tiff.byteLength);
@@ -31,20 +31,20 @@ export function readExifOrientation(block: Uint8Array): Orientation {
   const entries = Math.min(view.getUint16(directory, isLittleEndian), fit);
   for (let index = 0; index < entries; index += 1) {
     const entry = directory + 2 + index * 12;
-    if (view.getUint16(entry, isLittleEndian) !== orientationTag) continue;
+    if (view.getUint16(entry, isLittleEndian) !== ORIENTATION_TAG) continue;
     const isShort = view.getUint16(entry + 2, isLittleEndian) === SHORT;
     const isSingle = view.getUint32(entry + 4, isLittleEndian) === 1;
     const value = isShort && isSingle ? view.getUint16(entry + 8, isLittleEndian) : 1;
-    return orientations.find((orientation) => orientation === value) ?? 1;
+    return ORIENTATIONS.find((orientation) => orientation === value) ?? 1;
   }
   return 1;
 }
 
 /** A directory with the orientation as its only entry, a short (TIFF 6.0 §2); the value goes to byte 18. */
-const plainTiff = Buffer.from('49492a0008000000010012010300010000000000000000000000', 'hex');
-const valueAt = 18;
+const PLAIN_TIFF = Buffer.from('49492a0008000000010012010300010000000000000000000000', 'hex');
+const VALUE_AT = 18;
 /** The rest may be missing: the offset of a next directory. */
-const leastBytes = 22;
+const MIN_BYTES = 22;
 
 /**
  * Reduces EXIF blocks to the orientation before a decoder reads them: libvips lets libexif parse any block, and libexif
@@ -62,11 +62,11 @@ export function withPlainExif(
   if (blocks.length === 0) return original;
   const plain = Buffer.from(original);
   for (const { start, end } of blocks) {
-    const tiff = hasAscii(original, start, exifPrefix) ? start + exifPrefix.length : start;
+    const tiff = hasAscii(original, start, EXIF_PREFIX) ? start + EXIF_PREFIX.length : start;
     plain.fill(0, tiff, end);
-    if (orientation !== 1 && end - tiff >= leastBytes) {
-      plainTiff.copy(plain, tiff, 0, end - tiff);
-      plain[tiff + valueAt] = orientation;
+    if (orientation !== 1 && end - tiff >= MIN_BYTES) {
+      PLAIN_TIFF.copy(plain, tiff, 0, end - tiff);
+      plain[tiff + VALUE_AT] = orientation;
     }
   }
   return plain;

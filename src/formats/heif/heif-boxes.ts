@@ -11,7 +11,7 @@ export interface FullBox extends Box {
  * libheif's limit of children of one box; without it, 50 MB of empty boxes are 6 million objects. Also our limit of
  * table entries, of which libheif accepts still fewer.
  */
-export const maxChildren = 20_000;
+export const MAX_CHILDREN = 20_000;
 
 /**
  * Yields the boxes between two offsets, in order; at most 20,000.
@@ -23,8 +23,8 @@ export function* readBoxes(reader: ByteReader, start: number, end: number): Gene
   for (const box of walkBoxes(reader, start, end)) {
     if (!box.fits) throw corruptMedia(`HEIF: box ${box.type} at ${box.headerStart} does not fit`);
     boxes += 1;
-    if (boxes > maxChildren) {
-      throw corruptMedia(`HEIF: more than ${maxChildren} boxes in one at ${start}`);
+    if (boxes > MAX_CHILDREN) {
+      throw corruptMedia(`HEIF: more than ${MAX_CHILDREN} boxes in one at ${start}`);
     }
     yield box;
   }

@@ -1,7 +1,7 @@
 import { ByteReader, corruptMedia, type Extent } from '../byte-reader.ts';
 import type { Size } from '../image-facts.ts';
 import { type Box, walkBoxes } from '../iso-boxes.ts';
-import { BoxCursor, findBox, type Meta, maxChildren, readBoxes, toFullBox } from './heif-boxes.ts';
+import { BoxCursor, findBox, MAX_CHILDREN, type Meta, readBoxes, toFullBox } from './heif-boxes.ts';
 import { indexProperties, type Property, readCodedSize } from './heif-properties.ts';
 
 /** Far beyond libheif, which accepts 32 per item; bounds the walk. */
@@ -135,7 +135,7 @@ function findMeta(reader: ByteReader, sizeBytes: number): Box | undefined {
 function refuseSecondMeta(reader: ByteReader, start: number): void {
   let boxes = 0;
   for (const { type, headerStart } of walkBoxes(reader, start, reader.length)) {
-    if (type === 'meta' || boxes === maxChildren) {
+    if (type === 'meta' || boxes === MAX_CHILDREN) {
       throw corruptMedia(`HEIF: a box too many at ${headerStart}`);
     }
     boxes += 1;
@@ -202,7 +202,7 @@ function readLocations(meta: Meta, sizeBytes: number): Map<number, Extent[]> {
   const locations = new Map<number, Extent[]>();
   let extentsInAll = 0;
   const items = cursor.uint(idBytes);
-  if (items > maxChildren) throw corruptMedia(`HEIF: ${items} items`);
+  if (items > MAX_CHILDREN) throw corruptMedia(`HEIF: ${items} items`);
   for (let left = items; left > 0; left -= 1) {
     const item = cursor.uint(idBytes);
     const method = box.version === 0 ? 0 : cursor.uint(2) & 0xf;

@@ -1,7 +1,7 @@
 import { type ByteReader, corruptMedia } from '../byte-reader.ts';
 import type { Size } from '../image-facts.ts';
 import type { Box } from '../iso-boxes.ts';
-import { BoxCursor, findBox, type Meta, maxChildren, readBoxes, toFullBox } from './heif-boxes.ts';
+import { BoxCursor, findBox, MAX_CHILDREN, type Meta, readBoxes, toFullBox } from './heif-boxes.ts';
 
 /** Position of an item's properties in an `ipma`: one-based indices, from the cursor on. */
 interface Association {
@@ -36,7 +36,7 @@ export function indexProperties(meta: Meta): (item: number) => readonly Property
     const indexBytes = (box.flags & 1) === 1 ? 2 : 1;
     const own = cursor.uint(4);
     entries += own;
-    if (entries > maxChildren) throw corruptMedia(`HEIF: more than ${maxChildren} associations`);
+    if (entries > MAX_CHILDREN) throw corruptMedia(`HEIF: more than ${MAX_CHILDREN} associations`);
     for (let left = own; left > 0; left -= 1) {
       const item = cursor.uint(box.version === 0 ? 2 : 4);
       const count = cursor.uint(1);

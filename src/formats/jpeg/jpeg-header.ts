@@ -10,10 +10,10 @@ interface Frame extends Size {
 }
 
 /** Far beyond any real file (50 MB with 64 KB of metadata per segment have 800); bounds the walk. */
-const maxMarkers = 20_000;
+const MAX_MARKERS = 20_000;
 
 /** Fill bytes that are checked to be no other bytes; encoders write a few. */
-const maxFillBytes = 64 * 1024;
+const MAX_FILL_BYTES = 64 * 1024;
 
 /**
  * Reads the facts of a JPEG (ITU-T T.81 annex B); returns `undefined` for processes that libjpeg cannot decode
@@ -46,11 +46,11 @@ export function readJpegHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts |
   });
   for (const segment of walkJpegSegments(bytes)) {
     markers += 1;
-    if (markers > maxMarkers) throw corruptMedia(`JPEG: more than ${maxMarkers} markers`);
+    if (markers > MAX_MARKERS) throw corruptMedia(`JPEG: more than ${MAX_MARKERS} markers`);
     const { code, at, start, end } = segment;
     if (previous.code !== jpegMarker.sos) {
       fillBytes += at - previous.end;
-      isClean &&= fillBytes <= maxFillBytes && isFill(bytes, previous.end, at);
+      isClean &&= fillBytes <= MAX_FILL_BYTES && isFill(bytes, previous.end, at);
     }
     previous = segment;
     if (code === jpegMarker.eoi) {

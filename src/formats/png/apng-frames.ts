@@ -10,17 +10,17 @@ export interface ApngFrame extends FramePlacement {
 }
 
 /** By their numbers in `fcTL`. */
-const disposals = ['none', 'background', 'previous'] as const;
-const blends = ['source', 'over'] as const;
+const DISPOSALS = ['none', 'background', 'previous'] as const;
+const BLENDS = ['source', 'over'] as const;
 
-const acTLBytes = 8;
-const fcTLBytes = 26;
+const ACTL_BYTES = 8;
+const FCTL_BYTES = 26;
 /** Bytes of the sequence number before the image data in an fdAT. */
-const sequenceBytes = 4;
+const SEQUENCE_BYTES = 4;
 /** PNG 3rd edition §11.3.6.2: replaces a denominator of 0. */
-const defaultDenominator = 100;
+const DEFAULT_DENOMINATOR = 100;
 /** PNG 3rd edition §7.1: the largest four-byte integer. */
-const maxInteger = 0x7fff_ffff;
+const MAX_INTEGER = 0x7fff_ffff;
 
 /**
  * Collects the frames of an APNG (PNG 3rd edition §4.9 and §11.3.6) during a walk through its chunks.
@@ -79,7 +79,7 @@ export class ApngFrames {
   }
 
   /** Whether the frames show anything besides the default image. */
-  get isMoreThanStill(): boolean {
+  get hasDistinctFrames(): boolean {
     return this.frames.length > 1 || !this.#isDefaultImageFrame;
   }
 
@@ -88,16 +88,16 @@ export class ApngFrames {
     if (this.#hasImageData) return;
     this.#expect(!this.isAnimated, () => `second acTL at ${start}`);
     this.#declaredFrames ??= 0;
-    if (!this.#expectChunk(chunk, end - start === acTLBytes)) return;
+    if (!this.#expectChunk(chunk, end - start === ACTL_BYTES)) return;
     this.#declaredFrames = this.#reader.u32be(start);
     this.plays = this.#reader.u32be(start + 4);
-    const isInRange = this.#declaredFrames > 0 && this.plays <= maxInteger;
+    const isInRange = this.#declaredFrames > 0 && this.plays <= MAX_INTEGER;
     this.#expect(isInRange, () => `acTL of ${this.#declaredFrames} frames, ${this.plays} plays`);
   }
 
   #visitFrame(chunk: PngChunk): void {
     const { start, end } = chunk;
-    if (!this.#expectChunk(chunk, end - start === fcTLBytes)) return;
+    if (!this.#expectChunk(chunk, end - start === FCTL_BYTES)) return;
     if (this.frames.length > 0) this.#expectData();
     this.#expectSequence(start);
     const widthPx = this.#reader.u32be(start + 4);
@@ -105,9 +105,9 @@ export class ApngFrames {
     const leftPx = this.#reader.u32be(start + 12);
     const topPx = this.#reader.u32be(start + 16);
     const numerator = this.#reader.u16be(start + 20);
-    const denominator = this.#reader.u16be(start + 22) || defaultDenominator;
-    const dispose = disposals[this.#reader.u8(start + 24)];
-    const blend = blends[this.#reader.u8(start + 25)];
+    const denominator = this.#reader.u16be(start + 22) || DEFAULT_DENOMINATOR;
+    const dispose = DISPOSALS[this.#reader.u8(start + 24)];
+    const blend = BLENDS[this.#reader.u8(start + 25)];
     const { widthPx: canvasWidthPx, heightPx: canvasHeightPx } = this.#canvas;
     const isWhole = widthPx === canvasWidthPx && heightPx === canvasHeightPx;
     const isWithin =
@@ -130,12 +130,12 @@ export class ApngFrames {
 
   #visitFrameData(chunk: PngChunk): void {
     const { start, end } = chunk;
-    if (!this.#expectChunk(chunk, end - start >= sequenceBytes)) return;
+    if (!this.#expectChunk(chunk, end - start >= SEQUENCE_BYTES)) return;
     this.#expectSequence(start);
     const isOwn = this.frames.length > (this.#isDefaultImageFrame ? 1 : 0);
     if (!this.#expect(this.#hasImageData && isOwn, () => `fdAT at ${start} without a frame`))
       return;
-    this.frames.at(-1)?.data.push({ start: start + sequenceBytes, end });
+    this.frames.at(-1)?.data.push({ start: start + SEQUENCE_BYTES, end });
   }
 
   #expectChunk(chunk: PngChunk, isSized: boolean): boolean {

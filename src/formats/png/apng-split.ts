@@ -12,15 +12,15 @@ import {
 } from './png-chunks.ts';
 
 /** Chunks before the image data that define the meaning of samples, for all frames (PNG 3rd edition §4.9). */
-const sampleChunks = new Set(['PLTE', 'tRNS', 'gAMA', 'cHRM', 'sRGB', 'iCCP', 'cICP', 'sBIT']);
+const SAMPLE_CHUNKS = new Set(['PLTE', 'tRNS', 'gAMA', 'cHRM', 'sRGB', 'iCCP', 'cICP', 'sBIT']);
 
 /**
  * Most bytes of profiles, summed over the frames, since the decoder reads them for each: 250 kB in each of 1 024.
  * Profiles of photographs have 0.5 to 3 kB.
  */
-const maxProfileBytes = 256 * 1024 * 1024;
+const MAX_PROFILE_BYTES = 256 * 1024 * 1024;
 /** Longest name in an iCCP; a zero and the method follow, then the zlib stream (§11.3.2.3). */
-const profileNameBytes = 79;
+const MAX_NAME_BYTES = 79;
 
 /**
  * Splits an APNG into PNGs, one for each frame: its IHDR with the size of the frame's region, the chunks that define
@@ -41,7 +41,7 @@ export function* splitApng(apng: Uint8Array): Generator<FramePatch, void> {
   checkDataCrcs(apng); // the frames get new ones
 
   const imageData = chunks.findIndex(({ type }) => type === 'IDAT');
-  const shared = chunks.slice(0, imageData).filter(({ type }) => sampleChunks.has(type));
+  const shared = chunks.slice(0, imageData).filter(({ type }) => SAMPLE_CHUNKS.has(type));
   for (const chunk of shared) {
     if (chunk.type === 'iCCP') checkProfile(reader, chunk, walk.frames.length);
   }
@@ -65,8 +65,8 @@ function readChunks(apng: Uint8Array): PngChunk[] {
 /** Rejects a profile that is too large to be read for each frame; its decoder decides whether the profile is valid. */
 function checkProfile(reader: ByteReader, { start, end }: PngChunk, frames: number): void {
   const chunk = reader.slice(start, end);
-  const maxOutputLength = Math.floor(maxProfileBytes / frames);
-  const name = chunk.subarray(0, profileNameBytes + 1).indexOf(0);
+  const maxOutputLength = Math.floor(MAX_PROFILE_BYTES / frames);
+  const name = chunk.subarray(0, MAX_NAME_BYTES + 1).indexOf(0);
   let isTooLarge = chunk.length > maxOutputLength;
   try {
     inflateSync(chunk.subarray(name + 2), { maxOutputLength });

@@ -3,7 +3,7 @@ import type { Size } from '../image-facts.ts';
 import type { PngChunk } from './png-chunks.ts';
 
 /** Bit depths allowed for each colour type (PNG 3rd edition §11.2.1). */
-const bitDepths = new Map([
+const BIT_DEPTHS = new Map([
   [0, [1, 2, 4, 8, 16]],
   [2, [8, 16]],
   [3, [1, 2, 4, 8]],
@@ -11,13 +11,13 @@ const bitDepths = new Map([
   [6, [8, 16]],
 ]);
 /** PNG 3rd edition §7.1: the largest four-byte integer. */
-const maxSidePx = 0x7fff_ffff;
+const MAX_SIDE_PX = 0x7fff_ffff;
 
 /** Samples per pixel by colour type (PNG 3rd edition §11.2.1). */
-const channels = [1, 0, 3, 1, 2, 0, 4];
+const CHANNELS = [1, 0, 3, 1, 2, 0, 4];
 
 /** Most bytes that deflate can make of one: 258 bytes of each 2 bits (RFC 1951 §3.2.5). */
-const maxExpansion = 1_032;
+const MAX_EXPANSION = 1_032;
 
 /** Contents of IHDR (PNG 3rd edition §11.2.1). */
 export interface ImageHeader extends Size {
@@ -39,8 +39,8 @@ export function readImageHeader(reader: ByteReader, { type, start, end }: PngChu
   const colourType = reader.u8(start + 9);
   const isKnownCoding =
     reader.u8(start + 10) === 0 && reader.u8(start + 11) === 0 && reader.u8(start + 12) <= 1;
-  const isSize = [widthPx, heightPx].every((side) => side >= 1 && side <= maxSidePx);
-  const isKnownColour = bitDepths.get(colourType)?.includes(bitDepth) ?? false;
+  const isSize = [widthPx, heightPx].every((side) => side >= 1 && side <= MAX_SIDE_PX);
+  const isKnownColour = BIT_DEPTHS.get(colourType)?.includes(bitDepth) ?? false;
   if (!isSize || !isKnownColour || !isKnownCoding) {
     throw corruptMedia(
       `PNG: IHDR of ${widthPx}x${heightPx} px, colour type ${colourType}, ${bitDepth} bit`,
@@ -53,10 +53,10 @@ export function readImageHeader(reader: ByteReader, { type, start, end }: PngChu
 export function findDataFault(header: ImageHeader, compressedBytes: number): string | undefined {
   // Without the filters' bytes; interlaced images have as many bits in their passes.
   const leastBytes = header.heightPx * rowBytesOf(header);
-  if (compressedBytes * maxExpansion >= leastBytes) return undefined;
+  if (compressedBytes * MAX_EXPANSION >= leastBytes) return undefined;
   return `PNG: ${compressedBytes} bytes of image data cannot hold ${leastBytes} bytes of pixels`;
 }
 
 function rowBytesOf({ widthPx, colourType, bitDepth }: ImageHeader): number {
-  return Math.ceil((widthPx * bitDepth * (channels[colourType] ?? 0)) / 8);
+  return Math.ceil((widthPx * bitDepth * (CHANNELS[colourType] ?? 0)) / 8);
 }

@@ -9,7 +9,7 @@ import { hasRightCrc, type PngChunk, walkPngChunks, wrongCrc } from './png-chunk
  * Chunks that may be sent out, with the most bytes that each can use (PNG 3rd edition §11): a longer chunk contains
  * something else.
  */
-const cleanChunkBytes = new Map([
+const CLEAN_CHUNK_BYTES = new Map([
   ['IHDR', 13],
   ['PLTE', 768],
   ['IDAT', 0x7fff_ffff],
@@ -24,11 +24,11 @@ const cleanChunkBytes = new Map([
   ['pHYs', 9],
 ]);
 
-const paletteColourType = 3;
+const PALETTE_COLOUR_TYPE = 3;
 /** Length of a tRNS without a palette: a sample of each of three channels. */
-const maxTransparentBytes = 6;
+const MAX_TRANSPARENT_BYTES = 6;
 /** The chunks of 50 000 frames, the highest limit an operator can set, with their data; bounds the walk. */
-const maxChunks = 105_000;
+const MAX_CHUNKS = 105_000;
 
 /**
  * Reads the facts of a PNG (PNG 3rd edition, W3C 2025) or an APNG, which has a chunk `acTL` before the image data.
@@ -67,7 +67,7 @@ export function readPngHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts {
     const isCut = prefix?.isLongest === true && chunk.end + 4 > bytes.length;
     if (prefix !== undefined && (isCut || chunk.type === 'IDAT')) break;
     chunks += 1;
-    if (chunks > maxChunks) throw corruptMedia(`PNG: more than ${maxChunks} chunks`);
+    if (chunks > MAX_CHUNKS) throw corruptMedia(`PNG: more than ${MAX_CHUNKS} chunks`);
     proveChunk(reader, chunk);
     if (header === undefined) {
       header = readImageHeader(reader, chunk);
@@ -75,7 +75,7 @@ export function readPngHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts {
       continue;
     }
     animation?.visit(chunk);
-    isClean &&= chunk.end - chunk.start <= (cleanChunkBytes.get(chunk.type) ?? -1);
+    isClean &&= chunk.end - chunk.start <= (CLEAN_CHUNK_BYTES.get(chunk.type) ?? -1);
     if (chunk.type !== 'IDAT' && imageData === 'open') imageData = 'closed';
     switch (chunk.type) {
       case 'IHDR':
@@ -87,7 +87,7 @@ export function readPngHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts {
         if (imageData === 'closed') {
           throw corruptMedia(`PNG: IDAT at ${chunk.start} does not follow the others`);
         }
-        if (header.colourType === paletteColourType && !hasPalette) {
+        if (header.colourType === PALETTE_COLOUR_TYPE && !hasPalette) {
           throw corruptMedia(`PNG: IDAT at ${chunk.start} before PLTE`);
         }
         imageData = 'open';
@@ -141,8 +141,8 @@ function framesOf(
   apng: ApngFrames | undefined,
 ): Pick<ImageFacts, 'format' | 'frames' | 'animation' | 'animationFault'> {
   if (!apng?.isAnimated) return { format: 'png', frames: 1, animation: undefined };
-  const { frames, plays, fault, isMoreThanStill } = apng;
-  const isShown = fault === undefined && isMoreThanStill;
+  const { frames, plays, fault, hasDistinctFrames } = apng;
+  const isShown = fault === undefined && hasDistinctFrames;
   return {
     format: 'apng',
     frames: Math.max(frames.length, 1),
@@ -178,9 +178,9 @@ function isWithinDepth(
   { start, end }: PngChunk,
   { colourType, bitDepth }: ImageHeader,
 ): boolean {
-  if (colourType === paletteColourType) return true;
+  if (colourType === PALETTE_COLOUR_TYPE) return true;
   // A file may have 100 000 of these chunks.
-  if (end - start > maxTransparentBytes) return false;
+  if (end - start > MAX_TRANSPARENT_BYTES) return false;
   for (let at = start; at + 2 <= end; at += 2) {
     if (reader.u16be(at) >= 2 ** bitDepth) return false;
   }

@@ -54,7 +54,7 @@ class TrackTables {
   /** Ticks from the decoding of the first sample to its presentation. */
   firstShift: number | undefined;
   /** Presented seconds as the track's header tells them, pauses included. */
-  toldS = 0;
+  headerDurationS = 0;
   edits: Edit[] = [];
   keyFrames: number | undefined;
 }
@@ -142,7 +142,7 @@ function readTrackBox(
   switch (type) {
     case 'tkhd':
       track.id = reader.u32be(at + (isLong ? 20 : 12));
-      track.toldS = readToldS(tick(isLong ? 28 : 20), movieTimescale);
+      track.headerDurationS = readHeaderDurationS(tick(isLong ? 28 : 20), movieTimescale);
       break;
     case 'mdhd':
       track.timescale = reader.u32be(at + (isLong ? 20 : 12));
@@ -189,7 +189,7 @@ function readTrackBox(
 }
 
 /** Returns 0 where the duration is unknown, for which all bits are set. */
-function readToldS(ticks: number, timescale: number): number {
+function readHeaderDurationS(ticks: number, timescale: number): number {
   return timescale > 0 && ticks < 0xffff_ffff ? ticks / timescale : 0;
 }
 
@@ -234,14 +234,14 @@ function checkCounts(track: TrackTables): void {
 
 /** Returns the duration from the first presented sample to the end of the last; a pause before does not count. */
 function presentedDurationS(track: TrackTables): number | undefined {
-  const { timescale, edits, ticks, toldS, firstShift = 0 } = track;
+  const { timescale, edits, ticks, headerDurationS, firstShift = 0 } = track;
   const shown = edits.filter(({ mediaTime }) => mediaTime >= 0);
   const mediaS = ticks / timescale;
   if (!Number.isFinite(mediaS) || mediaS === 0) {
     // Its samples are in fragments, or its tables were not read. Chromium's recorder writes a media header in milliseconds,
     // whatever its time scale, so that the track's header alone is right.
     const pauseS = edits.reduce((sum, edit) => sum + (edit.mediaTime < 0 ? edit.durationS : 0), 0);
-    return toldS > pauseS ? toldS - pauseS : undefined;
+    return headerDurationS > pauseS ? headerDurationS - pauseS : undefined;
   }
   if (shown.length === 0) return mediaS;
   return shown.reduce((sum, { durationS, mediaTime }) => {

@@ -12,12 +12,12 @@ import {
 
 /** Flags of VP8X (RFC 9649 §2.7.1). */
 const flag = { animation: 0x02, xmp: 0x04, exif: 0x08, icc: 0x20 } as const;
-const vp8xBytes = 10;
-const animBytes = 6;
+const VP8X_BYTES = 10;
+const ANIM_BYTES = 6;
 /** Fields of ANMF before the chunks of its frame. */
-const frameHeaderBytes = 16;
+const FRAME_HEADER_BYTES = 16;
 /** 50 000 frames, the highest limit an operator can set, have three chunks each and their ANMF; bounds the walk. */
-const maxChunks = 200_000;
+const MAX_CHUNKS = 200_000;
 
 /**
  * Reads the facts of a WebP (RFC 9649), still or animated.
@@ -47,7 +47,7 @@ export function readWebpHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts {
   const countChunk = ({ fourCc }: RiffChunk): void => {
     chunks += 1;
     hasLoss ||= fourCc === 'VP8 ';
-    if (chunks > maxChunks) throw corruptMedia(`WebP: more than ${maxChunks} chunks`);
+    if (chunks > MAX_CHUNKS) throw corruptMedia(`WebP: more than ${MAX_CHUNKS} chunks`);
   };
   for (const chunk of walkRiffChunks(reader.bytes, FIRST_CHUNK)) {
     countChunk(chunk);
@@ -65,15 +65,15 @@ export function readWebpHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts {
     }
     switch (fourCc) {
       case 'VP8X':
-        if (chunks > 1 || length < vp8xBytes) {
+        if (chunks > 1 || length < VP8X_BYTES) {
           throw corruptMedia(`WebP: VP8X of ${length} bytes at ${start}`);
         }
-        isClean &&= length === vp8xBytes;
+        isClean &&= length === VP8X_BYTES;
         break;
       case 'ANIM':
-        if (length < animBytes) throw corruptMedia(`WebP: ANIM of ${length} bytes at ${start}`);
+        if (length < ANIM_BYTES) throw corruptMedia(`WebP: ANIM of ${length} bytes at ${start}`);
         plays ??= reader.u16le(start + 4);
-        isClean &&= length === animBytes;
+        isClean &&= length === ANIM_BYTES;
         break;
       case 'ANMF':
         if ((flags & flag.animation) === 0) {
@@ -172,7 +172,7 @@ function isCleanFrame(
   const { start } = frame;
   let image: Size | undefined;
   let isClean = true;
-  for (const chunk of walkRiffChunks(reader.bytes, start + frameHeaderBytes, frame.end)) {
+  for (const chunk of walkRiffChunks(reader.bytes, start + FRAME_HEADER_BYTES, frame.end)) {
     countChunk(chunk);
     if (chunk.end > frame.end) {
       throw corruptMedia(`WebP: chunk ${chunk.fourCc} at ${chunk.start} leaves its frame`);

@@ -36,7 +36,7 @@ const MAX_WHOLE_BYTES = 64 * 1024;
 const HEAD_BYTES = 4096;
 
 /** Boxes that nobody reads: titles, covers, positions. */
-const UNREAD = ['udta', 'meta'];
+const IGNORED_BOXES = ['udta', 'meta'];
 
 type Check = (bytes: Uint8Array) => void;
 
@@ -79,13 +79,13 @@ export class GuardedSource extends Source {
     return this.#cache.sizeBytes;
   }
 
-  _read(start: number, end: number): Handed | Promise<Handed> {
+  _read(start: number, end: number): ReadResult | Promise<ReadResult> {
     const bytes = this.#cache.peek(start, end);
-    if (bytes !== undefined) return this.#hand(start, bytes);
+    if (bytes !== undefined) return this.#deliver(start, bytes);
     const reading =
       start === this.#movieStart ? this.#readMovie(start, end) : this.#cache.read(start, end);
     return reading.then(
-      (read) => this.#hand(start, read),
+      (read) => this.#deliver(start, read),
       (error: unknown) => {
         this.failure ??= error;
         throw error;
@@ -97,12 +97,12 @@ export class GuardedSource extends Source {
     this.#checks.clear();
   }
 
-  #hand(start: number, read: Uint8Array): Handed {
+  #deliver(start: number, read: Uint8Array): ReadResult {
     let bytes = read;
     try {
       this.#reads += 1;
       if (this.#reads > MAX_READS) throw corruptMedia(`${MAX_READS} reads of a container`);
-      if (bytes.length <= MAX_HEADER_BYTES) bytes = this.#expect(start, bytes);
+      if (bytes.length <= MAX_HEADER_BYTES) bytes = this.#scheduleCheck(start, bytes);
       else this.#checks.get(start)?.(bytes);
       const isLast = start + bytes.length === this.#cache.sizeBytes;
       if (isLast && this.#clusters.has(start)) bytes = endCluster(bytes);
@@ -119,7 +119,7 @@ export class GuardedSource extends Source {
    *
    * @returns the header; the demultiplexer reads no element that leaves the file, so such a one is told to end with it
    */
-  #expect(start: number, header: Uint8Array): Uint8Array {
+  #scheduleCheck(start: number, header: Uint8Array): Uint8Array {
     if (this.#isIso && header.length >= 8) {
       const type = Buffer.from(header.subarray(4, 8)).toString('latin1');
       const isLong = header[3] === 1 && header[0] === 0 && header[1] === 0 && header[2] === 0;
@@ -157,7 +157,7 @@ export class GuardedSource extends Source {
 }
 
 /** Bytes as the demultiplexer takes them (`ReadResult`). */
-interface Handed {
+interface ReadResult {
   readonly bytes: Uint8Array;
   readonly view: DataView;
   readonly offset: number;
@@ -209,7 +209,7 @@ async function readMovie(cache: BlockCache, start: number, end: number): Promise
     const isTrack = hasAscii(head, 4, 'trak');
     const sound = isTrack ? measureSound(head) : undefined;
     if (sound !== undefined) await copy(at, Math.min(next, at + sound));
-    else if (UNREAD.some((type) => hasAscii(head, 4, type))) await copy(at, at + box.start);
+    else if (IGNORED_BOXES.some((type) => hasAscii(head, 4, type))) await copy(at, at + box.start);
     else {
       // The head of the next box comes by the same read.
       await cache.read(at, Math.min(end, next + HEAD_BYTES));
