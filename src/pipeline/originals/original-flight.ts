@@ -263,6 +263,8 @@ export class OriginalFlight implements OriginalLocation {
     leastBytes = 0,
   ): OriginalReader {
     const { budget, maxRangeBytes } = this.#parts;
+    // Another user of this work may still read by it.
+    if (!this.backend.isExternal && this.#reader?.etag === etag) return this.#reader;
     this.#reader?.release();
     this.#reader = new OriginalReader(this, {
       etag,
@@ -363,7 +365,7 @@ export class OriginalFlight implements OriginalLocation {
     if (failure !== undefined && (backend.isExternal || !isVideo)) throw failure;
     const videoBytes = identity && records.findDetails(this.originKey, identity.etag)?.videoBytes;
     if (identity !== undefined && videoBytes !== undefined && !backend.isExternal) {
-      const reader = this.#reader ?? this.createReader(identity.etag, { sizeBytes: videoBytes });
+      const reader = this.createReader(identity.etag, { sizeBytes: videoBytes });
       return videoOf(this, identity, reader);
     }
     const range = isVideo ? FIRST_BLOCK : undefined;

@@ -79,6 +79,10 @@ export class OriginalReader implements RangeReader {
     this.#sizeBytes = state.sizeBytes;
   }
 
+  get etag(): string {
+    return this.#state.etag;
+  }
+
   get sizeBytes(): number {
     return this.#sizeBytes;
   }

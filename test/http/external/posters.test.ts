@@ -284,6 +284,16 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
     expect(site.requests.length).toBe(1);
   });
 
+  test('is fetched once from a site without ranges and validators, whatever its name', async () => {
+    const { ask, serve, site } = await usePosterApp();
+    for (const path of ['/clip.mp4', '/clip']) {
+      serve(path, memorySource(clip), { hasRanges: false, headers: {} });
+      site.requests.length = 0;
+      expect((await ask(path, POSTER)).status, path).toBe(200);
+      expect(site.requests.length, path).toBe(1);
+    }
+  });
+
   test('costs no more bytes than are allowed', async () => {
     const settings = { VIDEO_MAX_READ_BYTES: '1048576' };
     const { ask, serve } = await usePosterApp({ settings });

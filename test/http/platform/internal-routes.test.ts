@@ -301,6 +301,10 @@ test('what is blocked is a 451 on every route, by its key and by its bytes, wher
       expect(statusCode, `${route} ${JSON.stringify(subject)}`).toBe(451);
     }
   }
+  // A video whose name does not show it, which is read whole for its digest.
+  await app.upload('clip', clip);
+  const sniffed = await app.post('/_sniff', uploaded('clip'));
+  expect([sniffed.statusCode, sniffed.json()]).toEqual([200, { content_type: 'video/mp4' }]);
 });
 
 test('a frame is within the 512 KiB that the platform reads, whatever it shows', async () => {
