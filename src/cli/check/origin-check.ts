@@ -4,7 +4,7 @@ import { describePlace, keySettings } from '../../config/variables/storage-setti
 import { formatCauses, formatReadFailure, MediaError } from '../../contract/errors.ts';
 import { isOriginKey } from '../../contract/media-path.ts';
 import { withDeadline } from '../../pipeline/abort.ts';
-import { readSize } from '../../pipeline/originals/open-body.ts';
+import { isStream } from '../../pipeline/originals/open-body.ts';
 import { AccessRefused } from '../../pipeline/ports.ts';
 import type { OpenedStorage } from '../../storage/backend.ts';
 import { openStorage } from '../../storage/open-storage.ts';
@@ -45,7 +45,9 @@ export async function* checkOrigin(config: Config, signal: AbortSignal): AsyncGe
   let sizeBytes = 0;
   const read = (key: string) =>
     failureOf(async (within) => {
-      sizeBytes = await readSize(opened.origin, key, within);
+      const found = await opened.origin.open(key, { signal: within });
+      if (isStream(found.body)) found.body.destroy();
+      sizeBytes = ('sizeBytes' in found && found.sizeBytes) || 0;
     });
   const absentKey = `attachments/0/0/darkroom-check-${randomBytes(8).toString('hex')}`;
   yield describeAbsence(absentKey, await read(absentKey), mayNotList);

@@ -38,12 +38,14 @@ interface LoadingFlight extends OriginalLocation {
   readonly createReader: (etag: string, opened: Opened, leastBytes?: number) => OriginalReader;
 }
 
-interface LoadParts {
-  readonly budget: MemoryBudget;
-  readonly cache: MemoryCache<CachedOriginal>;
-  readonly blocks: BlockGuard | undefined;
-  readonly facts: FactStore;
+export interface LoadParts {
   readonly records: OriginalRecords;
+  readonly facts: FactStore;
+  readonly budget: MemoryBudget;
+  /** Originals that were loaded lately, by origin key. */
+  readonly cache: MemoryCache<CachedOriginal>;
+  /** Omit where nothing can be blocked; otherwise the SHA-256 of what is read whole is remembered. */
+  readonly blocks: BlockGuard | undefined;
 }
 
 /** Containers of videos that have posters (contract §12). */

@@ -2,7 +2,7 @@ import { addAbortSignal, type Readable } from 'node:stream';
 import { isOriginFailure, MediaError } from '../../contract/errors.ts';
 import { withDeadline } from '../abort.ts';
 import type { OriginOutcome } from '../meter.ts';
-import type { Opened, OpenOptions, Source, Unchanged } from '../ports.ts';
+import type { Opened, OpenOptions, Unchanged } from '../ports.ts';
 import { type Backend, brokenError, lateError } from './backend.ts';
 import { SNIFF_BYTES } from './content-sniff.ts';
 import type { MemoryBudget, Reservation } from './memory-budget.ts';
@@ -55,13 +55,6 @@ export async function openBody(
     if (!isEmpty || range?.first !== 0) throw error;
     return openBody(backend, key, { ...options, range: undefined });
   }
-}
-
-/** Returns the size of an original in bytes; 0 if the source does not tell. */
-export async function readSize(source: Source, key: string, signal: AbortSignal): Promise<number> {
-  const { body, ...state } = await source.open(key, { signal });
-  if (body !== undefined && isStream(body)) body.destroy();
-  return 'sizeBytes' in state ? (state.sizeBytes ?? 0) : 0;
 }
 
 /** Opens an original where nothing is known that could be confirmed. */
@@ -149,9 +142,7 @@ export async function bufferBeginning(
   const { body, sizeBytes } = opened;
   let reservation: Reservation | undefined;
   try {
-    if (sizeBytes !== undefined && sizeBytes > maxOriginalBytes) {
-      throw tooLarge(sizeBytes, maxOriginalBytes);
-    }
+    if ((sizeBytes ?? 0) > maxOriginalBytes) throw tooLarge(sizeBytes ?? 0, maxOriginalBytes);
     reservation = budget.reserve(isExternal ? 0 : (sizeBytes ?? 0));
     if (!isStream(body)) {
       backend.observer?.noteReadBytes(body.byteLength);

@@ -2,8 +2,6 @@ import { isOriginFailure, MediaError } from '../../contract/errors.ts';
 import { readUrl } from '../../contract/external-url.ts';
 import { isVideoName } from '../../contract/media-request.ts';
 import type { MovingFacts } from '../../formats/video/video-facts.ts';
-import type { BlockGuard } from '../blocks/block-guard.ts';
-import type { MemoryCache } from '../memory-cache.ts';
 import type { Meter } from '../meter.ts';
 import type {
   CachedOriginal,
@@ -24,25 +22,16 @@ import {
   type OriginalName,
 } from './backend.ts';
 import { isDigest } from './digests.ts';
-import type { FactStore } from './fact-store.ts';
-import { type LoadedOriginal, loadBody, videoOf } from './load-original.ts';
-import type { MemoryBudget } from './memory-budget.ts';
+import { type LoadedOriginal, type LoadParts, loadBody, videoOf } from './load-original.ts';
 import { contentOf, discard, openBody } from './open-body.ts';
 import { FIRST_BLOCK, isReplaced, OriginalReader } from './original-reader.ts';
-import type { OriginalDetails, OriginalRecords } from './records.ts';
+import type { OriginalDetails } from './records.ts';
 
-export interface FlightParts extends Backends {
-  readonly records: OriginalRecords;
-  readonly budget: MemoryBudget;
+export interface FlightParts extends Backends, LoadParts {
   /** Maximum number of bytes that are read of one original by ranges. */
   readonly maxRangeBytes: number;
-  readonly facts: FactStore;
   /** Ends the work in the background. */
   readonly closing: AbortSignal;
-  /** Omit where nothing can be blocked; otherwise the SHA-256 of what is read whole is remembered. */
-  readonly blocks: BlockGuard | undefined;
-  /** Originals that were loaded lately, by origin key. */
-  readonly cache: MemoryCache<CachedOriginal>;
   readonly clock: Clock;
   readonly meter: Pick<Meter, 'count'>;
 }
