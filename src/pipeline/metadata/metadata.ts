@@ -44,7 +44,7 @@ interface State {
   readonly identity: OriginalIdentity;
   readonly reader: OriginalReader;
   readonly work: Work;
-  held?: WholeOriginal;
+  loaded?: WholeOriginal;
 }
 
 /** Creates the service that returns facts of originals (contract §13), which are computed once for each state. */
@@ -133,8 +133,8 @@ export function createMetadataService({
         read: (start, end) => reader.read(start, end, signal),
         readAll: async () => {
           if (reader.sizeBytes > maxOriginalBytes) return undefined;
-          state.held = await readImage(state);
-          return state.held.bytes;
+          state.loaded = await readImage(state);
+          return state.loaded.bytes;
         },
         inspect: async () => {
           const inspected = await original.inspect(identity.etag, (controls) =>
@@ -169,7 +169,7 @@ export function createMetadataService({
 
   /** Returns the ThumbHash; `null` where the picture is damaged, or has none. */
   async function renderPlaceholder(
-    { held, reader, work }: State,
+    { loaded, reader, work }: State,
     plan: ReturnType<NonNullable<Description['plan']>> | undefined,
     spentMs: number,
   ): Promise<string | null> {
@@ -177,7 +177,7 @@ export function createMetadataService({
     const job = { ...plan.job, isPlaceholder: true };
     const rendering = { ...plan, job, isOnlyQuality: false };
     const rendered = await unlessUnreadable(() =>
-      renderer.render(rendering, held ?? { reader }, work, undefined, spentMs),
+      renderer.render(rendering, loaded ?? { reader }, work, undefined, spentMs),
     );
     if (rendered === undefined || rendered.body.byteLength > MAX_PLACEHOLDER_BYTES) return null;
     return Buffer.from(rendered.body).toString('base64').replace(/=+$/, '');
@@ -187,19 +187,19 @@ export function createMetadataService({
   async function readImage({ reader, identity, work }: State): Promise<WholeOriginal> {
     const { sizeBytes } = reader;
     if (sizeBytes <= BLOCK_BYTES) return { bytes: await reader.read(0, sizeBytes, work.signal) };
-    const held = await work.original.load();
-    if ('bytes' in held && held.etag === identity.etag) return held;
+    const loaded = await work.original.load();
+    if ('bytes' in loaded && loaded.etag === identity.etag) return loaded;
     throw replaced();
   }
 
   /** Returns the SHA-256; `null` for an original that is too large. */
-  async function hash({ held, identity, reader, work }: State): Promise<string | null> {
+  async function hash({ loaded, identity, reader, work }: State): Promise<string | null> {
     const { sizeBytes } = reader;
     if (sizeBytes > maxHashedBytes) return null;
     const known = await store.find(work.original, identity.etag, 'sha256', work.signal);
     if (known !== undefined) return known;
     const isShort = sizeBytes <= BLOCK_BYTES;
-    const bytes = held?.bytes ?? (isShort && (await reader.read(0, sizeBytes, work.signal)));
+    const bytes = loaded?.bytes ?? (isShort && (await reader.read(0, sizeBytes, work.signal)));
     const sha256 = bytes ? sha256Of(bytes) : await reader.hash();
     noteDigest(store, work.original, identity.etag, sha256);
     return sha256;

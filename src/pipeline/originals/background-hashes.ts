@@ -7,13 +7,13 @@ import { hashBody, stateOf } from './digests.ts';
 import type { FactStore, FactSubject } from './fact-store.ts';
 import { openContent } from './open-body.ts';
 
-/** Large originals that are hashed at once, and that wait. */
+/** Bounds of concurrent and of waiting hashes. */
 const HASHES = { slots: 4, maxWaiting: 10_000, maxWaitMs: 3_600_000 } as const;
 
-/** The same of one host, so that no host takes all places of the sites. */
+/** The same for one host, so that one host cannot use all slots of the sites. */
 const HASHES_OF_HOST = { ...HASHES, slots: 1 } as const;
 
-/** A hash gets that many times as long as the same bytes may take when they are read whole: nobody waits for it. */
+/** A hash may take this many times as long as loading the same bytes, since no request waits for it. */
 const PATIENCE = 4;
 
 const MAX_HASH_MS = 24 * 3_600_000;
@@ -87,7 +87,7 @@ export class BackgroundHashes {
     return semaphore.enter(this.#closing);
   }
 
-  /** Waits for the host first, so that the originals of one host keep no place of all sites waiting. */
+  /** Waits for the host first, so that the originals of one host do not fill the queue of all sites. */
   async #enterSite({ sourceKey }: OriginalLocation): Promise<() => void> {
     const host = readUrl(sourceKey)?.hostname ?? '';
     const ofHost = this.#ofHosts.get(host) ?? new Semaphore(HASHES_OF_HOST);
