@@ -1,5 +1,8 @@
 /** Content-Disposition: whether a browser shows or saves an attachment, and under which name (RFC 6266). */
 
+import { outputFormats } from '../contract/image-formats.ts';
+import type { MediaRequest } from '../contract/media-request.ts';
+
 /** `inline`: the browser may show the body. `attachment`: the browser saves it. */
 export type Disposition = 'inline' | 'attachment';
 
@@ -113,4 +116,33 @@ function encodeExtValue(name: string): string {
     /['()*]/g,
     (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
   );
+}
+
+/**
+ * Formats the `Content-Disposition` of the response to a request: attachments have a name to be shown or saved under, assets
+ * have none, and other files only have one if a browser must not show their bytes. A transformed attachment is named after
+ * what it became: a `photo.png` that is a WebP now is saved as `photo.webp`.
+ *
+ * @param isDownload whether the request asks for a body to be saved
+ */
+export function formatMediaDisposition(
+  { resource, filename, isPassthrough }: MediaRequest,
+  contentType: string,
+  isDownload = false,
+): string | undefined {
+  if (filename === undefined) return isDownload ? 'attachment' : undefined;
+  const name = isPassthrough ? filename : rename(filename, contentType);
+  const disposition = isDownload ? 'attachment' : dispositionOf(contentType, name);
+  if (resource !== 'attachment' && disposition === 'inline') return undefined;
+  return formatContentDisposition(disposition, name);
+}
+
+function rename(filename: string, mimeType: string): string {
+  const format = Object.values(outputFormats).find((row) => row.mimeType === mimeType);
+  if (format === undefined) return filename;
+  const { stem = filename, extension = '' } =
+    /^(?<stem>.+)\.(?<extension>[a-z][a-z0-9]{1,4}|3g[p2])$/isu.exec(filename)?.groups ?? {};
+  return format.extensions.some((known) => known === extension.toLowerCase())
+    ? filename
+    : `${stem}.${format.extensions[0]}`;
 }

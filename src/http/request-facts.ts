@@ -49,6 +49,10 @@ export interface RequestFacts {
   signature: SignatureVerdict | undefined;
   capability: CapabilityVerdict | undefined;
   receivedBytes: number | undefined;
+  /** Keys of the originals that the response depends on: the CDN in front gets their tags. */
+  originKeys: readonly string[];
+  /** Returns how long a cache may keep a refusal at most, in seconds; `undefined`: as long as any. */
+  maxRefusalAgeSeconds: (() => number | undefined) | undefined;
   outcome: CacheOutcome | undefined;
   error: MediaError | undefined;
   body: unknown;
@@ -58,6 +62,8 @@ export interface RequestFacts {
 
 /** nginx's status for a client that has gone before its response. */
 const CLIENT_GONE = 499;
+
+const NO_KEYS: readonly string[] = [];
 
 /** Starts the facts of a request, and its span if it is traced. */
 export function startFacts(request: IncomingMessage, { clock, tracer }: Observers): RequestFacts {
@@ -75,6 +81,8 @@ export function startFacts(request: IncomingMessage, { clock, tracer }: Observer
     signature: undefined,
     capability: undefined,
     receivedBytes: undefined,
+    originKeys: NO_KEYS,
+    maxRefusalAgeSeconds: undefined,
     outcome: undefined,
     error: undefined,
     body: undefined,

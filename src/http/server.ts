@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
+import type { CdnTags } from '../contract/cdn-tags.ts';
 import type { ConnectionCounters } from '../telemetry/readiness.ts';
 import { trustProxies } from './client-address.ts';
 import { type ClientLimits, clientLimits } from './connections/limits.ts';
@@ -7,14 +8,14 @@ import { Listener, type ListenerOptions } from './connections/listener.ts';
 import { Exchange, type ExchangeOptions, type Work } from './exchange.ts';
 import { EXPLORER_HEADERS, type ExplorerHandler } from './explorer/handler.ts';
 import { refuseMethod } from './failure.ts';
-import { ALLOWED_METHODS, preflightHeaders } from './head.ts';
+import { ALLOWED_METHODS, cacheTagFields, preflightHeaders } from './head.ts';
 import { internalMethods, isInternalPath, serveInternal } from './internal/routes.ts';
 import type { MediaHandler } from './media/handler.ts';
 import { RELAY_METHODS, type RelayHandler } from './relay/handler.ts';
 
 interface ServerOptions
   extends Omit<ListenerOptions, 'limits' | 'findMethods' | 'isUpload'>,
-    Omit<ExchangeOptions, 'addressesOf' | 'keepAliveTimeoutMs'> {
+    Omit<ExchangeOptions, 'addressesOf' | 'keepAliveTimeoutMs' | 'tagFieldOf'> {
   readonly handler: MediaHandler;
   /** Responds on the paths of the explorer; without it, they are unknown. */
   readonly explorer?: ExplorerHandler | undefined;
@@ -23,6 +24,8 @@ interface ServerOptions
   /** Routes of the platform's API, if they are served here instead of on a listener of their own. */
   readonly internal?: FastifyInstance | undefined;
   readonly trustProxy: boolean | string[];
+  /** Tags for the CDN in front. Omit to send none. */
+  readonly tags?: CdnTags | undefined;
   /** Limits that a test shortens. */
   readonly limits?: Partial<ClientLimits>;
 }
@@ -51,7 +54,8 @@ export function createServer(options: ServerOptions) {
   const limits = { ...clientLimits, ...options.limits };
   const { keepAliveTimeoutMs } = limits;
   const addressesOf = trustProxies(options.trustProxy);
-  const exchangeOptions = { ...options, addressesOf, keepAliveTimeoutMs };
+  const tagFieldOf = options.tags && cacheTagFields(options.tags);
+  const exchangeOptions = { ...options, addressesOf, keepAliveTimeoutMs, tagFieldOf };
   const findMethods = (target: string): string | undefined => {
     if (internal !== undefined && isInternalPath(target)) return internalMethods(target);
     if (relay?.isFor(target) === true) return RELAY_METHODS;
@@ -70,20 +74,23 @@ export function createServer(options: ServerOptions) {
       if (method !== 'OPTIONS') throw refuseMethod(RELAY_METHODS);
       return respondToPreflight(exchange, RELAY_PREFLIGHT_HEADERS);
     }
-    const page = explorer?.isFor(exchange.request) === true ? explorer : undefined;
-    if (page !== undefined) exchange.commonHeaders = EXPLORER_HEADERS;
-    if (method === 'GET' || method === 'HEAD') return (page ?? handler).handle(exchange);
-    const methods = page === undefined ? findMethods(exchange.target) : ALLOWED_METHODS;
+    if (method === 'GET' || method === 'HEAD') return handler.handle(exchange);
+    const methods = findMethods(exchange.target);
     if (methods === undefined || method !== 'OPTIONS') throw refuseMethod(methods);
-    // Other sites may ask for media, and for nothing of the explorer.
-    return respondToPreflight(
-      exchange,
-      page === undefined ? PREFLIGHT_HEADERS : { allow: ALLOWED_METHODS },
-    );
+    return respondToPreflight(exchange, PREFLIGHT_HEADERS);
+  };
+  const routePage: Work = (exchange) => {
+    const { method } = exchange.request;
+    if (method === 'GET' || method === 'HEAD') return explorer?.handle(exchange);
+    if (method !== 'OPTIONS') throw refuseMethod(ALLOWED_METHODS);
+    // Other sites may request media, but not the explorer.
+    return respondToPreflight(exchange, { allow: ALLOWED_METHODS });
   };
   const respond = (request: IncomingMessage, response: ServerResponse): void => {
     if (internal !== undefined && isInternalPath(request.url ?? '')) {
       serveInternal(internal, request, response);
+    } else if (explorer?.isFor(request) === true) {
+      new Exchange(request, response, exchangeOptions, EXPLORER_HEADERS).run(routePage);
     } else {
       new Exchange(request, response, exchangeOptions).run(route);
     }

@@ -1,9 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
-import { LRUCache } from 'lru-cache';
-import type { CdnTags } from '../../contract/cdn-tags.ts';
 import { MediaError } from '../../contract/errors.ts';
-import { outputFormats } from '../../contract/image-formats.ts';
 import type { MediaRequest } from '../../contract/media-request.ts';
 import { resourceRows } from '../../contract/resources.ts';
 import type { DefaultAvatar } from '../../default-avatars/default-avatars.ts';
@@ -12,8 +9,8 @@ import type { MediaResult } from '../../pipeline/ports.ts';
 import type { MediaService } from '../../pipeline/serve-media.ts';
 import { type ProxyWatch, rateClientOf } from '../client-address.ts';
 import { isConditional, isNotModified, isPreconditionFailed } from '../conditional.ts';
-import { dispositionOf, formatContentDisposition } from '../content-disposition.ts';
-import { type Exchange, type PreparedBody, prepareBody } from '../exchange.ts';
+import { formatMediaDisposition } from '../content-disposition.ts';
+import type { Exchange } from '../exchange.ts';
 import {
   cacheFor,
   formatValidators,
@@ -24,6 +21,7 @@ import {
   selectPart,
   type TagField,
 } from '../head.ts';
+import { type PreparedBody, prepareBody } from '../prepared-body.ts';
 import { parseBeginning } from '../range.ts';
 import {
   type MediaTarget,
@@ -38,14 +36,9 @@ interface MediaHandlerParts extends MediaTargetsParts {
   readonly maxAgeSeconds: MaxAgeSeconds;
   /** `X-Robots-Tag` of all media but default avatars; empty: the responses have none. */
   readonly robotsTag: string;
-  /** `undefined`: there is no CDN in front that takes tags. */
-  readonly tags: CdnTags | undefined;
   /** `undefined`: nothing depends on the client's address. */
   readonly proxyWatch: ProxyWatch | undefined;
 }
-
-/** Keys whose tags are remembered. */
-const MAX_TAG_FIELDS = 8_192;
 
 const HIT = { kind: 'hit' } as const;
 
@@ -62,7 +55,6 @@ export class MediaHandler {
    * downloads, and for the tags of a redirect.
    */
   readonly #prepared = new WeakMap<MediaResult, PreparedBody>();
-  readonly #tagFieldOf: ((originKeys: readonly string[]) => TagField) | undefined;
 
   constructor(parts: MediaHandlerParts) {
     this.#parts = parts;
@@ -70,7 +62,6 @@ export class MediaHandler {
     this.#cacheControl = `${cacheFor(maxAgeSeconds.media)}, immutable`;
     this.#avatarCacheControl = cacheFor(maxAgeSeconds.defaultAvatar);
     this.#targets = new MediaTargets(parts);
-    this.#tagFieldOf = parts.tags && rememberFields(parts.tags);
     this.#defaultAvatars = parts.defaultAvatars.map(({ body, etag }) =>
       prepareBody(body, {
         contentType: 'image/png',
@@ -105,8 +96,7 @@ export class MediaHandler {
     facts.key = target.key;
     // Also where the URL is refused: its 404 must not differ from that of a missing attachment.
     // Of a redirect, too, since the URL that redirects may be blocked or purged as well.
-    exchange.taggedKeys = [...exchange.taggedKeys, target.media.originKey];
-    exchange.tagFieldOf = this.#tagFieldOf;
+    facts.originKeys = [...facts.originKeys, target.media.originKey];
     const served = this.#targets.admit(exchange, target);
     const { media, key } = served;
     const hit = media.isPassthrough
@@ -257,43 +247,4 @@ function needsOf({ method, headers }: IncomingMessage, ignoresRange: boolean) {
 
 function hasBody({ method }: IncomingMessage, { status }: Part): boolean {
   return method !== 'HEAD' && (status === 200 || status === 206);
-}
-
-/**
- * Formats the `Content-Disposition` of the response to a request: attachments have a name to be shown or saved under, assets
- * have none, and other files only have one if a browser must not show their bytes. A transformed attachment is named after
- * what it became: a `photo.png` that is a WebP now is saved as `photo.webp`.
- *
- * @param isDownload whether the request asks for a body to be saved
- */
-function formatMediaDisposition(
-  { resource, filename, isPassthrough }: MediaRequest,
-  contentType: string,
-  isDownload = false,
-): string | undefined {
-  if (filename === undefined) return isDownload ? 'attachment' : undefined;
-  const name = isPassthrough ? filename : rename(filename, contentType);
-  const disposition = isDownload ? 'attachment' : dispositionOf(contentType, name);
-  if (resource !== 'attachment' && disposition === 'inline') return undefined;
-  return formatContentDisposition(disposition, name);
-}
-
-function rename(filename: string, mimeType: string): string {
-  const format = Object.values(outputFormats).find((row) => row.mimeType === mimeType);
-  if (format === undefined) return filename;
-  const { stem = filename, extension = '' } =
-    /^(?<stem>.+)\.(?<extension>[a-z][a-z0-9]{1,4}|3g[p2])$/isu.exec(filename)?.groups ?? {};
-  return format.extensions.some((known) => known === extension.toLowerCase())
-    ? filename
-    : `${stem}.${format.extensions[0]}`;
-}
-
-/** Returns a function that tells the tags of an original, and remembers them: they take some 15 µs, as long as a hit. */
-function rememberFields(tags: CdnTags): (originKeys: readonly string[]) => TagField {
-  const fields = new LRUCache<string, TagField>({
-    max: MAX_TAG_FIELDS,
-    memoMethod: (originKey) => tags.fieldOf(originKey),
-  });
-  return ([originKey = '', ...more]) =>
-    more.length === 0 ? fields.memo(originKey) : tags.fieldOf(originKey, ...more);
 }

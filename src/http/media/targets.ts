@@ -108,7 +108,7 @@ export class MediaTargets {
   #require(exchange: Exchange, target: RequestTarget): ParsedTarget {
     const guard = this.#guard;
     if (guard !== undefined) {
-      exchange.maxRefusalAgeSeconds = () => guard.maxRefusalAgeOf(target.text);
+      exchange.facts.maxRefusalAgeSeconds = () => guard.maxRefusalAgeOf(target.text);
     }
     if (target.kind === 'unknown') throw new MediaError('NOT_FOUND');
     if (target.kind === 'invalid') throw target.error;
@@ -129,7 +129,7 @@ export class MediaTargets {
     const verdict = this.#guard.judge(guarded.signature);
     exchange.facts.signature = verdict;
     if (this.#guard.isRefused(verdict)) return { ...target, ...guarded.absent };
-    exchange.maxRefusalAgeSeconds = () => this.#guard?.maxAgeOf(guarded.signature);
+    exchange.facts.maxRefusalAgeSeconds = () => this.#guard?.maxAgeOf(guarded.signature);
     return target;
   }
 
