@@ -1,11 +1,11 @@
 import type { FastifyInstance } from 'fastify';
 import { type Config, ConfigError } from './config/config.ts';
 import { describePlace } from './config/variables/storage-settings.ts';
-import { formatReadFailure } from './contract/errors.ts';
 import { readExternalPath } from './contract/signing/external-path.ts';
 import { loadDefaultAvatars } from './default-avatars/default-avatars.ts';
+import type { Doubles } from './doubles.ts';
 import { ProxyWatch } from './http/client-address.ts';
-import { type ClientLimits, clientLimits } from './http/connections/limits.ts';
+import { clientLimits } from './http/connections/limits.ts';
 import { openExplorer } from './http/explorer/handler.ts';
 import { AttachmentGuard } from './http/media/attachment-guard.ts';
 import { MediaHandler } from './http/media/handler.ts';
@@ -13,17 +13,12 @@ import { RelayHandler } from './http/relay/handler.ts';
 import { createServer } from './http/server.ts';
 import { BlockGuard } from './pipeline/blocks/block-guard.ts';
 import { createBlockPurge } from './pipeline/blocks/block-purge.ts';
-import type { SharedObjects } from './pipeline/blocks/ports.ts';
-import type { Sleep } from './pipeline/cdn/cdn-purger.ts';
 import { createMediaPipeline } from './pipeline/media-pipeline.ts';
 import { createObserver, OriginHealth } from './pipeline/originals/origin-health.ts';
-import type { OriginalWriter } from './pipeline/originals/original-writer.ts';
-import type { Clock, Log, Renderer, ResultStore, Source } from './pipeline/ports.ts';
-import type { UploadLimits } from './pipeline/uploads/upload-service.ts';
+import type { Clock, Log } from './pipeline/ports.ts';
 import { InlineOriginals } from './storage/inline-originals.ts';
 import { openBlocks } from './storage/open-blocks.ts';
 import { openResultStore, openStorage } from './storage/open-storage.ts';
-import type { SiteDoubles } from './storage/remote/open-sites.ts';
 import { listGauges } from './telemetry/gauges.ts';
 import type { RequestLog } from './telemetry/log.ts';
 import { PrometheusMeter } from './telemetry/metrics.ts';
@@ -33,33 +28,19 @@ import {
   listExposures,
   type WorkerConfinement,
 } from './workers/confinement/report.ts';
-import { type WorkerFiles, WorkerPool } from './workers/pool.ts';
+import { WorkerPool } from './workers/pool.ts';
 import type { VideoSupport } from './workers/video/video-decoder.ts';
 
 /** Program that starts workers, seen from the compiled `app.js`. */
 export const STARTER_FILE = new URL('./workers/starter/main.js', import.meta.url);
 
-/** Replacements for tests, and the log. */
-export interface AppParts {
+/** The log, and replacements for tests. */
+export interface AppParts extends Doubles {
   readonly log: Log;
-  /** `undefined`: requests are not logged. */
+  /** Omit to log no requests. */
   readonly requestLog?: RequestLog;
   /** Returns the number of lines that the log has lost. */
   readonly countLostLines?: () => number;
-  readonly clock?: Clock;
-  readonly origin?: Source;
-  readonly renderer?: Renderer;
-  readonly resultStore?: ResultStore;
-  readonly workerFiles?: Partial<WorkerFiles>;
-  readonly clientLimits?: Partial<ClientLimits>;
-  readonly originalWriter?: OriginalWriter;
-  readonly uploadLimits?: Partial<UploadLimits>;
-  readonly siteDoubles?: SiteDoubles;
-  /** Milliseconds since 1970. */
-  readonly wallClock?: () => number;
-  readonly sleep?: Sleep;
-  /** Objects beside the list of blocks. */
-  readonly objects?: SharedObjects;
 }
 
 /** The service. */
@@ -84,20 +65,14 @@ export interface App {
   endWorkers(): void;
 }
 
-const systemClock: Clock = { nowMs: () => performance.now() };
-
 /**
  * Creates the service, which does not listen yet; its workers are starting.
  *
  * @throws Error if the storage folder is missing; ConfigError if workers cannot be confined as `REQUIRE_CONFINEMENT` asks
  */
 export async function createApp(config: Config, parts: AppParts): Promise<App> {
-  const workers = new WorkerPool({
-    ...config.renderer,
-    starterFile: STARTER_FILE,
-    ...parts.workerFiles,
-    log: parts.log,
-  });
+  const files = { starterFile: STARTER_FILE, ...parts.workerFiles };
+  const workers = new WorkerPool({ ...config.renderer, ...files, log: parts.log });
   try {
     return await openApp(config, parts, workers);
   } catch (error) {
@@ -107,17 +82,13 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
 }
 
 async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Promise<App> {
-  const { log, clock = systemClock, wallClock = Date.now } = parts;
+  const { log, wallClock = Date.now } = parts;
+  const clock: Clock = parts.clock ?? { nowMs: () => performance.now() };
   const meter = new PrometheusMeter();
   const tools = { clock, wallClock, meter, log };
-  const originHealth = new OriginHealth(clock, (error) => {
-    const where = describePlace(config.storage);
-    const reason = formatReadFailure(error);
-    log.error({ storage: where, reason: reason.slice(2) }, `${where} cannot be read${reason}`);
-  });
-  const { storage: place, originLimits } = config;
-  const storage = await openStorage(place, originLimits);
-  const uploads = config.uploads && (await openStorage(config.uploads, originLimits));
+  const originHealth = new OriginHealth(clock, log, describePlace(config.storage));
+  const storage = await openStorage(config.storage, config.originLimits);
+  const uploads = config.uploads && (await openStorage(config.uploads, config.originLimits));
   const defaultAvatars = await loadDefaultAvatars();
   const starting = parts.renderer === undefined ? startWorkers(workers, config) : Promise.resolve();
   if (config.renderer.requiresConfinement) await starting;
@@ -127,11 +98,7 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
   const external =
     config.external &&
     (await import('./storage/remote/open-sites.ts')).openSites(
-      {
-        ...config.external,
-        version: config.release.version,
-        maxWaitMs: config.originReads.maxWaitMs,
-      },
+      config.external,
       (outcome) => meter.count('externalFetches', outcome),
       parts.siteDoubles,
       (url) => blocks?.check({ originKey: '', url }),
@@ -162,8 +129,7 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
   const handler = new MediaHandler({
     media,
     defaultAvatars,
-    maxAgeSeconds: config.http.maxAgeSeconds,
-    robotsTag: config.http.robotsTag,
+    ...config.http,
     reading: config.reading,
     external: config.external,
     blocks,
@@ -202,19 +168,17 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
       blocks,
       ...tools,
     });
-  const isShared = config.internal?.isShared === true;
-  if (isShared) await internal?.ready();
+  const sharedInternal = config.internal?.isShared === true ? internal : undefined;
+  await sharedInternal?.ready();
+  // Idle clients must not use up the time of running requests.
+  const idleGraceMs = Math.min(clientLimits.idleGraceMs, config.shutdown.graceMs / 2);
   const { server, countConnections } = createServer({
     ...config.http,
-    limits: {
-      // Clients that are idle must not use up the time of running requests.
-      idleGraceMs: Math.min(clientLimits.idleGraceMs, config.shutdown.graceMs / 2),
-      ...parts.clientLimits,
-    },
+    limits: { idleGraceMs, ...parts.clientLimits },
     handler,
     explorer,
     relay,
-    internal: isShared ? internal : undefined,
+    internal: sharedInternal,
     tags: cdn?.tags,
     requests: parts.requestLog,
     tracer: tracing,
@@ -266,11 +230,10 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
   return {
     server,
     admin,
-    internal: isShared ? undefined : internal,
-    started: starting.catch((error: unknown) => {
-      if (!isClosing) throw error;
-      return new Promise(() => undefined);
-    }),
+    internal: sharedInternal === undefined ? internal : undefined,
+    started: starting.catch((error: unknown) =>
+      isClosing ? new Promise(() => undefined) : Promise.reject(error),
+    ),
     get confinement() {
       return workers.confinement;
     },
@@ -287,8 +250,7 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
       resultStore?.close();
       list?.close();
       workers.stop();
-      const leftMs = config.shutdown.graceMs - (clock.nowMs() - closingSinceMs);
-      await tracing?.close(leftMs / 2);
+      await tracing?.close((config.shutdown.graceMs - (clock.nowMs() - closingSinceMs)) / 2);
     },
     endWorkers: () => workers.stop(),
   };

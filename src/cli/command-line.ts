@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
-import { ConfigError, readRelease } from '../config/config.ts';
+import { ConfigError } from '../config/config.ts';
+import { readRelease } from '../config/release.ts';
 import { formatCauses } from '../contract/errors.ts';
 import { blockCommand, purgeCommand, unblockCommand } from './admin-commands.ts';
 import { checkCommand } from './check/check-command.ts';

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { SigningKeys } from '../contract/signing/signing-keys.ts';
 import {
@@ -11,9 +10,15 @@ import {
   planWorkers,
   readMemoryBytes,
 } from './machine-limits.ts';
+import { readRelease } from './release.ts';
 import type { Environment, Setting } from './setting.ts';
 import { readSettings, readTls } from './setting-faults.ts';
-import { type SettingName, type Settings, settingNames, settingTable } from './settings.ts';
+import {
+  findUnknownSettings,
+  findUnusedSettings,
+  type SettingWarning,
+} from './setting-warnings.ts';
+import { type Settings, settingNames, settingTable } from './settings.ts';
 import { BLOCKLIST_CONNECTIONS, readCdn } from './variables/block-settings.ts';
 import { EXTERNAL_CONNECTIONS, readExternal } from './variables/external-settings.ts';
 import { hasKeys, keySettingNames, readAttachments, readKeys } from './variables/key-settings.ts';
@@ -29,12 +34,6 @@ import {
 } from './variables/storage-settings.ts';
 import { findProtocolFault, readTracing } from './variables/tracing-settings.ts';
 
-/** Variable that is set and has no effect, in a sentence for the operator. */
-export interface SettingWarning {
-  readonly name: string;
-  readonly message: string;
-}
-
 /** All faults of the configuration at once; `message` has one line per variable. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
@@ -45,12 +44,6 @@ export class ConfigError extends Error {
     this.warnings = warnings;
   }
 }
-
-/** Written by the build (`tools/write-release.mjs`); missing beside the sources. */
-const RELEASE_FILE = new URL('../release.json', import.meta.url);
-
-/** The path is the same from the compiled file and from its source. */
-const PACKAGE_FILE = new URL('../../package.json', import.meta.url);
 
 /** Variables that workers inherit; none of them is a secret. */
 const WORKER_VARIABLES = ['PATH', 'LD_PRELOAD', 'LD_LIBRARY_PATH', 'MALLOC_CONF'];
@@ -95,18 +88,18 @@ export function readConfig(environment: Environment, memoryBytes = readMemoryByt
     throw new ConfigError(allFaults.join('\n'), [...unknownSettings, ...unusedSettings]);
   }
 
+  const release = readRelease();
   const compatibility = readCompatibility(values);
   const waiting = { maxWaiting: MAX_WAITING_FOR_ORIGIN, maxWaitMs: values.QUEUE_TIMEOUT_MS };
-  const { WORKER_MEMORY_BYTES: coreBytes } = values;
   // A setting wins over the size of the machine.
   const [workersBytes, spareBytes] =
-    coreBytes === undefined
+    values.WORKER_MEMORY_BYTES === undefined
       ? [planned.workersBytes, planned.spareBytes]
-      : [cores * coreBytes, Infinity];
+      : [cores * values.WORKER_MEMORY_BYTES, Infinity];
   const workers = planWorkers(cores, workersBytes, values.MAX_ORIGINAL_BYTES, spareBytes);
   const requiresConfinement = values.REQUIRE_CONFINEMENT === 'true';
   return Object.freeze({
-    release: readRelease(),
+    release,
     unknownSettings,
     unusedSettings,
     listen: { host: values.HOST, port: values.PORT },
@@ -177,7 +170,7 @@ export function readConfig(environment: Environment, memoryBytes = readMemoryByt
       goneForMs: compatibility.missingForMs,
     },
     reading: compatibility.reading,
-    external: readExternal(values),
+    external: readExternal(values, release.version),
     attachments: readAttachments(values),
     relay: readRelay(values),
     uploads: readUploads(values),
@@ -208,21 +201,6 @@ function addMemory(
   const workersBytes = workers.light * workerBytes.light + workers.heavy * workerBytes.heavy;
   const neededBytes = addUpMemory(Object.values(parts), workersBytes);
   return { totalBytes, ...parts, workerBytes, neededBytes, isShort: neededBytes > totalBytes };
-}
-
-/** Reads the version of `package.json`, and the abbreviated git commit of the build, if the build knew its commit. */
-export function readRelease() {
-  const { version } = readJson(PACKAGE_FILE);
-  const { commit } = readJson(RELEASE_FILE);
-  return { version: version ?? 'unknown', ...(commit !== undefined && { commit }) };
-}
-
-function readJson(file: URL): Readonly<Record<string, string | undefined>> {
-  try {
-    return JSON.parse(readFileSync(file, 'utf8'));
-  } catch {
-    return {};
-  }
 }
 
 function mayBeEmpty(name: string): boolean {
@@ -280,61 +258,4 @@ function readExplorer(values: Settings) {
 
 function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
-}
-
-/** First words of our names that other programs use, too. */
-const COMMON_WORDS = /^(DEFAULT|EXTERNAL|HOST|LOG|MAX|MEDIA|NODE|NOT|OTEL|PORT|TRUST|WORKERS?)$/;
-
-/** Shorter names are near to too many others: HOME to HOST, SORT to PORT. */
-const MIN_LENGTH = 7;
-
-/**
- * Finds variables that look like settings by their first word or by one typing error. Those of the AWS SDK, of
- * OpenTelemetry and of Node are theirs to judge.
- */
-function findUnknownSettings(environment: Environment): readonly SettingWarning[] {
-  const known: readonly string[] = settingNames;
-  return Object.keys(environment).flatMap((name) => {
-    if (known.includes(name) || /^(AWS|OTEL|NODE)_/.test(name)) return [];
-    const meant = known.find((setting) => isMistyped(name, setting));
-    const [word = '', ...rest] = name.split('_');
-    const isOurs = known.some((setting) => setting.startsWith(`${word}_`));
-    if (meant === undefined && (rest.length === 0 || !isOurs || COMMON_WORDS.test(word))) return [];
-    const hint = meant === undefined ? '' : `; is ${meant} meant?`;
-    return [{ name, message: `${name} is not a setting of Darkroom${hint}` }];
-  });
-}
-
-/** Settings that need another one: to be set, or to have a certain value. */
-const dependentSettings: readonly (readonly [SettingName, SettingName, string?])[] = [
-  ['RESULT_STORE_DIR', 'RESULT_STORE', 'filesystem'],
-  ['RESULT_S3_BUCKET', 'RESULT_STORE', 's3'],
-  ['BLOCKLIST_FILE', 'BLOCKLIST', 'filesystem'],
-  ['BLOCKLIST_S3_BUCKET', 'BLOCKLIST', 's3'],
-  ['EDGE_ZONE', 'EDGE'],
-  ['ADMIN_TOKEN', 'ADMIN_PORT'],
-  ['INTERNAL_TOKEN', 'INTERNAL_PORT'],
-];
-
-/** Finds settings whose switch is off, such as the folder of a result store that is not enabled. */
-function findUnusedSettings(given: Environment): readonly SettingWarning[] {
-  return dependentSettings.flatMap(([name, other, needed]) => {
-    const row: Setting = settingTable[other];
-    const value = given[other] ?? row.default;
-    const isUsed = needed === undefined ? value !== undefined : value === needed;
-    if (given[name] === undefined || isUsed) return [];
-    const state = value === undefined ? 'not set' : String(value);
-    return [{ name, message: `${name} has no effect while ${other} is ${state}` }];
-  });
-}
-
-/** Whether two names differ by a final S, or in one place by at most two letters. */
-function isMistyped(name: string, meant: string): boolean {
-  if (`${name}S` === meant || name === `${meant}S`) return true;
-  const shorter = Math.min(name.length, meant.length);
-  let start = 0;
-  while (start < shorter && name[start] === meant[start]) start += 1;
-  let end = 0;
-  while (end < shorter - start && name.at(-1 - end) === meant.at(-1 - end)) end += 1;
-  return shorter >= MIN_LENGTH && Math.max(name.length, meant.length) - start - end <= 2;
 }

@@ -82,7 +82,12 @@ export const externalTable = {
 };
 
 /** Reads how external media are signed, fetched and kept; returns `undefined` if external media are disabled. */
-export function readExternal(values: ValuesOf<typeof externalTable & typeof platformTable>) {
+export function readExternal(
+  values: ValuesOf<typeof externalTable & typeof platformTable> & {
+    readonly QUEUE_TIMEOUT_MS: number;
+  },
+  version: string,
+) {
   const keys = readKeys(values, 'EXTERNAL_SIGNING_KEYS');
   if (keys === undefined) return undefined;
   return {
@@ -100,5 +105,7 @@ export function readExternal(values: ValuesOf<typeof externalTable & typeof plat
     maxBytes: values.EXTERNAL_MAX_BYTES,
     minAgeSeconds: values.EXTERNAL_MIN_AGE_SECONDS,
     maxAgeSeconds: values.EXTERNAL_MAX_AGE_SECONDS,
+    maxWaitMs: values.QUEUE_TIMEOUT_MS,
+    version,
   };
 }

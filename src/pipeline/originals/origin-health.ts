@@ -1,6 +1,6 @@
-import { MediaError } from '../../contract/errors.ts';
+import { formatReadFailure, MediaError } from '../../contract/errors.ts';
 import type { Meter } from '../meter.ts';
-import { AccessRefused, type Clock, ReplacedMeanwhile } from '../ports.ts';
+import { AccessRefused, type Clock, type Log, ReplacedMeanwhile } from '../ports.ts';
 import type { Backend, SourceObserver } from './backend.ts';
 import { discard, openContent } from './open-body.ts';
 
@@ -28,13 +28,15 @@ export class OriginHealth {
   #respondedMs: number | undefined;
   #failedMs: number | undefined;
   #isProbing = false;
-  readonly #report: (error: unknown) => void;
+  readonly #log: Log;
+  readonly #storage: string;
   #reportedMs: number | undefined;
 
-  /** @param report called with the cause when the origin begins to fail, and once a minute while it fails */
-  constructor(clock: Clock, report: (error: unknown) => void) {
+  /** @param storage description for the log, which names the cause when the origin begins to fail, and once a minute */
+  constructor(clock: Clock, log: Log, storage: string) {
     this.#clock = clock;
-    this.#report = report;
+    this.#log = log;
+    this.#storage = storage;
   }
 
   get hasResponded(): boolean {
@@ -66,7 +68,8 @@ export class OriginHealth {
     const isDue = nowMs - (this.#reportedMs ?? -Infinity) >= REPORT_AGAIN_AFTER_MS;
     if (this.state !== 'failing' || !isDue) return;
     this.#reportedMs = nowMs;
-    this.#report(error);
+    const [storage, reason] = [this.#storage, formatReadFailure(error)];
+    this.#log.error({ storage, reason: reason.slice(2) }, `${storage} cannot be read${reason}`);
   }
 
   /**

@@ -1,0 +1,65 @@
+import type { Environment, Setting } from './setting.ts';
+import { type SettingName, settingNames, settingTable } from './settings.ts';
+
+/** Variable that is set and has no effect, in a sentence for the operator. */
+export interface SettingWarning {
+  readonly name: string;
+  readonly message: string;
+}
+
+/** First words of our names that other programs use, too. */
+const COMMON_WORDS = /^(DEFAULT|EXTERNAL|HOST|LOG|MAX|MEDIA|NODE|NOT|OTEL|PORT|TRUST|WORKERS?)$/;
+
+/** Shorter names are near to too many others: HOME to HOST, SORT to PORT. */
+const MIN_LENGTH = 7;
+
+/**
+ * Finds variables that look like settings by their first word or by one typing error. The AWS SDK, OpenTelemetry and
+ * Node check their own.
+ */
+export function findUnknownSettings(environment: Environment): readonly SettingWarning[] {
+  const known: readonly string[] = settingNames;
+  return Object.keys(environment).flatMap((name) => {
+    if (known.includes(name) || /^(AWS|OTEL|NODE)_/.test(name)) return [];
+    const meant = known.find((setting) => isMistyped(name, setting));
+    const [word = '', ...rest] = name.split('_');
+    const isOurs = known.some((setting) => setting.startsWith(`${word}_`));
+    if (meant === undefined && (rest.length === 0 || !isOurs || COMMON_WORDS.test(word))) return [];
+    const hint = meant === undefined ? '' : `; is ${meant} meant?`;
+    return [{ name, message: `${name} is not a setting of Darkroom${hint}` }];
+  });
+}
+
+/** Settings that need another one: to be set, or to have a certain value. */
+const dependentSettings: readonly (readonly [SettingName, SettingName, string?])[] = [
+  ['RESULT_STORE_DIR', 'RESULT_STORE', 'filesystem'],
+  ['RESULT_S3_BUCKET', 'RESULT_STORE', 's3'],
+  ['BLOCKLIST_FILE', 'BLOCKLIST', 'filesystem'],
+  ['BLOCKLIST_S3_BUCKET', 'BLOCKLIST', 's3'],
+  ['EDGE_ZONE', 'EDGE'],
+  ['ADMIN_TOKEN', 'ADMIN_PORT'],
+  ['INTERNAL_TOKEN', 'INTERNAL_PORT'],
+];
+
+/** Finds settings whose switch is off, such as the folder of a result store that is not enabled. */
+export function findUnusedSettings(given: Environment): readonly SettingWarning[] {
+  return dependentSettings.flatMap(([name, other, needed]) => {
+    const row: Setting = settingTable[other];
+    const value = given[other] ?? row.default;
+    const isUsed = needed === undefined ? value !== undefined : value === needed;
+    if (given[name] === undefined || isUsed) return [];
+    const state = value === undefined ? 'not set' : String(value);
+    return [{ name, message: `${name} has no effect while ${other} is ${state}` }];
+  });
+}
+
+/** Whether two names differ by a final S, or in one place by at most two letters. */
+function isMistyped(name: string, meant: string): boolean {
+  if (`${name}S` === meant || name === `${meant}S`) return true;
+  const shorter = Math.min(name.length, meant.length);
+  let start = 0;
+  while (start < shorter && name[start] === meant[start]) start += 1;
+  let end = 0;
+  while (end < shorter - start && name.at(-1 - end) === meant.at(-1 - end)) end += 1;
+  return shorter >= MIN_LENGTH && Math.max(name.length, meant.length) - start - end <= 2;
+}

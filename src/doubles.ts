@@ -1,0 +1,26 @@
+import type { ClientLimits } from './http/connections/limits.ts';
+import type { SharedObjects } from './pipeline/blocks/ports.ts';
+import type { Sleep } from './pipeline/cdn/cdn-purger.ts';
+import type { OriginalWriter } from './pipeline/originals/original-writer.ts';
+import type { Clock, Renderer, ResultStore, Source } from './pipeline/ports.ts';
+import type { UploadLimits } from './pipeline/uploads/upload-service.ts';
+import type { SiteDoubles } from './storage/remote/open-sites.ts';
+import type { WorkerFiles } from './workers/pool.ts';
+
+/** Replacements for tests. */
+export interface Doubles {
+  readonly clock?: Clock;
+  /** Milliseconds since 1970. */
+  readonly wallClock?: () => number;
+  readonly sleep?: Sleep;
+  readonly origin?: Source;
+  readonly originalWriter?: OriginalWriter;
+  readonly renderer?: Renderer;
+  readonly resultStore?: ResultStore;
+  /** Objects next to the list of blocks. */
+  readonly objects?: SharedObjects;
+  readonly workerFiles?: Partial<WorkerFiles>;
+  readonly clientLimits?: Partial<ClientLimits>;
+  readonly uploadLimits?: Partial<UploadLimits>;
+  readonly siteDoubles?: SiteDoubles;
+}
