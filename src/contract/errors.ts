@@ -122,10 +122,8 @@ interface MediaErrorOptions {
   readonly retryAfterSeconds?: number;
   /** For `RATE_LIMITED` alone. */
   readonly share?: Share;
-  /** For `METHOD_NOT_ALLOWED`: the methods that the path allows, as in `Allow`. */
-  readonly allowedMethods?: string;
-  /** For `UNAVAILABLE`: the address of who blocks. */
-  readonly blockedBy?: string | undefined;
+  /** Headers of the response, besides those of all errors. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** For `OVERLOADED`: the resource that ran short, for the log and the counters. */
   readonly bottleneck?: Bottleneck;
 }
@@ -139,19 +137,17 @@ export class MediaError extends Error {
   readonly retryAfterSeconds: number | undefined;
   readonly share: Share | undefined;
   readonly bottleneck: Bottleneck | undefined;
-  readonly allowedMethods: string | undefined;
-  readonly blockedBy: string | undefined;
+  readonly headers: Readonly<Record<string, string>>;
 
   constructor(code: ErrorCode, options: MediaErrorOptions = {}) {
-    super(options.message ?? messageOf(code, options.allowedMethods), { cause: options.cause });
+    super(options.message ?? errorRegistry[code].message, { cause: options.cause });
     this.code = code;
     this.status = errorRegistry[code].status;
     this.faults = options.faults ?? [];
     this.retryAfterSeconds = options.retryAfterSeconds;
     this.share = options.share;
     this.bottleneck = options.bottleneck;
-    this.allowedMethods = options.allowedMethods;
-    this.blockedBy = options.blockedBy;
+    this.headers = options.headers ?? {};
   }
 }
 
@@ -170,10 +166,10 @@ export function isOriginFailure(error: unknown): error is MediaError {
   return error instanceof MediaError && errorRegistry[error.code].fault === 'origin';
 }
 
-/** Returns the message of the registry, which names the methods of media, or a message with `allowedMethods`. */
-function messageOf(code: ErrorCode, allowedMethods: string | undefined): string {
-  if (allowedMethods === undefined) return errorRegistry[code].message;
-  return `The method is not allowed; use ${allowedMethods.replace(/, (?=[^,]*$)/, ' or ')}.`;
+/** Returns a 405. @param allowed methods of the path, as in `Allow` */
+export function methodNotAllowed(allowed: string): MediaError {
+  const message = `The method is not allowed; use ${allowed.replace(/, (?=[^,]*$)/, ' or ')}.`;
+  return new MediaError('METHOD_NOT_ALLOWED', { message, headers: { allow: allowed } });
 }
 
 /** Most nested causes that a message shows. */

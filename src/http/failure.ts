@@ -1,12 +1,10 @@
-import { MediaError, type Share } from '../contract/errors.ts';
-import { ALLOWED_METHODS, COMMON_HEADERS } from './head.ts';
+import { MediaError, methodNotAllowed, type Share } from '../contract/errors.ts';
+import { COMMON_HEADERS } from './head.ts';
 
 /** Failure as a client sees it: a `MediaError`, or one with a code that is none of the registry. */
 export interface Failure
   extends Pick<MediaError, 'status' | 'message'>,
-    Partial<
-      Pick<MediaError, 'faults' | 'retryAfterSeconds' | 'share' | 'allowedMethods' | 'blockedBy'>
-    > {
+    Partial<Pick<MediaError, 'faults' | 'retryAfterSeconds' | 'share' | 'headers'>> {
   readonly code: string;
 }
 
@@ -17,7 +15,6 @@ export interface Failure
  */
 export function formatFailure(failure: Failure, headers: Readonly<Record<string, string>>) {
   const { status, code, message, faults = [], retryAfterSeconds, share } = failure;
-  const { allowedMethods, blockedBy } = failure;
   const error = {
     code,
     message,
@@ -30,12 +27,11 @@ export function formatFailure(failure: Failure, headers: Readonly<Record<string,
     body,
     headers: {
       ...headers,
-      ...(code === 'METHOD_NOT_ALLOWED' && { allow: allowedMethods ?? ALLOWED_METHODS }),
+      ...failure.headers,
       ...(retryAfterSeconds !== undefined && {
         'retry-after': String(Math.ceil(retryAfterSeconds)),
       }),
       ...(share && formatShare(share)),
-      ...(blockedBy !== undefined && { link: `<${blockedBy}>; rel="blocked-by"` }),
       'content-type': 'application/json; charset=utf-8',
       'content-length': String(body.length),
     },
@@ -60,5 +56,5 @@ function formatShare({ requests, remaining, resetAtMs }: Share): Record<string, 
  */
 export function refuseMethod(allowedMethods: string | undefined): MediaError {
   if (allowedMethods === undefined) return new MediaError('NOT_FOUND');
-  return new MediaError('METHOD_NOT_ALLOWED', { allowedMethods });
+  return methodNotAllowed(allowedMethods);
 }

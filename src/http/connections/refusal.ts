@@ -1,9 +1,9 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
-import { type ErrorCode, MediaError } from '../../contract/errors.ts';
+import { type ErrorCode, MediaError, methodNotAllowed } from '../../contract/errors.ts';
 import type { Meter } from '../../pipeline/meter.ts';
 import { type Failure, formatFailure, refuseMethod } from '../failure.ts';
-import { COMMON_HEADERS } from '../head.ts';
+import { ALLOWED_METHODS, COMMON_HEADERS } from '../head.ts';
 
 /** Response to a message that the service never sees: it is not HTTP, too large, or one request too many. */
 export interface Refusal extends Failure {
@@ -19,7 +19,7 @@ export const refusals = {
   badMessage: malformed(400, 'The request is not valid HTTP.'),
   timeout: malformed(408, 'The request took too long to arrive.'),
   headTooLarge: malformed(431, 'The head of the request is too large.'),
-  connect: new MediaError('METHOD_NOT_ALLOWED'),
+  connect: methodNotAllowed(ALLOWED_METHODS),
   overloaded: new MediaError('OVERLOADED', { bottleneck: 'requests', retryAfterSeconds: 1 }),
 } as const satisfies Record<string, Refusal>;
 

@@ -1,6 +1,6 @@
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import type { Config } from '../../config/config.ts';
-import { isUnreadable, MediaError } from '../../contract/errors.ts';
+import { isUnreadable, MediaError, methodNotAllowed } from '../../contract/errors.ts';
 import {
   parseFramesOrder,
   parseMetadataOrder,
@@ -118,7 +118,7 @@ export function openInternalServer(
     server.route({
       method,
       url: path,
-      handler: (_request, reply) => sendFailure(reply, methodNotAllowed),
+      handler: (_request, reply) => sendFailure(reply, postOnly),
     });
   };
   route('/_metadata', (body, signal, reply) =>
@@ -146,7 +146,7 @@ export function openInternalServer(
   return server;
 }
 
-const methodNotAllowed = new MediaError('METHOD_NOT_ALLOWED', { allowedMethods: 'POST' });
+const postOnly = methodNotAllowed('POST');
 
 function isLarge({ method, headers }: FastifyRequest): boolean {
   return method === 'POST' && !(Number(headers['content-length']) <= LARGE_BYTES);

@@ -18,14 +18,14 @@ export interface SentOriginal extends Names {
 /** Judges requests by the list of blocks (contract §15). */
 export class BlockGuard {
   readonly #list: BlockList;
-  /** Address of who blocks, for the 451. */
-  readonly #blockedBy: string | undefined;
+  /** Headers of a 451 (RFC 7725 §4). */
+  readonly #headers: Readonly<Record<string, string>>;
   /** Bodies that are being sent at their clients' pace. */
   readonly #streams = new Map<Readable, SentOriginal>();
 
   constructor(list: BlockList, blockedBy: string | undefined) {
     this.#list = list;
-    this.#blockedBy = blockedBy;
+    this.#headers = blockedBy === undefined ? {} : { link: `<${blockedBy}>; rel="blocked-by"` };
   }
 
   /** Finds the block of an original by its names. */
@@ -68,7 +68,7 @@ export class BlockGuard {
       const cause = new HiddenBlock('The original is blocked, and the block is hidden.');
       return new MediaError('UNKNOWN_MEDIA', { cause });
     }
-    return new MediaError('UNAVAILABLE', { blockedBy: this.#blockedBy });
+    return new MediaError('UNAVAILABLE', { headers: this.#headers });
   }
 
   /**
