@@ -42,7 +42,6 @@ export type MediaResponse =
     }
   | {
       readonly kind: 'original';
-      readonly request: MediaRequest;
       readonly original: PassthroughMedia;
       /** The selected bytes. */
       readonly body: Readable | undefined;

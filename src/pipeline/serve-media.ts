@@ -115,7 +115,8 @@ export class MediaService {
         if (isHidden(error)) {
           ({ media, key } = this.#hide(requested, context)); // respond as for a missing original
         } else if (error instanceof OriginalReplaced || (isPurged && isReplaced(error))) {
-          if (hasBeenReplaced) throw asOriginError(error); // fresh facts were tried once
+          // Fresh facts were tried once.
+          if (hasBeenReplaced) throw asMediaError(error);
           hasBeenReplaced = true;
         } else if (ownUrlOf(error) !== undefined && !isPurged) {
           return { kind: 'redirect', error };
@@ -221,7 +222,7 @@ export class MediaService {
       }
       if (body !== undefined && blocks !== undefined) body = blocks.watch(sent, body);
       hasBody = body !== undefined;
-      return { kind: 'original', request, original, body, outcome: BYPASS };
+      return { kind: 'original', original, body, outcome: BYPASS };
     } finally {
       if (!hasBody) original.discard();
     }
@@ -242,10 +243,8 @@ export class MediaService {
   }
 }
 
-function asOriginError(error: unknown): unknown {
-  return error instanceof OriginalReplaced
-    ? new MediaError('ORIGIN_ERROR', { cause: error })
-    : error;
+function asMediaError(error: unknown): MediaError {
+  return error instanceof MediaError ? error : new MediaError('ORIGIN_ERROR', { cause: error });
 }
 
 /** Adds to an outcome whether the request joined another one; a hit joins none. */
@@ -258,7 +257,7 @@ function revalidatedOutcome(
   { contactedOrigin, failure }: IdentifiedOriginal,
   detail?: 'store',
 ): CacheOutcome {
-  if (failure !== undefined)
-    return { kind: contactedOrigin ? 'stale' : 'hit', detail: 'stale-if-error' };
-  return contactedOrigin ? { kind: 'stale', originStatus: 304, detail } : { kind: 'hit', detail };
+  const kind = contactedOrigin ? 'stale' : 'hit';
+  if (failure !== undefined) return { kind, detail: 'stale-if-error' };
+  return kind === 'hit' ? { kind, detail } : { kind, originStatus: 304, detail };
 }
