@@ -3,7 +3,7 @@ import { type MediaRequest, unchangedOf } from '../contract/media-request.ts';
 import { unlessAborted } from './abort.ts';
 import { absentOf, isHidden, type KeyedRequest } from './absent-media.ts';
 import type { MediaResponse, RequestContext } from './media-response.ts';
-import type { IdentifiedOriginal, OriginalFlight } from './originals/original-flight.ts';
+import type { IdentifiedOriginal } from './originals/original-flight.ts';
 import { isReplaced } from './originals/original-reader.ts';
 import type { Originals } from './originals/originals.ts';
 import { OriginalReplaced, type PassthroughService } from './originals/passthrough.ts';
@@ -21,9 +21,7 @@ type Attempt = MediaResponse | 'send original' | 'try again';
 /** A rendering under way, which all requests for it share. */
 interface RenderFlight {
   readonly rendered: Promise<Rendered>;
-  /** Trace of the request that started it. */
-  readonly leader: RequestTrace;
-  readonly original: OriginalFlight;
+  readonly task: RenderTask;
   readonly identified: IdentifiedOriginal;
   hasFailed: boolean;
 }
@@ -48,7 +46,7 @@ const BYPASS: CacheOutcome = { kind: 'bypass' };
 export class MediaService {
   readonly #parts: MediaServiceParts;
   readonly #renders = new SingleFlight<RenderFlight>(
-    ({ hasFailed, original }) => !hasFailed && !original.isInvalidated,
+    ({ hasFailed, task }) => !hasFailed && !task.original.isInvalidated,
   );
 
   constructor(parts: MediaServiceParts) {
@@ -165,7 +163,7 @@ export class MediaService {
     try {
       const wait = (): Promise<Rendered> => unlessAborted(render.work.rendered, signal);
       const { result, isStored, isKept } = await (render.isJoined
-        ? trace.stage('join', wait, render.work.leader)
+        ? trace.stage('join', wait, render.work.task.trace)
         : wait());
       if (result === undefined) return 'send original';
       const outcome: CacheOutcome = isStored
@@ -187,13 +185,12 @@ export class MediaService {
     identified: IdentifiedOriginal,
     { rateLimitKey }: RequestContext,
   ): RenderFlight {
-    const { original, trace } = task;
     const rendered = renderMedia(this.#parts, task, identified, rateLimitKey);
-    const flight = { rendered, leader: trace, original, identified, hasFailed: false };
+    const flight = { rendered, task, identified, hasFailed: false };
     rendered.catch(() => {
       flight.hasFailed = true;
     });
-    original.keepFor(rendered);
+    task.original.keepFor(rendered);
     return flight;
   }
 
