@@ -6,11 +6,8 @@ import type { Meter } from '../meter.ts';
 import type { Clock } from '../ports.ts';
 import { CallPace } from './call-pace.ts';
 import { type CdnApi, CdnFailure } from './cdn-api.ts';
-import type { CdnPurge } from './purge-objects.ts';
+import { acceptTags, type CdnPurge, endPurge, type PurgeState, stateOf } from './cdn-purge.ts';
 import { PurgeQueue, type PurgeQueueOptions } from './purge-queue.ts';
-
-/** A purge as operators see it; `reason` is the error of the CDN's API. */
-type PurgeState = Pick<CdnPurge, 'id' | 'status' | 'reason'>;
 
 /** Waits; ends early when the signal aborts, without an error. */
 export type Sleep = (durationMs: number, signal: AbortSignal) => Promise<void>;
@@ -199,20 +196,9 @@ export class CdnPurger {
   }
 
   #accept(purge: CdnPurge, tags: ReadonlySet<string>): void {
-    const { wallClock, secondRoundAfterMs } = this.#options;
-    const nowMs = wallClock();
-    for (const tag of tags) purge.left.delete(tag);
-    purge.changedAtMs = nowMs;
-    const isRoundOver = purge.left.size === 0;
-    if (isRoundOver && purge.round === 2) {
-      this.#end(purge, 'done');
-      return;
-    }
-    if (isRoundOver) {
-      purge.round = 2;
-      purge.dueAtMs = nowMs + secondRoundAfterMs;
-      purge.left = new Set(purge.tags);
-    }
+    const { wallClock, secondRoundAfterMs, meter } = this.#options;
+    const isRoundOver = acceptTags(purge, tags, wallClock(), secondRoundAfterMs);
+    if (purge.status === 'done') meter.count('cdnPurges', 'done');
     this.#queue.noteChange(purge, { isUrgent: isRoundOver });
   }
 
@@ -234,25 +220,18 @@ export class CdnPurger {
   }
 
   #failOld(): void {
-    const untilMs = this.#options.wallClock() - FAILED_AFTER_MS;
+    const { api, wallClock, meter, log } = this.#options;
     for (const purge of this.#queue.pending) {
-      if (purge.changedAtMs > untilMs || purge.reason === undefined) continue;
-      const { id, reason, left } = purge;
-      const details = { edge: this.#options.api.name, id, reason, tags: left.size };
-      this.#end(purge, 'failed');
-      this.#options.log.error(
-        details,
+      const { id, reason, left, changedAtMs } = purge;
+      if (changedAtMs > wallClock() - FAILED_AFTER_MS || reason === undefined) continue;
+      log.error(
+        { edge: api.name, id, reason, tags: left.size },
         'the CDN did not accept a purge for a day, and may serve what was purged',
       );
+      endPurge(purge, 'failed', wallClock());
+      meter.count('cdnPurges', 'failed');
+      this.#queue.noteChange(purge, { isUrgent: true });
     }
-  }
-
-  #end(purge: CdnPurge, status: 'done' | 'failed'): void {
-    const reason = status === 'failed' ? purge.reason : undefined;
-    const changedAtMs = this.#options.wallClock();
-    Object.assign(purge, { status, reason, changedAtMs, tags: [], left: new Set<string>() });
-    this.#options.meter.count('cdnPurges', status);
-    this.#queue.noteChange(purge, { isUrgent: true });
   }
 
   async #wait(durationMs: number): Promise<void> {
@@ -264,10 +243,6 @@ export class CdnPurger {
   #warn(error: unknown): void {
     this.#options.log.warn({ err: error }, 'purges for the CDN cannot be read or written');
   }
-}
-
-function stateOf({ id, status, reason }: CdnPurge): PurgeState {
-  return { id, status, ...(reason !== undefined && { reason }) };
 }
 
 function* tagsLeftIn(purges: readonly CdnPurge[]): Generator<string> {

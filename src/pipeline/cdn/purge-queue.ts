@@ -1,6 +1,6 @@
 import type { SharedObjects } from '../blocks/ports.ts';
 import type { Log } from '../ports.ts';
-import { type CdnPurge, formatPurge, parseEarlierJournal, parsePurge } from './purge-objects.ts';
+import { type CdnPurge, formatPurge, parseEarlierJournal, parsePurge } from './cdn-purge.ts';
 
 /** A purge as this process knows it. */
 interface Entry {

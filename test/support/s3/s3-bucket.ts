@@ -36,6 +36,11 @@ export function openBucket(endpoint: string, bucket: string) {
     put: async (Key: string, Body: Uint8Array) => {
       await client.send(new PutObjectCommand({ Bucket: bucket, Key, Body }));
     },
+    /** Lists the keys, at most a thousand. */
+    list: async (): Promise<readonly string[]> => {
+      const { Contents = [] } = await client.send(new ListObjectsV2Command({ Bucket: bucket }));
+      return Contents.map(({ Key = '' }) => Key);
+    },
     remove: async (Key: string) => {
       await client.send(new DeleteObjectCommand({ Bucket: bucket, Key }));
     },

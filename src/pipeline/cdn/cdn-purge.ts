@@ -17,6 +17,41 @@ export interface CdnPurge {
   leaseUntilMs: number;
 }
 
+/** A purge as operators see it; `reason` is the error of the CDN's API. */
+export type PurgeState = Pick<CdnPurge, 'id' | 'status' | 'reason'>;
+
+export function stateOf({ id, status, reason }: CdnPurge): PurgeState {
+  return { id, status, ...(reason !== undefined && { reason }) };
+}
+
+/** Notes tags that the CDN has accepted; returns whether the round is over. After the second one, the purge is done. */
+export function acceptTags(
+  purge: CdnPurge,
+  tags: ReadonlySet<string>,
+  nowMs: number,
+  secondRoundAfterMs: number,
+): boolean {
+  for (const tag of tags) purge.left.delete(tag);
+  purge.changedAtMs = nowMs;
+  if (purge.left.size > 0) return false;
+  if (purge.round === 2) {
+    endPurge(purge, 'done', nowMs);
+  } else {
+    purge.round = 2;
+    purge.dueAtMs = nowMs + secondRoundAfterMs;
+    purge.left = new Set(purge.tags);
+  }
+  return true;
+}
+
+export function endPurge(purge: CdnPurge, status: 'done' | 'failed', nowMs: number): void {
+  purge.status = status;
+  if (status === 'done') purge.reason = undefined;
+  purge.changedAtMs = nowMs;
+  purge.tags = [];
+  purge.left = new Set();
+}
+
 /** Tags are joined, since long arrays take long to format. */
 type StoredPurge = Omit<CdnPurge, 'tags' | 'left'> & Record<'tags' | 'left', string>;
 
