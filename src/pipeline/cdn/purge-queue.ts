@@ -50,6 +50,7 @@ const PARALLEL = 8;
 export class PurgeQueue {
   readonly #options: PurgeQueueOptions;
   readonly #entries = new Map<string, Entry>();
+  #leaseMs = LEASE_MS;
   #isReleased = false;
 
   constructor(options: PurgeQueueOptions) {
@@ -114,6 +115,7 @@ export class PurgeQueue {
    */
   async sync(): Promise<boolean> {
     const { objects, wallClock, log } = this.#options;
+    this.#leaseMs = LEASE_MS + LEASE_PER_PURGE_MS * this.#own.length;
     const renewBeforeMs = wallClock() + RENEWED_AT * this.#leaseMs;
     const isDue = ({ isChanged, purge }: Entry) => isChanged || purge.leaseUntilMs < renewBeforeMs;
     await inParallel(this.#own.filter(isDue), (entry) => this.#write(entry));
@@ -212,10 +214,6 @@ export class PurgeQueue {
       await this.#options.objects.remove(PREFIX + id);
       this.#entries.delete(id);
     });
-  }
-
-  get #leaseMs(): number {
-    return LEASE_MS + LEASE_PER_PURGE_MS * this.#entries.size;
   }
 
   /** A purge between its rounds is leased until the second one is due, without renewals. */
