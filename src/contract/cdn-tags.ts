@@ -61,8 +61,8 @@ export type CdnName = keyof typeof cdnRows;
 export const cdnNames = Object.keys(cdnRows) as readonly CdnName[];
 
 /**
- * Most tags of a response: those of CloudFront, and of Bunny's header. Deeper folders have the tag of the last one above
- * them that has its own.
+ * Maximum number of tags of a response: that of CloudFront, and of Bunny's header. Deeper folders share the tag of the
+ * deepest tagged folder above them.
  */
 const MAX_TAGS = 50;
 

@@ -1,11 +1,11 @@
 import type { CdnRow } from '../../contract/cdn-tags.ts';
 import type { Clock } from '../ports.ts';
 
-/** Waits after failures in a row, in milliseconds: doubled each time, and half of it at least. */
-const FIRST_WAIT_MS = 1_000;
-const LONGEST_WAIT_MS = 60_000;
+/** Waits after consecutive failures, in milliseconds: doubled each time, with jitter down to half. */
+const MIN_WAIT_MS = 1_000;
+const MAX_WAIT_MS = 60_000;
 
-const LONGEST_ASKED_WAIT_MS = 3_600_000;
+const MAX_RETRY_AFTER_MS = 3_600_000;
 
 /** Pace of the calls of an API: a token bucket, full at first, and a back-off after failures. */
 export class CallPace {
@@ -21,7 +21,7 @@ export class CallPace {
     this.#clock = clock;
   }
 
-  /** Time until the next call may begin, in milliseconds; 0 or less: it may begin now. */
+  /** Time until the next call may begin, in milliseconds; at most 0 if it may begin now. */
   get waitMs(): number {
     const { burst, intervalMs } = this.#limit;
     const tokenAtMs = this.#fullAtMs - (burst - 1) * intervalMs;
@@ -36,15 +36,15 @@ export class CallPace {
     this.#failures = 0;
   }
 
-  /** @param askedMs wait that the API asks for, in milliseconds */
-  fail(askedMs: number | undefined): void {
-    const backOffMs = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** this.#failures);
-    // 2^6 seconds are longer than the longest wait.
+  /** @param retryAfterMs wait that the API requests, in milliseconds */
+  fail(retryAfterMs: number | undefined): void {
+    const backOffMs = Math.min(MAX_WAIT_MS, MIN_WAIT_MS * 2 ** this.#failures);
+    // 2^6 seconds exceed the maximum.
     this.#failures = Math.min(this.#failures + 1, 6);
     const waitMs =
-      askedMs === undefined
+      retryAfterMs === undefined
         ? backOffMs * (0.5 + Math.random() / 2)
-        : Math.min(askedMs, LONGEST_ASKED_WAIT_MS);
+        : Math.min(retryAfterMs, MAX_RETRY_AFTER_MS);
     this.#notBeforeMs = this.#clock.nowMs() + waitMs;
   }
 }

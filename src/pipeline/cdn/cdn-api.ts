@@ -7,16 +7,16 @@ export interface CdnApi {
    * Purges all responses with one of the tags.
    *
    * @param reference text of 32 characters, the same for the retries of a call and for no other
-   * @throws CdnFailure if the API has not taken all tags; `signal.reason`
+   * @throws CdnFailure if the API has not accepted all tags; `signal.reason`
    */
   purge(tags: readonly string[], reference: string, signal: AbortSignal): Promise<void>;
 }
 
-/** A call that the API has not taken. */
+/** A call that the API has not accepted. */
 export class CdnFailure extends Error {
   override readonly name = 'CdnFailure';
   readonly outcome: Exclude<CdnCallOutcome, 'taken'>;
-  /** Wait that the API asks for. */
+  /** Wait that the API requests. */
   readonly retryAfterMs: number | undefined;
 
   constructor(message: string, outcome: CdnFailure['outcome'], retryAfterMs?: number) {

@@ -48,8 +48,8 @@ export function createCloudfront(): CdnProtocol {
       if (response.status === 201) return undefined;
       const { code, message } = parseError(response);
       // The message of a 403 may quote the credentials.
-      const told = response.status === 403 ? undefined : message;
-      return [`HTTP ${response.status}`, code, told].filter(Boolean).join(' ');
+      const shown = response.status === 403 ? undefined : message;
+      return [`HTTP ${response.status}`, code, shown].filter(Boolean).join(' ');
     },
     isLimited: (response) => LIMITED.test(parseError(response).code ?? ''),
   };

@@ -32,7 +32,7 @@ export interface CdnProtocol {
     tags: readonly string[],
     reference: string,
   ): CdnRequest | Promise<CdnRequest>;
-  /** Returns why the API has not taken the tags; `undefined`: it has. */
+  /** Returns why the API has not accepted the tags; `undefined` if it has. */
   findFailure(response: CdnResponse): string | undefined;
   /** Whether a failure means too many calls, besides the status 429. */
   isLimited?(response: CdnResponse): boolean;
@@ -40,7 +40,7 @@ export interface CdnProtocol {
 
 const JSON_TYPE = { 'content-type': 'application/json' } as const;
 
-/** The APIs but that of CloudFront, each from its public document. */
+/** The APIs except CloudFront's, each from its public document. */
 export const protocols: Readonly<Record<Exclude<CdnName, 'cloudfront'>, CdnProtocol>> = {
   /** `POST /zones/{zone_id}/purge_cache` (developers.cloudflare.com/api, "Purge Cached Content"). */
   cloudflare: {
@@ -93,7 +93,7 @@ interface CloudflareResult {
   readonly errors?: readonly { readonly code?: unknown; readonly message?: unknown }[] | null;
 }
 
-/** Returns an object of JSON; an empty one if the text is none, such as a proxy's page. */
+/** Returns an object of JSON; an empty one for other text, such as a proxy's page. */
 function parseObject(text: string): object {
   try {
     const value: unknown = JSON.parse(text);
