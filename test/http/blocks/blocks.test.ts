@@ -441,6 +441,23 @@ describe('a list that an earlier release wrote', () => {
   });
 });
 
+test.each([
+  ['If-None-Match', (condition: unknown) => condition === 'absent'],
+  ['If-Match', (condition: unknown) => condition !== 'absent'],
+])(
+  'a server that ignores %s is a fault at the start, and the probe leaves nothing',
+  async (name, isIgnored) => {
+    const objects = new MemoryObjects();
+    const write = objects.write.bind(objects);
+    objects.write = async (key, bytes, condition) => {
+      const tag = isIgnored(condition) ? await objects.findTag(key) : undefined;
+      return write(key, bytes, tag === undefined ? condition : { tag });
+    };
+    await expect(createTestApp({ settings, objects })).rejects.toThrow(`ignores ${name}`);
+    expect(objects.names).toEqual([]);
+  },
+);
+
 test('a list that an older one replaces is unreadable until the next start', async () => {
   const app = await start();
   await block(app, { keys: ['icons/1/ab12'] });
