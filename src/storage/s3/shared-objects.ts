@@ -121,7 +121,9 @@ export class S3Objects implements SharedObjects {
     const found = await this.read(name);
     if (found !== undefined && Buffer.compare(found.bytes, bytes) === 0) return found.tag;
     const expected = condition === 'absent' ? undefined : condition.tag;
-    if (found?.tag !== expected) return undefined;
+    // S3 returns 409 to one of two concurrent writes, which is to be tried again ("ConditionalRequestConflict").
+    const isConflict = readS3Failure(error).status === 409;
+    if (found?.tag !== expected || isConflict) return undefined;
     throw await this.#translate(error, name, 'written');
   }
 

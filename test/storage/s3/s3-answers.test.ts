@@ -7,6 +7,7 @@ import { openStream, signal } from '../../support/open-stream.ts';
 import { LOCAL_CREDENTIALS } from '../../support/s3/local-s3.ts';
 import {
   openBucketListing,
+  openBucketObjects,
   openBucketOrigin,
   openBucketStore,
   openBucketWriter,
@@ -269,3 +270,28 @@ test.each(['POST', 'PUT'])(
     expect(isEnded).toBe(true);
   },
 );
+
+describe('a shared object in a bucket', () => {
+  /** The object is the same before and after the write, whose response has this status. */
+  const writeWith = async (status: number, found = 'old') => {
+    const { endpoint } = await useScriptedS3((request, response) => {
+      const head = { ETag: '"a"', 'Content-Length': found.length };
+      if (request.method === 'PUT') respondWithError(response, status, 'Failure');
+      else response.writeHead(200, head).end(request.method === 'HEAD' ? undefined : found);
+    });
+    const objects = openBucketObjects({ endpoint, bucket: 'bucket' });
+    return objects.write('', Buffer.from('new'), { tag: 'a' });
+  };
+
+  test('is not written where a concurrent write makes the server return 409', async () => {
+    expect(await writeWith(409)).toBeUndefined();
+  });
+
+  test('is written where the first attempt has succeeded without a response', async () => {
+    expect(await writeWith(412, 'new')).toBe('a');
+  });
+
+  test('cannot be written where the server fails', async () => {
+    await expect(writeWith(500)).rejects.toThrow('cannot be written');
+  });
+});
