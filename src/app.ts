@@ -31,8 +31,8 @@ import {
 import { WorkerPool } from './workers/pool.ts';
 import type { VideoSupport } from './workers/video/video-decoder.ts';
 
-/** Program that starts workers, seen from the compiled `app.js`. */
-export const STARTER_FILE = new URL('./workers/starter/main.js', import.meta.url);
+/** Entry of the fork server, seen from the compiled `app.js`. */
+export const FORK_SERVER_FILE = new URL('./workers/fork-server/main.js', import.meta.url);
 
 /** The log, and replacements for tests. */
 export interface AppParts extends Doubles {
@@ -71,8 +71,12 @@ export interface App {
  * @throws Error if the storage folder is missing; ConfigError if workers cannot be confined as `REQUIRE_CONFINEMENT` asks
  */
 export async function createApp(config: Config, parts: AppParts): Promise<App> {
-  const files = { starterFile: STARTER_FILE, ...parts.workerFiles };
-  const workers = new WorkerPool({ ...config.renderer, ...files, log: parts.log });
+  const workers = new WorkerPool({
+    ...config.renderer,
+    forkServerFile: FORK_SERVER_FILE,
+    ...parts.workerFiles,
+    log: parts.log,
+  });
   try {
     return await openApp(config, parts, workers);
   } catch (error) {

@@ -5,7 +5,7 @@ import type { OriginalWriter } from './pipeline/originals/original-writer.ts';
 import type { Clock, Renderer, ResultStore, Source } from './pipeline/ports.ts';
 import type { UploadLimits } from './pipeline/uploads/upload-service.ts';
 import type { SiteDoubles } from './storage/remote/open-sites.ts';
-import type { WorkerFiles } from './workers/pool.ts';
+import type { WorkerPoolOptions } from './workers/pool.ts';
 
 /** Replacements for tests. */
 export interface Doubles {
@@ -19,7 +19,7 @@ export interface Doubles {
   readonly resultStore?: ResultStore;
   /** Objects next to the list of blocks. */
   readonly objects?: SharedObjects;
-  readonly workerFiles?: Partial<WorkerFiles>;
+  readonly workerFiles?: Partial<Pick<WorkerPoolOptions, 'forkServerFile' | 'doubles'>>;
   readonly clientLimits?: Partial<ClientLimits>;
   readonly uploadLimits?: Partial<UploadLimits>;
   readonly siteDoubles?: SiteDoubles;

@@ -151,7 +151,7 @@ describe('the floors', () => {
       'cli/main.ts',
       'main.ts',
       'workers/child/main.ts',
-      'workers/starter/main.ts',
+      'workers/fork-server/main.ts',
     ]);
     // Where Node itself is, to start workers with it, and how to end them.
     const importers = imports.filter(({ target }) => /^(node:)?process$/.test(target));

@@ -4,7 +4,7 @@ import { createApp } from '../src/app.ts';
 import { readConfig } from '../src/config/config.ts';
 import { MemoryOrigin } from './support/memory-origin.ts';
 import { patient } from './support/patient.ts';
-import { STARTER } from './support/processes/worker-pool.ts';
+import { FORK_SERVER } from './support/processes/worker-pool.ts';
 import { RecordedLog } from './support/recorded-log.ts';
 import { metricsSettings } from './support/telemetry/prometheus-text.ts';
 import { samples } from './support/test-app.ts';
@@ -17,7 +17,7 @@ async function startWithoutWorkers() {
   const app = await createApp(readConfig({ WORKERS: '1', ...metricsSettings, ...patient }), {
     log: new RecordedLog(),
     origin,
-    workerFiles: { workerFile, starterFile: STARTER },
+    workerFiles: { forkServerFile: FORK_SERVER, doubles: { workerFile } },
   });
   onTestFinished(() => app.close());
   return app;

@@ -48,7 +48,7 @@ export function listGauges(
     darkroom_slots: lane('CPU slots.', (of) => workers.slots[of].length),
     darkroom_slots_held: lane('CPU slots that a render holds.', (of) => admission.heldSlotsOf(of)),
     darkroom_workers: lane('Render processes expected now; heavy ones start at need.', (of) =>
-      workers.wantedOf(of),
+      workers.expectedWorkers(of),
     ),
     darkroom_workers_ready: lane(
       'Render processes that are idle or at work.',

@@ -28,7 +28,7 @@ export interface ConnectionCounters {
 interface ObservedWorkers {
   readyProcessIdsOf(lane: Lane): readonly number[];
   rssBytesOf(lane: Lane): number;
-  wantedOf(lane: Lane): number;
+  expectedWorkers(lane: Lane): number;
   readonly slots: Readonly<Record<Lane, readonly unknown[]>>;
   readonly counters: Readonly<Record<'restarts' | 'kills' | 'recycles', number>>;
 }

@@ -2,26 +2,33 @@ import { fileURLToPath } from 'node:url';
 import { type Lane, type Log, lanes, type Renderer } from '../pipeline/ports.ts';
 import { readConfinement, type WorkerConfinement } from './confinement/report.ts';
 import type { Sandbox } from './confinement/sandbox.ts';
-import type { FrameSource } from './running-job.ts';
-import { type Launch, Slot, stopped, type WorkerCounters } from './slot.ts';
+import { ForkServer } from './fork-server/client.ts';
+import type { FrameSource } from './job-requests.ts';
+import { Slot, type StartWorker, type WorkerCounters } from './slot.ts';
 import {
   VideoDecoder,
   type VideoDecoderSettings,
   type VideoSupport,
 } from './video/video-decoder.ts';
+import { stopped } from './worker-errors.ts';
 import { WorkerProcess } from './worker-process.ts';
-import { WorkerStarter } from './worker-starter.ts';
 
-/** Compiled entries of processes. */
-export interface WorkerFiles {
-  readonly starterFile: URL;
-  /** Replaces the entry of the render worker. */
+/** Replacements for tests. */
+export interface PoolDoubles {
+  /** Entry of the render worker. */
   readonly workerFile?: URL;
+  /** Decoder of videos. */
+  readonly frames?: FrameSource;
+  readonly maxJobs?: number;
+  readonly maxRssBytes?: number;
+  readonly maxIdleMs?: number;
 }
 
 /** Options of the pool. */
-export interface WorkerRendererOptions extends WorkerFiles {
-  /** Most processes of each lane. All light ones are kept, and one heavy one. */
+export interface WorkerPoolOptions {
+  /** Compiled entry of the fork server. */
+  readonly forkServerFile: URL;
+  /** Maximum processes of each lane. All light ones are permanent, and one heavy one. */
   readonly workers: Readonly<Record<Lane, number>>;
   /** Private writable memory of a worker by lane, in bytes, if the system can bound it. */
   readonly memoryBytes: Readonly<Record<Lane, number>>;
@@ -29,12 +36,7 @@ export interface WorkerRendererOptions extends WorkerFiles {
   readonly environment: Readonly<Record<string, string>>;
   readonly log: Log;
   readonly videoDecoder: VideoDecoderSettings;
-  /** Replaces the decoder of videos. */
-  readonly frames?: FrameSource;
-  readonly maxJobs?: number;
-  readonly maxRssBytes?: number;
-  /** Idle time after which a heavy worker beyond the first ends, in milliseconds. */
-  readonly maxIdleMs?: number;
+  readonly doubles?: PoolDoubles;
 }
 
 /** Light renders have most of a core beside heavy ones, which at 15 never starve; the main process goes first. */
@@ -43,13 +45,7 @@ const NICENESS: Readonly<Record<Lane, number>> = { light: 5, heavy: 15 };
 /** Against slow leaks; a replacement of 0.2 s makes this free. */
 const MAX_JOBS = 10_000;
 
-/** Share of the memory bound that a worker may keep between two jobs, */
-const MAX_RSS_SHARE = 1 / 4;
-
-/** or this, if that is less: after 2 000 ordinary jobs, a worker had 137 MiB, and stayed there. */
-const MIN_WORN_RSS_BYTES = 192 * 1024 * 1024;
-
-/** Heavy renders come in bursts; a worker starts in a third of a second. */
+/** Idle time after which a heavy worker beyond the first ends: heavy renders arrive in bursts, and a start takes 0.3 s. */
 const MAX_IDLE_MS = 60_000;
 
 /**
@@ -59,25 +55,25 @@ const MAX_IDLE_MS = 60_000;
  * once.
  */
 export class WorkerPool implements Renderer {
-  readonly #options: WorkerRendererOptions;
-  readonly #starter: WorkerStarter;
+  readonly #options: WorkerPoolOptions;
+  readonly #forkServer: ForkServer;
   readonly #decoder: VideoDecoder;
   readonly #counters = { restarts: 0, kills: 0, recycles: 0 };
   readonly slots: Readonly<Record<Lane, readonly Slot[]>>;
   #confinement: WorkerConfinement | undefined;
   #isStopped = false;
 
-  constructor(options: WorkerRendererOptions) {
-    const { workerFile, starterFile, environment } = options;
+  constructor(options: WorkerPoolOptions) {
+    const { forkServerFile, environment, doubles: { workerFile } = {} } = options;
     this.#options = options;
-    this.#starter = new WorkerStarter({
-      starterFile: fileURLToPath(starterFile),
+    this.#forkServer = new ForkServer({
+      forkServerFile: fileURLToPath(forkServerFile),
       workerFile: workerFile && fileURLToPath(workerFile),
       environment,
     });
     this.#decoder = new VideoDecoder({
       ...options.videoDecoder,
-      starter: this.#starter,
+      forkServer: this.#forkServer,
       environment,
     });
     this.slots = { light: this.#createSlots('light'), heavy: this.#createSlots('heavy') };
@@ -89,7 +85,7 @@ export class WorkerPool implements Renderer {
    * @throws Error if one cannot start, MediaError `OVERLOADED` if the pool is stopped meanwhile
    */
   async start(): Promise<void> {
-    // Beside the workers, at a lower priority; nobody waits for it but videos.
+    // Next to the workers, at a lower priority; only videos wait for it.
     this.#decoder.find();
     try {
       await this.#startConfined();
@@ -102,7 +98,7 @@ export class WorkerPool implements Renderer {
 
   async #startConfined(): Promise<void> {
     const refusals: string[] = [];
-    for await (const sandbox of this.#starter.listSandboxes(refusals)) {
+    for await (const sandbox of this.#forkServer.listSandboxes(refusals)) {
       try {
         await this.#startWith(sandbox);
         const [[light], [heavy]] = [this.processIdsOf('light'), this.processIdsOf('heavy')];
@@ -111,9 +107,9 @@ export class WorkerPool implements Renderer {
       } catch (error) {
         if (this.#isStopped) throw error;
         refusals.push(`${sandbox.name}: ${error instanceof Error ? error.message : error}`);
-        for (const slot of this.#allSlots) slot.abandonTry();
-        if (this.#starter.lossReason !== '') {
-          refusals.push(`the process that starts them has ended (${this.#starter.lossReason})`);
+        for (const slot of this.#allSlots) slot.cancelProbe();
+        if (this.#forkServer.lossReason !== '') {
+          refusals.push(`the fork server exited (${this.#forkServer.lossReason})`);
           break;
         }
       }
@@ -126,11 +122,11 @@ export class WorkerPool implements Renderer {
     this.#isStopped = true;
     for (const slot of this.#allSlots) slot.stop();
     this.#decoder.stop();
-    this.#starter.stop();
+    this.#forkServer.stop();
   }
 
-  wantedOf(lane: Lane): number {
-    return this.slots[lane].filter(({ isStaffed }) => isStaffed).length;
+  expectedWorkers(lane: Lane): number {
+    return this.slots[lane].filter(({ hasWorker }) => hasWorker).length;
   }
 
   /** Process ids of the living workers, including starting ones that have a process; for tests and diagnostics. */
@@ -170,37 +166,37 @@ export class WorkerPool implements Renderer {
   }
 
   async #startWith(sandbox: Sandbox): Promise<void> {
-    const kept = { light: this.slots.light, heavy: this.slots.heavy.slice(0, 1) };
+    const permanent = { light: this.slots.light, heavy: this.slots.heavy.slice(0, 1) };
     const starts = lanes.flatMap((lane) =>
-      kept[lane].map((slot) => slot.tryStart(this.#launcherOf(lane, sandbox))),
+      permanent[lane].map((slot) => slot.probe(this.#starterOf(lane, sandbox))),
     );
     await Promise.all(starts);
     for (const lane of lanes) {
-      for (const slot of this.slots[lane]) slot.open(this.#launcherOf(lane, sandbox));
+      for (const slot of this.slots[lane]) slot.enable(this.#starterOf(lane, sandbox));
     }
   }
 
-  #launcherOf(lane: Lane, sandbox: Sandbox): Launch {
+  #starterOf(lane: Lane, sandbox: Sandbox): StartWorker {
     const { memoryBytes, log } = this.#options;
     const options = {
-      starter: this.#starter,
+      forkServer: this.#forkServer,
       sandbox,
       niceness: NICENESS[lane],
       memoryBytes: memoryBytes[lane],
-      frames: this.#options.frames ?? this.#decoder,
+      frames: this.#options.doubles?.frames ?? this.#decoder,
       log,
     };
     return (onEnd) => new WorkerProcess(options, onEnd);
   }
 
   #createSlots(lane: Lane): readonly Slot[] {
-    const { workers, memoryBytes, log, maxIdleMs = MAX_IDLE_MS } = this.#options;
-    const wornRssBytes = Math.max(memoryBytes[lane] * MAX_RSS_SHARE, MIN_WORN_RSS_BYTES);
-    const { maxJobs = MAX_JOBS, maxRssBytes = wornRssBytes } = this.#options;
+    const { workers, memoryBytes, log, doubles = {} } = this.#options;
+    const { maxJobs = MAX_JOBS, maxIdleMs = MAX_IDLE_MS } = doubles;
+    const { maxRssBytes = recycleAboveBytes(memoryBytes[lane]) } = doubles;
     const createSlot = (index: number): Slot =>
       new Slot({
         lane,
-        isKept: lane === 'light' || index === 0,
+        isPermanent: lane === 'light' || index === 0,
         maxIdleMs,
         maxJobs,
         maxRssBytes,
@@ -209,4 +205,12 @@ export class WorkerPool implements Renderer {
       });
     return Array.from({ length: workers[lane] }, (_, index) => createSlot(index));
   }
+}
+
+/**
+ * Returns the resident memory above which a worker is recycled after a job, in bytes: a quarter of its bound, or 192 MiB
+ * if that is more, since a worker had 137 MiB after 2 000 ordinary jobs, and stayed there.
+ */
+function recycleAboveBytes(memoryBytes: number): number {
+  return Math.max(memoryBytes / 4, 192 * 1024 * 1024);
 }

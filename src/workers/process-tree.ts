@@ -64,7 +64,7 @@ const STATE_FIELD = 0;
 const STARTED_FIELD = 19;
 
 /** Returns the start time of a process, which tells it from a later one with its id; empty if missing. */
-export function readStartOf(processId: number): string {
+export function readStartTime(processId: number): string {
   return readStatOf(processId)[STARTED_FIELD] ?? '';
 }
 
@@ -83,8 +83,8 @@ function readStatOf(processId: number | undefined): readonly string[] {
 }
 
 /** Kills a process, if its start time is still the same. */
-export function killSince(processId: number, start: string): void {
-  if (start === '' || readStartOf(processId) !== start) return;
+export function killIfSameProcess(processId: number, start: string): void {
+  if (start === '' || readStartTime(processId) !== start) return;
   try {
     kill(processId, 'SIGKILL');
   } catch {
@@ -93,7 +93,7 @@ export function killSince(processId: number, start: string): void {
 }
 
 /** Ending of a killed process that does not end: no signal reaches one that waits for a hanging disk. */
-export const NO_END = 'no end although it was killed';
+export const NO_END = 'still running after SIGKILL';
 
 /** Describes the end of a process for the log: a signal or an exit status. */
 export function describeEnding(code: number | null, signal: NodeJS.Signals | null): string {

@@ -2,11 +2,11 @@ import type { ErrorCode } from '../contract/errors.ts';
 import { tooLargeMedia } from '../formats/byte-reader.ts';
 import type { DecodeOrder, MovingFacts } from '../formats/video/video-facts.ts';
 import type { RangeReader, RenderJob } from '../pipeline/ports.ts';
-import { type Frame, formatFrame } from './frames.ts';
+import { formatPacket, type Packet } from './packets.ts';
 
 /**
- * Messages between the main process and a render worker, as frames of a socket (`frames.ts`); the main process parses
- * those of a worker in `parse-claims.ts`.
+ * Messages between the main process and a render worker, as packets of a socket (`packets.ts`); the main process
+ * parses those of a worker in `parse-message.ts`.
  */
 
 /** File descriptor of the socket in a worker, after the three standard streams. */
@@ -21,12 +21,6 @@ export const MAX_MESSAGE_HEADER_BYTES = 16 * 1024;
 /** Longest detail of a failure, in UTF-16 units; JSON makes at most 6 bytes of each. */
 export const MAX_DETAIL_LENGTH = 2_000;
 
-/**
- * The first frame to a worker, which sends nothing before it: the process that has started the worker also holds the
- * other end of the channel until it has passed this on, and messages that it read meanwhile would be lost.
- */
-export const GREETING = formatFrame({});
-
 /** One job for a worker, which has one at a time. */
 export type WorkerJob =
   /** A render of an original that is sent as a whole, or read by ranges. */
@@ -34,14 +28,14 @@ export type WorkerJob =
   /** The facts of a video or of sound. */
   | { readonly job: undefined; readonly original: RangeReader };
 
-/** A job as the worker gets it: the original, or the size of one that is read by ranges. */
+/** A job as the worker receives it: the original, or the size of one that is read by ranges. */
 export type WorkerCommand =
   | { readonly original: Uint8Array; readonly sizeBytes?: undefined; readonly job: RenderJob }
   | { readonly sizeBytes: number; readonly job: RenderJob | undefined };
 
 /**
- * Reply to a worker that has asked for a range of the original or for a frame: bytes in pieces, then the end or a
- * failure. Only after it, the worker may ask again.
+ * Reply to a request for a range of the original or for a frame: bytes in pieces, then the end or a failure. Only after
+ * it, the worker may send its next message.
  */
 export type Reply =
   | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
@@ -63,8 +57,8 @@ export const FAILURE_CODES = [
 export type FailureCode = (typeof FAILURE_CODES)[number];
 
 /**
- * Message of a worker: after the greeting, once, that it is ready; then for each job that it has begun, as soon as the
- * first bytes arrive, any number of requests, and one response.
+ * Message of a worker: once, that it is ready; then for each job that it has begun, as soon as the first bytes arrive,
+ * any number of requests, and one response.
  */
 export type WorkerMessage =
   | { readonly kind: 'ready' }
@@ -91,8 +85,8 @@ export type WorkerResponse =
 
 /** Formats a job for a worker. */
 export function formatCommand({ original, job }: WorkerJob): Uint8Array[] {
-  if (original instanceof Uint8Array) return formatFrame({ job }, original);
-  return formatFrame({ job, sizeBytes: original.sizeBytes });
+  if (original instanceof Uint8Array) return formatPacket({ job }, original);
+  return formatPacket({ job, sizeBytes: original.sizeBytes });
 }
 
 /**
@@ -100,30 +94,24 @@ export function formatCommand({ original, job }: WorkerJob): Uint8Array[] {
  *
  * @throws MediaError `MEDIA_TOO_LARGE` if memory for the original was missing
  */
-export function parseCommand({ header, body }: Frame): WorkerCommand {
-  if (body === undefined) throw tooLargeMedia('There is no memory for an original of that size.');
+export function parseCommand({ header, body }: Packet): WorkerCommand {
+  if (body === undefined) throw tooLargeMedia('Out of memory for the original.');
   return { ...(header as WorkerCommand), original: body } as WorkerCommand;
 }
 
 /** Formats a reply for a worker. */
 export function formatReply(reply: Reply): Uint8Array[] {
-  if (reply.kind !== 'bytes') return formatFrame(reply);
-  return formatFrame({ kind: reply.kind }, reply.bytes);
-}
-
-/** Parses a reply, which is trusted like a job; throws `MEDIA_TOO_LARGE` if memory for the bytes was missing. */
-export function parseReply({ header, body: bytes }: Frame): Reply {
-  if (bytes === undefined) throw tooLargeMedia('There is no memory for them.');
-  return { ...(header as Reply), bytes } as Reply;
+  if (reply.kind !== 'bytes') return formatPacket(reply);
+  return formatPacket({ kind: reply.kind }, reply.bytes);
 }
 
 /** Formats a message for the main process. */
 export function formatMessage(message: WorkerMessage): Uint8Array[] {
   if (message.kind === 'rendered') {
     const { body, ...header } = message;
-    return formatFrame(header, body);
+    return formatPacket(header, body);
   }
-  if (message.kind !== 'decode') return formatFrame(message);
+  if (message.kind !== 'decode') return formatPacket(message);
   const { stream, ...order } = message.order;
-  return formatFrame({ kind: message.kind, order }, stream);
+  return formatPacket({ kind: message.kind, order }, stream);
 }

@@ -1,5 +1,4 @@
 import { EventEmitter, once } from 'node:events';
-import { MediaError } from '../contract/errors.ts';
 import type { MovingFacts } from '../formats/video/video-facts.ts';
 import type {
   Lane,
@@ -10,28 +9,28 @@ import type {
   RenderSlot,
 } from '../pipeline/ports.ts';
 import type { WorkerJob, WorkerResponse } from './protocol.ts';
-import { lostWorker, type Outcome, overloaded } from './running-job.ts';
+import { runWithRetry } from './run-with-retry.ts';
+import { failureOf, overloaded, stopped } from './worker-errors.ts';
 import type { WorkerProcess } from './worker-process.ts';
-import { LOST_WITH_STARTER } from './worker-starter.ts';
 
 /** Counters of worker events since the start. */
 export interface WorkerCounters {
-  /** Starts in place of a worker that ended or was killed, failed attempts included. */
+  /** Starts that replace a worker which ended or was killed, failed attempts included. */
   readonly restarts: number;
   /** Kills: at a deadline, for violating the protocol, for not becoming ready, because no client was left. */
   readonly kills: number;
-  /** Replacements of worn workers. */
+  /** Replacements of workers that were due for recycling. */
   readonly recycles: number;
 }
 
-/** Starts a process. */
-export type Launch = (onEnd: (ending: string) => void) => WorkerProcess;
+/** Starts a worker. */
+export type StartWorker = (onEnd: (ending: string) => void) => WorkerProcess;
 
 /** Options of a slot. */
 export interface SlotOptions {
   readonly lane: Lane;
-  /** Whether the slot always has a worker; any other starts one at need, which ends after being idle. */
-  readonly isKept: boolean;
+  /** Whether the slot always has a worker; any other starts one on demand, which ends after being idle. */
+  readonly isPermanent: boolean;
   readonly maxIdleMs: number;
   /** Jobs after which a worker is replaced. */
   readonly maxJobs: number;
@@ -42,21 +41,12 @@ export interface SlotOptions {
   readonly log: Log;
 }
 
-/** Most workers that may die under a job before the job has begun. */
-const MAX_ATTEMPTS = 3;
-
-/** Longest wait for a worker to be ready, in milliseconds: far more than a start takes on a busy machine. */
+/** Maximum wait for a worker to be ready, in milliseconds: far more than a start takes on a busy machine. */
 const MAX_WAIT_MS = 10_000;
 
 /** Back-off after the first failed start, doubled each time, and its maximum, in milliseconds. */
 const FIRST_DELAY_MS = 200;
 const MAX_DELAY_MS = 5_000;
-
-/** Signals that a process's own faults do not raise. */
-const KILLED_FROM_OUTSIDE: readonly string[] = ['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP'];
-
-/** Time to notice the ends of workers that were killed at the same time, in milliseconds. */
-const NOTICE_MS = 1_000;
 
 /**
  * A CPU slot, which runs one job at a time in its worker, at most one process at a time: the next one starts when the
@@ -65,7 +55,7 @@ const NOTICE_MS = 1_000;
 export class Slot implements RenderSlot {
   readonly #options: SlotOptions;
   /** `undefined` until a sandbox has been tried: no worker starts by itself. */
-  #launch: Launch | undefined;
+  #startWorker: StartWorker | undefined;
   /** The process, from its start to its end. */
   #process: WorkerProcess | undefined;
   /** Emits `ready` when a worker is. */
@@ -90,8 +80,10 @@ export class Slot implements RenderSlot {
   }
 
   /** Whether the slot has a worker, or is about to. */
-  get isStaffed(): boolean {
-    return this.#options.isKept || this.#process !== undefined || this.#startTimer !== undefined;
+  get hasWorker(): boolean {
+    return (
+      this.#options.isPermanent || this.#process !== undefined || this.#startTimer !== undefined
+    );
   }
 
   async render(
@@ -111,22 +103,22 @@ export class Slot implements RenderSlot {
   }
 
   /**
-   * Starts a first worker in a sandbox that may not work; without `open`, no other takes its place.
+   * Starts a first worker in a sandbox that may not work; without `enable`, no other replaces it.
    *
    * @throws Error if the worker ends before it is ready, MediaError `OVERLOADED` if the slot has been stopped
    */
-  async tryStart(launch: Launch): Promise<void> {
+  async probe(startWorker: StartWorker): Promise<void> {
     this.#stop.signal.throwIfAborted();
-    await this.#begin(launch).ready;
+    await this.#begin(startWorker).ready;
   }
 
   /** Lets workers start in a sandbox that works, from now on. */
-  open(launch: Launch): void {
-    this.#launch = launch;
-    if (this.#options.isKept || this.#isAwaited) this.#ensureWorker();
+  enable(startWorker: StartWorker): void {
+    this.#startWorker = startWorker;
+    if (this.#options.isPermanent || this.#isAwaited) this.#ensureWorker();
   }
 
-  abandonTry(): void {
+  cancelProbe(): void {
     this.#process?.kill('sandbox');
     this.#process = undefined;
   }
@@ -140,53 +132,25 @@ export class Slot implements RenderSlot {
     this.#process?.kill('shutdown', reason);
   }
 
-  async #do(command: WorkerJob, bounds: RenderBounds): Promise<WorkerResponse> {
+  async #do(job: WorkerJob, bounds: RenderBounds): Promise<WorkerResponse> {
+    const { lane, log, counters } = this.#options;
     try {
-      return await this.#runTwice(command, bounds);
+      return await runWithRetry(job, bounds, {
+        acquire: (client) => this.#acquire(client),
+        countDeaths: () => counters.restarts - counters.kills,
+        onRetry: (ending) => {
+          log.warn({ lane, ending }, 'render worker died during a job; retrying in a new worker');
+        },
+      });
     } finally {
-      this.#rest();
+      this.#recycleOrIdle();
     }
   }
 
-  /**
-   * Runs a job, and once more, in the rest of its time, if its worker ended: that one may have been killed from outside,
-   * by the kernel, short of memory, or by an operator. Only the end of the second, which has done no other job, shows
-   * that the job is to blame. If the system kills that worker too, and others with it, the blame remains unknown.
-   */
-  async #runTwice(command: WorkerJob, bounds: RenderBounds): Promise<WorkerResponse> {
-    const { lane, log } = this.#options;
-    const first = await this.#run(command, bounds);
-    if (first.kind !== 'lost') return first;
-    const { ending, leftMs } = first;
-    log.warn({ lane, ending }, 'a job whose render worker has ended is retried in a fresh one');
-    const deaths = this.#countDeaths();
-    const again = await this.#run(command, { ...bounds, timeoutMs: leftMs });
-    if (again.kind !== 'lost') return again;
-    if (again.ending === LOST_WITH_STARTER) throw overloaded(again.ending);
-    if (!KILLED_FROM_OUTSIDE.includes(again.ending)) throw lostWorker(again.ending);
-    await new Promise((resolve) => setTimeout(resolve, NOTICE_MS));
-    if (this.#countDeaths() - deaths <= 1) throw lostWorker(again.ending);
-    throw overloaded('Render workers are killed from outside.');
-  }
-
-  /** Counts the workers of the pool that have ended without being told to. */
-  #countDeaths(): number {
-    const { restarts, kills } = this.#options.counters;
-    return restarts - kills;
-  }
-
-  /** Runs a job in a living worker; an idle one may have died, which is not the job's fault. */
-  async #run(
-    command: WorkerJob,
-    bounds: RenderBounds,
-  ): Promise<Exclude<Outcome, { readonly kind: 'not begun' }>> {
-    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
-      const worker = this.#usable ?? (await this.#await(bounds.signal));
-      clearTimeout(this.#idleTimer);
-      const outcome = await worker.run(command, bounds);
-      if (outcome.kind !== 'not begun') return outcome;
-    }
-    throw overloaded('No render worker lived to begin the job.');
+  async #acquire(client: AbortSignal): Promise<WorkerProcess> {
+    const worker = this.#usable ?? (await this.#await(client));
+    clearTimeout(this.#idleTimer);
+    return worker;
   }
 
   get #usable(): WorkerProcess | undefined {
@@ -214,14 +178,14 @@ export class Slot implements RenderSlot {
     }
   }
 
-  /** Replaces the worker if it is worn; otherwise lets it rest. */
-  #rest(): void {
+  /** Ends a worker that is due for recycling; otherwise starts its idle time. */
+  #recycleOrIdle(): void {
     const worker = this.#usable;
     if (worker === undefined) return;
     const { maxJobs, maxRssBytes, log, lane } = this.#options;
     const { processId, jobsDone, rssBytes } = worker;
     if (jobsDone >= maxJobs || rssBytes > maxRssBytes) {
-      log.info({ lane, processId, jobsDone, rssBytes }, 'a worn render worker is replaced');
+      log.info({ lane, processId, jobsDone, rssBytes }, 'recycling a render worker');
       worker.kill('recycled');
     } else {
       this.#armIdleTimer();
@@ -229,24 +193,24 @@ export class Slot implements RenderSlot {
   }
 
   #armIdleTimer(): void {
-    const { isKept, maxIdleMs, log, lane } = this.#options;
+    const { isPermanent, maxIdleMs, log, lane } = this.#options;
     clearTimeout(this.#idleTimer);
-    if (isKept) return;
+    if (isPermanent) return;
     this.#idleTimer = setTimeout(() => {
       const processId = this.#process?.processId;
-      log.info({ lane, processId }, 'a render worker that was idle is ended');
+      log.info({ lane, processId }, 'ending an idle render worker');
       this.#process?.kill('idle');
     }, maxIdleMs).unref();
   }
 
   /** Starts a worker, unless there is one or the last one has not ended yet. */
   #ensureWorker(): void {
-    const launch = this.#launch;
-    if (launch === undefined || this.#stop.signal.aborted) return;
+    const startWorker = this.#startWorker;
+    if (startWorker === undefined || this.#stop.signal.aborted) return;
     if (this.#process !== undefined || this.#startTimer !== undefined) return;
     this.#startTimer = setTimeout(() => {
       this.#startTimer = undefined;
-      this.#begin(launch);
+      this.#begin(startWorker);
     }, this.#delayMs);
   }
 
@@ -255,8 +219,8 @@ export class Slot implements RenderSlot {
     return Math.min(FIRST_DELAY_MS * 2 ** (this.#failures - 1), MAX_DELAY_MS);
   }
 
-  #begin(launch: Launch): WorkerProcess {
-    const worker = launch((ending) => {
+  #begin(startWorker: StartWorker): WorkerProcess {
+    const worker = startWorker((ending) => {
       if (worker === this.#process) this.#onEnd(worker, ending);
     });
     this.#process = worker;
@@ -274,37 +238,23 @@ export class Slot implements RenderSlot {
   }
 
   #onEnd(worker: WorkerProcess, ending: string): void {
-    const { counters, log, lane, isKept } = this.#options;
+    const { counters, log, lane, isPermanent } = this.#options;
     this.#process = undefined;
     clearTimeout(this.#idleTimer);
-    if (this.#launch === undefined || this.#stop.signal.aborted) return;
+    if (this.#startWorker === undefined || this.#stop.signal.aborted) return;
     const { killReason: reason, wasReady, processId, jobsDone, rssBytes } = worker;
     const details = { lane, processId, ending, reason, jobsDone, rssBytes };
     if (reason === 'recycled') {
       counters.recycles += 1;
-      log.info(details, 'a worn render worker has ended');
+      log.info(details, 'recycled render worker ended');
     } else if (reason !== 'idle') {
       if (reason !== undefined) counters.kills += 1;
       counters.restarts += 1;
       if (!wasReady) this.#failures += 1;
       const delayMs = this.#delayMs;
-      log.warn({ ...details, delayMs }, 'a render worker has ended and is replaced');
+      log.warn({ ...details, delayMs }, 'render worker ended; replacing it');
     }
     // One that was idle may have been needed again before it had ended.
-    if (isKept || reason !== 'idle' || this.#isAwaited) this.#ensureWorker();
+    if (isPermanent || reason !== 'idle' || this.#isAwaited) this.#ensureWorker();
   }
-}
-
-/** Returns the error of a job's response; a worker's unknown failure is ours, logged as no `MediaError`, and a 500. */
-function failureOf(response: WorkerResponse): Error {
-  if (response.kind !== 'failed') return new Error(`"${response.kind}" is of another job.`);
-  const { code, detail } = response;
-  const cause = new Error(detail);
-  if (code === 'OVERLOADED') return overloaded(detail);
-  return code === 'INTERNAL_ERROR' ? cause : new MediaError(code, { cause });
-}
-
-/** Returns the error of a job, or of a start, after the stop. */
-export function stopped(): MediaError {
-  return overloaded('The render workers are stopped.');
 }

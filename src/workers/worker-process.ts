@@ -1,27 +1,37 @@
 import type { Socket } from 'node:net';
+import { Countdown, unlessAborted } from '../pipeline/abort.ts';
 import type { Log, RenderBounds } from '../pipeline/ports.ts';
-import { FrameReader, ProtocolError, writeFrame } from './frames.ts';
-import { parseMessage } from './parse-claims.ts';
-import { findWorker, isStopped, killSince, readStartOf } from './process-tree.ts';
+import { type ForkServer, LOST_WITH_FORK_SERVER, type WorkerStart } from './fork-server/client.ts';
+import { Inbox } from './inbox.ts';
+import {
+  type FrameSource,
+  isResponseTo,
+  type JobProgress,
+  maxBodyBytesOf,
+  openRequest,
+  reply,
+} from './job-requests.ts';
+import { PacketReader, ProtocolError, writePacket } from './packets.ts';
+import { parseMessage } from './parse-message.ts';
+import { findWorker, isStopped, killIfSameProcess, readStartTime } from './process-tree.ts';
 import {
   formatCommand,
-  GREETING,
   MAX_MESSAGE_HEADER_BYTES,
   type WorkerJob,
   type WorkerMessage,
+  type WorkerResponse,
 } from './protocol.ts';
 import {
-  type FrameSource,
-  lostWorker,
+  deadlineError,
+  type KillReason,
   OUT_OF_MEMORY,
-  type Outcome,
-  RunningJob,
-} from './running-job.ts';
-import { LOST_WITH_STARTER, type WorkerStart, type WorkerStarter } from './worker-starter.ts';
+  toJobError,
+  WorkerExited,
+} from './worker-errors.ts';
 
 /** Options of a worker process. */
 export interface WorkerProcessOptions extends WorkerStart {
-  readonly starter: WorkerStarter;
+  readonly forkServer: ForkServer;
   readonly frames: FrameSource;
   readonly log: Log;
 }
@@ -38,23 +48,20 @@ export class WorkerProcess {
   readonly #onEnd: (ending: string) => void;
   /** Rejects with what the worker has written, or how it has ended, if it ends before it is ready. */
   readonly ready: Promise<void>;
-  #settleReady: (failure?: Error) => void = () => undefined;
-  #firstLine: string | undefined;
-  #isOutOfMemory = false;
-  readonly #frames = new FrameReader({
-    maxHeaderBytes: MAX_MESSAGE_HEADER_BYTES,
-    maxBodyBytes: () => this.#job?.maxBodyBytes ?? 0,
-  });
-  readonly #startTimer: NodeJS.Timeout;
   readonly #endProcess: () => void;
-  #processId: number | undefined;
-  /** Start time of the process, by `readStartOf`. */
-  #start = '';
+  readonly #packets = new PacketReader({
+    maxHeaderBytes: MAX_MESSAGE_HEADER_BYTES,
+    maxBodyBytes: () => this.#maxBodyBytes,
+  });
+  readonly #inbox = new Inbox<WorkerMessage>();
+  readonly #lines: string[] = [];
+  #spawned: { readonly id: number; readonly startTime: string } | undefined;
   #channel: Socket | undefined;
-  #job: RunningJob | undefined;
-  #killReason: string | undefined;
+  #maxBodyBytes = 0;
+  /** Aborts the reply to a request; made with the first one, since it costs a twentieth of a small miss, which has none. */
+  #replying: AbortController | undefined;
+  #killReason: KillReason | undefined;
   #isReady = false;
-  #hasEnded = false;
   #jobsDone = 0;
   #rssBytes = 0;
 
@@ -62,42 +69,28 @@ export class WorkerProcess {
   constructor(options: WorkerProcessOptions, onEnd: (ending: string) => void) {
     this.#options = options;
     this.#onEnd = onEnd;
-    this.ready = new Promise((resolve, reject) => {
-      this.#settleReady = (failure) => (failure === undefined ? resolve() : reject(failure));
-    });
-    this.#startTimer = setTimeout(() => this.kill('slow start'), START_TIMEOUT_MS);
-    const { starter, log } = options;
-    this.#endProcess = starter.start(options, {
+    this.#endProcess = options.forkServer.start(options, {
       onStarted: (processId, channel) => this.#open(processId, channel),
-      onLine: (line) => {
-        this.#firstLine ??= line;
-        // V8 ends its process where its own heap or compiler gets no memory.
-        this.#isOutOfMemory ||= /out of memory/i.test(line);
-        const details = { processId: this.processId, line };
-        // Until the worker is ready, its sandbox may speak, of what does not work here.
-        const level = this.#isReady ? 'warn' : 'info';
-        log[level](details, 'a render worker has written to its standard error');
-      },
-      onEnd: (ending) => this.#onExit(ending),
+      onLine: (line) => this.#onLine(line),
+      onEnd: (ending) => void this.#onExit(ending),
     });
+    this.ready = this.#becomeReady();
   }
 
   /** Process id of Node once the worker is ready; before, that of the program that starts Node. */
   get processId(): number | undefined {
-    return this.#processId;
+    return this.#spawned?.id;
   }
 
-  /** Whether the worker became ready, even if it has ended since. */
   get wasReady(): boolean {
     return this.#isReady;
   }
 
   get isUsable(): boolean {
-    return this.#isReady && !this.#hasEnded && this.#killReason === undefined;
+    return this.#isReady && !this.#inbox.hasFailed;
   }
 
-  /** Reason for killing the worker: the pool's, or a violation of the protocol. */
-  get killReason(): string | undefined {
+  get killReason(): KillReason | undefined {
     return this.#killReason;
   }
 
@@ -110,114 +103,158 @@ export class WorkerProcess {
   }
 
   /**
-   * Runs one job until its response, its deadline, its abort or the process's end; begins none after the end.
+   * Runs one job until its response, its deadline, its abort or the process's end. Replies to requests of the worker one
+   * at a time, within bounds, since the worker may be compromised.
    *
-   * @throws MediaError `TRANSFORM_TIMEOUT` at the deadline, `UNPROCESSABLE_MEDIA` if the process violates the protocol
-   *   in mid-job; errors of the original's reader; or `signal.reason`
+   * @throws WorkerExited if the worker ends or has ended, MediaError `TRANSFORM_TIMEOUT` at the deadline,
+   *   `UNPROCESSABLE_MEDIA` if the process violates the protocol in mid-job; errors of the original's reader; or
+   *   `signal.reason`
    */
-  async run(command: WorkerJob, bounds: RenderBounds): Promise<Outcome> {
+  async run(job: WorkerJob, { signal, timeoutMs }: RenderBounds): Promise<WorkerResponse> {
     const channel = this.#channel;
     // A caller may have aborted after waiting for a worker; that costs no worker.
-    bounds.signal.throwIfAborted();
-    if (!this.isUsable || channel === undefined) return { kind: 'not begun' };
-    this.#job = new RunningJob(command, bounds, {
-      ...{ channel, frames: this.#options.frames },
-      isStopped: () => isStopped(this.#processId),
-      onOver: (reason, error) => this.kill(reason, error),
+    signal.throwIfAborted();
+    if (!this.isUsable || channel === undefined) throw new WorkerExited('no process');
+    const stop = (): void => this.kill('stopped', signal.reason);
+    const deadline = new Countdown(timeoutMs, () => {
+      this.kill('deadline', deadlineError(isStopped(this.processId)));
     });
+    signal.addEventListener('abort', stop, { once: true });
+    const progress: JobProgress = { hasBegun: false, decodes: 0, failure: undefined };
+    this.#maxBodyBytes = maxBodyBytesOf(job);
     try {
-      writeFrame(channel, formatCommand(command));
-      return await this.#job.outcome;
+      writePacket(channel, formatCommand(job));
+      const response = await this.#converse(job, channel, progress);
+      if (progress.failure !== undefined) throw progress.failure.error;
+      return response;
+    } catch (error) {
+      if (error instanceof ProtocolError) this.#onViolation(error);
+      if (progress.failure !== undefined) throw progress.failure.error;
+      throw toJobError(error, progress.hasBegun ? deadline.leftMs : undefined);
     } finally {
-      this.#job = undefined;
+      deadline.stop();
+      signal.removeEventListener('abort', stop);
+      this.#maxBodyBytes = 0;
+      this.#replying = undefined;
+      this.#expectSilence();
     }
   }
 
-  /**
-   * Ends the process at once.
-   *
-   * @param failure error of the job; without it, a job that has begun fails with `UNPROCESSABLE_MEDIA`
-   */
-  kill(reason: string, failure?: unknown): void {
-    if (this.#hasEnded || this.#killReason !== undefined) return;
+  /** Ends the process at once; a running job fails with `failure`. */
+  kill(reason: KillReason, failure: unknown = new WorkerExited(reason)): void {
+    if (this.#inbox.hasFailed) return;
     this.#killReason = reason;
-    if (failure !== undefined) this.#job?.fail(failure);
-    else if (this.#job?.hasBegun) this.#job.fail(lostWorker(reason));
-    else this.#job?.lose(reason);
+    this.#fail(failure);
     this.#endProcess();
     // Unread messages no longer count.
     this.#channel?.destroy();
   }
 
+  async #converse(job: WorkerJob, channel: Socket, progress: JobProgress): Promise<WorkerResponse> {
+    for (;;) {
+      const message = await this.#inbox.next();
+      if (message.kind === 'begun' && !progress.hasBegun) progress.hasBegun = true;
+      else if (!progress.hasBegun) throw new ProtocolError(`"${message.kind}" out of turn`);
+      else if (isResponseTo(job, message)) return this.#receive(message);
+      else {
+        const open = openRequest(job, message, progress, this.#options.frames);
+        this.#replying ??= new AbortController();
+        this.#expectSilence();
+        const { signal } = this.#replying;
+        await unlessAborted(reply(channel, open, progress, signal), signal);
+      }
+    }
+  }
+
+  /** @throws WorkerExited if earlier jobs may be at fault: a fresh worker shows whether the memory bound suffices */
+  #receive(response: WorkerResponse): WorkerResponse {
+    this.#jobsDone += 1;
+    this.#rssBytes = response.rssBytes;
+    const isTooLarge = response.kind === 'failed' && response.code === 'MEDIA_TOO_LARGE';
+    if (!isTooLarge || this.#jobsDone === 1) return response;
+    this.kill('recycled');
+    throw new WorkerExited(OUT_OF_MEMORY);
+  }
+
+  async #becomeReady(): Promise<void> {
+    const timer = setTimeout(() => this.kill('slow start'), START_TIMEOUT_MS);
+    try {
+      const { kind } = await this.#inbox.next();
+      if (kind !== 'ready') throw new ProtocolError(`"${kind}" out of turn`);
+    } catch (error) {
+      if (error instanceof ProtocolError) this.#onViolation(error);
+      throw new Error(this.#lines[0] ?? (error as Error).message);
+    } finally {
+      clearTimeout(timer);
+    }
+    if (this.#spawned !== undefined) {
+      const id = findWorker(this.#spawned.id, this.#options.sandbox.isIsolated);
+      this.#spawned = { id, startTime: readStartTime(id) };
+    }
+    this.#isReady = true;
+    this.#expectSilence();
+  }
+
   #open(processId: number, channel: Socket): void {
-    this.#processId = processId;
+    this.#spawned = { id: processId, startTime: '' };
     this.#channel = channel;
-    if (this.#killReason !== undefined) return void channel.destroy();
+    if (this.#inbox.hasFailed) return void channel.destroy();
     channel.on('data', (chunk) => this.#read(chunk));
     // Errors and closing come from a process that is about to end, or must.
     channel.on('error', this.#endProcess);
     channel.on('close', this.#endProcess);
-    writeFrame(channel, GREETING);
   }
 
   #read(chunk: Buffer): void {
+    const { isAwaited } = this.#inbox;
     try {
-      for (const frame of this.#frames.read(chunk)) this.#onMessage(parseMessage(frame));
+      for (const packet of this.#packets.read(chunk)) {
+        const message = parseMessage(packet);
+        if (!isAwaited) throw new ProtocolError(`"${message.kind}" out of turn`);
+        this.#inbox.push(message);
+      }
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
-      this.kill(`protocol: ${error.message}`);
+      this.#onViolation(error);
     }
   }
 
-  #onMessage(message: WorkerMessage): void {
-    const job = this.#job;
-    if (message.kind === 'ready' && !this.#isReady) {
-      clearTimeout(this.#startTimer);
-      if (this.#processId !== undefined) {
-        this.#processId = findWorker(this.#processId, this.#options.sandbox.isIsolated);
-        this.#start = readStartOf(this.#processId);
-      }
-      this.#isReady = true;
-      this.#settleReady();
-    } else if (message.kind === 'begun' && job?.hasBegun === false) {
-      job.hasBegun = true;
-    } else if (job?.accepts(message)) {
-      this.#jobsDone += 1;
-      this.#rssBytes = message.rssBytes;
-      const isTooLarge = message.kind === 'failed' && message.code === 'MEDIA_TOO_LARGE';
-      if (isTooLarge && this.#jobsDone > 1) {
-        // Earlier jobs have left their memory in fragments; a fresh worker shows whether its bound suffices.
-        job.lose(OUT_OF_MEMORY);
-        this.kill('recycled');
-      } else job.finish(message);
-    } else if (!job?.serves(message)) {
-      throw new ProtocolError(`"${message.kind}" out of turn`);
-    }
+  /** Ends a worker that has sent a message after one which ends its turn. */
+  #expectSilence(): void {
+    if (this.#inbox.hasUnread) this.#onViolation(new ProtocolError('a message out of turn'));
   }
 
-  #onExit(ending: string): void {
+  #onViolation(error: ProtocolError): void {
+    this.kill(`protocol: ${error.message}`, error);
+  }
+
+  #onLine(line: string): void {
+    this.#lines.push(line);
+    // Until the worker is ready, its sandbox may write, about what does not work here.
+    const level = this.#isReady ? 'warn' : 'info';
+    const details = { processId: this.processId, line };
+    this.#options.log[level](details, 'a render worker has written to its standard error');
+  }
+
+  async #onExit(ending: string): Promise<void> {
     const channel = this.#channel;
-    const isLost = ending === LOST_WITH_STARTER;
-    // The starter can no longer end the process; if the sandbox binds its life to the starter's, it has already ended.
-    if (isLost && this.#processId !== undefined) killSince(this.#processId, this.#start);
-    if (isLost || channel === undefined || channel.closed) {
-      this.#end(ending);
-      return;
-    }
-    const timer = setTimeout(() => this.#end(ending), LAST_MESSAGES_MS);
-    channel.once('close', () => {
+    const isLost = ending === LOST_WITH_FORK_SERVER;
+    // Its fork server can no longer end the process; most sandboxes already have.
+    if (isLost && this.#spawned) killIfSameProcess(this.#spawned.id, this.#spawned.startTime);
+    if (isLost) channel?.destroy();
+    else if (channel !== undefined && !channel.closed) {
+      const timer = setTimeout(() => channel.destroy(), LAST_MESSAGES_MS);
+      await new Promise((resolve) => channel.once('close', resolve));
       clearTimeout(timer);
-      this.#end(ending);
-    });
+    }
+    // V8 ends its process if its own heap or compiler gets no memory.
+    const isOutOfMemory = this.#lines.some((line) => /out of memory/i.test(line));
+    this.#fail(new WorkerExited(isOutOfMemory ? OUT_OF_MEMORY : ending));
+    this.#onEnd(ending);
   }
 
-  #end(ending: string): void {
-    if (this.#hasEnded) return;
-    this.#hasEnded = true;
-    clearTimeout(this.#startTimer);
-    this.#channel?.destroy();
-    this.#job?.lose(this.#isOutOfMemory ? OUT_OF_MEMORY : ending);
-    this.#settleReady(new Error(this.#firstLine ?? `ended with ${ending}`));
-    this.#onEnd(ending);
+  #fail(error: unknown): void {
+    this.#inbox.fail(error);
+    this.#replying?.abort(error);
   }
 }

@@ -12,11 +12,11 @@ import { atEnd } from './at-end.ts';
 import { type ConnectOptions, connectTo, sendRaw } from './http/raw-http.ts';
 import { MemoryOrigin } from './memory-origin.ts';
 import { patient } from './patient.ts';
-import { STARTER } from './processes/worker-pool.ts';
+import { FORK_SERVER } from './processes/worker-pool.ts';
 import { RecordedLog } from './recorded-log.ts';
 import { createSlots, type LaneRenderer, QueuedRenderer } from './render-slots.ts';
 
-const workerFiles = { starterFile: STARTER };
+const workerFiles = { forkServerFile: FORK_SERVER };
 
 const usualSettings: Environment = { WORKERS: '1', EXPLORER: 'off', ...patient };
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { WorkerLost } from '../../src/pipeline/ports.ts';
-import { FrameReader, formatFrame, ProtocolError } from '../../src/workers/frames.ts';
-import { parseMessage } from '../../src/workers/parse-claims.ts';
+import { formatPacket, PacketReader, ProtocolError } from '../../src/workers/packets.ts';
+import { parseMessage } from '../../src/workers/parse-message.ts';
 import { isAlive } from '../support/processes/worker-ids.ts';
 import { raw, readerOf, sharePool, type TestPool } from '../support/processes/worker-pool.ts';
 
@@ -89,9 +89,9 @@ test.each(malformed)('is no message of a worker: %s', (_, header, body) => {
 
 test('frames may come in pieces of any size, and one after another', () => {
   const body = Buffer.from('in pieces');
-  const bytes = Buffer.concat([...formatFrame(rendered, body), ...formatFrame(rendered, body)]);
+  const bytes = Buffer.concat([...formatPacket(rendered, body), ...formatPacket(rendered, body)]);
   for (let pieceBytes = 1; pieceBytes <= bytes.length; pieceBytes += 1) {
-    const reader = new FrameReader({ maxHeaderBytes: 99, maxBodyBytes: () => body.length });
+    const reader = new PacketReader({ maxHeaderBytes: 99, maxBodyBytes: () => body.length });
     const frames = Array.from({ length: bytes.length }, (_, at) =>
       at % pieceBytes === 0 ? [...reader.read(bytes.subarray(at, at + pieceBytes))] : [],
     );

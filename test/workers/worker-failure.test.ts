@@ -1,9 +1,15 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { expect, test } from 'vitest';
+import type { Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { expect, onTestFinished, test } from 'vitest';
 import { MediaError } from '../../src/contract/errors.ts';
 import { failureOf } from '../../src/workers/child/render.ts';
+import type { Sandbox } from '../../src/workers/confinement/sandbox.ts';
+import { ForkServer } from '../../src/workers/fork-server/client.ts';
 import { killWorker } from '../../src/workers/process-tree.ts';
+import { FORK_SERVER } from '../support/processes/worker-pool.ts';
 
 /** Code of a module that reads memory where it has none. */
 const trapping = 'AGFzbQEAAAABBAFgAAADAgEABQMBAAEHBQEBZgAACgoBCABBfygCABoL';
@@ -70,4 +76,38 @@ test('a program that starts no worker is killed itself', async () => {
   const child = spawn('sleep', ['60']);
   killWorker(child, true, 2);
   expect(await once(child, 'exit')).toEqual([null, 'SIGKILL']);
+});
+
+const LINES = 500;
+
+/** Writes to its channel at once and for longer than the transfer of the channel takes. */
+const WRITER = `n=0; while [ $n -lt ${LINES} ]; do echo line $n >&3; n=$((n+1)); done`;
+
+/** Not a sandbox at all. */
+const sandbox: Sandbox = {
+  name: 'unconfined',
+  isIsolated: false,
+  hasOwnUsers: false,
+  hasFilter: false,
+  compose: () => ({ command: '/bin/sh', words: ['-c', WRITER], inputs: [] }),
+};
+
+test('what a program writes before the main process has its channel is not lost', async () => {
+  const forkServer = new ForkServer({
+    forkServerFile: fileURLToPath(FORK_SERVER),
+    workerFile: undefined,
+    environment: { PATH: '/usr/bin:/bin' },
+  });
+  onTestFinished(() => forkServer.stop());
+  const expected = Array.from({ length: LINES }, (_, n) => `line ${n}\n`).join('');
+  for (let round = 0; round < 20; round += 1) {
+    const channel = await new Promise<Socket>((resolve, reject) => {
+      forkServer.startProgram({ sandbox, memoryBytes: 0 }, [], {
+        onStarted: (_, opened) => resolve(opened),
+        onLine: () => undefined,
+        onEnd: (ending) => reject(new Error(ending)),
+      });
+    });
+    expect(await text(channel)).toBe(expected);
+  }
 });

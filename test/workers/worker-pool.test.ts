@@ -72,7 +72,7 @@ describe('a pool of two workers', () => {
     expect(await response).toMatch(/ went on$/);
     expect(old).not.toContain(processIdIn(await response));
     expect(shared.counted()).toEqual({ ...unharmed, restarts: 1 });
-    expect(log.count('a job whose render worker has ended is retried in a fresh one')).toBe(1);
+    expect(log.count('render worker died during a job; retrying in a new worker')).toBe(1);
   });
 
   test('fails no job where they are killed between jobs, whether that is noticed or not', async () => {
@@ -144,7 +144,7 @@ describe('a pool of one worker', () => {
       code: 'OVERLOADED',
       bottleneck: 'workers',
       retryAfterSeconds: 1,
-      cause: { message: 'No render worker lived to begin the job.' },
+      cause: { message: 'Every render worker died before the job started.' },
     });
     await expect.poll(() => shared.counted().restarts).toBe(3);
   });
@@ -192,17 +192,20 @@ describe('the worker pool', () => {
     await expect.poll(() => renderer.counters.restarts).toBe(1);
     expect(processIdIn(await say('anything'))).not.toBe(worker);
     await expect.poll(() => isAlive(worker)).toBe(false);
-    expect(JSON.stringify(log.entries)).toContain('the end of the process that starts workers');
+    expect(JSON.stringify(log.entries)).toContain('the fork server exited');
   });
 
   test.concurrent('gives up a worker that does not end when it is killed, and keeps the others', async ({
     expect,
     onTestFinished,
   }) => {
-    const starterFile = new URL('../support/processes/powerless-starter.mjs', import.meta.url);
+    const forkServerFile = new URL(
+      '../support/processes/powerless-fork-server.mjs',
+      import.meta.url,
+    );
     const { renderer, say, log } = await startShared({
       workers: { light: 1, heavy: 1 },
-      starterFile,
+      forkServerFile,
     });
     const [stuck = 0] = renderer.processIdsOf('light');
     const others = renderer.processIdsOf('heavy');
@@ -215,7 +218,7 @@ describe('the worker pool', () => {
     expect(isAlive(stuck)).toBe(true);
     expect(renderer.readyProcessIdsOf('heavy')).toEqual(others);
     expect(renderer.counters).toEqual({ restarts: 1, kills: 1, recycles: 0 });
-    expect(JSON.stringify(log.entries)).toContain('no end although it was killed');
+    expect(JSON.stringify(log.entries)).toContain('still running after SIGKILL');
   });
 
   test('that cannot start says so, and takes no value for shell text', async () => {
@@ -269,14 +272,14 @@ describe('heavy workers beyond the first', () => {
   test('start when all are at work, no more than there may be, and again when they die', async () => {
     const { renderer, say } = await start({ workers });
     const first = renderer.processIdsOf('heavy');
-    expect([first.length, renderer.wantedOf('heavy')]).toEqual([1, 1]);
+    expect([first.length, renderer.expectedWorkers('heavy')]).toEqual([1, 1]);
     for (let round = 0; round < 3; round += 1) await say('one', { lane: 'heavy' });
     expect(renderer.processIdsOf('heavy')).toEqual(first);
     const jobs = ['hang', 'hang', 'wait'].map((text) => say(text, { ...late, lane: 'heavy' }));
     for (const job of jobs) job.catch(() => undefined);
     await expect.poll(() => renderer.readyProcessIdsOf('heavy').length).toBe(2);
     expect(renderer.processIdsOf('heavy')).toHaveLength(2);
-    expect(renderer.wantedOf('heavy')).toBe(2);
+    expect(renderer.expectedWorkers('heavy')).toBe(2);
     expect(renderer.counters).toEqual(unharmed);
     const killed = renderer.processIdsOf('heavy');
     for (const processId of killed) process.kill(processId, 'SIGKILL');
@@ -293,7 +296,10 @@ describe('heavy workers beyond the first', () => {
       const texts = await Promise.all(['a', 'b'].map((text) => say(text, { lane: 'heavy' })));
       expect(texts.map((text) => text.split(' ')[1])).toEqual(['a', 'b']);
       // Of one that is about to start there is no process yet.
-      const sizes = () => [renderer.wantedOf('heavy'), renderer.processIdsOf('heavy').length];
+      const sizes = () => [
+        renderer.expectedWorkers('heavy'),
+        renderer.processIdsOf('heavy').length,
+      ];
       await expect.poll(sizes).toEqual([1, 1]);
     }
     expect(renderer.counters).toEqual(unharmed);

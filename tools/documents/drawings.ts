@@ -102,8 +102,8 @@ const floors: readonly (readonly (readonly [room: string, lines: readonly string
 /** Processes of the running service, each started by an earlier one. */
 const processes: readonly (readonly [title: string, lines: readonly string[], parent?: number])[] =
   [
-    ['main process', ['all but child/, starter/', 'and the decoder']],
-    ['starter', ['starts the others; has no', 'files open'], 0],
+    ['main process', ['all but child/, fork-server/', 'and the decoder']],
+    ['fork server', ['starts the others; has no', 'files open'], 0],
     ['worker', ['child/: one for each slot,', 'in a sandbox'], 1],
     ['video decoder', ['ffmpeg: one for each frame,', 'in a sandbox of its own'], 1],
   ];

@@ -1,4 +1,4 @@
-import { STARTER_FILE } from '../../app.ts';
+import { FORK_SERVER_FILE } from '../../app.ts';
 import type { Config } from '../../config/config.ts';
 import { countCores } from '../../config/machine-limits.ts';
 import { formatCauses } from '../../contract/errors.ts';
@@ -18,7 +18,7 @@ export async function* checkWorkers(
   const workers = new WorkerPool({
     ...renderer,
     workers: { light: 1, heavy: Math.min(heavy, 1) },
-    starterFile: STARTER_FILE,
+    forkServerFile: FORK_SERVER_FILE,
     log: silentLog,
   });
   try {

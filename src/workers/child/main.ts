@@ -3,12 +3,14 @@ import { type ConnectOpts, Socket, type SocketConstructorOpts } from 'node:net';
 import { getPriority, platform, setPriority } from 'node:os';
 import sharp from 'sharp';
 import { sourceFormats } from '../../contract/image-formats.ts';
-import { type Frame, FrameReader, writeFrame } from '../frames.ts';
+import { Inbox } from '../inbox.ts';
+import { type Packet, PacketReader, writePacket } from '../packets.ts';
 import {
   CHANNEL_DESCRIPTOR,
   formatMessage,
   MAX_DETAIL_LENGTH,
   parseCommand,
+  type WorkerCommand,
   type WorkerMessage,
   type WorkerResponse,
 } from '../protocol.ts';
@@ -16,7 +18,7 @@ import { hasMemoryLeft } from './memory-left.ts';
 import { failureOf, render } from './render.ts';
 import { Requests } from './requests.ts';
 
-/** Most bytes of one read of the channel: more than Linux lets wait in a socket by default. */
+/** Maximum bytes of one read of the channel: more than Linux buffers in a socket by default. */
 const RECEIVED_BYTES = 256 * 1024;
 
 /** Time for others to end a worker without a channel, in milliseconds; the last resort writes to standard error. */
@@ -35,22 +37,22 @@ const socketOptions: SocketConstructorOpts & ConnectOpts = {
   onread: {
     buffer: Buffer.allocUnsafeSlow(RECEIVED_BYTES),
     callback: (sizeBytes, buffer) => {
-      receive(buffer.subarray(0, sizeBytes));
+      for (const packet of packets.read(buffer.subarray(0, sizeBytes))) inbox.push(packet);
       return true;
     },
   },
 };
 const channel = new Socket(socketOptions);
-let isGreeted = false;
-/** The running job's requests; `undefined` between jobs, and for originals that were sent as a whole. */
-let requests: Requests | undefined;
+const inbox = new Inbox<Packet>();
+let isIdle = true;
 // The main process is trusted: it sends one command at a time, of any size, and in between replies.
-const frames = new FrameReader({
+const packets = new PacketReader({
   maxHeaderBytes: Infinity,
   maxBodyBytes: () => Infinity,
   // An original that kills this process on arrival must not be retried on others.
-  onFrame: () => {
-    if (isGreeted && requests === undefined) send({ kind: 'begun' });
+  onPacket: () => {
+    if (isIdle) send({ kind: 'begun' });
+    isIdle = false;
   },
 });
 channel.resume();
@@ -67,44 +69,47 @@ process.on('SIGINT', () => undefined);
 process.on('SIGTERM', () => undefined);
 process.on('SIGHUP', () => undefined);
 
-function receive(chunk: Uint8Array): void {
-  for (const frame of frames.read(chunk)) {
-    if (!isGreeted) {
-      isGreeted = true;
-      // Starts the threads of libuv, which ends the process in mid-job if it cannot (`uv_queue_work`).
-      stat('/', () => send({ kind: 'ready' }));
-    } else if (requests !== undefined) {
-      requests.take(frame);
-    } else
-      respond(frame).then(send, (error: unknown) => {
-        throw error;
-      });
+// Starts the threads of libuv, which ends the process in mid-job if it cannot (`uv_queue_work`).
+stat('/', () => void work());
+
+async function work(): Promise<never> {
+  send({ kind: 'ready' });
+  for (;;) {
+    const response = await respond(await inbox.next());
+    isIdle = true;
+    send(response);
   }
 }
 
-async function respond(frame: Frame): Promise<WorkerResponse> {
-  const response = await makeResponse(frame).catch(describeFailure);
-  await requests?.close();
-  requests = undefined;
-  return response;
-}
-
-async function makeResponse(frame: Frame): Promise<WorkerResponse> {
-  const command = parseCommand(frame);
-  if (command.sizeBytes === undefined) {
+async function respond(packet: Packet): Promise<WorkerResponse> {
+  try {
+    const command = parseCommand(packet);
+    if (command.sizeBytes !== undefined) return await respondByRanges(command);
     const body = await render(command.original, command.job);
     return { kind: 'rendered', body, rssBytes: readRssBytes() };
+  } catch (error) {
+    return describeFailure(error);
   }
-  requests = new Requests(command.sizeBytes, send);
-  // The demultiplexer is loaded at the first video of this process.
-  if (command.job !== undefined) {
-    const { renderPoster } = await import('./video/render-poster.ts');
-    const body = await renderPoster(requests, requests, command.job);
-    return { kind: 'rendered', body, rssBytes: readRssBytes() };
+}
+
+async function respondByRanges({
+  sizeBytes,
+  job,
+}: WorkerCommand & { readonly sizeBytes: number }): Promise<WorkerResponse> {
+  const requests = new Requests(sizeBytes, inbox, send);
+  try {
+    // The demultiplexer is loaded at the first video of this process.
+    if (job !== undefined) {
+      const { renderPoster } = await import('./video/render-poster.ts');
+      const body = await renderPoster(requests, requests, job);
+      return { kind: 'rendered', body, rssBytes: readRssBytes() };
+    }
+    const { inspectMoving } = await import('./video/inspect-moving.ts');
+    const facts = await inspectMoving(requests);
+    return { kind: 'inspected', facts, rssBytes: readRssBytes() };
+  } finally {
+    await requests.close();
   }
-  const { inspectMoving } = await import('./video/inspect-moving.ts');
-  const facts = await inspectMoving(requests);
-  return { kind: 'inspected', facts, rssBytes: readRssBytes() };
 }
 
 function describeFailure(error: unknown): WorkerResponse {
@@ -124,7 +129,7 @@ function readRssBytes(): number {
 }
 
 function send(message: WorkerMessage): void {
-  writeFrame(channel, formatMessage(message));
+  writePacket(channel, formatMessage(message));
 }
 
 /**

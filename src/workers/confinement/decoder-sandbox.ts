@@ -27,17 +27,13 @@ export interface DecoderProgram {
 /** Niceness of a decoder: that of the heavy render which waits for it. */
 const NICENESS = 15;
 
-/**
- * Sets limits, and waits for a line of the main process: what the program writes before the main process has the
- * channel would be lost. Only then, the channel becomes standard input and output.
- */
+/** Sets limits, and makes the channel standard input and output. */
 const START_SCRIPT = `
 { ${LIMITS}
   ulimit -t "$2"
 } 2>/dev/null
 unset PWD OLDPWD SHLVL
 shift 2
-IFS= read -r _ <&${CHANNEL_DESCRIPTOR} || exit
 exec <&${CHANNEL_DESCRIPTOR} >&${CHANNEL_DESCRIPTOR} ${CHANNEL_DESCRIPTOR}>&-
 command -v nice >/dev/null && exec nice -n ${NICENESS} "$@"
 exec "$@"

@@ -1,18 +1,22 @@
 import type { Socket } from 'node:net';
-import { overloaded } from '../running-job.ts';
-import { LOST_WITH_STARTER, type ProgramStart, type WorkerStarter } from '../worker-starter.ts';
+import {
+  type ForkServer,
+  LOST_WITH_FORK_SERVER,
+  type ProgramStart,
+} from '../fork-server/client.ts';
+import { overloaded } from '../worker-errors.ts';
 
 /** Parameters of one run of a program. */
 export interface ProgramRun extends ProgramStart {
   readonly args: readonly string[];
   readonly input: Uint8Array;
-  /** Most bytes of its standard output; more end the program. */
+  /** Maximum bytes of its standard output; more end the program. */
   readonly maxOutputBytes: number;
   /** Called for each line of its standard error, within bounds. */
   readonly onLine: (line: string) => void;
 }
 
-/** The end of a program that did not do what it was started for. */
+/** A program that failed or wrote too much output. */
 export class ProgramFault extends Error {
   override readonly name = 'ProgramFault';
 }
@@ -25,29 +29,29 @@ export class ProgramFault extends Error {
  *   be started; or `signal.reason`
  */
 export async function* runProgram(
-  starter: WorkerStarter,
+  forkServer: ForkServer,
   { args, input, maxOutputBytes, onLine, ...start }: ProgramRun,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array, void> {
   signal.throwIfAborted();
   let opened: Socket | undefined;
-  let tell: (channel: Socket | undefined) => void;
+  let resolveChannel: (channel: Socket | undefined) => void;
   const opening = new Promise<Socket | undefined>((resolve) => {
-    tell = resolve;
+    resolveChannel = resolve;
   });
   let kill: () => void = () => undefined;
   const ended = new Promise<string>((resolve) => {
     const onStarted = (_: number, channel: Socket): void => {
       opened = channel.on('error', () => undefined);
-      tell(channel);
+      resolveChannel(channel);
     };
     const onEnd = (ending: string): void => {
-      tell(undefined);
+      resolveChannel(undefined);
       resolve(ending);
     };
     // A PID namespace ends as a whole in any case.
     const isGroup = !start.sandbox.isIsolated;
-    kill = starter.startProgram(start, args, { onStarted, onLine, onEnd }, isGroup);
+    kill = forkServer.startProgram(start, args, { onStarted, onLine, onEnd }, isGroup);
   });
   signal.addEventListener('abort', kill, { once: true });
   try {
@@ -55,7 +59,7 @@ export async function* runProgram(
     if (channel !== undefined) yield* exchange(channel, input, maxOutputBytes);
     const ending = await ended;
     signal.throwIfAborted();
-    if (channel === undefined || ending === LOST_WITH_STARTER)
+    if (channel === undefined || ending === LOST_WITH_FORK_SERVER)
       throw overloaded(`The video decoder could not be started: ${ending}.`);
     if (ending !== 'status 0') throw new ProgramFault(`it ended with ${ending}`);
   } finally {
@@ -65,17 +69,13 @@ export async function* runProgram(
   }
 }
 
-/** Starts the program, which waits for a line, writes its input, and yields its output. */
+/** Writes the program's input, and yields its output. */
 async function* exchange(
   channel: Socket,
   input: Uint8Array,
   maxOutputBytes: number,
 ): AsyncGenerator<Uint8Array, void> {
-  // In one write: a program that reads no input may have ended before a second one, whose failure would discard the output.
-  channel.cork();
-  channel.write('\n');
-  if (input.length > 0) channel.write(input);
-  channel.end();
+  channel.end(input);
   let bytes = 0;
   try {
     for await (const chunk of channel as AsyncIterable<Uint8Array>) {

@@ -16,8 +16,9 @@ import {
   listExposures,
 } from '../confinement/report.ts';
 import { findOnPath, type Sandbox } from '../confinement/sandbox.ts';
-import { type FrameSource, overloaded } from '../running-job.ts';
-import type { WorkerStarter } from '../worker-starter.ts';
+import type { ForkServer } from '../fork-server/client.ts';
+import type { FrameSource } from '../job-requests.ts';
+import { overloaded } from '../worker-errors.ts';
 import { ProgramFault, runProgram } from './program-run.ts';
 
 /** Settings of the decoder. */
@@ -34,7 +35,7 @@ export interface VideoDecoderSettings {
 
 /** Options of the decoder. */
 export interface VideoDecoderOptions extends VideoDecoderSettings {
-  readonly starter: WorkerStarter;
+  readonly forkServer: ForkServer;
   readonly environment: Readonly<Record<string, string>>;
 }
 
@@ -166,7 +167,8 @@ export class VideoDecoder implements FrameSource {
     const lines: string[] = [];
     const [format, decoder] = codecs[codec];
     const run = {
-      ...{ sandbox, memoryBytes: this.#options.memoryBytes },
+      sandbox,
+      memoryBytes: this.#options.memoryBytes,
       args: [
         ...['-hide_banner', '-loglevel', 'error', '-nostdin', '-protocol_whitelist', 'pipe'],
         ...['-threads', '1', '-xerror', '-err_detect', 'explode'],
@@ -180,7 +182,7 @@ export class VideoDecoder implements FrameSource {
       onLine: (line: string) => lines.push(line),
     };
     try {
-      yield* runProgram(this.#options.starter, run, signal);
+      yield* runProgram(this.#options.forkServer, run, signal);
     } catch (error) {
       if (!(error instanceof ProgramFault)) throw error;
       const shortage = lines.find((line) => NOT_RUN.test(line));
@@ -248,12 +250,15 @@ export class VideoDecoder implements FrameSource {
   ): Promise<{ readonly version?: string; readonly refusal?: string }> {
     const lines: string[] = [];
     const listing = {
-      ...{ sandbox, memoryBytes: this.#options.memoryBytes },
-      ...{ args: ['-decoders'], input: Buffer.alloc(0), maxOutputBytes: MAX_LIST_BYTES },
+      sandbox,
+      memoryBytes: this.#options.memoryBytes,
+      args: ['-decoders'],
+      input: Buffer.alloc(0),
+      maxOutputBytes: MAX_LIST_BYTES,
       onLine: (line: string) => lines.push(line),
     };
     try {
-      const list = await buffer(runProgram(this.#options.starter, listing, signal));
+      const list = await buffer(runProgram(this.#options.forkServer, listing, signal));
       const known = new Set(
         [...list.toString().matchAll(/^ V\S{5} (\S+)/gm)].map(([, name]) => name),
       );

@@ -19,16 +19,16 @@ import {
   listExposures,
   readConfinement,
 } from '../../../dist/workers/confinement/report.js';
+import { ForkServer } from '../../../dist/workers/fork-server/client.js';
 import { WorkerProcess } from '../../../dist/workers/worker-process.js';
-import { WorkerStarter } from '../../../dist/workers/worker-starter.js';
 
 const [mode, ...folders] = process.argv.slice(2);
 const dist = join(import.meta.dirname, '../../../dist');
 const workerFile = join(dist, 'test-workers/scripted-worker.mjs');
-const starterFile = join(dist, 'workers/starter/main.js');
+const forkServerFile = join(dist, 'workers/fork-server/main.js');
 const environment = { PATH: process.env.PATH };
-const createStarter = () => new WorkerStarter({ starterFile, workerFile, environment });
-const starter = createStarter();
+const createForkServer = () => new ForkServer({ forkServerFile, workerFile, environment });
+const forkServer = createForkServer();
 const log = { info() {}, warn() {}, error() {} };
 const SECRET = 'a secret of the service';
 
@@ -43,9 +43,9 @@ async function startDecoy() {
   return decoy;
 }
 
-async function startWorker(sandbox, by = starter) {
+async function startWorker(sandbox, by = forkServer) {
   const worker = new WorkerProcess(
-    { starter: by, sandbox, memoryBytes: 2 ** 30, niceness: 5, frames: undefined, log },
+    { forkServer: by, sandbox, memoryBytes: 2 ** 30, niceness: 5, frames: undefined, log },
     () => undefined,
   );
   await worker.ready;
@@ -189,7 +189,7 @@ const attacks = {
   },
   // Whatever it does to what would end it.
   'go on beyond the deadline': async (_, { found }) => {
-    const own = createStarter();
+    const own = createForkServer();
     const worker = await startWorker(found, own);
     const { processId } = worker;
     await ask(worker, kill, { pid: latestChild(), signal: 'SIGKILL' });
@@ -257,7 +257,7 @@ async function tryAll(found) {
 }
 
 const report = new Map();
-for await (const found of starter.listSandboxes([])) {
+for await (const found of forkServer.listSandboxes([])) {
   const { name } = found;
   const trial = await startWorker(found).catch(() => undefined);
   if (trial === undefined) continue;

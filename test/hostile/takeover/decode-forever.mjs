@@ -3,15 +3,15 @@
  *
  *   node decode-forever.mjs DECODER PATH
  */
+import { ForkServer } from '../../../dist/workers/fork-server/client.js';
 import { VideoDecoder } from '../../../dist/workers/video/video-decoder.js';
-import { WorkerStarter } from '../../../dist/workers/worker-starter.js';
 
 const [program, path] = process.argv.slice(2);
 const environment = { PATH: path };
-const file = new URL('../../../dist/workers/starter/main.js', import.meta.url);
-const starter = new WorkerStarter({ starterFile: file.pathname, environment });
+const file = new URL('../../../dist/workers/fork-server/main.js', import.meta.url);
+const forkServer = new ForkServer({ forkServerFile: file.pathname, environment });
 const settings = { program, mayBeWeaker: true, timeoutMs: 60_000 };
-const decoder = new VideoDecoder({ ...settings, starter, environment });
+const decoder = new VideoDecoder({ ...settings, forkServer, environment });
 decoder.find();
 await decoder.support;
 const size = { widthPx: 1, heightPx: 1 };

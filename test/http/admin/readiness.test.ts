@@ -9,7 +9,7 @@ import { defer } from '../../support/deferred.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
 import { patient } from '../../support/patient.ts';
-import { STARTER } from '../../support/processes/worker-pool.ts';
+import { FORK_SERVER } from '../../support/processes/worker-pool.ts';
 import { RecordedLog } from '../../support/recorded-log.ts';
 import { metricsSettings, scrape, withToken } from '../../support/telemetry/prometheus-text.ts';
 import { useTemporaryFolder } from '../../support/temporary-folder.ts';
@@ -80,7 +80,7 @@ it('a replica is ready, degraded while its origin fails, and not ready while it 
   let nowMs = 0;
   const app = await createApp(readConfig({ WORKERS: '1', ...metricsSettings, ...patient }), {
     ...{ origin, log: new RecordedLog(), clock: { nowMs: () => nowMs } },
-    workerFiles: { starterFile: STARTER },
+    workerFiles: { forkServerFile: FORK_SERVER },
   });
   onTestFinished(app.close);
   await app.started;

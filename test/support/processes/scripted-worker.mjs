@@ -7,7 +7,7 @@ import * as fs from 'node:fs';
 import * as net from 'node:net';
 import * as os from 'node:os';
 import { getHeapStatistics } from 'node:v8';
-import { FrameReader } from '../../../dist/workers/frames.js';
+import { PacketReader } from '../../../dist/workers/packets.js';
 import { formatMessage } from '../../../dist/workers/protocol.js';
 
 /** For the functions of an attacker. */
@@ -17,7 +17,7 @@ const { readdirSync, readFileSync, readlinkSync } = fs;
 const niceness = Number(process.argv[2]);
 if (os.getPriority() < niceness) os.setPriority(niceness);
 const channel = new net.Socket({ fd: 3 });
-const frames = new FrameReader({ maxHeaderBytes: Infinity, maxBodyBytes: () => Infinity });
+const packets = new PacketReader({ maxHeaderBytes: Infinity, maxBodyBytes: () => Infinity });
 const send = (message) => {
   for (const piece of formatMessage(message)) channel.write(piece);
 };
@@ -124,18 +124,16 @@ function orderOf(text) {
 }
 
 channel.on('data', (chunk) => {
-  for (const frame of frames.read(chunk)) {
-    if (onReply) onReply(frame);
-    else if (isGreeted) void begin(frame);
-    else send({ kind: 'ready' });
-    isGreeted = true;
+  for (const packet of packets.read(chunk)) {
+    if (onReply) onReply(packet);
+    else void begin(packet);
   }
 });
 channel.on('error', () => undefined);
 channel.on('close', () => process.exit(0));
+send({ kind: 'ready' });
 process.on('SIGTERM', () => undefined);
 
-let isGreeted = false;
 let jobs = 0;
 /** Takes the pieces of a reply. */
 let onReply;

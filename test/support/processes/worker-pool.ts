@@ -1,8 +1,8 @@
 import { readlinkSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, beforeEach, vi } from 'vitest';
 import type { RangeReader, RenderSlot } from '../../../src/pipeline/ports.ts';
-import { formatFrame } from '../../../src/workers/frames.ts';
-import { WorkerPool, type WorkerRendererOptions } from '../../../src/workers/pool.ts';
+import { formatPacket } from '../../../src/workers/packets.ts';
+import { type PoolDoubles, WorkerPool, type WorkerPoolOptions } from '../../../src/workers/pool.ts';
 import { RecordedLog } from '../recorded-log.ts';
 import { QueuedRenderer, type RenderOptions } from '../render-slots.ts';
 
@@ -11,7 +11,7 @@ const compiled = (file: string) => new URL(`../../../dist/${file}`, import.meta.
 /** A worker that does what the original says; see `scripted-worker.mjs`, which `build.ts` bundles. */
 export const SCRIPTED_WORKER = compiled('test-workers/scripted-worker.mjs');
 export const REAL_WORKER = compiled('workers/child/main.js');
-export const STARTER = compiled('workers/starter/main.js');
+export const FORK_SERVER = compiled('workers/fork-server/main.js');
 
 /** What a worker is told to do. */
 export type RenderJob = Parameters<RenderSlot['render']>[1];
@@ -40,15 +40,18 @@ export const unharmed = { restarts: 0, kills: 0, recycles: 0 };
 const staying = new AbortController().signal;
 
 /** Of a pool of one scripted light worker. */
-const poolOptions: WorkerRendererOptions = {
-  workerFile: SCRIPTED_WORKER,
-  starterFile: STARTER,
+const poolOptions: WorkerPoolOptions = {
+  forkServerFile: FORK_SERVER,
   workers: { light: 1, heavy: 0 },
   memoryBytes: { light: 2 ** 30, heavy: 2 ** 30 },
   environment: { PATH: '/usr/bin:/bin' },
   videoDecoder: { program: 'off', mayBeWeaker: false, memoryBytes: 0, timeoutMs: 0 },
   log: new RecordedLog(),
+  doubles: { workerFile: SCRIPTED_WORKER },
 };
+
+/** Options of a test's pool, with its doubles among them. */
+type TestPoolOptions = Partial<WorkerPoolOptions> & PoolDoubles;
 
 /** A pool of a test, with what it has logged. */
 export type TestPool = Awaited<ReturnType<ReturnType<typeof usePools>>>;
@@ -67,9 +70,14 @@ export function usePools(atEnd: typeof afterEach | typeof afterAll = afterEach) 
   atEnd(() => {
     for (const renderer of renderers.splice(0)) renderer.stop();
   });
-  return async (options: Partial<WorkerRendererOptions> = {}) => {
+  return async (options: TestPoolOptions = {}) => {
     const log = new RecordedLog();
-    const renderer = new WorkerPool({ ...poolOptions, log, ...options });
+    const renderer = new WorkerPool({
+      ...poolOptions,
+      log,
+      ...options,
+      doubles: { ...poolOptions.doubles, ...options },
+    });
     renderers.push(renderer);
     await renderer.start();
     const queued = new QueuedRenderer(renderer);
@@ -103,7 +111,7 @@ export function usePools(atEnd: typeof afterEach | typeof afterAll = afterEach) 
 
 /** Command to a scripted worker to send these messages at once, whatever they are. */
 export function raw(...headers: readonly object[]): string {
-  const pieces = headers.flatMap((header) => formatFrame(header));
+  const pieces = headers.flatMap((header) => formatPacket(header));
   return `raw ${Buffer.concat(pieces).toString('hex')}`;
 }
 
@@ -111,7 +119,7 @@ export function raw(...headers: readonly object[]): string {
  * Has all tests of a block share a pool, in each of which all workers are ready at first, and what is counted and logged
  * begins anew.
  */
-export function sharePool(options: Partial<WorkerRendererOptions> = {}) {
+export function sharePool(options: TestPoolOptions = {}) {
   const start = usePools(afterAll);
   let pool: TestPool;
   beforeAll(async () => {

@@ -154,7 +154,7 @@ describe('a confined worker (limits of Linux)', () => {
     const tooLarge = Buffer.concat([samples.png, Buffer.alloc(280 * MEBIBYTE)]);
     await expect(render(tooLarge, sampleJob)).rejects.toMatchObject({
       code: 'MEDIA_TOO_LARGE',
-      cause: { message: expect.stringContaining('no memory for an original') },
+      cause: { message: expect.stringContaining('Out of memory for the original') },
     });
     expect((await render(samples.png, sampleJob)).length).toBeGreaterThan(100);
     expect(renderer.processIds).toEqual(processIds);

@@ -5,17 +5,17 @@ import { describeEnding, killGroup, killWorker, MAX_LOOKS, NO_END } from '../pro
 import { CHANNEL_DESCRIPTOR, FIRST_INPUT_DESCRIPTOR } from '../protocol.ts';
 
 /**
- * The process that starts workers and waits for their ends. It opens no files: a started process closes all inherited
- * files before it becomes another program, `spawn` waits for this, and blocks as long as one of these files is on a
- * hanging disk. When the main process started workers itself, it blocked and served nothing, not even hits. When a
- * thread of it did, all hits were served, but no worker started before the disk was back.
+ * The fork server: starts workers and decoders, and waits for their ends. It has two reasons. A started process first
+ * closes all inherited files, `spawn` waits for this, and blocks as long as one of them is on a hanging disk; this
+ * process opens no files, so that hits are served and workers start while a disk hangs. And each key frame starts an
+ * ffmpeg, whose `spawn` would block the main loop.
  *
  * Not covered: standard error that is a file on such a disk; and the start of this process itself, if it was killed
  * while a disk hangs.
  */
 
 /** Commands of the main process, over Node's IPC: neither side reads uploads of strangers. */
-export type StarterCommand =
+export type ForkServerCommand =
   | {
       readonly kind: 'start';
       readonly id: number;
@@ -26,28 +26,21 @@ export type StarterCommand =
       readonly isIsolated: boolean;
       readonly isGroup: boolean;
     }
-  /** Confirms that the main process has the channel. */
-  | { readonly kind: 'opened'; readonly id: number }
   | { readonly kind: 'kill'; readonly id: number };
 
-/** Messages of the starter about a process. */
-export type StarterMessage =
+/** Messages about a process. */
+export type ForkServerMessage =
   /** Carries the channel to the process, once that has been spawned. */
   | { readonly kind: 'started'; readonly id: number; readonly processId: number }
-  /**
-   * The channel is the main process's alone. Until then, this process has it too, and what it reads of it is lost: Node
-   * closes it when it hears that it has arrived, which it does before `opened`.
-   */
-  | { readonly kind: 'handed over'; readonly id: number }
   /** A line of the process's standard error. */
   | { readonly kind: 'line'; readonly id: number; readonly line: string }
   /** Sent once, as the last; `ending` as in `StartEvents`. */
   | { readonly kind: 'ended'; readonly id: number; readonly ending: string };
 
-/** Most lines of a process's standard error that are logged, over its whole life. */
+/** Maximum lines of a process's standard error that are logged, over its whole life. */
 const MAX_LINES = 20;
 
-/** Longest such line in bytes; the rest counts as another line. */
+/** Maximum length of such a line in bytes; the rest counts as another line. */
 const MAX_LINE_BYTES = 500;
 
 /** Time to read the rest of an ended worker's output, in milliseconds; its child may hold the pipe open. */
@@ -84,9 +77,8 @@ const ENVIRONMENT = {
 /** Functions that kill each worker that has neither ended nor been given up; `looks` as of `killWorker`. */
 const kills = new Map<number, (looks: number) => void>();
 
-process.on('message', (command: StarterCommand) => {
+process.on('message', (command: ForkServerCommand) => {
   if (command.kind === 'start') start(command);
-  else if (command.kind === 'opened') send({ kind: 'handed over', id: command.id });
   else kills.get(command.id)?.(MAX_LOOKS);
 });
 // The main process has stopped the workers, or is gone, however it ended. `disconnect` reports this too, but not while
@@ -102,9 +94,17 @@ function exit(): void {
   process.exit();
 }
 
-function send(message: StarterMessage, channel?: Socket): void {
+function send(message: ForkServerMessage, channel?: Socket): void {
   // A failed delivery means that the main process is gone, which is noticed elsewhere.
   process.send?.(message, channel, {}, () => undefined);
+}
+
+/**
+ * Leaves what arrives in the kernel, for the main process: Node reads a socket that it sends until the other side has
+ * confirmed it, and drops these bytes (tried with Node 20, 22, 24 and 26). Only the handle, which is internal, can stop.
+ */
+function stopReading(channel: Socket): void {
+  (channel as Socket & { readonly _handle?: { readStop(): void } })._handle?.readStop();
 }
 
 function start({
@@ -114,7 +114,7 @@ function start({
   inputs,
   isIsolated,
   isGroup,
-}: StarterCommand & { kind: 'start' }): void {
+}: ForkServerCommand & { kind: 'start' }): void {
   const end = (ending: string): void => {
     if (kills.delete(id)) send({ kind: 'ended', id, ending });
   };
@@ -151,7 +151,10 @@ function start({
   }
   const channel = socketAt(CHANNEL_DESCRIPTOR);
   if (channel === undefined) kill(MAX_LOOKS);
-  else send({ kind: 'started', id, processId: pid }, channel);
+  else {
+    stopReading(channel);
+    send({ kind: 'started', id, processId: pid }, channel);
+  }
   const { stderr } = child;
   if (stderr) readLines(stderr, (line) => send({ kind: 'line', id, line }));
   child.once('exit', (code, signal) => {

@@ -1,5 +1,5 @@
 /**
- * The process that starts workers, but the first one that it kills does not end: as one that waits for a disk which
+ * The fork server, but the first one that it kills does not end: as one that waits for a disk which
  * hangs, and which no signal reaches.
  */
 import { ChildProcess } from 'node:child_process';
@@ -18,4 +18,4 @@ ChildProcess.prototype.kill = function (signal) {
   return this.pid === undying || killChild.call(this, signal);
 };
 syncBuiltinESMExports();
-await import('../../../dist/workers/starter/main.js');
+await import('../../../dist/workers/fork-server/main.js');

@@ -1,14 +1,14 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { Socket } from 'node:net';
 import { join } from 'node:path';
-import type { WorkerProgram } from './confinement/program-files.ts';
-import { listSandboxes, type Sandbox } from './confinement/sandbox.ts';
-import { describeEnding, NO_END } from './process-tree.ts';
-import type { StarterCommand, StarterMessage } from './starter/main.ts';
+import type { WorkerProgram } from '../confinement/program-files.ts';
+import { listSandboxes, type Sandbox } from '../confinement/sandbox.ts';
+import { describeEnding, NO_END } from '../process-tree.ts';
+import type { ForkServerCommand, ForkServerMessage } from './main.ts';
 
-/** Options of the starter. */
-export interface WorkerStarterOptions {
-  readonly starterFile: string;
+/** Options of the fork server. */
+export interface ForkServerOptions {
+  readonly forkServerFile: string;
   /** Path of the entry of a worker; `undefined`: the render worker's bundle. */
   readonly workerFile: string | undefined;
   readonly environment: Readonly<Record<string, string>>;
@@ -28,10 +28,7 @@ export interface WorkerStart extends ProgramStart {
 
 /** Callbacks about a worker; `onEnd` is called once, as the last one. */
 export interface StartEvents {
-  /**
-   * @param processId of the program that becomes the worker
-   * @param channel to the worker, which sends nothing before its first frame
-   */
+  /** @param processId of the program that becomes the worker */
   readonly onStarted: (processId: number, channel: Socket) => void;
   /** Called for each line of the worker's standard error. */
   readonly onLine: (line: string) => void;
@@ -39,18 +36,18 @@ export interface StartEvents {
   readonly onEnd: (ending: string) => void;
 }
 
-/** Ending of workers whose starter has ended, which is not their fault. */
-export const LOST_WITH_STARTER = 'the end of the process that starts workers';
+/** Ending of workers whose fork server has ended, which is not their fault. */
+export const LOST_WITH_FORK_SERVER = 'the fork server exited';
 
-/** Heap of the starter in MiB, which bounds most of its private memory. */
-const STARTER_HEAP_MEBIBYTES = 32;
+/** Heap of the fork server in MiB, which bounds most of its private memory. */
+const HEAP_MEBIBYTES = 32;
 
 /** Arguments of Node for a worker: images are outside of the heap, in MiB, and nothing else is large. */
 const WORKER_FLAGS = ['--enable-source-maps', '--max-old-space-size=128'];
 
 /**
- * Time after which a starter that does not report the end of a killed worker counts as stopped or stuck, in
- * milliseconds: if the worker does not end, the starter reports that earlier.
+ * Time after which a fork server that does not report the end of a killed worker counts as stopped or stuck, in
+ * milliseconds: if the worker does not end, the fork server reports that earlier.
  */
 const KILL_TIMEOUT_MS = 10_000;
 
@@ -66,16 +63,11 @@ const USER_IDS = 606;
 interface Start {
   readonly events: StartEvents;
   userId: number | undefined;
-  /** Its process, and a channel that the starter still has, too. */
-  arriving: readonly [processId: number, channel: Socket] | undefined;
 }
 
-/**
- * Client of the process that starts workers (`starter/main.ts`). If the process ends, so do its workers, and another
- * one is started.
- */
-export class WorkerStarter {
-  readonly #options: WorkerStarterOptions;
+/** Client of the fork server (`main.ts`). If that process ends, so do its workers, and another one is started. */
+export class ForkServer {
+  readonly #options: ForkServerOptions;
   readonly #program: WorkerProgram;
   readonly #starts = new Map<number, Start>();
   readonly #takenUserIds = new Set<number>();
@@ -86,9 +78,9 @@ export class WorkerStarter {
   #isStopped = false;
   lossReason = '';
 
-  constructor(options: WorkerStarterOptions) {
-    const { starterFile, environment } = options;
-    const { workerFile = join(starterFile, '../../child/main.js') } = options;
+  constructor(options: ForkServerOptions) {
+    const { forkServerFile, environment } = options;
+    const { workerFile = join(forkServerFile, '../../child/main.js') } = options;
     this.#options = options;
     this.#program = { workerFile, environment };
   }
@@ -112,14 +104,20 @@ export class WorkerStarter {
   ): () => void {
     this.#lastId += 1;
     const id = this.#lastId;
-    const start: Start = { events, userId: undefined, arriving: undefined };
+    const start: Start = { events, userId: undefined };
     this.#starts.set(id, start);
     try {
       if (sandbox.hasOwnUsers) start.userId = this.#takeUserId();
       const { command, words, inputs } = sandbox.compose(start.userId, memoryBytes);
       const { isIsolated } = sandbox;
-      send(this.#startedChild(), {
-        ...{ kind: 'start', id, command, args: [...words, ...args], inputs, isIsolated, isGroup },
+      send(this.#requireChild(), {
+        kind: 'start',
+        id,
+        command,
+        args: [...words, ...args],
+        inputs,
+        isIsolated,
+        isGroup,
       });
     } catch (error) {
       queueMicrotask(() => this.#onMessage({ kind: 'ended', id, ending: String(error) }));
@@ -149,7 +147,7 @@ export class WorkerStarter {
   }
 
   #takeUserId(): number {
-    if (this.#takenUserIds.size === USER_IDS) throw new Error('All user ids are taken.');
+    if (this.#takenUserIds.size === USER_IDS) throw new Error('All user ids are in use.');
     do this.#lastUser = (this.#lastUser + 1) % USER_IDS;
     while (this.#takenUserIds.has(FIRST_USER_ID + this.#lastUser));
     const userId = FIRST_USER_ID + this.#lastUser;
@@ -158,18 +156,18 @@ export class WorkerStarter {
   }
 
   /** @throws Error if the system refuses at once */
-  #startedChild(): ChildProcess {
-    if (this.#isStopped) throw new Error('The starter of workers is stopped.');
+  #requireChild(): ChildProcess {
+    if (this.#isStopped) throw new Error('The fork server is stopped.');
     this.#child ??= this.#fork();
     return this.#child;
   }
 
   #fork(): ChildProcess {
-    const { starterFile, environment } = this.#options;
-    const child = fork(starterFile, [], {
+    const { forkServerFile, environment } = this.#options;
+    const child = fork(forkServerFile, [], {
       env: { ...environment },
-      execArgv: ['--enable-source-maps', `--max-old-space-size=${STARTER_HEAP_MEBIBYTES}`],
-      // Standard input only signals our end to the starter.
+      execArgv: ['--enable-source-maps', `--max-old-space-size=${HEAP_MEBIBYTES}`],
+      // Standard input only signals our end to the fork server.
       stdio: ['pipe', 'ignore', 'inherit', 'ipc'],
       serialization: 'advanced',
     });
@@ -180,26 +178,22 @@ export class WorkerStarter {
     });
     child.once('exit', (code, signal) => this.#lose(child, describeEnding(code, signal)));
     child.on('message', (message, handle) => {
-      this.#onMessage(message as StarterMessage, handle instanceof Socket ? handle : undefined);
+      this.#onMessage(message as ForkServerMessage, handle instanceof Socket ? handle : undefined);
     });
     return child;
   }
 
-  #onMessage(message: StarterMessage, channel?: Socket): void {
+  #onMessage(message: ForkServerMessage, channel?: Socket): void {
     const { id } = message;
     const start = this.#starts.get(id);
-    const events = start?.events;
     if (message.kind === 'started') {
-      if (start === undefined || this.#child === undefined) channel?.destroy();
-      else if (channel !== undefined) {
-        start.arriving = [message.processId, channel.on('error', () => undefined)];
-        send(this.#child, { kind: 'opened', id });
-      } else this.#kill(id); // the worker has ended while its channel was in transfer
-    } else if (message.kind === 'handed over') {
-      if (start?.arriving !== undefined) events?.onStarted(...start.arriving);
-      if (start !== undefined) start.arriving = undefined;
+      channel?.on('error', () => undefined);
+      if (start === undefined) channel?.destroy();
+      else if (channel === undefined)
+        this.#kill(id); // it has ended while its channel was in transfer
+      else start.events.onStarted(message.processId, channel);
     } else if (message.kind === 'line') {
-      events?.onLine(message.line);
+      start?.events.onLine(message.line);
     } else {
       this.#end(id, message.ending);
     }
@@ -209,7 +203,6 @@ export class WorkerStarter {
     const start = this.#starts.get(id);
     if (start === undefined) return;
     this.#starts.delete(id);
-    start.arriving?.[1].destroy();
     // A process that does not end keeps its user.
     if (start.userId !== undefined && ending !== NO_END) this.#takenUserIds.delete(start.userId);
     start.events.onEnd(ending);
@@ -220,11 +213,11 @@ export class WorkerStarter {
     if (this.#child !== child) return;
     this.#child = undefined;
     this.lossReason = reason;
-    for (const id of [...this.#starts.keys()]) this.#end(id, LOST_WITH_STARTER);
+    for (const id of [...this.#starts.keys()]) this.#end(id, LOST_WITH_FORK_SERVER);
   }
 }
 
 /** Sends a command; failed starts and the end of the process are reported by events. */
-function send(child: ChildProcess, command: StarterCommand): void {
+function send(child: ChildProcess, command: ForkServerCommand): void {
   if (child.pid !== undefined) child.send(command, () => undefined);
 }

@@ -1,11 +1,11 @@
 import type { Writable } from 'node:stream';
 
 /**
- * Frames of our own over a socket, not Node's IPC, which buffers a message of up to 4 GiB; and a compromised worker
+ * Packets of our own over a socket, not Node's IPC, which buffers a message of up to 4 GiB; and a compromised worker
  * ends the main process with a message that does not deserialize, or with an unexpected `NODE_HANDLE_ACK` (both seen on
  * Node 20).
  *
- * A frame is the length of its header and of its body, in bytes, as 32-bit big-endian integers; the header as JSON in
+ * A packet is the length of its header and of its body, in bytes, as 32-bit big-endian integers; the header as JSON in
  * UTF-8; then the raw body.
  */
 
@@ -16,51 +16,51 @@ export class ProtocolError extends Error {
   override readonly name = 'ProtocolError';
 }
 
-/** A frame as read: its header is parsed, but not checked. */
-export interface Frame {
+/** A packet as read: its header is parsed, but not checked. */
+export interface Packet {
   readonly header: unknown;
   /** `undefined` if memory for the body was missing; its bytes were skipped. */
   readonly body: Uint8Array | undefined;
 }
 
 /** Bounds of a reader, in bytes. */
-export interface FrameBounds {
+export interface PacketBounds {
   readonly maxHeaderBytes: number;
-  /** Called at the beginning of each frame, since the bound depends on the running job. */
+  /** Called at the beginning of each packet, since the bound depends on the running job. */
   readonly maxBodyBytes: () => number;
-  /** Called when a frame arrives, before its memory is allocated. */
-  readonly onFrame?: () => void;
+  /** Called when a packet arrives, before its memory is allocated. */
+  readonly onPacket?: () => void;
 }
 
-/** Splits a stream of bytes into frames. Holds at most one frame within the bounds. */
-export class FrameReader {
-  readonly #bounds: FrameBounds;
-  #prefix = makeRoom(PREFIX_BYTES);
-  #header: Filling<Buffer> | undefined;
-  #body: Filling<Buffer | undefined> | undefined;
+/** Splits a stream of bytes into packets. Buffers at most one packet within the bounds. */
+export class PacketReader {
+  readonly #bounds: PacketBounds;
+  #prefix = allocate(PREFIX_BYTES);
+  #header: FillBuffer<Buffer> | undefined;
+  #body: FillBuffer<Buffer | undefined> | undefined;
 
-  constructor(bounds: FrameBounds) {
+  constructor(bounds: PacketBounds) {
     this.#bounds = bounds;
   }
 
   /**
-   * Reads the next bytes of the stream; yields each frame once it is complete.
+   * Reads the next bytes of the stream; yields each packet once it is complete.
    *
-   * @throws ProtocolError if a frame exceeds the bounds, or its header is not JSON
+   * @throws ProtocolError if a packet exceeds the bounds, or its header is not JSON
    */
-  *read(chunk: Uint8Array): Generator<Frame, void> {
+  *read(chunk: Uint8Array): Generator<Packet, void> {
     let rest = this.#prefix.take(chunk);
     while (this.#prefix.isFull) {
       this.#open();
       if (this.#header === undefined || this.#body === undefined) return;
       rest = this.#body.take(this.#header.take(rest));
       if (!this.#header.isFull || !this.#body.isFull) return;
-      const frame = { header: parseJson(this.#header.bytes), body: this.#body.bytes };
-      this.#prefix = makeRoom(PREFIX_BYTES);
+      const packet = { header: parseJson(this.#header.bytes), body: this.#body.bytes };
+      this.#prefix = allocate(PREFIX_BYTES);
       this.#header = undefined;
       this.#body = undefined;
       rest = this.#prefix.take(rest);
-      yield frame;
+      yield packet;
     }
   }
 
@@ -70,16 +70,16 @@ export class FrameReader {
     const headerBytes = prefix.readUInt32BE(0);
     const bodyBytes = prefix.readUInt32BE(4);
     if (headerBytes > this.#bounds.maxHeaderBytes || bodyBytes > this.#bounds.maxBodyBytes()) {
-      throw new ProtocolError(`a frame of ${headerBytes} and ${bodyBytes} bytes`);
+      throw new ProtocolError(`a packet of ${headerBytes} and ${bodyBytes} bytes`);
     }
-    this.#bounds.onFrame?.();
-    this.#header = makeRoom(headerBytes);
-    this.#body = makeRoomOrSkip(bodyBytes);
+    this.#bounds.onPacket?.();
+    this.#header = allocate(headerBytes);
+    this.#body = allocateOrSkip(bodyBytes);
   }
 }
 
 /** Buffer of a known length that is filled as bytes arrive; if `bytes` is `undefined`, they are skipped. */
-class Filling<Bytes extends Buffer | undefined> {
+class FillBuffer<Bytes extends Buffer | undefined> {
   readonly bytes: Bytes;
   #leftBytes: number;
 
@@ -102,22 +102,22 @@ class Filling<Bytes extends Buffer | undefined> {
 }
 
 /** Allocates outside of Node's pool: a result is kept for long, and would retain its neighbours in the pool. */
-function makeRoom(lengthBytes: number): Filling<Buffer> {
-  return new Filling(Buffer.allocUnsafeSlow(lengthBytes), lengthBytes);
+function allocate(lengthBytes: number): FillBuffer<Buffer> {
+  return new FillBuffer(Buffer.allocUnsafeSlow(lengthBytes), lengthBytes);
 }
 
-function makeRoomOrSkip(lengthBytes: number): Filling<Buffer | undefined> {
+function allocateOrSkip(lengthBytes: number): FillBuffer<Buffer | undefined> {
   try {
-    return makeRoom(lengthBytes);
+    return allocate(lengthBytes);
   } catch (error) {
     // V8's error: "Array buffer allocation failed".
-    if (error instanceof RangeError) return new Filling(undefined, lengthBytes);
+    if (error instanceof RangeError) return new FillBuffer(undefined, lengthBytes);
     throw error;
   }
 }
 
-/** Formats a frame as pieces to be written in order (`writeFrame`); does not copy the body. */
-export function formatFrame(header: object, body: Uint8Array = new Uint8Array()): Uint8Array[] {
+/** Formats a packet as pieces to be written in order (`writePacket`); does not copy the body. */
+export function formatPacket(header: object, body: Uint8Array = new Uint8Array()): Uint8Array[] {
   const json = JSON.stringify(header);
   const headerBytes = Buffer.byteLength(json);
   const head = Buffer.allocUnsafe(PREFIX_BYTES + headerBytes);
@@ -127,8 +127,8 @@ export function formatFrame(header: object, body: Uint8Array = new Uint8Array())
   return body.length === 0 ? [head] : [head, body];
 }
 
-/** Writes a frame in one system call, as each wakes the other side; returns whether more may follow before `drain`. */
-export function writeFrame(channel: Writable, pieces: readonly Uint8Array[]): boolean {
+/** Writes a packet in one system call, as each wakes the other side; returns whether more may follow before `drain`. */
+export function writePacket(channel: Writable, pieces: readonly Uint8Array[]): boolean {
   channel.cork();
   for (const piece of pieces) channel.write(piece);
   channel.uncork();
@@ -139,6 +139,6 @@ function parseJson(bytes: Buffer): unknown {
   try {
     return JSON.parse(bytes.toString());
   } catch (cause) {
-    throw new ProtocolError('a header that is no JSON', { cause });
+    throw new ProtocolError('a header that is not JSON', { cause });
   }
 }

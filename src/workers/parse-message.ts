@@ -6,7 +6,7 @@ import {
   movingContainers,
   videoCodecs,
 } from '../formats/video/video-facts.ts';
-import { type Frame, ProtocolError } from './frames.ts';
+import { type Packet, ProtocolError } from './packets.ts';
 import { FAILURE_CODES, MAX_DETAIL_LENGTH, type WorkerMessage } from './protocol.ts';
 
 /** Longest stream of one frame: a key frame of 8 MiB (contract §12) and its parameter sets, in bytes. */
@@ -18,7 +18,7 @@ const CODEC = /^[\w.-]{1,64}$/;
 const MAX_REASON_LENGTH = 500;
 
 const byteCount = z.int().nonnegative();
-const answer = { rssBytes: byteCount };
+const responseFields = { rssBytes: byteCount };
 
 const sizeUpTo = (maxEdgePx: number) => {
   const edge = z.int().min(1).max(maxEdgePx);
@@ -64,13 +64,13 @@ const headers = z.discriminatedUnion('kind', [
     .object({ kind: z.literal('read'), start: byteCount, end: byteCount })
     .refine(({ start, end }) => start < end),
   z.object({ kind: z.literal('decode'), order }),
-  z.object({ kind: z.literal('rendered'), ...answer }),
-  z.object({ kind: z.literal('inspected'), facts, ...answer }),
+  z.object({ kind: z.literal('rendered'), ...responseFields }),
+  z.object({ kind: z.literal('inspected'), facts, ...responseFields }),
   z.object({
     kind: z.literal('failed'),
     code: z.enum(FAILURE_CODES),
     detail: z.string().transform((detail) => detail.slice(0, MAX_DETAIL_LENGTH)),
-    ...answer,
+    ...responseFields,
   }),
 ]);
 
@@ -80,12 +80,12 @@ const headers = z.discriminatedUnion('kind', [
  *
  * @throws ProtocolError unless it is a `WorkerMessage` that fits into memory
  */
-export function parseMessage({ header, body }: Frame): WorkerMessage {
+export function parseMessage({ header, body }: Packet): WorkerMessage {
   if (body === undefined) throw new ProtocolError('a body that does not fit into memory');
   const { data: message } = headers.safeParse(header);
   const isBody = message?.kind === 'rendered' || message?.kind === 'decode';
   if (message === undefined || isBody !== body.length > 0) {
-    throw new ProtocolError('no known message');
+    throw new ProtocolError('an unknown message');
   }
   if (message.kind === 'rendered') return { ...message, body };
   if (message.kind === 'inspected') return { ...message, facts: message.facts as MovingFacts };

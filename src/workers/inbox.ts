@@ -1,0 +1,47 @@
+interface Reader<Message> {
+  readonly resolve: (message: Message) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Messages of the other side, taken one at a time by one reader. */
+export class Inbox<Message> {
+  readonly #unread: Message[] = [];
+  #reader: Reader<Message> | undefined;
+  #failure: { readonly error: unknown } | undefined;
+
+  /** Whether a reader waits for a message. */
+  get isAwaited(): boolean {
+    return this.#reader !== undefined;
+  }
+
+  get hasUnread(): boolean {
+    return this.#unread.length > 0;
+  }
+
+  get hasFailed(): boolean {
+    return this.#failure !== undefined;
+  }
+
+  push(message: Message): void {
+    const reader = this.#reader;
+    this.#reader = undefined;
+    if (reader === undefined) this.#unread.push(message);
+    else reader.resolve(message);
+  }
+
+  /** Lets this and all later reads fail; the first failure counts. */
+  fail(error: unknown): void {
+    this.#failure ??= { error };
+    this.#reader?.reject(error);
+    this.#reader = undefined;
+  }
+
+  next(): Promise<Message> {
+    return new Promise((resolve, reject) => {
+      if (this.#failure !== undefined) return reject(this.#failure.error);
+      const message = this.#unread.shift();
+      if (message === undefined) this.#reader = { resolve, reject };
+      else resolve(message);
+    });
+  }
+}
