@@ -22,7 +22,7 @@ const LONG_PATH = '/attachments/1/2/long.jpg?format=webp&quality=lossless';
 const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
 
 /** A worker of each lane and no more: the trial of a video decoder is a process, too. */
-const twoWorkers = { PORT: '0', WORKERS: '1', VIDEO_DECODER: 'off' };
+const threeWorkers = { PORT: '0', WORKERS: '1', VIDEO_DECODER: 'off' };
 
 /** Within which workers are gone whose service is, in milliseconds. */
 const ORPHAN_LIMIT_MS = 1_000;
@@ -62,7 +62,7 @@ describe('the process', () => {
   const startLongRender = async (settings: Record<string, string> = {}) => {
     const { path, put } = await useTemporaryFolder();
     await put('attachments/1/2/long.jpg', readFileSync(PHOTO));
-    const running = start({ ...twoWorkers, STORAGE_DIR: path, ...settings });
+    const running = start({ ...threeWorkers, STORAGE_DIR: path, ...settings });
     await logged(running, 'Darkroom listens on ');
     const [origin] = /http:\/\/127\.0\.0\.1:\d+/.exec(running.stdout()) ?? [];
     const workers = workersOf(running.pid);
@@ -108,7 +108,7 @@ describe('the process', () => {
     const fail = "setTimeout(()=>{throw new Error('second')});throw new Error('first')";
     const preload = `setTimeout(()=>${warn},1500);process.on('SIGUSR2',()=>{${fail}})`;
     const running = start({
-      ...twoWorkers,
+      ...threeWorkers,
       HOST: '0.0.0.0',
       EXPLORER: 'on',
       STORAGE_DIRR: '/somewhere',
@@ -146,19 +146,19 @@ describe('the process', () => {
 
   test('reports a port that is taken', async () => {
     const port = await listenUntilEnd(createServer());
-    const running = start({ ...twoWorkers, PORT: String(port) });
+    const running = start({ ...threeWorkers, PORT: String(port) });
     expect(await running.ended).toBe(1);
     const said = `address already in use 127.0.0.1:${port}; set PORT\n`;
     expect(running.stderr()).toContain(said);
     const taken = { PORT: '0', ADMIN_PORT: String(port), ADMIN_TOKEN: 'x'.repeat(16) };
-    const other = start({ ...twoWorkers, ...taken });
+    const other = start({ ...threeWorkers, ...taken });
     expect(await other.ended).toBe(1);
     expect(other.stderr()).toContain(`127.0.0.1:${port}; set ADMIN_PORT\n`);
   });
 
   test('prints no samples in production, where its output is a log', async () => {
     const samples = { NODE_ENV: 'production', STORAGE_DIR: 'fixtures/originals' };
-    const running = start({ ...twoWorkers, ...samples });
+    const running = start({ ...threeWorkers, ...samples });
     await logged(running, 'Darkroom listens on ');
     running.process.kill('SIGTERM');
     expect(await running.ended).toBe(0);
@@ -168,7 +168,7 @@ describe('the process', () => {
   test.each<NodeJS.Signals[][]>([[['SIGTERM', 'SIGINT']], [['SIGHUP']]])(
     'finishes what runs after %j within a moment, and leaves no worker behind',
     async (signals) => {
-      const running = start({ ...twoWorkers, TRANSFORM_TIMEOUT_MS: '60000' });
+      const running = start({ ...threeWorkers, TRANSFORM_TIMEOUT_MS: '60000' });
       await listening(running);
       const { origin } = new URL(links(running)[0] ?? '');
       // Cold, and slow enough to be still running when the signal comes.
@@ -202,7 +202,7 @@ describe('the process', () => {
     'serves a render whose deadline passes while %s cannot run',
     async (_, processIdsOf) => {
       const timeoutMs = atScale(3_000, 6_000);
-      const running = start({ ...twoWorkers, TRANSFORM_TIMEOUT_MS: String(timeoutMs) });
+      const running = start({ ...threeWorkers, TRANSFORM_TIMEOUT_MS: String(timeoutMs) });
       await listening(running);
       const { origin } = new URL(links(running)[0] ?? '');
       const slow = fetch(`${origin}${SLOW_PATH}`);
@@ -246,8 +246,8 @@ describe('the process', () => {
   test.each(atScale([100], [0, 100, 250]))(
     'ends before it listens, %i ms after its start, with no worker left',
     async (delayMs) => {
-      const running = start(twoWorkers);
-      await expect.poll(() => workersOf(running.pid).length, { interval: 1 }).toBe(2);
+      const running = start(threeWorkers);
+      await expect.poll(() => workersOf(running.pid).length, { interval: 1 }).toBe(3);
       const workers = workersOf(running.pid);
       await sleep(delayMs); // at any moment of their start
       running.process.kill('SIGTERM');

@@ -37,7 +37,7 @@ test('a worker that ends while the disk of renderings hangs is replaced, and hit
     return response.status;
   };
   expect(await get(64)).toBe(200);
-  await expect.poll(() => workersOf(service.pid).length).toBe(2);
+  await expect.poll(() => workersOf(service.pid).length).toBe(3);
   const before = workersOf(service.pid);
   await disk.tell('renderings', 'delay 0.5');
   expect(await get(80)).toBe(200);
