@@ -75,7 +75,9 @@ async function* exchange(
   input: Uint8Array,
   maxOutputBytes: number,
 ): AsyncGenerator<Uint8Array, void> {
-  channel.end(input);
+  // A program that reads no input may have ended: an empty write would fail, and discard its output.
+  if (input.length > 0) channel.write(input);
+  channel.end();
   let bytes = 0;
   try {
     for await (const chunk of channel as AsyncIterable<Uint8Array>) {
