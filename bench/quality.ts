@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import sharp, { type ResizeOptions } from 'sharp';
-import { outputFormats, type SourceFormat } from '../src/contract/image-formats.ts';
-import { mayShrinkOnLoad } from '../src/pipeline/render/plan.ts';
+import { outputFormats } from '../src/contract/image-formats.ts';
 import { measureDistance, renderReference, requireLikenessTools } from './harness/likeness.ts';
 import { PHOTOS } from './harness/originals.ts';
 import {
@@ -72,13 +71,8 @@ async function render(
   format: keyof typeof recipes,
   { resize, isLinear = false, encoder }: Recipe,
 ): Promise<Buffer> {
-  const { format: sourceFormat, autoOrient } = await sharp(source).metadata();
-  const { width: widthPx, height: heightPx } = autoOrient;
-  // As the service does it.
-  const fastShrinkOnLoad = mayShrinkOnLoad(
-    { format: sourceFormat as SourceFormat, widthPx, heightPx },
-    { widthPx: width, heightPx: (heightPx * width) / widthPx },
-  );
+  // As the service does it: a PNG is exact at any quality but `low`.
+  const fastShrinkOnLoad = format !== 'png';
   const image = sharp(source, { failOn: 'warning', sequentialRead: true }).autoOrient();
   if (isLinear) image.gamma(2.2);
   return image

@@ -35,8 +35,8 @@ export const darkroom: Renderer = {
 const rawSharp: Renderer = {
   name: 'raw sharp',
   start: (folder) => startOwn('raw-sharp', folder),
-  targetOf: ({ path, widthPx, format, isAnimated, shrinksOnLoad }) =>
-    `/${widthPx}/${format}/${isAnimated ? 'animated' : 'still'}/${shrinksOnLoad ? 'shrunk' : 'whole'}/${path}`,
+  targetOf: ({ path, widthPx, format, isAnimated }) =>
+    `/${widthPx}/${format}/${isAnimated ? 'animated' : 'still'}/${path}`,
 };
 
 /** IPX with its defaults, which are sharp's: quality 80 for JPEG and WebP, as in Darkroom. */

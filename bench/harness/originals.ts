@@ -3,7 +3,6 @@ import { dirname, join } from 'node:path';
 import sharp from 'sharp';
 import type { OutputFormat, SourceFormat } from '../../src/contract/image-formats.ts';
 import { readImageFacts } from '../../src/formats/read-image-facts.ts';
-import { mayShrinkOnLoad } from '../../src/pipeline/render/plan.ts';
 import { readFixtures } from './fixtures.ts';
 import { Random } from './random.ts';
 
@@ -28,8 +27,6 @@ export interface Rendering {
   readonly widthPx: number;
   readonly format: OutputFormat;
   readonly isAnimated: boolean;
-  /** Whether the decoder of a JPEG may reduce as far as it can, as Darkroom decides. */
-  readonly shrinksOnLoad: boolean;
   readonly darkroomPath: string;
 }
 
@@ -61,13 +58,9 @@ const kinds = {
     draw: (isQuick) =>
       drawStills((isQuick ? PHOTO_WIDTHS_PX.slice(0, 2) : PHOTO_WIDTHS_PX).map(sizeOfPhoto)),
     keyOf: (id, format) => `attachments/1/${id}/photo.${format}`,
-    renderingsOf: (path, original) =>
+    renderingsOf: (path) =>
       FIT_WIDTHS_PX.map((widthPx) => ({
         ...{ path, widthPx, format: 'webp', isAnimated: false },
-        shrinksOnLoad: mayShrinkOnLoad(
-          { ...sizeOfPhoto(original.widthPx), format: original.format },
-          sizeOfPhoto(widthPx),
-        ),
         darkroomPath: `/${path}?width=${widthPx}&quality=high&format=webp`,
       })),
   },
@@ -106,7 +99,7 @@ const kinds = {
     renderingsOf: (path) => [
       {
         ...{ path, widthPx: COSTLY_EDGE_PX, format: 'webp', isAnimated: false },
-        ...{ shrinksOnLoad: false, darkroomPath: `/${path}?format=webp&quality=lossless` },
+        darkroomPath: `/${path}?format=webp&quality=lossless`,
       },
     ],
   },
@@ -166,7 +159,7 @@ function ofAsset(
     formats.map((format) => {
       const animated = isAnimated && format === 'webp' ? '&animated=true' : '';
       const darkroomPath = `/${path}.${format}?size=${widthPx}&quality=high${animated}`;
-      return { path, widthPx, format, isAnimated, shrinksOnLoad: false, darkroomPath };
+      return { path, widthPx, format, isAnimated, darkroomPath };
     }),
   );
 }

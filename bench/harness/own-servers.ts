@@ -72,19 +72,20 @@ async function sendFile(
 
 /**
  * Ceiling: sharp in the process that serves, with Darkroom's encoder settings and its decoding of JPEG, but without
- * rules, limits or caches. Paths are `/{width}/{format}/{still|animated}/{shrunk|whole}/{path of the original}`.
+ * rules, limits or caches. Paths are `/{width}/{format}/{still|animated}/{path of the original}`.
  */
 async function serveBySharp(folder: string): Promise<Server> {
   const { default: sharp } = await import('sharp');
   sharp.concurrency(1);
   sharp.cache(false);
   return createServer(async (request, response) => {
-    const [, width, name, motion, decoding, ...path] = (request.url ?? '').split('/');
+    const [, width, name, motion, ...path] = (request.url ?? '').split('/');
     const { mimeType, qualities } = outputFormats[name as OutputFormat];
     const original = await readFile(join(folder, ...path));
+    const isJpeg = original[0] === 0xff;
     const body = await sharp(original, { animated: motion === 'animated', failOn: 'warning' })
       .autoOrient()
-      .resize({ width: Number(width), fastShrinkOnLoad: decoding === 'shrunk' })
+      .resize({ width: Number(width), fastShrinkOnLoad: isJpeg && name !== 'png' })
       .toColourspace('srgb')
       .toFormat(name as OutputFormat, qualities.high)
       .toBuffer();

@@ -226,7 +226,7 @@ export interface RenderJob {
   readonly isRewrite: boolean;
   /** `scale` to exactly `size`; `crop`: scale to cover `size`, then cut its centre out. */
   readonly resize: 'none' | 'scale' | 'crop';
-  /** Whether the decoder may reduce all the way: see `mayShrinkOnLoad`. */
+  /** Whether the decoder may reduce the picture itself, where it can; the filter does the rest, or all of it. */
   readonly shrinksOnLoad: boolean;
   readonly size: Size;
   readonly format: OutputFormat;

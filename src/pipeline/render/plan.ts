@@ -19,9 +19,6 @@ const SRGB_GAMMA = 2.2;
 /** Exponents this near to 1 are taken for it (as in libpng, `PNG_GAMMA_THRESHOLD`). */
 const GAMMA_TOLERANCE = 0.05;
 
-const LARGE_PHOTO_PIXELS = 2_500_000;
-const LARGE_RESULT_PIXELS = 40_000;
-
 /** A render that is foreseen to take so many times the deadline is not begun (contract §5). */
 const MAX_FORESEEN_DEADLINES = 2;
 
@@ -123,7 +120,7 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
     isLossy: facts.hasLoss === true,
     isRewrite: isSamePicture && keepsQuality && facts.isRewritable === true,
     resize,
-    shrinksOnLoad: mayShrinkOnLoad(facts, size),
+    shrinksOnLoad: !keepsQuality,
     size,
     format,
     quality,
@@ -205,22 +202,6 @@ function planRender(
 
 function tooLarge(reason: string): Plan {
   return { kind: 'refuse', code: 'MEDIA_TOO_LARGE', reason };
-}
-
-/**
- * Whether a decoder that can reduce by powers of two (a JPEG's) may take the largest that fits, instead of
- * leaving a factor of two to the filter. That saves a fifth of the time where the original is a large
- * photograph and the result not small; elsewhere it saves nothing and is seen.
- */
-export function mayShrinkOnLoad(
-  { format, widthPx, heightPx }: Pick<ImageFacts, 'format' | 'widthPx' | 'heightPx'>,
-  size: Size,
-): boolean {
-  return (
-    sourceFormats[format].reducedDecodeWeight !== undefined &&
-    widthPx * heightPx >= LARGE_PHOTO_PIXELS &&
-    size.widthPx * size.heightPx >= LARGE_RESULT_PIXELS
-  );
 }
 
 function targetSize(

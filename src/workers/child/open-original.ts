@@ -29,10 +29,9 @@ export interface FrameRange {
  */
 export type Strictness = 'warning' | 'error';
 
-/** Least factors at which the decoder of WebP reduces, by the result, and the reduction left to the filter. */
-const LEAST_REDUCTION = { small: 4, any: 6 };
-const SMALL_PX = 128;
-const LEFT_TO_FILTER = 3;
+/** Minimum factor at which the decoder of WebP reduces, and the reduction left to the filter. */
+const MIN_REDUCTION = 3;
+const LEFT_TO_FILTER = 2;
 
 /**
  * Warnings of libjpeg that leave the image complete (contract §3: "junk between markers, a wrong but harmless header
@@ -139,16 +138,16 @@ export async function openStill(
 }
 
 /**
- * Returns the size to which a WebP is decoded if it is reduced to a sixth or less, or to 128 px and a quarter or less.
- * Its decoder can reduce to any size, at less cost than decoding and filtering all pixels, but by plain averages; with
- * three times the final size left to the filter, the result is as similar to an exact reduction (bench/RESULTS.md).
+ * Returns the size to which a WebP is decoded if it is reduced to a third or less. Its decoder can reduce to any size, at
+ * less cost than decoding and filtering all pixels, but by plain averages; with twice the final size left to the filter,
+ * the result is as similar to an exact reduction (bench/RESULTS.md).
  */
-function reducedSize({ originalSize, resize, size }: RenderJob): Size | undefined {
-  if (resize === 'none') return undefined;
+function reducedSize(job: RenderJob): Size | undefined {
+  const { originalSize, resize, size } = job;
+  if (resize === 'none' || !job.shrinksOnLoad) return undefined;
   const { widthPx, heightPx } = originalSize;
   const factor = Math.min(widthPx / size.widthPx, heightPx / size.heightPx);
-  const isSmall = Math.max(size.widthPx, size.heightPx) <= SMALL_PX;
-  if (factor < LEAST_REDUCTION[isSmall ? 'small' : 'any']) return undefined;
+  if (factor < MIN_REDUCTION) return undefined;
   const scale = LEFT_TO_FILTER / factor;
   return { widthPx: Math.round(widthPx * scale), heightPx: Math.round(heightPx * scale) };
 }

@@ -149,15 +149,20 @@ describe('a plan', () => {
   });
 
   test.each([
-    ['a large JPEG', jpeg, [2000, 1333], 'width=512', true],
-    ['one that is not so large', jpeg, [1600, 1200], 'width=512', false],
-    ['a small rendering', jpeg, [2000, 1333], 'width=200', false],
-    ['a WebP', webp, [2000, 1333], 'width=512', false],
-  ] as const)('shrinks on load: %s', (_, format, [widthPx, heightPx], query, shrinksOnLoad) => {
-    const facts = { ...format, widthPx, heightPx };
-    const bounds = { ...limits, maxInputPixels: 4_000_000 };
-    expect(plan(facts, `${attachment}?${query}`, bounds)).toMatchObject({ job: { shrinksOnLoad } });
-  });
+    ['high', 'format=webp&quality=high', true],
+    ['low', 'format=webp&quality=low', true],
+    ['lossless', 'format=webp&quality=lossless', false],
+    ['a lossless format', 'format=png&quality=high', false],
+  ] as const)(
+    'lets the decoder reduce unless the quality is lossless: %s',
+    (_, query, shrinksOnLoad) => {
+      for (const facts of [jpeg, webp]) {
+        expect(plan(facts, `${attachment}?width=10&${query}`)).toMatchObject({
+          job: { shrinksOnLoad },
+        });
+      }
+    },
+  );
 });
 
 describe('the cost', () => {
