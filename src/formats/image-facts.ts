@@ -71,10 +71,8 @@ export interface ImageFacts {
   readonly codePoints?: CodePoints | undefined;
   /** Whether all samples have at most 8 bits, no profile and no code points, and the size is the decoder's, without asking it. */
   readonly isPlain?: boolean;
-  /** Whether pixels have been encoded with loss; `isLossy` only if all have, and none has alpha. */
+  /** Whether pixels have been encoded with loss. */
   readonly hasLoss?: boolean;
-  /** Whether the pixels have been encoded with loss, all of them and without alpha. */
-  readonly isLossy?: boolean;
   /**
    * Whether the file could be sent unchanged: no metadata, no colour profile, nothing private or unknown, no byte after
    * its end, upright, grey or RGB. Never true for AVIF.

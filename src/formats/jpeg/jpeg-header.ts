@@ -41,7 +41,6 @@ export function readJpegHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts |
     animation: undefined,
     isPlain,
     hasLoss: true,
-    isLossy: true,
     isClean: isClean && (orientation ?? 1) === 1,
   });
   for (const segment of walkJpegSegments(bytes)) {

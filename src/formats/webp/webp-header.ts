@@ -42,7 +42,6 @@ export function readWebpHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts {
   let orientation: Orientation | undefined;
   let isClean = (flags & (flag.icc | flag.exif | flag.xmp)) === 0;
   let hasLoss = false;
-  let isLossy = false;
   let chunks = 0;
   const countChunk = ({ fourCc }: RiffChunk): void => {
     chunks += 1;
@@ -57,10 +56,8 @@ export function readWebpHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts {
     if (canvas === undefined) {
       // A file without VP8X is its first chunk; libwebp ignores the others.
       if (chunks > 1) isClean = false;
-      else if (isBitstream(chunk)) {
-        still = requireSize(reader, chunk);
-        isLossy = fourCc === 'VP8 ';
-      } else throw corruptMedia(`WebP: the first chunk is ${fourCc}`);
+      else if (isBitstream(chunk)) still = requireSize(reader, chunk);
+      else throw corruptMedia(`WebP: the first chunk is ${fourCc}`);
       continue;
     }
     switch (fourCc) {
@@ -112,7 +109,6 @@ export function readWebpHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts {
     // libwebp plays once without ANIM.
     animation: delaysMs.length > 1 ? { delaysMs, plays: plays ?? 1 } : undefined,
     hasLoss,
-    isLossy,
     isPlain: (flags & (flag.icc | flag.animation)) === 0,
     isClean: isClean && riffEnd === bytes.length && (orientation ?? 1) === 1,
   };
