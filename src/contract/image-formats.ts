@@ -58,6 +58,8 @@ interface OutputCapabilities<Settings> {
   /** Encoder settings per quality; the same object twice means that the two qualities are equal. */
   readonly qualities: Readonly<Record<Quality, Settings>>;
   readonly encodeWeights: Readonly<Record<Quality, Weight>>;
+  /** Weight of a lossless animation, if it is encoded with less effort than a still. */
+  readonly losslessAnimationWeight?: Weight;
   /** Typical cost of each frame of an animation besides its pixels, in milliseconds. */
   readonly encodedFrameMs?: number;
   /** Omit if large lossless stills are encoded like others. */
@@ -127,6 +129,7 @@ const outputRows = {
       lossless: { lossless: true, exact: true },
     },
     encodeWeights: { high: [140, 20], low: [100, 20], lossless: [570, 10] },
+    losslessAnimationWeight: [220, 10],
     encodedFrameMs: 0.5,
     // `quality` bounds libwebp's search of a lossless encoding: a fifth of the time of effort 1, for 13 % more bytes of a
     // photograph.

@@ -57,12 +57,12 @@ export function estimateCost(
   const rows = (heightPx + job.size.heightPx) * frames;
   const [typicalFrameMs, leastFrameMs] = frameMs[scalesTogether(job) ? 'together' : 'alone'];
   const { decodeWeight, reducedDecodeWeight, decodedFrameMs = 0 } = sourceFormats[format];
-  const { encodeWeights, encodedFrameMs = 0 } = outputFormats[job.format];
+  const { encodedFrameMs = 0 } = outputFormats[job.format];
   const besidesMs = decodedFrameMs + encodedFrameMs;
   const frameCost: Weight = [typicalFrameMs + besidesMs, leastFrameMs];
   const isReduced = reducedDecodeWeight !== undefined && isReducedOnLoad(job);
   const decoding = isReduced ? reducedDecodeWeight : decodeWeight;
-  const encoding = job.animation === undefined ? stillWeight(job) : encodeWeights[job.quality];
+  const encoding = encodeWeightOf(job);
   const costMs = (column: 0 | 1): number => {
     if (job.isRewrite) return baseMs[column] + (decodedPixels * rewriteWeight[column]) / 1e6;
     const decodeNs = decoding[column] + resizeWeight[column];
@@ -73,11 +73,13 @@ export function estimateCost(
   return { typicalMs: costMs(0), leastMs: costMs(1) };
 }
 
-/** Returns the weight of encoding a still. */
-function stillWeight({ format, quality, size }: RenderJob): Weight {
-  const pixels = size.widthPx * size.heightPx;
-  const large = quality === 'lossless' ? largeStillOf(format, pixels) : undefined;
-  return large?.encodeWeight ?? outputFormats[format].encodeWeights[quality];
+/** Returns the weight of encoding: lossless animations, and large lossless stills, take less effort. */
+function encodeWeightOf({ format, quality, size, animation }: RenderJob): Weight {
+  const { encodeWeights, losslessAnimationWeight } = outputFormats[format];
+  if (quality !== 'lossless') return encodeWeights[quality];
+  const large = largeStillOf(format, size.widthPx * size.heightPx);
+  const cheaper = animation === undefined ? large?.encodeWeight : losslessAnimationWeight;
+  return cheaper ?? encodeWeights.lossless;
 }
 
 /**
@@ -102,7 +104,7 @@ export function estimatePosterCost(codec: VideoCodec, codedSize: Size, job: Rend
   const pixels = codedSize.widthPx * codedSize.heightPx;
   const encodedPixels = job.size.widthPx * job.size.heightPx;
   const decodeNs = keyFrameNs[codec] + PLANES_NS + resizeWeight[0];
-  const [encodeNs] = stillWeight(job);
+  const [encodeNs] = encodeWeightOf(job);
   const typicalMs = DECODER_MS + (pixels * decodeNs + encodedPixels * encodeNs) / 1e6;
   return { typicalMs, leastMs: 0 };
 }
