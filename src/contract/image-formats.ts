@@ -274,7 +274,7 @@ export const sourceExtensions: readonly string[] = [
  * Version of everything that decides which bytes a request gives: our transforms and the codecs below them. It goes
  * into every ETag; change it with any change of either (a test compares the codecs').
  */
-export const PIPELINE_RELEASE = '10-sharp0.35.5-vips8.18.7';
+export const PIPELINE_RELEASE = '11-sharp0.35.5-vips8.18.7';
 
 /** Default effort of the WebP encoder: 0 to 6 (libwebp's `method`). */
 export const DEFAULT_WEBP_EFFORT = 4;
