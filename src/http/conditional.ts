@@ -30,7 +30,7 @@ export function isConditional(conditions: CacheConditions): boolean {
  * date is invalid or ours is unknown.
  *
  * @param isMade whether the response is made. Before, `*` matches nothing: the plain request may be an error, which
- *   takes precedence (§13.2.1). A tag or a date that matches was given out with a response
+ *   takes precedence (§13.2.1). A tag that matches was sent with a response
  */
 export function isNotModified(
   conditions: CacheConditions,

@@ -46,7 +46,7 @@ export interface ExchangeOptions extends Observers {
 const MISS: CacheOutcome = { kind: 'miss' };
 
 /**
- * One request and its response. `respond` sends all responses, hits and errors alike, and adds the headers on the
+ * One request and its response. `respond` sends all responses but plain hits, errors included, and adds the headers on the
  * request: what the cache had, where the time went, the request's id.
  *
  * It writes prepared fields to Node's response directly, which is what makes hits fast.

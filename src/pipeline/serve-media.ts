@@ -36,7 +36,7 @@ const HIT: CacheOutcome = { kind: 'hit' };
 const BYPASS: CacheOutcome = { kind: 'bypass' };
 
 /**
- * Serves every media request, in these stages:
+ * Serves the media requests that are not hits, in these stages:
  *
  *     parse → look up → identify the original → join → store → facts → plan → charge → render → respond
  *
@@ -100,7 +100,7 @@ export class MediaService {
       let flight: ReturnType<Originals['join']> | undefined;
       try {
         if (media.isPassthrough) return await this.#openOriginal(media, context, hasBeenReplaced);
-        context.onWait?.(HIT);
+        context.onWait?.(HIT); // a refusal that is remembered counts as one
         blocks?.check(media); // UNAVAILABLE, UNKNOWN_MEDIA: a block may be posted while a request waits
         records.throwIfRefused(key, media.originKey); // refused lately: 404, 415, 422, 504
         flight = originals.join(media);
@@ -109,16 +109,20 @@ export class MediaService {
         if (attempt !== 'send original') return attempt;
         media = unchangedOf(media);
       } catch (error) {
-        const isPurged = flight?.work.isInvalidated === true && !context.signal.aborted;
         if (isHidden(error)) {
           ({ media, key } = this.#hide(requested, context)); // respond as for a missing original
-        } else if (error instanceof OriginalReplaced || (isPurged && isReplaced(error))) {
-          // Fresh facts were tried once.
-          if (hasBeenReplaced) throw asMediaError(error);
+          continue;
+        }
+        const isPurged = flight?.work.isInvalidated === true && !context.signal.aborted;
+        if (error instanceof OriginalReplaced || (isPurged && isReplaced(error))) {
+          if (hasBeenReplaced) throw asMediaError(error); // fresh facts were tried once
           hasBeenReplaced = true;
-        } else if (ownUrlOf(error) !== undefined && !isPurged) {
-          return { kind: 'redirect', error };
-        } else if (!isPurged) throw error;
+          ({ media, key } = requested); // what replaced a video may be a picture
+          continue;
+        }
+        if (isPurged) continue;
+        if (ownUrlOf(error) !== undefined) return { kind: 'redirect', error };
+        throw error;
       } finally {
         flight?.leave();
       }

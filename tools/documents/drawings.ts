@@ -78,7 +78,7 @@ const floors: readonly (readonly (readonly [room: string, lines: readonly string
     ['cli', ['check, put, render, sign, metadata;', 'purges and blocks of a running service']],
   ],
   [
-    ['http', ['edge; media, uploads,', 'explorer; listeners of', 'operators and platform']],
+    ['http', ['connections; media, uploads,', 'explorer; listeners of', 'operators and platform']],
     ['storage', ['folder, S3, other sites;', 'renderings, list of blocks;', 'APIs of CDNs']],
     ['workers', ['slots, processes, sandboxes;', 'child/: sharp; video/: ffmpeg']],
     ['telemetry', ['log, metrics, traces,', 'readiness']],

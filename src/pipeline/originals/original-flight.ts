@@ -372,7 +372,7 @@ export class OriginalFlight implements OriginalLocation {
 
   #findCached(): CachedOriginal | undefined {
     const cached = this.#parts.cache.get(this.originKey);
-    return cached?.etag === this.#identity?.etag ? cached : undefined;
+    return cached !== undefined && cached.etag === this.#identity?.etag ? cached : undefined;
   }
 
   #release(): void {

@@ -46,7 +46,7 @@ export type WholeOriginal = { readonly bytes: Uint8Array } & Partial<Pick<Reserv
 /** Requests that work in a slot is done for. */
 export type Work = Pick<RenderTask, 'original' | 'signal' | 'keep' | 'trace'>;
 
-/** Uses CPU slots when there is one free. */
+/** Renders in a CPU slot, after waiting for one. */
 export class AdmittedRenderer {
   readonly #parts: AdmittedRendererParts;
 

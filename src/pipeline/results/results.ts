@@ -86,8 +86,8 @@ export class Results {
   }
 
   /**
-   * Keeps a result in memory, and a rendering in the store as well: an untouched original would only have
-   * another place there to be read from. What a purge has made out of date is not kept.
+   * Keeps a result in memory, and a rendering in the store as well: an original that was not rendered would only
+   * be read from another place there. What a purge has made out of date is not kept.
    *
    * @returns `isKept`: in memory
    */
