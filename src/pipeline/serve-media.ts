@@ -109,7 +109,8 @@ export class MediaService {
         if (attempt !== 'send original') return attempt;
         media = unchangedOf(media);
       } catch (error) {
-        if (isHidden(error)) {
+        // Without unmodified originals, the caller responds to the error itself.
+        if (isHidden(error) && context.original !== undefined) {
           ({ media, key } = this.#hide(requested, context)); // respond as for a missing original
           continue;
         }
@@ -142,7 +143,8 @@ export class MediaService {
     const waiting = { kind, collapsed: isJoined } as const;
     context.onWait?.(waiting);
     const hasResult = known !== undefined;
-    const isIdentityEnough = hasResult || results.isPersistent || context.isConditional;
+    const isStored = results.isPersistent && original.backend.remembers;
+    const isIdentityEnough = hasResult || isStored || context.isConditional;
     const identifying = original.identify({ isIdentityEnough, hasResult, trace });
     const found = await unlessAborted(identifying, signal).catch((error: unknown) => {
       // Other sites' originals are read whole to be identified, and may be refused by that.

@@ -24,7 +24,11 @@ const WAYS = [
 
 const app = shareTestApp({
   // Each file is asked for in several tests, each time anew; a busy machine is no fault of the file.
-  settings: { CACHE_MEMORY_BYTES: '0', TRANSFORM_TIMEOUT_MS: '200000' },
+  settings: {
+    CACHE_MEMORY_BYTES: '0',
+    TRANSFORM_TIMEOUT_MS: '200000',
+    MAX_ANIMATION_PIXELS: '100000000',
+  },
 });
 const ask = (file: string, way: string) => app.serve(corpusFile(file), `/avatars/{id}/${way}`);
 

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import sharp from 'sharp';
@@ -98,8 +99,13 @@ test.each([...new Set([...few, ...atScale([], [...all, RECORDING])])])(
   async (name) => {
     const original =
       name === RECORDING ? await drawRecording() : readFileSync(join('fixtures', name));
+    const seen = new Set<string>();
     for (const size of name === RECORDING ? [4096] : sizes) {
       const exact = await ask(original, size, 'lossless');
+      // A small original has one rendering for many sizes.
+      const digest = hash('sha256', exact);
+      if (seen.has(digest)) continue;
+      seen.add(digest);
       const isAnimated = exact.includes('ANIM');
       if (!isAnimated && size > 128) break;
       for (const [quality, factor] of [

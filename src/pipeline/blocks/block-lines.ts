@@ -31,7 +31,8 @@ export async function parseList(bytes: Uint8Array): Promise<ParsedList> {
     else index.set(parseBlock(fields, line));
     if (count % LINES_PER_TURN === 0) await new Promise(setImmediate);
   }
-  if (index.size > MAX_ENTRIES) throw new Error(tooMany(`${index.size} blocks`));
+  // Later changes may remove entries of an earlier list, which is checked as it is rewritten.
+  if (!head.isEarlier && index.size > MAX_ENTRIES) throw new Error(tooMany(`${index.size} blocks`));
   return { ...head, index };
 }
 

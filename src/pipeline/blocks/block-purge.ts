@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { BlockKind } from '../../contract/block-order.ts';
 import { formatCauses, MediaError } from '../../contract/errors.ts';
 import { externalKeyOf } from '../../contract/signing/external-path.ts';
+import { isNamespaced } from '../originals/backend.ts';
 import type { FactStore } from '../originals/fact-store.ts';
 import type { Originals } from '../originals/originals.ts';
 import type { OriginalRecords } from '../originals/records.ts';
@@ -36,9 +37,12 @@ export function createBlockPurge(
   };
   const purge = async (
     scope: PurgeOptions['scope'],
-    originKeys: readonly string[],
+    keys: readonly string[],
     folders: readonly string[] = [],
   ): Promise<void> => {
+    const inMemory = keys.filter(isNamespaced);
+    if (scope === 'everywhere' && inMemory.length > 0) await purge('process', inMemory);
+    const originKeys = scope === 'process' ? keys : keys.filter((key) => !isNamespaced(key));
     if (originKeys.length === 0 && folders.length === 0) return;
     const order = { kind: 'originals', originKeys: [...new Set(originKeys)], folders } as const;
     const { storeFailure, cdnFailure } = await purger.purge(order, { scope, keepsDigests: true });

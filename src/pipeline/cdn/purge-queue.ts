@@ -78,7 +78,7 @@ export class PurgeQueue {
   async find(id: string): Promise<CdnPurge | undefined> {
     const known = this.#entries.get(id);
     if (known?.isOwn) return known.purge;
-    return /^[\da-f-]{36}$/.test(id) ? (await this.#read(id))?.purge : undefined;
+    return /^[\da-f-]{36}$/.test(id) ? (await this.#load(id))?.purge : undefined;
   }
 
   /** Lists the pending purges of all processes. @throws Error of the storage */
@@ -90,7 +90,7 @@ export class PurgeQueue {
       return known === undefined || (!known.isOwn && known.purge.status === 'pending');
     });
     await inParallel(others, async (id) => {
-      const purge = (await this.#read(id))?.purge;
+      const purge = (await this.#load(id))?.purge;
       if (purge?.status === 'pending') pending.push(purge);
     });
     return pending;
@@ -126,7 +126,8 @@ export class PurgeQueue {
     await inParallel(ids, async (id) => {
       const known = this.#entries.get(id);
       if (known !== undefined && !this.#isFree(known)) return;
-      const entry = await this.#read(id);
+      const found = await this.#load(id);
+      const entry = found && this.#remember(found.purge, found.tag);
       if (entry === undefined || !this.#isFree(entry)) return;
       await this.#write(entry);
       if (entry.isOwn) taken += 1;
@@ -142,10 +143,10 @@ export class PurgeQueue {
     await inParallel(this.#own.slice(0, MAX_RELEASED), (entry) => this.#write(entry));
   }
 
-  async #read(id: string): Promise<Entry | undefined> {
+  async #load(id: string): Promise<Pick<Entry, 'purge' | 'tag'> | undefined> {
     const found = await this.#options.objects.read(PREFIX + id);
     const purge = found && parsePurge(found.bytes);
-    return purge && this.#remember(purge, found.tag);
+    return purge && { purge, tag: found.tag };
   }
 
   #remember(purge: CdnPurge, tag: string): Entry {

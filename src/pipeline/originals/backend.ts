@@ -78,6 +78,11 @@ export function namespacedKey(namespace: keyof typeof NAMESPACES, key: string): 
   return NAMESPACES[namespace] + key;
 }
 
+/** Whether an origin key is outside the storage: nothing of it is stored, and no CDN has it. */
+export function isNamespaced(originKey: string): boolean {
+  return originKey.startsWith('/');
+}
+
 /** Name of an original; other sites' originals have a URL. */
 export type OriginalName = Pick<MediaRequest, 'originKey'> & Partial<Pick<MediaRequest, 'url'>>;
 

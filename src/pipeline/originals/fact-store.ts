@@ -6,7 +6,7 @@ import {
 import { encodeOriginKey } from '../../contract/result-key.ts';
 import type { ResultAddress } from '../ports.ts';
 import type { GuardedStore } from '../results/store.ts';
-import type { Backend } from './backend.ts';
+import { type Backend, isNamespaced } from './backend.ts';
 import type { OriginalRecords } from './records.ts';
 
 /** Facts of originals that outlive the process. */
@@ -122,6 +122,6 @@ function commit(subject: FactSubject, write: () => void): void {
   else subject.commit(write);
 }
 
-function isStored({ backend }: FactSubject): boolean {
-  return backend?.remembers !== false;
+function isStored({ originKey, backend }: FactSubject): boolean {
+  return backend?.remembers !== false && !isNamespaced(originKey);
 }

@@ -10,7 +10,14 @@ import { SNIFF_BYTES } from './content-sniff.ts';
 import { isDigest, sha256Of, stateOf } from './digests.ts';
 import type { FactStore } from './fact-store.ts';
 import type { MemoryBudget, Reservation } from './memory-budget.ts';
-import { bufferBody, discard, isStream, lengthOf, withBodyDeadline } from './open-body.ts';
+import {
+  type BufferedBytes,
+  bufferBody,
+  discard,
+  isStream,
+  lengthOf,
+  withBodyDeadline,
+} from './open-body.ts';
 import { BLOCK_BYTES, FIRST_BLOCK, type OriginalReader } from './original-reader.ts';
 import { readPrefix } from './pass-body.ts';
 import type { OriginalDetails, OriginalRecords } from './records.ts';
@@ -48,6 +55,12 @@ export interface LoadParts {
   readonly blocks: BlockGuard | undefined;
 }
 
+/** First bytes of a body, and all of it unless it is read by ranges. */
+interface ReadBody {
+  readonly prefix: Uint8Array;
+  readonly buffered?: BufferedBytes;
+}
+
 /** Containers of videos that have posters (contract §12). */
 const VIDEOS: ReadonlySet<string | undefined> = new Set(['mp4', 'mov', 'webm', 'matroska']);
 
@@ -68,14 +81,17 @@ export async function loadBody(
   const isPart = lengthOf(opened) !== opened.sizeBytes;
   const { budget, cache, blocks, facts } = parts;
   try {
-    const { prefix, buffered } = await withBodyDeadline(backend, signal, async (within) => {
+    const read = async (within: AbortSignal): Promise<ReadBody> => {
       const prefix = await readPrefix(backend, opened, SNIFF_BYTES, within);
       if (isVideo(prefix) || isPart) return { prefix };
       // The rest of a file that is not an image need not be fetched from another site.
       const isUseless = prefix.length >= SNIFF_BYTES && !isDecodable(prefix);
       if (backend.isExternal && isUseless) throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
       return { prefix, buffered: await bufferBody(backend, opened, budget, within, prefix) };
-    });
+    };
+    const { prefix, buffered } = await withBodyDeadline(backend, signal, read, (late) =>
+      late.buffered?.release(),
+    );
     if (buffered === undefined && isVideo(prefix)) {
       return await (backend.isExternal
         ? openSiteVideo(flight, parts, { opened, prefix, range })

@@ -93,15 +93,26 @@ export function withFirstByteDeadline<Result>(
 }
 
 /** @throws MediaError `ORIGIN_TIMEOUT` if the work takes longer than a whole body may */
-export function withBodyDeadline<Result>(
+export async function withBodyDeadline<Result>(
   backend: Backend,
   signal: AbortSignal,
   work: (within: AbortSignal) => Promise<Result>,
+  release?: (result: Result) => void,
 ): Promise<Result> {
   const { wholeBodyTimeoutMs: timeoutMs } = backend;
   const onTimeout = (): MediaError =>
     lateError(backend, `The body took longer than ${timeoutMs} ms.`);
-  return withDeadline(timeoutMs, signal, onTimeout, work);
+  let working: Promise<Result> | undefined;
+  try {
+    return await withDeadline(timeoutMs, signal, onTimeout, (within) => {
+      working = work(within);
+      return working;
+    });
+  } catch (error) {
+    // The work may have ended in the same moment as the wait for it.
+    working?.then(release, () => undefined);
+    throw error;
+  }
 }
 
 /**

@@ -308,8 +308,11 @@ export class OriginalReader implements RangeReader {
   async #buffer(opened: Opened, prefix?: Uint8Array): Promise<BufferedBytes> {
     const { backend, signal } = this.#flight;
     const unbounded = { ...backend, maxOriginalBytes: Number.POSITIVE_INFINITY };
-    const buffering = withBodyDeadline(backend, signal, (within) =>
-      bufferBody(unbounded, opened, this.#state.budget, within, prefix),
+    const buffering = withBodyDeadline(
+      backend,
+      signal,
+      (within) => bufferBody(unbounded, opened, this.#state.budget, within, prefix),
+      (late) => late.release(),
     );
     const buffered = await buffering.catch((error: unknown) => {
       this.#flight.noteError(error);

@@ -185,8 +185,14 @@ export class PassthroughService {
       trace.stage('origin', () => trace.stage('fetch', open)),
     );
     if ((opened.sizeBytes ?? 0) > backend.maxOriginalBytes) return this.#openLarge(passing, opened);
-    const held = await withBodyDeadline(backend, signal, (within) =>
-      bufferBeginning(backend, opened, budget, within),
+    const held = await withBodyDeadline(
+      backend,
+      signal,
+      (within) => bufferBeginning(backend, opened, budget, within),
+      (late) => {
+        late.rest?.destroy();
+        late.release();
+      },
     );
     const { bytes, rest } = held;
     // Small bodies count in no budget: the places of streams bound those that slow clients take.

@@ -17,13 +17,14 @@ import { resultPath } from '../../pipeline/ports.ts';
  *
  * The head repeats the whole address, because the name of a file has 64 bits of it, and operators copy and rename
  * files. The checksum finds disk errors. It is not a signature: a process that can write the store decides what is
- * served, as one of the types that are rendered, or as metadata.
+ * served, as one of the types that are rendered, as metadata or as a digest.
  */
 const MAGIC = Buffer.from('DKR1', 'latin1');
 
 const STORED_TYPES: ReadonlySet<string> = new Set([
   ...Object.values(outputFormats).map(({ mimeType }) => mimeType),
-  'application/json',
+  'application/json', // metadata
+  'text/plain', // digests
 ]);
 
 const PREAMBLE_BYTES = 16;

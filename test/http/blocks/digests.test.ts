@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -35,6 +36,35 @@ const heldBytesOf = async (app: TestApp): Promise<number> =>
 /** Bytes of no format, larger than the largest original that is read whole in these tests. */
 const large = Buffer.alloc(300_000, 'a large file. ');
 const largeSettings = { MAX_ORIGINAL_BYTES: '100000' };
+
+test('of stored renderings block them after a restart, and those of internal requests stay in memory', async () => {
+  const token = 't'.repeat(32);
+  const { path } = await useTemporaryFolder();
+  const stored = { RESULT_STORE: 'filesystem', RESULT_STORE_DIR: path };
+  const internal = { INTERNAL_PORT: '0', INTERNAL_TOKEN: token };
+  const app = await useTestApp({ settings: { ...settings, ...stored, ...internal } });
+  app.originals.put('attachments/1/2/a.png', samples.png);
+  await block(app, samples.webp);
+  expect((await app.get('/attachments/1/2/a.png?format=webp&width=8')).statusCode).toBe(200);
+  const files = async () =>
+    (await readdir(path, { recursive: true })).filter((name) => /-[\da-f]{16}$/.test(name));
+  await expect.poll(files).toHaveLength(2); // a rendering and a digest
+  const response = await app.internal?.inject({
+    method: 'POST',
+    url: '/_metadata',
+    headers: { authorization: `Bearer ${token}` },
+    payload: { type: 'base64', base64: samples.png.toString('base64') },
+  });
+  expect(response?.statusCode).toBe(200);
+  const restarted = await useTestApp({ settings: { ...settings, ...stored } });
+  restarted.originals.put('attachments/1/2/a.png', samples.png);
+  expect((await restarted.get('/attachments/1/2/a.png?format=webp&width=8')).statusCode).toBe(200);
+  expect(restarted.renderer.renders).toBe(0);
+  await block(app, samples.png);
+  await expect.poll(files).toHaveLength(1); // the digest alone
+  expect(app.log.count('a block holds, but what it names is not purged everywhere')).toBe(0);
+  expect((await app.get('/attachments/1/2/a.png?format=webp&width=8')).statusCode).toBe(451);
+});
 
 describe('digests', () => {
   test.each([

@@ -40,7 +40,7 @@ describe('the file of a rendering', () => {
     const addresses = fc.record({ originKey: text, key: text, originalEtag: text, release: text });
     const bodies = fc.uint8Array({ maxLength: 300 });
     const images = ['image/webp', 'image/png', 'image/jpeg', 'image/gif'] as const;
-    const types = fc.constantFrom(...images, 'application/json');
+    const types = fc.constantFrom(...images, 'application/json', 'text/plain');
     fc.assert(
       fc.property(addresses, bodies, types, (any, body, mimeType) => {
         const result = parseResultFile(format(any, { body, mimeType }), any);
