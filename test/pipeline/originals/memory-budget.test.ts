@@ -1,5 +1,14 @@
+import { Readable } from 'node:stream';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { MemoryCache } from '../../../src/pipeline/memory-cache.ts';
+import { createStorageBackend } from '../../../src/pipeline/originals/backend.ts';
+import { FactStore } from '../../../src/pipeline/originals/fact-store.ts';
 import { MemoryBudget } from '../../../src/pipeline/originals/memory-budget.ts';
+import { Originals } from '../../../src/pipeline/originals/originals.ts';
+import { OriginalRecords } from '../../../src/pipeline/originals/records.ts';
+import { RequestTrace } from '../../../src/pipeline/request-trace.ts';
+import { Semaphore } from '../../../src/pipeline/semaphore.ts';
 
 const MEBIBYTE = 1024 * 1024;
 
@@ -27,3 +36,54 @@ test('an original that was let go counts no more, whatever is still asked of it'
   expect(budget.heldBytes).toBe(0);
   expect(() => budget.reserve(50 * MEBIBYTE).assign('heavy')).not.toThrow();
 });
+
+const SIZE_BYTES = 3 * 2 ** 20;
+
+/** Number of microtasks between the end of the body and the leaving client: some fall between two steps of the read. */
+const HOPS = Array.from({ length: 40 }, (_, hops) => hops);
+
+test.each(HOPS)(
+  'the memory of an original is released if its client leaves %i microtasks after its last byte',
+  async (hops) => {
+    const clock = { nowMs: () => performance.now() };
+    const budget = new MemoryBudget(64 * 2 ** 20);
+    const records = new OriginalRecords({ freshForMs: 0, goneForMs: 0, refusedForMs: 0 }, clock);
+    const body = new Readable({ read: () => undefined });
+    const opened = { sizeBytes: SIZE_BYTES, etag: 'e', lastModified: undefined, part: undefined };
+    const semaphore = () => new Semaphore({ slots: 4, maxWaiting: 4, maxWaitMs: 1_000 });
+    const storage = createStorageBackend(
+      { identity: 'tag', open: async () => ({ ...opened, body }) },
+      { firstByteTimeoutMs: 5_000, wholeBodyTimeoutMs: 5_000, maxOriginalBytes: 2 * SIZE_BYTES },
+      { reads: semaphore(), streams: semaphore() },
+    );
+    const originals = new Originals({
+      storage,
+      records,
+      facts: new FactStore(records, undefined, ''),
+      budget,
+      cache: new MemoryCache({ maxBytes: 0 }),
+      maxRangeBytes: SIZE_BYTES,
+      blocks: undefined,
+      closing: new AbortController().signal,
+      clock,
+      meter: { count: () => undefined },
+    });
+    const flight = originals.join({ originKey: 'attachments/1/2/a' });
+    const trace = new RequestTrace(clock);
+    await flight.work.identify({ isIdentityEnough: false, hasResult: false, trace });
+    const loading = flight.work.load().catch(() => undefined);
+    body.push(Buffer.alloc(SIZE_BYTES - 10));
+    await nextTurn();
+    await nextTurn();
+    expect(budget.heldBytes).toBe(SIZE_BYTES);
+    body.on('end', async () => {
+      for (let hop = 0; hop < hops; hop += 1) await undefined;
+      flight.leave();
+    });
+    body.push(Buffer.alloc(10));
+    body.push(null);
+    await loading;
+    await nextTurn();
+    expect(budget.heldBytes).toBe(0);
+  },
+);
