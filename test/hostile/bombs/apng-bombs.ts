@@ -38,7 +38,7 @@ export const apngBombs: readonly Bomb[] = [
     '10 000 frames of a pixel': () => dots(10_000, 16),
   }),
   ...bombs('refused unseen', moving, {
-    '1 000 frames of 400×400': () => dots(1_000, 400),
+    '1 000 frames of 600×600': () => dots(1_000, 600),
     'two frames of 65 535×65 535': () => film(65_535, 2, zeros(1)),
   }),
   ...bombs('refused', moving, {
@@ -46,6 +46,9 @@ export const apngBombs: readonly Bomb[] = [
   }),
   ...bombs('any', moving, {
     '40 GB of image data for 16×16': () => film(16, 2, zeros(20_000 * MEBIBYTE)),
+  }),
+  ...bombs('in time', moving, {
+    '1 000 frames of 400×400': () => dots(1_000, 400),
   }),
   ...bombs('in time', movingOrNot, {
     'a frame in 90 000 pieces': () =>

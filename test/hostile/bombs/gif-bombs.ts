@@ -63,6 +63,9 @@ export const gifBombs: readonly Bomb[] = [
       gif(100, 100, times(300, join(gifControl(5), gifImage(0, 0, 100, 100)))),
   }),
   ...bombs('in time', ways.moving, {
+    '100 frames of 2000×2000': () => gif(2000, 2000, times(100, gifImage(0, 0, 2000, 2000))),
+  }),
+  ...bombs('any', ways.moving, {
     '100 frames of 1500×1500': () => gif(1500, 1500, times(100, gifImage(0, 0, 1500, 1500))),
   }),
   ...bombs('any', ways.everyWay, {
