@@ -96,7 +96,7 @@ function findFaults(upload: Upload): string[] {
   };
   const keyFault = findKeyFault(key);
   expect(keyFault === undefined, 'key', key, keyFault ?? '');
-  // In the bucket of originals, a hash with its mark would be the key of no URL.
+  // In the bucket of originals, no URL leads to a hash with its mark.
   const isMarked = bucket === undefined && /^(?!attachments\/).*\/a_[\w-]+$/.test(key);
   expect(!isMarked, 'key', key, 'the key without the a_ of its hash');
   const isWhole = expiresAt instanceof Date && Number.isSafeInteger(expiresAt.getTime() / 1000);

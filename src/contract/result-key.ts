@@ -6,7 +6,7 @@ const OPEN_QUALITIES: Readonly<Record<HighFor, string>> = {
   'lossy originals': 'by-original',
 };
 
-/** Fields of a request that its result depends on, beside the original. */
+/** Fields of a request, besides the original, that its result depends on. */
 type ResultField = Exclude<
   keyof MediaRequest,
   'resource' | 'originKey' | 'url' | 'filename' | 'isPassthrough'

@@ -29,7 +29,7 @@ const DATA_EXPORT = 'dp';
 /** Distance between issue times: all readers of half a day share one URL, and its cache entry. */
 const GRID_SECONDS = 12 * 3_600;
 
-/** Lifetime of a URL from its issue time on; so 12 to 24 hours from when the URL is given out. */
+/** Lifetime of a URL from its issue time on; so 12 to 24 hours after it is signed. */
 const LIFETIME_SECONDS = 24 * 3_600;
 
 /** The epoch of snowflakes: the start of 2015, in milliseconds since 1970 (docs/signing.md). */
@@ -70,7 +70,7 @@ function formatTime(seconds: number): string {
 }
 
 /**
- * Reads the signature parameters; returns `missing` if there are none, `malformed` if one has the wrong form. Always
+ * Reads the signature parameters; returns `missing` without any, `malformed` if one has the wrong form. Always
  * reads the whole query, whatever it finds on the way.
  */
 export function readParameters(rawQuery: string): SignatureParameters | 'missing' | 'malformed' {

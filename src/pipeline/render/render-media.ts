@@ -132,7 +132,7 @@ interface Planned {
   readonly untouched?: StoredResult;
 }
 
-/** Whether a video is sent as it is: nothing but a quality was asked that loses little (contract §12). */
+/** Whether a video is sent unmodified: the request has no more than a quality that loses little (contract §12). */
 function isUnchanged({ widthPx, heightPx, format, quality }: MediaRequest): boolean {
   const isPicture = widthPx !== undefined || heightPx !== undefined || format !== undefined;
   return !isPicture && quality !== 'low';
@@ -157,7 +157,7 @@ async function planImage(
   return { plan, untouched };
 }
 
-/** Reads an original; where nothing is asked of its source, no time is spent there. */
+/** Reads an original; the time of its source counts only if the source is contacted. */
 function readOriginal({ original, signal, trace }: RenderTask): Promise<LoadedOriginal> {
   if (original.isInMemory) return unlessAborted(original.load(), signal);
   return trace.stage('origin', async (details) => {

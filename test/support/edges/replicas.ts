@@ -70,7 +70,7 @@ async function readList(replica: Replica) {
   return { generation: body.generation, values: new Set(blocks.map(({ value }) => value)) };
 }
 
-/** What replicas promise of purges and blocks although processes are killed, wherever the list is. */
+/** Promises about purges and blocks that hold although processes are killed, in any place of the list. */
 export function describeReplicas(name: string, openPlace: () => Promise<ListPlace>): void {
   const useWorld = async (count: number) => {
     const edge = await startEdge('fastly');
