@@ -29,9 +29,12 @@ export interface FrameRange {
  */
 export type Strictness = 'warning' | 'error';
 
-/** Minimum factor at which the decoder of WebP reduces, and the reduction left to the filter. */
-const MIN_REDUCTION = 3;
-const LEFT_TO_FILTER = 2;
+/**
+ * Minimum factor at which the decoder of WebP reduces, and the reduction left to the filter. A lossless rendering is
+ * reduced less: the full picture of 24 megapixels does not fit a worker of 512 MiB.
+ */
+const REDUCTION = { minFactor: 3, leftToFilter: 2 };
+const LOSSLESS_REDUCTION = { minFactor: 6, leftToFilter: 3 };
 
 /**
  * Warnings of libjpeg that leave the image complete (contract §3: "junk between markers, a wrong but harmless header
@@ -138,17 +141,18 @@ export async function openStill(
 }
 
 /**
- * Returns the size to which a WebP is decoded if it is reduced to a third or less. Its decoder can reduce to any size, at
- * less cost than decoding and filtering all pixels, but by plain averages; with twice the final size left to the filter,
- * the result is as similar to an exact reduction (bench/RESULTS.md).
+ * Returns the size to which a WebP is decoded if it is reduced to a third or less, or to a sixth if lossless. Its decoder
+ * can reduce to any size, at less cost than decoding and filtering all pixels, but by plain averages; with twice the final
+ * size left to the filter, the result is as similar to an exact reduction (bench/RESULTS.md).
  */
 function reducedSize(job: RenderJob): Size | undefined {
   const { originalSize, resize, size } = job;
-  if (resize === 'none' || !job.shrinksOnLoad) return undefined;
+  if (resize === 'none') return undefined;
+  const { minFactor, leftToFilter } = job.shrinksOnLoad ? REDUCTION : LOSSLESS_REDUCTION;
   const { widthPx, heightPx } = originalSize;
   const factor = Math.min(widthPx / size.widthPx, heightPx / size.heightPx);
-  if (factor < MIN_REDUCTION) return undefined;
-  const scale = LEFT_TO_FILTER / factor;
+  if (factor < minFactor) return undefined;
+  const scale = leftToFilter / factor;
   return { widthPx: Math.round(widthPx * scale), heightPx: Math.round(heightPx * scale) };
 }
 
