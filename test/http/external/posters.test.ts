@@ -98,7 +98,7 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
 
   test.each([
     ['a short one', 3_000_000, 200],
-    ['a long one', 60_000_000, 422],
+    ['a long one', 300_000_000, 422],
   ])(
     'without a declared length has a poster if its index is within the bound: %s',
     async (_, gap, expected) => {
@@ -108,7 +108,8 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
         hasLength: false,
       });
       expect((await ask('/first.mp4', POSTER)).status).toBe(200);
-      expect(first.sentBytes).toBeLessThan(32 * MIB);
+      // Beyond the bound of 25 MiB, only what the sockets on both sides had buffered.
+      expect(first.sentBytes).toBeLessThan(150 * MIB);
       serve('/last.mp4', layouts['an MP4 with its index last'](gap), {
         hasRanges: false,
         hasLength: false,
