@@ -11,8 +11,8 @@ test.each([...formatDocuments()])('%s is what `npm run docs` writes', (file, tex
 });
 
 describe('the README', () => {
-  test('is read within some minutes', () => {
-    expect(read('README.md').trimEnd().split('\n').length).toBeLessThanOrEqual(120);
+  test('has at most 130 lines', () => {
+    expect(read('README.md').trimEnd().split('\n').length).toBeLessThanOrEqual(130);
   });
 
   test('links to every document', () => {
@@ -82,7 +82,10 @@ describe('the commands of the documents', () => {
   });
 });
 
-test.each(['clients.md', 'operate.md'])('the advice of docs/%s has every error', (file) => {
-  const advice = read(`docs/${file}`);
-  for (const code of Object.keys(errorRegistry)) expect(advice).toContain(`\`${code}\``);
-});
+test.each(['clients.md', 'troubleshooting.md'])(
+  'docs/%s has advice for every error code',
+  (file) => {
+    const advice = read(`docs/${file}`);
+    for (const code of Object.keys(errorRegistry)) expect(advice).toContain(`\`${code}\``);
+  },
+);
