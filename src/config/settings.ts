@@ -29,7 +29,7 @@ import { tracingTable } from './variables/tracing-settings.ts';
 
 const listener = {
   HOST: setting(hostName, '127.0.0.1', 'address to listen on'),
-  PORT: setting(integer(0, 65_535), 3000, 'port to listen on; 0 takes a free one'),
+  PORT: setting(integer(0, 65_535), 3000, 'port to listen on; 0 chooses a free one'),
   TLS_CERT_FILE: optional(
     readableFile,
     'certificate chain in PEM; with the key, the listener speaks TLS 1.2 and newer',
@@ -42,17 +42,17 @@ const listener = {
   ),
   MAX_CONNECTIONS: optional(
     integer(1, 1_000_000, 'connections'),
-    'concurrent connections; concurrent requests are half as many, 2048 at most, and more get a 503',
+    'maximum concurrent connections; half as many requests can be in progress (at most 2048), and more get a 503',
     { defaultText: '16384, or what the limit of open files has room for' },
   ),
   LOG_LEVEL: setting(
     choice('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'),
     'info',
-    'JSON lines on standard output, or lines for people if that is a terminal; requests at `info`, hits in memory at `debug`',
+    'JSON lines on standard output, or formatted lines on a terminal; requests at `info`, hits in memory at `debug`',
   ),
   NODE_ENV: optional(
     anyText('production, or any other text'),
-    '`production`: `STORAGE_DIR` must be set if originals are in a folder, and the explorer is off by default',
+    '`production`: `STORAGE_DIR` is required with `filesystem`, and the explorer is off by default',
   ),
 };
 
@@ -60,18 +60,18 @@ const originals = {
   STORAGE: setting(
     choice('filesystem', 's3'),
     'filesystem',
-    'where originals are: `filesystem` or `s3`',
+    'where originals are stored: `filesystem` or `s3`',
   ),
   STORAGE_DIR: optional(
     folder,
-    'folder of the originals, by key; must be set with `NODE_ENV=production`',
+    'directory of the originals, by key; required with `NODE_ENV=production`',
     { defaultText: '`fixtures/originals`, the samples' },
   ),
   STORAGE_MARKER: optional(
     fileBelow,
-    'a file below `STORAGE_DIR` without which the service is not ready and originals are a 502: for a disk that may not be mounted',
+    'a file below `STORAGE_DIR`; if it is missing, the service is not ready and originals are a 502. Use it to detect an unmounted disk',
   ),
-  S3_BUCKET: optional(bucketName, 'bucket of the originals; needed with `s3`'),
+  S3_BUCKET: optional(bucketName, 'bucket of the originals; required with `s3`'),
   S3_ENDPOINT: optional(
     endpoint,
     '`http` or `https` URL of an S3 server other than AWS: scheme, host and port',
@@ -80,30 +80,34 @@ const originals = {
   S3_REGION: setting(regionName, 'us-east-1', 'region of the bucket'),
   S3_FORCE_PATH_STYLE: optional(
     choice('true', 'false'),
-    "`true`: the bucket's name is in the path; `false`: in the host name",
+    "whether the bucket's name is in the path (`true`) or in the host name (`false`)",
     { defaultText: '`true` with `S3_ENDPOINT`' },
   ),
-  S3_PREFIX: setting(keyPrefix, '', 'prefix of all keys, `media/` for example'),
-  ORIGIN_CONNECT_TIMEOUT_MS: setting(milliseconds, 2_000, 'time to connect to S3: name, TCP, TLS'),
+  S3_PREFIX: setting(keyPrefix, '', 'prefix of all keys, for example `media/`'),
+  ORIGIN_CONNECT_TIMEOUT_MS: setting(
+    milliseconds,
+    2_000,
+    'timeout for connecting to S3: name, TCP and TLS',
+  ),
   ORIGIN_FIRST_BYTE_TIMEOUT_MS: setting(
     milliseconds,
     5_000,
-    'time to the first byte of the storage',
+    'timeout for the first byte from the storage',
   ),
   ORIGIN_TIMEOUT_MS: setting(
     milliseconds,
     30_000,
-    'time to read an original for a transform; the longest pause of S3 while an original is passed through, and of the storage while an upload is stored',
+    'timeout for reading an original for a transform; also the longest pause of S3 while an original is passed through, and of the storage while an upload is stored',
   ),
   ORIGIN_MAX_READS: setting(
     integer(1, 65_535, 'originals'),
     64,
-    'originals read for transforms at the same time',
+    'maximum originals read for transforms at the same time',
   ),
   ORIGIN_MAX_STREAMS: setting(
     integer(1, 65_535, 'attachments'),
     256,
-    'attachments passed through at the same time',
+    'maximum attachments passed through at the same time',
   ),
 };
 
@@ -121,30 +125,30 @@ const caches = {
   CACHE_REVALIDATE_SECONDS: setting(
     seconds,
     300,
-    'how long the state of an original is trusted before the storage is asked again',
+    'how long Darkroom trusts what it knows of an original before it revalidates it with the storage',
   ),
   RESULT_STORE: setting(
     choice('none', 'filesystem', 's3'),
     'none',
-    'where renderings are kept beyond the process: `filesystem` or `s3`',
+    'where renderings survive restarts: `filesystem` or `s3`',
   ),
   RESULT_STORE_DIR: optional(
     folder,
-    'folder for them, outside of that of the originals; needed with `filesystem`',
+    'directory for renderings, outside that of the originals; required with `filesystem`',
   ),
   RESULT_STORE_MAX_BYTES: setting(
     bytes(64 * MEBIBYTE),
     10_240 * MEBIBYTE,
-    'most bytes of that folder, exceeded by a tenth at most, even if several processes share it',
+    'maximum size of that directory, exceeded by at most a tenth, even if several processes share it',
   ),
   RESULT_S3_BUCKET: optional(
     bucketName,
-    'bucket for them, on the server of the `S3_*` settings; needed with `s3`',
+    'bucket for renderings, on the server of the `S3_*` settings; required with `s3`',
   ),
   RESULT_S3_PREFIX: setting(
     keyPrefix,
     '',
-    'prefix of their keys; needed if the bucket is that of the originals',
+    'prefix of their keys; required if the bucket is that of the originals',
   ),
   MEDIA_MAX_AGE_SECONDS: setting(
     seconds,
@@ -157,7 +161,7 @@ const caches = {
   ROBOTS_TAG: setting(
     headerValue,
     'noindex',
-    '`X-Robots-Tag` of all media but default avatars, for search engines; empty: not sent',
+    '`X-Robots-Tag` of all media except default avatars, for search engines; empty: not sent',
     { mayBeEmpty: true },
   ),
   CDN_CACHE_CONTROL: setting(
@@ -169,21 +173,21 @@ const caches = {
 
 const operation = {
   ADMIN_HOST: setting(hostName, '127.0.0.1', 'address of the admin listener'),
-  ADMIN_PORT: optional(integer(0, 65_535), 'port of the admin listener, which is off without it'),
+  ADMIN_PORT: optional(integer(0, 65_535), 'port of the admin listener; omit to disable it'),
   ADMIN_TOKEN: optional(
     bearerToken,
-    'bearer token for purges and metrics; needed with `ADMIN_PORT`',
+    'bearer token for purges and metrics; required with `ADMIN_PORT`',
     { isSecret: true },
   ),
   EXPLORER: optional(
     choice('on', 'off'),
-    'a page at `/` that lists up to 1 000 originals of a kind, private attachments too, for everybody who can reach the listener, and builds URLs',
+    'a page at `/` that builds URLs and lists up to 1 000 originals of each kind, private attachments included, to everybody who can reach the listener',
     {
       defaultText:
-        '`on` with `STORAGE=filesystem` where `HOST` is a loopback address, `NODE_ENV` is not `production` and no signing key is set, else `off`',
+        '`on` if `STORAGE=filesystem`, `HOST` is a loopback address, `NODE_ENV` is not `production` and no signing key is set; else `off`',
     },
   ),
-  SHUTDOWN_GRACE_MS: setting(milliseconds, 20_000, 'time for running requests after SIGTERM'),
+  SHUTDOWN_GRACE_MS: setting(milliseconds, 20_000, 'time for requests in progress after SIGTERM'),
 };
 
 /** The variables by purpose, as the documents show them: contract §7, and the numbers of §4 and §6. */

@@ -21,29 +21,29 @@ export const blocklistTable = {
   BLOCKLIST: setting(
     choice('none', 'filesystem', 's3'),
     'none',
-    'where the list of blocks is, which all replicas share: `filesystem` or `s3`',
+    'where the block list is stored, which all replicas share: `filesystem` or `s3`',
   ),
   BLOCKLIST_FILE: optional(
     anyText('a file in an existing folder'),
-    'the list, in a folder outside of that of the originals, which has other files next to it; needed with `filesystem`',
+    'the block list; Darkroom stores other files next to it, so use a directory outside that of the originals; required with `filesystem`',
   ),
   BLOCKLIST_S3_BUCKET: optional(
     bucketName,
-    'bucket of the list, on the server of the `S3_*` settings, which must support conditional writes; its objects must never expire; needed with `s3`',
+    'bucket of the block list, on the server of the `S3_*` settings, which must support conditional writes; its objects must never expire; required with `s3`',
   ),
   BLOCKLIST_S3_KEY: setting(
     fileBelow,
     'blocks.jsonl',
-    'key of the list; other objects are next to it, `blocks.jsonl.tag-key` for example',
+    'object key of the block list; other objects are next to it, for example `blocks.jsonl.tag-key`',
   ),
   BLOCKLIST_POLL_SECONDS: setting(
     integer(1, 60, 'seconds'),
     5,
-    'how often each replica reads the changes of the others',
+    'how often each replica checks for changes by others',
   ),
   BLOCKED_BY: optional(
     pageAddress,
-    'address of who blocks, sent with each 451 as `Link: <…>; rel="blocked-by"` (RFC 7725)',
+    'URL of the blocking entity, sent with each 451 as `Link: <…>; rel="blocked-by"` (RFC 7725)',
     { defaultText: 'none' },
   ),
 };
@@ -52,16 +52,16 @@ export const blocklistTable = {
 export const cdnTable = {
   EDGE: optional(
     choice(...cdnNames),
-    'the CDN in front, which gets tags and purges; needs a list of blocks, next to which its purges are stored',
+    'the CDN in front, which receives tags and purges; requires `BLOCKLIST`, next to which pending purges are stored',
     { defaultText: 'none' },
   ),
   EDGE_ZONE: optional(
     serviceId,
-    'its zone (Cloudflare), service (Fastly), pull zone (Bunny) or distribution (CloudFront); needed with `EDGE`',
+    'its zone (Cloudflare), service (Fastly), pull zone (Bunny) or distribution (CloudFront); required with `EDGE`',
   ),
   EDGE_TOKEN: optional(
     apiToken,
-    'token of its API that may purge; needed with `EDGE`, but for CloudFront, which takes the usual `AWS_*` credentials',
+    'token for its API with the right to purge; required with `EDGE`, except for CloudFront, which uses the usual `AWS_*` credentials',
     { isSecret: true },
   ),
   EDGE_TOKEN_FILE: optional(apiTokenFile, 'the same from a file', { isSecret: true }),

@@ -24,17 +24,17 @@ export const EXTERNAL_CONNECTIONS = 64;
 export const externalTable = {
   ...keySettings(
     'EXTERNAL_SIGNING_KEYS',
-    'keys of external media, which are a 404 without them: the first one signs, all verify',
+    'signing keys of external media, which are a 404 without them; the first one signs, all verify',
   ),
   EXTERNAL_PATH_ENCODING: optional(
     choice(...pathEncodings),
-    'form of the path of the URL in a segmented path: `plain` as it stands, `fluxer` percent-encoded once more',
+    "encoding of the URL in a segmented path: `plain` is exactly the URL's path, `fluxer` percent-encodes it once more",
     { defaultText: '`plain`; `fluxer` with `COMPATIBILITY=fluxer`' },
   ),
   EXTERNAL_PORTS: setting(
     listOf(integer(1, 65_535)),
     [80, 443],
-    'ports of other sites that Darkroom may connect to',
+    'ports that Darkroom may connect to on other sites',
   ),
   EXTERNAL_ALLOWED_HOSTS: optional(
     listOf(siteName),
@@ -48,7 +48,7 @@ export const externalTable = {
   ),
   EXTERNAL_ALLOWED_NETWORKS: optional(
     listOf(network),
-    'addresses that are permitted although they are not public, such as servers of your own',
+    'addresses that are allowed although they are not public, such as your own servers',
     none,
   ),
   EXTERNAL_BLOCKED_NETWORKS: optional(
@@ -58,12 +58,12 @@ export const externalTable = {
   ),
   EXTERNAL_NAT64_PREFIXES: optional(
     listOf(nat64Prefix),
-    'NAT64 prefixes of your network: an address in one is judged by the IPv4 address inside',
+    'NAT64 prefixes of your network: for addresses in one, the embedded IPv4 address is checked',
     none,
   ),
   EXTERNAL_DNS_SERVERS: optional(
     listOf(dnsServer),
-    'DNS servers for the names of other sites; those of the system are read at the start',
+    "DNS servers for the names of other sites; the system's servers are read once, at the start",
     {
       defaultText: "the system's",
     },
@@ -71,14 +71,14 @@ export const externalTable = {
   EXTERNAL_MAX_BYTES: setting(
     bytes(1),
     500 * MEBIBYTE,
-    'largest picture, video or sound of another site that is passed through unchanged',
+    'maximum size of an image, video or audio file of another site that is passed through unchanged',
   ),
   EXTERNAL_MIN_AGE_SECONDS: setting(
     seconds,
     3_600,
-    'least `max-age` of external media, whatever their site says',
+    'minimum `max-age` of external media, regardless of what the site sends',
   ),
-  EXTERNAL_MAX_AGE_SECONDS: setting(seconds, 604_800, 'largest `max-age` of external media'),
+  EXTERNAL_MAX_AGE_SECONDS: setting(seconds, 604_800, 'maximum `max-age` of external media'),
 };
 
 /** Reads how external media are signed, fetched and kept; returns `undefined` if external media are disabled. */

@@ -44,16 +44,16 @@ export const attachmentTable = {
   ATTACHMENT_SIGNING: setting(
     choice('off', 'report', 'enforce'),
     'off',
-    'whether URLs of attachments must be signed: `report` serves all and counts the verdicts, `enforce` sends a 404 unless the signature is valid (docs/signing.md)',
+    'whether URLs of attachments must be signed: `report` serves all and counts the verdicts, `enforce` returns a 404 unless the signature is valid (docs/signing.md)',
   ),
   ...keySettings(
     'ATTACHMENT_SIGNING_KEYS',
-    'keys of attachment URLs, needed with `report` and `enforce`: the first one signs, all verify',
+    'signing keys of attachment URLs, required with `report` and `enforce`; the first one signs, all verify',
   ),
   ATTACHMENT_SIGNING_DOMAIN: setting(
     signingDomain,
     'attachment-url-v1',
-    'first line of the signed text, for a platform that has a signer already',
+    'first line of the signed text; set it if your platform already has a signer with another one',
   ),
 };
 

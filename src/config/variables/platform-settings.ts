@@ -21,38 +21,38 @@ export const platformTable = {
   COMPATIBILITY: setting(
     choice('none', 'fluxer'),
     'none',
-    "`fluxer`: Darkroom stands in the place of this platform's media service; docs/platform.md lists what changes",
+    "`fluxer`: Darkroom replaces this platform's media service; docs/platform.md lists what changes",
   ),
   UPLOADS_S3_BUCKET: optional(
     bucketName,
-    'bucket for uploads whose capability names it, on the server of the `S3_*` settings: under any key, instead of what is there, unread by every public route',
+    'bucket for uploads whose capability names it, on the server of the `S3_*` settings: uploads can have any key and replace existing objects, and no public route reads them',
   ),
   UPLOADS_DIR: optional(
     folder,
-    'folder for such uploads, outside of those of originals and renderings',
+    'directory for such uploads, outside those of originals and renderings',
   ),
   UPLOADS_DIR_BUCKET: setting(
     bucketName,
     'uploads',
-    'bucket by which capabilities name that folder',
+    'bucket name that capabilities use for that directory',
   ),
   PUBLIC_URLS: optional(
     listOf(publicUrl),
-    'URLs below which this service is reached, such as `https://cdn.example`: origin and path. Darkroom never fetches from them, and reads what they name as external media from its own storage',
+    'base URLs under which clients reach this service, such as `https://cdn.example`: origin and path. Darkroom never fetches from them; an external media URL below one of them is read from its own storage',
     { defaultText: 'none' },
   ),
   INTERNAL_HOST: setting(hostName, '127.0.0.1', 'address of the internal listener'),
   INTERNAL_PORT: optional(
     integer(0, 65_535),
-    "port of the internal listener, over plain HTTP, for the platform's API alone: metadata, thumbnails and frames; off without it. If host and port are those of the public listener, it serves these routes, too",
+    "port of the internal listener for the platform's API: metadata, thumbnails and frames, over plain HTTP; omit to disable it. With the host and port of the public listener, that listener also serves these routes",
   ),
-  INTERNAL_TOKEN: optional(bearerToken, 'bearer token for it; needed with `INTERNAL_PORT`', {
+  INTERNAL_TOKEN: optional(bearerToken, 'bearer token for it; required with `INTERNAL_PORT`', {
     isSecret: true,
   }),
   INTERNAL_MAX_BODY_BYTES: setting(
     bytes(MEBIBYTE),
     64 * MEBIBYTE,
-    'largest body of an internal request; media that go back as base64 take at most three quarters of it',
+    'maximum body size of an internal request; media returned as base64 are at most three quarters of it',
   ),
 };
 

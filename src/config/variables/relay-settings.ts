@@ -22,13 +22,13 @@ const SWEEP_INTERVAL_MS = 1_000;
 export const relayTable = {
   ...keySettings(
     'RELAY_SIGNING_KEYS',
-    'keys of upload capabilities, without which uploads are a 404: any of them verifies',
+    'signing keys of upload capabilities, without which uploads are a 404; any of them verifies',
   ),
   RELAY_MAX_BYTES: setting(
     // S3 takes no more in one request.
     bytes(1, 5 * 1024 * MEBIBYTE),
     500 * MEBIBYTE,
-    'largest upload, whatever its capability allows',
+    'maximum size of an upload, regardless of its capability',
   ),
   RELAY_MEMORY_BYTES: memorySetting(
     'RELAY_MEMORY_BYTES',

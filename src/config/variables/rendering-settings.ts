@@ -5,7 +5,11 @@ import { bytes, choice, integer, MEBIBYTE, milliseconds, programChoice } from '.
 
 /** Variables of transforms: what is accepted, on how much of the machine, and for whom (contract §6, §11). */
 export const renderingTable = {
-  MAX_ORIGINAL_BYTES: setting(bytes(1), 50 * MEBIBYTE, 'largest original accepted for a transform'),
+  MAX_ORIGINAL_BYTES: setting(
+    bytes(1),
+    50 * MEBIBYTE,
+    'maximum size of an original for a transform',
+  ),
   MAX_INPUT_PIXELS: setting(
     integer(1, 1_000_000_000, 'pixels'),
     100_000_000,
@@ -19,67 +23,66 @@ export const renderingTable = {
   MAX_SCAN_PIXELS: setting(
     integer(1, 1_000_000_000_000, 'pixels'),
     4_000_000_000,
-    'most scans of a JPEG times its pixels',
+    "maximum of a JPEG's scans times its pixels",
   ),
   MAX_EDGE_PIXELS: setting(
     integer(1, 1_000_000, 'pixels'),
     262_144,
-    'longest edge of what is decoded',
+    'maximum edge length of a decoded image',
   ),
-  MAX_FRAMES: setting(integer(1, 50_000, 'frames'), 1_024, 'most frames of an original'),
+  MAX_FRAMES: setting(integer(1, 50_000, 'frames'), 1_024, 'maximum frames of an original'),
   WEBP_EFFORT: setting(
     integer(0, 6, 'libwebp method'),
     DEFAULT_WEBP_EFFORT,
-    'effort of the WebP encoder: less is faster and larger (docs/tuning.md); another value renders everything anew',
+    'effort of the WebP encoder: lower values are faster and produce larger files (docs/tuning.md). Changing it re-renders everything',
   ),
-  MAX_RESULT_BYTES: setting(bytes(1), 100 * MEBIBYTE, 'largest result of a transform'),
+  MAX_RESULT_BYTES: setting(bytes(1), 100 * MEBIBYTE, 'maximum size of a rendering'),
   ORIGINALS_MEMORY_BYTES: memorySetting(
     'ORIGINALS_MEMORY_BYTES',
     bytes(1),
-    'memory for originals that are read, rendered or waiting; a larger one is accepted while others hold less than half of it',
+    'memory for originals being read, rendered or waiting; a larger original is accepted while others use less than half of it',
   ),
   TRANSFORM_TIMEOUT_MS: setting(
     milliseconds,
     15_000,
-    'deadline of one transform, after which its process is killed',
+    'deadline of one transform; then its process is killed',
   ),
   WORKERS: optional(
     integer(1, 1_024, 'cores'),
-    "cores to render on; a container's CPU quota counts. Each has a process for short renders, with one more in all, and, when they are needed, one of lower priority for long ones",
+    "cores to render on; a container's CPU quota counts. Each core has one process for short renders and, when needed, one of lower priority for long renders; in addition, there is one more process for short renders",
     { defaultText: 'one per core' },
   ),
   WORKER_MEMORY_BYTES: optional(
     bytes(LEAST_WORKER_BYTES),
-    'private memory of the render processes of one core, where the system can bound it: light renders get 288 MiB and `MAX_ORIGINAL_BYTES`, heavy ones the rest. At least 160 MiB more than `MAX_ORIGINAL_BYTES`',
+    "limit of the private memory of one core's render processes, where the system can enforce it: the process for light renders gets 288 MiB plus `MAX_ORIGINAL_BYTES`, the one for heavy renders the rest. At least 160 MiB more than `MAX_ORIGINAL_BYTES`",
     {
-      defaultText:
-        '`2684354560`, or what the memory has [left](tuning.md#memory-bound) for all of them',
+      defaultText: '`2684354560`, or less if the machine has [less memory](tuning.md#memory-bound)',
     },
   ),
   REQUIRE_CONFINEMENT: setting(
     choice('true', 'false'),
     'false',
-    '`true`: the service does not start (status 78) unless render processes are confined whole (docs/security.md)',
+    '`true`: the service does not start (status 78) unless render processes run in the full sandbox (docs/security.md)',
   ),
   QUEUE_PER_WORKER: setting(
     integer(0, 100_000, 'requests'),
     64,
-    'requests that may wait for each core, in each of the two queues',
+    'maximum waiting requests for each core, in each of the two queues',
   ),
   QUEUE_TIMEOUT_MS: setting(
     milliseconds,
     5_000,
-    'longest wait; a request with an estimated wait of more than half of it is rejected at once',
+    'maximum wait in a queue; a request with an estimated wait of more than half of it is rejected at once',
   ),
   RATE_LIMIT_REQUESTS: optional(
     integer(1, 1_000_000, 'requests'),
-    'renders of a client in each window, where 50 ms count as one (docs/tuning.md); more get a 429',
+    'renders of one client in each window, where 50 ms count as one (docs/tuning.md); more get a 429',
     { defaultText: 'no limit' },
   ),
   RATE_LIMIT_WINDOW_SECONDS: setting(
     integer(1, 86_400, 'seconds'),
     60,
-    'the window; renders are given back evenly over it',
+    'length of the window; the allowance refills evenly over it',
   ),
 };
 
@@ -88,17 +91,17 @@ export const videoTable = {
   VIDEO_DECODER: setting(
     programChoice('auto', 'off'),
     'auto',
-    'program that decodes frames of videos: `auto` takes the `ffmpeg` on `PATH`. Without one, videos have no posters; the log and `darkroom check` say why',
+    'program that decodes video frames: `auto` uses `ffmpeg` from `PATH`. Without a decoder, videos have no posters; the log and `darkroom check` report the reason',
   ),
   VIDEO_DECODER_CONFINEMENT: setting(
     choice('whole', 'best'),
     'whole',
-    'walls around it: `whole` uses no decoder that cannot have all of docs/security.md; `best` accepts what the host supports, and counts as `whole` with `REQUIRE_CONFINEMENT=true`',
+    'sandbox of the decoder: with `whole`, posters are disabled unless the full sandbox in docs/security.md is available. `best` accepts what the host supports, but means `whole` with `REQUIRE_CONFINEMENT=true`',
   ),
   VIDEO_MAX_READ_BYTES: setting(
     bytes(1),
     24 * MEBIBYTE,
-    'most bytes that are read of a video for one poster; `MAX_ORIGINAL_BYTES` does not bound videos',
+    'maximum bytes read from a video for one poster; `MAX_ORIGINAL_BYTES` does not limit videos',
   ),
 };
 

@@ -6,7 +6,7 @@ import { anyText } from '../setting-forms.ts';
 export const tracingTable = {
   OTEL_EXPORTER_OTLP_ENDPOINT: optional(
     anyText('any form that OpenTelemetry accepts'),
-    'URL of a collector that receives traces, as `http/protobuf` or `http/json`; all other [variables of OpenTelemetry](https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/) for traces apply, too',
+    'URL of a collector that receives traces, over `http/protobuf` or `http/json`; all other [OpenTelemetry variables](https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/) for traces also apply',
   ),
 };
 
