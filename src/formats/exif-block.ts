@@ -19,13 +19,18 @@ const SHORT = 3;
  * makes an image unreadable. Rules: TIFF 6.0 §2, Exif 2.32 §4.6.4 A.
  */
 export function readExifOrientation(block: Uint8Array): Orientation {
+  return findExifOrientation(block) ?? 1;
+}
+
+/** Reads the orientation as `readExifOrientation` does; returns `undefined` if there is no valid one. */
+export function findExifOrientation(block: Uint8Array): Orientation | undefined {
   const tiff = hasAscii(block, 0, EXIF_PREFIX) ? block.subarray(EXIF_PREFIX.length) : block;
-  if (tiff.length < 8 || block.length > MAX_BLOCK_BYTES) return 1;
+  if (tiff.length < 8 || block.length > MAX_BLOCK_BYTES) return undefined;
   const isLittleEndian = hasAscii(tiff, 0, 'II');
-  if (!isLittleEndian && !hasAscii(tiff, 0, 'MM')) return 1;
+  if (!isLittleEndian && !hasAscii(tiff, 0, 'MM')) return undefined;
   const view = new DataView(tiff.buffer, tiff.byteOffset, tiff.byteLength);
   const directory = view.getUint32(4, isLittleEndian);
-  if (view.getUint16(2, isLittleEndian) !== 42 || directory + 2 > tiff.length) return 1;
+  if (view.getUint16(2, isLittleEndian) !== 42 || directory + 2 > tiff.length) return undefined;
   // A directory that runs past the end of the block is read as far as it goes, like libexif does.
   const fit = Math.floor((tiff.length - directory - 2) / 12);
   const entries = Math.min(view.getUint16(directory, isLittleEndian), fit);
@@ -34,10 +39,10 @@ export function readExifOrientation(block: Uint8Array): Orientation {
     if (view.getUint16(entry, isLittleEndian) !== ORIENTATION_TAG) continue;
     const isShort = view.getUint16(entry + 2, isLittleEndian) === SHORT;
     const isSingle = view.getUint32(entry + 4, isLittleEndian) === 1;
-    const value = isShort && isSingle ? view.getUint16(entry + 8, isLittleEndian) : 1;
-    return ORIENTATIONS.find((orientation) => orientation === value) ?? 1;
+    const value = isShort && isSingle ? view.getUint16(entry + 8, isLittleEndian) : 0;
+    return ORIENTATIONS.find((orientation) => orientation === value);
   }
-  return 1;
+  return undefined;
 }
 
 /** A directory with the orientation as its only entry, a short (TIFF 6.0 §2); the value goes to byte 18. */
@@ -65,9 +70,15 @@ export function withPlainExif(
     const tiff = hasAscii(original, start, EXIF_PREFIX) ? start + EXIF_PREFIX.length : start;
     plain.fill(0, tiff, end);
     if (orientation !== 1 && end - tiff >= MIN_BYTES) {
-      PLAIN_TIFF.copy(plain, tiff, 0, end - tiff);
-      plain[tiff + VALUE_AT] = orientation;
+      formatPlainTiff(orientation).copy(plain, tiff, 0, end - tiff);
     }
   }
   return plain;
+}
+
+/** Returns a TIFF structure of 26 bytes with the orientation only; its last four may be cut off. */
+export function formatPlainTiff(orientation: Orientation): Buffer {
+  const tiff = Buffer.from(PLAIN_TIFF);
+  tiff[VALUE_AT] = orientation;
+  return tiff;
 }

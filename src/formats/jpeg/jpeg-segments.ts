@@ -75,7 +75,7 @@ export function hasSegment(code: number): boolean {
  * Returns the offset of the next marker's 0xff; the file's length without a further marker. Calls no function between
  * adjacent pairs, of which 50 MB of stuffed zeros or restart markers consist.
  */
-function findMarker(jpeg: Uint8Array, start: number, isScan: boolean): number {
+export function findMarker(jpeg: Uint8Array, start: number, isScan: boolean): number {
   // The lowest three bits number restart markers.
   const restart = isScan ? jpegMarker.rst0 : -1;
   for (let at = start; at < jpeg.length - 1; ) {

@@ -1,0 +1,74 @@
+import { isJpeg } from '../jpeg/jpeg-segments.ts';
+import { cleanJpeg } from './jpeg-cleaner.ts';
+import { MetadataRemovalError, type Steps, StreamEditor } from './stream-editor.ts';
+
+export { MetadataRemovalError };
+
+/** Removes metadata from a file while it streams; constant memory, linear time. */
+export interface MetadataCleaner {
+  /**
+   * Returns the cleaned bytes that are final, in order; keeps at most 64 KiB back (of a HEIC, its index).
+   *
+   * @throws MetadataRemovalError
+   */
+  write(chunk: Uint8Array): readonly Uint8Array[];
+  /**
+   * Returns the remaining bytes. The total equals the bytes written.
+   *
+   * @throws MetadataRemovalError
+   */
+  end(): readonly Uint8Array[];
+  /** Whether bytes were overwritten so far. */
+  readonly hasRemoved: boolean;
+}
+
+/** A format whose metadata can be removed. */
+interface CleanableFormat {
+  /** In error messages. */
+  readonly name: string;
+  readonly matches: (prefix: Uint8Array) => boolean;
+  /** Consumes the whole input. */
+  readonly clean: (editor: StreamEditor) => Steps;
+}
+
+const FORMATS: readonly CleanableFormat[] = [{ name: 'JPEG', matches: isJpeg, clean: cleanJpeg }];
+
+/**
+ * Returns a cleaner for the file that begins with `prefix` (at least 4 KiB, or the whole file); `undefined` for a format
+ * that is stored unchanged.
+ */
+export function createMetadataCleaner(prefix: Uint8Array): MetadataCleaner | undefined {
+  const format = FORMATS.find(({ matches }) => matches(prefix));
+  if (format === undefined) return undefined;
+  const editor = new StreamEditor(format.name);
+  const steps = format.clean(editor);
+  let error: MetadataRemovalError | undefined;
+  const resume = (): readonly Uint8Array[] => {
+    if (error !== undefined) throw error;
+    try {
+      steps.next();
+      return editor.takeOutput();
+    } catch (cause) {
+      // Nothing that a file contains may end the main process.
+      error =
+        cause instanceof MetadataRemovalError
+          ? cause
+          : new MetadataRemovalError(`The ${format.name} is damaged.`, { cause });
+      throw error;
+    }
+  };
+  return {
+    write(chunk) {
+      if (chunk.length === 0) return [];
+      editor.append(chunk);
+      return resume();
+    },
+    end() {
+      editor.finish();
+      return resume();
+    },
+    get hasRemoved() {
+      return editor.hasChanged;
+    },
+  };
+}

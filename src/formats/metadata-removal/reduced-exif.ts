@@ -1,0 +1,41 @@
+import { hasAscii } from '../byte-reader.ts';
+import { findExifOrientation, formatPlainTiff } from '../exif-block.ts';
+import type { Orientation } from '../image-facts.ts';
+import { MetadataRemovalError } from './stream-editor.ts';
+
+const EXIF_PREFIX = Buffer.from('Exif\0\0', 'latin1');
+const ENTRY_BYTES = 12;
+
+/** Bytes of a TIFF structure with one entry; the offset of a next directory may be missing. */
+const MIN_TIFF_BYTES = 22;
+
+/**
+ * Returns the beginning of an EXIF block that has only the orientation; the caller overwrites the rest with zeros. Returns
+ * `undefined` if the block has no orientation and there is no `fallback`, or if it is too short.
+ *
+ * @param head all of the block, or the first bytes of a long one
+ * @param blockBytes length of the whole block
+ * @throws MetadataRemovalError if the orientation may be after the head
+ */
+export function reduceExif(
+  head: Uint8Array,
+  blockBytes: number,
+  fallback?: Orientation,
+): Uint8Array | undefined {
+  const prefix = hasAscii(head, 0, 'Exif\0\0') ? EXIF_PREFIX : new Uint8Array(0);
+  if (blockBytes > head.length && !containsDirectory(head.subarray(prefix.length))) {
+    throw new MetadataRemovalError('The EXIF block is too long.');
+  }
+  const orientation = findExifOrientation(head) ?? fallback;
+  if (orientation === undefined || blockBytes < prefix.length + MIN_TIFF_BYTES) return undefined;
+  return Buffer.concat([prefix, formatPlainTiff(orientation)]).subarray(0, blockBytes);
+}
+
+/** Whether the first bytes of a TIFF structure include the whole first directory. */
+function containsDirectory(tiff: Uint8Array): boolean {
+  const isLittleEndian = tiff[0] === 0x49;
+  const view = new DataView(tiff.buffer, tiff.byteOffset, tiff.byteLength);
+  const directory = view.getUint32(4, isLittleEndian);
+  if (directory + 2 > tiff.length) return false;
+  return directory + 2 + ENTRY_BYTES * view.getUint16(directory, isLittleEndian) <= tiff.length;
+}

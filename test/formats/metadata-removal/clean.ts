@@ -1,0 +1,61 @@
+import { expect } from 'vitest';
+import { createMetadataCleaner } from '../../../src/formats/metadata-removal/cleaner.ts';
+
+export interface Cleaned {
+  readonly bytes: Buffer;
+  readonly hasRemoved: boolean;
+  /** Maximum number of input bytes that were not yet returned. */
+  readonly maxBuffered: number;
+}
+
+/** Bytes of the prefix from which the format is detected. */
+const PREFIX_BYTES = 4096;
+
+/** Cleans a file that arrives in chunks of these sizes, in turn; by default in one. */
+export function clean(file: Uint8Array, chunkSizes: readonly number[] = [file.length]): Cleaned {
+  const cleaner =
+    createMetadataCleaner(file.subarray(0, PREFIX_BYTES)) ?? expect.fail('format not supported');
+  const output: Uint8Array[] = [];
+  let buffered = 0;
+  let maxBuffered = 0;
+  let at = 0;
+  for (let turn = 0; at < file.length; turn += 1) {
+    const size = chunkSizes[turn % chunkSizes.length] ?? 1;
+    // A caller may reuse the memory of its chunks.
+    const chunk = Buffer.from(file.subarray(at, at + size));
+    const pieces = cleaner.write(chunk).map((piece) => Buffer.from(piece));
+    chunk.fill(0xaa);
+    output.push(...pieces);
+    buffered += chunk.length - pieces.reduce((sum, piece) => sum + piece.length, 0);
+    maxBuffered = Math.max(maxBuffered, buffered);
+    at += size;
+  }
+  output.push(...cleaner.end());
+  const bytes = Buffer.concat(output);
+  expect(bytes.length).toBe(file.length);
+  return { bytes, hasRemoved: cleaner.hasRemoved, maxBuffered };
+}
+
+/** Cleans a file in one chunk, and expects the same of other chunks and nothing more to remove from the result. */
+export function cleanInAllWays(file: Uint8Array): Buffer {
+  const { bytes, hasRemoved } = clean(file);
+  expect(hasRemoved).toBe(!bytes.equals(file));
+  for (const chunkSizes of [[1], [7, 1, 4096, 13], [65_536]]) {
+    const { bytes: same, maxBuffered } = clean(file, chunkSizes);
+    expect(same.equals(bytes)).toBe(true);
+    expect(maxBuffered).toBeLessThanOrEqual(64 * 1024);
+  }
+  const again = clean(bytes);
+  expect(again.hasRemoved).toBe(false);
+  expect(again.bytes.equals(bytes)).toBe(true);
+  return bytes;
+}
+
+/** What the samples of the tests carry in all of their metadata. */
+export const SECRET = 'S3CRET-48.8584N-2.2945E';
+
+/** Expects a file to have the secret, in plain bytes, before it is cleaned only. */
+export function expectNoSecret(file: Buffer, cleaned: Buffer): void {
+  expect(file.includes(SECRET)).toBe(true);
+  expect(cleaned.includes(SECRET)).toBe(false);
+}
