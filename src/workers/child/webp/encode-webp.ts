@@ -15,10 +15,12 @@ const { qualities } = outputFormats.webp;
 const FAST_EFFORT = 1;
 
 /**
- * Fraction of an animation whose lossless encoding is compared with the whole lossy one at first, and reserve in the
- * estimate of how many frames prove that the lossless encoding is larger.
+ * Bytes of a pixel of a small photograph that is encoded without loss, from which follows how many frames are tried first:
+ * enough for 36 of 36 filmed emojis, at 0.6 of the CPU time of trying a fixed fraction.
  */
-const FIRST_FRACTION = 1 / 6;
+const LOSSLESS_BYTES_PER_PIXEL = 1.8;
+
+/** Reserve in an estimate of how many frames prove that the lossless encoding is larger. */
 const RESERVE = 1.2;
 
 /**
@@ -56,14 +58,16 @@ export async function encodeWebpAnimation(
     });
   if (quality === 'lossless' || hasFewColours(strip, size)) return encode(fastLossless(job));
   const lossy = await encode(lossySettings(job));
-  // The first frames alone suffice if they are larger: the encoder never changes earlier frames for the sake of later ones.
-  let count = Math.max(2, Math.ceil(frames * FIRST_FRACTION));
+  // The first frames are proof enough if they are larger: the encoder never changes earlier frames for the sake of later
+  // ones.
+  const framesFor = (bytesEach: number) => Math.ceil((RESERVE * lossy.length) / bytesEach);
+  let count = Math.max(2, framesFor(LOSSLESS_BYTES_PER_PIXEL * size.widthPx * size.heightPx));
   for (;;) {
+    count = Math.min(frames, count);
     const lossless = await encode(fastLossless(job), count);
     if (lossless.length > lossy.length) return lossy;
     if (count === frames) return lossless;
-    const needed = Math.ceil((RESERVE * count * lossy.length) / lossless.length);
-    count = Math.min(frames, Math.max(2 * count, needed));
+    count = Math.max(2 * count, framesFor(lossless.length / count));
   }
 }
 
