@@ -5,7 +5,7 @@ WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci
 COPY tsconfig.json ./
-COPY tools/build-client.mjs tools/write-release.mjs ./tools/
+COPY tools/build.mjs ./tools/
 COPY src ./src
 COPY docs/openapi.json ./docs/
 # Shown in the log, by /readyz and in the metrics: --build-arg GIT_COMMIT=$(git rev-parse HEAD)

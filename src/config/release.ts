@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** Written by the build (`tools/write-release.mjs`); missing next to the sources. */
+/** Written by the build (`tools/build.mjs`); missing next to the sources. */
 const RELEASE_FILE = new URL('../release.json', import.meta.url);
 
 /** The path is the same from the compiled file and from its source. */

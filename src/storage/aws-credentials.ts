@@ -1,8 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { subscribe } from 'node:diagnostics_channel';
 import type { ClientRequest } from 'node:http';
-import { defaultProvider } from '@aws-sdk/credential-provider-node';
 import { isTimeout, timeoutError, withDeadline } from '../pipeline/abort.ts';
+import { defaultProvider } from './aws-sdk.ts';
 
 type CredentialProvider = ReturnType<typeof defaultProvider>;
 

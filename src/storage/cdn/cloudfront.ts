@@ -1,6 +1,5 @@
-import { Sha256 } from '@smithy/core/checksum';
-import { SignatureV4 } from '@smithy/signature-v4';
 import { createCredentialProvider } from '../aws-credentials.ts';
+import { Sha256, SignatureV4 } from '../aws-sdk.ts';
 import type { CdnProtocol, CdnResponse } from './protocols.ts';
 
 const LIMITED =

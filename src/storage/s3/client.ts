@@ -1,11 +1,11 @@
 import * as http from 'node:http';
 import * as https from 'node:https';
 import type { Socket } from 'node:net';
-import { S3Client } from '@aws-sdk/client-s3';
 import { MediaError } from '../../contract/errors.ts';
 import { isTimeout, timeoutError, withDeadline } from '../../pipeline/abort.ts';
 import { AccessRefused } from '../../pipeline/ports.ts';
 import { createCredentialProvider } from '../aws-credentials.ts';
+import { S3Client } from '../aws-sdk.ts';
 
 /** Connection settings of a server. */
 export interface S3ConnectionOptions {

@@ -1,6 +1,6 @@
-import { ListObjectsV2Command, type ListObjectsV2CommandOutput } from '@aws-sdk/client-s3';
 import { MediaError } from '../../contract/errors.ts';
 import type { ListedOriginal, OriginListing } from '../../pipeline/ports.ts';
+import { ListObjectsV2Command, type ListObjectsV2CommandOutput } from '../aws-sdk.ts';
 import { createS3Client, findS3Cause, isPossibleKey, type S3BucketOptions } from './client.ts';
 
 /** Lists the bucket of originals, page by page; needs the permission to list (`s3:ListBucket`). */

@@ -1,5 +1,4 @@
 import { IncomingMessage } from 'node:http';
-import { GetObjectCommand, type GetObjectCommandOutput, type S3Client } from '@aws-sdk/client-s3';
 import { MediaError } from '../../contract/errors.ts';
 import {
   type ByteRange,
@@ -7,6 +6,7 @@ import {
   ReplacedMeanwhile,
   type Source,
 } from '../../pipeline/ports.ts';
+import { GetObjectCommand, type GetObjectCommandOutput, type S3Client } from '../aws-sdk.ts';
 import { readContentRange, readLastModified } from '../origin-object.ts';
 import {
   createS3Client,

@@ -1,11 +1,4 @@
 import { IncomingMessage } from 'node:http';
-import {
-  DeleteObjectCommand,
-  GetObjectCommand,
-  type ListObjectsV2Command,
-  PutObjectCommand,
-  type S3Client,
-} from '@aws-sdk/client-s3';
 import { isTimeout } from '../../pipeline/abort.ts';
 import {
   isResultPath,
@@ -13,6 +6,13 @@ import {
   type ResultStore,
   type StoredResult,
 } from '../../pipeline/ports.ts';
+import {
+  DeleteObjectCommand,
+  GetObjectCommand,
+  type ListObjectsV2Command,
+  PutObjectCommand,
+  type S3Client,
+} from '../aws-sdk.ts';
 import {
   checkPathPrefix,
   formatResultFile,

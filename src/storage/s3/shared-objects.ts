@@ -1,18 +1,18 @@
 import { IncomingMessage } from 'node:http';
 import {
+  MAX_OBJECT_BYTES,
+  type SharedObject,
+  type SharedObjects,
+  type WriteCondition,
+} from '../../pipeline/blocks/ports.ts';
+import {
   DeleteObjectCommand,
   GetObjectCommand,
   HeadObjectCommand,
   type ListObjectsV2Command,
   PutObjectCommand,
   type S3Client,
-} from '@aws-sdk/client-s3';
-import {
-  MAX_OBJECT_BYTES,
-  type SharedObject,
-  type SharedObjects,
-  type WriteCondition,
-} from '../../pipeline/blocks/ports.ts';
+} from '../aws-sdk.ts';
 import {
   createS3Client,
   etagOf,

@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { MediaError } from '../../contract/errors.ts';
 import {
   type $Command,
   AbortMultipartUploadCommand,
@@ -7,8 +8,7 @@ import {
   type S3ClientResolvedConfig,
   type ServiceInputTypes,
   type ServiceOutputTypes,
-} from '@aws-sdk/client-s3';
-import { MediaError } from '../../contract/errors.ts';
+} from '../aws-sdk.ts';
 import { findS3Cause, readS3Failure } from './client.ts';
 
 /**

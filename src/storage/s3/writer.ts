@@ -1,4 +1,11 @@
 import { Readable } from 'node:stream';
+import { MediaError } from '../../contract/errors.ts';
+import {
+  type OriginalWriteOptions,
+  type OriginalWriter,
+  type PartWriteOptions,
+  untilStopped,
+} from '../../pipeline/originals/original-writer.ts';
 import {
   type CompletedPart,
   CompleteMultipartUploadCommand,
@@ -7,14 +14,7 @@ import {
   PutObjectCommand,
   type S3Client,
   UploadPartCommand,
-} from '@aws-sdk/client-s3';
-import { MediaError } from '../../contract/errors.ts';
-import {
-  type OriginalWriteOptions,
-  type OriginalWriter,
-  type PartWriteOptions,
-  untilStopped,
-} from '../../pipeline/originals/original-writer.ts';
+} from '../aws-sdk.ts';
 import {
   createS3Client,
   etagOf,
