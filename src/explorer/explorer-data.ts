@@ -1,7 +1,7 @@
 import type { QueryParameter } from '../contract/media-query.ts';
 import type { ResourceName } from '../contract/resources.ts';
 
-/** Tables of the contract for the page, which so offers what the service routes. */
+/** Tables of the contract: the page offers what the service routes. */
 export interface ContractTables {
   readonly resources: readonly DescribedResource[];
   /** Kinds whose whole path is signed: external media. */
@@ -15,6 +15,11 @@ export interface DescribedResource {
   /** Empty if the path ends with a file name. */
   readonly extensions: readonly string[];
   readonly parameters: readonly QueryParameter[];
+  /**
+   * Words without effect, as `name=word`, by the requested format; by the empty text for the original's own format, by
+   * `unchanged` for a request without parameters.
+   */
+  readonly idle: Readonly<Record<string, readonly string[]>>;
 }
 
 export interface OriginalsList {
@@ -31,14 +36,14 @@ export interface ListedOriginal {
   /** Value per placeholder of the template, decoded. */
   readonly values: Readonly<Record<string, string>>;
   readonly sizeBytes: number;
-  /** Query parameters that sign the path, where attachments have to be signed. */
+  /** Query parameters that sign the path, if attachments have to be signed. */
   readonly signature?: Readonly<Record<string, string>> | undefined;
 }
 
 /** Facts of an original that need no decoding of pixels. */
 export interface OriginalFacts {
   readonly format: string;
-  /** Upright, as displayed. */
+  /** Auto-oriented, as displayed. */
   readonly widthPx: number;
   readonly heightPx: number;
   readonly frames: number;

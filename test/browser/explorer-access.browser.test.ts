@@ -31,6 +31,7 @@ test.each([
           const box = await page.locator(part).boundingBox();
           expect((box?.y ?? Number.NaN) + (box?.height ?? 0)).toBeLessThan(options.viewport.height);
         }
+        await page.getByRole('button', { name: 'Compare' }).click();
         await page.locator('#compare').scrollIntoViewIfNeeded();
         await page.getByLabel('8×').check({ force: true });
       }
@@ -72,7 +73,18 @@ test('whatever has the focus has a ring around it', async () => {
     expect(found.hasRing, found.name).toBe(true);
     seen.push(found.name);
   }
-  const fields = ['search', 'only-kind', 'url', 'kind', 'size', 'ext', 'animated', 'ladder'];
-  const actions = ['Copy srcset', 'Open', 'Download', 'Ask again', 'Measure 31 widths'];
+  const fields = [
+    'search',
+    'only-kind',
+    'copy-as',
+    'url',
+    'mask',
+    'kind',
+    'size',
+    'ext',
+    'animated',
+    'ladder',
+  ];
+  const actions = ['Open', 'Download', 'Fetch again', 'Measure all widths', 'Compare'];
   expect(seen).toEqual(expect.arrayContaining([...fields, ...actions]));
 });

@@ -22,9 +22,9 @@ const AVATAR = '#/avatars/6/kl12.webp?size=512';
 
 const urlLine = (page: Page) => page.getByRole('textbox', { name: 'URL', exact: true });
 
-/** A fact of what came back. */
+/** A fact of the response. */
 const textOf = (page: Page, name: string) =>
-  page.locator(`#response .${name} .value`).textContent();
+  page.locator(`:is(#strip, #response) .${name} .value`).textContent();
 
 /** Waits until the response to this address is shown. */
 async function settle(page: Page, target: string): Promise<void> {
@@ -45,9 +45,9 @@ test('a visitor picks, changes, compares, measures and takes along', async () =>
   await page.locator('summary').getByText('1,000 listed, there are more').waitFor();
   // Not all attachments are listed: of the others, a search tells nothing.
   await page.getByRole('searchbox').fill('nothing-of-this-name');
-  await page.getByText('None found among those listed').waitFor();
+  await page.getByText('No matches among those listed').waitFor();
   await page.getByLabel('Kinds shown').selectOption('user avatar');
-  await page.getByText('None found', { exact: true }).waitFor();
+  await page.getByText('No matches', { exact: true }).waitFor();
   await page.getByLabel('Kinds shown').selectOption('');
   await page.getByRole('searchbox').fill('');
   await page.locator('#sheet a[aria-label^="user avatar 6 / kl12"]').focus();
@@ -63,29 +63,42 @@ test('a visitor picks, changes, compares, measures and takes along', async () =>
   const target = '/avatars/6/kl12.png?size=64';
   const url = service.origin + target;
   await settle(page, target);
-  expect([await textOf(page, 'type'), await textOf(page, 'dimensions')]).toEqual([
+  expect([await textOf(page, 'content-type'), await textOf(page, 'dimensions')]).toEqual([
     ...['image/png', '64 × 64'],
   ]);
   expect(await textOf(page, 'cache-status')).toBe('darkroom; fwd=miss; stored');
-  await page.getByText('Rendered just now.').waitFor();
+  await page.getByText('rendered now').waitFor();
   expect(await page.locator('#cost').getAttribute('aria-label')).toMatch(/ render [\d.]+ ms/);
-  await page.getByRole('button', { name: 'Ask again' }).click();
-  await page.getByText('A hit: the response was in a cache.').waitFor();
+  await page.getByRole('button', { name: 'Fetch again' }).click();
+  await expect.poll(() => textOf(page, 'cache')).toBe('hit');
   // PNG has no motion to choose, and one quality.
   expect(await page.locator('input[name=animated]:disabled').count()).toBe(2);
   expect(await page.locator('input[name=quality]:disabled').count()).toBe(1);
 
-  // What is taken along.
-  const copied = async (name: string) => {
-    await page.getByRole('button', { name: `Copy ${name}` }).click();
-    const status = page
+  // The picture is cropped as in clients.
+  const clip = () => page.locator('#stage img').evaluate((each) => getComputedStyle(each).clipPath);
+  for (const [name, clipPath] of [
+    ['Circle', 'inset(0% round 50%)'],
+    ['Rounded', 'inset(0% round 25%)'],
+    ['No mask', 'none'],
+  ] as const) {
+    await page.getByLabel(name).check({ force: true });
+    expect(await clip()).toBe(clipPath);
+  }
+
+  // The texts that can be copied, and the file.
+  const copied = async (form: string) => {
+    await page.getByRole('radio', { name: form, exact: true }).check({ force: true });
+    await page.getByRole('button', { name: `Copy the ${form}` }).click();
+    await page
       .getByRole('status')
-      .filter({ hasText: `${name.replace('the ', '')} copied` });
-    await status.waitFor();
+      .filter({ hasText: `${form} copied` })
+      .waitFor();
     return page.evaluate(() => navigator.clipboard.readText());
   };
-  expect(await copied('the URL')).toBe(url);
-  expect(await copied('srcset')).toContain(`srcset="${url} 1x, ${url.replace('?size=64', '')} 2x"`);
+  expect(await copied('HTML')).toContain(`srcset="${url} 1x, ${url.replace('?size=64', '')} 2x"`);
+  expect(await copied('curl')).toBe(`curl -sS -D - -o response.png '${url}'`);
+  expect(await copied('URL')).toBe(url);
   const saving = page.waitForEvent('download');
   await page.getByRole('link', { name: 'Download' }).click();
   expect((await saving).suggestedFilename()).toBe('kl12.png');
@@ -107,7 +120,7 @@ test('a visitor picks, changes, compares, measures and takes along', async () =>
   await page.locator('#stage img[alt^="128 "]').waitFor();
   await page.locator('select[name=size]').selectOption('256');
   await settle(page, '/avatars/5/ij90.webp?size=256');
-  await page.getByRole('button', { name: 'Measure 31 widths' }).click();
+  await page.getByRole('button', { name: 'Measure all widths' }).click();
   await page.getByText('the original is 320 px wide').waitFor();
   // 320 is its own width; the ten beyond are the same picture.
   expect(await page.locator('#ladder .is-original').count()).toBe(10);
@@ -116,6 +129,7 @@ test('a visitor picks, changes, compares, measures and takes along', async () =>
   await settle(page, '/avatars/5/ij90.webp?size=240');
 
   // Any two of format, quality and size, one above the other and both moved in step.
+  await page.getByRole('button', { name: 'Compare' }).click();
   await page.locator('#compare').scrollIntoViewIfNeeded();
   await page.locator('.pair').waitFor();
   const left = page.waitForRequest(/ij90\.png\?size=240$/);
@@ -174,6 +188,12 @@ test('faults of the API are at their fields, of whatever was pasted', async () =
     expect(await page.locator(`#${note}`).textContent(), path).toBe(message);
   }
   expect(await page.locator('[aria-invalid]').count()).toBe(5);
+  // An error is neither a picture for a page nor a file.
+  const disabled = (role: 'radio' | 'link', name: string) =>
+    page.getByRole(role, { name, exact: true, disabled: true }).waitFor();
+  await disabled('radio', 'HTML');
+  await disabled('link', 'Open');
+  await disabled('link', 'Download');
   for (const [text, message] of [
     ['hello', 'Expected a URL of the contract'],
     ['/avatars/6/nobodys.webp', 'UNKNOWN_MEDIA'],
@@ -234,6 +254,7 @@ test('the pictures of a comparison that comes too late are freed', async () => {
   await page.goto(`${service.origin}/#/avatars/6/kl12.webp?size=256`);
   await page.reload();
   await page.locator(SETTLED).waitFor();
+  await page.getByRole('button', { name: 'Compare' }).click();
   await page.locator('#compare').scrollIntoViewIfNeeded();
   await page.locator('.pair').waitFor();
   const release = defer<void>();
@@ -254,6 +275,32 @@ test('the pictures of a comparison that comes too late are freed', async () => {
   await page.waitForTimeout(200);
   expect(await page.evaluate('countUnshown()')).toBe(0);
   expect(complaints).toEqual([]);
+});
+
+test('a video has a player and a file to download, and no HTML of a picture', async () => {
+  const { page } = await visit({}, '#/attachments/1/15/clip.mp4'); // not signed: a 404
+  await page.locator('#sheet a[aria-label^="attachment 1 / 1 / country-lane.jpg"]').click();
+  await page.locator('#stage img').waitFor();
+  await page.getByRole('radio', { name: 'HTML', disabled: false }).check({ force: true });
+  await page.locator('#sheet a[aria-label^="attachment 1 / 15 / clip.mp4"]').click();
+  await page.locator('#stage video').waitFor();
+  await page.getByRole('radio', { name: 'HTML', disabled: true }).waitFor();
+  await expect.poll(() => urlLine(page).inputValue()).toContain('/clip.mp4');
+  await page.getByRole('link', { name: 'Download', disabled: false }).waitFor();
+});
+
+test('a narrow screen shows a picture first, and each kind as a strip', async () => {
+  const { page } = await visit({ viewport: { width: 390, height: 844 } });
+  await page.locator('#stage img').waitFor();
+  expect(await page.locator('#sheet').isVisible()).toBe(false);
+  await page.getByRole('link', { name: 'All originals' }).click();
+  await page.locator('#sheet a').first().waitFor();
+  const [kinds, screens] = await page.evaluate(() => [
+    document.querySelectorAll('#sheet details').length,
+    document.documentElement.scrollHeight / innerHeight,
+  ]);
+  expect(kinds).toBeGreaterThan(9);
+  expect(screens).toBeLessThan(3);
 });
 
 test('the page lives without a list', async () => {

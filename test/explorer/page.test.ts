@@ -1,12 +1,11 @@
 import { execFileSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { describe, expect, test } from 'vitest';
-import { queryParameters } from '../../src/contract/media-query.ts';
 import { parseTarget } from '../../src/contract/media-request.ts';
-import { resourceNames, resourceRows } from '../../src/contract/resources.ts';
+import { resourceNames } from '../../src/contract/resources.ts';
 import { resultKey } from '../../src/contract/result-key.ts';
 import { signatureParameters } from '../../src/contract/signing/attachment-signature.ts';
-import type { DescribedResource } from '../../src/explorer/explorer-data.ts';
+import { describeResource } from '../../src/explorer/contract-tables.ts';
 import { hasEffect } from '../../src/explorer/page/effects.ts';
 import {
   findTarget,
@@ -17,13 +16,10 @@ import {
   readTarget,
   SIGNATURE_NAMES,
 } from '../../src/explorer/page/media-choice.ts';
-import { fileNameOf, formatSrcset } from '../../src/explorer/page/take-away.ts';
+import { fileNameOf, formatImage } from '../../src/explorer/page/take-away.ts';
 
 /** The kinds as the service describes them to the page. */
-const resources: readonly DescribedResource[] = resourceNames.map((name) => {
-  const { template, extensions = [], query } = resourceRows[name];
-  return { name, template, extensions, parameters: queryParameters[query] };
-});
+const resources = resourceNames.map(describeResource);
 
 const read = (target: string): MediaChoice =>
   readTarget(target, resources) ?? expect.fail(`${target} is not read`);
@@ -119,10 +115,13 @@ test.each([
 
 const origin = 'https://cdn.example';
 const curl = (target: string) => wordsOf(formatCurl('http://a/', read(target)))[4];
-const srcset = (target: string) =>
-  /srcset="\S+ 1x(?:, https:\S+\?(.*) 2x)?"/.exec(
-    formatSrcset({ choice: read(target), origin }),
+const srcset = (target: string, size = { width: 0, height: 0 }, original?: typeof size) =>
+  /srcset="\S+ 1x, https:\S+\?(.*)x"/.exec(
+    formatImage({ choice: read(target), origin, size, original }),
   )?.[1];
+/** The same of a picture of this size, whose original is 576 × 768. */
+const srcsetOf = (width: number, height: number) => (target: string) =>
+  srcset(target, { width, height }, { width: 576, height: 768 });
 const file = (target: string) => fileNameOf(read(target));
 
 test.each([
@@ -130,13 +129,22 @@ test.each([
   [curl, '/avatars/1/ab12.bmp', 'response'],
   [curl, '/attachments/1/2/a?format=jpg', 'response.jpg'],
   [curl, '/attachments/1/2/a.exe', 'response'],
-  [srcset, '/avatars/1/ab12.webp', 'size=256'], // of the default
-  [srcset, '/avatars/1/ab12.webp?size=1536', 'size=3072'],
-  [srcset, '/avatars/1/ab12.webp?size=600', 'size=1280'], // the next one that is listed
+  [srcset, '/avatars/1/ab12.webp', 'size=256 2'], // of the default
+  [srcset, '/avatars/1/ab12.webp?size=1536', 'size=3072 2'],
+  [srcset, '/avatars/1/ab12.webp?size=600', 'size=1280 2'], // the next one that is listed
   [srcset, '/avatars/1/ab12.webp?size=4096', undefined],
-  [srcset, '/attachments/1/2/a.png?width=30&height=20', 'width=60&amp;height=40'],
+  [srcset, '/attachments/1/2/a.png?width=30&height=20', 'width=60&amp;height=40 2'],
   [srcset, '/attachments/1/2/a.png?width=2049', undefined],
   [srcset, '/attachments/1/2/a.png', undefined],
+  [srcsetOf(256, 341), '/avatars/1/ab12.webp?size=256', 'size=512 2'],
+  [srcsetOf(512, 683), '/avatars/1/ab12.webp?size=512', 'size=600 1.12'], // no wider than the original
+  [srcsetOf(576, 768), '/avatars/1/ab12.webp?size=640', undefined], // the original has no more pixels
+  [srcsetOf(400, 533), '/attachments/1/2/a.png?width=400', 'width=576 1.44'],
+  [
+    srcsetOf(300, 600),
+    '/attachments/1/2/a.png?width=300&height=600',
+    'width=384&amp;height=768 1.28',
+  ],
   [file, '/avatars/1/ab12.jpeg', 'ab12.jpeg'],
   [file, '/attachments/1/2/cat%20photo.final.png', 'cat photo.final.png'],
   [file, '/attachments/1/2/cat.final.png?format=webp', 'cat.final.webp'],

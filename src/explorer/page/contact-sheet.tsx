@@ -83,7 +83,7 @@ function formatFound(count: number, kind: string): string {
   const isComplete = shelves.value.every(
     (shelf) => shelf.isComplete || (kind !== '' && shelf.resource.name !== kind),
   );
-  const found = count === 0 ? 'None found' : `${count.toLocaleString('en')} found`;
+  const found = count === 0 ? 'No matches' : `${count.toLocaleString('en')} found`;
   return isComplete ? found : `${found} among those listed`;
 }
 

@@ -1,11 +1,11 @@
 import { effect } from '@preact/signals';
 import { render } from 'preact';
+import { Address } from './bench/address.tsx';
 import { Announcer } from './bench/copy-button.tsx';
 import { ResponseSheet } from './bench/response.tsx';
 import { SizeLadder } from './bench/size-ladder.tsx';
-import { Stage } from './bench/stage.tsx';
-import { TakeAwaySheet } from './bench/take-away-sheet.tsx';
-import { Address, UrlForm } from './bench/url-form.tsx';
+import { Stage, StageActions } from './bench/stage.tsx';
+import { UrlForm } from './bench/url-form.tsx';
 import { Comparison } from './compare/comparison.tsx';
 import { ContactSheet } from './contact-sheet.tsx';
 import { formatBytes, formatSeconds } from './labels.ts';
@@ -24,14 +24,14 @@ function Explorer() {
           <a href="#sheet">All originals</a>
         </p>
         <OriginalSheet />
+        <Address />
         <div class="exposure">
           <div class="kept">
-            <Address />
             <Stage />
+            <StageActions />
           </div>
           <UrlForm />
         </div>
-        <TakeAwaySheet />
         <ResponseSheet />
         <SizeLadder />
         <Comparison />
@@ -59,7 +59,7 @@ function OriginalSheet() {
             ? []
             : [['Duration', formatSeconds(original.durationS)] as const]),
         ] as const)),
-    ['Bytes', sizeBytes === undefined ? 'not in the list' : formatBytes(sizeBytes)],
+    sizeBytes === undefined ? ['Original', 'unknown'] : ['Bytes', formatBytes(sizeBytes)],
   ];
   return (
     <header class="title">

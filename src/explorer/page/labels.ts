@@ -25,8 +25,8 @@ export function formatSeconds(durationS: number): string {
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
 }
 
-/** Formats a share in percent, with a decimal below 1: `19 %`, `0.4 %`. */
-export function formatShare(part: number, of: number): string {
+/** Formats a fraction in percent, with a decimal below 1: `19 %`, `0.4 %`. */
+export function formatFraction(part: number, of: number): string {
   const percent = of === 0 ? 0 : (100 * part) / of;
   return `${(percent < 1 ? tenths : whole).format(percent)} %`;
 }

@@ -1,6 +1,6 @@
 import type { QueryParameter } from '../../contract/media-query.ts';
 import type { DescribedResource } from '../explorer-data.ts';
-import { type AskedPicture, hasEffect } from './effects.ts';
+import { hasEffect, type RequestedPicture } from './effects.ts';
 
 /**
  * Parameters that sign an attachment's path (contract §9). A copy of the contract's `signatureParameters`, which
@@ -12,7 +12,7 @@ export const SIGNATURE_NAMES: readonly string[] = ['ex', 'is', 'hm', 'uc'];
 const SIGNED_PART = 'target';
 
 /** Parts of a requested URL, valid or not. */
-export interface MediaChoice extends AskedPicture {
+export interface MediaChoice extends RequestedPicture {
   /** Value per placeholder of the template, decoded. */
   readonly values: Readonly<Record<string, string>>;
   /** Query parameters that sign the path, if any. */

@@ -1,13 +1,13 @@
 import { computed, signal } from '@preact/signals';
 import type { ContractTables } from '../explorer-data.ts';
 import type { Exchange, Fault } from './exchange.ts';
-import { formatShare } from './labels.ts';
+import { formatFraction } from './labels.ts';
 import { identify, type MediaChoice } from './media-choice.ts';
 import { facts, framesById } from './originals.ts';
 
 export type Outcome =
   | { readonly kind: 'nothing' }
-  /** The picture as a blob: the shown bytes are the weighed ones. */
+  /** The picture as a blob: the shown bytes are those of the response. */
   | { readonly kind: 'exchange'; readonly exchange: Exchange; readonly pictureUrl?: string }
   | { readonly kind: 'failure'; readonly message: string };
 
@@ -15,13 +15,15 @@ export const contract = signal<ContractTables>({ resources: [], external: [] });
 /** All kinds of URLs, signed ones too. */
 export const resources = computed(() => [...contract.value.resources, ...contract.value.external]);
 export const choice = signal<MediaChoice>();
-/** Text in the URL line while it is a person's input. */
+/** Text of the URL line, while a person types it. */
 export const typedUrl = signal<string>();
 /** Requested path and query: the input verbatim, until a control changes. */
 export const target = signal<string>();
 export const outcome = signal<Outcome>({ kind: 'nothing' });
 export const isWaiting = signal(false);
 export const view = signal<'sheet' | 'bench'>('sheet');
+/** Width of the picture on the screen, in CSS pixels. */
+export const shownWidthPx = signal<number>();
 
 export const exchange = computed(() =>
   outcome.value.kind === 'exchange' ? outcome.value.exchange : undefined,
@@ -59,9 +61,9 @@ export const faults = computed((): readonly Fault[] => {
   return isOfUrl ? [{ path: 'url', message: `${body.code}: ${body.message}` }] : [];
 });
 
-/** Describes bytes as a share of the original's; returns `undefined` if the original is not listed. */
-export function describeShare(sizeBytes: number): string | undefined {
+/** Describes bytes in percent of the original's; returns `undefined` if the original is not listed. */
+export function describeFraction(sizeBytes: number): string | undefined {
   const originalBytes = currentFrame.value?.sizeBytes;
   if (originalBytes === undefined) return undefined;
-  return `${formatShare(sizeBytes, originalBytes)} of the original`;
+  return `${formatFraction(sizeBytes, originalBytes)} of the original`;
 }

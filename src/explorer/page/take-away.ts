@@ -1,26 +1,35 @@
 import { endingOf, formatTarget, type MediaChoice } from './media-choice.ts';
 
-interface TakenPicture {
+interface Size {
+  readonly width: number;
+  readonly height: number;
+}
+
+interface ShownPicture {
   readonly choice: MediaChoice;
   /** Scheme and host of its URL. */
   readonly origin: string;
-  /** Size of the result in pixels; `undefined` if unknown. */
-  readonly size?: { readonly width: number; readonly height: number } | undefined;
+  /** Size of the picture in pixels; 0 if the browser cannot decode it. */
+  readonly size: Size;
+  /** Size of the original in pixels, if known: results are never larger. */
+  readonly original?: Size | undefined;
 }
-
-/** Largest edge that an attachment may be requested with, in pixels. */
-const MAX_EDGE_PX = 4_096;
 
 const EDGE_NAMES: readonly string[] = ['size', 'width', 'height'];
 
 /** Formats an `img` for screens of single and double density, with the size of the former. */
-export function formatSrcset({ choice, origin, size }: TakenPicture): string {
+export function formatImage({ choice, origin, size, original }: ShownPicture): string {
   const url = origin + formatTarget(choice);
-  const doubled = doubleSize(choice);
+  const enlarged = enlarge(choice, size, original);
   const source =
-    doubled === undefined ? `${url} 1x` : `${url} 1x, ${origin}${formatTarget(doubled)} 2x`;
-  const edges = size === undefined ? '' : ` width="${size.width}" height="${size.height}"`;
-  return `<img src="${escapeHtml(url)}" srcset="${escapeHtml(source)}"${edges} alt="">`;
+    enlarged && `${url} 1x, ${origin}${formatTarget(enlarged.choice)} ${enlarged.density}x`;
+  const attributes = [
+    `src="${escapeHtml(url)}"`,
+    source && `srcset="${escapeHtml(source)}"`,
+    size.width > 0 && `width="${size.width}" height="${size.height}"`,
+    'alt=""',
+  ];
+  return `<img ${attributes.filter(Boolean).join(' ')}>`;
 }
 
 /** Returns a file name for a picture: its own, with the extension of the requested format. */
@@ -37,20 +46,35 @@ export function nameOf({ values }: Pick<MediaChoice, 'values'>): string {
   return Object.values(values).at(-1) ?? '';
 }
 
-/** Returns the choice at twice the size, or the next one above; `undefined` without a size, or a larger one. */
-function doubleSize(choice: MediaChoice): MediaChoice | undefined {
+/**
+ * Returns the choice at twice the size, or the next size above; at the size of a smaller original. `density` is the
+ * ratio of the widths. Returns `undefined` without a size, or a larger one.
+ */
+function enlarge(
+  choice: MediaChoice,
+  size: Size,
+  original: Size | undefined,
+): { readonly choice: MediaChoice; readonly density: number } | undefined {
+  const possible =
+    original === undefined || size.width === 0
+      ? 2
+      : Math.min(2, original.width / size.width, original.height / size.height);
+  if (possible <= 1) return undefined;
+  const density = Math.round(possible * 100) / 100;
   const edges: Record<string, string> = {};
   for (const { name, form, default: fallback } of choice.resource.parameters) {
     const value = choice.parameters[name] || fallback;
     if (value === undefined || !EDGE_NAMES.includes(name)) continue;
-    const wanted = 2 * Number(value);
-    const offered = form.kind === 'choice' ? form.values : [String(wanted)];
-    const next = offered.find((word) => Number(word) >= wanted && Number(word) <= MAX_EDGE_PX);
-    if (next === undefined) return undefined;
+    const wanted = Math.round(possible * Number(value));
+    const next =
+      form.kind === 'choice'
+        ? form.values.find((word) => Number(word) >= wanted)
+        : wanted <= form.max && String(wanted);
+    if (!next) return undefined;
     edges[name] = next;
   }
   if (Object.keys(edges).length === 0) return undefined;
-  return { ...choice, parameters: { ...choice.parameters, ...edges } };
+  return { choice: { ...choice, parameters: { ...choice.parameters, ...edges } }, density };
 }
 
 function escapeHtml(text: string): string {

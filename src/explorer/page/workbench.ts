@@ -27,7 +27,7 @@ import { chooseFirst } from './thumbnail.ts';
 /** Pause in typing after which a text is requested, in milliseconds. */
 const TYPING_MS = 300;
 
-/** Position of the page where the sheet fills a narrow screen. */
+/** Address of the sheet, which fills a narrow screen. */
 const SHEET_HASH = '#sheet';
 
 let asked = 0;
@@ -56,7 +56,7 @@ function show(chosen: MediaChoice, { isTyping = false, typed }: Showing = {}): v
   timer = window.setTimeout(() => request(turn), isTyping ? TYPING_MS : 0);
 }
 
-export function askAgain(): void {
+export function fetchAgain(): void {
   if (choice.value === undefined || isBlank.value) return;
   const turn = beginTurn();
   isWaiting.value = true;
@@ -104,21 +104,19 @@ export function change(part: Partial<MediaChoice>, options?: Showing): void {
   show({ ...changed, signature }, options);
 }
 
-/** Shows the choice in the page's address. */
+/** Shows the choice in the page's address; without one, the first original. */
 export function follow(): void {
+  const isSheet = location.hash === SHEET_HASH;
   const named = location.hash.slice(1);
   const found = named.startsWith('/') ? readTarget(named, resources.value) : undefined;
-  view.value = found === undefined ? 'sheet' : 'bench';
   if (found !== undefined) {
     show(found);
-    return;
+  } else if (choice.value === undefined) {
+    const [first] = framesById.value.values();
+    if (first !== undefined) show(chooseFirst(first));
+    if (isSheet) history.replaceState(null, '', SHEET_HASH);
   }
-  if (choice.value !== undefined) return;
-  const [first] = framesById.value.values();
-  if (first === undefined) return;
-  show(chooseFirst(first));
-  // Nobody picked this original: on a narrow screen, the sheet stays.
-  history.replaceState(null, '', SHEET_HASH);
+  view.value = isSheet || choice.value === undefined ? 'sheet' : 'bench';
 }
 
 /** @param turn of the choice: the response to an earlier turn is not shown */

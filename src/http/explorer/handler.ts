@@ -5,18 +5,12 @@ import { basename, extname } from 'node:path';
 import type { Config } from '../../config/config.ts';
 import { MediaError } from '../../contract/errors.ts';
 import { originKeyOf, parsePath } from '../../contract/media-path.ts';
-import { queryParameters } from '../../contract/media-query.ts';
 import { splitTarget } from '../../contract/media-request.ts';
-import { type ResourceName, resourceNames, resourceRows } from '../../contract/resources.ts';
 import { signAttachment } from '../../contract/signing/attachment-signature.ts';
 import type { DefaultAvatar } from '../../default-avatars/default-avatars.ts';
 import { type CatalogueShelf, listCatalogue } from '../../explorer/catalogue.ts';
-import type {
-  ContractTables,
-  DescribedResource,
-  OriginalFacts,
-  OriginalsList,
-} from '../../explorer/explorer-data.ts';
+import { describeContract } from '../../explorer/contract-tables.ts';
+import type { OriginalFacts, OriginalsList } from '../../explorer/explorer-data.ts';
 import { factsOf, factsOfShipped } from '../../explorer/original-facts.ts';
 import type { MetadataService } from '../../pipeline/metadata/metadata.ts';
 import type { Clock, OriginListing } from '../../pipeline/ports.ts';
@@ -180,18 +174,6 @@ async function loadExplorerFiles(): Promise<ReadonlyMap<string, ExplorerFile>> {
     }),
   );
   return new Map(files.flat());
-}
-
-/** Describes the resources, from the tables that route requests. */
-function describeContract(): ContractTables {
-  const describe = (name: ResourceName): DescribedResource => {
-    const { template, extensions = [], query } = resourceRows[name];
-    return { name, template, extensions, parameters: queryParameters[query] };
-  };
-  return {
-    resources: resourceNames.filter((name) => !resourceRows[name].isSigned).map(describe),
-    external: resourceNames.filter((name) => resourceRows[name].isSigned).map(describe),
-  };
 }
 
 function listOriginals(

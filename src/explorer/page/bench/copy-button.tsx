@@ -30,7 +30,7 @@ export function CopyButton({ what, text, label, name }: CopyButtonProps) {
   const [done, setDone] = useState<'copied' | 'not-copied'>();
   const timer = useRef(0);
   const copy = async (): Promise<void> => {
-    // Browsers have a clipboard for pages of this machine and of https.
+    // Browsers have a clipboard only for pages of this machine and of https.
     const isCopied = await navigator.clipboard?.writeText(text).then(
       () => true,
       () => false,
@@ -45,7 +45,7 @@ export function CopyButton({ what, text, label, name }: CopyButtonProps) {
     }, CONFIRMATION_MS);
   };
   return (
-    <button type="button" class={done} aria-label={name} onClick={copy}>
+    <button type="button" class={done} aria-label={name} disabled={text === ''} onClick={copy}>
       {label ?? name}
     </button>
   );

@@ -9,10 +9,12 @@ import { change } from '../workbench.ts';
 /** Concurrent requests: the service has other clients. */
 const AT_A_TIME = 2;
 
-/** Widths with a label below the chart. */
-const NAMED = new Set(['16', '32', '64', '128', '256', '512', '1024', '2048', '4096']);
-
 const widths = ASSET_WIDTHS_PX.map(String);
+
+/** Widths with a label below the chart: the powers of two. */
+const named = widths.filter((width) => Number.isInteger(Math.log2(Number(width))));
+/** Labels on a narrow screen. */
+const landmarks = [named[0], named[named.length >> 1], named.at(-1)];
 
 /** Measurement of a width; numbers only, so that the bytes of its image are freed. */
 interface Measurement {
@@ -45,7 +47,7 @@ export function SizeLadder() {
             ? describe(results)
             : results.length > 0
               ? `${results.length} of ${widths.length}`
-              : 'Bytes of every width that may be asked for, in this format and quality'}
+              : 'File size at every width, in this format and quality'}
         </p>
         {!isWhole && (
           <button
@@ -54,7 +56,7 @@ export function SizeLadder() {
             disabled={measuring.value !== undefined}
             onClick={() => measure(chosen)}
           >
-            Measure 31 widths
+            Measure all widths
           </button>
         )}
       </div>
@@ -95,7 +97,12 @@ function Rung({ width, measurement, most, isCurrent, onPick }: RungProps) {
   const weight = measurement === undefined ? '' : formatBytes(sizeBytes);
   const note = isOriginal ? `, ${widthPx} px wide: never enlarged` : '';
   const title = `${width} px${weight === '' ? '' : `: ${weight}${note}`}`;
-  const classes = ['rung', NAMED.has(width) && 'named', isOriginal && 'is-original'];
+  const classes = [
+    'rung',
+    named.includes(width) && 'named',
+    landmarks.includes(width) && 'landmark',
+    isOriginal && 'is-original',
+  ];
   return (
     <label
       class={classes.filter(Boolean).join(' ')}

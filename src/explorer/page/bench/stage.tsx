@@ -1,10 +1,22 @@
-import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { signal } from '@preact/signals';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { Exchange, ResponseBody } from '../exchange.ts';
-import { formatBytes, formatExactBytes, formatShare } from '../labels.ts';
+import { formatBytes } from '../labels.ts';
 import { placeholdersOf } from '../media-choice.ts';
-import { choice, describeShare, exchange, isBlank, isWaiting, outcome } from '../state.ts';
+import { choice, exchange, isBlank, isWaiting, outcome, shownWidthPx, target } from '../state.ts';
+import { fileNameOf } from '../take-away.ts';
+import { fetchAgain } from '../workbench.ts';
+import { Strip } from './strip.tsx';
 
-/** The picture, or the error instead, and its size in bytes. */
+/** Radius of the corners by mask, as a fraction of the shorter edge. */
+const masks = { none: 0, rounded: 0.25, circle: 0.5 } as const;
+
+const mask = signal<keyof typeof masks>('none');
+
+/** Kinds that clients crop to a square, with round corners. */
+const MASKED_KINDS = /(?:avatar|icon)$/;
+
+/** The picture, or the error instead, and the numbers of the response. */
 export function Stage() {
   const shown = outcome.value;
   const received = exchange.value;
@@ -26,22 +38,90 @@ export function Stage() {
         )}
         {received?.body.kind === 'file' && <File exchange={received} />}
       </div>
+      <figcaption>
+        <Strip />
+      </figcaption>
     </figure>
+  );
+}
+
+/** How the picture is shown, and what can be done with it. */
+export function StageActions() {
+  const chosen = choice.value;
+  if (chosen === undefined) return null;
+  const body = exchange.value?.body;
+  const hasFile = target.value !== undefined && body !== undefined && body.kind !== 'error';
+  return (
+    <div class="actions">
+      {MASKED_KINDS.test(chosen.resource.name) && (
+        <fieldset class="segments" aria-label="Mask">
+          {(Object.keys(masks) as (keyof typeof masks)[]).map((each) => (
+            <label key={each}>
+              <input
+                type="radio"
+                name="mask"
+                value={each}
+                checked={each === mask.value}
+                onChange={() => {
+                  mask.value = each;
+                }}
+              />
+              <span>
+                {each === 'none' ? 'No mask' : `${each[0]?.toUpperCase()}${each.slice(1)}`}
+              </span>
+            </label>
+          ))}
+        </fieldset>
+      )}
+      <div class="buttons">
+        <FileLink href={hasFile ? target.value : undefined} target="_blank" rel="noopener">
+          Open
+        </FileLink>
+        <FileLink href={hasFile ? target.value : undefined} download={fileNameOf(chosen)}>
+          Download
+        </FileLink>
+        <button type="button" disabled={isBlank.value || isWaiting.value} onClick={fetchAgain}>
+          Fetch again
+        </button>
+      </div>
+    </div>
+  );
+}
+
+interface FileLinkProps {
+  /** Omit to disable the link. */
+  readonly href: string | undefined;
+  readonly target?: string;
+  readonly rel?: string;
+  readonly download?: string;
+  readonly children: string;
+}
+
+function FileLink({ href, children, ...more }: FileLinkProps) {
+  if (href !== undefined) {
+    return (
+      <a class="button" href={href} {...more}>
+        {children}
+      </a>
+    );
+  }
+  return (
+    // biome-ignore lint/a11y/useSemanticElements lint/a11y/useFocusableInteractive: a disabled link has no address
+    <span class="button" role="link" aria-disabled="true">
+      {children}
+    </span>
   );
 }
 
 function Picture({ url, exchange }: { readonly url: string; readonly exchange: Exchange }) {
   const picture = useRef<HTMLImageElement>(null);
-  const [scale, setScale] = useState('');
   const { body, sizeBytes } = exchange;
   const [width, height] = body.kind === 'picture' ? [body.width, body.height] : [0, 0];
-  // Unless shown pixel for pixel, a picture's sharpness cannot be judged.
   useLayoutEffect(() => {
-    const seenPx = picture.current?.clientWidth ?? 0;
-    const isSmaller = seenPx > 0 && seenPx < width;
-    setScale(isSmaller ? `, seen at ${formatShare(seenPx, width)}` : '');
+    shownWidthPx.value = picture.current?.clientWidth;
   }, [width]);
-  const share = describeShare(sizeBytes);
+  const isMasked = MASKED_KINDS.test(choice.value?.resource.name ?? '');
+  const clipPath = isMasked && mask.value !== 'none' ? clip(width, height) : undefined;
   return (
     <>
       <img
@@ -51,20 +131,20 @@ function Picture({ url, exchange }: { readonly url: string; readonly exchange: E
         decoding="sync"
         width={width || undefined}
         height={height || undefined}
+        style={{ clipPath }}
       />
-      <figcaption>
-        <span>
-          <strong class="weight" title={formatExactBytes(sizeBytes)}>
-            {formatBytes(sizeBytes)}
-          </strong>
-          {share && `, ${share}`}
-        </span>
-        <span class="seen-size">
-          {width} × {height} px{scale}
-        </span>
-      </figcaption>
+      <span class="unseen">{formatBytes(sizeBytes)}</span>
     </>
   );
+}
+
+/** Returns the clip of the central square, with the corners of the mask. */
+function clip(width: number, height: number): string {
+  const edge = Math.min(width, height);
+  const percent = (part: number, of: number): string => `${(100 * part) / Math.max(1, of)}%`;
+  const inset = [percent((height - edge) / 2, height), percent((width - edge) / 2, width)];
+  const radius = masks[mask.value] * edge;
+  return `inset(${inset.join(' ')} round ${percent(radius, width)} / ${percent(radius, height)})`;
 }
 
 function Nothing() {
@@ -73,13 +153,13 @@ function Nothing() {
   const names = placeholdersOf(chosen.resource);
   return (
     <div class="fault">
-      <p class="code">No {chosen.resource.name} is in the list</p>
+      <p class="code">No {chosen.resource.name} is listed</p>
       <p>
         {'Put '}
         {new Intl.ListFormat('en-GB')
           .formatToParts(names)
           .map(({ type, value }) => (type === 'element' ? <code>{value}</code> : value))}
-        {' of one, or a URL in the line above.'}
+        {' of one into the fields, or a URL into the line above.'}
       </p>
     </div>
   );
@@ -109,7 +189,7 @@ function Refusal({ status, body: { code, message, errors } }: RefusalProps) {
   );
 }
 
-function File({ exchange: { target, mimeType, sizeBytes } }: { readonly exchange: Exchange }) {
+function File({ exchange: { target, mimeType } }: { readonly exchange: Exchange }) {
   const isVideo = mimeType.startsWith('video/');
   return (
     <div class="file">
@@ -124,13 +204,7 @@ function File({ exchange: { target, mimeType, sizeBytes } }: { readonly exchange
         />
       )}
       <p class="code">{mimeType}</p>
-      <p>
-        {formatExactBytes(sizeBytes)}
-        {isVideo ? '' : ', not shown here'}.
-      </p>
-      <a href={target} target="_blank" rel="noopener">
-        Open it
-      </a>
+      {!isVideo && <p>This file is not shown here.</p>}
     </div>
   );
 }

@@ -1,22 +1,13 @@
 import type { ParameterForm, QueryParameter } from '../../../contract/media-query.ts';
 import { DEFAULT_AVATAR_COUNT } from '../../../contract/resources.ts';
 import { hasEffect, nameOfFormat, withoutAliases } from '../effects.ts';
-import {
-  FaultNote,
-  faultAttributes,
-  Labelled,
-  labelOf,
-  Segments,
-  Select,
-  TextField,
-} from '../fields.tsx';
+import { Labelled, labelOf, Segments, Select, TextField } from '../fields.tsx';
 import { type MediaChoice, placeholdersOf } from '../media-choice.ts';
-import { choice, resources, target, typedUrl } from '../state.ts';
-import { change, changeKind, putUrl } from '../workbench.ts';
-import { CopyButton } from './copy-button.tsx';
+import { choice, resources } from '../state.ts';
+import { change, changeKind } from '../workbench.ts';
 
-/** Most words of a choice before it becomes a list that opens. */
-const MOST_SEGMENTS = 6;
+/** Maximum number of words that are all visible; more words become a list that opens. */
+const MAX_SEGMENTS = 6;
 
 /** Placeholders with other forms than free text. */
 const placeholderForms: Readonly<Record<string, ParameterForm>> = {
@@ -88,7 +79,7 @@ function Parameter({ parameter, chosen }: ParameterProps) {
   const listed = name === 'format' ? withoutAliases(form.values) : form.values;
   const words = fallback === undefined ? ['', ...listed] : listed;
   const isOff = (word: string): boolean => !hasEffect(chosen, name, word);
-  if (words.length <= MOST_SEGMENTS) {
+  if (words.length <= MAX_SEGMENTS) {
     const current = name === 'format' ? nameOfFormat(value) : value;
     return (
       <Segments
@@ -114,36 +105,5 @@ function Parameter({ parameter, chosen }: ParameterProps) {
         onPick={set}
       />
     </Labelled>
-  );
-}
-
-/** The URL as an editable field: an edited URL is requested verbatim, and the controls follow. */
-export function Address() {
-  const url = target.value === undefined ? '' : location.origin + target.value;
-  return (
-    <section class="address" aria-label="Address">
-      <div class="line">
-        <label class="soft" for="url">
-          URL
-        </label>
-        <textarea
-          id="url"
-          name="url"
-          rows={1}
-          spellcheck={false}
-          autocapitalize="off"
-          autocomplete="off"
-          value={typedUrl.value ?? url}
-          onInput={({ currentTarget }) => putUrl(currentTarget.value)}
-          onKeyDown={(event) => {
-            if (event.key === 'Enter') event.preventDefault();
-          }}
-          onFocus={({ currentTarget }) => currentTarget.select()}
-          {...faultAttributes('url')}
-        />
-        <CopyButton what="URL" name="Copy the URL" label="Copy" text={url} />
-      </div>
-      <FaultNote path="url" />
-    </section>
   );
 }

@@ -3,7 +3,7 @@ import { ASSET_WIDTHS_PX } from '../../../contract/media-query.ts';
 import { withoutAliases } from '../effects.ts';
 import { ask, type Exchange } from '../exchange.ts';
 import { Select } from '../fields.tsx';
-import { formatBytes, formatMs, formatShare } from '../labels.ts';
+import { formatBytes, formatFraction, formatMs } from '../labels.ts';
 import { formatTarget, type MediaChoice, withWidth, wordsOf } from '../media-choice.ts';
 import { choice, isPictureShown } from '../state.ts';
 import { Loupe, type SizedPicture } from './loupe.tsx';
@@ -26,17 +26,27 @@ interface ComparedPicture extends SizedPicture {
 
 type Pair = readonly [left: ComparedPicture, right: ComparedPicture];
 
-/** The same picture in two variants, one over the other: any two of format, quality and size. */
+/** The same picture in two variants, one over the other. Closed until needed: it costs two renders. */
 export function Comparison() {
   const chosen = choice.value;
+  const [isOpen, setIsOpen] = useState(false);
   const hasQuality = chosen?.resource.parameters.some(({ name }) => name === 'quality') ?? false;
   if (chosen === undefined || !isPictureShown.value || !hasQuality) return null;
   return (
     <section id="compare-section" aria-labelledby="compare-title">
       <div class="heading">
-        <h3 id="compare-title">Two variants, side by side</h3>
+        <h3 id="compare-title">Two variants</h3>
+        <p class="soft">Any two of format, quality and size, side by side</p>
+        <button
+          type="button"
+          aria-expanded={isOpen}
+          aria-controls={isOpen ? 'compare' : undefined}
+          onClick={() => setIsOpen(!isOpen)}
+        >
+          {isOpen ? 'Close the comparison' : 'Compare'}
+        </button>
       </div>
-      <Compared chosen={chosen} />
+      {isOpen && <Compared chosen={chosen} />}
     </section>
   );
 }
@@ -83,7 +93,7 @@ function Compared({ chosen }: { readonly chosen: MediaChoice }) {
         <p class="side">{shown && <Notes picture={shown[0]} />}</p>
         <p class="side">
           {shown && <Notes picture={shown[1]} of={shown[0]} />}
-          {pair === 'nothing' && <span class="note">There are no two pictures to compare</span>}
+          {pair === 'nothing' && <span class="note">These two are not both pictures</span>}
         </p>
       </div>
     </div>
@@ -130,10 +140,11 @@ interface NotesProps {
 
 function Notes({ picture: { exchange, width, height }, of }: NotesProps) {
   const { sizeBytes, totalMs } = exchange;
-  const share = of === undefined ? '' : `, ${formatShare(sizeBytes, of.exchange.sizeBytes)} of it`;
+  const fraction =
+    of === undefined ? '' : `, ${formatFraction(sizeBytes, of.exchange.sizeBytes)} of it`;
   return (
     <>
-      <span class="note">{`${formatBytes(sizeBytes)}${share}`}</span>
+      <span class="note">{`${formatBytes(sizeBytes)}${fraction}`}</span>
       <span class="soft took">{`${formatMs(totalMs)}, ${width} × ${height} px`}</span>
     </>
   );

@@ -1,0 +1,63 @@
+import { queryParameters } from '../contract/media-query.ts';
+import { parseTarget } from '../contract/media-request.ts';
+import { type ResourceName, resourceNames, resourceRows } from '../contract/resources.ts';
+import { resultKey } from '../contract/result-key.ts';
+import type { ContractTables, DescribedResource } from './explorer-data.ts';
+
+/** Placeholders with other forms than ids, in the path of an example. */
+const EXAMPLES: Readonly<Record<string, string>> = {
+  filename: 'a.gif',
+};
+
+/** Accepts the example of external media, whose path has no signature. */
+const reading = { readExternal: () => 'https://a.example/a.gif' };
+
+/** Describes all resources, from the tables that route requests. */
+export function describeContract(): ContractTables {
+  return {
+    resources: resourceNames.filter((name) => !resourceRows[name].isSigned).map(describeResource),
+    external: resourceNames.filter((name) => resourceRows[name].isSigned).map(describeResource),
+  };
+}
+
+export function describeResource(name: ResourceName): DescribedResource {
+  const { template, extensions = [], query } = resourceRows[name];
+  const parameters = queryParameters[query];
+  const path = template.replace(/\{(\w+)\}/g, (part, placeholder: string) => {
+    if (placeholder === 'ext') return part;
+    return EXAMPLES[placeholder] ?? (placeholder.endsWith('_hash') ? 'ab12' : '1');
+  });
+  const formats = parameters.flatMap(({ name: parameter, form }) =>
+    parameter === 'format' && form.kind === 'choice' ? form.values : [],
+  );
+  const requests: readonly (readonly [format: string, target: string])[] =
+    extensions.length > 0
+      ? extensions.map((extension) => [extension, path.replace('{ext}', extension)])
+      : [
+          ['unchanged', path],
+          ['', `${path}?width=64`],
+          ...formats.map((format) => [format, `${path}?format=${format}`] as const),
+        ];
+  const idle = requests.map(([format, target]) => [format, findIdle(target, parameters)] as const);
+  return { name, template, extensions, parameters, idle: Object.fromEntries(idle) };
+}
+
+/** Finds the words that change nothing in a request (contract §2): they lead to the same result key. */
+function findIdle(target: string, parameters: DescribedResource['parameters']): readonly string[] {
+  const keyOf = (query: string): string => {
+    const parsed = parseTarget(`${target}${target.includes('?') ? '&' : '?'}${query}`, reading);
+    if (parsed.kind !== 'media') throw new Error(`The example ${target} is not media.`);
+    return resultKey(parsed.request);
+  };
+  return parameters.flatMap(({ name, form, default: fallback }) => {
+    if (form.kind !== 'choice' || fallback === undefined) return [];
+    const same = form.values.filter(
+      (value) => keyOf(`${name}=${value}`) === keyOf(`${name}=${fallback}`),
+    );
+    // The default itself can be chosen, unless no word has an effect.
+    const isUseless = same.length === form.values.length;
+    return same
+      .filter((value) => isUseless || value !== fallback)
+      .map((value) => `${name}=${value}`);
+  });
+}

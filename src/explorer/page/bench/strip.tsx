@@ -1,0 +1,68 @@
+import type { Exchange } from '../exchange.ts';
+import { formatBytes, formatExactBytes, formatFraction, formatMs } from '../labels.ts';
+import { describeFraction, exchange, shownWidthPx } from '../state.ts';
+import { Fact } from './response.tsx';
+
+/** The numbers of the response, in one row. */
+export function Strip() {
+  const shown = exchange.value;
+  return (
+    <dl class="facts" id="strip">
+      {shown && <Numbers exchange={shown} />}
+    </dl>
+  );
+}
+
+function Numbers({ exchange: shown }: { readonly exchange: Exchange }) {
+  const { status, sizeBytes, totalMs, body } = shown;
+  const isError = body.kind === 'error';
+  const exactBytes = formatExactBytes(sizeBytes);
+  const [cache, source] = describeCache(shown);
+  const [width, height] = body.kind === 'picture' ? [body.width, body.height] : [0, 0];
+  const shownPx = shownWidthPx.value ?? 0;
+  const isReduced = shownPx > 0 && shownPx < width;
+  return (
+    <>
+      <Fact name="Status" note={isError ? '' : 'OK'}>
+        <span class={isError ? 'bad' : 'good'}>{status}</span>
+      </Fact>
+      <Fact
+        name="Bytes"
+        note={isError ? 'of the error' : (describeFraction(sizeBytes) ?? exactBytes)}
+        title={exactBytes}
+      >
+        <span class="weight">{formatBytes(sizeBytes)}</span>
+      </Fact>
+      {width > 0 && (
+        <Fact
+          name="Dimensions"
+          note={isReduced ? `shown at ${formatFraction(shownPx, width)}` : 'pixels'}
+        >
+          {`${width} × ${height}`}
+        </Fact>
+      )}
+      <Fact name="Cache" note={source}>
+        {cache}
+      </Fact>
+      <Fact name="Time" note="round trip">
+        {formatMs(totalMs)}
+      </Fact>
+    </>
+  );
+}
+
+/** Describes the source of the response, by `Cache-Status` (RFC 9211) and the stages in `Server-Timing`. */
+function describeCache({
+  cacheStatus = '',
+  timings,
+  body,
+}: Exchange): readonly [cache: string, source: string] {
+  if (cacheStatus === '') return ['–', ''];
+  const parts = cacheStatus.split(';').map((part) => part.trim());
+  const hasEntered = (stage: string) => timings.some(({ name }) => name === stage);
+  if (parts.includes('hit')) return ['hit', body.kind === 'error' ? 'remembered error' : ''];
+  if (hasEntered('render')) {
+    return ['miss', parts.includes('collapsed') ? 'rendered with others' : 'rendered now'];
+  }
+  return ['miss', hasEntered('origin') ? 'sent unchanged' : 'not rendered'];
+}
