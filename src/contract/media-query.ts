@@ -47,29 +47,29 @@ export const qualities = ['high', 'low', 'lossless'] as const satisfies readonly
 
 const size: QueryParameter = {
   name: 'size',
-  description: 'Width in pixels; the height follows. Nothing is enlarged.',
+  description: 'Width in pixels; the height follows. Nothing is upscaled.',
   form: { kind: 'choice', values: ASSET_WIDTHS_PX.map(String) },
 };
 const edge = {
   description:
-    'In pixels. One edge alone keeps the aspect ratio, both crop to theirs. Nothing is enlarged.',
+    'In pixels. One of them keeps the aspect ratio, both crop to theirs. Nothing is upscaled.',
   form: { kind: 'integer', min: 1, max: MAX_EDGE_PX },
 } as const;
 const format: QueryParameter = {
   name: 'format',
   description:
-    "Without it, the original's own, or webp where that has no encoder. Of an APNG: webp where it stays animated, else png. Of a video: the format of its poster; without it, the video itself.",
+    "Format of the response. If absent: the original's, or webp if that has no encoder; for an APNG, webp if it stays animated, else png. For a video, the format of its poster; if absent, the video itself.",
   form: { kind: 'choice', values: extensions },
 };
 const quality: QueryParameter = {
   name: 'quality',
-  description: 'How much is lost: high (80), low (20) or lossless (100).',
+  description: 'Output quality: high (80), low (20) or lossless (100).',
   form: { kind: 'choice', values: qualities },
 };
 const animated: QueryParameter = {
   name: 'animated',
   description:
-    'Whether an animation is kept as WebP. GIF assets always keep it; attachments, of either format, only with true.',
+    'Whether a WebP keeps the animation. GIF assets always keep it; attachments, in either format, only with true.',
   form: { kind: 'choice', values: ['true', 'false'] },
 };
 

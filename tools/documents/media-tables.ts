@@ -37,7 +37,7 @@ const kinds = ['image', 'sticker', 'external'] as const;
 
 /** Parameters whose absence is a choice of its own. */
 const choices: Readonly<Record<string, string>> = {
-  size: 'its own width',
+  size: "the original's",
   format: "the original's",
 };
 
@@ -79,41 +79,40 @@ function describeQuality(settings: EncoderSettings[OutputFormat]): string {
 
 const qualities = ['high', 'low', 'lossless'] as const;
 
-/** Causes of each error, in the words of the contract. */
+/** Causes of each error. */
 const causes: Readonly<Record<ErrorCode, string>> = {
-  INVALID_FORM_BODY: 'an id, hash, extension, file name or parameter breaks its rule',
+  INVALID_FORM_BODY: 'an id, hash, extension, file name or parameter is invalid',
   UNAUTHORIZED:
     'the signature or capability in the URL is missing, malformed, wrong or expired; no `WWW-Authenticate`',
   ACCESS_DENIED:
-    'the capability of an upload is valid, but for something else; the key or the bytes are blocked',
-  NOT_FOUND: 'the path is that of no resource',
+    'the capability of an upload is valid, but does not permit this upload; the key or the content is blocked',
+  NOT_FOUND: 'no resource matches the path',
   UNKNOWN_MEDIA:
-    'the storage has no such original, or there is no such default avatar; of a part, no such multipart upload',
-  METHOD_NOT_ALLOWED: 'the method is not GET, HEAD or OPTIONS; of uploads, not PUT or OPTIONS',
+    'the original, the default avatar, or the multipart upload of a part does not exist',
+  METHOD_NOT_ALLOWED: 'the method is not GET, HEAD or OPTIONS; for uploads, not PUT or OPTIONS',
   REQUEST_TIMEOUT: 'an upload is too slow',
   MEDIA_EXISTS:
-    'an upload to a key that has an object already; in a folder, also one above or below the key: `a` and `a/b`',
+    'an object with the key of the upload exists; in a directory, also one above or below the key: `a` and `a/b`',
   LENGTH_REQUIRED:
     'an upload has neither `Content-Length` nor `Transfer-Encoding`, or is a part without `Content-Length`',
-  PRECONDITION_FAILED: '`If-Match` or `If-Unmodified-Since` does not hold',
-  PAYLOAD_TOO_LARGE: 'an upload is larger than its capability or the limit allows',
+  PRECONDITION_FAILED: '`If-Match` or `If-Unmodified-Since` fails',
+  PAYLOAD_TOO_LARGE: 'an upload exceeds the maximum size of its capability or of the service',
   UNSUPPORTED_MEDIA_TYPE:
-    'a transform is requested of a file that is not a decodable image, or of a video without `format` or without a decoder here; external media of a kind that is not shown; an upload that is said to be an image that is decoded, and does not begin like one, or that has a `Content-Encoding`',
-  RANGE_NOT_SATISFIABLE: 'the range lies outside of the media; `Content-Range`',
-  MEDIA_TOO_LARGE: 'bytes, pixels, scans, edges, frames or the work to be done exceed a limit',
-  UNPROCESSABLE_MEDIA:
-    'the original is truncated or corrupt, or killed its decoder, twice in a row',
-  UNAVAILABLE: 'the original is blocked; `no-store`, and `Link` where `BLOCKED_BY` is set',
+    'a transform was requested for a file that is not a decodable image, or for a video without `format` or without a decoder; external media of another kind; an upload whose declared type is a supported image format, but whose first bytes are not, or that has a `Content-Encoding`',
+  RANGE_NOT_SATISFIABLE: 'the range lies outside the media; `Content-Range`',
+  MEDIA_TOO_LARGE: 'bytes, pixels, scans, edges, frames or the estimated work exceed a limit',
+  UNPROCESSABLE_MEDIA: 'the original is truncated or corrupt, or killed its decoder twice in a row',
+  UNAVAILABLE: 'the original is blocked; `no-store`, and `Link` if `BLOCKED_BY` is set',
   RATE_LIMITED:
-    'the client has used up its share of rendering (`RATE_LIMIT_REQUESTS`); `retry_after` in the body, `Retry-After`, `X-RateLimit-Limit`, `X-RateLimit-Remaining`, `X-RateLimit-Reset`',
-  INTERNAL_ERROR: "a fault of Darkroom's; the log has the cause, the response has not",
+    'the client has exceeded its rate of rendering (`RATE_LIMIT_REQUESTS`); `retry_after` in the body, `Retry-After`, `X-RateLimit-Limit`, `X-RateLimit-Remaining`, `X-RateLimit-Reset`',
+  INTERNAL_ERROR: 'an internal error; the cause is in the log, not in the response',
   ORIGIN_ERROR:
-    "the storage failed, or refused Darkroom's credentials; another site may not be fetched from, or failed",
+    "the storage failed, or rejected Darkroom's credentials; the external URL is not allowed, or its site failed",
   OVERLOADED:
-    'the queue is full, or the wait in it too long; as many uploads as may be are under way; the machine lacks a thread, memory or a descriptor for a render; `Retry-After`',
+    'the queue is full, or its wait too long; the maximum number of uploads is in progress; the machine is out of threads, memory or file descriptors for a render; `Retry-After`',
   ORIGIN_TIMEOUT: 'the storage, or another site, did not respond in time',
   TRANSFORM_TIMEOUT:
-    'the transform did not end in time or is foreseen to take twice as long; or this transform, or one of the same original that costs no more, did not end in time in the last ten minutes',
+    'the transform exceeded its deadline, or is estimated to take twice as long; or in the last ten minutes, this transform, or one of the same original with the same or a lower cost, exceeded it',
 };
 
 /** The tables of the contract's §1, §2 and §5, by name. */
