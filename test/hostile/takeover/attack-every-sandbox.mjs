@@ -173,7 +173,7 @@ const attacks = {
     return isCreated;
   },
   'read files of the system': (worker) => does(worker, read, { path: '/etc/passwd' }),
-  'connect to a socket in a folder': (worker) =>
+  'connect to a socket in a directory': (worker) =>
     anywhere('socket', (path) => does(worker, connect, { path })),
   'connect to an abstract socket': (worker, { abstract }) =>
     does(worker, connect, { path: abstract }),
@@ -183,12 +183,12 @@ const attacks = {
     await ask(worker, (_, { fs }) => fs.writeFileSync('/proc/self/oom_score_adj', '0'));
     return readFileSync(`/proc/${worker.processId}/oom_score_adj`, 'utf8') !== '1000\n';
   },
-  'take precedence of the service': async (worker) => {
+  'be scheduled ahead of the service': async (worker) => {
     await ask(worker, (_, { os }) => os.setPriority(0, -5));
     return getPriority(worker.processId) < 0;
   },
   // Whatever it does to what would end it.
-  'go on beyond the deadline': async (_, { found }) => {
+  'keep running past its deadline': async (_, { found }) => {
     const own = createForkServer();
     const worker = await startWorker(found, own);
     const { processId } = worker;
