@@ -74,12 +74,12 @@ function drawArrow(from: Point, to: Point): string {
 /** Rooms of `src` by their floor, from the top down, with what each holds. */
 const floors: readonly (readonly (readonly [room: string, lines: readonly string[]])[])[] = [
   [
-    ['main, app', ['the process; puts the parts together']],
+    ['main, app', ['the process; connects the parts']],
     ['cli', ['check, put, render, sign, metadata;', 'purges and blocks of a running service']],
   ],
   [
     ['http', ['connections; media, uploads,', 'explorer; listeners of', 'operators and platform']],
-    ['storage', ['folder, S3, other sites;', 'renderings, list of blocks;', 'APIs of CDNs']],
+    ['storage', ['directory, S3, other sites;', 'renderings, block list;', 'APIs of CDNs']],
     ['workers', ['slots, processes, sandboxes;', 'child/: sharp; video/: ffmpeg']],
     ['telemetry', ['log, metrics, traces,', 'readiness']],
   ],
@@ -93,7 +93,7 @@ const floors: readonly (readonly (readonly [room: string, lines: readonly string
     ],
   ],
   [
-    ['formats', ['facts of images and videos', 'from their bytes']],
+    ['formats', ['headers of images and', 'videos']],
     ['contract', ['URLs, errors, keys,', 'signatures']],
     ['config', ['one table of variables']],
   ],
@@ -105,7 +105,7 @@ const processes: readonly (readonly [title: string, lines: readonly string[], pa
     ['main process', ['all but child/, fork-server/', 'and the decoder']],
     ['fork server', ['starts the others; has no', 'files open'], 0],
     ['worker', ['child/: one for each slot,', 'in a sandbox'], 1],
-    ['video decoder', ['ffmpeg: one for each frame,', 'in a sandbox of its own'], 1],
+    ['video decoder', ['ffmpeg: one for each frame,', 'in its own sandbox'], 1],
   ];
 
 /** Top folders of `src` that a top folder imports. */
@@ -158,9 +158,9 @@ export function drawArchitecture(): string {
   const top = 20 + floors.length * FLOOR_HEIGHT;
   const legend = drawText(
     { x: 24, y: top - 16 },
-    'Arrows: imports, from each floor to the next one; none points up. Blue: pure, without I/O.',
+    'Arrows: imports, from each level to the next one; none points up. Blue: pure, without I/O.',
   );
-  const title = 'The folders of src, from the process down to the contract, and the processes';
+  const title = 'The directories of src, from the process down to the contract, and the processes';
   return drawSvg(DRAWING_WIDTH, top + 150, title, [
     ...arrows,
     ...[...boxes.values()].map(drawBox),
@@ -185,7 +185,7 @@ function drawProcesses(y: number): string[] {
     const [start, end] = [from - 20, to + 20];
     return [`<path d="M${start} ${y + size.height} v14 H${end} v-14"/>`];
   });
-  const legend = drawText({ x: 24, y: y + 120 }, 'Arrows: starts. Dashed: processes of their own.');
+  const legend = drawText({ x: 24, y: y + 120 }, 'Arrows: starts. Dashed: separate processes.');
   return [...boxes, ...arrows, legend];
 }
 
@@ -206,11 +206,11 @@ const stages: readonly (readonly [title: string, bound: string, refused: string]
     `${clientLimits.maxRequests} at once, or half of the connections`,
     '503; the connection stays open',
   ],
-  ['signature and block', 'judged before every cache', '401, 404, 451'],
-  ['hit in memory', 'waits for nothing', ''],
+  ['signature and block', 'checked before every cache', '401, 404, 451'],
+  ['hit in memory', 'never waits', ''],
   [
     'original',
-    `${numberOf('ORIGIN_MAX_READS')} reads at once; first byte ${secondsOf('ORIGIN_FIRST_BYTE_TIMEOUT_MS')}, whole ${secondsOf('ORIGIN_TIMEOUT_MS')}`,
+    `${numberOf('ORIGIN_MAX_READS')} reads at once; first byte ${secondsOf('ORIGIN_FIRST_BYTE_TIMEOUT_MS')}, complete ${secondsOf('ORIGIN_TIMEOUT_MS')}`,
     '503; 502, 504, or stale for a day',
   ],
   [
@@ -218,8 +218,8 @@ const stages: readonly (readonly [title: string, bound: string, refused: string]
     `${Number(settingTable.VIDEO_MAX_READ_BYTES.default) / 2 ** 20} MiB and 64 reads for a poster`,
     '422',
   ],
-  ['memory for originals', 'a budget of bytes, half of it for heavy renders', '503'],
-  ['share of the client', 'RATE_LIMIT_REQUESTS, by estimated cost', '429'],
+  ['memory for originals', 'a budget in bytes, half of it for heavy renders', '503'],
+  ['rate of the client', 'RATE_LIMIT_REQUESTS, by estimated cost', '429'],
   ['costly renders', 'half of the heavy slots, in front of their lane', '503'],
   [
     'lane: light or heavy',
@@ -255,5 +255,5 @@ export function drawUnderLoad(): string {
     ];
   });
   const height = 20 + stages.length * STAGE_HEIGHT;
-  return drawSvg(920, height, 'The way of a request under load, and what bounds each stage', parts);
+  return drawSvg(920, height, 'Stages of a request under load, and the limit of each', parts);
 }
