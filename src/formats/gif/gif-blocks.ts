@@ -2,7 +2,8 @@ import { hasAscii } from '../byte-reader.ts';
 
 /** Signature and logical screen descriptor. */
 export const SCREEN_BYTES = 13;
-const introducer = { extension: 0x21, image: 0x2c, trailer: 0x3b } as const;
+/** First bytes of blocks (GIF89a appendix A). */
+export const gifBlock = { extension: 0x21, image: 0x2c, trailer: 0x3b } as const;
 
 /** Labels of the extensions that we interpret (GIF89a §23, §24, §26). */
 export const gifLabel = { graphicControl: 0xf9, comment: 0xfe, application: 0xff } as const;
@@ -67,13 +68,13 @@ export function* walkGifBlocks(
   while (start < gif.length) {
     const code = byte(start);
     let end: number;
-    if (code === introducer.extension) {
+    if (code === gifBlock.extension) {
       const label = byte(start + 1);
       // libnsgif skips the first sub-block of all but comments, whatever its size, 0 included.
       end = skipSubBlocks(gif, start + (label === gifLabel.comment ? 2 : 3 + byte(start + 2)));
       if (end <= gif.length) yield { kind: 'extension', label, start, end };
       if (label === gifLabel.graphicControl) control = start;
-    } else if (code === introducer.image) {
+    } else if (code === gifBlock.image) {
       const data = start + 10 + colourTableBytes(byte(start + 9));
       if (byte(data) >= MAX_CODE_BITS) return yield { kind: 'junk', start, control };
       end = skipSubBlocks(gif, data + 1);
@@ -81,7 +82,7 @@ export function* walkGifBlocks(
       if (end <= gif.length) yield image;
       control = undefined;
     } else {
-      const kind = code === introducer.trailer ? 'trailer' : 'junk';
+      const kind = code === gifBlock.trailer ? 'trailer' : 'junk';
       return yield { kind, start, control };
     }
     start = end;

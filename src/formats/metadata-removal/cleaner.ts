@@ -1,6 +1,12 @@
+import { isGif } from '../gif/gif-blocks.ts';
 import { isJpeg } from '../jpeg/jpeg-segments.ts';
+import { isPng } from '../png/png-chunks.ts';
+import { isWebp } from '../webp/riff-chunks.ts';
+import { cleanGif } from './gif-cleaner.ts';
 import { cleanJpeg } from './jpeg-cleaner.ts';
+import { cleanPng } from './png-cleaner.ts';
 import { MetadataRemovalError, type Steps, StreamEditor } from './stream-editor.ts';
+import { cleanWebp } from './webp-cleaner.ts';
 
 export { MetadataRemovalError };
 
@@ -31,7 +37,12 @@ interface CleanableFormat {
   readonly clean: (editor: StreamEditor) => Steps;
 }
 
-const FORMATS: readonly CleanableFormat[] = [{ name: 'JPEG', matches: isJpeg, clean: cleanJpeg }];
+const FORMATS: readonly CleanableFormat[] = [
+  { name: 'JPEG', matches: isJpeg, clean: cleanJpeg },
+  { name: 'PNG', matches: isPng, clean: cleanPng },
+  { name: 'WebP', matches: isWebp, clean: cleanWebp },
+  { name: 'GIF', matches: isGif, clean: cleanGif },
+];
 
 /**
  * Returns a cleaner for the file that begins with `prefix` (at least 4 KiB, or the whole file); `undefined` for a format

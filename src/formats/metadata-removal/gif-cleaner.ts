@@ -1,0 +1,105 @@
+import { hasAscii } from '../byte-reader.ts';
+import { colourTableBytes, gifBlock, gifLabel, SCREEN_BYTES } from '../gif/gif-blocks.ts';
+import type { Steps, StreamEditor } from './stream-editor.ts';
+
+/** Application extensions (GIF89a §26) that say how often an animation plays, by identifier and authentication code. */
+const KEPT_APPLICATIONS = ['NETSCAPE2.0', 'ANIMEXTS1.0'];
+const APPLICATION_BYTES = 11;
+
+/** Labels whose extensions browsers or decoders draw, or need for it: plain text and graphic control. */
+const KEPT_LABELS: readonly number[] = [0x01, gifLabel.graphicControl];
+
+/** Label of an overwritten extension; readers skip unknown ones (GIF89a §16). */
+const ERASED_LABEL = 0x00;
+
+/** Size byte and data of the longest sub-block (GIF89a §15). */
+const MAX_SUB_BLOCK_BYTES = 256;
+
+/** Image descriptor, whose last byte has the flags of the colour table (GIF89a §20). */
+const DESCRIPTOR_BYTES = 10;
+
+/** Overwrites the metadata of a GIF, and everything after its trailer. */
+export function* cleanGif(editor: StreamEditor): Steps {
+  const screen = yield* editor.require(SCREEN_BYTES);
+  yield* editor.keep(SCREEN_BYTES + colourTableBytes(screen[10] ?? 0));
+  for (;;) {
+    // Decoders accept a missing trailer.
+    if (yield* editor.isAtEnd()) return;
+    const [code] = yield* editor.require(1);
+    if (code === gifBlock.trailer) {
+      yield* editor.keep(1);
+      return yield* editor.zeroRest();
+    }
+    if (code === gifBlock.extension) yield* cleanExtension(editor);
+    else if (code === gifBlock.image) {
+      const descriptor = yield* editor.require(DESCRIPTOR_BYTES);
+      // The LZW code size follows the colour table.
+      yield* editor.keep(DESCRIPTOR_BYTES + colourTableBytes(descriptor[9] ?? 0) + 1);
+      yield* keepSubBlocks(editor);
+    } else throw editor.damaged('unknown block');
+  }
+}
+
+function* cleanExtension(editor: StreamEditor): Steps {
+  const [introducer = 0, label = 0, size = 0] = yield* editor.require(3);
+  const isEmptyComment = label === gifLabel.comment && size === 0;
+  // libnsgif, unlike browsers, does not take the zero for the end of any other extension.
+  if (size === 0 && !isEmptyComment) throw editor.damaged('an extension without data');
+  let isKept = isEmptyComment || KEPT_LABELS.includes(label);
+  if (label === gifLabel.application && size === APPLICATION_BYTES) {
+    const application = yield* editor.require(3 + APPLICATION_BYTES);
+    isKept = KEPT_APPLICATIONS.some((name) => hasAscii(application, 3, name));
+  }
+  if (isKept) {
+    yield* editor.keep(2);
+    yield* keepSubBlocks(editor);
+  } else {
+    yield* editor.overwrite(Buffer.of(introducer, ERASED_LABEL));
+    yield* eraseSubBlocks(editor);
+  }
+}
+
+/** Keeps sub-blocks, including the zero that ends them. */
+function* keepSubBlocks(editor: StreamEditor): Steps {
+  for (;;) {
+    const chunk = yield* editor.peekChunk();
+    if (chunk.length === 0) throw editor.truncated();
+    let end = 0;
+    for (let size = chunk[end]; size !== undefined && size > 0; size = chunk[end]) end += size + 1;
+    const isEnded = chunk[end] === 0;
+    yield* editor.keep(isEnded ? end + 1 : end);
+    if (isEnded) return;
+  }
+}
+
+/**
+ * Overwrites sub-blocks with zeros in blocks of the maximum size. The sizes are not kept: XMP, which has no sub-blocks, has
+ * text there.
+ */
+function* eraseSubBlocks(editor: StreamEditor): Steps {
+  /** Bytes of sub-blocks that were read but not overwritten. */
+  let ahead = 0;
+  for (;;) {
+    const size = (yield* editor.require(ahead + 1))[ahead] ?? 0;
+    if (size === 0) break;
+    ahead += 1 + size;
+    while (ahead >= 2 * MAX_SUB_BLOCK_BYTES) {
+      yield* writeSubBlock(editor, MAX_SUB_BLOCK_BYTES);
+      ahead -= MAX_SUB_BLOCK_BYTES;
+    }
+  }
+  if (ahead > MAX_SUB_BLOCK_BYTES) {
+    // A sub-block has at least two bytes.
+    const bytes = Math.min(MAX_SUB_BLOCK_BYTES, ahead - 2);
+    yield* writeSubBlock(editor, bytes);
+    ahead -= bytes;
+  }
+  if (ahead > 0) yield* writeSubBlock(editor, ahead);
+  yield* editor.keep(1);
+}
+
+function* writeSubBlock(editor: StreamEditor, bytes: number): Steps {
+  const block = Buffer.alloc(bytes);
+  block[0] = bytes - 1;
+  yield* editor.overwrite(block);
+}

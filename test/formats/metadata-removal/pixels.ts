@@ -1,0 +1,18 @@
+import sharp from 'sharp';
+import { expect } from 'vitest';
+import { readImageFacts } from '../../../src/formats/read-image-facts.ts';
+
+/** Expects two files to have the same facts and the same pixels in all frames. */
+export async function expectSamePicture(cleaned: Uint8Array, file: Uint8Array): Promise<void> {
+  const {
+    isClean: _,
+    isPlain: __,
+    ...expected
+  } = readImageFacts(file) ?? expect.fail('not an image');
+  expect(readImageFacts(cleaned)).toMatchObject(expected);
+  expect((await pixelsOf(cleaned)).equals(await pixelsOf(file))).toBe(true);
+}
+
+async function pixelsOf(file: Uint8Array): Promise<Buffer> {
+  return await sharp(file, { failOn: 'none', animated: true }).raw().toBuffer();
+}
