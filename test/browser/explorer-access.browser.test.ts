@@ -88,3 +88,15 @@ test('whatever has the focus has a ring around it', async () => {
   const actions = ['Open', 'Download', 'Fetch again', 'Measure all widths', 'Compare'];
   expect(seen).toEqual(expect.arrayContaining([...fields, ...actions]));
 });
+
+test('a video has a player and a file to download, and no HTML of a picture', async () => {
+  const { page } = await visit(WIDE, '#/attachments/1/1/country-lane.jpg?width=64');
+  await page.getByRole('radio', { name: 'HTML', disabled: false }).check({ force: true });
+  await page.locator('#sheet a[aria-label^="attachment 1 / 15 / clip.mp4"]').click();
+  await page.locator('#stage video').waitFor();
+  await page.getByRole('radio', { name: 'HTML', disabled: true }).waitFor();
+  await expect
+    .poll(() => page.getByRole('textbox', { name: 'URL', exact: true }).inputValue())
+    .toContain('/clip.mp4');
+  await page.getByRole('link', { name: 'Download', disabled: false }).waitFor();
+});

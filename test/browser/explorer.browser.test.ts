@@ -277,18 +277,6 @@ test('the pictures of a comparison that comes too late are freed', async () => {
   expect(complaints).toEqual([]);
 });
 
-test('a video has a player and a file to download, and no HTML of a picture', async () => {
-  const { page } = await visit({}, '#/attachments/1/15/clip.mp4'); // not signed: a 404
-  await page.locator('#sheet a[aria-label^="attachment 1 / 1 / country-lane.jpg"]').click();
-  await page.locator('#stage img').waitFor();
-  await page.getByRole('radio', { name: 'HTML', disabled: false }).check({ force: true });
-  await page.locator('#sheet a[aria-label^="attachment 1 / 15 / clip.mp4"]').click();
-  await page.locator('#stage video').waitFor();
-  await page.getByRole('radio', { name: 'HTML', disabled: true }).waitFor();
-  await expect.poll(() => urlLine(page).inputValue()).toContain('/clip.mp4');
-  await page.getByRole('link', { name: 'Download', disabled: false }).waitFor();
-});
-
 test('a narrow screen shows a picture first, and each kind as a strip', async () => {
   const { page } = await visit({ viewport: { width: 390, height: 844 } });
   await page.locator('#stage img').waitFor();
