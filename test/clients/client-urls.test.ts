@@ -40,6 +40,36 @@ test('the table of client URLs is whole', () => {
   expect(rows).toHaveLength(Number(told));
 });
 
+/** Paths in the table of compatibility.md with their statuses: `…` is any rest of a path, `{…}` a segment. */
+const documented = [
+  ...readFileSync('docs/compatibility.md', 'utf8').matchAll(/^\| (`\/.*) \| .* \| (\d{3})/gm),
+].flatMap(([, cell = '', status = '']) =>
+  Array.from(cell.matchAll(/`(\/[^`]*)`/g), ([, path = '']) => ({ path, status })),
+);
+
+test.each(documented)('compatibility.md lists $path as $status', async ({ path, status }) => {
+  for (const rest of ['1', '1.webp', '1/ab12.webp']) {
+    const target = path.replace('…', rest).replaceAll(/\{\w+\}/g, '1');
+    const { statusCode } = await app.server.inject(target);
+    expect(statusCode, target).toBe(Number(status));
+  }
+});
+
+test('compatibility.md lists every path that clients request and that is a 404', () => {
+  const patterns = documented.map(({ path }) => {
+    const source = path
+      .replaceAll('.', '\\.')
+      .replaceAll('…', '.+')
+      .replaceAll(/\{\w+\}/g, '[^/]+');
+    return new RegExp(`^${source}$`);
+  });
+  const missing = rows.flatMap(([, , target = '', status]) => {
+    const [path = ''] = target.split('?');
+    return status !== '404' || patterns.some((each) => each.test(path)) ? [] : [path];
+  });
+  expect(missing).toEqual([]);
+});
+
 test.each(rows.filter((_, index) => index % atScale(6, 1) === 0))(
   '%s, %s, %s: %s',
   async (_client, resource, target = '', status, remark) => {
