@@ -30,10 +30,11 @@ for (const [name, target, options] of shots) {
   const page = await browser.newPage({ reducedMotion: 'reduce', ...options });
   await page.goto(`${SERVICE}/#${target}`);
   await page.locator('#original-facts').getByText('Format').waitFor();
-  await page.getByRole('button', { name: 'Measure 31 widths' }).click();
+  await page.getByRole('button', { name: 'Measure all widths' }).click();
   await page.getByText('the original is').waitFor();
   await page.mouse.move(0, 0);
   if (name === 'dark') {
+    await page.getByRole('button', { name: 'Compare' }).click();
     await page.locator('#compare').scrollIntoViewIfNeeded();
     await page.locator('.pair').waitFor();
     await page.getByLabel('2×').check({ force: true });

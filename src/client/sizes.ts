@@ -18,7 +18,7 @@ export function nearestSize(cssPx: number, dpr = 1): Size {
       `Expected a width and a pixel ratio above 0 but received ${cssPx} and ${dpr}.`,
     );
   }
-  return sizes.find((size) => size >= cssPx * dpr) ?? 4096;
+  return sizes.find((size) => size >= cssPx * dpr) ?? (sizes.at(-1) as Size);
 }
 
 /**

@@ -3,12 +3,19 @@ import { attachmentVectors } from './attachment-vectors.ts';
 import { drawArchitecture, drawUnderLoad } from './drawings.ts';
 import { externalVectors } from './external-vectors.ts';
 import { mediaTables } from './media-tables.ts';
+import { formatApiPage } from './openapi/api-page.ts';
 import { createOpenapiDocument } from './openapi/openapi-document.ts';
 import { settingTables } from './setting-tables.ts';
 import { uploadVectors } from './upload-vectors.ts';
 
 /** Documents with generated tables, each between two comments, in text that people write. */
-const withTables = ['README.md', 'docs/configuration.md', 'docs/contract.md'];
+const withTables = [
+  'README.md',
+  'docs/clients.md',
+  'docs/command-line.md',
+  'docs/configuration.md',
+  'docs/contract.md',
+];
 
 const tables: Readonly<Record<string, string>> = { ...mediaTables, ...settingTables };
 
@@ -20,9 +27,11 @@ const tables: Readonly<Record<string, string>> = { ...mediaTables, ...settingTab
  */
 export function formatDocuments(): ReadonlyMap<string, string> {
   const placed = new Set<string>();
+  const openapi = createOpenapiDocument();
   const documents = new Map([
     ...withTables.map((file): [string, string] => [file, fillTables(file, placed)]),
-    ['docs/openapi.json', formatJson(createOpenapiDocument())],
+    ['docs/openapi.json', formatJson(openapi)],
+    ['docs/api.md', formatApiPage(openapi)],
     ['docs/images/architecture.svg', drawArchitecture()],
     ['docs/images/under-load.svg', drawUnderLoad()],
     ['docs/attachment-vectors.json', formatJson(attachmentVectors)],

@@ -4,7 +4,12 @@ import {
   type OutputFormat,
   outputFormats,
 } from '../../src/contract/image-formats.ts';
-import { type QueryParameter, queryParameters } from '../../src/contract/media-query.ts';
+import {
+  ASSET_WIDTHS_PX,
+  type QueryParameter,
+  queryParameters,
+} from '../../src/contract/media-query.ts';
+import { parseTarget } from '../../src/contract/media-request.ts';
 import {
   platformResourceNames,
   type ResourceName,
@@ -115,7 +120,30 @@ const causes: Readonly<Record<ErrorCode, string>> = {
     'the transform exceeded its deadline, or is estimated to take twice as long; or in the last ten minutes, this transform, or one of the same original with the same or a lower cost, exceeded it',
 };
 
-/** The tables of the contract's §1, §2 and §5, by name. */
+/** Prints the sizes, and `nearestSize` of the elements in the example of clients.md. */
+function printSizes(): string {
+  const nearest = [40, 40 * 2, 40 * 2.625, 5000 * 2].map(
+    (widthPx) => ASSET_WIDTHS_PX.find((size) => size >= widthPx) ?? ASSET_WIDTHS_PX.at(-1),
+  );
+  return formatOutput([ASSET_WIDTHS_PX.join(' '), nearest.join(' ')]);
+}
+
+/** Prints the faults of the example of command-line.md, as `darkroom render` does. */
+function printRejectedSize(): string {
+  const parsed = parseTarget('/emojis/1473333333333333399.bmp?size=31');
+  if (parsed.kind !== 'invalid') throw new Error('The example is valid.');
+  const { status, code: name, message, faults } = parsed.error;
+  return formatOutput([
+    `darkroom: ${status} ${name}: ${message}`,
+    ...faults.map((fault) => `  ${fault.path}: ${fault.message}`),
+  ]);
+}
+
+function formatOutput(lines: readonly string[]): string {
+  return ['```', ...lines, '```'].join('\n');
+}
+
+/** The tables of the contract's §1, §2 and §5, and outputs of examples, by name. */
 export const mediaTables: Readonly<Record<string, string>> = {
   resources: formatTable(resourceHeads, resourceNames.map(describe)),
   'resources of the platform': formatTable(resourceHeads, platformResourceNames.map(describe)),
@@ -130,6 +158,8 @@ export const mediaTables: Readonly<Record<string, string>> = {
       ...qualities.map((quality) => describeQuality(settings[quality])),
     ]),
   ),
+  sizes: printSizes(),
+  'rejected size': printRejectedSize(),
   errors: formatTable(
     ['Status', 'Code', 'When'],
     Object.entries(errorRegistry).map(([name, { status }]) => [

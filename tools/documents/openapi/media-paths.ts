@@ -130,7 +130,7 @@ function describeOperation(resource: ResourceName, method: 'get' | 'head'): Oper
   return {
     ...describeAccess(resource),
     operationId: operationId(method, resource),
-    summary: isGet ? `Serves ${name}` : `The headers of ${name}, as of a GET`,
+    summary: isGet ? `Returns ${name}` : `Returns the headers of ${name}, without its body`,
     ...(resource === 'attachment' && { description: signedAttachments }),
     parameters: [
       ...describeQueryParameters(query),
@@ -212,14 +212,14 @@ function describeAccess(resource: ResourceName): Pick<Operation, 'servers' | 'ta
 
 function nameOf(resource: ResourceName): string {
   if (resource === 'external media' || resource === 'branding') return resource;
-  return resource === 'entrance sound' ? `an ${resource}` : `a ${resource}`;
+  return /^[aeio]/.test(resource) ? `an ${resource}` : `a ${resource}`;
 }
 
 function describePreflight(resource: ResourceName): Operation {
   return {
     ...describeAccess(resource),
     operationId: operationId('options', resource),
-    summary: `What may be asked of ${nameOf(resource)}`,
+    summary: `Methods and headers that ${nameOf(resource)} accepts`,
     responses: {
       204: { $ref: '#/components/responses/Preflight' },
       ...errorResponses([...new Set([404, ...refusalStatuses])]),

@@ -86,7 +86,7 @@ export const relayPaths: Readonly<Record<string, PathItem>> = {
     options: {
       ...access,
       operationId: 'optionsOriginal',
-      summary: 'What may be asked of an upload',
+      summary: 'Methods and headers that an upload accepts',
       responses: {
         204: { $ref: '#/components/responses/Preflight' },
         ...errorResponses([...new Set([404, ...refusalStatuses])]),
