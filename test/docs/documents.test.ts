@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { errorRegistry } from '../../src/contract/errors.ts';
+import { ASSET_WIDTHS_PX } from '../../src/contract/media-query.ts';
 import { formatDocuments } from '../../tools/documents/documents.ts';
 import { CONTRIBUTING, documents, readCommandBlocks } from './document-commands.ts';
 
@@ -50,6 +51,13 @@ test.each(files)('the links of %s lead to what there is', (file) => {
     expect(existsSync(target), target).toBe(true);
     if (heading !== undefined) expect(anchorsOf(target), target).toContain(heading);
   }
+});
+
+test.each(files)('%s has the number of widths that there are, if any', (file) => {
+  const counts = Array.from(read(file).matchAll(/(\d+)\s(?:widths|sizes)\b/g), ([, count]) =>
+    Number(count),
+  );
+  expect(counts).toEqual(counts.map(() => ASSET_WIDTHS_PX.length));
 });
 
 test.each(files)('lines of %s are short enough for a terminal', (file) => {

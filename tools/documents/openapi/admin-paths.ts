@@ -17,9 +17,9 @@ const purgeState = {
   status: {
     enum: ['pending', 'done', 'failed'],
     description:
-      'pending: the CDN in front has not taken the purge twice yet; failed: it has taken nothing for a day.',
+      'pending: the CDN in front has not accepted the purge twice yet; failed: it accepted nothing for a day.',
   },
-  reason: { type: 'string', description: 'Why the CDN has last refused a call.' },
+  reason: { type: 'string', description: 'Reason of the last call that the CDN refused.' },
 } as const;
 
 /** Schemas of the admin listener. */
@@ -30,7 +30,7 @@ export const adminSchemas: Readonly<Record<string, Schema>> = {
     properties: {
       removed: {
         type: 'object',
-        description: 'How many renderings there were.',
+        description: 'Number of deleted renderings.',
         properties: { memory: count, store: count },
         required: ['memory', 'store'],
       },
@@ -40,7 +40,9 @@ export const adminSchemas: Readonly<Record<string, Schema>> = {
   BlockOrder: describeBlockOrder(),
   BlockGeneration: {
     type: 'object',
-    properties: { generation: { ...count, description: 'The list that has the change.' } },
+    properties: {
+      generation: { ...count, description: 'Generation of the list with the change.' },
+    },
     required: ['generation'],
   },
   Blocks: {
@@ -109,12 +111,12 @@ export const adminSchemas: Readonly<Record<string, Schema>> = {
       reasons: {
         type: 'array',
         items: { type: 'string' },
-        description: 'What is in the way, or short of what it should be.',
+        description: 'Reasons for a status other than ready.',
       },
-      version: { type: 'string', description: 'The release of the program.' },
+      version: { type: 'string', description: 'Release of the program.' },
       commit: {
         type: 'string',
-        description: 'The git commit that it was built from, where the build knew it.',
+        description: 'Git commit of the build, if known.',
       },
     },
     required: ['status', 'reasons', 'version'],
@@ -129,26 +131,26 @@ export const adminSchemas: Readonly<Record<string, Schema>> = {
 /** Responses of the admin listener that several operations have. */
 export const adminResponses: Readonly<Record<string, ResponseObject>> = {
   Unauthorized: {
-    ...json('Unauthorized', 'There is no token, or another one.'),
+    ...json('Unauthorized', 'The token is missing or wrong.'),
     headers: onlyHeaders('Cache-Control', 'Content-Length', 'WWW-Authenticate'),
   },
-  BadOrder: json('InvalidFormBody', 'The body is no order, no JSON, or too long.'),
+  BadOrder: json('InvalidFormBody', 'The body is invalid, not JSON, or too long.'),
   Failed: json('InternalError', 'The service has failed.'),
-  BadQuestion: json('InvalidFormBody', 'The key is none of an original, or a parameter is wrong.'),
-  UnknownOriginal: json('UnknownMedia', 'The storage has no such object.'),
+  BadQuestion: json('InvalidFormBody', 'The key or a parameter is invalid.'),
+  UnknownOriginal: json('UnknownMedia', 'The storage does not have the object.'),
   OriginFailed: json(
     'OriginError',
-    'The storage has failed, or the original was replaced while it was read.',
+    'The storage failed, or the original was replaced during the read.',
   ),
   Occupied: json('Overloaded', 'The service is at its capacity.', 'Retry-After'),
   Late: json(
     ['OriginTimeout', 'TransformTimeout'],
-    'The storage has not responded in time, or the facts took longer than a transform may.',
+    'The storage did not respond in time, or reading the metadata exceeded the deadline of a transform.',
   ),
   PurgeNotStored: {
     ...json(
       ['Overloaded', 'JournalError'],
-      'Other purges take too long: the memory is purged, and the store is not. Or too many purges wait for the CDN in front, or the purge cannot be stored for it: the memory and the store are purged, and the CDN is not.',
+      'Other purges take too long: only the memory is purged, not the store. Or too many purges wait for the CDN in front, or the purge cannot be stored for it: only memory and store are purged, not the CDN.',
     ),
     headers: {
       ...onlyHeaders('Cache-Control', 'Content-Length'),
@@ -156,18 +158,18 @@ export const adminResponses: Readonly<Record<string, ResponseObject>> = {
     },
   },
   PurgesUnreadable: json('JournalError', 'Purges for the CDN cannot be read.'),
-  NoList: json('NotFound', 'There is no list of blocks: BLOCKLIST.'),
+  NoList: json('NotFound', 'Blocking is off: BLOCKLIST is not set.'),
   ListUnavailable: json(
     'BlocklistUnavailable',
-    'The list cannot be read or written; the last good one holds.',
+    'The list cannot be read or written; the last valid list remains in force.',
   ),
   StoreFailed: json(
     'StoreError',
-    'The store of renderings has failed: it is read-only, or a link is in its way; the memory is purged, and a part of the store may be.',
+    'The store of renderings failed: it is read-only, or has a symbolic link. The memory is purged, and perhaps a part of the store.',
   ),
   Stalled: json(
     'StoreTimeout',
-    'The store of renderings does not respond; the memory is purged, and a part of the store may be.',
+    'The store of renderings does not respond. The memory is purged, and perhaps a part of the store.',
   ),
 };
 
@@ -185,25 +187,25 @@ const withToken = [{ adminToken: [] }];
 export const adminPaths: Readonly<Record<string, PathItem>> = {
   '/healthz': get({
     operationId: 'getHealth',
-    summary: 'Whether the process can respond at all',
-    responses: { 200: json('Liveness', 'It can.') },
+    summary: 'Returns 200 while the process runs',
+    responses: { 200: json('Liveness', 'The process responds.') },
   }),
   '/readyz': get({
     operationId: 'getReadiness',
-    summary: 'Whether requests should come here',
+    summary: 'Returns whether this replica should receive requests',
     responses: {
-      200: json('Readiness', 'They should.'),
-      503: json('Readiness', 'They should not.'),
+      200: json('Readiness', 'Ready, or degraded.'),
+      503: json('Readiness', 'Not ready.'),
     },
   }),
   '/openapi.json': get({
     operationId: 'getOpenapi',
-    summary: 'This document',
+    summary: 'Returns this document',
     responses: { 200: { ...json(undefined, 'OpenAPI 3.1.') } },
   }),
   '/metrics': get({
     operationId: 'getMetrics',
-    summary: 'What was counted, for Prometheus',
+    summary: 'Returns metrics for Prometheus',
     security: withToken,
     responses: {
       200: {
@@ -217,7 +219,7 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
   }),
   '/metadata/{key}': get({
     operationId: 'getMetadata',
-    summary: 'The facts of an original, computed once for each of its states',
+    summary: 'Returns metadata of an original, computed once per version of the original',
     security: withToken,
     parameters: [
       {
@@ -225,7 +227,7 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
         in: 'path',
         required: true,
         description:
-          'Key of the original, see x-origin-key: each segment is percent-encoded, the slashes between them are not. A hash may have its a_.',
+          'Key of the original (x-origin-key), each segment percent-encoded, the slashes between them not. A hash may have its a_.',
         schema: { type: 'string' },
         example: 'attachments/1/2/clip.mp4',
       },
@@ -238,7 +240,7 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
       })),
     ],
     responses: {
-      200: json('MediaMetadata', 'Every field is there; null: not applicable, or unknown.'),
+      200: json('MediaMetadata', 'All fields; null if not applicable or unknown.'),
       400: { $ref: '#/components/responses/BadQuestion' },
       401: { $ref: '#/components/responses/Unauthorized' },
       404: { $ref: '#/components/responses/UnknownOriginal' },
@@ -253,17 +255,17 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
       servers: [adminServer],
       operationId: 'purge',
       tags: ['admin'],
-      summary: 'Forgets renderings, and has their originals looked for again',
+      summary: 'Deletes renderings, so that the next requests read their originals again',
       security: withToken,
       requestBody: {
         required: true,
         content: { 'application/json': { schema: { $ref: '#/components/schemas/PurgeOrder' } } },
       },
       responses: {
-        200: json('Purged', 'They are forgotten.'),
+        200: json('Purged', 'The renderings are deleted.'),
         202: json(
           'PurgeAtEdge',
-          'They are forgotten here, and the CDN in front (EDGE) gets the purge; there is no 200 then.',
+          'With a CDN in front (EDGE), instead of 200: the renderings are deleted here, and the purge is queued for the CDN.',
         ),
         400: { $ref: '#/components/responses/BadOrder' },
         401: { $ref: '#/components/responses/Unauthorized' },
@@ -278,21 +280,21 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
   },
   '/purges': getPurges(
     'getPurges',
-    'Purges that the CDN in front has not taken twice yet',
+    'Returns purges that the CDN in front has not accepted twice yet',
     'PendingPurges',
-    'Those of all replicas.',
+    'Pending purges of all replicas.',
   ),
   '/purges/{id}': getPurges(
     'getPurge',
-    'What has become of a purge at the CDN in front; known for a day after its end',
+    'Returns the state of a purge at the CDN in front, until a day after its end',
     'PurgeState',
-    'Of this replica or another one.',
+    'State of a purge of any replica.',
     [
       {
         name: 'id',
         in: 'path',
         required: true,
-        description: 'Id that the purge was answered with.',
+        description: 'Id in the response to the purge.',
         schema: { type: 'string' },
       },
     ],
@@ -300,7 +302,7 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
   '/blocks': {
     ...get({
       operationId: 'getBlocks',
-      summary: 'What is blocked',
+      summary: 'Returns the blocks',
       security: withToken,
       parameters: [
         {
@@ -310,17 +312,17 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
         },
         {
           ...{ name: 'value', in: 'query', required: false },
-          description: 'Its value, in the forms that a request to block takes.',
+          description: 'Value of the block to look up, as in a request to block.',
           schema: { type: 'string' },
         },
       ],
       responses: {
-        200: json('Blocks', 'The list, or the block that was looked up, if it is there.'),
+        200: json('Blocks', 'The list, or the requested block if it exists.'),
         ...listFailures,
       },
     }),
-    post: changeBlocks('block', 'Blocks originals, and purges them'),
-    delete: changeBlocks('release', 'Releases what is blocked'),
+    post: changeBlocks('block', 'Blocks originals and purges them'),
+    delete: changeBlocks('release', 'Removes blocks'),
   },
 };
 
@@ -340,7 +342,7 @@ function getPurges(
     responses: {
       200: json(schema, description),
       401: { $ref: '#/components/responses/Unauthorized' },
-      404: json('NotFound', 'There is no such purge, or no CDN in front.'),
+      404: json('NotFound', 'The purge is unknown, or EDGE is not set.'),
       500: { $ref: '#/components/responses/Failed' },
       503: { $ref: '#/components/responses/PurgesUnreadable' },
     },
@@ -359,7 +361,7 @@ function changeBlocks(operationId: string, summary: string): Operation {
       content: { 'application/json': { schema: { $ref: '#/components/schemas/BlockOrder' } } },
     },
     responses: {
-      200: json('BlockGeneration', 'The list has the change; replicas follow.'),
+      200: json('BlockGeneration', 'The list is changed; other replicas follow.'),
       ...listFailures,
       413: { $ref: '#/components/responses/BadOrder' },
       415: { $ref: '#/components/responses/BadOrder' },
@@ -367,7 +369,7 @@ function changeBlocks(operationId: string, summary: string): Operation {
   };
 }
 
-/** An error that only this listener has. */
+/** Schema of an error that only this listener has. */
 function describeError(code: string): Schema {
   return {
     type: 'object',

@@ -237,10 +237,16 @@ function formatSchema(schema: Schema): string {
   const variants = schema.oneOf as readonly Schema[] | undefined;
   const description = typeof schema.description === 'string' && wrap(schema.description);
   if (variants !== undefined) {
-    return join(description, 'One of these:', ...variants.map((each) => formatMembers(each)));
+    const properties = Object.assign({}, ...variants.map((each) => each.properties));
+    const required = Object.keys(properties);
+    return join(
+      description,
+      'An object with one of these members:',
+      formatMembers({ properties, required }),
+    );
   }
   if (schema.properties !== undefined) return join(description, formatMembers(schema));
-  return join(description, wrap(`A ${formatValue(schema)}.`));
+  return description || wrap(`Type: ${formatValue(schema)}.`);
 }
 
 function formatMembers({ properties = {}, required = [] }: Schema): string {

@@ -16,7 +16,7 @@ const count = (description: string): Header => ({
 
 const tags = (edge: string, separator: string): Header => ({
   ...text(
-    `With ${edge} in front: a tag of the original, and one of each folder of its key.`,
+    `With ${edge} in front: a tag of the original, and one per folder of its key.`,
     `^[0-9a-f]{16}(${separator}[0-9a-f]{16})*$`,
   ),
   required: false,
@@ -40,7 +40,7 @@ const commonHeaders: Readonly<Record<string, Header>> = Object.fromEntries(
     return [
       spelling,
       {
-        description: 'Of every response.',
+        description: 'In every response.',
         required: true,
         schema: { type: 'string', const: value },
       },
@@ -58,14 +58,14 @@ const etag = text(
   '^"[!#-~]+"$',
 );
 
-const requestId = text('In the log, under this id.', REQUEST_ID_FORM.source);
+const requestId = text('Id of the request in the log.', REQUEST_ID_FORM.source);
 
 /** Every header of a response, but those of the connection; `Content-Type` follows from `content`. */
 export const headerComponents = {
   ...commonHeaders,
   /** For the statuses that have them. */
   'Access-Control-Expose-Headers-With-Rates': {
-    description: 'Those of every response, and those of the rates.',
+    description: 'As in every response, and the rate headers.',
     required: true,
     schema: { type: 'string', const: exposedWithRates.join(', ') },
   },
@@ -76,11 +76,11 @@ export const headerComponents = {
   /** Media of a site without a strong validator have neither entity tag nor ranges. */
   'ETag-If-Any': { ...etag, required: false },
   'Last-Modified': {
-    ...text("The original's, where its storage knows it.", DATE),
+    ...text('Date of the original, if its storage has one.', DATE),
     required: false,
   },
   'Cache-Control': text(
-    'How long a shared cache may keep the response; the numbers are configuration.',
+    'Time for which a shared cache may keep the response; configurable.',
     '^(public, max-age=\\d+(, immutable)?|no-store)$',
   ),
   'CDN-Cache-Control': {
@@ -92,54 +92,57 @@ export const headerComponents = {
   'Surrogate-Key': tags('Fastly', ' '),
   'CDN-Tag': tags('Bunny', ','),
   'X-Robots-Tag': {
-    ...text('What search engines may do with it; the value is configuration.'),
+    ...text('Directives for search engines; configurable.'),
     required: false,
   },
-  'Content-Length': count('Bytes of the body, of HEAD those of a GET.'),
-  'Accept-Ranges': { ...text('Ranges of bytes can be asked for.'), schema: { const: 'bytes' } },
+  'Content-Length': count('Bytes of the body; for HEAD, of the body of a GET.'),
+  'Accept-Ranges': { ...text('Ranges of bytes are supported.'), schema: { const: 'bytes' } },
   'Accept-Ranges-Or-None': {
-    ...text('Whether ranges of bytes can be asked for.'),
+    ...text('Whether ranges of bytes are supported.'),
     schema: { enum: ['bytes', 'none'] },
   },
   'Content-Range': text(
-    'Which bytes these are, or how many there are.',
+    'Position of these bytes, or the number of all bytes.',
     '^bytes (\\d+-\\d+|\\*)/\\d+$',
   ),
   'Content-Disposition': text(
-    'Shown in place where it is safe, else offered for download, under its name (RFC 6266).',
+    'Inline if that is safe, otherwise a download with the name of the file (RFC 6266).',
     '^(inline|attachment)(; .+)?$',
   ),
   'Cache-Status': {
     ...text(
-      'RFC 9211: a hit, or why and with what outcome the storage was asked. Not of what was refused before a cache was looked into.',
+      'RFC 9211: a hit, or why the storage was contacted, and the result. Absent if the request was refused before the cache lookup.',
       '^darkroom(; [a-z-]+(=[A-Za-z0-9-]+)?)+$',
     ),
     required: false,
   },
   'Server-Timing': {
     ...text(
-      'An entry for each stage that the request has entered, in milliseconds.',
+      'Milliseconds per stage of the request.',
       '^(store|origin|queue|render);dur=[0-9.]+(, (store|origin|queue|render);dur=[0-9.]+)*$',
     ),
     required: false,
   },
   Link: {
-    ...text('Who blocks the media (RFC 7725), where `BLOCKED_BY` is set.', '; rel="blocked-by"$'),
+    ...text(
+      'Party that requires the block (RFC 7725), if `BLOCKED_BY` is set.',
+      '; rel="blocked-by"$',
+    ),
     required: false,
   },
-  'Retry-After': count('Seconds after which another try is worth it.'),
+  'Retry-After': count('Seconds after which to retry.'),
   'Retry-After-If-Any': {
-    ...count('The same, where it is known.'),
+    ...count('Seconds after which to retry, if known.'),
     required: false,
   },
-  'X-RateLimit-Limit': count('Rendering requests that are allowed in a window.'),
-  'X-RateLimit-Remaining': count('How many of them are left.'),
-  'X-RateLimit-Reset': count('When all of them are given back, in seconds since 1970.'),
-  Allow: { ...text('Methods that are allowed: of media, of uploads.'), schema: methods },
-  'Access-Control-Allow-Methods': { ...text('The same for a preflight.'), schema: methods },
-  'Access-Control-Allow-Headers': text('What a preflight may announce: any header.'),
-  'Access-Control-Max-Age': count('Seconds for which a preflight holds.'),
-  'WWW-Authenticate': { ...text('How to authenticate.'), schema: { const: 'Bearer' } },
+  'X-RateLimit-Limit': count('Rendering requests per window.'),
+  'X-RateLimit-Remaining': count('Rendering requests that are left.'),
+  'X-RateLimit-Reset': count('Unix time at which all of them are available.'),
+  Allow: { ...text('Allowed methods of media or uploads.'), schema: methods },
+  'Access-Control-Allow-Methods': { ...text('Allowed methods, for a preflight.'), schema: methods },
+  'Access-Control-Allow-Headers': text('Allowed request headers: any.'),
+  'Access-Control-Max-Age': count('Seconds for which a browser may cache the preflight.'),
+  'WWW-Authenticate': { ...text('Authentication scheme.'), schema: { const: 'Bearer' } },
 } as const satisfies Readonly<Record<string, Header>>;
 
 /** Headers by which a CDN in front finds responses of an original. */

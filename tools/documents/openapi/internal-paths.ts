@@ -26,7 +26,7 @@ export const internalSchemas: Readonly<Record<string, Schema>> = {
       animated: { type: 'boolean' },
       duration: { ...count, description: 'Seconds, rounded up; absent where unknown.' },
       placeholder: { ...text, description: 'ThumbHash as base64; absent without a picture.' },
-      nsfw: { const: false, description: 'Nothing scans.' },
+      nsfw: { const: false, description: 'Always false: Darkroom does not scan.' },
       nsfw_probability: { const: 0 },
       base64: { ...text, description: 'The media, with with_base64.' },
     },
@@ -66,23 +66,23 @@ export const internalPaths: Readonly<Record<string, PathItem>> = {
       servers: [internalServer],
       operationId: 'getInternalHealth',
       tags: ['internal'],
-      summary: 'Whether the process can respond, and the mode of signed attachments',
+      summary: 'Returns the mode of signed attachments while the process runs',
       security: [],
       responses: { 200: sent('text/plain', 'OK attachment_signature={mode}', text) },
     },
   },
-  '/_metadata': post('/_metadata', 'The facts of media', {
-    200: json('InternalMetadata', 'They can be read.'),
+  '/_metadata': post('/_metadata', 'Returns metadata of media', {
+    200: json('InternalMetadata', 'Metadata of the media.'),
   }),
-  '/_frames': post('/_frames', 'The frame that shows media', {
+  '/_frames': post('/_frames', 'Returns a frame that represents the media', {
     200: json('Frames', 'At most one.'),
   }),
-  '/_sniff': post('/_sniff', 'The type of an upload by its first bytes', {
-    200: json('Sniffed', 'null: none of media.'),
+  '/_sniff': post('/_sniff', 'Returns the type of an upload, by its first bytes', {
+    200: json('Sniffed', 'The type; null if it is not media.'),
     404: { $ref: '#/components/responses/UnknownOriginal' },
   }),
-  '/_thumbnail': post('/_thumbnail', 'An upload, small', {
-    200: sent('image/webp', 'A picture inside of 512 px, a poster at its own size.', {}),
+  '/_thumbnail': post('/_thumbnail', 'Returns a thumbnail of an upload', {
+    200: sent('image/webp', 'A picture of at most 512 px, or a poster at its own size.', {}),
     404: { $ref: '#/components/responses/UnknownOriginal' },
   }),
 };
@@ -105,10 +105,13 @@ function post(
         content: { 'application/json': { schema: internalBodies[path]() } },
       },
       responses: {
-        400: json('InvalidFormBody', 'The body is wrong, or its media cannot be read or fetched.'),
+        400: json(
+          'InvalidFormBody',
+          'The body is invalid, or its media cannot be read or fetched.',
+        ),
         401: { $ref: '#/components/responses/Unauthorized' },
         413: json('InvalidFormBody', 'The body is too long.'),
-        415: json('InvalidFormBody', 'The body is no JSON.'),
+        415: json('InvalidFormBody', 'The body is not JSON.'),
         451: json('Unavailable', 'The media are blocked.'),
         500: { $ref: '#/components/responses/Failed' },
         502: { $ref: '#/components/responses/OriginFailed' },

@@ -26,7 +26,7 @@ import {
 } from './model.ts';
 import { describePathParameters, describeQueryParameters } from './parameters.ts';
 
-/** Where default avatars are served. */
+/** Server of default avatars. */
 const staticServer: Server = {
   url: '{static_url}',
   description: 'Static assets.',
@@ -36,26 +36,26 @@ const staticServer: Server = {
 const conditions: readonly Parameter[] = [
   header(
     'X-Request-Id',
-    `An id for the log. One that does not match ${REQUEST_ID_FORM.source} is no error: a new one replaces it.`,
+    `An id for the log. One that does not match ${REQUEST_ID_FORM.source} is replaced.`,
   ),
   header(
     'If-Match',
     'Entity tags, one of which the media must have. Wins over If-Unmodified-Since.',
   ),
-  header('If-Unmodified-Since', 'The date after which the media must not have changed.'),
+  header('If-Unmodified-Since', 'Date after which the media must not have changed.'),
   header('If-None-Match', 'Entity tags that the client has. Wins over If-Modified-Since.'),
-  header('If-Modified-Since', 'The date of what the client has.'),
+  header('If-Modified-Since', 'Date of the body that the client has.'),
 ];
 const ranges: readonly Parameter[] = [
-  header('Range', 'One range of bytes. Several, or anything else, get the whole.'),
-  header('If-Range', 'Entity tag or date of what the client has a part of.'),
+  header('Range', 'One range of bytes. Several ranges, and other units, are ignored.'),
+  header('If-Range', 'Entity tag or date of the body of which the client has a part.'),
 ];
 
-/** The document has no parameters of the signature, because a service may not require it. */
+/** The signature has no parameters in the document, because a service may not require it. */
 const signedAttachments =
-  'Where the service demands signatures, the query also has `ex` and `is`, eight lower-case hexadecimal digits each, and `hm`, 64 of them, or, of a data export, `ex=0` and `uc=dp`. A URL without a signature, or with one that is wrong or has ended, gets what a missing attachment gets.';
+  'If the service requires signatures, the query also has `ex` and `is`, eight lower-case hexadecimal digits each, and `hm`, 64 digits; or, for a data export, `ex=0` and `uc=dp`. If the signature is missing, wrong or expired, the response is that for a missing attachment.';
 
-/** Raw bytes. JSON Schema has no word for them; this is the one that generators of clients know. */
+/** Raw bytes, in the form that generators of clients know; JSON Schema has none. */
 const binary = { type: 'string', format: 'binary' };
 
 /** Parameters by name, for references. */
@@ -64,7 +64,7 @@ export const headerParameters: Readonly<Record<string, Parameter>> = Object.from
 );
 
 const notModifiedResponse: ResponseObject = {
-  description: 'What the client has is current.',
+  description: 'Not modified: the client has the current body.',
   headers: headersOf(
     'ETag',
     'Last-Modified',
@@ -87,7 +87,7 @@ export const mediaResponses: Readonly<Record<string, ResponseObject>> = {
     },
   },
   Preflight: {
-    description: 'What is allowed, whatever the values in the path are.',
+    description: 'Allowed methods and headers. The values in the path are not checked.',
     headers: headersOf(
       'Allow',
       'Access-Control-Allow-Methods',
@@ -143,7 +143,7 @@ function describeOperation(resource: ResourceName, method: 'get' | 'head'): Oper
       ...(isGet && {
         206: describeSuccess(
           resource,
-          'The range that was asked for.',
+          'The requested range.',
           'Content-Length',
           'Accept-Ranges',
           'Content-Range',
@@ -156,10 +156,10 @@ function describeOperation(resource: ResourceName, method: 'get' | 'head'): Oper
 }
 
 function describeWhole(resource: ResourceName): ResponseObject {
-  return describeSuccess(resource, 'The whole.', 'Content-Length', 'Accept-Ranges');
+  return describeSuccess(resource, 'The complete body.', 'Content-Length', 'Accept-Ranges');
 }
 
-/** Media that are passed on have a strong validator, and so ranges, only if their site sends one. */
+/** Media of other sites have a strong validator, and so ranges, only if their site sends one. */
 function describeWholeOfSite(): ResponseObject {
   const whole = describeWhole('external media');
   const ETag = { $ref: '#/components/headers/ETag-If-Any' };
@@ -201,7 +201,7 @@ function describeContent(resource: ResourceName): Readonly<Record<string, MediaT
   return byName([...new Set(types ?? ['*/*'])], () => ({ schema: binary }));
 }
 
-/** Media are for everybody, or for who has a signed URL; default avatars have a host of their own. */
+/** Media are public or have a signed URL; default avatars have a host of their own. */
 function describeAccess(resource: ResourceName): Pick<Operation, 'servers' | 'tags' | 'security'> {
   const { query, isSigned } = resourceRows[resource];
   const servers = query === 'none' ? { servers: [staticServer] } : {};

@@ -8,13 +8,13 @@ import type { OpenapiDocument } from './model.ts';
 import { pathValueSchemas } from './parameters.ts';
 import { relayPaths } from './relay-paths.ts';
 
-const DESCRIPTION = `Media of an instant-messaging platform: what a URL names, in the size and format it asks for.
+const DESCRIPTION = `Media of an instant-messaging platform, in the size and format that the URL requests.
 
-- The same URL gives the same bytes. Media may be kept for ever.
-- GET, HEAD and OPTIONS are allowed, of uploads PUT and OPTIONS; any other method is a 405 with \`Allow\`, or a 404 where the path is none.
-- A wrong value, or a parameter given twice, is a 400 that lists all faults. Parameters that are not listed are ignored. Where \`COMPATIBILITY\` is \`fluxer\`, requests are read more leniently: section 14 of docs/contract.md.
-- An id that is a word of one of the paths (\`/avatars/avatars/3.png\`) is not a wrong id but a path that does not exist: 404.
-- Keys of originals (\`x-origin-key\`) have a hash without its leading \`a_\`.
+- The same URL returns the same bytes. Clients may cache media for ever.
+- GET, HEAD and OPTIONS are allowed, for uploads PUT and OPTIONS. Any other method is a 405 with \`Allow\`, or a 404 if the path is unknown.
+- An invalid value, or a repeated parameter, is a 400 that lists all faults. Unknown parameters are ignored. If \`COMPATIBILITY\` is \`fluxer\`, requests are parsed leniently: section 14 of docs/contract.md.
+- An id that is a literal segment of one of the paths (\`/avatars/avatars/3.png\`) is a 404, not a 400: the path is unknown.
+- Hashes in keys of originals (\`x-origin-key\`) have no leading \`a_\`.
 - The examples of media exist among the sample originals that \`npm start\` serves.`;
 
 /**
@@ -41,25 +41,24 @@ export function createOpenapiDocument(): OpenapiDocument {
       },
     ],
     tags: [
-      { name: 'media', description: 'For everybody; no authentication.' },
+      { name: 'media', description: 'Public: no authentication.' },
       {
         name: 'signed',
-        description: 'For those who were given a signed URL; a 404 where no signing key is set.',
+        description: 'For clients with a signed URL. Without signing keys, a 404.',
       },
       {
         name: 'platform',
-        description: 'For everybody, where `COMPATIBILITY` is `fluxer`; a 404 elsewhere.',
+        description: 'Public, if `COMPATIBILITY` is `fluxer`; otherwise a 404.',
       },
       {
         name: 'uploads',
-        description:
-          'For those who were given a capability; a 404 where no signing key of uploads is set.',
+        description: 'For clients with a capability. Without signing keys of uploads, a 404.',
       },
-      { name: 'admin', description: 'For those who run the service, on a listener of its own.' },
+      { name: 'admin', description: 'For operators, on the admin listener.' },
       {
         name: 'internal',
         description:
-          "For the platform's API, on a listener of its own; there is none without a port.",
+          "For the platform's API, on the internal listener, which needs `INTERNAL_PORT`.",
       },
     ],
     paths: { ...mediaPaths, ...relayPaths, ...adminPaths, ...internalPaths },

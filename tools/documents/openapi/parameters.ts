@@ -27,13 +27,13 @@ const defaultAvatarIndexes = Array.from({ length: DEFAULT_AVATAR_COUNT }, (_, in
 const signedParameters = {
   signature: {
     description:
-      'HMAC-SHA256 of the target as it stands in the path, in unpadded base64url. Verified before anything is decoded.',
+      'HMAC-SHA256 of the target exactly as in the path, in unpadded base64url. Verified before anything is decoded.',
     schema: { type: 'string', pattern: '^[A-Za-z0-9_-]{43}$' },
     example: 'HoAtalP99iQo3nVDVQZM3oMKkTMch6_OkYyR4qlGur0',
   },
   target: {
     description:
-      'The URL of another site, or one of PUBLIC_URLS; the slashes in it are slashes of the path, and nothing of it is to be encoded once more. Either `v2/` and the unpadded base64url of the URL; or `%3F` and the percent-encoded query as a segment, where there is one, the scheme, the host and the segments of the path, which EXTERNAL_PATH_ENCODING=fluxer expects to be encoded once more.',
+      'URL of another site, or one of PUBLIC_URLS. Its slashes are slashes of the path; do not encode it again. Either `v2/` and the unpadded base64url of the URL; or `%3F` and the percent-encoded query as a segment, if there is one, the scheme, the host and the segments of the path, which EXTERNAL_PATH_ENCODING=fluxer expects encoded once more.',
     schema: { type: 'string' },
     example: '%3Fw%3D1%26h%3D2/https/media.example.org/a%20b/cat.png',
   },
@@ -67,7 +67,7 @@ function describePathParameter(name: string, extensions: readonly string[]): Par
       ...common,
       description: extensions.includes('jpeg')
         ? 'Format of the response; jpg and jpeg are one.'
-        : 'Extension of the file, which is passed on as it is.',
+        : 'Extension of the file, which is sent unchanged.',
       schema: { type: 'string', enum: extensions },
       ...(example !== undefined && { example }),
     };
@@ -75,7 +75,7 @@ function describePathParameter(name: string, extensions: readonly string[]): Par
   if (name === 'index') {
     return {
       ...common,
-      description: 'Which of the default avatars; any other number is a 404.',
+      description: 'Index of the default avatar; any other number is a 404.',
       schema: { type: 'integer', enum: defaultAvatarIndexes },
       example: 0,
     };

@@ -40,13 +40,13 @@ const query: readonly Parameter[] = [
   {
     name: 'uploadId',
     in: 'query',
-    description: 'Of a part of a multipart upload of S3: as the capability has it.',
+    description: 'Upload id of a part of an S3 multipart upload, as in the capability.',
     schema: { type: 'string' },
   },
   {
     name: 'partNumber',
     in: 'query',
-    description: 'The same.',
+    description: 'Number of the part, as in the capability.',
     schema: { type: 'integer', minimum: 1, maximum: 10_000 },
   },
 ];
@@ -66,7 +66,7 @@ export const relayPaths: Readonly<Record<string, PathItem>> = {
       operationId: 'putOriginal',
       summary: 'Stores an original, or a part of one',
       description:
-        'What head and capability can refuse is refused before `100 Continue`; `Expect: 100-continue` spares a client to send a body in vain.',
+        'With `Expect: 100-continue`, a request that its head or capability already rules out is refused before the client sends the body.',
       parameters: query,
       requestBody: {
         required: true,
@@ -75,7 +75,7 @@ export const relayPaths: Readonly<Record<string, PathItem>> = {
       responses: {
         200: {
           description:
-            "It is stored. The entity tag is the storage's own; a completion of parts asks for it.",
+            "Stored. The entity tag is the storage's own, which the completion of a multipart upload needs.",
           headers: headersOf('ETag', 'Cache-Control', 'Content-Length'),
         },
         ...errorResponses(
