@@ -219,6 +219,7 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
         readExternal: (path) => readExternalPath(path, config.external?.pathEncoding),
       },
       metadata: pipeline.metadata,
+      facts,
       cdn: cdn?.purger,
       readiness,
       metrics: meter,

@@ -34,6 +34,8 @@ export interface Upload {
   readonly maxBytes?: number | undefined;
   /** Whether the upload may replace an existing object; omit for `false`. */
   readonly replace?: boolean | undefined;
+  /** Whether Darkroom removes metadata such as the position; omit for `RELAY_STRIP_METADATA` of the service. */
+  readonly stripMetadata?: boolean | undefined;
   /** Omit for the bucket of originals. */
   readonly bucket?: string | undefined;
   /** Omit for a whole object. */
@@ -62,7 +64,7 @@ export async function createUploadCapability({
   readonly cdnUrl?: string | undefined;
 }): Promise<UploadCapability> {
   throwIfAny('upload', findFaults(upload));
-  const { key, expiresAt, contentType, maxBytes, replace, bucket, part } = upload;
+  const { key, expiresAt, contentType, maxBytes, replace, stripMetadata, bucket, part } = upload;
   const json = JSON.stringify({
     m: 'put',
     k: key,
@@ -71,6 +73,7 @@ export async function createUploadCapability({
     ct: contentType,
     mb: maxBytes,
     o: replace,
+    s: stripMetadata,
     u: part?.uploadId,
     p: part?.partNumber,
   });
@@ -151,8 +154,9 @@ export async function verifyUploadCapability({
 
 function readFields(value: unknown): Upload | undefined {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
-  const { b, k, m, ct, mb, e, u, p, o } = value as Readonly<Record<string, unknown>>;
+  const { b, k, m, ct, mb, e, u, p, o, s } = value as Readonly<Record<string, unknown>>;
   const isText = (field: unknown) => field === undefined || typeof field === 'string';
+  const isFlag = (field: unknown) => field === undefined || typeof field === 'boolean';
   const isInteger = (field: unknown, min: number, max = Number.MAX_SAFE_INTEGER) =>
     field === undefined ||
     (Number.isSafeInteger(field) && Number(field) >= min && Number(field) <= max);
@@ -165,7 +169,7 @@ function readFields(value: unknown): Upload | undefined {
     u !== '' &&
     isInteger(mb, 0) &&
     isInteger(p, 1, MAX_PART_NUMBER) &&
-    (o === undefined || typeof o === 'boolean') &&
+    [o, s].every(isFlag) &&
     (u === undefined) === (p === undefined);
   if (!isValid) return undefined;
   return {
@@ -174,6 +178,7 @@ function readFields(value: unknown): Upload | undefined {
     contentType: ct as string | undefined,
     maxBytes: mb as number | undefined,
     replace: (o as boolean | undefined) ?? false,
+    stripMetadata: s as boolean | undefined,
     bucket: b as string | undefined,
     part: u === undefined ? undefined : { uploadId: String(u), partNumber: Number(p) },
   };

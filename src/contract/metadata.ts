@@ -22,6 +22,10 @@ const metadataFacts = z.object({
 });
 export type MetadataFacts = z.infer<typeof metadataFacts>;
 
+/** Outcomes of the removal of metadata from an upload (contract §16). */
+export const metadataOutcomes = ['removed', 'none', 'not-supported'] as const;
+export type MetadataOutcome = (typeof metadataOutcomes)[number];
+
 /** Names of formats that are not the subtype of their media type. */
 const FORMATS: Readonly<Record<string, string>> = {
   'audio/mpeg': 'mp3',

@@ -1,4 +1,5 @@
 import { bottlenecks } from '../contract/errors.ts';
+import { metadataOutcomes } from '../contract/metadata.ts';
 import { platformResourceNames, type ResourceName, resourceNames } from '../contract/resources.ts';
 import { signatureVerdicts } from '../contract/signing/attachment-signature.ts';
 import { lanes } from './ports.ts';
@@ -88,6 +89,11 @@ export const metrics = {
   uploadedBytes: {
     name: 'darkroom_upload_received_bytes_total',
     help: 'Bytes of uploads that have come, stored in the end or not.',
+  },
+  metadataRemovals: {
+    name: 'darkroom_upload_metadata_total',
+    help: 'Uploads whose metadata had to be removed, by outcome; refused: they could not be cleaned as they streamed.',
+    labels: { outcome: [...metadataOutcomes, 'refused'] },
   },
   cdnCalls: {
     name: 'darkroom_edge_calls_total',

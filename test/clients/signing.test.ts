@@ -147,8 +147,17 @@ describe('external media', () => {
 /** Fields of a vector as the options of the library. */
 function uploadOf(fields: (typeof uploadVectors.signed)[number]['fields']): Upload {
   const { k, e, ...others } = fields;
-  const { b, ct, mb, o }: { b?: string; ct?: string; mb?: number; o?: boolean } = others;
-  return { key: k, expiresAt: at(e), bucket: b, contentType: ct, maxBytes: mb, replace: o };
+  const { b, ct, mb, o, s }: { b?: string; ct?: string; mb?: number; o?: boolean; s?: boolean } =
+    others;
+  return {
+    key: k,
+    expiresAt: at(e),
+    bucket: b,
+    contentType: ct,
+    maxBytes: mb,
+    replace: o,
+    stripMetadata: s,
+  };
 }
 
 describe('createUploadCapability', () => {
@@ -216,11 +225,12 @@ test('verifyUploadCapability has the verdicts of the service', async () => {
     });
     expect(verified.verdict, why).toBe(expected.verdict);
     if (verified.verdict !== 'valid' || expected.verdict !== 'valid') continue;
-    const { expiresAtSeconds, replaces, ...others } = expected.capability;
+    const { expiresAtSeconds, replaces, stripsMetadata, ...others } = expected.capability;
     expect(verified.upload, why).toEqual({
       ...others,
       expiresAt: at(expiresAtSeconds),
       replace: replaces,
+      stripMetadata: stripsMetadata,
     });
   }
 });

@@ -50,6 +50,7 @@ WORKER_MEMORY_BYTES=255MiB → WORKER_MEMORY_BYTES: a size from 256MiB to 1024Gi
 CACHE_MEMORY_BYTES=256M → CACHE_MEMORY_BYTES: a size from 0 to 1024GiB (in bytes, or with KiB, MiB or GiB)
 CACHE_MEMORY_BYTES=1.5GiB → CACHE_MEMORY_BYTES: a size from 0 to 1024GiB (in bytes, or with KiB, MiB or GiB)
 CACHE_MEMORY_BYTES=256mib → CACHE_MEMORY_BYTES: a size from 0 to 1024GiB (in bytes, or with KiB, MiB or GiB)
+RELAY_STRIP_METADATA=yes → RELAY_STRIP_METADATA: true or false
 RELAY_MAX_BYTES=5121MiB → RELAY_MAX_BYTES: a size from 1 to 5GiB (in bytes, or with KiB, MiB or GiB)
 MAX_RESULT_BYTES=1GiB →
 RESULT_STORE=filesystem → RESULT_STORE_DIR: an existing folder, since RESULT_STORE is filesystem

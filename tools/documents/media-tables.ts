@@ -103,7 +103,7 @@ const causes: Readonly<Record<ErrorCode, string>> = {
   PRECONDITION_FAILED: '`If-Match` or `If-Unmodified-Since` fails',
   PAYLOAD_TOO_LARGE: 'an upload exceeds the maximum size of its capability or of the service',
   UNSUPPORTED_MEDIA_TYPE:
-    'a transform was requested for a file that is not a decodable image, or for a video without `format` or without a decoder; external media of another kind; an upload whose declared type is a supported image format, but whose first bytes are not, or that has a `Content-Encoding`',
+    'a transform was requested for a file that is not a decodable image, or for a video without `format` or without a decoder; external media of another kind; an upload whose declared type is a supported image format, but whose first bytes are not, that has a `Content-Encoding`, or whose metadata cannot be removed',
   RANGE_NOT_SATISFIABLE: 'the range lies outside the media; `Content-Range`',
   MEDIA_TOO_LARGE: 'bytes, pixels, scans, edges, frames or the estimated work exceed a limit',
   UNPROCESSABLE_MEDIA: 'the original is truncated or corrupt, or killed its decoder twice in a row',

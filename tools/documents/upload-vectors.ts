@@ -21,6 +21,7 @@ const signed: readonly CapabilityFields[] = [
   { k: 'avatars/155369344/0123456789abcdef0123456789abcdef', e: end, ct: 'image/png', mb: 262_144 },
   { k: 'attachments/1/2/notes.txt', e: end, b: bucket, ct: 'text/plain; charset=utf-8', mb: 0 },
   { k: 'emojis/155369345', e: end, o: true },
+  { k: 'attachments/1/2/IMG_0001.HEIC', e: end, s: true },
   { k: 'attachments/1/2/what? a=b+c;d:e@f,g\'"<>|^`{}[]~!$*()#%20&.png', e: end },
   { k: 'attachments/1/2/写真 🎉.jpg', e: end, ct: 'image/jpeg' },
 ];
@@ -95,6 +96,8 @@ function judge() {
       'a field of the same name within one': to(of({ x: { k: 1 }, ...fields, y: { k: 2 } })),
       'parameters that say nothing': to(good, '&x=1'),
       'a path in another spelling': to(good).replace('cat.bin', '%63at%2Ebin'),
+      'metadata to be removed': to(of({ ...fields, s: true })),
+      'metadata to be kept': to(of({ ...fields, s: false })),
       'a part': to(of({ ...fields, ...part }), '&uploadId=2~abc&partNumber=7'),
     },
     401: {
@@ -146,6 +149,14 @@ function judge() {
       'part 10 001': to(of({ ...fields, u: 'x', p: 10_001 }), '&uploadId=x&partNumber=10001'),
       'part 0': to(of({ ...fields, u: '2~abc', p: 0 }), '&uploadId=2~abc&partNumber=0'),
       'a right to replace that is no truth value': to(of({ ...fields, o: 1 })),
+      'a removal of metadata that is no truth value': to(of({ ...fields, s: 'true' })),
+      'a removal of metadata that is null': to(of({ ...fields, s: null })),
+      'a removal of metadata twice': to(
+        of(`{"k":"${object}","m":"put","e":${end},"s":false,"s":true}`),
+      ),
+      'a removal of metadata twice, once escaped': to(
+        of(`{"k":"${object}","m":"put","e":${end},"s":true,"\\u0073":true}`),
+      ),
     },
     403: {
       'another object': to(good).replace('cat', 'dog'),

@@ -1,5 +1,5 @@
 import { memorySetting, setting, type ValuesOf } from '../setting.ts';
-import { bytes, MEBIBYTE } from '../setting-forms.ts';
+import { bytes, choice, MEBIBYTE } from '../setting-forms.ts';
 import { keySettings, readKeys } from './key-settings.ts';
 
 /** Uploads at the same time (contract §10). */
@@ -35,6 +35,11 @@ export const relayTable = {
     bytes(8 * MEBIBYTE),
     'memory for uploads to S3 without a declared length, 8 MiB each; more get a 503',
   ),
+  RELAY_STRIP_METADATA: setting(
+    choice('true', 'false'),
+    'false',
+    'whether uploads lose [metadata](contract.md#16-metadata-removal-at-upload) such as the position and the camera, unless `s` of the capability says otherwise',
+  ),
 };
 
 type Values = ValuesOf<typeof relayTable> & {
@@ -48,6 +53,7 @@ export function readRelay(values: Values) {
   if (keys === undefined) return undefined;
   return {
     keys,
+    stripsMetadata: values.RELAY_STRIP_METADATA === 'true',
     maxConnections: RELAY_CONNECTIONS,
     limits: {
       maxUploads: MAX_UPLOADS,

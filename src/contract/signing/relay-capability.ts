@@ -38,6 +38,8 @@ export interface RelayCapability {
   readonly part: UploadPartId | undefined;
   /** Whether the upload may replace an existing object. */
   readonly replaces: boolean;
+  /** Whether metadata is removed (contract §16); `undefined`: as the service is configured. */
+  readonly stripsMetadata: boolean | undefined;
 }
 
 /** Known fields; others are ignored, as in a JSON Web Token. */
@@ -52,6 +54,7 @@ const fields = z
     u: z.string().min(1).optional(),
     p: z.int().min(1).max(MAX_PART_NUMBER).optional(),
     o: z.boolean().optional(),
+    s: z.boolean().optional(),
   })
   // Neither field means anything without the other.
   .refine(({ u, p }) => (u === undefined) === (p === undefined));
@@ -86,7 +89,7 @@ export function judgeCapability(
   const json = decodeBase64Url(payload);
   const parsed = json === undefined ? undefined : fields.safeParse(parseOnce(json));
   if (parsed?.success !== true) return { verdict: 'malformed' };
-  const { b, k, ct, mb, e, u, p, o } = parsed.data;
+  const { b, k, ct, mb, e, u, p, o, s } = parsed.data;
   if (nowSeconds >= e) return { verdict: 'expired' };
   const capability = {
     bucket: b,
@@ -96,6 +99,7 @@ export function judgeCapability(
     expiresAtSeconds: e,
     part: u === undefined || p === undefined ? undefined : { uploadId: u, partNumber: p },
     replaces: o ?? false,
+    stripsMetadata: s,
   };
   return { verdict: 'valid', capability };
 }

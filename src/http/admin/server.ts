@@ -6,6 +6,7 @@ import { METADATA_PATH, parseMetadataTarget } from '../../contract/metadata.ts';
 import type { BlockList } from '../../pipeline/blocks/block-list.ts';
 import type { CdnPurger } from '../../pipeline/cdn/cdn-purger.ts';
 import type { MetadataService } from '../../pipeline/metadata/metadata.ts';
+import type { FactStore } from '../../pipeline/originals/fact-store.ts';
 import type { PrometheusMeter } from '../../telemetry/metrics.ts';
 import type { Readiness } from '../../telemetry/readiness.ts';
 import { type PurgeParts, registerPurge, registerPurges } from './purges.ts';
@@ -25,6 +26,7 @@ export interface AdminServerOptions extends PurgeParts {
   /** `undefined`: nothing can be blocked. */
   readonly blocks: BlockList | undefined;
   readonly metadata: MetadataService;
+  readonly facts: Pick<FactStore, 'find'>;
   /** `undefined`: there is no CDN in front that takes purges. */
   readonly cdn: CdnPurger | undefined;
   /** Release of the program, with the names that `/readyz` shows. */
@@ -65,7 +67,7 @@ const REQUEST_TIMEOUT_MS = 10_000;
  *   `GET /metrics` for Prometheus.
  */
 export function createAdminServer(options: AdminServerOptions): FastifyInstance {
-  const { token, metadata, blocks, cdn, release, readiness, metrics, log } = options;
+  const { token, metadata, facts, blocks, cdn, release, readiness, metrics, log } = options;
   const server = fastify({
     logger: false,
     bodyLimit: MAX_BODY_BYTES,
@@ -104,7 +106,11 @@ export function createAdminServer(options: AdminServerOptions): FastifyInstance 
     const question = parseMetadataTarget(raw.url ?? '', options.reading.resources);
     const leaving = new AbortController();
     reply.raw.once('close', () => leaving.abort());
-    return metadata.describe(question, leaving.signal);
+    const described = await metadata.describe(question, leaving.signal);
+    const etag = described.etag?.slice(1, -1) ?? '';
+    const removal = await facts.find(question, etag, 'removal', leaving.signal);
+    if (removal !== undefined) reply.header('x-metadata', removal);
+    return described;
   });
 
   let openapi: string | undefined;

@@ -23,6 +23,7 @@ import {
 } from '../../pipeline/uploads/upload-service.ts';
 import { describeTarget } from '../../telemetry/redaction.ts';
 import type { Exchange } from '../exchange.ts';
+import { COMMON_HEADERS } from '../head.ts';
 
 /** Methods of the relay that get more than a refusal. */
 export const RELAY_METHODS = 'PUT, OPTIONS';
@@ -30,7 +31,10 @@ export const RELAY_METHODS = 'PUT, OPTIONS';
 /** Caches keep no response to an upload. */
 const NO_STORE = { 'cache-control': 'no-store' } as const;
 
-interface RelayParts extends Omit<UploadServiceParts, 'limits'> {
+/** Headers that pages of other sites may read from a response that reports the removal of metadata. */
+export const EXPOSED_WITH_METADATA = `${COMMON_HEADERS['access-control-expose-headers']}, X-Metadata`;
+
+interface RelayParts extends Omit<UploadServiceParts, 'limits' | 'stripsMetadata'> {
   /** Unix time, in milliseconds. */
   readonly wallClock: () => number;
 }
@@ -48,11 +52,12 @@ export class RelayHandler {
 
   constructor(
     { storage, uploads, reading }: Pick<Config, 'storage' | 'uploads' | 'reading'>,
-    { keys, limits }: NonNullable<Config['relay']>,
+    { keys, limits, stripsMetadata }: NonNullable<Config['relay']>,
     { wallClock, ...parts }: RelayParts,
     otherLimits: Partial<UploadLimits> = {},
   ) {
-    this.uploads = new UploadService({ ...parts, limits: { ...limits, ...otherLimits } });
+    const all = { ...parts, stripsMetadata, limits: { ...limits, ...otherLimits } };
+    this.uploads = new UploadService(all);
     this.#keys = keys;
     this.#wallClock = wallClock;
     this.#bucket = storage.bucket;
@@ -88,10 +93,18 @@ export class RelayHandler {
         });
         return request.pipe(received);
       };
-      const etag = await this.uploads.store(order, openBody, exchange.signal);
-      const fields = { ...exchange.commonHeaders, ...NO_STORE, 'content-length': '0' };
-      const tagged = etag === '' ? fields : { ...fields, etag: `"${etag}"` };
-      exchange.respond(200, Object.entries(tagged).flat());
+      const { etag, metadata } = await this.uploads.store(order, openBody, exchange.signal);
+      const fields = {
+        ...exchange.commonHeaders,
+        ...NO_STORE,
+        'content-length': '0',
+        ...(etag !== '' && { etag: `"${etag}"` }),
+        ...(metadata !== undefined && {
+          'access-control-expose-headers': EXPOSED_WITH_METADATA,
+          'x-metadata': metadata,
+        }),
+      };
+      exchange.respond(200, Object.entries(fields).flat());
     } catch (error) {
       // The rest of the body is read and discarded, so that no reset overtakes the response.
       request.unpipe(received).resume();
@@ -120,7 +133,7 @@ export class RelayHandler {
     // A part would be stored as the whole (RFC 9110 §14.5).
     if (request.headers['content-range'] !== undefined) faults.push(rangeFault);
     if (faults.length > 0) throw new MediaError('INVALID_FORM_BODY', { faults });
-    const { maxBytes, part, replaces } = capability;
+    const { maxBytes, part, replaces, stripsMetadata } = capability;
     const { 'content-length': length, 'transfer-encoding': coding } = request.headers;
     return {
       key: capability.key,
@@ -131,6 +144,7 @@ export class RelayHandler {
       isEncoded: isEncoded(request),
       part,
       replaces,
+      stripsMetadata,
       storage: isUpload ? 'uploads' : 'originals',
     };
   }

@@ -1,6 +1,8 @@
 import {
   formatKeptMetadata,
   type KeptMetadata,
+  type MetadataOutcome,
+  metadataOutcomes,
   parseKeptMetadata,
 } from '../../contract/metadata.ts';
 import { encodeOriginKey } from '../../contract/result-key.ts';
@@ -14,6 +16,8 @@ interface Facts {
   readonly metadata: KeptMetadata;
   /** Hexadecimal digits. */
   readonly sha256: string;
+  /** Outcome of the removal of metadata from the upload. */
+  readonly removal: MetadataOutcome;
 }
 
 interface FactRow<Fact> {
@@ -37,6 +41,15 @@ const rows: { readonly [Name in keyof Facts]: FactRow<Facts[Name]> } = {
     isOfRelease: false,
     format: (sha256) => Buffer.from(sha256),
     parse: (body) => /^[\da-f]{64}$/.exec(Buffer.from(body).toString())?.[0],
+  },
+  removal: {
+    mimeType: 'text/plain',
+    isOfRelease: false,
+    format: (outcome) => Buffer.from(outcome),
+    parse: (body) => {
+      const text = Buffer.from(body).toString();
+      return metadataOutcomes.find((outcome) => outcome === text);
+    },
   },
 };
 

@@ -5,7 +5,7 @@ import {
   isOriginFailure,
   MediaError,
 } from '../../contract/errors.ts';
-import type { KeptMetadata } from '../../contract/metadata.ts';
+import type { KeptMetadata, MetadataOutcome } from '../../contract/metadata.ts';
 import type { MovingFacts } from '../../formats/video/video-facts.ts';
 import { deleteWhere } from '../memory-cache.ts';
 import {
@@ -42,6 +42,8 @@ export interface OriginalDetails {
   readonly metadata?: KeptMetadata;
   /** SHA-256 of the bytes, hexadecimal. */
   readonly sha256?: string;
+  /** Outcome of the removal of metadata from the upload. */
+  readonly removal?: MetadataOutcome;
 }
 
 /** Everything that is known about one original. */

@@ -45,14 +45,14 @@ export class UploadBody implements AsyncIterable<Uint8Array> {
   }
 
   /**
-   * Returns the first bytes, which stay part of the body.
+   * Returns the first bytes, which stay part of the body; a later call may want more of them.
    *
    * @param isEnough whether a prefix is long enough
    * @returns fewer if the body ends
    * @throws as the body itself
    */
   async peek(isEnough: (prefix: Uint8Array) => boolean): Promise<Uint8Array> {
-    let prefix = Buffer.alloc(0);
+    let prefix = Buffer.concat(this.#peeked);
     while (!isEnough(prefix)) {
       const chunk = await this.#receive();
       if (chunk === undefined) break;

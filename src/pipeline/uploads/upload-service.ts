@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { formatCauses, MediaError } from '../../contract/errors.ts';
 import { sourceFormats } from '../../contract/image-formats.ts';
+import type { MetadataOutcome } from '../../contract/metadata.ts';
 import type { RelayCapability } from '../../contract/signing/relay-capability.ts';
 import { isDecodable } from '../../formats/read-image-facts.ts';
 import { withDeadline } from '../abort.ts';
@@ -12,6 +13,7 @@ import type { FactStore } from '../originals/fact-store.ts';
 import type { OriginalWriter } from '../originals/original-writer.ts';
 import type { Clock, Log } from '../ports.ts';
 import type { Purger } from '../results/purger.ts';
+import { cleanChunks, isRefusal, openCleaner } from './metadata-removal.ts';
 import { type PaceLimits, UploadBody } from './upload-body.ts';
 
 /** An upload, as its head and its capability describe it. */
@@ -44,10 +46,22 @@ export interface UploadServiceParts {
   /** Writer of uploads that no public route reads (contract §14); `undefined`: there is no such storage. */
   readonly uploadsWriter: OriginalWriter | undefined;
   readonly purger: Pick<Purger, 'purge'>;
+  /** Whether metadata is removed from uploads whose capability does not say. */
+  readonly stripsMetadata: boolean;
   readonly limits: UploadLimits;
   readonly clock: Clock;
   readonly meter: Pick<Meter, 'count'>;
   readonly log: Log;
+}
+
+/** An upload as it was stored. */
+export interface StoredUpload {
+  /** The storage's tag of the stored bytes; empty if the storage gives none. */
+  readonly etag: string;
+  /** SHA-256 of the stored bytes, hexadecimal; `undefined` unless it was checked. */
+  readonly sha256?: string | undefined;
+  /** Outcome of the removal of metadata; `undefined` if the upload is stored as sent on purpose. */
+  readonly metadata: MetadataOutcome | undefined;
 }
 
 /** Types of images that Darkroom decodes: an upload that claims one of them must begin like one. */
@@ -81,7 +95,6 @@ export class UploadService {
    *
    * @param openBody asks the client for the body; called after all checks that need no body
    * @param signal aborts when the client has gone: nothing is left of the upload then
-   * @returns the storage's tag of the stored bytes; empty if the storage gives none
    * @throws MediaError of contract §10, `OVERLOADED` also for a stored original whose purge the CDN does not get;
    *   `signal.reason`
    */
@@ -89,8 +102,8 @@ export class UploadService {
     order: UploadOrder,
     openBody: () => AsyncIterable<Uint8Array>,
     signal: AbortSignal,
-  ): Promise<string> {
-    const { limits } = this.#parts;
+  ): Promise<StoredUpload> {
+    const { limits, meter } = this.#parts;
     const { key, part, replaces, sizeBytes, hasBody, isEncoded } = order;
     const writer = this.#writerOf(order);
     const isOriginal = order.storage === 'originals';
@@ -98,6 +111,11 @@ export class UploadService {
     if (part !== undefined && writer.writePart === undefined) throw new MediaError('ACCESS_DENIED');
     if (isEncoded) {
       const message = 'The upload must not have a Content-Encoding.';
+      throw new MediaError('UNSUPPORTED_MEDIA_TYPE', { message });
+    }
+    if (part !== undefined && order.stripsMetadata === true) {
+      // Another process may receive the parts before and after.
+      const message = 'Metadata cannot be removed from a part of an upload.';
       throw new MediaError('UNSUPPORTED_MEDIA_TYPE', { message });
     }
     const needsLength = part !== undefined || !hasBody;
@@ -108,16 +126,19 @@ export class UploadService {
     try {
       const isNew = isOriginal && part === undefined && !replaces;
       if (isNew && (await this.#isThere(key, signal))) throw new MediaError('MEDIA_EXISTS');
-      const { etag, sha256 } = await this.#receive({ ...order, maxBytes }, isNew, openBody, signal);
+      const stored = await this.#receive({ ...order, maxBytes }, isNew, openBody, signal);
+      const { etag, sha256, metadata } = stored;
+      if (metadata !== undefined) meter.count('metadataRemovals', metadata);
       if (isOriginal && part === undefined) {
         const cdnFailure = await this.#forget(order);
-        if (sha256 !== undefined) {
-          this.#parts.facts.put({ originKey: key }, etag, 'sha256', sha256);
-        }
+        const { facts } = this.#parts;
+        if (sha256 !== undefined) facts.put({ originKey: key }, etag, 'sha256', sha256);
+        if (metadata !== undefined) facts.put({ originKey: key }, etag, 'removal', metadata);
         if (cdnFailure !== undefined) throw cdnFailure;
       }
-      return etag;
+      return stored;
     } catch (error) {
+      if (isRefusal(error)) meter.count('metadataRemovals', 'refused');
       // The client has gone: its reason comes before any other failure.
       signal.throwIfAborted();
       throw error;
@@ -159,7 +180,7 @@ export class UploadService {
     isNew: boolean,
     openBody: () => AsyncIterable<Uint8Array>,
     client: AbortSignal,
-  ): Promise<{ readonly etag: string; readonly sha256?: string | undefined }> {
+  ): Promise<StoredUpload> {
     const { limits, clock, meter, log, blocks } = this.#parts;
     const { key, part, sizeBytes, contentType } = order;
     const writer = this.#writerOf(order);
@@ -179,25 +200,31 @@ export class UploadService {
     }, limits.sweepIntervalMs).unref();
     try {
       await checkBeginning(order, body);
+      const strips = order.stripsMetadata ?? this.#parts.stripsMetadata;
       if (part === undefined || writer.writePart === undefined) {
-        const options = { sizeBytes, contentType, isNew, signal };
-        if (blocks === undefined) return { etag: await writer.write(key, body, options) };
+        const cleaner = strips ? await openCleaner(body) : undefined;
         let sha256: string | undefined;
-        const judge = (digest: string): void => {
-          if (blocks.isDigestBlocked(digest)) throw blocked();
-          sha256 = digest;
+        const check = (chunks: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> => {
+          if (blocks === undefined) return chunks;
+          const judge = (digest: string): void => {
+            if (blocks.isDigestBlocked(digest)) throw blocked();
+            sha256 = digest;
+          };
+          // A writer need not ask for a body of no bytes.
+          if (sizeBytes === 0) judge(sha256Of(new Uint8Array()));
+          return judgeBody(chunks, judge);
         };
-        // A writer need not ask for a body of no bytes.
-        if (sizeBytes === 0) judge(sha256Of(new Uint8Array()));
-        const etag = await writer.write(key, judgeBody(body, judge), options);
-        return { etag, sha256 };
+        const sent = check(body);
+        // Blocks are of the bytes as sent, and of those that are stored.
+        const chunks = cleaner === undefined ? sent : check(cleanChunks(sent, cleaner));
+        const etag = await writer.write(key, chunks, { sizeBytes, contentType, isNew, signal });
+        const cleaned = cleaner?.hasRemoved === true ? 'removed' : 'none';
+        const outcome = cleaner === undefined ? 'not-supported' : cleaned;
+        return { etag, sha256, metadata: strips ? outcome : undefined };
       }
-      const etag = await writer.writePart(key, body, {
-        ...part,
-        sizeBytes: sizeBytes ?? 0,
-        signal,
-      });
-      return { etag };
+      const partSize = sizeBytes ?? 0;
+      const etag = await writer.writePart(key, body, { ...part, sizeBytes: partSize, signal });
+      return { etag, metadata: strips ? 'not-supported' : undefined };
     } catch (error) {
       if (!signal.aborted) return failToStore(error);
       // The client learns why the upload was stopped; a failure to clean up is for the operator.

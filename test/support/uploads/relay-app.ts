@@ -14,11 +14,11 @@ export function capabilityOf(
   terms: Partial<RelayCapability> = {},
   keys = relayKeys,
 ): string {
-  const { bucket, contentType, maxBytes, expiresAtSeconds, part, replaces } = terms;
+  const { bucket, contentType, maxBytes, expiresAtSeconds, part, replaces, stripsMetadata } = terms;
   const fields = {
     ...{ b: bucket, k: terms.key ?? key, m: 'put', ct: contentType, mb: maxBytes },
     e: expiresAtSeconds ?? Math.floor(Date.now() / 1000) + 600,
-    ...{ u: part?.uploadId, p: part?.partNumber, o: replaces },
+    ...{ u: part?.uploadId, p: part?.partNumber, o: replaces, s: stripsMetadata },
   };
   return signCapabilityText(JSON.stringify(fields), keys);
 }

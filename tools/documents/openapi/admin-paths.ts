@@ -240,7 +240,7 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
       })),
     ],
     responses: {
-      200: json('MediaMetadata', 'All fields; null if not applicable or unknown.'),
+      200: json('MediaMetadata', 'All fields; null if not applicable or unknown.', 'X-Metadata'),
       400: { $ref: '#/components/responses/BadQuestion' },
       401: { $ref: '#/components/responses/Unauthorized' },
       404: { $ref: '#/components/responses/UnknownOriginal' },

@@ -1,5 +1,6 @@
+import { metadataOutcomes } from '../../../src/contract/metadata.ts';
 import { ALLOWED_METHODS, COMMON_HEADERS, REQUEST_ID_FORM } from '../../../src/http/head.ts';
-import { RELAY_METHODS } from '../../../src/http/relay/handler.ts';
+import { EXPOSED_WITH_METADATA, RELAY_METHODS } from '../../../src/http/relay/handler.ts';
 import { byName, type Header, type Reference } from './model.ts';
 
 const text = (description: string, pattern?: string): Header => ({
@@ -68,6 +69,21 @@ export const headerComponents = {
     description: 'As in every response, and the rate headers.',
     required: true,
     schema: { type: 'string', const: exposedWithRates.join(', ') },
+  },
+  /** For uploads: those of every response, and `X-Metadata` if the response has it. */
+  'Access-Control-Expose-Headers-Of-Uploads': {
+    description: 'Those of every response, and `X-Metadata` if the response has it.',
+    required: true,
+    schema: {
+      type: 'string',
+      enum: [COMMON_HEADERS['access-control-expose-headers'], EXPOSED_WITH_METADATA],
+    },
+  },
+  'X-Metadata': {
+    description:
+      'What the removal of metadata did to the upload: `removed` some, found `none`, or is `not-supported` for this format or for parts. Absent if no removal was required.',
+    required: false,
+    schema: { type: 'string', enum: metadataOutcomes },
   },
   'X-Request-Id': requestId,
   /** For statuses of messages that are rejected before they become requests. */

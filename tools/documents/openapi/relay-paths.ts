@@ -76,7 +76,12 @@ export const relayPaths: Readonly<Record<string, PathItem>> = {
         200: {
           description:
             "Stored. The entity tag is the storage's own, which the completion of a multipart upload needs.",
-          headers: headersOf('ETag', 'Cache-Control', 'Content-Length'),
+          headers: {
+            ...headersOf('ETag', 'Cache-Control', 'Content-Length', 'X-Metadata'),
+            'Access-Control-Expose-Headers': {
+              $ref: '#/components/headers/Access-Control-Expose-Headers-Of-Uploads',
+            },
+          },
         },
         ...errorResponses(
           [...new Set(statuses)].filter((status) => !notOfUploads.includes(status)),

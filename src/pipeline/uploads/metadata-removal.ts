@@ -1,0 +1,66 @@
+import { MediaError } from '../../contract/errors.ts';
+import {
+  createMetadataCleaner,
+  type MetadataCleaner,
+  MetadataRemovalError,
+} from '../../formats/metadata-removal/cleaner.ts';
+import type { UploadBody } from './upload-body.ts';
+
+/** Number of first bytes by which a cleaner is chosen; a shorter file is known whole. */
+export const PREFIX_BYTES = 4 * 1024;
+
+/**
+ * Returns the cleaner of an upload, by its first bytes; `undefined` for a format that is stored as sent.
+ *
+ * @throws as `cleanChunks`
+ */
+export async function openCleaner(
+  body: Pick<UploadBody, 'peek'>,
+): Promise<MetadataCleaner | undefined> {
+  const prefix = await body.peek(({ length }) => length >= PREFIX_BYTES);
+  return orRefuse(() => createMetadataCleaner(prefix));
+}
+
+/**
+ * Passes chunks on without their metadata. The last one follows only after the cleaner has accepted the whole file: a
+ * storage that knows the length would store a file of which all bytes have come, whatever fails afterwards.
+ *
+ * @throws MediaError `UNSUPPORTED_MEDIA_TYPE` if the file cannot be cleaned as it streams; what `chunks` throws
+ */
+export async function* cleanChunks(
+  chunks: AsyncIterable<Uint8Array>,
+  cleaner: MetadataCleaner,
+): AsyncGenerator<Uint8Array> {
+  let pending: Uint8Array | undefined;
+  let missingBytes = 0;
+  for await (const chunk of chunks) {
+    missingBytes += chunk.length;
+    for (const cleaned of orRefuse(() => cleaner.write(chunk))) {
+      if (cleaned.length === 0) continue;
+      missingBytes -= cleaned.length;
+      if (pending !== undefined) yield pending;
+      pending = cleaned;
+    }
+  }
+  const last = orRefuse(() => cleaner.end());
+  missingBytes -= last.reduce((bytes, { length }) => bytes + length, 0);
+  if (missingBytes !== 0) throw new Error(`The cleaner has lost ${missingBytes} bytes.`);
+  if (pending !== undefined) yield pending;
+  yield* last;
+}
+
+/** Whether an upload was refused because its metadata could not be removed. */
+export function isRefusal(error: unknown): boolean {
+  return error instanceof MediaError && error.cause instanceof MetadataRemovalError;
+}
+
+/** @throws MediaError `UNSUPPORTED_MEDIA_TYPE` with the reason for clients */
+function orRefuse<Result>(work: () => Result): Result {
+  try {
+    return work();
+  } catch (cause) {
+    if (!(cause instanceof MetadataRemovalError)) throw cause;
+    const message = `The metadata cannot be removed. ${cause.message}`;
+    throw new MediaError('UNSUPPORTED_MEDIA_TYPE', { message, cause });
+  }
+}
