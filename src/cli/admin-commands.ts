@@ -81,12 +81,33 @@ function memberOf(what: string, key: string, prefix: string): string {
   return what.endsWith('/') ? prefix : key;
 }
 
+/** Purges all renderings of an original in the service. @throws CommandFault */
+export async function purgeOriginal(
+  key: string,
+  environment: Terminal['environment'],
+): Promise<void> {
+  // A stop waits for it: the original has been replaced.
+  const { signal } = new AbortController();
+  await order('/purge', { assets: [key] }, { environment, signal });
+}
+
+/** Whether bytes are blocked by their SHA-256. @throws CommandFault */
+export async function isBlockedBytes(
+  sha256: string,
+  environment: Terminal['environment'],
+): Promise<boolean> {
+  const { signal } = new AbortController();
+  const path = `/blocks?kind=sha256&value=${sha256}`;
+  const found = await order(path, undefined, { environment, signal }, 'GET');
+  return JSON.parse(found).blocks.length > 0;
+}
+
 /** Sends an order to the admin listener; returns the body of its response. @throws CommandFault */
 async function order(
   path: string,
-  body: object,
+  body: object | undefined,
   { environment, signal }: Pick<Terminal, 'environment' | 'signal'>,
-  method: 'POST' | 'DELETE' = 'POST',
+  method: 'POST' | 'DELETE' | 'GET' = 'POST',
 ): Promise<string> {
   const { admin, blocklist } = readConfig(environment);
   if (admin === undefined) throw new CommandFault('ADMIN_PORT is not set');
@@ -98,8 +119,11 @@ async function order(
   try {
     response = await fetch(url, {
       method,
-      headers: { authorization: `Bearer ${admin.token}`, 'content-type': 'application/json' },
-      body: JSON.stringify(body),
+      headers: {
+        authorization: `Bearer ${admin.token}`,
+        ...(body && { 'content-type': 'application/json' }),
+      },
+      body: body === undefined ? null : JSON.stringify(body),
       signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
     });
   } catch (cause) {

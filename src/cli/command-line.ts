@@ -18,6 +18,7 @@ import { metadataCommand } from './metadata-command.ts';
 import { putCommand } from './put/put-command.ts';
 import { renderCommand } from './render-command.ts';
 import { signCommand } from './sign-command.ts';
+import { stripCommand } from './strip/strip-command.ts';
 
 /** Command that `npm start` runs after the build. */
 const serveCommand: Command = {
@@ -51,6 +52,7 @@ const commands: Readonly<Record<string, Command>> = {
   put: putCommand,
   render: renderCommand,
   sign: signCommand,
+  strip: stripCommand,
   unblock: unblockCommand,
 };
 
@@ -77,7 +79,7 @@ export async function runCommandLine(
       return exitStatus.ok;
     }
     stopped = parsed.command.stopped;
-    return await parsed.command.run(parsed.operands, terminal, parsed.hasOption);
+    return await parsed.command.run(parsed.operands, terminal, parsed.options);
   } catch (error) {
     if (terminal.signal.aborted && !(error instanceof CommandFault)) {
       writeLine(terminal.stderr, ['darkroom: stopped', stopped].filter(Boolean).join('; '));
@@ -108,14 +110,16 @@ function parseCommandLine(args: readonly string[]) {
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (command === undefined) throw refusal(`there is no command "${name}"`);
   if (values.help === true) return formatCommandHelp(name, command);
-  const missing = command.operands.slice(operands.length);
+  const isRepeated = command.operands.at(-1)?.endsWith('…') === true;
+  const missing = isRepeated ? [] : command.operands.slice(operands.length);
   if (missing.length > 0) throw refusal(`${name} needs ${missing.join(' and ')}`, name);
   const extra = operands[command.operands.length];
-  if (extra !== undefined) throw refusal(`${name} has no use for "${extra}"`, name);
+  if (extra !== undefined && !isRepeated) throw refusal(`${name} has no use for "${extra}"`, name);
   const { help: _, version: __, ...options } = values;
-  const unknown = Object.keys(options).find((option) => option !== command.option);
+  const known = Object.keys(command.options ?? {});
+  const unknown = Object.keys(options).find((option) => !known.includes(option));
   if (unknown !== undefined) throw refusal(`${name} has no option --${unknown}`, name);
-  return { command, operands, hasOption: Object.keys(options).length > 0 };
+  return { command, operands, options };
 }
 
 function parseOptions(args: readonly string[]) {
@@ -127,13 +131,18 @@ function parseOptions(args: readonly string[]) {
         help: { type: 'boolean', short: 'h' },
         version: { type: 'boolean' },
         platform: { type: 'boolean' },
+        'dry-run': { type: 'boolean' },
+        prefix: { type: 'string' },
       },
     });
   } catch (error) {
     // Node's own messages are for programmers, and go on about `--`.
     const option = args.find(
-      (arg) => /^-./.test(arg) && !/^(-h|--help|--version|--platform)$/.test(arg),
+      (arg) =>
+        /^-./.test(arg) &&
+        !/^(-h|--help|--version|--platform|--dry-run|--prefix(=.*)?)$/s.test(arg),
     );
+    if (option === undefined && args.includes('--prefix')) throw refusal('--prefix needs a value');
     if (option === undefined) throw error;
     throw refusal(`there is no option ${option}`);
   }
@@ -164,11 +173,12 @@ the configuration is not valid. A command that a signal stops cleans up, and
 then ends by that signal: 130 for SIGINT (Ctrl-C), 143 for SIGTERM.`;
 }
 
-function formatCommandHelp(name: string, { operands, option, summary, help }: Command): string {
-  const options = option === undefined ? [] : [`[--${option}]`];
+function formatCommandHelp(name: string, command: Command): string {
+  const { operands, options = {}, summary, help } = command;
+  const usages = Object.entries(options).map(([option, value]) => `[--${option} ${value}`.trim());
   return `darkroom ${name}: ${summary}
 
-Usage: darkroom ${[name, ...options, ...operands].join(' ')}
+Usage: darkroom ${[name, ...usages.map((usage) => `${usage}]`), ...operands].join(' ')}
 
 ${help.trim()}`;
 }

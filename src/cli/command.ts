@@ -28,10 +28,10 @@ export interface Terminal {
 
 export interface Command {
   readonly summary: string;
-  /** Names of the operands; all are required. */
+  /** Names of the operands; all are required, but those with `…`, of which there may be any number. */
   readonly operands: readonly string[];
-  /** Name of the one option that it may have, without the hyphens. */
-  readonly option?: string;
+  /** Options by name, without the hyphens: the name of the value, empty for a flag. */
+  readonly options?: Readonly<Record<string, string>>;
   /** State of its work after a stop, in words. */
   readonly stopped?: string;
   /** Text of `--help` after summary and usage. */
@@ -40,8 +40,11 @@ export interface Command {
    * @returns the exit status
    * @throws CommandFault, ConfigError; any error once the command was stopped; any other error is a bug of ours
    */
-  run(operands: readonly string[], terminal: Terminal, hasOption: boolean): Promise<number>;
+  run(operands: readonly string[], terminal: Terminal, options: CommandOptions): Promise<number>;
 }
+
+/** Options of a command line: `true` for a flag. */
+export type CommandOptions = Readonly<Record<string, string | boolean | undefined>>;
 
 /** Failure of a command, in words for the person who ran it. */
 export class CommandFault extends Error {

@@ -88,12 +88,12 @@ export interface OriginListing {
    * in no particular order.
    *
    * @param prefix a name and a slash, `avatars/`; or nothing, for all
-   * @param visit is shown one object after another; whether there should be more
+   * @param visit is shown one object after another, once it is done with the one before; whether there should be more
    * @throws MediaError `ORIGIN_ERROR` if the origin fails; or `signal.reason`
    */
   list(
     prefix: string,
-    visit: (original: ListedOriginal) => boolean,
+    visit: (original: ListedOriginal) => boolean | Promise<boolean>,
     signal: AbortSignal,
   ): Promise<void>;
 }

@@ -21,7 +21,7 @@ const USUAL_NAME = 'example.com';
 export const checkCommand: Command = {
   summary: 'checks the configuration and the storage',
   operands: [],
-  option: 'platform',
+  options: { platform: '' },
   help: `
 Prints a line for each check: ok, or FAULT with its consequence. It can run
 beside a service with the same settings. It checks
@@ -41,6 +41,7 @@ beside a service with the same settings. It checks
   external keys     how many there are; only where one is set
   attachment keys   the same
   upload keys       the same
+  upload metadata   whether uploads lose it (RELAY_STRIP_METADATA)
   external lookup   whether names of other sites are resolved, to addresses
                     that may be connected to
   workers           whether render processes start, and how they are confined
@@ -60,7 +61,7 @@ machine, with the service's own keys and storages (docs/platform.md):
 
 Secrets are never shown. Exit status: 0 no faults; 1 faults; 78 settings are
 not valid, and nothing else was checked.`,
-  run: async (_operands, { environment, stdout, signal }, isPlatform) => {
+  run: async (_operands, { environment, stdout, signal }, { platform = false }) => {
     let config: Config;
     try {
       config = readConfig(environment);
@@ -71,7 +72,7 @@ not valid, and nothing else was checked.`,
       return exitStatus.configuration;
     }
     let faults = 0;
-    for await (const finding of checkAll(config, environment, isPlatform, signal)) {
+    for await (const finding of checkAll(config, environment, platform === true, signal)) {
       writeFinding(stdout, finding);
       if (finding.kind === 'fault') faults += 1;
     }
@@ -141,7 +142,14 @@ function* checkKeys({ external, attachments, relay }: Config): Generator<Finding
     yield ok('attachment keys', `${describeSigners(signing.keys)} (ATTACHMENT_SIGNING=${mode})`);
   }
   // Only the platform signs uploads.
-  if (relay !== undefined) yield ok('upload keys', `any of ${relay.keys.count} verifies`);
+  if (relay === undefined) return;
+  yield ok('upload keys', `any of ${relay.keys.count} verifies`);
+  yield ok(
+    'upload metadata',
+    relay.stripsMetadata
+      ? 'is removed, unless s of the capability is false (RELAY_STRIP_METADATA=true)'
+      : 'is stored as sent, unless s of the capability is true (RELAY_STRIP_METADATA=false)',
+  );
 }
 
 function describeSigners({ count }: SigningKeys): string {

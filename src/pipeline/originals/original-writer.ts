@@ -9,6 +9,8 @@ export interface OriginalWriteOptions {
   readonly contentType?: string | undefined;
   /** Whether the key must be free; otherwise an existing original is replaced. */
   readonly isNew?: boolean;
+  /** Tag of the only state that may be replaced. The new one keeps its content type, user metadata and permissions. */
+  readonly ifMatch?: string | undefined;
 }
 
 export interface PartWriteOptions extends UploadPartId {
@@ -24,7 +26,8 @@ export interface OriginalWriter {
    * @param key as read by `parseOriginKey`
    * @param chunks of any size
    * @returns the storage's own tag of these bytes, without quotes; empty if the storage gives none
-   * @throws MediaError `MEDIA_EXISTS` if the key is not free and must be; Error if the storage fails, with its words as
+   * @throws MediaError `MEDIA_EXISTS` if the key is not free and must be, `PRECONDITION_FAILED` if the original is in
+   *   another state than `ifMatch`; Error if the storage fails, with its words as
    *   cause; what `chunks` throws; `signal.reason`
    */
   write(

@@ -105,7 +105,7 @@ export function createFilesystemListing(root: RootFolder): OriginListing {
         for await (const entry of walkFolder(folder, { signal })) {
           if (entry.kind !== 'file') continue;
           const key = relative(root.path, entry.path).replaceAll(sep, '/');
-          if (!visit({ key, sizeBytes: entry.sizeBytes })) return;
+          if (!(await visit({ key, sizeBytes: entry.sizeBytes }))) return;
         }
       } catch (error) {
         signal.throwIfAborted();

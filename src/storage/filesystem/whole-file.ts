@@ -15,6 +15,10 @@ export interface FilePlace {
   readonly isNew?: boolean | undefined;
   /** Permissions of the file; by default those of a new one. */
   readonly mode?: number | undefined;
+  /** User and group of the file, which only root may change; by default those of the process. */
+  readonly owner?: { readonly uid: number; readonly gid: number } | undefined;
+  /** Throws if the complete file must not be moved to its path any more. */
+  readonly beforeMove?: (() => Promise<void>) | undefined;
 }
 
 /** Most attempts to create a folder for a file while others remove it. */
@@ -40,6 +44,7 @@ export async function writeWholeFile(
   try {
     let status: BigIntStats;
     try {
+      if (place.owner !== undefined) await file.chown(place.owner.uid, place.owner.gid);
       if (place.mode !== undefined) await file.chmod(place.mode & 0o777);
       for await (const chunk of chunks) await file.writeFile(chunk);
       // Before the file gets its name: a power cut could leave the name with zeros.
@@ -48,6 +53,7 @@ export async function writeWholeFile(
     } finally {
       await file.close();
     }
+    await place.beforeMove?.();
     await moveIntoPlace(place);
     return status;
   } catch (error) {

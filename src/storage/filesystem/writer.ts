@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { BigIntStats } from 'node:fs';
 import { lstat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { MediaError } from '../../contract/errors.ts';
@@ -16,7 +17,8 @@ const IN_THE_WAY: ReadonlySet<unknown> = new Set(['EEXIST', 'ENOTDIR', 'EISDIR']
  * name that is not an original's key, and gets its own name once it is completely on the disk (`writeWholeFile`).
  *
  * Not covered: a separate file system below the folder, into which no file can be moved; one without hard links, where
- * nothing can be written that must be new; orphans of a killed process (`.incoming-…`).
+ * nothing can be written that must be new; orphans of a killed process (`.incoming-…`); a file that is replaced between
+ * the check of `ifMatch` and the move; access control lists and extended attributes of a file that is replaced.
  */
 export function createFilesystemWriter(root: RootFolder): OriginalWriter {
   /** @throws Error also if the disk is not mounted: an original would be written to the disk below */
@@ -33,11 +35,12 @@ export function createFilesystemWriter(root: RootFolder): OriginalWriter {
     heldBytesOf: () => 0,
     // A link or a folder is in the way, too.
     has: async (key) => (await unlessMissing(lstat(await findPath(key)))) !== undefined,
-    write: async (key, chunks, { signal, isNew }) => {
+    write: async (key, chunks, { signal, isNew, ifMatch }) => {
       signal.throwIfAborted();
       const path = await findPath(key);
+      const replaced = ifMatch === undefined ? undefined : await findState(path, ifMatch);
       const temporaryPath = join(root.path, `.incoming-${randomBytes(16).toString('hex')}`);
-      const place = { path, temporaryPath, root: root.path, isNew };
+      const place = { path, temporaryPath, root: root.path, isNew, ...replaced };
       const status = await writeWholeFile(untilStopped(chunks, signal), place).catch(
         (error: unknown) => {
           if (!IN_THE_WAY.has(systemCodeOf(error))) throw error;
@@ -47,5 +50,23 @@ export function createFilesystemWriter(root: RootFolder): OriginalWriter {
       await syncFolder(dirname(path));
       return fileEtagOf(status);
     },
+  };
+}
+
+/** Returns what a file takes over from the one that it replaces. @throws MediaError `PRECONDITION_FAILED` */
+async function findState(path: string, ifMatch: string) {
+  const check = async (): Promise<BigIntStats> => {
+    const status = await unlessMissing(lstat(path, { bigint: true }));
+    if (status?.isFile() !== true || fileEtagOf(status) !== ifMatch) {
+      throw new MediaError('PRECONDITION_FAILED');
+    }
+    return status;
+  };
+  const { mode, uid, gid } = await check();
+  const owner = { uid: Number(uid), gid: Number(gid) };
+  return {
+    mode: Number(mode),
+    owner: process.geteuid?.() === 0 ? owner : undefined,
+    beforeMove: async () => void (await check()),
   };
 }

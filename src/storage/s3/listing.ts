@@ -15,7 +15,7 @@ export function createS3Listing(options: S3BucketOptions): OriginListing {
         for await (const { key, sizeBytes } of listObjects(bucket, root + prefix, send)) {
           signal.throwIfAborted();
           if (!isPossibleKey(key)) continue;
-          if (!visit({ key: key.slice(root.length), sizeBytes })) return;
+          if (!(await visit({ key: key.slice(root.length), sizeBytes }))) return;
         }
       } catch (error) {
         signal.throwIfAborted();

@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { MediaError } from '../../contract/errors.ts';
+import { MediaError, MediaError } from '../../contract/errors.ts';
+import type { OriginalWriteOptions } from '../../pipeline/originals/original-writer.ts';
 import {
   type $Command,
   AbortMultipartUploadCommand,
@@ -45,15 +46,20 @@ type Command<Input extends ServiceInputTypes, Output extends ServiceOutputTypes>
 /** Requests of uploads, with deadlines by kind, and translated errors. */
 export class S3UploadRequests {
   readonly #client: S3Client;
-  /** Cleared once the server has reported that it does not support `If-None-Match` on writes. */
+  /** Cleared once the server has reported that it does not support conditions on writes. */
   #knowsConditions = true;
 
   constructor(client: S3Client) {
     this.#client = client;
   }
 
-  conditionOf(isNew: boolean | undefined): { readonly IfNoneMatch?: '*' } {
-    return isNew === true && this.#knowsConditions ? { IfNoneMatch: '*' } : {};
+  conditionOf({ isNew, ifMatch }: Pick<OriginalWriteOptions, 'isNew' | 'ifMatch'>): {
+    readonly IfNoneMatch?: '*';
+    readonly IfMatch?: string;
+  } {
+    if (!this.#knowsConditions) return {};
+    if (ifMatch !== undefined) return { IfMatch: `"${ifMatch}"` };
+    return isNew === true ? { IfNoneMatch: '*' } : {};
   }
 
   /**

@@ -10,6 +10,7 @@ import {
   type CompletedPart,
   CompleteMultipartUploadCommand,
   CreateMultipartUploadCommand,
+  GetObjectTaggingCommand,
   HeadObjectCommand,
   PutObjectCommand,
   type S3Client,
@@ -61,17 +62,23 @@ export class S3OriginalWriter implements OriginalWriter {
     chunks: AsyncIterable<Uint8Array>,
     options: OriginalWriteOptions,
   ): Promise<string> {
-    const { signal, sizeBytes, contentType, isNew } = options;
+    const { signal, sizeBytes, contentType, ifMatch } = options;
     signal.throwIfAborted();
     const place = this.#placeOf(key);
-    const object = { ...place, ContentLength: sizeBytes, ContentType: contentType };
-    const terms = { ...object, ...this.#requests.conditionOf(isNew) };
+    const kept = ifMatch === undefined ? undefined : await this.#readKept(place, ifMatch, signal);
+    const object = { ...place, ...(kept ?? { ContentType: contentType }) };
+    const terms = { ...object, ContentLength: sizeBytes, ...this.#requests.conditionOf(options) };
     const isHeld = this.heldBytesOf(sizeBytes) > 0;
-    const etag = isHeld
-      ? await this.#writeInParts(place, chunks, options)
-      : await this.#stream(chunks, signal, (Body, failing) =>
+    const writing = isHeld
+      ? this.#writeInParts(object, chunks, options)
+      : this.#stream(chunks, signal, (Body, failing) =>
           this.#requests.settle(new PutObjectCommand({ ...terms, Body }), signal, failing),
         );
+    const etag = await writing.catch((error: unknown) => {
+      const isRefused = error instanceof MediaError && error.code === 'MEDIA_EXISTS';
+      if (ifMatch === undefined || !isRefused) throw error;
+      throw new MediaError('PRECONDITION_FAILED', { cause: error });
+    });
     if (etag !== '') return etag;
     // Ceph returns no tag of a completed multipart upload. Without any tag, the original is stored all the same.
     const abortSignal = AbortSignal.any([signal, AbortSignal.timeout(TAG_TIMEOUT_MS)]);
@@ -127,22 +134,46 @@ export class S3OriginalWriter implements OriginalWriter {
   }
 
   /**
+   * Reads what a new state of an object takes over from the one that it replaces.
+   *
+   * @throws MediaError `PRECONDITION_FAILED` if the object is missing, or in another state
+   */
+  async #readKept(place: Place, ifMatch: string, abortSignal: AbortSignal) {
+    const head = await this.#head(place, abortSignal);
+    if (head === undefined || etagOf(head) !== ifMatch) throw new MediaError('PRECONDITION_FAILED');
+    const { TagCount = 0, CacheControl, ContentDisposition, ContentEncoding } = head;
+    const { ContentLanguage, ContentType, Expires, Metadata, StorageClass } = head;
+    const { ServerSideEncryption, SSEKMSKeyId, WebsiteRedirectLocation } = head;
+    const tags =
+      TagCount === 0
+        ? undefined
+        : await this.#client.send(new GetObjectTaggingCommand(place), { abortSignal });
+    const pairs = tags?.TagSet?.map(({ Key = '', Value = '' }): [string, string] => [Key, Value]);
+    return {
+      ...{ CacheControl, ContentDisposition, ContentEncoding, ContentLanguage, ContentType },
+      ...{ Expires, Metadata, StorageClass, ServerSideEncryption, SSEKMSKeyId },
+      WebsiteRedirectLocation,
+      Tagging: pairs && String(new URLSearchParams(pairs)),
+    };
+  }
+
+  /**
    * Writes an upload of unknown length with one part in memory, which is refilled once sent. (The SDK's `Upload` copies
    * each part from its pieces, and holds three times as much meanwhile.)
    */
   async #writeInParts(
-    place: Place,
+    object: Place,
     chunks: AsyncIterable<Uint8Array>,
     options: OriginalWriteOptions,
   ): Promise<string> {
-    const { signal, contentType: ContentType, isNew } = options;
+    const { signal } = options;
     const parts = fillParts(untilStopped(chunks, signal));
     try {
       const { value: first } = await parts.next();
-      if (first?.isLast === false) return await this.#completeParts(place, first, parts, options);
+      if (first?.isLast === false) return await this.#completeParts(object, first, parts, options);
       const Body = first?.bytes ?? Buffer.alloc(0);
-      const condition = this.#requests.conditionOf(isNew);
-      const whole = new PutObjectCommand({ ...place, ContentType, ...condition, Body });
+      const condition = this.#requests.conditionOf(options);
+      const whole = new PutObjectCommand({ ...object, ...condition, Body });
       return etagOf(await this.#requests.settle(whole, signal));
     } finally {
       // If the first part fails, no loop has begun that would end the source.
@@ -151,12 +182,14 @@ export class S3OriginalWriter implements OriginalWriter {
   }
 
   async #completeParts(
-    place: Place,
+    object: Place,
     first: Part,
     rest: AsyncGenerator<Part>,
-    { signal, contentType: ContentType, isNew }: OriginalWriteOptions,
+    options: OriginalWriteOptions,
   ): Promise<string> {
-    const creation = new CreateMultipartUploadCommand({ ...place, ContentType });
+    const { signal, isNew, ifMatch } = options;
+    const place = { Bucket: object.Bucket, Key: object.Key };
+    const creation = new CreateMultipartUploadCommand(object);
     // A stop waits for the response: without it, the upload could not be aborted.
     const inTime = AbortSignal.timeout(BEGIN_TIMEOUT_MS);
     const { UploadId } = await this.#requests.send(creation, inTime, signal);
@@ -174,7 +207,8 @@ export class S3OriginalWriter implements OriginalWriter {
       if (isNew === true && (await this.#isThere(place, signal))) {
         throw new MediaError('MEDIA_EXISTS');
       }
-      const condition = this.#requests.conditionOf(isNew);
+      if (ifMatch !== undefined) await this.#readKept(place, ifMatch, signal);
+      const condition = this.#requests.conditionOf(options);
       const terms = { ...place, ...condition, UploadId, MultipartUpload: { Parts } };
       const completion = new CompleteMultipartUploadCommand(terms);
       return etagOf(await this.#requests.settle(completion, signal));
@@ -186,15 +220,18 @@ export class S3OriginalWriter implements OriginalWriter {
     }
   }
 
-  /** Whether the object exists. S3 returns 403 for missing objects if the permission to list is missing, too. */
   async #isThere(place: Place, abortSignal: AbortSignal): Promise<boolean> {
+    return (await this.#head(place, abortSignal)) !== undefined;
+  }
+
+  /** Returns `undefined` for a missing object: S3 returns 403 if the permission to list is missing, too. */
+  async #head(place: Place, abortSignal: AbortSignal) {
     try {
-      await this.#client.send(new HeadObjectCommand(place), { abortSignal });
-      return true;
+      return await this.#client.send(new HeadObjectCommand(place), { abortSignal });
     } catch (error) {
       abortSignal.throwIfAborted();
       const { status } = readS3Failure(error);
-      if (status === 404 || status === 403) return false;
+      if (status === 404 || status === 403) return undefined;
       const cause = await findS3Cause(this.#client, error);
       throw new Error('The check for an object failed', { cause });
     }

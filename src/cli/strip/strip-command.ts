@@ -1,0 +1,177 @@
+import { type Config, readConfig } from '../../config/config.ts';
+import { formatCauses, MediaError } from '../../contract/errors.ts';
+import { findKeyFault, isOriginKey, unmarkedKeyOf } from '../../contract/media-path.ts';
+import { isRefusal } from '../../pipeline/uploads/metadata-removal.ts';
+import type { OpenedStorage } from '../../storage/backend.ts';
+import { openStorage } from '../../storage/open-storage.ts';
+import { isBlockedBytes, purgeOriginal } from '../admin-commands.ts';
+import {
+  type Command,
+  CommandFault,
+  countOf,
+  exitStatus,
+  type Terminal,
+  usageFault,
+  writeLine,
+} from '../command.ts';
+import { type StripParts, stripOriginal } from './strip-original.ts';
+
+const CANNOT = 'cannot be cleaned';
+
+export const stripCommand: Command = {
+  summary: 'removes metadata from stored originals',
+  operands: ['KEY…'],
+  options: { 'dry-run': '', prefix: 'FOLDER/' },
+  stopped: 'the originals above are done; run it again for the others',
+  help: `
+Overwrites position, time, camera, author and comments in the pictures and
+videos at these keys, or below FOLDER/, without decoding them: pixels, samples
+and length stay (docs/contract.md, section 16). The new version replaces the
+old one only if nothing else has, and the key is purged at ADMIN_HOST and
+ADMIN_PORT. Prints a line for each original:
+
+  removed           metadata is overwritten; of a dry run: would be removed
+  none              there is no metadata
+  not-supported     this format is left as it is
+  blocked           left as it is: its SHA-256 is blocked, and would change
+  missing           there is no original at this key
+  cannot be cleaned left as it is, with the reason: it is damaged, for example
+  failed            the storage has failed, or others keep replacing it
+
+It can be stopped, and run again: what is done has no metadata any more.
+
+  darkroom strip attachments/1/2/holiday.jpg
+  darkroom strip --dry-run --prefix attachments/1471234567890123456/
+
+Exit status: 0 done; 1 an original is missing, damaged or has failed; 64 no
+key; 78 settings are not valid.`,
+  run: async (operands, terminal, { prefix, 'dry-run': isDryRun = false }) => {
+    if (operands.length === 0 && prefix === undefined) {
+      throw usageFault('strip needs KEY or --prefix; see darkroom strip --help');
+    }
+    const config = readConfig(terminal.environment);
+    const keys = operands.map((text) => parseKey(text, config));
+    const folder = prefix === undefined ? undefined : parseFolder(String(prefix));
+    if (isDryRun !== true && config.admin === undefined && config.blocklist !== undefined) {
+      throw new CommandFault('ADMIN_PORT is not set, which tells what BLOCKLIST blocks');
+    }
+    const { signal } = terminal;
+    const storage = await openStorage(config.storage, config.originLimits).catch((cause) => {
+      signal.throwIfAborted();
+      throw new CommandFault('the storage cannot be read; see darkroom check', { cause });
+    });
+    const run = createRun(config, storage, isDryRun === true, terminal);
+    for (const key of keys) await run.strip(key);
+    if (folder !== undefined) await stripFolder(folder, config, storage, run.strip, signal);
+    return run.finish();
+  },
+};
+
+/** @throws CommandFault with the status of a usage error */
+function parseKey(text: string, { reading }: Config): string {
+  const key = unmarkedKeyOf(text, reading.resources) ?? text;
+  if (isOriginKey(key, reading.resources)) return key;
+  throw usageFault(`"${text}" is not the key of an original; see darkroom put --help`);
+}
+
+/** @returns the folder with its slash @throws CommandFault with the status of a usage error */
+function parseFolder(text: string): string {
+  const path = text.replace(/\/$/, '');
+  const fault = findKeyFault(path);
+  if (fault !== undefined) throw usageFault(`"${text}" is not a folder of keys. ${fault}`);
+  return `${path}/`;
+}
+
+/** @throws CommandFault if the storage cannot be listed */
+async function stripFolder(
+  folder: string,
+  { reading }: Config,
+  storage: OpenedStorage,
+  strip: (key: string) => Promise<void>,
+  signal: AbortSignal,
+): Promise<void> {
+  let stopped: unknown;
+  const visit = async ({ key }: { readonly key: string }): Promise<boolean> => {
+    if (!isOriginKey(key, reading.resources)) return true;
+    try {
+      await strip(key);
+      return true;
+    } catch (error) {
+      // Not a failure of the listing.
+      stopped = error;
+      return false;
+    }
+  };
+  await storage
+    .openListing()
+    .list(folder, visit, signal)
+    .catch((cause: unknown) => {
+      signal.throwIfAborted();
+      throw new CommandFault(`${folder} cannot be listed; see darkroom check`, { cause });
+    });
+  if (stopped !== undefined) throw stopped;
+}
+
+/** Creates a run over originals, which reports each of them and counts outcomes. */
+function createRun(
+  config: Config,
+  storage: OpenedStorage,
+  isDryRun: boolean,
+  { environment, signal, stdout, stderr }: Terminal,
+) {
+  const report = (line: string): void => writeLine(stdout, line);
+  const counts = new Map<string, number>();
+  const parts: StripParts = {
+    origin: storage.origin,
+    writer: storage.openWriter(),
+    firstByteTimeoutMs: config.originLimits.firstByteTimeoutMs,
+    isDryRun,
+    isBlocked: config.blocklist && ((sha256) => isBlockedBytes(sha256, environment)),
+  };
+  return {
+    /** @throws CommandFault if the original is replaced and cannot be purged: the next ones would not be either */
+    strip: async (key: string): Promise<void> => {
+      const { outcome, details = '' } = await stripOriginal(key, parts, signal).then(
+        (outcome) => ({ outcome, details: undefined }),
+        (error: unknown) => describeFailure(error, signal),
+      );
+      if (outcome === 'removed' && !isDryRun && config.admin !== undefined) {
+        await purgeOriginal(key, environment).catch((cause: unknown) => {
+          throw new CommandFault(`${key} is stored without metadata, but not purged`, { cause });
+        });
+      }
+      const shown = isDryRun && outcome === 'removed' ? 'would be removed' : outcome;
+      counts.set(shown, (counts.get(shown) ?? 0) + 1);
+      report(`${key}: ${shown}${details}`);
+    },
+    /** Reports the total. @returns the exit status */
+    finish: (): number => {
+      const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
+      const outcomes = [...counts].map(([outcome, count]) => `, ${count} ${outcome}`);
+      const dryRun = isDryRun ? ' (dry run: nothing was written)' : '';
+      report(`${countOf(total, 'original')}${outcomes.join('')}${dryRun}`);
+      if (counts.has('removed') && config.admin === undefined) {
+        writeLine(stderr, 'darkroom: ADMIN_PORT is not set; purge the originals that changed');
+      }
+      const hasFailed = ['missing', CANNOT, 'failed'].some((outcome) => counts.has(outcome));
+      return hasFailed ? exitStatus.fault : exitStatus.ok;
+    },
+  };
+}
+
+/** @throws `signal.reason`; CommandFault of the admin listener */
+function describeFailure(error: unknown, signal: AbortSignal) {
+  if (error instanceof CommandFault) throw error;
+  if (error instanceof MediaError && error.code === 'UNKNOWN_MEDIA') return { outcome: 'missing' };
+  if (isRefusal(error) && error instanceof MediaError) {
+    const { message } = error.cause as Error;
+    return { outcome: CANNOT, details: `: ${message}` };
+  }
+  // What may have been left behind is shown even after a stop.
+  const isAbort = error instanceof Error && error.name === 'AbortError';
+  if (isAbort || error === signal.reason) throw error;
+  if (error instanceof MediaError && error.code === 'PRECONDITION_FAILED') {
+    return { outcome: 'failed', details: ': it is being replaced' };
+  }
+  return { outcome: 'failed', details: formatCauses(error) };
+}

@@ -1,0 +1,117 @@
+import { createHash } from 'node:crypto';
+import { MediaError } from '../../contract/errors.ts';
+import type { MetadataOutcome } from '../../contract/metadata.ts';
+import { withDeadline } from '../../pipeline/abort.ts';
+import type { OriginalWriter } from '../../pipeline/originals/original-writer.ts';
+import { ReplacedMeanwhile, type Source } from '../../pipeline/ports.ts';
+import { cleanChunks, openCleaner, PREFIX_BYTES } from '../../pipeline/uploads/metadata-removal.ts';
+
+/** Attempts to clean an original that others replace at the same time. */
+const MAX_ATTEMPTS = 3;
+
+export interface StripParts {
+  readonly origin: Source;
+  readonly writer: OriginalWriter;
+  readonly firstByteTimeoutMs: number;
+  /** Whether nothing is written. */
+  readonly isDryRun: boolean;
+  /** Whether bytes are blocked by their SHA-256: with other bytes, the original would no longer be. Omit if none are. */
+  readonly isBlocked?: ((sha256: string) => Promise<boolean>) | undefined;
+}
+
+/**
+ * Removes the metadata from a stored original. Reads it once to find metadata, and once more to write the new state, so
+ * that nothing is written without need.
+ *
+ * @returns the outcome, `removed` also for a dry run that has found metadata; `blocked` for an original left as it is
+ * @throws MediaError `UNKNOWN_MEDIA`, `UNSUPPORTED_MEDIA_TYPE` if it cannot be cleaned, `PRECONDITION_FAILED` if others
+ *   keep replacing it; as the storage; `signal.reason`
+ */
+export async function stripOriginal(
+  key: string,
+  parts: StripParts,
+  signal: AbortSignal,
+): Promise<MetadataOutcome | 'blocked'> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await stripOnce(key, parts, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (attempt === MAX_ATTEMPTS || !isReplaced(error)) throw error;
+    }
+  }
+}
+
+async function stripOnce(key: string, parts: StripParts, signal: AbortSignal) {
+  const { origin, writer, firstByteTimeoutMs, isDryRun, isBlocked } = parts;
+  const late = (): MediaError => new MediaError('ORIGIN_TIMEOUT');
+  const open = async (ifMatch?: string) => {
+    const opened = await withDeadline(firstByteTimeoutMs, signal, late, (within) =>
+      origin.open(key, { signal: AbortSignal.any([signal, within]), ifMatch }),
+    );
+    const { body, etag } = opened as Extract<typeof opened, { readonly etag: unknown }>;
+    if (body === undefined)
+      throw new Error('The storage has confirmed a state that was not named.');
+    return { etag, chunks: body instanceof Uint8Array ? [body] : body };
+  };
+  const found = await open();
+  const hash = isBlocked && createHash('sha256');
+  const { cleaner, chunks } = await clean(found.chunks, (chunk) => hash?.update(chunk));
+  let sizeBytes = 0;
+  for await (const { length } of chunks) {
+    signal.throwIfAborted();
+    sizeBytes += length;
+  }
+  if (cleaner?.hasRemoved !== true) return cleaner === undefined ? 'not-supported' : 'none';
+  if (isDryRun) return 'removed';
+  if (hash !== undefined && (await isBlocked?.(hash.digest('hex'))) === true) return 'blocked';
+  const again = await open(found.etag);
+  if (again.etag !== found.etag) throw new MediaError('PRECONDITION_FAILED');
+  const cleaned = await clean(again.chunks);
+  await writer.write(key, cleaned.chunks, { signal, sizeBytes, ifMatch: found.etag });
+  return 'removed';
+}
+
+type Chunks = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
+
+/** Chooses the cleaner of a file; without one, the file is not read on. */
+async function clean(file: Chunks, watch: (chunk: Uint8Array) => void = () => undefined) {
+  const chunks = (async function* () {
+    yield* file;
+  })();
+  const first: Uint8Array[] = [];
+  let prefix = Buffer.alloc(0);
+  while (prefix.length < PREFIX_BYTES) {
+    const { done, value } = await chunks.next();
+    if (done === true) break;
+    first.push(value);
+    prefix = Buffer.concat([prefix, value]);
+  }
+  const cleaner = await openCleaner({ peek: async () => prefix });
+  if (cleaner === undefined) {
+    await chunks.return(undefined);
+    return { cleaner, chunks };
+  }
+  const watched = (async function* () {
+    try {
+      for (const chunk of first) {
+        watch(chunk);
+        yield chunk;
+      }
+      for await (const chunk of chunks) {
+        watch(chunk);
+        yield chunk;
+      }
+    } finally {
+      await chunks.return(undefined);
+    }
+  })();
+  return { cleaner, chunks: cleanChunks(watched, cleaner) };
+}
+
+/** Whether an attempt has failed because the original was replaced, or was being replaced. */
+function isReplaced(error: unknown): boolean {
+  if (!(error instanceof MediaError)) return false;
+  if (error.cause instanceof ReplacedMeanwhile) return true;
+  return error.code === 'PRECONDITION_FAILED' || error.code === 'OVERLOADED';
+}
