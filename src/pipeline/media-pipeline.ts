@@ -4,7 +4,7 @@ import type { BlockGuard } from './blocks/block-guard.ts';
 import type { CdnPurger } from './cdn/cdn-purger.ts';
 import { MemoryCache } from './memory-cache.ts';
 import { createMetadataService } from './metadata/metadata.ts';
-import type { Meter } from './meter.ts';
+import type { Tools } from './meter.ts';
 import {
   createSiteBackend,
   createStorageBackend,
@@ -16,15 +16,7 @@ import { MemoryBudget } from './originals/memory-budget.ts';
 import { Originals } from './originals/originals.ts';
 import { PassthroughService } from './originals/passthrough.ts';
 import { OriginalRecords } from './originals/records.ts';
-import type {
-  CachedOriginal,
-  Clock,
-  Log,
-  MediaResult,
-  Renderer,
-  ResultStore,
-  Source,
-} from './ports.ts';
+import type { CachedOriginal, MediaResult, Renderer, ResultStore, Source } from './ports.ts';
 import { Rates } from './rates.ts';
 import { Admission } from './render/admission.ts';
 import { AdmittedRenderer } from './render/admitted-renderer.ts';
@@ -37,10 +29,7 @@ import { MediaService } from './serve-media.ts';
 /** Part of the memory for originals that one may take: a large original would evict all avatars. */
 const MAX_ORIGINAL_SHARE = 1 / 8;
 
-/** Period for which a 415 or 422 is remembered, whatever HTTP caches may keep: its work would be repeated. */
-const REFUSED_FOR_MS = 5 * 60_000;
-
-interface MediaAdapters {
+interface MediaAdapters extends Tools {
   readonly origin: Source;
   readonly observer: SourceObserver | undefined;
   /** `undefined`: nothing can be blocked. */
@@ -54,28 +43,20 @@ interface MediaAdapters {
   readonly renderer: Renderer;
   /** `undefined`: there is no CDN in front that takes purges. */
   readonly cdn: CdnPurger | undefined;
-  readonly meter: Meter;
-  readonly clock: Clock;
-  /** Milliseconds since 1970. */
-  readonly wallClock: () => number;
-  readonly log: Log;
 }
 
 export type MediaPipeline = ReturnType<typeof createMediaPipeline>;
 
 /** Creates the pipeline, with the caches that its stages share. */
 export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
-  const { external, resultStore, renderer, meter, clock, wallClock, log } = adapters;
+  const { external, resultStore, renderer, meter, clock } = adapters;
   const { originLimits: limits, renderLimits } = config;
   const memories = {
-    results: new MemoryCache<MediaResult>({ maxBytes: config.cache.maxBytes }),
-    originals: new MemoryCache<CachedOriginal>({
-      maxBytes: config.cache.originalBytes,
-      maxShare: MAX_ORIGINAL_SHARE,
-    }),
+    results: new MemoryCache<MediaResult>(config.cache.maxBytes),
+    originals: new MemoryCache<CachedOriginal>(config.cache.originalBytes, MAX_ORIGINAL_SHARE),
   };
-  const records = new OriginalRecords({ ...config.versions, refusedForMs: REFUSED_FOR_MS }, clock);
-  const store = resultStore && new GuardedStore({ store: resultStore, clock, log, meter });
+  const records = new OriginalRecords(config.versions, clock);
+  const store = resultStore && new GuardedStore(resultStore, adapters);
   const closing = new AbortController();
   const release = releaseWithEffort(renderLimits.webpEffort);
   const facts = new FactStore(records, store, release);
@@ -85,7 +66,7 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
     meter,
     release,
   });
-  const admission = new Admission(renderer, config.admission, clock, meter);
+  const admission = new Admission(renderer, config.admission, adapters);
   const originalsBudget = new MemoryBudget(config.originalsMemoryBytes);
   const originReads = new Semaphore(config.originReads);
   const originStreams = new Semaphore(config.originStreams);
@@ -101,7 +82,7 @@ export function createMediaPipeline(config: Config, adapters: MediaAdapters) {
       limits.maxOriginalBytes,
       new Semaphore({ ...config.originStreams, slots: external.limits.maxStreams }),
     );
-  const rates = config.rates && new Rates(config.rates, { clock, wallClock, log });
+  const rates = config.rates && new Rates(config.rates, adapters);
   const { blocks } = adapters;
   const originals = new Originals({
     storage,

@@ -1,69 +1,48 @@
 import { LRUCache } from 'lru-cache';
 
-/** A result or an original; its bytes are the bulk of it. */
+/** A result or an original, most of which are its bytes. */
 type Entry = { readonly body: Uint8Array } | { readonly bytes: Uint8Array };
 
-interface CacheOptions {
-  /** Contents, keys and overhead together; 0 keeps nothing. */
-  readonly maxBytes: number;
-  /** Largest entry, overhead included, as a part of the whole; 1 by default. */
-  readonly maxShare?: number;
-}
-
-/** Estimated cost of an entry besides its bytes and key: validators, map and list nodes. */
+/** Estimated size of an entry besides its bytes and key: validators, nodes of the map and the list. */
 const ENTRY_OVERHEAD_BYTES = 512;
 
-/** Cache in memory, bounded by bytes; it evicts the least recently used entry first. */
-export class MemoryCache<Value extends Entry> {
-  readonly #cache: LRUCache<string, Value>;
+/** LRU cache in memory, bounded by bytes. */
+export class MemoryCache<Value extends Entry> extends LRUCache<string, Value> {
   readonly maxBytes: number;
-  #evictions = 0;
+  readonly #evicted: { count: number };
 
-  constructor({ maxBytes, maxShare = 1 }: CacheOptions) {
-    this.maxBytes = maxBytes;
-    this.#cache = new LRUCache({
-      // A bound of one byte keeps nothing; for `LRUCache`, 0 means no bound.
+  /**
+   * @param maxBytes bound of contents, keys and overhead together; 0 stores nothing
+   * @param maxShare largest entry, overhead included, as a fraction of the whole
+   */
+  constructor(maxBytes: number, maxShare = 1) {
+    const evicted = { count: 0 };
+    super({
+      // A bound of one byte stores nothing; for `LRUCache`, 0 means unbounded.
       maxSize: Math.max(1, maxBytes),
       maxEntrySize: Math.max(1, Math.floor(maxBytes * maxShare)),
-      sizeCalculation: (value, key) =>
-        bulkOf(value).byteLength + 2 * key.length + ENTRY_OVERHEAD_BYTES,
-      dispose: (_value, _key, reason) => {
-        if (reason === 'evict') this.#evictions += 1;
+      sizeCalculation: (entry, key) =>
+        ('body' in entry ? entry.body : entry.bytes).byteLength +
+        2 * key.length +
+        ENTRY_OVERHEAD_BYTES,
+      dispose: (_entry, _key, reason) => {
+        if (reason === 'evict') evicted.count += 1;
       },
     });
+    this.maxBytes = maxBytes;
+    this.#evicted = evicted;
   }
 
   get heldBytes(): number {
-    return this.#cache.calculatedSize;
-  }
-
-  get entries(): number {
-    return this.#cache.size;
+    return this.calculatedSize;
   }
 
   get evictions(): number {
-    return this.#evictions;
-  }
-
-  get(key: string): Value | undefined {
-    return this.#cache.get(key);
-  }
-
-  /** Keeps a value unless it is too large, and returns whether it did. */
-  set(key: string, value: Value): boolean {
-    return this.#cache.set(key, value).has(key);
-  }
-
-  deleteWhere(fits: (key: string) => boolean): number {
-    return deleteWhere(this.#cache, fits);
+    return this.#evicted.count;
   }
 }
 
-function bulkOf(entry: Entry): Uint8Array {
-  return 'body' in entry ? entry.body : entry.bytes;
-}
-
-/** Removes the entries whose keys fit, and returns how many. */
+/** Removes the entries with matching keys, and returns their number. */
 export function deleteWhere(
   cache: Pick<LRUCache<string, NonNullable<unknown>>, 'keys' | 'delete'>,
   fits: (key: string) => boolean,

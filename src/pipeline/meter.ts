@@ -2,7 +2,7 @@ import { bottlenecks } from '../contract/errors.ts';
 import { metadataOutcomes } from '../contract/metadata.ts';
 import { platformResourceNames, type ResourceName, resourceNames } from '../contract/resources.ts';
 import { signatureVerdicts } from '../contract/signing/attachment-signature.ts';
-import { lanes } from './ports.ts';
+import { type Clock, type Log, lanes } from './ports.ts';
 import { type CacheUse, stages } from './request-trace.ts';
 import { siteFailureReasons } from './site-failure.ts';
 
@@ -157,4 +157,13 @@ export interface Meter {
   time<Name extends Timed>(name: Name, value: LabelValue<Name>, durationMs: number): void;
   /** Returns the same object each time for one class. */
   countOf(responseClass: ResponseClass): ResponseCount;
+}
+
+/** Clocks, meter and log of the process. */
+export interface Tools {
+  readonly clock: Clock;
+  /** Returns milliseconds since 1970. */
+  readonly wallClock: () => number;
+  readonly meter: Meter;
+  readonly log: Log;
 }

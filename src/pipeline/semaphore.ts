@@ -6,21 +6,18 @@ export interface SemaphoreLimits {
   readonly maxWaitMs: number;
 }
 
-interface WaitOptions {
-  readonly bottleneck?: Bottleneck;
-  /** Returns after how many seconds a retry is worth it. */
-  readonly retryAfterSeconds?: () => number;
-}
-
-/** Bounds how much is done at once: a number of slots, and a bounded queue that gets them first come, first served. */
+/** Semaphore with a bounded FIFO queue. */
 export class Semaphore {
   readonly #limits: SemaphoreLimits;
+  readonly #bottleneck: Bottleneck;
   /** Each takes over the slot of one that leaves. */
   readonly #waiting = new Set<() => void>();
   #inside = 0;
 
-  constructor(limits: SemaphoreLimits) {
+  /** @param bottleneck named by the errors */
+  constructor(limits: SemaphoreLimits, bottleneck: Bottleneck = 'origin') {
     this.#limits = limits;
+    this.#bottleneck = bottleneck;
   }
 
   get inside(): number {
@@ -32,24 +29,25 @@ export class Semaphore {
   }
 
   /** Whether an entry would have to wait. */
-  get isTaken(): boolean {
+  get isExhausted(): boolean {
     return this.#inside >= this.#limits.slots;
   }
 
-  /** Whether an entry would neither get a slot nor a place in the queue. */
+  /** Whether an entry would be rejected. */
   get isFull(): boolean {
-    return this.isTaken && this.#waiting.size >= this.#limits.maxWaiting;
+    return this.isExhausted && this.#waiting.size >= this.#limits.maxWaiting;
   }
 
   /**
    * Waits for a slot.
    *
-   * @returns gives the slot back; a second call does nothing
+   * @param retryAfterSeconds returns the wait after which a retry is worth it
+   * @returns frees the slot; a second call does nothing
    * @throws MediaError `OVERLOADED` if the queue is full or the wait too long; or `signal.reason`
    */
-  async enter(signal: AbortSignal, options: WaitOptions = {}): Promise<() => void> {
+  async enter(signal: AbortSignal, retryAfterSeconds = () => 1): Promise<() => void> {
     signal.throwIfAborted();
-    if (this.isTaken) await this.#wait(signal, options);
+    if (this.isExhausted) await this.#wait(signal, retryAfterSeconds);
     else this.#inside += 1;
     let isInside = true;
     return () => {
@@ -61,12 +59,12 @@ export class Semaphore {
     };
   }
 
-  #wait(
-    signal: AbortSignal,
-    { bottleneck = 'origin', retryAfterSeconds = () => 1 }: WaitOptions,
-  ): Promise<void> {
+  #wait(signal: AbortSignal, retryAfterSeconds: () => number): Promise<void> {
     const overloaded = (): MediaError =>
-      new MediaError('OVERLOADED', { bottleneck, retryAfterSeconds: retryAfterSeconds() });
+      new MediaError('OVERLOADED', {
+        bottleneck: this.#bottleneck,
+        retryAfterSeconds: retryAfterSeconds(),
+      });
     if (this.isFull) return Promise.reject(overloaded());
     return new Promise((resolve, reject) => {
       const stop = (): void => {

@@ -5,7 +5,9 @@ import { CdnTags, cdnRows } from '../contract/cdn-tags.ts';
 import { formatCauses } from '../contract/errors.ts';
 import { BlockList } from '../pipeline/blocks/block-list.ts';
 import type { SharedObjects } from '../pipeline/blocks/ports.ts';
-import { CdnPurger, type CdnPurgerOptions, type Sleep } from '../pipeline/cdn/cdn-purger.ts';
+import { CdnPurger, type Sleep } from '../pipeline/cdn/cdn-purger.ts';
+import { PurgeQueue } from '../pipeline/cdn/purge-queue.ts';
+import type { Tools } from '../pipeline/meter.ts';
 import { openCdnApi } from './cdn/cdn-api.ts';
 import { openSharedObjects } from './open-storage.ts';
 
@@ -15,8 +17,6 @@ const SECRET_BYTES = 32;
 
 /** Margin for a response on its way to the CDN, after the longest render, in milliseconds (contract §15). */
 const ON_THE_WAY_MS = 30_000;
-
-type BlockTools = Pick<CdnPurgerOptions, 'meter' | 'clock' | 'wallClock' | 'log'>;
 
 /** Replacements for tests. */
 interface BlockDoubles {
@@ -31,15 +31,15 @@ const sleepUnlessAborted: Sleep = (durationMs, signal) =>
 export async function openBlocks(
   { cdn, blocklist, renderLimits }: Pick<Config, 'cdn' | 'blocklist' | 'renderLimits'>,
   { objects: given, sleep = sleepUnlessAborted }: BlockDoubles,
-  tools: BlockTools,
+  tools: Tools,
 ) {
   if (blocklist === undefined) return {};
   try {
     const objects = given ?? (await openSharedObjects(blocklist.place));
-    const parts = { ...tools, objects, sleep };
+    const secondRoundAfterMs = renderLimits.timeoutMs + ON_THE_WAY_MS;
     return {
-      cdn: cdn && (await openCdn(cdn, renderLimits.timeoutMs, parts)),
-      list: await BlockList.open({ objects, pollMs: blocklist.pollMs, ...tools }),
+      cdn: cdn && (await openCdn(cdn, secondRoundAfterMs, objects, sleep, tools)),
+      list: await BlockList.open(objects, blocklist.pollMs, tools),
     };
   } catch (error) {
     throw new ConfigError(`BLOCKLIST: the list cannot be used${formatCauses(error)}`);
@@ -48,18 +48,16 @@ export async function openBlocks(
 
 async function openCdn(
   cdn: NonNullable<Config['cdn']>,
-  renderTimeoutMs: number,
-  parts: Omit<CdnPurgerOptions, 'api' | 'row' | 'tags' | 'secondRoundAfterMs'>,
+  secondRoundAfterMs: number,
+  objects: SharedObjects,
+  sleep: Sleep,
+  tools: Tools,
 ) {
-  const tags = new CdnTags(cdn.name, await findSecret(parts.objects));
-  const purger = new CdnPurger({
-    ...parts,
-    api: await openCdnApi(cdn),
-    row: cdnRows[cdn.name],
-    tags,
-    secondRoundAfterMs: renderTimeoutMs + ON_THE_WAY_MS,
-  });
-  return { tags, purger };
+  const tags = new CdnTags(cdn.name, await findSecret(objects));
+  const api = await openCdnApi(cdn);
+  const front = { api, row: cdnRows[cdn.name], tags, secondRoundAfterMs };
+  const queue = new PurgeQueue(objects, tools);
+  return { tags, purger: new CdnPurger(front, queue, sleep, tools) };
 }
 
 /** Reads the secret, which the first replica makes. */

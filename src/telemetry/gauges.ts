@@ -77,7 +77,7 @@ export function listGauges(
     darkroom_cache_max_bytes: ofCaches('Bound of darkroom_cache_bytes.', 'maxBytes'),
     darkroom_cache_entries: [
       'Entries of a cache in memory.',
-      () => ({ results: results.entries, originals: originals.entries }),
+      () => ({ results: results.size, originals: originals.size }),
       'cache',
     ],
     darkroom_cache_evictions_total: ofCaches(

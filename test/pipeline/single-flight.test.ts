@@ -49,7 +49,7 @@ test('an original keeps no promise for each of the requests that wait for it', a
   const limits = { firstByteTimeoutMs: 9_000, wholeBodyTimeoutMs: 9_000, maxOriginalBytes: 1 };
   const parts: Partial<FlightParts> = {
     storage: createStorageBackend(source, limits, {} as never),
-    records: new OriginalRecords({ freshForMs: 0, goneForMs: 0, refusedForMs: 0 }, clock),
+    records: new OriginalRecords({ freshForMs: 0, goneForMs: 0 }, clock),
     clock,
   };
   const flight = { signal: new AbortController().signal, keep: () => undefined };

@@ -1,15 +1,20 @@
 import type { Block, BlockKind, BlockSubject } from '../../contract/block-order.ts';
 
+/** A block, and the generation of the list in which it was last posted again, which replicas act on. */
+export interface ListedBlock extends Block {
+  readonly repeatedAt?: number;
+}
+
 /** Blocks by kind and value. */
 export class BlockIndex {
-  readonly #blocks: Readonly<Record<BlockKind, Map<string, Block>>>;
+  readonly #blocks: Readonly<Record<BlockKind, Map<string, ListedBlock>>>;
 
   constructor({
     key,
     prefix,
     sha256,
     external,
-  }: Partial<Record<BlockKind, Map<string, Block>>> = {}) {
+  }: Partial<Record<BlockKind, Map<string, ListedBlock>>> = {}) {
     this.#blocks = {
       key: new Map(key),
       prefix: new Map(prefix),
@@ -30,11 +35,11 @@ export class BlockIndex {
     return Object.values(this.#blocks).reduce((sum, { size }) => sum + size, 0);
   }
 
-  get all(): readonly Block[] {
+  get all(): readonly ListedBlock[] {
     return Object.values(this.#blocks).flatMap((blocks) => [...blocks.values()]);
   }
 
-  find({ kind, value }: BlockSubject): Block | undefined {
+  find({ kind, value }: BlockSubject): ListedBlock | undefined {
     return this.#blocks[kind].get(value);
   }
 
@@ -50,7 +55,7 @@ export class BlockIndex {
     return found;
   }
 
-  set(block: Block): void {
+  set(block: ListedBlock): void {
     this.#blocks[block.kind].set(block.value, block);
   }
 

@@ -1,5 +1,5 @@
-import { type Block, blockKinds } from '../../contract/block-order.ts';
-import { BlockIndex } from './block-index.ts';
+import { blockKinds } from '../../contract/block-order.ts';
+import { BlockIndex, type ListedBlock } from './block-index.ts';
 import { MAX_OBJECT_BYTES } from './ports.ts';
 
 /** Maximum number of blocks (contract §15). */
@@ -77,13 +77,14 @@ export function parseObject(line: string): Readonly<Record<string, unknown>> {
   throw invalidLine(line);
 }
 
-export function parseBlock(fields: Readonly<Record<string, unknown>>, line: string): Block {
-  const { kind: name, value, hidden = false, note = '' } = fields;
+export function parseBlock(fields: Readonly<Record<string, unknown>>, line: string): ListedBlock {
+  const { kind: name, value, hidden = false, note = '', repeatedAt } = fields;
   const kind = blockKinds.find((each) => each === name);
   const isValid =
     typeof value === 'string' && typeof hidden === 'boolean' && typeof note === 'string';
   if (kind === undefined || !isValid) throw invalidLine(line);
-  return { kind, value, hidden, note };
+  const repeated = Number.isSafeInteger(repeatedAt) && { repeatedAt: Number(repeatedAt) };
+  return { kind, value, hidden, note, ...repeated };
 }
 
 function parseHead({ generation, list }: Readonly<Record<string, unknown>>, line: string) {

@@ -1,20 +1,12 @@
 import type { Block, BlockOrder, BlockSubject } from '../../contract/block-order.ts';
 import { MediaError } from '../../contract/errors.ts';
-import type { Clock, Log } from '../ports.ts';
+import type { Tools } from '../meter.ts';
 import { BlockIndex } from './block-index.ts';
 import { formatList, parseList } from './block-lines.ts';
 import { rewriteEarlierList } from './earlier-list.ts';
 import { probeConditions, removeLeftProbes, type SharedObjects } from './ports.ts';
 
-interface BlockListOptions {
-  readonly objects: SharedObjects;
-  /** Maximum time after which this replica applies the changes of others, in milliseconds. */
-  readonly pollMs: number;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
-/** Called with new blocks. `isOwn`: this process received the request. */
+/** Called with new and repeated blocks. `isOwn`: this process received the request. */
 export type BlockWatcher = (blocked: readonly BlockSubject[], isOwn: boolean) => Promise<void>;
 
 /** The list cannot be read or written; the last valid one stays in effect. */
@@ -35,7 +27,9 @@ const POLL_SHARE = 0.8;
  * replaced it, and which replicas read again when its tag changes.
  */
 export class BlockList {
-  readonly #options: BlockListOptions;
+  readonly #objects: SharedObjects;
+  readonly #pollMs: number;
+  readonly #tools: Pick<Tools, 'clock' | 'log'>;
   #index = new BlockIndex();
   #generation = 0;
   /** Tag of the version in memory; `undefined` before the first read. */
@@ -47,27 +41,36 @@ export class BlockList {
   #isClosed = false;
   onBlocked: BlockWatcher = async () => undefined;
 
-  private constructor(options: BlockListOptions) {
-    this.#options = options;
-    this.#readAtMs = options.clock.nowMs();
+  private constructor(objects: SharedObjects, pollMs: number, tools: Pick<Tools, 'clock' | 'log'>) {
+    this.#objects = objects;
+    this.#pollMs = pollMs;
+    this.#tools = tools;
+    this.#readAtMs = tools.clock.nowMs();
   }
 
   /**
    * Reads the list, which is created if it is missing, and follows its changes.
    *
+   * @param pollMs maximum time after which this replica applies the changes of others
    * @throws Error if the list cannot be read, or if the storage ignores the conditions of writes
    */
-  static async open(options: BlockListOptions): Promise<BlockList> {
-    const { objects, log } = options;
+  static async open(
+    objects: SharedObjects,
+    pollMs: number,
+    tools: Pick<Tools, 'clock' | 'log'>,
+  ): Promise<BlockList> {
     await removeLeftProbes(objects);
     await probeConditions(objects);
     await rewriteEarlierList(objects);
     if ((await objects.findTag('')) === undefined) {
       const empty = await formatList({ generation: 0, index: new BlockIndex() });
       await objects.write('', empty, 'absent');
-      log.warn({}, 'the list of blocks was missing and was created empty: nothing is blocked');
+      tools.log.warn(
+        {},
+        'the list of blocks was missing and was created empty: nothing is blocked',
+      );
     }
-    const list = new BlockList(options);
+    const list = new BlockList(objects, pollMs, tools);
     await list.#sync();
     list.#poll();
     return list;
@@ -87,7 +90,7 @@ export class BlockList {
 
   /** Time since the last successful check for changes, in seconds. */
   get ageSeconds(): number {
-    return (this.#options.clock.nowMs() - this.#readAtMs) / 1000;
+    return (this.#tools.clock.nowMs() - this.#readAtMs) / 1000;
   }
 
   close(): void {
@@ -96,7 +99,7 @@ export class BlockList {
   }
 
   /**
-   * Adds or removes blocks.
+   * Adds or removes blocks. A block that is posted again is purged again, by all replicas.
    *
    * @returns the generation of the list that has the change
    * @throws ListUnavailable; MediaError `INVALID_FORM_BODY` if the list would be too long
@@ -116,9 +119,10 @@ export class BlockList {
       await this.#sync();
       const found = subject && this.#index.find(subject);
       const some = found === undefined ? [] : [found];
+      const blocks = subject === undefined ? this.#index.all : some;
       return {
         generation: this.#generation,
-        blocks: subject === undefined ? this.#index.all : some,
+        blocks: blocks.map(({ repeatedAt, ...block }) => block),
       };
     });
   }
@@ -130,14 +134,14 @@ export class BlockList {
         .finally(() => {
           if (!this.#isClosed) this.#poll();
         });
-    }, POLL_SHARE * this.#options.pollMs).unref();
+    }, POLL_SHARE * this.#pollMs).unref();
   }
 
   /** Runs reads and writes one after the other. @throws ListUnavailable */
   async #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
     const mine = this.#turn.then(work);
     this.#turn = mine.catch(() => undefined);
-    const { clock, log } = this.#options;
+    const { clock, log } = this.#tools;
     try {
       const result = await mine;
       if (this.#failure !== undefined) log.info({}, 'the list of blocks can be read again');
@@ -156,20 +160,22 @@ export class BlockList {
 
   /** Reads the list if its tag has changed; returns the tag. */
   async #sync(): Promise<string> {
-    const { objects } = this.#options;
-    const tag = await objects.findTag('');
+    const tag = await this.#objects.findTag('');
     if (tag !== undefined && tag === this.#tag) return tag;
-    const found = await objects.read('');
+    const found = await this.#objects.read('');
     if (found === undefined) throw new Error('The list of blocks is missing.');
     const { generation, index } = await parseList(found.bytes);
     if (generation < this.#generation) {
       throw new Error(`Generation ${generation} of the list has replaced ${this.#generation}.`);
     }
-    const before = this.#tag === undefined ? index : this.#index;
-    const blocked = index.all.filter((block) => before.find(block) === undefined);
+    const { index: before, generation: last } = this;
+    const blocked = index.all.filter(
+      (block) => before.find(block) === undefined || (block.repeatedAt ?? 0) > last,
+    );
+    const isFirst = this.#tag === undefined;
     this.#apply(found.tag, generation, index);
     // Not awaited: a purge of the store may take a minute.
-    if (blocked.length > 0) this.onBlocked(blocked, false).catch(() => undefined); // logged
+    if (blocked.length > 0 && !isFirst) this.onBlocked(blocked, false).catch(() => undefined); // logged
     return found.tag;
   }
 
@@ -180,17 +186,17 @@ export class BlockList {
   }
 
   async #write(verb: 'block' | 'release', { subjects, ...details }: BlockOrder): Promise<number> {
-    const { objects } = this.#options;
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
       const tag = await this.#sync();
       const generation = this.#generation + 1;
       const index = this.#index.copy();
       for (const subject of subjects) {
-        if (verb === 'block') index.set({ ...subject, ...details });
+        const repeated = index.find(subject) && { repeatedAt: generation };
+        if (verb === 'block') index.set({ ...subject, ...details, ...repeated });
         else index.delete(subject);
       }
       const bytes = await formatList({ generation, index }).catch(rejectLongList);
-      const written = await objects.write('', bytes, { tag });
+      const written = await this.#objects.write('', bytes, { tag });
       if (written !== undefined) {
         this.#apply(written, generation, index);
         return generation;

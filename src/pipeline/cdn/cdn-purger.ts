@@ -2,23 +2,20 @@ import { createHash, randomUUID } from 'node:crypto';
 import type { CdnRow, CdnTags } from '../../contract/cdn-tags.ts';
 import { MediaError } from '../../contract/errors.ts';
 import type { PurgeOrder } from '../../contract/purge-order.ts';
-import type { Meter } from '../meter.ts';
-import type { Clock } from '../ports.ts';
+import type { Tools } from '../meter.ts';
 import { CallPace } from './call-pace.ts';
 import { type CdnApi, CdnFailure } from './cdn-api.ts';
 import { acceptTags, type CdnPurge, endPurge, type PurgeState, stateOf } from './cdn-purge.ts';
-import { PurgeQueue, type PurgeQueueOptions } from './purge-queue.ts';
+import type { PurgeQueue } from './purge-queue.ts';
 
 /** Waits; ends early when the signal aborts, without an error. */
 export type Sleep = (durationMs: number, signal: AbortSignal) => Promise<void>;
 
-export interface CdnPurgerOptions extends PurgeQueueOptions {
+/** The CDN in front. */
+export interface Cdn {
   readonly api: CdnApi;
   readonly row: CdnRow;
   readonly tags: CdnTags;
-  readonly clock: Clock;
-  readonly sleep: Sleep;
-  readonly meter: Pick<Meter, 'count'>;
   /** Time after which no response from before a purge is on its way to the CDN, in milliseconds. */
   readonly secondRoundAfterMs: number;
 }
@@ -29,7 +26,7 @@ const SYNC_INTERVAL_MS = 5_000;
 /** Maximum sleep of the sender, in milliseconds: the wall clock may be set. */
 const MAX_SLEEP_MS = 60_000;
 
-/** Time without any progress after which a purge has failed, in milliseconds (contract §15). */
+/** Time without progress after which a purge has failed, in milliseconds (contract §15). */
 const FAILED_AFTER_MS = 24 * 3_600_000;
 
 /** Maximum number of tags that wait for the CDN in a process. */
@@ -46,18 +43,22 @@ const LOG_INTERVAL_MS = 60_000;
  * before second ones of the same size. A tag of several purges is sent once.
  */
 export class CdnPurger {
-  readonly #options: CdnPurgerOptions;
+  readonly #cdn: Cdn;
   readonly #queue: PurgeQueue;
+  readonly #sleep: Sleep;
+  readonly #tools: Tools;
   readonly #closing = new AbortController();
   readonly #pace: CallPace;
   #loggedAtMs = Number.NEGATIVE_INFINITY;
   #wake: () => void = () => undefined;
   #running: Promise<unknown> = Promise.resolve();
 
-  constructor(options: CdnPurgerOptions) {
-    this.#options = options;
-    this.#queue = new PurgeQueue(options);
-    this.#pace = new CallPace(options.row.pace, options.clock);
+  constructor(cdn: Cdn, queue: PurgeQueue, sleep: Sleep, tools: Tools) {
+    this.#cdn = cdn;
+    this.#queue = queue;
+    this.#sleep = sleep;
+    this.#tools = tools;
+    this.#pace = new CallPace(cdn.row.pace, tools.clock);
   }
 
   start(): void {
@@ -74,12 +75,12 @@ export class CdnPurger {
    * @throws MediaError `OVERLOADED` if too many tags wait for the CDN; Error if the purge cannot be stored
    */
   async purge(order: PurgeOrder): Promise<string> {
-    const tags = this.#options.tags.ofOrder(order);
+    const tags = this.#cdn.tags.ofOrder(order);
     const { pending } = this.#queue;
     const waiting = pending.reduce((sum, purge) => sum + purge.tags.length, tags.length);
     if (waiting > MAX_PENDING_TAGS) throw new MediaError('OVERLOADED', { retryAfterSeconds: 60 });
     const id = randomUUID();
-    const nowMs = this.#options.wallClock();
+    const nowMs = this.#tools.wallClock();
     const times = { requestedAtMs: nowMs, dueAtMs: nowMs, changedAtMs: nowMs, leaseUntilMs: 0 };
     await this.#queue.add({ id, status: 'pending', round: 1, ...times, tags, left: new Set(tags) });
     this.#wake();
@@ -94,7 +95,7 @@ export class CdnPurger {
 
   /** Lists the pending purges of all processes, the oldest first. @throws as `find` */
   async list(): Promise<readonly (PurgeState & { readonly pendingSeconds: number })[]> {
-    const nowMs = this.#options.wallClock();
+    const nowMs = this.#tools.wallClock();
     return [...(await this.#queue.listPending())]
       .sort((one, other) => one.requestedAtMs - other.requestedAtMs)
       .map((purge) => ({
@@ -106,7 +107,7 @@ export class CdnPurger {
   /** Pending purges of this process, and the age of the oldest one. */
   get usage(): { readonly pending: number; readonly oldestSeconds: number } {
     const { pending } = this.#queue;
-    const nowMs = this.#options.wallClock();
+    const nowMs = this.#tools.wallClock();
     const oldestMs = pending.reduce((oldest, it) => Math.min(oldest, it.requestedAtMs), nowMs);
     return { pending: pending.length, oldestSeconds: (nowMs - oldestMs) / 1000 };
   }
@@ -124,11 +125,11 @@ export class CdnPurger {
     const { signal } = this.#closing;
     for (let hasFailed = false; !signal.aborted; ) {
       try {
-        if (hasFailed) await this.#options.sleep(SYNC_INTERVAL_MS, signal);
+        if (hasFailed) await this.#sleep(SYNC_INTERVAL_MS, signal);
         hasFailed = false;
         await loop();
       } catch (error) {
-        this.#options.log.error({ err: error }, 'sending purges to the CDN failed; retrying');
+        this.#tools.log.error({ err: error }, 'sending purges to the CDN failed; retrying');
         hasFailed = true;
       }
     }
@@ -142,7 +143,7 @@ export class CdnPurger {
       } catch (error) {
         this.#warn(error);
       }
-      await this.#options.sleep(SYNC_INTERVAL_MS, signal);
+      await this.#sleep(SYNC_INTERVAL_MS, signal);
     }
   }
 
@@ -159,12 +160,12 @@ export class CdnPurger {
       (nextMs, purge) => Math.min(nextMs, purge.dueAtMs),
       Number.POSITIVE_INFINITY,
     );
-    const waitMs = Math.max(dueAtMs - this.#options.wallClock(), this.#pace.waitMs);
+    const waitMs = Math.max(dueAtMs - this.#tools.wallClock(), this.#pace.waitMs);
     return Math.min(waitMs, MAX_SLEEP_MS);
   }
 
   async #sendNext(): Promise<void> {
-    const { api, row, meter } = this.#options;
+    const { api, row } = this.#cdn;
     this.#failOld();
     const due = this.#listDue();
     const tags = new Set<string>();
@@ -182,66 +183,72 @@ export class CdnPurger {
       if (!this.#closing.signal.aborted) this.#fail(concerned, error);
       return;
     }
-    meter.count('cdnCalls', 'taken');
+    this.#tools.meter.count('cdnCalls', 'taken');
     this.#pace.succeed();
-    for (const purge of concerned) this.#accept(purge, tags);
+    this.#accept(concerned, tags);
   }
 
   /** Lists the purges whose round is due, the most urgent first. */
   #listDue(): CdnPurge[] {
-    const nowMs = this.#options.wallClock();
+    const nowMs = this.#tools.wallClock();
     return this.#queue.pending
       .filter((purge) => purge.dueAtMs <= nowMs)
       .sort((one, other) => one.tags.length - other.tags.length || one.round - other.round);
   }
 
-  #accept(purge: CdnPurge, tags: ReadonlySet<string>): void {
-    const { wallClock, secondRoundAfterMs, meter } = this.#options;
-    const isRoundOver = acceptTags(purge, tags, wallClock(), secondRoundAfterMs);
-    if (purge.status === 'done') meter.count('cdnPurges', 'done');
-    this.#queue.noteChange(purge, { isUrgent: isRoundOver });
+  #accept(purges: readonly CdnPurge[], tags: ReadonlySet<string>): void {
+    const { wallClock, meter } = this.#tools;
+    const { secondRoundAfterMs } = this.#cdn;
+    const ended = new Set<CdnPurge>();
+    for (const purge of purges) {
+      const isRoundOver = acceptTags(purge, tags, wallClock(), secondRoundAfterMs);
+      if (isRoundOver) ended.add(purge);
+      if (purge.status === 'done') meter.count('cdnPurges', 'done');
+    }
+    this.#queue.noteChanges(purges, (purge) => ended.has(purge));
   }
 
   #fail(purges: readonly CdnPurge[], error: unknown): void {
-    const { api, clock, meter, log } = this.#options;
+    const { clock, meter, log } = this.#tools;
     const isKnown = error instanceof CdnFailure;
     const reason = error instanceof Error ? error.message : String(error);
     meter.count('cdnCalls', isKnown ? error.outcome : 'failed');
-    for (const purge of purges) {
-      purge.reason = reason;
-      this.#queue.noteChange(purge, { isUrgent: false });
-    }
+    for (const purge of purges) purge.reason = reason;
+    this.#queue.noteChanges(purges, () => false);
     this.#pace.fail(isKnown ? error.retryAfterMs : undefined);
     const nowMs = clock.nowMs();
     if (nowMs - this.#loggedAtMs < LOG_INTERVAL_MS) return;
     this.#loggedAtMs = nowMs;
     const pending = this.#queue.pending.length;
-    log.warn({ edge: api.name, reason, pending }, 'the CDN did not accept a purge; retrying');
+    log.warn(
+      { edge: this.#cdn.api.name, reason, pending },
+      'the CDN did not accept a purge; retrying',
+    );
   }
 
   #failOld(): void {
-    const { api, wallClock, meter, log } = this.#options;
+    const { wallClock, meter, log } = this.#tools;
     for (const purge of this.#queue.pending) {
       const { id, reason, left, changedAtMs } = purge;
       if (changedAtMs > wallClock() - FAILED_AFTER_MS || reason === undefined) continue;
       log.error(
-        { edge: api.name, id, reason, tags: left.size },
+        { edge: this.#cdn.api.name, id, reason, tags: left.size },
         'the CDN did not accept a purge for a day, and may serve what was purged',
       );
       endPurge(purge, 'failed', wallClock());
       meter.count('cdnPurges', 'failed');
-      this.#queue.noteChange(purge, { isUrgent: true });
+      this.#queue.noteChanges([purge], () => true);
     }
   }
 
   async #wait(durationMs: number): Promise<void> {
     const woken = new AbortController();
     this.#wake = () => woken.abort();
-    await this.#options.sleep(durationMs, woken.signal);
+    await this.#sleep(durationMs, woken.signal);
   }
 
   #warn(error: unknown): void {
-    this.#options.log.warn({ err: error }, 'purges for the CDN cannot be read or written');
+    this.#tools.log.warn({ err: error }, 'purges for the CDN cannot be read or written');
   }
 }
 

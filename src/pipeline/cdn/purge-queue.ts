@@ -1,5 +1,5 @@
 import type { SharedObjects } from '../blocks/ports.ts';
-import type { Log } from '../ports.ts';
+import type { Tools } from '../meter.ts';
 import { type CdnPurge, formatPurge, parseEarlierJournal, parsePurge } from './cdn-purge.ts';
 
 /** A purge as this process knows it. */
@@ -14,12 +14,6 @@ interface Entry {
   writing: Promise<void>;
 }
 
-export interface PurgeQueueOptions {
-  readonly objects: SharedObjects;
-  readonly wallClock: () => number;
-  readonly log: Log;
-}
-
 const PREFIX = 'purge-';
 
 /** Prefix of the journals of earlier releases. */
@@ -29,32 +23,36 @@ const EARLIER_PREFIX = 'purges-';
 const LEASE_MS = 20_000;
 const LEASE_PER_PURGE_MS = 10;
 
-/** Part of a lease that is left when it is renewed. */
+/** Fraction of a lease that is left when it is renewed. */
 const RENEWED_AT = 0.6;
 
-/** Time for which the outcome of a purge is kept, a day, and the maximum number of outcomes. */
+/** Retention of outcomes, a day, and their maximum number. */
 const OUTCOME_KEPT_MS = 24 * 3_600_000;
 const MAX_OUTCOMES = 1_000;
 
 /** Maximum number of leases that end at a stop; the others expire. */
 const MAX_RELEASED = 1_000;
 
-/** Objects that are read or written at once. */
+/** Maximum number of concurrent reads or writes. */
 const PARALLEL = 8;
 
 /**
- * Purges of all processes, each in an object of its own next to the list of blocks. Who has the lease of a purge sends it:
- * at first the process that received the request, and after the lease has expired the process whose conditional write is
- * first. If clocks disagree, purges are taken over early, and the CDN receives tags more often than needed.
+ * Purges of all processes, each in an object of its own next to the list of blocks. The process with the lease of a purge
+ * sends it: at first the process that received the request, and after the lease has expired the process whose conditional
+ * write is first. If clocks disagree, purges are taken over early, and the CDN receives tags more often than needed.
  */
 export class PurgeQueue {
-  readonly #options: PurgeQueueOptions;
+  readonly #objects: SharedObjects;
+  readonly #tools: Pick<Tools, 'wallClock' | 'log'>;
   readonly #entries = new Map<string, Entry>();
+  /** Urgent writes, one batch after the other. */
+  #storing: Promise<void> = Promise.resolve();
   #leaseMs = LEASE_MS;
   #isReleased = false;
 
-  constructor(options: PurgeQueueOptions) {
-    this.#options = options;
+  constructor(objects: SharedObjects, tools: Pick<Tools, 'wallClock' | 'log'>) {
+    this.#objects = objects;
+    this.#tools = tools;
   }
 
   /** Pending purges that this process sends. */
@@ -69,7 +67,7 @@ export class PurgeQueue {
   /** Stores a new purge with a lease. @throws Error of the storage; then the purge is not sent */
   async add(purge: CdnPurge): Promise<void> {
     purge.leaseUntilMs = this.#leaseEndOf(purge);
-    const tag = await this.#options.objects.write(PREFIX + purge.id, formatPurge(purge), 'absent');
+    const tag = await this.#replace(purge, 'absent');
     if (tag === undefined) throw new Error('A purge with this id exists already.');
     this.#remember(purge, tag).isOwn = true;
   }
@@ -84,7 +82,7 @@ export class PurgeQueue {
   /** Lists the pending purges of all processes. @throws Error of the storage */
   async listPending(): Promise<readonly CdnPurge[]> {
     const { pending } = this;
-    const ids = idsOf(await this.#options.objects.list(PREFIX));
+    const ids = idsOf(await this.#objects.list(PREFIX));
     const others = ids.filter((id) => {
       const known = this.#entries.get(id);
       return known === undefined || (!known.isOwn && known.purge.status === 'pending');
@@ -96,15 +94,20 @@ export class PurgeQueue {
     return pending;
   }
 
-  /** Notes a change of a purge, which is stored now, or with `isUrgent: false` within seconds. */
-  noteChange(purge: CdnPurge, { isUrgent }: { readonly isUrgent: boolean }): void {
-    const entry = this.#entries.get(purge.id);
-    if (entry?.purge !== purge) return; // another process has the lease
-    entry.isChanged = true;
-    if (!isUrgent) return;
-    this.#write(entry).catch((err: unknown) => {
-      this.#options.log.warn({ err }, 'the state of a purge could not be stored; retrying');
-    });
+  /** Notes changes of purges, which are stored now if `isUrgent`, else within seconds. */
+  noteChanges(purges: readonly CdnPurge[], isUrgent: (purge: CdnPurge) => boolean): void {
+    const urgent: Entry[] = [];
+    for (const purge of purges) {
+      const entry = this.#entries.get(purge.id);
+      if (entry?.purge !== purge) continue; // another process has the lease
+      entry.isChanged = true;
+      if (isUrgent(purge)) urgent.push(entry);
+    }
+    const store = (entry: Entry): Promise<void> =>
+      this.#write(entry).catch((err: unknown) => {
+        this.#tools.log.warn({ err }, 'the state of a purge could not be stored; retrying');
+      });
+    this.#storing = this.#storing.then(() => inParallel(urgent, store));
   }
 
   /**
@@ -114,12 +117,12 @@ export class PurgeQueue {
    * @throws Error of the storage
    */
   async sync(): Promise<boolean> {
-    const { objects, wallClock, log } = this.#options;
+    const { wallClock, log } = this.#tools;
     this.#leaseMs = LEASE_MS + LEASE_PER_PURGE_MS * this.#own.length;
     const renewBeforeMs = wallClock() + RENEWED_AT * this.#leaseMs;
     const isDue = ({ isChanged, purge }: Entry) => isChanged || purge.leaseUntilMs < renewBeforeMs;
     await inParallel(this.#own.filter(isDue), (entry) => this.#write(entry));
-    const names = await objects.list('purge');
+    const names = await this.#objects.list('purge');
     for (const name of names) if (name.startsWith(EARLIER_PREFIX)) await this.#convert(name);
     const ids = idsOf(names);
     let taken = 0;
@@ -140,11 +143,12 @@ export class PurgeQueue {
   /** Ends the leases, so that another process continues at once. @throws Error of the storage */
   async release(): Promise<void> {
     this.#isReleased = true;
+    await this.#storing;
     await inParallel(this.#own.slice(0, MAX_RELEASED), (entry) => this.#write(entry));
   }
 
   async #load(id: string): Promise<Pick<Entry, 'purge' | 'tag'> | undefined> {
-    const found = await this.#options.objects.read(PREFIX + id);
+    const found = await this.#objects.read(PREFIX + id);
     const purge = found && parsePurge(found.bytes);
     return purge && { purge, tag: found.tag };
   }
@@ -152,18 +156,17 @@ export class PurgeQueue {
   #remember(purge: CdnPurge, tag: string): Entry {
     const known = this.#entries.get(purge.id);
     if (known?.isOwn) return known;
-    const state = { isOwn: false, isChanged: false, writing: Promise.resolve() };
-    const entry = { purge, tag, ...state };
+    const entry: Entry = { purge, tag, isOwn: false, isChanged: false, writing: Promise.resolve() };
     this.#entries.set(purge.id, entry);
     return entry;
   }
 
   #isFree({ isOwn, purge }: Entry): boolean {
-    const isExpired = purge.leaseUntilMs < this.#options.wallClock();
+    const isExpired = purge.leaseUntilMs < this.#tools.wallClock();
     return !isOwn && purge.status === 'pending' && isExpired;
   }
 
-  /** Stores a purge, after earlier writes of it, with a lease; without one when it has ended. */
+  /** Stores a purge after earlier writes of it, with a lease while it is pending. */
   #write(entry: Entry): Promise<void> {
     const { purge } = entry;
     entry.writing = entry.writing
@@ -171,13 +174,10 @@ export class PurgeQueue {
       .then(async () => {
         purge.leaseUntilMs = this.#leaseEndOf(purge);
         entry.isChanged = false;
-        const condition = { tag: entry.tag };
-        const tag = await this.#options.objects
-          .write(PREFIX + purge.id, formatPurge(purge), condition)
-          .catch((error: unknown) => {
-            entry.isChanged = true;
-            throw error;
-          });
+        const tag = await this.#replace(purge, { tag: entry.tag }).catch((error: unknown) => {
+          entry.isChanged = true;
+          throw error;
+        });
         entry.tag = tag ?? '';
         entry.isOwn = tag !== undefined && (purge.status === 'pending' || entry.isChanged);
         // Another process has the lease.
@@ -188,22 +188,39 @@ export class PurgeQueue {
     return entry.writing;
   }
 
+  /**
+   * Writes a purge. If its condition fails, the object may be our own write: the client of S3 repeats a request whose
+   * response was lost, and the repetition is a 412.
+   *
+   * @returns the tag of the object; `undefined` if it has another version
+   */
+  async #replace(
+    purge: CdnPurge,
+    condition: Parameters<SharedObjects['write']>[2],
+  ): Promise<string | undefined> {
+    const name = PREFIX + purge.id;
+    const bytes = formatPurge(purge);
+    const tag = await this.#objects.write(name, bytes, condition);
+    if (tag !== undefined) return tag;
+    const found = await this.#objects.read(name);
+    return found !== undefined && bytes.equals(found.bytes) ? found.tag : undefined;
+  }
+
   /** Replaces a journal of an earlier release by an object for each of its purges, without a lease. */
   async #convert(name: string): Promise<void> {
-    const { objects } = this.#options;
-    const found = await objects.read(name);
+    const found = await this.#objects.read(name);
     const purges = found && parseEarlierJournal(found.bytes);
     if (found === undefined || purges === undefined) return;
     await inParallel(purges, (purge) =>
-      objects.write(PREFIX + purge.id, formatPurge(purge), 'absent'),
+      this.#objects.write(PREFIX + purge.id, formatPurge(purge), 'absent'),
     );
     // A process of that release that is still running may have added a purge meanwhile.
-    const emptied = await objects.write(name, Buffer.from('{}\n[]\n'), { tag: found.tag });
-    if (emptied !== undefined) await objects.remove(name);
+    const emptied = await this.#objects.write(name, Buffer.from('{}\n[]\n'), { tag: found.tag });
+    if (emptied !== undefined) await this.#objects.remove(name);
   }
 
   async #removeOutcomes(listed: ReadonlySet<string>): Promise<void> {
-    const oldestMs = this.#options.wallClock() - OUTCOME_KEPT_MS;
+    const oldestMs = this.#tools.wallClock() - OUTCOME_KEPT_MS;
     const others = [...this.#entries.values()].filter(({ isOwn }) => !isOwn);
     for (const { purge } of others) if (!listed.has(purge.id)) this.#entries.delete(purge.id);
     const expired = others
@@ -212,15 +229,18 @@ export class PurgeQueue {
       .sort((one, other) => other.changedAtMs - one.changedAtMs)
       .filter(({ changedAtMs }, index) => index >= MAX_OUTCOMES || changedAtMs < oldestMs);
     await inParallel(expired, async ({ id }) => {
-      await this.#options.objects.remove(PREFIX + id);
+      await this.#objects.remove(PREFIX + id);
       this.#entries.delete(id);
     });
   }
 
-  /** A purge between its rounds is leased until the second one is due, without renewals. */
+  /**
+   * A purge between its rounds is leased until the second one is due, without renewals. The random fraction of a millisecond
+   * distinguishes writes of processes that take a purge over at the same time.
+   */
   #leaseEndOf({ status, dueAtMs }: CdnPurge): number {
     if (status !== 'pending' || this.#isReleased) return 0;
-    return Math.max(this.#options.wallClock() + this.#leaseMs, dueAtMs);
+    return Math.max(this.#tools.wallClock() + this.#leaseMs, dueAtMs) + Math.random();
   }
 }
 

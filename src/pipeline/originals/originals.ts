@@ -1,5 +1,6 @@
 import { MediaError } from '../../contract/errors.ts';
 import { unlessAborted } from '../abort.ts';
+import { deleteWhere } from '../memory-cache.ts';
 import type { OriginalIdentity } from '../ports.ts';
 import { type FlightControls, SingleFlight } from '../single-flight.ts';
 import type { OriginalName } from './backend.ts';
@@ -49,7 +50,7 @@ export class Originals {
   /** The same, and forgets what is in memory of these originals. */
   purge(fits: (originKey: string) => boolean): void {
     this.invalidateWhere(fits);
-    this.#parts.cache.deleteWhere(fits);
+    deleteWhere(this.#parts.cache, fits);
   }
 
   /**

@@ -97,14 +97,15 @@ interface Refusal {
   readonly untilMs: number;
 }
 
+/** Period for which a 415 or 422 is remembered, in milliseconds: the work would be repeated, whatever HTTP caches store. */
+const REFUSED_FOR_MS = 5 * 60_000;
+
 /** Periods for which responses of a source are valid, in milliseconds. */
-interface RecordOptions {
+interface Validity {
   /** Period for an original that exists. */
   readonly freshForMs: number;
   /** Period for a missing one. */
   readonly goneForMs: number;
-  /** Period for which a 415 or 422 is remembered, in milliseconds; 0 remembers none. */
-  readonly refusedForMs: number;
 }
 
 /**
@@ -112,7 +113,7 @@ interface RecordOptions {
  * record serves all renderings of an original.
  */
 export class OriginalRecords {
-  readonly #options: RecordOptions;
+  readonly #validity: Validity;
   readonly #clock: Clock;
   readonly #records = new LRUCache<string, OriginalRecord>({
     maxSize: MAX_BYTES,
@@ -125,14 +126,14 @@ export class OriginalRecords {
   /** By result key. Not the errors: an error keeps its stack, and its cause, some kilobytes. */
   readonly #refusals = new LRUCache<string, Refusal>({ max: MAX_REFUSALS });
 
-  constructor(options: RecordOptions, clock: Clock) {
-    this.#options = options;
+  constructor(validity: Validity, clock: Clock) {
+    this.#validity = validity;
     this.#clock = clock;
   }
 
   /** Returns the identity of an original if the source confirmed it recently enough. */
   findFresh(originKey: string): OriginalIdentity | undefined {
-    const { identity, checkedAtMs, freshForMs = this.#options.freshForMs } = this.#get(originKey);
+    const { identity, checkedAtMs, freshForMs = this.#validity.freshForMs } = this.#get(originKey);
     return this.#isWithin(freshForMs, checkedAtMs) ? identity : undefined;
   }
 
@@ -153,7 +154,7 @@ export class OriginalRecords {
   /** Whether the source has reported lately that the original is missing. */
   isMissing(originKey: string): boolean {
     const { identity, checkedAtMs } = this.#get(originKey);
-    return identity === undefined && this.#isWithin(this.#options.goneForMs, checkedAtMs);
+    return identity === undefined && this.#isWithin(this.#validity.goneForMs, checkedAtMs);
   }
 
   /** Returns a failure of the source for an original within the last `periodMs`. */
@@ -267,7 +268,7 @@ export class OriginalRecords {
     const untilMs = isTimeout
       ? // No longer than the deadline is remembered.
         Math.min(nowMs + TIMEOUT_FOR_MS, this.#findTimeout(originKey)?.untilMs ?? Infinity)
-      : nowMs + this.#options.refusedForMs;
+      : nowMs + REFUSED_FOR_MS;
     // A refusal that ends within this millisecond is not worth an entry.
     if (resultKey === undefined || untilMs - nowMs <= 1) return;
     const { code, message } = error;

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { MediaRequest } from '../../contract/media-request.ts';
-import type { MemoryCache } from '../memory-cache.ts';
+import { deleteWhere, type MemoryCache } from '../memory-cache.ts';
 import type { Meter } from '../meter.ts';
 import type { OriginalFlight } from '../originals/original-flight.ts';
 import type { MediaResult, OriginalIdentity, ResultAddress, StoredResult } from '../ports.ts';
@@ -101,13 +101,13 @@ export class Results {
     const result = this.#createResult(made, identity, task.key);
     const isKept = task.original.keep(() => {
       if (isRendering) store?.add(this.#addressOf(task, identity), made, task.trace);
-      return cache.set(task.key, result);
+      return cache.set(task.key, result).has(task.key);
     });
     return { result, isKept };
   }
 
   forget(fits: (key: string) => boolean): number {
-    return this.#parts.cache.deleteWhere(fits);
+    return deleteWhere(this.#parts.cache, fits);
   }
 
   /** The validators of the result of a request, `key`, before it is made. */

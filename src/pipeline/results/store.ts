@@ -1,16 +1,9 @@
 import { isTimeout, timeoutError, withDeadline } from '../abort.ts';
-import type { Meter } from '../meter.ts';
-import type { Clock, Log, ResultAddress, ResultStore, StoredResult } from '../ports.ts';
+import type { Tools } from '../meter.ts';
+import type { ResultAddress, ResultStore, StoredResult } from '../ports.ts';
 import { resultPath } from '../ports.ts';
 import type { RequestTrace } from '../request-trace.ts';
 import { Semaphore } from '../semaphore.ts';
-
-interface GuardedStoreParts {
-  readonly store: ResultStore;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly meter: Pick<Meter, 'count'>;
-}
 
 interface Write {
   readonly address: ResultAddress;
@@ -18,64 +11,65 @@ interface Write {
   readonly trace: RequestTrace | undefined;
 }
 
-/** Longest wait for the first byte, in milliseconds: rendering anew takes less. */
+/** Maximum wait for the first byte, in milliseconds: another render takes less. */
 const FIRST_BYTE_TIMEOUT_MS = 2_000;
 
-/** Slowest pace of a body, 4 MiB/s: its deadline grows with its length. The largest, of 32 MiB, gets 8 s more. */
+/** Minimum pace of a body, 4 MiB/s: the deadline grows with its length, for the largest of 32 MiB by 8 s. */
 const MIN_BYTES_PER_MS = 4_096;
 
-/** Period for which a store that has failed is not used, in milliseconds. */
+/** Period for which a failed store is not used, in milliseconds. */
 const FAILED_FOR_MS = 5_000;
 
 const MAX_WRITES = 4;
 
-/** Bytes of renderings that wait to be written, in memory; a single one may be larger. */
+/** Maximum of renderings in memory that wait to be written, in bytes; a single one may be larger. */
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 
-/** Writes that fail are logged once in this many. */
+/** Failed writes per line of the log. */
 const FAILURES_PER_LINE = 1_000;
 
-/** Longest wait of a removal for writes, in milliseconds: more than the store of S3 gives a write. */
+/** Maximum wait of a removal for writes, in milliseconds: longer than the timeout of a write to S3. */
 const SETTLE_TIMEOUT_MS = 15_000;
 
-/** Removals at a time, those that wait for them, and for how long, in milliseconds: some take minutes. */
+/** Bounds of removals, some of which take minutes. */
 const REMOVALS = { slots: 2, maxWaiting: 64, maxWaitMs: 60_000 } as const;
 
-/** Longest time that a stop waits for the store, in milliseconds. */
+/** Maximum wait of a stop for the store, in milliseconds. */
 const FLUSH_TIMEOUT_MS = 5_000;
 
 /**
- * The result store as the pipeline uses it: a store that fails, or is slow, costs requests a short wait. Renderings are
- * written after their responses, in the background: no request waits for a write, and none fails by one.
+ * Result store as the pipeline uses it: a failing or slow store delays requests by seconds at most. Renderings are written
+ * in the background after their responses, so no request waits for a write or fails because of one.
  */
 export class GuardedStore {
-  readonly #parts: GuardedStoreParts;
-  /** Outcomes of writes; dropped ones were never tried, since the store was too slow. */
+  readonly #store: ResultStore;
+  readonly #tools: Pick<Tools, 'clock' | 'log' | 'meter'>;
+  /** Outcomes of writes; `dropped`: never tried, since the store was too slow. */
   readonly writes = { written: 0, dropped: 0, failed: 0 };
   readonly #waiting: Write[] = [];
   readonly #running = new Set<Promise<void>>();
   #waitingBytes = 0;
-  readonly #removals = new Semaphore(REMOVALS);
-  /** Bodies that the store is sending. */
+  readonly #removals = new Semaphore(REMOVALS, 'requests');
   #openBodies = 0;
   #failedUntilMs = Number.NEGATIVE_INFINITY;
 
-  constructor(parts: GuardedStoreParts) {
-    this.#parts = parts;
+  constructor(store: ResultStore, tools: Pick<Tools, 'clock' | 'log' | 'meter'>) {
+    this.#store = store;
+    this.#tools = tools;
   }
 
-  /** Whether the store has failed lately, and is not used now. */
+  /** Whether the store failed lately, and is not used now. */
   get isFailing(): boolean {
-    return this.#parts.clock.nowMs() < this.#failedUntilMs;
+    return this.#tools.clock.nowMs() < this.#failedUntilMs;
   }
 
   /**
-   * Looks a rendering up; returns `undefined` if the store fails or takes too long.
+   * Finds a rendering; returns `undefined` if the store fails or takes too long.
    *
    * @throws `signal.reason`
    */
   async find(address: ResultAddress, signal: AbortSignal): Promise<StoredResult | undefined> {
-    const { store, clock, log, meter } = this.#parts;
+    const { clock, log, meter } = this.#tools;
     if (this.isFailing) return undefined;
     const onTimeout = (): Error => timeoutError('The store has not responded in time.');
     let isArriving = false;
@@ -85,7 +79,7 @@ export class GuardedStore {
         signal,
         onTimeout,
         (within, restart) =>
-          store.read(address, within, (sizeBytes) => {
+          this.#store.read(address, within, (sizeBytes) => {
             if (within.aborted) return;
             restart(FIRST_BYTE_TIMEOUT_MS + sizeBytes / MIN_BYTES_PER_MS);
             isArriving = true;
@@ -96,7 +90,7 @@ export class GuardedStore {
       return found;
     } catch (error) {
       signal.throwIfAborted();
-      // While the store sends any body, it is slow and has not failed.
+      // A store that is sending a body is slow, and has not failed.
       const isSlow = isTimeout(error) && this.#openBodies > 0;
       if (!isSlow) this.#failedUntilMs = clock.nowMs() + FAILED_FOR_MS;
       const details = { err: error, path: resultPath(address) };
@@ -108,7 +102,7 @@ export class GuardedStore {
     }
   }
 
-  /** Stores a rendering in the background, unless too much waits; `trace` belongs to the request that it was made for. */
+  /** Stores a rendering in the background, unless too many bytes wait. @param trace of the request that rendered it */
   add(address: ResultAddress, result: StoredResult, trace?: RequestTrace): void {
     const costBytes = costOf(result);
     if (this.#waitingBytes > 0 && this.#waitingBytes + costBytes > MAX_WAITING_BYTES) {
@@ -124,7 +118,7 @@ export class GuardedStore {
    * Removes renderings, including those that wait to be written.
    *
    * @param prefixes of their paths
-   * @param fits whether a rendering that waits must not be written
+   * @param fits whether a waiting rendering of an original must not be written
    * @returns the number of removed renderings
    * @throws errors of the store, a `timeoutError` if it does not respond; MediaError `OVERLOADED` if other removals take
    *   too long
@@ -136,19 +130,19 @@ export class GuardedStore {
     }
     const onTimeout = (): Error =>
       timeoutError(`Writes have not ended within ${SETTLE_TIMEOUT_MS} ms.`);
-    // A write under way might end after the removal.
+    // A write in progress might end after the removal.
     await withDeadline(SETTLE_TIMEOUT_MS, undefined, onTimeout, () => Promise.all(this.#running));
     const leave = await this.#removals.enter(new AbortController().signal);
     try {
       let removed = 0;
-      for (const prefix of prefixes) removed += await this.#parts.store.remove(prefix);
+      for (const prefix of prefixes) removed += await this.#store.remove(prefix);
       return removed;
     } finally {
       leave();
     }
   }
 
-  /** Waits for all writes, but not for a store that is too slow. */
+  /** Waits for all writes, but no longer than `FLUSH_TIMEOUT_MS`. */
   async flush(): Promise<void> {
     const onTimeout = (): Error => timeoutError(`A store took longer than ${FLUSH_TIMEOUT_MS} ms.`);
     const settleAll = async (): Promise<void> => {
@@ -158,7 +152,7 @@ export class GuardedStore {
       await withDeadline(FLUSH_TIMEOUT_MS, undefined, onTimeout, settleAll);
     } catch (error) {
       const unwritten = this.#waiting.length + this.#running.size;
-      this.#parts.log.warn({ err: error, unwritten }, 'not all renderings could be stored');
+      this.#tools.log.warn({ err: error, unwritten }, 'not all renderings could be stored');
     }
   }
 
@@ -175,9 +169,8 @@ export class GuardedStore {
   }
 
   async #write({ address, result, trace }: Write): Promise<void> {
-    const { store, log } = this.#parts;
     try {
-      const write = (): Promise<void> => store.write(address, result);
+      const write = (): Promise<void> => this.#store.write(address, result);
       await (trace === undefined
         ? write()
         : trace.stage('write', (details) => {
@@ -189,7 +182,7 @@ export class GuardedStore {
       const { failed } = this.writes;
       this.writes.failed += 1;
       if (failed % FAILURES_PER_LINE === 0) {
-        log.warn({ err: error, failed: failed + 1 }, 'a rendering could not be stored');
+        this.#tools.log.warn({ err: error, failed: failed + 1 }, 'a rendering could not be stored');
       }
     } finally {
       this.#waitingBytes -= costOf(result);
@@ -197,7 +190,7 @@ export class GuardedStore {
   }
 }
 
-/** Returns the memory of a write in bytes: the body, and about what else is kept. */
+/** Returns the estimated memory of a write, in bytes. */
 function costOf({ body }: StoredResult): number {
   return body.byteLength + 1_024;
 }

@@ -157,7 +157,7 @@ export class SiteExchange {
   /** Waits for a place among all; an idle connection gives its place up. */
   #enterAll(signal: AbortSignal): Promise<() => void> {
     const [longestIdle] = this.#idle;
-    if (this.#all.isTaken && longestIdle !== undefined) {
+    if (this.#all.isExhausted && longestIdle !== undefined) {
       this.#idle.delete(longestIdle);
       void close(longestIdle);
     }

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { MediaError, MediaError } from '../../contract/errors.ts';
+import { MediaError } from '../../contract/errors.ts';
 import type { OriginalWriteOptions } from '../../pipeline/originals/original-writer.ts';
 import {
   type $Command,
