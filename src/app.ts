@@ -1,28 +1,27 @@
 import type { FastifyInstance } from 'fastify';
 import { type Config, ConfigError } from './config/config.ts';
 import { describePlace } from './config/variables/storage-settings.ts';
-import { readExternalPath } from './contract/signing/external-path.ts';
+import { externalKeyOf } from './contract/signing/external-path.ts';
 import { loadDefaultAvatars } from './default-avatars/default-avatars.ts';
 import type { Doubles } from './doubles.ts';
-import { ProxyWatch } from './http/client-address.ts';
-import { clientLimits } from './http/connections/limits.ts';
+import { clientLimits } from './http/connections/connections.ts';
 import { openExplorer } from './http/explorer/handler.ts';
-import { AttachmentGuard } from './http/media/attachment-guard.ts';
-import { MediaHandler } from './http/media/handler.ts';
-import { RelayHandler } from './http/relay/handler.ts';
+import { createMediaHandler } from './http/media/handler.ts';
+import { createRelayHandler } from './http/relay/handler.ts';
 import { createServer } from './http/server.ts';
 import { BlockGuard } from './pipeline/blocks/block-guard.ts';
 import { createBlockPurge } from './pipeline/blocks/block-purge.ts';
 import { createMediaPipeline } from './pipeline/media-pipeline.ts';
 import { createObserver, OriginHealth } from './pipeline/originals/origin-health.ts';
 import type { Clock, Log } from './pipeline/ports.ts';
+import { UploadService } from './pipeline/uploads/upload-service.ts';
 import { InlineOriginals } from './storage/inline-originals.ts';
 import { openBlocks } from './storage/open-blocks.ts';
 import { openResultStore, openStorage } from './storage/open-storage.ts';
 import { listGauges } from './telemetry/gauges.ts';
 import type { RequestLog } from './telemetry/log.ts';
 import { PrometheusMeter } from './telemetry/metrics.ts';
-import { checkReadiness, type Readiness, type ServiceState } from './telemetry/readiness.ts';
+import { checkReadiness, type ServiceState } from './telemetry/readiness.ts';
 import {
   describeWorkers,
   listExposures,
@@ -39,36 +38,34 @@ export interface AppParts extends Doubles {
   readonly log: Log;
   /** Omit to log no requests. */
   readonly requestLog?: RequestLog;
-  /** Returns the number of lines that the log has lost. */
+  /** Returns the number of lost log lines. */
   readonly countLostLines?: () => number;
 }
 
 /** The service. */
 export interface App {
   readonly server: FastifyInstance;
-  /** The admin listener; `undefined` without `ADMIN_PORT`. */
+  /** Admin listener; `undefined` without `ADMIN_PORT`. */
   readonly admin: FastifyInstance | undefined;
-  /** The listener for the platform's API; `undefined` without `INTERNAL_PORT`, or if the public listener serves it. */
+  /** Listener for the platform's API; `undefined` without `INTERNAL_PORT`, or if the public listener serves it. */
   readonly internal: FastifyInstance | undefined;
-  /**
-   * Resolves when the workers are ready; renders wait for them. Rejects with an Error if a worker cannot start. Once the
-   * app is closed, the promise does not settle any more.
-   */
+  /** Resolves when the workers are ready; rejects with an Error if one cannot start. Never settles after `close`. */
   readonly started: Promise<void>;
-  /** Confinement of the render workers; `undefined` before they are ready, and with a renderer of a test. */
+  /** Confinement of the render workers; `undefined` before they are ready, and with a test's renderer. */
   readonly confinement: WorkerConfinement | undefined;
-  /** Resolves once the video decoder has been tried, after the workers are ready; never with a renderer of a test. */
+  /** Resolves once the video decoder has been tried, after the workers are ready; never with a test's renderer. */
   readonly videoSupport: Promise<VideoSupport>;
-  /** Stops accepting, waits for running requests, then ends the workers. */
+  /** Stops accepting requests, waits for running ones, then ends the workers. */
   close(): Promise<void>;
-  /** Ends the workers at once, busy ones too: for a process that ends without `close`. */
+  /** Ends the workers immediately, for a process that ends without `close`. */
   endWorkers(): void;
 }
 
 /**
  * Creates the service, which does not listen yet; its workers are starting.
  *
- * @throws Error if the storage folder is missing; ConfigError if workers cannot be confined as `REQUIRE_CONFINEMENT` asks
+ * @throws Error if the storage folder is missing; ConfigError if workers cannot be confined as `REQUIRE_CONFINEMENT`
+ *   demands
  */
 export async function createApp(config: Config, parts: AppParts): Promise<App> {
   const workers = new WorkerPool({
@@ -98,18 +95,18 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
   if (config.renderer.requiresConfinement) await starting;
   const resultStore =
     parts.resultStore ?? (config.resultStore && (await openResultStore(config.resultStore, log)));
-  // Parts that are imported in this function are loaded only where a setting asks for them.
+  const { list, cdn } = await openBlocks(config, parts, tools);
+  const blocks = list && new BlockGuard(list, config.blocklist?.blockedBy);
+  // Modules that this function imports are loaded only if a setting needs them.
   const external =
     config.external &&
     (await import('./storage/remote/open-sites.ts')).openSites(
       config.external,
       (outcome) => meter.count('externalFetches', outcome),
       parts.siteDoubles,
-      (url) => blocks?.check({ originKey: '', url }),
+      (url) => blocks?.check({ originKey: externalKeyOf(url), url }),
     );
   const inline = config.internal && new InlineOriginals();
-  const { list, cdn } = await openBlocks(config, parts, tools);
-  const blocks = list && new BlockGuard(list, config.blocklist?.blockedBy);
   const pipeline = createMediaPipeline(config, {
     blocks,
     origin: parts.origin ?? storage.origin,
@@ -122,72 +119,63 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
     renderer: parts.renderer ?? workers,
     ...tools,
   });
-  const { media, purger, store, records, facts, originals } = pipeline;
+  const { media, metadata, purger, store, records, facts, originals } = pipeline;
   if (list && blocks) {
     list.onBlocked = createBlockPurge(blocks, { records, facts, originals, purger, log });
   }
   const tracing =
     config.tracing &&
     (await import('./telemetry/tracing.ts')).openTracing(config, config.tracing, log);
-  const { mode, signing } = config.attachments;
-  const handler = new MediaHandler({
-    media,
-    defaultAvatars,
-    ...config.http,
-    reading: config.reading,
-    external: config.external,
-    blocks,
-    guard: mode === 'off' ? undefined : signing && new AttachmentGuard({ mode, signing, ...tools }),
-    proxyWatch: config.rates && new ProxyWatch(clock, log),
-  });
   const explorer = config.explorer.isOn
     ? await openExplorer(config, {
         listing: storage.openListing(),
-        metadata: pipeline.metadata,
+        metadata,
         defaultAvatars,
         ...tools,
       })
     : undefined;
-  const relay =
+  const uploadService =
     config.relay &&
-    new RelayHandler(
-      config,
-      config.relay,
-      {
-        writer: parts.originalWriter ?? storage.openWriter(config.relay.maxConnections),
-        uploadsWriter: uploads?.openWriter(config.relay.maxConnections),
-        purger,
-        facts,
-        blocks,
-        ...tools,
-      },
-      parts.uploadLimits,
-    );
-  const internal =
-    config.internal &&
-    inline &&
-    (await import('./http/internal/server.ts')).openInternalServer(config, config.internal, {
-      pipeline,
-      inline,
+    new UploadService({
+      writer: parts.originalWriter ?? storage.openWriter(config.relay.maxConnections),
+      uploadsWriter: uploads?.openWriter(config.relay.maxConnections),
+      limits: { ...config.relay.limits, ...parts.uploadLimits },
+      stripsMetadata: config.relay.stripsMetadata,
+      purger,
+      facts,
       blocks,
       ...tools,
     });
+  const internal =
+    config.internal &&
+    inline &&
+    (await import('./http/internal/server.ts')).openInternalServer(
+      config,
+      config.internal,
+      pipeline,
+      inline,
+      blocks,
+      tools,
+    );
   const sharedInternal = config.internal?.isShared === true ? internal : undefined;
   await sharedInternal?.ready();
   // Idle clients must not use up the time of running requests.
   const idleGraceMs = Math.min(clientLimits.idleGraceMs, config.shutdown.graceMs / 2);
-  const { server, countConnections } = createServer({
-    ...config.http,
-    limits: { idleGraceMs, ...parts.clientLimits },
-    handler,
-    explorer,
-    relay,
-    internal: sharedInternal,
-    tags: cdn?.tags,
-    requests: parts.requestLog,
-    tracer: tracing,
-    ...tools,
-  });
+  const { server, countConnections } = createServer(
+    config.http,
+    {
+      media: createMediaHandler(config, media, defaultAvatars, blocks, tools, wallClock),
+      explorer,
+      relay:
+        config.relay &&
+        uploadService &&
+        createRelayHandler(config, config.relay, uploadService, wallClock),
+      internal: sharedInternal,
+    },
+    { requests: parts.requestLog, tracer: tracing, ...tools },
+    cdn?.tags,
+    { idleGraceMs, ...parts.clientLimits },
+  );
   let isClosing = false;
   const state: ServiceState = {
     pipeline,
@@ -195,41 +183,38 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
     originHealth,
     marker: storage.marker,
     resultStore,
-    uploads: relay?.uploads,
+    uploads: uploadService,
     cdn: cdn?.purger,
     blocks: list,
     countConnections,
     isClosing: () => isClosing,
   };
-  const readiness = (): Readiness => checkReadiness(state);
   meter.watch(listGauges(state, parts.countLostLines ?? (() => 0)));
-  meter.inform(
+  meter.addInfo(
     'darkroom_build_info',
     'Always 1; its labels tell which release runs, and which transforms.',
     { pipeline_release: pipeline.release, commit: '', ...config.release },
   );
+  const probe = (): void => {
+    originHealth.probe(pipeline.storage);
+    storage.marker?.checkInBackground();
+  };
   const admin =
     config.admin &&
-    (await import('./http/admin/server.ts')).createAdminServer({
-      token: config.admin.token,
-      release: config.release,
-      purger,
-      reading: {
-        ...config.reading,
-        readExternal: (path) => readExternalPath(path, config.external?.pathEncoding),
-      },
-      metadata: pipeline.metadata,
-      facts,
-      cdn: cdn?.purger,
-      readiness,
-      metrics: meter,
-      blocks: list,
+    (await import('./http/admin/server.ts')).createAdminServer(
+      config,
+      config.admin,
+      pipeline,
+      list,
+      cdn?.purger,
+      () => checkReadiness(state),
+      meter,
+      probe,
       log,
-    });
+    );
   if (admin !== undefined) {
     meter.watchProcess();
-    // Probes the storage before the first request for the readiness.
-    readiness();
+    probe();
   }
   cdn?.purger.start();
   return {
@@ -247,7 +232,7 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
       isClosing = true;
       const closingSinceMs = clock.nowMs();
       await Promise.all([server.close(), internal?.close()]);
-      // Until here, /readyz says "draining".
+      // Until here, /readyz reports "draining".
       await admin?.close();
       pipeline.close();
       await cdn?.purger.close();
@@ -261,7 +246,7 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
   };
 }
 
-/** @throws ConfigError where `REQUIRE_CONFINEMENT` asks for more than is possible here */
+/** @throws ConfigError if `REQUIRE_CONFINEMENT` demands more than this machine supports */
 async function startWorkers(workers: WorkerPool, { renderer }: Config): Promise<void> {
   await workers.start();
   const { confinement } = workers;

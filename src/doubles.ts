@@ -1,4 +1,4 @@
-import type { ClientLimits } from './http/connections/limits.ts';
+import type { ClientLimits } from './http/connections/connections.ts';
 import type { SharedObjects } from './pipeline/blocks/ports.ts';
 import type { Sleep } from './pipeline/cdn/cdn-purger.ts';
 import type { OriginalWriter } from './pipeline/originals/original-writer.ts';

@@ -26,7 +26,7 @@ a file of this machine. A path that looks like a key is a file with ./ before.
   darkroom metadata attachments/1/2/clip.mp4`,
   run: async ([operand = ''], terminal) => {
     const config = readConfig(terminal.environment);
-    const { resources } = config.reading;
+    const { resources } = config.parseOptions;
     const isKey = isOriginKey(operand, resources);
     const key = isKey ? (unmarkedKeyOf(operand, resources) ?? operand) : undefined;
     const origin = key === undefined ? await openFile(operand) : undefined;

@@ -1,4 +1,6 @@
 import { isIP } from 'node:net';
+import type { ParseOptions } from '../contract/media-request.ts';
+import { verifyExternalPath } from '../contract/signing/external-path.ts';
 import { SigningKeys } from '../contract/signing/signing-keys.ts';
 import {
   addUpMemory,
@@ -90,6 +92,7 @@ export function readConfig(environment: Environment, memoryBytes = readMemoryByt
 
   const release = readRelease();
   const compatibility = readCompatibility(values);
+  const external = readExternal(values, release.version);
   const waiting = { maxWaiting: MAX_WAITING_FOR_ORIGIN, maxWaitMs: values.QUEUE_TIMEOUT_MS };
   // A setting wins over the size of the machine.
   const [workersBytes, spareBytes] =
@@ -169,8 +172,13 @@ export function readConfig(environment: Environment, memoryBytes = readMemoryByt
       freshForMs: values.CACHE_REVALIDATE_SECONDS * 1000,
       goneForMs: compatibility.missingForMs,
     },
-    reading: compatibility.reading,
-    external: readExternal(values, release.version),
+    parseOptions: {
+      ...compatibility.parseOptions,
+      readExternal:
+        external &&
+        ((path: string) => verifyExternalPath(path, external.keys, external.pathEncoding)),
+    } satisfies ParseOptions,
+    external,
     attachments: readAttachments(values),
     relay: readRelay(values),
     uploads: readUploads(values),

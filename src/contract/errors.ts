@@ -1,8 +1,8 @@
-/** Registry of all errors that a client can see; the table of contract §5 is generated from it. */
+/** Registry of all errors that a client can see; `npm run docs` generates the table of contract §5. */
 
 interface ErrorRow {
   readonly status: number;
-  /** Text for humans; may change; programs must not depend on the text. */
+  /** Text for people, which may change. */
   readonly message: string;
   /** Party at fault; decides what is logged, and at which level. */
   readonly fault: 'client' | 'original' | 'origin' | 'load' | 'service';
@@ -102,77 +102,63 @@ export const bottlenecks = [
 ] as const;
 export type Bottleneck = (typeof bottlenecks)[number];
 
-/** Rate limit of a client and what is left of the limit (contract §11). */
-export interface Share {
-  /** Rendering requests per window. */
-  readonly requests: number;
-  readonly remaining: number;
-  /** Time at which the whole limit is available again, in milliseconds since 1970. */
-  readonly resetAtMs: number;
-}
-
-interface MediaErrorOptions {
-  /** Text for the client; omit for that of the registry. */
-  readonly message?: string | undefined;
-  /** Underlying failure; for the log, never for the client. */
-  readonly cause?: unknown;
-  /** All faults of the request, for `INVALID_FORM_BODY` alone. */
-  readonly faults?: readonly RequestFault[];
-  /** Seconds after which a retry is worth it, for `OVERLOADED` and, with fractions, `RATE_LIMITED`. */
-  readonly retryAfterSeconds?: number;
-  /** For `RATE_LIMITED` alone. */
-  readonly share?: Share;
-  /** Headers of the response, besides those of all errors. */
-  readonly headers?: Readonly<Record<string, string>>;
-  /** For `OVERLOADED`: the resource that ran short, for the log and the counters. */
-  readonly bottleneck?: Bottleneck;
-}
-
-/** The only error class of the service: a row of the registry, and details for the log. */
+/** Error that a client can see: a row of the registry, and details of the response and for the log. */
 export class MediaError extends Error {
   override readonly name = 'MediaError';
   readonly code: ErrorCode;
   readonly status: number;
+  /** All faults of the request, with `INVALID_FORM_BODY`. */
   readonly faults: readonly RequestFault[];
+  /** Seconds after which to retry, with `OVERLOADED` and, with fractions, `RATE_LIMITED`. */
   readonly retryAfterSeconds: number | undefined;
-  readonly share: Share | undefined;
+  /** Resource that ran short, with `OVERLOADED`, for the log and the counters. */
   readonly bottleneck: Bottleneck | undefined;
+  /** Headers of the response, in addition to those of all errors. */
   readonly headers: Readonly<Record<string, string>>;
 
-  constructor(code: ErrorCode, options: MediaErrorOptions = {}) {
-    super(options.message ?? errorRegistry[code].message, { cause: options.cause });
+  /**
+   * @param details.message text for the client; by default that of the registry
+   * @param details.cause underlying failure, for the log, never for the client
+   */
+  constructor(
+    code: ErrorCode,
+    details: Partial<Pick<MediaError, 'message' | 'cause' | 'faults' | 'headers'>> & {
+      readonly retryAfterSeconds?: number;
+      readonly bottleneck?: Bottleneck;
+    } = {},
+  ) {
+    super(details.message ?? errorRegistry[code].message, { cause: details.cause });
     this.code = code;
     this.status = errorRegistry[code].status;
-    this.faults = options.faults ?? [];
-    this.retryAfterSeconds = options.retryAfterSeconds;
-    this.share = options.share;
-    this.bottleneck = options.bottleneck;
-    this.headers = options.headers ?? {};
+    this.faults = details.faults ?? [];
+    this.retryAfterSeconds = details.retryAfterSeconds;
+    this.bottleneck = details.bottleneck;
+    this.headers = details.headers ?? {};
   }
 }
 
-/** Whether an error says that the original cannot be shown, and not that something is out of order. */
+/** Whether the original cannot be shown, and no part of the service has failed. */
 export function isFaultOfOriginal(error: unknown): error is MediaError {
   return error instanceof MediaError && errorRegistry[error.code].fault === 'original';
 }
 
-/** Whether an original cannot be understood, or is too large to be. */
+/** Whether the original is invalid, unsupported or too large. */
 export function isUnreadable(error: unknown): boolean {
   return isFaultOfOriginal(error) && error.code !== 'TRANSFORM_TIMEOUT';
 }
 
-/** Whether an error says that the source failed, and nothing about the original. */
+/** Whether the origin failed, which does not depend on the original. */
 export function isOriginFailure(error: unknown): error is MediaError {
   return error instanceof MediaError && errorRegistry[error.code].fault === 'origin';
 }
 
-/** Returns a 405. @param allowed methods of the path, as in `Allow` */
+/** Creates a 405. @param allowed methods of the path, as in `Allow` */
 export function methodNotAllowed(allowed: string): MediaError {
   const message = `The method is not allowed; use ${allowed.replace(/, (?=[^,]*$)/, ' or ')}.`;
   return new MediaError('METHOD_NOT_ALLOWED', { message, headers: { allow: allowed } });
 }
 
-/** Most nested causes that a message shows. */
+/** Maximum number of nested causes in a message. */
 const MAX_CAUSES = 8;
 
 /** Returns the messages of an error and its causes, each after a colon, without full stops; empty without an error. */
@@ -187,7 +173,7 @@ export function formatCauses(error: unknown): string {
   return text;
 }
 
-/** Returns why the origin could not be read, for an operator: the log and `darkroom check` use the same words. */
+/** Formats a failure of the origin for operators: the log and `darkroom check` have the same text. */
 export function formatReadFailure(error: unknown): string {
   const isTimeout = error instanceof MediaError && error.code === 'ORIGIN_TIMEOUT';
   return isTimeout ? ': no response within ORIGIN_FIRST_BYTE_TIMEOUT_MS' : formatCauses(error);

@@ -56,7 +56,7 @@ export type RequestTarget = (
 };
 
 /** Settings by which request targets are read. */
-export interface TargetReading {
+export interface ParseOptions {
   /** Those of contract §1 by default. */
   readonly resources?: Resources;
   /**
@@ -68,7 +68,7 @@ export interface TargetReading {
 }
 
 /** Parses a request target into a canonical request. @param target path and query as they arrived in the request line */
-export function parseTarget(target: string, reading: TargetReading = {}): RequestTarget {
+export function parseTarget(target: string, reading: ParseOptions = {}): RequestTarget {
   const { readExternal, publicUrls = [] } = reading;
   const [rawPath, rawQuery] = splitTarget(target);
   if (readExternal === undefined || !isExternalPath(rawPath)) {
@@ -94,7 +94,7 @@ export function parseTarget(target: string, reading: TargetReading = {}): Reques
 export function parseOwnUrl(
   ownUrl: string,
   outerQuery: string,
-  reading: TargetReading,
+  reading: ParseOptions,
   mayUnwrap = true,
 ): RequestTarget | undefined {
   const { readExternal, publicUrls = [] } = reading;
@@ -116,7 +116,7 @@ export function parseOwnUrl(
 /** Parses a target in the storage, of default avatars, or of external media where these are disabled. */
 function parseStoredTarget(
   text: string,
-  { resources = contractResources }: TargetReading,
+  { resources = contractResources }: ParseOptions,
 ): RequestTarget {
   const { rawPath, rawQuery, isDownload } = strictTargetOf(text, resources);
   const parsedPath = parsePath(rawPath, resources);
@@ -143,7 +143,7 @@ function parseStoredTarget(
 function parseExternalTarget(
   text: string,
   url: string,
-  { resources = contractResources }: TargetReading,
+  { resources = contractResources }: ParseOptions,
 ): RequestTarget {
   const { rawQuery, isDownload } = strictTargetOf(text, resources);
   const resource = 'external media';

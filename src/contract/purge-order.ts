@@ -10,9 +10,9 @@ import {
 } from './media-path.ts';
 import {
   type MediaRequest,
+  type ParseOptions,
   parseTarget,
   type RequestTarget,
-  type TargetReading,
 } from './media-request.ts';
 import {
   contractResources,
@@ -114,7 +114,7 @@ const plainMembers = membersOf(contractResources);
 const memberNames = Object.keys(plainMembers) as (keyof Members)[];
 
 /** The reading of a service without settings. An operator who may purge needs no signature. */
-const plainReading: TargetReading = { readExternal: readExternalPath };
+const plainReading: ParseOptions = { readExternal: readExternalPath };
 
 /**
  * @param body parsed JSON
@@ -155,7 +155,7 @@ function originalsOf(assets: readonly string[], resources: Resources) {
   return { kind: 'originals', originKeys: [...new Set(originKeys)] } as const;
 }
 
-function parsePrefixes(prefixes: readonly string[], reading: TargetReading): PurgeOrder {
+function parsePrefixes(prefixes: readonly string[], reading: ParseOptions): PurgeOrder {
   const faults: RequestFault[] = [];
   const found = prefixes.map((prefix, index) => {
     const keys = findPrefixKeys(prefix, reading);
@@ -179,7 +179,7 @@ const fileExtensions = platformResourceNames.flatMap(
  */
 function findPrefixKeys(
   text: string,
-  { publicUrls = [], resources = contractResources }: TargetReading,
+  { publicUrls = [], resources = contractResources }: ParseOptions,
 ): { readonly originKeys: string[]; readonly folders: string[] } | string {
   const [target] = ['https', 'http'].flatMap(
     (scheme) => findOwnTarget(`${scheme}://${text}`, publicUrls) ?? [],
@@ -242,7 +242,7 @@ function parse<Value>(member: string, schema: z.ZodType<Value>, value: unknown):
   throw new MediaError('INVALID_FORM_BODY', { faults });
 }
 
-function parsePaths(paths: readonly string[], reading: TargetReading): MediaRequest[] {
+function parsePaths(paths: readonly string[], reading: ParseOptions): MediaRequest[] {
   const faults: RequestFault[] = [];
   const requests = paths.flatMap((path, index) => {
     const target = parseTarget(path, reading);

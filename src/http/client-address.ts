@@ -4,16 +4,16 @@ import proxyAddr from '@fastify/proxy-addr';
 import ipaddr from 'ipaddr.js';
 import type { Clock, Log } from '../pipeline/ports.ts';
 
-/** Shortest time between two equal warnings about a proxy, in milliseconds. */
+/** Minimum interval between two equal warnings about a proxy, in milliseconds. */
 const WARNING_PERIOD_MS = 60_000;
 
-/** Prefix of IPv6 that one subscriber has, in groups of 16 bits (RFC 6177). */
+/** IPv6 prefix of one subscriber, in groups of 16 bits (RFC 6177). */
 const SUBSCRIBER_GROUPS = 4;
 
-/** Lists the addresses on the way of a request, the peer's first, up to the first one that is not trusted. */
+/** Lists the addresses on a request's path, beginning with the peer, up to the first untrusted one. */
 export type ListAddresses = (request: IncomingMessage) => readonly string[];
 
-/** Lists addresses by the `X-Forwarded-For` of `trusted` proxies: all, none, or these addresses and networks. */
+/** Reads `X-Forwarded-For` of `trusted` proxies: all, none, or these addresses and networks. */
 export function trustProxies(trusted: boolean | string[]): ListAddresses {
   const trusts = typeof trusted === 'boolean' ? () => trusted : proxyAddr.compile(trusted);
   return ({ headers, socket }) => {
@@ -28,7 +28,7 @@ export function trustProxies(trusted: boolean | string[]): ListAddresses {
   };
 }
 
-/** Returns an entry without its port and brackets, which some load balancers add; other texts as they are. */
+/** Removes port and brackets, which some load balancers add. */
 function readAddress(entry: string): string {
   const { v4, v6 } =
     /^(?:(?<v4>[\d.]+):\d+|\[(?<v6>[\da-f:.]+)\](?::\d+)?)$/i.exec(entry)?.groups ?? {};
@@ -36,8 +36,8 @@ function readAddress(entry: string): string {
 }
 
 /**
- * Returns the leftmost valid address that trusted proxies report; skips entries that are not IP addresses, since anybody
- * can write anything into `X-Forwarded-For`, and those with a zone, which has a meaning only on the machine that wrote it.
+ * Returns the leftmost IP address that trusted proxies report. Skips other entries, since any client can send any text in
+ * `X-Forwarded-For`, and addresses with a zone, which is only valid on the machine that wrote it.
  */
 export function clientAddressOf(addresses: readonly string[]): string {
   return addresses.findLast((address, index) => index === 0 || isAddress(address)) ?? '';
@@ -48,8 +48,8 @@ function isAddress(text: string): boolean {
 }
 
 /**
- * Returns the client that is charged for a request (contract §11): its address, or for IPv6 its /64, whose last half a
- * subscriber chooses at will. A mapped address counts as the IPv4 address in it.
+ * Returns the client to charge for a request (contract §11): its address, or for IPv6 its /64, since subscribers choose
+ * the last half freely. A mapped address counts as its IPv4 address.
  */
 export function rateClientOf(addresses: readonly string[]): string {
   const [bare = ''] = clientAddressOf(addresses).split('%'); // without the zone
@@ -61,42 +61,32 @@ export function rateClientOf(addresses: readonly string[]): string {
 }
 
 const UNTRUSTED =
-  'A peer that TRUST_PROXY does not name sends X-Forwarded-For: if it is a proxy, all clients behind it count as one';
-const UNREADABLE =
-  'A trusted proxy sends an X-Forwarded-For in which the client is not an IP address: all such clients count as one';
+  'ignoring X-Forwarded-For from an untrusted peer; if it is your proxy, add it to TRUST_PROXY';
+const UNREADABLE = 'X-Forwarded-For of a trusted proxy names no IP address as client';
 
-/** Longest entry that the log shows, in characters. */
+/** Maximum length of an entry in the log, in characters. */
 const MAX_ENTRY_LENGTH = 64;
 
-/** Warns of a proxy in front whose clients share one rate limit, since they cannot be told apart. */
-export class ProxyWatch {
-  readonly #clock: Clock;
-  readonly #log: Log;
-  readonly #warnedAtMs = new Map<string, number>();
-
-  constructor(clock: Clock, log: Log) {
-    this.#clock = clock;
-    this.#log = log;
-  }
-
-  /** Checks a request; warns once a minute at most of each fault. */
-  check({ headers, socket }: IncomingMessage, addresses: readonly string[]): void {
+/**
+ * Returns a function that warns of a proxy in front whose clients all share one rate limit, because their addresses are
+ * unknown. It logs each kind of warning at most once a minute.
+ */
+export function createProxyWatch(clock: Clock, log: Log) {
+  const loggedAtMs = new Map<string, number>();
+  const warn = (message: string, details: object): void => {
+    const nowMs = clock.nowMs();
+    if (nowMs - (loggedAtMs.get(message) ?? -Infinity) < WARNING_PERIOD_MS) return;
+    loggedAtMs.set(message, nowMs);
+    log.warn(details, message);
+  };
+  return ({ headers, socket }: IncomingMessage, addresses: readonly string[]): void => {
     const { remoteAddress: peer } = socket;
     const client = addresses.at(-1) ?? '';
     // A trusted peer has reported at least one more address, unless the header is empty.
     if (addresses.length > 1) {
-      if (isAddress(client)) return;
-      this.#warn(UNREADABLE, { peer, entry: client.slice(0, MAX_ENTRY_LENGTH) });
+      if (!isAddress(client)) warn(UNREADABLE, { peer, entry: client.slice(0, MAX_ENTRY_LENGTH) });
     } else if (/[^\s,]/.test(String(headers['x-forwarded-for'] ?? ''))) {
-      this.#warn(UNTRUSTED, { peer });
+      warn(UNTRUSTED, { peer });
     }
-  }
-
-  #warn(message: string, details: object): void {
-    const nowMs = this.#clock.nowMs();
-    const warnedAtMs = this.#warnedAtMs.get(message) ?? Number.NEGATIVE_INFINITY;
-    if (nowMs - warnedAtMs < WARNING_PERIOD_MS) return;
-    this.#warnedAtMs.set(message, nowMs);
-    this.#log.warn(details, message);
-  }
+  };
 }

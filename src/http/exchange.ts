@@ -1,25 +1,22 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
+import type { Config } from '../config/config.ts';
 import { errorRegistry, MediaError } from '../contract/errors.ts';
 import type { CacheOutcome } from '../pipeline/request-trace.ts';
-import { formatFailure } from './failure.ts';
-import {
-  COMMON_HEADERS,
-  errorCacheControl,
-  formatCacheStatus,
-  formatServerTiming,
-  type MaxAgeSeconds,
-  type Part,
-  selectPart,
-  type TagField,
-} from './head.ts';
+import { errorCacheControl, formatFailure } from './failure.ts';
 import {
   ChunkedBuffer,
-  canSendText,
+  COMMON_HEADERS,
+  canSendRawHead,
+  formatCacheStatus,
+  formatServerTiming,
   PIECE_BYTES,
   type PreparedBody,
-  sendText,
-} from './prepared-body.ts';
+  type SelectedResponse,
+  selectResponse,
+  sendRawHead,
+  type TagField,
+} from './head.ts';
 import {
   finishRequest,
   idOf,
@@ -30,15 +27,10 @@ import {
   startSending,
 } from './request-facts.ts';
 
-/** Responds to a request, at once or later. */
-export type Work = (exchange: Exchange) => Promise<void> | undefined;
-
-/** Options that all exchanges of a listener share. */
-export interface ExchangeOptions extends Observers {
-  readonly maxAgeSeconds: MaxAgeSeconds;
+/** Shared by all requests of a listener. */
+interface Listener extends Observers {
+  readonly http: Config['http'];
   readonly keepAliveTimeoutMs: number;
-  /** Whether `CDN-Cache-Control` (RFC 9213) repeats `Cache-Control`. */
-  readonly hasCdnCacheControl: boolean;
   /** Formats the tags of originals for the CDN in front. Omit to send none. */
   readonly tagFieldOf: ((originKeys: readonly string[]) => TagField) | undefined;
 }
@@ -46,10 +38,10 @@ export interface ExchangeOptions extends Observers {
 const MISS: CacheOutcome = { kind: 'miss' };
 
 /**
- * One request and its response. `respond` sends all responses but plain hits, errors included, and adds the headers on the
- * request: what the cache had, where the time went, the request's id.
+ * One request and its response. `respond` sends every response except plain hits, errors included, and adds the headers
+ * that describe the request: cache outcome, stage times, request id.
  *
- * It writes prepared fields to Node's response directly, which is what makes hits fast.
+ * It writes prepared fields to Node's response directly, which makes hits fast.
  */
 export class Exchange {
   readonly request: IncomingMessage;
@@ -57,58 +49,64 @@ export class Exchange {
   /** Headers of all responses to this request, errors included. */
   readonly commonHeaders: Readonly<Record<string, string>>;
   readonly #response: ServerResponse;
-  readonly #options: ExchangeOptions;
+  readonly #listener: Listener;
   #gone: AbortController | undefined;
   #isGone = false;
   /**
-   * Whether another site may not be fetched from, or has failed: then the response does not show which of both it was,
-   * nor how far the fetch went, so that nobody can map a network through us.
+   * Whether another site failed or may not be fetched from. Then the response shows neither which of both it was nor how
+   * far the fetch went, so that no client can map a network through the service.
    */
   #isConcealed = false;
 
   constructor(
     request: IncomingMessage,
     response: ServerResponse,
-    options: ExchangeOptions,
+    listener: Listener,
     commonHeaders: Readonly<Record<string, string>> = COMMON_HEADERS,
   ) {
     this.request = request;
     this.commonHeaders = commonHeaders;
-    this.facts = startFacts(request, options);
+    this.facts = startFacts(request, listener);
     this.#response = response;
-    this.#options = options;
+    this.#listener = listener;
     response.on('close', () => {
       if (!response.writableFinished) {
         this.#isGone = true;
         this.#gone?.abort();
       }
-      finishRequest(this.facts, response, options);
+      finishRequest(this.facts, response, listener);
     });
   }
 
   /** Header for the CDN in front, with the tags of the originals that the response depends on. */
   get tagField(): TagField | undefined {
     const { originKeys } = this.facts;
-    return originKeys.length === 0 ? undefined : this.#options.tagFieldOf?.(originKeys);
+    return originKeys.length === 0 ? undefined : this.#listener.tagFieldOf?.(originKeys);
   }
 
-  /** Path and query as they came in the request line. */
+  /** Path and query as they appear in the request line. */
   get target(): string {
     return this.request.url ?? '';
   }
 
   get addresses(): readonly string[] {
-    return this.#options.addressesOf(this.request);
+    return this.#listener.listAddresses(this.request);
   }
 
-  /** Aborts when the client has gone. */
+  /** Aborts when the client disconnects. */
   get signal(): AbortSignal {
+    // Created at the first use: hits have none.
     this.#gone ??= new AbortController();
     if (this.#isGone) this.#gone.abort();
     return this.#gone.signal;
   }
 
-  /** Asks for the body, if its client waits for that; HTTP/1.0 has no 100 (RFC 9110 §10.1.1). */
+  /** Sets what the caches had, for a response that follows, for an error, or for a client that leaves before it. */
+  setOutcome(outcome: CacheOutcome): void {
+    this.facts.outcome = outcome;
+  }
+
+  /** Requests the body, if the client expects that; HTTP/1.0 has no 100 (RFC 9110 §10.1.1). */
   sendContinue(): void {
     const { headers, httpVersion } = this.request;
     if (headers.expect !== undefined && httpVersion !== '1.0') this.#response.writeContinue();
@@ -118,64 +116,51 @@ export class Exchange {
     this.#response.shouldKeepAlive = false;
   }
 
-  /** Does the work on the request; what it throws becomes the response. */
-  run(work: Work): void {
-    try {
-      work(this)?.catch((error: unknown) => this.fail(error));
-    } catch (error) {
-      this.fail(error);
-    }
-  }
-
-  /**
-   * Responds with a body in memory: the whole, a part, or nothing, as the request's preconditions and range say.
-   *
-   * @param watch gets a large body, whose client may take long, and may destroy it
-   */
+  /** Responds with a body in memory. @param watch receives a large body, which its client may read slowly */
   sendBytes(
-    { head, wholeText, bytes }: PreparedBody,
+    { head, rawHead, bytes }: PreparedBody,
     cacheControl: string,
+    outcome: CacheOutcome,
     watch?: (body: Readable) => Readable,
   ): void {
+    this.setOutcome(outcome);
     const response = this.#response;
-    const { status, fields, first, last } = selectPart(this.request, head);
+    const selected = selectResponse(this.request, head);
+    const { status, first, last } = selected;
     const part = status === 206 ? bytes.subarray(first, (last ?? 0) + 1) : bytes;
-    if (status === 416) this.#failRange(fields);
-    else if (status === 304) this.respond(status, fields, undefined, cacheControl);
-    else if (watch && part.length > PIECE_BYTES && this.request.method !== 'HEAD') {
-      this.respond(status, fields, watch(new ChunkedBuffer(part)), cacheControl);
-    } else if (
-      status === 206 ||
-      part.length > PIECE_BYTES ||
-      !canSendText(this.request, response)
-    ) {
-      this.respond(status, fields, part, cacheControl);
+    const isLarge = part.length > PIECE_BYTES;
+    if (status === 200 && !isLarge && canSendRawHead(this.request, response)) {
+      startSending(this.facts, bytes, this.#listener);
+      const fields = this.#fieldsOf([], cacheControl);
+      sendRawHead(response, rawHead, fields, this.#listener.keepAliveTimeoutMs, bytes);
+    } else if (status === 304 || status === 416) {
+      this.sendSelected(selected, cacheControl, outcome);
     } else {
-      startSending(this.facts, bytes, this.#options);
-      let text = wholeText;
-      const others = this.#fieldsOf([], cacheControl);
-      for (let index = 0; index < others.length; index += 2) {
-        text += `${others[index]}: ${others[index + 1]}\r\n`;
-      }
-      const seconds = Math.floor(this.#options.keepAliveTimeoutMs / 1000);
-      text += `Date: ${new Date().toUTCString()}\r\nConnection: keep-alive\r\nKeep-Alive: timeout=${seconds}\r\n`;
-      sendText(response, text, bytes);
+      const isWatched = watch !== undefined && isLarge && this.request.method !== 'HEAD';
+      const body = isWatched ? watch(new ChunkedBuffer(part)) : part;
+      this.sendSelected(selected, cacheControl, outcome, body);
     }
   }
 
-  /** Responds with a selected part whose body was opened, if it has one. */
-  sendPart({ status, fields }: Part, cacheControl: string, body: Readable | undefined): void {
-    if (status === 416) this.#failRange(fields);
-    else this.respond(status, fields, body, cacheControl);
+  /** Responds as selected. @param body the selected bytes, if the response has any */
+  sendSelected(
+    { status, fields }: SelectedResponse,
+    cacheControl: string,
+    outcome: CacheOutcome,
+    body?: Buffer | Readable,
+  ): void {
+    this.setOutcome(outcome);
+    if (status !== 416) this.respond(status, fields, body, cacheControl);
+    else this.fail(new MediaError('RANGE_NOT_SATISFIABLE'), { 'content-range': fields[1] ?? '' });
   }
 
   /**
    * Responds.
    *
-   * @param fields names and values of headers in turn, as they are sent
-   * @param body a HEAD does not send it
-   * @param cacheControl value of `Cache-Control`, where it is not among the fields
-   * @throws TypeError if Node would not write a field; nothing is sent then
+   * @param fields alternating names and values of headers
+   * @param body omitted in the response to a HEAD
+   * @param cacheControl value of `Cache-Control`, if it is not among the fields
+   * @throws TypeError if Node rejects a field; nothing is sent then
    */
   respond(
     status: number,
@@ -186,7 +171,7 @@ export class Exchange {
     const isLarge = body instanceof Buffer && body.length > PIECE_BYTES;
     const sent = this.request.method === 'HEAD' ? undefined : body;
     const sentBody = sent !== undefined && isLarge ? new ChunkedBuffer(body) : sent;
-    startSending(this.facts, sentBody, this.#options);
+    startSending(this.facts, sentBody, this.#listener);
     const head = [...fields, ...this.#fieldsOf(fields, cacheControl)];
     if (sentBody instanceof Readable) {
       this.#stream(status, head, sentBody);
@@ -197,44 +182,37 @@ export class Exchange {
   }
 
   /**
-   * Responds with an error of the registry. Anything that is not a `MediaError` is a bug of ours: the log has its cause,
-   * the response is a 500 without a word of it.
+   * Responds with an error of the registry. Any other error is a bug: the log has its cause, and the response is a 500
+   * without it.
    *
-   * @param headersOfError headers beside those of all errors
+   * @param headers in addition to those of all errors
    */
-  fail(error: unknown, headersOfError: Readonly<Record<string, string>> = {}): void {
+  fail(error: unknown, headers: Readonly<Record<string, string>> = {}): void {
     const known =
       error instanceof MediaError ? error : new MediaError('INTERNAL_ERROR', { cause: error });
     if (this.#isGone) {
-      // Nobody waits for a response, but a bug is a bug.
+      // The client has gone, but bugs are logged all the same.
       const isAbort = error instanceof Error && error.name === 'AbortError';
-      if (known !== error && !isAbort) reportError(this.facts, known, this.#options);
+      if (known !== error && !isAbort) reportError(this.facts, known, this.#listener);
       return;
     }
-    this.#setError(known);
+    this.facts.error = known;
+    reportError(this.facts, known, this.#listener);
     const tagField = known.status === 404 ? this.tagField : undefined;
-    const { maxAgeSeconds } = this.#options;
-    const { status, headers, body } = formatFailure(known, {
-      'cache-control': errorCacheControl(known, maxAgeSeconds, this.facts.maxRefusalAgeSeconds),
+    const { http } = this.#listener;
+    const { maxRefusalAgeSeconds } = this.facts;
+    const failure = formatFailure(known, {
+      'cache-control': errorCacheControl(known, http.maxAgeSeconds, maxRefusalAgeSeconds),
       ...this.commonHeaders,
-      ...headersOfError,
+      ...headers,
       ...(tagField && Object.fromEntries([tagField])),
     });
     const isOrigins = errorRegistry[known.code].fault === 'origin';
     this.#isConcealed = isOrigins && this.facts.media?.url !== undefined;
-    this.respond(status, Object.entries(headers).flat(), body);
+    this.respond(failure.status, Object.entries(failure.headers).flat(), failure.body);
   }
 
-  #setError(error: MediaError): void {
-    this.facts.error = error;
-    reportError(this.facts, error, this.#options);
-  }
-
-  #failRange([name = '', value = '']: readonly string[]): void {
-    this.fail(new MediaError('RANGE_NOT_SATISFIABLE'), { [name]: value });
-  }
-
-  /** Sends the head with the first bytes: until then, a body that fails can still become an error. */
+  /** Sends the head with the first bytes: before them, a body that fails can still become an error response. */
   #stream(status: number, head: readonly string[], body: Readable): void {
     const response = this.#response;
     const names = head.filter((_, index) => index % 2 === 0);
@@ -244,7 +222,10 @@ export class Exchange {
         this.fail(error);
         return;
       }
-      if (error instanceof MediaError && !this.#isGone) this.#setError(error);
+      if (error instanceof MediaError && !this.#isGone) {
+        this.facts.error = error;
+        reportError(this.facts, error, this.#listener);
+      }
       response.destroy();
     });
     response.once('close', () => body.destroy());
@@ -255,17 +236,17 @@ export class Exchange {
   }
 
   /**
-   * Returns the fields on the request, and on caching.
+   * Returns the fields that describe the request and its caching.
    *
-   * @param others fields of the response, which have `Cache-Control` if `cacheControl` is `undefined`
+   * @param others fields of the response, with `Cache-Control` if `cacheControl` is `undefined`
    */
   #fieldsOf(others: readonly string[], cacheControl: string | undefined): string[] {
-    const { trace } = this.facts;
     const outcome = this.#isConcealed ? MISS : this.facts.outcome;
-    const serverTiming = this.#isConcealed ? undefined : formatServerTiming(trace.timings);
+    const timings = this.#isConcealed ? [] : this.facts.trace.timings;
+    const serverTiming = formatServerTiming(timings);
     const fields: string[] = [];
     if (cacheControl !== undefined) fields.push('cache-control', cacheControl);
-    if (this.#options.hasCdnCacheControl) {
+    if (this.#listener.http.hasCdnCacheControl) {
       const index = others.indexOf('cache-control');
       const repeated = cacheControl ?? (index < 0 ? undefined : others[index + 1]);
       if (repeated !== undefined) fields.push('cdn-cache-control', repeated);

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { errorRegistry, formatCauses, type MediaError } from '../contract/errors.ts';
@@ -20,9 +21,8 @@ import { describeTarget } from '../telemetry/redaction.ts';
 import type { RequestSpan } from '../telemetry/request-span.ts';
 import type { Tracing } from '../telemetry/tracing.ts';
 import { clientAddressOf, type ListAddresses } from './client-address.ts';
-import { requestIdOf } from './head.ts';
 
-/** Parts that count, log and trace requests and their responses. */
+/** Counts, logs and traces requests and their responses. */
 export interface Observers {
   readonly meter: Meter;
   /** Omit to log no requests, only their errors. */
@@ -31,27 +31,27 @@ export interface Observers {
   /** Omit to trace no requests. */
   readonly tracer: Pick<Tracing, 'begin'> | undefined;
   readonly clock: Clock;
-  readonly addressesOf: ListAddresses;
+  readonly listAddresses: ListAddresses;
 }
 
-/** Facts of one request and its response, which `finishRequest` counts, logs and traces. */
+/** One request and its response, which `finishRequest` counts, logs and traces. */
 export interface RequestFacts {
   readonly request: IncomingMessage;
   readonly beganMs: number;
   readonly trace: RequestTrace;
   readonly span: RequestSpan | undefined;
-  /** `undefined` until the first use: see `idOf`. */
+  /** Set at the first use: see `idOf`. */
   id: string | undefined;
   resource: ResponseClass['resource'];
   media: MediaRequest | undefined;
-  /** `resultKey` of a media request, if already known; or the path of an upload, without its capability. */
+  /** `resultKey` of a media request, or the path of an upload without its capability. */
   key: string | undefined;
   signature: SignatureVerdict | undefined;
   capability: CapabilityVerdict | undefined;
   receivedBytes: number | undefined;
   /** Keys of the originals that the response depends on: the CDN in front gets their tags. */
   originKeys: readonly string[];
-  /** Returns how long a cache may keep a refusal at most, in seconds; `undefined`: as long as any. */
+  /** Returns the maximum `max-age` of a refusal in seconds. Omit for no maximum of its own. */
   maxRefusalAgeSeconds: (() => number | undefined) | undefined;
   outcome: CacheOutcome | undefined;
   error: MediaError | undefined;
@@ -60,10 +60,13 @@ export interface RequestFacts {
   endSending: ReturnType<RequestSpan['begin']> | undefined;
 }
 
-/** nginx's status for a client that has gone before its response. */
+/** nginx's status for a client that disconnected before the response. */
 const CLIENT_GONE = 499;
 
 const NO_KEYS: readonly string[] = [];
+
+/** Accepted ids of requests: UUIDs, ULIDs, trace ids, ids of nginx and load balancers; safe in headers and the log. */
+export const REQUEST_ID_FORM = /^[A-Za-z0-9._~+/=:-]{1,128}$/;
 
 /** Starts the facts of a request, and its span if it is traced. */
 export function startFacts(request: IncomingMessage, { clock, tracer }: Observers): RequestFacts {
@@ -91,13 +94,14 @@ export function startFacts(request: IncomingMessage, { clock, tracer }: Observer
   };
 }
 
-/** Returns the id of a request, which its response and its lines in the log have. */
+/** Returns the id of a request, for its response and the log: its `X-Request-Id` if that is valid, else a new one. */
 export function idOf(facts: RequestFacts): string {
-  facts.id ??= requestIdOf(facts.request.headers['x-request-id']);
+  const sent = facts.request.headers['x-request-id'];
+  facts.id ??= typeof sent === 'string' && REQUEST_ID_FORM.test(sent) ? sent : randomUUID();
   return facts.id;
 }
 
-/** Starts the last stage: the head of the response is complete. Repeats are ignored, but for the body. */
+/** Starts the last stage, once the head of the response is complete. Further calls only replace the body. */
 export function startSending(facts: RequestFacts, body: unknown, observers: Observers): void {
   facts.body = body;
   if (skipsAccessLog(facts, observers)) return;
@@ -109,13 +113,13 @@ export function startSending(facts: RequestFacts, body: unknown, observers: Obse
 }
 
 /**
- * Logs an error, unless it is the client's fault. Errors that clients can cause at will get a line without a stack:
- * stacks are for errors that an operator has to fix.
+ * Logs an error, except a client's. Errors that clients can cause at will are logged without a stack: stacks are for
+ * errors that an operator has to fix.
  */
 export function reportError(
   facts: RequestFacts,
   error: MediaError,
-  { log, addressesOf }: Observers,
+  { log, listAddresses }: Observers,
 ): void {
   const { code, cause } = error;
   const { fault } = errorRegistry[code];
@@ -124,7 +128,7 @@ export function reportError(
     id: idOf(facts),
     code,
     url: describeTarget(facts.request.url ?? ''),
-    client: clientAddressOf(addressesOf(facts.request)),
+    client: clientAddressOf(listAddresses(facts.request)),
   };
   const brief = { ...where, reason: cause instanceof Error ? cause.message : undefined };
   if (cause instanceof SiteFailure) {
@@ -183,7 +187,7 @@ function logRequest(
   bytes: number,
   observers: Observers,
 ): void {
-  const { meter, clock, requests, addressesOf } = observers;
+  const { meter, clock, requests, listAddresses } = observers;
   const { request, media, signature, capability, error, receivedBytes, span } = facts;
   const nowMs = clock.nowMs();
   const isPlain = isPlainHit(facts);
@@ -211,7 +215,7 @@ function logRequest(
     ...(receivedBytes !== undefined && { receivedBytes }),
     durationMs: roundMs(nowMs - facts.beganMs),
     stagesMs,
-    client: clientAddressOf(addressesOf(request)),
+    client: clientAddressOf(listAddresses(request)),
     ...(span && { traceId: span.traceId }),
   };
   requests[level](line, 'request');
@@ -221,7 +225,7 @@ function isPlainHit({ outcome, error }: RequestFacts): boolean {
   return cacheUseOf(outcome) === 'memory' && error === undefined;
 }
 
-/** Whether neither the log nor the stage times need more: plain hits are most of all requests. */
+/** Whether a request is only counted: plain hits are most of all requests, and logged at `debug`. */
 function skipsAccessLog(facts: RequestFacts, { requests }: Observers): boolean {
   return isPlainHit(facts) && requests?.isLevelEnabled('debug') !== true;
 }
@@ -231,12 +235,12 @@ function describeAsset({ key, media, request }: RequestFacts): string {
   return media === undefined ? describeTarget(request.url ?? '') : resultKey(media);
 }
 
-/** Rounds a duration to the microsecond: more digits would only be noise. */
+/** Rounds a duration to the microsecond: further digits are noise. */
 function roundMs(durationMs: number): number {
   return Math.round(durationMs * 1000) / 1000;
 }
 
-/** Returns the host of external media; never more of a URL, which may have a secret in it. */
+/** Returns the host of external media. The rest of a URL may contain a secret. */
 function hostOf(media: MediaRequest | undefined): string | undefined {
   const url = media?.url;
   return url === undefined ? undefined : readUrl(url)?.host;
@@ -244,6 +248,6 @@ function hostOf(media: MediaRequest | undefined): string | undefined {
 
 function countSentBytes(body: unknown, { writableFinished }: ServerResponse): number {
   if (body instanceof Buffer) return writableFinished ? body.length : 0;
-  // Others may count what their receiver has asked for.
+  // Streams may count the bytes that their receiver has read.
   return body instanceof Readable && 'passedBytes' in body ? Number(body.passedBytes) : 0;
 }

@@ -1,42 +1,37 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
+import type { Config } from '../config/config.ts';
 import type { CdnTags } from '../contract/cdn-tags.ts';
-import type { ConnectionCounters } from '../telemetry/readiness.ts';
 import { trustProxies } from './client-address.ts';
-import { type ClientLimits, clientLimits } from './connections/limits.ts';
-import { Listener, type ListenerOptions } from './connections/listener.ts';
-import { Exchange, type ExchangeOptions, type Work } from './exchange.ts';
+import { type ClientLimits, clientLimits } from './connections/connections.ts';
+import { Listener } from './connections/listener.ts';
+import { Exchange } from './exchange.ts';
 import { EXPLORER_HEADERS, type ExplorerHandler } from './explorer/handler.ts';
 import { refuseMethod } from './failure.ts';
-import { ALLOWED_METHODS, cacheTagFields, preflightHeaders } from './head.ts';
+import { ALLOWED_METHODS, cacheTagFields } from './head.ts';
 import { internalMethods, isInternalPath, serveInternal } from './internal/routes.ts';
 import type { MediaHandler } from './media/handler.ts';
 import { RELAY_METHODS, type RelayHandler } from './relay/handler.ts';
+import type { Observers } from './request-facts.ts';
 
-interface ServerOptions
-  extends Omit<ListenerOptions, 'limits' | 'findMethods' | 'isUpload'>,
-    Omit<ExchangeOptions, 'addressesOf' | 'keepAliveTimeoutMs' | 'tagFieldOf'> {
-  readonly handler: MediaHandler;
-  /** Responds on the paths of the explorer; without it, they are unknown. */
-  readonly explorer?: ExplorerHandler | undefined;
-  /** Stores uploads; without it, their paths are unknown. */
-  readonly relay?: RelayHandler | undefined;
-  /** Routes of the platform's API, if they are served here instead of on a listener of their own. */
-  readonly internal?: FastifyInstance | undefined;
-  readonly trustProxy: boolean | string[];
-  /** Tags for the CDN in front. Omit to send none. */
-  readonly tags?: CdnTags | undefined;
-  /** Limits that a test shortens. */
-  readonly limits?: Partial<ClientLimits>;
+/** Responds to a request, synchronously or later. */
+type RequestHandler = (exchange: Exchange) => Promise<void> | undefined;
+
+/** Handlers of the media listener. The paths of an omitted one are unknown. */
+interface Handlers {
+  readonly media: MediaHandler;
+  readonly explorer: ExplorerHandler | undefined;
+  readonly relay: RelayHandler | undefined;
+  /** Routes of the platform's API, unless they have a listener of their own. */
+  readonly internal: FastifyInstance | undefined;
 }
 
-/** Headers of the response to a preflight of media; nothing here reads a header that not every site could send. */
+/** Headers of the response to a preflight of media, which require no header that some site could not send. */
 const PREFLIGHT_HEADERS = preflightHeaders(ALLOWED_METHODS, '*, Authorization');
 
 /**
- * The same of the relay: any site may send an upload, and read the response. Clients of the platform announce headers of
- * its API, of which `*` does not cover `Authorization` (Fetch Standard, "CORS non-wildcard request-header name"); only
- * type and length are read.
+ * The same for uploads, which any site may send. Clients of the platform announce headers of its API, and `*` does not
+ * cover `Authorization` (Fetch Standard, "CORS non-wildcard request-header name").
  */
 const RELAY_PREFLIGHT_HEADERS = preflightHeaders(
   RELAY_METHODS,
@@ -46,40 +41,49 @@ const RELAY_PREFLIGHT_HEADERS = preflightHeaders(
 /**
  * Creates the media listener, which does not listen yet.
  *
- * Fastify opens and closes it, and lets tests and the command line inject requests. Its router knows one route; requests
- * from the network do not pass through it, which would be a tenth of a hit.
+ * Fastify opens and closes it, and lets tests and the command line inject requests. Requests from the network bypass its
+ * router, which would take a tenth of a hit.
+ *
+ * @param tags tags for the CDN in front. Omit to send none
+ * @param changedLimits limits that a test shortens
  */
-export function createServer(options: ServerOptions) {
-  const { handler, explorer, relay, internal } = options;
-  const limits = { ...clientLimits, ...options.limits };
-  const { keepAliveTimeoutMs } = limits;
-  const addressesOf = trustProxies(options.trustProxy);
-  const tagFieldOf = options.tags && cacheTagFields(options.tags);
-  const exchangeOptions = { ...options, addressesOf, keepAliveTimeoutMs, tagFieldOf };
+export function createServer(
+  http: Config['http'],
+  { media, explorer, relay, internal }: Handlers,
+  observers: Omit<Observers, 'listAddresses'>,
+  tags: CdnTags | undefined,
+  changedLimits: Partial<ClientLimits>,
+) {
+  const limits = { ...clientLimits, ...changedLimits };
+  const shared = {
+    ...observers,
+    http,
+    keepAliveTimeoutMs: limits.keepAliveTimeoutMs,
+    listAddresses: trustProxies(http.trustProxy),
+    tagFieldOf: tags && cacheTagFields(tags),
+  };
   const findMethods = (target: string): string | undefined => {
     if (internal !== undefined && isInternalPath(target)) return internalMethods(target);
     if (relay?.isFor(target) === true) return RELAY_METHODS;
-    return handler.methodsAt(target);
+    return media.knowsPath(target) ? ALLOWED_METHODS : undefined;
   };
-  const isUpload =
-    (relay ?? internal) &&
-    (({ method, url = '' }: IncomingMessage): boolean =>
-      (method === 'PUT' && relay?.isFor(url) === true) ||
-      (internal !== undefined && isInternalPath(url)));
+  const isUpload = ({ method, url = '' }: IncomingMessage): boolean =>
+    (method === 'PUT' && relay?.isFor(url) === true) ||
+    (internal !== undefined && isInternalPath(url));
 
-  const route: Work = (exchange) => {
+  const route: RequestHandler = (exchange) => {
     const { method } = exchange.request;
     if (relay?.isFor(exchange.target) === true) {
       if (method === 'PUT') return relay.handle(exchange);
       if (method !== 'OPTIONS') throw refuseMethod(RELAY_METHODS);
       return respondToPreflight(exchange, RELAY_PREFLIGHT_HEADERS);
     }
-    if (method === 'GET' || method === 'HEAD') return handler.handle(exchange);
+    if (method === 'GET' || method === 'HEAD') return media.handle(exchange);
     const methods = findMethods(exchange.target);
     if (methods === undefined || method !== 'OPTIONS') throw refuseMethod(methods);
     return respondToPreflight(exchange, PREFLIGHT_HEADERS);
   };
-  const routePage: Work = (exchange) => {
+  const routePage: RequestHandler = (exchange) => {
     const { method } = exchange.request;
     if (method === 'GET' || method === 'HEAD') return explorer?.handle(exchange);
     if (method !== 'OPTIONS') throw refuseMethod(ALLOWED_METHODS);
@@ -90,9 +94,9 @@ export function createServer(options: ServerOptions) {
     if (internal !== undefined && isInternalPath(request.url ?? '')) {
       serveInternal(internal, request, response);
     } else if (explorer?.isFor(request) === true) {
-      new Exchange(request, response, exchangeOptions, EXPLORER_HEADERS).run(routePage);
+      run(new Exchange(request, response, shared, EXPLORER_HEADERS), routePage);
     } else {
-      new Exchange(request, response, exchangeOptions).run(route);
+      run(new Exchange(request, response, shared), route);
     }
   };
   const respondToInjected = (request: FastifyRequest, reply: FastifyReply): void => {
@@ -100,11 +104,16 @@ export function createServer(options: ServerOptions) {
     respond(request.raw, reply.raw);
   };
 
-  const listener = new Listener({ ...options, limits, findMethods, isUpload }, respond);
+  const hasUploads = relay !== undefined || internal !== undefined;
+  const listener = new Listener(http, limits, observers, {
+    handle: respond,
+    findMethods,
+    isUpload: hasUploads ? isUpload : undefined,
+  });
   const server = fastify({
     serverFactory: () => listener.createServer(),
     // For the scheme of the address that `listen` returns; the listener has its own.
-    ...(options.tls && { https: {} }),
+    ...(http.tls && { https: {} }),
     logger: false,
     exposeHeadRoutes: false,
     clientErrorHandler: () => undefined, // the listener has its own
@@ -112,17 +121,36 @@ export function createServer(options: ServerOptions) {
       maxParamLength: limits.maxHeadBytes,
       querystringParser: () => ({}),
     },
-    // What the router cannot decode, such as /%zz.
+    // Targets that the router cannot decode, such as /%zz.
     frameworkErrors: (_error, request, reply) => respondToInjected(request, reply),
   });
   server.addHook('preClose', () => listener.connections.drain());
   server.removeAllContentTypeParsers();
   server.addContentTypeParser('*', (_request, _payload, done) => done(null));
   server.setErrorHandler((_error, request, reply) => respondToInjected(request, reply));
-  // The grammar of paths is the contract's, which parses the target as it came.
+  // The contract parses paths itself, from the undecoded target.
   server.route({ method: ['GET', 'HEAD'], url: '*', handler: respondToInjected });
   server.setNotFoundHandler(respondToInjected);
-  return { server, countConnections: (): ConnectionCounters => listener.connections.counters };
+  return { server, countConnections: () => listener.connections.counters };
+}
+
+/** Handles a request; an error that is thrown becomes the response. */
+function run(exchange: Exchange, handle: RequestHandler): void {
+  try {
+    handle(exchange)?.catch((error: unknown) => exchange.fail(error));
+  } catch (error) {
+    exchange.fail(error);
+  }
+}
+
+/** Returns the headers of the response to a preflight, for pages of any site. */
+function preflightHeaders(methods: string, headers: string) {
+  return {
+    allow: methods,
+    'access-control-allow-methods': methods,
+    'access-control-allow-headers': headers,
+    'access-control-max-age': '86400',
+  };
 }
 
 function respondToPreflight(exchange: Exchange, headers: Readonly<Record<string, string>>) {

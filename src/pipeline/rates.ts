@@ -73,10 +73,12 @@ export class Rates {
       this.#logOncePerWindow(client);
       throw new MediaError('RATE_LIMITED', {
         retryAfterSeconds: Math.ceil(excessMs) / 1000,
-        share: {
-          requests,
-          remaining: Math.floor((windowMs - owedMs + TOLERANCE_MS) / this.#unitMs),
-          resetAtMs: this.#tools.wallClock() + owedMs,
+        headers: {
+          'X-RateLimit-Limit': String(requests),
+          'X-RateLimit-Remaining': String(
+            Math.floor((windowMs - owedMs + TOLERANCE_MS) / this.#unitMs),
+          ),
+          'X-RateLimit-Reset': String(Math.ceil((this.#tools.wallClock() + owedMs) / 1000)),
         },
       });
     }

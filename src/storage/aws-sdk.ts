@@ -9,6 +9,7 @@ export {
   DeleteObjectCommand,
   GetObjectCommand,
   type GetObjectCommandOutput,
+  GetObjectTaggingCommand,
   HeadObjectCommand,
   ListObjectsV2Command,
   type ListObjectsV2CommandOutput,

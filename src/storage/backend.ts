@@ -16,7 +16,9 @@ export type ListPlace = NonNullable<Config['blocklist']>['place'];
 export interface OpenedStorage {
   readonly origin: Source;
   /** File by which the storage is recognised (`STORAGE_MARKER`), if one is configured. */
-  readonly marker?: { readonly isMissing: boolean; readonly lookSoon: () => void } | undefined;
+  readonly marker?:
+    | { readonly isMissing: boolean; readonly checkInBackground: () => void }
+    | undefined;
   openListing(): OriginListing;
   /** @param maxConnections of uploads; by default as many as for reading */
   openWriter(maxConnections?: number): OriginalWriter;

@@ -1,24 +1,24 @@
 import { blockKinds } from '../contract/block-order.ts';
 import type { Lane, StoreUsage } from '../pipeline/ports.ts';
 import type { UploadService } from '../pipeline/uploads/upload-service.ts';
-import type { Reading } from './metrics.ts';
+import type { GaugeRow } from './metrics.ts';
 import { checkReadiness, type ServiceState } from './readiness.ts';
 
-/** Lists what operators see besides counters: sizes, lengths, states. */
+/** Lists the metrics that are read at a scrape: sizes, lengths, states. */
 export function listGauges(
   state: ServiceState,
   countLostLines: () => number,
-): Readonly<Record<string, Reading>> {
+): Readonly<Record<string, GaugeRow>> {
   const { pipeline, blocks, resultStore, workers, uploads, cdn, originHealth } = state;
   const { admission, originReads, originStreams, originalsBudget, rates, store } = pipeline;
   const { results, originals } = pipeline.memories;
   const connections = state.countConnections;
-  const lane = (help: string, read: (lane: Lane) => number): Reading => [
+  const lane = (help: string, read: (lane: Lane) => number): GaugeRow => [
     help,
     () => ({ light: read('light'), heavy: read('heavy') }),
     'lane',
   ];
-  const ofCaches = (help: string, member: keyof StoreUsage): Reading => [
+  const cache = (help: string, member: keyof StoreUsage): GaugeRow => [
     help,
     () => ({
       results: results[member],
@@ -27,7 +27,7 @@ export function listGauges(
     }),
     'cache',
   ];
-  // 0 where there are no uploads: alerts need a series that does not come and go.
+  // 0 without uploads: alerts need a series that always exists.
   const upload = (member: keyof UploadService['usage']) => () => uploads?.usage[member] ?? 0;
   return {
     darkroom_ready: [
@@ -70,20 +70,17 @@ export function listGauges(
       'Render processes replaced because they were worn.',
       () => workers.counters.recycles,
     ],
-    darkroom_cache_bytes: ofCaches(
+    darkroom_cache_bytes: cache(
       'Size of the entries of a cache; of a store, where it bounds itself.',
       'heldBytes',
     ),
-    darkroom_cache_max_bytes: ofCaches('Bound of darkroom_cache_bytes.', 'maxBytes'),
+    darkroom_cache_max_bytes: cache('Bound of darkroom_cache_bytes.', 'maxBytes'),
     darkroom_cache_entries: [
       'Entries of a cache in memory.',
       () => ({ results: results.size, originals: originals.size }),
       'cache',
     ],
-    darkroom_cache_evictions_total: ofCaches(
-      'Entries evicted to make room for others.',
-      'evictions',
-    ),
+    darkroom_cache_evictions_total: cache('Entries evicted to make room for others.', 'evictions'),
     darkroom_store_writes_total: [
       'Renderings that were to be stored, by outcome; dropped: the store was too slow.',
       () => ({ ...store?.writes }),

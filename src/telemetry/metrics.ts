@@ -8,10 +8,10 @@ import {
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from './prometheus.ts';
 
 /**
- * A metric that is read at each scrape: its help, and its value or its values by a label. With `_total` at the end of
- * its name it is a counter, which never falls while the process lives; else a gauge.
+ * Metric that is read at each scrape: its help, and its value or its values by a label. With a name that ends in
+ * `_total` it is a counter, else a gauge.
  */
-export type Reading = readonly [
+export type GaugeRow = readonly [
   help: string,
   read: () => number | Readonly<Record<string, number | undefined>>,
   label?: string,
@@ -20,16 +20,16 @@ export type Reading = readonly [
 type Labels = Readonly<Record<string, string | number>>;
 
 /**
- * Counts for Prometheus. Frequent events are added to plain numbers, which are read at a scrape. Rates need a first
- * value, so every series exists from the start, except for the classes of responses, which are too many.
+ * Meter for Prometheus. Frequent events are added to plain numbers, which a scrape reads. Every series exists from the
+ * start, since rates need a first value, except for the classes of responses, which are too many.
  */
 export class PrometheusMeter implements Meter {
   readonly #registry = new Registry();
   readonly #responses: (ResponseClass & ResponseCount)[] = [];
   readonly #byClass: Record<string, Record<string, Record<number, ResponseCount>>> = {};
-  /** By the name of the metric and the value of its label. */
+  /** Counts by metric and value of its label. */
   readonly #counts: Record<string, Record<string, number>> = {};
-  /** A histogram for each value of a label: to look one up by its labels would take longer than to add to it. */
+  /** A histogram for each value of a label: looking one up by its labels takes longer than adding to it. */
   readonly #durations: Record<string, Record<string, Histogram.Internal<string>>> = {};
 
   constructor() {
@@ -87,7 +87,7 @@ export class PrometheusMeter implements Meter {
   }
 
   countOf({ resource, status, cache }: ResponseClass): ResponseCount {
-    // Nested, since to put a key together for each response takes longer than all else here.
+    // Nested, since building a key for each response takes longer than the rest of this method.
     this.#byClass[resource] ??= {};
     const ofResource = this.#byClass[resource];
     ofResource[cache] ??= {};
@@ -100,8 +100,8 @@ export class PrometheusMeter implements Meter {
     return count;
   }
 
-  watch(readings: Readonly<Record<string, Reading>>): void {
-    for (const [name, [help, read, label]] of Object.entries(readings)) {
+  watch(gauges: Readonly<Record<string, GaugeRow>>): void {
+    for (const [name, [help, read, label]] of Object.entries(gauges)) {
       this.#register(name, help, label === undefined ? [] : [label], () => {
         const values = read();
         if (typeof values === 'number') return [[{}, values]];
@@ -112,8 +112,8 @@ export class PrometheusMeter implements Meter {
     }
   }
 
-  /** Adds a metric that is always 1: its labels are what it tells. */
-  inform(name: string, help: string, labels: Labels): void {
+  /** Adds a metric whose labels are its information, and whose value is always 1. */
+  addInfo(name: string, help: string, labels: Labels): void {
     this.#register(name, help, Object.keys(labels), () => [[labels, 1]]);
   }
 
@@ -130,7 +130,7 @@ export class PrometheusMeter implements Meter {
     return this.#registry.metrics();
   }
 
-  /** @param read returns the series with their values; those of equal labels are added up */
+  /** @param read returns the values by labels; those with equal labels are added up */
   #register(
     name: string,
     help: string,

@@ -48,8 +48,8 @@ RESULT_STORE=s3 RESULT_S3_BUCKET=c → resultStore.kind="s3" resultStore.bucket=
 RESULT_STORE=s3 RESULT_S3_BUCKET=c S3_ENDPOINT=http://[::1]:9000 → resultStore.endpoint="http://[::1]:9000" resultStore.forcePathStyle=true
 RESULT_STORE=s3 RESULT_S3_BUCKET=c S3_REGION=here → resultStore.region="here" resultStore.connectTimeoutMs=2000 resultStore.timeoutMs=10000
 COMPATIBILITY=fluxer → http.maxAgeSeconds.notFound=30 http.maxAgeSeconds.unknownMedia=undefined versions.goneForMs=2000
-PUBLIC_URLS=https://CDN.example./ → reading.publicUrls=[{"origin":"https://cdn.example","segments":[]}]
-PUBLIC_URLS=http://a.example:80,https://b.example:8443/a%2525b/c/ → reading.publicUrls=[{"origin":"http://a.example","segments":[]},{"origin":"https://b.example:8443","segments":["a%b","c"]}]
+PUBLIC_URLS=https://CDN.example./ → parseOptions.publicUrls=[{"origin":"https://cdn.example","segments":[]}]
+PUBLIC_URLS=http://a.example:80,https://b.example:8443/a%2525b/c/ → parseOptions.publicUrls=[{"origin":"http://a.example","segments":[]},{"origin":"https://b.example:8443","segments":["a%b","c"]}]
 EXTERNAL_SIGNING_KEYS=${key} → external.pathEncoding="plain" external.publicUrls=[]
 EXTERNAL_SIGNING_KEYS=${key} COMPATIBILITY=fluxer → external.pathEncoding="fluxer"
 EXTERNAL_SIGNING_KEYS=${key} EXTERNAL_PATH_ENCODING=fluxer → external.pathEncoding="fluxer"

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { settingTable } from '../../src/config/settings.ts';
-import { clientLimits } from '../../src/http/connections/limits.ts';
+import { clientLimits } from '../../src/http/connections/connections.ts';
 
 /** Drawings of the documents, as SVG. They follow the reader's colour scheme, also where they are shown by `<img>`. */
 

@@ -58,7 +58,7 @@ export async function checkPlatform(config: Config, signal: AbortSignal): Promis
 
 /** Reports settings without which requests of the platform or its clients have no effect. */
 function* findSettings(config: Config): Generator<Finding> {
-  const isFluxer = config.reading.resources === platformResources;
+  const isFluxer = config.parseOptions.resources === platformResources;
   const rows = [
     [isFluxer, fault, 'platform', 'COMPATIBILITY is not fluxer: requests are read strictly'],
     [config.relay, fault, 'uploads', 'RELAY_SIGNING_KEYS is not set: uploads are a 404'],
@@ -72,7 +72,7 @@ function* findSettings(config: Config): Generator<Finding> {
     [config.external, fault, 'links', 'EXTERNAL_SIGNING_KEYS is not set: they are a 404'],
     [config.attachments.signing, warning, 'signed reads', 'ATTACHMENT_SIGNING_KEYS is not set'],
     [
-      config.reading.publicUrls[0],
+      config.parseOptions.publicUrls[0],
       warning,
       'own URLs',
       'PUBLIC_URLS is not set: links to own media are a 502, and the platform cannot purge',
@@ -151,7 +151,7 @@ async function tryInternal(ask: Ask, token: string, uploaded: Buffer): Promise<F
 
 /** Reads the first attachment in the storage, by a signed path, and by a link to the URL that it has for clients. */
 async function tryAttachments(config: Config, ask: Ask, signal: AbortSignal): Promise<Finding[]> {
-  const { external, reading } = config;
+  const { external, parseOptions } = config;
   const { signing } = config.attachments;
   if (signing === undefined) return [];
   let path: string | undefined;
@@ -171,7 +171,7 @@ async function tryAttachments(config: Config, ask: Ask, signal: AbortSignal): Pr
       : fault(subject, `${shown}: ${status} ${bytes}`);
   };
   const findings = [await tryReading('signed reads', path)];
-  const [publicUrl] = reading.publicUrls;
+  const [publicUrl] = parseOptions.publicUrls;
   if (external !== undefined && publicUrl !== undefined) {
     const base = [
       publicUrl.origin,

@@ -68,9 +68,9 @@ key; 78 settings are not valid.`,
 };
 
 /** @throws CommandFault with the status of a usage error */
-function parseKey(text: string, { reading }: Config): string {
-  const key = unmarkedKeyOf(text, reading.resources) ?? text;
-  if (isOriginKey(key, reading.resources)) return key;
+function parseKey(text: string, { parseOptions }: Config): string {
+  const key = unmarkedKeyOf(text, parseOptions.resources) ?? text;
+  if (isOriginKey(key, parseOptions.resources)) return key;
   throw usageFault(`"${text}" is not the key of an original; see darkroom put --help`);
 }
 
@@ -85,14 +85,14 @@ function parseFolder(text: string): string {
 /** @throws CommandFault if the storage cannot be listed */
 async function stripFolder(
   folder: string,
-  { reading }: Config,
+  { parseOptions }: Config,
   storage: OpenedStorage,
   strip: (key: string) => Promise<void>,
   signal: AbortSignal,
 ): Promise<void> {
   let stopped: unknown;
   const visit = async ({ key }: { readonly key: string }): Promise<boolean> => {
-    if (!isOriginKey(key, reading.resources)) return true;
+    if (!isOriginKey(key, parseOptions.resources)) return true;
     try {
       await strip(key);
       return true;

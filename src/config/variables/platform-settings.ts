@@ -86,7 +86,7 @@ export function readCompatibility(values: Values) {
   return {
     /** `max-age` of missing media; `undefined`: caches keep nothing of them. */
     unknownMediaMaxAgeSeconds: isFluxer ? undefined : seconds,
-    reading: {
+    parseOptions: {
       resources: isFluxer ? platformResources : contractResources,
       publicUrls: values.PUBLIC_URLS ?? [],
     },

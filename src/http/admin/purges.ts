@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { MediaError } from '../../contract/errors.ts';
-import type { TargetReading } from '../../contract/media-request.ts';
+import type { ParseOptions } from '../../contract/media-request.ts';
 import { parsePurgeOrder } from '../../contract/purge-order.ts';
 import { isTimeout } from '../../pipeline/abort.ts';
 import type { CdnPurger } from '../../pipeline/cdn/cdn-purger.ts';
@@ -9,53 +9,54 @@ import type { Purger } from '../../pipeline/results/purger.ts';
 import type { Failure } from '../failure.ts';
 import { describeOrder, notFound, sendFailure } from './replies.ts';
 
-/** Pending purges that a response lists, the oldest first. */
+/** Maximum number of pending purges in a response, the oldest first. */
 const MAX_LISTED_PURGES = 1_000;
 
-/** Parts of `POST /purge`. */
-export interface PurgeParts {
-  readonly purger: Purger;
-  /** Reading of the paths that are purged, which checks no signatures. */
-  readonly reading: TargetReading;
-  readonly log: Log;
-}
-
-/** Adds `POST /purge`; `parsePurgeOrder` documents its body. The log has each order and the client's address. */
-export function registerPurge(server: FastifyInstance, { purger, reading, log }: PurgeParts): void {
+/**
+ * Adds `POST /purge`; `parsePurgeOrder` documents its body. Logs each request with the client's address.
+ *
+ * @param parseOptions for the purged paths, without a check of signatures
+ */
+export function registerPurge(
+  server: FastifyInstance,
+  purger: Pick<Purger, 'purge'>,
+  parseOptions: ParseOptions,
+  log: Log,
+): void {
   server.post('/purge', async ({ body, ip: client }, reply) => {
-    const order = parsePurgeOrder(body, reading);
+    const order = parsePurgeOrder(body, parseOptions);
     const asked = describeOrder(body);
     const { removed, storeFailure, cdnPurgeId, cdnFailure } = await purger.purge(order, {
       scope: 'everywhere',
     });
     const failure = storeFailure ?? cdnFailure;
     if (failure === undefined) {
-      const isPassedOn = cdnPurgeId !== undefined;
-      log.info({ asked, client, removed, ...(isPassedOn && { id: cdnPurgeId }) }, 'purged');
-      return isPassedOn ? reply.status(202).send({ id: cdnPurgeId }) : { removed };
+      const isQueued = cdnPurgeId !== undefined;
+      log.info({ asked, client, removed, ...(isQueued && { id: cdnPurgeId }) }, 'purged');
+      return isQueued ? reply.status(202).send({ id: cdnPurgeId }) : { removed };
     }
     if (failure instanceof MediaError) {
-      log.warn({ asked, client, code: failure.code }, 'a purge was rejected');
+      log.warn({ asked, client, code: failure.code }, 'purge rejected');
       return sendFailure(reply, failure);
     }
     const [shown, message] =
       storeFailure === undefined
-        ? [journalError, 'a purge could not be stored for the CDN']
+        ? [journalError, 'purge not stored for the CDN']
         : isTimeout(storeFailure)
-          ? [storeTimeout, 'a purge was given up: the result store does not respond']
-          : [storeError, 'a purge was given up: the result store has failed'];
+          ? [storeTimeout, 'purge incomplete: result store timed out']
+          : [storeError, 'purge incomplete: result store failed'];
     log.error({ asked, client, err: failure }, message);
     return sendFailure(reply, shown);
   });
 }
 
-/** Adds `GET /purges/{id}` and `GET /purges`: what becomes of purges at the CDN in front. */
+/** Adds `GET /purges/{id}` and `GET /purges`: the state of purges at the CDN in front. */
 export function registerPurges(server: FastifyInstance, cdn: CdnPurger, log: Log): void {
-  const orFailure = async (reply: FastifyReply, look: () => Promise<object | undefined>) => {
+  const orFailure = async (reply: FastifyReply, read: () => Promise<object | undefined>) => {
     try {
-      return (await look()) ?? sendFailure(reply, notFound);
+      return (await read()) ?? sendFailure(reply, notFound);
     } catch (error) {
-      log.error({ err: error }, 'purges for the CDN cannot be read');
+      log.error({ err: error }, 'reading purges for the CDN failed');
       return sendFailure(reply, journalError);
     }
   };

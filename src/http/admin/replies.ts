@@ -6,21 +6,21 @@ import type { Log } from '../../pipeline/ports.ts';
 import { describeTarget } from '../../telemetry/redaction.ts';
 import { type Failure, formatFailure } from '../failure.ts';
 
-/** Replies of the listeners that are not for clients, and the check of their tokens. */
+/** Replies of the admin and internal listeners, and the check of their tokens. */
 
-/** Items of an order that the log shows; it counts the others. */
+/** Maximum number of logged items of a request; the others are counted. */
 const MAX_LOGGED_ITEMS = 10;
 
 export const notFound = new MediaError('NOT_FOUND');
 const internalError = new MediaError('INTERNAL_ERROR');
 
-/** Returns a function that tells, in constant time, whether an `Authorization` header has a token. */
+/** Returns a function that checks an `Authorization` header in constant time. */
 export function createTokenCheck(token: string): (authorization: string | undefined) => boolean {
   const expected = digest(token);
   return (authorization) => timingSafeEqual(digest(bearerOf(authorization)), expected);
 }
 
-/** Returns the token of a request, or an empty text; the scheme's case does not matter (RFC 9110 §11.1). */
+/** Returns the token of a header, or an empty text; the scheme is case-insensitive (RFC 9110 §11.1). */
 function bearerOf(authorization = ''): string {
   return /^bearer +(\S+)$/i.exec(authorization)?.[1] ?? '';
 }
@@ -36,7 +36,7 @@ export function sendFailure(reply: FastifyReply, failure: Failure): FastifyReply
   return reply.status(status).headers(headers).send(body);
 }
 
-/** Hashes a text, so that the comparison takes equally long for every token of any length. */
+/** Hashes a text, so that comparing takes equally long for tokens of any length. */
 function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
@@ -47,7 +47,7 @@ const listUnavailable = {
   message: 'The list of blocks cannot be read or written. The last one holds.',
 } as const satisfies Failure;
 
-/** Replies to what a handler throws; the log has errors that are no refusals. */
+/** Replies to errors of handlers, and logs those that are not refusals. @param failed message for the log */
 export function replyToErrors(server: FastifyInstance, failed: string, log: Log): void {
   server.setNotFoundHandler((_request, reply) => sendFailure(reply, notFound));
   server.setErrorHandler((error, _request, reply) => {
@@ -58,20 +58,20 @@ export function replyToErrors(server: FastifyInstance, failed: string, log: Log)
       const message = 'The body is not what was expected: JSON, and not too long.';
       return sendFailure(reply, { status, code: 'INVALID_FORM_BODY', message });
     }
-    // A client that has left ends the work on its request: nobody waits for this response.
+    // A client that has left aborts the work on its request.
     const hasLeft = reply.raw.destroyed && error instanceof Error && error.name === 'AbortError';
     if (!hasLeft) log.error({ err: error }, failed);
     return sendFailure(reply, internalError);
   });
 }
 
-/** Returns the status of Fastify's own refusals: no JSON, another media type, too long. */
+/** Returns the status of Fastify's own refusals: invalid JSON, another media type, too long. */
 function statusOf(error: unknown): number {
   const status = error instanceof Error && 'statusCode' in error ? error.statusCode : undefined;
   return typeof status === 'number' ? status : 500;
 }
 
-/** Returns an order in the words of the API, cut to what a line of the log can hold. */
+/** Describes the body of a request for the log, truncated. */
 export function describeOrder(body: unknown): object {
   const described: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(body ?? {})) {

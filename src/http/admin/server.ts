@@ -1,15 +1,18 @@
 import { readFile } from 'node:fs/promises';
 import { type FastifyInstance, type FastifyRequest, fastify } from 'fastify';
+import type { Config } from '../../config/config.ts';
 import { parseBlockOrder, parseBlockQuery } from '../../contract/block-order.ts';
 import { MediaError } from '../../contract/errors.ts';
 import { METADATA_PATH, parseMetadataTarget } from '../../contract/metadata.ts';
+import type { Resources } from '../../contract/resources.ts';
+import { readExternalPath } from '../../contract/signing/external-path.ts';
 import type { BlockList } from '../../pipeline/blocks/block-list.ts';
 import type { CdnPurger } from '../../pipeline/cdn/cdn-purger.ts';
-import type { MetadataService } from '../../pipeline/metadata/metadata.ts';
-import type { FactStore } from '../../pipeline/originals/fact-store.ts';
+import type { MediaPipeline } from '../../pipeline/media-pipeline.ts';
+import type { Log } from '../../pipeline/ports.ts';
 import type { PrometheusMeter } from '../../telemetry/metrics.ts';
 import type { Readiness } from '../../telemetry/readiness.ts';
-import { type PurgeParts, registerPurge, registerPurges } from './purges.ts';
+import { registerPurge, registerPurges } from './purges.ts';
 import {
   createTokenCheck,
   describeOrder,
@@ -19,63 +22,61 @@ import {
   sendUnauthorized,
 } from './replies.ts';
 
-/** Parts of the admin listener. */
-export interface AdminServerOptions extends PurgeParts {
-  /** Secret that allows everything here. */
-  readonly token: string;
-  /** `undefined`: nothing can be blocked. */
-  readonly blocks: BlockList | undefined;
-  readonly metadata: MetadataService;
-  readonly facts: Pick<FactStore, 'find'>;
-  /** `undefined`: there is no CDN in front that takes purges. */
-  readonly cdn: CdnPurger | undefined;
-  /** Release of the program, with the names that `/readyz` shows. */
-  readonly release: { readonly version: string; readonly commit?: string };
-  readonly readiness: () => Readiness;
-  readonly metrics: Pick<PrometheusMeter, 'contentType' | 'format'>;
-}
-
 /**
- * Paths that need no token: orchestrators have none, and learn no more than from a request for an image. The document
- * has nothing that the source has not.
+ * Paths without a token: orchestrators have none, and learn no more than from a request for an image. The document
+ * contains only what the source does.
  */
 const OPEN_PATHS: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/openapi.json']);
 
-/** The build's copy of `docs/openapi.json`, as seen from `src` and from `dist` alike. */
+/** The build's copy of `docs/openapi.json`; the path is the same from the compiled file and from its source. */
 const openapiFile = new URL('../../../dist/openapi.json', import.meta.url);
 
-/** Largest body of an order, in bytes: a thousand keys of the longest kind. */
+/** Maximum body of a request in bytes: a thousand of the longest keys. */
 const MAX_BODY_BYTES = 2 * 1024 * 1024;
 
-/** Bound for strangers, who may connect as well if the address is not a loopback address. */
+/** Bound for unknown clients, which may connect as well unless the address is a loopback address. */
 const MAX_CONNECTIONS = 64;
 
-/** Longest path that the router decodes: each byte of a key may be escaped. */
+/** Maximum length of a decoded path: each byte of a key may be escaped. */
 const MAX_PATH_LENGTH = 4_096;
 
-/** Time for a whole request to come in, in milliseconds. */
+/** Deadline of a complete request, in milliseconds. */
 const REQUEST_TIMEOUT_MS = 10_000;
 
 /**
- * Creates the listener for operators, apart from that of media; it does not listen yet.
+ * Creates the listener for operators, which does not listen yet.
  *
  * - `GET /healthz`: 200 as long as the process can respond at all.
  * - `GET /readyz`: 200, or 503 if requests should go elsewhere; the body of both has the reasons.
  * - `GET /openapi.json`: the interface, here and of media.
  * - With `Authorization: Bearer {token}`: `POST /purge`, see `parsePurgeOrder` for its body; `GET /purges` and
- *   `GET /purges/{id}`, where a CDN in front takes purges; `GET /metadata/{key}` for the facts of an original;
+ *   `GET /purges/{id}`, if a CDN in front accepts purges; `GET /metadata/{key}` for the metadata of an original;
  *   `GET /metrics` for Prometheus.
+ *
+ * @param blocks omit to block nothing
+ * @param cdn CDN in front. Omit if it accepts no purges
+ * @param probe updates what `readiness` and `metrics` report, in the background, for the next request
  */
-export function createAdminServer(options: AdminServerOptions): FastifyInstance {
-  const { token, metadata, facts, blocks, cdn, release, readiness, metrics, log } = options;
+export function createAdminServer(
+  { parseOptions, external, release }: Config,
+  { token }: NonNullable<Config['admin']>,
+  { purger, metadata, facts }: Pick<MediaPipeline, 'purger' | 'metadata' | 'facts'>,
+  blocks: BlockList | undefined,
+  cdn: CdnPurger | undefined,
+  readiness: () => Readiness,
+  metrics: Pick<PrometheusMeter, 'contentType' | 'format'>,
+  probe: () => void,
+  log: Log,
+): FastifyInstance {
+  const { resources } = parseOptions;
   const server = fastify({
     logger: false,
     bodyLimit: MAX_BODY_BYTES,
     requestTimeout: REQUEST_TIMEOUT_MS,
-    // A client that waits would hold up the stop of the service.
+    // A client that waits would delay the stop of the service.
     forceCloseConnections: true,
     routerOptions: { maxParamLength: MAX_PATH_LENGTH },
-    // What the router cannot decode, such as /%zz, for which no hook runs.
+    // Targets that the router cannot decode, such as /%zz, for which no hook runs.
     frameworkErrors: (_error, request, reply) => {
       reply.header('cache-control', 'no-store');
       if (!mayPass(request)) sendUnauthorized(reply);
@@ -96,14 +97,16 @@ export function createAdminServer(options: AdminServerOptions): FastifyInstance 
     return mayPass(request) ? undefined : sendUnauthorized(reply);
   });
 
-  registerPurge(server, options);
+  // An operator who may purge needs no signature.
+  const readExternal = (path: string) => readExternalPath(path, external?.pathEncoding);
+  registerPurge(server, purger, { ...parseOptions, readExternal }, log);
   if (cdn !== undefined) registerPurges(server, cdn, log);
   else registerDisabled(server, ['/purges', '/purges/:id'], noCdn);
-  if (blocks !== undefined) registerBlocks(server, blocks, options);
+  if (blocks !== undefined) registerBlocks(server, blocks, resources, log);
   else registerDisabled(server, ['/blocks'], noBlocks);
 
   server.get(`${METADATA_PATH}*`, async ({ raw }, reply) => {
-    const question = parseMetadataTarget(raw.url ?? '', options.reading.resources);
+    const question = parseMetadataTarget(raw.url ?? '', resources);
     const leaving = new AbortController();
     reply.raw.once('close', () => leaving.abort());
     const described = await metadata.describe(question, leaving.signal);
@@ -122,15 +125,15 @@ export function createAdminServer(options: AdminServerOptions): FastifyInstance 
   server.get('/healthz', async () => ({ status: 'alive' }));
 
   server.get('/readyz', async (_request, reply) => {
-    const judgement = readiness();
-    return reply
-      .status(judgement.status === 'not ready' ? 503 : 200)
-      .send({ ...judgement, ...release });
+    probe();
+    const { status, reasons } = readiness();
+    return reply.status(status === 'not ready' ? 503 : 200).send({ status, reasons, ...release });
   });
 
-  server.get('/metrics', async (_request, reply) =>
-    reply.type(metrics.contentType).send(await metrics.format()),
-  );
+  server.get('/metrics', async (_request, reply) => {
+    probe();
+    return reply.type(metrics.contentType).send(await metrics.format());
+  });
 
   replyToErrors(server, 'an admin request failed', log);
   return server;
@@ -141,7 +144,7 @@ const noCdn = new MediaError('NOT_FOUND', {
   message: 'No CDN in front is configured: set EDGE.',
 });
 
-/** Adds routes that are off, whose 404 names the setting that enables them. */
+/** Adds disabled routes, whose 404 names the setting that enables them. */
 function registerDisabled(
   server: FastifyInstance,
   paths: readonly string[],
@@ -150,26 +153,25 @@ function registerDisabled(
   for (const path of paths) server.all(path, (_request, reply) => sendFailure(reply, failure));
 }
 
-/** Adds the list of blocks; `parseBlockOrder` documents its bodies. The log has what was asked, without digests. */
+/** Adds the list of blocks; `parseBlockOrder` documents its bodies. Logs each change, without digests. */
 function registerBlocks(
   server: FastifyInstance,
   blocks: BlockList,
-  { reading, log }: AdminServerOptions,
+  resources: Resources,
+  log: Log,
 ): void {
   const change =
     (verb: 'block' | 'release') =>
     async ({ body, ip: client }: FastifyRequest) => {
-      const generation = await blocks.change(verb, parseBlockOrder(body, reading.resources));
+      const generation = await blocks.change(verb, parseBlockOrder(body, resources));
       const { sha256, ...named } = body as { readonly sha256?: readonly unknown[] };
       const asked = describeOrder({ ...named, ...(sha256 && { sha256: sha256.length }) });
-      log.info({ verb, asked, client, generation }, 'the list of blocks has changed');
+      log.info({ verb, asked, client, generation }, 'block list changed');
       return { generation };
     };
   server.post('/blocks', change('block'));
   server.delete('/blocks', change('release'));
-  server.get('/blocks', async ({ query }) =>
-    blocks.read(parseBlockQuery(query, reading.resources)),
-  );
+  server.get('/blocks', async ({ query }) => blocks.read(parseBlockQuery(query, resources)));
 }
 
 const wrongKey = new MediaError('INVALID_FORM_BODY', {

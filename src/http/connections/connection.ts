@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import type { Meter } from '../../pipeline/meter.ts';
 import { countRefusal, type Refusal, refusals, writeRefusal } from './refusal.ts';
 
-/** Phase of a connection: no request yet; responses under way; waiting for the next request; our FIN is sent. */
+/** Phase of a connection: no request yet; responses under way; waiting for the next request; FIN sent. */
 export type Phase = 'new' | 'active' | 'idle' | 'closing';
 
 /** Subset of `Connections` that a connection uses. */
@@ -20,19 +20,19 @@ export class Connection {
   /** Socket below TLS. */
   readonly transport: Socket;
   phase: Phase = 'new';
-  /** When it became idle or began to close, in milliseconds of the clock. */
+  /** Start of the phases `idle` and `closing`, in milliseconds of the clock. */
   sinceMs = 0;
-  /** Responses that are not closed yet, in the order of their requests. */
+  /** Open responses, in the order of their requests. */
   readonly responses = new Set<ServerResponse>();
   readonly #owner: ConnectionOwner;
-  /** Minimum of bytes that a client accepts in each window; with fewer, it is stalled. */
+  /** Minimum number of bytes that a client reads in each window; with fewer, it is stalled. */
   readonly #minBytes: number;
-  /** Oldest response, and how many bytes the client had accepted at the begin of the current window. */
-  #progress: { response: ServerResponse; sinceMs: number; acceptedBytes: number } | undefined;
+  /** Oldest response, and the bytes that the client had read at the begin of the current window. */
+  #progress: { response: ServerResponse; sinceMs: number; readBytes: number } | undefined;
   /** Socket that carries HTTP/1.1: the transport, or TLS above it. */
   #socket: Socket;
   #lastRequest: IncomingMessage | undefined;
-  /** Whether it ends after the pending responses, and after `#finalResponse`, if any. */
+  /** Whether the connection ends after the pending responses, and after `#finalResponse`, if any. */
   #isEnding = false;
   #finalResponse: Refusal | undefined;
 
@@ -45,20 +45,20 @@ export class Connection {
   }
 
   /**
-   * Speaks HTTP over this socket, which lingers at its end. After the last response, Node closes a connection even if
-   * the client still sends; then the system resets it, and the client may lose the response (RFC 9112 §9.6).
+   * Attaches the socket that carries HTTP, and makes it linger at its end. Node would close it after the last response
+   * even if the client still sends; the system then resets it, and the client may lose the response (RFC 9112 §9.6).
    */
   attachHttp(socket: Socket): void {
     this.#socket = socket;
     socket.destroySoon = () => {
       this.#isEnding = true;
-      // A message behind `Connection: close` gets no response.
+      // A message after `Connection: close` gets no response.
       this.#finalResponse = undefined;
       if (this.phase !== 'closing') this.leave();
     };
   }
 
-  /** Registers a request; returns whether the connection is still open for it. */
+  /** Registers a request; returns whether the connection is open for it. */
   begin(request: IncomingMessage, response: ServerResponse): boolean {
     if (this.phase === 'closing' || this.transport.destroyed) return false;
     this.responses.add(response);
@@ -81,18 +81,18 @@ export class Connection {
 
   /** Rejects a message that the parser could not read, after the pending responses, and ends the connection. */
   refuse(refusal: Refusal): void {
-    if (this.#isEnding) return; // the parser reports every chunk that follows
+    if (this.#isEnding) return; // the parser reports all further chunks
     countRefusal(this.#owner.meter, refusal);
     this.#isEnding = true;
     const [oldest] = this.responses;
     const isOwnBody = this.#lastRequest?.complete === false;
-    // The refusal of a faulty body is the response to its request, unless that has one.
+    // The refusal of an invalid body is the response to its request, unless that has one.
     const isResponse = this.responses.size === 1 && oldest?.headersSent === false;
     if (!isOwnBody || isResponse) this.#finalResponse = refusal;
     if (oldest === undefined || (isOwnBody && isResponse)) this.leave();
   }
 
-  /** Rejects a CONNECT. Node's parser has detached itself, and sends no pending response any more. */
+  /** Rejects a CONNECT. Node's parser has detached itself, and sends no more pending responses. */
   refuseTunnel(): void {
     this.#socket.on('error', () => undefined);
     if (this.responses.size > 0) this.#socket.destroy();
@@ -100,7 +100,7 @@ export class Connection {
     this.#socket.resume();
   }
 
-  /** Sends the final response, if any, and a FIN; the client has to close. */
+  /** Sends the final response, if any, and a FIN. */
   leave(): void {
     this.#owner.move(this, 'closing');
     if (this.#finalResponse !== undefined && this.#socket.writable) {
@@ -110,8 +110,8 @@ export class Connection {
   }
 
   /**
-   * Returns how long the client has accepted fewer than `#minBytes` of a response, as of this sweep. A response that
-   * waits for the origin or a render is not stalled, and one of 500 MiB may take hours at a modest pace.
+   * Returns for how long the client has read fewer than `#minBytes` of a response. A response that waits for the origin
+   * or a render is not stalled, and one of 500 MiB may take hours at a modest pace.
    */
   stalledForMs(nowMs: number): number {
     const [response] = this.responses;
@@ -119,19 +119,16 @@ export class Connection {
       this.#progress = undefined;
       return 0;
     }
-    const acceptedBytes = this.#socket.bytesWritten - this.#socket.writableLength;
+    const readBytes = this.#socket.bytesWritten - this.#socket.writableLength;
     const progress = this.#progress;
-    if (
-      progress?.response === response &&
-      acceptedBytes - progress.acceptedBytes < this.#minBytes
-    ) {
+    if (progress?.response === response && readBytes - progress.readBytes < this.#minBytes) {
       return nowMs - progress.sinceMs;
     }
-    this.#progress = { response, sinceMs: nowMs, acceptedBytes };
+    this.#progress = { response, sinceMs: nowMs, readBytes };
     return 0;
   }
 
-  /** Closes pipelined responses after the connection has closed: Node closes only the first one. */
+  /** Closes pipelined responses of a closed connection: Node closes only the first one. */
   closeWaiting(): void {
     for (const response of this.responses) {
       if (response.socket !== null) continue;
@@ -148,7 +145,7 @@ export class Connection {
   }
 }
 
-/** Whether bytes of a response, or its end, wait for the client. */
+/** Whether the client has yet to read bytes or the end of a response. */
 function isUnderWay(response: ServerResponse): boolean {
   return response.writableLength > 0 || response.writableEnded;
 }

@@ -1,68 +1,85 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
+import type { Config } from '../../config/config.ts';
+import type { Observers } from '../request-facts.ts';
 import type { Connection } from './connection.ts';
-import { type ClientLimits, Connections, type ConnectionsOptions } from './limits.ts';
+import { type ClientLimits, Connections } from './connections.ts';
 import {
   countRefusal,
-  type FindMethods,
-  findFormFault,
-  hasBody,
+  formatRefusal,
   type ParserError,
+  type Refusal,
   refusalOf,
   refusals,
-  sendRefusal,
 } from './refusal.ts';
 
-/** Parts and settings of a listener. */
-export interface ListenerOptions extends ConnectionsOptions {
-  /** Certificate and key in PEM; with them the listener speaks TLS 1.2 and newer. */
-  readonly tls: { readonly cert: Buffer; readonly key: Buffer } | undefined;
-  readonly findMethods: FindMethods;
-  /** Whether the body of a request is for its handler, however long it is; `undefined`: no body is. */
+/** Requests of a listener, after its checks. */
+interface Routes {
+  handle(request: IncomingMessage, response: ServerResponse): void;
+  /** Returns the methods at a request target, as in `Allow`; `undefined` if the path is unknown. */
+  findMethods(target: string): string | undefined;
+  /** Whether the handler reads the body, whatever its length. Omit to discard all bodies. */
   readonly isUpload: ((request: IncomingMessage) => boolean) | undefined;
 }
 
-type RequestHandler = (request: IncomingMessage, response: ServerResponse) => void;
-
 /**
- * Listener of HTTP/1.1, plain or with TLS. It stands between the service and slow, hostile or too many clients, and
- * hands over well-formed requests, up to a number at a time.
+ * Listener of HTTP/1.1, plain or with TLS 1.2 and newer. It protects the service from slow, hostile or too many clients,
+ * and passes on well-formed requests, up to a number at a time.
  */
 export class Listener {
   /** Connections of all servers: `localhost` has two addresses, and so two servers. */
   readonly connections: Connections;
-  readonly #options: ListenerOptions;
-  readonly #handle: RequestHandler;
+  readonly #tls: Config['http']['tls'];
+  readonly #limits: ClientLimits;
   readonly #uploadLimits: ClientLimits;
+  readonly #meter: Observers['meter'];
+  readonly #routes: Routes;
 
-  constructor(options: ListenerOptions, handle: RequestHandler) {
-    this.connections = new Connections(options);
-    this.#options = options;
-    this.#handle = handle;
-    this.#uploadLimits = { ...options.limits, maxHeadBytes: options.limits.maxUploadHeadBytes };
+  constructor(
+    { tls, maxConnections }: Pick<Config['http'], 'tls' | 'maxConnections'>,
+    limits: ClientLimits,
+    { clock, log, meter }: Pick<Observers, 'clock' | 'log' | 'meter'>,
+    routes: Routes,
+  ) {
+    this.connections = new Connections(maxConnections, limits, clock, log, meter);
+    this.#tls = tls;
+    this.#limits = limits;
+    this.#uploadLimits = { ...limits, maxHeadBytes: limits.maxUploadHeadBytes };
+    this.#meter = meter;
+    this.#routes = routes;
   }
 
   createServer(): Server | TlsServer {
     const { connections } = this;
-    const { limits, tls, isUpload, findMethods } = this.#options;
-    const settings = parserSettings(isUpload === undefined ? limits : this.#uploadLimits);
+    const limits = this.#limits;
+    const { isUpload, findMethods } = this.#routes;
+    const settings = {
+      headersTimeout: limits.headTimeoutMs,
+      // `discardBody` bounds the time of bodies; uploads have no maximum.
+      requestTimeout: 0,
+      keepAliveTimeout: limits.keepAliveTimeoutMs,
+      connectionsCheckingInterval: limits.sweepIntervalMs,
+      maxHeaderSize: (isUpload === undefined ? limits : this.#uploadLimits).maxHeadBytes,
+      // `findFormFault` checks it, and has a response of our own.
+      requireHostHeader: false,
+    };
     const tlsSettings = {
       minVersion: 'TLSv1.2',
       handshakeTimeout: limits.handshakeTimeoutMs,
     } as const;
     const server =
-      tls === undefined
+      this.#tls === undefined
         ? createServer(settings)
-        : createTlsServer({ ...tls, ...settings, ...tlsSettings });
+        : createTlsServer({ ...this.#tls, ...settings, ...tlsSettings });
     server.maxHeadersCount = 0; // `findFormFault` counts them: Node drops what is too much
     const admit = (request: IncomingMessage, response: ServerResponse): void =>
       this.#admit(request, response);
     server.on('connection', (transport: Socket) => connections.accept(transport));
     server.on('secureConnection', (socket: Socket) => connections.secure(socket));
     server.on('request', admit);
-    // The response itself meets any expectation (RFC 9110 §10.1.1). A body that is not read need not be asked
-    // for, and Node would write its 100 into the middle of a pipelined response.
+    // The response itself meets any expectation (RFC 9110 §10.1.1). Without a handler of `checkContinue`, Node would
+    // write its 100 into a pipelined response.
     server.on('checkContinue', admit);
     server.on('checkExpectation', admit);
     server.on('connect', (_request: IncomingMessage, socket: Socket) => {
@@ -83,54 +100,91 @@ export class Listener {
     return server;
   }
 
-  /** Hands a request over, unless it is malformed or one too many. */
+  /** Passes a request on, unless it is malformed or exceeds a limit. */
   #admit(request: IncomingMessage, response: ServerResponse): void {
-    const { limits, meter, isUpload } = this.#options;
+    const { handle, isUpload } = this.#routes;
     const connection = this.connections.find(request.socket);
     if (connection === undefined || !connection.begin(request, response)) {
       request.destroy();
       return;
     }
-    // Each holds its request and a place among all; no well-meaning client comes near.
-    if (connection.responses.size > limits.maxPipelinedRequests) {
+    // Each request takes memory and one of the permitted requests; no honest client sends so many.
+    if (connection.responses.size > this.#limits.maxPipelinedRequests) {
       connection.transport.destroy();
       return;
     }
-    // We offer no upgrade, but the parser reads nothing after a request for one.
+    // We support no upgrade, but the parser stops after a request for one.
     if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false;
     const isWithBody = hasBody(request);
     const isForHandler = isUpload?.(request) === true;
-    if (isWithBody && !isForHandler) discardBody(request, connection, limits);
-    const formLimits = isForHandler ? this.#uploadLimits : limits;
+    if (isWithBody && !isForHandler) discardBody(request, connection, this.#limits);
     const refusal =
-      findFormFault(request, formLimits) ??
+      findFormFault(request, isForHandler ? this.#uploadLimits : this.#limits) ??
       (this.connections.isOverloaded ? refusals.overloaded : undefined);
     if (refusal !== undefined) {
-      countRefusal(meter, refusal);
+      countRefusal(this.#meter, refusal);
       sendRefusal(request, response, refusal);
     } else if (isWithBody) {
-      // By then the parser has read what came along: a body that is no HTTP is rejected, not responded to.
-      queueMicrotask(() => this.#handle(request, response));
+      // By then the parser has read the first bytes of the body, and rejects it if it is not valid HTTP.
+      queueMicrotask(() => handle(request, response));
     } else {
-      this.#handle(request, response);
+      handle(request, response);
     }
   }
 }
 
-function parserSettings(limits: ClientLimits) {
-  return {
-    headersTimeout: limits.headTimeoutMs,
-    // `discardBody` bounds the time of bodies: an upload may take as long as it likes.
-    requestTimeout: 0,
-    keepAliveTimeout: limits.keepAliveTimeoutMs,
-    connectionsCheckingInterval: limits.sweepIntervalMs,
-    maxHeaderSize: limits.maxHeadBytes,
-    // `findFormFault` checks it, for a response in our own words.
-    requireHostHeader: false,
-  };
+/** Whether a request announces a body. */
+function hasBody({ headers }: IncomingMessage): boolean {
+  const { 'content-length': length = '0', 'transfer-encoding': coding } = headers;
+  return length !== '0' || coding !== undefined;
 }
 
-/** Reads and discards a body, so that the next request is found, within bounds of bytes and time. */
+/** Characters of a URI's host and port (RFC 3986 §3.2.2), which may be empty (RFC 9110 §7.2); no comma, which joins hosts. */
+const HOST = /^[\w.~%!$&'()*+;=:[\]-]*$/;
+
+/**
+ * Finds the fault of a message that Node's lenient parser has accepted. A proxy in front that reads such a message
+ * differently could take one request for two, or one host for another. Not covered, since proxies normalize them: a bare
+ * LF before the request line, and two spaces in it.
+ */
+function findFormFault(
+  request: IncomingMessage,
+  limits: Pick<ClientLimits, 'maxHeadBytes' | 'maxHeaderFields'>,
+): Refusal | undefined {
+  const { httpVersion, rawHeaders, headers, url = '' } = request;
+  if (rawHeaders.length > 2 * limits.maxHeaderFields) return refusals.headTooLarge;
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') return refusals.badMessage;
+  // One host; only HTTP/1.0 may omit it (RFC 9112 §3.2). Node keeps the first of several.
+  let hosts = 0;
+  let fieldBytes = 0;
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index];
+    if (name?.length === 4 && name.toLowerCase() === 'host') hosts += 1;
+    fieldBytes += (name?.length ?? 0) + (rawHeaders[index + 1]?.length ?? 0);
+  }
+  // Counted as by Node's parser, which has the limit of uploads if there are uploads.
+  if (url.length + fieldBytes >= limits.maxHeadBytes) return refusals.headTooLarge;
+  if (hosts > 1 || (hosts === 0 && httpVersion === '1.1')) return refusals.badMessage;
+  const { host = '', 'transfer-encoding': coding } = headers;
+  if (!HOST.test(host)) return refusals.badMessage;
+  // Only chunked is supported; HTTP/1.0 has no coding (RFC 9112 §6.1).
+  const isCodingKnown =
+    coding === undefined || (coding.toLowerCase() === 'chunked' && httpVersion === '1.1');
+  return isCodingKnown ? undefined : refusals.badMessage;
+}
+
+/**
+ * Rejects a request whose head was read, and ends the connection. A request beyond `maxRequests` without a body keeps it:
+ * a proxy that lost its connections under load would open as many new ones.
+ */
+function sendRefusal(request: IncomingMessage, response: ServerResponse, refusal: Refusal): void {
+  const { status, headers, body } = formatRefusal(refusal);
+  if (refusal !== refusals.overloaded || hasBody(request)) response.shouldKeepAlive = false;
+  response.writeHead(status, headers);
+  response.end(request.method === 'HEAD' ? undefined : body);
+}
+
+/** Reads and discards a body within bounds of bytes and time, so that the next request is found. */
 function discardBody(
   request: IncomingMessage,
   connection: Connection,

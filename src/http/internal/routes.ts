@@ -1,15 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyInstance } from 'fastify';
 
-/** Paths of the platform's API: each takes POST, but for the check of its health. */
+/** Paths of the platform's API: POST, except for the health check. */
 export const HEALTH_PATH = '/_health';
 const POST_PATHS: readonly string[] = ['/_metadata', '/_sniff', '/_thumbnail', '/_frames'];
 
-/** Time for a whole request to arrive, in milliseconds: as long as the platform waits. */
+/** Deadline of a complete request in milliseconds: as long as the platform waits. */
 export const REQUEST_TIMEOUT_MS = 30_000;
 
 export function isInternalPath(target: string): boolean {
-  // Every request of the public listener is checked, so the common case is one comparison.
+  // Checked for every request of the public listener, so the common case is one comparison.
   if (target.charCodeAt(1) !== 0x5f) return false;
   const [path = ''] = target.split('?', 1);
   return path === HEALTH_PATH || POST_PATHS.includes(path);
@@ -20,16 +20,16 @@ export function internalMethods(target: string): string {
   return target.startsWith(HEALTH_PATH) ? 'GET, HEAD' : 'POST';
 }
 
-/** Serves a request of the public listener by the internal server, which does not listen itself. */
+/** Serves a request of the public listener by the internal server. */
 export function serveInternal(
   internal: FastifyInstance,
   request: IncomingMessage,
   response: ServerResponse,
 ): void {
-  // The public listener bounds no body that belongs to a handler.
+  // The public listener has no deadline for bodies that a handler reads.
   const timer = setTimeout(() => request.destroy(), REQUEST_TIMEOUT_MS);
   request.once('end', () => clearTimeout(timer)).once('close', () => clearTimeout(timer));
-  // It answers no `Expect`, either; HTTP/1.0 has no 100 (RFC 9110 section 10.1.1).
+  // Nor does it send a 100 (Continue); HTTP/1.0 has none (RFC 9110 §10.1.1).
   const { headers, httpVersion } = request;
   if (headers.expect !== undefined && httpVersion !== '1.0') response.writeContinue();
   internal.routing(request, response);

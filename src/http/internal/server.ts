@@ -6,13 +6,13 @@ import {
   parseMetadataOrder,
   parseUploadOrder,
 } from '../../contract/internal-request.ts';
-import { verifyExternalPath } from '../../contract/signing/external-path.ts';
 import type { BlockGuard } from '../../pipeline/blocks/block-guard.ts';
 import { createInternalMedia } from '../../pipeline/internal/internal-media.ts';
 import type { MediaPipeline } from '../../pipeline/media-pipeline.ts';
 import type { Meter } from '../../pipeline/meter.ts';
 import type { Clock, Log } from '../../pipeline/ports.ts';
 import { isSiteFailure } from '../../pipeline/site-failure.ts';
+import type { InlineOriginals } from '../../storage/inline-originals.ts';
 import {
   createTokenCheck,
   replyToErrors,
@@ -21,39 +21,31 @@ import {
 } from '../admin/replies.ts';
 import { HEALTH_PATH, REQUEST_TIMEOUT_MS } from './routes.ts';
 
-interface InternalServerParts {
-  readonly pipeline: MediaPipeline;
-  /** Source of media that arrive with a request. */
-  readonly inline: {
-    add(bytes: Uint8Array): { readonly key: string; readonly release: () => void };
-  };
-  /** `undefined`: nothing can be blocked. */
-  readonly blocks: BlockGuard | undefined;
-  readonly clock: Clock;
-  readonly meter: Pick<Meter, 'count'>;
-  readonly log: Log;
-}
-
 /** Bodies above this many bytes are large, and so are those of unknown length. */
 const LARGE_BYTES = 1024 ** 2;
 
-/** Large bodies at a time: each is in memory as text, as JSON and as bytes. */
+/** Maximum number of concurrent large bodies: each is in memory as text, as JSON and as bytes. */
 const MAX_LARGE = 2;
 
-/** Bound for strangers, who may connect as well if the address is not a loopback address. */
+/** Bound for unknown clients, which may connect as well unless the address is a loopback address. */
 const MAX_CONNECTIONS = 256;
 
 /**
- * Creates the listener for the platform's API (contract §14), apart from those of media and of operators; it does not
- * listen yet.
+ * Creates the listener for the platform's API (contract §14), which does not listen yet.
  *
  * - `GET /_health`: 200 without a token.
  * - With `Authorization: Bearer {token}`, `POST /_metadata`, `/_sniff`, `/_thumbnail` and `/_frames`.
+ *
+ * @param inline source of media that arrive with a request
+ * @param blocks omit to block nothing
  */
 export function openInternalServer(
-  { reading, external, uploads, attachments }: Config,
+  { parseOptions, uploads, attachments }: Config,
   { token, maxBodyBytes, bucket }: NonNullable<Config['internal']>,
-  { pipeline, inline, blocks, clock, meter, log }: InternalServerParts,
+  pipeline: MediaPipeline,
+  inline: InlineOriginals,
+  blocks: BlockGuard | undefined,
+  { clock, meter, log }: { clock: Clock; meter: Pick<Meter, 'count'>; log: Log },
 ): FastifyInstance {
   const namespaces = new Map<string, 'uploads' | undefined>();
   if (bucket !== undefined) namespaces.set(bucket, undefined);
@@ -63,16 +55,12 @@ export function openInternalServer(
     addInline: (bytes) => inline.add(bytes),
     namespaces,
     uploadsBucket: uploads?.bucket,
-    reading: {
-      ...reading,
-      readExternal:
-        external && ((path) => verifyExternalPath(path, external.keys, external.pathEncoding)),
-    },
+    parseOptions,
     maxInlineBytes: Math.floor((maxBodyBytes * 3) / 4),
     blocks,
     clock,
   });
-  log.info({}, 'Media are not scanned: the internal routes report all of them as not NSFW');
+  log.info({}, 'no NSFW scanner: internal routes always report nsfw=false');
   const server = fastify({
     logger: false,
     bodyLimit: maxBodyBytes,
@@ -82,7 +70,7 @@ export function openInternalServer(
   server.server.maxConnections = MAX_CONNECTIONS;
   const isToken = createTokenCheck(token);
   let large = 0;
-  const enterLarge = (reply: FastifyReply): void => {
+  const admitLarge = (reply: FastifyReply): void => {
     if (large >= MAX_LARGE) {
       meter.count('refusals', 'requests');
       throw new MediaError('OVERLOADED', { bottleneck: 'requests', retryAfterSeconds: 1 });
@@ -97,7 +85,7 @@ export function openInternalServer(
     reply.header('cache-control', 'no-store');
     const isHealth = request.method === 'GET' && request.url.split('?')[0] === HEALTH_PATH;
     if (!isHealth && !isToken(request.headers.authorization)) return sendUnauthorized(reply);
-    if (isLarge(request)) enterLarge(reply);
+    if (isLarge(request)) admitLarge(reply);
     return undefined;
   });
 
@@ -124,7 +112,7 @@ export function openInternalServer(
   route('/_metadata', (body, signal, reply) =>
     unreadableIs400(async () => {
       const { subject, wantsBytes } = parseMetadataOrder(body);
-      if (wantsBytes && !isLarge(reply.request)) enterLarge(reply);
+      if (wantsBytes && !isLarge(reply.request)) admitLarge(reply);
       return media.describe(subject, wantsBytes, signal);
     }, true),
   );
@@ -152,7 +140,7 @@ function isLarge({ method, headers }: FastifyRequest): boolean {
   return method === 'POST' && !(Number(headers['content-length']) <= LARGE_BYTES);
 }
 
-/** Runs the work; media that cannot be read, that a site fails to give, or are missing (`isMissingToo`) are a 400. */
+/** Runs the work; a 400 for media that cannot be read or fetched, or that are missing (`isMissingToo`). */
 async function unreadableIs400<Result>(
   work: () => Promise<Result>,
   isMissingToo: boolean,

@@ -1,119 +1,96 @@
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
+import type { Config } from '../../config/config.ts';
 import { MediaError } from '../../contract/errors.ts';
 import type { MediaRequest } from '../../contract/media-request.ts';
 import { resourceRows } from '../../contract/resources.ts';
 import type { DefaultAvatar } from '../../default-avatars/default-avatars.ts';
+import type { BlockGuard } from '../../pipeline/blocks/block-guard.ts';
 import type { PassthroughMedia } from '../../pipeline/originals/passthrough.ts';
 import type { MediaResult } from '../../pipeline/ports.ts';
+import type { CacheOutcome } from '../../pipeline/request-trace.ts';
 import type { MediaService } from '../../pipeline/serve-media.ts';
-import { type ProxyWatch, rateClientOf } from '../client-address.ts';
+import { createProxyWatch, rateClientOf } from '../client-address.ts';
 import { isConditional, isNotModified, isPreconditionFailed } from '../conditional.ts';
 import { formatMediaDisposition } from '../content-disposition.ts';
 import type { Exchange } from '../exchange.ts';
 import {
-  cacheFor,
   formatValidators,
   type Head,
-  type MaxAgeSeconds,
-  type Part,
+  type PreparedBody,
+  prepareBody,
   prepareHead,
-  selectPart,
-  type TagField,
+  publicMaxAge,
+  type SelectedResponse,
+  selectResponse,
 } from '../head.ts';
-import { type PreparedBody, prepareBody } from '../prepared-body.ts';
 import { parseBeginning } from '../range.ts';
-import {
-  type MediaTarget,
-  MediaTargets,
-  type MediaTargetsParts,
-  type ParsedTarget,
-} from './targets.ts';
+import type { Observers } from '../request-facts.ts';
+import { createMediaTargets, type MediaTarget, type ParsedTarget } from './targets.ts';
 
-interface MediaHandlerParts extends MediaTargetsParts {
-  readonly media: MediaService;
-  readonly defaultAvatars: readonly DefaultAvatar[];
-  readonly maxAgeSeconds: MaxAgeSeconds;
-  /** `X-Robots-Tag` of all media but default avatars; empty: the responses have none. */
-  readonly robotsTag: string;
-  /** `undefined`: nothing depends on the client's address. */
-  readonly proxyWatch: ProxyWatch | undefined;
-}
+const HIT: CacheOutcome = { kind: 'hit' };
 
-const HIT = { kind: 'hit' } as const;
+export type MediaHandler = ReturnType<typeof createMediaHandler>;
 
-/** Responds to GET and HEAD of every path of the contract. */
-export class MediaHandler {
-  readonly #parts: MediaHandlerParts;
-  /** `Cache-Control` of media from the storage, whose URL names one content for ever. */
-  readonly #cacheControl: string;
-  readonly #avatarCacheControl: string;
-  readonly #targets: MediaTargets;
-  readonly #defaultAvatars: readonly PreparedBody[];
+/**
+ * Creates the handler of GET and HEAD of every path of the contract.
+ *
+ * @param blocks omit to block nothing
+ * @param wallClock milliseconds since 1970
+ */
+export function createMediaHandler(
+  config: Pick<Config, 'parseOptions' | 'attachments' | 'external' | 'http' | 'rates'>,
+  service: MediaService,
+  defaultAvatars: readonly DefaultAvatar[],
+  blocks: BlockGuard | undefined,
+  { clock, log, meter }: Pick<Observers, 'clock' | 'log' | 'meter'>,
+  wallClock: () => number,
+) {
+  const { maxAgeSeconds, robotsTag } = config.http;
+  const externalMinAgeSeconds = config.external?.minAgeSeconds ?? 0;
+  /** `Cache-Control` of media from the storage, whose URL always names the same content. */
+  const immutable = `${publicMaxAge(maxAgeSeconds.media)}, immutable`;
+  const avatarCacheControl = publicMaxAge(maxAgeSeconds.defaultAvatar);
+  const targets = createMediaTargets(config, blocks, meter, wallClock);
+  const watchProxy = config.rates && createProxyWatch(clock, log);
+  const avatars = defaultAvatars.map(({ body, etag }) =>
+    prepareBody(body, {
+      contentType: 'image/png',
+      contentDisposition: undefined,
+      validators: { etag, lastModified: undefined },
+      robotsTag: '',
+    }),
+  );
   /**
-   * Prepared results in memory. A result belongs to one request, whose key has all that a head depends on, but for
-   * downloads, and for the tags of a redirect.
+   * Prepared results in memory. A result belongs to one request, whose key covers all inputs of the head except the flag
+   * of a download and the tags of a redirect.
    */
-  readonly #prepared = new WeakMap<MediaResult, PreparedBody>();
+  const preparedResults = new WeakMap<MediaResult, PreparedBody>();
 
-  constructor(parts: MediaHandlerParts) {
-    this.#parts = parts;
-    const { maxAgeSeconds } = parts;
-    this.#cacheControl = `${cacheFor(maxAgeSeconds.media)}, immutable`;
-    this.#avatarCacheControl = cacheFor(maxAgeSeconds.defaultAvatar);
-    this.#targets = new MediaTargets(parts);
-    this.#defaultAvatars = parts.defaultAvatars.map(({ body, etag }) =>
-      prepareBody(body, {
-        contentType: 'image/png',
-        contentDisposition: undefined,
-        validators: { etag, lastModified: undefined },
-        robotsTag: '',
-      }),
-    );
-  }
-
-  methodsAt(target: string): string | undefined {
-    return this.#targets.methodsAt(target);
-  }
-
-  /**
-   * Responds, to a hit at once.
-   *
-   * @throws MediaError of any stage; `exchange.signal.reason` when the client has gone
-   */
-  handle(exchange: Exchange): Promise<void> | undefined {
-    return this.#serve(exchange, this.#targets.read(exchange));
-  }
-
-  #serve(exchange: Exchange, target: ParsedTarget): Promise<void> | undefined {
-    if ('index' in target) {
-      this.#sendDefaultAvatar(exchange, target.index);
+  const serve = (exchange: Exchange, parsed: ParsedTarget): Promise<void> | undefined => {
+    const { facts } = exchange;
+    if ('index' in parsed) {
+      sendAvatar(exchange, avatars[Number(parsed.index)]);
       return undefined;
     }
-    const { facts } = exchange;
-    facts.resource = target.media.resource;
-    facts.media = target.media;
-    facts.key = target.key;
-    // Also where the URL is refused: its 404 must not differ from that of a missing attachment.
-    // Of a redirect, too, since the URL that redirects may be blocked or purged as well.
-    facts.originKeys = [...facts.originKeys, target.media.originKey];
-    const served = this.#targets.admit(exchange, target);
-    const { media, key } = served;
-    const hit = media.isPassthrough
-      ? undefined
-      : this.#parts.media.findHit(media, key, facts.trace);
-    if (hit === undefined) return this.#serveMiss(exchange, served);
-    facts.outcome = HIT;
-    this.#sendResult(exchange, hit, served);
+    facts.resource = parsed.media.resource;
+    facts.media = parsed.media;
+    facts.key = parsed.key;
+    // The tags of a refused URL must not differ from those of a missing attachment.
+    // A URL that redirects may be blocked or purged as well.
+    facts.originKeys = [...facts.originKeys, parsed.media.originKey];
+    const target = targets.admit(exchange, parsed);
+    const { media, key } = target;
+    const hit = media.isPassthrough ? undefined : service.findHit(media, key, facts.trace);
+    if (hit === undefined) return serveMiss(exchange, target);
+    sendResult(exchange, hit, target, HIT);
     return undefined;
-  }
+  };
 
-  /** Has a response made, unless the client has it already. */
-  async #serveMiss(exchange: Exchange, target: MediaTarget): Promise<void> {
-    const { media: service, proxyWatch, robotsTag } = this.#parts;
+  const serveMiss = async (exchange: Exchange, target: MediaTarget): Promise<void> => {
     const { request, facts, signal } = exchange;
-    if (!target.media.isPassthrough) proxyWatch?.check(request, exchange.addresses);
-    let part: Part | undefined;
+    if (!target.media.isPassthrough) watchProxy?.(request, exchange.addresses);
+    let selected: SelectedResponse | undefined;
     const response = await service.serve(target, {
       signal,
       trace: facts.trace,
@@ -122,120 +99,117 @@ export class MediaHandler {
         !isPreconditionFailed(request.headers, validators) &&
         isNotModified(request.headers, validators, false),
       rateLimitKey: () => rateClientOf(exchange.addresses),
-      onWait: (outcome) => {
-        facts.outcome = outcome;
-      },
+      onWait: (outcome) => exchange.setOutcome(outcome),
       original: {
         needs: (ignoresRange) => needsOf(request, ignoresRange),
         select: (original, media) => {
-          part = selectPart(request, this.#prepareOriginal(exchange, original, media, target));
-          return hasBody(request, part) ? part : undefined;
+          selected = selectResponse(request, prepareOriginal(exchange, original, media, target));
+          return hasBody(request, selected) ? selected : undefined;
         },
       },
     });
     if (response.kind === 'redirect') {
       if (target.media.url === undefined || target.isRedirected) throw response.error;
-      return this.#serve(exchange, this.#targets.readRedirect(exchange, response.error));
+      return serve(exchange, targets.parseRedirect(exchange, response.error));
     }
-    facts.outcome = response.outcome;
-    switch (response.kind) {
-      case 'rendition':
-        this.#sendResult(exchange, response.result, target);
-        break;
-      case 'not-modified': {
-        const fields = formatValidators(response.validators, robotsTag, exchange.tagField);
-        exchange.respond(304, fields, undefined, this.#cacheControlOf(target));
-        break;
-      }
-      case 'original': {
-        const { maxAgeSeconds } = response.original;
-        const cacheControl = this.#cacheControlOf(target, maxAgeSeconds);
-        if (part !== undefined) exchange.sendPart(part, cacheControl, response.body);
-      }
+    const { outcome } = response;
+    if (response.kind === 'rendition') {
+      sendResult(exchange, response.result, target, outcome);
+    } else if (response.kind === 'not-modified') {
+      const fields = formatValidators(response.validators, robotsTag, exchange.tagField);
+      const notModified = { status: 304, fields, first: 0, last: undefined } as const;
+      exchange.sendSelected(notModified, cacheControlOf(target), outcome);
+    } else if (selected !== undefined) {
+      const cacheControl = cacheControlOf(target, response.original.maxAgeSeconds);
+      exchange.sendSelected(selected, cacheControl, outcome, response.body);
     }
-  }
+    return undefined;
+  };
 
-  #sendResult(exchange: Exchange, result: MediaResult, target: MediaTarget): void {
-    const { isDownload = false, isRedirected = false } = target;
+  const sendResult = (
+    exchange: Exchange,
+    result: MediaResult,
+    target: MediaTarget,
+    outcome: CacheOutcome,
+  ): void => {
+    const { media, isDownload = false, isRedirected = false } = target;
     const isShared = !isDownload && !isRedirected;
-    let prepared = isShared ? this.#prepared.get(result) : undefined;
+    let prepared = isShared ? preparedResults.get(result) : undefined;
     if (prepared === undefined) {
-      prepared = this.#prepare(result, target, exchange.tagField);
-      if (isShared) this.#prepared.set(result, prepared);
+      const { body, mimeType, etag, lastModified } = result;
+      prepared = prepareBody(Buffer.from(body.buffer, body.byteOffset, body.byteLength), {
+        contentType: mimeType,
+        contentDisposition: formatMediaDisposition(media, mimeType, isDownload),
+        validators: { etag, lastModified },
+        robotsTag,
+        tagField: exchange.tagField,
+      });
+      if (isShared) preparedResults.set(result, prepared);
     }
-    this.#targets.remember(exchange, target);
-    const { blocks } = this.#parts;
-    const { originKey, url } = target.media;
+    targets.remember(exchange, target);
+    const { originKey, url } = media;
     const sent = { originKey, url, etag: result.originalEtag };
     const watch = blocks && ((body: Readable) => blocks.watch(sent, body));
-    exchange.sendBytes(prepared, this.#cacheControlOf(target), watch);
-  }
+    exchange.sendBytes(prepared, cacheControlOf(target), outcome, watch);
+  };
 
-  #prepare(
-    result: MediaResult,
-    { media, isDownload }: MediaTarget,
-    tagField: TagField | undefined,
-  ): PreparedBody {
-    const { body, mimeType, etag, lastModified } = result;
-    return prepareBody(Buffer.from(body.buffer, body.byteOffset, body.byteLength), {
-      contentType: mimeType,
-      contentDisposition: formatMediaDisposition(media, mimeType, isDownload),
-      validators: { etag, lastModified },
-      robotsTag: this.#parts.robotsTag,
-      tagField,
-    });
-  }
-
-  #prepareOriginal(
+  const prepareOriginal = (
     exchange: Exchange,
     original: PassthroughMedia,
     media: MediaRequest,
     { isDownload }: MediaTarget,
-  ): Head {
+  ): Head => {
     const contentType = resourceRows[media.resource].contentType ?? original.contentType;
     return prepareHead({
       ...original,
       contentType,
       contentDisposition: formatMediaDisposition(media, contentType, isDownload),
-      robotsTag: this.#parts.robotsTag,
+      robotsTag,
       tagField: exchange.tagField,
     });
-  }
+  };
 
   /**
-   * Returns the `Cache-Control` of a response that is sent now: it depends on the time that has passed.
+   * Returns the `Cache-Control` of a response that is sent now: it depends on the time.
    *
-   * @param siteSeconds what is left of the lifetime that another site gives its media, if already known
+   * @param siteSeconds remaining freshness of another site's media, if already known
    */
-  #cacheControlOf(
-    { media, guarded, isRedirected = false }: MediaTarget,
-    siteSeconds?: number,
-  ): string {
-    const { media: service, external, maxAgeSeconds: ours } = this.#parts;
+  const cacheControlOf = (target: MediaTarget, siteSeconds?: number): string => {
+    const { media, isRedirected = false } = target;
     if (media.url !== undefined) {
-      // Media that their site fails to confirm are kept as long as media of which it says nothing.
+      // Media that their site fails to confirm get the minimum, like media without freshness of their own.
       const leftSeconds = siteSeconds ?? service.maxAgeOf(media) ?? 0;
-      return cacheFor(Math.max(leftSeconds, external?.minAgeSeconds ?? 0));
+      return publicMaxAge(Math.max(leftSeconds, externalMinAgeSeconds));
     }
-    const leftSeconds = guarded && this.#parts.guard?.maxAgeOf(guarded.signature);
-    if (leftSeconds === undefined && !isRedirected) return this.#cacheControl;
-    // A redirect is kept as long as media of which their site says nothing.
-    const redirectSeconds = isRedirected ? (external?.minAgeSeconds ?? 0) : ours.media;
-    return cacheFor(Math.min(ours.media, redirectSeconds, leftSeconds ?? ours.media));
-  }
+    const leftSeconds = targets.maxAgeOf(target);
+    if (leftSeconds === undefined && !isRedirected) return immutable;
+    // A redirect gets the minimum of external media.
+    const redirectSeconds = isRedirected ? externalMinAgeSeconds : maxAgeSeconds.media;
+    return publicMaxAge(
+      Math.min(maxAgeSeconds.media, redirectSeconds, leftSeconds ?? maxAgeSeconds.media),
+    );
+  };
 
-  #sendDefaultAvatar(exchange: Exchange, index: string): void {
+  const sendAvatar = (exchange: Exchange, avatar: PreparedBody | undefined): void => {
     exchange.facts.resource = 'default avatar';
     exchange.facts.media = undefined;
     exchange.facts.key = undefined;
-    const avatar = this.#defaultAvatars[Number(index)];
     if (avatar === undefined) throw new MediaError('UNKNOWN_MEDIA');
-    exchange.facts.outcome = HIT;
-    exchange.sendBytes(avatar, this.#avatarCacheControl);
-  }
+    exchange.sendBytes(avatar, avatarCacheControl, HIT);
+  };
+
+  return {
+    knowsPath: targets.knowsPath,
+    /**
+     * Responds, to a hit synchronously.
+     *
+     * @throws MediaError of any stage; `exchange.signal.reason` when the client has gone
+     */
+    handle: (exchange: Exchange) => serve(exchange, targets.parse(exchange)),
+  };
 }
 
-/** Returns what a request needs of an original. @param ignoresRange drops the range: the whole is sent */
+/** Returns what a request needs of an original. @param ignoresRange drops the range, to send the complete file */
 function needsOf({ method, headers }: IncomingMessage, ignoresRange: boolean) {
   if (ignoresRange) delete headers.range;
   return {
@@ -245,6 +219,6 @@ function needsOf({ method, headers }: IncomingMessage, ignoresRange: boolean) {
   };
 }
 
-function hasBody({ method }: IncomingMessage, { status }: Part): boolean {
+function hasBody({ method }: IncomingMessage, { status }: SelectedResponse): boolean {
   return method !== 'HEAD' && (status === 200 || status === 206);
 }

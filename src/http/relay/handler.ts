@@ -1,9 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { PassThrough } from 'node:stream';
 import type { Config } from '../../config/config.ts';
-import { MediaError } from '../../contract/errors.ts';
+import { MediaError, type RequestFault } from '../../contract/errors.ts';
 import { splitTarget } from '../../contract/media-request.ts';
-import type { Resources } from '../../contract/resources.ts';
 import {
   type CapabilityVerdict,
   findRelayKeyFault,
@@ -14,123 +13,59 @@ import {
   type RelayCapability,
   readRelayKey,
 } from '../../contract/signing/relay-capability.ts';
-import type { SigningKeys } from '../../contract/signing/signing-keys.ts';
-import {
-  type UploadLimits,
-  type UploadOrder,
-  UploadService,
-  type UploadServiceParts,
-} from '../../pipeline/uploads/upload-service.ts';
+import type { UploadOrder, UploadService } from '../../pipeline/uploads/upload-service.ts';
 import { describeTarget } from '../../telemetry/redaction.ts';
 import type { Exchange } from '../exchange.ts';
 import { COMMON_HEADERS } from '../head.ts';
 
-/** Methods of the relay that get more than a refusal. */
+/** Methods that the relay supports. */
 export const RELAY_METHODS = 'PUT, OPTIONS';
 
 /** Caches keep no response to an upload. */
 const NO_STORE = { 'cache-control': 'no-store' } as const;
 
-/** Headers that pages of other sites may read from a response that reports the removal of metadata. */
+/** Headers that pages of other sites can read from a response that reports the removal of metadata. */
 export const EXPOSED_WITH_METADATA = `${COMMON_HEADERS['access-control-expose-headers']}, X-Metadata`;
 
-interface RelayParts extends Omit<UploadServiceParts, 'limits' | 'stripsMetadata'> {
-  /** Unix time, in milliseconds. */
-  readonly wallClock: () => number;
-}
+export type RelayHandler = ReturnType<typeof createRelayHandler>;
 
-/** Stores uploads to `/v1/relay/{key}` (contract §10, §14). */
-export class RelayHandler {
-  readonly uploads: UploadService;
-  readonly #keys: SigningKeys;
-  readonly #wallClock: () => number;
-  /** Bucket of the originals; `undefined`: they are in a folder, which has no name in capabilities. */
-  readonly #bucket: string | undefined;
-  /** Bucket of uploads that no public route reads; `undefined`: there is none. */
-  readonly #uploadsBucket: string | undefined;
-  readonly #resources: Resources;
-
-  constructor(
-    { storage, uploads, reading }: Pick<Config, 'storage' | 'uploads' | 'reading'>,
-    { keys, limits, stripsMetadata }: NonNullable<Config['relay']>,
-    { wallClock, ...parts }: RelayParts,
-    otherLimits: Partial<UploadLimits> = {},
-  ) {
-    const all = { ...parts, stripsMetadata, limits: { ...limits, ...otherLimits } };
-    this.uploads = new UploadService(all);
-    this.#keys = keys;
-    this.#wallClock = wallClock;
-    this.#bucket = storage.bucket;
-    this.#uploadsBucket = uploads?.bucket;
-    this.#resources = reading.resources;
-  }
-
-  isFor(target: string): boolean {
-    return isRelayPath(splitTarget(target)[0]);
-  }
-
-  async handle(exchange: Exchange): Promise<void> {
-    const { request } = exchange;
-    const [rawPath, rawQuery] = splitTarget(exchange.target);
-    const { facts } = exchange;
-    facts.resource = 'upload';
-    facts.key = describeTarget(rawPath);
-    let receivedBytes = 0;
-    facts.receivedBytes = receivedBytes;
-    const received = new PassThrough();
-    // A reader that comes later still gets the error.
-    received.on('error', () => undefined);
-    try {
-      const order = this.#authorise(exchange, rawPath, new URLSearchParams(`?${rawQuery}`));
-      const openBody = (): PassThrough => {
-        exchange.sendContinue();
-        request.on('data', (chunk: Buffer) => {
-          receivedBytes += chunk.length;
-          facts.receivedBytes = receivedBytes;
-        });
-        request.once('close', () => {
-          if (!request.complete) received.destroy(new DOMException('Cut off.', 'AbortError'));
-        });
-        return request.pipe(received);
-      };
-      const { etag, metadata } = await this.uploads.store(order, openBody, exchange.signal);
-      const fields = {
-        ...exchange.commonHeaders,
-        ...NO_STORE,
-        'content-length': '0',
-        ...(etag !== '' && { etag: `"${etag}"` }),
-        ...(metadata !== undefined && {
-          'access-control-expose-headers': EXPOSED_WITH_METADATA,
-          'x-metadata': metadata,
-        }),
-      };
-      exchange.respond(200, Object.entries(fields).flat());
-    } catch (error) {
-      // The rest of the body is read and discarded, so that no reset overtakes the response.
-      request.unpipe(received).resume();
-      if (!request.complete) exchange.endConnection();
-      exchange.fail(error, NO_STORE);
-    } finally {
-      received.destroy();
-    }
-  }
+/**
+ * Creates the handler of uploads to `/v1/relay/{key}` (contract §10, §14).
+ *
+ * @param wallClock milliseconds since 1970
+ */
+export function createRelayHandler(
+  { storage, uploads, parseOptions }: Pick<Config, 'storage' | 'uploads' | 'parseOptions'>,
+  { keys }: NonNullable<Config['relay']>,
+  service: Pick<UploadService, 'store'>,
+  wallClock: () => number,
+) {
+  const readCapability = ([text, ...others]: readonly string[]): JudgedCapability => {
+    if (text === undefined) return { verdict: 'missing' };
+    if (others.length > 0) return { verdict: 'malformed' };
+    return judgeCapability(text, keys, wallClock() / 1000);
+  };
 
   /** @throws MediaError `UNAUTHORIZED`, `ACCESS_DENIED`, `INVALID_FORM_BODY`, in this order */
-  #authorise({ request, facts }: Exchange, rawPath: string, query: URLSearchParams): UploadOrder {
-    const judged = this.#judge(query.getAll('t'));
+  const authorise = (
+    { request, facts }: Exchange,
+    rawPath: string,
+    query: URLSearchParams,
+  ): UploadOrder => {
+    const judged = readCapability(query.getAll('t'));
     facts.capability = judged.verdict;
     if (judged.verdict !== 'valid') throw new MediaError('UNAUTHORIZED');
     const { capability } = judged;
-    const isUpload = this.#uploadsBucket !== undefined && capability.bucket === this.#uploadsBucket;
-    const otherUse = this.#findOtherUse(capability, isUpload, rawPath, query);
-    if (otherUse !== undefined) {
-      facts.capability = otherUse;
+    const isUpload = uploads !== undefined && capability.bucket === uploads.bucket;
+    const bucket = isUpload ? uploads.bucket : storage.bucket;
+    const mismatch = findMismatch(capability, bucket, rawPath, query);
+    if (mismatch !== undefined) {
+      facts.capability = mismatch;
       throw new MediaError('ACCESS_DENIED');
     }
-    const message = findRelayKeyFault(rawPath, isUpload ? undefined : this.#resources);
-    const keyFaults = message === undefined ? [] : [{ path: 'key', message }];
-    const faults = [...keyFaults];
-    // A part would be stored as the whole (RFC 9110 §14.5).
+    const message = findRelayKeyFault(rawPath, isUpload ? undefined : parseOptions.resources);
+    const faults: RequestFault[] = message === undefined ? [] : [{ path: 'key', message }];
+    // A part would be stored as the complete object (RFC 9110 §14.5).
     if (request.headers['content-range'] !== undefined) faults.push(rangeFault);
     if (faults.length > 0) throw new MediaError('INVALID_FORM_BODY', { faults });
     const { maxBytes, part, replaces, stripsMetadata } = capability;
@@ -147,32 +82,75 @@ export class RelayHandler {
       stripsMetadata,
       storage: isUpload ? 'uploads' : 'originals',
     };
-  }
+  };
 
-  #judge([text, ...others]: readonly string[]): JudgedCapability {
-    if (text === undefined) return { verdict: 'missing' };
-    if (others.length > 0) return { verdict: 'malformed' };
-    return judgeCapability(text, this.#keys, this.#wallClock() / 1000);
-  }
-
-  /** Finds what a valid capability is for, if it is not for this upload. */
-  #findOtherUse(
-    capability: RelayCapability,
-    isUpload: boolean,
-    rawPath: string,
-    query: URLSearchParams,
-  ): CapabilityVerdict | undefined {
-    const bucket = this.#bucket;
-    const key = readRelayKey(rawPath);
-    const isForBucket =
-      isUpload || bucket === undefined || (capability.bucket ?? bucket) === bucket;
-    if (!isForBucket) return 'other bucket';
-    if (key !== undefined && key !== capability.key) return 'other key';
-    return isForPart(query, capability) ? undefined : 'other part';
-  }
+  return {
+    isFor: (target: string) => isRelayPath(splitTarget(target)[0]),
+    handle: async (exchange: Exchange): Promise<void> => {
+      const { request, facts } = exchange;
+      const [rawPath, rawQuery] = splitTarget(exchange.target);
+      facts.resource = 'upload';
+      facts.key = describeTarget(rawPath);
+      let receivedBytes = 0;
+      facts.receivedBytes = receivedBytes;
+      const received = new PassThrough();
+      // Keeps an error for a reader that starts later.
+      received.on('error', () => undefined);
+      try {
+        const order = authorise(exchange, rawPath, new URLSearchParams(`?${rawQuery}`));
+        const openBody = (): PassThrough => {
+          exchange.sendContinue();
+          request.on('data', (chunk: Buffer) => {
+            receivedBytes += chunk.length;
+            facts.receivedBytes = receivedBytes;
+          });
+          request.once('close', () => {
+            if (!request.complete) received.destroy(new DOMException('Cut off.', 'AbortError'));
+          });
+          return request.pipe(received);
+        };
+        const { etag, metadata } = await service.store(order, openBody, exchange.signal);
+        const fields = {
+          ...exchange.commonHeaders,
+          ...NO_STORE,
+          'content-length': '0',
+          ...(etag !== '' && { etag: `"${etag}"` }),
+          ...(metadata !== undefined && {
+            'access-control-expose-headers': EXPOSED_WITH_METADATA,
+            'x-metadata': metadata,
+          }),
+        };
+        exchange.respond(200, Object.entries(fields).flat());
+      } catch (error) {
+        // Reads and discards the rest of the body, so that no reset overtakes the response.
+        request.unpipe(received).resume();
+        if (!request.complete) exchange.endConnection();
+        exchange.fail(error, NO_STORE);
+      } finally {
+        received.destroy();
+      }
+    },
+  };
 }
 
-/** Whether a query names the part that the capability is for, or no part if the capability is for the whole. */
+/**
+ * Finds out for which other upload a valid capability is.
+ *
+ * @param bucket `undefined` for a folder, which has no name in capabilities
+ */
+function findMismatch(
+  capability: RelayCapability,
+  bucket: string | undefined,
+  rawPath: string,
+  query: URLSearchParams,
+): CapabilityVerdict | undefined {
+  if (bucket !== undefined && (capability.bucket ?? bucket) !== bucket) return 'other bucket';
+  const key = readRelayKey(rawPath);
+  if (key !== undefined && key !== capability.key) return 'other key';
+  return isForPart(query, capability) ? undefined : 'other part';
+}
+
+/** Whether a query names the part of the capability, or no part if the capability is for the complete object. */
 function isForPart(query: URLSearchParams, { part }: RelayCapability): boolean {
   const [uploadIds, partNumbers] = [query.getAll('uploadId'), query.getAll('partNumber')];
   if (part === undefined) return uploadIds.length === 0 && partNumbers.length === 0;
@@ -180,7 +158,7 @@ function isForPart(query: URLSearchParams, { part }: RelayCapability): boolean {
   return isForUpload && partNumbers.length === 1 && partNumbers[0] === String(part.partNumber);
 }
 
-const rangeFault = {
+const rangeFault: RequestFault = {
   path: 'Content-Range',
   message: 'Expected the whole object, and no Content-Range.',
 };

@@ -5,7 +5,7 @@ import {
   formatSniffed,
   type InternalSubject,
 } from '../../contract/internal-request.ts';
-import { parseOwnUrl, type TargetReading } from '../../contract/media-request.ts';
+import { type ParseOptions, parseOwnUrl } from '../../contract/media-request.ts';
 import type { MediaMetadata } from '../../contract/metadata.ts';
 import { resultKey } from '../../contract/result-key.ts';
 import { externalKeyOf } from '../../contract/signing/external-path.ts';
@@ -30,7 +30,7 @@ interface InternalMediaParts {
   /** Omit where no uploads are accepted. */
   readonly uploadsBucket: string | undefined;
   readonly blocks: Pick<BlockGuard, 'check' | 'checkDigest' | 'judgesBytes'> | undefined;
-  readonly reading: TargetReading;
+  readonly parseOptions: ParseOptions;
   /** Largest media that are returned as base64, in bytes. */
   readonly maxInlineBytes: number;
   readonly clock: Clock;
@@ -59,7 +59,7 @@ export function createInternalMedia({
   namespaces,
   uploadsBucket,
   blocks,
-  reading,
+  parseOptions,
   maxInlineBytes,
   clock,
 }: InternalMediaParts) {
@@ -151,15 +151,15 @@ export function createInternalMedia({
   /** Resolves a URL: media of ours in the storage, whatever their signatures say, or those of another site. */
   async function resolveUrl(text: string, signal: AbortSignal): Promise<ResolvedMedia> {
     let url = text;
-    if (findOwnTarget(text, reading.publicUrls ?? []) !== undefined) {
-      const parsed = parseOwnUrl(text, '', reading);
+    if (findOwnTarget(text, parseOptions.publicUrls ?? []) !== undefined) {
+      const parsed = parseOwnUrl(text, '', parseOptions);
       if (parsed?.kind === 'invalid') throw parsed.error;
       if (parsed?.kind !== 'media') throw new MediaError('UNKNOWN_MEDIA');
       const { originKey, url: wrapped } = parsed.request;
       if (wrapped === undefined) return resolveKey(originKey);
       url = wrapped;
     }
-    if (reading.readExternal === undefined) throw new MediaError('UNKNOWN_MEDIA');
+    if (parseOptions.readExternal === undefined) throw new MediaError('UNKNOWN_MEDIA');
     const canonical = canonicalUrlOf(url) ?? url;
     const name = { originKey: externalKeyOf(canonical), url: canonical };
     blocks?.check(name);

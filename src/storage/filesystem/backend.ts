@@ -10,7 +10,7 @@ import { createFilesystemWriter } from './writer.ts';
 export const filesystem: Backend<'filesystem'> = {
   openOriginals: async ({ folder, marker: name }) => {
     const marker = name === undefined ? undefined : new StorageMarker(folder, name);
-    await marker?.look();
+    await marker?.check();
     const root = await RootFolder.open(folder, marker);
     return {
       origin: createFilesystemOrigin(root),

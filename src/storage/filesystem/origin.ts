@@ -57,7 +57,7 @@ export function createFilesystemOrigin(root: RootFolder): Source {
         if (file !== undefined) closeFile(file);
         signal.throwIfAborted();
         if (error instanceof MediaError) throw error;
-        const isMissing = isMissingFile(error) && (await root.isThere());
+        const isMissing = isMissingFile(error) && (await root.isMounted());
         throw new MediaError(isMissing ? 'UNKNOWN_MEDIA' : 'ORIGIN_ERROR', { cause: error });
       }
     },
@@ -99,7 +99,7 @@ export function createFilesystemListing(root: RootFolder): OriginListing {
         const folder = resolve(root.path, prefix);
         const status = await unlessMissing(lstat(folder));
         // An unmounted disk is not an empty one.
-        if (status === undefined && !(await root.isThere()))
+        if (status === undefined && !(await root.isMounted()))
           throw new Error('The root is missing.');
         if (!status?.isDirectory()) return; // a link to a folder is none
         for await (const entry of walkFolder(folder, { signal })) {

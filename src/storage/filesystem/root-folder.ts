@@ -35,12 +35,12 @@ export class RootFolder {
   }
 
   /** Whether the folder exists, with its marker if it has one: an unmounted disk is a failure, and not an empty one. */
-  async isThere(): Promise<boolean> {
+  async isMounted(): Promise<boolean> {
     const isFolder = await stat(this.path).then(
       (status) => status.isDirectory(),
       () => false,
     );
-    return isFolder && ((await this.#marker?.look()) ?? true);
+    return isFolder && ((await this.#marker?.check()) ?? true);
   }
 }
 
@@ -71,7 +71,7 @@ function splitName(segment: string): string {
 export class StorageMarker {
   readonly #path: string;
   #isMissing = false;
-  #isLooking = false;
+  #isChecking = false;
 
   constructor(folder: string, name: string) {
     this.#path = join(folder, name);
@@ -81,7 +81,7 @@ export class StorageMarker {
     return this.#isMissing;
   }
 
-  async look(): Promise<boolean> {
+  async check(): Promise<boolean> {
     // A file that cannot be checked may exist: the origin then fails, and says why.
     this.#isMissing = await stat(this.#path).then(
       (status) => !status.isFile(),
@@ -91,11 +91,11 @@ export class StorageMarker {
   }
 
   /** Checks the file in the background, unless a check is running: a hanging disk takes one thread, not all. */
-  lookSoon(): void {
-    if (this.#isLooking) return;
-    this.#isLooking = true;
-    void this.look().finally(() => {
-      this.#isLooking = false;
+  checkInBackground(): void {
+    if (this.#isChecking) return;
+    this.#isChecking = true;
+    void this.check().finally(() => {
+      this.#isChecking = false;
     });
   }
 }

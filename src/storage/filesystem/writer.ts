@@ -25,7 +25,7 @@ export function createFilesystemWriter(root: RootFolder): OriginalWriter {
   const findPath = async (key: string): Promise<string> => {
     const path = root.pathOf(key);
     if (path === undefined) throw new Error(`${key} is not a key that is written straight.`);
-    if (await root.isThere()) return path;
+    if (await root.isMounted()) return path;
     throw new Error(`${root.path}, or the file STORAGE_MARKER in it, is gone.`);
   };
   return {

@@ -1,6 +1,7 @@
 import { metadataOutcomes } from '../../../src/contract/metadata.ts';
-import { ALLOWED_METHODS, COMMON_HEADERS, REQUEST_ID_FORM } from '../../../src/http/head.ts';
+import { ALLOWED_METHODS, COMMON_HEADERS } from '../../../src/http/head.ts';
 import { EXPOSED_WITH_METADATA, RELAY_METHODS } from '../../../src/http/relay/handler.ts';
+import { REQUEST_ID_FORM } from '../../../src/http/request-facts.ts';
 import { byName, type Header, type Reference } from './model.ts';
 
 const text = (description: string, pattern?: string): Header => ({

@@ -5,7 +5,7 @@ import {
   resourceNames,
   resourceRows,
 } from '../../../src/contract/resources.ts';
-import { REQUEST_ID_FORM } from '../../../src/http/head.ts';
+import { REQUEST_ID_FORM } from '../../../src/http/request-facts.ts';
 import {
   errorResponses,
   ownStatuses,

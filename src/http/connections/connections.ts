@@ -2,91 +2,84 @@ import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Meter } from '../../pipeline/meter.ts';
 import type { Clock, Log } from '../../pipeline/ports.ts';
-import type { ConnectionCounters } from '../../telemetry/readiness.ts';
 import { Connection, type ConnectionOwner, type Phase } from './connection.ts';
 
 /**
- * Limits of one client, in time, bytes and numbers. They are not settings: they do not depend on who runs the service.
- * The number of connections does, and is `MAX_CONNECTIONS`.
+ * Limits of one client. They are not settings, since they do not depend on the installation. The number of connections
+ * does: see `MAX_CONNECTIONS`.
  */
 export const clientLimits = {
   /** From a connection to the end of its TLS handshake. */
   handshakeTimeoutMs: 10_000,
   /**
    * From the first byte of a request (for the first request: from the connection) to the end of its head, which fits
-   * into a few packets: ten seconds are three retransmissions of each (RFC 6298: after 1, 2 and 4 s).
+   * into a few packets: ten seconds allow three retransmissions of each (RFC 6298: after 1, 2 and 4 s).
    */
   headTimeoutMs: 10_000,
-  /** From the head of a request to the end of its body, which is discarded; an upload has a pace instead. */
+  /** From the head of a request to the end of its discarded body. Uploads have a minimum pace instead. */
   requestTimeoutMs: 20_000,
   /**
    * From a response to the next request of a connection. The proxy in front keeps idle connections for 60 s, and must
-   * be the first to close one: a request that it sends while we close the connection gets no response.
+   * close one first: a request that it sends while we close the connection gets no response.
    */
   keepAliveTimeoutMs: 72_000,
   /**
-   * From our FIN to the end of a connection that the client does not close, for bytes that the client still sends. To
-   * close a connection over unread bytes resets it, and the reset may overtake our response (RFC 9112 §9.6).
+   * From our FIN to the end of a connection that the client does not close. Closing over unread bytes resets the
+   * connection, and the reset may overtake our response (RFC 9112 §9.6).
    */
   lingerTimeoutMs: 2_000,
-  /** From the begin of a stop to our FIN on idle connections: a request may be on its way over one of them. */
+  /** From the begin of a stop to our FIN on idle connections, over which a request may be on its way. */
   idleGraceMs: 250,
   /**
-   * In each such window a client must take `slowReaderMinBytes` of its response, or the rest of it. nginx's send_timeout
-   * is as long. A shorter window would cut off honest clients: the system accepts further bytes when a third of its
-   * buffer (4 MiB at most) is free, so on loopback a client of 20 kB/s took nothing for 58 s, and then 1.4 MB at once.
+   * Window in which a client must read `slowReaderMinBytes` of its response, or the rest; as long as nginx's send_timeout.
+   * A shorter one would hit honest clients: the system accepts bytes once a third of its buffer (up to 4 MiB) is free, so
+   * on loopback a client of 20 kB/s read nothing for 58 s, and then 1.4 MB at once.
    */
   slowReaderWindowMs: 60_000,
-  /** At least 1 KiB/s, against clients that take a byte a second. */
+  /** At least 1 KiB/s, against clients that read a byte a second. */
   slowReaderMinBytes: 65_536,
-  /** The same window while three quarters of `maxRequests` are under way and others are about to be rejected. */
+  /** The window while three quarters of `maxRequests` are under way and others are about to be rejected. */
   crowdedReaderWindowMs: 10_000,
   sweepIntervalMs: 1_000,
 
   /**
-   * The request line and all header fields. The longest URL of a stored original has some 900 bytes, the longest opaque
-   * URL of external media 11 kB; browsers send 1 to 4 kB of fields. Node's own limit.
+   * The request line and all header fields; Node's own limit. The longest URL of a stored original has 900 bytes, the
+   * longest opaque URL of external media 11 kB; browsers send 1 to 4 kB of fields.
    */
   maxHeadBytes: 16_384,
   /** The same for uploads: a capability has up to 16 384 characters (contract §10). */
   maxUploadHeadBytes: 24_576,
   maxHeaderFields: 100,
-  /** Bytes of a body where the contract has none; the listener reads and discards it. */
+  /** Bytes of a body that the contract does not provide for, which the listener reads and discards. */
   maxBodyBytes: 1_048_576,
   /**
-   * Requests whose response is not complete; half of the connections, if that is less. A response that its client does
-   * not read holds 0.3 to 0.5 MB here.
+   * Requests whose response is not complete; at most half of the connections. A response that its client does not read
+   * takes 0.3 to 0.5 MB of memory.
    */
   maxRequests: 2_048,
-  /** The same of one connection. Few clients pipeline at all. */
+  /** The same for one connection. Few clients pipeline at all. */
   maxPipelinedRequests: 32,
 };
 
-/** Interval between two checks whether all connections of a stop are closed, in milliseconds. */
+/** Interval at which a stop checks for open connections, in milliseconds. */
 const DRAIN_STEP_MS = 10;
 
-/** Limits of clients; tests shorten some. */
+/** Limits of clients. Tests shorten some. */
 export type ClientLimits = Readonly<typeof clientLimits>;
 
-/** Settings and observers of connections. */
-export interface ConnectionsOptions {
-  readonly maxConnections: number;
-  readonly limits: ClientLimits;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly meter: Meter;
-}
-
 /**
- * All connections of the listener: their number, and how long each may do nothing. One sweep replaces timers for each.
- * Node's parser watches what a client has to send in time.
+ * All connections of the listener: their number, and how long each may be inactive. One sweep replaces timers for each.
+ * Node's parser bounds the time in which a client sends a head.
  */
 export class Connections implements ConnectionOwner {
   readonly meter: Meter;
   isDraining = false;
   requestCount = 0;
   #isClosed = false;
-  readonly #options: ConnectionsOptions;
+  readonly #maxConnections: number;
+  readonly #limits: ClientLimits;
+  readonly #clock: Clock;
+  readonly #log: Log;
   /** Each request may have a file of the storage open, and each other connection one of its own. */
   readonly #maxRequests: number;
   /** Connections by phase, in the order in which they entered it. */
@@ -97,26 +90,30 @@ export class Connections implements ConnectionOwner {
     closing: new Set(),
   };
   readonly #bySocket = new WeakMap<Socket, Connection>();
-  /** Connections by the addresses of both ends, the one thing that a TLS socket shares with the socket below. */
+  /** Connections by the addresses of both ends, the only identity that a TLS socket shares with the socket below. */
   readonly #byAddresses = new Map<string, Connection>();
-  /** Clients that were cut off since the start, and how many of them the log has. */
+  /** Clients disconnected since the start, and how many of them are logged. */
   readonly #cutOffs = { slowReaders: 0, evicted: 0, turnedAway: 0 };
   #logged = { ...this.#cutOffs };
 
-  constructor(options: ConnectionsOptions) {
-    this.#options = options;
-    this.meter = options.meter;
-    this.#maxRequests = Math.min(Math.ceil(options.maxConnections / 2), options.limits.maxRequests);
+  constructor(maxConnections: number, limits: ClientLimits, clock: Clock, log: Log, meter: Meter) {
+    this.#maxConnections = maxConnections;
+    this.#limits = limits;
+    this.#clock = clock;
+    this.#log = log;
+    this.meter = meter;
+    this.#maxRequests = Math.min(Math.ceil(maxConnections / 2), limits.maxRequests);
   }
 
   get isOverloaded(): boolean {
     return this.requestCount > this.#maxRequests;
   }
 
-  get counters(): ConnectionCounters {
+  /** Connections and requests now, and sums since the start. */
+  get counters() {
     return {
       connections: this.#byAddresses.size,
-      maxConnections: this.#options.maxConnections,
+      maxConnections: this.#maxConnections,
       requests: this.requestCount,
       maxRequests: this.#maxRequests,
       ...this.#cutOffs,
@@ -124,30 +121,29 @@ export class Connections implements ConnectionOwner {
   }
 
   /**
-   * Takes in a connection. At the bound it evicts, as nginx does, the connection that is least likely to be missed:
-   * closing, then without a request for the longest time, then idle. So idle connections never keep anyone out. If all
-   * are active, it rejects the new one.
+   * Accepts a connection. At the maximum it first evicts one, as nginx does: the oldest that is closing, has sent no
+   * request, or is idle, in this order. If all are active, it rejects the new one.
    */
   accept(transport: Socket): void {
     transport.on('error', () => undefined); // a close follows
-    const isGone = transport.remoteAddress === undefined;
-    if (isGone || this.#isClosed || !this.#makeRoom()) {
+    const hasLeft = transport.remoteAddress === undefined;
+    if (hasLeft || this.#isClosed || !this.#makeRoom()) {
       transport.destroy();
       return;
     }
-    const connection = new Connection(transport, this, this.#options.limits.slowReaderMinBytes);
-    const ends = addressPairOf(transport);
+    const connection = new Connection(transport, this, this.#limits.slowReaderMinBytes);
+    const addresses = addressPairOf(transport);
     this.#phases.new.add(connection);
-    this.#byAddresses.set(ends, connection);
+    this.#byAddresses.set(addresses, connection);
     this.#bySocket.set(transport, connection);
     transport.once('close', () => {
-      if (this.#byAddresses.get(ends) === connection) this.#byAddresses.delete(ends);
+      if (this.#byAddresses.get(addresses) === connection) this.#byAddresses.delete(addresses);
       this.#phases[connection.phase].delete(connection);
       connection.closeWaiting();
     });
   }
 
-  /** Lets a connection whose TLS handshake is done speak over TLS. */
+  /** Attaches TLS to its connection, after the handshake. */
   secure(socket: Socket): void {
     const connection = this.#byAddresses.get(addressPairOf(socket));
     if (connection === undefined) return;
@@ -162,11 +158,11 @@ export class Connections implements ConnectionOwner {
   move(connection: Connection, phase: Phase): void {
     this.#phases[connection.phase].delete(connection);
     connection.phase = phase;
-    if (phase !== 'active') connection.sinceMs = this.#options.clock.nowMs();
+    if (phase !== 'active') connection.sinceMs = this.#clock.nowMs();
     this.#phases[phase].add(connection);
   }
 
-  /** Closes active connections after their responses, and the others after a moment in which a request is still served. */
+  /** Closes active connections after their responses, and the others after a grace period for requests on their way. */
   async drain(): Promise<void> {
     this.isDraining = true;
     const { new: fresh, idle, active } = this.#phases;
@@ -175,17 +171,17 @@ export class Connections implements ConnectionOwner {
         if (!response.headersSent) response.shouldKeepAlive = false;
       }
     }
-    const endMs = performance.now() + this.#options.limits.idleGraceMs;
+    const endMs = performance.now() + this.#limits.idleGraceMs;
     while (fresh.size + idle.size > 0 && performance.now() < endMs) await sleep(DRAIN_STEP_MS);
     this.#isClosed = true;
     for (const { transport } of fresh) transport.destroy();
     for (const connection of idle) connection.leave();
   }
 
-  /** Closes connections that were idle, closing or stalled for too long. */
+  /** Closes connections that have been idle, closing or stalled for too long. */
   sweep(): void {
-    const { keepAliveTimeoutMs, lingerTimeoutMs, ...limits } = this.#options.limits;
-    const nowMs = this.#options.clock.nowMs();
+    const { keepAliveTimeoutMs, lingerTimeoutMs, ...limits } = this.#limits;
+    const nowMs = this.#clock.nowMs();
     for (const connection of this.#phases.idle) {
       if (nowMs - connection.sinceMs < keepAliveTimeoutMs) break;
       connection.leave();
@@ -199,15 +195,15 @@ export class Connections implements ConnectionOwner {
     for (const connection of this.#phases.active) {
       if (connection.stalledForMs(nowMs) < windowMs) continue;
       this.#cutOffs.slowReaders += 1;
-      // Not just closed: the system would keep what is in its buffers, and try to deliver it.
+      // A reset: after a plain close, the system would keep its buffers and try to deliver them.
       connection.transport.resetAndDestroy();
     }
     this.#logCutOffs();
   }
 
-  /** Returns whether there may be one connection more, for which it evicts another one. */
+  /** Returns whether another connection is possible; may evict one. */
   #makeRoom(): boolean {
-    if (this.#byAddresses.size < this.#options.maxConnections) return true;
+    if (this.#byAddresses.size < this.#maxConnections) return true;
     const { closing, new: fresh, idle } = this.#phases;
     const [victim] = [closing, fresh, idle].flatMap(([oldest]) => oldest ?? []);
     this.#cutOffs[victim === undefined ? 'turnedAway' : 'evicted'] += 1;
@@ -217,15 +213,15 @@ export class Connections implements ConnectionOwner {
 
   #logCutOffs(): void {
     const { slowReaders, evicted, turnedAway } = this.#cutOffs;
-    const news = {
+    const added = {
       slowReaders: slowReaders - this.#logged.slowReaders,
       evicted: evicted - this.#logged.evicted,
       turnedAway: turnedAway - this.#logged.turnedAway,
     };
-    if (news.slowReaders + news.evicted + news.turnedAway === 0) return;
+    if (added.slowReaders + added.evicted + added.turnedAway === 0) return;
     this.#logged = { slowReaders, evicted, turnedAway };
-    const details = { ...news, connections: this.#byAddresses.size };
-    this.#options.log.warn(details, 'clients were disconnected or rejected');
+    const details = { ...added, connections: this.#byAddresses.size };
+    this.#log.warn(details, 'clients were disconnected or rejected');
   }
 }
 
