@@ -188,18 +188,26 @@ function readReferences(meta: Meta): Reference[] {
   });
 }
 
-/** Reads `iloc` (§8.11.3). */
-function readLocations(meta: Meta, sizeBytes: number): Map<number, Extent[]> {
-  const { reader } = meta;
-  const box = toFullBox(reader, findBox(meta, 'iloc'));
-  const cursor = new BoxCursor(reader, box);
+/** Location of an item as `iloc` declares it (§8.11.3). */
+export interface DeclaredLocation {
+  readonly item: number;
+  /** Construction method: offsets count from the start of the file (0), of the `idat` payload (1), or of an item (2). */
+  readonly method: number;
+  /** Whether the item is in another file. */
+  readonly isExternal: boolean;
+  readonly extents: readonly { readonly offset: number; readonly length: number }[];
+}
+
+/** Reads `iloc`; yields its items one by one. */
+export function* walkLocations(meta: Meta): Generator<DeclaredLocation, void> {
+  const box = toFullBox(meta.reader, findBox(meta, 'iloc'));
+  const cursor = new BoxCursor(meta.reader, box);
   const sizes = cursor.uint(2);
   const offsetBytes = sizes >>> 12;
   const lengthBytes = (sizes >>> 8) & 0xf;
   const baseBytes = (sizes >>> 4) & 0xf;
   const indexBytes = box.version === 0 ? 0 : sizes & 0xf;
   const idBytes = box.version < 2 ? 2 : 4;
-  const locations = new Map<number, Extent[]>();
   let extentsInAll = 0;
   const items = cursor.uint(idBytes);
   if (items > MAX_CHILDREN) throw corruptMedia(`HEIF: ${items} items`);
@@ -211,22 +219,29 @@ function readLocations(meta: Meta, sizeBytes: number): Map<number, Extent[]> {
     const count = cursor.uint(2);
     extentsInAll += count;
     if (extentsInAll > MAX_EXTENTS) throw corruptMedia(`HEIF: more than ${MAX_EXTENTS} extents`);
-    const extents: Extent[] = [];
-    for (let extent = 0; extent < count; extent += 1) {
+    const extents = Array.from({ length: count }, () => {
       cursor.uint(indexBytes);
-      const offset = base + cursor.uint(offsetBytes);
-      const length = cursor.uint(lengthBytes);
-      if (isExternal || method >= 2) continue;
-      // Offsets are in the file for construction method 0, in the `idat` payload for 1.
+      return { offset: base + cursor.uint(offsetBytes), length: cursor.uint(lengthBytes) };
+    });
+    yield { item, method, isExternal, extents };
+  }
+}
+
+/** Returns the extents of the items within this file. */
+function readLocations(meta: Meta, sizeBytes: number): Map<number, Extent[]> {
+  const locations = new Map<number, Extent[]>();
+  for (const { item, method, isExternal, extents } of walkLocations(meta)) {
+    const isHere = !isExternal && method < 2;
+    const located = (isHere ? extents : []).map(({ offset, length }) => {
       const container = method === 0 ? { start: 0, end: sizeBytes } : findBox(meta, 'idat');
       const start = container.start + offset;
       const end = start + length;
       if (end > container.end) {
         throw corruptMedia(`HEIF: item ${item} ends at ${end}, after the end of its container`);
       }
-      extents.push({ start, end });
-    }
-    locations.set(item, extents);
+      return { start, end };
+    });
+    locations.set(item, located);
   }
   return locations;
 }

@@ -1,8 +1,12 @@
+import { hasAscii } from '../byte-reader.ts';
 import { isGif } from '../gif/gif-blocks.ts';
+import { isHeif, sniffHeifType } from '../heif/heif-header.ts';
 import { isJpeg } from '../jpeg/jpeg-segments.ts';
 import { isPng } from '../png/png-chunks.ts';
+import { sniffMoving } from '../video/sniff-moving.ts';
 import { isWebp } from '../webp/riff-chunks.ts';
 import { cleanGif } from './gif-cleaner.ts';
+import { cleanIso } from './iso-cleaner.ts';
 import { cleanJpeg } from './jpeg-cleaner.ts';
 import { cleanPng } from './png-cleaner.ts';
 import { MetadataRemovalError, type Steps, StreamEditor } from './stream-editor.ts';
@@ -42,6 +46,23 @@ const FORMATS: readonly CleanableFormat[] = [
   { name: 'PNG', matches: isPng, clean: cleanPng },
   { name: 'WebP', matches: isWebp, clean: cleanWebp },
   { name: 'GIF', matches: isGif, clean: cleanGif },
+  {
+    name: 'AVIF',
+    matches: (prefix) => sniffHeifType(prefix) === 'image/avif',
+    clean: (editor) => cleanIso(editor, true),
+  },
+  { name: 'HEIC', matches: isHeif, clean: (editor) => cleanIso(editor, true) },
+  {
+    name: 'MOV',
+    matches: (prefix) => sniffMoving(prefix) === 'mov',
+    clean: (editor) => cleanIso(editor, false),
+  },
+  {
+    name: 'MP4',
+    // Canon's raw pictures have this container, but need what is metadata in a movie.
+    matches: (prefix) => sniffMoving(prefix) === 'mp4' && !hasAscii(prefix, 8, 'crx '),
+    clean: (editor) => cleanIso(editor, false),
+  },
 ];
 
 /**

@@ -1,0 +1,78 @@
+/**
+ * What happens to a box: it stays as it is; its children are cleaned; it becomes a `free` box of zeros; its times or
+ * names are erased; it refers to other parts of the file; or it cannot be cleaned.
+ */
+export type BoxRule =
+  | 'keep'
+  | 'children'
+  | 'erase'
+  | 'movie'
+  | 'track'
+  | 'times'
+  | 'handler'
+  | 'sample entries'
+  | 'sample table'
+  | 'items'
+  | 'media data'
+  | 'track fragment header'
+  | 'vendor box of a fragment'
+  | 'refuse';
+
+/** Rules for the children of a box, by type. */
+interface Children {
+  readonly byType: ReadonlyMap<string, BoxRule>;
+  readonly others: 'keep' | 'erase';
+}
+
+/** Boxes that only describe, wherever they are; empty space may be what another tool left there. */
+const ERASED_TYPES: readonly string[] = ['udta', 'uuid', 'free', 'skip', 'wide'];
+
+function children(
+  others: Children['others'],
+  special: Readonly<Record<string, BoxRule>>,
+  kept: readonly string[] = [],
+): Children {
+  const byType = new Map<string, BoxRule>([
+    ...ERASED_TYPES.map((type) => [type, 'erase'] as const),
+    ['meta', 'items'],
+    ...kept.map((type) => [type, 'keep'] as const),
+    ...Object.entries(special),
+  ]);
+  return { byType, others };
+}
+
+/**
+ * Rules by parent (ISO/IEC 14496-12; QuickTime File Format). In the movie and its tracks only known boxes stay, because
+ * vendors put positions and serial numbers there; within the sample tables, all that decoders may need.
+ */
+const RULES: Readonly<Record<string, Children>> = {
+  file: children(
+    'erase',
+    { moov: 'movie', moof: 'children', mdat: 'media data', imda: 'media data', mini: 'refuse' },
+    ['ftyp', 'styp', 'pdin', 'sidx', 'ssix', 'mfra'],
+  ),
+  moov: children('erase', { mvhd: 'times', trak: 'track', cmov: 'refuse' }, [
+    ...['mvex', 'iods', 'pssh', 'ctab', 'clip'],
+  ]),
+  trak: children('erase', { tkhd: 'times', mdia: 'children' }, [
+    ...['edts', 'tref', 'load', 'clip', 'matt', 'imap', 'tapt', 'trgr'],
+  ]),
+  mdia: children('erase', { mdhd: 'times', hdlr: 'handler', minf: 'children' }, ['elng']),
+  minf: children('keep', { hdlr: 'handler', stbl: 'children' }),
+  stbl: children('keep', {
+    stsd: 'sample entries',
+    ...{ stsz: 'sample table', stz2: 'sample table', stsc: 'sample table' },
+    ...{ stco: 'sample table', co64: 'sample table' },
+  }),
+  moof: children('keep', { traf: 'children', uuid: 'vendor box of a fragment' }),
+  traf: children('keep', { tfhd: 'track fragment header', uuid: 'vendor box of a fragment' }),
+};
+
+/** Returns the rule for a box; `parent` is `file` for a top-level box. */
+export function ruleFor(parent: string, type: string): BoxRule {
+  const rules = RULES[parent];
+  return rules?.byType.get(type) ?? rules?.others ?? 'keep';
+}
+
+/** Types of boxes that keep their type when they are erased. */
+export const EMPTY_SPACE: readonly string[] = ['free', 'skip', 'wide', '\0\0\0\0'];
