@@ -23,6 +23,7 @@ export function* cleanGif(editor: StreamEditor): Steps {
   const screen = yield* editor.require(SCREEN_BYTES);
   yield* editor.keep(SCREEN_BYTES + colourTableBytes(screen[10] ?? 0));
   for (;;) {
+    editor.countPart();
     // Decoders accept a missing trailer.
     if (yield* editor.isAtEnd()) return;
     const [code] = yield* editor.require(1);
@@ -77,29 +78,37 @@ function* keepSubBlocks(editor: StreamEditor): Steps {
  * text there.
  */
 function* eraseSubBlocks(editor: StreamEditor): Steps {
-  /** Bytes of sub-blocks that were read but not overwritten. */
+  /** Bytes of whole sub-blocks that were not overwritten yet. */
   let ahead = 0;
-  for (;;) {
-    const size = (yield* editor.require(ahead + 1))[ahead] ?? 0;
-    if (size === 0) break;
-    ahead += 1 + size;
-    while (ahead >= 2 * MAX_SUB_BLOCK_BYTES) {
-      yield* writeSubBlock(editor, MAX_SUB_BLOCK_BYTES);
-      ahead -= MAX_SUB_BLOCK_BYTES;
+  for (let isEnded = false; !isEnded; ) {
+    yield* editor.require(ahead + 1);
+    const chunk = yield* editor.peekChunk();
+    for (let size = chunk[ahead]; size !== undefined && size > 0; size = chunk[ahead]) {
+      ahead += size + 1;
+    }
+    isEnded = chunk[ahead] === 0;
+    // Enough is left to end with sub-blocks of any total length.
+    const blocks = Math.floor(ahead / MAX_SUB_BLOCK_BYTES) - 1;
+    if (blocks > 0) {
+      yield* writeSubBlocks(editor, blocks * MAX_SUB_BLOCK_BYTES);
+      ahead -= blocks * MAX_SUB_BLOCK_BYTES;
     }
   }
   if (ahead > MAX_SUB_BLOCK_BYTES) {
     // A sub-block has at least two bytes.
     const bytes = Math.min(MAX_SUB_BLOCK_BYTES, ahead - 2);
-    yield* writeSubBlock(editor, bytes);
+    yield* writeSubBlocks(editor, bytes);
     ahead -= bytes;
   }
-  if (ahead > 0) yield* writeSubBlock(editor, ahead);
+  if (ahead > 0) yield* writeSubBlocks(editor, ahead);
   yield* editor.keep(1);
 }
 
-function* writeSubBlock(editor: StreamEditor, bytes: number): Steps {
-  const block = Buffer.alloc(bytes);
-  block[0] = bytes - 1;
-  yield* editor.overwrite(block);
+/** Writes sub-blocks of zeros: of the maximum size, or one that is shorter. */
+function* writeSubBlocks(editor: StreamEditor, bytes: number): Steps {
+  const blocks = Buffer.alloc(bytes);
+  for (let at = 0; at < bytes; at += MAX_SUB_BLOCK_BYTES) {
+    blocks[at] = Math.min(bytes, MAX_SUB_BLOCK_BYTES) - 1;
+  }
+  yield* editor.overwrite(blocks);
 }

@@ -76,6 +76,7 @@ export function* cleanIso(editor: StreamEditor, isHeif: boolean): Steps {
 /** Cleans the next box, which ends before `limit`. */
 function* cleanBox(file: File, parent: string, limit: number, track?: Track): Steps {
   const { editor } = file;
+  editor.countPart();
   const reader = new ByteReader(yield* editor.peek(MAX_HEADER_BYTES), 'ISO');
   const box = readBox(reader, 0, limit - editor.position);
   if (!box.fits) throw editor.damaged('a box is too long');

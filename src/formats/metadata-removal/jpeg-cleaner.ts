@@ -51,6 +51,7 @@ function* cleanPicture(editor: StreamEditor): Steps<readonly number[]> {
   let hasExif = false;
   let offsets: readonly number[] | undefined;
   for (;;) {
+    editor.countPart();
     yield* passToMarker(editor, isScan);
     const [, code = 0] = yield* editor.require(2);
     if (code === jpegMarker.eoi) {

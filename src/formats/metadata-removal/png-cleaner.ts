@@ -27,6 +27,7 @@ export function* cleanPng(editor: StreamEditor): Steps {
   let hasImage = false;
   let hasExif = false;
   for (;;) {
+    editor.countPart();
     const header = yield* editor.require(HEADER_BYTES);
     const length = Buffer.from(header).readUInt32BE();
     const type = tagAt(header, 4);

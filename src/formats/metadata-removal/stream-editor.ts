@@ -9,6 +9,12 @@ export class MetadataRemovalError extends Error {
 /** Maximum number of bytes that a cleaner buffers; the index of a HEIC may be longer. */
 export const MAX_BUFFERED_BYTES = 64 * 1024;
 
+/**
+ * Maximum number of segments, chunks, blocks or boxes: ten hours of video in fragments of a second have 400,000. A file
+ * of empty ones would need minutes of CPU time.
+ */
+const MAX_PARTS = 1_000_000;
+
 /** Bytes of zeros that are written at once. */
 const MAX_ZERO_BYTES = 64 * 1024;
 const MIN_CAPACITY = 256;
@@ -27,6 +33,7 @@ export class StreamEditor {
   #isOwned = true;
   #isEnded = false;
   #position = 0;
+  #parts = 0;
   #output: Uint8Array[] = [];
 
   /** @param format in error messages */
@@ -65,6 +72,12 @@ export class StreamEditor {
     const output = this.#output;
     this.#output = [];
     return output;
+  }
+
+  /** Counts a part of the file. @throws MetadataRemovalError for more than a million */
+  countPart(): void {
+    this.#parts += 1;
+    if (this.#parts > MAX_PARTS) throw this.damaged('it has too many parts');
   }
 
   /** Whether the input ends at the current position. */

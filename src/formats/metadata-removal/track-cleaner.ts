@@ -92,6 +92,7 @@ export function* cleanSampleEntries(
   const end = editor.position + box.end;
   yield* editor.keep(Math.min(box.start + ENTRIES_HEADER_BYTES, box.end));
   while (editor.position + BOX_HEADER_BYTES <= end) {
+    editor.countPart();
     const header = new ByteReader(yield* editor.require(BOX_HEADER_BYTES), 'stsd');
     const length = header.u32be(0);
     if (length < BOX_HEADER_BYTES || editor.position + length > end) {

@@ -46,6 +46,7 @@ function* eachChunk(
   clean: (fourCc: string, length: number) => Steps,
 ): Steps {
   while (editor.position + HEADER_BYTES <= end) {
+    editor.countPart();
     const header = yield* editor.require(HEADER_BYTES);
     const length = Buffer.from(header).readUInt32LE(4);
     const chunkEnd = editor.position + HEADER_BYTES + length;

@@ -1,5 +1,6 @@
 import sharp from 'sharp';
 import { expect } from 'vitest';
+import { isHeif } from '../../../src/formats/heif/heif-header.ts';
 import { readImageFacts } from '../../../src/formats/read-image-facts.ts';
 
 /** Expects two files to have the same facts and the same pixels in all frames. */
@@ -14,5 +15,7 @@ export async function expectSamePicture(cleaned: Uint8Array, file: Uint8Array): 
 }
 
 async function pixelsOf(file: Uint8Array): Promise<Buffer> {
-  return await sharp(file, { failOn: 'none', animated: true }).raw().toBuffer();
+  // libheif has no sequences, and rejects a file whose pictures differ in size if it is to read all.
+  const animated = !isHeif(file);
+  return await sharp(file, { failOn: 'none', animated }).raw().toBuffer();
 }
