@@ -20,6 +20,13 @@ import {
 import { useTemporaryFolder } from '../../support/temporary-folder.ts';
 import { samples, useTestApp } from '../../support/test-app.ts';
 import {
+  drawLargePhoto,
+  OWNER,
+  photo,
+  plainPhoto,
+  truncatedPhoto,
+} from '../../support/uploads/photos.ts';
+import {
   capabilityOf,
   RELAY_KEY,
   uploadTarget,
@@ -29,23 +36,7 @@ import {
 // Contract §16, as uploads show it: which uploads are cleaned, what is reported and stored. What is removed from each
 // format: test/formats/metadata-removal.
 
-const OWNER = 'Photographed by Ada Lovelace';
-
-/** A photograph with its position and its owner. */
-const photo = await sharp(samples.jpeg)
-  .withExif({ IFD0: { Copyright: OWNER }, IFD3: { GPSLatitude: '51/1 30/1 0/1' } })
-  .jpeg()
-  .toBuffer();
-const plain = await sharp(samples.jpeg).jpeg().toBuffer();
-const truncated = photo.subarray(0, -1_000);
-const noise = { type: 'gaussian', mean: 128, sigma: 90 } as const;
-/** More than a part of an upload to S3. */
-const largePhoto = await sharp({
-  create: { width: 2_700, height: 2_700, channels: 3, background: '#888', noise },
-})
-  .withExif({ IFD0: { Copyright: OWNER } })
-  .jpeg({ quality: 100, chromaSubsampling: '4:4:4' })
-  .toBuffer();
+const largePhoto = await drawLargePhoto();
 
 const stripping = { RELAY_STRIP_METADATA: 'true' };
 const documented = operationsOf('uploads').find(({ method }) => method === 'PUT') ?? expect.fail();
@@ -101,7 +92,7 @@ test.each([
 
 describe.each(['length', 'chunks'] as const)('an upload with %s', (framing) => {
   test.each([
-    ['without metadata', plain, 'none'],
+    ['without metadata', plainPhoto, 'none'],
     ['of another format', Buffer.from('two households'), 'not-supported'],
     ['of no bytes', Buffer.alloc(0), 'not-supported'],
   ])('%s is stored as sent', async (_, bytes, outcome) => {
@@ -114,7 +105,7 @@ describe.each(['length', 'chunks'] as const)('an upload with %s', (framing) => {
   test('that cannot be cleaned is a 415 with the reason, and leaves nothing', async () => {
     const relay = await useRelayApp({ settings: stripping });
     const key = 'attachments/1/2/photo.jpg';
-    const { status, message } = await put(relay.port, key, truncated, {}, framing);
+    const { status, message } = await put(relay.port, key, truncatedPhoto, {}, framing);
     expect(status).toBe(415);
     expect(message).toMatch(/^The metadata cannot be removed\. [A-Z].+\.$/);
     expect(await relay.list()).toEqual([]);
@@ -161,7 +152,7 @@ describe('in a bucket', () => {
   });
 
   test.each([
-    ['small', truncated],
+    ['small', truncatedPhoto],
     ['large', largePhoto.subarray(0, -5_000)],
   ])('nothing is left of a refused %s upload without a length', async (_, bytes) => {
     const { bucket, port } = await start();
@@ -173,7 +164,7 @@ describe('in a bucket', () => {
 
   // The server in this process keeps what has come of a body that ends early.
   test.each([
-    ['small', truncated],
+    ['small', truncatedPhoto],
     ['large', largePhoto.subarray(0, -5_000)],
   ])('the body of a refused %s upload with a length never ends', async (_, bytes) => {
     const ended: string[] = [];
@@ -261,7 +252,7 @@ test('the outcome is in the metadata of the original, until it is purged or repl
   };
   await put(relay.port, key, photo);
   expect(await report()).toBe('removed');
-  await put(relay.port, key, plain, { replaces: true });
+  await put(relay.port, key, plainPhoto, { replaces: true });
   expect(await report()).toBe('none');
   await put(relay.port, key, photo, { replaces: true, stripsMetadata: false });
   expect(await report()).toBeUndefined();
@@ -273,7 +264,7 @@ test('the outcome is in the metadata of the original, until it is purged or repl
 
 test('outcomes are counted', async () => {
   const relay = await useRelayApp({ settings: { ...stripping, ...metricsSettings } });
-  const bodies = [photo, photo, plain, samples.text, truncated];
+  const bodies = [photo, photo, plainPhoto, samples.text, truncatedPhoto];
   for (const [index, body] of bodies.entries()) {
     await put(relay.port, `attachments/1/${index}/a`, body);
   }

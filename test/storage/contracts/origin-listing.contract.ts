@@ -30,6 +30,21 @@ export function describeOriginListing(name: string, create: () => Promise<Listin
     const keysOf = async (prefix: string, most?: number) =>
       (await list(fixture.listing, prefix, most)).map(({ key }) => key).sort();
 
+    test('the next object is listed once the visitor is done with the one before', async () => {
+      await put('emojis/1', 'emojis/2', 'emojis/3');
+      let running = 0;
+      let most = 0;
+      const visit = async (): Promise<boolean> => {
+        running += 1;
+        most = Math.max(most, running);
+        await new Promise((resolve) => setTimeout(resolve, 5));
+        running -= 1;
+        return true;
+      };
+      await fixture.listing.list('emojis/', visit, signal);
+      expect([running, most]).toEqual([0, 1]);
+    });
+
     test('objects are listed with key and size', async () => {
       await fixture.put('emojis/1', Buffer.from('original'));
       await fixture.put('emojis/2', Buffer.alloc(0));

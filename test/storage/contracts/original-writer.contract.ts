@@ -146,6 +146,47 @@ export function describeOriginalWriter(
       expect(await fixture.list()).toEqual([]);
     });
 
+    test.each([
+      ['that declares its length', 300_000, true],
+      ['of many bytes that does not', 9 * MEBIBYTE, false],
+    ])('an upload %s replaces only the state that it names', async (_, size, tells) => {
+      const options = { signal, contentType: 'image/x-test' };
+      const tag = await fixture.writer.write('emojis/5', inChunks(numbered(8), 8), options);
+      const replace = (ifMatch: string) =>
+        fixture.writer.write('emojis/5', inChunks(numbered(size), MEBIBYTE), {
+          ...{ signal, ifMatch, sizeBytes: tells ? size : undefined },
+        });
+      const next = await replace(tag);
+      expect(next).not.toBe(tag);
+      expect((await read('emojis/5')).equals(numbered(size))).toBe(true);
+      const refused = { name: 'MediaError', code: 'PRECONDITION_FAILED' };
+      await expect(replace(tag)).rejects.toMatchObject(refused);
+      const { etag, body } = await openStream(fixture.origin, 'emojis/5');
+      body.destroy();
+      expect(etag).toBe(next);
+      const missing = { signal, ifMatch: tag, sizeBytes: 8 };
+      const written = fixture.writer.write('emojis/6', inChunks(numbered(8), 8), missing);
+      await expect(written).rejects.toMatchObject(refused);
+      expect(await fixture.list()).toEqual(['emojis/5']);
+    });
+
+    test('an upload that loses the state that it names on its way leaves the other one', async () => {
+      const write = (text: string) =>
+        fixture.writer.write('emojis/7', inChunks(Buffer.from(text), 64), { signal });
+      const ifMatch = await write('before');
+      const slow = (async function* () {
+        yield Buffer.from('mine,');
+        await write('of another writer');
+        yield Buffer.from('mine.');
+      })();
+      const written = fixture.writer.write('emojis/7', slow, { signal, ifMatch, sizeBytes: 10 });
+      // Without conditions, the server keeps the last one.
+      if (fixture.ignoresConditions === true) return void (await written);
+      await expect(written).rejects.toMatchObject({ code: 'PRECONDITION_FAILED' });
+      expect(String(await read('emojis/7'))).toBe('of another writer');
+      expect(await fixture.list()).toEqual(['emojis/7']);
+    });
+
     test.each(['../outside', 'emojis/../../outside', 'emojis//1', 'emojis/.'])(
       'a key with dots or empty segments is refused: %s',
       async (key) => {
