@@ -99,7 +99,7 @@ async function tryUpload(
   body: Buffer,
 ): Promise<Finding> {
   const fields = {
-    ...{ b: uploads.bucket, k: UPLOAD_KEY, m: 'put', mb: body.length, ct: 'image/png' },
+    ...{ b: uploads.bucket, k: UPLOAD_KEY, m: 'put', mb: body.length, ct: 'image/png', s: false },
     e: Math.floor(Date.now() / 1000) + PERMITTED_SECONDS,
   };
   const payload = Buffer.from(JSON.stringify(fields)).toString('base64url');
