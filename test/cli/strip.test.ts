@@ -203,7 +203,7 @@ describe('an original that others replace at the same time', () => {
     expect([tags.length, origin.openBodies]).toEqual([3, 0]);
   });
 
-  test('is given up after three attempts', async () => {
+  test('fails after three attempts', async () => {
     const { parts, tags } = prepare(3);
     const stripped = stripOriginal('emojis/1', parts, signal);
     await expect(stripped).rejects.toMatchObject({ code: 'PRECONDITION_FAILED' });

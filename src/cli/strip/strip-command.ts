@@ -53,7 +53,7 @@ key; 78 settings are not valid.`,
     const keys = operands.map((text) => parseKey(text, config));
     const folder = prefix === undefined ? undefined : parseFolder(String(prefix));
     if (isDryRun !== true && config.admin === undefined && config.blocklist !== undefined) {
-      throw new CommandFault('ADMIN_PORT is not set, which tells what BLOCKLIST blocks');
+      throw new CommandFault('ADMIN_PORT is not set: blocked originals cannot be recognized');
     }
     const { signal } = terminal;
     const storage = await openStorage(config.storage, config.originLimits).catch((cause) => {

@@ -44,7 +44,10 @@ export async function* cleanChunks(
   }
   const last = orRefuse(() => cleaner.end());
   missingBytes -= last.reduce((bytes, { length }) => bytes + length, 0);
-  if (missingBytes !== 0) throw new Error(`The cleaner has lost ${missingBytes} bytes.`);
+  if (missingBytes !== 0) {
+    const cause = new Error(`The cleaner has lost ${missingBytes} bytes.`);
+    throw new MediaError('INTERNAL_ERROR', { cause });
+  }
   if (pending !== undefined) yield pending;
   yield* last;
 }

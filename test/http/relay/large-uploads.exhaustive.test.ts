@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { Readable } from 'node:stream';
 import { request } from 'undici';
@@ -6,6 +7,7 @@ import { listenUntilEnd } from '../../support/at-end.ts';
 import { medianOfThree } from '../../support/median.ts';
 import { watchGrowth } from '../../support/processes/process-memory.ts';
 import { useService } from '../../support/processes/service-process.ts';
+import { photo } from '../../support/uploads/photos.ts';
 import { RELAY_KEY, uploadTarget } from '../../support/uploads/relay-app.ts';
 
 const MEBIBYTE = 1024 * 1024;
@@ -65,5 +67,51 @@ test.each([
     });
     expect(takenBytes).toBeGreaterThanOrEqual(3 * AT_ONCE * sizeBytes);
     expect(grownBytes).toBeLessThan(mostBytes);
+  },
+);
+
+const FREE_BYTES = 300 * MEBIBYTE;
+const clip = readFileSync('fixtures/video/clip-h264.mp4');
+const freeBox = Buffer.from([
+  ...[24, 16, 8, 0].map((shift) => FREE_BYTES >> shift),
+  ...Buffer.from('free'),
+]);
+
+test.each([
+  ['a JPEG with a long scan', photo.subarray(0, -5_000), Buffer.from([0xff, 0xd9])],
+  ['an MP4 with a large box', Buffer.concat([clip, freeBox]), Buffer.alloc(MEBIBYTE - 8)],
+] as const)(
+  'metadata is removed from %s of 300 MiB in constant memory',
+  { timeout: 300_000 },
+  async (_, head, tail) => {
+    takenBytes = 0;
+    const service = await useService({
+      ...{ STORAGE: 's3', S3_BUCKET: 'uploads', S3_ENDPOINT: `http://127.0.0.1:${bucketPort}` },
+      ...{ AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 'b', RELAY_SIGNING_KEYS: RELAY_KEY },
+      RELAY_STRIP_METADATA: 'true',
+    });
+    let sentBytes = 0;
+    const upload = async (number: number, hasLength: boolean): Promise<void> => {
+      const pieces = [head, ...Array(FREE_BYTES / MEBIBYTE - 1).fill(piece), tail];
+      const bytes = pieces.reduce((sum, { length }) => sum + length, 0);
+      const url = `${service.origin}${uploadTarget(`attachments/1/${number}/a`)}`;
+      const body = Readable.from(pieces, { highWaterMark: 1 });
+      const headers = hasLength ? { 'content-length': String(bytes) } : {};
+      const response = await request(url, { method: 'PUT', headers, body });
+      const text = await response.body.text();
+      expect([response.statusCode, text]).toEqual([200, '']);
+      expect(response.headers['x-metadata']).toMatch(/^(removed|none)$/);
+      sentBytes += bytes;
+    };
+    await upload(0, true);
+    await upload(1, false);
+    const grownBytes = await medianOfThree(async () => {
+      const growth = watchGrowth(service.pid);
+      await upload(2, true);
+      await upload(3, false);
+      return growth();
+    });
+    expect(takenBytes).toBe(sentBytes);
+    expect(grownBytes).toBeLessThan(16 * MEBIBYTE);
   },
 );
