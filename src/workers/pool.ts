@@ -66,16 +66,12 @@ export class WorkerPool implements Renderer {
   constructor(options: WorkerPoolOptions) {
     const { forkServerFile, environment, doubles: { workerFile } = {} } = options;
     this.#options = options;
-    this.#forkServer = new ForkServer({
-      forkServerFile: fileURLToPath(forkServerFile),
-      workerFile: workerFile && fileURLToPath(workerFile),
+    this.#forkServer = new ForkServer(
+      fileURLToPath(forkServerFile),
       environment,
-    });
-    this.#decoder = new VideoDecoder({
-      ...options.videoDecoder,
-      forkServer: this.#forkServer,
-      environment,
-    });
+      workerFile && fileURLToPath(workerFile),
+    );
+    this.#decoder = new VideoDecoder(options.videoDecoder, this.#forkServer, environment);
     this.slots = { light: this.#createSlots('light'), heavy: this.#createSlots('heavy') };
   }
 
@@ -177,33 +173,21 @@ export class WorkerPool implements Renderer {
   }
 
   #starterOf(lane: Lane, sandbox: Sandbox): StartWorker {
-    const { memoryBytes, log } = this.#options;
-    const options = {
-      forkServer: this.#forkServer,
-      sandbox,
-      niceness: NICENESS[lane],
-      memoryBytes: memoryBytes[lane],
-      frames: this.#options.doubles?.frames ?? this.#decoder,
-      log,
-    };
-    return (onEnd) => new WorkerProcess(options, onEnd);
+    const { memoryBytes, log, doubles } = this.#options;
+    const start = { sandbox, niceness: NICENESS[lane], memoryBytes: memoryBytes[lane] };
+    const frames = doubles?.frames ?? this.#decoder;
+    return (onEnd) => new WorkerProcess(this.#forkServer, start, frames, log, onEnd);
   }
 
   #createSlots(lane: Lane): readonly Slot[] {
     const { workers, memoryBytes, log, doubles = {} } = this.#options;
     const { maxJobs = MAX_JOBS, maxIdleMs = MAX_IDLE_MS } = doubles;
     const { maxRssBytes = recycleAboveBytes(memoryBytes[lane]) } = doubles;
-    const createSlot = (index: number): Slot =>
-      new Slot({
-        lane,
-        isPermanent: lane === 'light' || index === 0,
-        maxIdleMs,
-        maxJobs,
-        maxRssBytes,
-        counters: this.#counters,
-        log,
-      });
-    return Array.from({ length: workers[lane] }, (_, index) => createSlot(index));
+    const counters = this.#counters;
+    return Array.from({ length: workers[lane] }, (_, index) => {
+      const isPermanent = lane === 'light' || index === 0;
+      return new Slot({ lane, isPermanent, maxIdleMs, maxJobs, maxRssBytes, counters, log });
+    });
   }
 }
 

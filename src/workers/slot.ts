@@ -1,4 +1,3 @@
-import { EventEmitter, once } from 'node:events';
 import type { MovingFacts } from '../formats/video/video-facts.ts';
 import type {
   Lane,
@@ -26,17 +25,16 @@ export interface WorkerCounters {
 /** Starts a worker. */
 export type StartWorker = (onEnd: (ending: string) => void) => WorkerProcess;
 
-/** Options of a slot. */
-export interface SlotOptions {
+/** Settings that the slots of a lane share, except `isPermanent`. */
+interface SlotSettings {
   readonly lane: Lane;
   /** Whether the slot always has a worker; any other starts one on demand, which ends after being idle. */
   readonly isPermanent: boolean;
   readonly maxIdleMs: number;
   /** Jobs after which a worker is replaced. */
   readonly maxJobs: number;
-  /** Resident memory after a job from which on a worker is replaced, in bytes. */
+  /** Resident memory after a job above which a worker is replaced, in bytes. */
   readonly maxRssBytes: number;
-  /** Shared by the slots of one pool. */
   readonly counters: { -readonly [Name in keyof WorkerCounters]: number };
   readonly log: Log;
 }
@@ -53,22 +51,21 @@ const MAX_DELAY_MS = 5_000;
  * last one has ended, at once or, after failed starts, with back-off.
  */
 export class Slot implements RenderSlot {
-  readonly #options: SlotOptions;
-  /** `undefined` until a sandbox has been tried: no worker starts by itself. */
+  readonly #settings: SlotSettings;
+  /** `undefined` until a sandbox has worked: no worker starts by itself. */
   #startWorker: StartWorker | undefined;
   /** The process, from its start to its end. */
   #process: WorkerProcess | undefined;
-  /** Emits `ready` when a worker is. */
-  readonly #worker = new EventEmitter();
-  #startTimer: NodeJS.Timeout | undefined;
-  #idleTimer: NodeJS.Timeout | undefined;
+  /** Of the next start, if the slot has no process; else of the end of an idle one. */
+  #timer: NodeJS.Timeout | undefined;
   /** Failed starts in a row. */
   #failures = 0;
-  #isAwaited = false;
+  /** Wakes the job that waits for a worker. */
+  #wake: (() => void) | undefined;
   readonly #stop = new AbortController();
 
-  constructor(options: SlotOptions) {
-    this.#options = options;
+  constructor(settings: SlotSettings) {
+    this.#settings = settings;
   }
 
   get process(): WorkerProcess | undefined {
@@ -81,9 +78,7 @@ export class Slot implements RenderSlot {
 
   /** Whether the slot has a worker, or is about to. */
   get hasWorker(): boolean {
-    return (
-      this.#options.isPermanent || this.#process !== undefined || this.#startTimer !== undefined
-    );
+    return this.#settings.isPermanent || this.#process !== undefined || this.#timer !== undefined;
   }
 
   async render(
@@ -115,7 +110,7 @@ export class Slot implements RenderSlot {
   /** Lets workers start in a sandbox that works, from now on. */
   enable(startWorker: StartWorker): void {
     this.#startWorker = startWorker;
-    if (this.#options.isPermanent || this.#isAwaited) this.#ensureWorker();
+    if (this.#settings.isPermanent || this.#wake) this.#ensureWorker();
   }
 
   cancelProbe(): void {
@@ -127,13 +122,12 @@ export class Slot implements RenderSlot {
   stop(): void {
     const reason = stopped();
     this.#stop.abort(reason);
-    clearTimeout(this.#startTimer);
-    clearTimeout(this.#idleTimer);
+    clearTimeout(this.#timer);
     this.#process?.kill('shutdown', reason);
   }
 
   async #do(job: WorkerJob, bounds: RenderBounds): Promise<WorkerResponse> {
-    const { lane, log, counters } = this.#options;
+    const { lane, log, counters } = this.#settings;
     try {
       return await runWithRetry(job, bounds, {
         acquire: (client) => this.#acquire(client),
@@ -149,7 +143,7 @@ export class Slot implements RenderSlot {
 
   async #acquire(client: AbortSignal): Promise<WorkerProcess> {
     const worker = this.#usable ?? (await this.#await(client));
-    clearTimeout(this.#idleTimer);
+    clearTimeout(this.#timer);
     return worker;
   }
 
@@ -164,16 +158,18 @@ export class Slot implements RenderSlot {
       late.abort(overloaded(`No render worker was ready within ${MAX_WAIT_MS} ms.`));
     }, MAX_WAIT_MS);
     const signal = AbortSignal.any([client, this.#stop.signal, late.signal]);
-    this.#isAwaited = true;
     try {
       for (;;) {
         signal.throwIfAborted();
         if (this.#usable !== undefined) return this.#usable;
         this.#ensureWorker();
-        await once(this.#worker, 'ready', { signal }).catch(() => undefined);
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve;
+          signal.addEventListener('abort', () => resolve(), { once: true });
+        });
       }
     } finally {
-      this.#isAwaited = false;
+      this.#wake = undefined;
       clearTimeout(timer);
     }
   }
@@ -182,7 +178,7 @@ export class Slot implements RenderSlot {
   #recycleOrIdle(): void {
     const worker = this.#usable;
     if (worker === undefined) return;
-    const { maxJobs, maxRssBytes, log, lane } = this.#options;
+    const { maxJobs, maxRssBytes, log, lane } = this.#settings;
     const { processId, jobsDone, rssBytes } = worker;
     if (jobsDone >= maxJobs || rssBytes > maxRssBytes) {
       log.info({ lane, processId, jobsDone, rssBytes }, 'recycling a render worker');
@@ -193,10 +189,10 @@ export class Slot implements RenderSlot {
   }
 
   #armIdleTimer(): void {
-    const { isPermanent, maxIdleMs, log, lane } = this.#options;
-    clearTimeout(this.#idleTimer);
+    const { isPermanent, maxIdleMs, log, lane } = this.#settings;
+    clearTimeout(this.#timer);
     if (isPermanent) return;
-    this.#idleTimer = setTimeout(() => {
+    this.#timer = setTimeout(() => {
       const processId = this.#process?.processId;
       log.info({ lane, processId }, 'ending an idle render worker');
       this.#process?.kill('idle');
@@ -207,9 +203,9 @@ export class Slot implements RenderSlot {
   #ensureWorker(): void {
     const startWorker = this.#startWorker;
     if (startWorker === undefined || this.#stop.signal.aborted) return;
-    if (this.#process !== undefined || this.#startTimer !== undefined) return;
-    this.#startTimer = setTimeout(() => {
-      this.#startTimer = undefined;
+    if (this.#process !== undefined || this.#timer !== undefined) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
       this.#begin(startWorker);
     }, this.#delayMs);
   }
@@ -234,13 +230,14 @@ export class Slot implements RenderSlot {
   #onReady(): void {
     this.#failures = 0;
     this.#armIdleTimer();
-    this.#worker.emit('ready');
+    this.#wake?.();
   }
 
   #onEnd(worker: WorkerProcess, ending: string): void {
-    const { counters, log, lane, isPermanent } = this.#options;
+    const { counters, log, lane, isPermanent } = this.#settings;
     this.#process = undefined;
-    clearTimeout(this.#idleTimer);
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
     if (this.#startWorker === undefined || this.#stop.signal.aborted) return;
     const { killReason: reason, wasReady, processId, jobsDone, rssBytes } = worker;
     const details = { lane, processId, ending, reason, jobsDone, rssBytes };
@@ -255,6 +252,6 @@ export class Slot implements RenderSlot {
       log.warn({ ...details, delayMs }, 'render worker ended; replacing it');
     }
     // One that was idle may have been needed again before it had ended.
-    if (isPermanent || reason !== 'idle' || this.#isAwaited) this.#ensureWorker();
+    if (isPermanent || reason !== 'idle' || this.#wake) this.#ensureWorker();
   }
 }

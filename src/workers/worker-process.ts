@@ -11,7 +11,7 @@ import {
   openRequest,
   reply,
 } from './job-requests.ts';
-import { PacketReader, ProtocolError, writePacket } from './packets.ts';
+import { type Packet, PacketReader, ProtocolError, writePacket } from './packets.ts';
 import { parseMessage } from './parse-message.ts';
 import { findWorker, isStopped, killIfSameProcess, readStartTime } from './process-tree.ts';
 import {
@@ -29,36 +29,27 @@ import {
   WorkerExited,
 } from './worker-errors.ts';
 
-/** Options of a worker process. */
-export interface WorkerProcessOptions extends WorkerStart {
-  readonly forkServer: ForkServer;
-  readonly frames: FrameSource;
-  readonly log: Log;
-}
-
-/** Time for a worker to become ready; some 0.2 s on an idle machine, far more on a busy one. */
+/** Time for a worker to become ready; it takes 0.2 s on an idle machine, far more on a busy one. */
 const START_TIMEOUT_MS = 30_000;
 
-/** Time to read the rest of an ended worker's messages, in milliseconds; its child may hold the channel open. */
+/** Time to read the last messages of an ended worker, in milliseconds: its child may keep the channel open. */
 const LAST_MESSAGES_MS = 1_000;
 
 /** A render worker: a process, its channel, and at most one job. */
 export class WorkerProcess {
-  readonly #options: WorkerProcessOptions;
-  readonly #onEnd: (ending: string) => void;
-  /** Rejects with what the worker has written, or how it has ended, if it ends before it is ready. */
+  readonly #frames: FrameSource;
+  readonly #log: Log;
+  /** Rejects with the worker's first line, or its ending, if it ends before it is ready. */
   readonly ready: Promise<void>;
   readonly #endProcess: () => void;
-  readonly #packets = new PacketReader({
-    maxHeaderBytes: MAX_MESSAGE_HEADER_BYTES,
-    maxBodyBytes: () => this.#maxBodyBytes,
-  });
   readonly #inbox = new Inbox<WorkerMessage>();
   readonly #lines: string[] = [];
-  #spawned: { readonly id: number; readonly startTime: string } | undefined;
-  #channel: Socket | undefined;
+  /** `startTime` is empty until the worker is ready. */
+  #spawned:
+    | { readonly id: number; readonly startTime: string; readonly channel: Socket }
+    | undefined;
   #maxBodyBytes = 0;
-  /** Aborts the reply to a request; made with the first one, since it costs a twentieth of a small miss, which has none. */
+  /** Aborts replies; created for the first one, since it costs a twentieth of a small miss, which has none. */
   #replying: AbortController | undefined;
   #killReason: KillReason | undefined;
   #isReady = false;
@@ -66,18 +57,24 @@ export class WorkerProcess {
   #rssBytes = 0;
 
   /** @param onEnd called once, and never before the constructor has returned; its `ending` as in `StartEvents` */
-  constructor(options: WorkerProcessOptions, onEnd: (ending: string) => void) {
-    this.#options = options;
-    this.#onEnd = onEnd;
-    this.#endProcess = options.forkServer.start(options, {
+  constructor(
+    forkServer: ForkServer,
+    start: WorkerStart,
+    frames: FrameSource,
+    log: Log,
+    onEnd: (ending: string) => void,
+  ) {
+    this.#frames = frames;
+    this.#log = log;
+    this.#endProcess = forkServer.start(start, {
       onStarted: (processId, channel) => this.#open(processId, channel),
       onLine: (line) => this.#onLine(line),
-      onEnd: (ending) => void this.#onExit(ending),
+      onEnd: (ending) => void this.#onExit(ending, onEnd),
     });
-    this.ready = this.#becomeReady();
+    this.ready = this.#becomeReady(start.sandbox.isIsolated);
   }
 
-  /** Process id of Node once the worker is ready; before, that of the program that starts Node. */
+  /** Id of Node's process once the worker is ready; before, that of the sandbox. */
   get processId(): number | undefined {
     return this.#spawned?.id;
   }
@@ -103,15 +100,14 @@ export class WorkerProcess {
   }
 
   /**
-   * Runs one job until its response, its deadline, its abort or the process's end. Replies to requests of the worker one
-   * at a time, within bounds, since the worker may be compromised.
+   * Runs one job. Replies to the worker's requests one at a time, within bounds, since it may be compromised.
    *
    * @throws WorkerExited if the worker ends or has ended, MediaError `TRANSFORM_TIMEOUT` at the deadline,
    *   `UNPROCESSABLE_MEDIA` if the process violates the protocol in mid-job; errors of the original's reader; or
    *   `signal.reason`
    */
   async run(job: WorkerJob, { signal, timeoutMs }: RenderBounds): Promise<WorkerResponse> {
-    const channel = this.#channel;
+    const channel = this.#spawned?.channel;
     // A caller may have aborted after waiting for a worker; that costs no worker.
     signal.throwIfAborted();
     if (!this.isUsable || channel === undefined) throw new WorkerExited('no process');
@@ -146,8 +142,7 @@ export class WorkerProcess {
     this.#killReason = reason;
     this.#fail(failure);
     this.#endProcess();
-    // Unread messages no longer count.
-    this.#channel?.destroy();
+    this.#spawned?.channel.destroy();
   }
 
   async #converse(job: WorkerJob, channel: Socket, progress: JobProgress): Promise<WorkerResponse> {
@@ -157,7 +152,7 @@ export class WorkerProcess {
       else if (!progress.hasBegun) throw new ProtocolError(`"${message.kind}" out of turn`);
       else if (isResponseTo(job, message)) return this.#receive(message);
       else {
-        const open = openRequest(job, message, progress, this.#options.frames);
+        const open = openRequest(job, message, progress, this.#frames);
         this.#replying ??= new AbortController();
         this.#expectSilence();
         const { signal } = this.#replying;
@@ -176,7 +171,7 @@ export class WorkerProcess {
     throw new WorkerExited(OUT_OF_MEMORY);
   }
 
-  async #becomeReady(): Promise<void> {
+  async #becomeReady(isIsolated: boolean): Promise<void> {
     const timer = setTimeout(() => this.kill('slow start'), START_TIMEOUT_MS);
     try {
       const { kind } = await this.#inbox.next();
@@ -188,27 +183,29 @@ export class WorkerProcess {
       clearTimeout(timer);
     }
     if (this.#spawned !== undefined) {
-      const id = findWorker(this.#spawned.id, this.#options.sandbox.isIsolated);
-      this.#spawned = { id, startTime: readStartTime(id) };
+      const id = findWorker(this.#spawned.id, isIsolated);
+      this.#spawned = { ...this.#spawned, id, startTime: readStartTime(id) };
     }
     this.#isReady = true;
     this.#expectSilence();
   }
 
   #open(processId: number, channel: Socket): void {
-    this.#spawned = { id: processId, startTime: '' };
-    this.#channel = channel;
+    this.#spawned = { id: processId, startTime: '', channel };
     if (this.#inbox.hasFailed) return void channel.destroy();
-    channel.on('data', (chunk) => this.#read(chunk));
-    // Errors and closing come from a process that is about to end, or must.
+    const packets = new PacketReader({
+      maxHeaderBytes: MAX_MESSAGE_HEADER_BYTES,
+      maxBodyBytes: () => this.#maxBodyBytes,
+    });
+    channel.on('data', (chunk) => this.#read(packets.read(chunk)));
     channel.on('error', this.#endProcess);
     channel.on('close', this.#endProcess);
   }
 
-  #read(chunk: Buffer): void {
+  #read(packets: Iterable<Packet>): void {
     const { isAwaited } = this.#inbox;
     try {
-      for (const packet of this.#packets.read(chunk)) {
+      for (const packet of packets) {
         const message = parseMessage(packet);
         if (!isAwaited) throw new ProtocolError(`"${message.kind}" out of turn`);
         this.#inbox.push(message);
@@ -230,16 +227,16 @@ export class WorkerProcess {
 
   #onLine(line: string): void {
     this.#lines.push(line);
-    // Until the worker is ready, its sandbox may write, about what does not work here.
+    // Until the worker is ready, its sandbox may report what does not work here.
     const level = this.#isReady ? 'warn' : 'info';
     const details = { processId: this.processId, line };
-    this.#options.log[level](details, 'a render worker has written to its standard error');
+    this.#log[level](details, 'a render worker has written to its standard error');
   }
 
-  async #onExit(ending: string): Promise<void> {
-    const channel = this.#channel;
+  async #onExit(ending: string, onEnd: (ending: string) => void): Promise<void> {
+    const channel = this.#spawned?.channel;
     const isLost = ending === LOST_WITH_FORK_SERVER;
-    // Its fork server can no longer end the process; most sandboxes already have.
+    // Most sandboxes have already ended the process.
     if (isLost && this.#spawned) killIfSameProcess(this.#spawned.id, this.#spawned.startTime);
     if (isLost) channel?.destroy();
     else if (channel !== undefined && !channel.closed) {
@@ -250,7 +247,8 @@ export class WorkerProcess {
     // V8 ends its process if its own heap or compiler gets no memory.
     const isOutOfMemory = this.#lines.some((line) => /out of memory/i.test(line));
     this.#fail(new WorkerExited(isOutOfMemory ? OUT_OF_MEMORY : ending));
-    this.#onEnd(ending);
+    // At once, so that a retry of the job counts this end.
+    onEnd(ending);
   }
 
   #fail(error: unknown): void {

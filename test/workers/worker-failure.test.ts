@@ -93,11 +93,7 @@ const sandbox: Sandbox = {
 };
 
 test('what a program writes before the main process has its channel is not lost', async () => {
-  const forkServer = new ForkServer({
-    forkServerFile: fileURLToPath(FORK_SERVER),
-    workerFile: undefined,
-    environment: { PATH: '/usr/bin:/bin' },
-  });
+  const forkServer = new ForkServer(fileURLToPath(FORK_SERVER), { PATH: '/usr/bin:/bin' });
   onTestFinished(() => forkServer.stop());
   const expected = Array.from({ length: LINES }, (_, n) => `line ${n}\n`).join('');
   for (let round = 0; round < 20; round += 1) {

@@ -6,21 +6,13 @@ import { listSandboxes, type Sandbox } from '../confinement/sandbox.ts';
 import { describeEnding, NO_END } from '../process-tree.ts';
 import type { ForkServerCommand, ForkServerMessage } from './main.ts';
 
-/** Options of the fork server. */
-export interface ForkServerOptions {
-  readonly forkServerFile: string;
-  /** Path of the entry of a worker; `undefined`: the render worker's bundle. */
-  readonly workerFile: string | undefined;
-  readonly environment: Readonly<Record<string, string>>;
-}
-
-/** Parameters of one start. */
+/** Parameters of a program's start. */
 export interface ProgramStart {
   readonly sandbox: Sandbox;
   readonly memoryBytes: number;
 }
 
-/** Parameters of one worker's start. */
+/** Parameters of a worker's start. */
 export interface WorkerStart extends ProgramStart {
   /** Niceness once the worker is ready, 0 to 19. */
   readonly niceness: number;
@@ -67,7 +59,7 @@ interface Start {
 
 /** Client of the fork server (`main.ts`). If that process ends, so do its workers, and another one is started. */
 export class ForkServer {
-  readonly #options: ForkServerOptions;
+  readonly #file: string;
   readonly #program: WorkerProgram;
   readonly #starts = new Map<number, Start>();
   readonly #takenUserIds = new Set<number>();
@@ -78,10 +70,17 @@ export class ForkServer {
   #isStopped = false;
   lossReason = '';
 
-  constructor(options: ForkServerOptions) {
-    const { forkServerFile, environment } = options;
-    const { workerFile = join(forkServerFile, '../../child/main.js') } = options;
-    this.#options = options;
+  /**
+   * @param file path of the compiled `main.ts`
+   * @param environment whole environment of the fork server and of all that it starts
+   * @param workerFile path of the entry of a worker; by default, the bundle next to `file`
+   */
+  constructor(
+    file: string,
+    environment: Readonly<Record<string, string>>,
+    workerFile: string = join(file, '../../child/main.js'),
+  ) {
+    this.#file = file;
     this.#program = { workerFile, environment };
   }
 
@@ -163,9 +162,8 @@ export class ForkServer {
   }
 
   #fork(): ChildProcess {
-    const { forkServerFile, environment } = this.#options;
-    const child = fork(forkServerFile, [], {
-      env: { ...environment },
+    const child = fork(this.#file, [], {
+      env: { ...this.#program.environment },
       execArgv: ['--enable-source-maps', `--max-old-space-size=${HEAP_MEBIBYTES}`],
       // Standard input only signals our end to the fork server.
       stdio: ['pipe', 'ignore', 'inherit', 'ipc'],

@@ -33,12 +33,6 @@ export interface VideoDecoderSettings {
   readonly timeoutMs: number;
 }
 
-/** Options of the decoder. */
-export interface VideoDecoderOptions extends VideoDecoderSettings {
-  readonly forkServer: ForkServer;
-  readonly environment: Readonly<Record<string, string>>;
-}
-
 const codecs: Readonly<Record<VideoCodec, readonly [format: string, decoder: string]>> = {
   h264: ['h264', 'h264'],
   hevc: ['hevc', 'hevc'],
@@ -105,16 +99,24 @@ interface Found {
  * It gets one elementary stream, and returns planes as they are coded, without a filter or a conversion of its own.
  */
 export class VideoDecoder implements FrameSource {
-  readonly #options: VideoDecoderOptions;
+  readonly #settings: VideoDecoderSettings;
+  readonly #forkServer: ForkServer;
+  readonly #environment: Readonly<Record<string, string>>;
   readonly #stop = new AbortController();
   readonly #found: Promise<Found>;
   #find: () => void = () => undefined;
 
-  constructor(options: VideoDecoderOptions) {
-    this.#options = options;
+  constructor(
+    settings: VideoDecoderSettings,
+    forkServer: ForkServer,
+    environment: Readonly<Record<string, string>>,
+  ) {
+    this.#settings = settings;
+    this.#forkServer = forkServer;
+    this.#environment = environment;
     this.#found = new Promise((resolve) => {
       this.#find = () => resolve(this.#findInTime());
-      if (options.program === 'off') this.#find();
+      if (settings.program === 'off') this.#find();
       this.#stop.signal.addEventListener('abort', () => resolve(noSupport(STOPPED)));
     });
   }
@@ -168,7 +170,7 @@ export class VideoDecoder implements FrameSource {
     const [format, decoder] = codecs[codec];
     const run = {
       sandbox,
-      memoryBytes: this.#options.memoryBytes,
+      memoryBytes: this.#settings.memoryBytes,
       args: [
         ...['-hide_banner', '-loglevel', 'error', '-nostdin', '-protocol_whitelist', 'pipe'],
         ...['-threads', '1', '-xerror', '-err_detect', 'explode'],
@@ -182,7 +184,7 @@ export class VideoDecoder implements FrameSource {
       onLine: (line: string) => lines.push(line),
     };
     try {
-      yield* runProgram(this.#options.forkServer, run, signal);
+      yield* runProgram(this.#forkServer, run, signal);
     } catch (error) {
       if (!(error instanceof ProgramFault)) throw error;
       const shortage = lines.find((line) => NOT_RUN.test(line));
@@ -208,7 +210,8 @@ export class VideoDecoder implements FrameSource {
   }
 
   async #findDecoder(signal: AbortSignal): Promise<Found> {
-    const { program, environment, mayBeWeaker, timeoutMs } = this.#options;
+    const { program, mayBeWeaker, timeoutMs } = this.#settings;
+    const environment = this.#environment;
     if (program === 'off') return noSupport('VIDEO_DECODER is off', false);
     let found: string;
     try {
@@ -251,14 +254,14 @@ export class VideoDecoder implements FrameSource {
     const lines: string[] = [];
     const listing = {
       sandbox,
-      memoryBytes: this.#options.memoryBytes,
+      memoryBytes: this.#settings.memoryBytes,
       args: ['-decoders'],
       input: Buffer.alloc(0),
       maxOutputBytes: MAX_LIST_BYTES,
       onLine: (line: string) => lines.push(line),
     };
     try {
-      const list = await buffer(runProgram(this.#options.forkServer, listing, signal));
+      const list = await buffer(runProgram(this.#forkServer, listing, signal));
       const known = new Set(
         [...list.toString().matchAll(/^ V\S{5} (\S+)/gm)].map(([, name]) => name),
       );

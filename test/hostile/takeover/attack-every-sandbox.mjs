@@ -27,7 +27,7 @@ const dist = join(import.meta.dirname, '../../../dist');
 const workerFile = join(dist, 'test-workers/scripted-worker.mjs');
 const forkServerFile = join(dist, 'workers/fork-server/main.js');
 const environment = { PATH: process.env.PATH };
-const createForkServer = () => new ForkServer({ forkServerFile, workerFile, environment });
+const createForkServer = () => new ForkServer(forkServerFile, environment, workerFile);
 const forkServer = createForkServer();
 const log = { info() {}, warn() {}, error() {} };
 const SECRET = 'a secret of the service';
@@ -44,10 +44,8 @@ async function startDecoy() {
 }
 
 async function startWorker(sandbox, by = forkServer) {
-  const worker = new WorkerProcess(
-    { forkServer: by, sandbox, memoryBytes: 2 ** 30, niceness: 5, frames: undefined, log },
-    () => undefined,
-  );
+  const start = { sandbox, memoryBytes: 2 ** 30, niceness: 5 };
+  const worker = new WorkerProcess(by, start, undefined, log, () => undefined);
   await worker.ready;
   await ask(worker, stay);
   return worker;
