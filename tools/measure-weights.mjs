@@ -20,7 +20,7 @@ import {
   outputFormats,
   sourceFormats,
 } from '../dist/contract/image-formats.js';
-import { readImageFacts } from '../dist/formats/read-image-facts.js';
+import { readImageFacts } from '../dist/formats/containers.js';
 import { composeFrames } from '../dist/workers/child/compose-frames.js';
 import { encodeAnimation, encodeStill } from '../dist/workers/child/encode.js';
 import { decodeGif } from '../dist/workers/child/gif/decode-gif.js';

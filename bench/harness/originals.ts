@@ -2,7 +2,7 @@ import { link, mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import sharp from 'sharp';
 import type { OutputFormat, SourceFormat } from '../../src/contract/image-formats.ts';
-import { readImageFacts } from '../../src/formats/read-image-facts.ts';
+import { readImageFacts } from '../../src/formats/containers.ts';
 import { readFixtures } from './fixtures.ts';
 import { Random } from './random.ts';
 

@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { readImageFacts } from '../../src/formats/read-image-facts.ts';
+import { readImageFacts } from '../../src/formats/containers.ts';
 import { readFixtures } from '../harness/fixtures.ts';
 import { Random } from '../harness/random.ts';
 

@@ -1,6 +1,6 @@
 import { pipeline } from 'node:stream/promises';
 import { readConfig } from '../config/config.ts';
-import { readImageFacts } from '../formats/read-image-facts.ts';
+import { readImageFacts } from '../formats/containers.ts';
 import {
   type Command,
   CommandFault,

@@ -1,7 +1,7 @@
 /**
  * Capabilities of each image format, one row each: its names, what it can hold, what each quality means in it (contract
  * §3) and what its work costs. No other code asks "is it a GIF?"; code asks the row, or the row of its container in
- * `formats/read-image-facts.ts`.
+ * `formats/containers.ts`.
  *
  * Costs are measured by `npm run measure:weights`, which explains the method and prints its results beside these: CPU
  * time with sharp 0.35.5 (libvips 8.18.7) on one core of an x86-64 server, for photographs of 0.7 to 6 megapixels and

@@ -1,5 +1,5 @@
 import { formatNameOf, type MediaMetadata } from '../contract/metadata.ts';
-import { readImageFacts } from '../formats/read-image-facts.ts';
+import { readImageFacts } from '../formats/containers.ts';
 import type { OriginalFacts } from './explorer-data.ts';
 
 /** Returns what the page shows of an original's metadata; `null` of what has no picture. */

@@ -1,6 +1,6 @@
 import { MediaError } from '../contract/errors.ts';
+import { containerOf } from './containers.ts';
 import type { ImageFacts } from './image-facts.ts';
-import { containerOf } from './read-image-facts.ts';
 import type { ByteSource } from './video/video-facts.ts';
 
 /** Facts that the beginning of an image reveals. */

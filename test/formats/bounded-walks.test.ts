@@ -85,7 +85,7 @@ const MAX_STEPS = 8_000_000;
 const MAX_HEIF_STEPS = 3_000_000;
 
 test('the counter of steps counts each round of a loop', async () => {
-  const load = () => import('../../src/formats/read-image-facts.ts');
+  const load = () => import('../../src/formats/containers.ts');
   await withStepCounter(load, ({ readImageFacts }, countSteps) => {
     const file = join(gifScreen(1, 1), 0x21, 0xfe, times(1_000, Buffer.of(1, 5)), 0);
     expect(countSteps(() => unlessCorrupt(() => readImageFacts(file)))).toBeGreaterThan(1_000);
@@ -101,7 +101,7 @@ describe('a file whose counts multiply', () => {
     const file = make();
     const load = async () => ({
       ...(await import('../../src/formats/byte-reader.ts')),
-      ...(await import('../../src/formats/read-image-facts.ts')),
+      ...(await import('../../src/formats/containers.ts')),
     });
     await withStepCounter(load, ({ ByteReader, containerOf }, countSteps) => {
       const slice = vi.spyOn(ByteReader.prototype, 'slice');

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { MediaError } from '../../src/contract/errors.ts';
+import { readImageFacts } from '../../src/formats/containers.ts';
 import type { ImageFacts } from '../../src/formats/image-facts.ts';
-import { readImageFacts } from '../../src/formats/read-image-facts.ts';
 
 /** Reads a file of the corpus, given as `category/file`. */
 export const corpusFile = (name: string) => readFileSync(`fixtures/corpus/${name}`);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { readImageFacts } from '../../src/formats/containers.ts';
 import { readImageHead } from '../../src/formats/image-head.ts';
-import { readImageFacts } from '../../src/formats/read-image-facts.ts';
 import { afterIhdr, join, pngChunk, riffChunk, vp8x, webpFile } from './containers.ts';
 import { corpusCategories, corpusFile, corpusFiles } from './facts-of.ts';
 

@@ -1,8 +1,8 @@
 import { deflateSync } from 'node:zlib';
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
+import { containerOf } from '../../src/formats/containers.ts';
 import type { Orientation } from '../../src/formats/image-facts.ts';
-import { containerOf } from '../../src/formats/read-image-facts.ts';
 import * as made from './containers.ts';
 import { corpusFile, factsOf } from './facts-of.ts';
 

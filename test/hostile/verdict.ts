@@ -5,8 +5,8 @@ import {
   sourceFormats,
 } from '../../src/contract/image-formats.ts';
 import { type MediaRequest, parseTarget } from '../../src/contract/media-request.ts';
+import { readImageFacts } from '../../src/formats/containers.ts';
 import type { ImageFacts, Size } from '../../src/formats/image-facts.ts';
-import { readImageFacts } from '../../src/formats/read-image-facts.ts';
 import { sniffMoving } from '../../src/formats/video/sniff-moving.ts';
 
 /** A whole response of the service. */

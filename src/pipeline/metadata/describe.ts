@@ -4,7 +4,7 @@ import type { MediaRequest } from '../../contract/media-request.ts';
 import type { MetadataFacts } from '../../contract/metadata.ts';
 import type { Size } from '../../formats/image-facts.ts';
 import { readImageHead } from '../../formats/image-head.ts';
-import { containerOf, readImageFacts } from '../../formats/read-image-facts.ts';
+import { containerOf, readImageFacts } from '../../formats/containers.ts';
 import { sniffMoving } from '../../formats/video/sniff-moving.ts';
 import type { MovingFacts } from '../../formats/video/video-facts.ts';
 import { SNIFF_BYTES, sniffContentType } from '../originals/content-sniff.ts';

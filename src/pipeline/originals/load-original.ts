@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { MediaError } from '../../contract/errors.ts';
-import { isDecodable } from '../../formats/read-image-facts.ts';
+import { isDecodable } from '../../formats/containers.ts';
 import { sniffMoving } from '../../formats/video/sniff-moving.ts';
 import type { BlockGuard } from '../blocks/block-guard.ts';
 import type { MemoryCache } from '../memory-cache.ts';

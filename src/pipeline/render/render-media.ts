@@ -3,7 +3,7 @@ import { sourceFormats } from '../../contract/image-formats.ts';
 import type { MediaRequest } from '../../contract/media-request.ts';
 import { resourceRows } from '../../contract/resources.ts';
 import type { ImageFacts } from '../../formats/image-facts.ts';
-import { containerOf, readImageFacts } from '../../formats/read-image-facts.ts';
+import { containerOf, readImageFacts } from '../../formats/containers.ts';
 import { unlessAborted } from '../abort.ts';
 import type { BlockGuard } from '../blocks/block-guard.ts';
 import type { BufferedImage, LoadedOriginal, LoadedVideo } from '../originals/load-original.ts';

@@ -3,7 +3,7 @@ import { formatCauses, MediaError } from '../../contract/errors.ts';
 import { sourceFormats } from '../../contract/image-formats.ts';
 import type { MetadataOutcome } from '../../contract/metadata.ts';
 import type { RelayCapability } from '../../contract/signing/relay-capability.ts';
-import { isDecodable } from '../../formats/read-image-facts.ts';
+import { isDecodable } from '../../formats/containers.ts';
 import { withDeadline } from '../abort.ts';
 import type { BlockGuard } from '../blocks/block-guard.ts';
 import type { Meter } from '../meter.ts';

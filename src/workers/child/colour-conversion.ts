@@ -5,18 +5,17 @@ import {
   readMatrixProfile,
   type ToneCurve,
 } from '../../formats/icc-profile.ts';
+import { tabulate, toIndex, toSrgb } from './lookup-table.ts';
 import { type MapColours, scaleOf, unmultiply } from './picture-to-rgb.ts';
 import { type Pixels, toPixels } from './pixels.ts';
 
-/** Bits of a deep sample in libvips, and the number of its values. */
+/** Bits of a deep sample in libvips. */
 const DEEP_BITS = 16;
 const DEEP_SAMPLES = 2 ** DEEP_BITS;
-
 const MAX_DEEP = DEEP_SAMPLES - 1;
-
 const MAX_SHALLOW = 255;
 
-/** Differences to sRGB's own profile that change no sample of 8 bits: of an entry of the matrix, and of a sample. */
+/** Differences to sRGB's own profile that change no sample of 8 bits: in the matrix, and of a sample. */
 const SAME_LIGHT = 0.001;
 const SAME_SAMPLE = 0.5;
 
@@ -29,14 +28,13 @@ const UNUSABLE_PROFILE =
 /**
  * Decodes an image and converts it to sRGB where sharp cannot, or not exactly.
  *
- * sharp does not apply a grey profile to a grey AVIF, which it has in three channels. Images of more than 8 bits with a
- * profile, sharp converts to Display P3 and leaves there; and from 16 bits, lcms2 uses a coarse table, which is wrong
- * by up to 20 levels where a colour leaves sRGB. Moreover, sharp's gamma ignores sRGB's curve. So profiles of matrix
- * and curves, and gammas, are computed here, without loss. Profiles that are tables are left to lcms2.
+ * sharp decodes a grey AVIF to three channels and then ignores its grey profile, converts deep images with a profile to
+ * Display P3, and ignores sRGB's curve in its gamma; lcms2 is wrong by up to 20 levels where a deep colour leaves sRGB.
+ * So matrix profiles and gammas are computed here, and lcms2 converts only by profiles that are tables.
  *
  * @param image opened with `ignoreIcc`
  * @param gamma exponent of the samples' own transfer function, which replaces a profile
- * @param isTaggedGrey whether the profile is for the one channel of a grey image that was decoded to three
+ * @param isTaggedGrey whether the profile is grey, although the image was decoded to three channels
  * @returns `undefined` without a usable profile
  */
 export async function convertPixels(
@@ -51,38 +49,35 @@ export async function convertPixels(
   const toSamples = () => (isDeep ? toDeepPixels(image, kind) : toPixels(image));
   if (gamma !== undefined) {
     const pixels = await toSamples();
-    mapColours(
-      pixels,
-      tabulateSamples((share) => toSrgb(share ** (1 / gamma)), max),
-    );
+    const table = tabulateSamples((fraction) => toSrgb(fraction ** (1 / gamma)), max);
+    mapColours(pixels, table);
     return pixels;
   }
   if (icc === undefined) return undefined;
   const profileKind = isTaggedGrey ? 'grey' : kind;
   const profile = readMatrixProfile(icc, profileKind);
   if (profile === undefined) return await convertByTable(image, kind);
-  // libvips shifts samples of 10 and 12 bits to the left and fills with zeros.
-  const most = isDeep ? DEEP_SAMPLES - 2 ** (DEEP_BITS - bitsPerSample) : max;
+  // libvips shifts samples of 10 and 12 bits to the left.
+  const white = isDeep ? DEEP_SAMPLES - 2 ** (DEEP_BITS - bitsPerSample) : max;
   const pixels = await toSamples();
   if (profileKind === 'grey' && !isGrey(pixels)) return undefined;
-  // Of 8 bits, only a grey AVIF comes here.
-  if (profile.kind === 'rgb') convertColours(pixels, profile, most);
+  // `convertColours` is for deep samples: the only picture of 8 bits here is a grey AVIF.
+  if (profile.kind === 'rgb') convertColours(pixels, profile, white);
   else
     mapColours(
       pixels,
-      tabulateSamples((share) => toSrgb(profile.curve(share)), max, most),
+      tabulateSamples((light) => toSrgb(profile.curve(light)), max, white),
     );
-  stretchAlpha(pixels, max, most);
+  stretchAlpha(pixels, max, white);
   return pixels;
 }
 
-/** Decoded red, green and blue, and perhaps alpha. */
 interface DecodedSamples extends Pixels<Samples> {
-  /** Bits of a sample; libvips shifts those of 10 and 12 bits to the left. */
+  /** Bits of a sample before libvips shifted it to the left. */
   readonly bits: number;
 }
 
-/** Decodes an image, opened with `ignoreIcc`, to samples as stored. */
+/** Decodes an image that was opened with `ignoreIcc` to samples as stored. */
 export async function decodeSamples(
   image: Sharp,
   { depth, bitsPerSample = DEEP_BITS }: Metadata,
@@ -91,13 +86,13 @@ export async function decodeSamples(
   return { ...(await toPixels(image.toColourspace('srgb'))), bits: 8 };
 }
 
-/** Meaning of samples, as far as decoders leave it to us. */
+/** Conversion that decoders leave to us. */
 export interface SampleCoding {
   readonly isLimitedGrey?: boolean;
   readonly isLimitedAlpha?: boolean;
   readonly isPremultiplied?: boolean;
   readonly mapColours?: MapColours | undefined;
-  /** Profile of the converted samples, which are sRGB without one. */
+  /** Profile of the converted samples; omit for sRGB. */
   readonly profile?: Uint8Array | undefined;
 }
 
@@ -139,7 +134,7 @@ export function toSrgbPixels(
 }
 
 /**
- * Whether an image of 8 bits has sRGB's profile, so that the conversion would change no sample. lcms2 prepares it for as
+ * Whether an image of 8 bits has sRGB's profile. Its conversion would change no sample, and lcms2 prepares it for as
  * long as a small picture takes.
  */
 export function isSrgb({ space, icc }: Metadata): boolean {
@@ -157,10 +152,7 @@ export function isSrgb({ space, icc }: Metadata): boolean {
   );
 }
 
-/**
- * Whether an image has no profile, or one for its kind of samples. libvips would apply a profile of XYZ or Lab space to
- * red, green and blue, because it has three channels too.
- */
+/** Whether a profile is missing or fits the samples: libvips would apply one of XYZ or Lab to red, green and blue. */
 export function isFitting({ space, icc }: Metadata): boolean {
   const isRgb = space === 'srgb' || space === 'rgb16';
   return !isRgb || icc === undefined || isRgbProfile(icc);
@@ -201,16 +193,12 @@ async function toDeepPixels(
   };
 }
 
-/** @param most the sample of full opacity, which becomes `max` */
-function stretchAlpha({ data, channels }: Pixels<Samples>, max: number, most: number): void {
+/** @param opaque the sample of full opacity, which becomes `max` */
+function stretchAlpha({ data, channels }: Pixels<Samples>, max: number, opaque: number): void {
   const alpha = colourChannels(channels);
-  if (alpha === channels || most === max) return;
-  mapChannel(
-    data,
-    alpha,
-    channels,
-    tabulateSamples((share) => share, max, most),
-  );
+  if (alpha === channels || opaque === max) return;
+  const stretched = tabulateSamples((fraction) => fraction, max, opaque);
+  mapChannel(data, alpha, channels, stretched);
 }
 
 /** Maps each sample except alpha through a table. */
@@ -228,17 +216,18 @@ function mapChannel(data: Samples, first: number, step: number, table: Uint16Arr
   for (let at = first; at < data.length; at += step) data[at] = table[data[at]];
 }
 
-/** Converts deep samples. @param most the sample of white */
+/** Converts deep samples. */
 function convertColours(
   { data, channels }: Pixels<Samples>,
   { curves, toSrgbLight }: Extract<MatrixProfile, { kind: 'rgb' }>,
-  most: number,
+  white: number,
 ): void {
-  const tableOf = (curve: ToneCurve): Float64Array => tabulate(curve, MAX_DEEP, most);
-  const [reds, greens, blues] = [tableOf(curves[0]), tableOf(curves[1]), tableOf(curves[2])];
+  const [reds, greens, blues] = curves.map((curve) => {
+    const clamp = (fraction: number): number => Math.min(1, Math.max(0, curve(fraction)));
+    return tabulate(clamp, MAX_DEEP, white);
+  });
   const samples = tabulateSamples(toSrgb, MAX_DEEP);
-  const sampleOf = (light: number): number =>
-    samples[Math.round(Math.min(1, Math.max(0, light)) * MAX_DEEP)];
+  const sampleOf = (light: number): number => samples[toIndex(light * MAX_DEEP, MAX_DEEP)];
   // Destructured here: inside the loop, this takes twice as long.
   const [[redOfRed, redOfGreen, redOfBlue], toGreen, toBlue] = toSrgbLight;
   const [greenOfRed, greenOfGreen, greenOfBlue] = toGreen;
@@ -254,23 +243,15 @@ function convertColours(
 }
 
 /**
- * Tabulates samples: `compute` maps the share that a sample is of `most`.
+ * Tabulates samples.
  *
  * @param max largest sample, of input and output
- * @param most the sample of white, or of full opacity
+ * @param white the sample at which `compute` is called with 1
  */
-function tabulateSamples(compute: (share: number) => number, max: number, most = max): Uint16Array {
-  return Uint16Array.from(tabulate(compute, max, most), (share) => Math.round(share * max));
-}
-
-/** Tabulates a function of the share that each sample up to `max` is of `most`; both are clamped to 0 to 1. */
-function tabulate(compute: (share: number) => number, max: number, most: number): Float64Array {
-  return Float64Array.from({ length: max + 1 }, (_, sample) =>
-    Math.min(1, Math.max(0, compute(Math.min(1, sample / most)))),
-  );
-}
-
-/** Converts linear light to a sample of sRGB, both 0 to 1 (IEC 61966-2-1). */
-export function toSrgb(light: number): number {
-  return light <= 0.0031308 ? 12.92 * light : 1.055 * light ** (1 / 2.4) - 0.055;
+function tabulateSamples(
+  compute: (fraction: number) => number,
+  max: number,
+  white = max,
+): Uint16Array {
+  return Uint16Array.from(tabulate(compute, max, white), (value) => toIndex(value * max, max));
 }

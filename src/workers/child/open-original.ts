@@ -181,7 +181,7 @@ export async function decodeStrictly<Result>(
       return await transform(bytes, strictness);
     } catch (error) {
       if (strictness === 'error' || !isHarmless(error)) {
-        throw await blame(error, bytes, job, frames, strictness);
+        throw await findFault(error, bytes, job, frames, strictness);
       }
       bytes = dropJunk(original);
     }
@@ -194,8 +194,8 @@ function isHarmless(error: unknown): boolean {
   return HARMLESS_WARNINGS.some((pattern) => pattern.test(message));
 }
 
-/** Finds the fault by decoding alone: libvips decodes while it encodes, and reports "unable to write" for both. */
-async function blame(
+/** Decodes without encoding, since libvips reports "unable to write" for a failure of either. */
+async function findFault(
   error: unknown,
   original: Uint8Array,
   job: RenderJob,

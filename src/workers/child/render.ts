@@ -1,8 +1,8 @@
 import { MediaError } from '../../contract/errors.ts';
+import { containerOf } from '../../formats/containers.ts';
 import { findTiles } from '../../formats/heif/heif-derivation.ts';
 import { type HeifFile, openHeif } from '../../formats/heif/heif-file.ts';
 import { withPrimaryItem } from '../../formats/heif/heif-preparation.ts';
-import { containerOf } from '../../formats/read-image-facts.ts';
 import type { RenderJob } from '../../pipeline/ports.ts';
 import { FAILURE_CODES, type FailureCode } from '../protocol.ts';
 import { type ReadableOriginal, readAvifSamples } from './avif-samples.ts';

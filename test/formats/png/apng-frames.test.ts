@@ -1,9 +1,9 @@
 import { deflateSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
+import { containerOf } from '../../../src/formats/containers.ts';
 import type { FramePatch } from '../../../src/formats/image-facts.ts';
 import { walkPngChunks } from '../../../src/formats/png/png-chunks.ts';
-import { containerOf } from '../../../src/formats/read-image-facts.ts';
 import {
   type ApngChunk,
   type DrawnApng,

@@ -1,7 +1,9 @@
+import { toIndex } from '../lookup-table.ts';
 import type { Palette } from './choose-palette.ts';
 import { NearestColour, type Rgb } from './nearest-colour.ts';
 
 const RGB_MASK = 0xff_ff_ff;
+const MAX_SAMPLE = 255;
 
 /** Settings of reducing frames to indices of a palette. */
 export interface Indexing {
@@ -96,9 +98,9 @@ export class FrameIndexer {
   /** Chooses the colour of a pixel with the errors of earlier pixels, and spreads its own error to later ones. */
   #diffuse(rgb: Rgb, at: number, errors: Float32Array, errorsBelow: Float32Array): number {
     const { dither } = this.#indexing;
-    const red = clamp((rgb & 0xff) + errors[at]);
-    const green = clamp(((rgb >> 8) & 0xff) + errors[at + 1]);
-    const blue = clamp(((rgb >> 16) & 0xff) + errors[at + 2]);
+    const red = toIndex((rgb & 0xff) + errors[at], MAX_SAMPLE);
+    const green = toIndex(((rgb >> 8) & 0xff) + errors[at + 1], MAX_SAMPLE);
+    const blue = toIndex(((rgb >> 16) & 0xff) + errors[at + 2], MAX_SAMPLE);
     const index = this.#nearest.findRoughly(red, green, blue);
     const chosen = this.#colours[index];
     const share = dither / 16;
@@ -120,8 +122,4 @@ function spreadError(
   errorsBelow[at - 3] = errorsBelow[at - 3] + 3 * error;
   errorsBelow[at] = errorsBelow[at] + 5 * error;
   errorsBelow[at + 3] = errorsBelow[at + 3] + error;
-}
-
-function clamp(sample: number): number {
-  return sample <= 0 ? 0 : sample >= 255 ? 255 : Math.round(sample);
 }

@@ -54,7 +54,7 @@ export class NearestColour {
     // The start must not stop the search in one direction: its neighbours may be nearer by green.
     for (let at = start; at < greens.length; at += 1) if (!visit(at)) break;
     for (let at = start - 1; at >= 0; at -= 1) if (!visit(at)) break;
-    return this.#sorted[best]?.index ?? 0;
+    return this.#sorted[best].index;
   }
 
   /** Approximates `find` for whole samples from 0 to 255: exact to their cell, and much faster. */

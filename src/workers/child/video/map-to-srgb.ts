@@ -1,5 +1,5 @@
 import type { CodePoints } from '../../../formats/image-facts.ts';
-import { toSrgb } from '../colour-conversion.ts';
+import { tabulate, toIndex, toSrgb } from '../lookup-table.ts';
 import type { MapColours } from '../picture-to-rgb.ts';
 
 const BT_2020 = 9;
@@ -67,20 +67,19 @@ function createMap({ primaries, transfer }: CodePoints): MapColours | undefined 
   const matrix = TO_SRGB_LIGHT[primaries === UNSPECIFIED && isBright ? BT_2020 : primaries];
   const toLight = TO_LIGHT[transfer];
   if (matrix === undefined && toLight === undefined) return undefined;
-  const lights = tabulate(toLight ?? fromSrgb, SAMPLE_STEPS);
-  const samples = tabulate((light) => 255 * toSrgb(light), LIGHT_STEPS);
-  const gains = tabulate(isHlg ? hlgGain : () => 1, LIGHT_STEPS);
+  const lights = Float32Array.from(tabulate(toLight ?? fromSrgb, SAMPLE_STEPS));
+  const samples = Float32Array.from(tabulate((light) => 255 * toSrgb(light), LIGHT_STEPS));
+  const gains = Float32Array.from(tabulate(isHlg ? hlgGain : () => 1, LIGHT_STEPS));
   const [rr = 1, rg = 0, rb = 0, gr = 0, gg = 1, gb = 0, br = 0, bg = 0, bb = 1] = matrix ?? [];
   const [redShare, greenShare, blueShare] = BT_2020_SHARES;
-  // Indices are rounded by `| 0`, and the tables asked directly: calls would take three times as long.
   const sampleScale = SAMPLE_STEPS / 255;
   return (row) => {
     for (let at = 0; at < row.length; at += 3) {
-      const red = lights[clamp(row[at] * sampleScale, SAMPLE_STEPS)];
-      const green = lights[clamp(row[at + 1] * sampleScale, SAMPLE_STEPS)];
-      const blue = lights[clamp(row[at + 2] * sampleScale, SAMPLE_STEPS)];
+      const red = lights[toIndex(row[at] * sampleScale, SAMPLE_STEPS)];
+      const green = lights[toIndex(row[at + 1] * sampleScale, SAMPLE_STEPS)];
+      const blue = lights[toIndex(row[at + 2] * sampleScale, SAMPLE_STEPS)];
       const scene = redShare * red + greenShare * green + blueShare * blue;
-      const gain = gains[clamp(scene * LIGHT_STEPS, LIGHT_STEPS)];
+      const gain = gains[toIndex(scene * LIGHT_STEPS, LIGHT_STEPS)];
       const r = (rr * red + rg * green + rb * blue) * gain;
       const g = (gr * red + gg * green + gb * blue) * gain;
       const b = (br * red + bg * green + bb * blue) * gain;
@@ -89,9 +88,9 @@ function createMap({ primaries, transfer }: CodePoints): MapColours | undefined 
         isBright && brightest > KNEE
           ? (LIGHT_STEPS * (1 - ROOM ** 2 / (ROOM + brightest - KNEE))) / brightest
           : LIGHT_STEPS;
-      row[at] = samples[clamp(r * scale, LIGHT_STEPS)];
-      row[at + 1] = samples[clamp(g * scale, LIGHT_STEPS)];
-      row[at + 2] = samples[clamp(b * scale, LIGHT_STEPS)];
+      row[at] = samples[toIndex(r * scale, LIGHT_STEPS)];
+      row[at + 1] = samples[toIndex(g * scale, LIGHT_STEPS)];
+      row[at + 2] = samples[toIndex(b * scale, LIGHT_STEPS)];
     }
   };
 }
@@ -117,13 +116,4 @@ function fromHlg(sample: number): number {
 /** Factor from light of the scene of a luminance, 0 to 1, to light of the display relative to white (BT.2100 table 5). */
 function hlgGain(scene: number): number {
   return (HLG_NITS / WHITE_NITS) * scene ** HLG_GAMMA_LESS_1;
-}
-
-function tabulate(compute: (share: number) => number, steps: number): Float32Array {
-  return Float32Array.from({ length: steps + 1 }, (_, step) => compute(step / steps));
-}
-
-/** Rounds to an index of a table. */
-function clamp(value: number, max: number): number {
-  return value <= 0 ? 0 : value >= max ? max : (value + 0.5) | 0;
 }

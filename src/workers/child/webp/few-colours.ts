@@ -26,9 +26,8 @@ export function hasFewColours({ data, channels }: Pixels, { widthPx, heightPx }:
     let last = -1;
     for (let at = first; at < first + frameBytes; at += channels) {
       let colour = 0;
-      for (let sample = at; sample < at + channels; sample += 1) {
-        colour = colour * 256 + (data[sample] ?? 0);
-      }
+      for (let sample = at; sample < at + channels; sample += 1)
+        colour = colour * 256 + data[sample];
       if (colour === last) continue;
       last = colour;
       let slot = Math.imul(colour, 0x9e3779b1) >>> 21;
