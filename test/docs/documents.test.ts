@@ -40,6 +40,7 @@ const files = [
     'CONTRIBUTING.md',
     'SECURITY.md',
     'bench/README.md',
+    'bench/RESULTS-earlier.md',
     'bench/RESULTS.md',
     'fixtures/README.md',
   ],
