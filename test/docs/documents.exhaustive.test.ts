@@ -10,7 +10,7 @@ import { CONTRIBUTING, documents, readCommandBlocks } from './document-commands.
 
 const ADMIN_TOKEN = 'the-token-of-the-documents';
 
-/** What a document needs to find in the folder that its commands run in: a clone, but for what they write. */
+/** Parts of a clone that the commands of the documents read. */
 const CLONE = ['bin', 'deploy', 'dist', 'docs', 'fixtures', 'node_modules', 'package.json'];
 
 /** Lets commands fail that must, and only with the status that is documented: `… # exit status 1`. */
@@ -56,7 +56,7 @@ const hasCurl = spawnSync('curl', ['--version']).status === 0;
 describe('the commands of the documents', () => {
   for (const { file, blocks, asksService } of runs) {
     // Debian's slim images have no curl; the gate installs it.
-    test.skipIf(asksService && !hasCurl)(`of ${file} do what it says`, async () => {
+    test.skipIf(asksService && !hasCurl)(`in ${file} print the documented output`, async () => {
       const parts = blocks.map(({ script }, at) => `echo '@@ ${at}'\n${withStatuses(script)}`);
       let whole = parts.join('\n');
       if (asksService) {

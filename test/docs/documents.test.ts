@@ -9,7 +9,7 @@ import { formatDocuments } from '../../tools/documents/documents.ts';
 import { CONTRIBUTING, documents, readCommandBlocks } from './document-commands.ts';
 
 const read = (file: string): string => readFileSync(file, 'utf8');
-test.each([...formatDocuments()])('%s is what `npm run docs` writes', (file, text) => {
+test.each([...formatDocuments()])('%s equals the output of `npm run docs`', (file, text) => {
   expect(read(file)).toBe(text);
 });
 
@@ -46,7 +46,7 @@ const files = [
   ],
 ];
 
-test.each(files)('the links of %s lead to what there is', (file) => {
+test.each(files)('the links in %s have existing targets', (file) => {
   for (const [, path = '', heading] of read(file).matchAll(
     /\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g,
   )) {
@@ -63,7 +63,7 @@ test.each(files)('%s has the number of widths that there are, if any', (file) =>
   expect(counts).toEqual(counts.map(() => ASSET_WIDTHS_PX.length));
 });
 
-test.each(files)('lines of %s are short enough for a terminal', (file) => {
+test.each(files)('the lines of %s fit a terminal', (file) => {
   // Tables, what commands print, and words without a space have the length that they have.
   const prose = read(file).replaceAll(/^```.*?^```|^ *\|[^\n]*/gms, '');
   const long = (prose.match(/^.{131,}$/gm) ?? []).filter((line) => /\S\s+\S/.test(line.slice(3)));
@@ -72,12 +72,12 @@ test.each(files)('lines of %s are short enough for a terminal', (file) => {
 
 describe('the commands of the documents', () => {
   // In a comment before their block: `<!-- example: needs Docker -->`.
-  test.each(files)('that CI does not run say in %s what they need', (file) => {
+  test.each(files)('in %s state what they need if CI does not run them', (file) => {
     const beforeExamples = read(file).match(/^.*\n(?=```console)/gm) ?? [];
     expect(beforeExamples.filter((line) => !/^<!-- example: \S.* -->\n$/.test(line))).toEqual([]);
   });
 
-  test(`of ${CONTRIBUTING} are there`, () => {
+  test(`in ${CONTRIBUTING} exist`, () => {
     const known = Object.keys(JSON.parse(read('package.json')).scripts);
     const scripts = readCommandBlocks(CONTRIBUTING).map(({ script }) => script);
     const commands = scripts.join('').match(/^\S.*?(?= +#|$)/gm) ?? [];

@@ -19,7 +19,7 @@ const lists: Readonly<Record<string, string>> = {
   'video-fields': 'video-fields/index.tsv',
 };
 
-test('every folder of images has its list', () => {
+test('every directory of images has an index', () => {
   const folders = readdirSync('fixtures', { withFileTypes: true })
     .flatMap((entry) => (entry.isDirectory() ? [entry.name] : []))
     .filter((name) => name !== 'tls');

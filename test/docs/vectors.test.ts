@@ -23,7 +23,7 @@ describe('the vectors of attachments', () => {
     return judgeSignature(query, decodeURIComponent(path.slice(1)), signing, at * 1000).verdict;
   };
 
-  test('are valid from the time to the end', () => {
+  test('are valid from issue to expiry', () => {
     for (const { now, url } of signed) {
       const end = Number.parseInt(/ex=(\w+)/.exec(url)?.[1] ?? '', 16);
       expect(end - now).toBeGreaterThan(12 * 3_600 - 1);
@@ -33,7 +33,7 @@ describe('the vectors of attachments', () => {
     }
   });
 
-  test('are judged as they say', () => {
+  test('have the documented verdicts', () => {
     for (const { why, at, verdict, url } of judged) expect(judge(url, at), why).toBe(verdict);
     const verdicts = new Set(judged.map(({ verdict }) => verdict));
     expect([...verdicts].sort()).toEqual([...signatureVerdicts].sort());
@@ -44,7 +44,7 @@ describe('the vectors of attachments', () => {
   });
 });
 
-test('the vectors of external media are accepted and refused as they say', () => {
+test('the vectors of external media have the documented results', () => {
   const { accepted, unauthorized, forbidden } = externalVectors;
   const keys = new SigningKeys(externalVectors.keys);
   for (const { url, canonical, opaque, segmented } of accepted) {
@@ -61,7 +61,7 @@ test('the vectors of external media are accepted and refused as they say', () =>
 describe('the vectors of uploads', () => {
   const { keys, bucket, signed, judged } = uploadVectors;
 
-  test('are signed as they say, until they end', () => {
+  test('have the documented signatures until they expire', () => {
     for (const { key, fields, path } of signed) {
       const [rawPath = '', capability = ''] = path.split('?t=');
       expect(readRelayKey(rawPath)).toBe(fields.k);
@@ -83,7 +83,7 @@ describe('the vectors of uploads', () => {
     heldBytesOf: () => 0,
   };
 
-  test('are let in and refused as they say', async () => {
+  test('have the documented statuses', async () => {
     // One of the keys has a comma, which ends a key in the variable itself.
     const folder = await useTemporaryFolder();
     await folder.put('keys', keys.join('\n'));
