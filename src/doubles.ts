@@ -17,7 +17,7 @@ export interface Doubles {
   readonly originalWriter?: OriginalWriter;
   readonly renderer?: Renderer;
   readonly resultStore?: ResultStore;
-  /** Objects next to the list of blocks. */
+  /** Objects of the block list and of purges for the CDN. */
   readonly objects?: SharedObjects;
   readonly workerFiles?: Partial<Pick<WorkerPoolOptions, 'forkServerFile' | 'doubles'>>;
   readonly clientLimits?: Partial<ClientLimits>;

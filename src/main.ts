@@ -7,7 +7,7 @@ import { handleStopSignals } from './stop-signals.ts';
 import { createLog, type ProcessLog } from './telemetry/log.ts';
 import type { VideoSupport } from './workers/video/video-decoder.ts';
 
-/** Exit status of a faulty configuration (BSD `sysexits.h`, EX_CONFIG). */
+/** Exit status for an invalid configuration (BSD `sysexits.h`). */
 const EX_CONFIG = 78;
 
 /** Links to sample originals; a test requests each of them. */
@@ -17,42 +17,42 @@ const SAMPLE_LINKS = [
   '/attachments/1475555555555555556/1476666666666666667/my%20photo%20%C3%A9.png?width=400&format=webp',
 ];
 
-/** Time that the log of the start waits for the trial of the video decoder, in milliseconds; requests do not wait. */
+/** Maximum wait of the log at start for the trial of the video decoder, in milliseconds. */
 const VIDEO_TRIAL_MS = 3_000;
 
 /**
- * Connections that may wait to be accepted; the system has a bound of its own (Linux: 4096). After a start, all clients
- * connect at once, and those beyond Node's 511 would retry only after a second.
+ * Maximum number of connections that wait to be accepted; Linux allows 4096. After a start, all clients connect at once,
+ * and those beyond Node's 511 would retry only after a second.
  */
 const BACKLOG = 4_096;
 
 /**
- * Growth of the heap, with the originals and results that it refers to, since the last collection, in percent. V8
- * allows four times the heap on a machine with much memory: under a mixed load (`npm run soak`), the process grew by 18 %
- * from minute 5 to 30 with the same live data; with 50 by 7 %, with 200 by 15 %. Passing originals would make V8 collect a
- * small heap all the time, so `npm start` gives Node `--initial-heap-size`: 2.2 ms of CPU for an avatar in this process
- * instead of 3.8.
+ * Growth of the heap since the last collection, buffers included, in percent. By default V8 allows four times the heap:
+ * under a mixed load (`npm run soak`), the process grew by 18 % from minute 5 to 30 with the same live data; with 50 by
+ * 7 %, with 200 by 15 %. Originals in transit would make V8 collect a small heap constantly, so `npm start` passes
+ * `--initial-heap-size`: 2.2 ms of CPU for an avatar in this process instead of 3.8.
  */
 const HEAP_GROWTH_PERCENT = 50;
 
-/** The log, once there is one: its last lines are written before the process ends. */
+/** Log of the process, whose last lines are written before the exit. */
 let processLog: ProcessLog | undefined;
 
 async function main(): Promise<void> {
   setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH_PERCENT}`);
   const config = readConfig(process.env);
-  processLog = await createProcessLog(config);
+  const terminal = process.stdout.isTTY ? process.stdout : undefined;
+  processLog = await createLog(config.log.level, config.secrets, terminal);
   const { log, countLost } = processLog;
   let app: App | undefined;
   stopOnSignals(() => app, config.shutdown.graceMs, log);
-  // Node would print warnings to standard error, several lines each.
+  // Node would print warnings to standard error, in several lines each.
   process.removeAllListeners('warning');
   process.on('warning', ({ name, message }) => log.warn({ warning: name }, message));
   const warnings = [...config.unknownSettings, ...config.unusedSettings];
   for (const { name: variable, message } of warnings) {
     log.warn({ variable }, message);
   }
-  // Node opens many files at once to load it: a limit that is too low has been told by then.
+  // Loaded after the check of the limit of open files, since Node opens many files at once for it.
   const { createApp } = await import('./app.ts');
   const created = await createApp(config, { log, requestLog: log, countLostLines: countLost });
   const { server, admin, internal } = created;
@@ -69,37 +69,40 @@ async function main(): Promise<void> {
   const reachable = await server
     .listen({ ...config.listen, backlog: BACKLOG })
     .catch(namingPort('PORT'));
-  // A signal before this ends the process at once: no client is served yet.
+  // An earlier signal ends the process immediately: it serves no client yet.
   app = created;
   await app.started;
-  // The log of the start is complete, unless the decoder takes longer than the workers by more than that.
   await Promise.race([app.videoSupport, sleep(VIDEO_TRIAL_MS, undefined, { ref: false })]);
   await logStart(app, config, log);
-  // In production, standard error is often the same journal as the log in JSON.
-  const hasReader = process.stderr.isTTY || process.env.NODE_ENV !== 'production';
-  if (hasReader && config.storage.isSample) {
+  // In production, standard error often goes to the same journal as the JSON log.
+  const isForPeople = process.stderr.isTTY || process.env.NODE_ENV !== 'production';
+  if (isForPeople && config.storage.isSample) {
     const links = SAMPLE_LINKS.map((link) => `  ${reachable}${link}`);
-    const look = config.explorer.isOn ? `Look around: ${reachable}/\n` : '';
+    const explorer = config.explorer.isOn ? `Look around: ${reachable}/\n` : '';
     process.stderr.write(
-      `\nDarkroom serves its sample originals on ${reachable}\n${look}Try:\n${links.join('\n')}\n\n`,
+      `\nDarkroom serves its sample originals on ${reachable}\n${explorer}Try:\n${links.join('\n')}\n\n`,
     );
   }
 }
 
-/** Logs address, release and sandbox, and warns of settings that an operator may have overlooked. */
+/** Logs address, release and sandbox, and warns of risky settings. */
 async function logStart(app: App, config: Config, log: Log): Promise<void> {
   const { release, renderer, explorer, rates, http } = config;
   const { server, confinement } = app;
   const address = boundAddressOf(server, http.tls === undefined ? 'http' : 'https');
   log.info(
     {
-      ...{ address, ...release, node: process.version },
-      ...{ workers: renderer.workers, memory: config.memory, confinement },
+      address,
+      ...release,
+      node: process.version,
+      workers: renderer.workers,
+      memory: config.memory,
+      confinement,
     },
     `Darkroom listens on ${address}`,
   );
   if (config.memory.isShort) {
-    log.warn(config.memory, 'the settings need more memory than there is');
+    log.warn(config.memory, 'settings need more memory than available');
   }
   if (confinement !== undefined) {
     const { describeWorkers, listExposures } = await import('./workers/confinement/report.ts');
@@ -128,16 +131,7 @@ async function logVideoSupport(support: VideoSupport, log: Log): Promise<void> {
   log[isExpected ? 'info' : 'warn']({ videoDecoder: support }, describeVideoSupport(support));
 }
 
-/** Creates the log, which redacts the secrets of the configuration. */
-function createProcessLog({ log, secrets }: Config): Promise<ProcessLog> {
-  return createLog({
-    level: log.level,
-    secrets,
-    terminal: process.stdout.isTTY ? process.stdout : undefined,
-  });
-}
-
-/** Returns the address of a listener as bound: for 0.0.0.0, Fastify returns one of the machine's addresses. */
+/** Returns the bound address of a listener. For 0.0.0.0, Fastify's `listen` returns one of the machine's addresses. */
 function boundAddressOf(server: App['server'], scheme: 'http' | 'https'): string {
   const bound = server.server.address();
   if (bound === null || typeof bound === 'string') throw new Error('The server has no address.');
@@ -146,11 +140,11 @@ function boundAddressOf(server: App['server'], scheme: 'http' | 'https'): string
 }
 
 /**
- * Stops the service on SIGTERM, SIGINT or SIGHUP. Running requests get the grace time, and the exit status is 0; what has not
- * ended by then is cut off, and the status is 1. A second signal cuts off at once, as does an error that nobody caught.
- * Until there is an app that serves clients, the first signal ends the process at once.
+ * Stops the service on SIGTERM, SIGINT or SIGHUP with status 0, after running requests. Requests that exceed the grace
+ * period are aborted, with status 1; a second signal and an uncaught error abort all at once. Without an app that serves
+ * clients, the first signal ends the process immediately.
  *
- * The workers end with the process, however it ends: they are ended first, or the channel to it closes.
+ * The workers end with the process: they are ended first, or their channel closes.
  */
 function stopOnSignals(
   findApp: () => App | undefined,
@@ -159,7 +153,7 @@ function stopOnSignals(
 ): void {
   let isEnding = false;
   const end = (status: 0 | 1, signal?: NodeJS.Signals): void => {
-    // Without its workers, the app is soon closed; that is no good end.
+    // The app of an aborted stop closes soon, and must not change the status.
     if (isEnding) return;
     isEnding = true;
     if (status === 1) findApp()?.endWorkers();
@@ -169,14 +163,14 @@ function stopOnSignals(
   const stop = async (signal: NodeJS.Signals): Promise<void> => {
     log.info({ signal }, 'stopping');
     setTimeout(() => {
-      log.warn({ graceMs }, 'the grace time is over; running requests are cut off');
+      log.warn({ graceMs }, 'grace period expired; aborting in-flight requests');
       end(1, signal);
     }, graceMs).unref();
     try {
       await findApp()?.close();
       end(0, signal);
     } catch (error) {
-      log.error({ err: error }, 'the stop failed');
+      log.error({ err: error }, 'stop failed');
       end(1, signal);
     }
   };
@@ -184,24 +178,24 @@ function stopOnSignals(
     process,
     (signal) => void stop(signal),
     (signal) => {
-      log.warn({ signal }, 'stopped by a second signal; running requests are cut off');
+      log.warn({ signal }, 'stopped by a second signal; aborting in-flight requests');
       end(1, signal);
     },
   );
   process.on('uncaughtException', (error, kind) => {
-    // The first one is the cause; the state that it leaves the process in is unknown.
+    // Later ones may be consequences of the first.
     if (!isEnding) log.fatal({ err: error, kind }, 'uncaught error');
     end(1);
   });
 }
 
-/** Describes an invalid configuration: a line for each fault, then one for each variable without effect. */
+/** Formats an invalid configuration: a line for each fault, then one for each warning. */
 function describeFaults({ message, warnings }: ConfigError): string {
   const warned = warnings.map((each) => `Warning: ${each.message}`);
   return ['The configuration is not valid:', message, ...warned].join('\n');
 }
 
-/** Returns a handler that rethrows an error of a listener, with the variable to set where its port is in use. */
+/** Returns a handler that rethrows an error of a listener, naming the variable if its port is in use. */
 function namingPort(variable: 'PORT' | 'ADMIN_PORT' | 'INTERNAL_PORT') {
   return (error: Error & { readonly code?: string }): never => {
     if (error.code === 'EADDRINUSE') error.message += `; set ${variable}`;
@@ -210,11 +204,10 @@ function namingPort(variable: 'PORT' | 'ADMIN_PORT' | 'INTERNAL_PORT') {
 }
 
 /**
- * Ends the process once the last lines of its log are written. Node waits for a write that hangs, so in that case the
- * system ends the process: by the signal that stopped it, which supervisors take for a good end, or by SIGKILL if the
- * status is another one than 0.
+ * Ends the process once the last lines of its log are written. Node waits for a write that hangs; then a signal ends the
+ * process: with status 0 the one that stopped it, which supervisors accept, else SIGKILL.
  *
- * Not covered: the first process of a container, which no signal of its own ends; the container's runtime ends it.
+ * Not covered: the first process of a container, which ignores its own signals; the container's runtime ends it.
  */
 async function exit(status: number, signal: NodeJS.Signals = 'SIGKILL'): Promise<never> {
   if ((await processLog?.flush()) === false) {

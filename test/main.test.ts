@@ -227,7 +227,7 @@ describe('the process', () => {
   };
   const endings: [string, (running: Service) => unknown, number | string, string][] = [
     ['gets a second signal', stopTwice, 1, 'a second signal'],
-    ['gets a signal and has no time', ({ process: it }) => it.kill(), 1, 'the grace time is over'],
+    ['gets a signal and has no time', ({ process: it }) => it.kill(), 1, 'grace period expired'],
     ['is killed', ({ process: it }) => it.kill('SIGKILL'), 'SIGKILL', ''],
   ];
   test.each(endings.slice(0, atScale(1, 3)))(

@@ -3,7 +3,7 @@ import type { ParseOptions } from '../contract/media-request.ts';
 import { verifyExternalPath } from '../contract/signing/external-path.ts';
 import { SigningKeys } from '../contract/signing/signing-keys.ts';
 import {
-  addUpMemory,
+  addMemory,
   countCores,
   findFilesFault,
   planConnections,
@@ -36,7 +36,7 @@ import {
 } from './variables/storage-settings.ts';
 import { findProtocolFault, readTracing } from './variables/tracing-settings.ts';
 
-/** All faults of the configuration at once; `message` has one line per variable. */
+/** All faults of the configuration; `message` has one line per variable. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly warnings: readonly SettingWarning[];
@@ -47,45 +47,44 @@ export class ConfigError extends Error {
   }
 }
 
-/** Variables that workers inherit; none of them is a secret. */
+/** Variables that workers inherit. They contain no secrets. */
 const WORKER_VARIABLES = ['PATH', 'LD_PRELOAD', 'LD_LIBRARY_PATH', 'MALLOC_CONF'];
 
-/** One worker of each lane. */
 const WORKERS_PER_CORE = 2;
 
-/** A heavy worker may have a video decoder. */
 const DECODERS_PER_CORE = 1;
 
-/** The worker's channel, and briefly that of its replacement. */
+/** Channel of a worker, and temporarily that of its replacement. */
 const FILES_PER_WORKER = 2;
 
-/** Most requests that may wait to read from the origin: each costs some kilobytes. */
+/** Maximum number of requests that wait to read from the origin; each takes some kilobytes. */
 const MAX_WAITING_FOR_ORIGIN = 1_024;
 
-/** The service's configuration, one slice per consumer. */
 export type Config = ReturnType<typeof readConfig>;
 
 /**
- * Reads the configuration once, at boot. An empty variable counts as unset, unless its row says that it may be empty.
+ * Reads the configuration. An empty variable counts as unset, unless its row has `mayBeEmpty`.
  *
- * @param memoryBytes of the machine or the container, which defaults follow
- * @throws ConfigError with every fault: name, expected form and the value received
+ * @param memoryBytes memory of the machine or the container, for the defaults
+ * @throws ConfigError with every fault: name, expected syntax and received value
  */
-export function readConfig(environment: Environment, memoryBytes = readMemoryBytes()) {
-  const given: Readonly<Record<string, string>> = Object.fromEntries(
-    Object.entries(environment).flatMap(([name, value]) =>
+export function readConfig(variables: Environment, memoryBytes = readMemoryBytes()) {
+  const environment: Readonly<Record<string, string>> = Object.fromEntries(
+    Object.entries(variables).flatMap(([name, value]) =>
       value || (value === '' && mayBeEmpty(name)) ? [[name, value]] : [],
     ),
   );
-  const connections = planConnections(countOtherFiles(given));
-  const cores = Number(given.WORKERS ?? countCores());
+  const connections = planConnections(countOtherFiles(environment));
+  const cores = Number(environment.WORKERS ?? countCores());
   const planned = planMemory(memoryBytes, cores);
-  const { values, faults } = readSettings(given, connections.most, planned.defaults);
-  const allFaults = [...faults, findFilesFault(), findProtocolFault(given)].filter(
-    (fault) => fault !== undefined,
-  );
-  const unknownSettings = findUnknownSettings(given);
-  const unusedSettings = findUnusedSettings(given);
+  const { values, faults } = readSettings(environment, connections.most, planned.defaults);
+  const allFaults = [
+    ...faults,
+    findFilesFault() ?? [],
+    findProtocolFault(environment) ?? [],
+  ].flat();
+  const unknownSettings = findUnknownSettings(environment);
+  const unusedSettings = findUnusedSettings(environment);
   if (allFaults.length > 0) {
     throw new ConfigError(allFaults.join('\n'), [...unknownSettings, ...unusedSettings]);
   }
@@ -94,7 +93,7 @@ export function readConfig(environment: Environment, memoryBytes = readMemoryByt
   const compatibility = readCompatibility(values);
   const external = readExternal(values, release.version);
   const waiting = { maxWaiting: MAX_WAITING_FOR_ORIGIN, maxWaitMs: values.QUEUE_TIMEOUT_MS };
-  // A setting wins over the size of the machine.
+  // A setting takes precedence over the size of the machine.
   const [workersBytes, spareBytes] =
     values.WORKER_MEMORY_BYTES === undefined
       ? [planned.workersBytes, planned.spareBytes]
@@ -145,7 +144,7 @@ export function readConfig(environment: Environment, memoryBytes = readMemoryByt
     renderer: {
       ...workers,
       environment: Object.fromEntries(
-        Object.entries(given).filter(([name]) => WORKER_VARIABLES.includes(name)),
+        Object.entries(environment).filter(([name]) => WORKER_VARIABLES.includes(name)),
       ),
       requiresConfinement,
       videoDecoder: readVideoDecoder(
@@ -162,8 +161,16 @@ export function readConfig(environment: Environment, memoryBytes = readMemoryByt
       maxWaitMs: values.QUEUE_TIMEOUT_MS,
     },
     rates: readRates(values),
-    /** Memory and cores from which the defaults follow, and warnings. */
-    memory: addMemory(memoryBytes, values, workers),
+    memory: addMemory(
+      memoryBytes,
+      {
+        cacheBytes: values.CACHE_MEMORY_BYTES,
+        cachedOriginalsBytes: values.CACHE_ORIGINALS_BYTES,
+        originalsBytes: values.ORIGINALS_MEMORY_BYTES,
+        uploadsBytes: values.RELAY_MEMORY_BYTES,
+      },
+      workers,
+    ),
     cache: {
       maxBytes: values.CACHE_MEMORY_BYTES,
       originalBytes: values.CACHE_ORIGINALS_BYTES,
@@ -184,31 +191,13 @@ export function readConfig(environment: Environment, memoryBytes = readMemoryByt
     uploads: readUploads(values),
     blocklist: readBlocklist(values),
     cdn: readCdn(values),
-    /** Texts that the log redacts. */
-    secrets: readSecrets(values, given),
+    secrets: readSecrets(values, environment),
     admin: readAdmin(values),
     internal: readInternal(values),
     explorer: readExplorer(values),
-    tracing: readTracing(given),
+    tracing: readTracing(environment),
     shutdown: { graceMs: values.SHUTDOWN_GRACE_MS },
   });
-}
-
-/** Returns the parts of the memory, and whether together they may need more than there is. */
-function addMemory(
-  totalBytes: number,
-  values: Settings,
-  { workers, memoryBytes: workerBytes }: ReturnType<typeof planWorkers>,
-) {
-  const parts = {
-    cacheBytes: values.CACHE_MEMORY_BYTES,
-    cachedOriginalsBytes: values.CACHE_ORIGINALS_BYTES,
-    originalsBytes: values.ORIGINALS_MEMORY_BYTES,
-    uploadsBytes: values.RELAY_MEMORY_BYTES,
-  };
-  const workersBytes = workers.light * workerBytes.light + workers.heavy * workerBytes.heavy;
-  const neededBytes = addUpMemory(Object.values(parts), workersBytes);
-  return { totalBytes, ...parts, workerBytes, neededBytes, isShort: neededBytes > totalBytes };
 }
 
 function mayBeEmpty(name: string): boolean {
@@ -216,28 +205,30 @@ function mayBeEmpty(name: string): boolean {
   return Object.hasOwn(rows, name) && rows[name]?.mayBeEmpty === true;
 }
 
-/** Counts the files that are open besides those of clients; NaN if a setting is not a number. */
-function countOtherFiles(given: Environment): number {
-  const cores = Number(given.WORKERS ?? countCores());
+/** Returns the number of open files other than connections; NaN if a setting is not a number. */
+function countOtherFiles(environment: Environment): number {
+  const cores = Number(environment.WORKERS ?? countCores());
   const processes = (FILES_PER_WORKER * WORKERS_PER_CORE + DECODERS_PER_CORE) * cores;
   const storage =
-    Number(given.ORIGIN_MAX_READS ?? settingTable.ORIGIN_MAX_READS.default) +
-    Number(given.ORIGIN_MAX_STREAMS ?? settingTable.ORIGIN_MAX_STREAMS.default);
-  const results = (given.RESULT_STORE ?? 'none') === 'none' ? 0 : RESULT_CONNECTIONS;
-  const external = hasKeys(given, 'EXTERNAL_SIGNING_KEYS') ? EXTERNAL_CONNECTIONS : 0;
-  const uploadStorages = given.UPLOADS_S3_BUCKET === undefined ? 1 : 2;
-  const uploads = hasKeys(given, 'RELAY_SIGNING_KEYS') ? uploadStorages * RELAY_CONNECTIONS : 0;
-  const blocks = given.BLOCKLIST === 's3' ? BLOCKLIST_CONNECTIONS : 0;
+    Number(environment.ORIGIN_MAX_READS ?? settingTable.ORIGIN_MAX_READS.default) +
+    Number(environment.ORIGIN_MAX_STREAMS ?? settingTable.ORIGIN_MAX_STREAMS.default);
+  const results = (environment.RESULT_STORE ?? 'none') === 'none' ? 0 : RESULT_CONNECTIONS;
+  const external = hasKeys(environment, 'EXTERNAL_SIGNING_KEYS') ? EXTERNAL_CONNECTIONS : 0;
+  const uploadStorages = environment.UPLOADS_S3_BUCKET === undefined ? 1 : 2;
+  const uploads = hasKeys(environment, 'RELAY_SIGNING_KEYS')
+    ? uploadStorages * RELAY_CONNECTIONS
+    : 0;
+  const blocks = environment.BLOCKLIST === 's3' ? BLOCKLIST_CONNECTIONS : 0;
   return processes + storage + results + external + uploads + blocks;
 }
 
-/** Returns the values of all secret variables: of Darkroom, also of unused ones, of the AWS SDK, and of OpenTelemetry. */
-function readSecrets(values: Settings, given: Environment): readonly string[] {
+/** Returns the values of all secret variables, even unused ones, and those of the AWS SDK and OpenTelemetry. */
+function readSecrets(values: Settings, environment: Environment): readonly string[] {
   const rows: Readonly<Record<string, Setting>> = settingTable;
   const own = settingNames.filter((name) => rows[name]?.isSecret).map((name) => values[name]);
-  const { AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_ACCESS_KEY_ID } = given;
-  const foreign = [AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_ACCESS_KEY_ID];
-  return [...own, ...foreign, ...(readTracing(given)?.secrets ?? [])].flatMap((value) => {
+  const { AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_ACCESS_KEY_ID } = environment;
+  const ofAws = [AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_ACCESS_KEY_ID];
+  return [...own, ...ofAws, ...(readTracing(environment)?.secrets ?? [])].flatMap((value) => {
     if (value instanceof SigningKeys) return value.secrets;
     return value === undefined ? [] : String(value);
   });
@@ -252,15 +243,15 @@ function readAdmin({ ADMIN_HOST: host, ADMIN_PORT: port, ADMIN_TOKEN: token }: S
   return port === undefined || token === undefined ? undefined : { listen: { host, port }, token };
 }
 
-/** Decides whether the explorer is on, which lists private attachments to anybody who can reach the listener. */
+/** Reads whether the explorer is on, which lists private attachments to every client of the listener. */
 function readExplorer(values: Settings) {
-  const { EXPLORER: word, STORAGE, HOST, NODE_ENV } = values;
+  const { EXPLORER: choice, STORAGE, HOST, NODE_ENV } = values;
   const isPrivate = isLoopback(HOST) && NODE_ENV !== 'production';
-  const isWanted =
+  const isDefault =
     isPrivate &&
     STORAGE === 'filesystem' &&
     keySettingNames.every((name) => readKeys(values, name) === undefined);
-  const isOn = word === undefined ? isWanted : word === 'on';
+  const isOn = choice === undefined ? isDefault : choice === 'on';
   return { isOn, isExposed: isOn && !isPrivate };
 }
 

@@ -9,8 +9,8 @@ const QUOTA_FILES = [
 ];
 
 /**
- * Returns the cores that this process may use: those of its CPU affinity, or fewer if the container has a smaller
- * quota, which Node 20 does not see. At least 1.
+ * Returns the number of cores for this process: those of its CPU affinity, or fewer if the container has a smaller quota,
+ * which Node 20 does not report. At least 1.
  */
 export function countCores(readText: (path: string) => string = readUtf8): number {
   const quotas = QUOTA_FILES.flatMap((paths) => {
@@ -19,7 +19,7 @@ export function countCores(readText: (path: string) => string = readUtf8): numbe
       const cores = (quotaUs ?? Number.NaN) / (periodUs ?? Number.NaN);
       return cores > 0 ? [Math.ceil(cores)] : []; // "max" and -1 mean no quota
     } catch {
-      return []; // another kind of cgroup, or none
+      return []; // another version of cgroup, or no cgroup
     }
   });
   return Math.max(1, Math.min(availableParallelism(), ...quotas));
@@ -27,7 +27,7 @@ export function countCores(readText: (path: string) => string = readUtf8): numbe
 
 const MEBIBYTE = 1024 ** 2;
 
-/** Where cgroup v1 and v2 have their memory controller, and the file of a group's limit. */
+/** Memory controllers of cgroup v2 and v1, and the file of a group's limit. */
 const MEMORY_CONTROLLERS = [
   { line: /^0::(.*)$/m, root: '/sys/fs/cgroup', file: 'memory.max' },
   {
@@ -38,8 +38,8 @@ const MEMORY_CONTROLLERS = [
 ];
 
 /**
- * Returns the memory that the service may use, in bytes: that of the machine, or the least limit of its cgroup and of
- * those around it. A container may see its own group as the root, whatever path the kernel reports.
+ * Returns the memory for the service in bytes: that of the machine, or the minimum of its cgroup's limit and those of the
+ * parents. A container may see its own group as the root, whatever path the kernel reports.
  */
 export function readMemoryBytes(
   readText: (path: string) => string = readUtf8,
@@ -49,7 +49,7 @@ export function readMemoryBytes(
     try {
       return readText(path);
     } catch {
-      return ''; // another kind of cgroup, or none
+      return ''; // another version of cgroup, or no cgroup
     }
   };
   const groups = read('/proc/self/cgroup');
@@ -65,34 +65,34 @@ export function readMemoryBytes(
 }
 
 /**
- * Memory besides workers, caches, originals and uploads, in bytes; measured: 50 to 62 MiB of the main process, 8 MiB of
- * the process that starts workers, and pages of programs and files.
+ * Memory in bytes in addition to workers, caches, originals and uploads; measured: 50 to 62 MiB of the main process,
+ * 8 MiB of the fork server, and pages of programs and files.
  */
 const OWN_BYTES = 118 * MEBIBYTE;
 
-/** Defaults of settings of memory: on a large machine, and the least, which are those of 512 MiB. */
+/** Defaults of memory settings: on a large machine, and the minimum, on one of 512 MiB. */
 export const memoryDefaults = {
-  CACHE_MEMORY_BYTES: { full: 256 * MEBIBYTE, least: 8 * MEBIBYTE },
-  CACHE_ORIGINALS_BYTES: { full: 64 * MEBIBYTE, least: 2 * MEBIBYTE },
-  ORIGINALS_MEMORY_BYTES: { full: 512 * MEBIBYTE, least: 16 * MEBIBYTE },
-  RELAY_MEMORY_BYTES: { full: 128 * MEBIBYTE, least: 8 * MEBIBYTE },
+  CACHE_MEMORY_BYTES: { full: 256 * MEBIBYTE, min: 8 * MEBIBYTE },
+  CACHE_ORIGINALS_BYTES: { full: 64 * MEBIBYTE, min: 2 * MEBIBYTE },
+  ORIGINALS_MEMORY_BYTES: { full: 512 * MEBIBYTE, min: 16 * MEBIBYTE },
+  RELAY_MEMORY_BYTES: { full: 128 * MEBIBYTE, min: 8 * MEBIBYTE },
 };
 
-/** Settings whose defaults depend on the memory, but for that of workers. */
+/** Settings whose defaults depend on the memory, except that of workers. */
 export type MemorySetting = keyof typeof memoryDefaults;
 
-/** Memory from which on the defaults grow, and over how much they grow to the full ones, in bytes. */
+/** Memory above which the defaults grow, and the range over which they reach the full ones, in bytes. */
 const GROWS_FROM_BYTES = 384 * MEBIBYTE;
 const GROWS_OVER_BYTES = 4_096 * MEBIBYTE;
 
-/** Bound of a worker's private memory, in relation to what it touches of it: 62 to 83 % were measured. */
+/** Ratio of a worker's private memory to the pages in use, of which 62 to 83 % were measured. */
 const BOUND_FACTOR = 4 / 3;
 
-/** Full default of `WORKER_MEMORY_BYTES`: enough for 100 megapixels. */
+/** Full default of `WORKER_MEMORY_BYTES`, for 100 megapixels. */
 export const FULL_WORKER_BYTES = 2_560 * MEBIBYTE;
 
 /**
- * Derives the defaults of settings of memory. For one core, in MiB:
+ * Derives the defaults of memory settings. For one core, in MiB:
  *
  * | Memory | CACHE_MEMORY | CACHE_ORIGINALS | ORIGINALS_MEMORY | RELAY_MEMORY | all workers |
  * |---|---|---|---|---|---|
@@ -102,50 +102,59 @@ export const FULL_WORKER_BYTES = 2_560 * MEBIBYTE;
  * | 4480 | 256 | 64 | 512 | 128 | 2560 |
  */
 export function planMemory(memoryBytes: number, cores: number) {
-  const share = Math.min(Math.max((memoryBytes - GROWS_FROM_BYTES) / GROWS_OVER_BYTES, 0), 1);
+  const fraction = Math.min(Math.max((memoryBytes - GROWS_FROM_BYTES) / GROWS_OVER_BYTES, 0), 1);
   const names = Object.keys(memoryDefaults) as MemorySetting[];
   const defaults = Object.fromEntries(
     names.map((name) => {
-      const { full, least } = memoryDefaults[name];
-      return [name, Math.max(roundDown(full * share), least)];
+      const { full, min } = memoryDefaults[name];
+      return [name, Math.max(roundDown(full * fraction), min)];
     }),
   ) as Readonly<Record<MemorySetting, number>>;
   const takenBytes = names.reduce((sum, name) => sum + defaults[name], OWN_BYTES);
   const leftBytes = Math.max(memoryBytes - takenBytes, 0);
-  const mostBytes = roundDown(leftBytes * BOUND_FACTOR);
-  const workersBytes = Math.min(mostBytes, cores * FULL_WORKER_BYTES);
-  return { defaults, workersBytes, spareBytes: mostBytes - workersBytes };
+  const maxBytes = roundDown(leftBytes * BOUND_FACTOR);
+  const workersBytes = Math.min(maxBytes, cores * FULL_WORKER_BYTES);
+  return { defaults, workersBytes, spareBytes: maxBytes - workersBytes };
 }
 
-/** Returns the memory that the service needs at most, in bytes. */
-export function addUpMemory(parts: readonly number[], workersBytes: number): number {
-  return parts.reduce((sum, bytes) => sum + bytes, OWN_BYTES + workersBytes / BOUND_FACTOR);
+/** Returns the maximum memory of the service with its parts, in bytes, and whether it exceeds the available memory. */
+export function addMemory<Parts extends Readonly<Record<string, number>>>(
+  totalBytes: number,
+  parts: Parts,
+  { workers, memoryBytes: workerBytes }: ReturnType<typeof planWorkers>,
+) {
+  const workersBytes = workers.light * workerBytes.light + workers.heavy * workerBytes.heavy;
+  const neededBytes = Object.values(parts).reduce(
+    (sum, bytes) => sum + bytes,
+    OWN_BYTES + workersBytes / BOUND_FACTOR,
+  );
+  return { totalBytes, ...parts, workerBytes, neededBytes, isShort: neededBytes > totalBytes };
 }
 
-/** Returns whole MiB, in bytes. */
+/** Rounds bytes down to whole MiB. */
 function roundDown(bytes: number): number {
   return Math.floor(bytes / MEBIBYTE) * MEBIBYTE;
 }
 
-/** Minimum memory bound of a worker, in bytes: 132 MiB are needed for a small image. */
-export const LEAST_WORKER_BYTES = 256 * MEBIBYTE;
+/** Minimum bound of a worker's memory in bytes: a small image needs 132 MiB. */
+export const MIN_WORKER_BYTES = 256 * MEBIBYTE;
 
-/** Memory of a light render besides its original, in bytes; measured: 215 MiB (a progressive JPEG of 20 megapixels). */
+/** Memory of a light render without its original, in bytes; measured: 215 MiB (a progressive JPEG of 20 megapixels). */
 const LIGHT_BYTES = 288 * MEBIBYTE;
 
 /** Memory of a worker that renders stills of 24 megapixels, in bytes; measured: 463 MiB from AVIF, 470 from WebP. */
-const LEAST_HEAVY_BYTES = 480 * MEBIBYTE;
+const MIN_HEAVY_BYTES = 480 * MEBIBYTE;
 
-/** Memory of each heavy worker where there are several, in bytes: that of 40 megapixels. */
+/** Memory of each of several heavy workers in bytes, for 40 megapixels. */
 const HEAVY_BYTES = 1_024 * MEBIBYTE;
 
 /**
- * Plans the number of render processes of each lane, and the bound of each one's private memory, in bytes. The light
- * lane has one process more than cores, where the memory suffices: a worker that waits for its input leaves a core
- * idle. Where the memory is too small for two lanes, all renders have the light one.
+ * Plans the number of render processes of each lane, and the bound of their private memory in bytes. If the memory
+ * suffices, the light lane has one process more than cores: a worker that waits for its input leaves a core idle. If it
+ * is too small for two lanes, all renders use the light one.
  *
- * @param memoryBytes of one light and one heavy process per core
- * @param spareBytes memory beyond that, for the additional light process
+ * @param memoryBytes memory of one light and one heavy process per core
+ * @param spareBytes further memory, for the additional light process
  */
 export function planWorkers(
   cores: number,
@@ -154,20 +163,20 @@ export function planWorkers(
   spareBytes: number,
 ) {
   const lightBytes = LIGHT_BYTES + maxOriginalBytes;
-  const leastHeavyBytes = Math.max(LEAST_HEAVY_BYTES, lightBytes);
+  const minHeavyBytes = Math.max(MIN_HEAVY_BYTES, lightBytes);
   const forHeavyBytes = memoryBytes - cores * lightBytes;
-  if (forHeavyBytes >= leastHeavyBytes) {
-    const besideExtraBytes = Math.min(forHeavyBytes, forHeavyBytes + spareBytes - lightBytes);
-    const hasExtra = besideExtraBytes >= leastHeavyBytes;
-    const heavyBytes = hasExtra ? besideExtraBytes : forHeavyBytes;
+  if (forHeavyBytes >= minHeavyBytes) {
+    const leftBytes = Math.min(forHeavyBytes, forHeavyBytes + spareBytes - lightBytes);
+    const hasExtra = leftBytes >= minHeavyBytes;
+    const heavyBytes = hasExtra ? leftBytes : forHeavyBytes;
     const heavy = Math.min(Math.max(Math.floor(heavyBytes / HEAVY_BYTES), 1), cores);
     return {
       workers: { light: hasExtra ? cores + 1 : cores, heavy },
       memoryBytes: { light: lightBytes, heavy: Math.floor(heavyBytes / heavy) },
     };
   }
-  const workers = Math.min(Math.max(Math.floor(memoryBytes / LEAST_HEAVY_BYTES), 1), cores);
-  const each = Math.max(Math.floor(memoryBytes / workers), LEAST_WORKER_BYTES);
+  const workers = Math.min(Math.max(Math.floor(memoryBytes / MIN_HEAVY_BYTES), 1), cores);
+  const each = Math.max(Math.floor(memoryBytes / workers), MIN_WORKER_BYTES);
   return { workers: { light: workers, heavy: 0 }, memoryBytes: { light: each, heavy: each } };
 }
 
@@ -179,24 +188,24 @@ export function planDecoder(workerBytes: number): number {
   return Math.min(DECODER_BYTES, Math.floor(workerBytes / 2));
 }
 
-/** Most connections without a setting: an idle one was measured at 11 kB, with TLS at 57 to 77 kB. */
+/** Maximum default of connections: an idle one takes 11 kB, with TLS 57 to 77 kB (measured). */
 const MAX_BY_DEFAULT = 16_384;
 
-/** Files of the process itself: the program, the log, the light worker beyond one per core, files just being closed. */
+/** Files of the process itself: the program, the log, the additional light worker, files that are being closed. */
 const OWN_FILES = 128;
 
-/** Returns the fault of a limit of open files with which the modules of the service could not be read. */
+/** Returns the fault of a limit of open files that is too low for loading the modules. */
 export function findFilesFault(openFilesLimit = readOpenFilesLimit()): string | undefined {
   if (openFilesLimit === undefined || openFilesLimit >= OWN_FILES) return undefined;
   return `ulimit -n: expected a limit of ${OWN_FILES} open files at least (LimitNOFILE= of systemd, --ulimit of Docker) but received ${openFilesLimit}`;
 }
 
-/** Assumed limit where the system does not report one; macOS has at least as many. */
+/** Assumed limit of systems that do not report one; that of macOS is at least as high. */
 const ASSUMED_FILES = 10_240;
 
 /**
- * Returns how many connections there may be: those files that the rest of the service does not need. Without a bound,
- * many clients would make the storage fail.
+ * Returns the maximum number of connections: the files that the rest of the service does not need. Without a bound, many
+ * clients would make the storage fail.
  */
 export function planConnections(
   otherFiles: number,

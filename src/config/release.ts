@@ -6,7 +6,7 @@ const RELEASE_FILE = new URL('../release.json', import.meta.url);
 /** The path is the same from the compiled file and from its source. */
 const PACKAGE_FILE = new URL('../../package.json', import.meta.url);
 
-/** Reads the version of `package.json`, and the abbreviated git commit of the build, if the build knew its commit. */
+/** Reads the version of `package.json`, and the abbreviated git commit of the build, if known. */
 export function readRelease() {
   const { version } = readJson(PACKAGE_FILE);
   const { commit } = readJson(RELEASE_FILE);

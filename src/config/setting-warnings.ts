@@ -1,21 +1,21 @@
 import type { Environment, Setting } from './setting.ts';
 import { type SettingName, settingNames, settingTable } from './settings.ts';
 
-/** Variable that is set and has no effect, in a sentence for the operator. */
+/** Warning about a variable that has no effect. */
 export interface SettingWarning {
   readonly name: string;
   readonly message: string;
 }
 
-/** First words of our names that other programs use, too. */
+/** First words of our names that other programs use as well. */
 const COMMON_WORDS = /^(DEFAULT|EXTERNAL|HOST|LOG|MAX|MEDIA|NODE|NOT|OTEL|PORT|TRUST|WORKERS?)$/;
 
-/** Shorter names are near to too many others: HOME to HOST, SORT to PORT. */
+/** Shorter names resemble too many others: HOME and HOST, SORT and PORT. */
 const MIN_LENGTH = 7;
 
 /**
- * Finds variables that look like settings by their first word or by one typing error. The AWS SDK, OpenTelemetry and
- * Node check their own.
+ * Finds variables that resemble settings by their first word or with one typing error, except those of the AWS SDK,
+ * OpenTelemetry and Node.
  */
 export function findUnknownSettings(environment: Environment): readonly SettingWarning[] {
   const known: readonly string[] = settingNames;
@@ -30,7 +30,7 @@ export function findUnknownSettings(environment: Environment): readonly SettingW
   });
 }
 
-/** Settings that need another one: to be set, or to have a certain value. */
+/** Settings that only have an effect if another one is set, or has a certain value. */
 const dependentSettings: readonly (readonly [SettingName, SettingName, string?])[] = [
   ['RESULT_STORE_DIR', 'RESULT_STORE', 'filesystem'],
   ['RESULT_S3_BUCKET', 'RESULT_STORE', 's3'],
@@ -41,13 +41,13 @@ const dependentSettings: readonly (readonly [SettingName, SettingName, string?])
   ['INTERNAL_TOKEN', 'INTERNAL_PORT'],
 ];
 
-/** Finds settings whose switch is off, such as the folder of a result store that is not enabled. */
-export function findUnusedSettings(given: Environment): readonly SettingWarning[] {
+/** Finds settings without an effect, such as the folder of a disabled result store. */
+export function findUnusedSettings(environment: Environment): readonly SettingWarning[] {
   return dependentSettings.flatMap(([name, other, needed]) => {
     const row: Setting = settingTable[other];
-    const value = given[other] ?? row.default;
+    const value = environment[other] ?? row.default;
     const isUsed = needed === undefined ? value !== undefined : value === needed;
-    if (given[name] === undefined || isUsed) return [];
+    if (environment[name] === undefined || isUsed) return [];
     const state = value === undefined ? 'not set' : String(value);
     return [{ name, message: `${name} has no effect while ${other} is ${state}` }];
   });

@@ -4,18 +4,18 @@ import type { Form } from './setting-forms.ts';
 /** Environment variables, as in `process.env`. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** One row of the table of variables. */
+/** Row of the table of variables. */
 export interface Setting<Value = unknown> {
   readonly form: Form<Value>;
-  /** Default value; `undefined` if there is none or it depends on other settings. */
+  /** Default value; omitted if it depends on other settings. */
   readonly default?: Value | undefined;
-  /** Purpose of the variable, in Markdown. */
+  /** Purpose, in Markdown. */
   readonly description: string;
-  /** The default in Markdown, if it depends on the machine or on another variable; it follows a full one. */
+  /** Default that depends on the machine or on another variable, in Markdown; appended to `default`. */
   readonly defaultText?: string;
-  /** Whether the value must never be shown. */
+  /** Whether the value is masked everywhere. */
   readonly isSecret?: true;
-  /** Whether an empty value is a value, and does not count as unset. */
+  /** Whether an empty value does not count as unset. */
   readonly mayBeEmpty?: true;
 }
 
@@ -23,7 +23,7 @@ interface WithDefault<Value> extends Setting<Value> {
   readonly default: Value;
 }
 
-/** Values that the variables of a table were read as. */
+/** Parsed values of the variables of a table. */
 export type ValuesOf<Table extends Readonly<Record<string, Setting>>> = {
   readonly [Name in keyof Table]: Table[Name] extends WithDefault<infer Value>
     ? Value
@@ -44,7 +44,7 @@ export function setting<Value>(
   return { form, default: fallback, description, ...more };
 }
 
-/** Returns the row of a variable whose default, here the full one, is less on a machine with little memory. */
+/** Returns the row of a variable whose full default is lower on a machine with little memory. */
 export function memorySetting(
   name: MemorySetting,
   form: Form<number>,
@@ -54,7 +54,7 @@ export function memorySetting(
   return { form, default: memoryDefaults[name].full, description, defaultText };
 }
 
-/** Returns the row of a variable that may have no value. */
+/** Returns the row of a variable without a fixed default. */
 export function optional<Value>(
   form: Form<Value>,
   description: string,

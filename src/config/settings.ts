@@ -190,7 +190,7 @@ const operation = {
   SHUTDOWN_GRACE_MS: setting(milliseconds, 20_000, 'time for requests in progress after SIGTERM'),
 };
 
-/** The variables by purpose, as the documents show them: contract §7, and the numbers of §4 and §6. */
+/** The variables by purpose, in the order of the documents: contract §7, and the numbers of §4 and §6. */
 export const settingGroups = {
   Listener: listener,
   Originals: originals,
@@ -207,7 +207,7 @@ export const settingGroups = {
   Traces: tracingTable,
 } satisfies Readonly<Record<string, Readonly<Record<string, Setting>>>>;
 
-/** All members of a union at once. */
+/** Intersection of the members of a union. */
 type Joined<Union> = (Union extends unknown ? (member: Union) => void : never) extends (
   all: infer All,
 ) => void
@@ -216,13 +216,11 @@ type Joined<Union> = (Union extends unknown ? (member: Union) => void : never) e
 
 type Table = Joined<(typeof settingGroups)[keyof typeof settingGroups]>;
 
-/** All variables: the source of the schema, the faults, `darkroom check` and the documents. */
+/** All variables: the source of the types, the faults, `darkroom check` and the documents. */
 export const settingTable: Table = Object.assign({}, ...Object.values(settingGroups));
 
-/** Name of a variable. */
 export type SettingName = keyof Table;
 
 export const settingNames = Object.keys(settingTable) as readonly SettingName[];
 
-/** Values of all variables. */
 export type Settings = ValuesOf<Table>;

@@ -1,4 +1,4 @@
-/** Conditional requests (RFC 9110 §13), decided from validators. */
+/** Conditional requests (RFC 9110 §13). */
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Validators } from '../pipeline/results/results.ts';
@@ -9,15 +9,15 @@ type CacheConditions = Pick<IncomingHttpHeaders, 'if-none-match' | 'if-modified-
 /** Preconditions of a GET or HEAD that can end in 412. */
 type StateConditions = Pick<IncomingHttpHeaders, 'if-match' | 'if-unmodified-since'>;
 
-// etagc is any visible character but the quote, commas included (RFC 9110 §8.8.3).
+// etagc is any visible character except the quote, commas included (RFC 9110 §8.8.3).
 const OPAQUE_TAG = '"[\\x21\\x23-\\x7e\\x80-\\xff]*"';
-// HTTP's white space, not that of trim(): U+00A0 is part of a value.
+// Only HTTP's white space: U+00A0, which trim() removes, is part of a value.
 const ENTITY_TAG = new RegExp(`^[ \\t]*((?:W/)?${OPAQUE_TAG})[ \\t]*$`);
 const ANY_TAG = /^[ \t]*\*[ \t]*$/;
-// One element of a `#entity-tag` list, possibly empty, with the comma or end that follows it.
+// One element of a `#entity-tag` list, possibly empty, and the comma or end after it.
 const LIST_ELEMENT = new RegExp(`[ \\t]*(?:((?:W/)?${OPAQUE_TAG})[ \\t]*)?(?:,|$)`, 'y');
 
-/** Whether a request can end in a 304 at all. */
+/** Whether a request can end in a 304. */
 export function isConditional(conditions: CacheConditions): boolean {
   return conditions['if-none-match'] !== undefined || conditions['if-modified-since'] !== undefined;
 }
@@ -25,12 +25,11 @@ export function isConditional(conditions: CacheConditions): boolean {
 /**
  * Whether a GET or HEAD gets a 304 (RFC 9110 §13.1.2, §13.1.3, §13.2.2).
  *
- * The presence of If-None-Match disables If-Modified-Since. If-None-Match matches by weak comparison, on any tag of its
- * list or on `*`; a malformed list matches nothing. If-Modified-Since compares whole seconds, and does not count if its
- * date is invalid or ours is unknown.
+ * If-None-Match disables If-Modified-Since. It matches by weak comparison, on any tag of its list or on `*`; a malformed
+ * list matches nothing. If-Modified-Since compares whole seconds, and is ignored if its date is invalid or ours unknown.
  *
- * @param isMade whether the response is made. Before, `*` matches nothing: the plain request may be an error, which
- *   takes precedence (§13.2.1). A tag that matches was sent with a response
+ * @param isMade whether the response is known. Until then `*` matches nothing: the request may end in an error, which
+ *   takes precedence (§13.2.1)
  */
 export function isNotModified(
   conditions: CacheConditions,
@@ -50,10 +49,10 @@ export function isNotModified(
 }
 
 /**
- * Whether a GET or HEAD gets a 412 (RFC 9110 §13.1.1, §13.1.4), to be checked before `isNotModified` (§13.2.2).
+ * Whether a GET or HEAD gets a 412 (RFC 9110 §13.1.1, §13.1.4); precedes `isNotModified` (§13.2.2).
  *
- * The presence of If-Match disables If-Unmodified-Since. If-Match matches by strong comparison, on any tag of its list or
- * on `*`; a malformed list matches nothing. If-Unmodified-Since does not count if its date is invalid or ours is unknown.
+ * If-Match disables If-Unmodified-Since. It matches by strong comparison, on any tag of its list or on `*`; a malformed
+ * list matches nothing. If-Unmodified-Since is ignored if its date is invalid or ours unknown.
  */
 export function isPreconditionFailed(
   { 'if-match': ifMatch, 'if-unmodified-since': ifUnmodifiedSince }: StateConditions,
@@ -68,7 +67,7 @@ export function isPreconditionFailed(
   return since !== undefined && wholeSeconds(lastModified) > wholeSeconds(since);
 }
 
-/** Whether a list has one of these tags; a malformed list has none. */
+/** Whether a list contains one of these tags; `false` for a malformed list. */
 function isListed(tags: readonly string[], list: string): boolean {
   let isFound = false;
   LIST_ELEMENT.lastIndex = 0;
@@ -82,10 +81,8 @@ function isListed(tags: readonly string[], list: string): boolean {
 
 /**
  * Whether a `Range` header applies (RFC 9110 §13.1.5): without If-Range always, else only if If-Range is our entity tag
- * (by strong comparison: a weak tag never matches) or a date equal to our Last-Modified.
- *
- * A date is a strong validator only when it is a second in the past: until then, the original might change once more and
- * keep the date (RFC 9110 §8.8.2.2).
+ * (by strong comparison) or a date equal to our Last-Modified. A date less than a second old does not match: the original
+ * may change again within that second (§8.8.2.2).
  */
 export function isRangeApplicable(
   ifRange: string | undefined,
@@ -111,16 +108,16 @@ const LONG_DAY = '(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day';
 const MONTH = '(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)';
 const TIME = '\\d{2}:\\d{2}:\\d{2}';
 
-/** The forms of RFC 9110 §5.6.7: of mail, of RFC 850, of asctime. */
+/** Date formats of RFC 9110 §5.6.7: IMF-fixdate, RFC 850, asctime. */
 const DATE_FORM = new RegExp(
   `^(?:${DAY}, \\d{2} ${MONTH} \\d{4} ${TIME} GMT|${LONG_DAY}, \\d{2}-${MONTH}-\\d{2} ${TIME} GMT|${DAY} ${MONTH} [ \\d]\\d ${TIME} \\d{4})$`,
 );
 
-/** Parses an HTTP date; returns `undefined` if the text has none of its forms, or names no day of a calendar. */
+/** Parses an HTTP date; returns `undefined` for other formats and for days outside of the calendar. */
 function parseHttpDate(text: string): Date | undefined {
   if (!DATE_FORM.test(text)) return undefined;
-  // The form of asctime names no zone.
+  // asctime has no time zone.
   const date = new Date(text.endsWith(' GMT') ? text : `${text} GMT`);
-  // `Date` takes 30 February for 2 March.
+  // `Date` reads 30 February as 2 March.
   return date.getUTCDate() === Number(/\d+/.exec(text)?.[0]) ? date : undefined;
 }

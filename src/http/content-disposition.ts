@@ -1,17 +1,17 @@
-/** Content-Disposition: whether a browser shows or saves an attachment, and under which name (RFC 6266). */
+/** `Content-Disposition` (RFC 6266): whether browsers show or save an attachment, and its name. */
 
 import { outputFormats } from '../contract/image-formats.ts';
 import type { MediaRequest } from '../contract/media-request.ts';
 
-/** `inline`: the browser may show the body. `attachment`: the browser saves it. */
+/** `inline`: browsers may show the body. `attachment`: browsers save it. */
 export type Disposition = 'inline' | 'attachment';
 
-const STILL = 'a raster picture: a decoder reads it, nothing runs';
-const UNDECODED = 'a raster picture few browsers decode: shown or saved, nothing runs';
+const STILL = 'raster image: decoded, nothing runs';
+const UNDECODED = 'raster image that few browsers decode: shown or saved, nothing runs';
 
 /**
- * Media types that are shown inline, each with the reason why that is safe; browsers save all others. An allow-list,
- * since the next active type is not yet invented; `nosniff` keeps browsers to the type.
+ * Media types that browsers may show, each with the reason why that is safe; they save all others. An allow-list, since
+ * new active types may appear; `nosniff` makes browsers respect the type.
  */
 export const inlineTypes = {
   'image/png': STILL,
@@ -28,14 +28,14 @@ export const inlineTypes = {
   'image/heif-sequence': UNDECODED,
   'image/jxl': UNDECODED,
   'image/tiff': UNDECODED,
-  'audio/*': 'sound: played by the browser or saved, nothing runs',
-  'video/*': 'pictures and sound: played by the browser or saved, nothing runs',
-  'text/plain': 'shown letter by letter: with nosniff, markup in it stays text',
+  'audio/*': 'audio: played by the browser or saved, nothing runs',
+  'video/*': 'video: played by the browser or saved, nothing runs',
+  'text/plain': 'shown as text: with nosniff, markup is not interpreted',
 } as const satisfies Record<string, string>;
 
 /**
- * Extensions of text that some program runs. By its bytes, JavaScript or CSS is plain text like any other, so the name
- * counts; and some receivers trust the name above the Content-Type.
+ * Extensions of text that programs execute. The bytes of JavaScript or CSS are plain text, so the name decides; and some
+ * receivers trust the name more than the Content-Type.
  */
 const activeExtensions: ReadonlySet<string> = new Set([
   ...['html', 'htm', 'xhtml', 'xht', 'shtml', 'shtm', 'mht', 'mhtml', 'hta', 'htc'], // markup
@@ -47,10 +47,10 @@ const activeExtensions: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Returns whether a browser shows or saves a body (contract §4). The name can only turn plain text into an attachment,
- * never anything into inline.
+ * Returns whether browsers show or save a body (contract §4). The name can only make an attachment of plain text, never
+ * make a body inline.
  *
- * @param contentType the `Content-Type` from its bytes, parameters allowed
+ * @param contentType type detected from the bytes, parameters allowed
  */
 export function dispositionOf(contentType: string, filename: string): Disposition {
   const [essence = ''] = contentType.toLowerCase().split(';');
@@ -65,8 +65,8 @@ export function dispositionOf(contentType: string, filename: string): Dispositio
 
 function extensionOf(filename: string): string {
   const shown = displayName(filename);
-  // Windows drops dots and spaces at the end of a name: `a.html.` is saved as `a.html`. Counted from
-  // the end: `/[\s.]+$/` takes quadratic time on a name full of dots.
+  // Windows drops final dots and spaces: `a.html.` is saved as `a.html`. No regular expression, since
+  // `/[\s.]+$/` takes quadratic time on a name full of dots.
   let end = shown.length;
   while (end > 0 && /[\s.]/.test(shown.charAt(end - 1))) end -= 1;
   const name = shown.slice(0, end);
@@ -74,11 +74,11 @@ function extensionOf(filename: string): string {
 }
 
 /**
- * Formats the `Content-Disposition` header (RFC 6266 §4) for a file of any name: the name as ASCII in `filename`, and in
- * full as UTF-8 in `filename*` (RFC 8187) where ASCII cannot express it. The result has visible ASCII and spaces only.
+ * Formats `Content-Disposition` (RFC 6266 §4): the name as ASCII in `filename`, and in full as UTF-8 in `filename*`
+ * (RFC 8187) if it is not ASCII. The result contains only visible ASCII and spaces.
  *
- * Control characters are dropped, as are the bidi controls that make `gpj.exe` read `exe.jpg`; lone surrogates become
- * U+FFFD. A name with nothing left becomes `download`.
+ * Drops control characters, and the bidi controls that make `gpj.exe` look like `exe.jpg`; lone surrogates become U+FFFD.
+ * An empty name becomes `download`.
  */
 export function formatContentDisposition(disposition: Disposition, filename: string): string {
   const name = displayName(filename) || 'download';
@@ -94,16 +94,16 @@ function displayName(filename: string): string {
 }
 
 /**
- * Returns the nearest name in ASCII: without accents, any other character `_`. `%41` (RFC 6266 appendix D) and `=?` of RFC
- * 2047 are replaced as well, since some browsers decode them in `filename` although they must not.
+ * Returns the name in ASCII: without accents, other characters as `_`. Also replaces `%41` (RFC 6266 appendix D) and the
+ * `=?` of RFC 2047, which some browsers decode in `filename` although they must not.
  */
 function asciiFallback(name: string): string {
   return name
-    .replace(/[\u037E\u1FEF]/g, '_') // NFC makes `;` and a backtick of them
+    .replace(/[\u037E\u1FEF]/g, '_') // NFC turns them into `;` and a backtick
     .normalize('NFC')
     .replace(/[^ -~]/gu, (character) => {
       const base = character.normalize('NFD').charAt(0);
-      // Letters alone: the base of U+2260 is `=`, and of others a sign with a meaning in paths.
+      // Only letters: the base of U+2260 is `=`, and that of others has a meaning in paths.
       return /[A-Za-z]/.test(base) ? base : '_';
     })
     .replace(/%(?=[\dA-Fa-f]{2})/g, '_')
@@ -119,11 +119,10 @@ function encodeExtValue(name: string): string {
 }
 
 /**
- * Formats the `Content-Disposition` of the response to a request: attachments have a name to be shown or saved under, assets
- * have none, and other files only have one if a browser must not show their bytes. A transformed attachment is named after
- * what it became: a `photo.png` that is a WebP now is saved as `photo.webp`.
+ * Formats the `Content-Disposition` of a response. Attachments have a name, assets have none, and other files only if
+ * browsers must not show them. The extension is that of the sent format: a `photo.png` sent as WebP is `photo.webp`.
  *
- * @param isDownload whether the request asks for a body to be saved
+ * @param isDownload whether browsers save the body, whatever its type
  */
 export function formatMediaDisposition(
   { resource, filename, isPassthrough }: MediaRequest,

@@ -1,13 +1,12 @@
-/** Byte ranges (RFC 9110 §14): one range gets a part, anything else the whole body. */
+/** Byte ranges (RFC 9110 §14): a single range selects a part, any other header the complete body. */
 
 import type { ByteRange } from '../pipeline/ports.ts';
 
-/** Range of a body that a header requests: 200 (`full`), 416 (`unsatisfiable`), or a 206 with these bytes, both included. */
+/** Requested range: 200 (`full`), 416 (`unsatisfiable`), or a 206 with these bytes, both included. */
 type RequestedRange = 'full' | 'unsatisfiable' | { readonly first: number; readonly last: number };
 
-// `1#range-spec` with one element. A receiver ignores empty list elements and the white space
-// around their commas (RFC 9110 §5.6.1.2). No two neighbours of this pattern match the same
-// character, so it runs in linear time.
+// `1#range-spec` with one element; empty elements and white space are ignored (RFC 9110 §5.6.1.2).
+// No two adjacent parts match the same character, so it runs in linear time.
 const SINGLE_RANGE = /^bytes=(?:(?:[ \t]*,)+[ \t]*)?(\d*)-(\d*)(?:(?:[ \t]*,)+[ \t]*)?$/i;
 
 /**
@@ -15,7 +14,7 @@ const SINGLE_RANGE = /^bytes=(?:(?:[ \t]*,)+[ \t]*)?(\d*)-(\d*)(?:(?:[ \t]*,)+[ 
  *
  * Several ranges, another unit, `first > last` and malformed headers are ignored (`full`), as §14.2 allows and contract
  * §4 demands. A first byte at or past the end and the suffix `-0` are `unsatisfiable`. A suffix of an empty body is
- * `full`: no Content-Range can express the range that satisfies it. Positions of any length are clamped to the body.
+ * `full`, since Content-Range cannot express an empty range. Positions are clamped to the body.
  */
 export function parseRange(header: string | undefined, sizeBytes: number): RequestedRange {
   const match = header === undefined ? null : SINGLE_RANGE.exec(header);
@@ -23,7 +22,7 @@ export function parseRange(header: string | undefined, sizeBytes: number): Reque
   if (firstDigits === '') {
     return lastDigits === '' ? 'full' : suffixRange(Number(lastDigits), sizeBytes);
   }
-  // Compared exactly: beyond 2^53 two numbers that differ can round to the same double.
+  // Compared exactly: beyond 2^53, different numbers can round to the same double.
   if (lastDigits !== '' && BigInt(firstDigits) > BigInt(lastDigits)) return 'full';
 
   const first = Number(firstDigits);

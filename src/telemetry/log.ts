@@ -9,73 +9,73 @@ import { createRedaction } from './redaction.ts';
 
 const STANDARD_OUTPUT = 1;
 
-/** Bytes that may wait for a slow reader; lines beyond them are dropped and counted. */
+/** Maximum number of bytes that wait for a slow reader; further lines are dropped and counted. */
 const MAX_UNWRITTEN_BYTES = 8 * 1024 * 1024;
 
-/** Lines are written together up to this size, or after this time in milliseconds: each write wakes a thread. */
+/** Lines are written together up to this size or time in milliseconds, since each write wakes a thread. */
 const GATHERED_BYTES = 8 * 1024;
 const GATHERING_MS = 100;
 
 const FLUSH_TIMEOUT_MS = 500;
 
-interface LogOptions {
-  readonly level: string;
-  /** Texts that must never stand in the log, wherever they come from. */
-  readonly secrets: readonly (string | undefined)[];
-  /** Where a person reads along; without, JSON lines go to the standard output. */
-  readonly terminal: { write(text: string): unknown } | undefined;
-}
-
-/** The log of a process. */
+/** Log of a process. */
 export interface ProcessLog {
   readonly log: Logger;
-  /** Returns the number of lines dropped since the start, because their reader was too slow. */
+  /** Returns the number of lines dropped since the start because of a slow reader. */
   readonly countLost: () => number;
-  /** Writes the last lines, with a deadline; returns whether the process can exit: Node waits for a write that hangs. */
+  /** Writes the last lines, with a deadline. Returns whether the process can exit: Node waits for a write that hangs. */
   readonly flush: () => Promise<boolean>;
 }
 
-/** Line of the log on a request that is over. */
+/** Access log entry. */
 export interface RequestLine {
   readonly id: string;
   readonly method: string;
   readonly resource: ResponseClass['resource'];
   /**
-   * Canonical request, the same for all URLs that ask for the same; the target without its permissions if it is not in
-   * the contract. For uploads: the path without the query.
+   * `resultKey` of the canonical request; the redacted target if it is not in the contract; for uploads, the path
+   * without the query.
    */
   readonly asset: string;
   /** Host of external media. */
   readonly host?: string | undefined;
   readonly signature?: SignatureVerdict;
-  /** 499 if the client left before there was a response. */
+  /** 499 if the client left before the response. */
   readonly status: number;
   readonly code?: ErrorCode;
   readonly cache: CacheUse;
-  /** Bytes of the body that were handed over to the system. */
+  /** Bytes of the body that were passed to the system. */
   readonly bytes: number;
   readonly receivedBytes?: number;
   /** Time from the request's head to the end of its response. */
   readonly durationMs: number;
   readonly stagesMs: Readonly<Partial<Record<Stage, number>>>;
-  /** Address of the client. */
   readonly client: string;
-  /** 32 hexadecimal digits, the same for all who took part in the request; only where requests are traced. */
+  /** Trace id of W3C Trace Context; omitted if requests are not traced. */
   readonly traceId?: string;
 }
 
-/** Log of requests: hits in memory at `debug`, since a line would cost more than the hit; everything else at `info`. */
+/** Access log: hits in memory at `debug`, since a line takes longer than the hit; other requests at `info`. */
 export interface RequestLog {
   isLevelEnabled(level: 'debug' | 'info'): boolean;
   debug(line: RequestLine, message: string): void;
   info(line: RequestLine, message: string): void;
 }
 
-/** Creates the log. Each line goes through the redaction as the last thing before it is written. */
-export async function createLog({ level, secrets, terminal }: LogOptions): Promise<ProcessLog> {
+/**
+ * Creates the log, which redacts each line just before it is written.
+ *
+ * @param secrets texts to redact
+ * @param terminal writes lines for people. Omit to write JSON lines to the standard output
+ */
+export async function createLog(
+  level: string,
+  secrets: readonly (string | undefined)[],
+  terminal: { write(text: string): unknown } | undefined,
+): Promise<ProcessLog> {
   const redact = createRedaction(secrets);
   if (terminal !== undefined) {
-    // Only where a person reads along.
+    // Loaded only for a terminal.
     const { prettyFactory } = await import('pino-pretty');
     const format = prettyFactory({
       colorize: true,
@@ -89,7 +89,7 @@ export async function createLog({ level, secrets, terminal }: LogOptions): Promi
   return createOutputLog(level, redact);
 }
 
-/** Creates a log that writes to the standard output in the background: a slow reader does not hold up the service. */
+/** Creates a log that writes to the standard output in the background, so that a slow reader does not delay the service. */
 function createOutputLog(level: string, redact: (line: string) => string): ProcessLog {
   const output = pino.destination({
     dest: STANDARD_OUTPUT,
@@ -98,7 +98,7 @@ function createOutputLog(level: string, redact: (line: string) => string): Proce
     maxLength: MAX_UNWRITTEN_BYTES,
     periodicFlush: GATHERING_MS,
   });
-  // At the exit, pino would flush without a deadline, and retry for ever where a disk is full.
+  // At the exit, pino would flush without a deadline, and retry forever if a disk is full.
   output.flushSync = () => undefined;
   const log = pino({ level, hooks: { streamWrite: redact } }, output);
   let lost = 0;
@@ -111,7 +111,7 @@ function createOutputLog(level: string, redact: (line: string) => string): Proce
     reported = lost;
     if (lines > 0) log.warn({ lines }, 'log lines were lost: the reader of the log is too slow');
   });
-  // The next write retries what could not be written.
+  // The next write retries the failed one.
   output.on('error', () => undefined);
   const writeAll = async (): Promise<boolean> => {
     // A write under way leaves up to `minLength` bytes, which the second flush writes.
@@ -124,13 +124,13 @@ function createOutputLog(level: string, redact: (line: string) => string): Proce
   };
   const flush = (): Promise<boolean> =>
     Promise.race([
-      writeAll().catch(() => true), // the disk is full, or the reader has gone
+      writeAll().catch(() => true), // the disk is full, or the reader has ended
       sleep(FLUSH_TIMEOUT_MS, false),
     ]);
   return { log, countLost: () => lost, flush };
 }
 
-/** Replaces control characters in a line of JSON except line breaks and tabs: a terminal takes orders from them. */
+/** Replaces control characters in a line of JSON except line breaks and tabs, since terminals interpret them. */
 function maskControls(line: string): string {
   return line
     .replaceAll(/\\(?:\\|[bfr]|u00(?:[01][\da-f]|7f))/gi, (sequence) =>

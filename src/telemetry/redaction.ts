@@ -1,6 +1,6 @@
 const REDACTED = '[redacted]';
 
-/** Parameters that carry a permission: those of signed URLs (S3, Google, CloudFront, Azure), and usual names. */
+/** Parameters with credentials: those of signed URLs (S3, Google, CloudFront, Azure), and usual names. */
 const PARAMETER =
   /((?<![a-z0-9])(?:x-(?:amz|goog)-)?(?:signature|credential|security-token|awsaccesskeyid|policy|key-pair-id|sig|hm|token|access_token|api_?key|secret|password)(?:=|%3d))[^&\s"'\\,;]+/gi;
 
@@ -12,22 +12,19 @@ const SIGNED_PATH = /(\/external\/)[\w-]{43}(?=\/)/g;
 const HEADER = /("?\bauthorization"?\s*[:=]\s*"?)[\w.~+/=-]+(?: [\w.~+/=-]+)?/gi;
 const BEARER = /(\bbearer )[\w.~+/=-]{8,}/gi;
 
-/** Shorter secrets would be found in words. */
+/** Shorter secrets would match parts of words. */
 const MIN_SECRET_LENGTH = 8;
 
-/** Longest target that logs and traces show, in characters. */
+/** Maximum length of a target in logs and traces, in characters. */
 const MAX_TARGET_LENGTH = 200;
 
-/** Parameters that carry the permission of a URL: the signature of an attachment, the capability of an upload. */
-const PERMITTING: ReadonlySet<string> = new Set(['hm', 't']);
+/** Parameters that sign a URL: the signature of an attachment, the capability of an upload. */
+const SIGNATURES: ReadonlySet<string> = new Set(['hm', 't']);
 
 /**
- * Creates the redaction of the log's lines: it replaces known secrets anywhere, and texts that look like permissions. The
- * rest of a line, JSON or not, stays as it is.
+ * Creates a function that redacts a log line, JSON or not: known secrets anywhere, and texts that look like credentials.
  *
- * Not covered: secrets that are split, encoded in another way than JSON's, or shorter than eight characters.
- *
- * @param secrets known ones; `undefined` for a secret that is not set
+ * Not covered: secrets that are split, encoded differently than in JSON, or shorter than eight characters.
  */
 export function createRedaction(
   secrets: readonly (string | undefined)[],
@@ -46,7 +43,7 @@ export function createRedaction(
   };
 }
 
-/** Formats a request target, or its path alone, for logs and traces: without its permissions, and truncated. */
+/** Formats a request target or its path for logs and traces: redacted and truncated. */
 export function describeTarget(target: string): string {
   const [path = ''] = target.split('?', 1);
   const query = target.slice(path.length).replace(/(?<=^\?|&)[^&]*/g, redactPair);
@@ -54,7 +51,7 @@ export function describeTarget(target: string): string {
   return shown.length <= MAX_TARGET_LENGTH ? shown : `${shown.slice(0, MAX_TARGET_LENGTH)}…`;
 }
 
-/** Redacts the signature of external media, and that of an own attachment inside (contract §14), however encoded. */
+/** Redacts the signature of external media, and that of an own attachment inside (contract §14), in any encoding. */
 function redactExternal(path: string): string {
   const [, opaque = ''] = /\/external\/[^/]+\/v2\/(.*)$/s.exec(path) ?? [];
   const hasInner = /[?&]hm=/.test(Buffer.from(opaque, 'base64url').toString('latin1'));
@@ -64,8 +61,8 @@ function redactExternal(path: string): string {
     .replace(/((?:[/?&]|%(?:25)*(?:26|3f))hm(?:=|%(?:25)*3d))[^%&/]+/gi, `$1${REDACTED}`);
 }
 
-/** Redacts the value of a permission; the name of a parameter may be percent-encoded. */
+/** Redacts a signature; the name of the parameter may be percent-encoded. */
 function redactPair(pair: string): string {
   const [name = ''] = new URLSearchParams(`?${pair}`).keys();
-  return PERMITTING.has(name) ? `${name}=${REDACTED}` : pair;
+  return SIGNATURES.has(name) ? `${name}=${REDACTED}` : pair;
 }

@@ -36,7 +36,7 @@ export type RequestHead = Pick<IncomingMessage, 'method' | 'url' | 'httpVersion'
 
 interface TracedResponse {
   readonly resource: ResponseClass['resource'];
-  /** `undefined` if the client left before there was a response. */
+  /** `undefined` if the client left before the response. */
   readonly status: number | undefined;
   readonly code: ErrorCode | undefined;
   readonly cache: CacheUse;
@@ -49,7 +49,7 @@ interface TracedResponse {
 /** Any other method is `_OTHER` (HTTP semantic conventions): span names have few values. */
 const KNOWN_METHODS = new Set('CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT TRACE'.split(' '));
 
-/** Longest text from a client that a span shows, in characters. */
+/** Maximum length of a client's text in a span, in characters. */
 const MAX_TEXT_LENGTH = 200;
 
 /** Attributes of a stage's span, by the details of the stage. */
@@ -69,8 +69,8 @@ const stageAttributes = {
 } as const satisfies Record<keyof StageDetails, string>;
 
 /**
- * A request as OpenTelemetry's server span, by its HTTP semantic conventions. A span leaves out what belongs to the client
- * (address, user agent) and what may contain a secret (the query); it shows the parameters that were read from the query.
+ * Server span of a request, by OpenTelemetry's HTTP semantic conventions. It omits the client's address and user agent,
+ * and the query, which may contain a secret; it has the parameters that were parsed from the query.
  */
 export class RequestSpan implements TracedRequest {
   readonly #tracer: Tracer;
@@ -121,7 +121,7 @@ export class RequestSpan implements TracedRequest {
     const route = routeOf(resource);
     const server = serverOf(this.#head);
     if (route !== undefined) this.#span.updateName(`${nameOf(this.#head)} ${route}`);
-    // In one call, since each hit has them; the SDK skips attributes that are `undefined`.
+    // In one call, for hits; the SDK skips attributes that are `undefined`.
     this.#span.setAttributes({
       [ATTR_HTTP_REQUEST_METHOD]: isKnown ? method : '_OTHER',
       [ATTR_HTTP_REQUEST_METHOD_ORIGINAL]: isKnown ? undefined : shorten(method),
@@ -148,7 +148,7 @@ export class RequestSpan implements TracedRequest {
   }
 }
 
-/** Returns the name of a request's span before its route is known. */
+/** Returns the name of a span before its route is known. */
 export function nameOf({ method = '' }: RequestHead): string {
   return KNOWN_METHODS.has(method) ? method : 'HTTP';
 }
@@ -181,13 +181,13 @@ function setError(span: Span, error: unknown): void {
       span.setAttribute('darkroom.fetch.failure', cause.details.reason);
     }
   } else if (error instanceof Error) {
-    // A client that has left did nothing wrong.
+    // A client that leaves is not an error.
     if (error.name === 'AbortError') span.setAttribute('darkroom.aborted', true);
     else setFailure(span, error.name);
   }
 }
 
-/** Adds an error response to a span; an error of the client is no failure (OpenTelemetry's HTTP conventions). */
+/** Adds an error response to a span; client errors are not failures (OpenTelemetry's HTTP conventions). */
 function setErrorCode(span: Span, code: ErrorCode): void {
   span.setAttribute('darkroom.error.code', code);
   if (errorRegistry[code].status >= 500) setFailure(span, code);

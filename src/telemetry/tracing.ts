@@ -28,20 +28,20 @@ import { nameOf, type RequestHead, RequestSpan } from './request-span.ts';
 
 /** Tracing of requests. */
 export interface Tracing {
-  /** Begins a span for a request, in its sender's trace if there is one. */
+  /** Begins a span for a request, in its sender's trace if it has one. */
   begin(head: RequestHead): RequestSpan;
-  /** Sends what is left within a time, in milliseconds; never throws. */
+  /** Sends the remaining spans, within `maxWaitMs`; never throws. */
   close(maxWaitMs: number): Promise<void>;
 }
 
-/** Interval at which a warning is logged again while its cause lasts, in milliseconds; the SDK repeats it each time. */
+/** Minimum interval between equal warnings in milliseconds; the SDK repeats them each time. */
 const WARNING_INTERVAL_MS = 60_000;
 
 const FLUSH_TIMEOUT_MS = 5_000;
 
 /**
- * Traces requests with OpenTelemetry, and sends them to a collector in the background. The SDK reads `OTEL_*` by itself:
- * where spans go, which ones, how many wait.
+ * Traces requests with OpenTelemetry, and sends the spans to a collector in the background. The SDK itself reads the
+ * other `OTEL_*` variables.
  */
 export function openTracing(
   { http, release: { version } }: Pick<Config, 'http' | 'release'>,
@@ -65,13 +65,13 @@ export function openTracing(
   const scheme = http.tls === undefined ? 'http' : 'https';
   const tracer = provider.getTracer('darkroom', version);
   const propagator = new W3CTraceContextPropagator();
-  log.info({ protocol }, 'Requests are traced');
+  log.info({ protocol }, 'tracing requests');
   return {
     begin: (head) => {
       const parent = isContinuing
         ? propagator.extract(ROOT_CONTEXT, head.headers, defaultTextMapGetter)
         : ROOT_CONTEXT;
-      // The SDK could keep the context in asynchronous storage, which costs every request, traced or not.
+      // Asynchronous storage of the context would cost every request, traced or not.
       const span = tracer.startSpan(nameOf(head), { kind: SpanKind.SERVER }, parent);
       return new RequestSpan(tracer, span, head, scheme);
     },
@@ -80,14 +80,14 @@ export function openTracing(
       const isLate = new Error(`The collector took longer than ${waitMs} ms.`);
       const stop = () => provider.shutdown();
       await withDeadline(waitMs, undefined, () => isLate, stop).catch((error: unknown) => {
-        // Other failures have been logged.
-        if (error === isLate) log.warn({ reason: isLate.message }, 'not all traces could be sent');
+        // `logWarnings` has logged other failures.
+        if (error === isLate) log.warn({ reason: isLate.message }, 'traces not sent at exit');
       });
     },
   };
 }
 
-/** Logs the warnings of the SDK, and why a collector did not take spans: each kind once in a while. */
+/** Logs the warnings of the SDK and failed exports, each kind at intervals. */
 function logWarnings(log: Log): void {
   const loggedMs = new Map<string, number>();
   const warn = (reason: string, message: string): void => {
@@ -97,17 +97,15 @@ function logWarnings(log: Log): void {
     loggedMs.set(kind, nowMs);
     log.warn({ reason }, message);
   };
-  const say = (...parts: readonly unknown[]): void =>
+  const logWarning = (...parts: readonly unknown[]): void =>
     warn(parts.map(String).join(' '), 'OpenTelemetry');
   const quiet = (): void => undefined;
-  const logger = { error: say, warn: say, info: quiet, debug: quiet, verbose: quiet };
+  const logger = { error: logWarning, warn: logWarning, info: quiet, debug: quiet, verbose: quiet };
   diag.setLogger(logger, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
-  setGlobalErrorHandler((failure) =>
-    warn(describe(failure), 'traces cannot be sent; they are dropped'),
-  );
+  setGlobalErrorHandler((failure) => warn(describe(failure), 'sending traces failed; dropped'));
 }
 
-/** Describes a failed batch by message and code: what a collector says may be long. */
+/** Describes a failed batch by message and code, without the collector's response, which may be long. */
 function describe(failure: unknown): string {
   if (!(failure instanceof Error)) return formatCauses(failure).slice(2);
   const code = 'code' in failure && !failure.message.includes(String(failure.code));

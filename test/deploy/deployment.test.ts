@@ -147,7 +147,7 @@ describe('compose.yaml', () => {
       storage: { kind: 's3', bucket: 'fluxer-s3-bucket-cdn' },
       uploads: { kind: 's3', bucket: 'fluxer-s3-bucket-uploads' },
       internal: { listen: { port: 3100 } },
-      reading: { publicUrls: [{ origin: 'https://chat.example.org', segments: ['media'] }] },
+      parseOptions: { publicUrls: [{ origin: 'https://chat.example.org', segments: ['media'] }] },
       unknownSettings: [],
     });
     // Whatever the platform has a variable for is in the page that explains them.

@@ -112,7 +112,7 @@ test('the override has settings that the service accepts', () => {
     storage: { kind: 's3', bucket: 'fluxer' },
     uploads: { kind: 's3', bucket: 'fluxer-uploads' },
     internal: { isShared: true },
-    reading: { publicUrls: [{ origin: 'https://chat.example.org', segments: ['media'] }] },
+    parseOptions: { publicUrls: [{ origin: 'https://chat.example.org', segments: ['media'] }] },
     unknownSettings: [],
   });
 });

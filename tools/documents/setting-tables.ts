@@ -26,7 +26,7 @@ export const settingTables: Readonly<Record<string, string>> = {
         Object.entries(rows).map(([name, row]) => [
           code(name),
           defaultOf(row),
-          row.form.words,
+          row.form.expected,
           meaningOf(row),
         ]),
       ),

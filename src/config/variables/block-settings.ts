@@ -13,7 +13,7 @@ import {
   serviceId,
 } from '../setting-forms.ts';
 
-/** Most simultaneous connections to the bucket of the list. */
+/** Maximum number of connections to the bucket of the list. */
 export const BLOCKLIST_CONNECTIONS = 16;
 
 /** Variables of blocks: contract §15. */

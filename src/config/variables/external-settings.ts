@@ -17,7 +17,7 @@ import type { platformTable } from './platform-settings.ts';
 
 const none = { defaultText: 'none' } as const;
 
-/** Connections to other sites at the same time (contract §8). */
+/** Maximum number of connections to other sites (contract §8). */
 export const EXTERNAL_CONNECTIONS = 64;
 
 /** Variables of external media: contract §8. */
@@ -81,7 +81,7 @@ export const externalTable = {
   EXTERNAL_MAX_AGE_SECONDS: setting(seconds, 604_800, 'maximum `max-age` of external media'),
 };
 
-/** Reads how external media are signed, fetched and kept; returns `undefined` if external media are disabled. */
+/** Reads the settings of external media; returns `undefined` if they are disabled. */
 export function readExternal(
   values: ValuesOf<typeof externalTable & typeof platformTable> & {
     readonly QUEUE_TIMEOUT_MS: number;

@@ -2,7 +2,7 @@ import type { SigningKeys } from '../../contract/signing/signing-keys.ts';
 import { type Environment, optional, type Setting, setting, type ValuesOf } from '../setting.ts';
 import { choice, signingDomain, signingKeys, signingKeysFile } from '../setting-forms.ts';
 
-/** Variables of signing keys (contract §8 to §10); each has a twin that names a file of keys. */
+/** Variables of signing keys (contract §8 to §10). Each has a twin with the path of a file of keys. */
 export const keySettingNames = [
   'EXTERNAL_SIGNING_KEYS',
   'ATTACHMENT_SIGNING_KEYS',
@@ -17,7 +17,7 @@ type KeyRows<Name extends KeySettingName> = Readonly<
 
 type KeyValues = Partial<Record<keyof KeyRows<KeySettingName>, SigningKeys | undefined>>;
 
-/** Returns the rows of a variable of keys and of its twin. */
+/** Returns the rows of a variable of keys and its twin. */
 export function keySettings<Name extends KeySettingName>(
   name: Name,
   description: string,
@@ -35,8 +35,8 @@ export function readKeys(values: KeyValues, name: KeySettingName): SigningKeys |
 }
 
 /** Whether a variable or its twin is set, even to an invalid value. */
-export function hasKeys(given: Environment, name: KeySettingName): boolean {
-  return given[name] !== undefined || given[`${name}_FILE`] !== undefined;
+export function hasKeys(environment: Environment, name: KeySettingName): boolean {
+  return environment[name] !== undefined || environment[`${name}_FILE`] !== undefined;
 }
 
 /** Variables of signed attachments: contract §9. */
@@ -57,7 +57,7 @@ export const attachmentTable = {
   ),
 };
 
-/** Reads whether attachment URLs must be signed, and with which keys, which may be set before that. */
+/** Reads the signing of attachment URLs; keys may be set with mode `off`. */
 export function readAttachments(values: ValuesOf<typeof attachmentTable>) {
   const keys = readKeys(values, 'ATTACHMENT_SIGNING_KEYS');
   return {

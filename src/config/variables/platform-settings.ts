@@ -13,10 +13,10 @@ import {
   publicUrl,
 } from '../setting-forms.ts';
 
-/** Longest memory of a missing original for a platform that stores originals past Darkroom (contract §14). */
+/** Maximum time to remember a missing original, for a platform that stores originals itself (contract §14). */
 const MISSING_SECONDS = 2;
 
-/** Variables of an installation in the place of a platform's own media service: contract §14. */
+/** Variables of an installation that replaces a platform's media service: contract §14. */
 export const platformTable = {
   COMPATIBILITY: setting(
     choice('none', 'fluxer'),
@@ -62,35 +62,35 @@ interface ListenValues {
   readonly S3_BUCKET: string | undefined;
 }
 
-/** Reads the internal listener; returns `undefined` if there is none. */
+/** Reads the internal listener; returns `undefined` without one. */
 export function readInternal(values: ValuesOf<typeof platformTable> & ListenValues) {
   const { INTERNAL_HOST: host, INTERNAL_PORT: port, INTERNAL_TOKEN: token } = values;
   if (port === undefined || token === undefined) return undefined;
   return {
     listen: { host, port },
-    /** Whether the public listener serves the internal routes. Port 0 is another port for each listener. */
+    /** Whether the public listener serves the internal routes. Port 0 is a different port for each listener. */
     isShared: port !== 0 && port === values.PORT && host === values.HOST,
     token,
     maxBodyBytes: values.INTERNAL_MAX_BODY_BYTES,
-    /** Name by which internal requests mean the storage of originals. */
+    /** Name of the storage of originals in internal requests. */
     bucket: values.S3_BUCKET,
   };
 }
 
 type Values = ValuesOf<typeof platformTable> & { readonly NOT_FOUND_MAX_AGE_SECONDS: number };
 
-/** Reads all consequences of `COMPATIBILITY`; features with a setting of their own work without it, too. */
+/** Reads all effects of `COMPATIBILITY`. Features with a setting of their own do not depend on it. */
 export function readCompatibility(values: Values) {
   const isFluxer = values.COMPATIBILITY === 'fluxer';
   const { NOT_FOUND_MAX_AGE_SECONDS: seconds } = values;
   return {
-    /** `max-age` of missing media; `undefined`: caches keep nothing of them. */
+    /** `max-age` of missing media; `undefined` for `no-store`. */
     unknownMediaMaxAgeSeconds: isFluxer ? undefined : seconds,
     parseOptions: {
       resources: isFluxer ? platformResources : contractResources,
       publicUrls: values.PUBLIC_URLS ?? [],
     },
-    /** Period for which the service itself remembers that an original is missing. */
+    /** Time for which the service itself remembers a missing original. */
     missingForMs: (isFluxer ? Math.min(MISSING_SECONDS, seconds) : seconds) * 1000,
   };
 }

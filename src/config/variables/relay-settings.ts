@@ -2,16 +2,16 @@ import { memorySetting, setting, type ValuesOf } from '../setting.ts';
 import { bytes, choice, MEBIBYTE } from '../setting-forms.ts';
 import { keySettings, readKeys } from './key-settings.ts';
 
-/** Uploads at the same time (contract §10). */
+/** Maximum number of concurrent uploads (contract §10). */
 const MAX_UPLOADS = 64;
 
-/** Connections to the bucket besides those of uploads: checks for existing objects, and removals of failed uploads. */
+/** Further connections to the bucket: checks for existing objects, and removals of failed uploads. */
 const OTHER_CONNECTIONS = 16;
 
 /** Connections or files that the storage has open for uploads. */
 export const RELAY_CONNECTIONS = MAX_UPLOADS + OTHER_CONNECTIONS;
 
-/** Slowest client: below 16 KiB/s over 30 s, an upload is cut off (contract §10). */
+/** Minimum pace: an upload below 16 KiB/s over 30 s is aborted (contract §10). */
 const WINDOW_MS = 30_000;
 const WINDOW_BYTES = 30 * 16 * 1024;
 
@@ -25,7 +25,7 @@ export const relayTable = {
     'signing keys of upload capabilities, without which uploads are a 404; any of them verifies',
   ),
   RELAY_MAX_BYTES: setting(
-    // S3 takes no more in one request.
+    // Maximum of S3 for one request.
     bytes(1, 5 * 1024 * MEBIBYTE),
     500 * MEBIBYTE,
     'maximum size of an upload, regardless of its capability',
@@ -47,7 +47,7 @@ type Values = ValuesOf<typeof relayTable> & {
   readonly ORIGIN_TIMEOUT_MS: number;
 };
 
-/** Reads how uploads are authorised, stored and bounded; returns `undefined` if uploads are disabled. */
+/** Reads the settings of uploads; returns `undefined` if they are disabled. */
 export function readRelay(values: Values) {
   const keys = readKeys(values, 'RELAY_SIGNING_KEYS');
   if (keys === undefined) return undefined;

@@ -1,9 +1,9 @@
 import { DEFAULT_WEBP_EFFORT } from '../../contract/image-formats.ts';
-import { LEAST_WORKER_BYTES } from '../machine-limits.ts';
+import { MIN_WORKER_BYTES } from '../machine-limits.ts';
 import { memorySetting, optional, setting, type ValuesOf } from '../setting.ts';
 import { bytes, choice, integer, MEBIBYTE, milliseconds, programChoice } from '../setting-forms.ts';
 
-/** Variables of transforms: what is accepted, on how much of the machine, and for whom (contract §6, §11). */
+/** Variables of transforms: limits, resources and rate limits (contract §6, §11). */
 export const renderingTable = {
   MAX_ORIGINAL_BYTES: setting(
     bytes(1),
@@ -53,7 +53,7 @@ export const renderingTable = {
     { defaultText: 'one per core' },
   ),
   WORKER_MEMORY_BYTES: optional(
-    bytes(LEAST_WORKER_BYTES),
+    bytes(MIN_WORKER_BYTES),
     "limit of the private memory of one core's render processes, where the system can enforce it: the process for light renders gets 288 MiB plus `MAX_ORIGINAL_BYTES`, the one for heavy renders the rest. At least 160 MiB more than `MAX_ORIGINAL_BYTES`",
     {
       defaultText: '`2684354560`, or less if the machine has [less memory](tuning.md#memory-bound)',
@@ -105,7 +105,7 @@ export const videoTable = {
   ),
 };
 
-/** Reads which decoder may be used, with which walls. */
+/** Reads the settings of the video decoder and its sandbox. */
 export function readVideoDecoder(
   values: ValuesOf<typeof videoTable>,
   requiresConfinement: boolean,

@@ -6,10 +6,10 @@ import { contractResources, platformResources } from '../../contract/resources.t
 import type { Settings } from '../settings.ts';
 import { BLOCKLIST_CONNECTIONS } from './block-settings.ts';
 
-/** Folder of the sample originals in the package; the path is the same from the compiled file and from its source. */
+/** Folder of the sample originals; the path is the same from the compiled file and from its source. */
 export const SAMPLE_FOLDER = fileURLToPath(new URL('../../../fixtures/originals', import.meta.url));
 
-/** Most simultaneous connections to the bucket of renderings: reads and writes are short. */
+/** Maximum number of connections to the bucket of renderings: reads and writes are short. */
 export const RESULT_CONNECTIONS = 64;
 
 /** Timeout of one write of a rendering into a bucket, in milliseconds. */
@@ -18,7 +18,7 @@ const RESULT_TIMEOUT_MS = 10_000;
 /** Deadline of one request to the bucket of the list of blocks, in milliseconds; large bodies get more time. */
 const BLOCKLIST_TIMEOUT_MS = 10_000;
 
-/** Reads where originals are stored. */
+/** Reads the storage of originals. */
 export function readStorage(values: Settings) {
   const bucket = values.S3_BUCKET;
   if (values.STORAGE === 'filesystem' || bucket === undefined) {
@@ -44,7 +44,7 @@ export function readStorage(values: Settings) {
   } as const;
 }
 
-/** Reads where renderings are stored beyond the life of the process; returns `undefined` without a result store. */
+/** Reads the result store; returns `undefined` without one. */
 export function readResultStore(values: Settings) {
   const { RESULT_STORE_DIR: folder, RESULT_S3_BUCKET: bucket } = values;
   if (values.RESULT_STORE === 'filesystem' && folder !== undefined) {
@@ -61,7 +61,7 @@ export function readResultStore(values: Settings) {
   } as const;
 }
 
-/** Reads the storage of uploads that the platform fetches itself (contract §14); `undefined` without one. */
+/** Reads the storage of uploads that the platform fetches itself (contract §14); returns `undefined` without one. */
 export function readUploads(values: Settings) {
   const {
     UPLOADS_S3_BUCKET: bucket,
@@ -78,7 +78,7 @@ export function readUploads(values: Settings) {
   return { kind: 's3', bucket, prefix: '', ...readServer(values), maxConnections } as const;
 }
 
-/** Reads where the list of blocks is; returns `undefined` if nothing can be blocked. */
+/** Reads the block list; returns `undefined` without one. */
 export function readBlocklist(values: Settings) {
   const place = readPlace(values);
   if (place === undefined) return undefined;
@@ -103,17 +103,17 @@ function readPlace(values: Settings) {
   } as const;
 }
 
-/** Describes a storage as operators do: `bucket media`, `folder /srv/media`. */
+/** Describes a storage for operators: `bucket media`, `folder /srv/media`. */
 export function describePlace(
   place: { readonly kind: 's3'; bucket: string } | { readonly kind: 'filesystem'; folder: string },
 ): string {
   return place.kind === 's3' ? `bucket ${place.bucket}` : `folder ${place.folder}`;
 }
 
-/** Settings that decide which keys a storage has. */
+/** Settings that determine the keys of a storage. */
 export const keySettings = { filesystem: 'STORAGE_DIR', s3: 'S3_PREFIX' } as const;
 
-/** Reads the server, which is the same for all buckets. */
+/** Reads the server of all buckets. */
 function readServer({ S3_FORCE_PATH_STYLE: pathStyle, ...values }: Settings) {
   return {
     region: values.S3_REGION,
@@ -124,8 +124,8 @@ function readServer({ S3_FORCE_PATH_STYLE: pathStyle, ...values }: Settings) {
   };
 }
 
-/** Whether a purge, or a lifecycle rule for renderings, would remove originals of the same bucket. */
-export function mayMixUp(values: Settings): boolean {
+/** Whether a purge, or a lifecycle rule for renderings, would remove originals in the same bucket. */
+export function prefixesOverlap(values: Settings): boolean {
   const { S3_PREFIX: originals, RESULT_S3_PREFIX: results } = values;
   if (values.STORAGE !== 's3' || values.RESULT_STORE !== 's3') return false;
   if (values.S3_BUCKET !== values.RESULT_S3_BUCKET) return false;
@@ -135,7 +135,7 @@ export function mayMixUp(values: Settings): boolean {
   return originFolders.some((root) => results.startsWith(originals + root));
 }
 
-/** Whether clients could read the file of the list as an original, or replace it by an upload. */
+/** Whether clients could read the block list as an original, or replace it by an upload. */
 export function isListFileServed(values: Settings): boolean {
   const { BLOCKLIST, BLOCKLIST_FILE: file, STORAGE } = values;
   if (BLOCKLIST !== 'filesystem' || file === undefined) return false;
@@ -144,7 +144,7 @@ export function isListFileServed(values: Settings): boolean {
   return folders.some((folder) => realFolder(dirname(file)).startsWith(realFolder(folder)));
 }
 
-/** Whether clients could read the object of the list as an original. */
+/** Whether clients could read the object of the block list as an original. */
 export function isListKeyServed(values: Settings): boolean {
   const { BLOCKLIST, STORAGE, BLOCKLIST_S3_BUCKET: bucket } = values;
   const { S3_PREFIX: prefix, BLOCKLIST_S3_KEY: key } = values;
@@ -157,21 +157,21 @@ export function isListKeyServed(values: Settings): boolean {
 const RESULT_FOLDERS = ['', 'results', 'incoming'] as const;
 
 /**
- * Whether the folders of originals and renderings are the same, or one is inside the other, even through links. Not
- * covered: folders that are mounted at two places.
+ * Whether the folders of originals and renderings are equal, or one contains the other, even through links. Not covered:
+ * folders that are mounted twice.
  */
 export function areNested(values: Settings): boolean {
-  return areMixed(originalFolders(values), resultFolders(values));
+  return foldersOverlap(originalFolders(values), resultFolders(values));
 }
 
-/** Whether a public route would read from the folder of uploads, likewise, or a full store would remove uploads. */
+/** Whether a public route would read from the folder of uploads, or a full result store would remove uploads. */
 export function areUploadsNested(values: Settings): boolean {
   const { UPLOADS_DIR: folder } = values;
   if (folder === undefined) return false;
-  return areMixed([folder], [...originalFolders(values), ...resultFolders(values)]);
+  return foldersOverlap([folder], [...originalFolders(values), ...resultFolders(values)]);
 }
 
-/** Whether a public route reads from the bucket of uploads; or its name, in a capability, means originals, too. */
+/** Whether a public route reads from the bucket of uploads, or its name in a capability is that of another bucket. */
 export function isUploadsBucketRead(values: Settings): boolean {
   const { S3_BUCKET, RESULT_S3_BUCKET } = values;
   const bucket = readUploads(values)?.bucket;
@@ -187,7 +187,7 @@ function resultFolders({ RESULT_STORE, RESULT_STORE_DIR: folder }: Settings): re
   return RESULT_FOLDERS.map((name) => join(folder, name));
 }
 
-function areMixed(some: readonly string[], others: readonly string[]): boolean {
+function foldersOverlap(some: readonly string[], others: readonly string[]): boolean {
   const real = others.map(realFolder);
   return some
     .map(realFolder)

@@ -2,7 +2,7 @@ import { unescape as decodePercents } from 'node:querystring';
 import { type Environment, optional } from '../setting.ts';
 import { anyText } from '../setting-forms.ts';
 
-/** The variable that switches traces on; the OpenTelemetry SDK reads and judges all others by itself. */
+/** The variable that enables traces; the OpenTelemetry SDK reads and checks all others itself. */
 export const tracingTable = {
   OTEL_EXPORTER_OTLP_ENDPOINT: optional(
     anyText('any form that OpenTelemetry accepts'),
@@ -12,16 +12,19 @@ export const tracingTable = {
 
 const protocols = ['http/protobuf', 'http/json'] as const;
 
-/** Reads what is needed before the SDK is loaded; `undefined`: requests are not traced, and it is not loaded. */
-export function readTracing(given: Environment) {
-  if (!isTracing(given)) return undefined;
-  const propagators = (given.OTEL_PROPAGATORS ?? 'tracecontext').split(',').map(wordOf);
-  const headers = [given.OTEL_EXPORTER_OTLP_HEADERS, given.OTEL_EXPORTER_OTLP_TRACES_HEADERS];
+/** Reads the settings that are needed before the SDK is loaded; returns `undefined` if traces are disabled. */
+export function readTracing(environment: Environment) {
+  if (!isTracing(environment)) return undefined;
+  const propagators = (environment.OTEL_PROPAGATORS ?? 'tracecontext').split(',').map(wordOf);
+  const headers = [
+    environment.OTEL_EXPORTER_OTLP_HEADERS,
+    environment.OTEL_EXPORTER_OTLP_TRACES_HEADERS,
+  ];
   return {
-    protocol: protocols.find((protocol) => protocol === askedProtocol(given)) ?? protocols[0],
-    /** Whether the trace of a request's sender goes on here. */
+    protocol: protocols.find((protocol) => protocol === protocolOf(environment)) ?? protocols[0],
+    /** Whether requests continue their sender's trace. */
     isContinuing: propagators.includes('tracecontext') && !propagators.includes('none'),
-    /** Texts that must not stand in the log: the value of a header, and what follows its `Bearer`. */
+    /** Texts that the log redacts: values of headers, and tokens after `Bearer`. */
     secrets: headers.flatMap((text = '') =>
       text.split(',').flatMap((pair) => {
         const value = pair.slice(pair.indexOf('=') + 1).trim();
@@ -31,27 +34,27 @@ export function readTracing(given: Environment) {
   };
 }
 
-/** Finds a protocol that is not spoken: spans that are sent to a port for gRPC would be lost without a clear word. */
-export function findProtocolFault(given: Environment): string | undefined {
-  const asked = askedProtocol(given);
-  if (!isTracing(given) || protocols.some((protocol) => protocol === asked)) return undefined;
-  const isForTraces = given.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL !== undefined;
+/** Returns the fault of an unsupported protocol: spans sent to a port for gRPC would be lost without a clear error. */
+export function findProtocolFault(environment: Environment): string | undefined {
+  const protocol = protocolOf(environment);
+  if (!isTracing(environment) || protocols.some((known) => known === protocol)) return undefined;
+  const isForTraces = environment.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL !== undefined;
   const name = isForTraces ? 'OTEL_EXPORTER_OTLP_TRACES_PROTOCOL' : 'OTEL_EXPORTER_OTLP_PROTOCOL';
-  return `${name}: expected http/protobuf or http/json, since OTLP over gRPC is not supported, but received ${JSON.stringify(given[name])}`;
+  return `${name}: expected http/protobuf or http/json, since OTLP over gRPC is not supported, but received ${JSON.stringify(environment[name])}`;
 }
 
-/** Whether traces are asked for, or there is a collector. */
-function isTracing(given: Environment): boolean {
-  if (wordOf(given.OTEL_SDK_DISABLED) === 'true') return false;
-  if (given.OTEL_TRACES_EXPORTER !== undefined)
-    return wordOf(given.OTEL_TRACES_EXPORTER) === 'otlp';
-  const { OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT } = given;
+/** Whether traces are enabled, by the exporter or by a collector. */
+function isTracing(environment: Environment): boolean {
+  if (wordOf(environment.OTEL_SDK_DISABLED) === 'true') return false;
+  if (environment.OTEL_TRACES_EXPORTER !== undefined)
+    return wordOf(environment.OTEL_TRACES_EXPORTER) === 'otlp';
+  const { OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT } = environment;
   return (OTEL_EXPORTER_OTLP_ENDPOINT ?? OTEL_EXPORTER_OTLP_TRACES_ENDPOINT) !== undefined;
 }
 
-function askedProtocol(given: Environment): string {
-  const general = given.OTEL_EXPORTER_OTLP_PROTOCOL ?? protocols[0];
-  return wordOf(given.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL ?? general);
+function protocolOf(environment: Environment): string {
+  const general = environment.OTEL_EXPORTER_OTLP_PROTOCOL ?? protocols[0];
+  return wordOf(environment.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL ?? general);
 }
 
 function wordOf(text = ''): string {
