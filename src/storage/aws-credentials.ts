@@ -7,18 +7,18 @@ import { defaultProvider } from './aws-sdk.ts';
 type CredentialProvider = ReturnType<typeof defaultProvider>;
 
 /**
- * Deadline of a request for credentials, its response included, in milliseconds. With the second before the SDK's retry,
- * less than the default deadline of an original's first byte.
+ * Deadline of a request for credentials, its response included, in milliseconds. With the SDK's pause before a retry, less
+ * than the default deadline of an original's first byte.
  */
 const REQUEST_TIMEOUT_MS = 3_000;
 
-/** Deadline of all requests with their retries, or of a `credential_process`, in milliseconds. */
+/** Deadline of all requests with retries, or of a `credential_process`, in milliseconds. */
 const CHAIN_TIMEOUT_MS = 60_000;
 
-/** Set in the asynchronous context of requests for credentials. */
+/** Marks the asynchronous context of requests for credentials. */
 const chainContext = new AsyncLocalStorage<true>();
 
-// The providers of containers and of STS accept neither a signal nor a deadline that ends their request.
+// The providers of containers and of STS support neither a signal nor a deadline.
 subscribe('http.client.request.start', (message) => {
   if (chainContext.getStore() !== true) return;
   const { request } = message as { readonly request: ClientRequest };
@@ -32,8 +32,8 @@ subscribe('http.client.request.start', (message) => {
 /**
  * Creates a provider of credentials from the SDK's usual chain: environment, shared files, container, instance.
  *
- * All callers of the SDK's own provider wait for one promise, and an endpoint that does not respond would hold them for
- * ever. Here each request has a deadline, after which the SDK's retry sends a new one; and so has the chain.
+ * All callers of the SDK's provider share one promise, and an unresponsive endpoint would block them forever. Here each
+ * request has a deadline, after which the SDK retries, and so has the chain.
  */
 export function createCredentialProvider(): CredentialProvider {
   let chain = defaultProvider();

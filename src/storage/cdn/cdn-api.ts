@@ -1,23 +1,24 @@
+import type { Config } from '../../config/config.ts';
 import { timeoutError, withDeadline } from '../../pipeline/abort.ts';
 import { type CdnApi, CdnFailure } from '../../pipeline/cdn/cdn-api.ts';
-import { type CdnOptions, protocols } from './protocols.ts';
+import { protocols } from './protocols.ts';
 
 /** Deadline of a call, its response included, in milliseconds. */
 const TIMEOUT_MS = 10_000;
 
 const MAX_REASON_LENGTH = 200;
 
-/** Opens the API of a CDN; nothing is sent before the first purge. */
-export async function openCdnApi(options: CdnOptions): Promise<CdnApi> {
-  const { name } = options;
-  // Signing takes a part of the AWS SDK.
+/** Opens the API of a CDN, without a request before the first purge. */
+export async function openCdnApi(cdn: NonNullable<Config['cdn']>): Promise<CdnApi> {
+  const { name, token } = cdn;
+  // Loads a part of the AWS SDK.
   const protocol =
     name === 'cloudfront' ? (await import('./cloudfront.ts')).createCloudfront() : protocols[name];
-  const base = options.api ?? protocol.base;
+  const base = cdn.api ?? protocol.base;
   const send = async (tags: readonly string[], reference: string, signal: AbortSignal) => {
-    const request = await protocol.request({ ...options, base }, tags, reference);
+    const request = await protocol.request({ ...cdn, base }, tags, reference);
     const { path, headers, body } = request;
-    // A redirect would take the token to another server.
+    // A redirect would send the token to another server.
     const init = { method: 'POST', headers, body, signal, redirect: 'error' } as const;
     const response = await fetch(base + path, init);
     const retryAfterMs = parseRetryAfter(response.headers.get('retry-after'));
@@ -37,7 +38,7 @@ export async function openCdnApi(options: CdnOptions): Promise<CdnApi> {
       if (reason === undefined) return;
       const isLimited = response.status === 429 || protocol.isLimited?.(response) === true;
       throw new CdnFailure(
-        redact(reason, options.token),
+        redact(reason, token),
         isLimited ? 'limited' : 'failed',
         response.retryAfterMs,
       );
@@ -55,13 +56,13 @@ function failureOf(error: unknown): CdnFailure {
   return new CdnFailure(code ?? cause.message, 'failed');
 }
 
-/** Cuts the reason of an API to one short line, without our token, which the API may quote. */
+/** Shortens the reason of an API to one line, without our token, which the API may quote. */
 function redact(reason: string, token: string | undefined): string {
   const text = token === undefined ? reason : reason.replaceAll(token, '***');
   return text.replaceAll(/\s+/g, ' ').slice(0, MAX_REASON_LENGTH);
 }
 
-/** Reads the wait of `Retry-After`: seconds, or a date (RFC 9110 §10.2.3); in milliseconds. */
+/** Parses `Retry-After`, seconds or a date (RFC 9110 §10.2.3), into milliseconds. */
 function parseRetryAfter(text: string | null): number | undefined {
   if (text === null) return undefined;
   const waitMs = /^\d+(\.\d+)?$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now();

@@ -1,15 +1,8 @@
+import type { Config } from '../../config/config.ts';
 import type { CdnName } from '../../contract/cdn-tags.ts';
 
-/** The CDN, and how its API is reached. */
-export interface CdnOptions {
-  readonly name: CdnName;
-  /** Zone, service, pull zone or distribution. */
-  readonly zone: string;
-  /** `undefined` for CloudFront, whose credentials come from the chain of the AWS SDK. */
-  readonly token: string | undefined;
-  /** Base URL of the API, without a slash at the end; `undefined`: the CDN's own. */
-  readonly api: string | undefined;
-}
+/** Settings of a CDN, with the base URL of its API. CloudFront has no token: it uses the credentials of the AWS SDK. */
+type CdnSettings = NonNullable<Config['cdn']> & { readonly base: string };
 
 interface CdnRequest {
   /** Path below the base URL. */
@@ -24,23 +17,23 @@ export interface CdnResponse {
   readonly body: string;
 }
 
-/** An API, as its document describes it. */
+/** Requests and responses of an API. */
 export interface CdnProtocol {
   readonly base: string;
   request(
-    options: CdnOptions & { readonly base: string },
+    settings: CdnSettings,
     tags: readonly string[],
     reference: string,
   ): CdnRequest | Promise<CdnRequest>;
-  /** Returns why the API has not accepted the tags; `undefined` if it has. */
+  /** Returns the reason if the API has not accepted the tags. */
   findFailure(response: CdnResponse): string | undefined;
-  /** Whether a failure means too many calls, besides the status 429. */
+  /** Whether a failure means too many calls, in addition to the status 429. */
   isLimited?(response: CdnResponse): boolean;
 }
 
 const JSON_TYPE = { 'content-type': 'application/json' } as const;
 
-/** The APIs except CloudFront's, each from its public document. */
+/** The APIs except CloudFront's, by their public documents. */
 export const protocols: Readonly<Record<Exclude<CdnName, 'cloudfront'>, CdnProtocol>> = {
   /** `POST /zones/{zone_id}/purge_cache` (developers.cloudflare.com/api, "Purge Cached Content"). */
   cloudflare: {
@@ -50,7 +43,7 @@ export const protocols: Readonly<Record<Exclude<CdnName, 'cloudfront'>, CdnProto
       headers: { ...JSON_TYPE, authorization: `Bearer ${token}` },
       body: JSON.stringify({ tags }),
     }),
-    // A 200 may say `success: false`.
+    // A 200 may contain `success: false`.
     findFailure: ({ status, body }) => {
       const { success, errors } = parseObject(body) as CloudflareResult;
       if (status === 200 && success === true) return undefined;
@@ -93,7 +86,7 @@ interface CloudflareResult {
   readonly errors?: readonly { readonly code?: unknown; readonly message?: unknown }[] | null;
 }
 
-/** Returns an object of JSON; an empty one for other text, such as a proxy's page. */
+/** Parses a JSON object; returns an empty one for other text, such as a proxy's page. */
 function parseObject(text: string): object {
   try {
     const value: unknown = JSON.parse(text);

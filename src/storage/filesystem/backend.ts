@@ -21,7 +21,7 @@ export const filesystem: Backend<'filesystem'> = {
     };
   },
   openResults: async (place, log, isInUse) => {
-    const folder = await openResultFolder({ ...place, log });
+    const folder = await openResultFolder(place.folder, place.maxBytes, log);
     if (!isInUse) void folder.sweep();
     return folder;
   },

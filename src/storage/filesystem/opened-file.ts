@@ -2,14 +2,14 @@ import { type BigIntStats, close, constants, fstat, open, read, readlinkSync } f
 import { realpath, stat } from 'node:fs/promises';
 import { promisify } from 'node:util';
 
-/** A file that was opened for reading, to be closed with `closeFile`. */
+/** File opened for reading. Close it with `closeFile`. */
 export interface OpenedFile {
-  /** A plain number: a `FileHandle` is an object of two sides, with promises of its own. */
+  /** A plain number is cheaper than a `FileHandle`. */
   readonly descriptor: number;
   readonly status: BigIntStats;
 }
 
-/** Most attempts; a file may be replaced between its opening and the check of its path. */
+/** Maximum number of attempts; a file may be replaced between its opening and the check of its path. */
 const MAX_ATTEMPTS = 3;
 
 const openDescriptor = promisify(open);
@@ -17,11 +17,11 @@ const readDescriptor = promisify(read);
 const readStatus = promisify(fstat);
 
 /**
- * Opens a regular file at exactly this path: no part of the path may be a link. The kernel reports the path of the
- * opened file, by a synchronous call, which costs less than waking a thread; systems without /proc resolve it once more.
+ * Opens a regular file at exactly this path, without links. The kernel reports the path of the opened file, by a
+ * synchronous call, which costs less than waking a thread; systems without /proc resolve the path again.
  *
- * @param path absolute and normalized: no `..`, no `.`, no two slashes
- * @returns `undefined` for anything but a regular file
+ * @param path absolute and normalized: no `..`, `.` or `//`
+ * @returns `undefined` for other kinds of files
  * @throws errors of `open` of node:fs
  */
 export async function openRegularFile(path: string): Promise<OpenedFile | undefined> {
@@ -34,7 +34,7 @@ export async function openRegularFile(path: string): Promise<OpenedFile | undefi
       if (opened.status.isFile() && (await findOpenedPath(opened, path)) === path) return opened;
       const { nlink } = await readStatus(descriptor, { bigint: true });
       closeFile(opened);
-      if (nlink !== 0n) return undefined; // the file was not replaced meanwhile
+      if (nlink !== 0n) return undefined; // the file was not replaced
     } catch (error) {
       closeFile({ descriptor });
       throw error;
@@ -43,18 +43,18 @@ export async function openRegularFile(path: string): Promise<OpenedFile | undefi
   return undefined;
 }
 
-/** Returns a tag that distinguishes the content of a file from any other at its path. */
+/** Returns a tag of the content of a file, unique at its path. */
 export function fileEtagOf({ size, mtimeNs }: Pick<BigIntStats, 'size' | 'mtimeNs'>): string {
   return `${size.toString(36)}-${mtimeNs.toString(36)}`;
 }
 
-/** Reads bytes of a file into memory; fewer if the file has become shorter. */
+/** Reads bytes of a file into memory; fewer if the file was truncated. */
 export async function readBytes(
   { descriptor }: Pick<OpenedFile, 'descriptor'>,
   first: number,
   count: number,
 ): Promise<Buffer> {
-  // Not from Node's pool: the bytes live on in a cache, and would retain 8 KiB of others.
+  // Not from Node's pool: cached bytes would retain 8 KiB of others.
   const bytes = Buffer.allocUnsafeSlow(count);
   let filled = 0;
   while (filled < count) {
@@ -83,7 +83,7 @@ async function findOpenedPath({ descriptor, status }: OpenedFile, path: string):
   try {
     return readlinkSync(`/proc/self/fd/${descriptor}`);
   } catch {
-    // Not covered: a folder that is swapped for a link and back meanwhile.
+    // Not covered: a folder that is swapped for a link and back.
     const real = await realpath(path);
     const there = await stat(real, { bigint: true });
     return there.ino === status.ino && there.dev === status.dev ? real : '';

@@ -15,21 +15,21 @@ import type { RootFolder } from './root-folder.ts';
 import { isMissingFile, unlessMissing } from './system-errors.ts';
 import { walkFolder } from './walk.ts';
 
-/** Bytes per read of a passthrough: twice as many as Node's default, at 0.75 of the CPU for 500 MiB (measured). */
+/** Bytes per read of a passthrough: twice Node's default, at 0.75 of its CPU for 500 MiB (measured). */
 const CHUNK_BYTES = 128 * 1024;
 
-/** Largest original that is read into memory at once, in bytes: a stream would cost more than the read. */
+/** Maximum size of an original that is read at once, in bytes: a stream would cost more than the read. */
 const MAX_AT_ONCE_BYTES = 1024 * 1024;
 
 /**
- * Opens originals below a folder, laid out by origin key.
+ * Opens originals below a folder, by origin key.
  *
- * A key cannot leave the folder: its path must be normalized (`..`, `.`, two slashes), so that a file has one key; and
- * the real path of the opened file must equal it, which rejects symbolic links. Only regular files are served.
+ * A key cannot leave the folder: its path must be normalized, so that a file has one key, and equal the real path of the
+ * opened file, which rejects symbolic links. Only regular files are served.
  *
- * Not covered: hard links and bind mounts (they are regular paths; a process that can create them can write the folder
- * anyway); names that differ only in case or normalization on file systems that do not distinguish them. A file that is
- * replaced by one of equal size and equal time of change counts as unchanged.
+ * Not covered: hard links and bind mounts, since a process that can create them can write the folder anyway; names that
+ * differ only in case or normalization on file systems that do not distinguish them; a replacement of equal size and
+ * modification time, which counts as unchanged.
  */
 export function createFilesystemOrigin(root: RootFolder): Source {
   return {
@@ -51,7 +51,7 @@ export function createFilesystemOrigin(root: RootFolder): Source {
           etag: fileEtagOf(status),
           lastModified: readLastModified(new Date(Number(status.mtimeMs))),
           part: range && part,
-          body: await takeBody(file, part.first, part.last - part.first + 1, isHeld),
+          body: await openBody(file, part.first, part.last - part.first + 1, isHeld),
         };
       } catch (error) {
         if (file !== undefined) closeFile(file);
@@ -64,8 +64,8 @@ export function createFilesystemOrigin(root: RootFolder): Source {
   };
 }
 
-/** Takes the file over. What goes into memory comes as bytes, or in one piece. */
-async function takeBody(
+/** Opens a body, which closes the file. Bodies that are kept in memory are read at once, or as one chunk. */
+async function openBody(
   file: OpenedFile,
   first: number,
   count: number,
@@ -76,7 +76,7 @@ async function takeBody(
     closeFile(file);
     return bytes;
   }
-  // Up to the size that was seen, so that a growing file is not sent beyond it.
+  // Up to the size at opening, in case the file grows.
   return createReadStream('', {
     fd: file.descriptor,
     start: first,
@@ -86,23 +86,23 @@ async function takeBody(
 }
 
 /**
- * Lists the folder of originals: the regular files that would be opened, dotfiles included, and nothing behind a
- * symbolic link. Skips folders without read permission.
+ * Lists the folder of originals: regular files, dotfiles included, but no symbolic links. Skips folders without read
+ * permission.
  *
- * Not covered: a folder that is swapped during its listing: the new entries are listed, but would not be served.
+ * Not covered: a folder that is swapped during its listing, whose new entries would not be served.
  */
 export function createFilesystemListing(root: RootFolder): OriginListing {
   return {
     list: async (prefix, visit, signal) => {
       try {
-        // Without a trailing slash, with which a link would be followed.
+        // Without a trailing slash, which would follow a link.
         const folder = resolve(root.path, prefix);
         const status = await unlessMissing(lstat(folder));
-        // An unmounted disk is not an empty one.
+        // An unmounted disk must not look empty.
         if (status === undefined && !(await root.isMounted()))
           throw new Error('The root is missing.');
-        if (!status?.isDirectory()) return; // a link to a folder is none
-        for await (const entry of walkFolder(folder, { signal })) {
+        if (!status?.isDirectory()) return; // for example a link to a folder
+        for await (const entry of walkFolder(folder, signal)) {
           if (entry.kind !== 'file') continue;
           const key = relative(root.path, entry.path).replaceAll(sep, '/');
           if (!(await visit({ key, sizeBytes: entry.sizeBytes }))) return;

@@ -2,10 +2,10 @@ import { realpath, stat } from 'node:fs/promises';
 import { join, normalize, sep } from 'node:path';
 import { systemCodeOf } from './system-errors.ts';
 
-/** Longest name of a file on the usual file systems, in bytes. */
+/** Maximum length of a file name on common file systems, in bytes. */
 const MAX_NAME_BYTES = 255;
 
-/** The folder of all originals, or of uploads, by its real path. */
+/** Folder of originals, or of uploads, by its real path. */
 export class RootFolder {
   readonly path: string;
   readonly #prefix: string;
@@ -18,7 +18,7 @@ export class RootFolder {
   }
 
   /**
-   * @param marker must exist, or else no original counts as missing, and none is written
+   * @param marker file without which originals neither count as missing nor are written
    * @throws Error if the folder is missing
    */
   static async open(folder: string, marker?: StorageMarker): Promise<RootFolder> {
@@ -27,14 +27,14 @@ export class RootFolder {
     return new RootFolder(path, marker);
   }
 
-  /** Returns the path of a key; `undefined` unless it is normalized (no `..`, `.`, two slashes): a file has one key. */
+  /** Returns the path of a key; `undefined` unless it is normalized (no `..`, `.`, `//`), so that a file has one key. */
   pathOf(key: string): string | undefined {
     const isLong = Buffer.byteLength(key) > MAX_NAME_BYTES;
     const path = this.#prefix + (isLong ? key.split('/').map(splitName).join('/') : key);
     return normalize(path) === path ? path : undefined;
   }
 
-  /** Whether the folder exists, with its marker if it has one: an unmounted disk is a failure, and not an empty one. */
+  /** Whether the folder and its marker exist: an unmounted disk is a failure, and not an empty folder. */
   async isMounted(): Promise<boolean> {
     const isFolder = await stat(this.path).then(
       (status) => status.isDirectory(),
@@ -45,8 +45,8 @@ export class RootFolder {
 }
 
 /**
- * Splits a segment of a key that is longer than a name can be, as those of uploads may be, into folders and a file. Their
- * names begin with a backslash, which no key contains, and all but the last end with one.
+ * Splits a segment that is too long for a file name, as in uploads, into folders and a file. Their names begin with a
+ * backslash, which no key contains, and all except the last end with one.
  */
 function splitName(segment: string): string {
   if (Buffer.byteLength(segment) <= MAX_NAME_BYTES) return segment;
@@ -65,8 +65,8 @@ function splitName(segment: string): string {
 }
 
 /**
- * A file that identifies the folder of the originals (`STORAGE_MARKER`): without it, an unmounted disk would look like
- * an empty folder, and every original would seem to be missing.
+ * File that identifies the folder of the originals (`STORAGE_MARKER`). Without it, an unmounted disk would look like an
+ * empty folder.
  */
 export class StorageMarker {
   readonly #path: string;
@@ -82,7 +82,7 @@ export class StorageMarker {
   }
 
   async check(): Promise<boolean> {
-    // A file that cannot be checked may exist: the origin then fails, and says why.
+    // A file that cannot be checked may exist: then the origin reports the failure.
     this.#isMissing = await stat(this.#path).then(
       (status) => !status.isFile(),
       (error: unknown) => ['ENOENT', 'ENOTDIR'].some((code) => code === systemCodeOf(error)),
@@ -90,7 +90,7 @@ export class StorageMarker {
     return !this.#isMissing;
   }
 
-  /** Checks the file in the background, unless a check is running: a hanging disk takes one thread, not all. */
+  /** Checks the file in the background, once at a time: a hanging disk blocks one thread. */
   checkInBackground(): void {
     if (this.#isChecking) return;
     this.#isChecking = true;

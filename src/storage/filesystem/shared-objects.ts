@@ -11,7 +11,7 @@ import {
 import { systemCodeOf, unlessMissing } from './system-errors.ts';
 import { syncFolder, writeWholeFile } from './whole-file.ts';
 
-/** Infix of a file that is about to replace a version, whose tag follows. */
+/** Infix of a file that will replace a version, before its tag. */
 const CLAIM = '.next-';
 
 /** Infix of an unfinished file, before 32 hexadecimal digits. */
@@ -20,7 +20,7 @@ const TEMPORARY = '.incoming-';
 /** Age after which a claim belongs to a killed process, in milliseconds. */
 const DEAD_AFTER_MS = 5_000;
 
-/** Age after which an unfinished file of an earlier release belongs to a killed process, in milliseconds: uploads have such names, too. */
+/** The same for an unfinished file of an earlier release, whose name is that of a running upload as well. */
 const STALE_AFTER_MS = 300_000;
 
 const MAX_CREATE_ATTEMPTS = 3;
@@ -28,10 +28,10 @@ const MAX_CREATE_ATTEMPTS = 3;
 /**
  * Shared objects as files of one folder, such as `blocks.jsonl` and `blocks.jsonl.tag-key`.
  *
- * A writer first creates the complete new file under a name with the tag of the version that it replaces, which only one
- * of several writers can; then it renames the file.
+ * A writer first creates the complete new file under a name with the tag of the replaced version, which succeeds for one
+ * writer only; then it renames the file.
  *
- * Not covered: a writer that is stopped for five seconds between its last check and its rename; replicas on several hosts
+ * Not covered: a writer that pauses for five seconds between its last check and its rename; replicas on several hosts
  * whose file system does not create and rename files atomically.
  */
 export class FolderObjects implements SharedObjects {
@@ -44,7 +44,7 @@ export class FolderObjects implements SharedObjects {
   }
 
   /**
-   * Opens the folder of a list, and removes what killed processes have left there.
+   * Opens the folder of a block list, and removes the leftovers of killed processes.
    *
    * @throws Error if the folder is missing, or cannot be read
    */
@@ -109,12 +109,12 @@ export class FolderObjects implements SharedObjects {
     for (let attempt = 1; ; attempt += 1) {
       const temporaryPath = this.#pathOf('') + TEMPORARY + randomBytes(16).toString('hex');
       try {
-        const place = { path, temporaryPath, root: this.#folder, isNew: true };
-        return tagOf(await writeWholeFile([bytes], place));
+        const target = { path, temporaryPath, root: this.#folder, isNew: true };
+        return tagOf(await writeWholeFile([bytes], target));
       } catch (error) {
         const code = systemCodeOf(error);
         if (code === 'EEXIST') return undefined;
-        // A process that starts has removed the unfinished file.
+        // A starting process removed the unfinished file.
         if (code !== 'ENOENT' || attempt === MAX_CREATE_ATTEMPTS) throw error;
       }
     }
@@ -135,7 +135,7 @@ export class FolderObjects implements SharedObjects {
     return (await this.findTag(name)) === written ? written : undefined;
   }
 
-  /** Removes unfinished files and claims; a process that is running creates its own again. */
+  /** Removes unfinished files and claims; running processes create theirs again. */
   async #removeLeftFiles(): Promise<void> {
     const files = await readdir(this.#folder);
     const isOurs = (file: string): boolean =>
@@ -160,7 +160,7 @@ export class FolderObjects implements SharedObjects {
   }
 }
 
-/** Returns the tag of a file, which a link or a new name does not change. */
+/** Returns the tag of a file, which links and renaming do not change. */
 function tagOf({ ino, size, mtimeNs }: BigIntStats): string {
   return [ino, size, mtimeNs].map((value) => value.toString(36)).join('-');
 }

@@ -12,12 +12,12 @@ export function systemCodeOf(error: unknown): unknown {
   return error instanceof Error && 'code' in error ? error.code : undefined;
 }
 
-/** Whether a system call failed because no file of ours exists at its path. */
+/** Whether a system call failed because its path is not a regular file. */
 export function isMissingFile(error: unknown): boolean {
   return MISSING.has(systemCodeOf(error));
 }
 
-/** Returns the result of a system call; `undefined` if no file of ours exists at its path. */
+/** Returns the result of a system call; `undefined` if `isMissingFile`. */
 export async function unlessMissing<Result>(call: Promise<Result>): Promise<Result | undefined> {
   try {
     return await call;
@@ -27,13 +27,12 @@ export async function unlessMissing<Result>(call: Promise<Result>): Promise<Resu
   }
 }
 
-/** Whether a system call failed for lack of permission. */
 export function isRefused(error: unknown): boolean {
   const code = systemCodeOf(error);
   return code === 'EACCES' || code === 'EPERM';
 }
 
-/** Whether a system call failed for lack of blocks or inodes, of the disk or of a quota. */
+/** Whether the disk or a quota has no free blocks or inodes. */
 export function isOutOfSpace(error: unknown): boolean {
   const code = systemCodeOf(error);
   return code === 'ENOSPC' || code === 'EDQUOT';

@@ -2,38 +2,33 @@ import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isRefused, unlessMissing } from './system-errors.ts';
 
-/** An entry that a walk finds. */
+/** Entry of a traversed folder. */
 export type FolderEntry =
   | { readonly kind: 'file'; readonly path: string; readonly sizeBytes: number }
-  /** A folder, after its contents; not the one where the walk begins. */
+  /** A subfolder, after its contents. */
   | { readonly kind: 'folder'; readonly path: string }
-  /** A folder without read permission; the walk continues without it. */
+  /** A folder without read permission, which is skipped. */
   | { readonly kind: 'refused'; readonly path: string; readonly error: unknown };
 
-/** Options of a walk. */
-export interface WalkOptions {
-  readonly signal?: AbortSignal;
-  /** Prefix of the names in the folder itself; the names in subfolders are not filtered. */
-  readonly namePrefix?: string;
-  /** Called before each system call but the first; stays away while a disk hangs. */
-  readonly onStep?: () => void;
-}
-
 /**
- * Yields the regular files below a folder, in no particular order, with one system call at a time. A walk holds the
- * names of one folder per level: 300 000 of them took 40 MB, and 64 ms of the main thread. Symbolic links are neither
- * followed nor yielded. Entries that vanish meanwhile are skipped; new ones may be.
+ * Yields the regular files below a folder, in no particular order, with one system call at a time. Neither follows nor
+ * yields symbolic links, and skips entries that vanish. Keeps the names of one folder per level in memory: 300 000 of them
+ * took 40 MB, and 64 ms of the main thread.
  *
- * Node's `Dir` would hold fewer names, but on file systems that do not report the type of an entry (some of FUSE and
- * NFS), it makes a call that blocks the event loop, and fails for entries that vanish.
+ * Node's `Dir` would keep fewer names. But on file systems that do not report the type of an entry (some of FUSE and NFS),
+ * it makes a call that blocks the event loop, and fails for entries that vanish.
  *
  * Not covered: names that are not UTF-8, and folders that are swapped while being read.
  *
+ * @param namePrefix prefix of the names in the folder itself, not in subfolders
+ * @param onStep called before each system call except the first
  * @throws Error of a system call, except for folders without permission; `signal.reason`
  */
 export async function* walkFolder(
   folder: string,
-  { signal, namePrefix = '', onStep }: WalkOptions = {},
+  signal?: AbortSignal,
+  namePrefix = '',
+  onStep?: () => void,
 ): AsyncGenerator<FolderEntry, void> {
   const top = await unlessMissing(readdir(folder));
   if (top === undefined) return;

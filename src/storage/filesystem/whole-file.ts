@@ -3,17 +3,17 @@ import { type FileHandle, link, mkdir, open, realpath, rename, unlink } from 'no
 import { dirname } from 'node:path';
 import { systemCodeOf } from './system-errors.ts';
 
-/** Destination of a file, and how the file is written there. */
-export interface FilePlace {
+/** Destination of a file, and how to write it. */
+export interface WriteTarget {
   readonly path: string;
-  /** Path for the unfinished file: on the same file system, under a name that nobody else uses. */
+  /** Unique path for the unfinished file, on the same file system. */
   readonly temporaryPath: string;
-  /** A folder above both, which must exist: that of an unmounted disk is not created. */
+  /** Existing folder above both; not created, since its disk may be unmounted. */
   readonly root: string;
   readonly onFolderMade?: (() => void) | undefined;
   /** Whether the path must not exist yet; otherwise an existing file is replaced. */
   readonly isNew?: boolean | undefined;
-  /** Permissions of the file; by default those of a new one. */
+  /** Permissions of the file; by default those of new files. */
   readonly mode?: number | undefined;
   /** User and group of the file, which only root may change; by default those of the process. */
   readonly owner?: { readonly uid: number; readonly gid: number } | undefined;
@@ -21,52 +21,51 @@ export interface FilePlace {
   readonly beforeMove?: (() => Promise<void>) | undefined;
 }
 
-/** Most attempts to create a folder for a file while others remove it. */
+/** Maximum number of attempts to create a folder that other processes remove. */
 const MAX_MOVE_ATTEMPTS = 8;
 
 /**
- * Writes a file completely or not at all: first under a temporary name, then down to the disk, and only then under its
- * own. Replaces an existing file, or a symbolic link at the end of the path; follows no link on the way. A file that
- * must be new gets its name by a link, so that only one of two concurrent writes succeeds.
+ * Writes a file completely or not at all: under a temporary name, flushed to the disk, then moved to its own. Replaces an
+ * existing file or a symbolic link at the path; follows no other links. A file that must be new gets its name by a link,
+ * so that only one of two concurrent writes succeeds.
  *
- * Not covered: a folder that is swapped for a link between the check and the move; a killed process, and a disk that
- * fails, leave the temporary file as an orphan.
+ * Not covered: a folder that is swapped for a link between check and move; the temporary file of a killed process or on a
+ * failing disk.
  *
- * @returns the status of the written file; its new name changes neither inode nor size nor time of modification
- * @throws Error of a system call (`EEXIST` if the path exists but must be new), or errors of `chunks`; then nothing of
- *   the file remains
+ * @returns the status of the written file; renaming changes neither inode nor size nor modification time
+ * @throws Error of a system call (`EEXIST` if the path exists but must be new), or errors of `chunks`, without a file
  */
 export async function writeWholeFile(
   chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-  place: FilePlace,
+  target: WriteTarget,
 ): Promise<BigIntStats> {
-  const file = await openNewFile(place);
+  const file = await openNewFile(target);
   try {
     let status: BigIntStats;
     try {
-      if (place.owner !== undefined) await file.chown(place.owner.uid, place.owner.gid);
-      if (place.mode !== undefined) await file.chmod(place.mode & 0o777);
+      if (target.owner !== undefined) await file.chown(target.owner.uid, target.owner.gid);
+      if (target.mode !== undefined) await file.chmod(target.mode & 0o777);
       for await (const chunk of chunks) await file.writeFile(chunk);
-      // Before the file gets its name: a power cut could leave the name with zeros.
+      // Before the rename: otherwise a power cut could leave a file of zeros.
       await file.datasync();
       status = await file.stat({ bigint: true });
     } finally {
       await file.close();
     }
-    await place.beforeMove?.();
-    await moveIntoPlace(place);
+    await target.beforeMove?.();
+    await moveIntoPlace(target);
     return status;
   } catch (error) {
-    await unlink(place.temporaryPath).catch(() => undefined);
+    await unlink(target.temporaryPath).catch(() => undefined);
     throw error;
   }
 }
 
 /**
- * Creates a folder and its parents, like `mkdir -p`, but through no symbolic link.
+ * Creates a folder and its parents, like `mkdir -p`, without following symbolic links.
  *
- * @param within a folder above it, which must exist
- * @throws Error if a link leads there, and of a system call
+ * @param within an existing folder above it
+ * @throws Error if the path contains a link, and of a system call
  */
 export async function makeFolder(
   folder: string,
@@ -80,12 +79,12 @@ export async function makeFolder(
     await mkdir(folder);
     onMade();
   } catch (error) {
-    // Another process was first; a link without a target fails in the next call.
+    // Another process was first; the next call fails for a dangling link.
     if (systemCodeOf(error) !== 'EEXIST') throw error;
   }
 }
 
-/** Whether a path exists. @throws Error if a link leads there, and of a system call */
+/** Whether a path exists. @throws Error if it contains a link, and of a system call */
 export async function isRealFolder(folder: string): Promise<boolean> {
   try {
     if ((await realpath(folder)) === folder) return true;
@@ -96,19 +95,19 @@ export async function isRealFolder(folder: string): Promise<boolean> {
   throw new Error(`${folder} is behind a link.`);
 }
 
-async function openNewFile({ temporaryPath, root }: FilePlace): Promise<FileHandle> {
+async function openNewFile({ temporaryPath, root }: WriteTarget): Promise<FileHandle> {
   const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
   const flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW;
   try {
     return await open(temporaryPath, flags);
   } catch (error) {
     if (systemCodeOf(error) !== 'ENOENT') throw error;
-    await makeFolder(dirname(temporaryPath), root); // somebody else removed the folder
+    await makeFolder(dirname(temporaryPath), root); // another process removed the folder
     return open(temporaryPath, flags);
   }
 }
 
-async function moveIntoPlace({ path, temporaryPath, root, onFolderMade, isNew }: FilePlace) {
+async function moveIntoPlace({ path, temporaryPath, root, onFolderMade, isNew }: WriteTarget) {
   for (let attempt = 1; ; attempt += 1) {
     try {
       await makeFolder(dirname(path), root, onFolderMade);
@@ -116,7 +115,7 @@ async function moveIntoPlace({ path, temporaryPath, root, onFolderMade, isNew }:
       await link(temporaryPath, path);
       return await unlink(temporaryPath);
     } catch (error) {
-      // The empty folder was removed meanwhile.
+      // Another process removed the empty folder.
       if (systemCodeOf(error) !== 'ENOENT' || attempt === MAX_MOVE_ATTEMPTS) throw error;
     }
   }
@@ -129,7 +128,7 @@ export async function syncFolder(folder: string): Promise<void> {
     handle = await open(folder, constants.O_RDONLY);
     await handle.sync();
   } catch {
-    // Some file systems cannot; the file exists all the same.
+    // Some file systems do not support it; the file exists all the same.
   } finally {
     await handle?.close();
   }

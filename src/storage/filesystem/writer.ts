@@ -9,31 +9,31 @@ import type { RootFolder } from './root-folder.ts';
 import { systemCodeOf, unlessMissing } from './system-errors.ts';
 import { syncFolder, writeWholeFile } from './whole-file.ts';
 
-/** Codes for a file in the way: at a path that must be free, above it (`a` of `a/b`), or below, if it is a folder. */
-const IN_THE_WAY: ReadonlySet<unknown> = new Set(['EEXIST', 'ENOTDIR', 'EISDIR']);
+/** Errors for an existing file or folder at a path, or a file above it (`a` of `a/b`). */
+const CONFLICTS: ReadonlySet<unknown> = new Set(['EEXIST', 'ENOTDIR', 'EISDIR']);
 
 /**
- * Writes originals into the folder of originals. A file is written at the top of the folder, under a
- * name that is not an original's key, and gets its own name once it is completely on the disk (`writeWholeFile`).
+ * Writes originals into the folder of originals. A file is written at the top of the folder under a temporary name, and
+ * gets its own once it is completely on the disk (`writeWholeFile`).
  *
- * Not covered: a separate file system below the folder, into which no file can be moved; one without hard links, where
- * nothing can be written that must be new; orphans of a killed process (`.incoming-…`); a file that is replaced between
- * the check of `ifMatch` and the move; access control lists and extended attributes of a file that is replaced.
+ * Not covered: a separate file system below the folder, into which files cannot be moved; one without hard links, where
+ * new files cannot be created; orphans of a killed process (`.incoming-…`); a file that is replaced between
+ * the check of `ifMatch` and the move; access control lists and extended attributes of a replaced file.
  */
 export function createFilesystemWriter(root: RootFolder): OriginalWriter {
-  /** @throws Error also if the disk is not mounted: an original would be written to the disk below */
+  /** @throws Error for an invalid key, and if the disk is not mounted */
   const findPath = async (key: string): Promise<string> => {
     const path = root.pathOf(key);
-    if (path === undefined) throw new Error(`${key} is not a key that is written straight.`);
+    if (path === undefined) throw new Error(`Invalid key: ${key}`);
     if (await root.isMounted()) return path;
     throw new Error(`${root.path}, or the file STORAGE_MARKER in it, is gone.`);
   };
   return {
-    // A file appears as a whole, so parts cannot be completed by others.
+    // Files appear completely, so the platform cannot complete parts.
     writePart: undefined,
-    // Each piece is written before the next one is taken.
+    // Each chunk is written before the next one is read.
     heldBytesOf: () => 0,
-    // A link or a folder is in the way, too.
+    // Includes links and folders.
     has: async (key) => (await unlessMissing(lstat(await findPath(key)))) !== undefined,
     write: async (key, chunks, { signal, isNew, ifMatch }) => {
       signal.throwIfAborted();
@@ -43,7 +43,7 @@ export function createFilesystemWriter(root: RootFolder): OriginalWriter {
       const place = { path, temporaryPath, root: root.path, isNew, ...replaced };
       const status = await writeWholeFile(untilStopped(chunks, signal), place).catch(
         (error: unknown) => {
-          if (!IN_THE_WAY.has(systemCodeOf(error))) throw error;
+          if (!CONFLICTS.has(systemCodeOf(error))) throw error;
           throw new MediaError('MEDIA_EXISTS', { cause: error });
         },
       );

@@ -7,15 +7,8 @@ import { SiteFailure, siteError } from '../../pipeline/site-failure.ts';
 import type { AddressGuard } from './guard.ts';
 import type { NameResolver, ResolvedName } from './resolver.ts';
 
-/** Parts of a connector. */
-export interface ConnectorParts {
-  readonly guard: AddressGuard;
-  readonly resolver: NameResolver;
-  /** Longest time from the lookup to the end of the TLS handshake, in milliseconds. */
-  readonly connectTimeoutMs: number;
-  /** Called before each attempt to connect; for tests. */
-  readonly onDial?: (address: string, port: number) => void;
-}
+/** Opens a connection to a site. */
+export type ConnectToSite = ReturnType<typeof createConnector>;
 
 const MAX_ADDRESSES = 16;
 
@@ -23,37 +16,44 @@ const MAX_ADDRESSES = 16;
 const ATTEMPT_DELAY_MS = 250;
 
 /**
- * Opens a connection to a site: the only way to connect to one. All addresses of a name are checked, and exactly these
- * are dialled: no second lookup follows. A literal address takes the same path without a lookup. Addresses of a late
- * family are dialled only if those of the other one cannot be reached.
+ * Creates the only function that connects to sites. It checks all addresses of a name and dials exactly these, without a
+ * second lookup. A literal address skips the lookup. Addresses of a late family are dialled only if those of the other one
+ * are unreachable.
  *
- * @param host a name, or an address without brackets
- * @throws MediaError `ORIGIN_ERROR`, `ORIGIN_TIMEOUT`; or `signal.reason`
+ * @param connectTimeoutMs from the lookup to the end of the TLS handshake
+ * @param onDial called before each attempt to connect, for tests
  */
-export function connectToSite(
-  parts: ConnectorParts,
-  url: URL,
-  host: string,
-  signal: AbortSignal,
-): Promise<Socket> {
-  const { connectTimeoutMs } = parts;
-  const onTimeout = (): Error =>
-    siteError(`No connection in ${connectTimeoutMs} ms.`, { reason: 'time', host });
-  return withDeadline(connectTimeoutMs, signal, onTimeout, async (within) => {
-    const { addresses, late } = await findAddresses(parts, host, within);
-    try {
-      return await dial(parts, url, host, checked(parts, host, addresses), within);
-    } catch (error) {
-      if (late === undefined || !isUnreachable(error)) throw error;
-      const others = await unlessAborted(late, within);
-      if (others.length === 0) throw error;
-      return dial(parts, url, host, checked(parts, host, others), within);
-    }
-  });
+export function createConnector(
+  guard: AddressGuard,
+  resolver: NameResolver,
+  connectTimeoutMs: number,
+  onDial?: (address: string, port: number) => void,
+) {
+  /**
+   * @param host a name, or an address without brackets
+   * @throws MediaError `ORIGIN_ERROR`, `ORIGIN_TIMEOUT`; or `signal.reason`
+   */
+  return (url: URL, host: string, signal: AbortSignal): Promise<Socket> => {
+    const onTimeout = (): Error =>
+      siteError(`No connection in ${connectTimeoutMs} ms.`, { reason: 'time', host });
+    const connect = (addresses: readonly string[], within: AbortSignal): Promise<Socket> =>
+      dial(guard, url, host, checked(guard, host, addresses), within, onDial);
+    return withDeadline(connectTimeoutMs, signal, onTimeout, async (within) => {
+      const { addresses, late } = await findAddresses(resolver, host, within);
+      try {
+        return await connect(addresses, within);
+      } catch (error) {
+        if (late === undefined || !isUnreachable(error)) throw error;
+        const others = await unlessAborted(late, within);
+        if (others.length === 0) throw error;
+        return connect(others, within);
+      }
+    });
+  };
 }
 
 async function findAddresses(
-  { resolver }: ConnectorParts,
+  resolver: NameResolver,
   host: string,
   signal: AbortSignal,
 ): Promise<ResolvedName> {
@@ -63,9 +63,9 @@ async function findAddresses(
   throw siteError('The name has no address.', { reason: 'name', host });
 }
 
-/** @throws MediaError `ORIGIN_ERROR` if one of the addresses may not be dialled */
+/** @throws MediaError `ORIGIN_ERROR` if one of the addresses is not permitted */
 function checked(
-  { guard }: ConnectorParts,
+  guard: AddressGuard,
   host: string,
   addresses: readonly string[],
 ): readonly string[] {
@@ -82,24 +82,25 @@ function checked(
 }
 
 async function dial(
-  { guard, onDial }: ConnectorParts,
+  guard: AddressGuard,
   url: URL,
   host: string,
   addresses: readonly string[],
   signal: AbortSignal,
+  onDial: ((address: string, port: number) => void) | undefined,
 ): Promise<Socket> {
   signal.throwIfAborted();
   const isTls = url.protocol === 'https:';
   const port = Number(url.port) || (isTls ? 443 : 80);
-  const answers = addresses.map((address) => ({ address, family: isIP(address) }));
+  const resolved = addresses.map((address) => ({ address, family: isIP(address) }));
   const options: TcpNetConnectOpts = {
     host,
     port,
     noDelay: true,
     autoSelectFamily: true,
     autoSelectFamilyAttemptTimeout: ATTEMPT_DELAY_MS,
-    // Asynchronous like a lookup: a listener for attempts must receive the first one.
-    lookup: (_host, _options, done) => queueMicrotask(() => done(null, answers)),
+    // Asynchronous like a lookup, so that the listener receives the first attempt.
+    lookup: (_host, _options, done) => queueMicrotask(() => done(null, resolved)),
   };
   const socket = isTls
     ? tlsConnect({
@@ -109,15 +110,15 @@ async function dial(
         ALPNProtocols: ['http/1.1'],
       })
     : netConnect(options);
-  socket.on('error', () => undefined); // an error after an abort has no other listener
-  // Node emits no attempt for a single address.
+  socket.on('error', () => undefined); // for errors after an abort
+  // Node emits no event for a single address.
   const [only, ...others] = addresses;
   if (others.length > 0) socket.on('connectionAttempt', (address) => onDial?.(address, port));
   else if (only !== undefined) onDial?.(only, port);
   try {
     await once(socket, isTls ? 'secureConnect' : 'connect', { signal });
     const address = socket.remoteAddress ?? '';
-    // A second check, of the address that the system reports: only checked addresses may be dialled.
+    // Checks the address that the system reports as well.
     const fault = guard.findFault(address);
     if (fault === undefined) return socket;
     throw siteError(`The address was dialled: ${fault}.`, { reason: 'address', host, address });
@@ -128,7 +129,7 @@ async function dial(
   }
 }
 
-/** Whether no connection could be opened, whatever the site would have sent. */
+/** Whether no connection could be opened. */
 function isUnreachable(error: unknown): boolean {
   const cause = error instanceof MediaError ? error.cause : undefined;
   return cause instanceof SiteFailure && cause.details.reason === 'connection';

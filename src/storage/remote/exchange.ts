@@ -4,38 +4,36 @@ import { MediaError } from '../../contract/errors.ts';
 import { Countdown } from '../../pipeline/abort.ts';
 import { Semaphore, type SemaphoreLimits } from '../../pipeline/semaphore.ts';
 import { siteError } from '../../pipeline/site-failure.ts';
-import { type ConnectorParts, connectToSite } from './connector.ts';
+import type { ConnectToSite } from './connector.ts';
 import type { ResponseHead } from './response.ts';
 
 /** Bounds and deadlines of requests to other sites. */
-export interface ExchangeLimits {
+export interface SiteClientLimits {
   /** Concurrent connections to one host, and requests that wait for one. */
   readonly perHost: SemaphoreLimits;
   /** The same for all hosts. */
   readonly inAll: SemaphoreLimits;
-  /** Longest time from the connection to the first byte of its response, in milliseconds. */
+  /** Maximum time from the connection to the first byte of its response. */
   readonly firstByteTimeoutMs: number;
-  /** Longest time from the connection to the end of the response's head, in milliseconds. */
+  /** Maximum time from the connection to the end of the response's head. */
   readonly headTimeoutMs: number;
 }
 
-/** One request to one host, without its redirects. */
-export interface SiteQuestion {
+export interface SiteRequest {
   readonly url: URL;
   /** A name, or an address without brackets. */
   readonly host: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
-  /** Longest pause of the body while its reader waits, in milliseconds; 0: no bound. */
+  /** Maximum pause of the body while its reader waits; 0 for no maximum. */
   readonly pauseMs: number;
 }
 
-/** The response, whose body must be read or destroyed to release the connection. */
-export interface SiteAnswer extends ResponseHead {
+/** Response. Its body must be read or destroyed to release the connection. */
+export interface SiteResponse extends ResponseHead {
   readonly body: Dispatcher.ResponseData['body'];
 }
 
-/** An open connection, for one request at a time. */
 interface Connection {
   readonly host: string;
   readonly origin: string;
@@ -43,66 +41,66 @@ interface Connection {
   readonly client: Client;
 }
 
-/** Keep-alive time of a connection, in milliseconds; most servers keep it for 5 s or more. */
+/** Keep-alive time of a connection in milliseconds; most servers allow 5 s or more. */
 const IDLE_TIMEOUT_MS = 4_000;
 
 /** Time for a site to close a connection after our FIN, in milliseconds. */
 const CLOSING_TIMEOUT_MS = 500;
 
-/** Most bytes of a response's head, and of its trailers. */
+/** Maximum size of a response's head, and of its trailers. */
 const MAX_HEAD_BYTES = 32 * 1024;
 
-/** Most interim responses (RFC 9110 §15.2) before the final one; honest sites send one or two. */
+/** Maximum number of interim responses (RFC 9110 §15.2); honest sites send one or two. */
 const MAX_INTERIM = 8;
 
 /**
- * Requests to other sites, with bounds of connections per host and in all. A request waits for its host first, so that
- * a slow host never gets more than its share of the whole.
+ * HTTP client of other sites, with limits of connections per host and in all. A request waits for its host first, so that
+ * a slow host cannot use up all connections.
  *
- * Connections are kept for a while, idle ones included in both bounds: with one for each request, a site that is 50 ms
- * away gives 0.3 of the responses (measured, TLS 1.3).
+ * Idle connections are reused, and count for both limits: with a connection for each request, the throughput of a site at
+ * 50 ms was 0.3 (measured, TLS 1.3).
  */
-export class SiteExchange {
-  readonly #limits: ExchangeLimits;
-  readonly #connector: ConnectorParts;
+export class SiteClient {
+  readonly #limits: SiteClientLimits;
+  readonly #connectToSite: ConnectToSite;
   readonly #all: Semaphore;
   readonly #hosts = new Map<string, Semaphore>();
   /** Connections without a request, the longest idle first. */
   readonly #idle = new Set<Connection>();
 
-  constructor(limits: ExchangeLimits, connector: ConnectorParts) {
+  constructor(limits: SiteClientLimits, connectToSite: ConnectToSite) {
     this.#limits = limits;
-    this.#connector = connector;
+    this.#connectToSite = connectToSite;
     this.#all = new Semaphore(limits.inAll);
   }
 
-  /** @throws MediaError `ORIGIN_ERROR`, `ORIGIN_TIMEOUT`, `OVERLOADED`; or `question.signal.reason` */
-  async ask(question: SiteQuestion): Promise<SiteAnswer> {
-    const { url, host, signal } = question;
-    const leaveHost = await this.#enterHost(host, signal);
+  /** @throws MediaError `ORIGIN_ERROR`, `ORIGIN_TIMEOUT`, `OVERLOADED`; or `request.signal.reason` */
+  async fetch(request: SiteRequest): Promise<SiteResponse> {
+    const { url, host, signal } = request;
+    const releaseHost = await this.#acquireHost(host, signal);
     let connection = this.#takeIdle(host, url.origin);
     try {
-      let answer: SiteAnswer | undefined;
+      let response: SiteResponse | undefined;
       if (connection?.origin === url.origin) {
-        answer = await this.#send(connection, question).catch((error: unknown) => {
+        response = await this.#send(connection, request).catch((error: unknown) => {
           // The site may have closed the connection before it received the request (RFC 9112 §9.3.1).
           if (error instanceof MediaError || signal.aborted) throw error;
           return undefined;
         });
       }
-      if (answer === undefined) {
+      if (response === undefined) {
         await close(connection);
-        connection = await this.#connect(question);
-        answer = await this.#send(connection, question);
+        connection = await this.#connect(request);
+        response = await this.#send(connection, request);
       }
-      const [{ body }, used] = [answer, connection];
-      // The reader sees the body's errors; without a reader, they must not throw.
+      const [{ body }, used] = [response, connection];
+      // Errors reach the reader of the body; without a reader, they must not throw.
       body.on('error', () => undefined);
-      body.once('close', () => void this.#keep(used).then(leaveHost));
-      return answer;
+      body.once('close', () => void this.#keep(used).then(releaseHost));
+      return response;
     } catch (error) {
       await cutOff(connection);
-      leaveHost();
+      releaseHost();
       signal.throwIfAborted();
       if (error instanceof MediaError) throw error;
       const message = 'The site has not responded as a server should.';
@@ -110,7 +108,7 @@ export class SiteExchange {
     }
   }
 
-  async #enterHost(host: string, signal: AbortSignal): Promise<() => void> {
+  async #acquireHost(host: string, signal: AbortSignal): Promise<() => void> {
     const semaphore = this.#hosts.get(host) ?? new Semaphore(this.#limits.perHost);
     this.#hosts.set(host, semaphore);
     const forget = (): void => {
@@ -118,9 +116,9 @@ export class SiteExchange {
       if (isUnused && this.#hosts.get(host) === semaphore) this.#hosts.delete(host);
     };
     try {
-      const leave = await semaphore.enter(signal);
+      const release = await semaphore.enter(signal);
       return () => {
-        leave();
+        release();
         forget();
       };
     } catch (error) {
@@ -129,7 +127,7 @@ export class SiteExchange {
     }
   }
 
-  /** Takes an idle connection to a host; one of another origin only has to be closed, for the bound of the host. */
+  /** Removes an idle connection to a host, which may have to be closed because it is of another origin. */
   #takeIdle(host: string, origin: string): Connection | undefined {
     const ofHost = [...this.#idle].filter((connection) => connection.host === host);
     const taken = ofHost.findLast((connection) => connection.origin === origin) ?? ofHost[0];
@@ -137,25 +135,25 @@ export class SiteExchange {
     return taken;
   }
 
-  async #connect({ url, host, signal }: SiteQuestion): Promise<Connection> {
-    const leaveAll = await this.#enterAll(signal);
+  async #connect({ url, host, signal }: SiteRequest): Promise<Connection> {
+    const releaseAll = await this.#acquireAll(signal);
     try {
-      const socket = await connectToSite(this.#connector, url, host, signal);
+      const socket = await this.#connectToSite(url, host, signal);
       const { origin } = url;
       const connection = { host, origin, socket, client: createClient(origin, socket) };
       socket.once('close', () => {
         this.#idle.delete(connection);
-        leaveAll();
+        releaseAll();
       });
       return connection;
     } catch (error) {
-      leaveAll();
+      releaseAll();
       throw error;
     }
   }
 
-  /** Waits for a place among all; an idle connection gives its place up. */
-  #enterAll(signal: AbortSignal): Promise<() => void> {
+  /** Acquires one of all connections; may close an idle one for it. */
+  #acquireAll(signal: AbortSignal): Promise<() => void> {
     const [longestIdle] = this.#idle;
     if (this.#all.isExhausted && longestIdle !== undefined) {
       this.#idle.delete(longestIdle);
@@ -164,7 +162,7 @@ export class SiteExchange {
     return this.#all.enter(signal);
   }
 
-  /** Keeps a connection for the next request, unless others wait for its place. */
+  /** Keeps a connection for the next request, unless other requests wait for one. */
   async #keep(connection: Connection | undefined): Promise<void> {
     const isOpen = connection?.socket.destroyed === false;
     if (isOpen && this.#all.waiting === 0) this.#idle.add(connection);
@@ -173,13 +171,13 @@ export class SiteExchange {
 
   async #send(
     { client, socket }: Connection,
-    { url, host, headers, signal, pauseMs }: SiteQuestion,
-  ): Promise<SiteAnswer> {
+    { url, host, headers, signal, pauseMs }: SiteRequest,
+  ): Promise<SiteResponse> {
     const { firstByteTimeoutMs, headTimeoutMs } = this.#limits;
     const ending = new AbortController();
     const bytesBefore = socket.bytesRead;
-    const expire = (what: string, timeoutMs: number): void =>
-      ending.abort(siteError(`No ${what} in ${timeoutMs} ms.`, { reason: 'time', host }));
+    const expire = (missing: string, timeoutMs: number): void =>
+      ending.abort(siteError(`No ${missing} in ${timeoutMs} ms.`, { reason: 'time', host }));
     const firstByte = new Countdown(firstByteTimeoutMs, () => {
       if (socket.bytesRead === bytesBefore) expire('response', firstByteTimeoutMs);
     });
@@ -192,8 +190,12 @@ export class SiteExchange {
     const path = `${url.pathname}${url.search}`;
     try {
       const response = await client.request({
-        ...{ method: 'GET', path, headers, onInfo },
-        ...{ signal: AbortSignal.any([signal, ending.signal]), bodyTimeout: pauseMs },
+        method: 'GET',
+        path,
+        headers,
+        onInfo,
+        signal: AbortSignal.any([signal, ending.signal]),
+        bodyTimeout: pauseMs,
       });
       const { statusCode: status, headers: fields, body } = response;
       return { status, fields, body };
@@ -204,18 +206,18 @@ export class SiteExchange {
   }
 }
 
-/** Creates the client of one connection; it does not open another one. */
+/** Creates the client of one connection, which opens no other. */
 function createClient(origin: string, socket: Socket): Client {
-  let isTaken = false;
+  let isUsed = false;
   const client = new Client(origin, {
     connect: (_options, done) => {
-      // The first call is made while the client sends a request; its response may only come later.
-      if (isTaken) done(new Error('The site has closed the connection.'), null);
+      // The first call happens while the client sends a request, and must be answered asynchronously.
+      if (isUsed) done(new Error('The site has closed the connection.'), null);
       else queueMicrotask(() => done(null, socket));
-      isTaken = true;
+      isUsed = true;
     },
     maxHeaderSize: MAX_HEAD_BYTES,
-    // undici's own deadlines have a resolution of seconds; the head's is ours, a body's comes with its request.
+    // undici's deadlines have a resolution of seconds: `#send` has one for the head, a request one for its body.
     headersTimeout: 0,
     bodyTimeout: 0,
     keepAliveTimeout: IDLE_TIMEOUT_MS,
@@ -225,14 +227,14 @@ function createClient(origin: string, socket: Socket): Client {
   return client.once('connect', () => skipContinue(socket));
 }
 
-/** undici's parser of a socket, by a symbol of this description. */
+/** undici's parser, a property of the socket. */
 interface Parser {
   onHeadersComplete(status: number, ...rest: readonly unknown[]): unknown;
 }
 
 /**
- * Has undici skip a 100 (Continue) as it skips a 103: it destroys a connection that sends one unasked, and has no option
- * for that. A client must accept interim responses that it does not expect (RFC 9110 §15.2).
+ * Makes undici skip a 100 (Continue) like a 103: it destroys connections that send one unexpectedly, and has no option
+ * for that. Clients must accept unexpected interim responses (RFC 9110 §15.2).
  */
 function skipContinue(socket: Socket): void {
   const [parser] = Object.getOwnPropertySymbols(socket).flatMap((symbol) =>
@@ -243,24 +245,20 @@ function skipContinue(socket: Socket): void {
   parser.onHeadersComplete = (status, ...rest) => complete(status === 100 ? 103 : status, ...rest);
 }
 
-/**
- * Closes a connection without a request; resolves when the site has closed it as well, which counts it until then. One that
- * the site does not close in time is cut off.
- */
+/** Closes a connection without a request; resolves when the site has closed it as well, or after a timeout. */
 function close(connection: Connection | undefined): Promise<void> {
   if (connection === undefined) return Promise.resolve();
-  // undici destroys the socket at the site's FIN.
-  connection.socket.end();
-  const timer = setTimeout(() => connection.socket.destroy(), CLOSING_TIMEOUT_MS);
-  return closed(connection.socket).finally(() => clearTimeout(timer));
+  const { socket } = connection;
+  socket.end(); // undici destroys it at the site's FIN
+  const timer = setTimeout(() => socket.destroy(), CLOSING_TIMEOUT_MS);
+  return closed(socket).finally(() => clearTimeout(timer));
 }
 
-/** Cuts off a connection whose request has failed. */
+/** Destroys a connection whose request has failed. */
 function cutOff(connection: Connection | undefined): Promise<void> {
   return connection === undefined ? Promise.resolve() : closed(connection.socket.destroy());
 }
 
-/** Resolves when the system has closed a socket. */
 async function closed(socket: Socket): Promise<void> {
   if (!socket.closed) await new Promise((resolve) => socket.once('close', resolve));
 }

@@ -3,26 +3,26 @@ import ipaddr from 'ipaddr.js';
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
-/** A network: its first address, and the number of fixed bits. */
+/** First address and number of fixed bits. */
 type Network = readonly [Address, number];
 
-/** Rules that an operator adds; networks in CIDR form, such as `10.1.0.0/16`, or single addresses. */
+/** Rules of the operator: networks in CIDR notation, such as `10.1.0.0/16`, or single addresses. */
 export interface AddressRules {
   readonly allowedNetworks: readonly string[];
-  /** Wins over `allowedNetworks`. */
+  /** Takes precedence over `allowedNetworks`. */
   readonly blockedNetworks: readonly string[];
-  /** Prefixes of the operator's own translators: an address in one is judged by the IPv4 address inside. */
+  /** NAT64 prefixes of the operator: the IPv4 address inside decides. */
   readonly nat64Prefixes: readonly string[];
 }
 
-/** A network of IPv6 addresses that contain IPv4 addresses, and how to read these. */
+/** Network of IPv6 addresses that contain IPv4 addresses, and how to read these. */
 interface Carrier {
   readonly network: Network;
   readonly read: (bytes: readonly number[]) => readonly (readonly number[])[];
 }
 
 const carriers: readonly Carrier[] = [
-  // RFC 4291 §2.5.5.1, "compatible"; includes `::` and `::1`, which are refused by their own ranges.
+  // RFC 4291 §2.5.5.1, "compatible"; includes `::` and `::1`, whose own ranges refuse them.
   carrier('::/96', at(12)),
   // RFC 4291 §2.5.5.2, "mapped", and its predecessor, which translators use (RFC 6145 §2).
   carrier('::ffff:0:0/96', at(12)),
@@ -39,25 +39,25 @@ const carriers: readonly Carrier[] = [
   ]),
 ];
 
-/** All addresses assigned for single, worldwide use (RFC 4291 §2.4, IANA). */
+/** Global unicast addresses (RFC 4291 §2.4, IANA). */
 const globalUnicast: Network = ipaddr.IPv6.parseCIDR('2000::/3');
 
-/** Ranges that ipaddr.js does not know: Azure's platform address, public only by its number; dummies (RFC 9780). */
+/** Ranges that ipaddr.js does not know: Azure's platform address, which only looks public; dummies (RFC 9780). */
 const furtherNetworks: readonly Network[] = ['168.63.129.16/32', '100:0:0:1::/64'].map(
   parseNetwork,
 );
 
-/** Ranges of ipaddr.js whose packets go to the IPv4 address inside, by which such an address is judged. */
+/** Ranges of ipaddr.js whose packets reach the IPv4 address inside, which decides. */
 const translatedRanges: ReadonlySet<string> = new Set(['6to4', 'teredo', 'rfc6052']);
 
-/** Prefix for a network's own translators (RFC 8215), refused unless the operator configures it. */
+/** Prefix of local NAT64 (RFC 8215), refused unless the operator configures it. */
 const localTranslation: Network = ipaddr.IPv6.parseCIDR('64:ff9b:1::/48');
 
 /**
- * Decides which addresses may be dialled (contract §8): public unicast, and nothing that leads to another address.
+ * Decides which addresses may be dialled (contract §8): public unicast, without an embedded address that is not.
  *
- * Not covered: addresses that are public by number and private by the operator's routing, such as a bastion or a
- * neighbour's printer; for these there are `blockedNetworks`, and a firewall.
+ * Not covered: public addresses that the operator routes privately, such as a bastion; `blockedNetworks` and a firewall
+ * cover them.
  */
 export class AddressGuard {
   readonly #allowed: readonly Network[];
@@ -72,15 +72,15 @@ export class AddressGuard {
   }
 
   /**
-   * @param text an address in its usual form, IPv6 without brackets; anything else is refused
-   * @returns why the address may not be dialled, in a few words; `undefined` if it may
+   * @param text an address in its usual form, IPv6 without brackets; other texts are refused
+   * @returns why the address is not permitted, in a few words
    */
   findFault(text: string): string | undefined {
     const address = readAddress(text);
-    return address === undefined ? 'no address' : this.#judge(address);
+    return address === undefined ? 'no address' : this.#findAddressFault(address);
   }
 
-  #judge(address: Address): string | undefined {
+  #findAddressFault(address: Address): string | undefined {
     const carried = address instanceof ipaddr.IPv6 ? findCarried(address, this.#nat64) : [];
     if ([address, ...carried].some((it) => isInAny(it, this.#blocked))) return 'blocked network';
     if (isInAny(address, this.#allowed)) return undefined;
@@ -88,7 +88,9 @@ export class AddressGuard {
     if (address instanceof ipaddr.IPv4) return findRangeFault(address);
     const prefix = this.#nat64.find((network) => isIn(address, network));
     if (prefix !== undefined) {
-      return this.#judge(new ipaddr.IPv4([...readEmbedded(address.toByteArray(), prefix[1])]));
+      return this.#findAddressFault(
+        new ipaddr.IPv4([...readEmbedded(address.toByteArray(), prefix[1])]),
+      );
     }
     const fault = carried.map(findRangeFault).find((it) => it !== undefined);
     if (fault !== undefined) return `${fault} in ${address.range()}`;
@@ -99,8 +101,8 @@ export class AddressGuard {
 }
 
 /**
- * Parses an address as the system would. ipaddr.js accepts more: `0x7f.1` and `010.1.1.1`, which nothing dials; and
- * `::8.8.8.8`, which it takes for the mapped address. So IPv6 is passed to it in the form that the URL parser writes.
+ * Parses an address like the system. ipaddr.js accepts more: `0x7f.1` and `010.1.1.1`; and reads `::8.8.8.8` as a mapped
+ * address, so it gets IPv6 in the format of the URL parser.
  */
 function readAddress(text: string): Address | undefined {
   if (isIP(text) === 4) return ipaddr.IPv4.parse(text);
@@ -131,7 +133,7 @@ function isIn(address: Address, [base, bits]: Network): boolean {
   return address.kind() === base.kind() && address.match(base, bits);
 }
 
-/** Returns the IPv4 addresses that an IPv6 address contains: a router may forward its packets to one of these. */
+/** Returns the IPv4 addresses in an IPv6 address, to which a router may forward packets. */
 function findCarried(
   address: ipaddr.IPv6,
   nat64Prefixes: readonly Network[],
@@ -150,7 +152,7 @@ function findCarried(
   return found.map((octets) => new ipaddr.IPv4([...octets]));
 }
 
-/** Reads the IPv4 address behind a translator's prefix (RFC 6052 §2.2): the byte of bits 64 to 71 is not part of it. */
+/** Reads the IPv4 address after a NAT64 prefix (RFC 6052 §2.2), without the byte of bits 64 to 71. */
 function readEmbedded(bytes: readonly number[], prefixBits: number): readonly number[] {
   if (prefixBits === 96) return bytes.slice(12, 16);
   return bytes

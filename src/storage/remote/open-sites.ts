@@ -1,24 +1,18 @@
+import type { Config } from '../../config/config.ts';
 import { EXTERNAL_CONNECTIONS } from '../../config/variables/external-settings.ts';
-import type { ExternalPolicy } from '../../contract/external-url.ts';
 import type { FetchOutcome } from '../../pipeline/meter.ts';
 import type { ExternalMedia, SiteLimits } from '../../pipeline/originals/backend.ts';
-import { type ExchangeLimits, SiteExchange } from './exchange.ts';
-import { AddressGuard, type AddressRules } from './guard.ts';
+import { createConnector } from './connector.ts';
+import { SiteClient, type SiteClientLimits } from './exchange.ts';
+import { AddressGuard } from './guard.ts';
 import { createResolver, type NameResolver } from './resolver.ts';
-import type { FreshnessBounds } from './response.ts';
-import { RemoteSites } from './sites.ts';
+import { createRemoteSites } from './sites.ts';
 
-/** Settings of external media that fetching needs. */
-export interface SiteSettings extends ExternalPolicy, AddressRules, FreshnessBounds {
-  /** `undefined`: the system's servers. */
-  readonly dnsServers: readonly string[] | undefined;
-  readonly version: string;
-  readonly maxBytes: number;
-  readonly maxWaitMs: number;
-}
+/** Settings of external media without those of signed paths. */
+export type SiteSettings = Omit<NonNullable<Config['external']>, 'keys' | 'pathEncoding'>;
 
-/** All deadlines and bounds of external media (contract §8), including those that the pipeline enforces. */
-export interface RemoteLimits extends ExchangeLimits, Omit<SiteLimits, 'maxBytes'> {
+/** All deadlines and limits of external media (contract §8), including those that the pipeline enforces. */
+export interface RemoteLimits extends SiteClientLimits, Omit<SiteLimits, 'maxBytes'> {
   readonly pauseMs: number;
   readonly connectTimeoutMs: number;
   readonly chainTimeoutMs: number;
@@ -31,12 +25,16 @@ export interface SiteDoubles {
   readonly onDial?: (address: string, port: number) => void;
 }
 
-/** Opens the access to other sites. */
+/**
+ * Opens the access to other sites.
+ *
+ * @param checkRedirect throws a MediaError if the canonical URL of a redirect is blocked
+ */
 export function openSites(
   settings: SiteSettings,
-  noteFetch: (outcome: FetchOutcome) => void,
-  { limits: given, resolver, onDial }: SiteDoubles = {},
-  checkRedirect?: (url: string) => void,
+  countFetch: (outcome: FetchOutcome) => void,
+  doubles: SiteDoubles = {},
+  checkRedirect: (url: string) => void = () => undefined,
 ): ExternalMedia {
   const { maxWaitMs, dnsServers = [] } = settings;
   const limits: RemoteLimits = {
@@ -50,14 +48,12 @@ export function openSites(
     pauseMs: 10_000,
     // The other connections are reserved for transforms.
     maxStreams: 48,
-    ...given,
+    ...doubles.limits,
   };
-  const exchange = new SiteExchange(limits, {
-    guard: new AddressGuard(settings),
-    resolver: resolver ?? createResolver(dnsServers),
-    connectTimeoutMs: limits.connectTimeoutMs,
-    ...(onDial && { onDial }),
-  });
-  const source = new RemoteSites({ ...settings, ...limits, exchange, noteFetch, checkRedirect });
+  const resolver = doubles.resolver ?? createResolver(dnsServers);
+  const guard = new AddressGuard(settings);
+  const connect = createConnector(guard, resolver, limits.connectTimeoutMs, doubles.onDial);
+  const client = new SiteClient(limits, connect);
+  const source = createRemoteSites(settings, limits, client, countFetch, checkRedirect);
   return { source, limits: { ...limits, maxBytes: settings.maxBytes } };
 }

@@ -4,9 +4,8 @@ import { siteError } from '../../pipeline/site-failure.ts';
 
 /** Addresses of a host name. */
 export interface ResolvedName {
-  /** At least one. */
   readonly addresses: readonly string[];
-  /** Addresses of a family whose lookup is still running, none if it fails; `undefined` if both lookups have ended. */
+  /** Addresses of a family whose lookup is still running; empty if it fails. Omitted if both lookups have ended. */
   readonly late?: Promise<readonly string[]> | undefined;
 }
 
@@ -20,18 +19,18 @@ export interface NameResolver {
   resolve(name: string): Promise<ResolvedName>;
 }
 
-/** Time for the slower family after the addresses of the other one (RFC 8305 §3), in milliseconds. */
+/** Wait for the slower family after the addresses of the other one (RFC 8305 §3), in milliseconds. */
 const RESOLUTION_DELAY_MS = 50;
 
-/** Time for a server's first response, in milliseconds, and attempts; together about a connection's deadline. */
+/** Timeout of the first attempt in milliseconds, and number of attempts; in all about the deadline of a connection. */
 const QUERY = { timeout: 1_000, tries: 2 } as const;
 
 /**
- * Creates a resolver of names by c-ares: sockets of the event loop. `dns.lookup` would take threads of the pool that
- * reads files, all four of which a few unanswered names could block; and it reads `/etc/hosts`, which names internal
- * hosts. Nothing is cached: the checked addresses are the ones that are dialled.
+ * Creates a resolver on c-ares, which uses sockets of the event loop. `dns.lookup` would use the four threads that read
+ * files, which a few unanswered names could block; and it reads `/etc/hosts`, which has internal hosts. Without a cache,
+ * so that the dialled addresses are the checked ones.
  *
- * @param servers addresses, with ports other than 53; empty: the system's servers, which are read now
+ * @param servers addresses, with ports other than 53. Empty for the system's servers, which are read now
  */
 export function createResolver(servers: readonly string[]): NameResolver {
   const resolver = new Resolver(QUERY);
@@ -40,29 +39,27 @@ export function createResolver(servers: readonly string[]): NameResolver {
     resolve: async (host) => {
       const lookups = [resolver.resolve4(host), resolver.resolve6(host)];
       const settled = Promise.allSettled(lookups);
-      // Some servers drop queries for AAAA: such a lookup takes seconds to fail.
+      // Some servers drop AAAA queries, so that the lookup takes seconds to fail.
       const first = await Promise.any(lookups).catch(() => undefined);
       if (first !== undefined && !(await isSoon(settled))) {
         const isOther = (address: string): boolean => !first.includes(address);
         const late = settled.then((all) => listAddresses(all).filter(isOther));
         return { addresses: first, late };
       }
-      const answers = await settled;
-      const addresses = listAddresses(answers);
+      const results = await settled;
+      const addresses = listAddresses(results);
       if (addresses.length > 0) return { addresses };
-      const causes = answers.flatMap((answer) =>
-        answer.status === 'rejected' ? [answer.reason] : [],
+      const causes = results.flatMap((result) =>
+        result.status === 'rejected' ? [result.reason] : [],
       );
-      // If one family timed out, it is unknown whether the name has an address, even if the other one has none.
+      // After a timeout of one family, the name may have addresses even if the other family has none.
       const late = causes.find(({ code }) => code === TIMEOUT);
       throw late === undefined
         ? siteError('The name has no address.', { reason: 'name', host, cause: causes[0] })
-        : siteError('No name server answers.', { reason: 'time', host, cause: late });
+        : siteError('No name server responded.', { reason: 'time', host, cause: late });
     },
   };
 }
-
-type Answers = readonly PromiseSettledResult<readonly string[]>[];
 
 /** Whether work settles within the resolution delay. */
 async function isSoon(settling: Promise<unknown>): Promise<boolean> {
@@ -75,6 +72,8 @@ async function isSoon(settling: Promise<unknown>): Promise<boolean> {
   }
 }
 
-function listAddresses(answers: Answers): readonly string[] {
-  return answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
+function listAddresses(
+  results: readonly PromiseSettledResult<readonly string[]>[],
+): readonly string[] {
+  return results.flatMap((result) => (result.status === 'fulfilled' ? result.value : []));
 }

@@ -8,10 +8,9 @@ export interface FreshnessBounds {
   readonly maxAgeSeconds: number;
 }
 
-/** Headers by lower-case name; a repeated one has several values. */
+/** Headers by lower-case name; repeated ones have several values. */
 export type ResponseFields = Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** The head of a response. */
 export interface ResponseHead {
   readonly status: number;
   readonly fields: ResponseFields;
@@ -19,13 +18,13 @@ export interface ResponseHead {
 
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
-/** Longest validator that is remembered, in characters: honest ones have some dozens. */
+/** Maximum length of a validator in characters: honest ones have some dozens. */
 const MAX_VALIDATOR_LENGTH = 256;
 
-// RFC 9110 §8.8.3; `etagc` has no quote and no control character.
+// RFC 9110 §8.8.3; `etagc` excludes quotes and control characters.
 const ENTITY_TAG = /^(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"$/;
 
-/** Returns the target of a redirect, perhaps relative; `undefined` for other responses. */
+/** Returns the target of a redirect, which may be relative; `undefined` for other responses. */
 export function readRedirect({ status, fields }: ResponseHead, host: string): string | undefined {
   if (!REDIRECTS.has(status)) return undefined;
   const { location } = fields;
@@ -50,29 +49,26 @@ export function readFraming(
   if (transfer !== '' && transfer !== 'chunked') throw refuse(`The transfer is ${transfer}.`);
   const length = readLength(fields);
   if (status === 200) return { part: undefined, sizeBytes: length };
-  const asked = range && readContentRange(textOf(fields['content-range']), range, length);
-  if (asked === undefined) throw refuse('The response is a part that was not asked for.');
-  const { sizeBytes, ...part } = asked;
+  const requested = range && readContentRange(textOf(fields['content-range']), range, length);
+  if (requested === undefined) throw refuse('The response is a part that was not asked for.');
+  const { sizeBytes, ...part } = requested;
   return { part, sizeBytes };
 }
 
-/** Returns the entity tag of a response; `undefined` if it is missing, malformed or too long to be remembered. */
+/** Returns the entity tag of a response; `undefined` if it is missing, malformed or too long. */
 export function readEntityTag(fields: ResponseFields): string | undefined {
   const tag = textOf(fields.etag);
   return tag.length <= MAX_VALIDATOR_LENGTH && ENTITY_TAG.test(tag) ? tag : undefined;
 }
 
-/** Returns `Last-Modified` verbatim, to be sent back to the site. */
+/** Returns `Last-Modified` verbatim, for conditional requests. */
 export function readLastModifiedText(fields: ResponseFields): string | undefined {
   const text = textOf(fields['last-modified']);
   const isDate = text.length <= MAX_VALIDATOR_LENGTH && !Number.isNaN(Date.parse(text));
   return isDate ? text : undefined;
 }
 
-/**
- * Returns the validator that ties parts of one state together: a strong tag, or a date that the state has had for a second
- * at least (RFC 9110 §8.8.2.2, §13.1.5).
- */
+/** Returns the validator for ranges: a strong tag, or a date at least a second old (RFC 9110 §8.8.2.2, §13.1.5). */
 export function readRangeValidator(fields: ResponseFields): string | undefined {
   const etag = readEntityTag(fields);
   if (etag?.startsWith('"')) return etag;
@@ -82,14 +78,14 @@ export function readRangeValidator(fields: ResponseFields): string | undefined {
   return isStrong && date - Date.parse(lastModified) >= 1000 ? lastModified : undefined;
 }
 
-// A directive with its argument, which may be quoted although none of ours should be (RFC 9111 §5.2).
+// A directive with its argument, which may be quoted (RFC 9111 §5.2).
 const DIRECTIVE = /([!#$%&'*+.^_`|~\w-]+)(?:=(?:"((?:[^"\\]|\\.)*)"|([^\s",;]*)))?/g;
 
 /**
- * Returns how long a response is fresh, in milliseconds: `s-maxage`, `max-age` or `Expires`, in this order (RFC 9111
- * §4.2.1), less the time already spent in caches, clamped to the bounds, also if the headers forbid caching.
+ * Returns the freshness of a response in milliseconds: `s-maxage`, `max-age` or `Expires`, in this order (RFC 9111
+ * §4.2.1), minus `Age`, clamped to the bounds, even if the headers forbid caching.
  *
- * @param nowMs since 1970, for responses without `Date`
+ * @param nowMs milliseconds since 1970, for responses without `Date`
  */
 export function readFreshness(
   fields: ResponseFields,
@@ -97,8 +93,8 @@ export function readFreshness(
   nowMs: number,
 ): number {
   const age = typeof fields.age === 'string' ? (readSeconds(fields.age.trim()) ?? 0) : 0;
-  const said = readLifetime(fields, nowMs) - age;
-  return Math.max(minAgeSeconds, Math.min(said, maxAgeSeconds)) * 1000;
+  const seconds = readLifetime(fields, nowMs) - age;
+  return Math.max(minAgeSeconds, Math.min(seconds, maxAgeSeconds)) * 1000;
 }
 
 function readLifetime(fields: ResponseFields, nowMs: number): number {
@@ -106,7 +102,7 @@ function readLifetime(fields: ResponseFields, nowMs: number): number {
   if (['no-store', 'no-cache', 'private'].some((name) => directives.has(name))) return 0;
   for (const name of ['s-maxage', 'max-age']) {
     const text = directives.get(name);
-    // An invalid number means that the response is stale (RFC 9111 §4.2.1).
+    // With an invalid number, the response is stale (RFC 9111 §4.2.1).
     if (text !== undefined) return readSeconds(text) ?? 0;
   }
   const expires = readDate(fields.expires);
@@ -114,7 +110,7 @@ function readLifetime(fields: ResponseFields, nowMs: number): number {
   return expires === undefined ? 0 : (expires - date) / 1000;
 }
 
-/** Parses the directives by name; of a repeated one, the first counts. */
+/** Parses the directives by name, the first of each. */
 function readDirectives(field: ResponseFields[string]): ReadonlyMap<string, string> {
   const text = typeof field === 'string' ? field : (field ?? []).join(',');
   const directives = new Map<string, string>();
@@ -125,7 +121,7 @@ function readDirectives(field: ResponseFields[string]): ReadonlyMap<string, stri
   return directives;
 }
 
-/** Greatest age; larger values count as this one (RFC 9111 §1.2.2), as do numbers of too many digits. */
+/** Maximum age; larger values count as this one (RFC 9111 §1.2.2). */
 const MAX_SECONDS = 2 ** 31;
 
 function readSeconds(text: string): number | undefined {
@@ -137,7 +133,7 @@ function readDate(field: ResponseFields[string]): number | undefined {
   return Number.isNaN(timeMs) ? undefined : timeMs;
 }
 
-/** Decodes UTF-8, in which sites send non-ASCII text, and which arrives as a character for each byte. */
+/** Decodes UTF-8, which arrives as a character for each byte. */
 function decode(field: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(field, 'latin1'));
@@ -151,7 +147,7 @@ function readLength(fields: ResponseFields): number | undefined {
   return /^\d{1,15}$/.test(text) ? Number(text) : undefined;
 }
 
-/** Returns a header's value; values of a repeated header are joined to a text that fits nothing. */
+/** Returns the value of a header; repeated headers become an invalid text. */
 function textOf(field: ResponseFields[string]): string {
   return (typeof field === 'string' ? field : (field ?? []).join(', ')).trim();
 }

@@ -11,7 +11,7 @@ import type { FetchOutcome } from '../../pipeline/meter.ts';
 import type { Opened, OpenOptions, Source, Unchanged } from '../../pipeline/ports.ts';
 import { SiteFailure, siteError } from '../../pipeline/site-failure.ts';
 import { readLastModified } from '../origin-object.ts';
-import type { SiteAnswer, SiteExchange } from './exchange.ts';
+import type { SiteClient, SiteResponse } from './exchange.ts';
 import {
   type FreshnessBounds,
   readEntityTag,
@@ -22,68 +22,123 @@ import {
   readRedirect,
 } from './response.ts';
 
-/** Settings of `RemoteSites`. */
-export interface RemoteSitesOptions extends ExternalPolicy, FreshnessBounds {
-  readonly exchange: SiteExchange;
-  /** Version of this program, for `User-Agent`. */
-  readonly version: string;
-  /** Time after which no redirect is followed any more, in milliseconds. */
-  readonly chainTimeoutMs: number;
-  /** Longest pause of a body that is passed on while its reader waits, in milliseconds. */
-  readonly pauseMs: number;
-  readonly noteFetch: (outcome: FetchOutcome) => void;
-  /** Throws a MediaError for a redirect to a URL, in canonical form, that is blocked. */
-  readonly checkRedirect?: ((url: string) => void) | undefined;
-}
-
 const MAX_REDIRECTS = 5;
 
 type Hop = Extract<ReturnType<typeof examineExternalUrl>, { readonly kind: 'fetchable' }>;
 
-/** The last response of a chain of redirects, and its hop. */
-interface Arrival {
-  readonly answer: SiteAnswer;
+/** Last response of a chain of redirects, and its hop. */
+interface FinalResponse {
+  readonly response: SiteResponse;
   readonly hop: Hop;
   readonly isConditional: boolean;
   /** URLs of all hops in order, the last one included. */
   readonly urls: ReadonlySet<string>;
 }
 
-/** Client of other sites, which may be hostile: requests contain nothing of our client. */
-export class RemoteSites implements Source {
-  /** A site's own tags may mean nothing. */
-  readonly identity = 'digest';
-  readonly #options: RemoteSitesOptions;
-
-  constructor(options: RemoteSitesOptions) {
-    this.#options = options;
-  }
-
-  /**
-   * @param url canonical; or a text that is no URL, and was signed all the same
-   * @throws MediaError `UNKNOWN_MEDIA` if it is missing; `ORIGIN_ERROR` or `ORIGIN_TIMEOUT`, with a `SiteFailure` as
-   *   cause, for whatever else has failed or is not allowed; `OVERLOADED`; or `signal.reason`
-   */
-  async open(url: string, options: OpenOptions): Promise<Opened | Unchanged> {
-    const { noteFetch } = this.#options;
-    try {
-      const response = await this.#open(url, options);
-      noteFetch(response.body === undefined ? 'revalidated' : 'fetched');
-      return response;
-    } catch (error) {
-      this.#noteFailure(error);
-      throw error;
+/**
+ * Creates the source of external media. Other sites may be hostile, and receive no data of our client.
+ *
+ * @param settings.version version of this program, for `User-Agent`
+ * @param limits.chainTimeoutMs time after which no redirect is followed
+ * @param limits.pauseMs maximum pause of a passthrough body while its reader waits
+ * @param checkRedirect throws a MediaError if the canonical URL of a redirect is blocked
+ */
+export function createRemoteSites(
+  settings: ExternalPolicy & FreshnessBounds & { readonly version: string },
+  { chainTimeoutMs, pauseMs }: { readonly chainTimeoutMs: number; readonly pauseMs: number },
+  client: SiteClient,
+  countFetch: (outcome: FetchOutcome) => void,
+  checkRedirect: (url: string) => void,
+): Source {
+  /** Checks a URL, or the target of a redirect from another hop, before any lookup. */
+  const validateHop = (text: string, from?: Hop): Hop => {
+    // Control characters are refused here: the parser would drop them.
+    const resolved = from && !/\p{Cc}/u.test(text) ? readUrl(text, from.url) : undefined;
+    const absolute = resolved?.href ?? text;
+    const target = examineExternalUrl(absolute, settings);
+    // Blocks contain canonical URLs.
+    if (from !== undefined) checkRedirect(canonicalUrlOf(absolute) ?? absolute);
+    if (target.kind === 'fetchable') return target;
+    const host = readUrl(absolute)?.hostname;
+    const where = from === undefined ? '' : `, in a redirect of ${from.host}`;
+    if (target.kind === 'own') {
+      const ownUrl = from && absolute;
+      throw siteError(`The URL is our own${where}.`, { reason: 'url', host, ownUrl });
     }
-  }
+    const reason = target.reason === 'host not allowed' ? 'host' : 'url';
+    throw siteError(`The URL may not be fetched: ${target.reason}${where}.`, { reason, host });
+  };
 
-  async #open(startUrl: string, options: OpenOptions): Promise<Opened | Unchanged> {
-    const { answer, hop, isConditional, urls } = await this.#follow(startUrl, options);
-    const { status, fields, body } = answer;
+  const fetchHop = async (hop: Hop, options: OpenOptions): Promise<Omit<FinalResponse, 'urls'>> => {
+    const { known, range, ifRange, isHeld = false, signal } = options;
+    // Only the URL that issued validators receives them.
+    const isConditional = known !== undefined && known.urlDigests.at(-1) === digestOf(hop.url.href);
+    const headers = {
+      'user-agent': `Darkroom/${settings.version} (media proxy)`,
+      accept: 'image/*, video/*, audio/*',
+      'accept-encoding': 'identity',
+      'cdn-loop': CDN_TOKEN,
+      ...(isConditional && known.etag !== undefined && { 'if-none-match': known.etag }),
+      ...(isConditional && known.lastModified && { 'if-modified-since': known.lastModified }),
+      ...(range && { range: `bytes=${range.first}-${range.last ?? ''}` }),
+      ...(range && ifRange !== undefined && { 'if-range': ifRange }),
+    };
+    const { url, host } = hop;
+    const response = await client.fetch({
+      url,
+      host,
+      headers,
+      signal,
+      pauseMs: isHeld ? 0 : pauseMs,
+    });
+    return { response, hop, isConditional };
+  };
+
+  const follow = async (startUrl: string, options: OpenOptions): Promise<FinalResponse> => {
+    const visited = new Set<string>();
+    const beganMs = performance.now();
+    let hop = validateHop(startUrl);
+    for (;;) {
+      const { url, host } = hop;
+      const refuse = (message: string): MediaError =>
+        siteError(message, { reason: 'redirect', host });
+      if (visited.has(url.href)) throw refuse('The redirects go in a circle.');
+      if (visited.size > MAX_REDIRECTS) throw refuse(`There are over ${MAX_REDIRECTS} redirects.`);
+      visited.add(url.href);
+      const fetched = await fetchHop(hop, options);
+      const { body } = fetched.response;
+      try {
+        const location = readRedirect(fetched.response, host);
+        if (location === undefined) return { ...fetched, urls: visited };
+        hop = validateHop(location, hop);
+        if (url.protocol === 'https:' && hop.url.protocol === 'http:') {
+          throw refuse('The redirect leads from https to http.');
+        }
+        if (performance.now() - beganMs > chainTimeoutMs) {
+          throw siteError('The redirects take too long.', { reason: 'time', host });
+        }
+      } catch (error) {
+        body.destroy();
+        throw error;
+      }
+      body.destroy();
+    }
+  };
+
+  /** Counts a body that ends early, after it was counted as fetched, unless its reader has left. */
+  const countBrokenBody = (error: Error, signal: AbortSignal): void => {
+    if (signal.aborted || error.name === 'AbortError') return;
+    countFetch(error.name === 'BodyTimeoutError' ? 'time' : 'response');
+  };
+
+  const open = async (startUrl: string, options: OpenOptions): Promise<Opened | Unchanged> => {
+    const { response, hop, isConditional, urls } = await follow(startUrl, options);
+    const { status, fields, body } = response;
     const { host } = hop;
     try {
-      const freshForMs = readFreshness(fields, this.#options, Date.now());
+      const freshForMs = readFreshness(fields, settings, Date.now());
       if (status === 304 && isConditional) {
-        // The empty body is read to its end, which releases the connection.
+        // Reading the empty body releases the connection.
         body.resume();
         return { freshForMs };
       }
@@ -92,7 +147,7 @@ export class RemoteSites implements Source {
         throw new MediaError('RANGE_NOT_SATISFIABLE');
       }
       if (status === 404 || status === 410) throw new MediaError('UNKNOWN_MEDIA');
-      const { part, sizeBytes } = readFraming(answer, options.range, host);
+      const { part, sizeBytes } = readFraming(response, options.range, host);
       const etag = readEntityTag(fields);
       const rangeValidator = readRangeValidator(fields);
       const { ifRange } = options;
@@ -101,7 +156,7 @@ export class RemoteSites implements Source {
       }
       const lastModified = readLastModifiedText(fields);
       const validators = { etag, lastModified, urlDigests: [...urls].map(digestOf) };
-      body.once('error', (error) => this.#noteBrokenBody(error, options.signal));
+      body.once('error', (error) => countBrokenBody(error, options.signal));
       return {
         part,
         sizeBytes,
@@ -116,99 +171,38 @@ export class RemoteSites implements Source {
       body.destroy();
       throw error;
     }
-  }
+  };
 
-  async #follow(startUrl: string, options: OpenOptions): Promise<Arrival> {
-    const { chainTimeoutMs } = this.#options;
-    const visited = new Set<string>();
-    const beganMs = performance.now();
-    let hop = this.#examine(startUrl);
-    for (;;) {
-      const { url, host } = hop;
-      const refuse = (message: string): MediaError =>
-        siteError(message, { reason: 'redirect', host });
-      if (visited.has(url.href)) throw refuse('The redirects go in a circle.');
-      if (visited.size > MAX_REDIRECTS) throw refuse(`There are over ${MAX_REDIRECTS} redirects.`);
-      visited.add(url.href);
-      const arrival = { ...(await this.#ask(hop, options)), urls: visited };
-      const { body } = arrival.answer;
+  return {
+    // Tags of other sites do not identify bytes reliably.
+    identity: 'digest',
+    /**
+     * @param url canonical; or other signed text
+     * @throws MediaError `UNKNOWN_MEDIA` if it is missing; `ORIGIN_ERROR` or `ORIGIN_TIMEOUT`, with a `SiteFailure` as
+     *   cause, if the fetch failed or is not permitted; `OVERLOADED`; or `signal.reason`
+     */
+    open: async (url, options) => {
       try {
-        const location = readRedirect(arrival.answer, host);
-        if (location === undefined) return arrival;
-        hop = this.#examine(location, hop);
-        if (url.protocol === 'https:' && hop.url.protocol === 'http:') {
-          throw refuse('The redirect leads from https to http.');
-        }
-        if (performance.now() - beganMs > chainTimeoutMs) {
-          throw siteError('The redirects take too long.', { reason: 'time', host });
-        }
+        const opened = await open(url, options);
+        countFetch(opened.body === undefined ? 'revalidated' : 'fetched');
+        return opened;
       } catch (error) {
-        body.destroy();
+        const outcome = outcomeOf(error);
+        if (outcome !== undefined) countFetch(outcome);
         throw error;
       }
-      body.destroy();
-    }
-  }
+    },
+  };
+}
 
-  /** Checks a URL, which perhaps a redirect has named, before any lookup. */
-  #examine(text: string, from?: Hop): Hop {
-    // Control characters are refused, not dropped as by the parser.
-    const resolved = from && !/\p{Cc}/u.test(text) ? readUrl(text, from.url) : undefined;
-    const absolute = resolved?.href ?? text;
-    const target = examineExternalUrl(absolute, this.#options);
-    // Blocks name URLs in canonical form, whatever form the site wrote.
-    if (from !== undefined) this.#options.checkRedirect?.(canonicalUrlOf(absolute) ?? absolute);
-    if (target.kind === 'fetchable') return target;
-    const host = readUrl(absolute)?.hostname;
-    const where = from === undefined ? '' : `, in a redirect of ${from.host}`;
-    if (target.kind === 'own') {
-      const ownUrl = from && absolute;
-      throw siteError(`The URL is our own${where}.`, { reason: 'url', host, ownUrl });
-    }
-    const reason = target.reason === 'host not allowed' ? 'host' : 'url';
-    throw siteError(`The URL may not be fetched: ${target.reason}${where}.`, { reason, host });
-  }
-
-  async #ask(hop: Hop, options: OpenOptions): Promise<Omit<Arrival, 'urls'>> {
-    const { exchange, version, pauseMs } = this.#options;
-    const { known, range, ifRange, isHeld = false, signal } = options;
-    // Validators are sent only to the URL that issued them: another one could only guess.
-    const isConditional = known !== undefined && known.urlDigests.at(-1) === digestOf(hop.url.href);
-    const headers = {
-      'user-agent': `Darkroom/${version} (media proxy)`,
-      accept: 'image/*, video/*, audio/*',
-      'accept-encoding': 'identity',
-      'cdn-loop': CDN_TOKEN,
-      ...(isConditional && known.etag !== undefined && { 'if-none-match': known.etag }),
-      ...(isConditional && known.lastModified && { 'if-modified-since': known.lastModified }),
-      ...(range && { range: `bytes=${range.first}-${range.last ?? ''}` }),
-      ...(range && ifRange !== undefined && { 'if-range': ifRange }),
-    };
-    const { url, host } = hop;
-    const answer = await exchange.ask({
-      ...{ url, host, headers, signal },
-      pauseMs: isHeld ? 0 : pauseMs,
-    });
-    return { answer, hop, isConditional };
-  }
-
-  #noteFailure(error: unknown): void {
-    const { noteFetch } = this.#options;
-    const code = error instanceof MediaError ? error.code : undefined;
-    // The whole is asked for then.
-    if (code === 'RANGE_NOT_SATISFIABLE') return;
-    if (code === 'UNKNOWN_MEDIA') noteFetch('missing');
-    else if (code === 'OVERLOADED') noteFetch('overloaded');
-    else if (error instanceof MediaError && error.cause instanceof SiteFailure) {
-      noteFetch(error.cause.details.reason);
-    } else noteFetch('stopped');
-  }
-
-  /** Counts a body that ends too early, which was counted as fetched; not if the reader has left. */
-  #noteBrokenBody(error: Error, signal: AbortSignal): void {
-    if (signal.aborted || error.name === 'AbortError') return;
-    this.#options.noteFetch(error.name === 'BodyTimeoutError' ? 'time' : 'response');
-  }
+/** Returns the outcome of a failed fetch; `undefined` if a fetch of the complete file follows. */
+function outcomeOf(error: unknown): FetchOutcome | undefined {
+  const code = error instanceof MediaError ? error.code : undefined;
+  if (code === 'RANGE_NOT_SATISFIABLE') return undefined;
+  if (code === 'UNKNOWN_MEDIA') return 'missing';
+  if (code === 'OVERLOADED') return 'overloaded';
+  const cause = error instanceof MediaError ? error.cause : undefined;
+  return cause instanceof SiteFailure ? cause.details.reason : 'stopped';
 }
 
 function digestOf(url: string): string {

@@ -4,7 +4,13 @@ import { mkdir, realpath, rmdir, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { isTimeout, timeoutError, unlessAborted, withDeadline } from '../../pipeline/abort.ts';
-import type { ResultAddress, ResultStore, StoredResult, StoreUsage } from '../../pipeline/ports.ts';
+import type {
+  Log,
+  ResultAddress,
+  ResultStore,
+  StoredResult,
+  StoreUsage,
+} from '../../pipeline/ports.ts';
 import { isResultPath } from '../../pipeline/ports.ts';
 import { Semaphore } from '../../pipeline/semaphore.ts';
 import {
@@ -18,50 +24,52 @@ import { walkFolder } from '../filesystem/walk.ts';
 import { isRealFolder, makeFolder, writeWholeFile } from '../filesystem/whole-file.ts';
 import {
   checkPathPrefix,
+  FOLDER_COST_BYTES,
+  fileCostBytes,
   formatResultFile,
+  HOUR_MS,
   MAX_RESULT_FILE_BYTES,
   parseResultFile,
   storedPathOf,
 } from './result-file.ts';
-import { FOLDER_COST_BYTES, fileCostBytes, HOUR_MS } from './sweep.ts';
-import { Sweeper, type SweeperOptions } from './sweeper.ts';
+import { Sweeper } from './sweeper.ts';
 
 const setTimes = promisify(futimes);
 
-/** Options of a store of renderings in a folder, which is for renderings alone. */
-export interface ResultFolderOptions extends SweeperOptions {
+/** Replacements for tests. */
+export interface ResultFolderDoubles {
   readonly stallTimeoutMs?: number;
+  readonly sweepFile?: URL;
 }
 
 /** Time after which a disk counts as hanging, in milliseconds: each step of a removal is a few system calls. */
 const STALL_TIMEOUT_MS = 10_000;
 
 /** Concurrent reads, writes and steps of removals: a hanging disk leaves two of Node's four threads for originals. */
-const TURNS = { slots: 2, maxWaiting: Number.POSITIVE_INFINITY };
+const IO_PERMITS = { slots: 2, maxWaiting: Number.POSITIVE_INFINITY };
 
 /**
- * Renderings in a folder: `results/` contains them by `resultPath`, `incoming/` unfinished writes. The path is the only
- * index, so several processes may share a folder. A file gets its name once it is complete and on the disk; a damaged
- * file is removed. The time of its last change is the time of its last use, to an hour. A rendering whose name is too
+ * Renderings in a folder of their own: `results/` contains them by `resultPath`, `incoming/` unfinished writes. The path is
+ * the only index, so several processes may share a folder. A file gets its name once it is complete and on the disk;
+ * damaged files are removed. Its modification time is that of the last use, to the hour. A rendering whose name is too
  * long for the file system is not stored.
  *
- * Only renderings are touched, by their names, and folders that become empty; no symbolic link below the folder is
- * followed. Not covered: a folder that is swapped for a link between the check and the removal or the move; writes of
- * other processes that are under way during a removal.
+ * Removes only renderings, recognized by their names, and empty folders; follows no symbolic links. Not covered: a folder
+ * that is swapped for a link between check and use; writes of other processes during a removal.
  */
 export class ResultFolder implements ResultStore {
   readonly #folder: string;
   readonly #resultsPath: string;
-  readonly #turns: Semaphore;
+  readonly #permits: Semaphore;
   readonly #stallTimeoutMs: number;
   readonly #sweeper: Sweeper;
 
-  constructor(options: ResultFolderOptions) {
-    this.#folder = options.folder;
-    this.#sweeper = new Sweeper(options);
-    this.#resultsPath = join(options.folder, 'results');
-    this.#stallTimeoutMs = options.stallTimeoutMs ?? STALL_TIMEOUT_MS;
-    this.#turns = new Semaphore({ ...TURNS, maxWaitMs: this.#stallTimeoutMs });
+  constructor(folder: string, sweeper: Sweeper, stallTimeoutMs = STALL_TIMEOUT_MS) {
+    this.#folder = folder;
+    this.#sweeper = sweeper;
+    this.#resultsPath = join(folder, 'results');
+    this.#stallTimeoutMs = stallTimeoutMs;
+    this.#permits = new Semaphore({ ...IO_PERMITS, maxWaitMs: stallTimeoutMs });
   }
 
   async read(
@@ -72,7 +80,7 @@ export class ResultFolder implements ResultStore {
     signal.throwIfAborted();
     const path = join(this.#resultsPath, storedPathOf(address));
     const read = async (): Promise<StoredResult | undefined> => {
-      const release = await this.#takeTurn(signal);
+      const release = await this.#acquire(signal);
       let file: OpenedFile | undefined;
       try {
         file = await openRegularFile(path);
@@ -81,7 +89,7 @@ export class ResultFolder implements ResultStore {
         if (file === undefined || sizeBytes > MAX_RESULT_FILE_BYTES) return undefined;
         onFound(sizeBytes);
         const result = parseResultFile(await readBytes(file, 0, sizeBytes), address);
-        // In a read-only folder, damaged files stay, and times do not change.
+        // In a read-only folder, damaged files and old times remain.
         if (result === undefined) {
           await unlink(path).catch(() => undefined);
         } else if (Date.now() - Number(file.status.mtimeMs) > HOUR_MS) {
@@ -94,12 +102,12 @@ export class ResultFolder implements ResultStore {
         if (isMissingFile(error)) return undefined;
         throw new Error(`The rendering ${path} cannot be read.`, { cause: error });
       } finally {
-        // Closing may hang, too.
+        // Closing may hang as well.
         if (file === undefined) release();
         else closeFile(file, release);
       }
     };
-    // A hanging disk keeps its calls, but not their caller.
+    // A hanging disk must not block the caller.
     return unlessAborted(read(), signal);
   }
 
@@ -109,7 +117,7 @@ export class ResultFolder implements ResultStore {
     if (parts === undefined) return;
     const costBytes = fileCostBytes(parts[0].length + parts[1].length);
     if (costBytes > this.#sweeper.maxUnsweptBytes) return;
-    const release = await this.#takeTurn(new AbortController().signal);
+    const release = await this.#acquire(new AbortController().signal);
     if (!this.#sweeper.mayWrite(costBytes)) {
       release();
       throw new Error(`The folder ${this.#folder} has to be swept before more is written.`);
@@ -156,49 +164,54 @@ export class ResultFolder implements ResultStore {
   }
 
   async #removeAll(prefix: string, signal: AbortSignal, onStep: () => void): Promise<number> {
-    const inTurn = async <Result>(step: () => Promise<Result>): Promise<Result> => {
-      const release = await this.#takeTurn(signal);
+    const withPermit = async <Result>(step: () => Promise<Result>): Promise<Result> => {
+      const release = await this.#acquire(signal);
       onStep();
       return step().finally(release);
     };
     const nameAt = prefix.lastIndexOf('/') + 1;
     const folder = join(this.#resultsPath, prefix.slice(0, nameAt), '.');
-    if (!(await inTurn(() => isRealFolder(folder)))) return 0;
+    if (!(await withPermit(() => isRealFolder(folder)))) return 0;
     const namePrefix = prefix.slice(nameAt);
-    const walk = walkFolder(folder, { namePrefix, signal, onStep });
+    const walk = walkFolder(folder, signal, namePrefix, onStep);
     let removed = 0;
     for (;;) {
-      const { value: entry, done } = await inTurn(() => walk.next());
+      const { value: entry, done } = await withPermit(() => walk.next());
       if (done === true) break;
       if (entry.kind === 'refused') throw entry.error;
-      if (entry.kind === 'folder') await inTurn(() => isRemoved(rmdir(entry.path)));
-      else if (isResultPath(entry.path) && (await inTurn(() => isRemoved(unlink(entry.path)))))
+      if (entry.kind === 'folder') await withPermit(() => isRemoved(rmdir(entry.path)));
+      else if (isResultPath(entry.path) && (await withPermit(() => isRemoved(unlink(entry.path)))))
         removed += 1;
     }
     let empty = folder;
-    while (empty !== this.#resultsPath && (await inTurn(() => isRemoved(rmdir(empty)))))
+    while (empty !== this.#resultsPath && (await withPermit(() => isRemoved(rmdir(empty)))))
       empty = dirname(empty);
     return removed;
   }
 
-  /** Waits for a turn; returns a function that ends it. @throws Error if earlier turns take too long; `signal.reason` */
-  async #takeTurn(signal: AbortSignal): Promise<() => void> {
-    return this.#turns.enter(signal).catch(() => {
+  /** Acquires a permit; returns a function that frees it. @throws Error if earlier work takes too long; `signal.reason` */
+  async #acquire(signal: AbortSignal): Promise<() => void> {
+    return this.#permits.enter(signal).catch(() => {
       signal.throwIfAborted();
       throw timeoutError('The disk has not responded to earlier work.');
     });
   }
 }
 
-/** Opens a folder of renderings, created if missing. @throws Error if it cannot be created or read, or is no folder */
-export async function openResultFolder(options: ResultFolderOptions): Promise<ResultFolder> {
-  await mkdir(options.folder, { recursive: true });
-  const folder = await realpath(options.folder);
+/** Opens a folder of renderings, and creates it if missing. @throws Error if it cannot be created or read */
+export async function openResultFolder(
+  path: string,
+  maxBytes: number,
+  log: Log,
+  { stallTimeoutMs, sweepFile }: ResultFolderDoubles = {},
+): Promise<ResultFolder> {
+  await mkdir(path, { recursive: true });
+  const folder = await realpath(path);
   for (const name of ['results', 'incoming']) await makeFolder(join(folder, name), folder);
-  return new ResultFolder({ ...options, folder });
+  return new ResultFolder(folder, new Sweeper(folder, maxBytes, log, sweepFile), stallTimeoutMs);
 }
 
-/** Whether the call removed anything; false for missing entries, and for folders that are not empty. */
+/** Whether the call removed an entry; `false` for missing entries and non-empty folders. */
 async function isRemoved(call: Promise<void>): Promise<boolean> {
   try {
     await call;

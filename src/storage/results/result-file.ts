@@ -4,20 +4,20 @@ import type { ResultAddress, StoredResult } from '../../pipeline/ports.ts';
 import { resultPath } from '../../pipeline/ports.ts';
 
 /**
- * A rendering as bytes in a store, the same in a file and in an object. Numbers are unsigned, big-endian:
+ * Format of a rendering in a store, as a file or an object. Numbers are unsigned, big-endian:
  *
  * | offset | bytes |                                                          |
  * | -----: | ----: | -------------------------------------------------------- |
  * |      0 |     4 | `DKR1`: magic bytes and version                          |
- * |      4 |     4 | CRC-32 (IEEE 802.3) of all that follows                  |
+ * |      4 |     4 | CRC-32 (IEEE 802.3) of the bytes after it                |
  * |      8 |     4 | length of the head                                       |
  * |     12 |     4 | length of the body                                       |
  * |     16 |       | head: the address and the MIME type, JSON in UTF-8       |
  * |        |       | body: the encoded image                                  |
  *
- * The head repeats the whole address, because the name of a file has 64 bits of it, and operators copy and rename
- * files. The checksum finds disk errors. It is not a signature: a process that can write the store decides what is
- * served, as one of the types that are rendered, as metadata or as a digest.
+ * The head repeats the complete address: the name of a file has 64 bits of it, and operators copy and rename files. The
+ * checksum detects disk errors. It is no signature: a process that can write the store determines the served renderings,
+ * metadata and digests.
  */
 const MAGIC = Buffer.from('DKR1', 'latin1');
 
@@ -28,17 +28,31 @@ const STORED_TYPES: ReadonlySet<string> = new Set([
 ]);
 
 const PREAMBLE_BYTES = 16;
-/** Bytes that the checksum does not cover: the magic bytes, which are compared, and the checksum. */
+/** Bytes that the checksum does not cover: the magic bytes and itself. */
 const UNSUMMED_BYTES = 8;
 
-/** Longest head: a key of 400 bytes, each of which JSON may write as six, a request, and an entity tag of 16 KiB. */
+/** Maximum head: a key of 400 bytes, each up to six in JSON, a request, and an entity tag of 16 KiB. */
 const MAX_HEAD_BYTES = 32 * 1024;
 
-/** Longest body: larger results are rendered again, so that reading them does not delay others. */
+/** Maximum body: larger results are rendered again, so that reading them does not delay others. */
 const MAX_BODY_BYTES = 32 * 1024 ** 2;
 
-/** Largest file that is written or read, in bytes. */
+/** Maximum size of a file, in bytes. */
 export const MAX_RESULT_FILE_BYTES = PREAMBLE_BYTES + MAX_HEAD_BYTES + MAX_BODY_BYTES;
+
+/** Resolution of the time of the last use: a read renews an older one. */
+export const HOUR_MS = 60 * 60 * 1000;
+
+/** Allocation unit of file systems, in bytes: the disk space of the smallest file, or of a folder. */
+const BLOCK_BYTES = 4096;
+
+/** Disk space of a folder in bytes; very many entries take more. */
+export const FOLDER_COST_BYTES = BLOCK_BYTES;
+
+/** Returns the disk space of a file in whole blocks, in bytes; ZFS and btrfs report theirs much later. */
+export function fileCostBytes(sizeBytes: number): number {
+  return Math.max(1, Math.ceil(sizeBytes / BLOCK_BYTES)) * BLOCK_BYTES;
+}
 
 /** @returns the bytes before the body, and the body unchanged; `undefined` for a result too large to be read again */
 export function formatResultFile(
@@ -55,8 +69,8 @@ export function formatResultFile(
 }
 
 /**
- * @param file all bytes; the returned body is a part of these, not a copy
- * @returns `undefined` unless the file is the whole and undamaged rendering of exactly this address, in this version
+ * @param file all bytes; the returned body is a view of them
+ * @returns `undefined` unless the file is an intact rendering of this address, in this version
  */
 export function parseResultFile(file: Buffer, address: ResultAddress): StoredResult | undefined {
   if (file.length < PREAMBLE_BYTES || !file.subarray(0, MAGIC.length).equals(MAGIC)) {
@@ -75,7 +89,7 @@ export function parseResultFile(file: Buffer, address: ResultAddress): StoredRes
   return { body: file.subarray(bodyStart), mimeType };
 }
 
-/** Returns the fields in the order of the head; another order or number needs another magic. */
+/** Returns the fields in the order of the head. A change requires another magic. */
 function fieldsOf({ originKey, key, originalEtag, release }: ResultAddress): readonly string[] {
   return [originKey, key, originalEtag, release];
 }

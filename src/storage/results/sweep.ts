@@ -11,106 +11,92 @@ import {
 import { join } from 'node:path';
 import { isResultPath } from '../../pipeline/ports.ts';
 import { isMissingFile, systemCodeOf } from '../filesystem/system-errors.ts';
+import { FOLDER_COST_BYTES, fileCostBytes, HOUR_MS } from './result-file.ts';
 
-/** Folder to sweep. */
-export interface SweepOrder {
+export interface SweepOptions {
   /** Folder of renderings, a real path: files in `results/`, unfinished ones in `incoming/`. */
   readonly folder: string;
   readonly maxBytes: number;
-  /** Whether the disk has no blocks or inodes left: then a tenth of the renderings is evicted within the bound, too. */
+  /** Whether the disk has no free blocks or inodes: then a tenth of the renderings is evicted even within the bound. */
   readonly isDiskFull: boolean;
 }
 
 /** Contents of a folder after a sweep. */
-export interface Swept {
+export interface SweepResult {
   readonly files: number;
   /** Disk space of the renderings and their folders. */
   readonly heldBytes: number;
   readonly evictions: number;
-  /** Files that are not renderings: the sweep neither counts nor removes them. */
-  readonly foreign: number;
+  /** Number of files that are not renderings, which stay. */
+  readonly unrecognized: number;
   /** First error of a folder that cannot be read, or of a file that cannot be removed. */
-  readonly fault: string | undefined;
+  readonly failure: string | undefined;
 }
 
-/** Allocation unit of file systems, in bytes: the disk space of the smallest file, or of a folder. */
-const BLOCK_BYTES = 4096;
-
-/** Disk space of a folder, in bytes; more if the folder has very many entries. */
-export const FOLDER_COST_BYTES = BLOCK_BYTES;
-
-/** Resolution of the time of the last use: a read renews an older one. */
-export const HOUR_MS = 60 * 60 * 1000;
-
-/** Parts of the bound: above the first, a sweep evicts down to the second. */
+/** Fractions of the bound: above the first, a sweep evicts down to the second. */
 const EVICT_ABOVE = 0.92;
 const EVICT_TO = 0.9;
 
-/** Most walks of one sweep: a walk evicts by what the walk before has counted, and counts again. */
-const MAX_WALKS = 3;
+/** Maximum number of traversals: each evicts by the counts of the previous one, and counts again. */
+const MAX_TRAVERSALS = 3;
 
-/** Hours that are counted apart; older files belong to the oldest. */
+/** Number of hours that are counted separately; older files count for the oldest. */
 const MAX_HOURS = 100 * 24;
 
 const ABANDONED_AFTER_MS = 15 * 60 * 1000;
 
 const ENTRIES_PER_READ = 256;
 
-/** Returns the disk space of a file in whole blocks, in bytes; ZFS and btrfs know their own count only long after. */
-export function fileCostBytes(sizeBytes: number): number {
-  return Math.max(1, Math.ceil(sizeBytes / BLOCK_BYTES)) * BLOCK_BYTES;
-}
-
 /**
- * Counts the renderings in a folder, and evicts the least recently used ones if they exceed the bound. Removes empty
- * folders, and unfinished files of killed processes; creates a missing subfolder. Follows no symbolic link.
+ * Counts the renderings in a folder, and evicts the least recently used ones above the bound. Removes empty folders and
+ * unfinished files of killed processes; creates missing subfolders. Follows no symbolic links.
  *
- * Files of the same hour go in the order of their names, which are hashes: processes that sweep one folder at the same
- * time choose the same files.
+ * Files of one hour are evicted in the order of their names, which are hashes, so that concurrent sweeps of several
+ * processes choose the same files.
  *
- * All system calls are synchronous, for a thread of its own: per file they take a seventh of the CPU time of
- * asynchronous ones. Two million files in 750 000 folders took 22 s of CPU time, and 24 MB of memory (measured).
+ * System calls are synchronous, for a separate thread: they take a seventh of the CPU time of asynchronous ones. Two
+ * million files in 750 000 folders took 22 s of CPU time, and 24 MB of memory (measured).
  *
  * Not covered: a folder that is swapped for a link while the sweep is in it.
  *
- * @throws Error if one of both subfolders cannot be created or read
+ * @throws Error if a subfolder cannot be created or read
  */
-export function sweep({ folder, maxBytes, isDiskFull }: SweepOrder): Swept {
+export function sweep({ folder, maxBytes, isDiskFull }: SweepOptions): SweepResult {
   const results = join(folder, 'results');
   const incoming = join(folder, 'incoming');
   for (const subfolder of [results, incoming]) makeSubfolder(subfolder);
   removeAbandoned(incoming);
   let boundBytes = maxBytes;
   let evictions = 0;
-  for (let evictBelow = 0, walks = 1; ; walks += 1) {
-    const walk = new Walk(evictBelow);
-    walk.enter(results);
-    evictions += walk.evictions;
-    const { files, fileBytes, heldBytes, foreign, fault } = walk;
-    if (isDiskFull && walks === 1) boundBytes = Math.min(maxBytes, heldBytes);
-    if (heldBytes <= EVICT_ABOVE * boundBytes || walks === MAX_WALKS) {
-      return { files, heldBytes, evictions, foreign, fault };
+  for (let evictBelow = 0, traversals = 1; ; traversals += 1) {
+    const traversal = new Traversal(evictBelow);
+    traversal.enter(results);
+    evictions += traversal.evictions;
+    const { files, fileBytes, heldBytes, unrecognized, failure } = traversal;
+    if (isDiskFull && traversals === 1) boundBytes = Math.min(maxBytes, heldBytes);
+    if (heldBytes <= EVICT_ABOVE * boundBytes || traversals === MAX_TRAVERSALS) {
+      return { files, heldBytes, evictions, unrecognized, failure };
     }
-    // Folders go with their files, in proportion.
+    // Folders are removed with their files, in proportion.
     const excess = (heldBytes - EVICT_TO * boundBytes) * (fileBytes / heldBytes);
-    evictBelow = findRank(walk.bins, excess);
+    evictBelow = findRank(traversal.bins, excess);
   }
 }
 
-/** Files that were last used in one hour. */
+/** Files last used in one hour. */
 interface Bin {
   bytes: number;
   lowestRank: number;
 }
 
-/** A walk through the renderings, which evicts those below a rank and counts the others. */
-class Walk {
+/** Traversal of the renderings, which evicts those below a rank and counts the others. */
+class Traversal {
   files = 0;
   fileBytes = 0;
   folders = 0;
-  foreign = 0;
+  unrecognized = 0;
   evictions = 0;
-  fault: string | undefined;
+  failure: string | undefined;
   readonly bins = new Map<number, Bin>();
   readonly #evictBelow: number;
 
@@ -122,14 +108,16 @@ class Walk {
     return this.fileBytes + this.folders * FOLDER_COST_BYTES;
   }
 
-  /** Returns whether the folder is empty then. @throws Error if it cannot be read */
+  /** Traverses a folder; returns whether it is empty afterwards. @throws Error if it cannot be read */
   enter(folder: string): boolean {
     let isEmpty = true;
     const entries = opendirSync(folder, { bufferSize: ENTRIES_PER_READ });
     try {
       for (let entry = nextOf(entries); entry !== null; entry = nextOf(entries)) {
         const path = `${folder}/${entry.name}`;
-        const isGone = entry.isDirectory() ? this.#enterSubfolder(path) : this.#judge(path, entry);
+        const isGone = entry.isDirectory()
+          ? this.#enterSubfolder(path)
+          : this.#visitFile(path, entry);
         if (!isGone) isEmpty = false;
       }
     } finally {
@@ -138,7 +126,7 @@ class Walk {
     return isEmpty;
   }
 
-  /** Walks through a subfolder; returns whether the folder is gone then. */
+  /** Traverses a subfolder; returns whether it was removed. */
   #enterSubfolder(folder: string): boolean {
     const isGone = this.#isRemoved(() => {
       if (!this.enter(folder)) return false;
@@ -149,11 +137,11 @@ class Walk {
     return isGone;
   }
 
-  /** Evicts or counts a file; returns whether the file is gone then. */
-  #judge(path: string, entry: Dirent): boolean {
+  /** Evicts or counts a file; returns whether it was removed. */
+  #visitFile(path: string, entry: Dirent): boolean {
     if (!entry.isFile()) return false;
     if (!isResultPath(path)) {
-      this.foreign += 1;
+      this.unrecognized += 1;
       return false;
     }
     const status = lstatSync(path, { throwIfNoEntry: false });
@@ -180,20 +168,20 @@ class Walk {
     return false;
   }
 
-  /** Whether an entry is gone after an attempt to remove it; notes errors. */
+  /** Whether an entry is gone after an attempt to remove it; keeps the first error. */
   #isRemoved(remove: () => boolean): boolean {
     try {
       return remove();
     } catch (error) {
       if (isMissingFile(error)) return true;
       const code = systemCodeOf(error);
-      if (code !== 'ENOTEMPTY' && code !== 'EEXIST') this.fault ??= String(error);
+      if (code !== 'ENOTEMPTY' && code !== 'EEXIST') this.failure ??= String(error);
       return false;
     }
   }
 }
 
-/** Returns the rank by which files are evicted: the hour of the last use, and a fraction from the name. */
+/** Returns the eviction rank of a file: the hour of the last use, and a fraction from the name. */
 function rankOf(name: string, mtimeMs: number): number {
   const hour = Math.floor(mtimeMs / HOUR_MS);
   const thisHour = Math.floor(Date.now() / HOUR_MS);
@@ -201,7 +189,7 @@ function rankOf(name: string, mtimeMs: number): number {
   return usedIn + Number.parseInt(name.slice(0, 4), 16) / 0x10000;
 }
 
-/** Returns the rank below which files take about so many bytes: within an hour, ranks are even. */
+/** Returns the rank below which files have about `bytes`: within an hour, ranks are evenly distributed. */
 function findRank(bins: ReadonlyMap<number, Bin>, bytes: number): number {
   let remaining = bytes;
   for (const [hour, bin] of [...bins].sort(([one], [other]) => one - other)) {
@@ -228,12 +216,12 @@ function removeAbandoned(folder: string): void {
     try {
       if (lstatSync(path).mtimeMs < Date.now() - ABANDONED_AFTER_MS) unlinkSync(path);
     } catch {
-      // Another process was first, or the next sweep tries again.
+      // Another process was first, or the next sweep retries.
     }
   }
 }
 
-/** Returns the next entry; skips entries that vanish while a file system is asked for their type. */
+/** Returns the next entry; skips entries that vanish before their type is read. */
 function nextOf(entries: Dir): Dirent | null {
   for (;;) {
     try {

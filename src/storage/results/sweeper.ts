@@ -2,24 +2,14 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import type { Log, StoreUsage } from '../../pipeline/ports.ts';
-import type { SweepOrder, Swept } from './sweep.ts';
+import type { SweepOptions, SweepResult } from './sweep.ts';
 
-/** Options of the sweeps of a folder. */
-export interface SweeperOptions {
-  readonly folder: string;
-  /** Bound of the disk space in bytes, counted in whole blocks, folders included. */
-  readonly maxBytes: number;
-  readonly log: Log;
-  /** Program of the sweeping thread; by default the compiled file beside this one. */
-  readonly sweepFile?: URL;
-}
-
-/** Part of the bound that this process writes between two sweeps. */
+/** Fraction of the bound that this process writes before a sweep. */
 const SWEEP_AFTER = 0.02;
 
 /**
- * Most that this process writes between sweeps, as a part of the bound, besides concurrent writes: four processes stay
- * within 1.08 of it.
+ * Maximum that this process writes before a sweep, as a fraction of the bound, without concurrent writes: four processes
+ * stay within 1.08 of it.
  */
 const MAX_UNSWEPT = 0.04;
 
@@ -27,75 +17,85 @@ const RETRY_AFTER_MS = 60_000;
 
 const SWEEP_FILE = new URL('./sweep-thread.js', import.meta.url);
 
-/** Memory of the sweeping thread, in MiB: it holds little, and its garbage is short-lived. */
+/** Memory limits of the sweeping thread, in MiB: its objects are few and short-lived. */
 const SWEEP_MEMORY = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 32 };
 
 /**
- * Sweeps of a folder by this process: after its start, and whenever it has written a part of the bound. While a sweep
- * fails or takes too long, nothing more is written than `MAX_UNSWEPT`.
+ * Sweeps a folder after the start, and whenever this process has written a fraction of the bound. While a sweep fails or
+ * takes too long, writes stop at `MAX_UNSWEPT`.
  */
 export class Sweeper {
   readonly maxUnsweptBytes: number;
-  readonly #options: SweeperOptions;
+  readonly #folder: string;
+  readonly #maxBytes: number;
+  readonly #log: Log;
+  readonly #sweepFile: URL;
   readonly #closing = new AbortController();
   #isSweeping = false;
   #sweptBytes: number | undefined;
-  /** Disk space that this process has written since that sweep began. */
+  /** Disk space written by this process since the last sweep began. */
   #writtenBytes = 0;
   #evictions = 0;
 
-  constructor(options: SweeperOptions) {
-    this.#options = options;
-    this.maxUnsweptBytes = MAX_UNSWEPT * options.maxBytes;
+  /**
+   * @param maxBytes bound of the disk space in whole blocks, folders included
+   * @param sweepFile program of the thread; by default the compiled file in this folder
+   */
+  constructor(folder: string, maxBytes: number, log: Log, sweepFile = SWEEP_FILE) {
+    this.#folder = folder;
+    this.#maxBytes = maxBytes;
+    this.#log = log;
+    this.#sweepFile = sweepFile;
+    this.maxUnsweptBytes = MAX_UNSWEPT * maxBytes;
   }
 
   get usage(): StoreUsage | undefined {
     if (this.#sweptBytes === undefined) return undefined;
     const heldBytes = this.#sweptBytes + this.#writtenBytes;
-    return { heldBytes, maxBytes: this.#options.maxBytes, evictions: this.#evictions };
+    return { heldBytes, maxBytes: this.#maxBytes, evictions: this.#evictions };
   }
 
-  /** Whether a write may begin; if not, a sweep has to come first. */
+  /** Whether a write may begin; otherwise a sweep must precede it. */
   mayWrite(costBytes: number): boolean {
     const fits = this.#writtenBytes + costBytes <= this.maxUnsweptBytes;
     if (!fits) this.add(0); // a failed sweep may be due again
     return fits;
   }
 
-  /** Adds disk space that is written; begins a sweep in the background when it is due. */
+  /** Adds written disk space, and starts a sweep in the background when it is due. */
   add(costBytes: number): void {
     this.#writtenBytes += costBytes;
-    const isDue = this.#writtenBytes > SWEEP_AFTER * this.#options.maxBytes;
+    const isDue = this.#writtenBytes > SWEEP_AFTER * this.#maxBytes;
     if (isDue && !this.#isSweeping && !this.#closing.signal.aborted) void this.sweep();
   }
 
-  /** Begins a sweep in the background that evicts renderings even within the bound, since the disk is full. */
+  /** Starts a sweep in the background that evicts renderings even within the bound, because the disk is full. */
   makeRoom(): void {
     if (this.#isSweeping || this.#closing.signal.aborted) return;
-    const { folder, log } = this.#options;
-    log.warn({ folder }, 'the disk of the result store is full; evicting renderings');
+    this.#log.warn({ folder: this.#folder }, 'result store disk full; evicting renderings');
     void this.sweep({ isDiskFull: true });
   }
 
-  /**
-   * Sweeps the folder; after a failure, or if nothing could be evicted from a full disk, waits before the next attempt
-   * may begin. Never rejects.
-   */
+  /** Sweeps the folder; delays the next attempt after a failure, or if a full disk had no renderings. Never rejects. */
   async sweep({ isDiskFull = false } = {}): Promise<void> {
-    const { folder, log } = this.#options;
+    const [folder, log] = [this.#folder, this.#log];
     const { signal } = this.#closing;
     this.#isSweeping = true;
     const coveredBytes = this.#writtenBytes;
     const startedMs = performance.now();
     try {
-      const { files, heldBytes, evictions, foreign, fault } = await this.#runThread(isDiskFull);
+      const { files, heldBytes, evictions, unrecognized, failure } =
+        await this.#runThread(isDiskFull);
       this.#sweptBytes = heldBytes;
       this.#evictions += evictions;
       this.#writtenBytes -= coveredBytes;
       const durationMs = Math.round(performance.now() - startedMs);
-      log.info({ files, foreign, evictions, heldBytes, durationMs }, 'result store swept');
-      if (fault !== undefined) {
-        log.warn({ folder, reason: fault }, 'a part of the result store cannot be swept');
+      log.info(
+        { files, foreign: unrecognized, evictions, heldBytes, durationMs },
+        'result store swept',
+      );
+      if (failure !== undefined) {
+        log.warn({ folder, reason: failure }, 'a part of the result store cannot be swept');
       }
       if (isDiskFull && evictions === 0) await this.#waitToRetry();
     } catch (error) {
@@ -116,11 +116,14 @@ export class Sweeper {
     await sleep(RETRY_AFTER_MS, undefined, { ref: false, signal }).catch(() => undefined);
   }
 
-  /** Sweeps in a thread: a disk that hangs then blocks none of those that all file access shares. */
-  async #runThread(isDiskFull: boolean): Promise<Swept> {
-    const { folder, maxBytes, sweepFile = SWEEP_FILE } = this.#options;
-    const workerData: SweepOrder = { folder, maxBytes, isDiskFull };
-    const thread = new Worker(sweepFile, { workerData, resourceLimits: SWEEP_MEMORY });
+  /** Sweeps in a separate thread, so that a hanging disk does not block the shared threads of file access. */
+  async #runThread(isDiskFull: boolean): Promise<SweepResult> {
+    const workerData: SweepOptions = {
+      folder: this.#folder,
+      maxBytes: this.#maxBytes,
+      isDiskFull,
+    };
+    const thread = new Worker(this.#sweepFile, { workerData, resourceLimits: SWEEP_MEMORY });
     thread.unref();
     try {
       const [swept] = await once(thread, 'message', { signal: this.#closing.signal });

@@ -6,12 +6,12 @@ import { S3ResultStore } from './s3-result-store.ts';
 import { S3Objects } from './shared-objects.ts';
 import { S3OriginalWriter } from './writer.ts';
 
-/** Connections of a listing: the folders of all kinds are listed concurrently. */
+/** Connections of a listing, which reads the folders of all kinds concurrently. */
 const LISTING_CONNECTIONS = contractResources.originFolders.length;
 
 export const s3: Backend<'s3'> = {
   openOriginals: async (place, { wholeBodyTimeoutMs }) => ({
-    origin: createS3Origin({ ...place, stallTimeoutMs: wholeBodyTimeoutMs }),
+    origin: createS3Origin(place, wholeBodyTimeoutMs),
     openListing: () => createS3Listing({ ...place, maxConnections: LISTING_CONNECTIONS }),
     openWriter: (maxConnections = place.maxConnections) =>
       new S3OriginalWriter({ ...place, maxConnections }),

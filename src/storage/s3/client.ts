@@ -6,47 +6,39 @@ import { isTimeout, timeoutError, withDeadline } from '../../pipeline/abort.ts';
 import { AccessRefused } from '../../pipeline/ports.ts';
 import { createCredentialProvider } from '../aws-credentials.ts';
 import { S3Client } from '../aws-sdk.ts';
+import type { OriginalsPlace, PlaceOf } from '../backend.ts';
 
-/** Connection settings of a server. */
-export interface S3ConnectionOptions {
-  /** Concurrent connections; further requests wait for one, and their wait counts as the origin's time. */
-  readonly maxConnections: number;
-  /** Longest time from the lookup of the name to the end of the TLS handshake, in milliseconds. */
-  readonly connectTimeoutMs: number;
-  readonly region: string;
-  /** Scheme, host and port of a server that is not AWS. */
-  readonly endpoint: string | undefined;
-  /** Whether the bucket's name is in the path instead of the host name. */
-  readonly forcePathStyle: boolean;
-}
+type Place = PlaceOf<OriginalsPlace, 's3'>;
 
-/** A bucket, and the connection settings of its server. */
-export interface S3BucketOptions extends S3ConnectionOptions {
-  readonly bucket: string;
-  /** Prefix of every key; empty, or ending in `/`. */
-  readonly prefix: string;
-}
+/** Settings of a bucket: name, prefix of every key, and those of its server. */
+export type S3Bucket = S3Server & Pick<Place, 'bucket' | 'prefix'>;
 
-/** Most attempts of one request, the first included. The SDK's back-off is exponential, with full jitter. */
+/** Settings of a server. Requests beyond `maxConnections` wait, which counts as the origin's time. */
+export type S3Server = Pick<
+  Place,
+  'maxConnections' | 'connectTimeoutMs' | 'region' | 'endpoint' | 'forcePathStyle'
+>;
+
+/** Maximum number of attempts of a request. The SDK's back-off is exponential, with full jitter. */
 const MAX_ATTEMPTS = 3;
 
-/** Time after which an unused connection is closed, in milliseconds: before AWS closes it after some 20 s. */
+/** Time after which an unused connection is closed in milliseconds: AWS closes it after 20 s. */
 const IDLE_TIMEOUT_MS = 15_000;
 
 const REPEATABLE: ReadonlySet<string> = new Set(['GET', 'HEAD']);
 
-/** Longest key of S3 in bytes of UTF-8 (Amazon S3 User Guide, "Object key naming guidelines"). */
+/** Maximum length of a key in bytes of UTF-8 (Amazon S3 User Guide, "Object key naming guidelines"). */
 const MAX_KEY_BYTES = 1_024;
 
-/** Most bytes of an error response: S3's own have some hundred. */
+/** Maximum size of an error response: those of S3 have some hundred bytes. */
 const MAX_ERROR_BYTES = 64 * 1024;
 
-/** Longest message of a server that is logged, in UTF-16 units. */
+/** Maximum length of a server's message in the log, in UTF-16 units. */
 const MAX_MESSAGE_LENGTH = 300;
 
-/** Creates a client, with credentials as `createCredentialProvider` finds them. */
-export function createS3Client(options: S3ConnectionOptions): S3Client {
-  const { region, endpoint, forcePathStyle } = options;
+/** Creates a client with the credentials of `createCredentialProvider`. */
+export function createS3Client(server: S3Server): S3Client {
+  const { region, endpoint, forcePathStyle } = server;
   return new S3Client({
     region,
     forcePathStyle,
@@ -54,15 +46,15 @@ export function createS3Client(options: S3ConnectionOptions): S3Client {
     ...(endpoint !== undefined && { endpoint }),
     maxAttempts: MAX_ATTEMPTS,
     retryMode: 'standard',
-    // Not the SDK's newer defaults: older servers reject or ignore their headers.
+    // The SDK's newer defaults send headers that older servers reject or ignore.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: {
-      httpAgent: createAgent('http:', options),
-      httpsAgent: createAgent('https:', options),
-      // A slow reader would trigger this timeout; see `endWhenStalled`.
+      httpAgent: createAgent('http:', server),
+      httpsAgent: createAgent('https:', server),
+      // This timeout would hit slow readers; see `endWhenStalled`.
       socketTimeout: 0,
-      // Otherwise the SDK writes to the console when connections are scarce.
+      // By default the SDK writes to the console when connections are scarce.
       logger: { debug: ignore, info: ignore, warn: ignore, error: ignore },
     },
     streamCollector: collectBody,
@@ -70,15 +62,15 @@ export function createS3Client(options: S3ConnectionOptions): S3Client {
 }
 
 /**
- * Returns an agent whose connections have a deadline to open; a late one fails its request with MediaError
- * `ORIGIN_TIMEOUT`. The time of the SDK's own setting includes the wait for a free connection, and omits TLS.
+ * Returns an agent with a deadline for opening connections, after which a request fails with MediaError `ORIGIN_TIMEOUT`.
+ * The SDK's own timeout includes the wait for a free connection, and omits TLS.
  *
- * A read on a reused connection has the same time for its response. After it the SDK sends the read again, on a new
- * connection: a firewall or a failover may have dropped the reused one without a packet.
+ * A read on a reused connection has the same deadline for its response. Then the SDK repeats the read on a new connection:
+ * a firewall or a failover may have dropped the reused one without a packet.
  */
 function createAgent(
   protocol: 'http:' | 'https:',
-  { maxConnections, connectTimeoutMs }: S3ConnectionOptions,
+  { maxConnections, connectTimeoutMs }: S3Server,
 ): http.Agent {
   const options = { keepAlive: true, maxSockets: maxConnections, timeout: IDLE_TIMEOUT_MS };
   const isTls = protocol === 'https:';
@@ -96,7 +88,7 @@ function createAgent(
   const reuse = agent.reuseSocket.bind(agent);
   agent.reuseSocket = (socket, request) => {
     reuse(socket, request);
-    // The SDK cannot repeat a streamed body, and the response to one comes late.
+    // The SDK cannot repeat a streamed body, whose response also arrives late.
     if (!REPEATABLE.has(request.method)) return;
     const timer = setTimeout(() => {
       closeIdle(agent);
@@ -109,15 +101,15 @@ function createAgent(
   return agent;
 }
 
-/** Closes the connections that wait for a request, so that the next request gets a new one. */
+/** Closes idle connections, so that the next request opens a new one. */
 function closeIdle({ freeSockets }: http.Agent): void {
   for (const socket of Object.values(freeSockets).flat()) socket?.destroy();
 }
 
 /**
- * Collects a body for the SDK, which has no bound for the bodies of errors.
+ * Collects a body for the SDK, which does not limit the bodies of errors.
  *
- * @throws Error beyond the bound; leaving the loop destroys the body, and its connection with it
+ * @throws Error beyond the limit; leaving the loop destroys the body and its connection
  */
 async function collectBody(body: http.IncomingMessage): Promise<Uint8Array> {
   const { statusCode = 0 } = body;
@@ -135,23 +127,23 @@ async function collectBody(body: http.IncomingMessage): Promise<Uint8Array> {
 
 function ignore(): void {}
 
-/** Whether an object can have this key, and servers accept it as signed. */
+/** Whether a key is valid, and servers do not change its signed path. */
 export function isPossibleKey(key: string): boolean {
   return (
     Buffer.byteLength(key) <= MAX_KEY_BYTES &&
-    // Proxies and some servers normalize such paths, to another object than the signed one.
+    // Proxies and some servers normalize such paths to those of other objects.
     key.split('/').every((segment) => segment !== '' && segment !== '.' && segment !== '..')
   );
 }
 
-/** Returns the tag of a response, without quotes. In S3, weak and strong tags both mean one upload of one content. */
+/** Returns the tag of a response without quotes. In S3, weak and strong tags both identify one upload. */
 export function etagOf(output: unknown): string {
   const { ETag = '' } = output as { readonly ETag?: string };
   return ETag.replace(/^W\//, '').replaceAll('"', '');
 }
 
 /**
- * Reads an error that the SDK has thrown.
+ * Reads an error of the SDK.
  *
  * @returns `name`: the server's code, such as `NoSuchKey`, or the class of a local error; `code` of a system call, such
  *   as `ECONNREFUSED`; `status` of the server's response
@@ -165,7 +157,7 @@ export function readS3Failure(error: unknown) {
   return { name, message, code, status, requestId, attempts };
 }
 
-/** Runs requests with a deadline, retries included. @throws Error with the name `TimeoutError` after the deadline */
+/** Runs requests with a deadline, retries included. @throws Error with the name `TimeoutError` */
 export function inTime<Result>(
   timeoutMs: number,
   work: (abortSignal: AbortSignal) => Promise<Result>,
@@ -174,25 +166,25 @@ export function inTime<Result>(
   return withDeadline(timeoutMs, undefined, onTimeout, work);
 }
 
-/** Returns the cause of a failed request, from the agent, the SDK, the server or the network, without credentials. */
+/** Returns the cause of a failed request, without credentials. */
 export async function findS3Cause(client: S3Client, error: unknown): Promise<unknown> {
-  // The agent's MediaError is for clients; its cause says what happened.
+  // The agent's MediaError is for clients; its cause is for the log.
   if (error instanceof MediaError) return error.cause;
   if (isTimeout(error)) return error;
   const { name, message, code, status, requestId, attempts } = readS3Failure(error);
-  const facts = [
+  const parts = [
     code,
     status && `HTTP ${status}`,
     requestId && `request ${requestId}`,
     attempts && `attempts: ${attempts}`,
   ].filter(Boolean);
   const shown = status === undefined ? message : await redact(client, message);
-  const details = facts.length === 0 ? '' : ` (${facts.join(', ')})`;
+  const details = parts.length === 0 ? '' : ` (${parts.join(', ')})`;
   const text = `${name}${details}: ${shown.slice(0, MAX_MESSAGE_LENGTH)}`;
   return name === 'AccessDenied' ? new AccessRefused(text) : new Error(text);
 }
 
-/** Redacts credentials: some servers quote the access key in their errors. Without credentials, all is redacted. */
+/** Redacts credentials, which some servers quote in errors; the complete message if they are unknown. */
 async function redact(client: S3Client, message: string): Promise<string> {
   const used = await client.config.credentials().catch(() => undefined);
   if (used === undefined) return '';

@@ -1,12 +1,12 @@
 import { MediaError } from '../../contract/errors.ts';
 import type { ListedOriginal, OriginListing } from '../../pipeline/ports.ts';
 import { ListObjectsV2Command, type ListObjectsV2CommandOutput } from '../aws-sdk.ts';
-import { createS3Client, findS3Cause, isPossibleKey, type S3BucketOptions } from './client.ts';
+import { createS3Client, findS3Cause, isPossibleKey, type S3Bucket } from './client.ts';
 
-/** Lists the bucket of originals, page by page; needs the permission to list (`s3:ListBucket`). */
-export function createS3Listing(options: S3BucketOptions): OriginListing {
-  const client = createS3Client(options);
-  const { bucket, prefix: root } = options;
+/** Lists the bucket of originals, page by page; requires the permission `s3:ListBucket`. */
+export function createS3Listing(place: S3Bucket): OriginListing {
+  const client = createS3Client(place);
+  const { bucket, prefix: root } = place;
   return {
     list: async (prefix, visit, signal) => {
       const send = (command: ListObjectsV2Command) => client.send(command, { abortSignal: signal });
@@ -29,7 +29,7 @@ export function createS3Listing(options: S3BucketOptions): OriginListing {
 /**
  * Lists the objects whose keys begin with a prefix.
  *
- * @throws Error if a key does not begin with the prefix: a server that does not know the parameter lists the whole
+ * @throws Error if a key does not begin with the prefix, since a server that ignores the parameter lists all of the
  *   bucket; if a page is truncated without a token for the rest; errors of `send`
  */
 export async function* listObjects(
@@ -48,7 +48,7 @@ export async function* listObjects(
       }),
     );
     for (const { Key = '', Size = 0 } of page.Contents ?? []) {
-      // A plus sign itself is encoded; servers that do not encode do not declare the encoding either.
+      // A literal plus sign is encoded; servers that do not encode do not declare the encoding either.
       const isEncoded = page.EncodingType === 'url';
       const key = isEncoded ? decodeURIComponent(Key.replaceAll('+', '%20')) : Key;
       if (!key.startsWith(prefix)) throw new Error(`The server lists ${key} below ${prefix}`);

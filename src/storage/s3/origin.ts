@@ -14,23 +14,20 @@ import {
   findS3Cause,
   isPossibleKey,
   readS3Failure,
-  type S3BucketOptions,
+  type S3Bucket,
 } from './client.ts';
 
-/** Connection settings of the bucket. */
-export interface S3OriginOptions extends S3BucketOptions {
-  readonly stallTimeoutMs: number;
-}
-
 /**
- * Opens originals in a bucket of S3, or of a server with the same protocol. Each read is one GET, which the SDK retries only
- * before the response has begun. A body that is shorter than its Content-Length ends with an error (Node's HTTP parser).
+ * Opens originals in a bucket of S3, or of a compatible server. Each read is one GET, which the SDK repeats only before
+ * the response has begun. Node's parser reports a body that is shorter than its Content-Length.
  *
  * Not covered: objects stored compressed (`Content-Encoding`) are served as their stored bytes.
+ *
+ * @param stallTimeoutMs maximum pause of a body while its reader waits
  */
-export function createS3Origin(options: S3OriginOptions): Source {
-  const { bucket: Bucket, prefix, stallTimeoutMs } = options;
-  const client = createS3Client(options);
+export function createS3Origin(place: S3Bucket, stallTimeoutMs: number): Source {
+  const { bucket: Bucket, prefix } = place;
+  const client = createS3Client(place);
   return {
     identity: 'tag',
     open: async (key, { signal, range, ifMatch }) => {
@@ -38,7 +35,8 @@ export function createS3Origin(options: S3OriginOptions): Source {
       const Key = prefix + key;
       if (!isPossibleKey(Key)) throw new MediaError('UNKNOWN_MEDIA');
       const command = new GetObjectCommand({
-        ...{ Bucket, Key },
+        Bucket,
+        Key,
         ...(range && { Range: `bytes=${range.first}-${range.last ?? ''}` }),
         ...(ifMatch !== undefined && { IfMatch: `"${ifMatch}"` }),
       });
@@ -85,7 +83,7 @@ function describeObject(
   range: ByteRange | undefined,
 ): Opened {
   const { httpStatusCode: status } = response.$metadata;
-  // A part that is mistaken for the whole would be served for a year.
+  // Caches would keep a part as the complete object for a year.
   if (range === undefined && status !== 200) {
     throw originError(`The response to a request for the whole object is HTTP ${status}.`);
   }
@@ -103,7 +101,7 @@ function describeObject(
   };
 }
 
-/** Returns the part and size of a response, which must have exactly the requested range. */
+/** Returns part and size of a response. @throws MediaError unless it has exactly the requested range */
 function readPart(response: GetObjectCommandOutput, range: ByteRange) {
   // Some servers respond to a range of an empty object with 200 and an empty body.
   if (response.ContentLength === 0) throw new MediaError('RANGE_NOT_SATISFIABLE');
@@ -117,14 +115,14 @@ function originError(message: string): MediaError {
   return new MediaError('ORIGIN_ERROR', { cause: new Error(message) });
 }
 
-/** Ends a body with MediaError `ORIGIN_TIMEOUT` when none of it arrives for a time while its reader waits. */
+/** Ends a body with MediaError `ORIGIN_TIMEOUT` if no bytes arrive for a time while its reader waits. */
 function endWhenStalled(body: IncomingMessage, timeoutMs: number): void {
   const { socket } = body;
   const check = (): void => {
     if (body.complete) return;
-    const cause = new Error(`Nothing of the body came for ${timeoutMs} ms.`);
+    const cause = new Error(`No bytes of the body arrived for ${timeoutMs} ms.`);
     if (body.readableLength === 0) body.destroy(new MediaError('ORIGIN_TIMEOUT', { cause }));
-    // The reader has not taken all bytes yet, so the reader is slow.
+    // Bytes are buffered, so the reader is slow.
     else socket.setTimeout(timeoutMs);
   };
   socket.setTimeout(timeoutMs);

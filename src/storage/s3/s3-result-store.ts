@@ -26,39 +26,36 @@ import {
   inTime,
   isPossibleKey,
   readS3Failure,
-  type S3BucketOptions,
+  type S3Bucket,
 } from './client.ts';
 import { listObjects } from './listing.ts';
 
-/** Connection settings of the bucket. */
-export interface S3ResultStoreOptions extends S3BucketOptions {
-  /** Deadline of a whole write, or of one request of a removal, retries included; in milliseconds. */
-  readonly timeoutMs: number;
-}
-
-/** Bytes of bodies that arrive at the same time: beyond it, a rendering is made anew. */
+/** Maximum size of bodies that are being read; beyond it, results are rendered again. */
 const MAX_ARRIVING_BYTES = 128 * 1024 ** 2;
 
-/** Concurrent requests of a removal. Not one for many keys: servers disagree about the checksum that it needs. */
+/** Concurrent requests of a removal, each for one key: servers disagree about the checksum of a request for several. */
 const MAX_REMOVALS = 8;
 
+type Place = S3Bucket & { readonly timeoutMs: number };
+
 /**
- * Renderings as objects `<prefix><resultPath>` in a bucket of S3, or of a server with the same protocol, with the same
- * bytes as in a file of the filesystem store.
+ * Renderings as objects `<prefix><resultPath>` in a bucket of S3, or of a compatible server, with the same bytes as in a
+ * file of the filesystem store.
  *
- * The store does not bound the bucket: a lifecycle rule of the operator does (`deploy/s3-lifecycle.json`), which counts
- * from the write, not from the last use. A rendering that is too large, or whose key is too long for S3, is not stored.
+ * Only a lifecycle rule of the operator limits the bucket (`deploy/s3-lifecycle.json`), counted from the write, not from
+ * the last use. A rendering that is too large, or whose key is too long for S3, is not stored.
  *
  * Not covered: a bucket with versions keeps removed objects.
  */
 export class S3ResultStore implements ResultStore {
   readonly #client: S3Client;
-  readonly #options: S3ResultStoreOptions;
+  readonly #place: Place;
   #arrivingBytes = 0;
 
-  constructor(options: S3ResultStoreOptions) {
-    this.#client = createS3Client(options);
-    this.#options = options;
+  /** @param place with the deadline of a write, and of each request of a removal, retries included */
+  constructor(place: Place) {
+    this.#client = createS3Client(place);
+    this.#place = place;
   }
 
   async read(
@@ -66,17 +63,17 @@ export class S3ResultStore implements ResultStore {
     signal: AbortSignal,
     onFound: (sizeBytes: number) => void,
   ): Promise<StoredResult | undefined> {
-    const Key = this.#options.prefix + storedPathOf(address);
+    const Key = this.#place.prefix + storedPathOf(address);
     signal.throwIfAborted();
     if (!isPossibleKey(Key)) return undefined;
-    const command = new GetObjectCommand({ Bucket: this.#options.bucket, Key });
+    const command = new GetObjectCommand({ Bucket: this.#place.bucket, Key });
     try {
       const { Body, ContentLength: sizeBytes } = await this.#client.send(command, {
         abortSignal: signal,
       });
       if (!(Body instanceof IncomingMessage)) throw new Error('The response has no body.');
-      const mostBytes = Math.min(MAX_RESULT_FILE_BYTES, MAX_ARRIVING_BYTES - this.#arrivingBytes);
-      if (sizeBytes === undefined || sizeBytes > mostBytes) {
+      const maxBytes = Math.min(MAX_RESULT_FILE_BYTES, MAX_ARRIVING_BYTES - this.#arrivingBytes);
+      if (sizeBytes === undefined || sizeBytes > maxBytes) {
         Body.destroy();
         if (sizeBytes !== undefined) return undefined;
         throw new Error('The response has no Content-Length.');
@@ -97,7 +94,7 @@ export class S3ResultStore implements ResultStore {
   }
 
   async write(address: ResultAddress, result: StoredResult): Promise<void> {
-    const { bucket: Bucket, prefix } = this.#options;
+    const { bucket: Bucket, prefix } = this.#place;
     const Key = prefix + storedPathOf(address);
     const parts = formatResultFile(address, result);
     if (parts === undefined || !isPossibleKey(Key)) return;
@@ -111,7 +108,7 @@ export class S3ResultStore implements ResultStore {
 
   async remove(prefix: string): Promise<number> {
     checkPathPrefix(prefix);
-    const { bucket: Bucket, prefix: root } = this.#options;
+    const { bucket: Bucket, prefix: root } = this.#place;
     const list = (command: ListObjectsV2Command) =>
       this.#within((abortSignal) => this.#client.send(command, { abortSignal }));
     const removeOne = (Key: string) => {
@@ -126,7 +123,7 @@ export class S3ResultStore implements ResultStore {
     };
     try {
       for await (const { key } of listObjects(Bucket, root + prefix, list)) {
-        // Only renderings, in case that the bucket also has originals under another name.
+        // Only renderings: the bucket may be that of the originals under another name.
         if (isResultPath(key)) keys.push(key);
         if (keys.length === MAX_REMOVALS) await removeListed();
       }
@@ -138,11 +135,11 @@ export class S3ResultStore implements ResultStore {
     }
   }
 
-  /** Does nothing: the store has no background work, and unused connections keep no process alive. */
+  /** Does nothing: the store has no background work, and idle connections do not keep the process alive. */
   close(): void {}
 
   #within<Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
-    return inTime(this.#options.timeoutMs, work);
+    return inTime(this.#place.timeoutMs, work);
   }
 
   async #translate(error: unknown, message: string): Promise<Error> {
@@ -150,9 +147,9 @@ export class S3ResultStore implements ResultStore {
   }
 }
 
-/** Reads a body, whose length Node's parser of HTTP guarantees. */
+/** Reads a body; Node's HTTP parser guarantees its length. */
 async function readBody(body: AsyncIterable<Buffer>, sizeBytes: number): Promise<Buffer> {
-  // Not from Node's pool: the body lives on in the memory cache, and would retain 8 KiB of others.
+  // Not from Node's pool: a cached body would retain 8 KiB of others.
   const bytes = Buffer.allocUnsafeSlow(sizeBytes);
   let filled = 0;
   for await (const chunk of body) filled += chunk.copy(bytes, filled);

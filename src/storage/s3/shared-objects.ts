@@ -19,31 +19,28 @@ import {
   findS3Cause,
   inTime,
   readS3Failure,
-  type S3ConnectionOptions,
+  type S3Bucket,
+  type S3Server,
 } from './client.ts';
 import { listObjects } from './listing.ts';
 
-/** Address of the list, and connection settings of its server. */
-export interface S3ObjectsOptions extends S3ConnectionOptions {
-  readonly bucket: string;
-  readonly key: string;
-  /** Deadline of a request, retries included, in milliseconds; large bodies get more time. */
-  readonly timeoutMs: number;
-}
+type Place = S3Server &
+  Pick<S3Bucket, 'bucket'> & { readonly key: string; readonly timeoutMs: number };
 
-/** Slowest pace of a large body, 1 MiB/s: its deadline grows with its length. */
+/** Minimum pace of a body, 1 MiB/s: its deadline grows with its length. */
 const MIN_BYTES_PER_MS = 1_049;
 
-/** Shared objects in a bucket of S3, or of a server with the same protocol, next to the key of the list. */
+/** Shared objects in a bucket of S3, or of a compatible server, next to the key of the block list. */
 export class S3Objects implements SharedObjects {
   readonly #client: S3Client;
-  readonly #options: S3ObjectsOptions;
+  readonly #place: Place;
   /** Whether tags are quoted in conditions: Ceph 16 compares them as text, without quotes. */
   #hasQuotes = true;
 
-  constructor(options: S3ObjectsOptions) {
-    this.#client = createS3Client(options);
-    this.#options = options;
+  /** @param place with the deadline of a request, retries included; that of a large body is longer */
+  constructor(place: Place) {
+    this.#client = createS3Client(place);
+    this.#place = place;
   }
 
   async read(name: string): Promise<SharedObject | undefined> {
@@ -76,7 +73,7 @@ export class S3Objects implements SharedObjects {
         etagOf(await this.#client.send(command, { abortSignal })),
       );
     } catch (error) {
-      // A HEAD response has no body that could say whether the key or the bucket is missing.
+      // A HEAD response does not show whether the key or the bucket is missing.
       if (readS3Failure(error).status === 404) return (await this.read(name))?.tag;
       throw await this.#translate(error, name, 'read');
     }
@@ -104,7 +101,7 @@ export class S3Objects implements SharedObjects {
     } catch (error) {
       const isDenied = readS3Failure(error).status === 412;
       if (!isDenied || !hasQuotes || condition === 'absent') {
-        return this.#settle(name, bytes, condition, error);
+        return this.#resolveWrite(name, bytes, condition, error);
       }
       if ((await this.findTag(name)) !== condition.tag) return undefined;
       this.#hasQuotes = false;
@@ -113,22 +110,21 @@ export class S3Objects implements SharedObjects {
   }
 
   /**
-   * Finds out what has become of a write that the server did not confirm, by reading: the SDK repeats a request whose
-   * response is lost, and the repetition meets the object of the first attempt; Ceph responds to the loser of a race
-   * with HTTP 500.
+   * Reads the outcome of a write that the server did not confirm: the SDK repeats a request whose response is lost, and
+   * then finds the object of its first attempt; Ceph responds to the loser of a race with HTTP 500.
    */
-  async #settle(name: string, bytes: Uint8Array, condition: WriteCondition, error: unknown) {
+  async #resolveWrite(name: string, bytes: Uint8Array, condition: WriteCondition, error: unknown) {
     const found = await this.read(name);
     if (found !== undefined && Buffer.compare(found.bytes, bytes) === 0) return found.tag;
     const expected = condition === 'absent' ? undefined : condition.tag;
-    // S3 returns 409 to one of two concurrent writes, which is to be tried again ("ConditionalRequestConflict").
+    // S3 returns 409 for one of two concurrent writes ("ConditionalRequestConflict"); the caller retries.
     const isConflict = readS3Failure(error).status === 409;
     if (found?.tag !== expected || isConflict) return undefined;
     throw await this.#translate(error, name, 'written');
   }
 
   async list(prefix: string): Promise<readonly string[]> {
-    const { bucket, key } = this.#options;
+    const { bucket, key } = this.#place;
     const start = `${key}.`;
     const send = (command: ListObjectsV2Command) =>
       this.#within(0, (abortSignal) => this.#client.send(command, { abortSignal }));
@@ -153,12 +149,12 @@ export class S3Objects implements SharedObjects {
   }
 
   #placeOf(name: string) {
-    const { bucket, key } = this.#options;
+    const { bucket, key } = this.#place;
     return { Bucket: bucket, Key: name === '' ? key : `${key}.${name}` };
   }
 
   #within<Result>(bytes: number, work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
-    return inTime(this.#options.timeoutMs + bytes / MIN_BYTES_PER_MS, work);
+    return inTime(this.#place.timeoutMs + bytes / MIN_BYTES_PER_MS, work);
   }
 
   async #translate(error: unknown, name: string, verb: string): Promise<Error> {

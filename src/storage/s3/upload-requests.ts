@@ -18,7 +18,7 @@ import { findS3Cause, readS3Failure } from './client.ts';
  */
 export const PART_BYTES = 8 * 1024 * 1024;
 
-/** A piece of an upload that is sent by one request; the next piece overwrites its bytes. */
+/** Piece of an upload for one request. The next piece overwrites its bytes. */
 export interface Part {
   readonly bytes: Buffer;
   readonly isLast: boolean;
@@ -26,12 +26,12 @@ export interface Part {
 
 const ABORT_TIMEOUT_MS = 10_000;
 
-/** Time after a stop for the response to the request that stores the original, in milliseconds. */
+/** Wait after a stop for the response to the request that stores the original, in milliseconds. */
 const SETTLE_TIMEOUT_MS = 10_000;
 
 /**
- * Delay before an upload is aborted for the second time, in milliseconds: a part that was in transfer during the first
- * may have been kept (Amazon S3 API Reference, "AbortMultipartUpload").
+ * Delay before an upload is aborted a second time, in milliseconds: a part in transfer during the first may remain (Amazon
+ * S3 API Reference, "AbortMultipartUpload").
  */
 const ABORT_AGAIN_AFTER_MS = 500;
 
@@ -43,7 +43,7 @@ type Command<Input extends ServiceInputTypes, Output extends ServiceOutputTypes>
   ServiceOutputTypes
 >;
 
-/** Requests of uploads, with deadlines by kind, and translated errors. */
+/** Requests of uploads, with deadlines and translated errors. */
 export class S3UploadRequests {
   readonly #client: S3Client;
   /** Cleared once the server has reported that it does not support conditions on writes. */
@@ -65,10 +65,10 @@ export class S3UploadRequests {
   /**
    * Sends a request that stores an object; a stop waits for its response.
    *
-   * @param failing aborts if the body fails: then nothing is stored
-   * @throws Error without a response in time after a stop: the object may be stored or not; and as `send`
+   * @param failing aborts if the body fails; the object is not stored then
+   * @throws Error if no response arrives in time after a stop; and as `send`
    */
-  async settle<Input extends ServiceInputTypes, Output extends ServiceOutputTypes>(
+  async commit<Input extends ServiceInputTypes, Output extends ServiceOutputTypes>(
     command: Command<Input, Output>,
     signal: AbortSignal,
     failing?: AbortSignal,
@@ -76,23 +76,23 @@ export class S3UploadRequests {
     signal.throwIfAborted();
     const late = new AbortController();
     let timer: NodeJS.Timeout | undefined;
-    const beginToWait = (): void => {
+    const startTimer = (): void => {
       timer = setTimeout(() => {
-        late.abort(new Error('The bucket has not answered; nobody knows whether it is stored'));
+        late.abort(new Error('No response from the bucket: the object may or may not be stored'));
       }, SETTLE_TIMEOUT_MS);
     };
     const end = failing === undefined ? late.signal : AbortSignal.any([late.signal, failing]);
-    signal.addEventListener('abort', beginToWait, { once: true });
+    signal.addEventListener('abort', startTimer, { once: true });
     try {
       return await this.send(command, end);
     } finally {
-      signal.removeEventListener('abort', beginToWait);
+      signal.removeEventListener('abort', startTimer);
       clearTimeout(timer);
     }
   }
 
   /** @throws Error if the parts remain */
-  async takeBack(upload: AbortMultipartUploadCommandInput): Promise<void> {
+  async abortUpload(upload: AbortMultipartUploadCommandInput): Promise<void> {
     const abort = async (): Promise<void> => {
       const abortSignal = AbortSignal.timeout(ABORT_TIMEOUT_MS);
       // A new command each time: the SDK prepares a request once.
@@ -108,7 +108,7 @@ export class S3UploadRequests {
 
   /**
    * @param stop its reason is thrown if it has aborted
-   * @throws MediaError `MEDIA_EXISTS`, `UNKNOWN_MEDIA` (of a part), `OVERLOADED`; Error in the server's words;
+   * @throws MediaError `MEDIA_EXISTS`, `UNKNOWN_MEDIA` (of a part), `OVERLOADED`; Error with the server's message;
    *   `stop.reason`
    */
   async send<Input extends ServiceInputTypes, Output extends ServiceOutputTypes>(
@@ -131,19 +131,19 @@ export class S3UploadRequests {
     if (name === 'NoSuchUpload') return new MediaError('UNKNOWN_MEDIA', { cause });
     const isUnknown = status === 501 && this.#knowsConditions;
     if (isUnknown) this.#knowsConditions = false;
-    // Another upload is being stored now (Amazon S3 API Reference, "PutObject"); or the retry omits the condition.
+    // Another upload is being stored (Amazon S3 API Reference, "PutObject"); or the retry omits the condition.
     if (!isUnknown && name !== 'ConditionalRequestConflict') return undefined;
     return new MediaError('OVERLOADED', { cause, bottleneck: 'uploads', retryAfterSeconds: 1 });
   }
 }
 
-/** Fills one part after the other, in the same memory; the last may be shorter, and is empty only if alone. */
+/** Fills one part after the other, in the same memory. The last may be shorter; only a single one may be empty. */
 export async function* fillParts(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Part> {
   const buffer = Buffer.allocUnsafeSlow(PART_BYTES);
   let filled = 0;
   for await (const chunk of chunks) {
     for (let taken = 0; taken < chunk.length; ) {
-      // Only now is it known that this part is not the last.
+      // A further chunk shows that this part is not the last.
       if (filled === PART_BYTES) {
         yield { bytes: buffer, isLast: false };
         filled = 0;

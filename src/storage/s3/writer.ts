@@ -22,11 +22,11 @@ import {
   findS3Cause,
   isPossibleKey,
   readS3Failure,
-  type S3BucketOptions,
+  type S3Bucket,
 } from './client.ts';
 import { fillParts, PART_BYTES, type Part, S3UploadRequests } from './upload-requests.ts';
 
-/** Largest object that is stored by one request, in bytes (Amazon S3 User Guide, "Uploading objects"). */
+/** Maximum size of an object that one request stores, in bytes (Amazon S3 User Guide, "Uploading objects"). */
 const MAX_SINGLE_BYTES = 5 * 1024 ** 3;
 
 const BEGIN_TIMEOUT_MS = 30_000;
@@ -36,25 +36,23 @@ const TAG_TIMEOUT_MS = 5_000;
 const BODY_BUFFER_BYTES = 64 * 1024;
 
 /**
- * Writes originals into the bucket of originals. Uploads of known length stream through in one request. Of the
- * others, small ones are sent at once, large ones in parts, one after the other. A failed or stopped multipart upload
- * is aborted, since its parts would cost money unseen. The request that stores the original is not stopped once its
- * body is sent: without its response, it would be unknown whether the original is stored.
+ * Writes originals into the bucket of originals. Uploads of known length stream in one request; others are sent at once if
+ * small, else in parts, one after the other. Failed multipart uploads are aborted, since invisible parts cost money. A
+ * stop waits for the response once the body is sent: without it, the original may or may not be stored.
  *
- * Not covered: servers that do not support `If-None-Match: *`, or not for multipart uploads, where the last of two
- * concurrent uploads is kept, unless a check finds the first one; a bucket that stores a new original and reports a
- * failure, since the SDK's retry then finds the original; the parts of a killed process, and an upload whose creation
- * was confirmed too late, which a lifecycle rule of the bucket can remove.
+ * Not covered: servers without `If-None-Match: *`, also for multipart uploads, which keep the last of two concurrent
+ * uploads unless a check finds the first; a bucket that stores an original and reports a failure, which the SDK's retry
+ * then finds; parts of a killed process, and uploads whose creation is confirmed late, which a lifecycle rule can remove.
  */
 export class S3OriginalWriter implements OriginalWriter {
   readonly #client: S3Client;
   readonly #requests: S3UploadRequests;
-  readonly #options: S3BucketOptions;
+  readonly #bucket: S3Bucket;
 
-  constructor(options: S3BucketOptions) {
-    this.#client = createS3Client(options);
+  constructor(bucket: S3Bucket) {
+    this.#client = createS3Client(bucket);
     this.#requests = new S3UploadRequests(this.#client);
-    this.#options = options;
+    this.#bucket = bucket;
   }
 
   async write(
@@ -72,7 +70,7 @@ export class S3OriginalWriter implements OriginalWriter {
     const writing = isHeld
       ? this.#writeInParts(object, chunks, options)
       : this.#stream(chunks, signal, (Body, failing) =>
-          this.#requests.settle(new PutObjectCommand({ ...terms, Body }), signal, failing),
+          this.#requests.commit(new PutObjectCommand({ ...terms, Body }), signal, failing),
         );
     const etag = await writing.catch((error: unknown) => {
       const isRefused = error instanceof MediaError && error.code === 'MEDIA_EXISTS';
@@ -80,13 +78,13 @@ export class S3OriginalWriter implements OriginalWriter {
       throw new MediaError('PRECONDITION_FAILED', { cause: error });
     });
     if (etag !== '') return etag;
-    // Ceph returns no tag of a completed multipart upload. Without any tag, the original is stored all the same.
+    // Ceph returns no tag for a completed multipart upload. The upload does not fail without one.
     const abortSignal = AbortSignal.any([signal, AbortSignal.timeout(TAG_TIMEOUT_MS)]);
     return this.#client.send(new HeadObjectCommand(place), { abortSignal }).then(etagOf, () => '');
   }
 
   async has(key: string, signal: AbortSignal): Promise<boolean> {
-    return this.#isThere(this.#placeOf(key), signal);
+    return this.#exists(this.#placeOf(key), signal);
   }
 
   heldBytesOf(sizeBytes: number | undefined): number {
@@ -102,15 +100,14 @@ export class S3OriginalWriter implements OriginalWriter {
     const place = this.#placeOf(key);
     return this.#stream(chunks, signal, (Body, failing) => {
       const command = new UploadPartCommand({ ...place, ...part, Body });
-      return this.#requests.settle(command, signal, failing);
+      return this.#requests.commit(command, signal, failing);
     });
   };
 
   #placeOf(key: string): Place {
-    const { bucket, prefix } = this.#options;
+    const { bucket, prefix } = this.#bucket;
     const place = { Bucket: bucket, Key: prefix + key };
-    if (!isPossibleKey(place.Key))
-      throw new Error(`${place.Key} is not a key that a bucket can have.`);
+    if (!isPossibleKey(place.Key)) throw new Error(`${place.Key} is not a valid S3 key.`);
     return place;
   }
 
@@ -124,7 +121,7 @@ export class S3OriginalWriter implements OriginalWriter {
       objectMode: false,
       highWaterMark: BODY_BUFFER_BYTES,
     });
-    // The SDK would wait for the rest of the body for ever.
+    // The SDK would wait for the rest of the body forever.
     body.once('error', (error) => failing.abort(error));
     try {
       return etagOf(await send(body, failing.signal));
@@ -157,10 +154,7 @@ export class S3OriginalWriter implements OriginalWriter {
     };
   }
 
-  /**
-   * Writes an upload of unknown length with one part in memory, which is refilled once sent. (The SDK's `Upload` copies
-   * each part from its pieces, and holds three times as much meanwhile.)
-   */
+  /** Writes an upload of unknown length with one part in memory; the SDK's `Upload` needs three times as much. */
   async #writeInParts(
     object: Place,
     chunks: AsyncIterable<Uint8Array>,
@@ -174,9 +168,9 @@ export class S3OriginalWriter implements OriginalWriter {
       const Body = first?.bytes ?? Buffer.alloc(0);
       const condition = this.#requests.conditionOf(options);
       const whole = new PutObjectCommand({ ...object, ...condition, Body });
-      return etagOf(await this.#requests.settle(whole, signal));
+      return etagOf(await this.#requests.commit(whole, signal));
     } finally {
-      // If the first part fails, no loop has begun that would end the source.
+      // Ends the source if the first part fails, before the loop.
       await parts.return(undefined);
     }
   }
@@ -190,7 +184,7 @@ export class S3OriginalWriter implements OriginalWriter {
     const { signal, isNew, ifMatch } = options;
     const place = { Bucket: object.Bucket, Key: object.Key };
     const creation = new CreateMultipartUploadCommand(object);
-    // A stop waits for the response: without it, the upload could not be aborted.
+    // A stop waits for the response, which is needed to abort the upload.
     const inTime = AbortSignal.timeout(BEGIN_TIMEOUT_MS);
     const { UploadId } = await this.#requests.send(creation, inTime, signal);
     try {
@@ -204,23 +198,23 @@ export class S3OriginalWriter implements OriginalWriter {
       await send(first);
       for await (const part of rest) await send(part);
       signal.throwIfAborted();
-      if (isNew === true && (await this.#isThere(place, signal))) {
+      if (isNew === true && (await this.#exists(place, signal))) {
         throw new MediaError('MEDIA_EXISTS');
       }
       if (ifMatch !== undefined) await this.#readKept(place, ifMatch, signal);
       const condition = this.#requests.conditionOf(options);
       const terms = { ...place, ...condition, UploadId, MultipartUpload: { Parts } };
       const completion = new CompleteMultipartUploadCommand(terms);
-      return etagOf(await this.#requests.settle(completion, signal));
+      return etagOf(await this.#requests.commit(completion, signal));
     } catch (cause) {
-      await this.#requests.takeBack({ ...place, UploadId }).catch(() => {
+      await this.#requests.abortUpload({ ...place, UploadId }).catch(() => {
         throw new Error('The upload has failed, and its parts cannot be removed', { cause });
       });
       throw cause;
     }
   }
 
-  async #isThere(place: Place, abortSignal: AbortSignal): Promise<boolean> {
+  async #exists(place: Place, abortSignal: AbortSignal): Promise<boolean> {
     return (await this.#head(place, abortSignal)) !== undefined;
   }
 

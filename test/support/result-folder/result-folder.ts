@@ -4,11 +4,15 @@ import { expect, onTestFinished } from 'vitest';
 import {
   openResultFolder,
   type ResultFolder,
-  type ResultFolderOptions,
+  type ResultFolderDoubles,
 } from '../../../src/storage/results/folder.ts';
 import { RecordedLog } from '../recorded-log.ts';
 
-type Options = Omit<ResultFolderOptions, 'log'> & { readonly log?: RecordedLog };
+type Options = ResultFolderDoubles & {
+  readonly folder: string;
+  readonly maxBytes: number;
+  readonly log?: RecordedLog;
+};
 
 const BLOCK_BYTES = 4096;
 
@@ -16,8 +20,13 @@ const BLOCK_BYTES = 4096;
 const sweepFile = new URL('../../../dist/storage/results/sweep-thread.js', import.meta.url);
 
 /** Opens a folder of renderings that nobody has swept, and closes it after the test. */
-export async function openFolder(options: Options): Promise<ResultFolder> {
-  const folder = await openResultFolder({ log: new RecordedLog(), sweepFile, ...options });
+export async function openFolder({
+  folder: path,
+  maxBytes,
+  log = new RecordedLog(),
+  ...doubles
+}: Options): Promise<ResultFolder> {
+  const folder = await openResultFolder(path, maxBytes, log, { sweepFile, ...doubles });
   onTestFinished(() => folder.close());
   return folder;
 }

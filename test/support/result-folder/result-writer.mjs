@@ -5,7 +5,7 @@ const [storeModule, folder, maxBytes, seed, addressesJson] = process.argv.slice(
 const addresses = JSON.parse(addressesJson);
 const { openResultFolder } = await import(storeModule);
 const log = { info: () => undefined, warn: () => undefined, error: console.error };
-const store = await openResultFolder({ folder, maxBytes: Number(maxBytes), log });
+const store = await openResultFolder(folder, Number(maxBytes), log);
 void store.sweep();
 console.log('writing');
 

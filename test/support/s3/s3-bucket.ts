@@ -7,7 +7,7 @@ import {
   S3Client,
 } from '@aws-sdk/client-s3';
 import { createS3Listing } from '../../../src/storage/s3/listing.ts';
-import { createS3Origin, type S3OriginOptions } from '../../../src/storage/s3/origin.ts';
+import { createS3Origin } from '../../../src/storage/s3/origin.ts';
 import { S3ResultStore } from '../../../src/storage/s3/s3-result-store.ts';
 import { S3Objects } from '../../../src/storage/s3/shared-objects.ts';
 import { S3OriginalWriter } from '../../../src/storage/s3/writer.ts';
@@ -57,14 +57,17 @@ function optionsOf({ endpoint, bucket }: Place) {
     forcePathStyle: true,
     maxConnections: 8,
     connectTimeoutMs: 2_000,
-    stallTimeoutMs: 30_000,
     timeoutMs: 30_000,
   };
 }
 
+type BucketOptions = ReturnType<typeof optionsOf> & { readonly stallTimeoutMs: number };
+
 /** Opens a bucket as the origin. */
-export const openBucketOrigin = (place: Place, options: Partial<S3OriginOptions> = {}) =>
-  createS3Origin({ ...optionsOf(place), ...options });
+export const openBucketOrigin = (
+  place: Place,
+  { stallTimeoutMs = 30_000, ...options }: Partial<BucketOptions> = {},
+) => createS3Origin({ ...optionsOf(place), ...options }, stallTimeoutMs);
 
 export const openBucketListing = (place: Place, prefix: string) =>
   createS3Listing({ ...optionsOf(place), prefix });
