@@ -107,22 +107,17 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
       (url) => blocks?.check({ originKey: externalKeyOf(url), url }),
     );
   const inline = config.internal && new InlineOriginals();
-  const pipeline = createMediaPipeline(config, {
-    blocks,
-    origin: parts.origin ?? storage.origin,
-    cdn: cdn?.purger,
-    observer: createObserver(meter, originHealth),
-    external,
-    uploads: config.internal && uploads?.origin,
-    inline,
+  const origin = parts.origin ?? storage.origin;
+  const pipeline = createMediaPipeline(
+    config,
+    { origin, external, uploads: config.internal && uploads?.origin, inline },
+    createObserver(meter, originHealth),
+    parts.renderer ?? workers,
     resultStore,
-    renderer: parts.renderer ?? workers,
-    ...tools,
-  });
-  const { media, metadata, purger, store, records, facts, originals } = pipeline;
-  if (list && blocks) {
-    list.onBlocked = createBlockPurge(blocks, { records, facts, originals, purger, log });
-  }
+    { blocks, cdn: cdn?.purger, ...tools },
+  );
+  const { media, metadata, purger, store, facts } = pipeline;
+  if (list && blocks) list.onBlocked = createBlockPurge(blocks, pipeline, purger);
   const tracing =
     config.tracing &&
     (await import('./telemetry/tracing.ts')).openTracing(config, config.tracing, log);

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { HighFor, MediaRequest } from './media-request.ts';
 
 /** Names of the qualities that depend on the original, in cache keys. */
@@ -38,4 +39,65 @@ export function encodeOriginKey(originKey: string): string {
 /** Returns the encoded origin key with which a `resultKey` begins. */
 export function encodedOriginKeyOf(key: string): string {
   return key.slice(0, key.indexOf('?'));
+}
+
+/** Address of a stored rendering: any other value of any member is another rendering. */
+export interface ResultAddress {
+  readonly originKey: string;
+  /** `resultKey` of the canonical request. */
+  readonly key: string;
+  /** Identity of the original that was rendered. */
+  readonly originalEtag: string;
+  /** Release that rendered it: `releaseWithEffort`. */
+  readonly release: string;
+}
+
+/** Hexadecimal digits of each part of a name: 64 bits, among the renderings of one original. */
+const DIGITS = 16;
+
+/**
+ * Returns the path of a rendering in a store: the origin key as a directory, in it a name of the request and of the state of
+ * original and pipeline. So one prefix finds the renderings of a user, of an original (`originKey/`) or of one request
+ * (`resultPathPrefix`), and a changed original or an upgrade finds nothing.
+ */
+export function resultPath({ originKey, key, originalEtag, release }: ResultAddress): string {
+  return `${resultPathPrefix(originKey, key)}${hash(JSON.stringify([originalEtag, release]))}`;
+}
+
+/** Returns the prefix that the paths of one request share, for all states of its original. */
+export function resultPathPrefix(originKey: string, key: string): string {
+  return `${originKey}/${hash(key)}-`;
+}
+
+/** Whether a path may be that of a rendering, in any directory. */
+export function isResultPath(path: string): boolean {
+  return /\/[\da-f]{16}-[\da-f]{16}$/.test(path);
+}
+
+function hash(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, DIGITS);
+}
+
+/** Validators of one state of a response, which are known before anything is rendered. */
+export interface Validators {
+  /** Strong entity tag with its quotes; `undefined` if another site returns none. */
+  readonly etag: string | undefined;
+  /** Modification time of the original; `undefined` if the origin returns none. */
+  readonly lastModified: Date | undefined;
+}
+
+/**
+ * Returns the validators of a response (contract §4) by the identity of its original.
+ *
+ * @param key the canonical request's `resultKey`
+ * @param release of the pipeline that makes the response
+ */
+export function validatorsOf(
+  { etag, lastModified }: { readonly etag: string; readonly lastModified: Date | undefined },
+  key: string,
+  release: string,
+): Validators & { readonly etag: string } {
+  const digest = createHash('sha256').update(JSON.stringify([etag, key, release]));
+  // 132 of 256 bits: no collisions by chance, and the header stays short.
+  return { etag: `"${digest.digest('base64url').slice(0, 22)}"`, lastModified };
 }

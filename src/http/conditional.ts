@@ -1,7 +1,7 @@
 /** Conditional requests (RFC 9110 §13). */
 
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Validators } from '../pipeline/results/results.ts';
+import type { Validators } from '../contract/result-key.ts';
 
 /** Preconditions of a GET or HEAD that can end in 304. */
 type CacheConditions = Pick<IncomingHttpHeaders, 'if-none-match' | 'if-modified-since'>;

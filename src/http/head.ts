@@ -3,8 +3,8 @@ import { Readable } from 'node:stream';
 import { LRUCache } from 'lru-cache';
 import type { CdnTags } from '../contract/cdn-tags.ts';
 import { MediaError } from '../contract/errors.ts';
+import type { Validators } from '../contract/result-key.ts';
 import type { CacheOutcome, StageTiming } from '../pipeline/request-trace.ts';
-import type { Validators } from '../pipeline/results/results.ts';
 import { isNotModified, isPreconditionFailed, isRangeApplicable } from './conditional.ts';
 import { formatContentRange, parseRange } from './range.ts';
 

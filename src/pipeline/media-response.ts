@@ -1,29 +1,28 @@
 import type { Readable } from 'node:stream';
 import type { MediaRequest } from '../contract/media-request.ts';
-import type { PassthroughMedia, PassthroughOptions } from './originals/passthrough.ts';
+import type { Validators } from '../contract/result-key.ts';
+import type { RequestedBytes } from './originals/open-beginning.ts';
+import type { PassthroughMedia } from './originals/passthrough.ts';
 import type { MediaResult } from './ports.ts';
 import type { CacheOutcome, RequestTrace } from './request-trace.ts';
-import type { Validators } from './results/results.ts';
 
 /** Per-request state: cancellation, stages, conditions. */
 export interface RequestContext {
   /** Aborts when the client has gone. */
   readonly signal: AbortSignal;
   readonly trace: RequestTrace;
-  /** Whether the request has a condition, so that the identity of the original may be all that it needs. */
+  /** Whether the request has a condition, so that the identity of the original may suffice. */
   readonly isConditional: boolean;
-  /** Whether the client has this state of a response that may still have to be made. */
+  /** Whether the client has this state of a response that is not rendered yet. */
   readonly matchesCondition: (validators: Validators) => boolean;
-  /** Returns the client to charge if this request starts a render. Omit to charge nobody. */
+  /** Returns the client to charge if this request starts a render. Omit to charge no client. */
   readonly rateLimitKey?: () => string;
   /** Called when the request starts to wait, with its outcome if it fails or its client leaves before the response. */
   readonly onWait?: (outcome: CacheOutcome) => void;
   /** Use of an unmodified original in the response. Omit to refuse originals that are not rendered. */
   readonly original?: {
     /** Returns what to open of the original; `ignoresRange` after the original was replaced meanwhile. */
-    readonly needs: (
-      ignoresRange: boolean,
-    ) => Pick<PassthroughOptions, 'isWhole' | 'isPart' | 'beginning'>;
+    readonly needs: (ignoresRange: boolean) => RequestedBytes;
     /** Selects the bytes that the response has; `undefined`: it has no body. */
     readonly select: (
       original: PassthroughMedia,

@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import type { OutputFormat, Quality, SourceFormat } from '../contract/image-formats.ts';
+import type { ResultAddress } from '../contract/result-key.ts';
 import type { Animation, CodePoints, Orientation, Size } from '../formats/image-facts.ts';
 import type { MovingFacts } from '../formats/video/video-facts.ts';
 
@@ -118,43 +118,6 @@ export interface OriginalIdentity {
 /** An original as it was read. */
 export interface CachedOriginal extends OriginalIdentity {
   readonly bytes: Uint8Array;
-}
-
-/** Address of a stored rendering: any other value of any member is another rendering. */
-export interface ResultAddress {
-  readonly originKey: string;
-  /** `resultKey` of the canonical request. */
-  readonly key: string;
-  /** Identity of the original it was made from. */
-  readonly originalEtag: string;
-  /** Release that made it: `releaseWithEffort`. */
-  readonly release: string;
-}
-
-/** Hexadecimal digits of each part of a name: 64 bits, among the renderings of one original. */
-const DIGITS = 16;
-
-/**
- * Path of a rendering in a store: the origin key as a folder, in it a name of the request and the state
- * of original and pipeline. So one prefix finds the renderings of a user, of an original (`originKey/`)
- * or of one request (`resultPathPrefix`), and a changed original or an upgrade finds none.
- */
-export function resultPath({ originKey, key, originalEtag, release }: ResultAddress): string {
-  return `${resultPathPrefix(originKey, key)}${hash(JSON.stringify([originalEtag, release]))}`;
-}
-
-/** Returns the common beginning of the paths of one request, in whatever state of its original. */
-export function resultPathPrefix(originKey: string, key: string): string {
-  return `${originKey}/${hash(key)}-`;
-}
-
-/** Whether a path may be that of a rendering, whatever stands before it. */
-export function isResultPath(path: string): boolean {
-  return /\/[\da-f]{16}-[\da-f]{16}$/.test(path);
-}
-
-function hash(text: string): string {
-  return createHash('sha256').update(text).digest('hex').slice(0, DIGITS);
 }
 
 export type StoredResult = Pick<MediaResult, 'body' | 'mimeType'>;

@@ -1,24 +1,24 @@
 import { MediaError } from '../contract/errors.ts';
 import { type MediaRequest, unchangedOf } from '../contract/media-request.ts';
+import { validatorsOf } from '../contract/result-key.ts';
 import { unlessAborted } from './abort.ts';
 import { absentOf, isHidden, type KeyedRequest } from './absent-media.ts';
 import type { MediaResponse, RequestContext } from './media-response.ts';
+import { OriginalReplaced } from './originals/open-beginning.ts';
 import type { IdentifiedOriginal } from './originals/original-flight.ts';
 import { isReplaced } from './originals/original-reader.ts';
-import type { Originals } from './originals/originals.ts';
-import { OriginalReplaced, type PassthroughService } from './originals/passthrough.ts';
-import type { OriginalRecords } from './originals/records.ts';
-import type { Clock, MediaResult } from './ports.ts';
-import { type Rendered, type RenderParts, renderMedia } from './render/render-media.ts';
+import type { OriginalServices, Originals } from './originals/originals.ts';
+import { openPassthrough } from './originals/passthrough.ts';
+import type { MediaResult } from './ports.ts';
+import { type Rendered, type RenderTask, renderMedia } from './render/render-media.ts';
 import type { CacheOutcome, RequestTrace } from './request-trace.ts';
-import type { RenderTask } from './results/results.ts';
 import { SingleFlight } from './single-flight.ts';
 import { ownUrlOf } from './site-failure.ts';
 
 /** Result of one attempt: a response, or the next step of the request. */
 type Attempt = MediaResponse | 'send original' | 'try again';
 
-/** A rendering under way, which all requests for it share. */
+/** A render that its requests share. */
 interface RenderFlight {
   readonly rendered: Promise<Rendered>;
   readonly task: RenderTask;
@@ -26,54 +26,48 @@ interface RenderFlight {
   hasFailed: boolean;
 }
 
-interface MediaServiceParts extends RenderParts {
-  readonly records: OriginalRecords;
-  readonly passthrough: PassthroughService;
-  readonly clock: Clock;
-}
-
 const HIT: CacheOutcome = { kind: 'hit' };
 const BYPASS: CacheOutcome = { kind: 'bypass' };
 
 /**
- * Serves the media requests that are not hits, in these stages:
+ * Serves media requests in these stages:
  *
  *     parse → look up → identify the original → join → store → facts → plan → charge → render → respond
  *
- * The first and the last are HTTP's. Identifying an original is done once for all its renderings, and what follows once
- * per result, however many requests wait for it.
+ * The first and the last are HTTP's. Requests share the identification of an original, and all later stages of one result.
  */
 export class MediaService {
-  readonly #parts: MediaServiceParts;
+  readonly #services: OriginalServices;
   readonly #renders = new SingleFlight<RenderFlight>(
     ({ hasFailed, task }) => !hasFailed && !task.original.isInvalidated,
   );
 
-  constructor(parts: MediaServiceParts) {
-    this.#parts = parts;
+  constructor(services: OriginalServices) {
+    this.#services = services;
   }
 
   /**
-   * Looks up a result in memory that is known to be current. Nothing waits before this, or here.
+   * Finds a result in memory that is known to be current, synchronously.
    *
    * @throws MediaError `UNAVAILABLE`
    */
   findHit({ originKey }: MediaRequest, key: string, trace: RequestTrace): MediaResult | undefined {
-    const { clock, results, records } = this.#parts;
+    const { clock, memories, meter, records } = this.#services;
     const sinceMs = clock.nowMs();
-    const known = results.lookUp(key);
+    const known = memories.results.get(key);
+    meter.count(known === undefined ? 'cacheMisses' : 'cacheHits', 'results');
     const identity = known && records.findFresh(originKey);
     trace.add('store', clock.nowMs() - sinceMs);
     const isFresh = known !== undefined && identity?.etag === known.originalEtag;
     if (isFresh && this.#passesDigestBlocks(originKey, known)) return known;
-    // A hit shows no stages in a trace.
+    // Traces do not show the stages of a hit.
     trace.add('store', 0, { memory: 'results', found: known !== undefined });
     return undefined;
   }
 
   /** Whether the bytes of a result's original are known not to be blocked. */
   #passesDigestBlocks(originKey: string, { originalEtag }: MediaResult): boolean {
-    const { blocks, records } = this.#parts;
+    const { blocks, records } = this.#services;
     if (blocks?.judgesBytes !== true) return true;
     const sha256 = records.findSha256(originKey, originalEtag);
     try {
@@ -86,25 +80,25 @@ export class MediaService {
   }
 
   /**
-   * Serves a request for which `findHit` found nothing, or which is for an unmodified original. This is the only loop
-   * around a request: it tries again if the original was purged or replaced meanwhile, if the render that it waited for
-   * had used up the rate limit of another client, or if a hidden block was found late.
+   * Serves a request for which `findHit` found nothing, or which is for an unmodified original. This is the only loop around
+   * a request. It tries again if the original was purged or replaced meanwhile, if the render that it waited for exceeded
+   * the rate limit of another client, or if a hidden block was found late.
    *
    * @throws MediaError of any stage; `context.signal.reason` when the client has gone
    */
   async serve(requested: KeyedRequest, context: RequestContext): Promise<MediaResponse> {
-    const { blocks, records, originals } = this.#parts;
+    const { blocks, records, originals } = this.#services;
     let { media, key } = requested;
     let hasBeenReplaced = false;
     for (;;) {
       let flight: ReturnType<Originals['join']> | undefined;
       try {
         if (media.isPassthrough) return await this.#openOriginal(media, context, hasBeenReplaced);
-        context.onWait?.(HIT); // a refusal that is remembered counts as one
+        context.onWait?.(HIT); // a remembered refusal counts as one
         blocks?.check(media); // UNAVAILABLE, UNKNOWN_MEDIA: a block may be posted while a request waits
         records.throwIfRefused(key, media.originKey); // refused lately: 404, 415, 422, 504
         flight = originals.join(media);
-        const attempt = await this.#respond({ media, key }, flight, context);
+        const attempt = await this.#attempt({ media, key }, flight, context);
         if (flight.work.isInvalidated || attempt === 'try again') continue; // nothing from before a purge is served after it
         if (attempt !== 'send original') return attempt;
         media = unchangedOf(media);
@@ -116,9 +110,9 @@ export class MediaService {
         }
         const isPurged = flight?.work.isInvalidated === true && !context.signal.aborted;
         if (error instanceof OriginalReplaced || (isPurged && isReplaced(error))) {
-          if (hasBeenReplaced) throw asMediaError(error); // fresh facts were tried once
+          if (hasBeenReplaced) throw asMediaError(error);
           hasBeenReplaced = true;
-          ({ media, key } = requested); // what replaced a video may be a picture
+          ({ media, key } = requested); // a picture may have replaced a video
           continue;
         }
         if (isPurged) continue;
@@ -131,23 +125,23 @@ export class MediaService {
   }
 
   /** Identifies the original, and finds or joins the rendering of its current state. */
-  async #respond(
+  async #attempt(
     { media, key }: KeyedRequest,
     { work: original, isJoined }: ReturnType<Originals['join']>,
     context: RequestContext,
   ): Promise<Attempt> {
-    const { originals, results } = this.#parts;
+    const { originals, memories, store, release } = this.#services;
     const { signal, trace } = context;
-    const known = results.get(key);
-    const kind = known === undefined ? 'miss' : 'stale';
+    const known = memories.results.get(key);
+    const hasResult = known !== undefined;
+    const kind = hasResult ? 'stale' : 'miss';
     const waiting = { kind, collapsed: isJoined } as const;
     context.onWait?.(waiting);
-    const hasResult = known !== undefined;
-    const isStored = results.isPersistent && original.backend.remembers;
-    const isIdentityEnough = hasResult || isStored || context.isConditional;
-    const identifying = original.identify({ isIdentityEnough, hasResult, trace });
+    const mayBeStored = store !== undefined && original.backend.remembers;
+    const need = hasResult || mayBeStored || context.isConditional ? 'identity' : 'bytes';
+    const identifying = original.identify(trace, need, hasResult);
     const found = await unlessAborted(identifying, signal).catch((error: unknown) => {
-      // Other sites' originals are read whole to be identified, and may be refused by that.
+      // Other sites' originals are read completely to be identified, which may refuse them.
       original.refuse(key, error);
       throw error; // UNKNOWN_MEDIA, ORIGIN_ERROR, ORIGIN_TIMEOUT, OVERLOADED; UNSUPPORTED_MEDIA_TYPE, MEDIA_TOO_LARGE
     });
@@ -156,7 +150,7 @@ export class MediaService {
       const outcome = collapse(revalidatedOutcome(found), isJoined);
       return { kind: 'rendition', result: known, outcome };
     }
-    const validators = results.validatorsOf(identity, key);
+    const validators = validatorsOf(identity, key, release);
     if (found.failure === undefined && context.matchesCondition(validators)) {
       return { kind: 'not-modified', validators, outcome: found.contactedOrigin ? waiting : HIT };
     }
@@ -177,7 +171,7 @@ export class MediaService {
         : { kind, stored: isKept };
       return { kind: 'rendition', result, outcome: collapse(outcome, render.isJoined) };
     } catch (error) {
-      // That another client has used up its rate limit is no refusal of this one.
+      // The rate limit of another client does not reject this one.
       const isRateLimited = error instanceof MediaError && error.code === 'RATE_LIMITED';
       if (isRateLimited && render.isJoined) return 'try again';
       throw error;
@@ -191,26 +185,28 @@ export class MediaService {
     identified: IdentifiedOriginal,
     { rateLimitKey }: RequestContext,
   ): RenderFlight {
-    const rendered = renderMedia(this.#parts, task, identified, rateLimitKey);
+    const rendered = renderMedia(this.#services, task, identified, rateLimitKey);
     const flight = { rendered, task, identified, hasFailed: false };
     rendered.catch(() => {
       flight.hasFailed = true;
     });
-    task.original.keepFor(rendered);
+    task.original.keepAlive(rendered);
     return flight;
   }
 
   /** Opens an original that is sent unmodified; without a body if the response has none. */
   async #openOriginal(
     request: MediaRequest,
-    { signal, trace, onWait, original: use }: RequestContext,
+    context: RequestContext,
     ignoresRange: boolean,
   ): Promise<MediaResponse> {
-    const { passthrough, blocks } = this.#parts;
+    const { blocks } = this.#services;
+    const { onWait, original: use } = context;
     if (use === undefined) throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
     onWait?.(BYPASS);
     const isChecked = blocks?.judgesBytes === true;
-    const original = await passthrough.open(request, { signal, trace, ...use.needs(ignoresRange) });
+    const requested = use.needs(ignoresRange);
+    const original = await openPassthrough(this.#services, request, requested, context);
     const { originKey, url } = request;
     const sent = { originKey, url, sha256: original.sha256, etag: original.state };
     let hasBody = false;
@@ -239,9 +235,9 @@ export class MediaService {
     return absent;
   }
 
-  /** Returns the remaining freshness of another site's media in seconds; `undefined` if the site's freshness has expired. */
+  /** Returns the remaining freshness of another site's media in seconds; `undefined` if it has expired. */
   maxAgeOf({ originKey }: MediaRequest): number | undefined {
-    const freshForMs = this.#parts.records.findFreshForMs(originKey);
+    const freshForMs = this.#services.records.findFreshForMs(originKey);
     return freshForMs && freshForMs / 1000;
   }
 }
@@ -255,7 +251,7 @@ function collapse(outcome: CacheOutcome, isJoined: boolean): CacheOutcome {
   return outcome.kind === 'hit' ? outcome : { ...outcome, collapsed: isJoined };
 }
 
-/** Returns the outcome of a result that existed before: its original is unchanged, or the origin fails. */
+/** Returns the outcome of an existing result: its original is unchanged, or the origin fails. */
 function revalidatedOutcome(
   { contactedOrigin, failure }: IdentifiedOriginal,
   detail?: 'store',

@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest';
 import { createStorageBackend } from '../../src/pipeline/originals/backend.ts';
-import { type FlightParts, OriginalFlight } from '../../src/pipeline/originals/original-flight.ts';
+import { OriginalFlight } from '../../src/pipeline/originals/original-flight.ts';
+import { locateOriginal } from '../../src/pipeline/originals/originals.ts';
 import { OriginalRecords } from '../../src/pipeline/originals/records.ts';
 import { RequestTrace } from '../../src/pipeline/request-trace.ts';
+import type { Services } from '../../src/pipeline/services.ts';
 import { type FlightControls, SingleFlight } from '../../src/pipeline/single-flight.ts';
 import { defer, settle } from '../support/deferred.ts';
 import { FakeClock } from '../support/test-app.ts';
@@ -29,7 +31,7 @@ test('work that is worth keeping keeps the flight, unless it is marked too late'
   const join = createFlights();
   const gone = join();
   const kept = defer<void>();
-  gone.work.keep(kept.promise);
+  gone.work.keepAlive(kept.promise);
   gone.leave();
   const next = join();
   expect(next.isJoined).toBe(true);
@@ -38,7 +40,7 @@ test('work that is worth keeping keeps the flight, unless it is marked too late'
   kept.reject(new Error('failed in the end'));
   await settle();
   expect(gone.work.signal.aborted).toBe(true);
-  gone.work.keep(Promise.resolve());
+  gone.work.keepAlive(Promise.resolve());
   expect(join().isJoined).toBe(false);
 });
 
@@ -47,15 +49,19 @@ test('an original keeps no promise for each of the requests that wait for it', a
   const opened = defer<never>();
   const source = { identity: 'tag', open: () => opened.promise } as const;
   const limits = { firstByteTimeoutMs: 9_000, wholeBodyTimeoutMs: 9_000, maxOriginalBytes: 1 };
-  const parts: Partial<FlightParts> = {
+  const services = {
     storage: createStorageBackend(source, limits, {} as never),
     records: new OriginalRecords({ freshForMs: 0, goneForMs: 0 }, clock),
     clock,
-  };
-  const flight = { signal: new AbortController().signal, keep: () => undefined };
-  const original = new OriginalFlight(parts as FlightParts, { originKey: 'icons/1/a' }, flight);
+  } satisfies Partial<Services>;
+  const flight = { signal: new AbortController().signal, keepAlive: () => undefined };
+  const original = new OriginalFlight(
+    services as unknown as Services,
+    locateOriginal(services, { originKey: 'icons/1/a' }),
+    flight,
+  );
   const trace = new RequestTrace(clock);
-  const identify = () => original.identify({ isIdentityEnough: true, hasResult: false, trace });
+  const identify = () => original.identify(trace, 'identity');
   const inspect = () => original.inspect('tag', () => opened.promise);
   const shared = [identify, inspect].map((wait) => {
     const promise = wait();

@@ -1,4 +1,5 @@
-import type { ResultAddress, ResultStore, StoredResult } from '../../src/pipeline/ports.ts';
+import type { ResultAddress } from '../../src/contract/result-key.ts';
+import type { ResultStore, StoredResult } from '../../src/pipeline/ports.ts';
 import { storedPath } from './stored-path.ts';
 
 /** Renderings in memory, without a bound, for tests; counts what is asked of it, and fails on demand. */

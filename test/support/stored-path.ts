@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { ResultAddress } from '../../src/pipeline/ports.ts';
+import type { ResultAddress } from '../../src/contract/result-key.ts';
 
 /** The path of a rendering in every store, worked out once more: what older processes have written is found by it. */
 export function storedPath({ originKey, key, originalEtag, release }: ResultAddress): string {

@@ -3,33 +3,24 @@ import type { BlockKind } from '../../contract/block-order.ts';
 import { formatCauses, MediaError } from '../../contract/errors.ts';
 import { externalKeyOf } from '../../contract/signing/external-path.ts';
 import { isNamespaced } from '../originals/backend.ts';
-import type { FactStore } from '../originals/fact-store.ts';
-import type { Originals } from '../originals/originals.ts';
+import type { OriginalServices } from '../originals/originals.ts';
 import type { OriginalRecords } from '../originals/records.ts';
-import type { Log } from '../ports.ts';
 import type { PurgeOptions, Purger } from '../results/purger.ts';
 import type { BlockGuard, SentOriginal } from './block-guard.ts';
 import { type BlockWatcher, ListUnavailable } from './block-list.ts';
-
-interface BlockPurgeParts {
-  readonly records: OriginalRecords;
-  readonly facts: FactStore;
-  readonly originals: Originals;
-  readonly purger: Purger;
-  readonly log: Log;
-}
 
 /** Digests of states of originals, by the keys of the originals. */
 type RememberedDigests = ReturnType<OriginalRecords['findByDigest']>;
 
 /**
- * Creates the watcher that purges what is blocked: in this process, and in the store and at the CDN if this process received
+ * Creates the watcher that purges blocked originals: in this process, and in the store and at the CDN if this process received
  * the request, or remembers a blocked digest or redirect. A request that the CDN does not receive fails, so that it is
- * repeated; the block holds.
+ * repeated; the block stays in effect.
  */
 export function createBlockPurge(
   guard: BlockGuard,
-  { records, facts, originals, purger, log }: BlockPurgeParts,
+  { records, facts, originals, log }: OriginalServices,
+  purger: Purger,
 ): BlockWatcher {
   const warn = (failure: unknown): void => {
     const reason = formatCauses(failure).slice(2);
@@ -52,20 +43,20 @@ export function createBlockPurge(
     if (cdnFailure instanceof MediaError) throw cdnFailure;
     throw new ListUnavailable('The CDN does not receive the purge.', { cause: cdnFailure });
   };
-  /** Stores the digests again that a purge removed with the results. */
+  /** Stores digests again, which a purge removes with the results. */
   const storeAgain = (remembered: RememberedDigests): void => {
     for (const [originKey, { etag, sha256 }] of remembered) {
       facts.store({ originKey }, etag, 'sha256', sha256);
     }
   };
-  // It was sent before its digest was known: the CDN may have kept it.
+  // It was sent before its digest was known: the CDN may have stored it.
   originals.hashes.onHashed = async (originKey, etag, sha256) => {
     if (!guard.isDigestBlocked(sha256)) return;
     guard.cutOff(new Map([[originKey, sha256]]));
     await purge('everywhere', [originKey]).catch(() => undefined); // logged
     facts.store({ originKey }, etag, 'sha256', sha256);
   };
-  /** Returns the keys of originals that are being sent, and whose digest only the store remembers. */
+  /** Finds originals that are being sent, and whose digest only the store remembers. */
   const findStored = async (blocked: ReadonlySet<string>): Promise<ReadonlyMap<string, string>> => {
     const { signal } = new AbortController();
     const found = new Map<string, string>();
@@ -90,7 +81,7 @@ export function createBlockPurge(
         const named = [...valuesOf('key'), ...urls.map(externalKeyOf)];
         const prefixes = valuesOf('prefix');
         if (isOwn) await purge('everywhere', [...named, ...remembered], prefixes);
-        // The replica that received the request does not know what this one remembers.
+        // The replica that received the request does not know the originals that this one remembers.
         else
           await Promise.all([purge('process', named, prefixes), purge('everywhere', remembered)]);
       } finally {

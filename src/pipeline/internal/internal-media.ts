@@ -16,7 +16,7 @@ import { pictureRequest, unlessUnreadable } from '../metadata/describe.ts';
 import { namespacedKey } from '../originals/backend.ts';
 import { SNIFF_BYTES, sniffContentType } from '../originals/content-sniff.ts';
 import { sha256Of } from '../originals/digests.ts';
-import type { OriginalFlight } from '../originals/original-flight.ts';
+import { openByRanges } from '../originals/load-original.ts';
 import { type OriginalReader, replaced } from '../originals/original-reader.ts';
 import type { Clock } from '../ports.ts';
 import { RequestTrace } from '../request-trace.ts';
@@ -83,8 +83,8 @@ export function createInternalMedia({
   /** Tells the media type by the first bytes. @throws MediaError */
   function sniff(subject: InternalSubject, signal: AbortSignal) {
     return use(subject, signal, (found) =>
-      useOriginal(found, async (original) => {
-        const { identity, reader } = await unlessAborted(original.openByRanges(), signal);
+      originals.use(found, async (original) => {
+        const { identity, reader } = await unlessAborted(openByRanges(original), signal);
         const { etag } = await originals.checkBytes(original, identity, signal);
         if (etag !== identity.etag) throw replaced();
         return formatSniffed(await sniffContentType(await reader.read(0, SNIFF_BYTES, signal)));
@@ -166,8 +166,7 @@ export function createInternalMedia({
     const { work, leave } = originals.join(name);
     try {
       const trace = new RequestTrace(clock);
-      const options = { isIdentityEnough: false, hasResult: false, trace };
-      const { failure } = await unlessAborted(work.identify(options), signal);
+      const { failure } = await unlessAborted(work.identify(trace, 'bytes'), signal);
       if (failure !== undefined) throw failure;
       const loaded = await unlessAborted(work.load(), signal);
       const inline = holdInline(
@@ -223,8 +222,8 @@ export function createInternalMedia({
   }
 
   function readWhole(found: ResolvedMedia, signal: AbortSignal): Promise<Uint8Array> {
-    return useOriginal(found, async (original) => {
-      const { reader } = await unlessAborted(original.openByRanges(), signal);
+    return originals.use(found, async (original) => {
+      const { reader } = await unlessAborted(openByRanges(original), signal);
       if (reader.sizeBytes > maxInlineBytes) throw new MediaError('MEDIA_TOO_LARGE');
       return unlessAborted(reader.readAll(), signal);
     });
@@ -237,19 +236,6 @@ export function createInternalMedia({
   ): Promise<MediaMetadata> {
     const question = { originKey, wantsPlaceholder: wantsAll, wantsSha256: wantsAll };
     return metadataService.describe(question, signal);
-  }
-
-  async function useOriginal<Result>(
-    { originKey }: ResolvedMedia,
-    use: (original: OriginalFlight) => Promise<Result>,
-  ): Promise<Result> {
-    const controller = new AbortController();
-    const controls = { signal: controller.signal, keep: () => undefined };
-    try {
-      return await use(originals.begin({ originKey }, controls));
-    } finally {
-      controller.abort();
-    }
   }
 
   return { describe, sniff, thumbnail, frames };

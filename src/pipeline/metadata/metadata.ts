@@ -1,28 +1,21 @@
 import type { KeptMetadata, MediaMetadata, MetadataQuestion } from '../../contract/metadata.ts';
 import { unlessAborted } from '../abort.ts';
 import { sha256Of } from '../originals/digests.ts';
-import type { FactStore } from '../originals/fact-store.ts';
-import { noteDigest } from '../originals/load-original.ts';
+import { noteDigest, openByRanges } from '../originals/load-original.ts';
 import type { OriginalFlight } from '../originals/original-flight.ts';
 import { BLOCK_BYTES, type OriginalReader, replaced } from '../originals/original-reader.ts';
-import type { Originals } from '../originals/originals.ts';
-import type { Clock, OriginalIdentity } from '../ports.ts';
-import type { AdmittedRenderer, WholeOriginal, Work } from '../render/admitted-renderer.ts';
-import type { RenderLimits } from '../render/plan.ts';
+import type { OriginalServices } from '../originals/originals.ts';
+import type { OriginalIdentity } from '../ports.ts';
+import {
+  canDecodeVideo,
+  inspectInSlot,
+  renderInSlot,
+  type SharedWork,
+  type WholeOriginal,
+} from '../render/run-in-slot.ts';
 import { RequestTrace } from '../request-trace.ts';
 import { type FlightControls, SingleFlight } from '../single-flight.ts';
 import { type Description, describe, pictureRequest, unlessUnreadable } from './describe.ts';
-
-interface MetadataServiceParts {
-  readonly originals: Originals;
-  readonly facts: FactStore;
-  readonly renderer: AdmittedRenderer;
-  readonly limits: RenderLimits;
-  readonly maxOriginalBytes: number;
-  /** Largest original of which a digest is computed, in bytes. */
-  readonly maxHashedBytes: number;
-  readonly clock: Clock;
-}
 
 interface MetadataFlight {
   readonly original: OriginalFlight;
@@ -31,55 +24,49 @@ interface MetadataFlight {
 
 export type MetadataService = ReturnType<typeof createMetadataService>;
 
-/** Bytes that may be read for the facts of a header, whatever the bound of videos is. */
+/** Minimum bound of reads for the facts of a header, whatever the bound of videos is. */
 const HEAD_BYTES = 512 * 1024;
 
-/** Longest edge of the picture that a ThumbHash is computed from (contract §13). */
+/** Maximum edge of the picture that a ThumbHash is computed from (contract §13). */
 const PLACEHOLDER_PX = 100;
 
 const MAX_PLACEHOLDER_BYTES = 64;
 
-/** A state of an original, with all that it takes to work on it. */
+/** A state of an original, and the work on it. */
 interface State {
   readonly identity: OriginalIdentity;
   readonly reader: OriginalReader;
-  readonly work: Work;
+  readonly work: SharedWork;
   loaded?: WholeOriginal;
 }
 
 /** Creates the service that returns facts of originals (contract §13), which are computed once for each state. */
-export function createMetadataService({
-  originals,
-  facts: store,
-  renderer,
-  limits,
-  maxOriginalBytes,
-  maxHashedBytes,
-  clock,
-}: MetadataServiceParts) {
+export function createMetadataService(services: OriginalServices) {
+  const { originals, facts: store, renderLimits, storage, maxHashedBytes, clock } = services;
+  const { maxOriginalBytes } = storage;
   const flights = new SingleFlight<MetadataFlight>(({ original }) => !original.isInvalidated);
 
   /**
-   * Requests the state of an original from its source, and describes it; equal requests at the same time share the work.
+   * Requests the state of an original from its source, and describes it. Equal concurrent requests share the work.
    *
    * @throws MediaError `UNKNOWN_MEDIA`, `ORIGIN_ERROR`, `ORIGIN_TIMEOUT`, `OVERLOADED`, `TRANSFORM_TIMEOUT`; or
    *   `signal.reason`
    */
   async function describeOriginal(
-    question: MetadataQuestion,
+    query: MetadataQuestion,
     signal: AbortSignal,
   ): Promise<MediaMetadata> {
     for (;;) {
-      const flight = flights.join(JSON.stringify(question), (controls) => {
-        const original = originals.begin(question, controls);
-        const metadata = compute(original, question, controls);
+      const flight = flights.join(JSON.stringify(query), (controls) => {
+        const original = originals.begin(query, controls);
+        const metadata = compute(original, query, controls);
         return { original, metadata };
       });
       const { original, metadata } = flight.work;
       try {
-        const answer = await unlessAborted(metadata, signal);
-        // What was found out before a purge does not hold after it.
-        if (!original.isInvalidated) return answer;
+        const found = await unlessAborted(metadata, signal);
+        // Nothing from before a purge is returned after it.
+        if (!original.isInvalidated) return found;
       } catch (error) {
         if (!original.isInvalidated || signal.aborted) throw error;
       } finally {
@@ -90,11 +77,11 @@ export function createMetadataService({
 
   async function compute(
     original: OriginalFlight,
-    question: MetadataQuestion,
+    query: MetadataQuestion,
     controls: FlightControls,
   ): Promise<MediaMetadata> {
-    const { originKey, wantsPlaceholder, wantsSha256 } = question;
-    const { identity, reader } = await original.openByRanges(HEAD_BYTES);
+    const { originKey, wantsPlaceholder, wantsSha256 } = query;
+    const { identity, reader } = await openByRanges(original, HEAD_BYTES);
     const work = { original, ...controls, trace: new RequestTrace(clock) };
     const state: State = { identity, reader, work };
     let kept = await store.find(original, identity.etag, 'metadata', controls.signal);
@@ -116,7 +103,7 @@ export function createMetadataService({
       key: originKey,
       etag: `"${identity.etag}"`,
       ...facts,
-      transformable: isSound && (facts.kind === 'image' || (await renderer.canDecodeVideo())),
+      transformable: isSound && (facts.kind === 'image' || (await canDecodeVideo(services))),
       placeholder: shown,
       placeholder_version: shown === null ? null : 1,
       sha256,
@@ -138,20 +125,20 @@ export function createMetadataService({
         },
         inspect: async () => {
           const inspected = await original.inspect(identity.etag, (controls) =>
-            renderer.inspect(reader, { ...work, ...controls }),
+            inspectInSlot(services, reader, { ...work, ...controls }),
           );
           spentMs = inspected.spentMs;
           return inspected.facts;
         },
       },
-      limits,
+      renderLimits,
       wantsPlaceholder,
     );
     const { facts, plan } = description;
     const { width: widthPx, height: heightPx } = facts;
     const isPicture = plan !== undefined && widthPx !== null && heightPx !== null;
     const request = isPicture
-      ? // Not lossless: an original is never taken as it is.
+      ? // Not lossless, so that no original is sent unmodified.
         pictureRequest(original.originKey, { widthPx, heightPx }, PLACEHOLDER_PX, 'png', 'low')
       : undefined;
     const isSound =
@@ -159,15 +146,15 @@ export function createMetadataService({
       plan?.({ ...request, format: 'webp' }).kind !== 'refuse' &&
       (facts.kind === 'video' || reader.sizeBytes <= maxOriginalBytes);
     if (!wantsPlaceholder) return { facts, isSound };
-    const isBlind = isSound && facts.kind === 'video' && !(await renderer.canDecodeVideo());
-    // What lacks a decoder is not remembered: there may be one later.
-    if (isBlind) return { facts, isSound };
+    const lacksDecoder = isSound && facts.kind === 'video' && !(await canDecodeVideo(services));
+    // Not remembered: there may be a decoder later.
+    if (lacksDecoder) return { facts, isSound };
     const planned = isSound ? plan?.(request) : undefined;
     const placeholder = await renderPlaceholder(state, planned, spentMs);
     return { facts, isSound: placeholder !== null, placeholder };
   }
 
-  /** Returns the ThumbHash; `null` where the picture is damaged, or has none. */
+  /** Returns the ThumbHash; `null` if the picture is damaged, or has none. */
   async function renderPlaceholder(
     { loaded, reader, work }: State,
     plan: ReturnType<NonNullable<Description['plan']>> | undefined,
@@ -177,13 +164,13 @@ export function createMetadataService({
     const job = { ...plan.job, isPlaceholder: true };
     const rendering = { ...plan, job, isOnlyQuality: false };
     const rendered = await unlessUnreadable(() =>
-      renderer.render(rendering, loaded ?? { reader }, work, undefined, spentMs),
+      renderInSlot(services, rendering, loaded ?? { reader }, work, spentMs),
     );
     if (rendered === undefined || rendered.body.byteLength > MAX_PLACEHOLDER_BYTES) return null;
     return Buffer.from(rendered.body).toString('base64').replace(/=+$/, '');
   }
 
-  /** Reads an image whole, unless its first block is all of it. */
+  /** Loads an image, unless its first block is the complete file. */
   async function readImage({ reader, identity, work }: State): Promise<WholeOriginal> {
     const { sizeBytes } = reader;
     if (sizeBytes <= BLOCK_BYTES) return { bytes: await reader.read(0, sizeBytes, work.signal) };

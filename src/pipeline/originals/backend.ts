@@ -71,7 +71,7 @@ export interface Backends {
 }
 
 /** Prefixes of origin keys outside the storage. No key of the storage begins with a slash. */
-const NAMESPACES = { uploads: '/uploads/', inline: '/inline/' } as const;
+export const NAMESPACES = { uploads: '/uploads/', inline: '/inline/' } as const;
 
 /** Returns the origin key of an object of another source than the storage. */
 export function namespacedKey(namespace: keyof typeof NAMESPACES, key: string): string {
@@ -92,19 +92,6 @@ export interface OriginalLocation {
   readonly originKey: string;
   /** Name at the source. */
   readonly sourceKey: string;
-}
-
-export function locateOriginal(
-  backends: Backends,
-  { originKey, url }: OriginalName,
-): OriginalLocation {
-  const namespace = (['uploads', 'inline'] as const).find((name) =>
-    originKey.startsWith(NAMESPACES[name]),
-  );
-  const backend = backends[url === undefined ? (namespace ?? 'storage') : 'sites'];
-  if (backend === undefined) throw new Error('The source of the original is not configured.');
-  const key = namespace === undefined ? originKey : originKey.slice(NAMESPACES[namespace].length);
-  return { backend, originKey, sourceKey: url ?? key };
 }
 
 export interface SourceObserver {

@@ -1,12 +1,23 @@
 import { createHash } from 'node:crypto';
+import { readUrl } from '../../contract/external-url.ts';
+import { withDeadline } from '../abort.ts';
 import type { Opened } from '../ports.ts';
-import { type Backend, brokenError } from './backend.ts';
-import { isStream, lengthOf } from './open-body.ts';
+import { Semaphore } from '../semaphore.ts';
+import type { FlightControls } from '../single-flight.ts';
+import {
+  type Backend,
+  brokenError,
+  lateError,
+  type OriginalLocation,
+  type OriginalName,
+} from './backend.ts';
+import type { FactStore, FactSubject } from './fact-store.ts';
+import { isStream, lengthOf, openContent } from './open-body.ts';
 import { passBody } from './pass-body.ts';
 
 /**
- * Returns a name of the state of an original that is not held whole: the tag of the storage, or what another site tells.
- * A site that tells nothing but a length is judged by that.
+ * Returns the name of a state of an original that is not in memory: the tag of the storage, or the validators and the length
+ * that another site declares.
  */
 export function stateOf({ isExternal }: Backend, opened: Opened): string {
   const { etag = '', validators, sizeBytes } = opened;
@@ -15,11 +26,7 @@ export function stateOf({ isExternal }: Backend, opened: Opened): string {
     : etag;
 }
 
-/**
- * Hashes an opened original as its bytes come.
- *
- * @throws MediaError as `passBody` does
- */
+/** Computes the SHA-256 of an opened original in constant memory. @throws MediaError as `passBody` does */
 export async function hashBody(backend: Backend, opened: Opened): Promise<string> {
   const { body } = opened;
   const rest = isStream(body) ? body : undefined;
@@ -40,4 +47,112 @@ export function isDigest({ source }: Backend, etag: string): boolean {
 
 export function sha256Of(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex');
+}
+
+/** Bounds of concurrent and waiting hashes. */
+const HASHES = { slots: 4, maxWaiting: 10_000, maxWaitMs: 3_600_000 } as const;
+
+/** Bounds for one host, which must not use all slots of the sites. */
+const HASHES_OF_HOST = { ...HASHES, slots: 1 } as const;
+
+/** Factor to the time for loading the same bytes, since no request waits for a hash. */
+const PATIENCE = 4;
+
+const MAX_HASH_MS = 24 * 3_600_000;
+
+/** Begins work on an original, which drops writes after a purge. */
+type BeginFlight = (name: OriginalName, controls: FlightControls) => OriginalLocation & FactSubject;
+
+/** Computes the SHA-256 of originals that are too large to be read before they are sent. */
+export class BackgroundHashes {
+  readonly #facts: FactStore;
+  readonly #begin: BeginFlight;
+  readonly #closing: AbortSignal;
+  readonly #ofStorage = new Semaphore(HASHES);
+  readonly #ofSites = new Semaphore(HASHES);
+  readonly #ofHosts = new Map<string, Semaphore>();
+  /** Keys of running and waiting hashes. */
+  readonly #pending = new Set<string>();
+
+  /** Called with each hashed original. */
+  onHashed: (originKey: string, etag: string, sha256: string) => Promise<void> = async () =>
+    undefined;
+
+  constructor(facts: FactStore, begin: BeginFlight, closing: AbortSignal) {
+    this.#facts = facts;
+    this.#begin = begin;
+    this.#closing = closing;
+  }
+
+  /** Hashes an original of any size in the background, in constant memory. */
+  hashSoon(location: OriginalLocation): void {
+    const { originKey } = location;
+    if (this.#pending.has(originKey)) return;
+    this.#pending.add(originKey);
+    this.#hash(location)
+      .catch(() => undefined) // the next request tries again
+      .finally(() => this.#pending.delete(originKey));
+  }
+
+  async #hash(location: OriginalLocation): Promise<void> {
+    const { originKey, backend, sourceKey } = location;
+    const release = await (backend.isExternal
+      ? this.#enterSite(location)
+      : this.#enter(this.#ofStorage));
+    const ending = new AbortController();
+    try {
+      const url = backend.isExternal ? sourceKey : undefined;
+      const controls = { signal: ending.signal, keepAlive: () => undefined };
+      const flight = this.#begin({ originKey, url }, controls);
+      const { etag, sha256 } = await this.#hashInTime(flight);
+      this.#facts.put(flight, etag, 'sha256', sha256);
+      await this.onHashed(originKey, etag, sha256);
+    } finally {
+      ending.abort();
+      release();
+    }
+  }
+
+  #hashInTime({ backend, sourceKey }: OriginalLocation) {
+    const onTimeout = (): Error => lateError(backend, 'The hash took too long.');
+    const timeoutMs = timeoutMsOf(backend, 1);
+    return withDeadline(timeoutMs, this.#closing, onTimeout, async (signal, restart) => {
+      const opened = await openContent(backend, sourceKey, { signal });
+      restart(timeoutMsOf(backend, opened.sizeBytes ?? backend.maxPassedBytes));
+      const sha256 = await hashBody(backend, opened);
+      return { etag: stateOf(backend, opened), sha256 };
+    });
+  }
+
+  #enter(semaphore: Semaphore): Promise<() => void> {
+    return semaphore.enter(this.#closing);
+  }
+
+  /** Waits for the host first, so that the originals of one host do not fill the queue of all sites. */
+  async #enterSite({ sourceKey }: OriginalLocation): Promise<() => void> {
+    const host = readUrl(sourceKey)?.hostname ?? '';
+    const ofHost = this.#ofHosts.get(host) ?? new Semaphore(HASHES_OF_HOST);
+    this.#ofHosts.set(host, ofHost);
+    const leaveHost = await this.#enter(ofHost);
+    const leave = (): void => {
+      leaveHost();
+      if (ofHost.inside === 0) this.#ofHosts.delete(host);
+    };
+    try {
+      const leaveSites = await this.#enter(this.#ofSites);
+      return () => {
+        leaveSites();
+        leave();
+      };
+    } catch (error) {
+      leave();
+      throw error;
+    }
+  }
+}
+
+function timeoutMsOf(backend: Backend, sizeBytes: number): number {
+  const { wholeBodyTimeoutMs, maxOriginalBytes } = backend;
+  const parts = Math.ceil(sizeBytes / maxOriginalBytes);
+  return Math.min(PATIENCE * wholeBodyTimeoutMs * parts, MAX_HASH_MS);
 }

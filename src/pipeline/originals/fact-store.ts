@@ -5,8 +5,7 @@ import {
   metadataOutcomes,
   parseKeptMetadata,
 } from '../../contract/metadata.ts';
-import { encodeOriginKey } from '../../contract/result-key.ts';
-import type { ResultAddress } from '../ports.ts';
+import { encodeOriginKey, type ResultAddress } from '../../contract/result-key.ts';
 import type { GuardedStore } from '../results/store.ts';
 import { type Backend, isNamespaced } from './backend.ts';
 import type { OriginalRecords } from './records.ts';

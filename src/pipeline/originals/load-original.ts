@@ -2,14 +2,13 @@ import { createHash } from 'node:crypto';
 import { MediaError } from '../../contract/errors.ts';
 import { isDecodable } from '../../formats/containers.ts';
 import { sniffMoving } from '../../formats/video/sniff-moving.ts';
-import type { BlockGuard } from '../blocks/block-guard.ts';
-import type { MemoryCache } from '../memory-cache.ts';
 import type { CachedOriginal, Opened, OpenOptions, OriginalIdentity } from '../ports.ts';
+import type { Services } from '../services.ts';
 import type { OriginalLocation } from './backend.ts';
 import { SNIFF_BYTES } from './content-sniff.ts';
 import { isDigest, sha256Of, stateOf } from './digests.ts';
 import type { FactStore } from './fact-store.ts';
-import type { MemoryBudget, Reservation } from './memory-budget.ts';
+import type { Reservation } from './memory-budget.ts';
 import {
   type BufferedBytes,
   bufferBody,
@@ -19,13 +18,13 @@ import {
   withBodyDeadline,
 } from './open-body.ts';
 import { BLOCK_BYTES, FIRST_BLOCK, type OriginalReader } from './original-reader.ts';
-import { readPrefix } from './pass-body.ts';
-import type { OriginalDetails, OriginalRecords } from './records.ts';
+import { readAtLeast } from './pass-body.ts';
+import type { OriginalDetails } from './records.ts';
 
-/** An original in memory, until its last user has left. */
+/** An original in memory, until its last user leaves. */
 export type BufferedImage = CachedOriginal & Reservation;
 
-/** A video, of which ranges are read until its last user has left; the reader accounts for its memory. */
+/** A video that is read by ranges until its last user leaves; the reader accounts for its memory. */
 export interface LoadedVideo extends OriginalIdentity {
   readonly reader: OriginalReader;
   readonly release: () => void;
@@ -39,23 +38,13 @@ interface LoadingFlight extends OriginalLocation {
   readonly open: (range?: OpenOptions['range']) => Promise<Opened>;
   readonly noteFound: (opened: Opened) => OriginalIdentity;
   readonly noteError: (error: unknown) => void;
-  readonly remember: (etag: string, details: Partial<OriginalDetails>) => void;
+  readonly rememberDetails: (etag: string, details: Partial<OriginalDetails>) => void;
   readonly commit: (write: () => unknown) => unknown;
-  readonly keep: (write: () => unknown) => unknown;
+  readonly commitIfRemembered: (write: () => unknown) => unknown;
   readonly createReader: (etag: string, opened: Opened, leastBytes?: number) => OriginalReader;
 }
 
-export interface LoadParts {
-  readonly records: OriginalRecords;
-  readonly facts: FactStore;
-  readonly budget: MemoryBudget;
-  /** Originals that were loaded lately, by origin key. */
-  readonly cache: MemoryCache<CachedOriginal>;
-  /** Omit where nothing can be blocked; otherwise the SHA-256 of what is read whole is remembered. */
-  readonly blocks: BlockGuard | undefined;
-}
-
-/** First bytes of a body, and all of it unless it is read by ranges. */
+/** First bytes of a body, and the complete body unless it is read by ranges. */
 interface ReadBody {
   readonly prefix: Uint8Array;
   readonly buffered?: BufferedBytes;
@@ -65,26 +54,25 @@ interface ReadBody {
 const VIDEOS: ReadonlySet<string | undefined> = new Set(['mp4', 'mov', 'webm', 'matroska']);
 
 /**
- * Loads an original from an opened body: its first bytes decide whether it is a video, which is read by ranges, or is
- * buffered.
+ * Loads an original from an opened body. By its first bytes it is a video, which is read by ranges, or is buffered.
  *
  * @param range that was requested
  * @throws MediaError `MEDIA_TOO_LARGE`, `UNSUPPORTED_MEDIA_TYPE`, `OVERLOADED`, `ORIGIN_ERROR`, `ORIGIN_TIMEOUT`
  */
 export async function loadBody(
   flight: LoadingFlight,
-  parts: LoadParts,
+  services: Services,
   opened: Opened,
   range?: OpenOptions['range'],
 ): Promise<LoadedOriginal> {
   const { backend, signal } = flight;
   const isPart = lengthOf(opened) !== opened.sizeBytes;
-  const { budget, cache, blocks, facts } = parts;
+  const { originalsBudget: budget, memories, blocks, facts } = services;
   try {
     const read = async (within: AbortSignal): Promise<ReadBody> => {
-      const prefix = await readPrefix(backend, opened, SNIFF_BYTES, within);
+      const prefix = await readAtLeast(backend, opened, SNIFF_BYTES, within);
       if (isVideo(prefix) || isPart) return { prefix };
-      // The rest of a file that is not an image need not be fetched from another site.
+      // The rest of another site's file that is not an image need not be fetched.
       const isUseless = prefix.length >= SNIFF_BYTES && !isDecodable(prefix);
       if (backend.isExternal && isUseless) throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
       return { prefix, buffered: await bufferBody(backend, opened, budget, within, prefix) };
@@ -94,17 +82,20 @@ export async function loadBody(
     );
     if (buffered === undefined && isVideo(prefix)) {
       return await (backend.isExternal
-        ? openSiteVideo(flight, parts, { opened, prefix, range })
+        ? openSiteVideo(flight, services, { opened, prefix, range })
         : openVideo(flight, opened, prefix));
     }
     if (buffered === undefined) {
       discard(backend, opened);
-      return await loadBody(flight, parts, await flight.open());
+      return await loadBody(flight, services, await flight.open());
     }
     const { bytes } = buffered;
     const etag = backend.source.identity === 'digest' ? digestOf(bytes) : opened.etag;
     const identity = flight.noteFound({ ...opened, etag });
-    flight.keep(() => cache.set(flight.originKey, { ...identity, bytes }));
+    flight.commitIfRemembered(() =>
+      memories.originals.set(flight.originKey, { ...identity, bytes }),
+    );
+    // Digests are remembered only where something may be blocked by them.
     if (blocks !== undefined) noteDigest(facts, flight, identity.etag, sha256Of(bytes));
     return { ...buffered, ...identity };
   } catch (error) {
@@ -114,13 +105,27 @@ export async function loadBody(
   }
 }
 
+/**
+ * Opens the current state by ranges; its first block identifies it.
+ *
+ * @param leastBytes may be read whatever the bound of videos is
+ * @throws MediaError of the source, `MEDIA_TOO_LARGE`
+ */
+export async function openByRanges(flight: LoadingFlight, leastBytes = 0) {
+  const opened = await flight.open(FIRST_BLOCK);
+  const identity = flight.noteFound(opened);
+  const reader = flight.createReader(identity.etag, opened, leastBytes);
+  await reader.takeFirst(opened);
+  return { identity, reader };
+}
+
 /** Returns a video whose reader accounts for its memory. */
 export function videoOf(
   flight: LoadingFlight,
   identity: OriginalIdentity,
   reader: OriginalReader,
 ): LoadedVideo {
-  flight.remember(identity.etag, { videoBytes: reader.sizeBytes });
+  flight.rememberDetails(identity.etag, { videoBytes: reader.sizeBytes });
   return { ...identity, reader, release: () => reader.release() };
 }
 
@@ -146,11 +151,11 @@ interface SiteBody {
 /** Opens another site's video, by ranges if a validator ties them to one version, else from its start. */
 async function openSiteVideo(
   flight: LoadingFlight,
-  { blocks, records }: LoadParts,
+  { blocks, records }: Services,
   body: SiteBody,
 ): Promise<LoadedVideo> {
   const { backend, originKey, signal } = flight;
-  // Up to this size the whole is read before a poster is made, to check its digest.
+  // Up to this size, videos are read completely before a poster is rendered, to check their digests.
   const checkedBytes = blocks?.judgesBytes === true ? backend.maxOriginalBytes : 0;
   const isTied = ({ rangeValidator, sizeBytes = 0 }: Opened): boolean =>
     rangeValidator !== undefined && sizeBytes > checkedBytes;
@@ -170,31 +175,31 @@ async function openSiteVideo(
     ? reader.takeWhole(opened, prefix)
     : reader.takeFirst(opened, prefix));
   const beginning = await reader.read(0, BLOCK_BYTES, signal);
-  // A body that was opened once more may have other bytes.
+  // The second body may have other bytes.
   if (!isVideo(beginning)) {
     reader.release();
     throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
   }
   const { validators } = opened;
   const isDeclared = (validators?.etag ?? validators?.lastModified) !== undefined;
-  // A length alone would tell two versions apart too rarely.
+  // Two versions too often have the same length.
   const etag = isDeclared ? state : `${state} ${sha256Of(beginning)}`;
-  // The background hashes the state that the site declares.
+  // Background hashes belong to the state that the site declares.
   const sha256 = records.findSha256(originKey, etag) ?? records.findSha256(originKey, state);
   const identity = flight.noteFound({ ...opened, etag });
   const video = videoOf(flight, identity, reader);
-  if (sha256 !== undefined) flight.remember(etag, { sha256 });
+  if (sha256 !== undefined) flight.rememberDetails(etag, { sha256 });
   return video;
 }
 
-/** Remembers the digest of a state; one that is the identity of the state is known after a restart, too. */
+/** Remembers the digest of a state, which is stored unless the identity of the state contains it. */
 export function noteDigest(
   facts: FactStore,
-  flight: Pick<LoadingFlight, 'originKey' | 'backend' | 'remember' | 'commit'>,
+  flight: Pick<LoadingFlight, 'originKey' | 'backend' | 'rememberDetails' | 'commit'>,
   etag: string,
   sha256: string,
 ): void {
-  if (isDigest(flight.backend, etag)) flight.remember(etag, { sha256 });
+  if (isDigest(flight.backend, etag)) flight.rememberDetails(etag, { sha256 });
   else facts.put(flight, etag, 'sha256', sha256);
 }
 

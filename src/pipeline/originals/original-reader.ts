@@ -13,7 +13,7 @@ import {
   openContent,
   withBodyDeadline,
 } from './open-body.ts';
-import { readPrefix } from './pass-body.ts';
+import { readAtLeast } from './pass-body.ts';
 
 /** Unit in which an original is read by ranges, in bytes. */
 export const BLOCK_BYTES = 64 * 1024;
@@ -280,7 +280,7 @@ export class OriginalReader implements RangeReader {
     const unbounded = { ...opened, sizeBytes: undefined };
     const bytes =
       missingBytes > 0
-        ? Buffer.concat([rest, await readPrefix(backend, unbounded, missingBytes, signal)])
+        ? Buffer.concat([rest, await readAtLeast(backend, unbounded, missingBytes, signal)])
         : rest;
     const end = Math.min(wantedEnd, takenBytes + bytes.length);
     if (this.#isReleased) return end;

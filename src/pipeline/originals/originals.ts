@@ -2,31 +2,37 @@ import { MediaError } from '../../contract/errors.ts';
 import { unlessAborted } from '../abort.ts';
 import { deleteWhere } from '../memory-cache.ts';
 import type { OriginalIdentity } from '../ports.ts';
+import type { Services } from '../services.ts';
 import { type FlightControls, SingleFlight } from '../single-flight.ts';
-import type { OriginalName } from './backend.ts';
-import { BackgroundHashes } from './background-hashes.ts';
-import { isDigest, sha256Of } from './digests.ts';
+import { type Backends, NAMESPACES, type OriginalLocation, type OriginalName } from './backend.ts';
+import { BackgroundHashes, isDigest, sha256Of } from './digests.ts';
 import { type LoadedOriginal, noteDigest } from './load-original.ts';
-import { type FlightParts, OriginalFlight } from './original-flight.ts';
+import { OriginalFlight } from './original-flight.ts';
 
-/** State of an original whose bytes were checked; `sha256` in hexadecimal digits, if it is known. */
+/** State of an original whose bytes were checked; `sha256` in hexadecimal digits, if known. */
 export interface CheckedOriginal extends OriginalIdentity {
   readonly sha256?: string | undefined;
 }
 
-/** Originals, shared: concurrent requests for the same original, in whatever sizes, cause one read. */
-export class Originals {
-  readonly #parts: FlightParts;
-  readonly #flights = new SingleFlight<OriginalFlight>((flight) => flight.isJoinable);
-  /** Work under way, also that which can no longer be joined. */
-  readonly #underWay = new Set<OriginalFlight>();
+/** Services, with the work on originals, which itself needs the others. */
+export interface OriginalServices extends Services {
+  readonly originals: Originals;
+}
 
-  /** Hashes what is too large to be read before it is sent. */
+/** Work on originals: concurrent requests for the same original, in whatever sizes, share one read. */
+export class Originals {
+  readonly #services: Services;
+  readonly #flights = new SingleFlight<OriginalFlight>((flight) => flight.isJoinable);
+  /** Work in progress, including work that can no longer be joined. */
+  readonly #running = new Set<OriginalFlight>();
+
+  /** Hashes originals that are too large to be read before they are sent. */
   readonly hashes: BackgroundHashes;
 
-  constructor(parts: FlightParts) {
-    this.#parts = parts;
-    this.hashes = new BackgroundHashes(parts.facts, this.begin.bind(this), parts.closing);
+  constructor(services: Services) {
+    this.#services = services;
+    const { facts, closing } = services;
+    this.hashes = new BackgroundHashes(facts, this.begin.bind(this), closing);
   }
 
   /** Joins the work on an original, or begins it; `leave` must be called. */
@@ -34,55 +40,66 @@ export class Originals {
     return this.#flights.join(name.originKey, (controls) => this.begin(name, controls));
   }
 
-  /** Begins work on an original that no request joins here; the work is over when its flight is. */
+  /** Begins work on an original that no request joins here; it ends with the signal of its controls. */
   begin(name: OriginalName, controls: FlightControls): OriginalFlight {
-    const flight = new OriginalFlight(this.#parts, name, controls);
-    this.#underWay.add(flight);
-    flight.signal.addEventListener('abort', () => this.#underWay.delete(flight), { once: true });
+    const location = locateOriginal(this.#services, name);
+    const flight = new OriginalFlight(this.#services, location, controls);
+    this.#running.add(flight);
+    flight.signal.addEventListener('abort', () => this.#running.delete(flight), { once: true });
     return flight;
   }
 
-  /** Invalidates the work under way on originals whose keys fit. */
-  invalidateWhere(fits: (originKey: string) => boolean): void {
-    for (const flight of this.#underWay) if (fits(flight.originKey)) flight.invalidate();
+  /** Runs work on an original that no request joins, and ends it. */
+  async use<Result>(
+    name: OriginalName,
+    work: (original: OriginalFlight) => Promise<Result>,
+  ): Promise<Result> {
+    const controller = new AbortController();
+    const controls = { signal: controller.signal, keepAlive: () => undefined };
+    try {
+      return await work(this.begin(name, controls));
+    } finally {
+      controller.abort();
+    }
   }
 
-  /** The same, and forgets what is in memory of these originals. */
+  /** Invalidates work in progress on originals with matching keys. */
+  invalidateWhere(fits: (originKey: string) => boolean): void {
+    for (const flight of this.#running) if (fits(flight.originKey)) flight.invalidate();
+  }
+
+  /** Also removes these originals from memory. */
   purge(fits: (originKey: string) => boolean): void {
     this.invalidateWhere(fits);
-    deleteWhere(this.#parts.cache, fits);
+    deleteWhere(this.#services.memories.originals, fits);
   }
 
   /**
-   * Checks the bytes of a state against the blocks by SHA-256. An original whose digest is unknown is read whole; one that
-   * is too large for that passes, and is hashed in the background.
+   * Checks the bytes of a state against the blocks by SHA-256. An original of unknown digest is read completely; one that is
+   * too large for that passes, and is hashed in the background.
    *
    * @returns the state whose bytes were checked: another one if the original was replaced meanwhile
-   * @throws MediaError `UNAVAILABLE`, or `UNKNOWN_MEDIA` where the block is hidden; of the source; or `signal.reason`
+   * @throws MediaError `UNAVAILABLE`, or `UNKNOWN_MEDIA` if the block is hidden; of the source; or `signal.reason`
    */
   async checkBytes(
     flight: OriginalFlight,
     state: OriginalIdentity | LoadedOriginal,
     signal: AbortSignal,
   ): Promise<CheckedOriginal> {
-    const { blocks } = this.#parts;
+    const { blocks } = this.#services;
     if (blocks?.judgesBytes !== true) return state;
     const checked = await unlessAborted(this.#findDigest(flight, state), signal);
     blocks.checkDigest(checked.sha256);
     return checked;
   }
 
-  /**
-   * Finds or computes the digest of a state; an original that is too large is hashed in the background.
-   *
-   * @returns the state whose bytes were hashed: another one if the original was replaced meanwhile
-   */
+  /** Finds or computes the digest of a state; returns the state whose bytes were hashed, like `checkBytes`. */
   async #findDigest(
     flight: OriginalFlight,
     state: OriginalIdentity | LoadedOriginal,
   ): Promise<CheckedOriginal> {
     const { etag, lastModified } = state;
-    const { facts } = this.#parts;
+    const { facts } = this.#services;
     const { backend, signal } = flight;
     const known = await this.#findKnownDigest(flight, state);
     if (known !== undefined) return { etag, lastModified, sha256: known };
@@ -99,7 +116,7 @@ export class Originals {
       }
       if (backend.isExternal) {
         const sha256 = await facts.find(flight, loaded.etag, 'sha256', signal);
-        // Not before the poster is sent: a blocked digest begins the work anew, for ever if the site changes its tags.
+        // Not before the poster is sent: a blocked digest restarts the work, endlessly if the site changes its tags.
         const hash = (): void => this.hashes.hashSoon(flight);
         if (sha256 === undefined) signal.addEventListener('abort', hash, { once: true });
         return { ...identity, sha256 };
@@ -113,12 +130,12 @@ export class Originals {
     return { etag, lastModified };
   }
 
-  /** Returns what is known of a state without reading the original. */
+  /** Finds the digest of a state without reading the original. */
   async #findKnownDigest(
     flight: OriginalFlight,
     state: OriginalIdentity | LoadedOriginal,
   ): Promise<string | undefined> {
-    const { facts } = this.#parts;
+    const { facts } = this.#services;
     const { etag } = state;
     if (isDigest(flight.backend, etag)) {
       const sha256 = Buffer.from(etag, 'base64url').toString('hex');
@@ -129,4 +146,18 @@ export class Originals {
     if (flight.backend.isExternal && 'reader' in state) return undefined;
     return facts.find(flight, etag, 'sha256', flight.signal);
   }
+}
+
+/** Returns the location of an original: another site, or the source that its key names. */
+export function locateOriginal(
+  backends: Backends,
+  { originKey, url }: OriginalName,
+): OriginalLocation {
+  const namespace = (['uploads', 'inline'] as const).find((name) =>
+    originKey.startsWith(NAMESPACES[name]),
+  );
+  const backend = backends[url === undefined ? (namespace ?? 'storage') : 'sites'];
+  if (backend === undefined) throw new Error('The source of the original is not configured.');
+  const key = namespace === undefined ? originKey : originKey.slice(NAMESPACES[namespace].length);
+  return { backend, originKey, sourceKey: url ?? key };
 }

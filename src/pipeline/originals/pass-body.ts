@@ -1,13 +1,16 @@
-import { pipeline, type Readable, Transform, type TransformCallback } from 'node:stream';
+import { pipeline, Readable, Transform, type TransformCallback } from 'node:stream';
 import { isOriginFailure, MediaError } from '../../contract/errors.ts';
 import type { Opened } from '../ports.ts';
 import { type Backend, brokenError } from './backend.ts';
 import { isStream, lengthOf, noteBroken, withFirstByteDeadline } from './open-body.ts';
 
+/** Size of the chunks in which bytes in memory are forwarded. */
+const SLICE_BYTES = 64 * 1024;
+
 /**
  * Reads the first bytes of an opened original within the deadline of the first byte; `passBody` sends them.
  *
- * @throws as `readPrefix`, and MediaError `ORIGIN_TIMEOUT`
+ * @throws as `readAtLeast`, and MediaError `ORIGIN_TIMEOUT`
  */
 export function takePrefix(
   backend: Backend,
@@ -16,7 +19,7 @@ export function takePrefix(
   signal: AbortSignal,
 ): Promise<Uint8Array> {
   const reading = withFirstByteDeadline(backend, signal, (within) =>
-    readPrefix(backend, opened, count, within),
+    readAtLeast(backend, opened, count, within),
   );
   return reading.catch((error: unknown) => {
     if (isStream(opened.body)) opened.body.destroy();
@@ -25,12 +28,12 @@ export function takePrefix(
 }
 
 /**
- * Reads the first bytes of an opened original, and leaves the rest of the body open.
+ * Reads the first bytes of an opened original, and leaves the rest of the body open. A body in memory is returned complete.
  *
- * @param count minimum number of bytes; fewer only where the body is shorter
+ * @param count minimum number of bytes; fewer only if the body is shorter
  * @throws MediaError `ORIGIN_ERROR` if the transfer fails before; or `signal.reason`
  */
-export async function readPrefix(
+export async function readAtLeast(
   backend: Backend,
   opened: Opened,
   count: number,
@@ -61,15 +64,14 @@ export async function readPrefix(
 }
 
 /**
- * Passes a body on at its receiver's pace, and fails if it is shorter or longer than promised: after a
- * `Content-Length`, a client would wait for the rest for ever, or take what is too much for the next response
- * (RFC 9112 §6.3). Node does not check it.
+ * Forwards a body with backpressure, and fails if its length differs from `Content-Length`: a client would wait for the
+ * rest for ever, or read the surplus as the next response (RFC 9112 §6.3). Node does not check it.
  *
- * @param prefix the bytes that were taken out of the body
- * @param rest `undefined`: the prefix is all
- * @param lengthBytes value of `Content-Length`; `undefined`: up to the bound of what is passed on
- * @returns fails with MediaError `ORIGIN_ERROR` or `ORIGIN_TIMEOUT`, also where the source breaks off; destroying it
- *   destroys `rest`
+ * @param prefix bytes that were read from the body before
+ * @param rest omit if the prefix is the complete body
+ * @param lengthBytes value of `Content-Length`; `undefined`: up to `maxPassedBytes`
+ * @returns fails with MediaError `ORIGIN_ERROR` or `ORIGIN_TIMEOUT`, also if the source breaks off; destroying it destroys
+ *   `rest`
  */
 export function passBody(
   backend: Backend,
@@ -79,16 +81,37 @@ export function passBody(
 ): Readable {
   const passed = new PassedBody(backend, lengthBytes);
   if (rest !== undefined) pipeline(rest, passed, () => undefined);
-  // The rest only flows from the next tick on.
+  // The rest flows from the next tick on.
   if (prefix.length > 0) passed.write(prefix);
   if (rest === undefined) passed.end();
   return passed;
 }
 
+/** Forwards bytes in memory in slices: a response would buffer a single chunk, whatever its client's pace. */
+export function passBytes(backend: Backend, bytes: Uint8Array): Readable {
+  const slices = Readable.from(slicesOf(bytes), { objectMode: false });
+  return passBody({ ...backend, observer: undefined }, new Uint8Array(), slices, bytes.length);
+}
+
+/** Joins the bytes that were read from a body with its rest. */
+export function joinBody(taken: Uint8Array, rest: Readable): Readable {
+  const join = async function* () {
+    yield* slicesOf(taken);
+    yield* rest as AsyncIterable<Uint8Array>;
+  };
+  return Readable.from(join(), { objectMode: false });
+}
+
+function* slicesOf(bytes: Uint8Array): Generator<Uint8Array> {
+  for (let first = 0; first < bytes.length; first += SLICE_BYTES) {
+    yield bytes.subarray(first, first + SLICE_BYTES);
+  }
+}
+
 class PassedBody extends Transform {
   readonly #backend: Backend;
   readonly #lengthBytes: number | undefined;
-  /** Bytes that were passed on; the listener's pace is measured by them. */
+  /** Bytes that were forwarded; the listener measures the client's pace by them. */
   passedBytes = 0;
 
   constructor(backend: Backend, lengthBytes: number | undefined) {
@@ -119,7 +142,7 @@ class PassedBody extends Transform {
 
   #mismatch(): Error {
     return new Error(
-      `${this.#lengthBytes} bytes were promised, and ${this.passedBytes} or more came.`,
+      `${this.#lengthBytes} bytes were declared; ${this.passedBytes} or more arrived.`,
     );
   }
 }

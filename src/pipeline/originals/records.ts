@@ -314,14 +314,14 @@ export class OriginalRecords {
   }
 
   /**
-   * Forgets the originals, and the refusals of requests, whose keys fit.
+   * Forgets the originals, and the refusals of requests, with matching keys.
    *
-   * @param options `keepsDigests`: but not their digests, by which they may be blocked
+   * @param keepsDigests keeps the digests, by which the originals may be blocked
    */
   purge(
     fitsOriginal: (originKey: string) => boolean,
     fitsKey: (key: string) => boolean,
-    { keepsDigests }: { readonly keepsDigests: boolean },
+    keepsDigests: boolean,
   ): void {
     const kept = new Map<string, OriginalDetails>();
     if (keepsDigests) {

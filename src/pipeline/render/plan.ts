@@ -42,7 +42,7 @@ export interface RenderLimits {
 
 /** Plan for an original and a request. */
 export type Plan =
-  | { readonly kind: 'passthrough' }
+  | { readonly kind: 'unmodified' }
   | {
       readonly kind: 'refuse';
       readonly code:
@@ -81,14 +81,14 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
   // The original's own bytes show what is asked for, quality aside.
   const isSamePicture =
     facts.format === format && facts.animation === animation && resize === 'none';
-  const isPassthroughCandidate = isSamePicture && facts.isClean;
+  const couldBeUnmodified = isSamePicture && facts.isClean;
   const quality =
     request.highFor === 'lossy originals' && facts.hasLoss === true ? 'high' : request.quality;
   const keepsQuality = isLossless(format, quality);
-  const isPassthrough = isPassthroughCandidate && keepsQuality;
+  const isUnmodified = couldBeUnmodified && keepsQuality;
 
-  // A passthrough is decoded too: by the client, frame by frame.
-  const framesDecoded = isPassthrough ? facts.frames : (animation?.delaysMs.length ?? 1);
+  // The client decodes an unmodified animation frame by frame.
+  const framesDecoded = isUnmodified ? facts.frames : (animation?.delaysMs.length ?? 1);
   const framePixels = facts.codedPixels ?? facts.widthPx * facts.heightPx;
   const pixels = framePixels * framesDecoded;
   const maxPixels = framesDecoded > 1 ? limits.maxAnimationPixels : limits.maxInputPixels;
@@ -106,7 +106,7 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
   if (animation === undefined && facts.dataFault !== undefined) {
     return { kind: 'refuse', code: 'UNPROCESSABLE_MEDIA', reason: facts.dataFault };
   }
-  if (isPassthrough) return { kind: 'passthrough' };
+  if (isUnmodified) return { kind: 'unmodified' };
 
   const gamma = ownGamma(facts);
   const job: RenderJob = {
@@ -129,7 +129,7 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
     maxResultBytes: limits.maxResultBytes,
   };
   const cost = estimateCost(facts, job);
-  return planRender(job, cost, limits, isPassthroughCandidate);
+  return planRender(job, cost, limits, couldBeUnmodified);
 }
 
 /** Decides from the facts of a video and the request (contract §12); pure. */

@@ -2,35 +2,23 @@ import { MediaError } from '../../contract/errors.ts';
 import { sourceFormats } from '../../contract/image-formats.ts';
 import type { MediaRequest } from '../../contract/media-request.ts';
 import { resourceRows } from '../../contract/resources.ts';
+import { type ResultAddress, validatorsOf } from '../../contract/result-key.ts';
 import { containerOf, readImageFacts } from '../../formats/containers.ts';
 import type { ImageFacts } from '../../formats/image-facts.ts';
 import { unlessAborted } from '../abort.ts';
-import type { BlockGuard } from '../blocks/block-guard.ts';
 import type { BufferedImage, LoadedOriginal, LoadedVideo } from '../originals/load-original.ts';
 import type { IdentifiedOriginal } from '../originals/original-flight.ts';
-import type { Originals } from '../originals/originals.ts';
-import type { MediaResult, StoredResult } from '../ports.ts';
-import type { Rates } from '../rates.ts';
+import type { OriginalServices } from '../originals/originals.ts';
+import type { MediaResult, OriginalIdentity, StoredResult } from '../ports.ts';
 import type { RequestTrace, StageDetails } from '../request-trace.ts';
-import type { RenderTask, Results } from '../results/results.ts';
-import type { AdmittedRenderer } from './admitted-renderer.ts';
-import {
-  type Plan,
-  planMedia,
-  planPoster as planPosterOf,
-  type RenderLimits,
-  unsupported,
-} from './plan.ts';
+import type { Services } from '../services.ts';
+import { type Plan, planMedia, planPoster, type RenderLimits, unsupported } from './plan.ts';
+import { canDecodeVideo, inspectInSlot, renderInSlot, type SharedWork } from './run-in-slot.ts';
 
-export interface RenderParts {
-  readonly results: Results;
-  readonly originals: Originals;
-  readonly renderer: AdmittedRenderer;
-  readonly limits: RenderLimits;
-  /** Omit where nothing can be blocked. */
-  readonly blocks: BlockGuard | undefined;
-  /** Omit to let all clients render what they like. */
-  readonly rates: Rates | undefined;
+export interface RenderTask extends SharedWork {
+  readonly request: MediaRequest;
+  /** `resultKey` of the canonical request. */
+  readonly key: string;
 }
 
 /** Result of a render task. */
@@ -44,101 +32,160 @@ export interface Rendered {
 }
 
 /**
- * Renders one result, once for all requests that wait for it; next to each stage, the errors that it may end with.
+ * Renders one result, once for all requests that wait for it; next to each stage, the errors that may end it.
  *
  * @param rateLimitKey returns the client to charge
  */
 export async function renderMedia(
-  parts: RenderParts,
+  services: OriginalServices,
   task: RenderTask,
   identified: IdentifiedOriginal,
   rateLimitKey: (() => string) | undefined,
 ): Promise<Rendered> {
-  const { originals, results, limits, renderer, rates } = parts;
+  const { originals, renderLimits, rates } = services;
   const { key, request, original, signal } = task;
-  const stored = await results.find(task, identified.identity);
+  const stored = await findResult(services, task, identified.identity);
   if (stored !== undefined) return { result: stored, isStored: true };
   if (identified.failure !== undefined) throw identified.failure; // ORIGIN_ERROR, ORIGIN_TIMEOUT
   try {
-    const held = await readOriginal(task); // MEDIA_TOO_LARGE, OVERLOADED, ORIGIN_ERROR, ORIGIN_TIMEOUT
+    const loaded = await loadOriginal(task); // MEDIA_TOO_LARGE, OVERLOADED, ORIGIN_ERROR, ORIGIN_TIMEOUT
     // The read may have found other bytes than those that were identified.
-    await originals.checkBytes(original, held, signal); // UNAVAILABLE, UNKNOWN_MEDIA
-    if ('reader' in held && isUnchanged(request)) return {};
-    if ('reader' in held) requireFormat(request); // UNSUPPORTED_MEDIA_TYPE
+    await originals.checkBytes(original, loaded, signal); // UNAVAILABLE, UNKNOWN_MEDIA
+    if ('reader' in loaded && isSentUnmodified(request)) return {};
+    if ('reader' in loaded) requireFormat(request); // UNSUPPORTED_MEDIA_TYPE
     // UNSUPPORTED_MEDIA_TYPE, UNPROCESSABLE_MEDIA
-    const { plan, spentMs, untouched } = await ('reader' in held
-      ? planPoster(parts, held, task)
-      : planImage(held, task, limits));
+    const { plan, spentMs, unmodified } = await ('reader' in loaded
+      ? planVideo(services, loaded, task)
+      : planImage(loaded, task, renderLimits));
     if (plan.kind === 'refuse') {
       throw new MediaError(plan.code, { cause: new Error(plan.reason) });
     }
-    let rendered: Awaited<ReturnType<AdmittedRenderer['render']>>;
+    let rendered: StoredResult | undefined;
     if (plan.kind === 'render') {
       const client = rateLimitKey?.();
       const charge = client === undefined ? undefined : rates?.charge(client, plan.cost.typicalMs); // RATE_LIMITED
       // OVERLOADED, UNPROCESSABLE_MEDIA, MEDIA_TOO_LARGE, TRANSFORM_TIMEOUT; for a video ORIGIN_ERROR, ORIGIN_TIMEOUT
-      rendered = await renderer
-        .render(plan, held, task, charge, spentMs)
-        .finally(() => charge?.end());
+      rendered = await renderInSlot(services, plan, loaded, task, spentMs, charge).finally(() =>
+        charge?.end(),
+      );
     }
-    const isRendering = plan.kind === 'render';
-    const made = rendered ?? untouched;
+    const made = rendered ?? unmodified;
     if (made === undefined) throw new Error('A poster has not been rendered.');
     // The first block by SHA-256 may have been posted during the render.
-    await originals.checkBytes(original, held, signal);
-    const { result, isKept } = results.keep(task, held, made, { isRendering });
-    return { result, isKept };
+    await originals.checkBytes(original, loaded, signal);
+    return keepResult(services, task, loaded, made, plan.kind === 'render');
   } catch (error) {
     original.refuse(key, error);
     throw error;
   }
 }
 
-/** Plans a poster from the facts of a video, which a worker reads once for all renderings. */
-async function planPoster(
-  { renderer, limits }: RenderParts,
+/**
+ * Finds a result of this state of the original in memory, or in the store, from which it returns to memory.
+ *
+ * @throws `task.signal.reason`
+ */
+async function findResult(
+  { memories, store, release }: Services,
+  task: RenderTask,
+  identity: OriginalIdentity,
+): Promise<MediaResult | undefined> {
+  const { key, signal, trace, original } = task;
+  const known = memories.results.get(key);
+  if (known?.originalEtag === identity.etag) return known;
+  if (store === undefined || !original.backend.remembers) return undefined;
+  const stored = await trace.stage('store', async (details) => {
+    const found = await store.find(addressOf(task, identity, release), signal);
+    details.memory = 'store';
+    details.found = found !== undefined;
+    if (found !== undefined) details.bytes = found.body.byteLength;
+    return found;
+  });
+  if (stored === undefined) return undefined;
+  const result = createResult(stored, identity, key, release);
+  original.commitIfRemembered(() => memories.results.set(key, result));
+  return result;
+}
+
+/**
+ * Keeps a result in memory, and a rendering in the store, unless the original was purged since. Unmodified originals are not
+ * stored: reading them from the origin costs the same.
+ */
+function keepResult(
+  { memories, store, release }: Services,
+  task: RenderTask,
+  identity: OriginalIdentity,
+  made: StoredResult,
+  isRendering: boolean,
+): Rendered {
+  const { key, trace, original } = task;
+  const result = createResult(made, identity, key, release);
+  const isKept = original.commitIfRemembered(() => {
+    if (isRendering) store?.add(addressOf(task, identity, release), made, trace);
+    return memories.results.set(key, result).has(key);
+  });
+  return { result, isKept };
+}
+
+function createResult(
+  { body, mimeType }: StoredResult,
+  identity: OriginalIdentity,
+  key: string,
+  release: string,
+): MediaResult {
+  const validators = validatorsOf(identity, key, release);
+  return { body, mimeType, ...validators, originalEtag: identity.etag };
+}
+
+function addressOf(
+  { key, request }: RenderTask,
+  { etag }: OriginalIdentity,
+  release: string,
+): ResultAddress {
+  return { originKey: request.originKey, key, originalEtag: etag, release };
+}
+
+interface Planned {
+  readonly plan: Plan;
+  /** Time in a slot in which the facts were read. */
+  readonly spentMs?: number;
+  /** The image itself, if nothing would change, or if a render would gain nothing. */
+  readonly unmodified?: StoredResult;
+}
+
+/** Plans a poster by the facts of a video, which a worker reads once for all renderings. */
+async function planVideo(
+  services: Services,
   { etag, reader }: LoadedVideo,
   { request, original, signal, trace }: RenderTask,
 ): Promise<Planned> {
   const { resource, format } = request;
   if (resourceRows[resource].query !== 'external' || format === undefined) {
-    return { plan: unsupported('Assets have no posters, and others only in a format.') };
+    return { plan: unsupported('Assets have no posters, and other media only in a format.') };
   }
-  if (!(await renderer.canDecodeVideo())) {
+  if (!(await canDecodeVideo(services))) {
     return { plan: unsupported('There is no decoder of videos here.') };
   }
   const { facts, spentMs } = await trace.stage('facts', async (details) => {
     const inspecting = original.inspect(etag, (work) =>
-      renderer.inspect(reader, { ...work, trace }),
+      inspectInSlot(services, reader, { ...work, trace }),
     );
     const found = await unlessAborted(inspecting, signal);
-    const { container, codec, video } = found.facts;
-    Object.assign(details, {
-      format: container,
-      codec: codec ?? '',
-      widthPx: video?.size.widthPx ?? 0,
-      heightPx: video?.size.heightPx ?? 0,
-    } satisfies StageDetails);
+    const { container, codec = '', video } = found.facts;
+    const { widthPx = 0, heightPx = 0 } = video?.size ?? {};
+    Object.assign(details, { format: container, codec, widthPx, heightPx } satisfies StageDetails);
     return found;
   });
-  return { plan: planPosterOf(facts, request, limits), spentMs };
+  return { plan: planPoster(facts, request, services.renderLimits), spentMs };
 }
 
-/** A plan, and the time that reading the facts took in a slot. */
-interface Planned {
-  readonly plan: Plan;
-  readonly spentMs?: number;
-  /** The image itself, where nothing would change, or a render gains nothing. */
-  readonly untouched?: StoredResult;
-}
-
-/** Whether a video is sent unmodified: the request has no more than a quality that loses little (contract §12). */
-function isUnchanged({ widthPx, heightPx, format, quality }: MediaRequest): boolean {
+/** Whether a video is sent unmodified: the request has at most a quality that loses little (contract §12). */
+function isSentUnmodified({ widthPx, heightPx, format, quality }: MediaRequest): boolean {
   const isPicture = widthPx !== undefined || heightPx !== undefined || format !== undefined;
   return !isPicture && quality !== 'low';
 }
 
-/** @throws MediaError `UNSUPPORTED_MEDIA_TYPE` for a video without a format, as a poster needs one (contract §12) */
+/** @throws MediaError `UNSUPPORTED_MEDIA_TYPE` for a video without a format, which a poster needs (contract §12) */
 function requireFormat({ format }: MediaRequest): void {
   if (format !== undefined) return;
   const message = 'The original is a video: add format to the URL to get its poster.';
@@ -151,36 +198,31 @@ async function planImage(
   limits: RenderLimits,
 ): Promise<Planned> {
   const facts = await readFacts(bytes, trace);
-  const untouched = { body: bytes, mimeType: sourceFormats[facts.format].mimeType };
+  const unmodified = { body: bytes, mimeType: sourceFormats[facts.format].mimeType };
   const plan = planMedia(facts, request, limits);
-  if (plan.kind === 'passthrough') containerOf(bytes)?.checkUndecoded?.(bytes);
-  return { plan, untouched };
+  if (plan.kind === 'unmodified') containerOf(bytes)?.checkUndecoded?.(bytes);
+  return { plan, unmodified };
 }
 
-/** Reads an original; the time of its source counts only if the source is contacted. */
-function readOriginal({ original, signal, trace }: RenderTask): Promise<LoadedOriginal> {
+/** Loads an original; the time counts as that of the origin only if the source is contacted. */
+function loadOriginal({ original, signal, trace }: RenderTask): Promise<LoadedOriginal> {
   if (original.isInMemory) return unlessAborted(original.load(), signal);
   return trace.stage('origin', async (details) => {
     details.originPart = 'body';
-    const held = await unlessAborted(original.load(), signal);
-    details.bytes = 'bytes' in held ? held.bytes.byteLength : held.reader.sizeBytes;
-    return held;
+    const loaded = await unlessAborted(original.load(), signal);
+    details.bytes = 'bytes' in loaded ? loaded.bytes.byteLength : loaded.reader.sizeBytes;
+    return loaded;
   });
 }
 
-/**
- * Reads the facts of an original.
- *
- * @throws MediaError `UNSUPPORTED_MEDIA_TYPE`, `UNPROCESSABLE_MEDIA`
- */
+/** @throws MediaError `UNSUPPORTED_MEDIA_TYPE`, `UNPROCESSABLE_MEDIA` */
 function readFacts(bytes: Uint8Array, trace: RequestTrace): Promise<ImageFacts> {
   return trace.stage('facts', async (details) => {
     const facts = readImageFacts(bytes);
     if (facts === undefined) throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
     const { format, widthPx, heightPx, frames } = facts;
-    const { byteLength } = bytes;
     Object.assign(details, {
-      bytes: byteLength,
+      bytes: bytes.byteLength,
       format,
       widthPx,
       heightPx,

@@ -1,60 +1,50 @@
 import type { PurgeOrder } from '../../contract/purge-order.ts';
-import { encodedOriginKeyOf, encodeOriginKey, resultKey } from '../../contract/result-key.ts';
-import type { CdnPurger } from '../cdn/cdn-purger.ts';
-import type { Originals } from '../originals/originals.ts';
-import type { OriginalRecords } from '../originals/records.ts';
-import { resultPathPrefix } from '../ports.ts';
-import type { Results } from './results.ts';
-import type { GuardedStore } from './store.ts';
-
-interface PurgerParts {
-  readonly records: OriginalRecords;
-  readonly originals: Originals;
-  readonly results: Results;
-  readonly store: GuardedStore | undefined;
-  readonly cdn: CdnPurger | undefined;
-}
+import {
+  encodedOriginKeyOf,
+  encodeOriginKey,
+  resultKey,
+  resultPathPrefix,
+} from '../../contract/result-key.ts';
+import { deleteWhere } from '../memory-cache.ts';
+import type { OriginalServices } from '../originals/originals.ts';
 
 export interface PurgeOptions {
-  /** `process`: only the memory of this process. */
+  /** `process`: purges only the memory of this process. */
   readonly scope: 'process' | 'everywhere';
-  /** Keeps the digests of the originals in memory, by which they may be blocked. */
+  /** Keeps the digests of the originals, by which they may be blocked. */
   readonly keepsDigests?: boolean;
   /** Skips the search for results, which takes milliseconds, if no original with this key was known. */
   readonly isNew?: boolean;
 }
 
-/** Outcome of a purge: the memory is purged in any case. */
+/** Outcome of a purge. The memory is purged in any case. */
 export interface Purged {
   /** Numbers of removed results in this process's memory, and of removed renderings in the store. */
   readonly removed: { readonly memory: number; readonly store: number };
-  /** Error of the store, which may then have removed a part: see `GuardedStore.remove`. */
+  /** Error of `GuardedStore.remove`, which may have removed some of the renderings. */
   readonly storeFailure?: unknown;
   /** Id of the purge at the CDN; omitted without a CDN, or with a failure. */
   readonly cdnPurgeId?: string | undefined;
-  /** Error of `CdnPurger.purge`: the CDN does not receive the purge. */
+  /** Error of `CdnPurger.purge`: the CDN will not receive the purge. */
   readonly cdnFailure?: unknown;
 }
 
-/**
- * Forgets what was made from originals that were deleted, replaced or blocked. Work that was begun before is neither kept
- * nor served: requests that wait for it begin anew.
- */
-export class Purger {
-  readonly #parts: PurgerParts;
+export type Purger = ReturnType<typeof createPurger>;
 
-  constructor(parts: PurgerParts) {
-    this.#parts = parts;
-  }
+/**
+ * Creates the purger, which forgets all that depends on originals that were deleted, replaced or blocked. Work that began
+ * before is neither kept nor served: requests that wait for it try again.
+ */
+export function createPurger(services: OriginalServices) {
+  const { originals, records, memories, store, cdn } = services;
 
   /**
    * Purges the memory before it returns a promise, and then the store and the CDN at the same time: a takedown must not
-   * wait for the store. What the CDN fetches before the store is purged, its second round purges. Never rejects.
+   * wait for the store. The CDN's second round purges what the CDN fetches before the store is purged. Never rejects.
    */
-  async purge(order: PurgeOrder, options: PurgeOptions): Promise<Purged> {
-    const { store, cdn } = this.#parts;
+  async function purge(order: PurgeOrder, options: PurgeOptions): Promise<Purged> {
     const filters = filtersOf(order);
-    const memory = this.#forget(filters, options);
+    const memory = forget(filters, options);
     if (options.scope === 'process') return { removed: { memory, store: 0 } };
     const [removal, sending] = await Promise.allSettled([
       store?.remove(prefixesOf(order), filters.fitsOriginal),
@@ -62,7 +52,7 @@ export class Purger {
     ]);
     // Meanwhile a request may have found a rendering that was not removed yet.
     const removed = {
-      memory: memory + this.#forget(filters, options),
+      memory: memory + forget(filters, options),
       store: removal.status === 'fulfilled' ? (removal.value ?? 0) : 0,
     };
     return {
@@ -74,9 +64,8 @@ export class Purger {
     };
   }
 
-  /** From now on the origin is contacted, and no request joins what was begun before. */
-  #forget(filters: Filters, { keepsDigests = false, isNew = false }: PurgeOptions): number {
-    const { originals, records, results } = this.#parts;
+  /** From now on the origin is contacted, and requests do not join earlier work. Returns the number of removed results. */
+  function forget(filters: Filters, { keepsDigests = false, isNew = false }: PurgeOptions): number {
     const { fitsOriginal, fitsOwnKey, fitsKey, originKeys } = filters;
     if (isNew && !originKeys.map((key) => records.forget(key)).includes(true)) {
       originals.invalidateWhere(fitsOriginal);
@@ -84,9 +73,11 @@ export class Purger {
       return 0;
     }
     originals.purge(fitsOriginal);
-    records.purge(fitsOriginal, fitsOwnKey, { keepsDigests });
-    return results.forget(fitsKey);
+    records.purge(fitsOriginal, fitsOwnKey, keepsDigests);
+    return deleteWhere(memories.results, fitsKey);
   }
+
+  return { purge };
 }
 
 interface Filters {
@@ -94,11 +85,11 @@ interface Filters {
   readonly fitsOriginal: (originKey: string) => boolean;
   /** Whether a `resultKey` is of one of these originals. */
   readonly fitsOwnKey: (key: string) => boolean;
-  /** Whether a `resultKey` is of a result that is to be removed. */
+  /** Whether a `resultKey` is of a result to remove. */
   readonly fitsKey: (key: string) => boolean;
 }
 
-/** Keys are compared as they are, encoded: there may be millions of them. */
+/** Keys are compared encoded, without parsing: there may be millions of them. */
 function filtersOf(order: PurgeOrder): Filters {
   const folders = order.kind === 'originals' ? (order.folders ?? []) : [];
   const isBelow = createFolderTest(folders);
@@ -118,7 +109,7 @@ function filtersOf(order: PurgeOrder): Filters {
   };
 }
 
-/** Returns a test whether a key is below one of the folders, which takes as long for many of them as for one. */
+/** Returns a test whether a key is in one of the folders, which takes as long for many folders as for one. */
 function createFolderTest(folders: readonly string[]): (key: string) => boolean {
   const known = new Set(folders);
   return (key) => {

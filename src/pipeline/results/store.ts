@@ -1,7 +1,7 @@
+import { type ResultAddress, resultPath } from '../../contract/result-key.ts';
 import { isTimeout, timeoutError, withDeadline } from '../abort.ts';
 import type { Tools } from '../meter.ts';
-import type { ResultAddress, ResultStore, StoredResult } from '../ports.ts';
-import { resultPath } from '../ports.ts';
+import type { ResultStore, StoredResult } from '../ports.ts';
 import type { RequestTrace } from '../request-trace.ts';
 import { Semaphore } from '../semaphore.ts';
 

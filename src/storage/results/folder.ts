@@ -3,15 +3,9 @@ import { futimes } from 'node:fs';
 import { mkdir, realpath, rmdir, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
+import { isResultPath, type ResultAddress } from '../../contract/result-key.ts';
 import { isTimeout, timeoutError, unlessAborted, withDeadline } from '../../pipeline/abort.ts';
-import type {
-  Log,
-  ResultAddress,
-  ResultStore,
-  StoredResult,
-  StoreUsage,
-} from '../../pipeline/ports.ts';
-import { isResultPath } from '../../pipeline/ports.ts';
+import type { Log, ResultStore, StoredResult, StoreUsage } from '../../pipeline/ports.ts';
 import { Semaphore } from '../../pipeline/semaphore.ts';
 import {
   closeFile,

@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib';
 import { outputFormats } from '../../contract/image-formats.ts';
-import type { ResultAddress, StoredResult } from '../../pipeline/ports.ts';
-import { resultPath } from '../../pipeline/ports.ts';
+import { type ResultAddress, resultPath } from '../../contract/result-key.ts';
+import type { StoredResult } from '../../pipeline/ports.ts';
 
 /**
  * Format of a rendering in a store, as a file or an object. Numbers are unsigned, big-endian:

@@ -9,7 +9,7 @@ import {
   unlinkSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { isResultPath } from '../../pipeline/ports.ts';
+import { isResultPath } from '../../contract/result-key.ts';
 import { isMissingFile, systemCodeOf } from '../filesystem/system-errors.ts';
 import { FOLDER_COST_BYTES, fileCostBytes, HOUR_MS } from './result-file.ts';
 

@@ -1,11 +1,7 @@
 import { IncomingMessage } from 'node:http';
+import { isResultPath, type ResultAddress } from '../../contract/result-key.ts';
 import { isTimeout } from '../../pipeline/abort.ts';
-import {
-  isResultPath,
-  type ResultAddress,
-  type ResultStore,
-  type StoredResult,
-} from '../../pipeline/ports.ts';
+import type { ResultStore, StoredResult } from '../../pipeline/ports.ts';
 import {
   DeleteObjectCommand,
   GetObjectCommand,

@@ -7,8 +7,10 @@ import { FactStore } from '../../../src/pipeline/originals/fact-store.ts';
 import { MemoryBudget } from '../../../src/pipeline/originals/memory-budget.ts';
 import { Originals } from '../../../src/pipeline/originals/originals.ts';
 import { OriginalRecords } from '../../../src/pipeline/originals/records.ts';
+import type { CachedOriginal, MediaResult } from '../../../src/pipeline/ports.ts';
 import { RequestTrace } from '../../../src/pipeline/request-trace.ts';
 import { Semaphore } from '../../../src/pipeline/semaphore.ts';
+import type { Services } from '../../../src/pipeline/services.ts';
 
 const MEBIBYTE = 1024 * 1024;
 
@@ -56,21 +58,24 @@ test.each(HOPS)(
       { firstByteTimeoutMs: 5_000, wholeBodyTimeoutMs: 5_000, maxOriginalBytes: 2 * SIZE_BYTES },
       { reads: semaphore(), streams: semaphore() },
     );
-    const originals = new Originals({
+    const services = {
       storage,
       records,
       facts: new FactStore(records, undefined, ''),
-      budget,
-      cache: new MemoryCache(0),
+      originalsBudget: budget,
+      memories: {
+        originals: new MemoryCache<CachedOriginal>(0),
+        results: new MemoryCache<MediaResult>(0),
+      },
       maxRangeBytes: SIZE_BYTES,
-      blocks: undefined,
       closing: new AbortController().signal,
       clock,
-      meter: { count: () => undefined },
-    });
+      meter: { count: () => undefined } as never,
+    } satisfies Partial<Services>;
+    const originals = new Originals(services as unknown as Services);
     const flight = originals.join({ originKey: 'attachments/1/2/a' });
     const trace = new RequestTrace(clock);
-    await flight.work.identify({ isIdentityEnough: false, hasResult: false, trace });
+    await flight.work.identify(trace, 'bytes');
     const loading = flight.work.load().catch(() => undefined);
     body.push(Buffer.alloc(SIZE_BYTES - 10));
     await nextTurn();

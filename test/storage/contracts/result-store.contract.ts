@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { ResultAddress, ResultStore, StoredResult } from '../../../src/pipeline/ports.ts';
+import type { ResultAddress } from '../../../src/contract/result-key.ts';
+import type { ResultStore, StoredResult } from '../../../src/pipeline/ports.ts';
 import { signal } from '../../support/open-stream.ts';
 import { storedPathPrefix } from '../../support/stored-path.ts';
 import { hardNames } from './origin.contract.ts';

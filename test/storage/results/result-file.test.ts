@@ -1,7 +1,8 @@
 import { crc32 } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { ResultAddress, StoredResult } from '../../../src/pipeline/ports.ts';
+import type { ResultAddress } from '../../../src/contract/result-key.ts';
+import type { StoredResult } from '../../../src/pipeline/ports.ts';
 import { formatResultFile, parseResultFile } from '../../../src/storage/results/result-file.ts';
 import { addressOf, resultOf } from '../contracts/result-store.contract.ts';
 

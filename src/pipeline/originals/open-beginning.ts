@@ -1,0 +1,133 @@
+import type { Readable } from 'node:stream';
+import { MediaError } from '../../contract/errors.ts';
+import { sourceFormats } from '../../contract/image-formats.ts';
+import type { MediaRequest } from '../../contract/media-request.ts';
+import type { ByteRange, Opened } from '../ports.ts';
+import type { RequestTrace } from '../request-trace.ts';
+import type { OriginalLocation } from './backend.ts';
+import { SNIFF_BYTES, sniffContentType } from './content-sniff.ts';
+import { discard, isStream, lengthOf, openContent } from './open-body.ts';
+import type { OriginalServices } from './originals.ts';
+import { passBody, takePrefix } from './pass-body.ts';
+import type { Beginning } from './records.ts';
+
+/** Bytes of an original that a request needs. */
+export interface RequestedBytes {
+  /**
+   * Whether the complete body is likely to be sent. If not (a HEAD, a range, a condition), only the first bytes are read at
+   * first: enough to respond, and no transfer has to be broken off.
+   */
+  readonly isWhole: boolean;
+  readonly isPart: boolean;
+  /** The requested range, if it begins at 0: nothing has to be read before it. */
+  readonly beginning?: ByteRange | undefined;
+}
+
+/** A request for an original that is sent unmodified. */
+export interface PassthroughRequest extends RequestedBytes, OriginalLocation {
+  readonly request: MediaRequest;
+  /** Aborts when the client has gone. */
+  readonly signal: AbortSignal;
+  readonly trace: RequestTrace;
+}
+
+/** A beginning, remembered or just read. */
+export interface FoundBeginning {
+  readonly beginning: Beginning;
+  /** Body that the beginning was read from, and the bytes that were read from it. */
+  readonly opened?: Opened & { readonly taken: Uint8Array };
+}
+
+/** The original was replaced after its beginning was read. */
+export class OriginalReplaced extends Error {
+  override readonly name = 'OriginalReplaced';
+  override readonly message = 'The original was replaced while it was opened.';
+}
+
+/** Types of other sites' images that are passed on: those that Darkroom decodes (contract §8). */
+const PICTURES: ReadonlySet<string> = new Set(
+  [...Object.keys(sourceFormats), 'heif', 'heic-sequence', 'heif-sequence'].map(
+    (name) => `image/${name}`,
+  ),
+);
+
+/** Opens a complete original, or a range that begins at 0, and reads the first bytes. */
+export async function openBeginning(
+  passing: PassthroughRequest,
+  range: ByteRange | undefined,
+): Promise<FoundBeginning> {
+  const { backend, sourceKey, signal } = passing;
+  const opened = await openContent(backend, sourceKey, { signal, range });
+  return takeBeginning(passing, opened, range);
+}
+
+/** Reads the first bytes of an opened body. @param range that was requested */
+export async function takeBeginning(
+  passing: PassthroughRequest,
+  opened: Opened,
+  range?: ByteRange,
+): Promise<FoundBeginning> {
+  const { backend, signal } = passing;
+  const { part, sizeBytes, etag, lastModified, freshForMs } = opened;
+  try {
+    if ((sizeBytes ?? 0) > backend.maxPassedBytes) {
+      const cause = new Error(`${sizeBytes} bytes, at most ${backend.maxPassedBytes}`);
+      throw new MediaError('MEDIA_TOO_LARGE', { cause });
+    }
+    const taken = await takePrefix(backend, opened, SNIFF_BYTES, signal);
+    const prefix = new Uint8Array(taken.subarray(0, SNIFF_BYTES));
+    const contentType = await sniffContentType(prefix);
+    if (backend.isExternal) checkType(contentType);
+    // Without a tag, ranges may belong to different versions.
+    if (part !== undefined && etag === undefined) {
+      discard(backend, opened);
+      return await openBeginning(passing, undefined);
+    }
+    const hasParts = part !== undefined || range === undefined || !backend.isExternal;
+    const state = { sizeBytes, etag, lastModified, freshForMs };
+    return {
+      beginning: { prefix, contentType, hasParts, ...state },
+      opened: { ...opened, taken },
+    };
+  } catch (error) {
+    if (isStream(opened.body)) opened.body.destroy();
+    throw error;
+  }
+}
+
+/** Returns the range that shows the type: the requested beginning, or the sniffed bytes if they are more. */
+export function rangeOfBeginning(requested: ByteRange | undefined): ByteRange {
+  const least = SNIFF_BYTES - 1;
+  if (requested === undefined) return { first: 0, last: least };
+  const { last } = requested;
+  return { first: 0, last: last === undefined ? undefined : Math.max(last, least) };
+}
+
+/** Opens a range of the state that a beginning was read from. @throws OriginalReplaced, MediaError of the source */
+export async function openRange(
+  { records }: OriginalServices,
+  { backend, originKey, sourceKey, signal }: PassthroughRequest,
+  range: ByteRange,
+  { etag: tag, sizeBytes }: Beginning,
+): Promise<Readable> {
+  const opened = await openContent(backend, sourceKey, { signal, range, ifRange: tag });
+  const { body, part, etag } = opened;
+  const isSame = etag === tag && opened.sizeBytes === sizeBytes;
+  if (part === undefined || !isSame || !isStream(body)) {
+    // The original was replaced, or the site does not support ranges after all.
+    if (isStream(body)) body.destroy();
+    records.forgetBeginning(originKey);
+    throw new OriginalReplaced();
+  }
+  // A failure before the first byte can still be reported by a status.
+  const prefix = await takePrefix(backend, opened, 1, signal);
+  return passBody(backend, prefix, body, lengthOf(opened));
+}
+
+/** @throws MediaError `UNSUPPORTED_MEDIA_TYPE` for types that are not passed on from other sites */
+export function checkType(contentType: string): void {
+  if (/^(?:video|audio)\//.test(contentType) || PICTURES.has(contentType)) return;
+  throw new MediaError('UNSUPPORTED_MEDIA_TYPE', {
+    cause: new Error(`The type is ${contentType}.`),
+  });
+}

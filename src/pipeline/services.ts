@@ -1,0 +1,45 @@
+import type { BlockGuard } from './blocks/block-guard.ts';
+import type { CdnPurger } from './cdn/cdn-purger.ts';
+import type { MemoryCache } from './memory-cache.ts';
+import type { Tools } from './meter.ts';
+import type { Backends } from './originals/backend.ts';
+import type { FactStore } from './originals/fact-store.ts';
+import type { MemoryBudget } from './originals/memory-budget.ts';
+import type { OriginalRecords } from './originals/records.ts';
+import type { CachedOriginal, MediaResult, Renderer } from './ports.ts';
+import type { Rates } from './rates.ts';
+import type { Admission } from './render/admission.ts';
+import type { RenderLimits } from './render/plan.ts';
+import type { GuardedStore } from './results/store.ts';
+
+/** State and limits that the stages of all requests share; `createMediaPipeline` creates them once. */
+export interface Services extends Backends, Tools {
+  readonly records: OriginalRecords;
+  readonly facts: FactStore;
+  readonly memories: {
+    /** By `resultKey`. */
+    readonly results: MemoryCache<MediaResult>;
+    /** By origin key. */
+    readonly originals: MemoryCache<CachedOriginal>;
+  };
+  /** Omit to lose results at a restart. */
+  readonly store: GuardedStore | undefined;
+  readonly originalsBudget: MemoryBudget;
+  readonly admission: Admission;
+  readonly renderer: Pick<Renderer, 'videoSupport'>;
+  readonly renderLimits: RenderLimits;
+  /** Omit to block nothing. */
+  readonly blocks: BlockGuard | undefined;
+  /** Omit to charge no client. */
+  readonly rates: Rates | undefined;
+  /** Omit without a CDN that accepts purges. */
+  readonly cdn: CdnPurger | undefined;
+  /** Release of renderings: `releaseWithEffort`. */
+  readonly release: string;
+  /** Maximum number of bytes that are read of one original by ranges. */
+  readonly maxRangeBytes: number;
+  /** Size up to which digests are computed for `GET /metadata`, in bytes. */
+  readonly maxHashedBytes: number;
+  /** Ends the work in the background. */
+  readonly closing: AbortSignal;
+}
