@@ -8,7 +8,7 @@ COPY tsconfig.json ./
 COPY tools/build.mjs ./tools/
 COPY src ./src
 COPY docs/openapi.json ./docs/
-# Shown in the log, by /readyz and in the metrics: --build-arg GIT_COMMIT=$(git rev-parse HEAD)
+# Appears in the log, in /readyz and in the metrics: --build-arg GIT_COMMIT=$(git rev-parse HEAD)
 ARG GIT_COMMIT
 RUN npm run build && npm prune --omit=dev
 
@@ -20,31 +20,41 @@ ENV NODE_ENV=production \
     PORT=3000 \
     STORAGE_DIR=/originals \
     EXPLORER=off
-# What confines the workers, which decode what strangers upload (docs/security.md).
+# Confines the workers, which decode files of strangers (docs/security.md).
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends bubblewrap \
- && rm -rf /var/lib/apt/lists/* \
- && mkdir /originals
+ && rm -rf /var/lib/apt/lists/*
 WORKDIR /app
 COPY --from=build /app/package.json ./
 COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
 COPY bin ./bin
-USER node
+# Samples, until a volume is mounted over them.
+COPY fixtures/originals /originals
+# A number: Kubernetes does not know the names of an image's users (runAsNonRoot).
+USER 1000:1000
 EXPOSE 3000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=10s --retries=3 \
   CMD ["node", "bin/darkroom.mjs", "health"]
-# A heap that may be so large, in MiB, from the start is seldom collected: 2.2 ms of CPU for an avatar instead of 3.8
-# (see HEAP_GROWTH_PERCENT of src/main.ts).
+# In MiB. A heap that starts large is seldom collected: 2.2 ms of CPU for an avatar instead of 3.8 (see
+# HEAP_GROWTH_PERCENT of src/main.ts).
 CMD ["node", "--initial-heap-size=128", "dist/main.js"]
+ARG GIT_COMMIT
+LABEL org.opencontainers.image.title="Darkroom" \
+      org.opencontainers.image.description="Media CDN origin and image transformation service" \
+      org.opencontainers.image.url="https://github.com/darkroom-media/darkroom" \
+      org.opencontainers.image.source="https://github.com/darkroom-media/darkroom" \
+      org.opencontainers.image.documentation="https://github.com/darkroom-media/darkroom/blob/main/docs/deploy.md" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.revision="${GIT_COMMIT}"
 
-# With a decoder, for posters of videos: --target video (docs/deploy.md).
+# Adds a decoder for posters of videos: --target video (docs/deploy.md).
 FROM service AS video
 USER root
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends ffmpeg \
  && rm -rf /var/lib/apt/lists/*
-USER node
+USER 1000:1000
 
-# What is built without a target.
+# The default target.
 FROM service
