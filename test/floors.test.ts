@@ -28,7 +28,7 @@ const floors: Readonly<Record<string, readonly string[]>> = {
 
 /** Packages and Node modules that a folder may use; what is not named here it may not. */
 const allowedPackages: Readonly<Record<string, readonly RegExp[]>> = {
-  cli: [/^node:/],
+  cli: [/^node:/, /^cli-progress$/],
   '': [/^node:/, /^(fastify|pino)$/],
   config: [/^node:(fs|net|os|path|querystring|tls|url)$/],
   http: [/^node:/, /^(fastify|@fastify\/proxy-addr|ipaddr\.js|lru-cache)$/],
@@ -49,6 +49,7 @@ const allowedPackages: Readonly<Record<string, readonly RegExp[]>> = {
  */
 const MAX_DEEP_TESTS = 30;
 const deepTests = [
+  'cli/progress.test.ts',
   'deploy/monitoring.test.ts',
   'docs/vectors.test.ts',
   'explorer/catalogue.test.ts',

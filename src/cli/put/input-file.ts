@@ -6,7 +6,10 @@ import { CommandFault, type Terminal } from '../command.ts';
 const CHUNK_BYTES = 1024 * 1024;
 
 /** Bytes of a file, or of standard input, that can be read once. */
-export type InputFile = AsyncIterable<Uint8Array>;
+export interface InputFile extends AsyncIterable<Uint8Array> {
+  /** Omitted for a pipe or a device. */
+  readonly sizeBytes?: number | undefined;
+}
 
 /**
  * Opens a file. Its bytes throw a CommandFault if the file cannot be read to its end.
@@ -26,7 +29,8 @@ export async function openInputFile(path: string, { stdin, signal }: Terminal): 
     await file.close();
     throw new CommandFault(`${path} is a folder`);
   }
-  return readOr(path, file.createReadStream({ highWaterMark: CHUNK_BYTES }), signal);
+  const chunks = readOr(path, file.createReadStream({ highWaterMark: CHUNK_BYTES }), signal);
+  return Object.assign(chunks, { sizeBytes: status.isFile() ? status.size : undefined });
 }
 
 /** An empty original must be a named file: Node shows a closed or unreadable standard input as an empty one. */

@@ -24,6 +24,7 @@ import {
   writeLine,
 } from '../command.ts';
 import { formatErrorResponse, withOfflineApp } from '../offline-app.ts';
+import type { Progress } from '../progress.ts';
 import { type InputFile, openInputFile, readWhole } from './input-file.ts';
 
 export const putCommand: Command = {
@@ -47,7 +48,7 @@ original was replaced, purge it (docs/operate.md).
   run: async ([key = '', path = ''], terminal) => {
     const { urlPath, isImage } = parseAddress(key);
     const config = readConfig(terminal.environment);
-    const { signal, stdout } = terminal;
+    const { signal, stdout, stderr } = terminal;
     const { firstByteTimeoutMs } = config.originLimits;
     const noAnswer = () => new Error('no response within ORIGIN_FIRST_BYTE_TIMEOUT_MS');
     const fail = (cause: unknown): never => {
@@ -61,7 +62,9 @@ original was replaced, purge it (docs/operate.md).
     const isReplaced = await withDeadline(firstByteTimeoutMs, signal, noAnswer, (within) =>
       writer.has(key, within),
     ).catch(fail);
-    const sizeBytes = await write(writer, key, checked, signal);
+    const { createProgress } = await import('../progress.ts');
+    const progress = createProgress(stderr, key, checked.sizeBytes);
+    const sizeBytes = await write(writer, key, checked, progress, signal).finally(progress.stop);
     writeLine(stdout, `${key}: ${formatByteSize(sizeBytes)} (${sizeBytes}), served at ${urlPath}`);
     if (isReplaced) {
       writeLine(stdout, `It has replaced another one; purge ${JSON.stringify({ assets: [key] })}.`);
@@ -107,13 +110,15 @@ async function write(
   writer: OriginalWriter,
   key: string,
   chunks: InputFile,
+  progress: Progress,
   signal: AbortSignal,
 ): Promise<number> {
   let writtenBytes = 0;
   const counted = async function* (): AsyncGenerator<Uint8Array> {
     for await (const chunk of chunks) {
-      writtenBytes += chunk.length;
       yield chunk;
+      writtenBytes += chunk.length;
+      progress.advance(chunk.length);
     }
   };
   try {
@@ -148,7 +153,7 @@ async function checkImage(
   if (fault !== undefined || bytes === undefined) {
     throw new CommandFault(`${path} could never be served at ${urlPath}: ${fault}`);
   }
-  return Readable.from([bytes]);
+  return Object.assign(Readable.from([bytes]), { sizeBytes: bytes.length });
 }
 
 /**
