@@ -65,8 +65,7 @@ function endProcesses(copy) {
  */
 export function writeSources(copy, texts) {
   for (const [file, text] of texts) fs.writeFileSync(path.join(copy, file), text);
-  execFileSync('node_modules/.bin/tsc', ['-p', 'src', '--noCheck'], { cwd: copy });
-  execFileSync('npm', ['run', 'build:worker', '--silent'], { cwd: copy });
+  execFileSync('npm', ['run', 'build', '--silent'], { cwd: copy });
 }
 
 /**
