@@ -8,7 +8,7 @@ import {
   writeLine,
 } from './command.ts';
 
-/** Longest wait for the service, in milliseconds: a purge of a large store may take minutes. */
+/** Maximum wait for the service, in milliseconds: a purge of a large store may take minutes. */
 const TIMEOUT_MS = 300_000;
 
 const BLOCKED = `
@@ -19,10 +19,10 @@ WHAT is one of these:
   https://media.example.org/cat.png  a URL of another site`;
 
 const ADDRESS = `
-The service is asked at ADMIN_HOST and ADMIN_PORT, with ADMIN_TOKEN; these
-settings are those of the service.
+The request goes to ADMIN_HOST and ADMIN_PORT with ADMIN_TOKEN: use the
+settings of the service.
 
-Exit status: 0 done; 1 the service cannot be reached, or has refused; 78
+Exit status: 0 done; 1 the service cannot be reached, or refused; 78
 settings are not valid.`;
 
 export const blockCommand: Command = {
@@ -59,7 +59,7 @@ function formatBlock(what: string): object {
 }
 
 export const purgeCommand: Command = {
-  summary: 'forgets renderings in one replica and in the store',
+  summary: 'deletes renderings in one replica and in the store',
   operands: ['WHAT'],
   help: `
 WHAT is one of these:

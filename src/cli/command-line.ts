@@ -26,8 +26,8 @@ const serveCommand: Command = {
   operands: [],
   help: `
 Listens on HOST and PORT (127.0.0.1:3000), with originals from STORAGE_DIR or
-S3_BUCKET. Without settings it serves the sample originals, and prints three
-links to open.
+S3_BUCKET. Without settings it serves the sample originals, and prints links
+to try.
 
 Under a supervisor, start "node --initial-heap-size=128 dist/main.js" instead:
 signals reach it directly, and it collects garbage less often. SIGTERM, SIGINT
@@ -57,8 +57,8 @@ const commands: Readonly<Record<string, Command>> = {
 };
 
 const OPTIONS = `Options:
-  --help     tells what a command does and needs
-  --version  tells the release`;
+  --help     describes the commands, or one of them
+  --version  prints the release`;
 
 /**
  * Runs a command line to its end.
@@ -136,7 +136,7 @@ function parseOptions(args: readonly string[]) {
       },
     });
   } catch (error) {
-    // Node's own messages are for programmers, and go on about `--`.
+    // Node's messages are for programmers, and explain `--` at length.
     const option = args.find(
       (arg) =>
         /^-./.test(arg) &&
@@ -168,7 +168,7 @@ ${OPTIONS}
 Commands read the environment variables of the service, such as STORAGE_DIR or
 S3_BUCKET; docs/configuration.md lists them.
 
-Exit status: 0 done; 1 failed, or a fault was found; 64 no such command; 78
+Exit status: 0 done; 1 failed, or a fault was found; 64 unknown command; 78
 the configuration is not valid. A command that a signal stops cleans up, and
 then ends by that signal: 130 for SIGINT (Ctrl-C), 143 for SIGTERM.`;
 }

@@ -6,7 +6,7 @@ import { type Command, CommandFault, exitStatus, formatOrigin, writeLine } from 
 /** Maximum wait for the response, in milliseconds. */
 const TIMEOUT_MS = 3_000;
 
-/** Checks a running service: for health checks of containers, which have neither curl nor its settings at hand. */
+/** Checks a running service: for health checks of containers, whose images have no curl. */
 export const healthCommand: Command = {
   summary: 'checks whether the service here is ready',
   operands: [],

@@ -14,13 +14,13 @@ import { formatErrorResponse, withOfflineApp } from './offline-app.ts';
 const FILE_KEY = 'attachments/0/0/file';
 
 export const metadataCommand: Command = {
-  summary: 'prints the facts of a file or an original',
+  summary: 'prints metadata of a file or an original',
   operands: ['FILE|KEY'],
   help: `
-Prints what GET /metadata/{key} of the admin listener tells, as JSON: type,
-size, dimensions, duration, codec, placeholder and SHA-256. KEY is the key of
-an original in the storage, such as attachments/1/2/clip.mp4; anything else is
-a file of this machine. A path that looks like a key is a file with ./ before.
+Prints the JSON of GET /metadata/{key} of the admin listener: type, size,
+dimensions, duration, codec, placeholder and SHA-256. KEY is the key of an
+original in the storage, such as attachments/1/2/clip.mp4; anything else is a
+local file. Write ./ before a file whose path looks like a key.
 
   darkroom metadata ./clip.mp4
   darkroom metadata attachments/1/2/clip.mp4`,
@@ -31,9 +31,9 @@ a file of this machine. A path that looks like a key is a file with ./ before.
     const key = isKey ? (unmarkedKeyOf(operand, resources) ?? operand) : undefined;
     const origin = key === undefined ? await openFile(operand) : undefined;
     const parts = { log: createPlainLog(terminal.stderr), ...(origin && { origin }) };
-    return withOfflineApp(config, parts, terminal.signal, async (_ask, askAdmin) => {
+    return withOfflineApp(config, parts, terminal.signal, async (_send, sendAdmin) => {
       const path = METADATA_PATH + encodeOriginKey(key ?? FILE_KEY);
-      const response = await askAdmin(`${path}?sha256=true`);
+      const response = await sendAdmin(`${path}?sha256=true`);
       if (response.status !== 200) throw new CommandFault(await formatErrorResponse(response));
       const metadata = (await json(response.body)) as MediaMetadata;
       // A file has neither a key nor a tag of a storage.
@@ -48,7 +48,7 @@ a file of this machine. A path that looks like a key is a file with ./ before.
 async function openFile(path: string): Promise<Source> {
   try {
     const real = await realpath(path);
-    if (!(await stat(real)).isFile()) throw new Error('it is no file');
+    if (!(await stat(real)).isFile()) throw new Error('it is not a file');
     const folder = createFilesystemOrigin(await RootFolder.open(dirname(real)));
     return {
       identity: folder.identity,

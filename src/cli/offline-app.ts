@@ -15,7 +15,7 @@ interface OfflineResponse {
   readonly body: AsyncIterable<Uint8Array>;
 }
 
-type Ask = (target: string) => Promise<OfflineResponse>;
+type Send = (target: string) => Promise<OfflineResponse>;
 
 /**
  * Runs work with the configured service except its listeners, traces and number of workers, and then closes the
@@ -28,7 +28,7 @@ export async function withOfflineApp<Result>(
   config: Config,
   parts: AppParts,
   signal: AbortSignal,
-  work: (ask: Ask, askAdmin: Ask, app: App) => Promise<Result>,
+  work: (send: Send, sendAdmin: Send, app: App) => Promise<Result>,
 ): Promise<Result> {
   const token = randomUUID();
   const app: App = await createApp(
@@ -44,8 +44,8 @@ export async function withOfflineApp<Result>(
   ).catch(cannotStart);
   try {
     await app.started.catch(cannotStart);
-    const askOf =
-      (server: App['admin'], headers: Readonly<Record<string, string>>): Ask =>
+    const sendTo =
+      (server: App['admin'], headers: Readonly<Record<string, string>>): Send =>
       async (target) => {
         if (server === undefined) throw new Error('The service has no such listener.');
         const responding = server.inject({
@@ -62,7 +62,7 @@ export async function withOfflineApp<Result>(
         };
       };
     const authorization = `Bearer ${token}`;
-    return await work(askOf(app.server, {}), askOf(app.admin, { authorization }), app);
+    return await work(sendTo(app.server, {}), sendTo(app.admin, { authorization }), app);
   } finally {
     await app.close();
   }

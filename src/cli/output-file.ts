@@ -8,7 +8,7 @@ import { writeWholeFile } from '../storage/filesystem/whole-file.ts';
 import { CommandFault } from './command.ts';
 
 /**
- * Writes a file completely or not at all: the file gets its name once it is on the disk. A replaced file keeps its
+ * Writes a file completely or not at all: it gets its name once it is on disk. A replaced file keeps its
  * permissions. A link is followed; a pipe, or a device such as `/dev/null`, is written to directly.
  *
  * @throws CommandFault if the file cannot be written, or `chunks` fail; `signal.reason`
@@ -32,7 +32,7 @@ export async function writeOutputFile(
     return pipeline(chunks, createWriteStream(target), { signal }).catch(fail);
   }
   const root = dirname(target);
-  // The target's name is not part of it, which may already have the maximum length.
+  // Without the target's name, which may already have the maximum length.
   const temporaryPath = join(root, `.darkroom-${randomBytes(8).toString('hex')}`);
   const place = { path: target, temporaryPath, root, mode: status?.mode };
   await writeWholeFile(Readable.from(chunks, { signal }), place).catch(fail);

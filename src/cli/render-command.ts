@@ -13,7 +13,7 @@ import {
 import { formatErrorResponse, withOfflineApp } from './offline-app.ts';
 import { writeOutputFile } from './output-file.ts';
 
-/** Largest response whose dimensions are shown, since it must be held in memory. */
+/** Maximum size of a response whose dimensions are shown: reading them needs it in memory. */
 const MAX_MEASURED_BYTES = 64 * 1024 * 1024;
 
 export const renderCommand: Command = {
@@ -24,7 +24,8 @@ Writes the bytes that the service would send, with the same storage and
 limits, and prints status, type, dimensions and size. URL-PATH is path and
 query of a URL; scheme and host are ignored. Quote it: shells interpret ? and
 &. OUTPUT-FILE is replaced when the rendering is complete; - is standard
-output. Errors are those of the API; nothing is written then.
+output. After an error, which is
+that of the API, nothing is written.
 
   darkroom render '/avatars/1/ab12.webp?size=256' avatar.webp
   darkroom render '/emojis/1473333333333333334.gif?size=64' party.gif
@@ -32,8 +33,8 @@ output. Errors are those of the API; nothing is written then.
   run: async ([target = '', output = ''], terminal) => {
     const config = readConfig(terminal.environment);
     const parts = { log: createPlainLog(terminal.stderr) };
-    return withOfflineApp(config, parts, terminal.signal, async (ask) => {
-      const response = await ask(toPath(target));
+    return withOfflineApp(config, parts, terminal.signal, async (send) => {
+      const response = await send(toPath(target));
       if (response.status !== 200) throw new CommandFault(await formatErrorResponse(response));
       const measure = new Measure();
       const chunks = measure.through(response.body);
@@ -63,7 +64,7 @@ function toPath(target: string): string {
   const local = target.replace(/^https?:\/\/[^/?#]*/i, '');
   const path = local.startsWith('/') ? local : `/${local}`;
   if (!URL.canParse(path, 'http://localhost')) {
-    throw usageFault(`"${path}" is the path of no URL`);
+    throw usageFault(`"${path}" is not the path of a URL`);
   }
   const { pathname, search } = new URL(path, 'http://localhost');
   const sent = pathname + search;

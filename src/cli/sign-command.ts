@@ -35,7 +35,7 @@ function signAttachmentOf(what: string, { attachments: { signing } }: Config): s
   const path = what.startsWith('/') ? parsePath(what) : undefined;
   const key = path?.kind === 'valid' ? originKeyOf(path.path) : what;
   const signed = key && signAttachment(key, signing, Date.now());
-  if (!signed) throw usageFault(`"${what}" is no key and no path of an attachment`);
+  if (!signed) throw usageFault(`"${what}" is neither the key nor the path of an attachment`);
   return signed;
 }
 

@@ -15,7 +15,7 @@ import { checkPlatform } from './platform-check.ts';
 import { checkResultStore } from './result-store-check.ts';
 import { checkWorkers } from './worker-check.ts';
 
-/** A name that always exists (RFC 2606 §3). */
+/** Host name that always exists (RFC 2606 §3). */
 const USUAL_NAME = 'example.com';
 
 export const checkCommand: Command = {
@@ -23,22 +23,22 @@ export const checkCommand: Command = {
   operands: [],
   options: { platform: '' },
   help: `
-Prints a line for each check: ok, or FAULT with its consequence. It can run
-beside a service with the same settings. It checks
+Prints a line for each check: ok, WARN, or FAULT with its consequence. You can
+run it next to a running service with the same settings. It checks
 
   settings          all of them, as the service does at its start; warns of an
                     unknown name that resembles a setting, and of a setting
                     without effect
-  memory            how that of the machine or the container is shared out;
+  memory            how the memory of the machine or container is divided;
                     warns if the settings need more
-  missing original  whether the storage reports one as missing, not as a
-                    failure: only then do clients get a 404
+  missing original  whether the storage reports it as missing, not as a
+                    failure: clients get a 404 only then
   listing           whether files in the storage have keys of originals
   reading           whether the first original can be read
   renderings        whether RESULT_STORE can write, read and remove one
-  blocks            whether the place of BLOCKLIST can be written, and keeps the
-                    conditions of writes; only where one is set
-  external keys     how many there are; only where one is set
+  blocks            whether the list of BLOCKLIST can be written conditionally;
+                    only if BLOCKLIST is set
+  external keys     number of keys; only if there are any
   attachment keys   the same
   upload keys       the same
   upload metadata   whether uploads lose it (RELAY_STRIP_METADATA)
@@ -46,15 +46,15 @@ beside a service with the same settings. It checks
                     that may be connected to
   workers           whether render processes start, and how they are confined
   posters           whether videos have posters, by which program and version,
-                    or why they have none
+                    or why not
 
-With --platform, it also plays the part of the platform, on ports of this
-machine, with the service's own keys and storages (docs/platform.md):
+With --platform, it also acts as the platform's API, on ports of this
+machine, with the keys and storages of the service (docs/platform.md):
 
-  platform, links, purges   whether what they need is set
+  platform, links, purges   whether their settings are complete
   uploads           whether one is signed and stored, as darkroom-check.png in
                     the bucket or folder of uploads; it is removed afterwards
-  metadata          whether the facts of the upload are told, and are right
+  metadata          whether the metadata of the upload is correct
   thumbnail         whether the upload is rendered
   signed reads      whether the first attachment is read by a signed path
   own URLs          the same by a link to its URL below PUBLIC_URLS
@@ -101,14 +101,14 @@ async function* checkAll(
   if (isPlatform) yield* await checkPlatform(config, signal);
 }
 
-/** Reports how the memory of the machine or the container is shared out. */
+/** Reports how the memory of the machine or container is divided. */
 function checkMemory({ memory, renderer }: Config): Finding {
   const { workers, memoryBytes } = renderer;
   const describe = (lane: Lane, renders: string): string[] => {
     if (workers[lane] === 0) return [];
     return [`${workers[lane]} × ${formatByteSize(memoryBytes[lane])} for ${renders}`];
   };
-  const shares = [
+  const parts = [
     `results ${formatByteSize(memory.cacheBytes)}`,
     `kept originals ${formatByteSize(memory.cachedOriginalsBytes)}`,
     `originals in use ${formatByteSize(memory.originalsBytes)}`,
@@ -117,9 +117,9 @@ function checkMemory({ memory, renderer }: Config): Finding {
     ...describe('heavy', 'long renders'),
   ].join(', ');
   const total = formatByteSize(memory.totalBytes);
-  if (!memory.isShort) return ok('memory', `${total}: ${shares}`);
+  if (!memory.isShort) return ok('memory', `${total}: ${parts}`);
   const needed = formatByteSize(memory.neededBytes);
-  return warning('memory', `${needed} may be needed, but there are ${total}: ${shares}`);
+  return warning('memory', `${needed} may be needed, but there are ${total}: ${parts}`);
 }
 
 async function* checkBlocks({ blocklist }: Config, signal: AbortSignal): AsyncGenerator<Finding> {
@@ -127,7 +127,7 @@ async function* checkBlocks({ blocklist }: Config, signal: AbortSignal): AsyncGe
   try {
     const probing = openSharedObjects(blocklist.place).then(probeConditions);
     await unlessAborted(probing, signal);
-    yield ok('blocks', 'the list can be written, as conditions say');
+    yield ok('blocks', 'the list can be written conditionally');
   } catch (error) {
     signal.throwIfAborted();
     yield fault('blocks', `the list cannot be used${formatCauses(error)}`);

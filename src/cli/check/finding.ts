@@ -6,7 +6,7 @@ export interface Finding {
   readonly kind: 'ok' | 'warning' | 'fault';
   /** Subject of the check, in a word or two. */
   readonly subject: string;
-  /** The finding; of a fault also its consequence and the remedy. */
+  /** The finding; for a fault also its consequence and the remedy. */
   readonly text: string;
 }
 

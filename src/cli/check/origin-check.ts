@@ -57,7 +57,7 @@ export async function* checkOrigin(config: Config, signal: AbortSignal): AsyncGe
   const key = keys.find((each) => isOriginKey(each));
   if (refusal !== undefined || key === undefined) return;
   const failure = await read(key);
-  const reason = isMissing(failure) ? ': it is listed, and not there' : formatReadFailure(failure);
+  const reason = isMissing(failure) ? ': it is listed, but missing' : formatReadFailure(failure);
   yield failure === undefined
     ? ok('reading', `${key} has ${countOf(sizeBytes, 'byte')}`)
     : fault('reading', `${key} cannot be read${reason}`);
@@ -69,7 +69,7 @@ function isMissing(failure: unknown): boolean {
 
 function describeAbsence(key: string, failure: unknown, mayNotList: boolean): Finding {
   if (isMissing(failure)) return ok('missing original', 'is reported as missing');
-  if (failure === undefined) return fault('missing original', `there is something at ${key}`);
+  if (failure === undefined) return fault('missing original', `${key} exists`);
   const consequence = mayNotList
     ? '; without the right to list (s3:ListBucket), S3 answers 403 for a missing original, which clients get as 502 instead of 404'
     : '';

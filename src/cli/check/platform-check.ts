@@ -13,7 +13,7 @@ import { CommandFault, silentLog } from '../command.ts';
 import { withOfflineApp } from '../offline-app.ts';
 import { type Finding, fault, ok, warning } from './finding.ts';
 
-/** Key of the upload, the same for all checks: where it cannot be removed, the next one replaces it. */
+/** Key of the upload, the same for all checks: if it cannot be removed, the next check replaces it. */
 const UPLOAD_KEY = 'darkroom-check.png';
 
 const PERMITTED_SECONDS = 60;
@@ -22,31 +22,37 @@ const REMOVAL_TIMEOUT_MS = 10_000;
 
 type Uploads = NonNullable<Config['uploads']>;
 
-type Ask = (path: string, request?: RequestInit) => Promise<{ status: number; bytes: Buffer }>;
+type Send = (path: string, request?: RequestInit) => Promise<{ status: number; bytes: Buffer }>;
 
-/** Checks whether the service can stand in the platform's place (contract §14), by playing the platform's part. */
+/** Checks whether the service can replace the platform's media service (contract §14), by acting as its API. */
 export async function checkPlatform(config: Config, signal: AbortSignal): Promise<Finding[]> {
   const findings = [...findSettings(config)];
   const unencrypted = { ...config, http: { ...config.http, tls: undefined } };
   try {
-    await withOfflineApp(unencrypted, { log: silentLog }, signal, async (_ask, _askAdmin, app) => {
-      const ask = await listen(app.server, signal);
-      const avatar = (await ask('/avatars/0.png')).bytes;
-      const { relay, uploads, internal } = config;
-      const stored = relay && uploads && (await tryUpload({ relay, uploads }, ask, avatar));
-      if (stored) findings.push(stored);
-      if (stored?.kind === 'ok' && uploads !== undefined) {
-        try {
-          if (internal !== undefined) {
-            const listener = app.internal === undefined ? ask : await listen(app.internal, signal);
-            findings.push(...(await tryInternal(listener, internal.token, avatar)));
+    await withOfflineApp(
+      unencrypted,
+      { log: silentLog },
+      signal,
+      async (_send, _sendAdmin, app) => {
+        const send = await listen(app.server, signal);
+        const avatar = (await send('/avatars/0.png')).bytes;
+        const { relay, uploads, internal } = config;
+        const stored = relay && uploads && (await tryUpload({ relay, uploads }, send, avatar));
+        if (stored) findings.push(stored);
+        if (stored?.kind === 'ok' && uploads !== undefined) {
+          try {
+            if (internal !== undefined) {
+              const listener =
+                app.internal === undefined ? send : await listen(app.internal, signal);
+              findings.push(...(await tryInternal(listener, internal.token, avatar)));
+            }
+          } finally {
+            findings.push(...(await tryRemoval(config, uploads)));
           }
-        } finally {
-          findings.push(...(await tryRemoval(config, uploads)));
         }
-      }
-      findings.push(...(await tryAttachments(config, ask, signal)));
-    });
+        findings.push(...(await tryAttachments(config, send, signal)));
+      },
+    );
   } catch (error) {
     signal.throwIfAborted();
     const isKnown = error instanceof CommandFault;
@@ -83,7 +89,7 @@ function* findSettings(config: Config): Generator<Finding> {
   for (const [isSet, report, subject, text] of rows) if (!isSet) yield report(subject, text);
 }
 
-async function listen(listener: App['server'], signal: AbortSignal): Promise<Ask> {
+async function listen(listener: App['server'], signal: AbortSignal): Promise<Send> {
   await listener.listen({ host: '127.0.0.1', port: 0 });
   const { port } = listener.server.address() as AddressInfo;
   return async (path, request) => {
@@ -92,10 +98,10 @@ async function listen(listener: App['server'], signal: AbortSignal): Promise<Ask
   };
 }
 
-/** Signs a capability as the platform does, and uploads a picture by it. */
+/** Signs a capability as the platform does, and uploads a picture with it. */
 async function tryUpload(
   { relay, uploads }: { relay: NonNullable<Config['relay']>; uploads: Uploads },
-  ask: Ask,
+  send: Send,
   body: Buffer,
 ): Promise<Finding> {
   const fields = {
@@ -105,7 +111,7 @@ async function tryUpload(
   const payload = Buffer.from(JSON.stringify(fields)).toString('base64url');
   const capability = `${payload}.${relay.keys.sign(payload, 'base64url')}`;
   const target = `${RELAY_PREFIX}${UPLOAD_KEY}?t=${capability}`;
-  const { status, bytes } = await ask(target, { method: 'PUT', body: new Uint8Array(body) });
+  const { status, bytes } = await send(target, { method: 'PUT', body: new Uint8Array(body) });
   const what = `${UPLOAD_KEY} in ${describePlace(uploads)}`;
   return status === 200
     ? ok('uploads', `one was signed, and stored as ${what}`)
@@ -124,24 +130,24 @@ async function tryRemoval({ originLimits }: Config, uploads: Uploads): Promise<r
   }
 }
 
-/** Asks for the facts of the upload, and for a thumbnail, as the platform's API does. */
-async function tryInternal(ask: Ask, token: string, uploaded: Buffer): Promise<Finding[]> {
+/** Requests metadata and a thumbnail of the upload, as the platform's API does. */
+async function tryInternal(send: Send, token: string, uploaded: Buffer): Promise<Finding[]> {
   const post = (path: string) =>
-    ask(path, {
+    send(path, {
       method: 'POST',
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
       body: JSON.stringify({ version: 2, type: 'upload', upload_filename: UPLOAD_KEY }),
     });
   const metadata = await post('/_metadata');
-  const told = metadata.bytes.toString();
+  const text = metadata.bytes.toString();
   const digest = createHash('sha256').update(uploaded).digest('hex');
-  const isRight = metadata.status === 200 && JSON.parse(told).content_hash === digest;
+  const isRight = metadata.status === 200 && JSON.parse(text).content_hash === digest;
   const thumbnail = await post('/_thumbnail');
   const isRendered = thumbnail.status === 200;
   return [
     (isRight ? ok : fault)(
       'metadata',
-      isRight ? 'of the upload are right' : `${metadata.status} ${told}`,
+      isRight ? 'of the upload is correct' : `${metadata.status} ${text}`,
     ),
     isRendered
       ? ok('thumbnail', `of the upload has ${thumbnail.bytes.length} bytes`)
@@ -149,8 +155,8 @@ async function tryInternal(ask: Ask, token: string, uploaded: Buffer): Promise<F
   ];
 }
 
-/** Reads the first attachment in the storage, by a signed path, and by a link to the URL that it has for clients. */
-async function tryAttachments(config: Config, ask: Ask, signal: AbortSignal): Promise<Finding[]> {
+/** Reads the first attachment in the storage, by a signed path and by a link to its public URL. */
+async function tryAttachments(config: Config, send: Send, signal: AbortSignal): Promise<Finding[]> {
   const { external, parseOptions } = config;
   const { signing } = config.attachments;
   if (signing === undefined) return [];
@@ -164,7 +170,7 @@ async function tryAttachments(config: Config, ask: Ask, signal: AbortSignal): Pr
   if (path === undefined) return [ok('signed reads', 'there is no attachment yet')];
   const [shown] = path.split('?');
   const tryReading = async (subject: string, target: string): Promise<Finding> => {
-    const { status, bytes } = await ask(target, { headers: { range: 'bytes=0-0' } });
+    const { status, bytes } = await send(target, { headers: { range: 'bytes=0-0' } });
     // An empty file has no first byte.
     return [200, 206, 416].includes(status)
       ? ok(subject, `${shown} can be read`)

@@ -12,7 +12,7 @@ const STEP_TIMEOUT_MS = 10_000;
 /** Checks whether renderings can be written, read and removed, with a small one that is removed afterwards. */
 export async function checkResultStore(config: Config, signal: AbortSignal): Promise<Finding> {
   const { resultStore } = config;
-  if (resultStore === undefined) return ok('renderings', 'kept in memory alone (RESULT_STORE)');
+  if (resultStore === undefined) return ok('renderings', 'kept only in memory (RESULT_STORE)');
   const where = describePlace(resultStore);
   const originKey = `attachments/0/0/darkroom-check-${randomBytes(8).toString('hex')}`;
   const address = { originKey, key: originKey, originalEtag: 'check', release: 'check' };
@@ -31,7 +31,7 @@ export async function checkResultStore(config: Config, signal: AbortSignal): Pro
       const isThere = reading[0].value !== undefined;
       return isThere
         ? ok('renderings', `${where}: one was written, read and removed`)
-        : fault('renderings', `${where}: one was written, and is not found`);
+        : fault('renderings', `${where}: one was written, but not found`);
     } finally {
       store.close();
     }
@@ -41,7 +41,7 @@ export async function checkResultStore(config: Config, signal: AbortSignal): Pro
   }
 }
 
-/** Waits for a step even during a stop, so that the written rendering is removed, but not for ever: a disk may hang. */
+/** Waits for a step even during a stop, so that the written rendering is removed; with a deadline, since a disk may hang. */
 function inTime<Result>(step: Promise<Result>): Promise<Result> {
   const onTimeout = (): Error => new Error(`no response within ${STEP_TIMEOUT_MS} ms`);
   return withDeadline(STEP_TIMEOUT_MS, undefined, onTimeout, () => step);

@@ -24,7 +24,7 @@ export async function* checkWorkers(
   try {
     await unlessAborted(workers.start(), signal);
     const { confinement } = workers;
-    if (confinement === undefined) throw new Error('their confinement is unknown');
+    if (confinement === undefined) throw new Error('the confinement is unknown');
     const description = describeWorkers(confinement);
     if (renderer.requiresConfinement && listExposures(confinement).length > 0) {
       yield fault('workers', `REQUIRE_CONFINEMENT is true. ${description}`);
@@ -48,7 +48,7 @@ export async function* checkWorkers(
   }
 }
 
-/** Reports whether videos have posters; that a program which the settings name gives none is a fault. */
+/** Reports whether videos have posters; a program of the settings that makes none is a fault. */
 function describePosters(
   support: VideoSupport,
   { program }: Config['renderer']['videoDecoder'],

@@ -50,7 +50,7 @@ original was replaced, purge it (docs/operate.md).
     const config = readConfig(terminal.environment);
     const { signal, stdout, stderr } = terminal;
     const { firstByteTimeoutMs } = config.originLimits;
-    const noAnswer = () => new Error('no response within ORIGIN_FIRST_BYTE_TIMEOUT_MS');
+    const onTimeout = () => new Error('no response within ORIGIN_FIRST_BYTE_TIMEOUT_MS');
     const fail = (cause: unknown): never => {
       signal.throwIfAborted();
       throw new CommandFault('the storage cannot be read; see darkroom check', { cause });
@@ -59,7 +59,7 @@ original was replaced, purge it (docs/operate.md).
     const writer = storage.openWriter();
     const input = await openInputFile(path, terminal);
     const checked = isImage ? await checkImage(config, urlPath, path, input, signal) : input;
-    const isReplaced = await withDeadline(firstByteTimeoutMs, signal, noAnswer, (within) =>
+    const isReplaced = await withDeadline(firstByteTimeoutMs, signal, onTimeout, (within) =>
       writer.has(key, within),
     ).catch(fail);
     const { createProgress } = await import('../progress.ts');
@@ -101,8 +101,8 @@ function refusal(text: string, meant: string | undefined): CommandFault {
   const hint =
     meant === undefined
       ? `Keys are:\n${forms.map((form) => `  ${form}`).join('\n')}`
-      : `What is served there has the key ${meant}`;
-  return usageFault(`"${text}" is the key of no original. ${hint}`);
+      : `The original there has the key ${meant}`;
+  return usageFault(`"${text}" is not the key of an original. ${hint}`);
 }
 
 /** @returns the number of bytes written */
@@ -158,7 +158,7 @@ async function checkImage(
 
 /**
  * Returns why the service would never serve a file as the original behind a URL: renders a small still, the cheapest
- * request, with this file in place of every original.
+ * request, with this file as every original.
  *
  * @returns the error of the API; `undefined` if the service would serve the file
  * @throws `signal.reason`
@@ -174,8 +174,8 @@ async function findServingFault(
     open: async (_key, { range }) => openBytes(bytes, 'trial', range),
   };
   const parts = { log: silentLog, origin };
-  return withOfflineApp(config, parts, signal, async (ask) => {
-    const response = await ask(`${urlPath}?size=16`);
+  return withOfflineApp(config, parts, signal, async (send) => {
+    const response = await send(`${urlPath}?size=16`);
     if (response.status === 200) return undefined;
     const type = await sniffContentType(bytes);
     return `${await formatErrorResponse(response)} (It is ${type}.)`;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { MetadataRemovalError } from '../../../src/formats/metadata-removal/cleaner.ts';
 import { readImageFacts } from '../../../src/formats/containers.ts';
+import { MetadataRemovalError } from '../../../src/formats/metadata-removal/cleaner.ts';
 import {
   box,
   createHeif,

@@ -1,7 +1,7 @@
 import sharp from 'sharp';
 import { expect } from 'vitest';
-import { isHeif } from '../../../src/formats/heif/heif-header.ts';
 import { readImageFacts } from '../../../src/formats/containers.ts';
+import { isHeif } from '../../../src/formats/heif/heif-header.ts';
 
 /** Expects two files to have the same facts and the same pixels in all frames. */
 export async function expectSamePicture(cleaned: Uint8Array, file: Uint8Array): Promise<void> {
