@@ -4,19 +4,19 @@ import { contractResources, type ResourceName, resourceRows } from '../contract/
 import { withDeadline } from '../pipeline/abort.ts';
 import type { ListedOriginal, OriginListing } from '../pipeline/ports.ts';
 
-/** The originals of a resource that were found. */
+/** Listed originals of a resource. */
 export interface CatalogueShelf {
   readonly resource: ResourceName;
-  /** Sorted by key, numbers in it by value; with the decoded values of the placeholders in the resource's path. */
+  /** Sorted by key, numbers by value; with the decoded placeholders of the resource's path. */
   readonly originals: readonly (ListedOriginal & Pick<OriginKey, 'values'>)[];
   readonly isComplete: boolean;
 }
 
-/** Bounds of a catalogue in time and memory: enough for a page to show and a person to search. */
+/** Bounds in time and memory: enough for a page to show and a person to search. */
 const BOUNDS = {
   /** Originals of one resource. */
   maxOriginals: 1_000,
-  /** Objects below one prefix that are examined, originals or not. */
+  /** Examined objects below one prefix, originals or not. */
   maxObjects: 50_000,
   timeoutMs: 5_000,
 };
@@ -57,7 +57,7 @@ export async function listCatalogue(
   }));
 }
 
-/** Fills the shelves whose originals are in a folder. */
+/** Fills the shelves with originals in a folder. */
 async function fill(
   listing: OriginListing,
   folder: string,

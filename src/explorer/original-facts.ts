@@ -2,7 +2,7 @@ import { formatNameOf, type MediaMetadata } from '../contract/metadata.ts';
 import { readImageFacts } from '../formats/containers.ts';
 import type { OriginalFacts } from './explorer-data.ts';
 
-/** Returns what the page shows of an original's metadata; `null` of what has no picture. */
+/** Returns the part of an original's metadata that the page shows; `null` for a file without a picture. */
 export function factsOf(metadata: MediaMetadata): OriginalFacts | null {
   const { content_type: contentType, width, height, animated, duration, codec } = metadata;
   if (width === null || height === null) return null;
@@ -11,7 +11,7 @@ export function factsOf(metadata: MediaMetadata): OriginalFacts | null {
     widthPx: width,
     heightPx: height,
     frames: metadata.frames ?? 1,
-    // The frames of a damaged animation have no duration.
+    // A damaged animation has no duration.
     isMoving: animated === true && duration !== null,
     sizeBytes: metadata.size,
     ...(metadata.kind === 'video' && {
@@ -21,7 +21,7 @@ export function factsOf(metadata: MediaMetadata): OriginalFacts | null {
   };
 }
 
-/** Returns the same of a shipped file. */
+/** Returns the same for a shipped file. */
 export function factsOfShipped(bytes: Uint8Array): OriginalFacts | undefined {
   const image = readImageFacts(bytes);
   if (image === undefined) return undefined;

@@ -4,17 +4,17 @@ import { Select } from './fields.tsx';
 import { formatBytes, formatHeading } from './labels.ts';
 import { formatTarget } from './media-choice.ts';
 import {
-  askFacts,
-  type Frame,
+  type Entry,
   facts,
   filter,
   isPicture,
   listing,
+  requestFacts,
   type Shelf,
   shelves,
   visibleShelves,
 } from './originals.ts';
-import { currentFrame } from './state.ts';
+import { currentEntry } from './state.ts';
 import { nameOf } from './take-away.ts';
 import { chooseFirst, endingOfFile, formatThumbnail, isCutOut, shapeOf } from './thumbnail.ts';
 
@@ -44,11 +44,11 @@ export function ContactSheet() {
 /** Search by name and kind, with the number of originals found. */
 function SheetFilter() {
   const { text, kind } = filter.value;
-  const kinds = shelves.value.flatMap(({ resource, frames }) =>
-    frames.length > 0 ? resource.name : [],
+  const kinds = shelves.value.flatMap(({ resource, entries }) =>
+    entries.length > 0 ? resource.name : [],
   );
   const isFiltered = text.trim() !== '' || kind !== '';
-  const count = visibleShelves.value.reduce((sum, { frames }) => sum + frames.length, 0);
+  const count = visibleShelves.value.reduce((sum, { entries }) => sum + entries.length, 0);
   return (
     <search class="filter">
       <input
@@ -89,7 +89,7 @@ function formatFound(count: number, kind: string): string {
 
 function Emptiness({ shelves }: { readonly shelves: readonly Shelf[] }) {
   const isEmpty = shelves.every(
-    ({ resource, frames }) => resource.name === 'default avatar' || frames.length === 0,
+    ({ resource, entries }) => resource.name === 'default avatar' || entries.length === 0,
   );
   if (shelves.length === 0 || !isEmpty) return null;
   return (
@@ -103,18 +103,18 @@ function Emptiness({ shelves }: { readonly shelves: readonly Shelf[] }) {
 }
 
 /** The originals of a kind, which can be folded away. */
-function ShelfSection({ shelf: { resource, frames, isComplete } }: { readonly shelf: Shelf }) {
+function ShelfSection({ shelf: { resource, entries, isComplete } }: { readonly shelf: Shelf }) {
   const shape = shapeOf(resource.name);
-  const count = frames.length.toLocaleString('en');
+  const count = entries.length.toLocaleString('en');
   return (
     <details open>
       <summary>
         <h2>{formatHeading(resource.name)}</h2>
         <span class="soft">{isComplete ? count : `${count} listed, there are more`}</span>
       </summary>
-      <ul class={shape > 1 ? 'frames wide' : 'frames'} style={{ '--shape': shape }}>
-        {frames.map((frame) => (
-          <FrameItem key={frame.id} frame={frame} />
+      <ul class={shape > 1 ? 'entries wide' : 'entries'} style={{ '--shape': shape }}>
+        {entries.map((entry) => (
+          <EntryItem key={entry.id} entry={entry} />
         ))}
       </ul>
     </details>
@@ -122,9 +122,9 @@ function ShelfSection({ shelf: { resource, frames, isComplete } }: { readonly sh
 }
 
 /** An original: a link to the workbench. Animations are marked, and play while pointed at. */
-function FrameItem({ frame }: { readonly frame: Frame }) {
-  const { id, resource, label } = frame;
-  const isCurrent = useComputed(() => currentFrame.value?.id === id).value;
+function EntryItem({ entry }: { readonly entry: Entry }) {
+  const { id, resource, label } = entry;
+  const isCurrent = useComputed(() => currentEntry.value?.id === id).value;
   const isMoving = useComputed(() => facts.value.get(id)?.isMoving === true).value;
   const link = useRef<HTMLAnchorElement>(null);
   const [isPointedAt, setIsPointedAt] = useState(false);
@@ -132,15 +132,15 @@ function FrameItem({ frame }: { readonly frame: Frame }) {
   useLayoutEffect(() => {
     if (isCurrent) link.current?.scrollIntoView({ block: 'nearest' });
   }, [isCurrent]);
-  const name = nameOf(frame);
-  const size = formatBytes(frame.sizeBytes);
+  const name = nameOf(entry);
+  const size = formatBytes(entry.sizeBytes);
   const shows = (isShown: boolean) => () => setIsPointedAt(isShown);
   return (
     <li>
       <a
         ref={link}
-        href={`#${formatTarget(chooseFirst(frame, isMoving))}`}
-        aria-label={`${resource.name} ${label}, ${size}${isMoving ? ', moves' : ''}`}
+        href={`#${formatTarget(chooseFirst(entry, isMoving))}`}
+        aria-label={`${resource.name} ${label}, ${size}${isMoving ? ', animated' : ''}`}
         aria-current={isCurrent ? 'true' : undefined}
         title={`${name}, ${size}`}
         onFocus={shows(true)}
@@ -150,16 +150,16 @@ function FrameItem({ frame }: { readonly frame: Frame }) {
       >
         {isBroken ? (
           <span class="card" data-word="no picture" />
-        ) : isPicture(frame) ? (
+        ) : isPicture(entry) ? (
           <img
-            class={isCutOut(frame) ? 'whole' : undefined}
+            class={isCutOut(entry) ? 'whole' : undefined}
             loading="lazy"
             fetchpriority="low"
             decoding="async"
             alt=""
-            onLoad={() => askFacts([frame])}
+            onLoad={() => requestFacts([entry])}
             onError={() => setIsBroken(true)}
-            src={formatThumbnail(frame, isMoving && isPointedAt && mayMove())}
+            src={formatThumbnail(entry, isMoving && isPointedAt && mayMove())}
           />
         ) : (
           <span class="card" data-word={endingOfFile(name)} />

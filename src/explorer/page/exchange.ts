@@ -51,7 +51,7 @@ const PICTURE_TYPES = /^image\/(?:a?png|jpeg|webp|gif|avif)$/;
  *
  * @throws TypeError without a response
  */
-export async function ask(target: string): Promise<Exchange> {
+export async function send(target: string): Promise<Exchange> {
   const startMs = performance.now();
   const response = await fetch(target, { cache: 'no-store', priority: 'high' });
   const { status, headers } = response;

@@ -10,7 +10,7 @@ import { Comparison } from './compare/comparison.tsx';
 import { ContactSheet } from './contact-sheet.tsx';
 import { formatBytes, formatSeconds } from './labels.ts';
 import { loadOriginals } from './originals.ts';
-import { choice, contract, currentFacts, currentFrame, resources, view } from './state.ts';
+import { choice, contract, currentEntry, currentFacts, resources, view } from './state.ts';
 import { nameOf } from './take-away.ts';
 import { follow } from './workbench.ts';
 
@@ -45,7 +45,7 @@ function Explorer() {
 function OriginalSheet() {
   const chosen = choice.value;
   const original = currentFacts.value;
-  const sizeBytes = currentFrame.value?.sizeBytes ?? original?.sizeBytes;
+  const sizeBytes = currentEntry.value?.sizeBytes ?? original?.sizeBytes;
   const facts: readonly (readonly [string, string])[] = [
     ...(original === undefined
       ? []

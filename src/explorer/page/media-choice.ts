@@ -3,8 +3,8 @@ import type { DescribedResource } from '../explorer-data.ts';
 import { hasEffect, type RequestedPicture } from './effects.ts';
 
 /**
- * Parameters that sign an attachment's path (contract §9). A copy of the contract's `signatureParameters`, which
- * browsers do not load.
+ * Parameters that sign an attachment's path (contract §9). A copy of the contract's `signatureParameters`, whose module
+ * needs Node.
  */
 export const SIGNATURE_NAMES: readonly string[] = ['ex', 'is', 'hm', 'uc'];
 
@@ -58,8 +58,8 @@ export function formatTarget(choice: MediaChoice): string {
   const query = new URLSearchParams();
   for (const { name, default: fallback } of choice.resource.parameters) {
     const value = choice.parameters[name] ?? '';
-    const isOfUse = value !== '' && value !== fallback && hasEffect(choice, name, value);
-    if (isOfUse) query.set(name, value);
+    const isNeeded = value !== '' && value !== fallback && hasEffect(choice, name, value);
+    if (isNeeded) query.set(name, value);
   }
   for (const [name, value] of Object.entries(choice.signature ?? {})) query.set(name, value);
   return query.size === 0 ? path : `${path}?${query}`;
@@ -79,9 +79,9 @@ export function readTarget(
     const values = Object.entries(encoded).map(
       ([name, value]) => [name, name === SIGNED_PART ? value : decode(value)] as const,
     );
-    const given = [...new URLSearchParams(query)];
+    const received = [...new URLSearchParams(query)];
     const pick = (names: readonly string[]) =>
-      Object.fromEntries(given.filter(([name]) => names.includes(name)));
+      Object.fromEntries(received.filter(([name]) => names.includes(name)));
     const signature = resource.name === 'attachment' ? pick(SIGNATURE_NAMES) : {};
     return {
       resource,
@@ -117,9 +117,9 @@ export function identify({ resource, values }: Pick<MediaChoice, 'resource' | 'v
 }
 
 /**
- * Formats a shell line that requests a URL and shows the head of the response. A choice is untrusted: it comes from the
- * page's address, which anybody may have written, and the line is pasted into a shell. So no part of the choice forms a
- * word of its own, and the URL contains no quote: shells differ in how to escape one.
+ * Formats a shell line that requests a URL and shows the head of the response. The choice is untrusted, because it comes
+ * from the page's address: none of its parts becomes a word of the shell, and the URL contains no quote, which shells
+ * escape differently.
  *
  * @param url with the target of the choice, as `formatTarget` encodes it
  */

@@ -8,8 +8,8 @@ import type {
 } from '../explorer-data.ts';
 import { formatPath, identify, type MediaChoice } from './media-choice.ts';
 
-/** Most originals per request for facts: their paths are in one URL. */
-const FACTS_AT_A_TIME = 30;
+/** Maximum number of originals per request for facts: their paths are in one URL. */
+const MAX_FACTS = 30;
 
 /** Names of files that can be rendered; other files are not requested. */
 const PICTURE_NAME = new RegExp(`\\.(?:${sourceExtensions.join('|')})$`, 'i');
@@ -17,7 +17,7 @@ const PICTURE_NAME = new RegExp(`\\.(?:${sourceExtensions.join('|')})$`, 'i');
 /** Names of files that have posters, and are played. */
 const VIDEO_NAME = /\.(?:mp4|m4v|mov|webm|mkv)$/i;
 
-export interface Frame extends ListedOriginal {
+export interface Entry extends ListedOriginal {
   /** Name by `identify`. */
   readonly id: string;
   readonly resource: DescribedResource;
@@ -27,7 +27,7 @@ export interface Frame extends ListedOriginal {
 
 export interface Shelf {
   readonly resource: DescribedResource;
-  readonly frames: readonly Frame[];
+  readonly entries: readonly Entry[];
   readonly isComplete: boolean;
 }
 
@@ -44,27 +44,27 @@ export interface Filter {
 export const listing = signal<Listing>({ kind: 'shelves', shelves: [] });
 export const filter = signal<Filter>({ text: '', kind: '' });
 
-/** Facts of the originals by id; `undefined` if the request found none. */
+/** Facts of the originals by id; `undefined` if they are unknown. */
 export const facts = signal<ReadonlyMap<string, OriginalFacts | undefined>>(new Map());
 
-/** All shelves, also empty ones; none if the list is not available. */
+/** All shelves, empty ones included; empty if the list failed to load. */
 export const shelves = computed(() =>
   listing.value.kind === 'shelves' ? listing.value.shelves : [],
 );
 
-export const framesById = computed(
-  () => new Map(shelves.value.flatMap(({ frames }) => frames).map((each) => [each.id, each])),
+export const entriesById = computed(
+  () => new Map(shelves.value.flatMap(({ entries }) => entries).map((each) => [each.id, each])),
 );
 
 /** Shelves with the originals that match the filter, without empty ones. */
 export const visibleShelves = computed((): readonly Shelf[] =>
   shelves.value
-    .map((shelf) => ({ ...shelf, frames: shelf.frames.filter(fitsFilter) }))
-    .filter(({ frames }) => frames.length > 0),
+    .map((shelf) => ({ ...shelf, entries: shelf.entries.filter(fitsFilter) }))
+    .filter(({ entries }) => entries.length > 0),
 );
 
-export function findFirst({ name }: DescribedResource): Frame | undefined {
-  return shelves.value.find(({ resource }) => resource.name === name)?.frames[0];
+export function findFirst({ name }: DescribedResource): Entry | undefined {
+  return shelves.value.find(({ resource }) => resource.name === name)?.entries[0];
 }
 
 /** Loads the list; the rest of the page works without it. */
@@ -90,29 +90,29 @@ export function toError(error: unknown): Error {
 type Named = Pick<MediaChoice, 'resource' | 'values'>;
 
 const queue = new Map<string, Named>();
-let isAsking = false;
+let isRequesting = false;
 
 /** Requests facts of originals, the latest first, and adds them to `facts`. */
-export function askFacts(wanted: readonly Named[]): void {
+export function requestFacts(wanted: readonly Named[]): void {
   for (const each of wanted) {
     const id = identify(each);
     if (!facts.value.has(id)) queue.set(id, each);
   }
-  if (!isAsking && queue.size > 0) void askQueued();
+  if (!isRequesting && queue.size > 0) void requestQueued();
 }
 
-async function askQueued(): Promise<void> {
-  isAsking = true;
+async function requestQueued(): Promise<void> {
+  isRequesting = true;
   // Originals that appear together are requested together.
   await Promise.resolve();
   while (queue.size > 0) {
-    const asked = [...queue].slice(-FACTS_AT_A_TIME);
-    for (const [id] of asked) queue.delete(id);
-    const found = await fetchFacts(asked.map(([, choice]) => choice));
-    const answered = asked.map(([id], index) => [id, found[index]] as const);
-    facts.value = new Map([...facts.value, ...answered]);
+    const wanted = [...queue].slice(-MAX_FACTS);
+    for (const [id] of wanted) queue.delete(id);
+    const found = await fetchFacts(wanted.map(([, choice]) => choice));
+    const added = wanted.map(([id], index) => [id, found[index]] as const);
+    facts.value = new Map([...facts.value, ...added]);
   }
-  isAsking = false;
+  isRequesting = false;
 }
 
 async function fetchFacts(
@@ -138,28 +138,28 @@ function toShelves(
   return shelves.flatMap(({ resource: name, originals, isComplete }) => {
     const resource = resources.find((each) => each.name === name);
     if (resource === undefined) return [];
-    const frames = originals.map((original) => ({
+    const entries = originals.map((original) => ({
       ...original,
       id: identify({ resource, values: original.values }),
       resource,
       label: Object.values(original.values).join(' / '),
     }));
-    return [{ resource, frames, isComplete }];
+    return [{ resource, entries, isComplete }];
   });
 }
 
 /** Whether an original is a file that can be rendered, by its name. */
-export function isFilePicture({ values }: Frame): boolean {
+export function isFilePicture({ values }: Entry): boolean {
   return PICTURE_NAME.test(values.filename ?? '');
 }
 
 /** Whether an original can be rendered; not all files can. A video has a poster. */
-export function isPicture(frame: Frame): boolean {
-  const isVideo = VIDEO_NAME.test(frame.values.filename ?? '');
-  return frame.resource.name !== 'attachment' || isFilePicture(frame) || isVideo;
+export function isPicture(entry: Entry): boolean {
+  const isVideo = VIDEO_NAME.test(entry.values.filename ?? '');
+  return entry.resource.name !== 'attachment' || isFilePicture(entry) || isVideo;
 }
 
-function fitsFilter({ resource, label }: Frame): boolean {
+function fitsFilter({ resource, label }: Entry): boolean {
   const { text, kind } = filter.value;
   const words = `${resource.name} ${label}`.toLowerCase();
   return (kind === '' || resource.name === kind) && words.includes(text.trim().toLowerCase());

@@ -3,7 +3,7 @@ import type { ContractTables } from '../explorer-data.ts';
 import type { Exchange, Fault } from './exchange.ts';
 import { formatFraction } from './labels.ts';
 import { identify, type MediaChoice } from './media-choice.ts';
-import { facts, framesById } from './originals.ts';
+import { entriesById, facts } from './originals.ts';
 
 export type Outcome =
   | { readonly kind: 'nothing' }
@@ -38,9 +38,9 @@ export const isBlank = computed(() => {
   return values.every((value) => value === '');
 });
 
-/** Frame of the choice on the sheet, if listed. */
-export const currentFrame = computed(() =>
-  choice.value === undefined ? undefined : framesById.value.get(identify(choice.value)),
+/** Entry of the choice on the sheet, if listed. */
+export const currentEntry = computed(() =>
+  choice.value === undefined ? undefined : entriesById.value.get(identify(choice.value)),
 );
 
 export const currentFacts = computed(() =>
@@ -63,7 +63,7 @@ export const faults = computed((): readonly Fault[] => {
 
 /** Describes bytes in percent of the original's; returns `undefined` if the original is not listed. */
 export function describeFraction(sizeBytes: number): string | undefined {
-  const originalBytes = currentFrame.value?.sizeBytes;
+  const originalBytes = currentEntry.value?.sizeBytes;
   if (originalBytes === undefined) return undefined;
   return `${formatFraction(sizeBytes, originalBytes)} of the original`;
 }

@@ -1,30 +1,30 @@
 import { formatTarget, type MediaChoice, usualExtensionOf } from './media-choice.ts';
-import { type Frame, isFilePicture } from './originals.ts';
+import { type Entry, isFilePicture } from './originals.ts';
 
 /** Kinds whose pictures are shown whole, on the page's background. */
 const CUT_OUT = new Set(['custom emoji', 'sticker']);
 
-/** Returns the shape of a kind's frames: width by height. */
+/** Returns the aspect ratio of a kind's entries. */
 export function shapeOf(kind: string): number {
   if (kind.endsWith('banner')) return 3;
   return kind.endsWith('splash') || kind === 'attachment' ? 16 / 10 : 1;
 }
 
 /** Whether the pictures of a kind are shown whole, on the page's background. */
-export function isCutOut({ resource }: Frame): boolean {
+export function isCutOut({ resource }: Entry): boolean {
   return CUT_OUT.has(resource.name);
 }
 
 /**
- * Formats the target of an original's thumbnail: twice as wide as its frame, for high-density screens, if the kind has
+ * Formats the target of an original's thumbnail: twice as wide as its entry, for screens of double density, if the kind has
  * sizes.
  */
-export function formatThumbnail(frame: Frame, isMoving: boolean): string {
-  const { name, parameters } = frame.resource;
+export function formatThumbnail(entry: Entry, isMoving: boolean): string {
+  const { name, parameters } = entry.resource;
   const size = shapeOf(name) > 1 ? '320' : '160';
   const animated = String(isMoving);
   return formatTarget({
-    ...choiceOf(frame),
+    ...choiceOf(entry),
     parameters:
       name === 'attachment'
         ? { width: size, format: 'webp', quality: 'high', animated }
@@ -38,15 +38,15 @@ export function formatThumbnail(frame: Frame, isMoving: boolean): string {
  * Returns the first choice for a picked original: large, in the format that clients use, and animated if the original
  * is.
  */
-export function chooseFirst(frame: Frame, isMoving = false): MediaChoice {
-  const isSized = frame.resource.parameters.some(
+export function chooseFirst(entry: Entry, isMoving = false): MediaChoice {
+  const isSized = entry.resource.parameters.some(
     ({ name, default: fallback }) => name === 'size' && fallback,
   );
   return {
-    ...choiceOf(frame),
+    ...choiceOf(entry),
     parameters: {
       ...(isSized && { size: '512' }),
-      ...(isFilePicture(frame) && { width: '640' }),
+      ...(isFilePicture(entry) && { width: '640' }),
       ...(isMoving && { animated: 'true' }),
     },
   };
@@ -57,7 +57,7 @@ export function endingOfFile(filename: string): string {
   return (/\.([^.]+)$/.exec(filename)?.[1] ?? 'file').toLowerCase();
 }
 
-function choiceOf({ resource, values, signature }: Frame): MediaChoice {
+function choiceOf({ resource, values, signature }: Entry): MediaChoice {
   const extension = usualExtensionOf(resource);
   return { resource, values, extension, parameters: {}, signature };
 }

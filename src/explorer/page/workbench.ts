@@ -1,5 +1,5 @@
 import type { DescribedResource } from '../explorer-data.ts';
-import { ask } from './exchange.ts';
+import { send } from './exchange.ts';
 import {
   findTarget,
   formatPath,
@@ -10,7 +10,7 @@ import {
   readTarget,
   usualExtensionOf,
 } from './media-choice.ts';
-import { askFacts, facts, findFirst, framesById, toError } from './originals.ts';
+import { entriesById, facts, findFirst, requestFacts, toError } from './originals.ts';
 import {
   choice,
   isBlank,
@@ -30,7 +30,7 @@ const TYPING_MS = 300;
 /** Address of the sheet, which fills a narrow screen. */
 const SHEET_HASH = '#sheet';
 
-let asked = 0;
+let latestTurn = 0;
 let timer = 0;
 
 interface Showing {
@@ -51,7 +51,7 @@ function show(chosen: MediaChoice, { isTyping = false, typed }: Showing = {}): v
     present({ kind: 'nothing' });
     return;
   }
-  askFacts([chosen]);
+  requestFacts([chosen]);
   isWaiting.value = true;
   timer = window.setTimeout(() => request(turn), isTyping ? TYPING_MS : 0);
 }
@@ -80,8 +80,8 @@ export function putUrl(text: string): void {
 /** Invalidates earlier requests, whose responses are not shown. */
 function beginTurn(): number {
   clearTimeout(timer);
-  asked += 1;
-  return asked;
+  latestTurn += 1;
+  return latestTurn;
 }
 
 /** Shows the first original of another kind, or empty fields if none is listed. */
@@ -100,7 +100,7 @@ export function change(part: Partial<MediaChoice>, options?: Showing): void {
   if (choice.value === undefined) return;
   const changed = { ...choice.value, ...part };
   const isSamePath = formatPath(changed) === formatPath(choice.value);
-  const { signature } = (isSamePath ? changed : framesById.value.get(identify(changed))) ?? {};
+  const { signature } = (isSamePath ? changed : entriesById.value.get(identify(changed))) ?? {};
   show({ ...changed, signature }, options);
 }
 
@@ -112,7 +112,7 @@ export function follow(): void {
   if (found !== undefined) {
     show(found);
   } else if (choice.value === undefined) {
-    const [first] = framesById.value.values();
+    const [first] = entriesById.value.values();
     if (first !== undefined) show(chooseFirst(first));
     if (isSheet) history.replaceState(null, '', SHEET_HASH);
   }
@@ -122,8 +122,8 @@ export function follow(): void {
 /** @param turn of the choice: the response to an earlier turn is not shown */
 async function request(turn: number): Promise<void> {
   try {
-    const exchange = await ask(target.value ?? '');
-    if (turn !== asked) return;
+    const exchange = await send(target.value ?? '');
+    if (turn !== latestTurn) return;
     const { body } = exchange;
     if (body.kind !== 'picture') {
       present({ kind: 'exchange', exchange });
@@ -134,10 +134,10 @@ async function request(turn: number): Promise<void> {
     picture.alt = `${body.width} × ${body.height} pixels`;
     picture.src = pictureUrl;
     await picture.decode().catch(() => undefined);
-    if (turn === asked) present({ kind: 'exchange', exchange, pictureUrl });
+    if (turn === latestTurn) present({ kind: 'exchange', exchange, pictureUrl });
     else URL.revokeObjectURL(pictureUrl);
   } catch (error) {
-    if (turn === asked) present({ kind: 'failure', message: toError(error).message });
+    if (turn === latestTurn) present({ kind: 'failure', message: toError(error).message });
   }
 }
 

@@ -22,7 +22,7 @@ interface ExplorerFile {
   readonly body: Buffer;
 }
 
-/** Types of files that are served; other files of the folder, such as sources, are not. */
+/** Types of the served files; other files of the directory, such as sources, are not served. */
 const MIME_TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
@@ -30,8 +30,8 @@ const MIME_TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 };
 
-/** Output folder of the page's build, relative to this module. */
-const PAGE_FOLDER = new URL('../../explorer/page/', import.meta.url);
+/** Output directory of the page's build, relative to this module. */
+const PAGE_DIRECTORY = new URL('../../explorer/page/', import.meta.url);
 
 interface ExplorerParts {
   readonly listing: OriginListing;
@@ -43,25 +43,24 @@ interface ExplorerParts {
 }
 
 /**
- * Explorer beside the media on their listener: a page for people, its files, and what it shows. Its paths are there for
- * those who come to this machine by a name of this machine alone (see `isRebound`), lest pages of other sites
- * read the list of originals through a browser here. A proxy on the same machine, which passes other names on, is
- * no exception: behind one the explorer is off.
+ * Explorer on the media listener: a page, its files, and its data. Requests need a host name of this machine (see
+ * `isRebound`), or pages of other sites could read the list of originals through a browser here. Behind a proxy on the
+ * same machine, which passes other names on, the explorer is off.
  */
 export interface ExplorerHandler {
-  /** Whether a request asks for a path of the explorer, and may. */
+  /** Whether a request is for a path of the explorer, and under a permitted name. */
   isFor(request: IncomingMessage): boolean;
   /**
    * Responds to a GET or HEAD.
    *
-   * @throws MediaError `ORIGIN_ERROR` or `ORIGIN_TIMEOUT` where the originals are to be listed
+   * @throws MediaError `ORIGIN_ERROR` or `ORIGIN_TIMEOUT` if the originals cannot be listed
    */
   handle(exchange: Exchange): Promise<void>;
 }
 
 /**
- * Headers of the explorer's responses, errors included. Scripts and styles run from files of its own alone, and
- * no other site may read the list of originals, or show the page within its own.
+ * Headers of the explorer's responses, errors included: only its own scripts and styles run, and other sites can
+ * neither read the list of originals nor embed the page.
  */
 export const EXPLORER_HEADERS = {
   'cache-control': 'no-store',
@@ -75,13 +74,13 @@ export const EXPLORER_HEADERS = {
 
 const LIST_PATH = '/explorer/originals.json';
 
-/** Most originals that are described in one response. */
+/** Maximum number of originals that one response describes. */
 const MAX_DESCRIBED = 50;
 
-/** Bounds of concurrent descriptions: few, since clients of media come first. */
+/** Bounds of concurrent descriptions: few, because clients of media come first. */
 const DESCRIPTIONS = { slots: 2, maxWaiting: 200, maxWaitMs: 10_000 } as const;
 
-/** Age up to which a list of originals is served again, in milliseconds. */
+/** Maximum age of a reused list of originals, in milliseconds. */
 const LIST_KEPT_MS = 2_000;
 
 type Responder = (
@@ -90,10 +89,10 @@ type Responder = (
 ) => ExplorerFile | Promise<ExplorerFile>;
 
 /**
- * Opens the explorer. Where attachments have to be signed, it signs those that it lists, for all who can look at it: it
- * is then on only because the operator has set `EXPLORER=on`.
+ * Opens the explorer. If attachments have to be signed, it signs the listed ones for everybody who can open the page:
+ * the operator then has set `EXPLORER=on`.
  *
- * @throws Error if the page is not among its files: the build is incomplete
+ * @throws Error if the page is missing: the build is incomplete
  */
 export async function openExplorer(
   { attachments: { mode, signing } }: Pick<Config, 'attachments'>,
@@ -110,7 +109,7 @@ export async function openExplorer(
       ? undefined
       : Object.fromEntries(new URLSearchParams(splitTarget(path)[1]));
   };
-  // Listing is costly, and any client may request it: requests share one list. A failure is not kept.
+  // Listing is costly, and any client may request it: requests share one list. Failures are not kept.
   let list: { readonly file: Promise<ExplorerFile>; readonly untilMs: number } | undefined;
   const findList = (): Promise<ExplorerFile> => {
     if (list !== undefined && clock.nowMs() < list.untilMs) return list.file;
@@ -136,8 +135,8 @@ export async function openExplorer(
         const paths = query.getAll('path').slice(0, MAX_DESCRIBED);
         const describeOriginal = async (originKey: string): Promise<OriginalFacts | null> => {
           const release = await descriptions.enter(signal);
-          const question = { originKey, wantsPlaceholder: false, wantsSha256: false };
-          return metadata.describe(question, signal).then(factsOf).finally(release);
+          const options = { originKey, wantsPlaceholder: false, wantsSha256: false };
+          return metadata.describe(options, signal).then(factsOf).finally(release);
         };
         const describe = (path: string) => describePath(path, defaultAvatars, describeOriginal);
         return jsonOf({ originals: await Promise.all(paths.map(describe)) });
@@ -161,15 +160,18 @@ export async function openExplorer(
   };
 }
 
-/** Loads the files of the page, once, by name; files of subfolders also by their bare names. */
+/** Loads the files of the page by their base names. */
 async function loadExplorerFiles(): Promise<ReadonlyMap<string, ExplorerFile>> {
-  const names = await readdir(PAGE_FOLDER, { recursive: true });
+  const names = await readdir(PAGE_DIRECTORY, { recursive: true });
   const files = await Promise.all(
     names.map(async (name) => {
       const mimeType = MIME_TYPES[extname(name)];
       if (mimeType === undefined) return [];
       return [
-        [basename(name), { mimeType, body: await readFile(new URL(name, PAGE_FOLDER)) }] as const,
+        [
+          basename(name),
+          { mimeType, body: await readFile(new URL(name, PAGE_DIRECTORY)) },
+        ] as const,
       ];
     }),
   );
@@ -201,7 +203,7 @@ function listOriginals(
   };
 }
 
-/** Describes the original at a path of the contract; `null` where nothing is known about it, or cannot be read now. */
+/** Describes the original at a path of the contract; `null` if it is unknown, or cannot be read now. */
 async function describePath(
   path: string,
   defaultAvatars: readonly DefaultAvatar[],
@@ -225,13 +227,11 @@ interface Arrival {
 }
 
 /**
- * Whether a request came to this machine's own address under a name that anybody may have pointed there (DNS rebinding):
- * a page of `evil.example`, whose name leads to 127.0.0.1 once the page is loaded, has the same origin as the service
- * there, and could read the service in the browser of a person at this machine. Nobody can point `localhost`, names that
- * end with `.localhost` (RFC 6761 §6.3) and addresses elsewhere.
+ * Whether a request reached a loopback address under a name that anybody can point there (DNS rebinding): once a page of
+ * `evil.example` is loaded, its name may resolve to 127.0.0.1, so that the page reads this service in the visitor's
+ * browser. `localhost`, names below `.localhost` (RFC 6761 §6.3) and IP addresses cannot be pointed elsewhere.
  *
- * An address that Node does not know counts as this machine's own. Not covered: addresses of a network, which are usually
- * reached by a name.
+ * A socket without an address counts as loopback. Not covered: addresses of a network, which are usually reached by name.
  */
 export function isRebound({ headers, socket }: Arrival): boolean {
   if (socket.localAddress !== undefined && !isLoopback(socket.localAddress)) return false;

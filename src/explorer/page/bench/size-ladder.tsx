@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 import { ASSET_WIDTHS_PX } from '../../../contract/media-query.ts';
-import { ask } from '../exchange.ts';
+import { send } from '../exchange.ts';
 import { formatBytes } from '../labels.ts';
 import { formatTarget, type MediaChoice, widthParameterOf, withWidth } from '../media-choice.ts';
 import { choice, isPictureShown } from '../state.ts';
@@ -134,7 +134,7 @@ async function measure(chosen: MediaChoice): Promise<void> {
       const target = formatTarget(withWidth(chosen, width));
       if (choice.value !== chosen) return;
       if (measured.value.has(target)) continue;
-      const exchange = await ask(target).catch(() => undefined);
+      const exchange = await send(target).catch(() => undefined);
       if (exchange === undefined) return;
       const { body, sizeBytes } = exchange;
       if (body.kind !== 'picture') continue;

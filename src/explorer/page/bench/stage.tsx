@@ -194,7 +194,7 @@ function File({ exchange: { target, mimeType } }: { readonly exchange: Exchange 
   return (
     <div class="file">
       {isVideo && (
-        // biome-ignore lint/a11y/useMediaCaption: the originals of strangers have none
+        // biome-ignore lint/a11y/useMediaCaption: uploaded videos have no captions
         <video
           key={target}
           controls

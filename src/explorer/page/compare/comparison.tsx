@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { ASSET_WIDTHS_PX } from '../../../contract/media-query.ts';
 import { withoutAliases } from '../effects.ts';
-import { ask, type Exchange } from '../exchange.ts';
+import { type Exchange, send } from '../exchange.ts';
 import { Select } from '../fields.tsx';
 import { formatBytes, formatFraction, formatMs } from '../labels.ts';
 import { formatTarget, type MediaChoice, withWidth, wordsOf } from '../media-choice.ts';
@@ -57,7 +57,7 @@ function Compared({ chosen }: { readonly chosen: MediaChoice }) {
   const [left, setLeft] = useState<SideChoice>({ ...asAbove, quality: 'lossless' });
   const [right, setRight] = useState<SideChoice>({ ...asAbove, quality: 'low' });
   const [pair, setPair] = useState<Pair | 'nothing'>();
-  // A change costs two more renders: none before the comparison is on the screen.
+  // A change costs two renders, so nothing is requested while the comparison is off the screen.
   useEffect(() => {
     const watch = new IntersectionObserver((entries) =>
       setIsSeen(entries.some(({ isIntersecting }) => isIntersecting)),
@@ -159,7 +159,7 @@ function applySide(chosen: MediaChoice, { format, quality, size }: SideChoice): 
 }
 
 async function loadPair(first: string, second: string): Promise<Pair | 'nothing'> {
-  const [left, right] = (await Promise.all([ask(first), ask(second)])).map(toPicture);
+  const [left, right] = (await Promise.all([send(first), send(second)])).map(toPicture);
   if (left !== undefined && right !== undefined) return [left, right];
   freePictures([left, right]);
   return 'nothing';
