@@ -12,32 +12,29 @@ import { readPngHeader } from './png/png-header.ts';
 import { isWebp, readWebpProfile, withPlainWebpExif } from './webp/riff-chunks.ts';
 import { readWebpHeader, readWebpOrientation } from './webp/webp-header.ts';
 
-/** Operations on a container's files that decode no pixel; each rejects a damaged file by `UNPROCESSABLE_MEDIA`. */
+/** Operations on a container's files that decode no pixel; each throws `UNPROCESSABLE_MEDIA` for a damaged file. */
 interface Container {
   readonly hasMagic: (bytes: Uint8Array) => boolean;
-  /** Reads the facts of a whole file, or those that stand before the pixels in its prefix. */
+  /** Reads the facts of a whole file, or those that precede the pixels in a prefix. */
   readonly readHeader: (bytes: Uint8Array, prefix?: Prefix) => ImageFacts | undefined;
-  /** Reads the orientation of a still by ranges, if it stands behind the pixels. */
+  /** Reads the orientation of a still by ranges, if it follows the pixels. */
   readonly readLateOrientation?: typeof readWebpOrientation;
   /**
-   * Changes only what the decoder cannot handle: reduces EXIF to the orientation (`withPlainExif`). The image stays the
-   * same, and the bytes if there is nothing to change.
+   * Reduces EXIF to the orientation (`withPlainExif`), and changes what else the decoder cannot handle. The image stays
+   * the same.
    */
   readonly prepare: (bytes: Uint8Array, orientation: Orientation) => Uint8Array;
-  /** Rewrites a file with only its visible parts, if `ImageFacts.isRewritable`. */
+  /** Rewrites a file with `ImageFacts.isRewritable` to its visible parts. */
   readonly rewrite?: typeof rewriteGif;
   /** Reads the ICC profile of an animation that is not split. */
   readonly readProfile?: typeof readWebpProfile;
   /** Splits an animation whose decoder shows only its default image. */
   readonly split?: typeof splitApng;
-  /** Rejects pixel data with a wrong checksum: for files that no decoder reads to their end, as it would reject these. */
+  /** Throws for a wrong checksum of pixel data that no decoder reads to the end. */
   readonly checkUndecoded?: typeof checkDataCrcs;
 }
 
-/**
- * One row per container, which may hold several formats: its header decides. No other code asks which container an
- * original has; code asks the row.
- */
+/** One row per container, which may hold several formats. No other code switches on the container. */
 const containers: readonly Container[] = [
   { hasMagic: isJpeg, readHeader: readJpegHeader, prepare: withPlainJpegExif },
   {
@@ -63,25 +60,22 @@ const containers: readonly Container[] = [
   { hasMagic: isHeif, readHeader: readHeifHeader, prepare: prepareHeif },
 ];
 
-/** Returns the row of a file by its first bytes; `undefined` if we decode no such image. */
+/** Returns the row of a file by its first bytes. */
 export function containerOf(bytes: Uint8Array): Container | undefined {
   return containers.find(({ hasMagic }) => hasMagic(bytes));
 }
 
-/** Whether bytes begin like an image that we decode. */
 export function isDecodable(prefix: Uint8Array): boolean {
   return containerOf(prefix) !== undefined;
 }
 
 /**
- * Reads the facts of an original from its whole bytes; returns `undefined` if we decode no such image (contract §3),
- * which is a 415.
+ * Reads the facts of an original from its whole bytes; returns `undefined` for a container that we do not decode (415).
  *
- * The container is walked to its end, in linear time, so that truncated files are detected even if nothing is decoded
- * later. Pixel data is skipped, so faults within it are not detected.
+ * Walks the container to its end, in linear time, so that truncated files are detected even if nothing is decoded
+ * later. Skips pixel data and the damage in it.
  *
- * @throws MediaError `UNPROCESSABLE_MEDIA` if the magic matches but the container is truncated or corrupt; faults of
- *   which decoders merely warn are not errors
+ * @throws MediaError `UNPROCESSABLE_MEDIA` if the container is truncated or corrupt, unless decoders merely warn
  */
 export function readImageFacts(bytes: Uint8Array): ImageFacts | undefined {
   return containerOf(bytes)?.readHeader(bytes);

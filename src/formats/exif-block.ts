@@ -8,15 +8,13 @@ const MAX_BLOCK_BYTES = 1 << 20;
 
 const ORIENTATIONS = [1, 2, 3, 4, 5, 6, 7, 8] as const satisfies readonly Orientation[];
 
-/** A field type (TIFF 6.0 §2): 16 bits. */
+/** Field type of 16 bits (TIFF 6.0 §2). */
 const SHORT = 3;
 
 /**
- * Reads the orientation of the main image (IFD 0, tag 0x0112) from an EXIF block.
- *
- * `block` is a TIFF structure, with or without the prefix `Exif\0\0` (APP1 has it; PNG eXIf and mostly WebP do not).
- * Returns 1 if the block is broken, or its orientation is missing, not a single SHORT, or not from 1 to 8: metadata never
- * makes an image unreadable. Rules: TIFF 6.0 §2, Exif 2.32 §4.6.4 A.
+ * Reads the orientation of the main image (IFD 0, tag 0x0112) from a TIFF structure, with or without the prefix
+ * `Exif\0\0`. Returns 1 unless it is a single SHORT from 1 to 8, since metadata never makes an image unreadable (TIFF
+ * 6.0 §2, Exif 2.32 §4.6.4 A).
  */
 export function readExifOrientation(block: Uint8Array): Orientation {
   return findExifOrientation(block) ?? 1;
@@ -31,7 +29,7 @@ export function findExifOrientation(block: Uint8Array): Orientation | undefined 
   const view = new DataView(tiff.buffer, tiff.byteOffset, tiff.byteLength);
   const directory = view.getUint32(4, isLittleEndian);
   if (view.getUint16(2, isLittleEndian) !== 42 || directory + 2 > tiff.length) return undefined;
-  // A directory that runs past the end of the block is read as far as it goes, like libexif does.
+  // A directory that leaves the block is read up to the end of the block, as by libexif.
   const fit = Math.floor((tiff.length - directory - 2) / 12);
   const entries = Math.min(view.getUint16(directory, isLittleEndian), fit);
   for (let index = 0; index < entries; index += 1) {
@@ -45,18 +43,18 @@ export function findExifOrientation(block: Uint8Array): Orientation | undefined 
   return undefined;
 }
 
-/** A directory with the orientation as its only entry, a short (TIFF 6.0 §2); the value goes to byte 18. */
+/** Directory with the orientation as its only entry, a SHORT (TIFF 6.0 §2); the value goes to byte 18. */
 const PLAIN_TIFF = Buffer.from('49492a0008000000010012010300010000000000000000000000', 'hex');
 const VALUE_AT = 18;
-/** The rest may be missing: the offset of a next directory. */
+/** Without the offset of a next directory. */
 const MIN_BYTES = 22;
 
 /**
- * Reduces EXIF blocks to the orientation before a decoder reads them: libvips lets libexif parse any block, and libexif
- * 0.6.26 follows directories that lead to each other, so that 500 bytes keep it busy for half a minute.
+ * Reduces EXIF blocks to the orientation: libvips lets libexif parse any block, and 500 bytes of directories that lead
+ * to each other keep libexif 0.6.26 busy for half a minute.
  *
  * @param blocks all that libvips reads: TIFF structures, perhaps with the prefix `Exif\0\0`
- * @param orientation as `readExifOrientation` returns it; 1 is written as an empty block
+ * @param orientation 1 is written as an empty block
  * @returns the same bytes if there are no blocks, else a copy of the same length
  */
 export function withPlainExif(

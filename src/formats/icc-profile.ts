@@ -1,32 +1,34 @@
 import { hasAscii } from './byte-reader.ts';
 
-/** A curve from samples to linear light, both 0 to 1. */
+/** Curve from samples to linear light, both 0 to 1. */
 export type ToneCurve = (sample: number) => number;
 
 type Row = readonly [number, number, number];
 
 export type Matrix = readonly [Row, Row, Row];
 
-/** A profile with a curve for each channel and, for colours, a matrix (ICC.1:2022 §8.3.3, §8.6). */
+/** Profile with a curve for each channel and, for colours, a matrix (ICC.1:2022 §8.3.3, §8.6). */
 export type MatrixProfile =
   | { readonly kind: 'grey'; readonly curve: ToneCurve }
   | {
       readonly kind: 'rgb';
       readonly curves: readonly [ToneCurve, ToneCurve, ToneCurve];
-      /** From the profile's linear red, green and blue to sRGB's, which may lie outside of 0 to 1. */
+      /** Matrix from the profile's linear colours to sRGB's, which may lie outside of 0 to 1. */
       readonly toSrgbLight: Matrix;
     };
 
 const HEADER_BYTES = 128;
 const MAX_MAJOR_VERSION = 4;
-/** An entry of the table of tags: signature, offset, size. */
+/** Signature, offset and size of a tag. */
 const ENTRY_BYTES = 12;
-/** The limit of lcms2; bounds the walk. */
+/** Limit of lcms2; bounds the walk. */
 const MAX_TAGS = 100;
-/** Tags of look-up tables, which take precedence over matrix and curves (ICC.1:2022 §9.1). */
+/** Look-up tables, which take precedence over matrix and curves (ICC.1:2022 §9.1). */
 const TABLE_TAGS = ['A2B0', 'D2B0'];
 
-/** From XYZ under D50 to linear sRGB: the inverse of the matrix in sRGB's own profile, which so changes nothing. */
+/**
+ * From XYZ under D50 to linear sRGB: the inverse of the matrix in sRGB's own profile, which therefore changes nothing.
+ */
 const XYZ_TO_SRGB: Matrix = [
   [3.134112, -1.617392, -0.490633],
   [-0.978787, 1.91628, 0.033455],
@@ -34,10 +36,10 @@ const XYZ_TO_SRGB: Matrix = [
 ];
 
 /**
- * Reads an ICC profile of matrix and curves, the kind that nearly all images with a profile have.
+ * Reads an ICC profile of matrix and curves, as nearly all images with a profile have.
  *
  * @param kind of the pixels that the profile must fit
- * @returns `undefined` for every other profile, and for a broken one
+ * @returns `undefined` for other and broken profiles
  */
 export function readMatrixProfile(
   profile: Uint8Array,
@@ -65,17 +67,15 @@ export function readMatrixProfile(
   };
 }
 
-/** Whether a profile declares itself for greyscale images. */
 export function isGreyProfile(profile: Uint8Array | undefined): boolean {
   return profile !== undefined && hasAscii(profile, 16, 'GRAY');
 }
 
-/** Whether a profile declares itself for images of red, green and blue. */
 export function isRgbProfile(profile: Uint8Array): boolean {
   return hasAscii(profile, 16, 'RGB ');
 }
 
-/** Returns the data of the tags by signature (ICC.1:2022 §7.3); `undefined` if a tag lies outside of the profile. */
+/** Returns the data of tags by signature (ICC.1:2022 §7.3); `undefined` if a tag leaves the profile. */
 function readTags(profile: Uint8Array): Map<string, DataView> | undefined {
   const view = new DataView(profile.buffer, profile.byteOffset, profile.byteLength);
   const start = HEADER_BYTES + 4;
@@ -120,7 +120,7 @@ function readTable(tag: DataView): ToneCurve | undefined {
   };
 }
 
-/** Number of parameters of each kind of `parametricCurveType`. */
+/** Parameters of each kind of `parametricCurveType`. */
 const FORMULA_PARAMETERS = [1, 3, 4, 5, 7];
 
 /** Reads a `parametricCurveType` (ICC.1:2022 §10.18): a power of the sample, and a line below a limit. */

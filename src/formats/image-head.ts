@@ -3,19 +3,17 @@ import { containerOf } from './containers.ts';
 import type { ImageFacts } from './image-facts.ts';
 import type { ByteSource } from './video/video-facts.ts';
 
-/** Facts that the beginning of an image reveals. */
 export interface ImageHead {
-  /** Size, format and orientation are known; the number of frames only if `isStill`. */
+  /** Size, format and orientation are known; the number of frames only of a still. */
   readonly facts: ImageFacts;
-  /** Whether the file is a still, whatever follows. */
   readonly isStill: boolean;
 }
 
-/** Prefix lengths to try, shortest first; the second has room for a large profile, preview or XMP block. */
+/** Prefix lengths to try; the second has room for a large profile, preview or XMP block. */
 const PREFIX_BYTES = [64 * 1024, 256 * 1024];
 
 /**
- * Reads the facts of an image from its beginning, in three ranges of 256 KiB at most. Returns `undefined` if the header
+ * Reads the facts of an image from its beginning, in at most three ranges of 256 KiB. Returns `undefined` if the header
  * is damaged or longer.
  */
 export async function readImageHead(source: ByteSource): Promise<ImageHead | undefined> {

@@ -1,11 +1,11 @@
 import type { ByteReader, Extent } from './byte-reader.ts';
 
-/** A box of ISO/IEC 14496-12, as the extent of its payload. */
+/** Payload of a box of ISO/IEC 14496-12. */
 export interface Box extends Extent {
   readonly type: string;
   /** Offset of the header, which has 8 or 16 bytes. */
   readonly headerStart: number;
-  /** Whether the size is 0, so that the box extends to the end of its parent. */
+  /** Whether the size is 0, so that the box ends with its parent. */
   readonly isOpen: boolean;
   /** Whether the box lies within its parent. */
   readonly fits: boolean;
@@ -13,7 +13,7 @@ export interface Box extends Extent {
 
 /**
  * Yields the boxes between two offsets, up to and including the first one that does not fit (ISO/IEC 14496-12 §4.2).
- * Linear in the boxes; the caller bounds their number.
+ * The caller bounds their number.
  */
 export function* walkBoxes(reader: ByteReader, start: number, limit: number): Generator<Box, void> {
   for (let position = start; position < limit; ) {
@@ -24,7 +24,6 @@ export function* walkBoxes(reader: ByteReader, start: number, limit: number): Ge
   }
 }
 
-/** Reads the header of the box at `position` inside a parent that ends at `limit`. */
 export function readBox(reader: ByteReader, position: number, limit: number): Box {
   const missing = { type: '', headerStart: position, isOpen: false, fits: false };
   if (position + 8 > limit) return { ...missing, start: limit, end: limit };

@@ -3,13 +3,12 @@ interface Reader<Message> {
   readonly reject: (error: unknown) => void;
 }
 
-/** Messages of the other side, taken one at a time by one reader. */
+/** Messages of the other side for one reader. */
 export class Inbox<Message> {
   readonly #unread: Message[] = [];
   #reader: Reader<Message> | undefined;
   #failure: { readonly error: unknown } | undefined;
 
-  /** Whether a reader waits for a message. */
   get isAwaited(): boolean {
     return this.#reader !== undefined;
   }
@@ -29,7 +28,7 @@ export class Inbox<Message> {
     else reader.resolve(message);
   }
 
-  /** Lets this and all later reads fail; the first failure counts. */
+  /** Lets this and all later reads fail with the first failure. */
   fail(error: unknown): void {
     this.#failure ??= { error };
     this.#reader?.reject(error);

@@ -20,7 +20,7 @@ import {
 /** Decodes single frames, each in a process of its own. */
 export interface FrameSource {
   /**
-   * Yields the pieces of a Y4M file, of `maxFrameBytes` at most in sum.
+   * Yields the pieces of a Y4M file, at most `maxFrameBytes`.
    *
    * @throws MediaError `UNPROCESSABLE_MEDIA` if the frame is damaged or ended the decoder, `OVERLOADED` if no process
    *   could be started; or `signal.reason`
@@ -28,14 +28,13 @@ export interface FrameSource {
   decode(order: DecodeOrder, signal: AbortSignal): AsyncIterable<Uint8Array>;
 }
 
-/** Maximum of frames that a job may request: four candidates, each perhaps with a frame of its alpha. */
+/** Maximum of frames of a job: four candidates, each with a frame of its alpha. */
 const MAX_DECODES = 8;
 
-/** Progress of a job at a worker. */
 export interface JobProgress {
   hasBegun: boolean;
   decodes: number;
-  /** First failure that is not the original's, of the storage for example: the job ends with it. */
+  /** First failure that is not the original's, such as the storage's: the job ends with it. */
   failure: { readonly error: unknown } | undefined;
 }
 
@@ -45,7 +44,7 @@ export function maxBodyBytesOf({ job, original }: WorkerJob): number {
   return job === undefined ? 0 : Math.max(job.maxResultBytes, streamBytes);
 }
 
-/** Whether a message is a response that the job may have. */
+/** Whether the job allows a message as its response. */
 export function isResponseTo(
   { job }: WorkerJob,
   message: WorkerMessage,
@@ -55,10 +54,9 @@ export function isResponseTo(
 }
 
 /**
- * Opens what a message requests.
+ * Opens the requested range or frame.
  *
- * @throws ProtocolError if it is not a request, or one that the job may not have; a worker with the whole original may
- *   have none
+ * @throws ProtocolError if the job does not allow the message; with a whole original, it allows no request
  */
 export function openRequest(
   { job, original }: WorkerJob,
@@ -93,7 +91,7 @@ async function* readRange(
   yield await original.read(start, end, signal);
 }
 
-/** Replies to a request of a worker; a failure that is not the original's becomes the job's own. */
+/** Replies to a request; a failure that is not the original's becomes the job's own. */
 export async function reply(
   channel: Socket,
   open: (signal: AbortSignal) => AsyncIterable<Uint8Array>,
@@ -102,12 +100,11 @@ export async function reply(
 ): Promise<void> {
   let last: Reply = { kind: 'end' };
   try {
-    // Once it has failed, the job only waits for its worker.
     if (progress.failure !== undefined) throw progress.failure.error;
     for await (const bytes of open(signal)) {
       signal.throwIfAborted();
       const hasRoom = writePacket(channel, formatReply({ kind: 'bytes', bytes }));
-      // The worker has to receive most of it first: a frame may have 200 MB.
+      // A frame may have 200 MB.
       if (!hasRoom) await once(channel, 'drain', { signal });
     }
   } catch (error) {
@@ -117,17 +114,17 @@ export async function reply(
     last = { kind: 'refused', code, detail: describe(error) };
   }
   signal.throwIfAborted();
-  // Without waiting: the worker may send its next message at once.
+  // Without waiting for `drain`: the worker may send its next message at once.
   writePacket(channel, formatReply(last));
 }
 
-/** Returns the code that a worker receives for a failure; it may continue without this range or frame. */
+/** Returns the code that a worker receives; it may continue without this range or frame. */
 function toFailureCode(error: unknown): FailureCode {
   const code = error instanceof MediaError && FAILURE_CODES.find((each) => each === error.code);
   return code && code !== 'OVERLOADED' ? code : 'INTERNAL_ERROR';
 }
 
-/** Describes a refusal for the log, which receives the words from the worker; a failure of the job is logged as it is. */
+/** Describes a refusal for the log, which the worker returns; a failure of the job is logged as it is. */
 function describe(error: unknown): string {
   const isRefusal = error instanceof MediaError && error.code === 'UNPROCESSABLE_MEDIA';
   return isRefusal ? formatCauses(error.cause).slice(2, MAX_DETAIL_LENGTH) : 'Request failed.';

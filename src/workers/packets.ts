@@ -1,38 +1,34 @@
 import type { Writable } from 'node:stream';
 
 /**
- * Packets of our own over a socket, not Node's IPC, which buffers a message of up to 4 GiB; and a compromised worker
- * ends the main process with a message that does not deserialize, or with an unexpected `NODE_HANDLE_ACK` (both seen on
- * Node 20).
+ * Packets of our own over a socket: Node's IPC buffers a message of up to 4 GiB, and a compromised worker ends the main
+ * process by a message that does not deserialize, or by an unexpected `NODE_HANDLE_ACK` (both seen on Node 20).
  *
- * A packet is the length of its header and of its body, in bytes, as 32-bit big-endian integers; the header as JSON in
- * UTF-8; then the raw body.
+ * A packet is the lengths of its header and body as 32-bit big-endian integers, the header as JSON, and the raw body.
  */
 
 const PREFIX_BYTES = 8;
 
-/** Violation of the protocol by the other side. */
 export class ProtocolError extends Error {
   override readonly name = 'ProtocolError';
 }
 
-/** A packet as read: its header is parsed, but not checked. */
+/** Packet with a header that is parsed, but not checked. */
 export interface Packet {
   readonly header: unknown;
-  /** `undefined` if memory for the body was missing; its bytes were skipped. */
+  /** `undefined` if memory was missing; its bytes were skipped. */
   readonly body: Uint8Array | undefined;
 }
 
-/** Bounds of a reader, in bytes. */
 export interface PacketBounds {
   readonly maxHeaderBytes: number;
-  /** Called at the beginning of each packet, since the bound depends on the running job. */
+  /** Called for each packet, since the bound depends on the running job. */
   readonly maxBodyBytes: () => number;
-  /** Called when a packet arrives, before its memory is allocated. */
+  /** Called before the memory of a packet is allocated. */
   readonly onPacket?: () => void;
 }
 
-/** Splits a stream of bytes into packets. Buffers at most one packet within the bounds. */
+/** Splits a stream of bytes into packets; buffers at most one of them, within the bounds. */
 export class PacketReader {
   readonly #bounds: PacketBounds;
   #prefix = allocate(PREFIX_BYTES);
@@ -44,7 +40,7 @@ export class PacketReader {
   }
 
   /**
-   * Reads the next bytes of the stream; yields each packet once it is complete.
+   * Yields each packet that the next bytes complete.
    *
    * @throws ProtocolError if a packet exceeds the bounds, or its header is not JSON
    */
@@ -78,7 +74,7 @@ export class PacketReader {
   }
 }
 
-/** Buffer of a known length that is filled as bytes arrive; if `bytes` is `undefined`, they are skipped. */
+/** Buffer that is filled as bytes arrive; without `bytes`, they are skipped. */
 class FillBuffer<Bytes extends Buffer | undefined> {
   readonly bytes: Bytes;
   #leftBytes: number;
@@ -92,7 +88,7 @@ class FillBuffer<Bytes extends Buffer | undefined> {
     return this.#leftBytes === 0;
   }
 
-  /** Takes the bytes that belong to this buffer; returns the rest. */
+  /** Consumes the bytes of this buffer; returns the rest. */
   take(chunk: Uint8Array): Uint8Array {
     const taken = chunk.subarray(0, this.#leftBytes);
     this.bytes?.set(taken, this.bytes.length - this.#leftBytes);
@@ -101,7 +97,7 @@ class FillBuffer<Bytes extends Buffer | undefined> {
   }
 }
 
-/** Allocates outside of Node's pool: a result is kept for long, and would retain its neighbours in the pool. */
+/** Allocates outside of Node's pool: a cached result would retain its neighbours in the pool. */
 function allocate(lengthBytes: number): FillBuffer<Buffer> {
   return new FillBuffer(Buffer.allocUnsafeSlow(lengthBytes), lengthBytes);
 }
@@ -116,7 +112,7 @@ function allocateOrSkip(lengthBytes: number): FillBuffer<Buffer | undefined> {
   }
 }
 
-/** Formats a packet as pieces to be written in order (`writePacket`); does not copy the body. */
+/** Formats a packet for `writePacket`; does not copy the body. */
 export function formatPacket(header: object, body: Uint8Array = new Uint8Array()): Uint8Array[] {
   const json = JSON.stringify(header);
   const headerBytes = Buffer.byteLength(json);
@@ -127,7 +123,7 @@ export function formatPacket(header: object, body: Uint8Array = new Uint8Array()
   return body.length === 0 ? [head] : [head, body];
 }
 
-/** Writes a packet in one system call, as each wakes the other side; returns whether more may follow before `drain`. */
+/** Writes a packet in one system call, as each wakes the other side; returns false if the caller should wait for `drain`. */
 export function writePacket(channel: Writable, pieces: readonly Uint8Array[]): boolean {
   channel.cork();
   for (const piece of pieces) channel.write(piece);

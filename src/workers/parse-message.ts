@@ -9,7 +9,7 @@ import {
 import { type Packet, ProtocolError } from './packets.ts';
 import { FAILURE_CODES, MAX_DETAIL_LENGTH, type WorkerMessage } from './protocol.ts';
 
-/** Longest stream of one frame: a key frame of 8 MiB (contract §12) and its parameter sets, in bytes. */
+/** Longest stream of one frame, in bytes: a key frame of 8 MiB (contract §12) and its parameter sets. */
 export const MAX_STREAM_BYTES = 9 * 1024 ** 2;
 
 /** RFC 6381, but for profiles in quotes: `avc1.640028`, `vp09.00.10.08`, `pcm`. */
@@ -75,8 +75,8 @@ const headers = z.discriminatedUnion('kind', [
 ]);
 
 /**
- * Parses a message in the main process, and trusts nothing in it: its sender decodes uploads of strangers, and may be
- * compromised. Only what has its form becomes a value, without anything else that the worker sent.
+ * Parses a message in the main process, and trusts nothing in it: a worker may be compromised. Only known fields of the
+ * right form are returned.
  *
  * @throws ProtocolError unless it is a `WorkerMessage` that fits into memory
  */

@@ -15,44 +15,41 @@ import { WorkerProcess } from './worker-process.ts';
 
 /** Replacements for tests. */
 export interface PoolDoubles {
-  /** Entry of the render worker. */
   readonly workerFile?: URL;
-  /** Decoder of videos. */
   readonly frames?: FrameSource;
   readonly maxJobs?: number;
   readonly maxRssBytes?: number;
   readonly maxIdleMs?: number;
 }
 
-/** Options of the pool. */
 export interface WorkerPoolOptions {
-  /** Compiled entry of the fork server. */
   readonly forkServerFile: URL;
-  /** Maximum processes of each lane. All light ones are permanent, and one heavy one. */
+  /** Maximum processes by lane. All light ones are permanent, and one heavy one. */
   readonly workers: Readonly<Record<Lane, number>>;
-  /** Private writable memory of a worker by lane, in bytes, if the system can bound it. */
+  /** Private writable memory of a worker by lane, in bytes, where the system can bound it. */
   readonly memoryBytes: Readonly<Record<Lane, number>>;
-  /** Whole environment of a worker; without secrets. */
+  /** Whole environment of a worker, without secrets. */
   readonly environment: Readonly<Record<string, string>>;
   readonly log: Log;
   readonly videoDecoder: VideoDecoderSettings;
   readonly doubles?: PoolDoubles;
 }
 
-/** Light renders have most of a core beside heavy ones, which at 15 never starve; the main process goes first. */
+/** Light renders get most of a core next to heavy ones, which at 15 never starve; the main process goes first. */
 const NICENESS: Readonly<Record<Lane, number>> = { light: 5, heavy: 15 };
 
-/** Against slow leaks; a replacement of 0.2 s makes this free. */
+/** Against slow leaks; a replacement takes 0.2 s. */
 const MAX_JOBS = 10_000;
 
-/** Idle time after which a heavy worker beyond the first ends: heavy renders arrive in bursts, and a start takes 0.3 s. */
+/**
+ * Idle time after which a heavy worker beyond the first ends: heavy renders arrive in bursts, and a start takes 0.3 s.
+ */
 const MAX_IDLE_MS = 60_000;
 
 /**
- * Renders in pre-forked processes, one for each CPU slot, one job each at a time. Both lanes may have a process for
- * every core; the system shares the cores among them by niceness. A job past its deadline is killed with its process
- * (sharp's own timeout stops neither libimagequant nor libaom); a process that dies is replaced, and its job retried
- * once.
+ * Renders in pre-forked processes, one job at a time in each. Both lanes may have a process for every core, which the
+ * system shares by niceness. A job past its deadline is killed with its process, since sharp's timeout stops neither
+ * libimagequant nor libaom; the job of a process that dies is retried once.
  */
 export class WorkerPool implements Renderer {
   readonly #options: WorkerPoolOptions;
@@ -78,10 +75,10 @@ export class WorkerPool implements Renderer {
   /**
    * Starts the workers in the strongest sandbox that works, and waits until all are ready.
    *
-   * @throws Error if one cannot start, MediaError `OVERLOADED` if the pool is stopped meanwhile
+   * @throws Error if one cannot start, MediaError `OVERLOADED` if the pool is stopped
    */
   async start(): Promise<void> {
-    // Next to the workers, at a lower priority; only videos wait for it.
+    // Only videos wait for it.
     this.#decoder.find();
     try {
       await this.#startConfined();
@@ -113,7 +110,6 @@ export class WorkerPool implements Renderer {
     throw new Error(`Render workers do not start: ${refusals.join('; ')}`);
   }
 
-  /** Ends all workers at once, busy ones too. */
   stop(): void {
     this.#isStopped = true;
     for (const slot of this.#allSlots) slot.stop();
@@ -125,7 +121,7 @@ export class WorkerPool implements Renderer {
     return this.slots[lane].filter(({ hasWorker }) => hasWorker).length;
   }
 
-  /** Process ids of the living workers, including starting ones that have a process; for tests and diagnostics. */
+  /** Process ids of living and starting workers, for tests and diagnostics. */
   get processIds(): readonly number[] {
     return lanes.flatMap((lane) => this.processIdsOf(lane));
   }
@@ -139,7 +135,7 @@ export class WorkerPool implements Renderer {
     return ready.flatMap(({ process }) => process?.processId ?? []);
   }
 
-  /** Returns the resident memory of a lane's workers, as reported by them after their last jobs, in bytes. */
+  /** Returns the resident memory of a lane's workers in bytes, as reported after their last jobs. */
   rssBytesOf(lane: Lane): number {
     return this.slots[lane].reduce((sum, { process }) => sum + (process?.rssBytes ?? 0), 0);
   }
@@ -192,8 +188,8 @@ export class WorkerPool implements Renderer {
 }
 
 /**
- * Returns the resident memory above which a worker is recycled after a job, in bytes: a quarter of its bound, or 192 MiB
- * if that is more, since a worker had 137 MiB after 2 000 ordinary jobs, and stayed there.
+ * Returns the resident memory above which a worker is recycled, in bytes: a quarter of its bound, at least 192 MiB,
+ * since a worker stayed at 137 MiB after 2 000 ordinary jobs.
  */
 function recycleAboveBytes(memoryBytes: number): number {
   return Math.max(memoryBytes / 4, 192 * 1024 * 1024);

@@ -4,18 +4,18 @@ import { constants } from 'node:os';
 import { kill } from 'node:process';
 
 /**
- * The processes of a worker, seen from outside. With a PID namespace, the started program (bubblewrap) waits for Node,
+ * Processes of a worker, as /proc shows them. With a PID namespace, the started program (bubblewrap) waits for Node,
  * the first process of the namespace.
  */
 
-/** Interval between two looks for the first process of a namespace, in milliseconds, and their maximum number. */
+/** Interval between two looks for the first process of a namespace, in milliseconds, and their maximum. */
 const LOOK_INTERVAL_MS = 10;
 export const MAX_LOOKS = 100;
 
-/** Least status that reports the signal which ended a process (sh(1), bwrap(1)). */
+/** Minimum status that reports the signal which ended a process (sh(1), bwrap(1)). */
 const FIRST_SIGNAL_STATUS = 128;
 
-/** Reads a file of proc(5); returns the empty text if it is missing: the process has ended, or no /proc is mounted. */
+/** Reads a file of proc(5); empty if the process has ended, or no /proc is mounted. */
 export function readProcessFile(processId: number | 'self' | undefined, name: string): string {
   try {
     return readFileSync(`/proc/${processId}/${name}`, 'utf8');
@@ -32,8 +32,8 @@ export function findWorker(startedId: number, isIsolated: boolean): number {
 /**
  * Kills a worker. The first process of a PID namespace takes all others along, and the started program ends after it.
  *
- * The started program itself is killed only if it has started no process after `looks` further looks: if it is killed
- * while it starts one, nothing waits for that one, which remains defunct where the service is PID 1 of a container.
+ * Only after `looks` looks, the started program itself is killed: if it is just starting a process, nothing waits for
+ * that one, which remains defunct where the service is PID 1 of a container.
  */
 export function killWorker(child: ChildProcess, isIsolated: boolean, looks: number): void {
   if (child.exitCode !== null || child.signalCode !== null) return;
@@ -50,20 +50,20 @@ export function killWorker(child: ChildProcess, isIsolated: boolean, looks: numb
   child.kill('SIGKILL');
 }
 
-/** Kills the processes of a group, even after its leader has ended. */
+/** Kills a group of processes, even after its leader has ended. */
 export function killGroup(leaderId: number): void {
   try {
     kill(-leaderId, 'SIGKILL');
   } catch {
-    // None is left, or we may not kill it.
+    // No process is left, or we may not kill it.
   }
 }
 
-/** Indexes of fields in /proc/PID/stat, behind the second one: a name in parentheses, of any content (proc(5)). */
+/** Indexes of fields in /proc/PID/stat after the name in parentheses (proc(5)). */
 const STATE_FIELD = 0;
 const STARTED_FIELD = 19;
 
-/** Returns the start time of a process, which tells it from a later one with its id; empty if missing. */
+/** Returns the start time of a process, which differs from that of a later process with its id; empty if missing. */
 export function readStartTime(processId: number): string {
   return readStatOf(processId)[STARTED_FIELD] ?? '';
 }
@@ -82,7 +82,6 @@ function readStatOf(processId: number | undefined): readonly string[] {
   }
 }
 
-/** Kills a process, if its start time is still the same. */
 export function killIfSameProcess(processId: number, start: string): void {
   if (start === '' || readStartTime(processId) !== start) return;
   try {
@@ -92,7 +91,7 @@ export function killIfSameProcess(processId: number, start: string): void {
   }
 }
 
-/** Ending of a killed process that does not end: no signal reaches one that waits for a hanging disk. */
+/** Ending of a killed process that waits for a hanging disk, where no signal reaches it. */
 export const NO_END = 'still running after SIGKILL';
 
 /** Describes the end of a process for the log: a signal or an exit status. */
@@ -102,7 +101,7 @@ export function describeEnding(code: number | null, signal: NodeJS.Signals | nul
   return signal ?? name ?? `status ${code}`;
 }
 
-/** Lists the children of a process, oldest first (proc_pid_task_children(5)). */
+/** Lists the children of a process, oldest first. */
 function listChildren(processId: number | undefined): readonly number[] {
   try {
     const text = readFileSync(`/proc/${processId}/task/${processId}/children`, 'utf8');

@@ -5,37 +5,34 @@ import type { RangeReader, RenderJob } from '../pipeline/ports.ts';
 import { formatPacket, type Packet } from './packets.ts';
 
 /**
- * Messages between the main process and a render worker, as packets of a socket (`packets.ts`); the main process
- * parses those of a worker in `parse-message.ts`.
+ * Messages between the main process and a render worker, as packets of a socket (`packets.ts`); the main process parses
+ * a worker's in `parse-message.ts`.
  */
 
-/** File descriptor of the socket in a worker, after the three standard streams. */
+/** Descriptor of the socket in a worker, after the three standard streams. */
 export const CHANNEL_DESCRIPTOR = 3;
 
 /** First descriptor for the programs that start a worker. */
 export const FIRST_INPUT_DESCRIPTOR = 4;
 
-/** Longest header that a worker may send: a message with a truncated detail of a failure. */
+/** Longest header of a worker's message: a truncated detail of a failure. */
 export const MAX_MESSAGE_HEADER_BYTES = 16 * 1024;
 
-/** Longest detail of a failure, in UTF-16 units; JSON makes at most 6 bytes of each. */
+/** Longest detail of a failure, in UTF-16 units; JSON writes at most 6 bytes for each. */
 export const MAX_DETAIL_LENGTH = 2_000;
 
-/** One job for a worker, which has one at a time. */
 export type WorkerJob =
-  /** A render of an original that is sent as a whole, or read by ranges. */
+  /** A render of an original that is sent whole, or read by ranges. */
   | { readonly job: RenderJob; readonly original: Uint8Array | RangeReader }
-  /** The facts of a video or of sound. */
+  /** The facts of a video or audio file. */
   | { readonly job: undefined; readonly original: RangeReader };
 
-/** A job as the worker receives it: the original, or the size of one that is read by ranges. */
 export type WorkerCommand =
   | { readonly original: Uint8Array; readonly sizeBytes?: undefined; readonly job: RenderJob }
   | { readonly sizeBytes: number; readonly job: RenderJob | undefined };
 
 /**
- * Reply to a request for a range of the original or for a frame: bytes in pieces, then the end or a failure. Only after
- * it, the worker may send its next message.
+ * Reply to a request: bytes in pieces, then the end or a failure. Only after it, the worker may send its next message.
  */
 export type Reply =
   | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
@@ -46,7 +43,9 @@ export type Reply =
       readonly detail: string;
     };
 
-/** Errors that a worker may report; `OVERLOADED` means that the machine is short of something, `INTERNAL_ERROR` a bug of ours. */
+/**
+ * Errors that a worker may report; `OVERLOADED`: the machine is short of something; `INTERNAL_ERROR`: a bug of ours.
+ */
 export const FAILURE_CODES = [
   'UNPROCESSABLE_MEDIA',
   'MEDIA_TOO_LARGE',
@@ -57,8 +56,8 @@ export const FAILURE_CODES = [
 export type FailureCode = (typeof FAILURE_CODES)[number];
 
 /**
- * Message of a worker: once, that it is ready; then for each job that it has begun, as soon as the first bytes arrive,
- * any number of requests, and one response.
+ * Message of a worker: once, that it is ready; then for each job that it has begun, any number of requests, and one
+ * response.
  */
 export type WorkerMessage =
   | { readonly kind: 'ready' }
@@ -66,12 +65,12 @@ export type WorkerMessage =
   | WorkerRequest
   | WorkerResponse;
 
-/** Request of a worker in mid-job, one at a time: for the bytes `[start, end)` of the original, or for a frame. */
+/** Request for the bytes `[start, end)` of the original, or for a frame, one at a time. */
 export type WorkerRequest =
   | { readonly kind: 'read'; readonly start: number; readonly end: number }
   | { readonly kind: 'decode'; readonly order: DecodeOrder };
 
-/** Result of a job; `rssBytes` is the worker's resident memory after it. */
+/** `rssBytes`: resident memory after the job. */
 export type WorkerResponse =
   | { readonly kind: 'rendered'; readonly body: Uint8Array; readonly rssBytes: number }
   | { readonly kind: 'inspected'; readonly facts: MovingFacts; readonly rssBytes: number }
@@ -83,7 +82,6 @@ export type WorkerResponse =
       readonly rssBytes: number;
     };
 
-/** Formats a job for a worker. */
 export function formatCommand({ original, job }: WorkerJob): Uint8Array[] {
   if (original instanceof Uint8Array) return formatPacket({ job }, original);
   return formatPacket({ job, sizeBytes: original.sizeBytes });
@@ -99,13 +97,11 @@ export function parseCommand({ header, body }: Packet): WorkerCommand {
   return { ...(header as WorkerCommand), original: body } as WorkerCommand;
 }
 
-/** Formats a reply for a worker. */
 export function formatReply(reply: Reply): Uint8Array[] {
   if (reply.kind !== 'bytes') return formatPacket(reply);
   return formatPacket({ kind: reply.kind }, reply.bytes);
 }
 
-/** Formats a message for the main process. */
 export function formatMessage(message: WorkerMessage): Uint8Array[] {
   if (message.kind === 'rendered') {
     const { body, ...header } = message;

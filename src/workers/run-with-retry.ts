@@ -4,10 +4,9 @@ import type { WorkerJob, WorkerResponse } from './protocol.ts';
 import { lostWorker, overloaded, WorkerExited } from './worker-errors.ts';
 import type { WorkerProcess } from './worker-process.ts';
 
-/** Workers of a slot, one after another. */
 interface Workers {
   readonly acquire: (client: AbortSignal) => Promise<Pick<WorkerProcess, 'run'>>;
-  /** Counts the workers of all slots that have ended without being killed by the pool. */
+  /** Returns the number of workers of all slots that have ended without being killed by the pool. */
   readonly countDeaths: () => number;
   readonly onRetry: (ending: string) => void;
 }
@@ -15,16 +14,16 @@ interface Workers {
 /** Maximum of workers that may die before a job has begun. */
 const MAX_ATTEMPTS = 3;
 
-/** Signals that a process's own faults do not raise. */
+/** Signals that a process's own crash does not raise. */
 const KILLED_FROM_OUTSIDE: readonly string[] = ['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP'];
 
-/** Time to notice the ends of workers that were killed at the same time, in milliseconds. */
+/** Time in which the ends of workers that were killed at the same time are noticed, in milliseconds. */
 const NOTICE_MS = 1_000;
 
 /**
- * Runs a job, and once more, in the rest of its time, if its worker ended: that one may have been killed from outside,
- * by the kernel, short of memory, or by an operator. Only the end of the second, which has done no other job, shows that
- * the job is at fault. If the system kills that worker too, and others with it, the cause remains unknown.
+ * Runs a job, and once more, in the rest of its time, if its worker ended: the kernel, short of memory, or an operator
+ * may have killed it. Only the end of the second, fresh worker shows that the job is at fault, unless it is killed
+ * together with others.
  */
 export async function runWithRetry(
   job: WorkerJob,
@@ -46,9 +45,9 @@ export async function runWithRetry(
 }
 
 /**
- * Runs a job in a living worker; an idle one may have died, which is not the job's fault.
+ * Runs a job in a living worker; an idle one may have died.
  *
- * @returns the end of a worker that had begun the job instead of its response
+ * @returns its response, or the end of a worker that had begun it
  */
 async function run(
   job: WorkerJob,

@@ -12,23 +12,20 @@ import { runWithRetry } from './run-with-retry.ts';
 import { failureOf, overloaded, stopped } from './worker-errors.ts';
 import type { WorkerProcess } from './worker-process.ts';
 
-/** Counters of worker events since the start. */
 export interface WorkerCounters {
-  /** Starts that replace a worker which ended or was killed, failed attempts included. */
+  /** Starts that replace a worker which ended or was killed, including failed ones. */
   readonly restarts: number;
-  /** Kills: at a deadline, for violating the protocol, for not becoming ready, because no client was left. */
+  /** Kills at a deadline, for a violation of the protocol, for a slow start, or without a client. */
   readonly kills: number;
-  /** Replacements of workers that were due for recycling. */
   readonly recycles: number;
 }
 
-/** Starts a worker. */
 export type StartWorker = (onEnd: (ending: string) => void) => WorkerProcess;
 
 /** Settings that the slots of a lane share, except `isPermanent`. */
 interface SlotSettings {
   readonly lane: Lane;
-  /** Whether the slot always has a worker; any other starts one on demand, which ends after being idle. */
+  /** Whether the slot always has a worker; otherwise one starts on demand, and ends after being idle. */
   readonly isPermanent: boolean;
   readonly maxIdleMs: number;
   /** Jobs after which a worker is replaced. */
@@ -39,7 +36,7 @@ interface SlotSettings {
   readonly log: Log;
 }
 
-/** Maximum wait for a worker to be ready, in milliseconds: far more than a start takes on a busy machine. */
+/** Maximum wait for a worker, in milliseconds: far more than a start takes on a busy machine. */
 const MAX_WAIT_MS = 10_000;
 
 /** Back-off after the first failed start, doubled each time, and its maximum, in milliseconds. */
@@ -47,16 +44,15 @@ const FIRST_DELAY_MS = 200;
 const MAX_DELAY_MS = 5_000;
 
 /**
- * A CPU slot, which runs one job at a time in its worker, at most one process at a time: the next one starts when the
- * last one has ended, at once or, after failed starts, with back-off.
+ * A CPU slot, which runs one job at a time in its worker. The next worker starts when the last one has ended, at once
+ * or, after failed starts, with back-off.
  */
 export class Slot implements RenderSlot {
   readonly #settings: SlotSettings;
   /** `undefined` until a sandbox has worked: no worker starts by itself. */
   #startWorker: StartWorker | undefined;
-  /** The process, from its start to its end. */
   #process: WorkerProcess | undefined;
-  /** Of the next start, if the slot has no process; else of the end of an idle one. */
+  /** Timer of the next start without a process; else of the end of an idle one. */
   #timer: NodeJS.Timeout | undefined;
   /** Failed starts in a row. */
   #failures = 0;
@@ -76,7 +72,7 @@ export class Slot implements RenderSlot {
     return this.#process?.isUsable ?? false;
   }
 
-  /** Whether the slot has a worker, or is about to. */
+  /** Whether the slot has a worker, or will start one. */
   get hasWorker(): boolean {
     return this.#settings.isPermanent || this.#process !== undefined || this.#timer !== undefined;
   }
@@ -98,7 +94,7 @@ export class Slot implements RenderSlot {
   }
 
   /**
-   * Starts a first worker in a sandbox that may not work; without `enable`, no other replaces it.
+   * Starts a first worker in a sandbox that may not work; without `enable`, no other worker replaces it.
    *
    * @throws Error if the worker ends before it is ready, MediaError `OVERLOADED` if the slot has been stopped
    */
@@ -107,7 +103,7 @@ export class Slot implements RenderSlot {
     await this.#begin(startWorker).ready;
   }
 
-  /** Lets workers start in a sandbox that works, from now on. */
+  /** Lets workers start in a sandbox that works. */
   enable(startWorker: StartWorker): void {
     this.#startWorker = startWorker;
     if (this.#settings.isPermanent || this.#wake) this.#ensureWorker();
@@ -118,7 +114,7 @@ export class Slot implements RenderSlot {
     this.#process = undefined;
   }
 
-  /** Ends the worker at once, a busy one too; no other starts. */
+  /** Ends the worker for good, even a busy one. */
   stop(): void {
     const reason = stopped();
     this.#stop.abort(reason);
@@ -151,7 +147,6 @@ export class Slot implements RenderSlot {
     return this.#process?.isUsable ? this.#process : undefined;
   }
 
-  /** Waits until the worker is ready, and starts one if there is none. */
   async #await(client: AbortSignal): Promise<WorkerProcess> {
     const late = new AbortController();
     const timer = setTimeout(() => {
@@ -199,7 +194,7 @@ export class Slot implements RenderSlot {
     }, maxIdleMs).unref();
   }
 
-  /** Starts a worker, unless there is one or the last one has not ended yet. */
+  /** Starts a worker, unless the slot still has one. */
   #ensureWorker(): void {
     const startWorker = this.#startWorker;
     if (startWorker === undefined || this.#stop.signal.aborted) return;
@@ -251,7 +246,7 @@ export class Slot implements RenderSlot {
       const delayMs = this.#delayMs;
       log.warn({ ...details, delayMs }, 'render worker ended; replacing it');
     }
-    // One that was idle may have been needed again before it had ended.
+    // An idle worker may have been needed again before it ended.
     if (isPermanent || reason !== 'idle' || this.#wake) this.#ensureWorker();
   }
 }

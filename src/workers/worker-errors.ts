@@ -3,7 +3,7 @@ import { WorkerLost } from '../pipeline/ports.ts';
 import { ProtocolError } from './packets.ts';
 import type { WorkerResponse } from './protocol.ts';
 
-/** Reason for killing a worker; `stopped`: no client of its job is left. */
+/** `stopped`: no client of the job is left. */
 export type KillReason =
   | 'deadline'
   | 'stopped'
@@ -14,13 +14,12 @@ export type KillReason =
   | 'idle'
   | `protocol: ${string}`;
 
-/** Ending of a worker that has used up the memory it may have. */
 export const OUT_OF_MEMORY = 'no memory left';
 
-/** The end of a worker during a job; the job may be retried in another worker. */
+/** The end of a worker during a job, which may be retried in another worker. */
 export class WorkerExited extends Error {
   override readonly name = 'WorkerExited';
-  /** A signal, an exit status, or why the process could not be started. */
+  /** A signal, an exit status, or why the start failed. */
   readonly ending: string;
   /** Time until the job's deadline, in milliseconds; `undefined` if the worker had not begun the job. */
   readonly leftMs: number | undefined;
@@ -32,23 +31,21 @@ export class WorkerExited extends Error {
   }
 }
 
-/** Returns the error of a job that has ended its worker. */
 export function lostWorker(ending: string): MediaError {
   const cause = new WorkerLost(`The worker ended with ${ending} in mid-job.`);
   const code = ending === OUT_OF_MEMORY ? 'MEDIA_TOO_LARGE' : 'UNPROCESSABLE_MEDIA';
   return new MediaError(code, { cause });
 }
 
-/** Returns the error of a job without an available worker. */
 export function overloaded(reason: string): MediaError {
   const cause = new Error(reason);
   return new MediaError('OVERLOADED', { cause, bottleneck: 'workers', retryAfterSeconds: 1 });
 }
 
 /**
- * Returns the error of a job whose worker was killed at the deadline.
+ * Returns the error of a job past its deadline.
  *
- * @param isStopped whether a signal or a debugger had stopped the process, which is not the fault of its job
+ * @param isStopped whether a signal or a debugger had stopped the process, which is not the job's fault
  */
 export function deadlineError(isStopped: boolean): MediaError {
   if (isStopped) return overloaded('The worker is stopped.');
@@ -56,7 +53,7 @@ export function deadlineError(isStopped: boolean): MediaError {
   return new MediaError('TRANSFORM_TIMEOUT', { cause });
 }
 
-/** Returns the error of a job, with the time that is left for a retry if the job had begun. */
+/** Returns the error of a job, with the time for a retry if the job had begun. */
 export function toJobError(error: unknown, leftMs: number | undefined): unknown {
   if (error instanceof WorkerExited) return new WorkerExited(error.ending, leftMs);
   if (!(error instanceof ProtocolError)) return error;
@@ -64,7 +61,7 @@ export function toJobError(error: unknown, leftMs: number | undefined): unknown 
   return leftMs === undefined ? new WorkerExited(ending) : lostWorker(ending);
 }
 
-/** Returns the error of a job's response; an unknown failure of a worker is a bug, and a 500. */
+/** Returns the error of a response; an unknown failure of a worker is a bug, and a 500. */
 export function failureOf(response: WorkerResponse): Error {
   if (response.kind !== 'failed') return new Error(`Unexpected response "${response.kind}".`);
   const { code, detail } = response;
@@ -73,7 +70,6 @@ export function failureOf(response: WorkerResponse): Error {
   return code === 'INTERNAL_ERROR' ? cause : new MediaError(code, { cause });
 }
 
-/** Returns the error of a job, or of a start, after the stop. */
 export function stopped(): MediaError {
   return overloaded('The render workers are stopped.');
 }

@@ -35,7 +35,6 @@ const START_TIMEOUT_MS = 30_000;
 /** Time to read the last messages of an ended worker, in milliseconds: its child may keep the channel open. */
 const LAST_MESSAGES_MS = 1_000;
 
-/** A render worker: a process, its channel, and at most one job. */
 export class WorkerProcess {
   readonly #frames: FrameSource;
   readonly #log: Log;
@@ -56,7 +55,7 @@ export class WorkerProcess {
   #jobsDone = 0;
   #rssBytes = 0;
 
-  /** @param onEnd called once, and never before the constructor has returned; its `ending` as in `StartEvents` */
+  /** @param onEnd called once, never before the constructor has returned; `ending` as in `StartEvents` */
   constructor(
     forkServer: ForkServer,
     start: WorkerStart,
@@ -108,7 +107,7 @@ export class WorkerProcess {
    */
   async run(job: WorkerJob, { signal, timeoutMs }: RenderBounds): Promise<WorkerResponse> {
     const channel = this.#spawned?.channel;
-    // A caller may have aborted after waiting for a worker; that costs no worker.
+    // The caller may have aborted while it waited for a worker.
     signal.throwIfAborted();
     if (!this.isUsable || channel === undefined) throw new WorkerExited('no process');
     const stop = (): void => this.kill('stopped', signal.reason);
@@ -161,7 +160,7 @@ export class WorkerProcess {
     }
   }
 
-  /** @throws WorkerExited if earlier jobs may be at fault: a fresh worker shows whether the memory bound suffices */
+  /** @throws WorkerExited if earlier jobs may have used the memory: a fresh worker shows whether its bound suffices */
   #receive(response: WorkerResponse): WorkerResponse {
     this.#jobsDone += 1;
     this.#rssBytes = response.rssBytes;
@@ -216,7 +215,7 @@ export class WorkerProcess {
     }
   }
 
-  /** Ends a worker that has sent a message after one which ends its turn. */
+  /** Ends a worker that has sent another message after the end of its turn. */
   #expectSilence(): void {
     if (this.#inbox.hasUnread) this.#onViolation(new ProtocolError('a message out of turn'));
   }
@@ -244,7 +243,7 @@ export class WorkerProcess {
       await new Promise((resolve) => channel.once('close', resolve));
       clearTimeout(timer);
     }
-    // V8 ends its process if its own heap or compiler gets no memory.
+    // V8 ends the process if its heap or compiler gets no memory.
     const isOutOfMemory = this.#lines.some((line) => /out of memory/i.test(line));
     this.#fail(new WorkerExited(isOutOfMemory ? OUT_OF_MEMORY : ending));
     // At once, so that a retry of the job counts this end.

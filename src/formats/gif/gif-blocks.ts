@@ -8,22 +8,22 @@ export const gifBlock = { extension: 0x21, image: 0x2c, trailer: 0x3b } as const
 /** Labels of the extensions that we interpret (GIF89a §23, §24, §26). */
 export const gifLabel = { graphicControl: 0xf9, comment: 0xfe, application: 0xff } as const;
 
-/** Maximum bits of a code (GIF89a appendix F); libnsgif rejects a root code size this large. */
+/** Maximum bits of a code (GIF89a appendix F); libnsgif rejects a root code of this size. */
 export const MAX_CODE_BITS = 12;
 
-/** Whether the bytes begin with `GIF8`, the magic that libvips checks for. */
+/** Whether the bytes begin with `GIF8`, the magic of libvips. */
 export function isGif(bytes: Uint8Array): boolean {
   return hasAscii(bytes, 0, 'GIF8');
 }
 
-/** An extension; all offsets are bytes from the start of the file. */
+/** An extension; offsets are from the start of the file. */
 export interface GifExtension {
   readonly kind: 'extension';
   /** One of `gifLabel`, or any other byte. */
   readonly label: number;
-  /** Offset of the introducer; the label follows, and for all but comments the size of the first sub-block. */
+  /** Offset of the introducer; the label follows, then the size of the first sub-block except in comments. */
   readonly start: number;
-  /** End of the last sub-block, its zero included. */
+  /** End of the last sub-block, including its zero. */
   readonly end: number;
 }
 
@@ -32,17 +32,17 @@ export interface GifImageBlock {
   readonly kind: 'image';
   /** Offset of the image descriptor. */
   readonly start: number;
-  /** Offset of the LZW code size, which the sub-blocks with the pixels follow. */
+  /** Offset of the LZW code size, before the sub-blocks of the pixels. */
   readonly data: number;
-  /** End of the last sub-block, its zero included. */
+  /** End of the last sub-block, including its zero. */
   readonly end: number;
   /** Offset of the graphic control extension. */
   readonly control: number | undefined;
 }
 
 /**
- * End of a walk: the trailer; the end of the file, between two blocks; bytes that libnsgif and browsers do not accept
- * as a block or an image; or a block that does not end.
+ * End of a walk: the trailer; the end of the file between two blocks; bytes that libnsgif and browsers do not accept as
+ * a block or an image; or a block that does not end.
  */
 export interface GifEnd {
   readonly kind: 'trailer' | 'end of file' | 'junk' | 'truncated';
@@ -54,13 +54,13 @@ export interface GifEnd {
 }
 
 /**
- * Walks through the blocks of a GIF (GIF89a specification) as libnsgif does. Yields each block that ends within the
- * file, then the end. Never throws; linear in the bytes.
+ * Walks the blocks of a GIF as libnsgif does: yields each block that ends within the file, then the end. Never throws;
+ * linear in the bytes.
  */
 export function* walkGifBlocks(
   gif: Uint8Array,
 ): Generator<GifExtension | GifImageBlock | GifEnd, void> {
-  // Bytes past the end count as 0: the position moves past the end all the same.
+  // Bytes past the end count as 0, which still advances the position.
   const byte = (offset: number): number => gif[offset] ?? 0;
   let start = SCREEN_BYTES + colourTableBytes(byte(10));
   let control: number | undefined;
@@ -70,7 +70,7 @@ export function* walkGifBlocks(
     let end: number;
     if (code === gifBlock.extension) {
       const label = byte(start + 1);
-      // libnsgif skips the first sub-block of all but comments, whatever its size, 0 included.
+      // libnsgif skips the first sub-block of all but comments, even if its size is 0.
       end = skipSubBlocks(gif, start + (label === gifLabel.comment ? 2 : 3 + byte(start + 2)));
       if (end <= gif.length) yield { kind: 'extension', label, start, end };
       if (label === gifLabel.graphicControl) control = start;
@@ -91,12 +91,12 @@ export function* walkGifBlocks(
   else yield { kind: 'truncated', start, control, image: image?.end === start ? image : undefined };
 }
 
-/** Returns the bytes of the colour table that a packed field announces (GIF89a §18, §20). */
+/** Returns the bytes of the colour table of a packed field (GIF89a §18, §20). */
 export function colourTableBytes(flags: number): number {
   return (flags & 0x80) === 0 ? 0 : 3 * (2 << (flags & 0x07));
 }
 
-/** Returns the offset after the zero that ends the sub-blocks; past the end of the file if the zero is missing. */
+/** Returns the offset after the zero that ends the sub-blocks, or past the end of the file. */
 function skipSubBlocks(gif: Uint8Array, first: number): number {
   let position = first;
   for (;;) {

@@ -4,7 +4,7 @@ import { colourTableBytes, type GifImageBlock, SCREEN_BYTES, walkGifBlocks } fro
 import { unpackIndices } from './gif-lzw.ts';
 import { beginGif, controlExtension, delaysOf, END_OF_GIF } from './gif-writer.ts';
 
-/** One image; offsets as in `GifImageBlock`. */
+/** An image; offsets as in `GifImageBlock`. */
 export interface GifFrame {
   readonly start: number;
   readonly data: number;
@@ -29,7 +29,6 @@ const INTERLACE_FLAG = 0x40;
 /** Delay without a graphic control extension, as in browsers. */
 const DEFAULT_DELAY_CS = 10;
 
-/** Reads the frames of a GIF. */
 export function readFrames(gif: Uint8Array): GifFrame[] {
   const frames: GifFrame[] = [];
   for (const block of walkGifBlocks(gif)) {
@@ -70,7 +69,7 @@ export function canvasOf(gif: Uint8Array, first: GifFrame): Size {
   };
 }
 
-/** Counts the pixels that must be unpacked to show a frame: of whole rows, down to the edge of the canvas. */
+/** Counts the pixels that must be unpacked to show a frame: whole rows, down to the edge of the canvas. */
 export function unpackedPixels(frame: GifFrame, canvas: Size): number {
   const { left, top, right, bottom, isInterlaced } = frame;
   const { widthPx, heightPx } = canvas;
@@ -81,9 +80,7 @@ export function unpackedPixels(frame: GifFrame, canvas: Size): number {
 }
 
 /**
- * Rewrites a GIF with only its visible parts: colour tables, images with their compressed data unchanged, delays,
- * disposals and loops; drops comments, text, other extensions, and all bytes behind the last code of an image or behind
- * the trailer.
+ * Rewrites a GIF to its visible parts: colour tables, images with unchanged data, delays, disposals and loops.
  *
  * @param gif a GIF that `readGifHeader` reports as rewritable
  * @throws MediaError `UNPROCESSABLE_MEDIA` if the data of an image are damaged, by the rules of our decoder

@@ -4,15 +4,14 @@ import { gifLabel, walkGifBlocks } from './gif-blocks.ts';
 import { canvasOf, type GifFrame, readFrame, unpackedPixels } from './gif-frames.ts';
 
 const LOOP_APPLICATIONS = ['NETSCAPE2.0', 'ANIMEXTS1.0'];
-/** Twice the blocks of 50 000 frames, the highest limit an operator can set, with their controls; bounds the walk. */
+/** Twice the blocks of 50 000 frames, the maximum setting; bounds the walk. */
 const MAX_BLOCKS = 200_000;
 
 /**
- * Reads the facts of a GIF (GIF89a specification), as browsers do: the canvas, the default delay of 100 ms, the
- * meaning of a loop extension (n repeats are n + 1 plays, the last extension wins, none is 1).
+ * Reads the facts of a GIF as browsers do: the canvas, the default delay of 100 ms, and loops (n repeats are n + 1
+ * plays, the last extension wins).
  *
- * The file may end between two blocks without a trailer. Anything but a block between two blocks ends the animation, as
- * in browsers and libnsgif.
+ * The trailer may be missing. Anything but a block between two blocks ends the animation, as in browsers and libnsgif.
  */
 export function readGifHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts {
   const reader = new ByteReader(bytes, 'GIF');
@@ -51,7 +50,7 @@ export function readGifHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts {
         isClean &&= start + 1 === bytes.length;
         break;
       case 'junk':
-        // The decoder rejects some of these files, so it must see them.
+        // The decoder must see these files, since it rejects some.
         isClean = isRewritable = false;
         break;
       case 'truncated':
@@ -59,7 +58,7 @@ export function readGifHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts {
         if (block.image !== undefined) frames.push(readFrame(bytes, block.image));
         break;
       case 'end of file':
-        // GIF89a appendix B: a graphic control extension and its image are one block.
+        // A graphic control extension and its image are one block (GIF89a appendix B).
         if (prefix === undefined && block.control !== undefined) {
           throw corruptMedia('GIF: the file ends after a graphic control extension');
         }
@@ -85,7 +84,7 @@ export function readGifHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts {
   };
 }
 
-/** Whether a loop extension has its only sub-block: 3 bytes, of which the first is 1. */
+/** Whether a loop extension has one sub-block, of 3 bytes that begin with 1. */
 function isLoop(reader: ByteReader, position: number): boolean {
   const data = position + 3;
   return (

@@ -2,7 +2,7 @@ import { MAX_CODE_BITS } from './gif-blocks.ts';
 
 const MAX_CODES = 1 << MAX_CODE_BITS;
 
-/** Most data bytes of a sub-block (GIF89a §15). */
+/** Maximum data bytes of a sub-block (GIF89a §15). */
 const MAX_BLOCK_BYTES = 255;
 
 /** Slots of the table of strings, a power of two: several times the number of codes. */
@@ -13,7 +13,7 @@ const SLOTS = 1 << 14;
  *
  * @param indices row by row
  * @param rootBits bits of an index, 2 to 8
- * @returns the bytes after the image descriptor and its colour table: code size, sub-blocks and their end
+ * @returns code size and sub-blocks
  */
 export function compressIndices(indices: Uint8Array, rootBits: number): Uint8Array {
   const clear = 1 << rootBits;
@@ -57,19 +57,19 @@ export function compressIndices(indices: Uint8Array, rootBits: number): Uint8Arr
 export interface Unpacking {
   /** False if an undefined code appears before the last pixel. */
   readonly isSound: boolean;
-  /** Number of pixels unpacked: fewer than there is room for if the data end early. */
+  /** Number of unpacked pixels; fewer than requested if the data end early. */
   readonly pixels: number;
-  /** Offset after the last sub-block with codes; the rest up to the end of the blocks is ignored. */
+  /** Offset after the last sub-block with codes. */
   readonly end: number;
 }
 
 /**
- * Unpacks the colour indices of an image (GIF89a appendix F). Data that end early leave the rest of the pixels as they
- * are, as in libnsgif and browsers.
+ * Unpacks the colour indices of an image (GIF89a appendix F). Data that end early leave the rest of the pixels
+ * unchanged, as in libnsgif and browsers.
  *
  * @param gif a GIF whose sub-blocks are known to end
- * @param data offset of the byte with the bits of a root code; the sub-blocks follow
- * @param indices receives the pixels, row by row; a fault after the last of them is not found
+ * @param data offset of the bits of a root code, before the sub-blocks
+ * @param indices receives the pixels, row by row; damage after the last of them is ignored
  */
 export function unpackIndices(gif: Uint8Array, data: number, indices: Uint8Array): Unpacking {
   const rootBits = gif[data] ?? 0;

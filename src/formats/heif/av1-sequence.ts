@@ -2,13 +2,13 @@ import { ByteReader, corruptMedia } from '../byte-reader.ts';
 import type { CodePoints } from '../image-facts.ts';
 import type { HeifFile } from './heif-file.ts';
 
-/** Colour description of an AV1 image (AV1 Bitstream & Decoding Process Specification §6.4.2). */
+/** Colour description of an AV1 image (AV1 specification §6.4.2). */
 export interface Av1Sequence extends CodePoints {
   readonly isMonochrome: boolean;
   readonly isFullRange: boolean;
 }
 
-/** Bytes in which the sequence header of an image ends: at most 2 OBUs before it, and 32 operating points. */
+/** Bytes within which the sequence header ends: at most 2 OBUs before it, and 32 operating points. */
 const PREFIX_BYTES = 512;
 const MAX_OBUS_BEFORE = 8;
 
@@ -20,11 +20,7 @@ const BT_709 = 1;
 const SRGB_TRANSFER = 13;
 const IDENTITY_MATRIX = 0;
 
-/**
- * Reads the sequence header of a coded image.
- *
- * @throws MediaError `UNPROCESSABLE_MEDIA` if the image does not begin with one
- */
+/** @throws MediaError `UNPROCESSABLE_MEDIA` if the image does not begin with a sequence header */
 export function readAv1Sequence({ meta, locations }: HeifFile, item: number): Av1Sequence {
   const parts: Uint8Array[] = [];
   let left = PREFIX_BYTES;
@@ -47,7 +43,7 @@ export function readAv1Sequence({ meta, locations }: HeifFile, item: number): Av
   throw corruptMedia(`AV1: image ${item} without a sequence header`);
 }
 
-/** Reads a length of 7 bits a byte, the least significant ones first (§4.10.5). */
+/** Reads a length of 7 bits a byte, least significant first (§4.10.5). */
 function readLeb128(reader: ByteReader, start: number): readonly [value: number, end: number] {
   let value = 0;
   for (let index = 0; index < 8; index += 1) {
@@ -117,7 +113,7 @@ function parseColours(bits: BitReader, profile: number): Av1Sequence {
   return { primaries, transfer, isMonochrome, isFullRange };
 }
 
-/** Reads bits, the most significant ones first. */
+/** Reads bits, most significant first. */
 class BitReader {
   readonly #reader: ByteReader;
   #position: number;

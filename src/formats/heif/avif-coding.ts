@@ -4,29 +4,28 @@ import { readHeifColour } from './heif-colour.ts';
 import { findAlphaPlanes, followIdentity } from './heif-derivation.ts';
 import type { HeifFile } from './heif-file.ts';
 
-/** Properties of an AVIF's samples that libheif 1.23 leaves in the samples, or in part ignores. */
+/** Properties of an AVIF's samples that libheif 1.23 leaves in the samples or ignores. */
 export interface AvifCoding {
   readonly profile: Uint8Array | undefined;
   /** Colour space of an image without a profile. */
   readonly codePoints: CodePoints;
-  /** Whether the image is grey and its samples have the limited range, 16 to 235 of 8 bits. */
+  /** Whether the image is grey with the limited range, 16 to 235 of 8 bits. */
   readonly isLimitedGrey: boolean;
-  /** Whether the samples of its alpha have the limited range. */
   readonly isLimitedAlpha: boolean;
-  /** Whether colours have been multiplied by alpha (`prem`). */
+  /** Whether colours are multiplied by alpha (`prem`). */
   readonly isPremultiplied: boolean;
-  /** Offset of a matrix in `colr` that is unspecified: libheif ignores the range next to it. */
+  /** Offset of an unspecified matrix in `colr`, for which libheif ignores the range. */
   readonly unspecifiedMatrixAt: number | undefined;
 }
 
-/** Code point of an unspecified matrix, and of BT.601's, which libavif uses instead. */
+/** Code points of an unspecified matrix, and of BT.601's, which libavif uses instead. */
 const UNSPECIFIED = 2;
 export const BT_601 = 6;
 
-/** Offset of the matrix in the payload of `colr`: behind `nclx` and two code points. */
+/** Offset of the matrix in `colr`, after `nclx` and two code points. */
 const MATRIX_AT = 8;
 
-/** Reads how samples are coded: by `colr`, else by the AV1 image itself; alpha by its AV1 image alone, as in libavif. */
+/** Reads how samples are coded: by `colr`, else by the AV1 image; alpha only by its AV1 image, as in libavif. */
 export function readAvifCoding(heif: HeifFile): AvifCoding {
   const { profile, coding, codingBox } = readHeifColour(heif);
   const [plane] = findAlphaPlanes(heif, heif.primary);
@@ -50,8 +49,8 @@ const EXACT_MATRICES: ReadonlySet<number> = new Set([0, 16, 17]);
 const av1cFlag = { monochrome: 0x10, subsampled: 0x08 } as const;
 
 /**
- * Whether the samples of an AVIF may show an original exactly: grey ones, or colours without subsampling by an exact
- * matrix. What the encoder lost beyond that only its frame header reveals, behind half of the AV1 syntax.
+ * Whether an AVIF may show an original exactly: grey, or colours without subsampling by an exact matrix. Other losses
+ * are in the frame header, which takes half of the AV1 syntax to read.
  */
 export function mayBeLosslessAvif(heif: HeifFile): boolean {
   const { reader } = heif.meta;
@@ -66,7 +65,7 @@ export function mayBeLosslessAvif(heif: HeifFile): boolean {
   return (flags & av1cFlag.subsampled) === 0 && isExact;
 }
 
-/** Returns the coded image that an item shows, or the first of a grid or an overlay. */
+/** Returns the coded image of an item, or the first of a grid or an overlay. */
 function findCoded(heif: HeifFile, item: number): number {
   const [shown = item] = followIdentity(heif, item);
   const [first = shown] = heif.sourcesOf(shown);

@@ -1,20 +1,17 @@
 import { type ByteReader, corruptMedia } from '../byte-reader.ts';
 import { type Box, walkBoxes } from '../iso-boxes.ts';
 
-/** A full box: `start` is behind version and flags. */
+/** A full box: `start` follows version and flags. */
 export interface FullBox extends Box {
   readonly version: number;
   readonly flags: number;
 }
 
-/**
- * libheif's limit of children of one box; without it, 50 MB of empty boxes are 6 million objects. Also our limit of
- * table entries, of which libheif accepts still fewer.
- */
+/** libheif's limit of children, and ours of table entries: without it, 50 MB of empty boxes are 6 million objects. */
 export const MAX_CHILDREN = 20_000;
 
 /**
- * Yields the boxes between two offsets, in order; at most 20,000.
+ * Yields the boxes between two offsets, at most 20,000.
  *
  * @throws MediaError `UNPROCESSABLE_MEDIA` if a box leaves its parent
  */
@@ -30,13 +27,12 @@ export function* readBoxes(reader: ByteReader, start: number, end: number): Gene
   }
 }
 
-/** Reads version and flags at the beginning of a full box. */
 export function toFullBox(reader: ByteReader, box: Box): FullBox {
   const word = reader.u32be(box.start);
   return { ...box, start: box.start + 4, version: word >>> 24, flags: word & 0xff_ffff };
 }
 
-/** Reads a box's fields one after another and never past its end. */
+/** Reads a box's fields one after another, never past its end. */
 export class BoxCursor {
   readonly #reader: ByteReader;
   readonly #box: Box;
@@ -48,7 +44,7 @@ export class BoxCursor {
     this.#position = box.start;
   }
 
-  /** Reads an unsigned integer of this many bytes, big-endian; inexact above 2^53, where no file ends. */
+  /** Reads a big-endian unsigned integer; inexact above 2^53, where no file ends. */
   uint(bytes: number): number {
     const at = this.#position;
     this.skip(bytes);
@@ -81,7 +77,6 @@ export class BoxCursor {
     }
   }
 
-  /** Returns the next bytes, without a copy. */
   bytes(count: number): Uint8Array {
     const at = this.#position;
     this.skip(count);
@@ -93,14 +88,14 @@ export class BoxCursor {
   }
 }
 
-/** The children of a meta box, the first of each type, and the file that contains the box. */
+/** Children of a meta box, the first of each type, and its file. */
 export interface Meta {
   readonly reader: ByteReader;
   readonly box: Box;
   readonly boxes: ReadonlyMap<string, Box>;
 }
 
-/** @throws MediaError `UNPROCESSABLE_MEDIA` if no box has the type */
+/** @throws MediaError `UNPROCESSABLE_MEDIA` if the type is missing */
 export function findBox(meta: Meta, type: string): Box {
   const box = meta.boxes.get(type);
   if (box === undefined) throw corruptMedia(`HEIF: no ${type} box`);

@@ -7,34 +7,34 @@ import { type HeifFile, readItem } from './heif-file.ts';
 const MAX_GRID_BYTES = 12;
 
 /**
- * Bound of a coded image's bytes, per pixel and besides: beyond what any of our codecs produces. Without this bound,
- * thousands of tiles that share the same megabytes would be terabytes to read.
+ * Maximum bytes of a coded image, per pixel and in addition, beyond what our codecs produce. Otherwise thousands of
+ * tiles that share megabytes would be terabytes to read.
  */
 const MAX_BYTES_PER_PIXEL = 16;
 const MAX_BYTES_BESIDES = 64 * 1024;
 
 /**
- * Least pixels that a tile counts as: each tile needs a new decoder, which takes about as long. 14 400 tiles of 96×64
- * px took more than the 15 s of a render, and 4096 of them 4 to 11.
+ * Minimum pixels that a tile counts as, since each needs a new decoder: 14 400 tiles of 96×64 px took more than the 15
+ * s of a render, and 4096 of them 4 to 11.
  */
 const MIN_TILE_PIXELS = 256 * 128;
 
-/** Maximum number of items that repeat one another. */
+/** Maximum items that repeat one another. */
 const MAX_IDENTITIES = 8;
 
-/** Alpha types of ISO/IEC 23008-12 §6.9.1.2, and HEVC's own older name. */
+/** Alpha types of ISO/IEC 23008-12 §6.9.1.2, and HEVC's older name. */
 const ALPHA_KINDS = ['urn:mpeg:mpegB:cicp:systems:auxiliary:alpha', 'urn:mpeg:hevc:2015:auxid:1'];
 
 /**
- * Counts the pixels that are decoded for an item: its own before `clap`, or those of all the images that it is derived
- * from, as often as each is used; or those of its alpha plane, if these are more.
+ * Counts the pixels that are decoded for an item: its own before `clap`, or those of its sources as often as each is
+ * used; or those of its alpha plane, if these are more.
  *
  * @throws MediaError `UNPROCESSABLE_MEDIA` if a part is missing or empty, or a grid is not covered by its tiles
  */
 export function countCodedPixels(heif: HeifFile, item: number): number {
   const alpha = findAlphaPlanes(heif, item).flatMap((plane) => {
     const size = heif.codedSizeOf(plane);
-    // The size of a coded plane without `ispe` is in its data, which the decoder checks.
+    // The size of a plane without `ispe` is in its data, which the decoder checks.
     const isCounted = size !== undefined || heif.types.get(plane) === 'grid';
     return isCounted ? countPixels(heif, plane) : [];
   });
@@ -42,10 +42,10 @@ export function countCodedPixels(heif: HeifFile, item: number): number {
 }
 
 /**
- * Returns the images that an item repeats by `iden`, with further transforms each (ISO/IEC 23008-12 §6.6.2.1): first the
- * coded image, grid or overlay, last the item itself.
+ * Returns the images that an item repeats by `iden`, each with further transforms (ISO/IEC 23008-12 §6.6.2.1): first
+ * the coded image, grid or overlay, last the item.
  *
- * @throws MediaError `UNPROCESSABLE_MEDIA` if the file does not end such a chain soon
+ * @throws MediaError `UNPROCESSABLE_MEDIA` if the chain is too long
  */
 export function followIdentity(heif: HeifFile, item: number): readonly number[] {
   const chain = [item];
@@ -59,21 +59,21 @@ export function followIdentity(heif: HeifFile, item: number): readonly number[] 
   return chain;
 }
 
-/** Returns the alpha planes of an item; a valid file has one at most. */
+/** Returns the alpha planes of an item; a valid file has at most one. */
 export function findAlphaPlanes(heif: HeifFile, item: number): number[] {
   return followIdentity(heif, item)
     .flatMap((image) => heif.referrersOf(image, 'auxl'))
     .filter((plane) => isAlpha(heif, plane));
 }
 
-/** Returns the tiles of an item and of its alpha planes; empty if none of these is a grid. */
+/** Returns the tiles of an item and of its alpha planes; empty without a grid. */
 export function findTiles(heif: HeifFile, item: number): ReadonlySet<number> {
   const shown = [...followIdentity(heif, item), ...findAlphaPlanes(heif, item)];
   const grids = shown.filter((part) => heif.types.get(part) === 'grid');
   return new Set(grids.flatMap((grid) => heif.sourcesOf(grid)));
 }
 
-/** Whether an auxiliary image is an alpha plane (`auxC`) and not, for example, a depth or gain map. */
+/** Whether an auxiliary image is an alpha plane (`auxC`), not for example a depth map. */
 function isAlpha({ meta, propertiesOf }: HeifFile, item: number): boolean {
   const kind = propertiesOf(item).find(({ type }) => type === 'auxC');
   if (kind === undefined) return false;
@@ -94,7 +94,7 @@ function countPixels(heif: HeifFile, shown: number): number {
     : sources.reduce((sum, source) => sum + countCoded(heif, source), 0);
 }
 
-/** Counts the pixels of a grid. All its tiles have one size (§6.6.2.3.1), and each tile shows a part of the image. */
+/** Counts the pixels of a grid of tiles of one size (§6.6.2.3.1). */
 function countGrid(heif: HeifFile, item: number): number {
   const { rows, columns, widthPx, heightPx } = readGrid(heif, item);
   const tiles = heif.sourcesOf(item);
@@ -116,12 +116,12 @@ function countGrid(heif: HeifFile, item: number): number {
   return tiles.reduce((sum, tile) => sum + Math.max(countCoded(heif, tile), MIN_TILE_PIXELS), 0);
 }
 
-/** Whether adjacent tiles fill an edge, and none lies beyond it. */
+/** Whether adjacent tiles cover an edge, and none lies beyond it. */
 function isCovered(edgePx: number, tilePx: number, tiles: number): boolean {
   return tilePx * tiles >= edgePx && tilePx * (tiles - 1) < edgePx;
 }
 
-/** Reads the layout of an image grid (§6.6.2.3): its tiles come row by row. */
+/** Reads the layout of an image grid (§6.6.2.3), row by row. */
 export function readGrid(heif: HeifFile, item: number) {
   const reader = new ByteReader(readItem(heif, item, MAX_GRID_BYTES), 'HEIF grid');
   const isWide = (reader.u8(1) & 1) === 1;

@@ -11,8 +11,8 @@ const MAX_EXTENTS = 100_000;
 const MAX_REFERENCES = 100_000;
 
 /**
- * Bounds the product of all counts of one file. The smallest tiles of 100 million pixels and of their alpha plane need
- * 160 000 reads.
+ * Bounds the product of all counts of one file: the smallest tiles of 100 million pixels and of their alpha need 160
+ * 000 reads.
  */
 const MAX_READS = 200_000;
 
@@ -20,28 +20,27 @@ const MAX_READS = 200_000;
 export interface HeifFile {
   readonly meta: Meta;
   readonly primary: number;
-  /** The item table, in the order of the file. */
+  /** In the order of the file. */
   readonly entries: readonly ItemEntry[];
-  /** The four-character types of all items, by item id. */
+  /** Four-character types by item id. */
   readonly types: ReadonlyMap<number, string>;
-  /** Extents of the bytes of an item, by item id; only extents within this file. */
+  /** Extents of an item's bytes by item id; only those within this file. */
   readonly locations: ReadonlyMap<number, readonly Extent[]>;
-  /** Returns the number of bytes of an item. */
   readonly bytesOf: (item: number) => number;
-  /** Returns the properties of an item, in the order of association. */
+  /** Returns the properties of an item in the order of association. */
   readonly propertiesOf: (item: number) => readonly Property[];
-  /** Returns the size of an item before its transforms, as `readCodedSize` reads it. */
+  /** Returns the size of an item before its transforms. */
   readonly codedSizeOf: (item: number) => Size | undefined;
   /** Returns the items that an item is derived from. */
   readonly sourcesOf: (item: number) => readonly number[];
-  /** Returns the items that refer to an item by a type of reference, as an alpha plane does by `auxl`. */
+  /** Returns the items that refer to an item, such as an alpha plane by `auxl`. */
   readonly referrersOf: (item: number, type: string) => readonly number[];
 }
 
 /**
  * Opens a file that begins with a file type box; returns `undefined` if it contains only tracks.
  *
- * @param sizeBytes size of the file, of which `bytes` may be only the beginning
+ * @param sizeBytes size of the file, if `bytes` is only its beginning
  * @throws MediaError `UNPROCESSABLE_MEDIA` if a box or an item leaves the file, or the primary item is missing
  */
 export function openHeif(bytes: Uint8Array, sizeBytes = bytes.length): HeifFile | undefined {
@@ -60,7 +59,7 @@ export function openHeif(bytes: Uint8Array, sizeBytes = bytes.length): HeifFile 
   const references = lazily(() => readReferences(meta));
   const sources = lazily(() => {
     const derivations = references().filter(({ type }) => type === 'dimg');
-    // The first of several of an item counts.
+    // The first entry of an item counts.
     return new Map(derivations.reverse().map(({ from, to }) => [from, to]));
   });
   const entries = readItemEntries(meta);
@@ -114,7 +113,7 @@ function lazily<Value>(make: () => Value): () => Value {
   };
 }
 
-/** Finds the meta box; returns `undefined` for an image sequence: a movie box without a meta box. */
+/** Finds the meta box; returns `undefined` for an image sequence, whose movie box has none. */
 function findMeta(reader: ByteReader, sizeBytes: number): Box | undefined {
   let hasMovie = false;
   for (const box of readBoxes(reader, 0, sizeBytes)) {
@@ -129,8 +128,8 @@ function findMeta(reader: ByteReader, sizeBytes: number): Box | undefined {
 }
 
 /**
- * Rejects a second meta box: libheif uses the last, which may describe another image than the first. Bytes that are not
- * a box end libheif's walk, and so this one.
+ * Throws for a second meta box: libheif uses the last one. Bytes that are not a box end libheif's walk, and so this
+ * one.
  */
 function refuseSecondMeta(reader: ByteReader, start: number): void {
   let boxes = 0;
@@ -142,7 +141,6 @@ function refuseSecondMeta(reader: ByteReader, start: number): void {
   }
 }
 
-/** Entry of the item table (ISO/IEC 14496-12 §8.11.6). */
 interface ItemEntry {
   readonly item: number;
   readonly type: string;
@@ -170,7 +168,7 @@ interface Reference {
   readonly to: readonly number[];
 }
 
-/** Reads `iref` (§8.11.12); returns an empty list without such a box. */
+/** Reads `iref` (§8.11.12). */
 function readReferences(meta: Meta): Reference[] {
   const { reader, boxes } = meta;
   if (!boxes.has('iref')) return [];

@@ -7,8 +7,7 @@ import { type HeifFile, openHeif } from './heif-file.ts';
 import { readShownSize } from './heif-properties.ts';
 
 /**
- * Media types by the major brand of a file that may hold a still image (ISO/IEC 23008-12 Annex B, AV1 Image File Format
- * §6). The primary item alone decides the format.
+ * Media types by the major brand of a file that may hold a still (ISO/IEC 23008-12 Annex B, AV1 Image File Format §6).
  */
 const MAJOR_BRANDS: ReadonlyMap<string, string> = new Map([
   ['avif', 'image/avif'],
@@ -19,24 +18,22 @@ const MAJOR_BRANDS: ReadonlyMap<string, string> = new Map([
   ...['hevc', 'hevx', 'hevm', 'hevs'].map((brand) => [brand, 'image/heic-sequence'] as const),
 ]);
 
-/** Brands of a still image among the compatible ones of a file with another major brand (contract §3), by precedence. */
+/** Compatible brands of a still in a file with another major brand (contract §3), by precedence. */
 const COMPATIBLE_BRANDS = ['avif', 'avis', 'heic', 'heix', 'mif1'];
 
-/** End of the compatible brands that are read: each prefix that is sniffed has as many bytes. */
+/** End of the compatible brands that are read: every sniffed prefix has as many bytes. */
 const BRANDS_END = 128;
 
-/** Codecs that we decode, by item type. */
 const CODECS: Readonly<Record<string, SourceFormat>> = { av01: 'avif', hvc1: 'heic' };
 
-/** Types of items that are derived from others (ISO/IEC 23008-12 §6.6.2). */
 const DERIVED_TYPES = ['grid', 'iovl'];
 
-/** Whether the bytes begin with a file type box of a brand that may hold a still image. */
+/** Whether the bytes begin with a file type box of a still's brand. */
 export function isHeif(bytes: Uint8Array): boolean {
   return sniffHeifType(bytes) !== undefined;
 }
 
-/** Returns the media type by the brands, of which the major one wins; `undefined` if the file is not a HEIF file. */
+/** Returns the media type by the brands, of which the major one wins. */
 export function sniffHeifType(bytes: Uint8Array): string | undefined {
   if (!hasAscii(bytes, 4, 'ftyp')) return undefined;
   const head = Buffer.from(bytes.subarray(0, BRANDS_END));
@@ -49,13 +46,11 @@ export function sniffHeifType(bytes: Uint8Array): string | undefined {
 }
 
 /**
- * Reads the facts of the primary image of a file of ISO boxes (ISO/IEC 23008-12; AV1 Image File Format 1.1); returns
- * `undefined` if the image has another codec than ours, or the file contains only tracks. Of an image sequence (an
- * animated AVIF, a burst), the primary image is shown.
+ * Reads the facts of the primary image of a file of ISO boxes (ISO/IEC 23008-12; AV1 Image File Format 1.1), also of an
+ * image sequence; returns `undefined` for a foreign codec, and for a file of only tracks.
  *
- * The size is that after the transforms `clap` and `irot`, as in libheif. Never clean: neither format is an output
- * format. Boxes after the meta box are not read, as in libheif; a truncated file is detected by items that lie outside
- * of it. Items may lie behind a prefix.
+ * The size is that after `clap` and `irot`, as in libheif. Boxes after the meta box are not read; items outside of the
+ * file reveal truncation, except in a prefix.
  */
 export function readHeifHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts | undefined {
   const heif = openHeif(bytes, prefix === undefined ? bytes.length : Number.POSITIVE_INFINITY);
@@ -77,8 +72,8 @@ export function readHeifHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts |
 }
 
 /**
- * Returns the format of the primary item, and of all its parts if derived; `undefined` if we do not decode it. Overlays
- * are composed by libheif, which decodes AVIF alone.
+ * Returns the format of the primary item, and of all its parts if derived. libheif composes overlays, and decodes only
+ * AVIF.
  */
 function readCodec(heif: HeifFile): SourceFormat | undefined {
   const { primary, types, sourcesOf } = heif;

@@ -9,19 +9,18 @@ const KNOWN_BRANDS = [
   ...['avif', 'mif1', 'msf1', 'heic', 'heix', 'heim', 'heis', 'hevc', 'hevm', 'hevs'],
 ];
 
-/** Flag of an item that is not shown by itself (ISO/IEC 23008-12 §6.4.2); tiles usually have the flag. */
+/** Flag of an item that is not shown by itself, as of tiles (ISO/IEC 23008-12 §6.4.2). */
 const HIDDEN = 1;
 
-/** Most properties of an item: a byte counts them. */
+/** Maximum properties of an item: a byte counts them. */
 const MAX_PROPERTIES = 255;
 
-/** Bit of an association whose property every reader that shows the item must know. */
+/** Bit of an association whose property every reader must know. */
 const ESSENTIAL = 0x8000;
 
 /**
  * Returns the file without EXIF, and with a brand that libvips recognises. Item information entries (ISO/IEC 14496-12
- * §8.11.6) of the type `Exif` become `free`. The search covers bytes, not boxes: libheif may find an entry by another
- * path than ours.
+ * §8.11.6) of type `Exif` become `free`; the search covers bytes, since libheif may reach an entry by another path.
  *
  * @returns the same bytes if there is nothing to change, else a copy of the same length
  */
@@ -29,7 +28,7 @@ export function prepareHeif(heif: Uint8Array): Uint8Array {
   const bytes = Buffer.from(heif.buffer, heif.byteOffset, heif.byteLength);
   let plain: Buffer | undefined;
   for (let at = bytes.indexOf('infe'); at >= 0; at = bytes.indexOf('infe', at + 4)) {
-    // The type stands behind version, flags, id (2 bytes in version 2, 4 in version 3) and protection index.
+    // The type follows version, flags, id (2 bytes in version 2, 4 in version 3) and protection index.
     for (const type of [at + 12, at + 14]) {
       if (!hasAscii(bytes, type, 'Exif')) continue;
       plain ??= Buffer.from(heif);
@@ -43,7 +42,7 @@ export function prepareHeif(heif: Uint8Array): Uint8Array {
   return withTransformsOfPicture(plain ?? heif);
 }
 
-/** Copies the file with another primary item, which is unhidden: libheif does not return hidden items. */
+/** Copies the file with another, unhidden primary item: libheif does not return hidden ones. */
 export function withPrimaryItem(
   heif: Uint8Array,
   { meta, entries }: HeifFile,
@@ -60,9 +59,8 @@ export function withPrimaryItem(
 }
 
 /**
- * Copies a file so that its alpha plane has the transforms of the primary image, and tiles have none: libavif, and
- * browsers with it, use only the transforms of the primary image. libheif turns each tile by itself, and stretches an
- * alpha plane that the file does not turn; avifenc 0.11 writes both kinds of files.
+ * Copies a file so that its alpha plane has the transforms of the primary image, and tiles have none, as libavif reads
+ * it: libheif rotates each tile, and stretches an alpha plane that the file does not rotate. avifenc 0.11 writes both.
  *
  * @returns the same bytes if there is nothing to change
  */
@@ -94,7 +92,7 @@ function isEqual(some: readonly Property[], others: readonly Property[]): boolea
   );
 }
 
-/** Writes an entry of `ipma` (ISO/IEC 23008-12 §9.3), with an item id of 4 bytes and indices of 2. */
+/** Formats an entry of `ipma` (ISO/IEC 23008-12 §9.3), with an item id of 4 bytes and indices of 2. */
 function formatAssociation(item: number, properties: readonly Property[]): Buffer {
   const entry = Buffer.alloc(5 + 2 * properties.length);
   entry.writeUInt32BE(item);
@@ -106,8 +104,8 @@ function formatAssociation(item: number, properties: readonly Property[]): Buffe
 }
 
 /**
- * Copies a file with associations before its own: the first for an item counts. Offsets of items stay valid: the old
- * meta box and everything behind it become a free box, and a longer meta box follows.
+ * Copies a file with associations before its own, since the first for an item counts. Offsets stay valid: the old meta
+ * box and all that follows become a free box, and a longer meta box follows.
  */
 function withAssociations({ meta }: HeifFile, entries: readonly Buffer[]): Buffer {
   const head = Buffer.alloc(16);
@@ -132,7 +130,7 @@ function withAssociations({ meta }: HeifFile, entries: readonly Buffer[]): Buffe
   return copy;
 }
 
-/** Increases the size of a box; a size of 0, which reaches to the parent's end, stays. */
+/** Increases the size of a box, except 0, which reaches to the parent's end. */
 function lengthen(file: Buffer, box: number, moreBytes: number): void {
   const size = file.readUInt32BE(box);
   if (size === 1) file.writeUInt32BE(file.readUInt32BE(box + 12) + moreBytes, box + 12);

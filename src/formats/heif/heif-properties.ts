@@ -3,7 +3,7 @@ import type { Size } from '../image-facts.ts';
 import type { Box } from '../iso-boxes.ts';
 import { BoxCursor, findBox, MAX_CHILDREN, type Meta, readBoxes, toFullBox } from './heif-boxes.ts';
 
-/** Position of an item's properties in an `ipma`: one-based indices, from the cursor on. */
+/** Properties of an item in an `ipma`: one-based indices, from the cursor on. */
 interface Association {
   readonly cursor: BoxCursor;
   readonly count: number;
@@ -11,13 +11,13 @@ interface Association {
 }
 
 export interface Property extends Box {
-  /** One-based number of the box among all properties. */
+  /** One-based index among all properties. */
   readonly index: number;
   /** Whether readers that do not know the property must not show the item. */
   readonly isEssential: boolean;
 }
 
-/** Indexes the properties of items, in the order of association (`iprp`, ISO/IEC 23008-12 §9.3). */
+/** Indexes the properties of items in the order of association (`iprp`, ISO/IEC 23008-12 §9.3). */
 export function indexProperties(meta: Meta): (item: number) => readonly Property[] {
   const { reader } = meta;
   const { start, end } = findBox(meta, 'iprp');
@@ -40,7 +40,7 @@ export function indexProperties(meta: Meta): (item: number) => readonly Property
     for (let left = own; left > 0; left -= 1) {
       const item = cursor.uint(box.version === 0 ? 2 : 4);
       const count = cursor.uint(1);
-      // The first of several entries counts, as in libheif.
+      // The first entry counts, as in libheif.
       if (!associations.has(item)) {
         associations.set(item, { cursor: cursor.copy(), count, indexBytes });
       }
@@ -63,7 +63,7 @@ export function indexProperties(meta: Meta): (item: number) => readonly Property
   };
 }
 
-/** Returns the size of an item from `ispe` at any position; rejects an invalid one with `UNPROCESSABLE_MEDIA`. */
+/** Returns the size of an item from `ispe`; throws `UNPROCESSABLE_MEDIA` for an invalid one. */
 export function readCodedSize(reader: ByteReader, properties: readonly Box[]): Size | undefined {
   const extents = properties.find((property) => property.type === 'ispe');
   if (extents === undefined) return undefined;
@@ -71,7 +71,7 @@ export function readCodedSize(reader: ByteReader, properties: readonly Box[]): S
   return checkSize({ widthPx: cursor.uint(4), heightPx: cursor.uint(4) });
 }
 
-/** Types of properties that change how an image is shown, not what it contains. */
+/** Properties that change how an image is shown. */
 export const TRANSFORMS: readonly string[] = ['clap', 'irot', 'imir'];
 
 /** A transform before an image is shown (ISO/IEC 23008-12 §6.5.10, §6.5.12; ISO/IEC 14496-12 §12.1.4). */
@@ -106,7 +106,7 @@ export function readTransforms(reader: ByteReader, properties: readonly Box[]): 
   });
 }
 
-/** Returns the size of an item after its transforms; rejects an invalid one with `UNPROCESSABLE_MEDIA`. */
+/** Returns the size of an item after its transforms; throws `UNPROCESSABLE_MEDIA` for an invalid one. */
 export function readShownSize(reader: ByteReader, properties: readonly Box[]): Size {
   let size = readCodedSize(reader, properties);
   if (size === undefined) throw corruptMedia('HEIF: the primary item has no size');
@@ -118,7 +118,7 @@ export function readShownSize(reader: ByteReader, properties: readonly Box[]): S
   return checkSize(size);
 }
 
-/** Reads a side of the clean aperture, a fraction, rounded to pixels. */
+/** Reads a side of the clean aperture, rounded to pixels. */
 function readSide(cursor: BoxCursor): number {
   const numerator = cursor.uint(4);
   return Math.floor(numerator / cursor.uint(4) + 0.5);
@@ -129,7 +129,7 @@ function readOffset(cursor: BoxCursor): number {
   return numerator / cursor.uint(4);
 }
 
-/** Rejects invalid sizes: an aperture is a fraction, and the denominator of a hostile one is zero. */
+/** Throws for an invalid size, as of an aperture with a denominator of zero. */
 function checkSize(size: Size): Size {
   const { widthPx, heightPx } = size;
   if (![widthPx, heightPx].every((side) => Number.isSafeInteger(side) && side > 0)) {

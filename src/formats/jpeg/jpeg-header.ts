@@ -3,23 +3,21 @@ import { readExifOrientation } from '../exif-block.ts';
 import type { ImageFacts, Orientation, Prefix, Size } from '../image-facts.ts';
 import { hasSegment, type JpegSegment, jpegMarker, walkJpegSegments } from './jpeg-segments.ts';
 
-/** Contents of a start of frame: the coding process, size and components. */
+/** Start of frame. */
 interface Frame extends Size {
   readonly components: number;
   readonly isArithmetic: boolean;
 }
 
-/** Far beyond any real file (50 MB with 64 KB of metadata per segment have 800); bounds the walk. */
+/** 50 MB with 64 KB of metadata per segment have 800; bounds the walk. */
 const MAX_MARKERS = 20_000;
 
-/** Fill bytes that are checked to be no other bytes; encoders write a few. */
+/** Fill bytes that are checked; encoders write a few. */
 const MAX_FILL_BYTES = 64 * 1024;
 
 /**
  * Reads the facts of a JPEG (ITU-T T.81 annex B); returns `undefined` for processes that libjpeg cannot decode
- * (lossless, hierarchical, 12 bit).
- *
- * Stricter than libjpeg in one rule: the file must reach EOI, whatever has been decoded by then.
+ * (lossless, hierarchical, 12 bit). Unlike in libjpeg, the file must reach EOI.
  */
 export function readJpegHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts | undefined {
   const reader = new ByteReader(bytes, 'JPEG');
@@ -60,7 +58,7 @@ export function readJpegHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts |
       return toFacts(frame, isClean && isCommon && end === bytes.length);
     }
     if (!hasSegment(code)) {
-      // Reserved or out of place, so junk: the decoder decides whether the marker does any harm.
+      // A reserved or misplaced marker is junk: the decoder decides whether it does any harm.
       isClean = false;
       continue;
     }
@@ -75,10 +73,10 @@ export function readJpegHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts |
       scans += 1;
     } else if (code >= jpegMarker.app0) {
       const data = bytes.subarray(start + 2, end);
-      // libvips uses the first, and only from before the first scan.
+      // libvips uses the first, and only before the first scan.
       if (scans === 0) orientation ??= readOrientation(code, data);
       isClean &&= isKnown(code, data);
-      // The segment of profiles.
+      // Profiles.
       isPlain &&= code !== jpegMarker.app2;
     }
   }
@@ -86,7 +84,7 @@ export function readJpegHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts |
   throw corruptMedia(`JPEG: no EOI marker in ${bytes.length} bytes`);
 }
 
-/** Whether a range consists of fill bytes: any number of 0xff may precede a marker (T.81 B.1.1.2), and hide nothing. */
+/** Whether a range consists of fill bytes 0xff, which may precede a marker (T.81 B.1.1.2). */
 function isFill(bytes: Uint8Array, start: number, end: number): boolean {
   for (let at = start; at < end; at += 1) {
     if (bytes[at] !== 0xff) return false;
@@ -98,7 +96,7 @@ function isStartOfFrame(code: number): boolean {
   return code <= jpegMarker.sof15 && code !== jpegMarker.dht && code !== jpegMarker.dac;
 }
 
-/** Rejects a length below 2, which libjpeg accepts only of APPn, COM and DNL, and a segment past the end. */
+/** Throws for a length below 2, which libjpeg accepts only of APPn, COM and DNL, and for a segment past the end. */
 function requireSegment(reader: ByteReader, { code, start, end }: JpegSegment): void {
   const length = reader.u16be(start);
   if (length < 2 && code < jpegMarker.app0 && code !== jpegMarker.dnl) {
@@ -107,7 +105,7 @@ function requireSegment(reader: ByteReader, { code, start, end }: JpegSegment): 
   reader.require(start, end - start);
 }
 
-/** Reads a start of frame; returns `undefined` for a coding process or sample depth that libjpeg cannot decode. */
+/** Reads a start of frame; returns `undefined` for a process or sample depth that libjpeg cannot decode. */
 function readFrame(reader: ByteReader, { code, start }: JpegSegment): Frame | undefined {
   const isArithmetic = code === jpegMarker.sof9 || code === jpegMarker.sof10;
   if ((code > jpegMarker.sof2 && !isArithmetic) || reader.u8(start + 2) !== 8) return undefined;
@@ -124,13 +122,13 @@ function readFrame(reader: ByteReader, { code, start }: JpegSegment): Frame | un
   return { widthPx, heightPx, components, isArithmetic };
 }
 
-/** Reads the orientation; returns `undefined` if the segment is not EXIF. */
+/** Reads the orientation of an EXIF segment. */
 function readOrientation(code: number, data: Uint8Array): Orientation | undefined {
   if (code !== jpegMarker.app1 || !hasAscii(data, 0, 'Exif') || data.length <= 4) return undefined;
   return hasAscii(data, 4, '\0\0') ? readExifOrientation(data) : 1;
 }
 
-/** Whether every byte of a segment has a known meaning: only in these two; a longer APP0 contains a thumbnail. */
+/** Whether every byte of a segment is known; a longer APP0 contains a thumbnail. */
 function isKnown(code: number, data: Uint8Array): boolean {
   return (
     (code === jpegMarker.app0 && data.length === 14 && hasAscii(data, 0, 'JFIF\0')) ||

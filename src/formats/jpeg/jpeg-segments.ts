@@ -26,24 +26,22 @@ export const jpegMarker = {
   com: 0xfe,
 } as const;
 
-/** A marker and the extent of its segment from its length on, perhaps past the file's end; empty without a segment. */
+/** A marker and its segment from the length on, perhaps past the file's end; empty without a segment. */
 export interface JpegSegment extends Extent {
   readonly code: number;
-  /** Offset of the marker. */
   readonly at: number;
 }
 
-/** Whether the bytes begin with SOI, the whole magic that libvips checks for. */
+/** Whether the bytes begin with SOI, the magic of libvips. */
 export function isJpeg(bytes: Uint8Array): boolean {
   return bytes[0] === 0xff && bytes[1] === jpegMarker.soi;
 }
 
 /**
- * Walks through the markers of a JPEG (ITU-T T.81 annex B) as `jdmarker.c` of libjpeg does: skips junk, fill bytes and
- * stuffed zeros before a marker, and restart markers within the data of a scan. Ends when no marker follows. Never
- * throws; linear in the bytes.
+ * Walks the markers of a JPEG (ITU-T T.81 annex B) as libjpeg's `jdmarker.c` does: skips junk, fill bytes and stuffed
+ * zeros, and restart markers in scans. Never throws; linear in the bytes.
  *
- * @param jpeg begins with the two bytes of SOI, which is not among the markers
+ * @param jpeg begins with SOI, which is not yielded
  */
 export function* walkJpegSegments(jpeg: Uint8Array): Generator<JpegSegment, void> {
   let isScan = false;
@@ -53,7 +51,7 @@ export function* walkJpegSegments(jpeg: Uint8Array): Generator<JpegSegment, void
     if (code === undefined) return;
     const start = at + 2;
     const length = (jpeg[start] ?? 0) * 256 + (jpeg[start + 1] ?? 0);
-    // libjpeg skips only the length itself if a segment's length is below 2.
+    // libjpeg skips only the length itself if it is below 2.
     const end = hasSegment(code) ? start + Math.max(length, 2) : start;
     yield { code, at, start, end };
     isScan = code === jpegMarker.sos;
@@ -61,7 +59,6 @@ export function* walkJpegSegments(jpeg: Uint8Array): Generator<JpegSegment, void
   }
 }
 
-/** Whether a segment follows the marker: SOFn, JPG, DHT, DAC; SOS, DQT, DNL, DRI; APPn; COM. */
 export function hasSegment(code: number): boolean {
   return (
     (code >= jpegMarker.sof0 && code <= jpegMarker.sof15) ||
@@ -72,8 +69,8 @@ export function hasSegment(code: number): boolean {
 }
 
 /**
- * Returns the offset of the next marker's 0xff; the file's length without a further marker. Calls no function between
- * adjacent pairs, of which 50 MB of stuffed zeros or restart markers consist.
+ * Returns the offset of the next marker's 0xff, or the file's length. Calls no function between adjacent pairs, of
+ * which 50 MB of stuffed zeros or restart markers consist.
  */
 export function findMarker(jpeg: Uint8Array, start: number, isScan: boolean): number {
   // The lowest three bits number restart markers.
@@ -91,10 +88,10 @@ export function findMarker(jpeg: Uint8Array, start: number, isScan: boolean): nu
   return jpeg.length;
 }
 
-/** Bytes that are compared one by one before a call of `indexOf`, which costs as much as twenty. */
+/** Bytes that are compared one by one before `indexOf`, which costs as much as twenty. */
 const NEAR_BYTES = 64;
 
-/** Returns the offset of the next 0xff; the file's length without another one. */
+/** Returns the offset of the next 0xff, or the file's length. */
 function findByte(jpeg: Uint8Array, start: number): number {
   const near = Math.min(start + NEAR_BYTES, jpeg.length);
   for (let at = start; at < near; at += 1) {
@@ -105,21 +102,21 @@ function findByte(jpeg: Uint8Array, start: number): number {
 }
 
 /**
- * Drops the junk (all but markers and fill bytes, ITU-T T.81 B.1.1.2) between the segments of a JPEG before its first
- * scan, so that libjpeg warns only of real faults. Returns the same bytes if they have no junk or cannot be walked.
+ * Drops the junk (all but markers and fill bytes, ITU-T T.81 B.1.1.2) before the first scan, so that libjpeg warns only
+ * of real damage. Returns the same bytes without junk, and if they cannot be walked.
  */
 export function dropJunk(jpeg: Uint8Array): Uint8Array {
   const kept = [jpeg.subarray(0, 2)];
   for (const { code, at, end } of walkJpegSegments(jpeg)) {
     if (code === jpegMarker.sos) return Buffer.concat([...kept, jpeg.subarray(at)]);
     const isAlone = code < jpegMarker.sof0 || (code >= jpegMarker.rst0 && code <= jpegMarker.eoi);
-    // Unknown markers are kept, and libjpeg rejects them.
+    // Unknown markers stay, and libjpeg rejects them.
     if (!isAlone) kept.push(jpeg.subarray(at, end));
   }
   return jpeg;
 }
 
-/** Returns the file with plain EXIF (`withPlainExif`) in each APP1 before the first scan. */
+/** Returns the file with plain EXIF in each APP1 before the first scan. */
 export function withPlainJpegExif(jpeg: Uint8Array, orientation: Orientation): Uint8Array {
   const blocks: Extent[] = [];
   for (const { code, start, end } of walkJpegSegments(jpeg)) {

@@ -2,7 +2,7 @@ import type { ByteReader, Extent } from '../byte-reader.ts';
 import type { FramePlacement, Size } from '../image-facts.ts';
 import { hasRightCrc, type PngChunk } from './png-chunks.ts';
 
-/** A frame of an APNG, as its `fcTL` describes it (PNG 3rd edition §11.3.6.2). */
+/** A frame as its `fcTL` describes it (PNG 3rd edition §11.3.6.2). */
 export interface ApngFrame extends FramePlacement {
   /** Not rounded. */
   readonly delayMs: number;
@@ -15,18 +15,16 @@ const BLENDS = ['source', 'over'] as const;
 
 const ACTL_BYTES = 8;
 const FCTL_BYTES = 26;
-/** Bytes of the sequence number before the image data in an fdAT. */
+/** Bytes of the sequence number at the start of an fdAT. */
 const SEQUENCE_BYTES = 4;
-/** PNG 3rd edition §11.3.6.2: replaces a denominator of 0. */
+/** Replaces a denominator of 0 (PNG 3rd edition §11.3.6.2). */
 const DEFAULT_DENOMINATOR = 100;
-/** PNG 3rd edition §7.1: the largest four-byte integer. */
+/** Largest four-byte integer (PNG 3rd edition §7.1). */
 const MAX_INTEGER = 0x7fff_ffff;
 
 /**
- * Collects the frames of an APNG (PNG 3rd edition §4.9 and §11.3.6) during a walk through its chunks.
- *
- * A decoder of stills ignores all of these chunks, so a still can be made even if they are faulty. So this class never
- * throws; it keeps the first fault for requests for the animation.
+ * Collects the frames of an APNG during a walk through its chunks (PNG 3rd edition §4.9, §11.3.6). Never throws, since
+ * decoders of stills ignore these chunks; keeps the first error for animations.
  */
 export class ApngFrames {
   readonly frames: ApngFrame[] = [];
@@ -64,7 +62,7 @@ export class ApngFrames {
     }
   }
 
-  /** Checks for faults that show only after the last chunk. */
+  /** Checks for errors that show only after the last chunk. */
   finish(): void {
     this.#expect(
       this.frames.length === this.#declaredFrames,
@@ -73,12 +71,11 @@ export class ApngFrames {
     this.#expectData();
   }
 
-  /** Whether the file is an APNG; without an acTL before the image data it is a PNG (§11.3.6.1). */
+  /** Whether the file has an acTL before the image data (§11.3.6.1). */
   get isAnimated(): boolean {
     return this.#declaredFrames !== undefined;
   }
 
-  /** Whether the frames show anything besides the default image. */
   get hasDistinctFrames(): boolean {
     return this.frames.length > 1 || !this.#isDefaultImageFrame;
   }

@@ -11,22 +11,21 @@ import {
   walkPngChunks,
 } from './png-chunks.ts';
 
-/** Chunks before the image data that define the meaning of samples, for all frames (PNG 3rd edition §4.9). */
+/** Chunks that define the meaning of samples, for all frames (PNG 3rd edition §4.9). */
 const SAMPLE_CHUNKS = new Set(['PLTE', 'tRNS', 'gAMA', 'cHRM', 'sRGB', 'iCCP', 'cICP', 'sBIT']);
 
 /**
- * Most bytes of profiles, summed over the frames, since the decoder reads them for each: 250 kB in each of 1 024.
- * Profiles of photographs have 0.5 to 3 kB.
+ * Maximum bytes of profiles, summed over the frames, since the decoder reads them for each; photographs have 0.5 to 3
+ * kB.
  */
 const MAX_PROFILE_BYTES = 256 * 1024 * 1024;
-/** Longest name in an iCCP; a zero and the method follow, then the zlib stream (§11.3.2.3). */
+/** Longest name in an iCCP, before a zero, the method and the zlib stream (§11.3.2.3). */
 const MAX_NAME_BYTES = 79;
 
 /**
- * Splits an APNG into PNGs, one for each frame: its IHDR with the size of the frame's region, the chunks that define
- * the meaning of samples, and the frame's image data.
+ * Splits an APNG into PNGs, one for each frame, with the chunks that define the meaning of samples.
  *
- * @param apng walked through by `readPngHeader`, which reports every fault of the container
+ * @param apng walked by `readPngHeader`, which reports damage of the container
  * @throws MediaError `UNPROCESSABLE_MEDIA`, or `MEDIA_TOO_LARGE` if reading the profiles would take too long
  */
 export function* splitApng(apng: Uint8Array): Generator<FramePatch, void> {
@@ -52,7 +51,7 @@ export function* splitApng(apng: Uint8Array): Generator<FramePatch, void> {
   }
 }
 
-/** Returns all chunks before IEND; bytes after IEND are not part of the image. */
+/** Returns the chunks before IEND. */
 function readChunks(apng: Uint8Array): PngChunk[] {
   const chunks: PngChunk[] = [];
   for (const chunk of walkPngChunks(apng)) {
@@ -62,7 +61,7 @@ function readChunks(apng: Uint8Array): PngChunk[] {
   return chunks;
 }
 
-/** Rejects a profile that is too large to be read for each frame; its decoder decides whether the profile is valid. */
+/** Throws if a profile is too large to be read for each frame. */
 function checkProfile(reader: ByteReader, { start, end }: PngChunk, frames: number): void {
   const chunk = reader.slice(start, end);
   const maxOutputLength = Math.floor(MAX_PROFILE_BYTES / frames);
@@ -90,7 +89,7 @@ function formatFrame(
   ihdr.writeUInt32BE(heightPx, 4);
   return formatPng([
     formatPngChunk('IHDR', [ihdr]),
-    // Each chunk with its length before and its CRC behind.
+    // With the length before and the CRC behind.
     ...shared.map(({ start, end }) => apng.subarray(start - 8, end + 4)),
     formatPngChunk('IDAT', [imageData]),
     formatPngChunk('IEND', []),

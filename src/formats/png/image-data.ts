@@ -10,25 +10,22 @@ const BIT_DEPTHS = new Map([
   [4, [8, 16]],
   [6, [8, 16]],
 ]);
-/** PNG 3rd edition §7.1: the largest four-byte integer. */
+/** Largest four-byte integer (PNG 3rd edition §7.1). */
 const MAX_SIDE_PX = 0x7fff_ffff;
 
 /** Samples per pixel by colour type (PNG 3rd edition §11.2.1). */
 const CHANNELS = [1, 0, 3, 1, 2, 0, 4];
 
-/** Most bytes that deflate can make of one: 258 bytes of each 2 bits (RFC 1951 §3.2.5). */
+/** Maximum bytes that deflate makes of one: 258 of each 2 bits (RFC 1951 §3.2.5). */
 const MAX_EXPANSION = 1_032;
 
-/** Contents of IHDR (PNG 3rd edition §11.2.1). */
+/** IHDR (PNG 3rd edition §11.2.1). */
 export interface ImageHeader extends Size {
   readonly colourType: number;
   readonly bitDepth: number;
 }
 
-/**
- * @param chunk the first one
- * @throws MediaError `UNPROCESSABLE_MEDIA` if the chunk is not IHDR, or its values are invalid
- */
+/** @throws MediaError `UNPROCESSABLE_MEDIA` if the chunk is not IHDR, or its values are invalid */
 export function readImageHeader(reader: ByteReader, { type, start, end }: PngChunk): ImageHeader {
   if (type !== 'IHDR' || end - start !== 13) {
     throw corruptMedia(`PNG: the first chunk is ${type} of ${end - start} bytes, not IHDR of 13`);
@@ -49,9 +46,9 @@ export function readImageHeader(reader: ByteReader, { type, start, end }: PngChu
   return { widthPx, heightPx, colourType, bitDepth };
 }
 
-/** Returns the fault of image data that are too short for the image even with the best compression. */
+/** Returns the reason if image data are too short even with the best compression. */
 export function findDataFault(header: ImageHeader, compressedBytes: number): string | undefined {
-  // Without the filters' bytes; interlaced images have as many bits in their passes.
+  // Without the filters' bytes; the passes of interlaced images have as many bits.
   const leastBytes = header.heightPx * rowBytesOf(header);
   if (compressedBytes * MAX_EXPANSION >= leastBytes) return undefined;
   return `PNG: ${compressedBytes} bytes of image data cannot hold ${leastBytes} bytes of pixels`;

@@ -5,7 +5,7 @@ import type { Orientation, Size } from '../image-facts.ts';
 
 const signature = '\x89PNG\r\n\x1a\n';
 
-/** A chunk of a PNG (3rd edition §5.3): its payload by its length, perhaps past the file's end; the CRC follows. */
+/** Payload of a chunk (3rd edition §5.3), perhaps past the file's end; the CRC follows. */
 export interface PngChunk extends Extent {
   readonly type: string;
 }
@@ -14,7 +14,7 @@ export function isPng(bytes: Uint8Array): boolean {
   return hasAscii(bytes, 0, signature);
 }
 
-/** Walks through the chunks of a PNG to the end of the file. Never throws; linear in the chunks. */
+/** Walks the chunks of a PNG to the end of the file. Never throws. */
 export function* walkPngChunks(png: Uint8Array): Generator<PngChunk, void> {
   const bytes = Buffer.from(png.buffer, png.byteOffset, png.byteLength);
   for (let position = signature.length; position < bytes.length; ) {
@@ -26,7 +26,6 @@ export function* walkPngChunks(png: Uint8Array): Generator<PngChunk, void> {
   }
 }
 
-/** Formats a chunk with its length and its CRC. */
 export function formatPngChunk(type: string, payload: readonly Uint8Array[]): Buffer {
   const [length, crc] = [Buffer.alloc(4), Buffer.alloc(4)];
   const chunk = Buffer.concat([length, Buffer.from(type, 'latin1'), ...payload, crc]);
@@ -47,7 +46,6 @@ export function hasRightCrc(png: ByteReader, chunk: PngChunk): boolean {
 /**
  * Checks the CRC of all image data, as libpng does.
  *
- * @param png walked through by `readPngHeader`
  * @throws MediaError `UNPROCESSABLE_MEDIA`
  */
 export function checkDataCrcs(png: Uint8Array): void {
@@ -62,7 +60,7 @@ export function wrongCrc({ type, start }: PngChunk): Error {
   return corruptMedia(`PNG: wrong CRC of ${type} at ${start - 8}`);
 }
 
-/** Returns the file with plain EXIF (`withPlainExif`) in each eXIf, and the right CRC behind. */
+/** Returns the file with plain EXIF in each eXIf, with the right CRC. */
 export function withPlainPngExif(png: Uint8Array, orientation: Orientation): Uint8Array {
   const chunks = [...walkPngChunks(png)].filter(
     ({ type, end }) => type === 'eXIf' && end + 4 <= png.length,
@@ -77,18 +75,17 @@ function crcOf(png: Uint8Array, { start, end }: PngChunk): number {
   return crc32(png.subarray(start - 4, end));
 }
 
-/** Pixels of 8 bits per sample. */
 interface StoredPixels extends Size {
   readonly channels: keyof typeof COLOUR_TYPES;
   readonly data: Uint8Array;
 }
 
-/** Colour types of PNG (3rd edition §11.2.1) by the number of channels. */
+/** Colour types (PNG 3rd edition §11.2.1) by channels. */
 const COLOUR_TYPES = { 1: 0, 2: 4, 3: 2, 4: 6 };
 
 /**
- * Wraps pixels in an uncompressed PNG: the only form in which libvips takes pixels from memory together with their ICC
- * profile (`undefined` for sRGB).
+ * Wraps pixels in an uncompressed PNG, since libvips accepts no other pixels in memory with an ICC profile (`undefined`
+ * for sRGB).
  */
 export function formatStoredPng(pixels: StoredPixels, profile: Uint8Array | undefined): Buffer {
   const { widthPx, heightPx, channels, data } = pixels;

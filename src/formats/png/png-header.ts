@@ -5,10 +5,7 @@ import { ApngFrames } from './apng-frames.ts';
 import { findDataFault, type ImageHeader, readImageHeader } from './image-data.ts';
 import { hasRightCrc, type PngChunk, walkPngChunks, wrongCrc } from './png-chunks.ts';
 
-/**
- * Chunks that may be sent out, with the most bytes that each can use (PNG 3rd edition §11): a longer chunk contains
- * something else.
- */
+/** Chunks that may be sent, with their maximum bytes (PNG 3rd edition §11): a longer chunk contains something else. */
 const CLEAN_CHUNK_BYTES = new Map([
   ['IHDR', 13],
   ['PLTE', 768],
@@ -25,17 +22,16 @@ const CLEAN_CHUNK_BYTES = new Map([
 ]);
 
 const PALETTE_COLOUR_TYPE = 3;
-/** Length of a tRNS without a palette: a sample of each of three channels. */
+/** tRNS without a palette: a sample of each of three channels. */
 const MAX_TRANSPARENT_BYTES = 6;
-/** The chunks of 50 000 frames, the highest limit an operator can set, with their data; bounds the walk. */
+/** Chunks of 50 000 frames, the maximum setting, with their data; bounds the walk. */
 const MAX_CHUNKS = 105_000;
 
 /**
- * Reads the facts of a PNG (PNG 3rd edition, W3C 2025) or an APNG, which has a chunk `acTL` before the image data.
+ * Reads the facts of a PNG (PNG 3rd edition, W3C 2025) or an APNG, which has `acTL` before the image data.
  *
- * Chunks are walked until IEND. The CRC of critical chunks is checked, because libpng fails on a wrong one; that of image
- * data only where libpng does not read them (`checkDataCrcs`), since it is an eighth of the main process's work on a large
- * file. The CRC of ancillary chunks is not, since libpng only warns.
+ * Checks the CRC of critical chunks up to IEND, as libpng does; that of image data only where libpng does not read them
+ * (`checkDataCrcs`), since it is an eighth of the main process's work on a large file.
  */
 export function readPngHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts {
   const reader = new ByteReader(bytes, 'PNG');
@@ -57,7 +53,7 @@ export function readPngHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts {
     orientation: orientation ?? 1,
     ...framesOf(animation),
     dataFault: findDataFault(header, imageDataBytes),
-    // PNG 3rd edition §4.3: each of the three takes precedence over gAMA.
+    // Each of the three takes precedence over gAMA (PNG 3rd edition §4.3).
     gamma: hasColourSpace || codePoints !== undefined ? undefined : gamma,
     codePoints,
     isPlain: header.bitDepth <= 8 && !hasProfile && codePoints === undefined,
@@ -108,7 +104,7 @@ export function readPngHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts {
         hasColourSpace ||= imageData === 'awaited';
         break;
       case 'eXIf':
-        // libvips reads eXIf only before the image data, libpng the first that is a TIFF block.
+        // libvips reads eXIf only before the image data, libpng the first TIFF block.
         if (imageData === 'awaited' && isTiff(bytes, chunk.start)) {
           orientation ??= readExifOrientation(reader.slice(chunk.start, chunk.end));
         }
@@ -126,17 +122,19 @@ export function readPngHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts {
   throw corruptMedia(`PNG: no IEND in ${bytes.length} bytes`);
 }
 
-/** Rejects a chunk outside of the file, without a valid type, or, if critical and not image data, with a wrong CRC. */
+/**
+ * Throws for a chunk outside of the file, without a valid type, or, if critical and not image data, with a wrong CRC.
+ */
 function proveChunk(reader: ByteReader, chunk: PngChunk): void {
   const { type, start, end } = chunk;
   reader.require(start, end + 4 - start);
   if (!/^[A-Za-z]{4}$/.test(type)) throw corruptMedia(`PNG: no chunk type at ${start - 4}`);
-  // No decoder reads as far as the CRC of IEND.
+  // No decoder reads the CRC of IEND.
   const isCritical = type.charCodeAt(0) < 0x60 && type !== 'IEND' && type !== 'IDAT';
   if (isCritical && !hasRightCrc(reader, chunk)) throw wrongCrc(chunk);
 }
 
-/** Returns the facts that only an APNG has, from the chunks visited so far. */
+/** Returns the facts of an APNG from the chunks visited so far. */
 function framesOf(
   apng: ApngFrames | undefined,
 ): Pick<ImageFacts, 'format' | 'frames' | 'animation' | 'animationFault'> {
@@ -151,7 +149,7 @@ function framesOf(
   };
 }
 
-/** Reads the exponent times 100 000 (PNG 3rd edition §11.3.2.2); returns `undefined` if libpng ignores the chunk. */
+/** Reads the exponent times 100 000 (PNG 3rd edition §11.3.2.2), unless libpng ignores the chunk. */
 function readGamma(reader: ByteReader, chunk: PngChunk): number | undefined {
   if (chunk.end - chunk.start !== 4 || !hasRightCrc(reader, chunk)) return undefined;
   const value = reader.u32be(chunk.start);
@@ -159,8 +157,8 @@ function readGamma(reader: ByteReader, chunk: PngChunk): number | undefined {
 }
 
 /**
- * Reads the colour space (PNG 3rd edition §11.3.2.6); returns `undefined` if browsers ignore the chunk: with another
- * matrix than that of red, green and blue, or samples of limited range.
+ * Reads the colour space (PNG 3rd edition §11.3.2.6), unless browsers ignore the chunk, for a matrix or a limited
+ * range.
  */
 function readCodePoints(reader: ByteReader, chunk: PngChunk): CodePoints | undefined {
   const { start, end } = chunk;
@@ -171,7 +169,7 @@ function readCodePoints(reader: ByteReader, chunk: PngChunk): CodePoints | undef
 
 /**
  * Whether a pixel can have the transparent colour. Decoders should mask excess bits (PNG 3rd edition §11.3.1.1), but
- * browsers compare them: such a file would look different from its renderings.
+ * browsers compare them: such a file would differ from its renderings.
  */
 function isWithinDepth(
   reader: ByteReader,

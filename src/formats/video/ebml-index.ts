@@ -1,15 +1,15 @@
 import { tooLargeMedia } from '../byte-reader.ts';
 
-/** Facts of the tracks of a Matroska file that the demultiplexer does not tell. */
+/** Facts of a Matroska file's tracks that the demultiplexer does not report. */
 export interface EbmlTracks {
   readonly count: number;
-  /** Whether a track is encrypted, or compressed in a way that we do not read; the demultiplexer drops it. */
+  /** Whether a track is encrypted, or compressed in an unknown way; the demultiplexer drops it. */
   readonly hasUnreadable: boolean;
 }
 
 /** Limits of contract §12. */
 const MAX_TRACKS = 64;
-/** Cue points and frames of a cluster: a film of three hours has a few thousand of the former. */
+/** Maximum cue points, and frames of a cluster; a film of three hours has a few thousand cue points. */
 const MAX_CUES = 100_000;
 const MAX_LACED_FRAMES = 50_000;
 const MAX_SEEKS = 1_000;
@@ -33,17 +33,17 @@ const BLOCK_GROUP = 0xa0;
 const BLOCK = 0xa1;
 const SIMPLE_BLOCK = 0xa3;
 const VOID = 0xec;
-/** Ids up to this one are of elements within a cluster; those of other tables have four bytes. */
+/** Maximum id of an element within a cluster; those of other tables have four bytes. */
 export const MAX_CLUSTER_ID = 0xffff;
 
 interface Element {
   readonly id: number;
   readonly start: number;
-  /** `undefined` where the size is unknown. */
+  /** `undefined` if the size is unknown. */
   readonly end: number | undefined;
 }
 
-/** Reads the id and the size of an element (RFC 8794 §4 and §5); `undefined` if there is none. */
+/** Reads the id and the size of an element (RFC 8794 §4 and §5). */
 export function readElement(bytes: Uint8Array, at: number): Element | undefined {
   const idBytes = Math.clz32(bytes[at] ?? 0) - 23;
   const sizeAt = at + idBytes;
@@ -58,7 +58,7 @@ export function readElement(bytes: Uint8Array, at: number): Element | undefined 
   return { id, start, end: isUnknown ? undefined : start + size };
 }
 
-/** Writes the size of an element, in all of the bytes `[at, start)`. */
+/** Writes the size of an element in all of the bytes `[at, start)`. */
 function writeSize(bytes: Uint8Array, at: number, start: number, size: number): void {
   let left = size;
   for (let index = start - 1; index >= at; index -= 1) {
@@ -68,7 +68,7 @@ function writeSize(bytes: Uint8Array, at: number, start: number, size: number): 
   bytes[at] = (bytes[at] ?? 0) + 2 ** (8 - start + at);
 }
 
-/** Returns the header of an element; where that is longer than the room left in its file, it is told to fill the room. */
+/** Returns the header of an element, with its size reduced to the room left in its file. */
 export function fitElement(
   header: Uint8Array,
   { start, end }: Element,
@@ -80,7 +80,7 @@ export function fitElement(
   return fitting;
 }
 
-/** Returns the payload of a cluster at which its file ends; an element that was cut off becomes a void. */
+/** Returns the payload of a cluster that is cut off; its last element becomes a void. */
 export function endCluster(payload: Uint8Array): Uint8Array {
   let at = 0;
   for (const { end } of readChildren(payload)) at = end ?? at;
@@ -94,7 +94,7 @@ export function endCluster(payload: Uint8Array): Uint8Array {
   return ended;
 }
 
-/** Yields the children in the payload of an element, up to the first one that leaves it. */
+/** Yields the children of an element, up to the first one that leaves it. */
 function* readChildren(bytes: Uint8Array, from = 0, to = bytes.length): Generator<Element, void> {
   for (let position = from; position < to; ) {
     const element = readElement(bytes, position);
@@ -105,8 +105,8 @@ function* readChildren(bytes: Uint8Array, from = 0, to = bytes.length): Generato
 }
 
 /**
- * Reads the tracks. The demultiplexer drops those that are not enabled; if no video is, all of them are enabled in
- * place, since a player shows the only one that there is.
+ * Reads the tracks. The demultiplexer drops disabled ones; if no video is enabled, all are enabled in place, since a
+ * player shows the only one.
  */
 export function readEbmlTracks(payload: Uint8Array): EbmlTracks {
   let count = 0;
@@ -133,7 +133,7 @@ export function readEbmlTracks(payload: Uint8Array): EbmlTracks {
   return { count, hasUnreadable };
 }
 
-/** Rejects tables with more entries than the demultiplexer sorts and merges in time. */
+/** Throws for more entries than the demultiplexer sorts and merges in time. */
 export function checkEbmlTable(id: number, payload: Uint8Array): void {
   let entries = 0;
   for (const child of readChildren(payload)) {
@@ -143,7 +143,7 @@ export function checkEbmlTable(id: number, payload: Uint8Array): void {
   if (entries > max) throw tooLargeMedia(`EBML: ${entries} entries of a table`);
 }
 
-/** Rejects a cluster of more laced frames than the demultiplexer inserts in time: a block of 4 bytes may be 256. */
+/** Throws for more laced frames than the demultiplexer inserts in time: a block of 4 bytes may be 256. */
 export function checkCluster(payload: Uint8Array): void {
   let frames = 0;
   const count = (start: number): void => {

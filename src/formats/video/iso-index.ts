@@ -1,23 +1,22 @@
 import { ByteReader, tooLargeMedia } from '../byte-reader.ts';
 import { walkBoxes } from '../iso-boxes.ts';
 
-/** Facts of a track of sound or video (ISO/IEC 14496-12 §8.3 to §8.7) that the demultiplexer does not tell. */
+/** Facts of an audio or video track (ISO/IEC 14496-12 §8.3 to §8.7) that the demultiplexer does not report. */
 export interface IsoTrack {
   readonly id: number;
   readonly isVideo: boolean;
-  /** Type of its first sample entry, such as `avc1`, or `encv` of an encrypted track. */
+  /** Type of the first sample entry, such as `avc1`, or `encv` if encrypted. */
   readonly entry: string;
   readonly samples: number;
-  /** Presented duration in seconds; `undefined` if fragments hold the samples. */
+  /** Presented duration in seconds; `undefined` if the samples are in fragments. */
   readonly durationS: number | undefined;
   /** Whether a table of key frames exists and is empty. */
   readonly lacksKeyFrames: boolean;
 }
 
-/** The movie box, checked. */
 export interface IsoIndex {
   readonly tracks: readonly IsoTrack[];
-  /** Duration of a fragmented movie in seconds, if it is told. */
+  /** Duration of a fragmented movie in seconds, if declared. */
   readonly fragmentsDurationS: number | undefined;
 }
 
@@ -25,10 +24,9 @@ export interface IsoIndex {
 const MAX_TRACKS = 64;
 const MAX_SAMPLES = 10_000_000;
 
-/** Samples of one fragment that its boxes may declare in no more than a number. */
+/** Samples of a fragment that its boxes may declare by a mere number. */
 const MAX_FRAGMENT_SAMPLES = 1_000_000;
 
-/** Containers that the demultiplexer enters, of whichever depth. */
 const CONTAINERS = new Set(
   'moov trak mdia minf dinf edts stbl sinf schi mvex traf moof udta wave'.split(' '),
 );
@@ -39,7 +37,6 @@ interface Edit {
   readonly mediaTime: number;
 }
 
-/** A track while its boxes are walked through. */
 class TrackTables {
   id = 0;
   handler = '';
@@ -53,14 +50,14 @@ class TrackTables {
   ticks = 0;
   /** Ticks from the decoding of the first sample to its presentation. */
   firstShift: number | undefined;
-  /** Presented seconds as the track's header tells them, pauses included. */
+  /** Presented seconds by the track's header, pauses included. */
   headerDurationS = 0;
   edits: Edit[] = [];
   keyFrames: number | undefined;
 }
 
 /**
- * Reads the movie box and rejects counts that its tables cannot have: the demultiplexer expands run lengths of 2^32
+ * Reads the movie box, and throws for counts that its tables cannot have: the demultiplexer expands run lengths of 2^32
  * entries that take 8 bytes, and does not return (measured: 21 of 4888 mutants).
  *
  * @param moov payload of the box
@@ -100,7 +97,7 @@ export function readIsoIndex(moov: Uint8Array): IsoIndex {
 }
 
 /**
- * Rejects a fragment that declares samples without describing them.
+ * Throws for a fragment that declares samples without describing them.
  *
  * @param moof the box with its header
  * @throws MediaError `MEDIA_TOO_LARGE`
@@ -118,7 +115,7 @@ export function checkFragment(moof: Uint8Array): void {
 
 type Visit = (type: string, start: number, end: number) => void;
 
-/** Visits the payloads of boxes as the demultiplexer does: up to the first one that does not fit, or has no size. */
+/** Visits the payloads of boxes as the demultiplexer does, up to the first one that does not fit, or has no size. */
 function walk(reader: ByteReader, start: number, limit: number, visit: Visit, depth: number): void {
   for (const { type, start: at, end, isOpen, fits } of walkBoxes(reader, start, limit)) {
     if (isOpen || !fits) return;
@@ -135,7 +132,7 @@ function readTrackBox(
   end: number,
   movieTimescale: number,
 ): void {
-  // Version and flags come first in all of these boxes.
+  // All of these boxes begin with version and flags.
   const isLong = end > at && reader.u8(at) === 1;
   const tick = (offset: number): number =>
     isLong ? reader.u64be(at + offset) : reader.u32be(at + offset);
@@ -148,7 +145,7 @@ function readTrackBox(
       track.timescale = reader.u32be(at + (isLong ? 20 : 12));
       break;
     case 'hdlr':
-      // QuickTime has a second one, of the data handler, in `minf`.
+      // QuickTime has a second one in `minf`, of the data handler.
       if (track.handler === '') track.handler = reader.tag(at + 8);
       break;
     case 'stsd':
@@ -188,12 +185,12 @@ function readTrackBox(
   }
 }
 
-/** Returns 0 where the duration is unknown, for which all bits are set. */
+/** Returns 0 for an unknown duration: all bits set. */
 function readHeaderDurationS(ticks: number, timescale: number): number {
   return timescale > 0 && ticks < 0xffff_ffff ? ticks / timescale : 0;
 }
 
-/** Calls back for each entry of a table: as many as its count tells and its box has room for. */
+/** Calls back for the entries of a table, at most as many as its box has room for. */
 function forEachRun(
   reader: ByteReader,
   at: number,
@@ -223,7 +220,10 @@ function readEdits(
   return edits;
 }
 
-/** Rejects what the demultiplexer would expand without end. Uncompressed sound has a sample per moment, and no tables. */
+/**
+ * Throws for tables that the demultiplexer would expand without end. Uncompressed audio has a sample per moment, and no
+ * tables.
+ */
 function checkCounts(track: TrackTables): void {
   const { samples, handler, constantSize, timedSamples, shiftedSamples, longestChunk } = track;
   const isPlainSound = handler === 'soun' && constantSize;
@@ -232,14 +232,14 @@ function checkCounts(track: TrackTables): void {
   if (longest > samples) throw tooLargeMedia(`ISO: tables of ${longest} samples for ${samples}`);
 }
 
-/** Returns the duration from the first presented sample to the end of the last; a pause before does not count. */
+/** Returns the duration from the first presented sample to the end of the last, without a pause before. */
 function presentedDurationS(track: TrackTables): number | undefined {
   const { timescale, edits, ticks, headerDurationS, firstShift = 0 } = track;
   const shown = edits.filter(({ mediaTime }) => mediaTime >= 0);
   const mediaS = ticks / timescale;
   if (!Number.isFinite(mediaS) || mediaS === 0) {
-    // Its samples are in fragments, or its tables were not read. Chromium's recorder writes a media header in milliseconds,
-    // whatever its time scale, so that the track's header alone is right.
+    // Its samples are in fragments, or its tables were not read. Chromium's recorder writes a media header in
+    // milliseconds, whatever its time scale, so only the track's header is right.
     const pauseS = edits.reduce((sum, edit) => sum + (edit.mediaTime < 0 ? edit.durationS : 0), 0);
     return headerDurationS > pauseS ? headerDurationS - pauseS : undefined;
   }

@@ -2,12 +2,11 @@ import { hasAscii } from '../byte-reader.ts';
 import { isHeif } from '../heif/heif-header.ts';
 import type { MovingContainer } from './video-facts.ts';
 
-/** Types of the first box of a QuickTime file from before the file type box. */
+/** First boxes of QuickTime files older than the file type box. */
 const QUICKTIME_TYPES = ['moov', 'mdat', 'wide', 'free', 'skip', 'pnot'];
 
 /**
- * EBML magic (RFC 8794 §11.2.1), and `DocType` with the two names that we read: the id, a length of one byte or of eight,
- * and the name.
+ * EBML magic (RFC 8794 §11.2.1), and `DocType` with our two names: the id, a length of one byte or eight, and the name.
  */
 const EBML_MAGIC = '\x1a\x45\xdf\xa3';
 const DOC_TYPES = {
@@ -17,18 +16,17 @@ const DOC_TYPES = {
   '\x42\x82\x01\0\0\0\0\0\0\x08matroska': 'matroska',
 } as const;
 
-/** Bytes that suffice. */
 const PREFIX_BYTES = 128;
 const TAB = 9;
 
-/** Returns the container of a video or of sound by its first bytes, of which 128 suffice; `undefined` for all else. */
+/** Returns the container of a video or audio file by its first 128 bytes. */
 export function sniffMoving(prefix: Uint8Array): MovingContainer | undefined {
   if (hasAscii(prefix, 4, 'ftyp')) {
     if (isHeif(prefix)) return undefined;
     return hasAscii(prefix, 8, 'qt  ') ? 'mov' : 'mp4';
   }
   const isQuickTime = QUICKTIME_TYPES.some((type) => hasAscii(prefix, 4, type));
-  // Prose may say `free` there, without the control characters that sizes and media data have.
+  // Prose may say `free`, but lacks the control characters of sizes and media data.
   if (isQuickTime && prefix.subarray(0, PREFIX_BYTES).some((byte) => byte < TAB)) return 'mov';
   if (hasAscii(prefix, 0, EBML_MAGIC)) {
     const header = Buffer.from(prefix.subarray(0, PREFIX_BYTES)).toString('latin1');
@@ -41,22 +39,21 @@ export function sniffMoving(prefix: Uint8Array): MovingContainer | undefined {
   return hasAscii(prefix, 0, 'ID3') || readMp3Frame(prefix, 0) !== undefined ? 'mp3' : undefined;
 }
 
-/** A frame of MPEG audio layer III. */
 interface Mp3Frame {
   readonly bytes: number;
   readonly durationS: number;
 }
 
-/** Bitrates of layer III by index, in kbit/s: of MPEG-1, and of MPEG-2 and 2.5. */
+/** Bitrates of layer III in kbit/s: of MPEG-1, and of MPEG-2 and 2.5. */
 const BITRATES = {
   1: [32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320],
   2: [8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160],
 } as const;
 
-/** Sample rates of MPEG-1; those of MPEG-2 are half of them, those of MPEG-2.5 a quarter. */
+/** Sample rates of MPEG-1; MPEG-2 halves, and MPEG-2.5 quarters them. */
 const SAMPLE_RATES = [44_100, 48_000, 32_000] as const;
 
-/** Reads the header of a frame of MPEG audio layer III (ISO/IEC 11172-3 §2.4.2.3); `undefined` if there is none. */
+/** Reads the header of a frame of MPEG audio layer III (ISO/IEC 11172-3 §2.4.2.3). */
 export function readMp3Frame(bytes: Uint8Array, at: number): Mp3Frame | undefined {
   const [sync = 0, version = 0, rates = 0] = bytes.subarray(at, at + 3);
   const isLayer3 = sync === 0xff && (version & 0xe6) === 0xe2;

@@ -2,13 +2,13 @@ import { type Extent, hasAscii, tagAt } from '../byte-reader.ts';
 import { withPlainExif } from '../exif-block.ts';
 import type { Orientation, Size } from '../image-facts.ts';
 
-/** A chunk of a RIFF file (RFC 9649 §2.3): the extent of its payload by its length, perhaps past the file's end. */
+/** Payload of a chunk of a RIFF file (RFC 9649 §2.3), perhaps past the file's end. */
 export interface RiffChunk extends Extent {
   /** Four ASCII characters, trailing space included: `VP8 `. */
   readonly fourCc: string;
 }
 
-/** Offset of the first chunk of a WebP file (RFC 9649 §2.4). */
+/** Offset of the first chunk (RFC 9649 §2.4). */
 export const FIRST_CHUNK = 12;
 
 const HEADER_BYTES = 8;
@@ -18,7 +18,7 @@ export function isWebp(bytes: Uint8Array): boolean {
   return hasAscii(bytes, 0, 'RIFF') && hasAscii(bytes, 8, 'WEBP');
 }
 
-/** Walks through the chunks between two offsets; each begins at an even offset. Never throws; linear in the chunks. */
+/** Walks the chunks between two offsets; each begins at an even offset. Never throws. */
 export function* walkRiffChunks(
   bytes: Uint8Array,
   from: number,
@@ -34,12 +34,12 @@ export function* walkRiffChunks(
   }
 }
 
-/** Returns the offset of the next chunk: behind the padding byte of an odd payload. */
+/** Returns the offset of the next chunk, behind the padding byte of an odd payload. */
 export function nextChunk(end: number): number {
   return end + (end % 2);
 }
 
-/** Formats a chunk whose payload is the joined parts, padded to an even length with a zero. */
+/** Formats a chunk of joined parts, padded to an even length. */
 export function formatChunk(fourCc: string, ...parts: readonly Uint8Array[]): Buffer {
   const payloadBytes = parts.reduce((sum, part) => sum + part.length, 0);
   const header = Buffer.alloc(HEADER_BYTES);
@@ -48,7 +48,6 @@ export function formatChunk(fourCc: string, ...parts: readonly Uint8Array[]): Bu
   return Buffer.concat([header, ...parts, Buffer.alloc(payloadBytes & 1)]);
 }
 
-/** Returns the ICC profile. */
 export function readWebpProfile(webp: Uint8Array): Uint8Array | undefined {
   for (const { fourCc, start, end } of walkRiffChunks(webp, FIRST_CHUNK)) {
     if (fourCc === 'ICCP') return webp.subarray(start, end);
@@ -56,7 +55,7 @@ export function readWebpProfile(webp: Uint8Array): Uint8Array | undefined {
   return undefined;
 }
 
-/** Returns the file with plain EXIF (`withPlainExif`) in each EXIF chunk. */
+/** Returns the file with plain EXIF in each EXIF chunk. */
 export function withPlainWebpExif(webp: Uint8Array, orientation: Orientation): Uint8Array {
   const blocks: Extent[] = [];
   for (const { fourCc, start, end } of walkRiffChunks(webp, FIRST_CHUNK)) {
@@ -65,10 +64,7 @@ export function withPlainWebpExif(webp: Uint8Array, orientation: Orientation): U
   return withPlainExif(webp, blocks, orientation);
 }
 
-/**
- * Reads the size from the key frame header of a `VP8 ` (RFC 6386 §9.1) or the header of a `VP8L` (RFC 9649 §3.4);
- * returns `undefined` if the payload does not begin with such a header.
- */
+/** Reads the size from the header of a `VP8 ` key frame (RFC 6386 §9.1) or a `VP8L` (RFC 9649 §3.4). */
 export function readBitstreamSize(fourCc: string, payload: Uint8Array): Size | undefined {
   const view = new DataView(payload.buffer, payload.byteOffset, payload.byteLength);
   if (fourCc === 'VP8L') {
@@ -79,7 +75,7 @@ export function readBitstreamSize(fourCc: string, payload: Uint8Array): Size | u
   }
   const isKeyFrame = view.byteLength >= 10 && (view.getUint8(0) & 1) === 0;
   if (!isKeyFrame || !hasAscii(payload, 3, '\x9d\x01\x2a')) return undefined;
-  // The upper two bits of each word are a display scale, unused in WebP.
+  // The upper two bits are a display scale, unused in WebP.
   const widthPx = view.getUint16(6, true) & 0x3fff;
   const heightPx = view.getUint16(8, true) & 0x3fff;
   return widthPx === 0 || heightPx === 0 ? undefined : { widthPx, heightPx };

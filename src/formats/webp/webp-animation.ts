@@ -9,36 +9,35 @@ import {
 
 interface Chunk {
   readonly fourCc: string;
-  /** A view of the file, without header and padding. */
+  /** Without header and padding. */
   readonly payload: Buffer;
 }
 
-/** A frame of an animated WebP: an `ANMF` chunk (RFC 9649 §2.7.1.1). */
+/** An `ANMF` chunk (RFC 9649 §2.7.1.1). */
 interface Frame {
-  /** Offset and size of the frame's rectangle, duration and flags. */
+  /** Offset and size of the rectangle, duration and flags. */
   readonly header: Buffer;
   /** A `VP8L`, or a `VP8 ` with or without an `ALPH` before it. */
   readonly image: readonly Chunk[];
 }
 
-/** The parts of an encoded WebP that are kept. */
 interface EncodedWebp {
   /** Width and height, as in `VP8X`. */
   readonly canvas: Buffer;
-  /** Blue, green, red, alpha: a hint that viewers may use (RFC 9649 §2.7.1.1). */
+  /** Blue, green, red and alpha, a hint for viewers (RFC 9649 §2.7.1.1). */
   readonly background: Uint8Array;
   readonly frames: readonly Frame[];
   readonly isAnimated: boolean;
 }
 
 const FRAME_HEADER_BYTES = 16;
-/** Places of the rectangle's size, two numbers of 24 bits less one, of the duration and of the flags in the header. */
+/** Offsets in the header: of the rectangle's size, two numbers of 24 bits less one; of duration and flags. */
 const SIZE_AT = 6;
 const DURATION_AT = 12;
 const FLAGS_AT = 15;
-/** The frame replaces its rectangle; otherwise it is blended over the canvas by its alpha. */
+/** Replace the rectangle instead of blending over the canvas. */
 const NO_BLEND_FLAG = 0x02;
-/** The rectangle is cleared after the frame's time. */
+/** Clear the rectangle after the frame's time. */
 const DISPOSE_FLAG = 0x01;
 /** Flags of `VP8X`. */
 const ANIMATION_FLAG = 0x02;
@@ -49,27 +48,23 @@ const MAX_PLAYS = 2 ** 16 - 1;
 const DEFAULT_BACKGROUND = Uint8Array.of(255, 255, 255, 255);
 
 /**
- * Delay in milliseconds that the encoder must be given for every frame, so that the duration of an encoded frame
- * reveals how many source frames libwebp has merged into it.
+ * Delay in milliseconds of every frame for the encoder, so that the duration of an encoded frame reveals how many
+ * source frames libwebp has merged into it.
  *
- * Over 10 ms, because libvips replaces delays up to that by 100 ms. A duration has 24 bits (RFC 9649 §2.7.1.1), enough
- * for 838 860 merged frames; beyond, libwebp itself starts another frame, a transparent one of 1×1 px (anim_encode.c),
- * and the sum still holds.
+ * libvips replaces delays up to 10 ms by 100. The 24 bits of a duration hold 838 860 merged frames; beyond, libwebp
+ * starts another, transparent frame (anim_encode.c), and the sum still holds.
  */
 export const SENTINEL_DELAY_MS = 20;
 
 /**
  * Restores the exact delays and the play count of an animated WebP, which its encoder could not keep.
  *
- * Where libwebp has merged k equal frames into one, the merged frame gets the first delay, and k − 1 blank frames of 40
- * bytes follow with the other delays: transparent and blended, so the canvas stays the same. If all frames are equal,
- * libwebp writes a still, which becomes an animation again, of one frame per delay.
+ * Where libwebp has merged k equal frames, the merged frame gets the first delay, and k − 1 transparent frames of 40
+ * bytes follow with the others. A still, which libwebp writes if all frames are equal, becomes an animation again.
+ * Colours under an alpha of 0 may differ.
  *
- * Every frame looks as before; the red, green and blue that a decoder leaves under an alpha of 0 may differ.
- *
- * @param encoded a whole file, encoded with `SENTINEL_DELAY_MS` for every frame, of sRGB: all but pixels, canvas and
- *   background is dropped
- * @param animation its delays are rounded (`roundDelays`)
+ * @param encoded a file of sRGB with `SENTINEL_DELAY_MS` for every frame: all but pixels, canvas and background is
+ *   dropped
  * @throws Error if the file is cut off, or has another number of frames
  */
 export function restoreAnimation(encoded: Uint8Array, animation: Animation): Buffer {
@@ -105,7 +100,7 @@ export function restoreAnimation(encoded: Uint8Array, animation: Animation): Buf
   );
 }
 
-/** Reads a whole WebP file. A still is one frame, of 0 ms, that fills the canvas and replaces its content. */
+/** Reads a WebP file. A still is one frame, of 0 ms, that replaces the canvas. */
 function readEncoded(file: Uint8Array): EncodedWebp {
   if (!isWebp(file)) throw new Error('Expected a WebP file but received something else');
   const bytes = Buffer.from(file.buffer, file.byteOffset, file.byteLength);
@@ -135,7 +130,7 @@ function readEncoded(file: Uint8Array): EncodedWebp {
   return { canvas, background: DEFAULT_BACKGROUND, frames, isAnimated: false };
 }
 
-/** Reads bytes that consist of chunks; the last padding byte may be missing. */
+/** Reads chunks; the last padding byte may be missing. */
 function readChunks(bytes: Buffer, from: number, to: number = bytes.length): Chunk[] {
   return Array.from(walkRiffChunks(bytes, from, to), ({ fourCc, start, end }) => {
     if (end > to)
@@ -148,7 +143,7 @@ function isImage({ fourCc }: Chunk): boolean {
   return fourCc === 'ALPH' || fourCc === 'VP8 ' || fourCc === 'VP8L';
 }
 
-/** Whether a chunk declares alpha; an opaque `ALPH` is alpha to a decoder too. */
+/** Whether a chunk declares alpha; an opaque `ALPH` counts. */
 function hasAlpha({ fourCc, payload }: Chunk): boolean {
   // alpha_is_used is the bit after both edges (RFC 9649 §3.4).
   return fourCc === 'ALPH' || (fourCc === 'VP8L' && (payload.readUInt8(4) & 0x10) !== 0);
@@ -165,11 +160,11 @@ function countSourceFrames({ header }: Frame): number {
   return count;
 }
 
-/** Returns the frame with the first of the delays, and a frame without effect for each of the others. */
+/** Returns the frame with the first delay, and a frame without effect for each other one. */
 function splitFrame(frame: Frame, delaysMs: readonly number[]): Frame[] {
   const flags = frame.header.readUInt8(FLAGS_AT);
   return delaysMs.map((durationMs, index) => {
-    // The rectangle is visible until the end of the last delay, and cleared only then.
+    // The rectangle is cleared only after the last delay.
     const disposal = index === delaysMs.length - 1 ? flags & DISPOSE_FLAG : 0;
     // A frame without effect has one pixel, unless it clears the rectangle.
     const hasRectangle = index === 0 || disposal !== 0;
@@ -184,12 +179,11 @@ function splitFrame(frame: Frame, delaysMs: readonly number[]): Frame[] {
 }
 
 /**
- * Creates the VP8L bitstream of a fully transparent black image (RFC 9649 §3): 8 bytes for any size.
+ * Creates the VP8L bitstream of a transparent black image of any size (RFC 9649 §3).
  *
- * Byte by byte: the signature 0x2f; 32 bits of header, low bits first: width − 1 (14 bits), height − 1 (14), alpha is
- * used (1), version 0 (3); then 24 bits: no transform, no colour cache, no meta prefix codes (a zero bit each) and five
- * prefix codes of the bits 1 0 0 0, that is: simple, one symbol, of one bit, which is 0. A code with one symbol takes
- * no bit per pixel, so no pixel data follows.
+ * The signature 0x2f; 32 bits of header, low bits first: width − 1 (14 bits), height − 1 (14), alpha is used (1),
+ * version 0 (3); then 24 bits: no transform, no colour cache, no meta prefix codes, and five simple prefix codes (1 0 0
+ * 0) of the symbol 0, which take no bit per pixel.
  */
 export function createTransparentVp8l(widthPx: number, heightPx: number): Buffer {
   const bitstream = Buffer.from([0x2f, 0, 0, 0, 0, 0x88, 0x88, 0x08]);

@@ -14,22 +14,20 @@ import {
 const flag = { animation: 0x02, xmp: 0x04, exif: 0x08, icc: 0x20 } as const;
 const VP8X_BYTES = 10;
 const ANIM_BYTES = 6;
-/** Fields of ANMF before the chunks of its frame. */
+/** Fields of ANMF before its chunks. */
 const FRAME_HEADER_BYTES = 16;
-/** 50 000 frames, the highest limit an operator can set, have three chunks each and their ANMF; bounds the walk. */
+/** 50 000 frames, the maximum setting, of three chunks each and their ANMF; bounds the walk. */
 const MAX_CHUNKS = 200_000;
 
 /**
- * Reads the facts of a WebP (RFC 9649), still or animated.
- *
- * The RIFF size is binding, as in libwebp 1.6: the file contains it to the last pad byte, chunks fill it exactly, and
- * bytes after it are not part of the image.
+ * Reads the facts of a WebP (RFC 9649). As in libwebp 1.6, the RIFF size is binding: chunks fill it exactly, and bytes
+ * after it are not part of the image.
  */
 export function readWebpHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts {
   const file = new ByteReader(bytes, 'WebP');
   const riffEnd = 8 + file.u32le(4);
   const reader = prefix ? file : new ByteReader(file.slice(0, riffEnd), 'WebP');
-  // VP8X, if there is one, comes first: its flags, and the canvas less one pixel.
+  // A VP8X comes first: its flags, and the canvas less one pixel.
   const isExtended = reader.tag(FIRST_CHUNK) === 'VP8X';
   const canvas = isExtended
     ? { widthPx: 1 + reader.u24le(24), heightPx: 1 + reader.u24le(27) }
@@ -74,7 +72,7 @@ export function readWebpHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts {
         break;
       case 'ANMF':
         if ((flags & flag.animation) === 0) {
-          // libwebp ignores the frames of a file whose header does not declare an animation.
+          // libwebp ignores frames unless the header declares an animation.
           isClean = false;
           break;
         }
@@ -114,7 +112,7 @@ export function readWebpHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts {
   };
 }
 
-/** Reads the size from the canvas, which the image fills, or from the image. */
+/** Reads the size from the canvas or the image. */
 function readPrefix(reader: ByteReader, canvas: Size | undefined, isAnimated: boolean): ImageFacts {
   const chunks = isAnimated ? [] : walkRiffChunks(reader.bytes, FIRST_CHUNK);
   let still: Size | undefined;
@@ -137,7 +135,10 @@ function readPrefix(reader: ByteReader, canvas: Size | undefined, isAnimated: bo
 const MAX_CHUNKS_TO_EXIF = 16;
 const MAX_EXIF_BYTES = 64 * 1024;
 
-/** Reads the orientation of a still by ranges: its EXIF follows its pixels. Returns 1 if the EXIF is missing or long. */
+/**
+ * Reads the orientation of a still by ranges, since its EXIF follows its pixels. Returns 1 if the EXIF is missing or
+ * long.
+ */
 export async function readWebpOrientation(source: ByteSource): Promise<Orientation> {
   const read = (start: number, end: number) => source.read(start, Math.min(end, source.sizeBytes));
   const head = await read(FIRST_CHUNK, FIRST_CHUNK + 9);
@@ -158,7 +159,7 @@ export async function readWebpOrientation(source: ByteSource): Promise<Orientati
   return 1;
 }
 
-/** Checks the chunks of a frame; returns whether the frame contains only its image. */
+/** Checks the chunks of a frame; returns whether it contains only its image. */
 function isCleanFrame(
   reader: ByteReader,
   canvas: Size,
@@ -196,7 +197,7 @@ function requireSize(reader: ByteReader, { fourCc, start, end }: RiffChunk): Siz
   return size;
 }
 
-/** Returns the size of the canvas, or of the only image if there is no canvas. */
+/** Returns the size of the canvas, or of the only image without a canvas. */
 function readSize(canvas: Size | undefined, still: Size | undefined, frames: number): Size {
   const size = canvas ?? still;
   if (size === undefined || (still === undefined && frames === 0)) {

@@ -3,15 +3,15 @@ import type { HeifFile } from '../../formats/heif/heif-file.ts';
 import type { SampleCoding } from './colour-conversion.ts';
 import { mapToSrgb } from './video/map-to-srgb.ts';
 
-/** An original that libvips can read, and how its samples are converted if libvips cannot do this alone. */
+/** Original that libvips can read, and the conversion of its samples that libvips lacks. */
 export interface ReadableOriginal {
   readonly bytes: Uint8Array;
   readonly coding?: SampleCoding | undefined;
 }
 
 /**
- * Reads what libheif leaves in the samples: a limited range of grey or of alpha, colours multiplied by alpha, and code
- * points of another space than sRGB. Names an unspecified matrix, without which libheif ignores the range of `colr`.
+ * Reads what libheif leaves in the samples: limited range, premultiplied colours, code points other than sRGB's. Names
+ * an unspecified matrix, without which libheif ignores the range of `colr`.
  *
  * @throws MediaError `UNPROCESSABLE_MEDIA` if an image has no sequence header
  */

@@ -9,7 +9,6 @@ import { tabulate, toIndex, toSrgb } from './lookup-table.ts';
 import { type MapColours, scaleOf, unmultiply } from './picture-to-rgb.ts';
 import { type Pixels, toPixels } from './pixels.ts';
 
-/** Bits of a deep sample in libvips. */
 const DEEP_BITS = 16;
 const DEEP_SAMPLES = 2 ** DEEP_BITS;
 const MAX_DEEP = DEEP_SAMPLES - 1;
@@ -26,14 +25,12 @@ const UNUSABLE_PROFILE =
   /^(corrupt profile|unsupported profile|profile incompatible with image|profile does not support \w+ input intent)$/;
 
 /**
- * Decodes an image and converts it to sRGB where sharp cannot, or not exactly.
- *
- * sharp decodes a grey AVIF to three channels and then ignores its grey profile, converts deep images with a profile to
- * Display P3, and ignores sRGB's curve in its gamma; lcms2 is wrong by up to 20 levels where a deep colour leaves sRGB.
- * So matrix profiles and gammas are computed here, and lcms2 converts only by profiles that are tables.
+ * Decodes an image and converts it to sRGB where sharp cannot, or not exactly: sharp ignores the profile of a grey
+ * AVIF, converts deep images with a profile to Display P3, and its gamma ignores sRGB's curve; lcms2 is wrong by up to
+ * 20 levels where a deep colour leaves sRGB. Only profiles that are tables are left to lcms2.
  *
  * @param image opened with `ignoreIcc`
- * @param gamma exponent of the samples' own transfer function, which replaces a profile
+ * @param gamma exponent of the samples' transfer function, which replaces a profile
  * @param isTaggedGrey whether the profile is grey, although the image was decoded to three channels
  * @returns `undefined` without a usable profile
  */
@@ -134,8 +131,7 @@ export function toSrgbPixels(
 }
 
 /**
- * Whether an image of 8 bits has sRGB's profile. Its conversion would change no sample, and lcms2 prepares it for as
- * long as a small picture takes.
+ * Whether an image of 8 bits has sRGB's profile: lcms2 prepares the conversion for as long as a small picture takes.
  */
 export function isSrgb({ space, icc }: Metadata): boolean {
   const profile = space === 'srgb' && icc ? readMatrixProfile(icc, 'rgb') : undefined;
@@ -216,7 +212,6 @@ function mapChannel(data: Samples, first: number, step: number, table: Uint16Arr
   for (let at = first; at < data.length; at += step) data[at] = table[data[at]];
 }
 
-/** Converts deep samples. */
 function convertColours(
   { data, channels }: Pixels<Samples>,
   { curves, toSrgbLight }: Extract<MatrixProfile, { kind: 'rgb' }>,
@@ -242,12 +237,7 @@ function convertColours(
   }
 }
 
-/**
- * Tabulates samples.
- *
- * @param max largest sample, of input and output
- * @param white the sample at which `compute` is called with 1
- */
+/** @param white the sample at which `compute` is called with 1 */
 function tabulateSamples(
   compute: (fraction: number) => number,
   max: number,

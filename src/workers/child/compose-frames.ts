@@ -10,7 +10,6 @@ const OPAQUE = 255;
  * Decodes the frames of an animation one by one, and composes them as the container specifies.
  *
  * @param batchFrames number of whole frames that are yielded at a time, one below the other
- * @throws MediaError `UNPROCESSABLE_MEDIA` or `MEDIA_TOO_LARGE`; any other error is a bug of ours
  */
 export function composeFrames(
   patches: Iterable<FramePatch>,
@@ -27,11 +26,7 @@ export function composeFrames(
   return joinFrames(canvas, draw(), { channels: CHANNELS, batchFrames });
 }
 
-/**
- * Copies the canvas after each frame that is drawn, and joins the copies one below the other.
- *
- * @param channels 3 if all pixels of all frames are opaque
- */
+/** Yields copies of the canvas after each frame. @param channels 3 if all pixels of all frames are opaque */
 export async function* joinFrames(
   canvas: FrameCanvas,
   drawn: AsyncIterable<void> | Iterable<void>,
@@ -65,7 +60,7 @@ function copyOpaque(pixels: Uint8Array, target: Uint8Array): void {
   }
 }
 
-/** Decodes the image of a frame: sRGB with alpha, 8 bits. */
+/** Decodes a frame's image to sRGB with alpha, 8 bits. */
 function decodePatch(patch: FramePatch, job: RenderJob): Promise<Uint8Array> {
   return decodeStrictly(patch.file, job, undefined, async (bytes, strictness) => {
     const image = await openStill(bytes, job, { size: patch, orientation: 1 }, strictness);
@@ -75,15 +70,14 @@ function decodePatch(patch: FramePatch, job: RenderJob): Promise<Uint8Array> {
 }
 
 /**
- * The canvas on which the frames of a GIF or APNG are composed (GIF89a §23, PNG 3rd edition §4.9, §13.16): straight alpha, 8 bits,
- * rounded to the nearest. Pixels with an alpha of 0 keep the colours of the last frame that painted them.
+ * Canvas of the frames of a GIF or APNG (GIF89a §23, PNG 3rd edition §4.9, §13.16): straight alpha, 8 bits. Transparent
+ * pixels keep the colours of the last frame that painted them.
  */
 export class FrameCanvas {
   readonly size: Size;
-  /** Four samples per pixel; must be copied before the next frame is drawn. */
+  /** Four samples per pixel; copy them before drawing the next frame. */
   readonly pixels: Uint8Array<ArrayBuffer>;
   #last: FramePlacement | undefined;
-  /** The canvas before the last frame, if that frame restores it. */
   #kept: Uint8Array | undefined;
 
   constructor(size: Size) {
@@ -91,11 +85,7 @@ export class FrameCanvas {
     this.pixels = new Uint8Array(size.widthPx * size.heightPx * CHANNELS);
   }
 
-  /**
-   * Draws the next frame, after disposing of the previous one.
-   *
-   * @param patch pixels of the frame, four samples each; its region lies within the canvas
-   */
+  /** Draws a frame that lies within the canvas, after disposing of the previous one. */
   draw(placement: FramePlacement, patch: Uint8Array): void {
     this.begin(placement);
     const rowBytes = placement.widthPx * CHANNELS;
@@ -109,8 +99,7 @@ export class FrameCanvas {
   /** Disposes of the previous frame; the caller then draws the next one into `pixels`. */
   begin(placement: FramePlacement): void {
     this.#disposeLast();
-    // Before the first frame, the canvas is transparent black, so "previous" equals "background", as the specification
-    // demands.
+    // The canvas begins as transparent black, so "previous" of the first frame equals "background", as specified.
     if (placement.dispose === 'previous') this.#kept = this.pixels.slice();
     this.#last = placement;
   }
@@ -132,7 +121,7 @@ export class FrameCanvas {
   }
 }
 
-/** Composites pixels over others: the operation "over" of straight alpha. */
+/** Composites by the operation "over" of straight alpha. */
 function blendOver(below: Uint8Array, over: Uint8Array): void {
   for (let at = 0; at < below.length; at += CHANNELS) {
     const alpha = over[at + 3];

@@ -8,7 +8,7 @@ import { encodeGif } from './gif/encode-gif.ts';
 import { fromPixels, type Pixels, toPixels } from './pixels.ts';
 import { encodeWebpAnimation, encodeWebpStill } from './webp/encode-webp.ts';
 
-/** An encoder that needs the pixels first, or an animation's exact timing. */
+/** Encoder that needs the pixels first, or an animation's exact timing. */
 interface Encoder {
   readonly encodeStill: (image: Sharp, job: RenderJob) => Promise<Uint8Array>;
   readonly encodeAnimation: (
@@ -47,13 +47,12 @@ export async function encodeAnimation(
   return await encoder.encodeAnimation(strip, job, animation);
 }
 
-/** Returns an encoded image unless it is too large (`MEDIA_TOO_LARGE`). */
 export function checkResultSize(encoded: Uint8Array, { maxResultBytes }: RenderJob): Uint8Array {
   if (encoded.byteLength <= maxResultBytes) return encoded;
   throw tooLargeMedia(`${encoded.byteLength} bytes encoded, at most ${maxResultBytes}`);
 }
 
-/** Encodes an image, with white under transparent pixels if the format has no alpha; sharp decodes in the same pipeline. */
+/** Encodes an image, on white if the format has no alpha; sharp decodes in the same pipeline. */
 export async function encodeStill(image: Sharp, job: RenderJob): Promise<Uint8Array> {
   if (job.isPlaceholder === true) return encodePlaceholder(image);
   const { format, quality } = job;

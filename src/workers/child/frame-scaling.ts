@@ -4,25 +4,22 @@ import { fromPixels, type Pixels } from './pixels.ts';
 const MAX_SAMPLE = 255;
 const SAMPLES = 256;
 
-/** Longest edge of an image of libvips, in pixels (`VIPS_MAX_COORD`). */
+/** `VIPS_MAX_COORD`. */
 const MAX_EDGE_PX = 10_000_000;
 
 /** Bytes of frames that are scaled at a time: few enough for the caches, enough to be worth two calls. */
 const GROUP_BYTES = 4 * 1024 * 1024;
 
 /**
- * Scales frames down with two calls of libvips for many frames instead of one for each: a call costs more than an
- * emoji's frame (24 frames from 128 to 64 pixels: 31 ms one by one, 8 together; larger frames gain less, see
- * `scalesTogether`).
+ * Scales frames down with two calls of libvips for many frames: a call costs more than an emoji's frame (24 frames from
+ * 128 to 64 pixels: 31 ms one by one, 8 together; larger frames gain less, see `scalesTogether`).
  *
- * A filter in one direction does not mix adjacent pixels of the other. So the frames are placed side by side and scaled
- * in height; then the image is transposed, so that each column of each frame is a row, and scaled once more. The filter
- * is the same both ways. Where pixels lie halfway between two of its 64 positions in a pixel, it
- * may take the other one than for a frame alone.
+ * A filter in one direction does not mix adjacent pixels of the other, so frames side by side are scaled in height,
+ * then transposed and scaled again. Where a pixel lies halfway between two of the filter's 64 positions, the other one
+ * may be taken than for a frame alone.
  *
  * @param strip frames of size `from`, one below the other
  * @param to no edge is longer than that of `from`
- * @returns frames of size `to`, one below the other
  */
 export async function scaleFrames(strip: Pixels, from: Size, to: Size): Promise<Uint8Array> {
   const { channels, data, heightPx } = strip;
@@ -93,7 +90,6 @@ function swapAxes(
 ): Uint8Array {
   const target = new Uint8Array(source.length);
   if (channels === 4) {
-    // Moves four samples at once.
     moveItems(asWords(source), asWords(target), axes, 1);
   } else {
     moveItems(source, target, axes, channels);
@@ -130,7 +126,6 @@ function moveItems(
 /** Product of sample and alpha, as libvips multiplies: in single precision, truncated. */
 const premultiplied = tabulate((sample, alpha) => sample * Math.fround(alpha / MAX_SAMPLE));
 
-/** The inverse, as libvips divides. */
 const unpremultiplied = tabulate((sample, alpha) =>
   alpha === 0 ? 0 : Math.min(MAX_SAMPLE, sample * Math.fround(MAX_SAMPLE / alpha)),
 );
@@ -141,7 +136,7 @@ function tabulate(compute: (sample: number, alpha: number) => number): Uint8Arra
   );
 }
 
-/** Maps all samples of pixels, except alpha, through a table by sample and alpha. */
+/** Maps all samples except alpha through a table by sample and alpha. */
 function weighByAlpha(pixels: Uint8Array, channels: number, table: Uint8Array): void {
   const last = channels - 1;
   for (let at = 0; at < pixels.length; at += channels) {

@@ -18,22 +18,25 @@ import { hasMemoryLeft } from './memory-left.ts';
 import { failureOf, render } from './render.ts';
 import { Requests } from './requests.ts';
 
-/** Maximum bytes of one read of the channel: more than Linux buffers in a socket by default. */
+/** More than Linux buffers in a socket by default. */
 const RECEIVED_BYTES = 256 * 1024;
 
-/** Time for others to end a worker without a channel, in milliseconds; the last resort writes to standard error. */
+/**
+ * Time for other processes to end a worker without a channel, in milliseconds: the last resort writes to standard
+ * error.
+ */
 const LAST_RESORT_MS = 2_000;
 
 /**
- * A render worker: a process of its own, so that a decoder that hangs, crashes or exhausts memory takes down only its
- * own job. The worker reads nothing but its channel and holds no credentials.
+ * A render worker: a process of its own, so that a decoder that hangs, crashes or exhausts memory costs one job. It
+ * reads only its channel, and holds no credentials.
  */
 setUpSharp();
 lowerPriority(Number(process.argv[2]));
 // Its type lacks `onread`, which `connect` passes to it.
 const socketOptions: SocketConstructorOpts & ConnectOpts = {
   fd: CHANNEL_DESCRIPTOR,
-  // One buffer for all that arrives: one for each 64 KiB took 3 to 6 % of an avatar's CPU (bench/RESULTS.md).
+  // One buffer for all that arrives: a buffer for each 64 KiB took 3 to 6 % of an avatar's CPU (bench/RESULTS.md).
   onread: {
     buffer: Buffer.allocUnsafeSlow(RECEIVED_BYTES),
     callback: (sizeBytes, buffer) => {
@@ -45,7 +48,7 @@ const socketOptions: SocketConstructorOpts & ConnectOpts = {
 const channel = new Socket(socketOptions);
 const inbox = new Inbox<Packet>();
 let isIdle = true;
-// The main process is trusted: it sends one command at a time, of any size, and in between replies.
+// The main process is trusted: it sends one command at a time, and replies.
 const packets = new PacketReader({
   maxHeaderBytes: Infinity,
   maxBodyBytes: () => Infinity,
@@ -56,15 +59,14 @@ const packets = new PacketReader({
   },
 });
 channel.resume();
-// The main process is gone, however it ended: no work is left, and nothing bounds a render any more. `exit` would wait
-// until libvips' threads end.
+// Without the main process, nothing bounds a render any more. `exit` would wait until libvips' threads end.
 channel.on('error', () => undefined);
 channel.on('close', () => {
   process.kill(process.pid, 'SIGKILL');
-  // The first process of a PID namespace ignores its own signals (pid_namespaces(7)). It usually ends with its parent.
+  // The first process of a PID namespace ignores its own signals (pid_namespaces(7)); it mostly ends with its parent.
   setTimeout(() => process.abort(), LAST_RESORT_MS);
 });
-// A terminal's ^C, or its end, reaches the whole process group; the main process decides when a worker ends.
+// A terminal signals the whole process group, but the main process decides when a worker ends.
 process.on('SIGINT', () => undefined);
 process.on('SIGTERM', () => undefined);
 process.on('SIGHUP', () => undefined);
@@ -98,7 +100,6 @@ async function respondByRanges({
 }: WorkerCommand & { readonly sizeBytes: number }): Promise<WorkerResponse> {
   const requests = new Requests(sizeBytes, inbox, send);
   try {
-    // The demultiplexer is loaded at the first video of this process.
     if (job !== undefined) {
       const { renderPoster } = await import('./video/render-poster.ts');
       const body = await renderPoster(requests, requests, job);
@@ -119,7 +120,7 @@ function describeFailure(error: unknown): WorkerResponse {
   return { kind: 'failed', code: hasMemoryLeft() ? code : 'OVERLOADED', detail, rssBytes };
 }
 
-/** Returns the resident memory in bytes; its maximum so far if no descriptor is left to read it. */
+/** Returns the resident memory in bytes, or its maximum so far if no descriptor is left to read it. */
 function readRssBytes(): number {
   try {
     return process.memoryUsage.rss();
@@ -133,11 +134,8 @@ function send(message: WorkerMessage): void {
 }
 
 /**
- * Configures sharp and libvips, once, at the worker's start.
- *
- * One thread per worker: the workers are the parallelism. No operation cache: no original is rendered twice in a row,
- * and nothing can leak from a cache into another result. Only loaders of the formats of contract §3 may run, from
- * memory only.
+ * Configures sharp: one thread, since the workers are the parallelism; no cache, since no original is rendered twice in
+ * a row, and so that nothing leaks into another result; only loaders of the formats of contract §3.
  */
 function setUpSharp(): void {
   sharp.concurrency(1);
@@ -146,7 +144,7 @@ function setUpSharp(): void {
   sharp.unblock({ operation: Object.values(sourceFormats).flatMap(({ loader }) => loader ?? []) });
 }
 
-/** Lowers the priority of all threads of this process, unless it is lower; later threads inherit that. */
+/** Lowers the priority of all threads of this process; later threads inherit it. */
 function lowerPriority(niceness: number): void {
   try {
     const threads = platform() === 'linux' ? readdirSync('/proc/self/task').map(Number) : [0];
@@ -154,6 +152,6 @@ function lowerPriority(niceness: number): void {
       if (getPriority(thread) < niceness) setPriority(thread, niceness);
     }
   } catch {
-    // A thread has just ended, or the system refuses; the confinement shows the actual priority.
+    // A thread has just ended, or the system refuses; the confinement reports the actual priority.
   }
 }

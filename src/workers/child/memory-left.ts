@@ -1,15 +1,14 @@
 import { readFileSync } from 'node:fs';
 
-/** Memory that may be gone without a fault of anyone: fragments, and what V8 has not collected yet, in bytes. */
+/** Memory that fragments, and what V8 has not collected yet, may take, in bytes. */
 const SLACK_BYTES = 32 * 1024 ** 2;
 
-/** Maximum size of one trial, in bytes; larger ones may be refused for their size alone (proc(5), `overcommit_memory`). */
+/** Maximum size of one trial, in bytes: larger ones may be refused for their size (proc(5), `overcommit_memory`). */
 const TRIAL_BYTES = 64 * 1024 ** 2;
 
 /**
- * Whether the machine still grants what this process may have by its own bound (RLIMIT_DATA). If it does not, the
- * machine is short of memory, and a failed allocation is not the original's fault. The memory is not touched, so that it
- * costs nothing.
+ * Whether the machine still grants the memory that RLIMIT_DATA allows. If not, a failed allocation is the machine's
+ * fault, not the original's. The trials touch no memory.
  */
 export function hasMemoryLeft(): boolean {
   const trials: Uint8Array[] = [];
@@ -24,7 +23,7 @@ export function hasMemoryLeft(): boolean {
   }
 }
 
-/** Reads the bytes up to the bound of private memory; 0 if it is unlimited, or if this is not Linux. */
+/** Reads the bytes left below the bound of private memory; 0 if it is unlimited, and outside of Linux. */
 function readLeftBytes(): number {
   try {
     const [, bound = '0'] =

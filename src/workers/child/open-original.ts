@@ -17,29 +17,24 @@ import {
 import { fromPixels, type Pixels, toPixels } from './pixels.ts';
 import { mapToSrgb } from './video/map-to-srgb.ts';
 
-/** Range of an animation's frames to decode, from `first` on. */
 export interface FrameRange {
   readonly first: number;
   readonly count: number;
 }
 
-/**
- * Strictness of the decoder. `warning` stops at every fault it notices; `error` ignores faults of which libjpeg merely
- * warns.
- */
+/** `warning` stops at every fault; `error` ignores faults of which libjpeg merely warns. */
 export type Strictness = 'warning' | 'error';
 
 /**
  * Minimum factor at which the decoder of WebP reduces, and the reduction left to the filter. A lossless rendering is
- * reduced less: the full picture of 24 megapixels does not fit a worker of 512 MiB.
+ * reduced later: the full picture of 24 megapixels does not fit a worker of 512 MiB.
  */
 const REDUCTION = { minFactor: 3, leftToFilter: 2 };
 const LOSSLESS_REDUCTION = { minFactor: 6, leftToFilter: 3 };
 
 /**
  * Warnings of libjpeg that leave the image complete (contract §3: "junk between markers, a wrong but harmless header
- * field"). Its other warnings (a bad Huffman code, a missing restart marker, a data segment that ends early) mean that
- * a part of the image is lost.
+ * field"). After its other warnings, a part of the image is lost.
  */
 const HARMLESS_WARNINGS = [
   /extraneous bytes before marker/,
@@ -52,9 +47,9 @@ const HARMLESS_WARNINGS = [
 /**
  * Opens an original for sharp, without decoding.
  *
- * @param frames of an animation; `undefined`: the image that is shown as a still: the first frame, or of a file of
- *   several images (AVIF) the primary one, which page 0 need not be
- * @param ignoreIcc whether samples stay as stored, despite any profile
+ * @param frames of an animation; omit for the still: the first frame, or the primary image of an AVIF, which need not
+ *   be page 0
+ * @param ignoreIcc whether samples stay as stored, despite a profile
  */
 export function openOriginal(
   original: Uint8Array,
@@ -72,7 +67,7 @@ export function openOriginal(
   });
 }
 
-/** Rejects an original that was not decoded to its planned size, the header's, with `UNPROCESSABLE_MEDIA`. */
+/** Throws `UNPROCESSABLE_MEDIA` if the decoded size differs from the header's. */
 export function checkDecodedSize(decoded: Size, planned: Size): void {
   const { widthPx, heightPx } = decoded;
   if (widthPx === planned.widthPx && heightPx === planned.heightPx) return;
@@ -87,11 +82,11 @@ interface Still {
 }
 
 /**
- * Opens the still of an original, upright, as an image that sharp converts to sRGB. Where sharp cannot, the image is
- * already decoded and converted (`convertPixels`).
+ * Opens the still of an original, auto-oriented, as an image that sharp converts to sRGB; where sharp cannot, the image
+ * is already converted (`convertPixels`).
  *
- * @param still `size` from the header, before orientation; `orientation` to undo; `coding` of samples to convert
- * @throws MediaError `UNPROCESSABLE_MEDIA` if the decoder tells another size, which is asked unless the job `isPlain`
+ * @param still `size` from the header, before orientation; `coding` of samples to convert
+ * @throws MediaError `UNPROCESSABLE_MEDIA` if the decoder reports another size, unless the job `isPlain`
  */
 export async function openStill(
   original: Uint8Array,
@@ -106,7 +101,7 @@ export async function openStill(
   };
   let image = open(false);
   let isSingleWebp = job.source === 'webp';
-  // To ask the decoder takes a pipeline of its own, a tenth of an emoji.
+  // Metadata takes a pipeline of its own, a tenth of an emoji.
   if (job.isPlain !== true) {
     const metadata = await image.metadata();
     checkDecodedSize({ widthPx: metadata.width, heightPx: metadata.height }, size);
@@ -141,9 +136,8 @@ export async function openStill(
 }
 
 /**
- * Returns the size to which a WebP is decoded if it is reduced to a third or less, or to a sixth if lossless. Its decoder
- * can reduce to any size, at less cost than decoding and filtering all pixels, but by plain averages; with twice the final
- * size left to the filter, the result is as similar to an exact reduction (bench/RESULTS.md).
+ * Returns the size to which a WebP's decoder reduces, which costs less than filtering all pixels. The decoder averages
+ * plainly; with the last factor left to the filter, the result is as good as an exact reduction (bench/RESULTS.md).
  */
 function reducedSize(job: RenderJob): Size | undefined {
   const { originalSize, resize, size } = job;
@@ -162,9 +156,8 @@ function decodeReduced(image: Sharp, { widthPx, heightPx }: Size): Promise<Pixel
 }
 
 /**
- * Runs a transform with the strictest decoder; after a harmless warning, again without junk between the segments; and
- * after another one, with a lenient decoder, which then also accepts other damage of a JPEG: of a file with both, only
- * the first warning is known.
+ * Runs a transform with the strictest decoder; after a harmless warning, without junk between the segments; then with a
+ * lenient decoder, since libjpeg reports only the first warning. That one accepts other damage too.
  *
  * @throws MediaError `UNPROCESSABLE_MEDIA` or `MEDIA_TOO_LARGE` if the original is at fault; the transform's error if
  *   the original can be decoded without it, which is a bug of ours
@@ -205,8 +198,7 @@ async function findFault(
   if (error instanceof MediaError) return error;
   try {
     await openOriginal(original, job, frames, strictness).stats();
-    // An interlaced PNG with damaged rows passes the above, but not this. Last, because it needs the memory of all
-    // pixels.
+    // Only this finds damaged rows of an interlaced PNG; last, because it needs the memory of all pixels.
     await openOriginal(original, job, frames, strictness).raw().toBuffer();
   } catch (cause) {
     const isTooLarge = cause instanceof Error && /exceeds pixel limit/.test(cause.message);

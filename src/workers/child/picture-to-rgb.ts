@@ -1,24 +1,22 @@
 import type { Pixels } from './pixels.ts';
 
-/** A picture as video codecs and HEIC code it: a luma plane and two chroma planes, which may be smaller. */
+/** Picture as video codecs and HEIC code it: luma, and two chroma planes that may be smaller. */
 export interface CodedPicture {
-  /** Luma, then Cb and Cr; only luma for a monochrome picture. */
+  /** Luma, then Cb and Cr unless monochrome. */
   readonly planes: readonly Plane[];
-  /** Bits per sample. */
   readonly depth: number;
-  /** Matrix coefficients between the planes and red, green and blue (ITU-T H.273 table 4); 2: unspecified. */
+  /** Matrix coefficients (ITU-T H.273 table 4); 2: unspecified. */
   readonly matrix: number;
   readonly isFullRange: boolean;
 }
 
-/** Samples of one channel, row by row. */
 export interface Plane {
   readonly widthPx: number;
   readonly heightPx: number;
   readonly samples: Uint8Array | Uint16Array;
 }
 
-/** Shares of red and blue in luma, by matrix coefficients (ITU-T H.273 table 4); otherwise those of BT.601. */
+/** Fractions of red and blue in luma, by matrix coefficients (ITU-T H.273 table 4); by default those of BT.601. */
 const SHARES: Readonly<Record<number, readonly [red: number, blue: number]>> = {
   1: [0.2126, 0.0722],
   4: [0.3, 0.11],
@@ -27,11 +25,11 @@ const SHARES: Readonly<Record<number, readonly [red: number, blue: number]>> = {
 };
 const BT_601 = [0.299, 0.114] as const;
 
-/** Matrix coefficients of planes that are green, blue and red themselves, and of luma with differences of green and orange. */
+/** Matrix coefficients of planes of green, blue and red, and of luma with differences of green and orange. */
 const IDENTITY = 0;
 const Y_CG_CO = 8;
 
-/** Scale of samples of a depth to 0 to 255, and of chroma samples to about -128 to 127. */
+/** Scale of luma to 0 to 255, and of chroma to about -128 to 127. */
 interface Scale {
   readonly lumaOffset: number;
   readonly lumaFactor: number;
@@ -41,18 +39,18 @@ interface Scale {
 
 /** A picture whose luma is alpha. */
 export interface AlphaPicture extends CodedPicture {
-  /** Whether colours have been multiplied by this alpha (ISO/IEC 23008-12 §6.9.1, `prem`). */
+  /** Whether colours are multiplied by this alpha (ISO/IEC 23008-12 §6.9.1, `prem`). */
   readonly isPremultiplied?: boolean;
 }
 
-/** Maps the colours of a row in place: red, green and blue of each pixel, from 0 to 255 with fractions. */
+/** Maps the colours of a row in place: red, green and blue from 0 to 255, with fractions. */
 export type MapColours = (row: Float32Array) => void;
 
 /**
  * Converts a coded picture to red, green and blue (ITU-T H.273 §8.3), and the luma of another one to alpha. Chroma at
  * half the size is interpolated as in libyuv and libjpeg: each sample lies in the middle of its pixels.
  *
- * @param mapColours to sRGB, before the samples are rounded to 8 bits; `undefined` if they are sRGB, or have a profile
+ * @param mapColours to sRGB, before rounding to 8 bits; omit for sRGB, and for pictures with a profile
  */
 export function toRgb(
   picture: CodedPicture,
@@ -172,8 +170,7 @@ function fromIdentity({ lumaOffset, lumaFactor }: Scale): Convert {
 }
 
 /**
- * Scales a row of chroma to the size of luma: three parts of the nearest sample and one of its neighbour, in each
- * direction with half the size.
+ * Scales a row of chroma to the size of luma: three parts of the nearest sample and one of its neighbour.
  *
  * @param blended buffer for the row between the two steps
  */
@@ -228,9 +225,7 @@ function readOpacities(alpha: CodedPicture, row: number, opacities: Float32Array
   }
 }
 
-/**
- * Divides the colours of a row by the opacities, 0 to 255, with which they were multiplied. Invisible colours stay.
- */
+/** Divides the colours of a row by their opacities, 0 to 255. Invisible colours stay. */
 export function unmultiply(row: Float32Array, opacities: Float32Array): void {
   for (let at = 0, pixel = 0; at < row.length; at += 3, pixel += 1) {
     const opacity = opacities[pixel];

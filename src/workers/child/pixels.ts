@@ -2,7 +2,7 @@ import sharp, { type Sharp } from 'sharp';
 import type { Orientation, Size } from '../../formats/image-facts.ts';
 import type { RenderJob } from '../../pipeline/ports.ts';
 
-/** Pixels of one frame, or of several of the same size, one below the other; sRGB of 8 or 16 bits. */
+/** Pixels of one frame, or of several one below the other; sRGB of 8 or 16 bits. */
 export interface Pixels<Samples extends Uint8Array | Uint16Array = Uint8Array> {
   readonly data: Samples;
   readonly widthPx: number;
@@ -10,11 +10,7 @@ export interface Pixels<Samples extends Uint8Array | Uint16Array = Uint8Array> {
   readonly channels: 1 | 2 | 3 | 4;
 }
 
-/**
- * Returns pixels as an image for sharp.
- *
- * @param frame size of one of several frames that are encoded as an animation
- */
+/** Returns pixels as an image for sharp. @param frame size of one frame of an animation */
 export function fromPixels(
   { data, widthPx, heightPx, channels }: Pixels<Uint8Array | Uint16Array>,
   frame?: Size,
@@ -32,16 +28,16 @@ export async function toPixels(image: Sharp): Promise<Pixels> {
 }
 
 /**
- * Clockwise turns that undo the EXIF orientations from 1 on, in degrees, after the mirror that undoes some (EXIF 2.32
+ * Clockwise rotations that undo the EXIF orientations from 1 on, in degrees, after the flip that undoes some (EXIF 2.32
  * §4.6.4).
  */
 const TURNS = [0, 0, 180, 180, 270, 90, 90, 270];
 const MIRRORED: readonly Orientation[] = [2, 4, 5, 7];
 
-/** Mirrors and turns an image. */
+/** Undoes an EXIF orientation. */
 export async function upright(image: Sharp, orientation: Orientation): Promise<Sharp> {
   if (orientation === 1) return image;
-  // sharp mirrors before it turns.
+  // sharp flips before it rotates.
   const turned = image.flop(MIRRORED.includes(orientation)).rotate(TURNS[orientation - 1]);
   return fromPixels(await toPixels(turned));
 }

@@ -15,15 +15,12 @@ import {
 } from './open-original.ts';
 import { fromPixels, type Pixels, resize, toPixels, upright } from './pixels.ts';
 
-/** Decoded frames held at once, in bytes; a longer animation is decoded in batches. */
+/** Bytes of decoded frames in memory; a longer animation is decoded in batches. */
 const BATCH_BYTES = 64 * 1024 * 1024;
 
 /**
- * Renders every frame of an animation separately, then encodes them together.
- *
- * libvips would resize the frames as one tall image, in which the edge of a frame gets colours of its neighbour.
- *
- * @throws MediaError `UNPROCESSABLE_MEDIA` or `MEDIA_TOO_LARGE`; any other error is a bug of ours
+ * Renders every frame of an animation separately, then encodes them together. libvips would resize the frames as one
+ * tall image, in which the edge of a frame gets colours of its neighbour.
  */
 export async function renderAnimation(
   original: Uint8Array,
@@ -34,7 +31,7 @@ export async function renderAnimation(
   return encodeAnimation(strip, job, animation);
 }
 
-/** Decodes in batches, transforms each frame separately, and joins the results one below the other. */
+/** Decodes in batches, and joins the rendered frames one below the other. */
 async function renderFrames(original: Uint8Array, job: RenderJob, count: number): Promise<Pixels> {
   const { originalSize } = job;
   const { widthPx, heightPx } = originalSize;
@@ -109,7 +106,6 @@ function decode(
   });
 }
 
-/** Renders frames into `target`, one after the other. */
 async function renderOneByOne(
   { data, channels }: Pixels,
   job: RenderJob,

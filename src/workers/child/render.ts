@@ -35,7 +35,9 @@ function isOfWebp(error: unknown): boolean {
   return /\bwebp(save|2vips)\w*: /.test(String(error instanceof MediaError ? error.cause : error));
 }
 
-/** Whether a WebP of the original's size fits: libwebp reports a missing allocation as any other failure. */
+/**
+ * Whether a WebP of the original's size fits into memory: libwebp reports a missing allocation as any other failure.
+ */
 function hasRoomForWebp({ originalSize: { widthPx, heightPx } }: RenderJob): boolean {
   try {
     Buffer.allocUnsafeSlow(widthPx * heightPx * WEBP_BYTES_PER_PIXEL);
@@ -45,7 +47,6 @@ function hasRoomForWebp({ originalSize: { widthPx, heightPx } }: RenderJob): boo
   }
 }
 
-/** Returns the original in a form that libvips can read without harm. */
 async function makeReadable(original: Uint8Array, job: RenderJob): Promise<ReadableOriginal> {
   if (job.source === 'heic') return { bytes: await decodeHeic(original, job) };
   const container = containerOf(original);
@@ -59,9 +60,8 @@ async function makeReadable(original: Uint8Array, job: RenderJob): Promise<Reada
 }
 
 /**
- * Decodes the tiles of an AVIF grid, and of the grid of its alpha, one by one before all together: libheif inside of
- * libvips ignores a tile that it cannot decode, and leaves its area green or transparent. Few AVIFs are grids; these
- * take the decoding time again.
+ * Decodes the tiles of an AVIF grid, and of its alpha's, one by one before all together: libheif inside of libvips
+ * leaves a tile that it cannot decode green or transparent. Few AVIFs are grids; these take the decoding time again.
  *
  * @throws MediaError `UNPROCESSABLE_MEDIA` if a tile cannot be decoded
  */
@@ -103,27 +103,22 @@ async function renderStill(
 }
 
 /**
- * Messages of a failed allocation: "out of memory" (libvips, libpng, V8 of WebAssembly), "Insufficient memory"
- * (libjpeg, zlib), "Memory allocation error" (libheif), "Could not allocate enough memory" (sharp), "Array buffer
- * allocation failed" (V8), "std::bad_alloc" (C++). The word "memory" alone is not enough: "memory access out of bounds"
- * is a trap, and errors of our own may contain it.
+ * Messages of a failed allocation: of libvips, libpng and V8 of WebAssembly; libjpeg and zlib; libheif; sharp; V8; C++.
+ * The word "memory" would match traps ("memory access out of bounds").
  */
 const OUT_OF_MEMORY =
   /(out of|insufficient) memory|memory allocation error|could not allocate (enough )?memory|array buffer allocation failed|\bbad_alloc\b/i;
 
-/**
- * Other messages of a failed allocation: libwebp only reports failure. Observed by running every format and encoder
- * within small bounds; it is not a bug of ours.
- */
+/** Message of libwebp for any failure; within small bounds, mostly a failed allocation. */
 const UNABLE = /\bwebp(save|2vips)\w*: /;
 
-/** Messages of GLib, errors of Node: the machine has no thread or descriptor left, whatever the original is. */
+/** Messages of GLib, and codes of Node, when the machine has no thread or descriptor left. */
 const NO_THREAD = /Error creating thread/;
 const UNAVAILABLE: readonly unknown[] = ['EAGAIN', 'EMFILE', 'ENFILE', 'ENOMEM'];
 
 /**
- * Returns the code and the cause that a worker reports for an error. A failed allocation is the original's fault,
- * wherever it was noticed: libvips, a decoder, sharp and V8 are all bounded here.
+ * Returns the code and the cause that a worker reports for an error. A failed allocation is the original's fault, since
+ * all that allocates is bounded here.
  */
 export function failureOf(error: unknown): { readonly code: FailureCode; readonly cause: unknown } {
   const cause = error instanceof MediaError ? (error.cause ?? error) : error;

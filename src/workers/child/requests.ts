@@ -10,7 +10,7 @@ import type { Inbox } from '../inbox.ts';
 import type { Packet } from '../packets.ts';
 import type { Reply, WorkerRequest } from '../protocol.ts';
 
-/** Requests to the main process in one job: for ranges of the original, and for frames; one after another. */
+/** Requests of one job to the main process, one after another: for ranges of the original, and for frames. */
 export class Requests implements ByteSource, FrameDecoder {
   readonly sizeBytes: number;
   readonly #inbox: Inbox<Packet>;
@@ -25,7 +25,7 @@ export class Requests implements ByteSource, FrameDecoder {
     this.#send = send;
   }
 
-  /** @throws MediaError `UNPROCESSABLE_MEDIA` if the range is not within the original, `MEDIA_TOO_LARGE` beyond limits */
+  /** @throws MediaError `UNPROCESSABLE_MEDIA` for a range outside the original, `MEDIA_TOO_LARGE` beyond limits */
   async read(start: number, end: number): Promise<Uint8Array> {
     if (start === end) return new Uint8Array();
     const isWithin = 0 <= start && start < end && end <= this.sizeBytes;
@@ -39,7 +39,7 @@ export class Requests implements ByteSource, FrameDecoder {
     return this.#request({ kind: 'decode', order }, maxFrameBytes(order.size));
   }
 
-  /** Waits for the reply to the last request; sends no other: a response may only follow a reply. */
+  /** Waits for the last reply, and sends no other request: a response may only follow a reply. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#last;
@@ -56,7 +56,6 @@ export class Requests implements ByteSource, FrameDecoder {
     return reply;
   }
 
-  /** Reads one reply to its end, which is trusted like a job. */
   async #receive(bytes: Buffer): Promise<Uint8Array> {
     let filledBytes = 0;
     let isTooLarge = false;

@@ -5,9 +5,7 @@ import { FIRST_INPUT_DESCRIPTOR } from '../protocol.ts';
 import type { ProgramFiles } from './program-files.ts';
 import { assembleFilter, isFiltered } from './seccomp-filter.ts';
 
-/** Command that starts a program in a sandbox, and contents of the descriptors that the command names. */
 export interface SandboxCommand {
-  /** Words before the program. */
   readonly words: readonly string[];
   /** Contents of the descriptors from `FIRST_INPUT_DESCRIPTOR` on. */
   readonly inputs: readonly Uint8Array[];
@@ -18,12 +16,12 @@ const CAP_SETGID = 6;
 const CAP_SETUID = 7;
 const CAP_SYS_ADMIN = 21;
 
-/** Whether root starts the service, and can start processes as another user: a container may take that from it. */
+/** Whether the service can start processes as another user: a container may deny this to root. */
 export const canChangeUser = isRootWith(CAP_SETGID, CAP_SETUID);
 
 /**
  * Whether root creates namespaces, and the user changes within. Otherwise the user changes first, and namespaces belong
- * to a user namespace: a container's root may usually do no more.
+ * to a user namespace, as in most containers.
  */
 export const isAdministrator = isRootWith(CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN);
 
@@ -38,8 +36,8 @@ function isRootWith(...capabilities: readonly number[]): boolean {
 const WITHOUT_CAPABILITIES = ['--bounding-set=-all', '--inh-caps=-all'];
 
 /**
- * Composes the command that changes the user, by number, since passwd has no name for it, and forbids new privileges.
- * The program ends with its parent, so that no orphan remains if the service is killed.
+ * Composes the command that changes the user, by number since passwd has no name for it, and forbids new privileges.
+ * The program ends with its parent, so that no orphan remains.
  */
 export function becomeUser(userId: number | undefined, ...options: readonly string[]): string[] {
   const user =
@@ -48,9 +46,8 @@ export function becomeUser(userId: number | undefined, ...options: readonly stri
 }
 
 /**
- * Namespaces of a program that bubblewrap starts. The program is the first process of its PID namespace
- * (`--as-pid-1`): bubblewrap's own first process would outlive the process that waits for it, and remain defunct where
- * the service is PID 1 of a container (bwrap's `monitor_child`).
+ * Namespaces of a program that bubblewrap starts. The program is the first process of its PID namespace (`--as-pid-1`):
+ * bubblewrap's own (`monitor_child`) would remain defunct where the service is PID 1 of a container.
  */
 export const BUBBLEWRAP_NAMESPACES = [
   ...['--unshare-pid', '--as-pid-1', '--unshare-ipc', '--unshare-net', '--unshare-uts'],
@@ -58,8 +55,8 @@ export const BUBBLEWRAP_NAMESPACES = [
 ];
 
 /**
- * No `--new-session`: a new session would be a scheduling group of its own, in which niceness has no effect on other
- * workers. Instead, no terminal is passed on.
+ * Without `--new-session`: niceness has no effect across sessions, which are scheduling groups. No terminal is passed
+ * on.
  */
 const BUBBLEWRAP_OPTIONS = [
   ...BUBBLEWRAP_NAMESPACES,
@@ -70,12 +67,12 @@ const BUBBLEWRAP_OPTIONS = [
   ]),
 ];
 
-/** Read-only, so that a worker can neither protect itself from the OOM killer nor leave its scheduling group. */
+/** Read-only, so that a worker can neither avoid the OOM killer nor leave its scheduling group. */
 const PROCESSES = ['--proc', '/proc', '--remount-ro', '/proc'];
 
 /**
- * Composes the command that starts a program by bubblewrap: the program sees a root with its own files and processes,
- * and no network. The list of files is passed through a descriptor, so that `ps` stays readable.
+ * Composes the command that starts a program by bubblewrap, with a root of its own files and without network. The list
+ * of files is passed through a descriptor, so that `ps` stays readable.
  *
  * @param userId user of the program, by default ours
  */
@@ -92,7 +89,7 @@ export function composeBubblewrap(userId: number | undefined, files: ProgramFile
   };
 }
 
-/** Returns options that make files and folders visible, read-only, and nothing else. */
+/** Returns options that make files and directories visible, read-only. */
 export function bindFiles({ paths, links }: ProgramFiles): string[] {
   return [
     ...listParents([...paths, ...links.keys()]).flatMap((folder) => [
@@ -103,7 +100,6 @@ export function bindFiles({ paths, links }: ProgramFiles): string[] {
   ];
 }
 
-/** Composes the command of bubblewrap with its options and filter, which it reads from descriptors. */
 export function runBubblewrap(
   options: readonly string[],
   filters: readonly Uint8Array[],
@@ -119,7 +115,7 @@ export function runBubblewrap(
   };
 }
 
-/** Returns the parent folders of paths, from the top down; bubblewrap would create them for their owner only. */
+/** Lists the parent directories of paths, from the top down; bubblewrap would create them for their owner only. */
 function listParents(paths: readonly string[]): string[] {
   const parents = new Set<string>();
   for (const path of paths) {

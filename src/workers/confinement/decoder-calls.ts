@@ -1,10 +1,9 @@
 import type { SystemCalls } from './system-calls.ts';
 
 /**
- * System calls that a video decoder may make, next to new threads; all others are refused. They are those that ffmpeg 5
- * and 7 of Debian made when they decoded one picture of each codec, with their siblings in other versions of glibc, and
- * those of bubblewrap, which waits for it. The list has no call that creates a process, a socket or a file system, or
- * that reaches another process; `openat` finds a root that is read-only.
+ * System calls that a video decoder may make, next to new threads: those that ffmpeg 5 and 7 of Debian and bubblewrap
+ * made for one picture of each codec, and their siblings in other versions of glibc. None creates a process, a socket
+ * or a file system, or reaches another process; `openat` finds a read-only root.
  */
 export const allowedForDecoders: SystemCalls = {
   files: {

@@ -12,11 +12,10 @@ import { findOnPath, LIMITS, type Sandbox, SHELL, type SpawnCommand } from './sa
 import { assembleDecoderFilter, isFiltered } from './seccomp-filter.ts';
 
 /**
- * Sandboxes of video decoders (contract §12). A decoder needs less than a worker: it is a process for one picture,
- * which reads its channel as standard input and writes it as standard output.
+ * Sandboxes of video decoders (contract §12): a process for one picture, which reads its channel as standard input and
+ * writes it as standard output.
  */
 
-/** A decoder on this host. */
 export interface DecoderProgram {
   /** Path without symbolic links. */
   readonly path: string;
@@ -24,7 +23,7 @@ export interface DecoderProgram {
   readonly maxCpuSeconds: number;
 }
 
-/** Niceness of a decoder: that of the heavy render which waits for it. */
+/** Niceness of the heavy render that waits for it. */
 const NICENESS = 15;
 
 /** Sets limits, and makes the channel standard input and output. */
@@ -46,7 +45,7 @@ const BUBBLEWRAP_OPTIONS = [
 /**
  * Lists the sandboxes that may work on this host, strongest first.
  *
- * @param mayBeWeaker whether sandboxes that do not meet contract §12 are listed, too
+ * @param mayBeWeaker whether to list sandboxes that do not meet contract §12
  * @param refusals receives the reasons why stronger ones cannot work
  */
 export async function listDecoderSandboxes(

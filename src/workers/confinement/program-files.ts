@@ -12,34 +12,32 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** A worker program. */
 export interface WorkerProgram {
   /** Path of the worker's entry: one file, but for `PACKAGES`. */
   readonly workerFile: string;
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** Files that a worker sees in its own root. */
 export interface ProgramFiles {
-  /** Files and folders; none is inside of another one. */
+  /** Files and directories, none of them inside of another one. */
   readonly paths: readonly string[];
-  /** Symbolic links to some of the paths, with their targets (as pnpm lays out packages). */
+  /** Targets of symbolic links (as pnpm lays out packages). */
   readonly links: ReadonlyMap<string, string>;
 }
 
-/** Packages outside of the worker's bundle: they contain compiled code. */
+/** Packages with compiled code, which the worker's bundle lacks. */
 const PACKAGES = ['sharp', 'libheif-js'];
 
 /** `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f…)` (ldd(1)). */
 const LIBRARY = /(?:^|\s)(\/.+) \(0x[\da-f]+\)$/gm;
 
-/** Cache by which the loader finds libraries outside of the usual folders. */
+/** Cache by which the loader finds libraries outside of the usual directories. */
 const LOADER_CACHE = '/etc/ld.so.cache';
 
 /**
- * Lists all files that programs and the worker need: the worker's bundle with its source map and the `package.json`
- * that makes it a module, its packages with their dependencies, and the shared libraries of all, preloaded ones
- * included. So the worker sees neither the rest of the application's folder nor the system's programs.
+ * Lists the files that programs and the worker need: bundle, source map and `package.json`, packages with their
+ * dependencies, and shared libraries, preloaded ones included. The worker sees no other file of the application or the
+ * system.
  *
  * @throws Error if a file or `ldd` is missing
  */
@@ -68,23 +66,23 @@ async function listLibraries(
 }
 
 /**
- * Lists a program of the system and the folders of its libraries: each of some 200 libraries by itself would double the
- * time of its start. A library that is a symbolic link has several folders.
+ * Lists a program of the system and the directories of its libraries: each of some 200 libraries by itself would double
+ * the time of its start. A library that is a symbolic link has several directories.
  *
- * @throws Error if it is not there
+ * @throws Error if it is missing
  */
 export async function listSystemProgram(
   program: string,
   environment: Readonly<Record<string, string>>,
 ): Promise<ProgramFiles> {
-  // `ldd` refuses a program that is linked statically, which needs no more than itself.
+  // `ldd` refuses a statically linked program.
   const libraries = await listLibraries(program, environment).catch((): string[] => []);
   const folders = libraries.flatMap(listLinks).map(dirname);
   const optional = [LOADER_CACHE].filter((path) => existsSync(path));
   return { paths: withoutNested([program, ...folders, ...optional]), links: new Map() };
 }
 
-/** Lists a path, and the paths that symbolic links lead to from it. */
+/** Lists a path and the targets of its symbolic links. */
 function listLinks(path: string): string[] {
   const found = new Set<string>();
   let next = path;
@@ -95,7 +93,7 @@ function listLinks(path: string): string[] {
   return [...found];
 }
 
-/** Adds a package, as Node resolves it from a file, with its installed dependencies. */
+/** Adds a package, as Node resolves it, with its installed dependencies. */
 function addPackage(
   name: string,
   from: string,
@@ -118,7 +116,7 @@ function addPackage(
   }
 }
 
-/** Returns a path below the nearest parent folder that contains it. */
+/** Returns a path below the nearest parent directory that contains it. */
 function findUpward(folder: string, path: string): string | undefined {
   const candidate = join(folder, path);
   if (existsSync(candidate)) return candidate;
@@ -126,7 +124,7 @@ function findUpward(folder: string, path: string): string | undefined {
   return above === folder ? undefined : findUpward(above, path);
 }
 
-/** Lists the compiled addons of a package, which Node loads; not the libraries that these load. */
+/** Lists the compiled addons of a package, without the libraries that they load. */
 function listAddons(folder: string): string[] {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.node'))

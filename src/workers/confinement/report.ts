@@ -4,16 +4,15 @@ import { readProcessFile } from '../process-tree.ts';
 import { canChangeUser } from './commands.ts';
 import { FIRST_TO_KILL, RESERVED_BYTES, type Sandbox } from './sandbox.ts';
 
-/** Restrictions of a process that decodes uploads. */
 export interface Confinement {
   readonly sandbox: Sandbox['name'];
   /** Reasons why stronger sandboxes do not work on this host. */
   readonly refusals: readonly string[];
-  /** Whether the process has processes, files, IPC and a network of its own. */
+  /** Whether the process has its own processes, files, IPC and network. */
   readonly isIsolated: boolean;
   /**
-   * `own`: a user without other processes; `namespace`: a user namespace, so that the process can read neither the
-   * memory nor the environment of others; `shared`: our user, with all its files.
+   * `own`: a user without other processes; `namespace`: a user namespace, which hides memory and environment of others;
+   * `shared`: our user, with all its files.
    */
   readonly user: 'own' | 'namespace' | 'shared';
   /** Whether calls that a decoder does not need are refused (seccomp(2)). */
@@ -24,11 +23,10 @@ export interface Confinement {
   readonly noNewPrivileges: boolean;
 }
 
-/** Restrictions of workers, as found on a running one; `undefined`: not bounded. */
+/** Restrictions of workers, as found on a running one; `undefined`: unlimited. */
 export interface WorkerConfinement extends Confinement {
   /**
-   * Private writable memory (RLIMIT_DATA, without V8's reservations), in bytes; memory shared with children is not
-   * counted.
+   * Private writable memory (RLIMIT_DATA, without V8's reservations), in bytes; without memory shared with children.
    */
   readonly memoryBytes: number | undefined;
   /** Largest file that the worker may write (RLIMIT_FSIZE), in bytes. */
@@ -58,7 +56,7 @@ export function confinementBy(
   };
 }
 
-/** Reads the restrictions of a running worker from the kernel; those that it does not report are the sandbox's. */
+/** Reads the restrictions of a running worker from the kernel; the sandbox's where the kernel reports none. */
 export function readConfinement(
   sandbox: Sandbox,
   refusals: readonly string[],
@@ -110,12 +108,12 @@ const exposures: readonly (readonly [isOpen: (found: Confinement) => boolean, at
   [({ noNewPrivileges }) => !noNewPrivileges, 'start programs with more privileges'],
 ];
 
-/** Lists the possible attacks of a compromised process; empty if it is confined whole (contract §12). */
+/** Lists the possible attacks; empty if the process is confined whole (contract §12). */
 export function listExposures(confinement: Confinement): string[] {
   return exposures.flatMap(([isOpen, attack]) => (isOpen(confinement) ? [attack] : []));
 }
 
-/** Describes the confinement for an operator, to follow "they are" or "it is". */
+/** Describes the confinement, to follow "they are" or "it is". */
 export function describeConfinement(confinement: Confinement, pronoun: 'they' | 'it'): string {
   const found = listExposures(confinement);
   const { sandbox, refusals } = confinement;
@@ -127,7 +125,6 @@ export function describeConfinement(confinement: Confinement, pronoun: 'they' | 
   return `confined in part (${sandbox}): if compromised, ${pronoun} could ${found.join(', ')}${reasons}`;
 }
 
-/** Describes the confinement of render workers in a sentence. */
 export function describeWorkers(confinement: Confinement): string {
   return `Render workers are ${describeConfinement(confinement, 'they')}`;
 }

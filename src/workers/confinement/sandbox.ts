@@ -13,50 +13,44 @@ import { listProgramFiles, type WorkerProgram } from './program-files.ts';
 import { isFiltered } from './seccomp-filter.ts';
 
 /**
- * Starts of worker processes with fewer rights than the main process: memory, files, processes, network, privileges.
- * Programs restrict the process before Node runs: a shell sets limits, `bwrap` (bubblewrap) or `setpriv` (util-linux)
- * drops the rest, and the last one becomes Node.
+ * Starts of processes with fewer rights than the main process: a shell sets limits, `bwrap` (bubblewrap) or `setpriv`
+ * (util-linux) drops the rest, and the last one becomes Node.
  */
 
-/** A sandbox for workers. */
 export interface Sandbox {
   readonly name: 'bubblewrap' | 'setpriv' | 'unconfined';
-  /**
-   * Whether a worker has PID, mount, IPC and network namespaces of its own, and a root that contains only the files
-   * that it needs, read-only.
-   */
+  /** Whether a worker has PID, mount, IPC and network namespaces, and a read-only root of the files that it needs. */
   readonly isIsolated: boolean;
   /** Whether each worker needs a user of its own. */
   readonly hasOwnUsers: boolean;
   /** Whether the command installs our filter of system calls. */
   readonly hasFilter: boolean;
-  /** @param memoryBytes bound of its private writable memory; without `userId`, its user is ours */
+  /** @param userId by default our user; @param memoryBytes bound of private writable memory */
   readonly compose: (userId: number | undefined, memoryBytes: number) => SpawnCommand;
 }
 
-/** Command of one start, before the arguments of Node. */
 export interface SpawnCommand extends SandboxCommand {
   readonly command: string;
 }
 
 export const SHELL = '/bin/sh';
 
-/** Most descriptors: a worker has its channel, three standard streams and some twenty of Node's own. */
+/** Maximum descriptors: a worker has its channel, three standard streams and some twenty of Node's own. */
 const MAX_DESCRIPTORS = 64;
 
-/** Bytes that V8 reserves for compiled code from Node 24 on: without room for them, Node does not start. */
+/** Bytes that V8 reserves for compiled code from Node 24 on, without which Node does not start. */
 const CODE_BYTES = Number.parseInt(versions.node, 10) >= 24 ? 512 * 1024 ** 2 : 0;
 
-/** Stacks of the eight threads that libvips may create at its start (`VIPS_MAX_THREADS`), 8 MiB each. */
+/** Stacks of the eight threads that libvips may create (`VIPS_MAX_THREADS`), 8 MiB each. */
 const STACK_BYTES = 8 * 8 * 1024 ** 2;
 
-/** Bytes that count as private memory (RLIMIT_DATA), though hardly any of them are ever used. */
+/** Bytes that count as private memory (RLIMIT_DATA), but are hardly used. */
 export const RESERVED_BYTES = CODE_BYTES + STACK_BYTES;
 
 /** oom_score_adj of processes that are killed before all others (proc(5)). */
 export const FIRST_TO_KILL = 1000;
 
-/** Shell commands that set limits: the first parameter is the private memory in KiB. */
+/** Shell commands that set limits; `$1` is the private memory in KiB. */
 export const LIMITS = `
   echo ${FIRST_TO_KILL} >/proc/self/oom_score_adj
   ulimit -c 0
@@ -65,15 +59,12 @@ export const LIMITS = `
   ulimit -d "$1"
 `;
 
-/**
- * Niceness of a starting process, which a heavy worker lowers once it has started: at 15, beside four busy processes
- * for each core, a start took 50 s.
- */
+/** Niceness of a starting process: at 15, a start took 50 s with four busy processes for each core. */
 const START_NICENESS = 5;
 
 /**
- * Sets all limits that it can and ignores failures; the result is read from the process. The values are positional
- * parameters: only this text is ever parsed as shell.
+ * Sets limits and ignores failures; the result is read from the process. Values are positional parameters, so that only
+ * this text is parsed as shell.
  */
 const LIMITS_SCRIPT = `
 { ${LIMITS} } 2>/dev/null

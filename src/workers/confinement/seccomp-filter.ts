@@ -11,23 +11,23 @@ import {
 } from './system-calls.ts';
 
 /**
- * Filters of system calls as BPF programs, in the form of seccomp(2): instructions of 8 bytes (`struct sock_filter`),
- * little-endian on both processors.
+ * Filters of system calls as BPF programs (seccomp(2)): instructions of 8 bytes (`struct sock_filter`), little-endian
+ * on both processors.
  */
 
-/** Opcodes (linux/bpf_common.h): load a word, compare with a constant, mask, return. */
+/** Opcodes (linux/bpf_common.h). */
 const LOAD_WORD = 0x20;
 const JUMP_IF_EQUAL = 0x15;
 const JUMP_IF_AT_LEAST = 0x35;
 const AND = 0x54;
 const RETURN = 0x06;
 
-/** Offsets in `struct seccomp_data`, in bytes; for the first argument, that of the lower half. */
+/** Offsets in `struct seccomp_data`; the first argument's is that of its lower half. */
 const SYSTEM_CALL = 0;
 const ARCHITECTURE = 4;
 const FIRST_ARGUMENT = 16;
 
-/** Verdicts (seccomp(2)); the number of an error is added. */
+/** Verdicts (seccomp(2)); an error's number is added. */
 const ALLOW = 0x7fff_0000;
 const KILL_PROCESS = 0x8000_0000;
 const ERROR = 0x0005_0000;
@@ -36,20 +36,19 @@ const EPERM = 1;
 const ENOSYS = 38;
 const EAFNOSUPPORT = 97;
 
-/** Architectures of linux/audit.h; any other one is a 32-bit program, whose calls have other numbers. */
+/** Architectures of linux/audit.h; any other is a 32-bit program, whose calls have other numbers. */
 const AUDIT_ARCHITECTURES: Readonly<Record<FilteredArchitecture, number>> = {
   x64: 0xc000_003e,
   arm64: 0xc000_00b7,
 };
 
-/** Least number of an x32 call on x64. */
+/** Minimum number of an x32 call on x64. */
 const FIRST_X32_CALL = 0x4000_0000;
 
-/** Flags of clone(2): a thread of this process, and new namespaces of a process. */
+/** Flags of clone(2). */
 const CLONE_THREAD = 0x0001_0000;
 const CLONE_NEW_NAMESPACES = 0x7e02_0000;
 
-/** Address family of sockets within this machine (socket(2)). */
 const AF_UNIX = 1;
 
 /** Formats one instruction; jumps are relative to the next one. */
@@ -63,14 +62,14 @@ function instruction(code: number, constant: number, whenTrue = 0, whenFalse = 0
   return bytes;
 }
 
-/** Whether a filter exists for a processor, by Node's name. */
+/** Whether a filter exists for a processor. */
 export function isFiltered(architecture: string): architecture is FilteredArchitecture {
   return filteredArchitectures.some((known) => known === architecture);
 }
 
 /**
- * Assembles a worker's filter for a processor. It allows all calls that are not listed: the needs of a worker change
- * with Node and libvips, those of an attacker do not.
+ * Assembles a worker's filter. It allows all calls that are not listed: the needs of a worker change with Node and
+ * libvips, those of an attacker do not.
  */
 export function assembleFilter(architecture: FilteredArchitecture): Uint8Array {
   const numbers = (calls: SystemCalls): number[] => numbersOf(calls, architecture);
@@ -85,8 +84,8 @@ export function assembleFilter(architecture: FilteredArchitecture): Uint8Array {
 }
 
 /**
- * Assembles a video decoder's filter for a processor, which refuses all calls that a decoder does not need. `clone3`
- * does not exist in it, so that libc starts threads by `clone`, whose flags the filter reads.
+ * Assembles a video decoder's filter, which refuses all calls that are not listed. `clone3` fails as unknown, so that
+ * libc starts threads by `clone`, whose flags the filter reads.
  */
 export function assembleDecoderFilter(architecture: FilteredArchitecture): Uint8Array {
   return Buffer.concat([
@@ -114,7 +113,7 @@ function loadSystemCall(architecture: FilteredArchitecture): Uint8Array[] {
   ];
 }
 
-/** Allows new threads; no new process, and no thread with a namespace of its own. */
+/** Allows new threads, but no process, and no thread with a namespace of its own. */
 function allowThreads(architecture: FilteredArchitecture): Uint8Array[] {
   return numbersOf(threads, architecture).flatMap((call) =>
     allowIf(call, CLONE_THREAD | CLONE_NEW_NAMESPACES, CLONE_THREAD, EPERM),
@@ -125,7 +124,7 @@ function refuse(call: number, error: number): Uint8Array[] {
   return [instruction(JUMP_IF_EQUAL, call, 0, 1), instruction(RETURN, ERROR + error)];
 }
 
-/** Allows a call if its masked first argument has a value; otherwise the call fails with an error. */
+/** Allows a call by its masked first argument; otherwise it fails with an error. */
 function allowIf(call: number, mask: number, value: number, error: number): Uint8Array[] {
   return [
     instruction(JUMP_IF_EQUAL, call, 0, 5),

@@ -3,13 +3,12 @@ export const filteredArchitectures = ['x64', 'arm64'] as const;
 
 export type FilteredArchitecture = (typeof filteredArchitectures)[number];
 
-/** Number of a system call by processor; `undefined` if the processor lacks the call. */
+/** Number of a system call by processor; `undefined` where it is missing. */
 type Numbers = readonly [x64: number | undefined, arm64: number | undefined];
 
 /** Numbers of system calls by name, in groups by purpose. */
 export type SystemCalls = Readonly<Record<string, Readonly<Record<string, Numbers>>>>;
 
-/** Lists the numbers of system calls that a processor has. */
 export function numbersOf(calls: SystemCalls, architecture: FilteredArchitecture): number[] {
   const column = filteredArchitectures.indexOf(architecture);
   const numbers = Object.values(calls).flatMap((group) => Object.values(group));
@@ -20,8 +19,8 @@ export function numbersOf(calls: SystemCalls, architecture: FilteredArchitecture
 const everywhere = (number: number): Numbers => [number, number];
 
 /**
- * System calls that a worker does not need, by purpose. Each is refused as if not permitted (EPERM). The numbers are
- * those of Linux: `arch/x86/entry/syscalls/syscall_64.tbl` and `include/uapi/asm-generic/unistd.h`.
+ * System calls that a worker does not need, refused as not permitted (EPERM). Numbers:
+ * `arch/x86/entry/syscalls/syscall_64.tbl` and `include/uapi/asm-generic/unistd.h` of Linux.
  */
 export const denied: SystemCalls = {
   'other processes': {
@@ -36,7 +35,7 @@ export const denied: SystemCalls = {
     fork: [57, undefined],
     vfork: [58, undefined],
     execveat: [322, 281],
-    // A new session would be a scheduling group of its own, in which niceness has no effect.
+    // Niceness has no effect across sessions, which are scheduling groups.
     setsid: [112, 157],
   },
   'mounts and namespaces': {
@@ -98,8 +97,8 @@ export const denied: SystemCalls = {
 };
 
 /**
- * System calls that are refused as if unknown to the kernel (ENOSYS), so that programs use a fallback. glibc starts
- * threads by `clone` without `clone3`, whose flags no filter can read; Node reads and writes without io_uring.
+ * System calls refused as unknown to the kernel (ENOSYS), so that programs use a fallback: glibc `clone` instead of
+ * `clone3`, whose flags no filter can read; Node no io_uring.
  */
 export const deniedAsUnimplemented: SystemCalls = {
   'for which programs have a fallback': {

@@ -6,64 +6,60 @@ import { listSandboxes, type Sandbox } from '../confinement/sandbox.ts';
 import { describeEnding, NO_END } from '../process-tree.ts';
 import type { ForkServerCommand, ForkServerMessage } from './main.ts';
 
-/** Parameters of a program's start. */
 export interface ProgramStart {
   readonly sandbox: Sandbox;
   readonly memoryBytes: number;
 }
 
-/** Parameters of a worker's start. */
 export interface WorkerStart extends ProgramStart {
   /** Niceness once the worker is ready, 0 to 19. */
   readonly niceness: number;
 }
 
-/** Callbacks about a worker; `onEnd` is called once, as the last one. */
+/** Callbacks about a started process; `onEnd` is the last one, called once. */
 export interface StartEvents {
   /** @param processId of the program that becomes the worker */
   readonly onStarted: (processId: number, channel: Socket) => void;
-  /** Called for each line of the worker's standard error. */
+  /** Called for each line of standard error. */
   readonly onLine: (line: string) => void;
-  /** @param ending a signal, an exit status, or why the worker could not be started */
+  /** @param ending a signal, an exit status, or why the start failed */
   readonly onEnd: (ending: string) => void;
 }
 
-/** Ending of workers whose fork server has ended, which is not their fault. */
+/** Ending of workers whose fork server has ended. */
 export const LOST_WITH_FORK_SERVER = 'the fork server exited';
 
 /** Heap of the fork server in MiB, which bounds most of its private memory. */
 const HEAP_MEBIBYTES = 32;
 
-/** Arguments of Node for a worker: images are outside of the heap, in MiB, and nothing else is large. */
+/** Arguments of Node for a worker: images are outside of the heap, and nothing else is large. */
 const WORKER_FLAGS = ['--enable-source-maps', '--max-old-space-size=128'];
 
 /**
- * Time after which a fork server that does not report the end of a killed worker counts as stopped or stuck, in
- * milliseconds: if the worker does not end, the fork server reports that earlier.
+ * Time after which a fork server that does not report the end of a killed worker counts as stuck, in milliseconds: it
+ * would report a worker that does not end earlier.
  */
 const KILL_TIMEOUT_MS = 10_000;
 
 /**
- * User ids of workers, if root starts the service: each worker has its own, so that none can signal another or read its
- * memory. The range is unused by Debian and systemd (systemd's "Users, Groups, UIDs and GIDs"), and exists in
- * containers too, whose ids end at 65535.
+ * User ids of workers, if root starts the service: each has its own, so that none can signal another or read its
+ * memory. Debian and systemd do not use the range ("Users, Groups, UIDs and GIDs"); ids of containers end at 65535.
  */
 const FIRST_USER_ID = 60_578;
 const USER_IDS = 606;
 
-/** Worker that has not ended. */
 interface Start {
   readonly events: StartEvents;
   userId: number | undefined;
 }
 
-/** Client of the fork server (`main.ts`). If that process ends, so do its workers, and another one is started. */
+/** Client of the fork server (`main.ts`). If that process ends, so do its workers, and the next start forks another. */
 export class ForkServer {
   readonly #file: string;
   readonly #program: WorkerProgram;
   readonly #starts = new Map<number, Start>();
   readonly #takenUserIds = new Set<number>();
-  // Two services on one machine should not begin with the same user id.
+  // Another service on this machine should begin with another user id.
   #lastUser = Math.floor(Math.random() * USER_IDS);
   #lastId = 0;
   #child: ChildProcess | undefined;
@@ -72,8 +68,8 @@ export class ForkServer {
 
   /**
    * @param file path of the compiled `main.ts`
-   * @param environment whole environment of the fork server and of all that it starts
-   * @param workerFile path of the entry of a worker; by default, the bundle next to `file`
+   * @param environment of the fork server and of all that it starts
+   * @param workerFile by default, the bundle next to `file`
    */
   constructor(
     file: string,
@@ -89,8 +85,6 @@ export class ForkServer {
   }
 
   /**
-   * Starts a program.
-   *
    * @param args after the command of the sandbox
    * @param isGroup whether the program leads a group of processes, which ends with it
    * @returns a function that kills the process at once
@@ -124,13 +118,11 @@ export class ForkServer {
     return () => this.#kill(id);
   }
 
-  /** Starts a worker, as `startProgram`. */
   start(start: WorkerStart, events: StartEvents): () => void {
     const args = [...WORKER_FLAGS, this.#program.workerFile, String(start.niceness)];
     return this.startProgram(start, args, events);
   }
 
-  /** Ends all workers at once, for good. */
   stop(): void {
     this.#isStopped = true;
     this.#child?.stdin?.destroy();
@@ -165,7 +157,7 @@ export class ForkServer {
     const child = fork(this.#file, [], {
       env: { ...this.#program.environment },
       execArgv: ['--enable-source-maps', `--max-old-space-size=${HEAP_MEBIBYTES}`],
-      // Standard input only signals our end to the fork server.
+      // Closing standard input signals our end to the fork server.
       stdio: ['pipe', 'ignore', 'inherit', 'ipc'],
       serialization: 'advanced',
     });
@@ -201,12 +193,11 @@ export class ForkServer {
     const start = this.#starts.get(id);
     if (start === undefined) return;
     this.#starts.delete(id);
-    // A process that does not end keeps its user.
     if (start.userId !== undefined && ending !== NO_END) this.#takenUserIds.delete(start.userId);
     start.events.onEnd(ending);
   }
 
-  /** Handles the end of the process, whose workers can no longer be ended. */
+  /** Reports the ends of all workers, since the fork server can no longer end them. */
   #lose(child: ChildProcess, reason: string): void {
     if (this.#child !== child) return;
     this.#child = undefined;
@@ -215,7 +206,7 @@ export class ForkServer {
   }
 }
 
-/** Sends a command; failed starts and the end of the process are reported by events. */
+/** Sends a command; events report failures. */
 function send(child: ChildProcess, command: ForkServerCommand): void {
   if (child.pid !== undefined) child.send(command, () => undefined);
 }

@@ -6,13 +6,12 @@ import {
 } from '../fork-server/client.ts';
 import { overloaded } from '../worker-errors.ts';
 
-/** Parameters of one run of a program. */
 export interface ProgramRun extends ProgramStart {
   readonly args: readonly string[];
   readonly input: Uint8Array;
-  /** Maximum bytes of its standard output; more end the program. */
+  /** Bytes of standard output beyond which the program is ended. */
   readonly maxOutputBytes: number;
-  /** Called for each line of its standard error, within bounds. */
+  /** Called for each line of standard error, within bounds. */
   readonly onLine: (line: string) => void;
 }
 
@@ -22,11 +21,11 @@ export class ProgramFault extends Error {
 }
 
 /**
- * Runs a program to its end, and kills it with all its processes once the caller wants no more.
+ * Runs a program to its end, and kills it with all its processes when the caller stops reading.
  *
  * @returns its standard output in pieces
- * @throws ProgramFault if it ends with another status than 0, or writes too much, MediaError `OVERLOADED` if it could not
- *   be started; or `signal.reason`
+ * @throws ProgramFault if its status is not 0, or it writes too much, MediaError `OVERLOADED` if it could not be
+ *   started; or `signal.reason`
  */
 export async function* runProgram(
   forkServer: ForkServer,
@@ -69,7 +68,6 @@ export async function* runProgram(
   }
 }
 
-/** Writes the program's input, and yields its output. */
 async function* exchange(
   channel: Socket,
   input: Uint8Array,
@@ -86,7 +84,7 @@ async function* exchange(
       yield chunk;
     }
   } catch {
-    // The program has ended before it had read its input; its status tells why.
+    // The program ended before it had read its input; its status has the reason.
   }
   if (bytes > maxOutputBytes) throw new ProgramFault(`it wrote more than ${maxOutputBytes} bytes`);
 }

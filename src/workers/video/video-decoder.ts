@@ -21,13 +21,12 @@ import type { FrameSource } from '../job-requests.ts';
 import { overloaded } from '../worker-errors.ts';
 import { ProgramFault, runProgram } from './program-run.ts';
 
-/** Settings of the decoder. */
 export interface VideoDecoderSettings {
   /** `auto`: the `ffmpeg` on `PATH`; or a path. */
   readonly program: 'auto' | 'off' | (string & {});
-  /** Whether the decoder is also used in a sandbox that does not confine it whole. */
+  /** Whether a sandbox may be used that does not meet contract §12 in full. */
   readonly mayBeWeaker: boolean;
-  /** Bound of the private memory of one process (contract §12). */
+  /** Private memory of one process (contract §12). */
   readonly memoryBytes: number;
   /** CPU time of one process. */
   readonly timeoutMs: number;
@@ -42,27 +41,27 @@ const codecs: Readonly<Record<VideoCodec, readonly [format: string, decoder: str
 };
 
 /**
- * Lines of the programs that start the decoder, of the loader of its libraries, and of its start of threads: no process,
- * namespace, descriptor or thread could be had, so the video is not at fault.
+ * Lines of the programs that start the decoder, of the loader, and of starts of threads: the machine was short of
+ * processes, namespaces, descriptors or threads.
  */
 const NOT_RUN =
   /^(bwrap|sh|setpriv|nice|env): |error while loading shared libraries: |(creat|start)ing thread|pthread_create/i;
 
-/** Takes planes of green, blue and red, of 8 bits, for those of luma and chroma, as matrix 0 does (ITU-T H.273). */
+/** Labels 8-bit planes of green, blue and red as luma and chroma, as matrix 0 does (ITU-T H.273). */
 const RENAME_RGB = ['-vf', 'mergeplanes=0x000102:yuv444p'];
 
-/** Longest list of decoders; that of Debian's ffmpeg has 29 kB. */
+/** Longest list of decoders; Debian's ffmpeg lists 29 kB. */
 const MAX_LIST_BYTES = 1024 ** 2;
 
-/** Time for all trials, in milliseconds; on an idle machine, they take some 0.3 s. */
+/** Time for all trials, in milliseconds; they take 0.3 s on an idle machine. */
 const TRIAL_TIMEOUT_MS = 30_000;
 
-/** Time until the next trial where the machine could start no process, in milliseconds. */
+/** Time until the next trial if the machine could start no process, in milliseconds. */
 const RETRY_MS = 1_000;
 
 const STOPPED = 'the service stops';
 
-/** A grey H.264 picture of 16 × 16 pixels, to see whether the sandbox lets the program decode. */
+/** A grey H.264 picture of 16 × 16 pixels. */
 const TRIAL_ORDER: DecodeOrder = {
   codec: 'h264',
   stream: Buffer.from(
@@ -72,7 +71,6 @@ const TRIAL_ORDER: DecodeOrder = {
   size: { widthPx: 16, heightPx: 16 },
 };
 
-/** Decoder of videos on this host, or the reason why videos have no posters here. */
 export type VideoSupport =
   | (Confinement & {
       readonly isSupported: true;
@@ -95,8 +93,8 @@ interface Found {
 }
 
 /**
- * Decoder of videos: ffmpeg as a process for each frame, since it has decoders for all codecs, which were often attacked.
- * It gets one elementary stream, and returns planes as they are coded, without a filter or a conversion of its own.
+ * Runs ffmpeg as a process for each frame: its decoders cover all codecs, and were often attacked. It receives one
+ * elementary stream, and returns planes as coded, without a conversion.
  */
 export class VideoDecoder implements FrameSource {
   readonly #settings: VideoDecoderSettings;
@@ -121,12 +119,11 @@ export class VideoDecoder implements FrameSource {
     });
   }
 
-  /** Resolves once the decoder has been tried. */
   get support(): Promise<VideoSupport> {
     return this.#found.then(({ support }) => support);
   }
 
-  /** Tries the decoder, in the background. */
+  /** Tries the decoder in the background. */
   find(): void {
     this.#find();
   }
@@ -146,7 +143,7 @@ export class VideoDecoder implements FrameSource {
     }
   }
 
-  /** Decodes a frame of green, blue and red planes, since it cannot be written as it is; no other such format is read. */
+  /** Decodes a frame of green, blue and red planes, which Y4M cannot name. */
   async *#decodeRgb(
     sandbox: Sandbox,
     order: DecodeOrder,
@@ -246,7 +243,7 @@ export class VideoDecoder implements FrameSource {
     return noSupport(`${found} cannot be used: ${refusals.join('; ')}${advice}`);
   }
 
-  /** @returns the version of a decoder that works in a sandbox, or why it does not */
+  /** Returns the version of a decoder that works in a sandbox, or the reason why it does not. */
   async #try(
     sandbox: Sandbox,
     signal: AbortSignal,
@@ -283,7 +280,7 @@ export class VideoDecoder implements FrameSource {
   }
 }
 
-/** Whether Y4M has no name for the format of a decoded frame, of which nothing has been written then. */
+/** Whether Y4M has no name for the format of a decoded frame; nothing has been written then. */
 function lacksName(error: unknown): boolean {
   return (
     error instanceof MediaError &&
@@ -300,7 +297,6 @@ function noSupport(reason: string, isFault = true): Found {
   return { support: { isSupported: false, reason, isFault } };
 }
 
-/** Describes in a sentence for an operator whether videos have posters. */
 export function describeVideoSupport(support: VideoSupport): string {
   if (!support.isSupported) return `Videos have no posters: ${support.reason}`;
   const { program, version } = support;

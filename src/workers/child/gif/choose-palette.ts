@@ -2,20 +2,19 @@ import { NearestColour, type Rgb } from './nearest-colour.ts';
 
 const RGB_MASK = 0xff_ff_ff;
 
-/** White and black, which a palette keeps exactly if the image has them. */
+/** White and black, which stay exact. */
 const KEPT: readonly Rgb[] = [0xff_ff_ff, 0x00_00_00];
 
-/** Most pixels that are sampled; of larger images, every n-th. */
+/** Maximum of sampled pixels; of larger images, every n-th is sampled. */
 const MAX_SAMPLES = 1 << 20;
 
-/** Bits per channel of the cells in which colours are collected. */
+/** Bits per channel of a cell. */
 const CELL_BITS = 5;
 const CELL_SHIFT = 8 - CELL_BITS;
 
 /** Rounds in which colours move to the mean of their nearest cells. */
 const ROUNDS = 3;
 
-/** The colours to which an image is reduced. */
 export interface Palette {
   readonly colours: readonly Rgb[];
   /** Whether the palette contains all colours of the image. */
@@ -23,11 +22,11 @@ export interface Palette {
 }
 
 /**
- * Chooses the colours for an image: all of its own, if they fit; otherwise those nearest to it by squared distance,
- * with white and black kept exactly if it has them.
+ * Chooses the colours for an image: its own if they fit, else the nearest by squared distance, with white and black
+ * exact.
  *
- * Colours are collected in cells, which are divided where they differ most until there are enough groups (a median cut
- * by variance); rounds of k-means then move the means of the groups.
+ * Cells of similar colours are divided where they differ most (a median cut by variance); rounds of k-means then move
+ * the means of the groups.
  *
  * @param pixels of all frames, alpha highest, red lowest; 0 for pixels that are not opaque
  */
@@ -54,7 +53,7 @@ function findColours(pixels: Uint32Array, maxColours: number): Rgb[] | undefined
   return [...found].sort((one, other) => one - other);
 }
 
-/** Groups of pixels of almost the same colour: their counts and means. */
+/** Counts and means of groups of similar pixels. */
 interface Cells {
   readonly counts: Float64Array;
   /** Red, green and blue. */
@@ -63,7 +62,7 @@ interface Cells {
 
 function gatherCells(pixels: Uint32Array, except: ReadonlySet<Rgb>): Cells {
   const step = Math.ceil(pixels.length / MAX_SAMPLES) | 1;
-  /** Number of pixels of each cell, and the sums of their red, green and blue. */
+  /** Count of each cell, and sums of its red, green and blue. */
   const sums = new Float64Array(4 << (3 * CELL_BITS));
   for (let at = 0; at < pixels.length; at += step) {
     const pixel = pixels[at];
@@ -82,7 +81,6 @@ function gatherCells(pixels: Uint32Array, except: ReadonlySet<Rgb>): Cells {
   };
 }
 
-/** Adds pixels of one colour to a group of `sums`. */
 function addTo(
   sums: Float64Array,
   group: number,
@@ -98,13 +96,11 @@ function addTo(
   sums[at + 3] = sums[at + 3] + count * blue;
 }
 
-/** Some cells, and the benefit of dividing them. */
 interface Group {
   readonly members: Int32Array;
   readonly mean: readonly [number, number, number];
   /** Sum of squared distances from the mean. */
   readonly error: number;
-  /** Channel with the largest differences. */
   readonly channel: 0 | 1 | 2;
 }
 

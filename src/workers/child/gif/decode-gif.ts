@@ -18,7 +18,7 @@ import type { Pixels } from '../pixels.ts';
  * logical screen, and clears opaque frames to the background colour.
  *
  * @param batchFrames number of whole frames that are yielded at a time, one below the other
- * @throws MediaError `UNPROCESSABLE_MEDIA` if the data of a frame are damaged, or the canvas has not the planned size
+ * @throws MediaError `UNPROCESSABLE_MEDIA` if a frame's data are damaged, or the canvas has not the planned size
  */
 export function decodeGif(
   gif: Uint8Array,
@@ -62,7 +62,7 @@ function covers(one: Area, other: Area): boolean {
   );
 }
 
-/** Values 3 and 4 both restore: browsers read the undefined 4 so, because encoders write it. */
+/** Browsers restore for the undefined 4 as for 3, because encoders write it. */
 function disposeOf({ disposal }: GifFrame): FramePlacement['dispose'] {
   if (disposal === 2 << 2) return 'background';
   return disposal === 3 << 2 || disposal === 4 << 2 ? 'previous' : 'none';
@@ -105,7 +105,7 @@ function drawFrame(gif: Uint8Array, frame: GifFrame, canvas: FrameCanvas): void 
 const PALETTE_COLOURS = 256;
 const OPAQUE_BLACK = 0xff_00_00_00;
 
-/** Returns the colours of a frame as words, alpha highest, red lowest; those that its table lacks are black. */
+/** Returns the colours as words, alpha highest, red lowest; those that the table lacks are black. */
 function readColours(gif: Uint8Array, { start }: GifFrame): Uint32Array {
   const colours = new Uint32Array(PALETTE_COLOURS).fill(OPAQUE_BLACK);
   const ownBytes = colourTableBytes(gif[start + 9]);

@@ -1,7 +1,7 @@
 import type { Area, GifImage } from '../../../formats/gif/gif-writer.ts';
 import type { Size } from '../../../formats/image-facts.ts';
 
-/** An image that is not written yet: the next one may extend its cleared area. */
+/** Image that is not yielded yet: the next one may extend its cleared area. */
 interface Pending {
   readonly area: Area;
   readonly isCleared: boolean;
@@ -13,12 +13,12 @@ interface Pending {
 const NOTHING: Area = { left: 0, top: 0, width: 1, height: 1 };
 
 /**
- * Reduces whole frames to images of their changes: for each frame the smallest rectangle in which it differs from the
- * previous one, with unchanged pixels transparent. Where pixels become transparent, the previous image is cleared first
- * (GIF89a §23, disposal), and the rest of its area is drawn again.
+ * Reduces whole frames to the smallest rectangles of their changes, with unchanged pixels transparent. Where pixels
+ * become transparent, the previous image is cleared first (GIF89a §23, disposal), and the rest of its area is drawn
+ * again.
  *
  * @param frames colour indices of whole frames
- * @param transparentIndex index of transparent pixels; required for an animation
+ * @param transparentIndex required for an animation
  */
 export function* drawChanges(
   frames: Iterable<Uint8Array>,
@@ -73,7 +73,7 @@ function draw(
   return { area, indices, isCleared };
 }
 
-/** Returns the smallest area with all wanted pixels; `undefined` without any. */
+/** Returns the smallest area with all wanted pixels. */
 function findArea(
   widthPx: number,
   frame: Uint8Array,

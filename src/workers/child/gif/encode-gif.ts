@@ -6,15 +6,15 @@ import { choosePalette } from './choose-palette.ts';
 import { drawChanges } from './draw-changes.ts';
 import { FrameIndexer } from './index-frames.ts';
 
-/** Least alpha of an opaque pixel: a GIF has no partial transparency. */
+/** Minimum alpha of an opaque pixel: a GIF has no partial transparency. */
 const OPAQUE_FROM = 128;
 
 /**
- * Encodes frames as a GIF with one palette for all of them.
+ * Encodes frames as a GIF with one palette.
  *
  * @param strip frames, one below the other; an RGBA strip is overwritten
  * @param size of a frame
- * @param animation with a delay for each frame; `undefined` for a single frame, a still
+ * @param animation with a delay for each frame; `undefined` for a still
  */
 export function encodeGif(
   strip: Pixels,

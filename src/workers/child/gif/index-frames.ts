@@ -5,22 +5,19 @@ import { NearestColour, type Rgb } from './nearest-colour.ts';
 const RGB_MASK = 0xff_ff_ff;
 const MAX_SAMPLE = 255;
 
-/** Settings of reducing frames to indices of a palette. */
 export interface Indexing {
   readonly palette: Palette;
-  /** Index of transparent pixels; the palette's colours have the other indices. */
+  /** Index of transparent pixels, outside of the palette. */
   readonly transparentIndex: number | undefined;
-  /** Share of a pixel's error that its neighbours compensate: 0 to 1. */
+  /** Fraction of a pixel's error that its neighbours compensate. */
   readonly dither: number;
-  /** Colour distance up to which a pixel counts as unchanged since it was last drawn. */
+  /** Colour distance up to which a pixel counts as unchanged. */
   readonly maxFrameError: number;
 }
 
 /**
- * Converts frame after frame to indices of one palette, by Floyd-Steinberg error diffusion.
- *
- * An unchanged pixel keeps its index: still areas do not flicker, and need not be sent again. White, black and
- * transparent pixels stay exact.
+ * Converts frame after frame to indices of one palette, by Floyd-Steinberg error diffusion. An unchanged pixel keeps
+ * its index, so that still areas do not flicker; white, black and transparent pixels stay exact.
  */
 export class FrameIndexer {
   readonly #indexing: Indexing;
@@ -48,7 +45,7 @@ export class FrameIndexer {
   index(frame: Uint32Array, widthPx: number): Uint8Array {
     const before = this.#drawn;
     const drawn = before ?? new Uint32Array(frame.length);
-    // Not Uint8Array.from: it creates an intermediate list of millions of numbers, for which a worker has no heap.
+    // `Uint8Array.from` creates an intermediate list of millions of numbers, for which a worker has no heap.
     const indices = before === undefined ? new Uint8Array(frame.length) : this.#indices.slice();
     const { transparentIndex = 0 } = this.#indexing;
     // Red, green and blue of each pixel, with one more at both ends.
@@ -95,7 +92,7 @@ export class FrameIndexer {
     return red * red + green * green + blue * blue <= this.#maxError;
   }
 
-  /** Chooses the colour of a pixel with the errors of earlier pixels, and spreads its own error to later ones. */
+  /** Chooses the colour of a pixel with its neighbours' errors, and spreads its own error. */
   #diffuse(rgb: Rgb, at: number, errors: Float32Array, errorsBelow: Float32Array): number {
     const { dither } = this.#indexing;
     const red = toIndex((rgb & 0xff) + errors[at], MAX_SAMPLE);
@@ -111,7 +108,7 @@ export class FrameIndexer {
   }
 }
 
-/** Spreads an error by Floyd and Steinberg's shares, in 16ths: 7 to the right; 3, 5 and 1 to the row below. */
+/** Spreads an error in 16ths: 7 to the right; 3, 5 and 1 to the row below (Floyd and Steinberg). */
 function spreadError(
   errors: Float32Array,
   errorsBelow: Float32Array,

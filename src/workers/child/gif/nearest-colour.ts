@@ -1,21 +1,19 @@
-/** Red, green and blue of a colour in 24 bits, in the byte order of pixels in memory: red lowest. */
+/** Red, green and blue in 24 bits, red lowest as in memory. */
 export type Rgb = number;
 
-/** Bits per channel of the cells of `findRoughly`. */
 const CELL_BITS = 6;
 const CELL_SHIFT = 8 - CELL_BITS;
 const CELL_CENTRE = 1 << (CELL_SHIFT - 1);
 
-/** Index of colours by the squared distance in red, green and blue. */
+/** Index of colours by squared distance. */
 export class NearestColour {
   /** Sorted by green, so that a search can stop where green alone is too far. */
   readonly #sorted: readonly { readonly index: number; readonly rgb: Rgb }[];
   readonly #greens: Uint8Array;
   readonly #reds: Uint8Array;
   readonly #blues: Uint8Array;
-  /** Start of a search, per green. */
   readonly #starts: Uint16Array;
-  /** Nearest colour to the centre of each requested cell; -1 for the others. */
+  /** Nearest colour to the centre of each requested cell; else -1. */
   readonly #cells = new Int16Array(1 << (3 * CELL_BITS)).fill(-1);
 
   /** @param colours 1 to 256 colours */
@@ -32,7 +30,7 @@ export class NearestColour {
     });
   }
 
-  /** Returns the index of the nearest colour; the samples may have fractions. */
+  /** Returns the index of the nearest colour; samples may have fractions. */
   find(red: number, green: number, blue: number): number {
     const [reds, greens, blues] = [this.#reds, this.#greens, this.#blues];
     const start = this.#starts[Math.min(255, Math.max(0, Math.round(green)))];
@@ -57,7 +55,7 @@ export class NearestColour {
     return this.#sorted[best].index;
   }
 
-  /** Approximates `find` for whole samples from 0 to 255: exact to their cell, and much faster. */
+  /** Approximates `find` for whole samples: exact to their cell, and much faster. */
   findRoughly(red: number, green: number, blue: number): number {
     const [r, g, b] = [red >> CELL_SHIFT, green >> CELL_SHIFT, blue >> CELL_SHIFT];
     const cell = (((r << CELL_BITS) | g) << CELL_BITS) | b;

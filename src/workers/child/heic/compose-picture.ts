@@ -27,7 +27,7 @@ export function composePicture(libde265: Libde265, heif: HeifFile, item: number)
   };
   const isGrid = heif.types.get(item) === 'grid';
   const picture = isGrid ? composeGrid(heif, item, decode) : decode(item);
-  // Not checked per tile: phones leave the parts beyond the edge of a grid empty.
+  // Phones leave the parts of tiles beyond the edge of a grid empty, so tiles are not checked.
   if (hasHoles(picture)) throw corruptMedia(`HEIF: a part of image ${item} is missing`);
   return picture;
 }
@@ -55,7 +55,7 @@ function composeGrid(
   return canvas;
 }
 
-/** Creates a picture of another size, with the depth and chroma format of a tile. */
+/** Creates a picture with the depth and chroma format of a tile. */
 function createCanvas(tile: CodedPicture, widthPx: number, heightPx: number): CodedPicture {
   const [luma] = tile.planes;
   const planes = tile.planes.map((plane): Plane => {
@@ -68,14 +68,14 @@ function createCanvas(tile: CodedPicture, widthPx: number, heightPx: number): Co
   return { ...tile, planes };
 }
 
-/** Whether two tiles have the same depth and chroma format, as the sizes of their planes show. */
+/** Whether two tiles have the same depth and chroma format. */
 function isAlike(one: CodedPicture, other: CodedPicture): boolean {
   const sizes = ({ planes }: CodedPicture): string =>
     planes.map(({ widthPx, heightPx }) => `${widthPx}x${heightPx}`).join();
   return one.depth === other.depth && sizes(one) === sizes(other);
 }
 
-/** Copies the part of a plane that lies within another one. */
+/** Copies a plane into another one, cut at its edges. */
 function paste(from: Plane, to: Plane, left: number, top: number): void {
   const width = Math.min(from.widthPx, to.widthPx - left);
   const height = Math.min(from.heightPx, to.heightPx - top);
@@ -86,8 +86,8 @@ function paste(from: Plane, to: Plane, left: number, top: number): void {
 }
 
 /**
- * Whether blocks are as the decoder allocated them: all zero, a green outside of the luma's range. Without chroma, or
- * if the planes are red, green and blue themselves, zero is black and no hole.
+ * Whether blocks are as the decoder allocated them: all zero, a green outside of luma's range. Without chroma, and for
+ * planes of red, green and blue, zero is black.
  */
 function hasHoles({ planes: [luma, cb, cr], matrix }: CodedPicture): boolean {
   if (luma === undefined || cb === undefined || cr === undefined || matrix === 0) return false;

@@ -15,8 +15,7 @@ import { composePicture } from './compose-picture.ts';
 import { createLibde265, type Libde265 } from './libde265.ts';
 
 /**
- * Decodes the primary image of a HEIC, with its crops, turns and mirrors applied, to a PNG with its profile, or else of
- * sRGB; further steps are those of any PNG.
+ * Decodes the primary image of a HEIC and applies its transforms, to a PNG with its profile, or in sRGB.
  *
  * @throws MediaError `UNPROCESSABLE_MEDIA` if it cannot be decoded, or not to the planned size
  */
@@ -37,15 +36,14 @@ export async function decodeHeic(
     checkDecodedSize(shown, originalSize);
     return formatStoredPng(shown, profile);
   } catch (error) {
-    // Errors of the WebAssembly sandbox: an access out of bounds, or an exhausted stack or memory.
+    // WebAssembly throws these for an access out of bounds, and for an exhausted stack or memory.
     if (!(error instanceof WebAssembly.RuntimeError || error instanceof RangeError)) throw error;
     throw new MediaError('UNPROCESSABLE_MEDIA', { cause: error });
   }
 }
 
 /**
- * Decodes to RGB. The decoder's memory and the planes are not referenced beyond: of 24 megapixels, they have most of what
- * a small worker may have.
+ * Decodes to RGB. The caller must not refer to the decoder or the planes: those of 24 megapixels fill a small worker.
  */
 function decodePixels(
   libde265: Libde265,

@@ -4,23 +4,18 @@ import type { CodedPicture, Plane } from '../picture-to-rgb.ts';
 import { listUnits, readHevcSets } from '../video/elementary-stream.ts';
 import type { Libde265 } from './libde265.ts';
 
-/** Error of libde265 (`DE265_ERROR_OUT_OF_MEMORY`). */
+/** `DE265_ERROR_OUT_OF_MEMORY`. */
 const NO_MEMORY = 7;
 
-/** Parameters of libde265 (`de265_param`). */
+/** `DE265_DECODER_PARAM_SUPPRESS_FAULTY_PICTURES`. */
 const SUPPRESS_FAULTY_PICTURES = 6;
 
 /** A unit is consumed in one step, and its picture returned in another. */
 const MAX_STEPS_PER_UNIT = 4;
 
-/** Chroma format of a monochrome picture. */
 const MONOCHROME = 0;
 
-/**
- * Decodes one coded image.
- *
- * @throws MediaError `UNPROCESSABLE_MEDIA` if a part cannot be decoded; `MEDIA_TOO_LARGE` if memory runs out
- */
+/** @throws MediaError `UNPROCESSABLE_MEDIA` if a part cannot be decoded; `MEDIA_TOO_LARGE` if memory runs out */
 export function decodeHevc(libde265: Libde265, heif: HeifFile, item: number): CodedPicture {
   const units = readHevcUnits(heif, item);
   const decoder = libde265._de265_new_decoder();
@@ -30,7 +25,6 @@ export function decodeHevc(libde265: Libde265, heif: HeifFile, item: number): Co
     libde265._de265_set_parameter_bool(decoder, SUPPRESS_FAULTY_PICTURES, 1);
     for (const unit of units) pushUnit(libde265, decoder, unit);
     check(libde265._de265_flush_data(decoder));
-    // The decoder continues as long as pictures can be taken.
     for (let steps = 0; steps < units.length * MAX_STEPS_PER_UNIT; steps += 1) {
       check(libde265._de265_decode(decoder, pointer));
       const hasMore = libde265.HEAP32[pointer >> 2] !== 0;
@@ -93,13 +87,13 @@ function readPlane(
   return { widthPx, heightPx, samples };
 }
 
-/** Throws for errors of libde265; its numbers from 1000 on are mere warnings. */
+/** Throws for errors of libde265; numbers from 1000 on are warnings. */
 function check(code: number): void {
   if (code === NO_MEMORY) throw tooLargeMedia('libde265: no memory');
   if (code !== 0 && code < 1000) throw corruptMedia(`libde265: error ${code}`);
 }
 
-/** Returns the NAL units of a coded image: parameter sets from its `hvcC`, then the slices in its data. */
+/** Returns the parameter sets from the `hvcC`, then the slices of a coded image. */
 function readHevcUnits(heif: HeifFile, item: number): readonly Uint8Array[] {
   const { reader } = heif.meta;
   const configuration = heif.propertiesOf(item).find(({ type }) => type === 'hvcC');

@@ -2,8 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 
 /**
- * The functions of libde265's C API that are called, as Emscripten exports them: pointers and enums are numbers, and 64
- * bits are two numbers.
+ * Functions of libde265's C API as Emscripten exports them: pointers and enums are numbers, 64 bits are two numbers.
  */
 export interface Libde265 {
   readonly HEAPU8: Uint8Array;
@@ -33,7 +32,7 @@ export interface Libde265 {
   readonly _de265_get_image_matrix_coefficients: (picture: number) => number;
 }
 
-/** The parts of WebAssembly that are used: TypeScript has its types only in the library for browsers. */
+/** Types of WebAssembly, which TypeScript has only for browsers. */
 declare global {
   namespace WebAssembly {
     type Module = object;
@@ -59,12 +58,11 @@ type Factory = (options: {
 let compiled: ReturnType<typeof compile> | undefined;
 
 /**
- * Creates an instance of libde265, the HEVC decoder (LGPL-3.0) inside of libheif in the package `libheif-js`, as
- * WebAssembly. libheif itself is not called: in this build, it omits deblocking and SAO, which every picture needs, and
- * returns green for parts that libde265 could not decode.
+ * Creates an instance of libde265, the HEVC decoder (LGPL-3.0) inside of `libheif-js`. This build of libheif itself
+ * omits deblocking and SAO, and returns green for parts that libde265 could not decode.
  *
- * The code is compiled at the first call, for the first HEIC of this process. Each call creates an instance: a file's
- * effects on its memory end with the instance, and so does the memory, which WebAssembly cannot shrink.
+ * The code is compiled for the first HEIC of this process. An instance per file: what a file does to its memory ends
+ * with it, and WebAssembly cannot shrink memory.
  */
 export async function createLibde265(): Promise<Libde265> {
   compiled ??= compile();

@@ -4,13 +4,10 @@ import type { ByteSource } from '../../../formats/video/video-facts.ts';
 /** Size of a block, as in the main process: parts of blocks would be fetched twice. */
 const BLOCK_BYTES = 64 * 1024;
 
-/** Files up to this size are read at once, which costs less than another request. */
+/** Files up to this size are read at once, which costs less than a second request. */
 const MAX_WHOLE_BYTES = 4 * BLOCK_BYTES;
 
-/**
- * Bytes of a file, read in whole blocks, each of them once. A demultiplexer reads thousands of times, and mostly a few
- * bytes.
- */
+/** Bytes of a file, read in whole blocks, each once: a demultiplexer makes thousands of reads of a few bytes. */
 export class BlockCache implements ByteSource {
   readonly sizeBytes: number;
   readonly #source: ByteSource;
@@ -23,7 +20,7 @@ export class BlockCache implements ByteSource {
     this.sizeBytes = source.sizeBytes;
   }
 
-  /** Bounds what is read from the source from now on; more is `MEDIA_TOO_LARGE`. */
+  /** Bounds later reads of the source; beyond, they are `MEDIA_TOO_LARGE`. */
   limit(maxBytes = Number.POSITIVE_INFINITY, maxReads = Number.POSITIVE_INFINITY): void {
     this.#leftBytes = maxBytes;
     this.#leftReads = maxReads;
@@ -61,7 +58,6 @@ export class BlockCache implements ByteSource {
     return bytes;
   }
 
-  /** Fetches the blocks `[first, last)` by one read. */
   async #fetch(first: number, last: number): Promise<void> {
     const start = first * BLOCK_BYTES;
     const end = Math.min(last * BLOCK_BYTES, this.sizeBytes);

@@ -4,7 +4,7 @@ import type { VideoCodec } from '../../../formats/video/video-facts.ts';
 
 const START_CODE = new Uint8Array([0, 0, 0, 1]);
 
-/** Codes of IVF, which also tells the size; Annex B carries everything itself. */
+/** Codes of IVF, which also holds the size; Annex B needs neither. */
 const IVF_CODES = { vp8: 'VP80', vp9: 'VP90', av1: 'AV01' } as const;
 const IVF_HEADER_BYTES = 32;
 const IVF_FRAME_HEADER_BYTES = 12;
@@ -16,7 +16,7 @@ const MAX_DESCRIPTION_BYTES = 256 * 1024;
 /**
  * Wraps one coded frame in the simplest stream that a decoder reads: Annex B with its parameter sets, or IVF.
  *
- * @param description the track's `avcC` or `hvcC`; `undefined` if its samples are Annex B already
+ * @param description the track's `avcC` or `hvcC`; omit if its samples are Annex B
  * @throws MediaError `UNPROCESSABLE_MEDIA` if lengths leave the frame or the description
  */
 export function toElementaryStream(
@@ -59,7 +59,7 @@ export function readHevcSets(reader: ByteReader): ParameterSets {
   return [sets, (reader.u8(21) & 3) + 1];
 }
 
-/** Appends units that each have a length of 16 bits in front; returns the offset behind them. */
+/** Appends units with a length of 16 bits each; returns the offset behind them. */
 function readSets(reader: ByteReader, start: number, count: number, sets: Uint8Array[]): number {
   let at = start;
   for (let left = count; left > 0; left -= 1) {
@@ -71,7 +71,7 @@ function readSets(reader: ByteReader, start: number, count: number, sets: Uint8A
 }
 
 /**
- * Lists the NAL units of a coded picture in decoding order: parameter sets, then those in its data.
+ * Lists the NAL units of a coded picture: parameter sets, then those in its data.
  *
  * @throws MediaError `UNPROCESSABLE_MEDIA` if a unit leaves the data
  */

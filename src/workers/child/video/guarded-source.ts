@@ -20,49 +20,46 @@ import type { BlockCache } from './block-cache.ts';
 /** Limit of the index: movie box; EBML head, tracks and cues (contract §12). */
 export const MAX_INDEX_BYTES = 16 * 2 ** 20;
 
-/** Longest header of a box or of an element, as the demultiplexer reads it. */
+/** Longest header of a box or element that the demultiplexer reads. */
 const MAX_HEADER_BYTES = 16;
 
-/** Reads of the demultiplexer, most of which the cache answers; bounds walks through millions of tiny boxes. */
+/** Maximum reads of the demultiplexer, most of them from the cache: bounds millions of tiny boxes. */
 const MAX_READS = 200_000;
 
-/** Elements that are read although they leave the file, apart from those in a cluster. */
+/** Elements outside of clusters that are read although they leave the file. */
 const CUT_IDS: readonly number[] = [ebmlIds.Segment, ebmlIds.Cluster];
 
-/** Movie boxes up to this size are read as a whole. */
 const MAX_WHOLE_BYTES = 64 * 1024;
 
-/** Bytes of a track that hold its headers and the description of its samples; its tables follow. */
+/** Bytes of a track before its tables: its headers and the description of its samples. */
 const HEAD_BYTES = 4096;
 
-/** Boxes that nobody reads: titles, covers, positions. */
+/** Titles, covers and positions. */
 const IGNORED_BOXES = ['udta', 'meta'];
 
 type Check = (bytes: Uint8Array) => void;
 
-/** Containers that the demultiplexer reads. */
 export type DemultiplexedContainer = Exclude<MovingContainer, 'mp3'>;
 
 /**
- * Source of the demultiplexer: hands out bytes of the cache, and checks counts of an index before the demultiplexer
- * expands them. It recognizes an index by the header that the demultiplexer reads before, so both always see the
- * same one.
+ * Source of the demultiplexer, which checks the counts of an index before the demultiplexer expands them. It recognizes
+ * an index by the header that the demultiplexer reads before, so both see the same one.
  *
- * The methods that it overrides are internal to mediabunny, whose own `CustomSource` reads ahead and keeps copies; its
- * version is pinned.
+ * The overridden methods are internal to mediabunny, whose own `CustomSource` reads ahead and keeps copies; its version
+ * is pinned.
  */
 export class GuardedSource extends Source {
   readonly container: DemultiplexedContainer;
   /** Set once the demultiplexer has read the index. */
   iso: IsoIndex | undefined;
   ebml: EbmlTracks | undefined;
-  /** First error of a read or a check, which the demultiplexer may have swallowed or replaced. */
+  /** First error of a read or a check, which the demultiplexer may have replaced. */
   failure: unknown;
   readonly #cache: BlockCache;
   readonly #isEbml: boolean;
   readonly #isIso: boolean;
   readonly #checks = new Map<number, Check>();
-  /** Where the payloads of clusters begin. */
+  /** Offsets of the payloads of clusters. */
   readonly #clusters = new Set<number>();
   #movieStart: number | undefined;
   #reads = 0;
@@ -115,9 +112,10 @@ export class GuardedSource extends Source {
   }
 
   /**
-   * Remembers which check the bytes need that follow a header.
+   * Schedules the check of the bytes that follow a header.
    *
-   * @returns the header; the demultiplexer reads no element that leaves the file, so such a one is told to end with it
+   * @returns the header; of an element that leaves the file, with a size that fits, since the demultiplexer would not
+   *   read it
    */
   #scheduleCheck(start: number, header: Uint8Array): Uint8Array {
     if (this.#isIso && header.length >= 8) {
@@ -144,13 +142,12 @@ export class GuardedSource extends Source {
     } else if (element.id === ebmlIds.Cues || element.id === ebmlIds.SeekHead) {
       this.#checks.set(at, (table) => checkEbmlTable(element.id, table));
     }
-    // Of cut tables, such as cues, the demultiplexer reads nothing; half of one would end it.
+    // Half a table, such as cues, would end the demultiplexer, so cut ones are skipped.
     const isTable = element.id > MAX_CLUSTER_ID && !CUT_IDS.includes(element.id);
     return isTable ? header : fitElement(header, element, this.#cache.sizeBytes - start);
   }
 
   async #readMovie(start: number, end: number): Promise<Uint8Array> {
-    // Also where most of it is not read.
     if (end - start > MAX_INDEX_BYTES) throw tooLargeMedia(`a movie box of ${end - start} bytes`);
     return await readMovie(this.#cache, start, end);
   }
@@ -164,7 +161,7 @@ interface ReadResult {
 }
 
 /**
- * Runs a step of the demultiplexer, whose own errors are free texts about a damaged file.
+ * Runs a step of the demultiplexer, and translates its errors, which are free texts about a damaged file.
  *
  * @throws MediaError of the source, or `UNPROCESSABLE_MEDIA`
  */
@@ -186,8 +183,8 @@ export async function demultiplex<Result>(
 }
 
 /**
- * Reads the payload of a movie box. The sample tables of sound, which are half of it, and metadata are left out: zeros
- * stand for them, at which the demultiplexer goes on to the next box.
+ * Reads the payload of a movie box. Zeros replace metadata and the sample tables of audio, which are half of it; the
+ * demultiplexer skips these to the next box.
  */
 async function readMovie(cache: BlockCache, start: number, end: number): Promise<Uint8Array> {
   if (end - start <= MAX_WHOLE_BYTES) return await cache.read(start, end);
@@ -197,7 +194,7 @@ async function readMovie(cache: BlockCache, start: number, end: number): Promise
   };
   let hasVideo = false;
   for (let at = start; at + 8 <= end; ) {
-    // What is left behind a video is too short for another one.
+    // The rest after a video is too short for another one.
     if (hasVideo && end - at <= HEAD_BYTES) break;
     const head = await cache.read(at, Math.min(end, at + HEAD_BYTES));
     const box = readBox(new ByteReader(head, 'ISO'), 0, end - at);
@@ -211,7 +208,7 @@ async function readMovie(cache: BlockCache, start: number, end: number): Promise
     if (sound !== undefined) await copy(at, Math.min(next, at + sound));
     else if (IGNORED_BOXES.some((type) => hasAscii(head, 4, type))) await copy(at, at + box.start);
     else {
-      // The head of the next box comes by the same read.
+      // One read also covers the head of the next box.
       await cache.read(at, Math.min(end, next + HEAD_BYTES));
       await copy(at, next);
     }
@@ -221,13 +218,10 @@ async function readMovie(cache: BlockCache, start: number, end: number): Promise
   return movie;
 }
 
-/**
- * Returns the bytes of a track of sound in front of its tables: up to the end of the description of its samples;
- * `undefined` for another track, or one in another order.
- */
+/** Returns the bytes of an audio track before its sample tables; `undefined` for another track or order. */
 function measureSound(head: Uint8Array): number | undefined {
   const bytes = Buffer.from(head.buffer, head.byteOffset, head.byteLength);
-  // Of the media (ISO/IEC 14496-12 §8.4.3): the type stands behind version, flags and four bytes.
+  // ISO/IEC 14496-12 §8.4.3: the type follows version, flags and four bytes.
   const handler = bytes.indexOf('hdlr', 0, 'latin1');
   const tables = bytes.indexOf('stbl', handler, 'latin1');
   const isSound = handler >= 0 && hasAscii(bytes, handler + 12, 'soun');

@@ -16,13 +16,13 @@ import { demultiplex, GuardedSource } from './guarded-source.ts';
 import { readMp3DurationS } from './mp3-duration.ts';
 import { isFault, type OpenedMoving, openMoving, sniffContainer } from './open-moving.ts';
 
-/** Limits of the search for a duration that no header tells. */
+/** Limits of the search for a duration that no header contains. */
 const MAX_DURATION_BYTES = 8 * 2 ** 20;
 const MAX_DURATION_READS = 8;
-/** Fragments are listed by a table at the end of the file, or there are far too many of them. */
+/** More fragments are listed by a table at the end of the file, or are far too many. */
 const MAX_FRAGMENT_READS = 2;
 
-/** Containers that hold no video, even where their index is damaged. */
+/** Containers without video, even if their index is damaged. */
 const SOUND_CONTAINERS: readonly MovingContainer[] = ['mp3', 'ogg', 'wav', 'flac'];
 
 const CODEC_NAME = /^[\w.-]{1,64}$/;
@@ -36,8 +36,8 @@ const CODECS: Readonly<Partial<Record<string, VideoCodec>>> = {
 };
 
 /**
- * Orientations by what the matrix of a track does to the picture's right side, which it puts to the right, to the
- * bottom, to the left or to the top; first those that do not mirror.
+ * Orientations by the direction to which the matrix of a track maps the picture's right side: right, bottom, left, top;
+ * first those without a flip.
  */
 const ORIENTATIONS: readonly (readonly Orientation[])[] = [
   [1, 6, 3, 8],
@@ -45,7 +45,7 @@ const ORIENTATIONS: readonly (readonly Orientation[])[] = [
 ];
 
 /**
- * Reads the facts of a video or of sound. Faults of the file are among these facts.
+ * Reads the facts of a video or audio file, damage included.
  *
  * @throws MediaError `UNPROCESSABLE_MEDIA` if the bytes are neither; errors of the source
  */
@@ -103,7 +103,6 @@ async function readFacts(opened: OpenedMoving): Promise<MovingFacts> {
   };
 }
 
-/** Reads the facts of a video track. */
 export function readVideo(
   { source }: OpenedMoving,
   track: InputVideoTrack,
@@ -122,7 +121,7 @@ export function readVideo(
   }));
 }
 
-/** Returns the orientation of a matrix: multiples of 90°, another angle being rounded. */
+/** Returns the orientation of a matrix, rounded to multiples of 90°. */
 function orientationOf(matrix: readonly number[]): Orientation {
   const [a = 1, b = 0, , c = 0, d = 1] = matrix;
   const quarters = Math.round(Math.atan2(b, a) / (Math.PI / 2));
@@ -130,7 +129,7 @@ function orientationOf(matrix: readonly number[]): Orientation {
   return ORIENTATIONS[isMirrored ? 1 : 0]?.[(quarters + 4) % 4] ?? 1;
 }
 
-/** Returns why a file gives no poster, as far as its index tells. */
+/** Returns why a file has no poster, by its index. */
 export async function findFault(
   { source, tracks, video }: OpenedMoving,
   facts: VideoTrackFacts | undefined,
@@ -168,15 +167,15 @@ function unsupported(reason: string): PosterFault {
   return { code: 'UNSUPPORTED_MEDIA_TYPE', reason };
 }
 
-/** Returns the codec of a track in the words of RFC 6381, or the container's own word for an unknown codec. */
+/** Returns the codec by RFC 6381, or the container's own name of an unknown codec. */
 async function readCodec(opened: OpenedMoving, track: InputTrack): Promise<string | undefined> {
   const codec = await track.getCodec();
   if (codec === 'mp3') return 'mp3';
   if (codec?.startsWith('pcm-') || codec === 'ulaw' || codec === 'alaw') return 'pcm';
   const entry = await track.getInternalCodecId();
-  // Codecs without a record of their configuration tell it in their first packet.
+  // Codecs without a configuration record declare it in their first packet.
   const told = (await within(opened, () => track.getCodecParameterString())) ?? String(entry);
-  // The demultiplexer names both sample entries of HEVC by one.
+  // The demultiplexer has one name for both sample entries of HEVC.
   const name = entry === 'hvc1' ? told.replace('hev1', entry) : told;
   return CODEC_NAME.test(name) ? name : undefined;
 }
@@ -196,7 +195,7 @@ async function readDurationS(opened: OpenedMoving): Promise<number | undefined> 
   return await within(opened, async () => {
     if (cache.sizeBytes <= MAX_DURATION_BYTES) await cache.read(0, cache.sizeBytes);
     let longestS = 0;
-    // One after another: a step that fails leaves no other behind that goes on reading.
+    // One after another, so that after a failure no other step is still reading.
     for (const track of tracks) {
       const startS = Math.max(0, await track.getFirstTimestamp());
       longestS = Math.max(longestS, (await track.computeDuration()) - startS);
@@ -205,7 +204,7 @@ async function readDurationS(opened: OpenedMoving): Promise<number | undefined> 
   });
 }
 
-/** Runs a step that may cost so much and no more; returns `undefined` if it would, or if the file is damaged. */
+/** Runs a step within limits; returns `undefined` beyond them, and if the file is damaged. */
 async function within<Result>(
   { cache, source }: OpenedMoving,
   step: () => Promise<Result>,

@@ -6,19 +6,17 @@ import { isFault, type OpenedMoving } from './open-moving.ts';
 /** Limit of a key frame, its alpha included (contract §12). */
 const MAX_KEY_FRAME_BYTES = 8 * 2 ** 20;
 
-/** Moments whose key frames follow if the first one is empty, in seconds (contract §12). */
+/** Moments of the next candidates if the first key frame is empty, in seconds (contract §12). */
 const LATER_S = [2, 5, 10];
 
-/** One coded key frame. */
 export interface KeyFrame {
   readonly data: Uint8Array;
-  /** Coded frame whose luma is the alpha of this one (WebM). */
+  /** Coded frame with this one's alpha as luma (WebM). */
   readonly alpha: Uint8Array | undefined;
 }
 
 /**
- * Yields the key frames that may become the poster, in their order: the first one, then those at later moments, as far
- * as they are others and can be read.
+ * Yields candidates for the poster: the first key frame, then other ones at later moments that can be read.
  *
  * @throws MediaError if the first one is missing, cut off or too large; errors of the source
  */
@@ -48,7 +46,7 @@ export async function* readKeyFrames(
   }
 }
 
-/** Returns the first key frame. If the index names a sample that is not a key frame, the sample may be damaged. */
+/** Returns the first key frame; it may be damaged if the index is wrong about it. */
 async function findFirst(track: InputVideoTrack): Promise<EncodedPacket> {
   const packets = new EncodedPacketSink(track);
   const found = await packets.getFirstKeyPacket({ metadataOnly: true });

@@ -5,13 +5,12 @@ import type { MapColours } from '../picture-to-rgb.ts';
 const BT_2020 = 9;
 const DISPLAY_P3 = 12;
 
-/** From linear BT.2020, and from linear Display P3, to linear sRGB (ITU-R BT.2087; SMPTE EG 432-1). */
+/** Matrices from linear BT.2020 and Display P3 to linear sRGB (ITU-R BT.2087; SMPTE EG 432-1). */
 const TO_SRGB_LIGHT: Readonly<Record<number, readonly number[]>> = {
   [BT_2020]: [1.6605, -0.5876, -0.0728, -0.1246, 1.1329, -0.0083, -0.0182, -0.1006, 1.1187],
   [DISPLAY_P3]: [1.2249, -0.2247, 0, -0.0421, 1.0419, 0, -0.0196, -0.0786, 1.0979],
 };
 
-/** Unspecified primaries. */
 const UNSPECIFIED = 2;
 
 const PQ = 16;
@@ -29,30 +28,29 @@ const TO_LIGHT: Readonly<Record<number, (sample: number) => number>> = {
   [HLG]: fromHlg,
 };
 
-/** Luminance of white, of the display of HLG, and the greatest of PQ, in cd/m² (ITU-R BT.2408, BT.2100). */
+/** Luminance of white, of HLG's display, and the maximum of PQ, in cd/m² (ITU-R BT.2408, BT.2100). */
 const WHITE_NITS = 203;
 const HLG_NITS = 1_000;
 const PQ_NITS = 10_000;
 
-/** Exponent of HLG's display at 1000 cd/m² less 1, and the shares of the primaries in luminance (BT.2100 table 5). */
+/** Exponent of HLG's display at 1000 cd/m² less 1, and the primaries' fractions of luminance (BT.2100 table 5). */
 const HLG_GAMMA_LESS_1 = 0.2;
 const BT_2020_SHARES = [0.2627, 0.678, 0.0593] as const;
 
-/** Light up to which it is kept; above it is rolled off towards white (contract §12). */
+/** Light from which on it is rolled off towards white (contract §12). */
 const KNEE = 0.9;
-/** Light between the knee and white. The brightest channel approaches white, and the others follow it, so that hues stay. */
+/** Light between the knee and white. The brightest channel approaches white; the others follow, so that hues stay. */
 const ROOM = 1 - KNEE;
 
-/** Steps of the tables: of samples and of light. */
 const SAMPLE_STEPS = 4096;
 const LIGHT_STEPS = 16_384;
 
-/** The last map, which each frame of an animation uses: its tables take about 5 ms. */
+/** The last map: its tables take about 5 ms, and each frame of an animation uses it. */
 let latest: (CodePoints & { readonly map: MapColours | undefined }) | undefined;
 
 /**
- * Returns how colours are mapped to sRGB; `undefined` if they count as sRGB (contract §12). Unspecified primaries of PQ
- * and HLG are those of BT.2020.
+ * Returns the map of colours to sRGB; `undefined` if they count as sRGB (contract §12). Unspecified primaries of PQ and
+ * HLG are those of BT.2020.
  */
 export function mapToSrgb({ primaries, transfer }: CodePoints): MapColours | undefined {
   if (latest?.primaries !== primaries || latest.transfer !== transfer) {

@@ -4,16 +4,15 @@ import type { BlockCache } from './block-cache.ts';
 
 const ID3_HEADER_BYTES = 10;
 
-/** Bytes behind a tag in which the first frame is looked for; its header may tell the number of all frames. */
+/** Bytes after a tag in which the first frame may begin; its header may contain the number of all frames. */
 const MAX_FIRST_BYTES = 4096;
 
-/** Bytes in front of the name `Xing` in a frame, by version and channels; `VBRI` always has 32 behind its header. */
+/** Offsets of the name `Xing` in a frame, by version and channels; that of `VBRI` is always 32. */
 const XING_OFFSETS = [13, 21, 36];
 const VBRI_OFFSET = 36;
 
 /**
- * Returns the duration of MPEG audio layer III in seconds: by its header (Xing, Info, VBRI), else by counting its
- * frames.
+ * Returns the duration of MPEG audio layer III in seconds: by its header (Xing, Info, VBRI), else by counting frames.
  *
  * @param maxBytes of a file whose frames are counted; `undefined` is returned for a longer one
  */
@@ -55,7 +54,7 @@ function readFrameCount(frame: Uint8Array): number | undefined {
   return isVbri ? view.getUint32(VBRI_OFFSET + 14) : undefined;
 }
 
-/** Sums the durations of all frames, and passes over bytes that are none. */
+/** Sums the durations of all frames, and skips other bytes. */
 function countFramesS(bytes: Uint8Array): number {
   let seconds = 0;
   for (let at = 0; at < bytes.length; ) {

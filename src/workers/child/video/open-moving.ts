@@ -18,13 +18,12 @@ import type { MovingContainer, PosterFault } from '../../../formats/video/video-
 import type { BlockCache } from './block-cache.ts';
 import { demultiplex, type GuardedSource, MAX_INDEX_BYTES } from './guarded-source.ts';
 
-/** Bytes that suffice to recognize a container. */
 const PREFIX_BYTES = 128;
 
-/** Codecs of pictures that accompany sound: a cover, or pictures of chapters. They are no video (contract §12). */
+/** Codecs of covers and of pictures of chapters, which are no video (contract §12). */
 const COVER_CODECS = ['jpeg', 'png ', 'gif ', 'tiff', 'bmp '];
 
-/** A format of ISO boxes that takes every file: those of QuickTime may begin with any box. */
+/** Format of ISO boxes that accepts every file: those of QuickTime may begin with any box. */
 class IsoFormat extends Mp4InputFormat {
   async _canReadInput(): Promise<boolean> {
     return true;
@@ -45,17 +44,15 @@ const formats = {
 /** The demultiplexer writes warnings about damaged files to the console. */
 Logging.level = LogLevel.Silent;
 
-/** A container whose index has been read. */
 export interface OpenedMoving {
   readonly cache: BlockCache;
   readonly source: GuardedSource;
   readonly tracks: readonly InputTrack[];
-  /** The track that a player shows. */
   readonly video: InputVideoTrack | undefined;
   readonly sounds: readonly InputAudioTrack[];
 }
 
-/** Returns the container of a file; `undefined` if it holds neither video nor sound. */
+/** Returns the container of a video or audio file, else `undefined`. */
 export async function sniffContainer(cache: BlockCache): Promise<MovingContainer | undefined> {
   return sniffMoving(await cache.read(0, Math.min(PREFIX_BYTES, cache.sizeBytes)));
 }
@@ -88,7 +85,7 @@ export async function openMoving(cache: BlockCache, source: GuardedSource): Prom
   return { cache, source, ...opened, sounds };
 }
 
-/** Whether an error is about the file, and not about the way to it. */
+/** Whether an error is about the file, not about its source. */
 export function isFault(error: unknown): error is MediaError & Pick<PosterFault, 'code'> {
   return (
     error instanceof MediaError &&

@@ -26,7 +26,7 @@ import { type DecodedFrame, isEmpty, readY4m } from './y4m.ts';
 /** Height from which a video without tags has the matrix of BT.709 (contract §12). */
 const MIN_HD_HEIGHT_PX = 720;
 
-/** Matrix coefficients by the names of WebCodecs and of `colour-names.ts` (ITU-T H.273 table 4). */
+/** Matrix coefficients by name (ITU-T H.273 table 4). */
 const MATRICES: Readonly<Partial<Record<string, number>>> = {
   rgb: 0,
   bt709: 1,
@@ -38,7 +38,7 @@ const MATRICES: Readonly<Partial<Record<string, number>>> = {
   'bt2020-ncl': 9,
 };
 
-/** Code points by the names of WebCodecs and of `colour-names.ts` (ITU-T H.273 tables 2 and 3); all others count as sRGB. */
+/** Code points by name (ITU-T H.273 tables 2 and 3); all others count as sRGB. */
 const PRIMARIES: Readonly<Partial<Record<string, number>>> = { bt709: 1, bt2020: 9, smpte432: 12 };
 const TRANSFERS: Readonly<Partial<Record<string, number>>> = {
   bt470m: 4,
@@ -59,17 +59,16 @@ interface Decodable {
   readonly description: Uint8Array | undefined;
 }
 
-/** A decoded key frame, and the frame whose luma is its alpha. */
 interface Picture {
   readonly frame: DecodedFrame;
   readonly alpha: DecodedFrame | undefined;
 }
 
 /**
- * Renders the poster of a video (contract §12): the first key frame that shows something, upright with square pixels,
- * in sRGB.
+ * Renders the poster of a video (contract §12): the first key frame that shows something, auto-oriented, with square
+ * pixels, in sRGB.
  *
- * @param job whose `originalSize` and `orientation` are those of the video's facts
+ * @param job with the `originalSize` and `orientation` of the video's facts
  * @throws MediaError `UNPROCESSABLE_MEDIA` or `MEDIA_TOO_LARGE`; errors of the source and of the decoder
  */
 export async function renderPoster(
@@ -86,7 +85,7 @@ export async function renderPoster(
   // By the container's tags, else by the stream's.
   const colour = await demultiplex(opened.source, () => track.getColorSpace());
   const picture = toPicture(frame, colour, codedSize);
-  // The luma of alpha has the full range, whatever its stream tells (WebM container guidelines).
+  // The luma of alpha has the full range, whatever its stream declares (WebM container guidelines).
   const opacity = alpha && { ...alpha, matrix: 0, isFullRange: true };
   const pixels = toRgb(picture, opacity, mapToSrgb(codePointsOf(colour)));
   const image = resize(await upright(await square(pixels, size), orientation), job);
@@ -116,7 +115,7 @@ async function openVideo(source: ByteSource, decoder: FrameDecoder): Promise<Dec
   return { opened, track, facts, codec: facts.codec, decoder, description };
 }
 
-/** Decodes key frames until one shows something; if none does, the first one is the poster. */
+/** Decodes key frames until one shows something; otherwise returns the first one. */
 async function choosePicture(video: Decodable): Promise<Picture> {
   let first: (() => Promise<Picture>) | undefined;
   for await (const { data, alpha } of readKeyFrames(video.opened, video.track)) {
@@ -159,7 +158,6 @@ function toPicture(
   };
 }
 
-/** Makes pixels square. */
 async function square(pixels: Pixels, size: Size): Promise<Sharp> {
   const image = fromPixels(pixels);
   if (isSameSize(pixels, size)) return image;

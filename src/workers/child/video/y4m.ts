@@ -3,22 +3,21 @@ import type { Size } from '../../../formats/image-facts.ts';
 import { MAX_Y4M_HEAD_BYTES } from '../../../formats/video/video-facts.ts';
 import type { Plane } from '../picture-to-rgb.ts';
 
-/** Planes of a decoded frame. */
 export interface DecodedFrame {
   readonly planes: readonly Plane[];
   readonly depth: number;
-  /** Range that the stream tells; `undefined` if it does not. */
+  /** Range that the stream declares. */
   readonly isFullRange: boolean | undefined;
 }
 
-/** Chroma samples per luma sample, across and down, by the beginning of the format's name; none of `mono`. */
+/** Chroma samples per luma sample, across and down, by the beginning of the format's name; `mono` has none. */
 const SUBSAMPLING: Readonly<Record<string, readonly [across: number, down: number]>> = {
   '420': [2, 2],
   '422': [2, 1],
   '444': [1, 1],
 };
 
-/** Reads a YUV4MPEG2 file that holds exactly one frame of a size; rejects all else with `UNPROCESSABLE_MEDIA`. */
+/** Reads a YUV4MPEG2 file of exactly one frame; rejects all else with `UNPROCESSABLE_MEDIA`. */
 export function readY4m(file: Uint8Array, { widthPx, heightPx }: Size): DecodedFrame {
   const head = Buffer.from(file.subarray(0, MAX_Y4M_HEAD_BYTES)).toString('latin1');
   const lines = /^YUV4MPEG2 ([^\n]*)\nFRAME[^\n]*\n/.exec(head);
@@ -53,12 +52,12 @@ function toUint16(bytes: Uint8Array): Uint16Array {
   return new Uint16Array(new Uint8Array(bytes).buffer);
 }
 
-/** Levels of luma, and those next to each other within which an empty frame lies. */
+/** Levels of luma, and width of the range of an empty frame. */
 const LEVELS = 256;
 const EMPTY_LEVELS = 16;
 const EMPTY_SHARE = 0.98;
 
-/** Whether a frame shows nothing: nearly all of its luma samples have nearly the same value (contract §12). */
+/** Whether a frame shows nothing: nearly all luma samples have nearly the same value (contract §12). */
 export function isEmpty({ planes: [luma], depth }: DecodedFrame): boolean {
   if (luma === undefined) return true;
   const counts = new Uint32Array(LEVELS);

@@ -9,24 +9,21 @@ import { hasFewColours } from './few-colours.ts';
 const { qualities } = outputFormats.webp;
 
 /**
- * Effort of lossless encodings of animations, and of stills whose quality is lossy: 0.3 of the CPU time of effort 4, for
- * 1.3 % more bytes of stills and 0.4 % of animations (bench/RESULTS.md).
+ * Effort of lossless animations, and of stills at `high` and `low`: 0.3 of the CPU time of effort 4, for 1.3 % more
+ * bytes of stills and 0.4 % of animations (bench/RESULTS.md).
  */
 const FAST_EFFORT = 1;
 
 /**
- * Bytes of a pixel of a small photograph that is encoded without loss, from which follows how many frames are tried first:
- * enough for 36 of 36 filmed emojis, at 0.6 of the CPU time of trying a fixed fraction.
+ * Lossless bytes of a pixel of a small photograph, from which follows the number of frames of the first trial: enough
+ * for 36 of 36 filmed emojis, at 0.6 of the CPU time of a fixed fraction.
  */
 const LOSSLESS_BYTES_PER_PIXEL = 1.8;
 
 /** Reserve in an estimate of how many frames prove that the lossless encoding is larger. */
 const RESERVE = 1.2;
 
-/**
- * Encodes a still. At `high` and `low`, the encoding is lossless for a picture of few colours, and else lossy; always
- * lossy if the original is.
- */
+/** Encodes a still. At `high` and `low`, a picture of few colours is lossless, unless its original is lossy. */
 export async function encodeWebpStill(image: Sharp, job: RenderJob): Promise<Uint8Array> {
   const { quality, size, isLossy } = job;
   if (quality === 'lossless') return image.webp(largeOr(job, qualities.lossless)).toBuffer();
@@ -40,9 +37,9 @@ export async function encodeWebpStill(image: Sharp, job: RenderJob): Promise<Uin
 }
 
 /**
- * Encodes an animation. At `high` and `low`, the lossy encoding is never larger than that of `lossless` (contract §3).
+ * Encodes an animation of two or more frames. At `high` and `low`, it is never larger than `lossless` (contract §3).
  *
- * @param strip frames, two or more, one below the other
+ * @param strip frames, one below the other
  */
 export async function encodeWebpAnimation(
   strip: Pixels,
@@ -58,8 +55,7 @@ export async function encodeWebpAnimation(
     });
   if (quality === 'lossless' || hasFewColours(strip, size)) return encode(fastLossless(job));
   const lossy = await encode(lossySettings(job));
-  // The first frames are proof enough if they are larger: the encoder never changes earlier frames for the sake of later
-  // ones.
+  // The first frames are proof enough: the encoder never changes them for the sake of later ones.
   const framesFor = (bytesEach: number) => Math.ceil((RESERVE * lossy.length) / bytesEach);
   let count = Math.max(2, framesFor(LOSSLESS_BYTES_PER_PIXEL * size.widthPx * size.heightPx));
   for (;;) {
@@ -79,15 +75,14 @@ function fastLossless({ webpEffort }: RenderJob): WebpOptions {
   return { ...qualities.lossless, effort: Math.min(webpEffort, FAST_EFFORT) };
 }
 
-/** Returns the settings of a lossless still, with less effort if it is large. */
 function largeOr({ size, webpEffort: effort }: RenderJob, settings: WebpOptions): WebpOptions {
   const large = largeStillOf('webp', size.widthPx * size.heightPx);
   return { effort, ...settings, ...large?.settings };
 }
 
 /**
- * Encodes the first frames with an artificial timing, since libvips' encoder rounds delays up and merges equal frames, and
- * then writes the true timing into the file.
+ * Encodes the first frames with an artificial timing, and writes the true one afterwards: libvips' encoder rounds
+ * delays up and merges equal frames.
  */
 async function encodeFrames(
   strip: Pixels,

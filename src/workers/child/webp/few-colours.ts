@@ -2,20 +2,16 @@ import type { Size } from '../../../formats/image-facts.ts';
 import type { Pixels } from '../pixels.ts';
 
 /**
- * Maximum number of colours, alpha included, and minimum number of pixels for each of them. A palette, and the repeats
- * that lossless encoding finds, make such a picture small (bench/RESULTS.md).
+ * Maximum number of colours, alpha included, and minimum number of pixels for each. A palette, and the repeats that
+ * lossless encoding finds, make such a picture small (bench/RESULTS.md).
  */
 const MAX_COLOURS = 128;
 const MIN_PIXELS_PER_COLOUR = 8;
 
-/** Slots of the hash table of colours, a power of two: several times their number. */
+/** Slots of the hash table, a power of two: several times the number of colours. */
 const SLOTS = 2048;
 
-/**
- * Whether each frame has few colours. Stops at the first colour too many.
- *
- * @param strip frames of one size, one below the other
- */
+/** Whether each frame has few colours. @param strip frames, one below the other */
 export function hasFewColours({ data, channels }: Pixels, { widthPx, heightPx }: Size): boolean {
   const maxColours = Math.min(MAX_COLOURS, (widthPx * heightPx) / MIN_PIXELS_PER_COLOUR);
   const frameBytes = widthPx * heightPx * channels;
