@@ -45,7 +45,7 @@ export function Stage() {
   );
 }
 
-/** How the picture is shown, and what can be done with it. */
+/** Mask of the picture, and buttons for its file. */
 export function StageActions() {
   const chosen = choice.value;
   if (chosen === undefined) return null;
