@@ -40,7 +40,7 @@ const incomingBytes = (): number =>
     .filter((name) => name.startsWith('.incoming-'))
     .reduce((sum, name) => sum + statSync(join(originals, name)).size, 0);
 
-/** Until a part of what it was given is in the folder. */
+/** Waits until a part of the input is in the directory. */
 const writing = ({ child }: RunningCommand): Promise<void> => {
   child.stdin.write(Buffer.alloc(3 * MEBIBYTE));
   return expect.poll(incomingBytes, { interval: 10 }).toBeGreaterThan(MEBIBYTE);
@@ -55,7 +55,7 @@ const s3Environment = (endpoint: string): Record<string, string> => ({
 
 // Twice within a moment, as `timeout` sends it, and npx where a terminal has sent it already.
 test.each<NodeJS.Signals[][]>([[['SIGINT']], [['SIGTERM']], [['SIGINT', 'SIGTERM']]])(
-  'a command that puts into a folder and gets %j dies of it once it has cleaned up',
+  'put into a directory ends by %j after cleaning up',
   async (signals) => {
     mkdirSync(join(originals, 'attachments/1/2'), { recursive: true });
     writeFileSync(join(originals, KEY), 'before');
@@ -72,8 +72,8 @@ test.each<NodeJS.Signals[][]>([[['SIGINT']], [['SIGTERM']], [['SIGINT', 'SIGTERM
   },
 );
 
-describe.each(['SIGINT', 'SIGTERM'] as const)('a command that gets %s', (signal) => {
-  test('dies of it before a pipe that nothing writes to', async () => {
+describe.each(['SIGINT', 'SIGTERM'] as const)('a command that receives %s', (signal) => {
+  test('ends while it reads from a silent pipe', async () => {
     const pipe = join(folder, 'pipe');
     spawnSync('mkfifo', [pipe]);
     const running = start(['put', KEY, pipe], { STORAGE_DIR: originals });
@@ -87,7 +87,7 @@ describe.each(['SIGINT', 'SIGTERM'] as const)('a command that gets %s', (signal)
     ['put', ['put', KEY, 'package.json'], NOTHING_STORED],
     ['render', ['render', '/emojis/1.webp', '-'], 'darkroom: stopped\n'],
     ['check', ['check'], 'darkroom: stopped\n'],
-  ])('dies of it before a storage that does not respond: %s', async (_, args, message) => {
+  ])('ends while the storage does not respond: %s', async (_, args, message) => {
     const server = createServer((socket) => void socket.on('error', () => undefined).resume());
     onTestFinished(() => void server.close());
     const running = start(args, {
@@ -101,17 +101,17 @@ describe.each(['SIGINT', 'SIGTERM'] as const)('a command that gets %s', (signal)
   });
 });
 
-type IsHeld = (request: LocalS3Request) => boolean;
-const isPart: IsHeld = ({ method, query }) => method === 'PUT' && query.partNumber === '2';
-const isBeginning: IsHeld = ({ query }) => query.uploads !== undefined;
-const isCompletion: IsHeld = ({ method, query }) =>
+type RequestFilter = (request: LocalS3Request) => boolean;
+const isPart: RequestFilter = ({ method, query }) => method === 'PUT' && query.partNumber === '2';
+const isBeginning: RequestFilter = ({ query }) => query.uploads !== undefined;
+const isCompletion: RequestFilter = ({ method, query }) =>
   method === 'POST' && query.uploadId !== undefined;
-const isTakenBack: IsHeld = ({ method, query }) =>
+const isTakenBack: RequestFilter = ({ method, query }) =>
   method === 'DELETE' && query.uploadId !== undefined;
 
 describe('^C in the upload of a large file to a bucket', () => {
-  /** Something at the key, a `put` that would replace it, and ^C when a request has come, which then waits for leave. */
-  async function stopAt(isHeld: IsHeld, holdsTakingBack = false) {
+  /** Stores an object, starts a `put` that replaces it, and sends SIGINT during the selected request. */
+  async function stopAt(isSelected: RequestFilter, holdsTakingBack = false) {
     const [come, leave, takingBack] = [defer<void>(), defer<void>(), defer<void>()];
     let timesTakenBack = 0;
     const server = await useLocalS3({
@@ -123,7 +123,7 @@ describe('^C in the upload of a large file to a bucket', () => {
           takingBack.resolve();
           if (holdsTakingBack) return leave.promise;
         }
-        if (!isHeld(request)) return undefined;
+        if (!isSelected(request)) return undefined;
         come.resolve();
         return leave.promise;
       },
@@ -141,7 +141,7 @@ describe('^C in the upload of a large file to a bucket', () => {
       takingBack: takingBack.promise,
       timesTakenBack: () => timesTakenBack,
       listUploads: server.listUploads,
-      /** Responds to what was held, after the signal. */
+      /** Responds to the delayed request, after the signal. */
       respond: () => sleep(200).then(() => leave.resolve()),
       readStored: async () =>
         (await runDarkroom(['render', `/${KEY}`, '-'], { environment })).stdout,
@@ -151,17 +151,17 @@ describe('^C in the upload of a large file to a bucket', () => {
   test.each([
     ['a part', isPart],
     ['its beginning', isBeginning],
-  ])('at %s leaves nothing behind, and what was there as it was', async (_, isHeld) => {
-    const { running, respond, listUploads, timesTakenBack, readStored } = await stopAt(isHeld);
-    if (isHeld === isBeginning) await respond();
+  ])('at %s leaves no part behind, and the original unchanged', async (_, isSelected) => {
+    const { running, respond, listUploads, timesTakenBack, readStored } = await stopAt(isSelected);
+    if (isSelected === isBeginning) await respond();
     expect([await running.ended, running.stderr()]).toEqual(['SIGINT', NOTHING_STORED]);
     expect(await listUploads()).toEqual([]);
     // A part may have been on its way into the server when the upload was taken back.
-    if (isHeld === isPart) expect(timesTakenBack()).toBe(2);
+    if (isSelected === isPart) expect(timesTakenBack()).toBe(2);
     expect((await readStored()).toString()).toBe('before');
   });
 
-  test('and a second one, while the first still cleans up, end the command at once', async () => {
+  test('and a second one during the cleanup end the command at once', async () => {
     const { running, takingBack } = await stopAt(isPart, true);
     await takingBack;
     await sleep(200); // what comes sooner is the same signal
@@ -169,7 +169,7 @@ describe('^C in the upload of a large file to a bucket', () => {
     expect(await running.ended).toBe('SIGTERM');
   });
 
-  test('at its completion comes too late: it is stored, and the command says so', async () => {
+  test('at its completion is too late: the file is stored, and the command reports it', async () => {
     const { running, respond, listUploads, readStored } = await stopAt(isCompletion);
     await respond();
     expect([await running.ended, running.stderr()]).toEqual([0, '']);
@@ -177,7 +177,7 @@ describe('^C in the upload of a large file to a bucket', () => {
     expect((await readStored()).length).toBe(40 * MEBIBYTE);
   });
 
-  test('at a completion without a response says that it is not known', async () => {
+  test('at a completion without a response reports an unknown outcome', async () => {
     const { running, listUploads } = await stopAt(isCompletion);
     expect(await running.ended).toBe(1);
     expect(running.stderr()).toMatch(

@@ -121,16 +121,16 @@ describe('in a container of 512 MiB', () => {
     { CACHE_MEMORY_BYTES: '268435456' },
     { ORIGINALS_MEMORY_BYTES: '268435456' },
     { WORKER_MEMORY_BYTES: '2684354560' },
-  ])('a setting wins, and one that does not fit is noticed: %j', (given) => {
+  ])('a setting takes precedence, and one that does not fit is reported: %j', (given) => {
     const { memory, renderer } = read(given);
     const { cacheBytes, originalsBytes } = memory;
-    const told = [cacheBytes, originalsBytes, renderer.memoryBytes.heavy + 338 * MEBIBYTE];
-    expect(told).toContain(Number(Object.values(given)[0]));
+    const reported = [cacheBytes, originalsBytes, renderer.memoryBytes.heavy + 338 * MEBIBYTE];
+    expect(reported).toContain(Number(Object.values(given)[0]));
     expect(memory.isShort).toBe(true);
   });
 });
 
-test('what the headers to a collector hold is secret, but for their names', () => {
+test('values of headers for a collector are secret, their names are not', () => {
   const secrets = readConfig({
     OTEL_TRACES_EXPORTER: 'otlp',
     OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20abc, k = v',
@@ -140,7 +140,7 @@ test('what the headers to a collector hold is secret, but for their names', () =
   expect(secrets).not.toContain('authorization');
 });
 
-test('no secret is handed to the workers', () => {
+test('no secret is passed to the workers', () => {
   const { environment } = readConfig({ AWS_SECRET_ACCESS_KEY: 's', PATH: '/bin' }).renderer;
   expect(environment).toEqual({ PATH: '/bin' });
 });
@@ -161,7 +161,7 @@ describe('the explorer', () => {
     [{ EXTERNAL_SIGNING_KEYS: key }, false],
     [{ ATTACHMENT_SIGNING_KEYS: key }, false],
     [{ RELAY_SIGNING_KEYS: key }, false],
-  ])('is on with %j alone: %s; elsewhere it has to be asked for', (given, isOn) => {
+  ])('is on by default with %j: %s', (given, isOn) => {
     expect(readConfig(given).explorer).toEqual({ isOn, isExposed: false });
     const isExposed = !isOn && ('HOST' in given || 'NODE_ENV' in given);
     expect(readConfig({ ...given, EXPLORER: 'on' }).explorer).toEqual({ isOn: true, isExposed });
@@ -177,7 +177,7 @@ test.each([
   ['STORAGE_FOLDER', ''],
   ['S3_KEY', ''],
   ['CACHE_MEMORY', ''],
-])('%s, which looks like a setting, is warned of%s', (name, guess) => {
+])('warns about %s, which resembles a setting%s', (name, guess) => {
   const { unknownSettings } = readConfig({ [name]: 'hush' });
   const message = `${name} is not a setting of Darkroom${guess}`;
   expect(unknownSettings).toMatchObject([{ message }]);
@@ -194,17 +194,17 @@ test.each([
   [{ ADMIN_TOKEN: 'x'.repeat(16) }, 'ADMIN_TOKEN has no effect while ADMIN_PORT is not set'],
   [{ INTERNAL_TOKEN: key }, 'INTERNAL_TOKEN has no effect while INTERNAL_PORT is not set'],
   [{ EDGE_ZONE: 'a' }, 'EDGE_ZONE has no effect while EDGE is not set'],
-])('warns of %j, which another setting switches off', (given, message) => {
+])('warns about %j, which another setting disables', (given, message) => {
   const { unusedSettings } = readConfig(given);
   expect(unusedSettings.map((each) => each.message)).toEqual([message]);
 });
 
-test('does not warn of settings that are in use', () => {
+test('does not warn about settings in use', () => {
   const given = { RESULT_STORE: 'filesystem', RESULT_STORE_DIR: 'src', ADMIN_PORT: '1' };
   expect(readConfig({ ...given, ADMIN_TOKEN: 'x'.repeat(16) }).unusedSettings).toEqual([]);
 });
 
-test('faults come with the warnings, so that both can be mended at once', () => {
+test('errors and warnings are reported together', () => {
   const given = { PORT: 'many', STORAGE_DIRR: 'src', RESULT_STORE_DIR: 'src' };
   expect.assertions(2);
   try {
@@ -231,14 +231,14 @@ test.each([
   expect(readConfig({ CACHE_MEMORY_BYTES: text }).cache.maxBytes).toBe(size);
 });
 
-test('variables of other programs, and known ones, are not warned of', () => {
+test('does not warn about variables of other programs or known ones', () => {
   const others = 'HOME HOSTNAME SORT LOG_FORMAT MAX_MEMORY NODE_OPTIONS AWS_S3_REGION MEDIA_ROOT';
   const names = [...others.split(' '), 'OTEL_METRICS_EXPORTER', 'STORAGE'];
   const given = Object.fromEntries(names.map((name) => [name, 'filesystem']));
   expect(readConfig(given).unknownSettings).toEqual([]);
 });
 
-test('all secrets are known to the redaction of the log, even those that no other setting needs', async () => {
+test('the redaction of the log covers all secrets, even those that no other setting needs', async () => {
   const { path, put } = await useTemporaryFolder();
   const names = settingNames.filter((name) => 'isSecret' in settingTable[name]);
   expect(names).toContain('INTERNAL_TOKEN');

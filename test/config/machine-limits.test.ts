@@ -54,12 +54,12 @@ describe('the memory', () => {
       2000,
     ],
     [
-      'of a container whose group is the root of its mount, whatever its path',
+      'of a container whose group is the root of its mount, regardless of its path',
       { '/proc/self/cgroup': '0::/../../b\n', '/sys/fs/cgroup/memory.max': '1000\n' },
       1000,
     ],
     [
-      'of the machine where the groups have no limit',
+      'of the machine if the groups have no limit',
       { '/proc/self/cgroup': '0::/a\n', '/sys/fs/cgroup/a/memory.max': 'max\n' },
       MACHINE,
     ],
@@ -73,7 +73,7 @@ describe('the memory', () => {
       1000,
     ],
     [
-      'of a container of cgroup v1, whose path is that of the host',
+      'of a container in cgroup v1, whose path is that of the host',
       {
         '/proc/self/cgroup': '4:memory:/docker/0f\n',
         [`${V1}/memory.limit_in_bytes`]: '1000\n',
@@ -81,7 +81,7 @@ describe('the memory', () => {
       1000,
     ],
     [
-      'of the machine where no limit of cgroup v1 is less',
+      'of the machine if no limit of cgroup v1 is lower',
       {
         '/proc/self/cgroup': '4:memory:/\n',
         [`${V1}/memory.limit_in_bytes`]: NO_LIMIT,
@@ -107,7 +107,7 @@ describe('the memory', () => {
     [4096, 4, [232, 58, 464, 116], [5, 338], [2, 1227]],
     [4480, 1, [256, 64, 512, 128], [2, 338], [1, 2222]],
     [65_536, 8, [256, 64, 512, 128], [9, 338], [8, 2222]],
-  ])('of %i MiB and %i cores is shared out', (memory, cores, shares, light, heavy) => {
+  ])('of %i MiB and %i cores is divided', (memory, cores, shares, light, heavy) => {
     const { defaults, workersBytes, spareBytes } = planMemory(memory * 2 ** 20, cores);
     expect(Object.values(defaults).map(mebibytes)).toEqual(shares);
     const { workers, memoryBytes } = planWorkers(cores, workersBytes, MAX_ORIGINAL, spareBytes);
@@ -121,7 +121,7 @@ describe('the connections', () => {
     ['Max open files            1024                 524288               files', 1_024],
     ['Max open files            unlimited            unlimited            files', Infinity],
     ['Max processes             1024                 524288               processes', undefined],
-  ])('know the limit of open files: %s', (line, limit) => {
+  ])('parse the limit of open files: %s', (line, limit) => {
     const text = `Limit  Soft Limit  Hard Limit  Units\n${line}\n`;
     expect(readOpenFilesLimit(system({ '/proc/self/limits': text }))).toBe(limit);
     expect(readOpenFilesLimit(system({}))).toBeUndefined();
@@ -132,13 +132,13 @@ describe('the connections', () => {
     [1_024, 6],
     [20_000, 70],
     [1_048_576, 6],
-  ])('leave room, of %i files, for %i others', (limit, others) => {
+  ])('leave, of %i files, room for %i others', (limit, others) => {
     const { byDefault, most } = planConnections(others, limit);
     expect(most + others).toBe(limit - 128);
     expect(byDefault).toBe(Math.min(most, 16_384));
   });
 
-  test('are few, but more than none, where hardly any file may be open', () => {
+  test('are few, but at least one, with a low limit of open files', () => {
     expect(planConnections(50, 100)).toEqual({ byDefault: 2, most: 2 });
   });
 });

@@ -19,10 +19,7 @@ const bucket = 'STORAGE=s3 S3_BUCKET=a BLOCKLIST=s3';
 const served = 'BLOCKLIST_FILE: a file outside of STORAGE_DIR and UPLOADS_DIR';
 const servedKey = 'BLOCKLIST_S3_KEY: a key that no original can have, since S3_BUCKET has the list';
 
-/**
- * Variables as a shell has them, and what is said of them: name and expected form, but for what was received, which is
- * given where it is masked; nothing where they are right.
- */
+/** Variables as in a shell, and their errors: name, expected form and, if it is masked, the received value. */
 const judged = `
 PORT=65536 → PORT: an integer from 0 to 65535
 WORKERS=0 → WORKERS: an integer from 1 to 1024 (cores)
@@ -134,7 +131,7 @@ test.each([
   ['ORIGIN_MAX_STREAMS', ['0']],
   ['MAX_CONNECTIONS', ['0']],
   ['MAX_FRAMES', ['1.5', '-1', '1e3', ' 5', '0x10', 'NaN', '99999999999999999999']],
-])('%s is not %j', (name, values) => {
+])('%s rejects %j', (name, values) => {
   const fault = new RegExp(`^${name}: expected .* but received ".*$`);
   for (const value of values) expect(faultsOf({ [name]: value }).join('\n')).toMatch(fault);
 });
@@ -149,12 +146,12 @@ test.each([
   ['TLS_KEY_FILE', 'c2VjcmV0\nc2VjcmV0', '***'],
   ['TLS_KEY_FILE', 'c2VjcmV0\rc2VjcmV0', '***'],
   ['ATTACHMENT_SIGNING_DOMAIN', 'two\nlines', '***'],
-])('%s=%j, a secret in the wrong place, is shown as %s', (name, value, shown) => {
+])('masks a secret in the wrong variable: %s=%j is shown as %s', (name, value, shown) => {
   const faults = faultsOf({ [name]: value }).filter((it) => it.startsWith(`${name}:`));
   expect(faults.map((it) => it.split(' but received ')[1])).toEqual([shown]);
 });
 
-test('the token of the CDN may come from a variable or a file, not from both', async () => {
+test('rejects the token of the CDN from both a variable and a file', async () => {
   const { path, put } = await useTemporaryFolder();
   await put('token', ' a-token-of-the-edge\n');
   const given = {
@@ -167,7 +164,7 @@ test('the token of the CDN may come from a variable or a file, not from both', a
   ]);
 });
 
-test('a certificate and a key that do not belong together are named', () => {
+test('reports a certificate and a key that do not match', () => {
   const files = { TLS_CERT_FILE: 'package.json', TLS_KEY_FILE: 'fixtures/tls/key.pem' };
   expect(faultsOf(files).join('\n')).toMatch(
     /^TLS_CERT_FILE: expected a certificate with its key \(error:.*\) but received "package.json"$/,
@@ -185,7 +182,7 @@ const everything = {
 test.each([
   ['nothing set', {}, OTHERS],
   ['everything set', everything, 5 + 100 + 300 + 64 + 64 + 16 + 2 * 80],
-])('as many connections are allowed as open files leave room for, with %s', (_, given, others) => {
+])('the number of connections must fit the limit of open files, with %s', (_, given, others) => {
   const { most } = planConnections(others, 2_048);
   const env = { ...process.env, ...given, MAX_CONNECTIONS: String(most + 1), PORT: 'x' };
   // A limit that is known, whatever this process was started with.
@@ -199,7 +196,7 @@ test.each([
   expect(String(limited.stderr)).toContain('PORT: ');
 });
 
-test('as many connections are allowed by default as open files leave room for', () => {
+test('the default number of connections fits the limit of open files', () => {
   expect(readConfig({}).http.maxConnections).toBe(planConnections(OTHERS).byDefault);
 });
 
@@ -214,7 +211,7 @@ describe.each(keySettingNames)('%s', (name) => {
     return { [`${name}_FILE`]: join(path, 'keys') };
   };
 
-  test('has its keys from a variable or a file', async () => {
+  test('reads keys from a variable or a file', async () => {
     const keysOf = (given: Readonly<Record<string, string>>) => readConfig(given).secrets;
     for (const text of [`${key},${former}`, ` ${key} , ${former} `]) {
       expect(keysOf({ [name]: text })).toEqual([key, former]);
@@ -225,7 +222,7 @@ describe.each(keySettingNames)('%s', (name) => {
     expect(keysOf(await inFile(`${key},x\n`))).toEqual([`${key},x`]);
   });
 
-  test('may have the base64 of a key, padded or not', async () => {
+  test('accepts a key in base64, padded or not', async () => {
     const bytes = Buffer.from('fbfffe'.repeat(11), 'hex').subarray(0, 32);
     const padded = bytes.toString('base64');
     expect(padded).toMatch(/\+.*\/.*=$/);
@@ -251,15 +248,15 @@ describe.each(keySettingNames)('%s', (name) => {
     ['bits that belong to no byte', `${'A'.repeat(42)}B=`],
     ['the alphabet of URLs', `${'-_'.repeat(24)}`],
     ['a space in it', `${'A'.repeat(24)} ${'A'.repeat(24)}`],
-    ['hexadecimal digits of which one is none', `${'a'.repeat(63)}!`],
-  ])('with base64 that is %s is a fault that shows nothing of it', async (_, text) => {
+    ['hexadecimal digits with another character', `${'a'.repeat(63)}!`],
+  ])('rejects base64 that is %s without showing it', async (_, text) => {
     expect([
       ...faultsOf({ [name]: `${key},base64:${text}` }),
       ...faultsOf(await inFile(`base64:${text}`)),
     ]).toEqual([`${name}: expected ${KEYS}`, `${name}_FILE: expected ${FILE_OF_KEYS}`]);
   });
 
-  test('rejects a file of short keys, without keys, not in UTF-8, or beside the variable', async () => {
+  test('rejects a file of short keys, without keys, not in UTF-8, or in addition to the variable', async () => {
     for (const text of ['short\n', '\n\n', Buffer.alloc(64, 0xff)]) {
       expect(faultsOf(await inFile(text))).toEqual([`${name}_FILE: expected ${FILE_OF_KEYS}`]);
     }
@@ -278,8 +275,8 @@ describe('originals and renderings', () => {
     ['to another folder of it', 'link', 'pool/other', 'link', false],
     ['from within it', 'pool/results', 'originals', 'originals', false],
     ['from where results are written', 'pool/incoming', 'originals', 'originals', false],
-    ['beside it', 'link', 'originals', 'link', true],
-  ])('are where a link leads: %s', async (_, link, target, originals, isRight) => {
+    ['next to it', 'link', 'originals', 'link', true],
+  ])('are compared after resolving links: %s', async (_, link, target, originals, isRight) => {
     const { path } = await useTemporaryFolder();
     for (const name of ['originals', 'pool', target]) {
       mkdirSync(join(path, name), { recursive: true });
@@ -305,7 +302,7 @@ describe('originals and renderings', () => {
     ['', 'themes', true],
     ['', 'themes', false, 'fluxer'],
   ])(
-    'may be under "%s" and "%s" of one bucket: %s',
+    'can have the prefixes "%s" and "%s" in one bucket: %s',
     (S3_PREFIX, RESULT_S3_PREFIX, isRight, COMPATIBILITY = 'none') => {
       const bucket = { STORAGE: 's3', S3_BUCKET: 'b', RESULT_STORE: 's3', COMPATIBILITY };
       const given = { ...bucket, S3_PREFIX, RESULT_S3_PREFIX };

@@ -9,7 +9,7 @@ const phrases: readonly (readonly [phrase: RegExp, instead: string])[] = [
   [/\b(?:is|are|was|were) given\b(?! up)/, 'receives, or name the actor'],
   [/\btells?\b|\btold\b/, 'reports, returns, declares, distinguishes'],
   [/\bsays? nothing\b/, 'does not mean, does not reveal'],
-  [/\b(?:is|are) none\b/, 'negate the verb: missing, not found, unset'],
+  [/(?<!` )\b(?:is|are) none\b/, 'negate the verb: missing, not found, unset'],
   [/\bof no\b/, 'negate the verb'],
   [/\bthose who\b|\bwhoever\b/, 'you, clients, operators'],
   [/\bin the place of\b/, 'instead of'],
@@ -24,7 +24,7 @@ const phrases: readonly (readonly [phrase: RegExp, instead: string])[] = [
 ];
 
 /** Directories whose comments, strings and identifiers are checked like documents, with their subdirectories. */
-const directories = ['test/docs'];
+const directories = ['bench/harness', 'test/config', 'test/docs', 'test/metrics', 'tools/mutants'];
 
 /** Files that contain the phrases on purpose: this one. */
 const exceptions = ['test/docs/wording.test.ts'];
@@ -42,13 +42,19 @@ const files = [
   ),
 ].filter((file) => !exceptions.includes(file));
 
-/** Blanks out code in Markdown, and splits identifiers of source files into words: `wasAsked` is `was asked`. */
+/**
+ * Blanks out code in Markdown and names of variables, which have a value `none`, and splits identifiers of source files
+ * into words: `wasAsked` is `was asked`.
+ */
 function readWords(file: string): string {
   const text = readFileSync(file, 'utf8');
-  if (!file.endsWith('.md')) {
-    return text.replaceAll(/([a-z])([A-Z])|_/g, '$1 $2').toLowerCase();
-  }
   const blank = (code: string): string => code.replaceAll(/[^\n]/g, '`');
+  if (!file.endsWith('.md')) {
+    return text
+      .replaceAll(/\b[A-Z]{2}[A-Z0-9_]*\b/g, blank)
+      .replaceAll(/([a-z])([A-Z])|_/g, '$1 $2')
+      .toLowerCase();
+  }
   return text.replaceAll(/^ *```.*?^ *```|`[^`\n]*`|\]\([^)]*\)/gms, blank).toLowerCase();
 }
 

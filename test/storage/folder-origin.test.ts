@@ -48,7 +48,7 @@ async function openReader(path = root, marker?: string) {
   };
 }
 
-describe('originals in a folder', () => {
+describe('originals in a directory', () => {
   const part = fc.oneof(
     fc.constantFrom('..', '.', '', '...', '.. ', '%2e%2e', '..\\', '\0', 'a\0', '~', '-', '*', '?'),
     fc.constantFrom(
@@ -81,7 +81,7 @@ describe('originals in a folder', () => {
     fc.string({ unit: 'binary' }),
   );
 
-  test('are listed and served under no other key than their own, and no byte from outside or of special files', async () => {
+  test('are listed and served only under their own key, without bytes from outside or of special files', async () => {
     // Next to the root, above it, and under a name that begins like it; and every way there that a link can be.
     for (const place of ['canary', 'outside/1/canary', 'root2/emojis/1', 'rootcanary'])
       await put(place, CANARY);
@@ -125,7 +125,7 @@ describe('originals in a folder', () => {
     expect(outcomes.filter((outcome) => KEYS.includes(outcome)).length).toBeGreaterThan(20);
   });
 
-  test('are served from the root of the file system and from a folder that is itself a link', async () => {
+  test('are served from the root of the file system and from a symbolic link to a directory', async () => {
     const read = await openReader('/');
     expect(await read(join(root, 'emojis/1').slice(1))).toBe('emojis/1');
     expect(await read('../etc/passwd')).toBe('UNKNOWN_MEDIA');
@@ -133,7 +133,7 @@ describe('originals in a folder', () => {
     expect(await (await openReader(join(folder, 'link')))('emojis/1')).toBe('emojis/1');
   });
 
-  test('are reported as missing while the marker file is there; without it, the storage fails instead', async () => {
+  test('are reported as missing if the marker file exists; without it, the storage fails', async () => {
     const read = await openReader(root, '.mounted');
     const { writer } = await openFolderStorage(root, '.mounted');
     const write = () =>
@@ -157,7 +157,7 @@ describe('originals in a folder', () => {
     expect(await list(listing, 'emojis/')).toEqual([{ key: 'emojis/1', sizeBytes: 8 }]);
   });
 
-  test('leave no file open, whether they are read at once or refused', async () => {
+  test('leave no file open, whether they are read or rejected', async () => {
     const { origin } = await openFolderStorage(root);
     await origin.open('emojis/1', { signal, isHeld: true });
     for (const [key, range] of [
@@ -170,7 +170,7 @@ describe('originals in a folder', () => {
     await expect.poll(() => openFilesBelow(root, process.pid)).toEqual([]);
   });
 
-  test('fail with ORIGIN_ERROR once their folder is gone; a storage does not open without a folder', async () => {
+  test('fail with ORIGIN_ERROR after their directory was removed; a storage does not open without one', async () => {
     const { origin, listing } = await openFolderStorage(root);
     await rename(root, join(folder, 'elsewhere'));
     const failing = { code: 'ORIGIN_ERROR' };

@@ -48,7 +48,7 @@ const obstacles: Readonly<Record<string, (path: string) => unknown>> = {
   },
 };
 
-describe('the folder of renderings', () => {
+describe('the directory of renderings', () => {
   test.each(Object.keys(obstacles))('is not read through %s', async (what) => {
     await store.write(address, resultOf('a'));
     await rename(path, join(outside, 'moved'));
@@ -58,7 +58,7 @@ describe('the folder of renderings', () => {
     expect(await readText(store, address)).toBeUndefined();
   });
 
-  test('has a link in the place of a file replaced, not followed', async () => {
+  test('replaces a symbolic link instead of following it', async () => {
     await temporary.put('victim', 'untouched');
     await mkdir(dirname(path), { recursive: true });
     await symlink(join(outside, 'victim'), path);
@@ -76,7 +76,7 @@ describe('the folder of renderings', () => {
       'a folder in the place of a file',
       () => temporary.put(`store/results/${storedPath(address)}/kept`, 'x'),
     ],
-  ])('rejects a write, and stays as it is, with %s', async (_, put) => {
+  ])('rejects a write, and stays unchanged, with %s', async (_, put) => {
     await mkdir(join(folder, 'results/avatars'));
     await put(join(folder, 'results/avatars/1'));
     const before = await temporary.list();
@@ -86,7 +86,7 @@ describe('the folder of renderings', () => {
     expect(await temporary.list()).toEqual(before);
   });
 
-  test('has a removal follow no link, neither in its path nor below, and leave no empty folder', async () => {
+  test('removes without following links in the path or below, and leaves no empty directory', async () => {
     await temporary.put('elsewhere/1/canary', 'x');
     await symlink(join(outside, 'elsewhere'), join(folder, 'results/avatars'));
     await store.write(addressOf({ originKey: 'banners/2/ab' }), resultOf('a'));
@@ -99,7 +99,7 @@ describe('the folder of renderings', () => {
   });
 
   test.each([1, 10_000_000])(
-    'keeps foreign files untouched, at a bound of %i bytes',
+    'keeps foreign files unchanged, at a limit of %i bytes',
     async (maxBytes) => {
       const results = ['results/README', 'results/avatars/1/ab12', 'results/avatars/1/a/0123'];
       const foreign = [...results, 'notes', 'incoming/foreign', 'owner/foreign'];
@@ -128,7 +128,7 @@ describe('the folder of renderings', () => {
     expect(existsSync(kept)).toBe(true);
   });
 
-  test('loses no write to purges that remove its subfolders all the time', async () => {
+  test('loses no write to purges that constantly remove its subdirectories', async () => {
     await reopen(1e9);
     let isWriting = true;
     const written = (async () => {
@@ -145,7 +145,7 @@ describe('the folder of renderings', () => {
     expect(await readText(store, address)).toBe('a');
   });
 
-  test('is not created again once it is gone with its disk', async () => {
+  test('is not created again after its disk has disappeared', async () => {
     await store.write(address, resultOf('a'));
     await rm(folder, { recursive: true });
     expect(await readText(store, address)).toBeUndefined();
@@ -153,7 +153,7 @@ describe('the folder of renderings', () => {
     expect(existsSync(folder)).toBe(false);
   });
 
-  test('may be a link, but not a file', async () => {
+  test('can be a link, but not a file', async () => {
     await store.write(address, resultOf('a'));
     await symlink(folder, join(outside, 'link'));
     folder = join(outside, 'link');

@@ -55,7 +55,7 @@ export function describeOriginListing(name: string, create: () => Promise<Listin
       ]);
     });
 
-    test('every object below the prefix is listed, at any depth, and none beside it', async () => {
+    test('every object below the prefix is listed, at any depth, and no other', async () => {
       await put('avatars/1/ab', 'avatars/2/c/d/e', 'avatars-2/1/ab', 'stickers');
       expect(await keysOf('avatars/')).toEqual(['avatars/1/ab', 'avatars/2/c/d/e']);
       for (const empty of ['stickers/', 'icons/']) expect(await keysOf(empty)).toEqual([]);

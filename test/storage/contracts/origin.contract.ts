@@ -39,7 +39,7 @@ export function describeOrigin(name: string, create: () => Promise<OriginFixture
       fixture = await create();
     });
 
-    test('a modification date in the future is left out', async () => {
+    test('a modification date in the future is omitted', async () => {
       await fixture.put('emojis/1', bytes('one'));
       vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 5 * 60_000 });
       onTestFinished(() => void vi.useRealTimers());
@@ -48,7 +48,7 @@ export function describeOrigin(name: string, create: () => Promise<OriginFixture
       expect(await text(object.body)).toBe('one');
     });
 
-    test('a part of a replaced object is refused, or told apart by its ETag', async () => {
+    test('a range of a replaced object is rejected, or has another ETag', async () => {
       await fixture.put('emojis/1', bytes('one'));
       const { etag: ifMatch, body } = await openStream(fixture.origin, 'emojis/1');
       body.destroy();
@@ -79,7 +79,7 @@ export function describeOrigin(name: string, create: () => Promise<OriginFixture
       [10, { first: 9, last: 9 }],
       [100_000, { first: 2, last: 70_000 }],
     ])(
-      'of %i bytes, those asked for come, streamed or read into memory: %o',
+      'of %i bytes, the requested range is streamed or read into memory: %o',
       async (sizeBytes, range) => {
         const content = Buffer.alloc(sizeBytes, 'abcdefg');
         await fixture.put('avatars/1/ab12', content);
@@ -97,7 +97,7 @@ export function describeOrigin(name: string, create: () => Promise<OriginFixture
       },
     );
 
-    test('a range beyond the end is RANGE_NOT_SATISFIABLE', async () => {
+    test('a range past the end is RANGE_NOT_SATISFIABLE', async () => {
       await fixture.put('emojis/1', bytes('0123456789'));
       const beyond = { signal, range: { first: 10, last: 12 } };
       const code = 'RANGE_NOT_SATISFIABLE';

@@ -70,7 +70,7 @@ export function describeOriginalWriter(
       ['of some bytes that do not', 3_000, false],
       ['of many that do not', 9 * MEBIBYTE, false],
     ])(
-      'an upload %s that must be new does not replace an existing original',
+      'a create-only upload %s does not replace an existing original',
       async (_, size, tells) => {
         const bytes = numbered(size);
         const write = () =>
@@ -93,7 +93,7 @@ export function describeOriginalWriter(
     );
 
     test.each([true, false])(
-      'of concurrent uploads that must be new, one is stored; with their lengths: %s',
+      'one of several concurrent create-only uploads is stored; with their lengths: %s',
       async (tells) => {
         const write = (size: number) =>
           fixture.writer.write('emojis/4', inChunks(numbered(size), MEBIBYTE), {
@@ -108,7 +108,7 @@ export function describeOriginalWriter(
       },
     );
 
-    test('an upload that tells its length and fails leaves no original', async () => {
+    test('a failed upload with a Content-Length leaves no original', async () => {
       const options = { signal, sizeBytes: 4 * MEBIBYTE };
       const written = fixture.writer.write('emojis/3', failAfter(2 * MEBIBYTE), options);
       await expect(written).rejects.toThrow('the disk is gone');
@@ -119,7 +119,7 @@ export function describeOriginalWriter(
       ['at once', 0],
       ['after many megabytes', 12 * MEBIBYTE],
     ])(
-      'an upload that fails %s leaves the earlier original, and nothing else',
+      'an upload that fails %s leaves only the earlier original',
       async (_, sizeBytes) => {
         await fixture.writer.write('emojis/1', inChunks(Buffer.from('before'), 6), { signal });
         const cause = new Error('the disk is gone');
@@ -188,7 +188,7 @@ export function describeOriginalWriter(
     });
 
     test.each(['../outside', 'emojis/../../outside', 'emojis//1', 'emojis/.'])(
-      'a key with dots or empty segments is refused: %s',
+      'a key with dots or empty segments is rejected: %s',
       async (key) => {
         const written = fixture.writer.write(key, inChunks(Buffer.from('x'), 1), { signal });
         await expect(written).rejects.toThrow(key);

@@ -64,7 +64,7 @@ describeResultStore('s3', async () => openBucketStore(lenient));
 describeSharedObjects('a folder', async () => {
   return FolderObjects.open(join((await useTemporaryFolder()).path, 'blocks.jsonl'));
 });
-test('a writer of a shared object waits for the claim of a killed process, and not longer than five seconds', async () => {
+test('a writer of a shared object waits at most five seconds for the claim of a killed process', async () => {
   const { path, list } = await useTemporaryFolder();
   const file = join(path, 'blocks.jsonl');
   const objects = await FolderObjects.open(file);

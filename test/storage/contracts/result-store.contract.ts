@@ -38,7 +38,7 @@ export function describeResultStore(name: string, create: () => Promise<ResultSt
     const writeText = (address: ResultAddress, text: string): Promise<void> =>
       store.write(address, resultOf(text));
 
-    test('a rendering is read as it was written, and its size is told once before, on a hit alone', async () => {
+    test('a rendering is read as it was written, and its size is reported once before, only on a hit', async () => {
       const body = Buffer.from(Array.from({ length: 70_000 }, (_, at) => (at * 31) & 0xff));
       await store.write(addressOf(), { body, mimeType: 'image/gif' });
       const sizes: number[] = [];
@@ -66,7 +66,7 @@ export function describeResultStore(name: string, create: () => Promise<ResultSt
       expect(await read(addressOf(change))).toBe('two');
     });
 
-    test('many concurrent writes of one rendering leave a whole one, or none', async () => {
+    test('many concurrent writes of one rendering leave a complete file, or no file', async () => {
       const texts = Array.from({ length: 20 }, (_, at) => `${at}`.repeat(1_000 + at));
       await Promise.all(texts.map((text) => writeText(addressOf(), text)));
       expect([...texts, undefined]).toContain(await read(addressOf()));
@@ -92,7 +92,7 @@ export function describeResultStore(name: string, create: () => Promise<ResultSt
       expect(await read(address)).toBe('again');
     });
 
-    test('a rendering whose name the storage rejects is not kept, without an error', async () => {
+    test('a rendering whose name the storage rejects is not stored, without an error', async () => {
       const address = addressOf({ originKey: `attachments/1/2/${'x'.repeat(1_100)}` });
       await writeText(address, 'a');
       expect([undefined, 'a']).toContain(await read(address));
@@ -101,7 +101,7 @@ export function describeResultStore(name: string, create: () => Promise<ResultSt
     });
 
     test.each(['../outside', 'avatars/../../outside', 'avatars/./1', 'avatars//1', '/etc'])(
-      'the origin key %s is refused',
+      'the origin key %s is rejected',
       async (originKey) => {
         const address = addressOf({ originKey });
         await expect(store.write(address, resultOf('a'))).rejects.toThrow(Error);
@@ -145,7 +145,7 @@ export function describeResultStore(name: string, create: () => Promise<ResultSt
         expect(await left()).toEqual(keys.slice(1));
       });
 
-      test('of what no path begins with removes none, or is refused', async () => {
+      test('of a prefix that no path begins with removes nothing, or is rejected', async () => {
         const others = ['avatars/3/', 'vatars', 'avatars/1/ab/x/y', 'AVATARS/', 'a%', 'a*'];
         for (const prefix of [...others, `avatars/1/${'x'.repeat(300)}`])
           expect([prefix, await store.remove(prefix)]).toEqual([prefix, 0]);

@@ -20,12 +20,12 @@ export function describeSharedObjects(name: string, create: () => Promise<Shared
       return found && Buffer.from(found.bytes).toString();
     };
 
-    test('the probe finds that conditional writes hold, and leaves no object', async () => {
+    test('the probe detects conditional writes, and leaves no object', async () => {
       await probeConditions(objects);
       expect(await objects.list('')).toEqual([]);
     });
 
-    test('an object is created only if it is missing, and replaced only by who knows its version', async () => {
+    test('an object is created only if it is missing, and replaced only by a writer with its version', async () => {
       expect(await objects.read('a')).toBeUndefined();
       const first = await write('a', 'one', 'absent');
       expect(await write('a', 'two', 'absent')).toBeUndefined();
@@ -57,7 +57,7 @@ export function describeSharedObjects(name: string, create: () => Promise<Shared
       await expect(objects.read('long')).rejects.toThrow();
     });
 
-    test('names are listed by their beginning', async () => {
+    test('names are listed by their prefix', async () => {
       for (const name of ['', '1', '12', 'journal-a']) await write(name, 'x', 'absent');
       expect([...(await objects.list(''))].sort()).toEqual(['1', '12', 'journal-a']);
       expect([...(await objects.list('1'))].sort()).toEqual(['1', '12']);

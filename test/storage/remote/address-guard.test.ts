@@ -8,7 +8,7 @@ function faultOf(address: string, rules: Partial<AddressRules> = {}): string | u
   return new AddressGuard({ ...none, ...rules }).findFault(address);
 }
 
-describe('the guard of addresses', () => {
+describe('the address guard', () => {
   test.each(Object.entries(forbiddenAddresses))('refuses to connect to %s', (_, addresses) => {
     expect(addresses.filter((address) => faultOf(address) === undefined)).toEqual([]);
   });
@@ -52,7 +52,7 @@ describe('the guard of addresses', () => {
     '2001:0:808:808::f7f7:f7f7',
     '2a00:1450::5efe:808:808',
     '2a00:64::808:808',
-  ])('refuses to connect to %s, which carries an address of a blocked network', (address) => {
+  ])('refuses to connect to %s, which contains an address of a blocked network', (address) => {
     const rules = { blockedNetworks: ['8.8.8.0/24'], nat64Prefixes: ['2a00:64::/96'] };
     expect(faultOf(address)).toBeUndefined();
     expect(faultOf(address, rules)).toBe('blocked network');
@@ -68,13 +68,13 @@ describe('the guard of addresses', () => {
     '64:ff9b:1:8:8:808::',
     '64:ff9b:1:0:8:808:800:0',
     '64:ff9b:1::808:808',
-  ])('refuses to connect to %s, which may carry one, whatever is allowed', (address) => {
+  ])('refuses to connect to %s, which may contain one, regardless of allowed networks', (address) => {
     const rules = { blockedNetworks: ['8.8.8.8/32'], allowedNetworks: ['::/0'] };
     expect(faultOf(address, { ...rules, blockedNetworks: [] })).toBeUndefined();
     expect(faultOf(address, rules)).toBe('blocked network');
   });
 
-  test('refuses a blocked IPv6 network as it is written', () => {
+  test('rejects the addresses of a blocked IPv6 network, and no others', () => {
     const rules = { blockedNetworks: ['2606:4700::/32'] };
     expect(faultOf('2606:4700::1111', rules)).toBe('blocked network');
     expect(faultOf('2606:4701::1111', rules)).toBeUndefined();
@@ -89,7 +89,7 @@ describe('the guard of addresses', () => {
     ['2001:db8:122:344::/64', '2001:db8:122:344:8:808:800:0', '2001:db8:122:344:a:0:100:0'],
     ['2001:db8:122:344::/96', '2001:db8:122:344::808:808', '2001:db8:122:344::a00:1'],
     ['64:ff9b:1::/96', '64:ff9b:1::808:808', '64:ff9b:1::a00:1'],
-  ])('judges an address in the NAT64 prefix %s by the IPv4 address inside', (prefix, good, bad) => {
+  ])('checks the IPv4 address inside the NAT64 prefix %s', (prefix, good, bad) => {
     const rules = { nat64Prefixes: [prefix] };
     expect(faultOf(good)).toBeDefined();
     expect(faultOf(good, rules)).toBeUndefined();

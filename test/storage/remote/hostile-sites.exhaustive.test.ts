@@ -46,8 +46,8 @@ async function expectRefusal(
   return error?.cause?.details ?? expect.fail();
 }
 
-describe('an address that Darkroom may not connect to', () => {
-  test.each(forbidden)('$address, whatever leads to it ($range)', async ({ address }) => {
+describe('a forbidden address', () => {
+  test.each(forbidden)('$address is rejected on every path to it ($range)', async ({ address }) => {
     const host = address.includes(':') ? `[${address}]` : address;
     for (const scheme of ['http', 'https']) {
       await expectRefusal(`${scheme}://${host}:${inside.port}/`, 'address');
@@ -64,15 +64,18 @@ describe('an address that Darkroom may not connect to', () => {
     expect(failure.host).not.toBe('site.test');
   });
 
-  test.each(forbiddenSpellings)('%s, straight or by a redirect', async (spelling) => {
-    const url = spelling.replaceAll('%P', String(inside.port));
-    await expectRefusal(url, 'address');
-    expect(sites.resolver.asked).toEqual([]);
-    // Two of them are relative, and lead back to where they are from.
-    if (/^http:\/?\d/.test(spelling)) return;
-    outside.redirect('/go', url);
-    await expectRefusal(`http://site.test:${outside.port}/go`, 'address');
-  });
+  test.each(forbiddenSpellings)(
+    '%s is rejected, directly or after a redirect',
+    async (spelling) => {
+      const url = spelling.replaceAll('%P', String(inside.port));
+      await expectRefusal(url, 'address');
+      expect(sites.resolver.asked).toEqual([]);
+      // Two of them are relative, and lead back to where they are from.
+      if (/^http:\/?\d/.test(spelling)) return;
+      outside.redirect('/go', url);
+      await expectRefusal(`http://site.test:${outside.port}/go`, 'address');
+    },
+  );
 });
 
 const dns = await useDnsServer({
@@ -97,10 +100,10 @@ const dns = await useDnsServer({
   'elcric.test': ['circle.test'],
 });
 
-describe('a name that is an alias of another, as a resolver by c-ares reads it', () => {
+describe('an alias of another name, resolved by c-ares', () => {
   const resolve = () => new TestSites({ ...rules, dnsServers: [dns] });
 
-  test('is fetched where its end is good', async () => {
+  test('is fetched if its target is allowed', async () => {
     const resolving = resolve();
     const url = `http://good.test:${outside.port}/cat.png`;
     expect(await text((await openStream(resolving, url)).body)).toBe('a picture');
@@ -108,7 +111,7 @@ describe('a name that is an alias of another, as a resolver by c-ares reads it',
   });
 
   test.each(['entrance.test', 'to-localhost.test', 'to-intranet.test', 'split.test', 'both.test'])(
-    '%s leads inside',
+    '%s resolves to an internal address',
     async (name) => {
       const resolving = resolve();
       const failure = await expectRefusal(`http://${name}:${inside.port}/`, 'address', resolving);
@@ -117,9 +120,12 @@ describe('a name that is an alias of another, as a resolver by c-ares reads it',
     },
   );
 
-  test.each(['dangling.test', 'circle.test', 'to-number.test'])('%s has no end', async (name) => {
-    const resolving = resolve();
-    await expectRefusal(`http://${name}:${inside.port}/`, 'name', resolving);
-    expect(resolving.dialled).toEqual([]);
-  });
+  test.each(['dangling.test', 'circle.test', 'to-number.test'])(
+    '%s has no target',
+    async (name) => {
+      const resolving = resolve();
+      await expectRefusal(`http://${name}:${inside.port}/`, 'name', resolving);
+      expect(resolving.dialled).toEqual([]);
+    },
+  );
 });

@@ -75,7 +75,7 @@ describe('redirects of other sites', () => {
     ['to itself', '/a', '/a'],
     ['to itself, but for the fragment', '/a', '/a#b'],
     ['to and fro', '/b', '/a'],
-  ])('that lead in a circle are refused: %s', async (_, first, second) => {
+  ])('that loop are rejected: %s', async (_, first, second) => {
     const sites = openSites();
     site.redirect('/a', first);
     site.redirect('/b', second);
@@ -112,7 +112,7 @@ describe('addresses of other sites', () => {
     expect(sites.dialled).toEqual(['127.0.0.1']);
   });
 
-  test('that do not respond are passed over for others of the same name', async () => {
+  test('that do not respond are skipped for others of the same name', async () => {
     const sites = openSites();
     // Nothing listens at the first of them.
     sites.resolver.set('two.test', ['::1', '127.0.0.1']);
@@ -138,11 +138,11 @@ async function openNamedSites(
 
 const never = new Promise(() => undefined);
 
-describe('a name server that answers for one family only', () => {
+describe('a name server that responds for only one family', () => {
   test.each([
     ['AAAA is dropped', 6],
     ['AAAA is answered after the response of the site', 6],
-  ])('delays nothing: %s', async (what, late) => {
+  ])('delays no request: %s', async (what, late) => {
     const responded = defer<void>();
     const hold = what.endsWith('dropped') ? never : responded.promise;
     const sites = await openNamedSites(['127.0.0.1'], (_, version) =>
@@ -174,13 +174,13 @@ describe('a name server that answers for one family only', () => {
     expect(sites.dialled).toEqual(['::1', '127.0.0.1']);
   });
 
-  test('has the late family checked as well', async () => {
+  test('also checks the late family', async () => {
     const sites = await openNamedSites(['::1', '127.0.0.1', '10.0.0.1'], afterDial);
     expect(await reasonOf(sites, `http://site.test:${site.port}/cat`)).toBe('address');
     expect(sites.dialled).toEqual(['::1']);
   });
 
-  test('has all addresses of both families checked before the first is dialled', async () => {
+  test('checks all addresses of both families before it connects to the first', async () => {
     for (const addresses of [
       ['127.0.0.1', 'fd00::1'],
       ['::1', '10.0.0.1'],
@@ -192,10 +192,10 @@ describe('a name server that answers for one family only', () => {
   });
 });
 
-describe('a connection to another site is refused or given up', () => {
+describe('a connection to another site is rejected or given up', () => {
   const late = { code: 'ORIGIN_TIMEOUT', cause: { details: { reason: 'time' } } };
 
-  test('if no authority vouches for its certificate', async () => {
+  test('if its certificate is not trusted', async () => {
     let requests = 0;
     const cert = { cert: readFileSync(tlsFiles.cert), key: readFileSync(tlsFiles.key) };
     const server = createServer(cert).on('request', () => {
@@ -284,7 +284,7 @@ describe('connections to other sites', () => {
     expect(site.countMostOpen()).toBe(64);
   });
 
-  test('that a site does not close are cut off for others', async () => {
+  test('that a site does not close are cut off for other requests', async () => {
     const inAll = { slots: 1, maxWaiting: 1, maxWaitMs: 60_000 };
     const hanging = await useHostileServer();
     const sites = openSites({ inAll }, [hanging.port]);
@@ -296,7 +296,7 @@ describe('connections to other sites', () => {
     expect(await readText(sites, '/cat')).toBe('a cat');
   });
 
-  test('to sites that hang are free for waiting requests once no byte has come in time', async () => {
+  test('to sites that hang become free for waiting requests after their deadline', async () => {
     const hanging = await useHostileServer();
     const inAll = { slots: 3, maxWaiting: 100, maxWaitMs: 60_000 };
     const sites = openSites({ inAll, firstByteTimeoutMs: 500 }, [hanging.port]);
@@ -313,7 +313,7 @@ describe('connections to other sites', () => {
     expect(hanging.sockets.size).toBe(0);
   });
 
-  test('are refused when too many requests wait for them', async () => {
+  test('are rejected if too many requests wait for them', async () => {
     const hanging = await useHostileServer();
     const sites = openSites({ perHost: { slots: 1, maxWaiting: 1, maxWaitMs: 60_000 } }, [
       hanging.port,

@@ -47,7 +47,7 @@ async function fill(count: number, stepMs = HOUR_MS, body = result): Promise<voi
   }
 }
 
-describe('the bound of the folder of renderings', () => {
+describe('the limit of the directory of renderings', () => {
   test('is restored by a sweep, which evicts the least recently used first, to the hour', async () => {
     await fill(100);
     const earlier = await openFolder({ folder, maxBytes: MAX_BYTES });
@@ -65,7 +65,7 @@ describe('the bound of the folder of renderings', () => {
     });
   });
 
-  test('loses no more renderings where four stores sweep it at once', async () => {
+  test('loses no additional renderings if four stores sweep it at once', async () => {
     await fill(300, 0, resultOf('x'));
     const stores = await Promise.all(upTo(4).map(() => open()));
     const used = await usedBytes(folder);
@@ -76,7 +76,7 @@ describe('the bound of the folder of renderings', () => {
     expect(left).toBe(kept.length);
   });
 
-  test('is kept, and renderings are stored, after the subfolders were removed', async () => {
+  test('is kept, and renderings are stored, after the subdirectories were removed', async () => {
     const store = await open();
     for (const name of ['results', 'incoming']) await rm(join(folder, name), { recursive: true });
     await store.sweep();
@@ -94,14 +94,14 @@ describe('the bound of the folder of renderings', () => {
     expect(await isThere(store, 0)).toBe(true);
   });
 
-  test('is not used up by one rendering, which may take a twenty-fifth of it at most', async () => {
+  test('is never used up by one rendering, which takes at most a twenty-fifth of it', async () => {
     const store = await open();
     await store.write(numbered(1), resultOf('x'.repeat(41_000)));
     await store.write(numbered(2), resultOf('x'.repeat(35_000)));
     expect(keptOf([1, 2])).toEqual([2]);
   });
 
-  test('is restored without leaving empty folders or unfinished files of dead processes; those of living ones stay', async () => {
+  test('is restored without leaving empty directories or unfinished files of dead processes; those of running ones stay', async () => {
     await fill(100);
     await mkdir(join(folder, 'results/banners/7/ab'), { recursive: true });
     const scraps = ['0', '1'].map((digit) => join(folder, 'incoming', digit.repeat(32)));
@@ -115,7 +115,7 @@ describe('the bound of the folder of renderings', () => {
     expect(await readdir(join(folder, 'incoming'))).toEqual(['1'.repeat(32)]);
   });
 
-  test('holds after others have removed files', async () => {
+  test('applies after others have removed files', async () => {
     await fill(30);
     const store = await open();
     await rm(join(folder, 'results'), { recursive: true });
@@ -128,7 +128,7 @@ describe('the bound of the folder of renderings', () => {
     expect(await isThere(store, 1_019)).toBe(true);
   });
 
-  test('stops writes, but not reads, while the folder cannot be swept', async () => {
+  test('stops writes, but not reads, while the directory cannot be swept', async () => {
     const log = new RecordedLog();
     const sweepFile = new URL('missing.js', import.meta.url);
     const store = await openFolder({ folder, maxBytes: MAX_BYTES, log, sweepFile });

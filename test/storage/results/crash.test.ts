@@ -72,7 +72,7 @@ async function listFiles(): Promise<readonly string[]> {
 }
 
 // The power stays on: what the disk loses without it is what the damaged files of other tests are.
-test('killed writers leave whole files within the bound, and unfinished ones that the next sweep removes', async () => {
+test('killed writers leave complete files within the limit, and unfinished ones that the next sweep removes', async () => {
   const incoming = join(folder, 'incoming');
   for (let round = 0; round < ROUNDS; round += 1) {
     // First they sweep for most of the time, and then they write.
@@ -96,7 +96,7 @@ test('killed writers leave whole files within the bound, and unfinished ones tha
   expect(store.usage()?.heldBytes).toBe(await usedBytes(folder));
 });
 
-test('four processes that write into one folder exceed its bound by a tenth at most, and read whole files', async () => {
+test('four processes that write into one directory exceed its limit by at most a tenth, and read complete files', async () => {
   const filling = await openFolder({ folder, maxBytes: 100 * MAX_BYTES });
   for (const [turn, address] of addresses.entries()) {
     if ((await usedBytes(folder)) > 0.85 * MAX_BYTES) break;

@@ -61,7 +61,7 @@ describe('a small disk below the result store', () => {
     ['few inodes', 100],
     ['few inodes (ext4)', 100],
   ] as const)(
-    'of %s, once full, fails a write with the reason, and then has the least recently used evicted',
+    'of %s, once full, fails a write with the reason, and then evicts the least recently used',
     async ([disk, length], context) => {
       const { path, store } = await openOn(disk, context);
       const write = (number: number) =>
@@ -95,7 +95,7 @@ describe('a small disk below the result store', () => {
     },
   );
 
-  test('that is read-only serves what is there, and says why it does not write', async (context) => {
+  test('that is read-only serves existing renderings, and reports why it does not write', async (context) => {
     const { path, store } = await openOn('1 MiB', context);
     await store.write(numbered(1), resultOf(1));
     const file = join(path, 'results', storedPath(numbered(1)));
@@ -160,7 +160,7 @@ describe('a faulty disk (FUSE)', () => {
   const left = (original: string): number =>
     readdirSync(join(folder.path, 'disk/renderings/store/results', original)).length;
 
-  test('that hangs in a removal has this and later removals time out, and leaves a thread to read originals', async () => {
+  test('that hangs in a removal makes this and later removals time out, and leaves a thread to read originals', async () => {
     const store = await openStoreOf(path, 500);
     await put('avatars/1/ab', 2);
     await put('icons/1/ab', 1);

@@ -86,11 +86,11 @@ describe('the file of a rendering', () => {
   test.each([
     ...['', '{}', 'null', '"text"', '[]', '["avatars/1/ab12"]', '[1,2,3,4,5]', '[', '\xff'],
     ...types.map((type) => headOf(type)),
-  ])('is rejected with the head %j, although its checksum is right', (head) =>
+  ])('is rejected with the head %j, although its checksum is correct', (head) =>
     expect(parseResultFile(withHead(head), address)).toBeUndefined(),
   );
 
-  test('may have a head of 32 KiB and not more, although its checksum is right', () => {
+  test('has a head of at most 32 KiB, even if its checksum is correct', () => {
     const longest = 32 * 1024 - headOf('image/png', '').length;
     const parse = (length: number) => {
       const key = 'k'.repeat(length);
@@ -102,14 +102,11 @@ describe('the file of a rendering', () => {
     expect(formatResultFile(tooLong, resultOf('x'))).toBeUndefined();
   });
 
-  test.each([0x7fff_ffff, 0x8000_0000, 0xffff_ffff])(
-    'is rejected where a length is %i',
-    (length) => {
-      for (const at of [8, 12]) {
-        const absurd = Buffer.from(file);
-        absurd.writeUInt32BE(length, at);
-        expect(parseResultFile(sum(absurd), address)).toBeUndefined();
-      }
-    },
-  );
+  test.each([0x7fff_ffff, 0x8000_0000, 0xffff_ffff])('is rejected if a length is %i', (length) => {
+    for (const at of [8, 12]) {
+      const absurd = Buffer.from(file);
+      absurd.writeUInt32BE(length, at);
+      expect(parseResultFile(sum(absurd), address)).toBeUndefined();
+    }
+  });
 });

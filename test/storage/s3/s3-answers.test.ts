@@ -55,7 +55,7 @@ describe('an original in a bucket', () => {
   };
 
   test.each([403, 404, 500])(
-    'is an ORIGIN_ERROR where an error of status %i never ends, and is read up to a bound',
+    'is an ORIGIN_ERROR if an error of status %i never ends, and is read up to a limit',
     async (status) => {
       let sentBytes = 0;
       let sending: Promise<void> | undefined;
@@ -86,12 +86,12 @@ describe('an original in a bucket', () => {
     ['a part that ends before', partOf('bytes 1-7/9', 'part of'), ofNine, /range bytes 1-7/],
     ['less than it says', partOf('bytes 1-9/20', 'part of'), ofNine, /range bytes 1-9/],
     ['a part of no size', partOf('bytes 1-8/*', 'he whole'), ofNine, /range bytes 1-8/],
-  ])('is an ORIGIN_ERROR where the server sends %s', async (_, respond, range, message) => {
+  ])('is an ORIGIN_ERROR if the server sends %s', async (_, respond, range, message) => {
     const cause = { message: expect.stringMatching(message) };
     await expect(read(respond, range)).rejects.toMatchObject({ code: 'ORIGIN_ERROR', cause });
   });
 
-  test('has later parts requested with the ETag of the first; a 412 means that it was replaced meanwhile', async () => {
+  test('is read in ranges with the ETag of the first; a 412 means that it was replaced', async () => {
     const { origin, requests } = await open((_, response) =>
       respondWithError(response, 412, 'PreconditionFailed'),
     );
@@ -107,13 +107,13 @@ describe('an original in a bucket', () => {
   test.each([
     ['all of it', answer(200, { ETag: '"a"' })],
     ['no such part', answer(416, {})],
-  ])('has no part if it is empty, even where the server answers with %s', async (_, respond) => {
+  ])('has no range if it is empty, even if the server responds with %s', async (_, respond) => {
     const range = { first: 0, last: 9 };
     const code = 'RANGE_NOT_SATISFIABLE';
     await expect(read(respond, range)).rejects.toMatchObject({ code });
   });
 
-  test('has the same tag, however the server quotes it', async () => {
+  test('has the same ETag with any quoting by the server', async () => {
     for (const ETag of ['"abc"', 'W/"abc"', 'abc'])
       expect(await read(answer(200, { ETag }, 'x'))).toMatchObject({ etag: 'abc' });
   });
@@ -126,7 +126,7 @@ describe('an original in a bucket', () => {
     expect(requests).toEqual([]);
   });
 
-  test('is uploaded also where the server sends no ETag and does not respond to HEAD', async () => {
+  test('is uploaded even if the server sends no ETag and does not respond to HEAD', async () => {
     const stopping = new AbortController();
     const { writer, requests } = await open(({ method }, response) => {
       if (method === 'PUT') response.end();
@@ -161,7 +161,7 @@ describe('a listing of a bucket', () => {
     expect((await listAll(twoPages, 2)).requests).toHaveLength(1);
   });
 
-  test('leaves out keys that no request can name', async () => {
+  test('omits keys that no request can name', async () => {
     const page = ['media/emojis/', 'media/emojis/1', 'media/emojis/../2', 'media/emojis//3'];
     const { keys } = await listAll((_, response) => respondWithPage(response, page));
     expect(keys).toEqual(['emojis/1']);
@@ -178,7 +178,7 @@ describe('a listing of a bucket', () => {
   });
 });
 
-describe('a rendering that is read from a bucket', () => {
+describe('a rendering in a bucket', () => {
   test('is a miss if it is larger than 32 MiB by its Content-Length', async () => {
     const said = await open((_, response) =>
       response.writeHead(200, { 'Content-Length': 40 * 1024 ** 2 }).write('x'),
@@ -209,7 +209,7 @@ describe('a rendering that is read from a bucket', () => {
   test.each([
     ['nothing', () => undefined],
     ['half', (it: ServerResponse) => it.writeHead(200, { 'Content-Length': 99 }).write('DKR1')],
-  ])('has its request aborted by the signal after the server has sent %s', async (_name, begin) => {
+  ])('aborts its request by the signal after the server has sent %s', async (_name, begin) => {
     const controller = new AbortController();
     let closed: Promise<unknown> | undefined;
     const { store } = await open((_, response) => {
@@ -223,7 +223,7 @@ describe('a rendering that is read from a bucket', () => {
 });
 
 describe('a purge in a bucket', () => {
-  test('fails with the reason that the server gives, like a write', async () => {
+  test('fails with the reason from the server, like a write', async () => {
     const { store } = await open(({ method }, response) => {
       const key = `${PREFIX}avatars/1/a/0123456789abcdef-fedcba9876543210`;
       if (method === 'GET') respondWithPage(response, [key]);
@@ -235,7 +235,7 @@ describe('a purge in a bucket', () => {
     await expect(store.remove('avatars/1/')).rejects.toMatchObject(failing('removed'));
   });
 
-  test('fails if the server lists objects beside the prefix, and leaves objects that are no renderings', async () => {
+  test('fails if the server lists objects outside the prefix, and keeps objects other than renderings', async () => {
     const original = `${PREFIX}avatars/1/0123456789abcdef`;
     const beside = await open((_, response) => respondWithPage(response, ['originals/avatar']));
     const cause = { message: expect.stringContaining('The server lists originals/avatar') };
@@ -283,15 +283,15 @@ describe('a shared object in a bucket', () => {
     return objects.write('', Buffer.from('new'), { tag: 'a' });
   };
 
-  test('is not written where a concurrent write makes the server return 409', async () => {
+  test('is not written if a concurrent write makes the server return 409', async () => {
     expect(await writeWith(409)).toBeUndefined();
   });
 
-  test('is written where the first attempt has succeeded without a response', async () => {
+  test('is written if the first attempt has succeeded without a response', async () => {
     expect(await writeWith(412, 'new')).toBe('a');
   });
 
-  test('cannot be written where the server fails', async () => {
+  test('cannot be written if the server fails', async () => {
     await expect(writeWith(500)).rejects.toThrow('cannot be written');
   });
 });

@@ -123,7 +123,7 @@ async function failureOf(origin = createOrigin(), until = signal): Promise<strin
 }
 
 test.each(Object.entries(failures))(
-  'a read of S3 that meets %s fails, and the next one does not',
+  'a read of S3 with %s fails, and the next one succeeds',
   async (_, [fault, told, requests = 1]) => {
     const origin = createOrigin();
     proxy.spoil(fault);
@@ -197,7 +197,7 @@ test.each<[string, number, Fault]>([
   expect(proxy.requests).toHaveLength(1);
 });
 
-test('a read of S3 ends after the connect deadline in a TLS handshake without end', async () => {
+test('a read of S3 ends after the connect deadline if the TLS handshake hangs', async () => {
   // The proxy waits for the end of a request's head.
   const endpoint = proxy.endpoint.replace('http', 'https');
   expect(await failureOf(createOrigin({ endpoint }))).toMatch(
@@ -217,7 +217,7 @@ test('a read of S3 waits for a free connection beyond the connect deadline', asy
   expect(proxy.connections).toBe(1);
 });
 
-test('a slow reader gets all of an object from S3, however long it takes, and none is read ahead', async () => {
+test('a slow reader gets a complete object from S3, without read-ahead or a time limit', async () => {
   const { body } = await openStream(createOrigin(), LARGE);
   let received = 0;
   for await (const chunk of body) {
@@ -240,7 +240,7 @@ test('each read of S3 sends one GET, on one connection, and leaves no listener o
   expect(warn.mock.calls.join()).not.toMatch(/listeners/);
 });
 
-test('a read of S3 asks for no checksum, and signs with a session token where there is one', async () => {
+test('a read of S3 requests no checksum, and signs with a session token if it has one', async () => {
   vi.stubEnv('AWS_SESSION_TOKEN', 'token-of-a-session');
   proxy.spoil(refusal('403 Forbidden', 'InvalidToken', 'S3RVER token-of-a-session is bad'));
   expect(await failureOf()).toContain('InvalidToken (HTTP 403, attempts: 1): *** *** is bad');
