@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { formatCauses, MediaError } from '../contract/errors.ts';
-import type { DecodeOrder } from '../formats/video/video-facts.ts';
+import type { DecodeRequest } from '../formats/video/video-facts.ts';
 import type { RangeReader } from '../pipeline/ports.ts';
 import { ProtocolError, writePacket } from './packets.ts';
 import { MAX_STREAM_BYTES } from './parse-message.ts';
@@ -25,7 +25,7 @@ export interface FrameSource {
    * @throws MediaError `UNPROCESSABLE_MEDIA` if the frame is damaged or ended the decoder, `OVERLOADED` if no process
    *   could be started; or `signal.reason`
    */
-  decode(order: DecodeOrder, signal: AbortSignal): AsyncIterable<Uint8Array>;
+  decode(request: DecodeRequest, signal: AbortSignal): AsyncIterable<Uint8Array>;
 }
 
 /** Maximum of frames of a job: four candidates, each with a frame of its alpha. */

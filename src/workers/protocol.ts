@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../contract/errors.ts';
 import { tooLargeMedia } from '../formats/byte-reader.ts';
-import type { DecodeOrder, MovingFacts } from '../formats/video/video-facts.ts';
+import type { DecodeRequest, MovingFacts } from '../formats/video/video-facts.ts';
 import type { RangeReader, RenderJob } from '../pipeline/ports.ts';
 import { formatPacket, type Packet } from './packets.ts';
 
@@ -68,7 +68,7 @@ export type WorkerMessage =
 /** Request for the bytes `[start, end)` of the original, or for a frame, one at a time. */
 export type WorkerRequest =
   | { readonly kind: 'read'; readonly start: number; readonly end: number }
-  | { readonly kind: 'decode'; readonly order: DecodeOrder };
+  | { readonly kind: 'decode'; readonly order: DecodeRequest };
 
 /** `rssBytes`: resident memory after the job. */
 export type WorkerResponse =

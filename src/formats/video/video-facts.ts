@@ -57,7 +57,7 @@ export interface ByteSource {
   read(start: number, end: number): Promise<Uint8Array>;
 }
 
-export interface DecodeOrder {
+export interface DecodeRequest {
   readonly codec: VideoCodec;
   /** One access unit: Annex B with parameter sets (ITU-T H.264, H.265), or IVF (VP8, VP9, AV1). */
   readonly stream: Uint8Array;
@@ -82,5 +82,5 @@ export interface FrameDecoder {
    *
    * @throws MediaError `UNPROCESSABLE_MEDIA` if the frame is damaged, or ended the decoder
    */
-  decode(order: DecodeOrder): Promise<Uint8Array>;
+  decode(request: DecodeRequest): Promise<Uint8Array>;
 }

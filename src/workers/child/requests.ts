@@ -2,7 +2,7 @@ import { MediaError } from '../../contract/errors.ts';
 import { corruptMedia, tooLargeMedia } from '../../formats/byte-reader.ts';
 import {
   type ByteSource,
-  type DecodeOrder,
+  type DecodeRequest,
   type FrameDecoder,
   maxFrameBytes,
 } from '../../formats/video/video-facts.ts';
@@ -35,8 +35,8 @@ export class Requests implements ByteSource, FrameDecoder {
     return bytes;
   }
 
-  decode(order: DecodeOrder): Promise<Uint8Array> {
-    return this.#request({ kind: 'decode', order }, maxFrameBytes(order.size));
+  decode(request: DecodeRequest): Promise<Uint8Array> {
+    return this.#request({ kind: 'decode', order: request }, maxFrameBytes(request.size));
   }
 
   /** Waits for the last reply, and sends no other request: a response may only follow a reply. */

@@ -2,12 +2,7 @@ import { realpath } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout } from 'node:timers/promises';
 import { formatCauses, MediaError } from '../../contract/errors.ts';
-import {
-  type DecodeOrder,
-  MAX_FRAME_PIXELS,
-  maxFrameBytes,
-  type VideoCodec,
-} from '../../formats/video/video-facts.ts';
+import type { DecodeRequest } from '../../formats/video/video-facts.ts';
 import { listDecoderSandboxes } from '../confinement/decoder-sandbox.ts';
 import {
   type Confinement,
@@ -16,10 +11,10 @@ import {
   listExposures,
 } from '../confinement/report.ts';
 import { findOnPath, type Sandbox } from '../confinement/sandbox.ts';
-import type { ForkServer } from '../fork-server/client.ts';
+import type { ForkServer, ProgramStart } from '../fork-server/client.ts';
 import type { FrameSource } from '../job-requests.ts';
-import { overloaded } from '../worker-errors.ts';
-import { ProgramFault, runProgram } from './program-run.ts';
+import { codecs, decodeFrame } from './decode-frame.ts';
+import { runProgram } from './program-run.ts';
 
 export interface VideoDecoderSettings {
   /** `auto`: the `ffmpeg` on `PATH`; or a path. */
@@ -31,24 +26,6 @@ export interface VideoDecoderSettings {
   /** CPU time of one process. */
   readonly timeoutMs: number;
 }
-
-const codecs: Readonly<Record<VideoCodec, readonly [format: string, decoder: string]>> = {
-  h264: ['h264', 'h264'],
-  hevc: ['hevc', 'hevc'],
-  vp8: ['ivf', 'vp8'],
-  vp9: ['ivf', 'vp9'],
-  av1: ['ivf', 'libdav1d'],
-};
-
-/**
- * Lines of the programs that start the decoder, of the loader, and of starts of threads: the machine was short of
- * processes, namespaces, descriptors or threads.
- */
-const NOT_RUN =
-  /^(bwrap|sh|setpriv|nice|env): |error while loading shared libraries: |(creat|start)ing thread|pthread_create/i;
-
-/** Labels 8-bit planes of green, blue and red as luma and chroma, as matrix 0 does (ITU-T H.273). */
-const RENAME_RGB = ['-vf', 'mergeplanes=0x000102:yuv444p'];
 
 /** Longest list of decoders; Debian's ffmpeg lists 29 kB. */
 const MAX_LIST_BYTES = 1024 ** 2;
@@ -62,7 +39,7 @@ const RETRY_MS = 1_000;
 const STOPPED = 'the service stops';
 
 /** A grey H.264 picture of 16 × 16 pixels. */
-const TRIAL_ORDER: DecodeOrder = {
+const TRIAL_FRAME: DecodeRequest = {
   codec: 'h264',
   stream: Buffer.from(
     'AAAAAWdkAAqscgRewEQAAAMABAAAAwDIPEiWEYAAAAABaOhDjyyLAAABZYiBAAV//vZzfCV9',
@@ -132,63 +109,14 @@ export class VideoDecoder implements FrameSource {
     this.#stop.abort();
   }
 
-  async *decode(order: DecodeOrder, signal: AbortSignal): AsyncGenerator<Uint8Array, void> {
+  async *decode(request: DecodeRequest, signal: AbortSignal): AsyncGenerator<Uint8Array, void> {
     const { sandbox } = await this.#found;
     if (sandbox === undefined) throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
-    try {
-      yield* this.#decodeIn(sandbox, order, signal);
-    } catch (error) {
-      if (!lacksName(error)) throw error;
-      yield* this.#decodeRgb(sandbox, order, signal);
-    }
+    yield* decodeFrame(this.#forkServer, this.#startIn(sandbox), request, signal);
   }
 
-  /** Decodes a frame of green, blue and red planes, which Y4M cannot name. */
-  async *#decodeRgb(
-    sandbox: Sandbox,
-    order: DecodeOrder,
-    signal: AbortSignal,
-  ): AsyncGenerator<Uint8Array, void> {
-    try {
-      yield* this.#decodeIn(sandbox, order, signal, RENAME_RGB);
-    } catch (error) {
-      const isOther = error instanceof MediaError && error.code === 'UNPROCESSABLE_MEDIA';
-      throw isOther ? new MediaError('UNSUPPORTED_MEDIA_TYPE', { cause: error.cause }) : error;
-    }
-  }
-
-  async *#decodeIn(
-    sandbox: Sandbox,
-    { codec, stream, size }: DecodeOrder,
-    signal: AbortSignal,
-    filter: readonly string[] = [],
-  ): AsyncGenerator<Uint8Array, void> {
-    const lines: string[] = [];
-    const [format, decoder] = codecs[codec];
-    const run = {
-      sandbox,
-      memoryBytes: this.#settings.memoryBytes,
-      args: [
-        ...['-hide_banner', '-loglevel', 'error', '-nostdin', '-protocol_whitelist', 'pipe'],
-        ...['-threads', '1', '-xerror', '-err_detect', 'explode'],
-        ...['-max_pixels', String(MAX_FRAME_PIXELS)],
-        ...['-f', format, '-c:v', decoder, '-i', 'pipe:0'],
-        ...['-map', '0:v:0', '-frames:v', '1', ...filter, '-filter_threads', '1'],
-        ...['-c:v', 'wrapped_avframe', '-strict', '-1', '-f', 'yuv4mpegpipe', 'pipe:1'],
-      ],
-      input: stream,
-      maxOutputBytes: maxFrameBytes(size),
-      onLine: (line: string) => lines.push(line),
-    };
-    try {
-      yield* runProgram(this.#forkServer, run, signal);
-    } catch (error) {
-      if (!(error instanceof ProgramFault)) throw error;
-      const shortage = lines.find((line) => NOT_RUN.test(line));
-      if (shortage !== undefined) throw overloaded(shortage);
-      const cause = new Error([`The video decoder failed: ${error.message}`, ...lines].join('\n'));
-      throw new MediaError('UNPROCESSABLE_MEDIA', { cause });
-    }
+  #startIn(sandbox: Sandbox): ProgramStart {
+    return { sandbox, memoryBytes: this.#settings.memoryBytes };
   }
 
   async #findInTime(): Promise<Found> {
@@ -250,8 +178,7 @@ export class VideoDecoder implements FrameSource {
   ): Promise<{ readonly version?: string; readonly refusal?: string }> {
     const lines: string[] = [];
     const listing = {
-      sandbox,
-      memoryBytes: this.#settings.memoryBytes,
+      ...this.#startIn(sandbox),
       args: ['-decoders'],
       input: Buffer.alloc(0),
       maxOutputBytes: MAX_LIST_BYTES,
@@ -264,7 +191,9 @@ export class VideoDecoder implements FrameSource {
       );
       const missing = Object.values(codecs).flatMap(([, name]) => (known.has(name) ? [] : [name]));
       if (missing.length > 0) return { refusal: `it lacks the decoders ${missing.join(', ')}` };
-      const frame = await buffer(this.#decodeIn(sandbox, TRIAL_ORDER, signal));
+      const frame = await buffer(
+        decodeFrame(this.#forkServer, this.#startIn(sandbox), TRIAL_FRAME, signal),
+      );
       if (!frame.toString('latin1').startsWith('YUV4MPEG2 W16 H16 ')) {
         return { refusal: 'it decodes nothing' };
       }
@@ -272,21 +201,12 @@ export class VideoDecoder implements FrameSource {
       signal.throwIfAborted();
       if (isOverload(error)) throw error;
       const reason = error instanceof MediaError ? error.cause : error;
-      const [fault, line] = [reason instanceof Error ? reason.message : String(reason), lines[0]];
-      return { refusal: line === undefined ? fault : `${fault}: ${line}` };
+      const refusal = reason instanceof Error ? reason.message : String(reason);
+      return { refusal: [refusal, ...lines.slice(0, 1)].join(': ') };
     }
     const [, version = 'of an unknown version'] = /\bversion (\S+)/.exec(lines.join('\n')) ?? [];
     return { version };
   }
-}
-
-/** Whether Y4M has no name for the format of a decoded frame; nothing has been written then. */
-function lacksName(error: unknown): boolean {
-  return (
-    error instanceof MediaError &&
-    error.cause instanceof Error &&
-    error.cause.message.includes('yuv4mpeg can only handle')
-  );
 }
 
 function isOverload(error: unknown): boolean {
