@@ -8,13 +8,8 @@ import { readImageHead } from '../../formats/image-head.ts';
 import { sniffMoving } from '../../formats/video/sniff-moving.ts';
 import type { MovingFacts } from '../../formats/video/video-facts.ts';
 import { SNIFF_BYTES, sniffContentType } from '../originals/content-sniff.ts';
-import {
-  orientedSize,
-  type Plan,
-  planMedia,
-  planPoster,
-  type RenderLimits,
-} from '../render/plan.ts';
+import { type Plan, planMedia, planPoster, type RenderLimits } from '../render/plan.ts';
+import { orientedSize } from '../render/target-size.ts';
 
 /** Access to the bytes of one original. */
 export interface DescribedBytes {

@@ -1,9 +1,4 @@
-import {
-  isLossless,
-  type OutputFormat,
-  outputFormats,
-  sourceFormats,
-} from '../../contract/image-formats.ts';
+import { isLossless, outputFormats, sourceFormats } from '../../contract/image-formats.ts';
 import type { MediaRequest } from '../../contract/media-request.ts';
 import type { ImageFacts, Size } from '../../formats/image-facts.ts';
 import {
@@ -13,6 +8,7 @@ import {
 } from '../../formats/video/video-facts.ts';
 import type { RenderJob } from '../ports.ts';
 import { estimateCost, estimatePosterCost, type RenderCost } from './render-cost.ts';
+import { orientedSize, targetSize } from './target-size.ts';
 
 const SRGB_GAMMA = 2.2;
 
@@ -204,19 +200,6 @@ function tooLarge(reason: string): Plan {
   return { kind: 'refuse', code: 'MEDIA_TOO_LARGE', reason };
 }
 
-function targetSize(
-  original: Size,
-  { widthPx, heightPx }: MediaRequest,
-  format: OutputFormat,
-): Pick<RenderJob, 'size' | 'resize'> {
-  const isCrop = widthPx !== undefined && heightPx !== undefined;
-  const size = isCrop
-    ? fitBox(original, { widthPx, heightPx })
-    : fitProportionally(original, { widthPx, heightPx }, outputFormats[format].maxEdgePx);
-  const isSame = size.widthPx === original.widthPx && size.heightPx === original.heightPx;
-  return { size, resize: isSame ? 'none' : isCrop ? 'crop' : 'scale' };
-}
-
 /**
  * A PNG may tell its own transfer function (`gAMA`), and browsers go by it: without it, the picture would look
  * different at each size but its own. What is close to an exponent of 1 / 2.2 is sRGB.
@@ -224,60 +207,4 @@ function targetSize(
 function ownGamma({ gamma }: ImageFacts): number | undefined {
   if (gamma === undefined) return undefined;
   return Math.abs(gamma * SRGB_GAMMA - 1) < GAMMA_TOLERANCE ? undefined : gamma;
-}
-
-/** EXIF orientations 5 to 8 swap width and height (EXIF 2.32 §4.6.4). */
-export function orientedSize({
-  widthPx,
-  heightPx,
-  orientation,
-}: Pick<ImageFacts, 'widthPx' | 'heightPx' | 'orientation'>): Size {
-  return orientation >= 5 ? { widthPx: heightPx, heightPx: widthPx } : { widthPx, heightPx };
-}
-
-/**
- * The size of an original scaled in proportion to fit a width or a height, never enlarged (contract §3).
- *
- * @param original size after orientation
- * @param bounds at most one edge; with none the original keeps its size
- * @param maxEdgePx what the output format can hold; a longer result is scaled down further
- */
-export function fitProportionally(
-  original: Size,
-  bounds: { readonly widthPx: number | undefined; readonly heightPx: number | undefined },
-  maxEdgePx: number,
-): Size {
-  const { widthPx, heightPx } = original;
-  const fitted =
-    bounds.heightPx === undefined
-      ? scaleToWidth(original, Math.min(bounds.widthPx ?? widthPx, widthPx))
-      : scaleToHeight(original, Math.min(bounds.heightPx, heightPx));
-  if (fitted.widthPx > maxEdgePx && fitted.widthPx >= fitted.heightPx) {
-    return scaleToWidth(original, maxEdgePx);
-  }
-  return fitted.heightPx > maxEdgePx ? scaleToHeight(original, maxEdgePx) : fitted;
-}
-
-/**
- * The size of a centre crop to the aspect ratio of a box (contract §3): the box itself, or, where it
- * exceeds the original, the box scaled down until it fits.
- */
-export function fitBox(original: Size, box: Size): Size {
-  const scale = Math.min(1, original.widthPx / box.widthPx, original.heightPx / box.heightPx);
-  return {
-    widthPx: atLeastOne(box.widthPx * scale),
-    heightPx: atLeastOne(box.heightPx * scale),
-  };
-}
-
-function scaleToWidth({ widthPx, heightPx }: Size, targetPx: number): Size {
-  return { widthPx: targetPx, heightPx: atLeastOne((heightPx * targetPx) / widthPx) };
-}
-
-function scaleToHeight({ widthPx, heightPx }: Size, targetPx: number): Size {
-  return { widthPx: atLeastOne((widthPx * targetPx) / heightPx), heightPx: targetPx };
-}
-
-function atLeastOne(lengthPx: number): number {
-  return Math.max(1, Math.round(lengthPx));
 }

@@ -3,13 +3,9 @@ import { describe, expect, test } from 'vitest';
 import { outputFormats, type SourceFormat } from '../../../src/contract/image-formats.ts';
 import { parseTarget } from '../../../src/contract/media-request.ts';
 import type { ImageFacts, Size } from '../../../src/formats/image-facts.ts';
-import {
-  fitBox,
-  fitProportionally,
-  type Plan,
-  planMedia,
-} from '../../../src/pipeline/render/plan.ts';
+import { type Plan, planMedia } from '../../../src/pipeline/render/plan.ts';
 import { laneOf } from '../../../src/pipeline/render/render-cost.ts';
+import { fitBox, fitProportionally } from '../../../src/pipeline/render/target-size.ts';
 
 const size = (widthPx: number, heightPx: number): Size => ({ widthPx, heightPx });
 
