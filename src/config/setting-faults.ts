@@ -49,7 +49,7 @@ const rules: readonly Rule[] = [
       return !isDirectory(environment.STORAGE_DIR ?? SAMPLE_FOLDER) && 'an existing folder';
     },
   ],
-  rule(
+  comparing(
     'WORKER_MEMORY_BYTES',
     `at least ${WORKER_OWN_BYTES / MEBIBYTE} MiB more than MAX_ORIGINAL_BYTES`,
     ({ WORKER_MEMORY_BYTES: bytes = Infinity, MAX_ORIGINAL_BYTES }) =>
@@ -68,8 +68,8 @@ const rules: readonly Rule[] = [
     'RESULT_STORE',
     's3',
   ),
-  rule('RESULT_STORE_DIR', 'a folder beside that of the originals', areNested),
-  rule(
+  comparing('RESULT_STORE_DIR', 'a folder beside that of the originals', areNested),
+  comparing(
     'RESULT_S3_PREFIX',
     'a prefix beside that of the originals, since both are in one bucket',
     prefixesOverlap,
@@ -83,13 +83,13 @@ const rules: readonly Rule[] = [
       return !isDirectory(environment.UPLOADS_DIR) && 'an existing folder';
     },
   ],
-  rule('UPLOADS_DIR', 'a folder beside those of originals and renderings', areUploadsNested),
-  rule(
+  comparing('UPLOADS_DIR', 'a folder beside those of originals and renderings', areUploadsNested),
+  comparing(
     'UPLOADS_S3_BUCKET',
     'a bucket that has neither originals nor renderings',
     (values) => values.UPLOADS_DIR === undefined && isUploadsBucketRead(values),
   ),
-  rule(
+  comparing(
     'UPLOADS_DIR_BUCKET',
     'another name than those of other buckets',
     (values) => values.UPLOADS_DIR !== undefined && isUploadsBucketRead(values),
@@ -108,8 +108,8 @@ const rules: readonly Rule[] = [
     'BLOCKLIST',
     's3',
   ),
-  rule('BLOCKLIST_FILE', 'a file outside of STORAGE_DIR and UPLOADS_DIR', isListFileServed),
-  rule(
+  comparing('BLOCKLIST_FILE', 'a file outside of STORAGE_DIR and UPLOADS_DIR', isListFileServed),
+  comparing(
     'BLOCKLIST_S3_BUCKET',
     'another bucket than UPLOADS_S3_BUCKET',
     ({ BLOCKLIST, BLOCKLIST_S3_BUCKET, UPLOADS_S3_BUCKET }) =>
@@ -117,7 +117,7 @@ const rules: readonly Rule[] = [
       BLOCKLIST_S3_BUCKET !== undefined &&
       BLOCKLIST_S3_BUCKET === UPLOADS_S3_BUCKET,
   ),
-  rule(
+  comparing(
     'BLOCKLIST_S3_KEY',
     'a key that no original can have, since S3_BUCKET has the list',
     isListKeyServed,
@@ -143,7 +143,7 @@ const rules: readonly Rule[] = [
       );
     },
   ],
-  rule(
+  comparing(
     'EXTERNAL_MAX_AGE_SECONDS',
     'at least EXTERNAL_MIN_AGE_SECONDS',
     (values) => values.EXTERNAL_MAX_AGE_SECONDS < values.EXTERNAL_MIN_AGE_SECONDS,
@@ -229,7 +229,11 @@ function requiredIf(name: SettingName, expected: string, other: SettingName, val
 }
 
 /** Returns a rule about values, which applies only if all variables are valid on their own. */
-function rule(name: SettingName, expected: string, isBroken: (values: Settings) => boolean): Rule {
+function comparing(
+  name: SettingName,
+  expected: string,
+  isBroken: (values: Settings) => boolean,
+): Rule {
   return [name, ({ values }) => values !== undefined && isBroken(values) && expected];
 }
 

@@ -14,21 +14,21 @@ import { contractResources, type Resources } from './resources.ts';
 export const blockKinds = ['key', 'prefix', 'sha256', 'external'] as const;
 export type BlockKind = (typeof blockKinds)[number];
 
-/** Name of something that is blocked. */
+/** Blocked key, prefix, digest or URL. */
 export interface BlockSubject {
   readonly kind: BlockKind;
   /** An origin key, whole segments of one, a digest in lower case, or a URL in canonical form. */
   readonly value: string;
 }
 
-/** A block, as the list has it. */
+/** Entry of the block list. */
 export interface Block extends BlockSubject {
   /** Whether the original looks like a missing one. */
   readonly hidden: boolean;
   readonly note: string;
 }
 
-/** Order to block or to release something. */
+/** Request to block or unblock subjects. */
 export interface BlockOrder extends Pick<Block, 'hidden' | 'note'> {
   readonly subjects: readonly BlockSubject[];
 }
@@ -36,7 +36,7 @@ export interface BlockOrder extends Pick<Block, 'hidden' | 'note'> {
 /** Maximum number of entries of a request. */
 export const MAX_BLOCKS = 1_000;
 
-/** Longest note, in UTF-16 units. */
+/** Maximum length of a note, in UTF-16 units. */
 const MAX_NOTE_LENGTH = 1_000;
 
 interface Row {
@@ -44,11 +44,11 @@ interface Row {
   readonly description: string;
   readonly example: string;
   readonly expected: string;
-  /** Returns the value in its one form; `undefined` if the text has another form. */
+  /** Returns the canonical value; `undefined` for invalid text. */
   readonly read: (text: string, resources: Resources) => string | undefined;
 }
 
-/** Members of an order that name what is blocked. */
+/** Members of a request with subjects. */
 const rows = {
   keys: {
     kind: 'key',
@@ -94,10 +94,10 @@ const options = {
     .max(MAX_NOTE_LENGTH, { error: `Expected at most ${MAX_NOTE_LENGTH} characters.` }),
 } as const;
 
-/** Parses an order from parsed JSON. @throws MediaError `INVALID_FORM_BODY` with all faults */
+/** Parses the JSON body of a request. @throws MediaError `INVALID_FORM_BODY` with all faults */
 export function parseBlockOrder(body: unknown, resources = contractResources): BlockOrder {
-  const given = typeof body === 'object' && body !== null && !Array.isArray(body) ? body : {};
-  const members: Readonly<Record<string, unknown>> = { ...given };
+  const isObject = typeof body === 'object' && body !== null && !Array.isArray(body);
+  const members: Readonly<Record<string, unknown>> = isObject ? { ...body } : {};
   const faults: RequestFault[] = [];
   const subjects = new Map<string, BlockSubject>();
   let count = 0;
@@ -160,7 +160,7 @@ export function parseBlockQuery(
   throw new MediaError('INVALID_FORM_BODY', { faults });
 }
 
-/** Returns a JSON Schema (draft 2020-12) of an order, for authors; `parseBlockOrder` checks more than this schema. */
+/** Returns a JSON Schema (draft 2020-12) for the documents; `parseBlockOrder` checks more. */
 export function describeBlockOrder(): Readonly<Record<string, unknown>> {
   const lists = Object.entries<Row>(rows).map(([name, { description, example }]) => {
     const schema = { type: 'array', items: { type: 'string' }, maxItems: MAX_BLOCKS };
@@ -177,7 +177,7 @@ export function describeBlockOrder(): Readonly<Record<string, unknown>> {
   };
 }
 
-/** Reads a key as the storage has it, or as a path shows it: with an extension and `a_`. */
+/** Parses a key of the storage, or of a path: with an extension and `a_`. */
 function readKey(text: string, resources: Resources): string | undefined {
   if (findKeyFault(text) !== undefined) return undefined;
   if (isOriginKey(text, resources)) return unmarkedKeyOf(text, resources) ?? text;

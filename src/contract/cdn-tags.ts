@@ -1,16 +1,16 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import type { PurgeOrder } from './purge-order.ts';
 
-/** Form of the tags of a CDN, and the limits of its API. */
+/** Tags of a CDN, and the limits of its API. */
 export interface CdnRow {
   readonly header: string;
   readonly separator: string;
   readonly tagsPerCall: number;
-  /** Token bucket of calls: its size, and the interval in which a token is added, in milliseconds. */
+  /** Token bucket of calls: its size, and the interval at which a token is added, in milliseconds. */
   readonly pace: { readonly burst: number; readonly intervalMs: number };
 }
 
-/** CDNs that may stand in front (contract §15), with the limits that they document. */
+/** Supported CDNs (contract §15), with their documented limits. */
 export const cdnRows = {
   /**
    * 100 tags a call; on the free plan, 5 calls a minute from a bucket of 25
@@ -24,8 +24,8 @@ export const cdnRows = {
   },
   /**
    * 256 keys a call, 100 000 keys an hour; a header of 16 384 bytes (fastly.com/documentation: "Purging",
-   * "Surrogate-Key", and "Resource limits"). A full bucket and what is added in an hour are 390 calls; a single call
-   * waits 12 seconds at most, not for the end of an hour.
+   * "Surrogate-Key", and "Resource limits"). A full bucket and an hour of tokens are 390 calls; a call waits up to
+   * 12 seconds, not for the end of an hour.
    */
   fastly: {
     header: 'surrogate-key',
@@ -44,9 +44,9 @@ export const cdnRows = {
     pace: { burst: 120, intervalMs: 200 },
   },
   /**
-   * 3 000 items in progress, so that three calls are; 50 tags per object (CloudFront Developer Guide, "Concurrent
-   * invalidation request maximum" and "What you need to know when invalidating tags"). The documents have no rate of
-   * calls, but AWS throttles bursts.
+   * 3 000 items in progress, which are three calls; 50 tags per object (CloudFront Developer Guide, "Concurrent
+   * invalidation request maximum" and "What you need to know when invalidating tags"). AWS throttles bursts at an
+   * undocumented rate.
    */
   cloudfront: {
     header: 'cache-tag',
@@ -62,13 +62,13 @@ export const cdnNames = Object.keys(cdnRows) as readonly CdnName[];
 
 /**
  * Maximum number of tags of a response: that of CloudFront, and of Bunny's header. Deeper folders share the tag of the
- * deepest tagged folder above them.
+ * deepest tagged one above.
  */
 const MAX_TAGS = 50;
 
 /**
- * Tags by which a CDN finds the responses of an original, and of all originals in a folder. A tag tells nothing of a key
- * to those who see it: it is an HMAC, whose secret all replicas share.
+ * Tags by which a CDN finds the responses of an original, and of all originals in a folder. A tag is an HMAC, so that it
+ * reveals no key; all replicas share its secret.
  */
 export class CdnTags {
   readonly #row: CdnRow;
@@ -79,14 +79,14 @@ export class CdnTags {
     this.#secret = createSecretKey(secret);
   }
 
-  /** Returns the header of responses that depend on these originals, as name and value. */
+  /** Returns the header of a response that depends on these originals, as name and value. */
   fieldOf(...originKeys: readonly string[]): readonly [name: string, value: string] {
     const texts = new Set([...originKeys, ...originKeys.flatMap(foldersOf)]);
     const tags = [...texts].slice(0, MAX_TAGS).map((text) => this.#tagOf(text));
     return [this.#row.header, tags.join(this.#row.separator)];
   }
 
-  /** Returns the tags of all responses that a purge concerns; of a rendering, those of its original. */
+  /** Returns the tags of a purge; for single renderings, those of their originals. */
   ofOrder(order: PurgeOrder): readonly string[] {
     const keys =
       order.kind === 'originals' ? order.originKeys : order.requests.map((it) => it.originKey);
@@ -100,7 +100,7 @@ export class CdnTags {
   }
 }
 
-/** Returns the folders of a key that have tags, outermost first, each with its slash. */
+/** Returns the folders of a key with tags, outermost first, with their slashes. */
 function foldersOf(key: string): string[] {
   const folders: string[] = [];
   for (let end = key.indexOf('/'); end >= 0; end = key.indexOf('/', end + 1)) {

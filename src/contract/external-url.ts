@@ -1,28 +1,28 @@
-/** Rules for URLs of other sites, as far as the URL itself decides (contract §8, "What may be fetched"). */
+/** Rules for URLs of other sites, without their addresses (contract §8, "What may be fetched"). */
 
 import { decodeOnce } from './media-path.ts';
 
-/** Longest URL, in bytes of its canonical form, which is ASCII. */
+/** Maximum length of a canonical URL, in bytes. */
 export const MAX_EXTERNAL_URL_BYTES = 8_192;
 
-/** A URL below which this service is reached: an origin, and the segments of a path, decoded. */
+/** Public URL of this service: an origin, and the decoded segments of a path. */
 export interface PublicUrl {
   readonly origin: string;
   readonly segments: readonly string[];
 }
 
-/** Sites that the operator allows; names are written as the URL parser writes them. */
+/** Permitted sites; names have the format of the URL parser. */
 export interface ExternalPolicy {
-  /** Public URLs of this service itself, which never fetches from them. */
+  /** Public URLs of this service, which are never fetched. */
   readonly publicUrls: readonly PublicUrl[];
   readonly ports: readonly number[];
   /** Includes subdomains; an empty list allows all hosts. */
   readonly allowedHosts: readonly string[];
-  /** Includes subdomains; wins over `allowedHosts`. */
+  /** Includes subdomains; takes precedence over `allowedHosts`. */
   readonly blockedHosts: readonly string[];
 }
 
-/** Reasons to refuse a URL, as the log and the counters name them. */
+/** Reasons to refuse a URL, for the log and the counters. */
 export const urlRefusals = [
   'control character',
   'no url',
@@ -35,15 +35,15 @@ export const urlRefusals = [
 ] as const;
 export type UrlRefusal = (typeof urlRefusals)[number];
 
-/** Result of checking a URL: where a fetch would go, that it is one of our own, or why it is refused. */
+/** Result of checking a URL: the target of the fetch, that the URL is our own, or the reason for a refusal. */
 export type ExternalTarget =
   | {
       readonly kind: 'fetchable';
       /** In canonical form. */
       readonly url: URL;
-      /** A name in lower case without a dot at its end, or an address without brackets. */
+      /** A name in lower case without a final dot, or an address without brackets. */
       readonly host: string;
-      /** Whether `host` is an IP address, which no DNS lookup would check. */
+      /** Whether `host` is an IP address, which needs no DNS lookup. */
       readonly isAddress: boolean;
       readonly port: number;
     }
@@ -52,28 +52,24 @@ export type ExternalTarget =
 
 const usualPorts: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 };
 
-// The URL parser would drop some control characters, wherever they stand.
+// The URL parser drops some control characters.
 const CONTROL = /\p{Cc}/u;
 const ADDRESS_V4 = /^\d+\.\d+\.\d+\.\d+$/;
 const ADDRESS_V6 = /^\[(.+)\]$/;
-// RFC 952 forbids hyphens at the ends of labels, but such names are in use.
+// RFC 952 forbids hyphens at the ends of labels, but such names exist.
 const HOST_NAME = /^(?=.{1,253}$)(?:[a-z\d_-]{1,63}\.)+(?!\d+$)[a-z\d_-]{1,63}$/;
 
 /**
- * Returns the canonical form of a URL, under which all its spellings share one cache entry: the `href` of the URL
- * parser, without fragment and without a trailing dot of the host; percent-encodings stay as they are. Returns
- * `undefined` if the text is not a URL.
+ * Returns the canonical form of a URL, which all its spellings share: the `href` of the URL parser, without the fragment
+ * and a final dot of the host. Keeps percent-encodings. Returns `undefined` if the text is not a URL.
  */
 export function canonicalUrlOf(text: string): string | undefined {
   return parseUrl(text)?.href;
 }
 
-/**
- * Checks the URL of a signed target or of a redirect. The caller still has to resolve its host and to check whether the
- * addresses may be dialled; a host that is an IP address needs the same check.
- */
+/** Checks the URL of a signed target or a redirect. The caller must also check the addresses of its host. */
 export function examineExternalUrl(text: string, policy: ExternalPolicy): ExternalTarget {
-  const url = readSoundUrl(text);
+  const url = readValidUrl(text);
   if (typeof url === 'string') return refuse(url);
   if (findOwnTarget(text, policy.publicUrls) !== undefined) return { kind: 'own' };
   const addressV6 = ADDRESS_V6.exec(url.hostname)?.[1];
@@ -89,8 +85,8 @@ export function examineExternalUrl(text: string, policy: ExternalPolicy): Extern
   return { kind: 'fetchable', url, host, isAddress, port };
 }
 
-/** Returns a URL that keeps the rules on everything but its host and port, or the rule that it breaks. */
-function readSoundUrl(text: string): URL | UrlRefusal {
+/** Returns a URL that follows all rules except those for host and port, or the reason for a refusal. */
+function readValidUrl(text: string): URL | UrlRefusal {
   if (CONTROL.test(text)) return 'control character';
   const url = parseUrl(text);
   if (url === undefined) return 'no url';
@@ -100,11 +96,11 @@ function readSoundUrl(text: string): URL | UrlRefusal {
 }
 
 /**
- * Returns path and query of a URL as a target of this service, without the path of the public URL that it is below: of
- * several, the longest. `undefined` if it is below none of them, or not a URL by the rules above.
+ * Returns the request target of an own URL, without the path of the longest matching public URL; `undefined` for other
+ * URLs, and texts that break the rules above.
  */
 export function findOwnTarget(text: string, publicUrls: readonly PublicUrl[]): string | undefined {
-  const url = publicUrls.length > 0 ? readSoundUrl(text) : 'no url';
+  const url = publicUrls.length > 0 ? readValidUrl(text) : 'no url';
   if (typeof url === 'string') return undefined;
   const segments = url.pathname.split('/').slice(1);
   const decoded = segments.map(decodeOnce);
@@ -116,16 +112,16 @@ export function findOwnTarget(text: string, publicUrls: readonly PublicUrl[]): s
   return `/${segments.slice(Math.max(...lengths)).join('/')}${url.search}`;
 }
 
-/** Returns `undefined` if a text is not an http or https URL of an origin and a path. */
+/** Parses an http or https URL of an origin and a path; returns `undefined` for other texts. */
 export function parsePublicUrl(text: string): PublicUrl | undefined {
-  const url = readSoundUrl(text);
+  const url = readValidUrl(text);
   if (typeof url === 'string' || /[?#]/.test(text)) return undefined;
   const segments = url.pathname.replace(/\/$/, '').split('/').slice(1).map(decodeOnce);
   const isDecoded = segments.every((segment) => segment !== undefined);
   return isDecoded ? { origin: url.origin, segments } : undefined;
 }
 
-/** Returns a host as `examineExternalUrl` compares it; `undefined` if the text is neither a name nor an address. */
+/** Returns a host in the format of `examineExternalUrl`; `undefined` if the text is neither a name nor an address. */
 export function canonicalHostOf(text: string): string | undefined {
   if (/[/?#@:\\\s]/.test(text.replace(/^\[[\da-f:.]+\]$/i, ''))) return undefined;
   const hostname = parseUrl(`http://${text}/`)?.hostname;
@@ -143,8 +139,8 @@ function parseUrl(text: string): URL | undefined {
 }
 
 /**
- * Parses a URL; `undefined` if it is malformed. Not by `URL.canParse`: in Node 20 and 22 it rejects letters from U+0080
- * to U+00FF once V8 has optimized its caller.
+ * Parses a URL; returns `undefined` if it is malformed. Not with `URL.canParse`, which in Node 20 and 22 rejects letters
+ * from U+0080 to U+00FF once V8 has optimized its caller.
  */
 export function readUrl(text: string, base?: URL): URL | undefined {
   try {
@@ -161,10 +157,10 @@ function refuse(reason: UrlRefusal): ExternalTarget {
 /** Token of this service in `CDN-Loop` (RFC 8586 §2), sent with each request to another site. */
 export const CDN_TOKEN = 'darkroom';
 
-// `cdn-info = cdn-id *( OWS ";" OWS parameter )`; a quoted value may hold a comma.
+// `cdn-info = cdn-id *( OWS ";" OWS parameter )`; a quoted value may contain a comma.
 const CDN_INFO = /(?:[^",]|"(?:[^"\\]|\\.)*"?)+/g;
 
-/** Whether a `CDN-Loop` header has our token: a site that fetches its image from us would cause a loop. */
+/** Whether a `CDN-Loop` header has our token: a site that fetches its media from us would cause a loop. */
 export function hasOwnToken(header: string): boolean {
   return Array.from(header.matchAll(CDN_INFO)).some(
     ([info]) => info.split(';', 1)[0]?.trim().toLowerCase() === CDN_TOKEN,

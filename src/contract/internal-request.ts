@@ -3,16 +3,16 @@ import { MediaError } from './errors.ts';
 import { findKeyFault } from './media-path.ts';
 import { formatNameOf, type MediaMetadata } from './metadata.ts';
 
-/** Requests and responses of the internal routes, in the platform's words (contract §14). */
+/** Requests and responses of the internal routes, with the platform's names (contract §14). */
 
-/** Media that an internal request is about. */
+/** Subject of an internal request. */
 export type InternalSubject =
   | { readonly type: 'external'; readonly url: string }
   | { readonly type: 'upload'; readonly key: string }
   | { readonly type: 's3'; readonly bucket: string; readonly key: string }
   | { readonly type: 'base64'; readonly bytes: Uint8Array };
 
-/** Largest edge of media that have metadata, in pixels. */
+/** Maximum edge of media with metadata, in pixels. */
 const MAX_EDGE_PX = 16_384;
 
 const key = z.string().superRefine((text, { addIssue }) => {
@@ -46,7 +46,7 @@ const subject = z.union([
 
 const version = z.literal(2).optional();
 
-/** Options of a question for metadata; what to do with what a scanner finds has no effect, since nothing scans. */
+/** Options of a request for metadata; those for NSFW media have no effect without a scanner. */
 const metadataOptions = z.object({
   version,
   nsfw: z.enum(['block', 'flag', 'allow']).optional(),
@@ -56,7 +56,7 @@ const metadataOptions = z.object({
 
 const framesOptions = z.object({ version });
 
-/** JSON Schemas (draft 2020-12) of the bodies, for authors. */
+/** JSON Schemas (draft 2020-12) of the bodies, for the documents. */
 export const internalBodies = {
   '/_metadata': () => describe(z.intersection(metadataOptions, subject)),
   '/_frames': () => describe(z.intersection(framesOptions, subject)),
@@ -100,8 +100,8 @@ function parse<Output>(schema: z.ZodType<Output>, body: unknown): Output {
 /**
  * Formats metadata for the platform.
  *
- * @param bytes of the media, where these were asked for
- * @throws MediaError `UNSUPPORTED_MEDIA_TYPE` for media without facts, `MEDIA_TOO_LARGE` for such that are too large
+ * @param bytes media to include as base64
+ * @throws MediaError `UNSUPPORTED_MEDIA_TYPE` for media without metadata, `MEDIA_TOO_LARGE`
  */
 export function formatMetadata(metadata: MediaMetadata, bytes: Uint8Array | undefined) {
   const { kind, width, height, animated, duration, placeholder, sha256, size } = metadata;
@@ -112,9 +112,9 @@ export function formatMetadata(metadata: MediaMetadata, bytes: Uint8Array | unde
   if (sha256 === null || Math.max(width ?? 0, height ?? 0) > MAX_EDGE_PX) {
     throw new MediaError('MEDIA_TOO_LARGE');
   }
-  const isSound = kind === 'audio' && metadata.content_type === 'video/mp4';
+  const isAudio = kind === 'audio' && metadata.content_type === 'video/mp4';
   const [bareType = ''] = metadata.content_type.split(';');
-  const contentType = isSound ? 'audio/mp4' : bareType;
+  const contentType = isAudio ? 'audio/mp4' : bareType;
   return {
     format: formatNameOf(contentType),
     content_type: contentType,
@@ -127,18 +127,19 @@ export function formatMetadata(metadata: MediaMetadata, bytes: Uint8Array | unde
     ...(placeholder !== null && { placeholder }),
     nsfw: false,
     nsfw_probability: 0,
-    // Without a copy of the bytes, which may be as many as a whole body.
+    // Without a copy of the bytes, which may be many.
     ...(bytes && {
       base64: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64'),
     }),
   };
 }
 
-/** Types that `/_sniff` does not tell: a browser, and the platform, may take them for something else. */
-const UNTOLD = /^(?:text\/|image\/svg|application\/(?:pdf|xml|octet-stream|postscript|rtf))/;
+/** Types that `/_sniff` withholds: browsers and the platform may interpret them differently. */
+const WITHHELD_TYPES =
+  /^(?:text\/|image\/svg|application\/(?:pdf|xml|octet-stream|postscript|rtf))/;
 
-/** Returns the media type as `/_sniff` tells it. */
+/** Formats the media type for `/_sniff`. */
 export function formatSniffed(contentType: string): { readonly content_type: string | null } {
   const [bareType = ''] = contentType.split(';');
-  return { content_type: UNTOLD.test(bareType) ? null : bareType };
+  return { content_type: WITHHELD_TYPES.test(bareType) ? null : bareType };
 }

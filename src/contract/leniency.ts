@@ -1,6 +1,6 @@
 /**
- * Requests as the platform's clients send them, read as requests of the strict contract (contract §14, "Leniency"), before
- * those are judged: so a lenient request has the cache key of a strict one.
+ * Normalizes lenient requests of the platform's clients to strict ones before these are checked (contract §14,
+ * "Leniency"), so that both have the same cache key.
  */
 
 import { type Extension, extensions as formats, sourceExtensions } from './image-formats.ts';
@@ -15,16 +15,16 @@ import {
 import { type ResourceName, type Resources, resourceRows } from './resources.ts';
 import { isExternalPath } from './signing/external-path.ts';
 
-/** The last value of each parameter that was sent. */
+/** Last value of each parameter. */
 type Sent = Readonly<Record<string, string | undefined>>;
 
 interface Subject {
   readonly resource: ResourceName;
-  /** Whether the hash has the mark of an animated original. */
+  /** Whether the hash has the `a_` of an animated original. */
   readonly isMarked: boolean;
 }
 
-/** Values of the strict parameters, one row each; `undefined`: the parameter is left out. */
+/** Values of the strict parameters, one row each; `undefined` to omit the parameter. */
 const lenientParameters: Readonly<
   Record<string, (sent: Sent, subject: Subject) => string | undefined>
 > = {
@@ -39,12 +39,12 @@ const lenientParameters: Readonly<
 };
 
 /** Width of an asset without a valid `size`, in pixels. */
-const USUAL_WIDTH_PX = 128;
+const DEFAULT_WIDTH_PX = 128;
 
-/** Least and largest width of each class of assets, in pixels: that of avatars and icons, and those that differ. */
-const usualBoundsPx = [128, 1024] as const;
+/** Minimum and maximum width of each class of assets, in pixels. Avatars and icons have the default. */
+const defaultBoundsPx = [128, 1024] as const;
 const banner = [480, 2048] as const;
-const boundsPx: Readonly<Partial<Record<ResourceName, readonly [least: number, most: number]>>> = {
+const boundsPx: Readonly<Partial<Record<ResourceName, readonly [min: number, max: number]>>> = {
   'guild banner': banner,
   'member banner': banner,
   'guild splash': banner,
@@ -53,19 +53,23 @@ const boundsPx: Readonly<Partial<Record<ResourceName, readonly [least: number, m
   sticker: [128, 512],
 };
 
-/** Extensions of assets; those that are no format of the contract are sent as WebP. */
+/** Extensions of assets. Those of other formats than the contract's are sent as WebP. */
 const assetExtensions = [...sourceExtensions, 'jxl', 'svg'];
 
 /** Path and query of a strict request. */
 export interface StrictTarget {
   readonly rawPath: string;
   readonly rawQuery: string;
-  /** Whether a browser is to save the body. */
+  /** Whether browsers save the body. */
   readonly isDownload: boolean;
 }
 
-/** Returns the strict request that a lenient one means; what is wrong in both stays as it is. */
-export function toStrict(rawPath: string, rawQuery: string, resources: Resources): StrictTarget {
+/** Returns the strict request of a lenient one, with the faults of both. */
+export function normalizeLenient(
+  rawPath: string,
+  rawQuery: string,
+  resources: Resources,
+): StrictTarget {
   const sent: Sent = Object.fromEntries(new URLSearchParams(`?${rawQuery}`));
   const isDownload = isTrue(sent.download ?? '');
   const resource = isExternalPath(rawPath) ? 'external media' : resourceAt(rawPath, resources);
@@ -105,7 +109,7 @@ function replaceExtension(
   return `${folder}${encodeURIComponent(stem)}.${strict}`;
 }
 
-/** Returns the extension of the format that is sent: by parameter, by the path, or WebP; `undefined` if it is none. */
+/** Returns the extension of the sent format, by parameter or path, or WebP; `undefined` if the extension is unknown. */
 function findExtension(
   extension: string,
   sent: Sent,
@@ -125,10 +129,10 @@ function findFormat({ format, fmt }: Sent): Extension | undefined {
 }
 
 function snapWidth(text: string, resource: ResourceName): number {
-  const [least, most] = boundsPx[resource] ?? usualBoundsPx;
-  const widthPx = /^\d+$/.test(text) && Number(text) > 0 ? Number(text) : USUAL_WIDTH_PX;
-  const listed = ASSET_WIDTHS_PX.find((each) => each >= widthPx) ?? most;
-  return Math.min(Math.max(listed, least), most);
+  const [min, max] = boundsPx[resource] ?? defaultBoundsPx;
+  const widthPx = /^\d+$/.test(text) && Number(text) > 0 ? Number(text) : DEFAULT_WIDTH_PX;
+  const listed = ASSET_WIDTHS_PX.find((each) => each >= widthPx) ?? max;
+  return Math.min(Math.max(listed, min), max);
 }
 
 function clampEdge(text: string | undefined): string | undefined {

@@ -12,13 +12,10 @@ import {
   type TemplateSegment,
 } from './resources.ts';
 
-/** A path of the contract, taken apart; every value has passed its rule. */
+/** Parsed path of the contract, with valid values. */
 export interface MediaPath {
   readonly resource: ResourceName;
-  /**
-   * Value per placeholder of the template, decoded, as it stands in the URL (a hash with its `a_`); of the extensions
-   * those of files alone, `ext`.
-   */
+  /** Decoded value of each placeholder, hashes with their `a_`; `ext` only for files. */
   readonly values: Readonly<Record<string, string>>;
   readonly extension: Extension | undefined;
 }
@@ -33,9 +30,10 @@ export type ParsedPath =
   | { readonly kind: 'no template' };
 
 /**
- * @param rawPath the path as it came, still percent-encoded, without query; each segment is decoded
- *   exactly once, so that `%252e` stays the text `%2e`
- * @returns the path; or the faults, one per placeholder at fault; or that no template has this shape
+ * Parses a path. Each segment is decoded exactly once, so that `%252e` is the text `%2e`.
+ *
+ * @param rawPath percent-encoded, without query
+ * @returns the path; or one fault for each invalid placeholder; or that no template has this shape
  */
 export function parsePath(rawPath: string, resources = contractResources): ParsedPath {
   if (!rawPath.startsWith('/')) return { kind: 'no template' };
@@ -82,10 +80,10 @@ export function parsePath(rawPath: string, resources = contractResources): Parse
 
 const ATTACHMENTS = 'attachments';
 
-/** Longest key in bytes of UTF-8: that of S3. */
+/** Maximum length of a key in bytes of UTF-8: that of S3. */
 const MAX_KEY_BYTES = 1_024;
 
-/** Parses the path of an attachment at any depth (contract §14), in which `%2F` is a slash. */
+/** Parses the path of an attachment at any depth (contract §14), where `%2F` is a slash. */
 function parseAttachmentPath(segments: readonly (string | undefined)[]): ParsedPath {
   const isDecoded = segments.every((segment) => segment !== undefined);
   const key = [ATTACHMENTS, ...segments].join('/');
@@ -105,7 +103,7 @@ function valuesOfAttachment(key: string): MediaPath['values'] {
   return { attachment_path: key.slice(ATTACHMENTS.length + 1), filename };
 }
 
-/** Returns what is wrong with a key of any depth, as a sentence; `undefined` if the key is sound. */
+/** Returns the fault of a key of any depth, as a sentence; `undefined` if the key is valid. */
 export function findKeyFault(key: string): string | undefined {
   if (new TextEncoder().encode(key).length > MAX_KEY_BYTES) {
     return `Expected at most ${MAX_KEY_BYTES} bytes of UTF-8.`;
@@ -115,29 +113,28 @@ export function findKeyFault(key: string): string | undefined {
   return isPath ? undefined : 'Expected segments that are neither empty nor . or ..';
 }
 
-/** Formats the canonical path of what `parsePath` reads: `parsePath(formatPath(path))` is `path`. */
+/** Formats a canonical path; reverses `parsePath`. */
 export function formatPath({ resource, values, extension }: MediaPath): string {
   return fillTemplate(resourceRows[resource].template, (name) =>
     name === 'ext' && extension !== undefined ? extension : encodeURIComponent(values[name] ?? ''),
   );
 }
 
-/** Splits a segment at its last dot, which it may not have. */
+/** Splits a segment at its last dot, if any. */
 export function splitExtension(segment: string): [stem: string, extension: string] {
   const dot = segment.lastIndexOf('.');
   return [segment.slice(0, dot), segment.slice(dot + 1)];
 }
 
 /**
- * Decodes a segment of a path once; returns `undefined` for a malformed escape, for bytes that are not UTF-8, and for a
- * raw character beyond ASCII: no URI has one (RFC 3986 §2), and a raw `é` that came as bytes one by one would name
- * another file than `%C3%A9` does.
+ * Decodes a segment of a path once; returns `undefined` for a malformed escape, bytes that are not UTF-8, and characters
+ * beyond ASCII. URIs contain none (RFC 3986 §2), and a raw `é` would name another file than `%C3%A9`.
  */
 export function decodeSegment(segment: string): string | undefined {
   return /[\u0080-\uffff]/.test(segment) ? undefined : decodeOnce(segment);
 }
 
-/** Decodes a text once; returns `undefined` for a malformed escape, and for bytes that are not UTF-8. */
+/** Decodes a text once; returns `undefined` for a malformed escape or bytes that are not UTF-8. */
 export function decodeOnce(text: string): string | undefined {
   try {
     return decodeURIComponent(text);
@@ -149,7 +146,7 @@ export function decodeOnce(text: string): string | undefined {
 function hasShape(
   template: Template,
   segments: readonly (string | undefined)[],
-  { words }: Resources,
+  { reservedSegments }: Resources,
 ): boolean {
   return (
     template.segments.length === segments.length &&
@@ -158,31 +155,30 @@ function hasShape(
       if (part.kind === 'literal') return segment === part.text;
       if (segment === undefined) return true;
       if (part.hasExtension) return segment.includes('.');
-      return ['filename', 'name'].includes(kindOfPathValue(part.name)) || !words.has(segment);
+      return (
+        ['filename', 'name'].includes(kindOfPathValue(part.name)) || !reservedSegments.has(segment)
+      );
     })
   );
 }
 
-/** An original's key, taken apart; every value has passed its rule. */
+/** Parsed key of an original, with valid values. */
 export type OriginKey = Pick<MediaPath, 'resource' | 'values'>;
 
-/**
- * Returns the key of the original in the origin (contract §1), built from the parsed values, never from the raw path;
- * `undefined` for resources that are shipped with the service.
- */
+/** Returns the key of an original (contract §1), built from parsed values; `undefined` for shipped resources. */
 export function originKeyOf({ resource, values }: OriginKey): string | undefined {
   const { originKey } = resourceRows[resource];
   if (originKey === undefined) return undefined;
   if (values.attachment_path !== undefined) return `${ATTACHMENTS}/${values.attachment_path}`;
-  return fillTemplate(originKey, (name) => unmark(name, values[name] ?? ''));
+  return fillTemplate(originKey, (name) => stripAnimatedPrefix(name, values[name] ?? ''));
 }
 
-/** Removes the mark of animation from a hash; returns any other value unchanged. */
-function unmark(name: string, value: string): string {
+/** Removes the `a_` of an animated hash; returns other values unchanged. */
+function stripAnimatedPrefix(name: string, value: string): string {
   return name.endsWith('_hash') ? value.replace(/^a_/, '') : value;
 }
 
-/** Parses the key of an original (contract §1): reverses `originKeyOf`; returns `undefined` for any other text. */
+/** Parses the key of an original (contract §1); reverses `originKeyOf`. Returns `undefined` for other texts. */
 export function parseOriginKey(text: string, resources = contractResources): OriginKey | undefined {
   const segments = text.split('/');
   if (resources.isLenient && segments[0] === ATTACHMENTS && segments.length > 1) {
@@ -197,7 +193,7 @@ export function parseOriginKey(text: string, resources = contractResources): Ori
       if (part.kind === 'placeholder' && part.hasExtension) {
         [values[part.name], values.ext] = splitExtension(segment);
       } else if (part.kind === 'placeholder') {
-        // Keys have no mark of animation: for a hash that looks marked, a path needs a second mark.
+        // Keys have no `a_`: a path for a hash that begins with `a_` has it twice.
         const isMarked = part.name.endsWith('_hash') && segment.startsWith('a_');
         values[part.name] = isMarked ? `a_${segment}` : segment;
       }
@@ -208,26 +204,23 @@ export function parseOriginKey(text: string, resources = contractResources): Ori
   return undefined;
 }
 
-/** Whether a text has the form of an original's key (contract §1). */
+/** Whether a text is the key of an original (contract §1). */
 export function isOriginKey(text: string, resources?: Resources): boolean {
   return parseOriginKey(text, resources) !== undefined;
 }
 
-/**
- * Returns the key that was meant where an animated hash was copied from a URL or from the API with its `a_`, which no
- * stored key has; `undefined` if the text is not a key or has no such mark.
- */
+/** Returns the key without the `a_` of a hash copied from a URL or the API; `undefined` for other texts. */
 export function unmarkedKeyOf(text: string, resources?: Resources): string | undefined {
   const key = parseOriginKey(text, resources);
   if (key === undefined) return undefined;
   const values = Object.fromEntries(
-    Object.entries(key.values).map(([name, value]) => [name, unmark(name, value)]),
+    Object.entries(key.values).map(([name, value]) => [name, stripAnimatedPrefix(name, value)]),
   );
   const unmarked = originKeyOf({ ...key, values });
   return unmarked === text ? undefined : unmarked;
 }
 
-/** Whether keys of originals can begin with this text: whole segments without a slash at the end, up to a whole key. */
+/** Whether keys of originals can begin with these complete segments, without a final slash. */
 export function canBeginOriginKey(text: string, resources = contractResources): boolean {
   if (parseOriginKey(text, resources) !== undefined) return true;
   const segments = text.split('/');

@@ -1,10 +1,10 @@
 import type { RequestFault } from './errors.ts';
 import { type Extension, extensions, type Quality } from './image-formats.ts';
 
-/** Kinds of parameter sets that resources have (contract §2); `none` and `file` ignore every parameter. */
+/** Kinds of queries (contract §2); `none` and `file` ignore every parameter. */
 export type QueryKind = 'image' | 'sticker' | 'external' | 'file' | 'none';
 
-/** Allowed values of a parameter: one of a few words, or an integer within inclusive bounds. */
+/** Allowed values of a parameter. */
 export type ParameterForm =
   | { readonly kind: 'choice'; readonly values: readonly string[] }
   | { readonly kind: 'integer'; readonly min: number; readonly max: number };
@@ -13,13 +13,13 @@ export interface QueryParameter {
   readonly name: string;
   readonly description: string;
   readonly form: ParameterForm;
-  /** Value that leaving the parameter out amounts to; `undefined` if no value does. */
+  /** Value of an omitted parameter, if it has one. */
   readonly default?: string;
 }
 
-/** Values of a query with the resource's defaults filled in; `undefined` is "not requested". */
+/** Parsed query with the resource's defaults; `undefined` for values that are not requested. */
 export interface MediaQuery {
-  /** Bounds of the result in pixels; with both, it is cropped to their aspect ratio. Assets have only a width. */
+  /** Bounds of the result in pixels, cropped to their ratio with both. Assets only have a width. */
   readonly widthPx: number | undefined;
   readonly heightPx: number | undefined;
   /** Format requested by parameter; an asset's format is in its path. */
@@ -28,19 +28,19 @@ export interface MediaQuery {
   readonly animated: boolean;
 }
 
-/** Widths that `size` may ask for, in pixels. */
+/** Allowed values of `size`, in pixels. */
 export const ASSET_WIDTHS_PX = [
   16, 20, 22, 24, 28, 32, 40, 44, 48, 56, 60, 64, 80, 96, 100, 128, 160, 240, 256, 300, 320, 480,
   512, 600, 640, 1024, 1280, 1536, 2048, 3072, 4096,
 ] as const;
 
-/** Largest `width` and `height`, in pixels. */
+/** Maximum `width` and `height`, in pixels. */
 export const MAX_EDGE_PX = 4096;
 
-/** Largest `width` and `height` that a lenient reading clamps and does not refuse, in pixels. */
+/** Maximum `width` and `height` that lenient parsing clamps instead of refusing, in pixels. */
 export const MAX_LENIENT_EDGE_PX = 16_384;
 
-/** Longest piece of a received value that a response repeats, in characters. */
+/** Maximum length of a received value in a response, in characters. */
 const MAX_QUOTED_LENGTH = 40;
 
 export const qualities = ['high', 'low', 'lossless'] as const satisfies readonly Quality[];
@@ -73,14 +73,14 @@ const animated: QueryParameter = {
   form: { kind: 'choice', values: ['true', 'false'] },
 };
 
-/** The parameters of each kind of query, in the order in which they are documented: contract §2. */
+/** Parameters of each kind of query, in the order of contract §2. */
 export const queryParameters: Readonly<Record<QueryKind, readonly QueryParameter[]>> = {
   image: [
     { ...size, default: '128' },
     { ...quality, default: 'high' },
     { ...animated, default: 'false' },
   ],
-  // A bare sticker URL shows the sticker as it was made: own width, lossless, animated.
+  // Without a query, a sticker has its own width, lossless and animated.
   sticker: [size, { ...quality, default: 'lossless' }, { ...animated, default: 'true' }],
   external: [
     { name: 'width', ...edge },
@@ -98,20 +98,21 @@ export type ParsedQuery =
   | { readonly kind: 'invalid'; readonly faults: readonly RequestFault[] };
 
 /**
- * @param rawQuery what follows the `?`, still percent-encoded
- * @returns the values; or the faults, one per parameter at fault. Parameters that the kind does not have
- *   are ignored; one that it has may stand only once
- * @param isLenient whether the query comes from a lenient one, whose bounds the faults then tell
+ * Parses a query. Ignores parameters of other kinds; others must not be repeated.
+ *
+ * @param rawQuery text after the `?`, percent-encoded
+ * @param isLenient whether faults name the bounds of lenient parsing
+ * @returns the values, or one fault for each invalid parameter
  */
 export function parseQuery(kind: QueryKind, rawQuery: string, isLenient = false): ParsedQuery {
   const parameters = queryParameters[kind];
-  const given = new Map<string, string>();
+  const sent = new Map<string, string>();
   const repeated = new Set<string>();
-  // URLSearchParams drops a leading `?`; without ours it would take the second one of `??size=1`.
+  // With a `?` of our own: URLSearchParams drops a leading one, such as the second of `??size=1`.
   for (const [name, value] of new URLSearchParams(`?${rawQuery}`)) {
     if (!parameters.some((parameter) => parameter.name === name)) continue;
-    if (given.has(name)) repeated.add(name);
-    given.set(name, value);
+    if (sent.has(name)) repeated.add(name);
+    sent.set(name, value);
   }
   const faults: RequestFault[] = Array.from(repeated, (path) => ({
     path,
@@ -119,7 +120,7 @@ export function parseQuery(kind: QueryKind, rawQuery: string, isLenient = false)
   }));
   const values = new Map<string, string>();
   for (const { name, form, default: fallback } of parameters) {
-    const value = repeated.has(name) ? undefined : given.get(name);
+    const value = repeated.has(name) ? undefined : sent.get(name);
     if (value !== undefined && !fits(form, value)) {
       const message = `Expected ${describeForm(form, isLenient)} but received ${quote(value)}.`;
       faults.push({ path: name, message });

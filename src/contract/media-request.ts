@@ -8,112 +8,108 @@ import {
   outputFormats,
   type Quality,
 } from './image-formats.ts';
-import { type StrictTarget, toStrict } from './leniency.ts';
+import { normalizeLenient, type StrictTarget } from './leniency.ts';
 import { type MediaPath, originKeyOf, parsePath } from './media-path.ts';
 import { type MediaQuery, parseQuery } from './media-query.ts';
 import { contractResources, type ResourceName, type Resources, resourceRows } from './resources.ts';
 import { externalKeyOf, isExternalPath } from './signing/external-path.ts';
 
-/** Videos (contract §12), or all originals whose pixels have been encoded with loss, videos included (contract §14). */
+/** Videos (contract §12), or all lossily encoded originals, videos included (contract §14). */
 export type HighFor = 'videos' | 'lossy originals';
 
-/** A request in canonical form (contract §2): URLs that must give equal bytes have one `resultKey`. */
+/** Request in canonical form (contract §2): URLs of equal bytes have the same `resultKey`. */
 export interface MediaRequest extends Pick<MediaQuery, 'widthPx' | 'heightPx' | 'quality'> {
   readonly resource: ResourceName;
   readonly originKey: string;
-  /** For external media: the URL in canonical form, or other signed text, which is refused when it would be fetched. */
+  /** Canonical URL of external media, or other signed text, which the fetch refuses. */
   readonly url: string | undefined;
-  /** File name for a download; only attachments and files have one. */
+  /** File name of attachments and files, for downloads. */
   readonly filename: string | undefined;
-  /** `undefined`: the original's own format. */
+  /** Omit for the original's format. */
   readonly format: OutputFormat | undefined;
-  /** Originals that are rendered with `high`, since the request names no quality; all others have `quality`. */
+  /** Originals to render with `high` instead of `quality`, because the request has no quality. */
   readonly highFor?: HighFor;
-  /** Whether the result stays animated if both the original and the format support animation. */
+  /** Whether the result is animated if both original and format are. */
   readonly isAnimated: boolean;
-  /** Whether the response is the original byte for byte, whatever its format (contract §2, external). */
+  /** Whether the response is the unmodified original, whatever its format (contract §2, external). */
   readonly isPassthrough: boolean;
 }
 
-/** A request target as the service reads it. */
+/** Parsed request target. */
 export type RequestTarget = (
   | {
       readonly kind: 'media';
       readonly request: MediaRequest;
-      /** Whether a browser is to save the body, whatever its type. */
+      /** Whether browsers save the body, whatever its type. */
       readonly isDownload: boolean;
     }
   | { readonly kind: 'default avatar'; readonly index: string }
   | {
       readonly kind: 'invalid';
-      /** `UNAUTHORIZED` if the path of external media is not signed; else `INVALID_FORM_BODY` with all faults. */
+      /** `UNAUTHORIZED` for an unsigned path of external media; else `INVALID_FORM_BODY` with all faults. */
       readonly error: MediaError;
     }
   | { readonly kind: 'unknown' }
 ) & {
-  /** Path and query that were parsed: those of an own URL, if that is requested as external media (contract §14). */
+  /** Parsed path and query: those of an own URL, if it is requested as external media (contract §14). */
   readonly text: string;
 };
 
-/** Settings by which request targets are read. */
+/** Settings of parsing. */
 export interface ParseOptions {
-  /** Those of contract §1 by default. */
+  /** By default those of contract §1. */
   readonly resources?: Resources;
-  /**
-   * Reads the URL text from the path of external media; returns `undefined` if its signature is missing or wrong. Without
-   * this function, external media are disabled.
-   */
+  /** Returns the URL text in a path of external media; `undefined` if its signature is invalid. Omit to disable them. */
   readonly readExternal?: ((rawPath: string) => string | undefined) | undefined;
   readonly publicUrls?: readonly PublicUrl[];
 }
 
-/** Parses a request target into a canonical request. @param target path and query as they arrived in the request line */
-export function parseTarget(target: string, reading: ParseOptions = {}): RequestTarget {
-  const { readExternal, publicUrls = [] } = reading;
+/** Parses a request target. @param target path and query as in the request line */
+export function parseTarget(target: string, options: ParseOptions = {}): RequestTarget {
+  const { readExternal, publicUrls = [] } = options;
   const [rawPath, rawQuery] = splitTarget(target);
   if (readExternal === undefined || !isExternalPath(rawPath)) {
-    return parseStoredTarget(target, reading);
+    return parseStoredTarget(target, options);
   }
   const url = readExternal(rawPath);
   if (url === undefined) {
     return { kind: 'invalid', text: target, error: new MediaError('UNAUTHORIZED') };
   }
-  // A signed target that is not a URL has an empty text.
+  // The text is empty if the signed target is not a URL.
   const own =
-    url === '' || publicUrls.length === 0 ? undefined : parseOwnUrl(url, rawQuery, reading);
-  return own ?? parseExternalTarget(target, url, reading);
+    url === '' || publicUrls.length === 0 ? undefined : parseOwnUrl(url, rawQuery, options);
+  return own ?? parseExternalTarget(target, url, options);
 }
 
 /**
- * Parses the target that an own URL has here. If that is external media, their URL must not be another own one, unless
- * that is of a stored original.
+ * Parses the target of an own URL. If it is external media, their URL may be own as well, but only of a stored original.
  *
- * @param outerQuery replaces the query that the URL does not have
+ * @param outerQuery used if the URL has no query
  * @returns `undefined` if the URL is not ours, or not of media
  */
 export function parseOwnUrl(
   ownUrl: string,
   outerQuery: string,
-  reading: ParseOptions,
+  options: ParseOptions,
   mayUnwrap = true,
 ): RequestTarget | undefined {
-  const { readExternal, publicUrls = [] } = reading;
+  const { readExternal, publicUrls = [] } = options;
   const [path, query] = splitTarget(findOwnTarget(ownUrl, publicUrls) ?? '');
   const rawQuery = query || outerQuery;
   const target = rawQuery === '' ? path : `${path}?${rawQuery}`;
   if (!isExternalPath(path)) {
-    const parsed = parseStoredTarget(target, reading);
+    const parsed = parseStoredTarget(target, options);
     return parsed.kind === 'unknown' ? undefined : parsed;
   }
   const url = mayUnwrap ? readExternal?.(path) : undefined;
   if (url === undefined) return undefined;
   const isOwn = findOwnTarget(url, publicUrls) !== undefined;
   return isOwn
-    ? parseOwnUrl(url, rawQuery, reading, false)
-    : parseExternalTarget(target, url, reading);
+    ? parseOwnUrl(url, rawQuery, options, false)
+    : parseExternalTarget(target, url, options);
 }
 
-/** Parses a target in the storage, of default avatars, or of external media where these are disabled. */
+/** Parses a target in the storage, or of a default avatar; external media are unknown here. */
 function parseStoredTarget(
   text: string,
   { resources = contractResources }: ParseOptions,
@@ -135,11 +131,14 @@ function parseStoredTarget(
   if (queryKind === 'none') {
     return { kind: 'default avatar', text, index: path.values.index ?? '' };
   }
-  const request = createStoredRequest(path, parsedQuery.query, rawQuery, resources);
+  const filename = filenameOf(path);
+  const originKey = originKeyOf(path) ?? '';
+  const subject = { resource, originKey, url: undefined, filename };
+  const strict = createRequest(subject, path.extension, parsedQuery.query);
+  const request = withOpenQuality(strict, filename, rawQuery, resources.isLenient);
   return { kind: 'media', text, request, isDownload };
 }
 
-/** @param url that the signed path contains, or other signed text */
 function parseExternalTarget(
   text: string,
   url: string,
@@ -167,31 +166,11 @@ function parseExternalTarget(
 
 function strictTargetOf(text: string, resources: Resources): StrictTarget {
   const [rawPath, rawQuery] = splitTarget(text);
-  if (resources.isLenient) return toStrict(rawPath, rawQuery, resources);
+  if (resources.isLenient) return normalizeLenient(rawPath, rawQuery, resources);
   return { rawPath, rawQuery, isDownload: false };
 }
 
-function createStoredRequest(
-  path: MediaPath,
-  query: MediaQuery,
-  rawQuery: string,
-  { isLenient }: Resources,
-): MediaRequest {
-  const { resource } = path;
-  const subject = {
-    resource,
-    originKey: originKeyOf(path) ?? '',
-    url: undefined,
-    filename: filenameOf(path),
-  };
-  const request = createRequest(subject, path.extension, query);
-  return withOpenQuality(request, subject.filename, rawQuery, isLenient);
-}
-
-/**
- * Leaves a quality that is absent to the original: `high` for a video with the name of one (contract §12), and in a
- * lenient request for every original that has been encoded with loss (contract §14).
- */
+/** Adds `highFor` to a request without a quality: for videos by name (contract §12), leniently for lossy originals (§14). */
 function withOpenQuality(
   request: MediaRequest,
   name: string | undefined,
@@ -206,7 +185,7 @@ function withOpenQuality(
   return format !== undefined && isVideoName(name) ? { ...request, highFor: 'videos' } : request;
 }
 
-/** Returns the name of the original, if it has one; a theme is part of a page, and is never saved. */
+/** Returns the file name of the original; themes have none, since browsers never save them. */
 function filenameOf({ resource, values }: MediaPath): string | undefined {
   if (resource === 'entrance sound') return `${values.sound_name}.${values.ext}`;
   return resource === 'attachment' ? values.filename : undefined;
@@ -214,7 +193,7 @@ function filenameOf({ resource, values }: MediaPath): string | undefined {
 
 type Subject = Pick<MediaRequest, 'resource' | 'originKey' | 'url' | 'filename'>;
 
-/** Builds the canonical request from path and query; flags without effect are set to one value. */
+/** Creates the canonical request; flags without effect have one value. */
 function createRequest(
   subject: Subject,
   pathExtension: Extension | undefined,
@@ -241,20 +220,17 @@ function createRequest(
   };
 }
 
-/** Whether a name, or a key that ends with it, is that of a video (contract §12). Bytes decide whether it is one. */
+/** Whether a name, or a key that ends with it, is that of a video (contract §12); the bytes may differ. */
 export function isVideoName(name = ''): boolean {
   return /\.(?:mp4|m4v|mov|webm|mkv)$/i.test(name);
 }
 
-/** Returns the request for the original of another one, byte for byte. */
+/** Returns the request for the unmodified original. */
 export function unchangedOf(request: MediaRequest): MediaRequest {
   return { ...request, quality: 'lossless', isAnimated: false, isPassthrough: true };
 }
 
-/**
- * Returns path and query of a request target, as they came, without the question mark between them. An absolute form
- * (RFC 9112 §3.2.2) loses scheme and authority; a fragment is never part of a target.
- */
+/** Splits a request target into raw path and query, without scheme and authority (RFC 9112 §3.2.2) or fragment. */
 export function splitTarget(target: string): [path: string, query: string] {
   const origin = /^https?:\/\/[^/?#]*/i.exec(target)?.[0] ?? '';
   const local = target.slice(origin.length).split('#', 1)[0] ?? '';
@@ -262,7 +238,7 @@ export function splitTarget(target: string): [path: string, query: string] {
   return mark < 0 ? [local, ''] : [local.slice(0, mark), local.slice(mark + 1)];
 }
 
-/** Returns one name for all qualities that lose nothing in a format. */
+/** Returns `lossless` for all lossless qualities of a format. */
 function canonicalQuality(format: OutputFormat | undefined, quality: Quality): Quality {
   return format !== undefined && isLossless(format, quality) ? 'lossless' : quality;
 }

@@ -4,7 +4,7 @@ import { decodeSegment, isOriginKey, unmarkedKeyOf } from './media-path.ts';
 import { splitTarget } from './media-request.ts';
 import type { Resources } from './resources.ts';
 
-/** Facts of an original that follow from its bytes, by their names in a response; `null`: not applicable, or unknown. */
+/** Metadata derived from the bytes, by their names in a response; `null` if not applicable or unknown. */
 const metadataFacts = z.object({
   size: z.int().min(0).describe('Bytes.'),
   content_type: z.string().describe('By the bytes, as the attachment itself is sent.'),
@@ -26,7 +26,7 @@ export type MetadataFacts = z.infer<typeof metadataFacts>;
 export const metadataOutcomes = ['removed', 'none', 'not-supported'] as const;
 export type MetadataOutcome = (typeof metadataOutcomes)[number];
 
-/** Names of formats that are not the subtype of their media type. */
+/** Names of formats that differ from the subtype of their media type. */
 const FORMATS: Readonly<Record<string, string>> = {
   'audio/mpeg': 'mp3',
   'audio/mp4': 'm4a',
@@ -42,21 +42,20 @@ export function formatNameOf(contentType: string): string {
   return FORMATS[contentType] ?? subtype.toLowerCase().replace(/^x-/, '');
 }
 
-/** Everything that is remembered of one state of an original; what was not asked for yet is missing. */
+/** Cached metadata of one state of an original, without values that were not requested yet. */
 const keptMetadata = z.object({
   facts: metadataFacts,
-  /** Whether a picture of it would be tried, by a service that has the decoder. */
+  /** Whether a service with the decoder would try to render it. */
   isSound: z.boolean(),
   placeholder: z.string().nullable().optional(),
 });
 export type KeptMetadata = Readonly<z.infer<typeof keptMetadata>>;
 
-/** Formats what is remembered, to be stored. */
 export function formatKeptMetadata(kept: KeptMetadata): Uint8Array {
   return Buffer.from(JSON.stringify(kept));
 }
 
-/** Reads it again; returns `undefined` for anything else. */
+/** Parses cached metadata; returns `undefined` for other bytes. */
 export function parseKeptMetadata(stored: Uint8Array): KeptMetadata | undefined {
   try {
     return keptMetadata.parse(JSON.parse(Buffer.from(stored).toString()));
@@ -65,7 +64,7 @@ export function parseKeptMetadata(stored: Uint8Array): KeptMetadata | undefined 
   }
 }
 
-/** Response to a question for the metadata of an original (contract §13). */
+/** Response to a request for metadata (contract §13). */
 const mediaMetadata = z.object({
   key: z.string().describe('Key of the original in the storage.'),
   etag: z.string().nullable().describe('Tag of the storage, with its quotes.'),
@@ -83,7 +82,7 @@ const mediaMetadata = z.object({
 });
 export type MediaMetadata = z.infer<typeof mediaMetadata>;
 
-/** Returns a JSON Schema (draft 2020-12) of a response, for authors. */
+/** Returns a JSON Schema (draft 2020-12) of a response, for the documents. */
 export function describeMetadata(): Readonly<Record<string, unknown>> {
   const { $schema: _, ...schema } = z.toJSONSchema(mediaMetadata);
   return schema;
@@ -95,10 +94,10 @@ export interface MetadataQuestion {
   readonly wantsSha256: boolean;
 }
 
-/** Path of the admin listener below which the keys are. */
+/** Path of the admin listener, before a key. */
 export const METADATA_PATH = '/metadata/';
 
-/** Parameters of a question with their defaults; each is `true` or `false`. */
+/** Parameters of a request with their defaults; each is `true` or `false`. */
 export const metadataParameters = {
   placeholder: {
     default: true,
@@ -110,7 +109,7 @@ export const metadataParameters = {
   },
 } as const;
 
-/** Parses the target of a question for metadata. @throws MediaError `INVALID_FORM_BODY` with all faults */
+/** Parses the target of a request for metadata. @throws MediaError `INVALID_FORM_BODY` with all faults */
 export function parseMetadataTarget(target: string, resources?: Resources): MetadataQuestion {
   const [path, query] = splitTarget(target);
   const faults: RequestFault[] = [];
@@ -121,9 +120,9 @@ export function parseMetadataTarget(target: string, resources?: Resources): Meta
     const message = 'Expected an origin key, such as attachments/1/2/clip.mp4, percent-encoded.';
     faults.push({ path: 'key', message });
   }
-  const given = new URLSearchParams(query);
+  const parameters = new URLSearchParams(query);
   const read = (name: keyof typeof metadataParameters): boolean => {
-    const values = given.getAll(name);
+    const values = parameters.getAll(name);
     const [value = String(metadataParameters[name].default)] = values;
     const isKnown = value === 'true' || value === 'false';
     if (values.length > 1 || !isKnown) {
@@ -133,6 +132,6 @@ export function parseMetadataTarget(target: string, resources?: Resources): Meta
   };
   const wanted = { wantsPlaceholder: read('placeholder'), wantsSha256: read('sha256') };
   if (faults.length > 0) throw new MediaError('INVALID_FORM_BODY', { faults });
-  // As in a purge: a hash may have the mark that URLs write.
+  // A hash may have the `a_` of URLs.
   return { originKey: unmarkedKeyOf(key, resources) ?? key, ...wanted };
 }

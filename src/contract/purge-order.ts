@@ -22,20 +22,20 @@ import {
 } from './resources.ts';
 import { externalKeyOf, isExternalKey, readExternalPath } from './signing/external-path.ts';
 
-/** Renderings to purge: single ones, or all of some originals and of folders of originals. */
+/** Renderings to purge: single ones, or all of originals and of folders of originals. */
 export type PurgeOrder =
   | { readonly kind: 'requests'; readonly requests: readonly MediaRequest[] }
   | {
       readonly kind: 'originals';
       readonly originKeys: readonly string[];
-      /** Folders of keys, with a slash at the end. */
+      /** Folders of keys, with a final slash. */
       readonly folders?: readonly string[];
     };
 
-/** Most paths or assets of one order. */
+/** Maximum number of items. */
 const MAX_ITEMS = 1_000;
 
-/** Longest key of an origin, in UTF-16 units (S3: 1024 bytes). */
+/** Maximum length of a key, in UTF-16 units (S3: 1024 bytes). */
 const MAX_KEY_LENGTH = 1_024;
 
 const items = z
@@ -46,7 +46,7 @@ const items = z
 const itemsOf = (fits: (text: string) => boolean, error: string) =>
   items.pipe(z.array(z.string().refine(fits, { error })));
 
-/** Folder of stored results of external media. */
+/** Folder of results of external media. */
 const EXTERNAL = 'external/';
 
 function isKey(text: string, resources: Resources): boolean {
@@ -59,16 +59,16 @@ function canBeginKey(text: string, resources: Resources): boolean {
   return canBeginOriginKey(text, resources) || isExternalKey(text) || `${text}/` === EXTERNAL;
 }
 
-/** Returns the members of an order, which has exactly one of them. */
+/** Returns the possible members of a body, which has exactly one. */
 function membersOf(resources: Resources) {
-  // The first segments of the keys of originals, for the messages about a mistyped one.
+  // For messages about mistyped keys.
   const roots = resources.originFolders.map((folder) => folder.slice(0, -1)).join(', ');
   return {
     paths: items.meta({
       description: 'Paths and queries of URLs: single renderings.',
       examples: [['/avatars/1/ab12.webp?size=80']],
     }),
-    // A partial key would be a folder in the store, and would match nothing in memory.
+    // A partial key would be a folder in the store, and match no result in memory.
     assets: itemsOf(
       (text) => isKey(withoutSlash(text), resources),
       `Expected an origin key, such as avatars/1/ab12, that begins with one of ${roots}; for all below a part of one, there is prefix.`,
@@ -77,7 +77,7 @@ function membersOf(resources: Resources) {
         'Keys of originals, see x-origin-key: all renderings of them. A hash may have its a_ here.',
       examples: [['avatars/1/ab12']],
     }),
-    // A prefix of no key is refused: it would remove nothing, and a mistyped key would go unnoticed.
+    // Refuses prefixes without keys, so that mistyped keys are noticed.
     prefix: z
       .string()
       .max(MAX_KEY_LENGTH, { error: `Expected at most ${MAX_KEY_LENGTH} characters.` })
@@ -113,41 +113,34 @@ const plainMembers = membersOf(contractResources);
 
 const memberNames = Object.keys(plainMembers) as (keyof Members)[];
 
-/** The reading of a service without settings. An operator who may purge needs no signature. */
-const plainReading: ParseOptions = { readExternal: readExternalPath };
+/** Options of a service without settings; an operator who may purge needs no signature. */
+const plainOptions: ParseOptions = { readExternal: readExternalPath };
 
-/**
- * @param body parsed JSON
- * @param reading as the service reads its targets, but without checks of signatures
- * @throws MediaError `INVALID_FORM_BODY` with all faults
- */
-export function parsePurgeOrder(body: unknown, reading = plainReading): PurgeOrder {
+/** Parses the JSON body of a purge. @throws MediaError `INVALID_FORM_BODY` with all faults */
+export function parsePurgeOrder(body: unknown, options = plainOptions): PurgeOrder {
   const [member, value] = readMember(body);
-  const { resources = contractResources } = reading;
+  const { resources = contractResources } = options;
   const members = resources === contractResources ? plainMembers : membersOf(resources);
   if (member === 'prefix') {
     const prefix = parse(member, members[member], value);
     const isWhole = isKey(withoutSlash(prefix), resources);
     const order = originalsOf(isWhole ? [prefix] : [], resources);
-    // Everything below a whole key was made from one original, unless keys of attachments have any depth.
+    // A complete key is one original, unless attachments have any depth.
     const mayHaveMore = resources.isLenient && prefix.startsWith('attachments/');
     return isWhole && !mayHaveMore ? order : { ...order, folders: [prefix] };
   }
   if (member === 'paths') {
     return {
       kind: 'requests',
-      requests: parsePaths(parse(member, members[member], value), reading),
+      requests: parsePaths(parse(member, members[member], value), options),
     };
   }
   const items = parse(member, members[member], value);
-  if (member === 'prefixes') return parsePrefixes(items, reading);
+  if (member === 'prefixes') return parsePrefixes(items, options);
   return originalsOf(member === 'external' ? items.map(externalKeyOf) : items, resources);
 }
 
-/**
- * Adds the key without `a_` for a hash with this mark, as the API and URLs write it; a key with the mark may exist as
- * well, and is purged too.
- */
+/** Adds keys without the `a_` of their hashes, which the API and URLs contain; keys with it may exist as well. */
 function originalsOf(assets: readonly string[], resources: Resources) {
   const originKeys = assets
     .map(withoutSlash)
@@ -155,15 +148,15 @@ function originalsOf(assets: readonly string[], resources: Resources) {
   return { kind: 'originals', originKeys: [...new Set(originKeys)] } as const;
 }
 
-function parsePrefixes(prefixes: readonly string[], reading: ParseOptions): PurgeOrder {
+function parsePrefixes(prefixes: readonly string[], options: ParseOptions): PurgeOrder {
   const faults: RequestFault[] = [];
   const found = prefixes.map((prefix, index) => {
-    const keys = findPrefixKeys(prefix, reading);
+    const keys = findPrefixKeys(prefix, options);
     if (typeof keys === 'string') faults.push({ path: `prefixes.${index}`, message: keys });
     return typeof keys === 'string' ? { originKeys: [], folders: [] } : keys;
   });
   if (faults.length > 0) throw new MediaError('INVALID_FORM_BODY', { faults });
-  const { resources = contractResources } = reading;
+  const { resources = contractResources } = options;
   const originKeys = found.flatMap((it) => it.originKeys);
   const folders = [...new Set(found.flatMap((it) => it.folders))];
   return { ...originalsOf(originKeys, resources), folders };
@@ -174,8 +167,8 @@ const fileExtensions = platformResourceNames.flatMap(
 );
 
 /**
- * Returns the originals and folders below a prefix of URLs, as a CDN takes it: `cdn.example.com/avatars/1/ab12` (contract
- * §14); or the fault, as a sentence, if the prefix is below none of our public URLs, or names nothing that can exist.
+ * Returns the originals and folders of a URL prefix without a scheme: `cdn.example.com/avatars/1/ab12` (contract §14); or
+ * its fault, as a sentence.
  */
 function findPrefixKeys(
   text: string,
@@ -197,7 +190,7 @@ function findPrefixKeys(
         ...fileExtensions.map((extension) => `${key}.${extension}`),
       ];
   const originKeys = named.filter((each) => isOriginKey(each, resources));
-  // Attachments of any depth may be below the key of another one.
+  // Attachments of any depth may be below other attachments.
   const isFolder = canBeginOriginKey(key, resources) && (!isWhole || resources.isLenient);
   const folders = isFolder ? [`${key}/`] : [];
   if (originKeys.length + folders.length > 0) return { originKeys, folders };
@@ -208,7 +201,7 @@ function withoutSlash(text: string): string {
   return text.replace(/\/$/, '');
 }
 
-/** Returns a JSON Schema (draft 2020-12) of an order, for authors; `parsePurgeOrder` checks more than this schema. */
+/** Returns a JSON Schema (draft 2020-12) for the documents; `parsePurgeOrder` checks more. */
 export function describePurgeOrder(): Readonly<Record<string, unknown>> {
   return {
     oneOf: Object.entries(plainMembers).map(([name, schema]) => {
@@ -242,10 +235,10 @@ function parse<Value>(member: string, schema: z.ZodType<Value>, value: unknown):
   throw new MediaError('INVALID_FORM_BODY', { faults });
 }
 
-function parsePaths(paths: readonly string[], reading: ParseOptions): MediaRequest[] {
+function parsePaths(paths: readonly string[], options: ParseOptions): MediaRequest[] {
   const faults: RequestFault[] = [];
   const requests = paths.flatMap((path, index) => {
-    const target = parseTarget(path, reading);
+    const target = parseTarget(path, options);
     if (target.kind === 'media') return [target.request];
     faults.push({ path: `paths.${index}`, message: messageOf(target) });
     return [];
@@ -254,7 +247,7 @@ function parsePaths(paths: readonly string[], reading: ParseOptions): MediaReque
   return requests;
 }
 
-/** Returns why a target cannot be purged. */
+/** Returns the reason why a target cannot be purged. */
 function messageOf(target: Exclude<RequestTarget, { readonly kind: 'media' }>): string {
   switch (target.kind) {
     case 'default avatar':

@@ -2,21 +2,18 @@ import { type Extension, extensions, stillExtensions } from './image-formats.ts'
 import type { QueryKind } from './media-query.ts';
 
 interface ResourceRow {
-  /** Path template as in the contract. `{…_id}` is a snowflake, `{…_hash}` a hash. */
+  /** Path template of the contract. `{…_id}` is a snowflake, `{…_hash}` a hash. */
   readonly template: string;
-  /** Extensions the path may end with; an attachment's file name is free, and so are those of `fileExtensions`. */
+  /** Image extensions of the path. Omitted for attachments, whose file names are free, and for files. */
   readonly extensions: readonly Extension[] | undefined;
-  /** Extensions of files that are passed on as they are; the key has them, too. */
+  /** Extensions of passthrough files, which are part of the key. */
   readonly fileExtensions: readonly string[] | undefined;
-  /** Type of the response, where the bytes do not tell it. */
+  /** Type of the response, if the bytes do not determine it. */
   readonly contentType: string | undefined;
   readonly query: QueryKind;
-  /**
-   * Key of the original in the origin: the path without its extension, but for files, and hashes without their `a_`.
-   * `undefined` for resources that are shipped with us or are on another site.
-   */
+  /** Template of the key: the path without an image extension. Omitted for shipped and external media. */
   readonly originKey: string | undefined;
-  /** Whether the path is signed, and is read as a whole, not by its segments. */
+  /** Whether the path is signed, and parsed as a whole. */
   readonly isSigned: boolean;
 }
 
@@ -33,7 +30,7 @@ const theme = {
 } as const;
 const sound = { fileExtensions: ['mp3', 'ogg', 'm4a', 'wav'], query: 'file' } as const;
 
-/** The resources of the contract, one row each: the table of contract §1. */
+/** Resources of contract §1. */
 const rows = {
   'user avatar': { path: '/avatars/{user_id}/{avatar_hash}.{ext}', ...image },
   'guild icon': { path: '/icons/{guild_id}/{icon_hash}.{ext}', ...image },
@@ -55,7 +52,7 @@ const rows = {
   'external media': { path: '/external/{signature}/{target}', ...signed },
 } as const;
 
-/** Resources that a service in the platform's place has besides: contract §14. */
+/** Additional resources with `COMPATIBILITY=fluxer`: contract §14. */
 const platformRows = {
   theme: { path: '/themes/{theme_name}.{ext}', ...theme },
   'entrance sound': { path: '/entrance-sounds/{user_id}/{sound_name}.{ext}', ...sound },
@@ -64,21 +61,17 @@ const platformRows = {
 
 const allRows = { ...rows, ...platformRows };
 
-/** Type of the table, from which the client library derives its methods. */
+/** Type of the table; the client library derives its methods from it. */
 export type ResourceTable = typeof allRows;
 
-/** Name of a resource, as the contract calls it. */
 export type ResourceName = keyof typeof allRows;
 
-/** Names of the resources that every service has. */
 export const resourceNames = Object.keys(rows) as readonly ResourceName[];
 
-/** Names of the resources that a service in the platform's place has besides. */
 export const platformResourceNames = Object.keys(platformRows) as readonly ResourceName[];
 
 const allNames: readonly ResourceName[] = [...resourceNames, ...platformResourceNames];
 
-/** The rows with their origin keys, by name. */
 export const resourceRows = Object.fromEntries(
   allNames.map((name): [ResourceName, ResourceRow] => {
     const more = { extensions: undefined, fileExtensions: undefined, contentType: undefined };
@@ -93,34 +86,31 @@ export const resourceRows = Object.fromEntries(
 /** Number of default avatars (contract §1: index 0 to 5). */
 export const DEFAULT_AVATAR_COUNT = 6;
 
-/** A segment of a path, as the table of resources writes it. */
+/** Segment of a template. */
 export type TemplateSegment =
   | { readonly kind: 'literal'; readonly text: string }
   | { readonly kind: 'placeholder'; readonly name: string; readonly hasExtension: boolean };
 
-/** A path or a key of a resource as segments. */
+/** Template of a path or key as segments. */
 export interface Template {
   readonly resource: ResourceName;
   readonly segments: readonly TemplateSegment[];
 }
 
-/** The resources of a service. */
 export interface Resources {
-  /** Templates of the paths that are read by their segments. */
+  /** Templates of unsigned paths. */
   readonly pathTemplates: readonly Template[];
-  /** Literal segments of these templates: `/avatars/avatars/3.png` has no template, rather than a malformed id. */
-  readonly words: ReadonlySet<string>;
+  /** Literal segments: `/avatars/avatars/3.png` is an unknown path, and not one with an invalid id. */
+  readonly reservedSegments: ReadonlySet<string>;
   readonly originKeyTemplates: readonly Template[];
-  /** Whether requests are read as the platform's clients send them: any depth of attachments, and `leniency.ts`. */
+  /** Whether parsing is lenient (`leniency.ts`), with attachments at any depth. */
   readonly isLenient: boolean;
-  /** First folders of the keys of originals, such as `avatars/`, each once: all originals are below them. */
+  /** First folders of the keys of originals, such as `avatars/`. */
   readonly originFolders: readonly string[];
 }
 
-/** The resources that every service has. */
 export const contractResources = /* @__PURE__ */ selectResources(resourceNames, false);
 
-/** The resources of a service in the platform's place. */
 export const platformResources = /* @__PURE__ */ selectResources(allNames, true);
 
 function selectResources(names: readonly ResourceName[], isLenient: boolean): Resources {
@@ -130,7 +120,7 @@ function selectResources(names: readonly ResourceName[], isLenient: boolean): Re
       resource,
       segments: parseTemplate(resourceRows[resource].template.slice(1)),
     }));
-  const words = pathTemplates.flatMap(({ segments }) =>
+  const literals = pathTemplates.flatMap(({ segments }) =>
     segments.flatMap((segment) => (segment.kind === 'literal' ? [segment.text] : [])),
   );
   const originKeys = names.flatMap((resource) => {
@@ -140,7 +130,7 @@ function selectResources(names: readonly ResourceName[], isLenient: boolean): Re
   return {
     isLenient,
     pathTemplates,
-    words: new Set(words),
+    reservedSegments: new Set(literals),
     originKeyTemplates: originKeys.map(({ resource, originKey }) => ({
       resource,
       segments: parseTemplate(originKey),
@@ -203,7 +193,7 @@ export const pathValueForms = {
     example: 'midnight',
   },
   filename: {
-    // The control characters are written out: many readers of the OpenAPI document know no \p{Cc}.
+    // Without \p{Cc}, which many readers of the OpenAPI document do not support.
     pattern: '^(?!\\.{1,2}$)[^/\\\\\\x00-\\x1f\\x7f-\\x9f]+$',
     maxBytes: MAX_FILENAME_BYTES,
     description: `1 to ${MAX_FILENAME_BYTES} bytes of UTF-8 once decoded; no slash, backslash or control character, neither . nor ..`,
@@ -215,14 +205,14 @@ const snowflake = new RegExp(pathValueForms.snowflake.pattern, 'u');
 const hash = new RegExp(pathValueForms.hash.pattern, 'u');
 const name = new RegExp(pathValueForms.name.pattern, 'u');
 
-/** Returns the kind of a placeholder's value by its name: `{…_hash}`, `{…_name}`, `{filename}`; all others are ids. */
+/** Returns the kind of a placeholder by its name: `{…_hash}`, `{…_name}`, `{filename}`; others are ids. */
 export function kindOfPathValue(name: string): PathValueKind {
   if (name === 'filename') return 'filename';
   if (name.endsWith('_name')) return 'name';
   return name.endsWith('_hash') ? 'hash' : 'snowflake';
 }
 
-/** Returns what is wrong with a placeholder's value, as a sentence; `undefined` if the value is valid. */
+/** Returns the fault of a placeholder's value, as a sentence; `undefined` if the value is valid. */
 export function findPathValueFault(placeholder: string, value: string): string | undefined {
   const kind = kindOfPathValue(placeholder);
   switch (kind) {
@@ -240,7 +230,7 @@ export function findPathValueFault(placeholder: string, value: string): string |
   }
 }
 
-/** Has a sentence for each fault; a test compares their sum with the form above. */
+/** Returns a sentence for each fault; a test compares them with the pattern above. */
 function findFilenameFault(value: string): string | undefined {
   const bytes = new TextEncoder().encode(value).length;
   if (bytes < 1 || bytes > MAX_FILENAME_BYTES) {
@@ -251,17 +241,14 @@ function findFilenameFault(value: string): string | undefined {
   return undefined;
 }
 
-/**
- * Returns a pattern of the integers from 0 to a limit: all with fewer digits, and of those with equally many digits
- * each that is smaller at some digit and equal before.
- */
+/** Returns a pattern of the integers from 0 to a limit: with fewer digits, or with a lower digit after an equal prefix. */
 function patternUpTo(limit: bigint): string {
   const digits = [...limit.toString()].map(Number);
   const smaller = digits.flatMap((digit, position) => {
-    const least = position === 0 ? 1 : 0;
-    if (digit <= least) return [];
+    const min = position === 0 ? 1 : 0;
+    if (digit <= min) return [];
     const rest = digits.length - position - 1;
-    const range = digit - 1 === least ? `${least}` : `[${least}-${digit - 1}]`;
+    const range = digit - 1 === min ? `${min}` : `[${min}-${digit - 1}]`;
     return [`${digits.slice(0, position).join('')}${range}${rest > 0 ? `[0-9]{${rest}}` : ''}`];
   });
   return ['0', `[1-9][0-9]{0,${digits.length - 2}}`, ...smaller, limit.toString()].join('|');

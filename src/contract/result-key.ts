@@ -1,19 +1,19 @@
 import { createHash } from 'node:crypto';
 import type { HighFor, MediaRequest } from './media-request.ts';
 
-/** Names of the qualities that depend on the original, in cache keys. */
+/** Qualities that depend on the original, in cache keys. */
 const OPEN_QUALITIES: Readonly<Record<HighFor, string>> = {
   videos: '',
   'lossy originals': 'by-original',
 };
 
-/** Fields of a request, besides the original, that its result depends on. */
+/** Fields of a request that determine its result, in addition to the original. */
 type ResultField = Exclude<
   keyof MediaRequest,
   'resource' | 'originKey' | 'url' | 'filename' | 'isPassthrough'
 >;
 
-/** Parameters of a result key, in the order that stored results have. Each field of a request needs a row. */
+/** Parameters of a result key, in the order of stored results. Each field of a request requires a row. */
 const keyParameters = {
   widthPx: ({ widthPx }) => `width=${widthPx ?? ''}`,
   heightPx: ({ heightPx }) => `height=${heightPx ?? ''}`,
@@ -24,19 +24,19 @@ const keyParameters = {
   isAnimated: ({ isAnimated }) => `animated=${isAnimated}`,
 } satisfies Record<ResultField, ((request: MediaRequest) => string) | undefined>;
 
-/** Returns the cache key of the canonical request: the origin key and every value in a fixed order. */
+/** Returns the cache key of a request: the origin key and all parameters in a fixed order. */
 export function resultKey(request: MediaRequest): string {
   const parameters = Object.values(keyParameters).flatMap((format) => format?.(request) ?? []);
-  // A file name may contain a question mark; encoded segments keep key and query apart.
+  // Encoded, since a file name may contain a question mark.
   return `${encodeOriginKey(request.originKey)}?${parameters.join('&')}`;
 }
 
-/** Encodes an origin key, or a prefix of one, as `resultKey` writes it. */
+/** Encodes an origin key or its prefix like `resultKey`. */
 export function encodeOriginKey(originKey: string): string {
   return originKey.split('/').map(encodeURIComponent).join('/');
 }
 
-/** Returns the encoded origin key with which a `resultKey` begins. */
+/** Returns the encoded origin key of a `resultKey`. */
 export function encodedOriginKeyOf(key: string): string {
   return key.slice(0, key.indexOf('?'));
 }

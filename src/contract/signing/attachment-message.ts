@@ -1,11 +1,11 @@
-/** Signed text of attachment URLs, and its parameters (contract §9). Needs no Node module: the client library has it. */
+/** Signed text of attachment URLs, and its parameters (contract §9). Without Node modules, for the client library. */
 
 export const signatureVerdicts = ['valid', 'missing', 'malformed', 'mismatch', 'expired'] as const;
 export type SignatureVerdict = (typeof signatureVerdicts)[number];
 
-/** Signature parameters of a URL, each of the right form. */
+/** Well-formed signature parameters of a URL. */
 export interface SignatureParameters {
-  /** Eight hexadecimal digits, as in the signed message. */
+  /** Eight hexadecimal digits. */
   readonly ex: string;
   readonly is: string;
   readonly uc: string;
@@ -23,24 +23,24 @@ export const signatureParameters = Object.keys(
   parameterForms,
 ) as readonly (keyof typeof parameterForms)[];
 
-/** Use that never expires: a person's own data export. It has `ex=0`, and no other use has. */
+/** Use that never expires: a data export. Only this one has `ex=0`. */
 const DATA_EXPORT = 'dp';
 
-/** Distance between issue times: all readers of half a day share one URL, and its cache entry. */
+/** Interval between issue times: all clients share a URL and its cache entry for half a day. */
 const GRID_SECONDS = 12 * 3_600;
 
-/** Lifetime of a URL from its issue time on; so 12 to 24 hours after it is signed. */
+/** Lifetime of a URL from its issue time, which is 12 to 24 hours from its signing. */
 const LIFETIME_SECONDS = 24 * 3_600;
 
-/** The epoch of snowflakes: the start of 2015, in milliseconds since 1970 (docs/signing.md). */
+/** Epoch of snowflakes: the start of 2015, in milliseconds since 1970 (docs/signing.md). */
 const EPOCH_MS = 1_420_070_400_000;
 
-/** Bits of a snowflake below its time: worker, process and sequence. */
+/** Bits of a snowflake below the time: worker, process and sequence. */
 const BITS_BELOW_TIME = 22n;
 
 /**
- * Returns expiry and issue time of a URL, as the signed message has them: the same for all who ask in the same stretch of
- * twelve hours. These stretches are counted from the time at which the attachment was created.
+ * Returns expiry and issue time of a URL, as in the signed message. They change every twelve hours, counted from the
+ * creation of the attachment.
  */
 export function timesOf(attachmentId: string, nowMs: number): [ex: string, is: string] {
   const madeMs = Number(BigInt(attachmentId) >> BITS_BELOW_TIME) + EPOCH_MS;
@@ -50,7 +50,7 @@ export function timesOf(attachmentId: string, nowMs: number): [ex: string, is: s
   return [formatTime(issuedAt + LIFETIME_SECONDS), formatTime(issuedAt)];
 }
 
-/** Returns the first second in which a URL is no longer valid, in Unix time; `Infinity` if it never expires. */
+/** Returns the expiry of a URL in Unix time; `Infinity` if it never expires. */
 export function endOf({ ex, uc }: SignatureParameters): number {
   return uc === DATA_EXPORT ? Number.POSITIVE_INFINITY : Number.parseInt(ex, 16);
 }
@@ -69,12 +69,9 @@ function formatTime(seconds: number): string {
   return seconds.toString(16).padStart(8, '0');
 }
 
-/**
- * Reads the signature parameters; returns `missing` without any, `malformed` if one has the wrong form. Always
- * reads the whole query, whatever it finds on the way.
- */
+/** Parses the signature parameters, in constant work: it always reads all of the query. */
 export function readParameters(rawQuery: string): SignatureParameters | 'missing' | 'malformed' {
-  const given = new Map<string, string>();
+  const sent = new Map<string, string>();
   let isMalformed = false;
   for (const pair of rawQuery.split('&')) {
     const [[name, value] = ['', '']] = new URLSearchParams(`?${pair}`);
@@ -82,13 +79,13 @@ export function readParameters(rawQuery: string): SignatureParameters | 'missing
       ? parameterForms[name as keyof typeof parameterForms]
       : undefined;
     if (form === undefined) continue;
-    // An escaped spelling would mean the same to us, and be another entry in every cache in front of us.
+    // An escaped spelling would be another entry in every cache in front.
     const isPlain = pair === `${name}=${value}`;
-    if (!isPlain || given.has(name) || !form.test(value)) isMalformed = true;
-    given.set(name, value);
+    if (!isPlain || sent.has(name) || !form.test(value)) isMalformed = true;
+    sent.set(name, value);
   }
   if (isMalformed) return 'malformed';
-  const { ex, is, hm, uc = '' } = Object.fromEntries(given);
+  const { ex, is, hm, uc = '' } = Object.fromEntries(sent);
   if (ex === undefined && is === undefined && hm === undefined) {
     return uc === '' ? 'missing' : 'malformed';
   }

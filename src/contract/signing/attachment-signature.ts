@@ -23,17 +23,14 @@ export interface AttachmentSigning {
   readonly domain: string;
 }
 
-/** Verdict on a URL's signature, and the URL's expiry. */
+/** Verdict on the signature of a URL, and its expiry. */
 export interface JudgedSignature {
   readonly verdict: SignatureVerdict;
-  /**
-   * First second in which the URL is no longer valid, in Unix time, even if the signature is not ours: `Infinity` if
-   * the URL never expires, `undefined` if its parameters are missing or malformed.
-   */
+  /** Expiry of the URL in Unix time, even if the signature is not valid; `undefined` without valid parameters. */
   readonly endsAtSeconds: number | undefined;
 }
 
-/** Stands in for missing parameters, so that judging them takes as long as judging any others. */
+/** Replaces missing parameters, so that their check takes the same time. */
 const NO_PARAMETERS: SignatureParameters = {
   ex: '00000000',
   is: '00000000',
@@ -42,11 +39,10 @@ const NO_PARAMETERS: SignatureParameters = {
 };
 
 /**
- * Judges the signature of an attachment's URL. The time this takes does not depend on the verdict: a signature is
- * computed with each of the keys, whatever the URL contains.
+ * Checks the signature of an attachment's URL, in constant work: it computes a signature with each key.
  *
- * @param rawQuery what follows the `?`, still percent-encoded
- * @param key of the original, decoded: `attachments/{channel_id}/{attachment_id}/{filename}`
+ * @param rawQuery text after the `?`, percent-encoded
+ * @param key decoded key of the original: `attachments/{channel_id}/{attachment_id}/{filename}`
  * @param nowMs milliseconds since 1970
  */
 export function judgeSignature(
@@ -65,17 +61,15 @@ export function judgeSignature(
   return { verdict: nowMs < endsAtSeconds * 1000 ? 'valid' : 'expired', endsAtSeconds };
 }
 
-/** Returns when a URL expires, in seconds since 1970, even if its signature is not ours; see `JudgedSignature`. */
+/** Returns the expiry of a URL in Unix time, even if its signature is not valid. */
 export function readEnd(rawQuery: string): number | undefined {
   const parameters = readParameters(rawQuery);
   return typeof parameters === 'object' ? endOf(parameters) : undefined;
 }
 
 /**
- * Returns the path of an attachment with a query that is valid for 12 to 24 hours. The path is the same for all who ask
- * in the same stretch of twelve hours; these stretches are counted from the time at which the attachment was created.
- *
- * @returns `undefined` if the key is not one of an attachment
+ * Returns the path of an attachment with a signed query, which is valid for 12 to 24 hours; see `timesOf`. Returns
+ * `undefined` for other keys.
  */
 export function signAttachment(
   key: string,

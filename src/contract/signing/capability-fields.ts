@@ -1,20 +1,19 @@
-/** Rules for the fields of upload capabilities (contract §10). Needs no Node module: the client library has them. */
+/** Rules for the fields of upload capabilities (contract §10). Without Node modules, for the client library. */
 
-/** Longest capability, in characters. */
+/** Maximum length of a capability, in characters. */
 export const MAX_CAPABILITY_LENGTH = 16_384;
 
-/** A media type with its parameters, as a header can contain it (RFC 9110 §8.3.1). */
+/** A media type with parameters (RFC 9110 §8.3.1). */
 const MEDIA_TYPE = /^[!#$%&'*+.^_`|~\w-]+\/[!#$%&'*+.^_`|~\w-]+(?:[ \t]*;[ -~]*)?$/;
 
-/** Whether a text is a media type that can be stored. */
 export function isMediaType(text: string): boolean {
   return text.length <= 255 && MEDIA_TYPE.test(text);
 }
 
-/** Highest part number; S3 counts from 1 (Amazon S3 User Guide, "Amazon S3 multipart upload limits"). */
+/** Maximum part number (Amazon S3 User Guide, "Amazon S3 multipart upload limits"). */
 export const MAX_PART_NUMBER = 10_000;
 
-/** Parses JSON; returns `undefined` if it is invalid, or has a member twice, of which readers may take either. */
+/** Parses JSON; returns `undefined` if it is invalid or repeats a member, which parsers resolve differently. */
 export function parseOnce(json: string): unknown {
   let value: unknown;
   try {
@@ -25,10 +24,10 @@ export function parseOnce(json: string): unknown {
   return hasRepeatedMember(json) ? undefined : value;
 }
 
-/** Matches strings, each with a following colon if it is a member's name, and the braces of objects. */
+/** Matches strings, with the colon after a member's name, and the braces of objects. */
 const TOKEN = /("(?:[^"\\]|\\.)*")(\s*:)?|[{}]/g;
 
-/** @param json valid JSON: a string before a colon is the name of a member, however it is escaped */
+/** @param json valid JSON: a string before a colon is the name of a member */
 function hasRepeatedMember(json: string): boolean {
   const objects: Set<unknown>[] = [];
   for (const [token, text, colon] of json.matchAll(TOKEN)) {

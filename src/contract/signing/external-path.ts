@@ -1,6 +1,6 @@
 /**
- * Paths of external media, `/external/{signature}/{target}` (contract §8). The signature covers the target as it stands
- * in the path; nothing of the target is decoded before the signature is verified.
+ * Paths of external media, `/external/{signature}/{target}` (contract §8). The signature covers the raw target, which is
+ * decoded only after its verification.
  */
 
 import { createHash } from 'node:crypto';
@@ -14,8 +14,8 @@ const PATH = /^\/external\/([^/]*)\/(.*)$/s;
 const OPAQUE = 'v2/';
 
 /**
- * Encodings of the path in a segmented target (contract §8, §14): `plain` as it stands in the URL; `fluxer` each segment
- * percent-encoded once more. Nothing in a target tells which of the two it has.
+ * Encodings of the path in a segmented target (contract §8, §14): `plain` as in the URL; `fluxer` each segment
+ * percent-encoded once more. A target does not show its encoding.
  */
 export const pathEncodings = ['plain', 'fluxer'] as const;
 export type PathEncoding = (typeof pathEncodings)[number];
@@ -28,9 +28,8 @@ export function isExternalPath(rawPath: string): boolean {
 /**
  * Returns the URL text of a signed path.
  *
- * @param rawPath the path as it came, one character for each byte
- * @returns the text, which need not be a URL: the text is checked when it would be fetched. `undefined` if the
- *   signature is missing, malformed or made with none of the keys
+ * @param rawPath one character for each byte
+ * @returns the text, which the fetch checks; `undefined` if the signature is missing, malformed or wrong
  */
 export function verifyExternalPath(
   rawPath: string,
@@ -44,7 +43,7 @@ export function verifyExternalPath(
   return keys.verifies(bytes, signature, 'base64url') ? readTarget(bytes, encoding) : undefined;
 }
 
-/** Returns the URL text without checking the signature, for example for an operator who purges. */
+/** Returns the URL text of a path without checking the signature. */
 export function readExternalPath(
   rawPath: string,
   encoding: PathEncoding = 'plain',
@@ -53,38 +52,38 @@ export function readExternalPath(
   return target === undefined ? undefined : readTarget(Buffer.from(target, 'latin1'), encoding);
 }
 
-/** Formats the path of a URL in the opaque form, `v2/` and the base64url of the URL, signed with the first of the keys. */
+/** Formats the signed path of a URL in the opaque form, `v2/` and the base64url of the URL. */
 export function formatExternalPath(url: string, keys: SigningKeys): string {
   const target = `${OPAQUE}${Buffer.from(url).toString('base64url')}`;
   return `${PREFIX}${keys.sign(target, 'base64url')}/${target}`;
 }
 
 /**
- * Returns the key of external media, which takes the place of an original's key: the same for all spellings of a URL,
- * equally short for all URLs, and never the key of a stored original.
+ * Returns the origin key of external media: the same for all spellings of a URL, short, and different from the keys of
+ * stored originals.
  *
- * @param text a URL, or what was signed instead of one
+ * @param text a URL, or other signed text
  */
 export function externalKeyOf(text: string): string {
   const name = canonicalUrlOf(text) ?? text;
   return `external/${createHash('sha256').update(name).digest('base64url')}`;
 }
 
-/** Whether a text has the form of a key of external media. */
+/** Whether a text is a key of external media. */
 export function isExternalKey(text: string): boolean {
   return /^external\/[\w-]{43}$/.test(text);
 }
 
-/** Decodes the text of the URL; returns the empty text, which is not a URL, if the target has neither form. */
+/** Decodes the text of the URL; returns an empty text, which is not a URL, for other targets. */
 function readTarget(bytes: Buffer, encoding: PathEncoding): string {
   const target = decodeUtf8(bytes) ?? '';
   if (target.startsWith(OPAQUE)) return decodeBase64Url(target.slice(OPAQUE.length)) ?? '';
   const isEncoded = encoding === 'fluxer';
   const segments = target.split('/');
-  const query = takeQuery(segments, isEncoded);
+  const query = removeQuery(segments, isEncoded);
   const [scheme = '', host = '', ...rest] = segments;
   const path = isEncoded ? decodeOnce(rest.join('/')) : rest.join('/');
-  // Without a host, the URL parser would take the first segment of the path for one.
+  // Without a host, the URL parser would use the first segment of the path.
   if (query === undefined || path === undefined || !/^[a-z]+$/i.test(scheme) || host === '') {
     return '';
   }
@@ -92,10 +91,10 @@ function readTarget(bytes: Buffer, encoding: PathEncoding): string {
 }
 
 /**
- * Takes the query out of the segments, and returns the query with its `?`; `undefined` if it is malformed. Old URLs of
- * the platform omit the `?`: there, all before the scheme is the query.
+ * Removes the query from the segments, and returns it with its `?`; `undefined` if it is malformed. Old URLs of the
+ * platform omit the `?`: their query is the text before the scheme.
  */
-function takeQuery(segments: string[], isEncoded: boolean): string | undefined {
+function removeQuery(segments: string[], isEncoded: boolean): string | undefined {
   if (!isEncoded) {
     return /^%3F/i.test(segments[0] ?? '') ? decodeOnce(segments.shift() ?? '') : '';
   }

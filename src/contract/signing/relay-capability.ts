@@ -18,22 +18,22 @@ import type { SigningKeys } from './signing-keys.ts';
 
 export { isMediaType, MAX_CAPABILITY_LENGTH } from './capability-fields.ts';
 
-/** One part of a multipart upload of S3. */
+/** Part of a multipart upload of S3. */
 export interface UploadPartId {
   readonly uploadId: string;
   readonly partNumber: number;
 }
 
-/** Upload that a capability permits. */
+/** Permitted upload. */
 export interface RelayCapability {
-  /** `undefined`: the bucket that the service stores into. */
+  /** `undefined` for the bucket of the service. */
   readonly bucket: string | undefined;
-  /** The key as signed; not checked to be the key of an original. */
+  /** Signed key, which may not be that of an original. */
   readonly key: string;
-  /** Content type to store; `undefined`: that of the request. */
+  /** Content type to store; `undefined` for that of the request. */
   readonly contentType: string | undefined;
   readonly maxBytes: number | undefined;
-  /** First second in which the capability is no longer valid, in Unix time. */
+  /** Expiry in Unix time. */
   readonly expiresAtSeconds: number;
   readonly part: UploadPartId | undefined;
   /** Whether the upload may replace an existing object. */
@@ -56,12 +56,12 @@ const fields = z
     o: z.boolean().optional(),
     s: z.boolean().optional(),
   })
-  // Neither field means anything without the other.
+  // Both fields or neither.
   .refine(({ u, p }) => (u === undefined) === (p === undefined));
 
 /**
- * Verdict on the capability of an upload, for the log alone: the bearer does not learn why a capability is refused. The
- * last three are valid capabilities for another upload.
+ * Verdict on the capability of an upload, only for the log: clients do not learn why a capability is refused. The last
+ * three are valid capabilities for other uploads.
  */
 export type CapabilityVerdict = SignatureVerdict | 'other bucket' | 'other key' | 'other part';
 
@@ -71,11 +71,10 @@ export type JudgedCapability =
   | { readonly verdict: Exclude<SignatureVerdict, 'valid'> };
 
 /**
- * Reads a capability. Nothing of it is decoded before one of the keys has verified its signature.
+ * Parses a capability, after the verification of its signature. It is malformed if it is too long, not canonical, or has
+ * a repeated field or one of the wrong type.
  *
  * @param nowSeconds Unix time
- * @returns the upload that a valid capability permits. A capability is malformed if it is too long, not canonical, or
- *   has a field twice or of the wrong type
  */
 export function judgeCapability(
   text: string,
@@ -106,21 +105,21 @@ export function judgeCapability(
 
 export const RELAY_PREFIX = '/v1/relay/';
 
-/** Whether a path belongs to the relay: the prefix, and something behind it. */
+/** Whether a path belongs to the relay: the prefix, and text after it. */
 export function isRelayPath(rawPath: string): boolean {
   return rawPath.startsWith(RELAY_PREFIX) && rawPath.length > RELAY_PREFIX.length;
 }
 
-/** Returns the key in a relay path, each segment decoded once; `undefined` if one is not percent-encoded UTF-8. */
+/** Returns the decoded key in a relay path; `undefined` if it is not percent-encoded UTF-8. */
 export function readRelayKey(rawPath: string): string | undefined {
   const segments = rawPath.slice(RELAY_PREFIX.length).split('/').map(decodeSegment);
   return segments.includes(undefined) ? undefined : segments.join('/');
 }
 
 /**
- * Returns what is wrong with a path's key, as a sentence; `undefined` if originals can have this key.
+ * Returns the fault of the key in a path, as a sentence; `undefined` if the key is valid.
  *
- * @param resources `undefined` in the uploads bucket (contract §14), where the key need not be that of an original
+ * @param resources omitted for the uploads bucket (contract §14), whose keys need not be those of originals
  */
 export function findRelayKeyFault(
   rawPath: string,
@@ -129,7 +128,7 @@ export function findRelayKeyFault(
   const key = readRelayKey(rawPath);
   if (key === undefined) return 'Expected valid percent-encoded UTF-8.';
   if (resources === undefined) return findKeyFault(key);
-  // An encoded slash is part of a segment, and no segment of a key contains one.
+  // An encoded slash is part of a segment, which keys do not allow.
   const hasEncodedSlash =
     key.split('/').length !== rawPath.slice(RELAY_PREFIX.length).split('/').length;
   if (hasEncodedSlash || !isOriginKey(key, resources)) {

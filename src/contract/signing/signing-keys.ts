@@ -1,6 +1,6 @@
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 
-/** Least length of a key in bytes: the length of the digest (RFC 2104 §3). */
+/** Minimum length of a key in bytes: the length of the digest (RFC 2104 §3). */
 export const MIN_KEY_BYTES = 32;
 
 const BASE64 = 'base64:';
@@ -8,21 +8,21 @@ const BASE64 = 'base64:';
 export type SignatureEncoding = 'base64url' | 'hex';
 
 /**
- * Keys that sign what a URL permits (contract §8 to §10): HMAC-SHA256. Each key is the UTF-8 bytes of a text, or the
- * bytes of which `base64:` precedes the standard base64 (contract §14). The first key signs; any of them verifies, so
- * that keys can be changed one by one.
+ * HMAC-SHA256 keys of signed URLs (contract §8 to §10). A key is the UTF-8 bytes of a text, or standard base64 after
+ * `base64:` (contract §14). The first key signs; all verify, so that operators can rotate keys.
  */
 export class SigningKeys {
   readonly #secrets: readonly string[];
   readonly #keys: readonly KeyObject[];
   readonly #first: KeyObject;
 
-  /** @throws RangeError if there is no key, one of less than 32 bytes, or bad base64; the message contains nothing of it */
+  /** @throws RangeError without a key, for one of less than 32 bytes, or invalid base64; the message contains no key */
   constructor(texts: readonly string[]) {
     this.#secrets = texts.map(secretOf);
     this.#keys = texts.map((text) => {
       const bytes = text.startsWith(BASE64) ? decodeBase64(secretOf(text)) : Buffer.from(text);
-      if (bytes.length < MIN_KEY_BYTES) throw new RangeError(`${bytes.length} bytes are no key.`);
+      if (bytes.length < MIN_KEY_BYTES)
+        throw new RangeError(`${bytes.length} bytes are too short.`);
       return createSecretKey(bytes);
     });
     const [first] = this.#keys;
@@ -30,7 +30,7 @@ export class SigningKeys {
     this.#first = first;
   }
 
-  /** Texts of the keys, which the log redacts; base64 without its prefix and padding. */
+  /** Texts of the keys, for redaction; base64 without its prefix and padding. */
   get secrets(): readonly string[] {
     return this.#secrets;
   }
@@ -45,33 +45,32 @@ export class SigningKeys {
   }
 
   /**
-   * Whether one of the keys has signed a message. All keys are tried, each in constant time, so that the time tells
-   * neither how much of a signature is right nor which key made it.
+   * Whether one of the keys has signed a message. Tries all keys, each in constant time, so that the time reveals neither
+   * the key nor the correct part of a signature.
    *
-   * Encodings are compared, not the decoded bytes: a base64url text of 43 characters has two bits to spare, and four
-   * spellings of the same bytes.
+   * Compares the encoded texts: base64url of 43 characters has two unused bits, and so four spellings of the same bytes.
    */
   verifies(message: string | Uint8Array, signature: string, encoding: SignatureEncoding): boolean {
-    const given = Buffer.from(signature, 'utf8');
+    const sent = Buffer.from(signature, 'utf8');
     let isSigned = false;
     for (const key of this.#keys) {
       const expected = Buffer.from(digest(key, message, encoding), 'utf8');
       // The length of a signature is not secret.
-      const isThis = expected.length === given.length && timingSafeEqual(expected, given);
+      const isThis = expected.length === sent.length && timingSafeEqual(expected, sent);
       isSigned = isThis || isSigned;
     }
     return isSigned;
   }
 }
 
-/** Returns the secret part of a key's text; padding stays if it is not that of its length, and so is not valid. */
+/** Returns the secret part of a key's text, without valid padding. */
 function secretOf(text: string): string {
   if (!text.startsWith(BASE64)) return text;
   const base64 = text.slice(BASE64.length);
   return base64.length % 4 === 0 ? base64.replace(/={1,2}$/, '') : base64;
 }
 
-/** @throws RangeError if the text is not canonical base64 without padding: Node's decoder skips what it cannot read */
+/** @throws RangeError if the text is not canonical base64 without padding: Node's decoder skips invalid characters */
 function decodeBase64(text: string): Buffer {
   const bytes = Buffer.from(text, 'base64');
   if (bytes.toString('base64').replace(/=+$/, '') !== text)
