@@ -4,7 +4,7 @@ import { realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { writeWholeFile } from '../storage/filesystem/whole-file.ts';
+import { writeWholeFile } from '../storage/filesystem/files.ts';
 import { CommandFault } from './command.ts';
 
 /**

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { DEFAULT_AVATAR_COUNT } from '../contract/resources.ts';
 
-/** A default avatar, for users without one of their own; a PNG of 256 × 256 pixels. */
+/** Default avatar: a PNG of 256 × 256 pixels. */
 export interface DefaultAvatar {
   readonly body: Buffer;
   /** Strong entity tag of the bytes, quoted. */
@@ -10,7 +10,7 @@ export interface DefaultAvatar {
 }
 
 /**
- * Loads the default avatars that lie beside this module, by index.
+ * Loads the default avatars of this folder, by index.
  *
  * @throws Error if one is missing: the build is incomplete
  */

@@ -5,7 +5,7 @@ import type { Log, OriginListing, ResultStore, Source } from '../pipeline/ports.
 
 export type Kind = Config['storage']['kind'];
 
-/** Settings of a place of one kind. */
+/** Settings of one kind of storage. */
 export type PlaceOf<Place, K> = Extract<Place, { readonly kind: K }>;
 
 export type OriginalsPlace = Config['storage'] | NonNullable<Config['uploads']>;
@@ -15,18 +15,18 @@ export type ListPlace = NonNullable<Config['blocklist']>['place'];
 /** Storage of originals, or of uploads. */
 export interface OpenedStorage {
   readonly origin: Source;
-  /** File by which the storage is recognised (`STORAGE_MARKER`), if one is configured. */
+  /** Check of `STORAGE_MARKER`, if configured. */
   readonly marker?:
     | { readonly isMissing: boolean; readonly checkInBackground: () => void }
     | undefined;
   openListing(): OriginListing;
-  /** @param maxConnections of uploads; by default as many as for reading */
+  /** @param maxConnections connections of uploads; by default as many as for reading */
   openWriter(maxConnections?: number): OriginalWriter;
-  /** Removes an original. @throws Error if the storage refuses or does not respond within `timeoutMs` */
+  /** Removes an original. @throws Error if the storage refuses or times out */
   remove(key: string, timeoutMs: number): Promise<void>;
 }
 
-/** One kind of storage: opens what a setting may place in it. */
+/** One kind of storage, in each of its roles. */
 export interface Backend<K extends Kind> {
   /** @throws Error if a folder is missing */
   openOriginals(
@@ -34,7 +34,7 @@ export interface Backend<K extends Kind> {
     originLimits: Config['originLimits'],
   ): Promise<OpenedStorage>;
   /**
-   * @param isInUse whether the service may be using the store as well: then a folder is not swept
+   * @param isInUse whether the service may be using the store: then its folder is not swept
    * @throws Error if a folder cannot be created or read
    */
   openResults(place: PlaceOf<ResultsPlace, K>, log: Log, isInUse: boolean): Promise<ResultStore>;

@@ -15,27 +15,22 @@ const SECRET_NAME = 'tag-key';
 
 const SECRET_BYTES = 32;
 
-/** Margin for a response on its way to the CDN, after the longest render, in milliseconds (contract §15). */
+/** Margin for a response in transit to the CDN, after the longest render, in milliseconds (contract §15). */
 const ON_THE_WAY_MS = 30_000;
-
-/** Replacements for tests. */
-interface BlockDoubles {
-  readonly objects?: SharedObjects;
-  readonly sleep?: Sleep;
-}
 
 const sleepUnlessAborted: Sleep = (durationMs, signal) =>
   sleepFor(durationMs, undefined, { signal }).catch(() => undefined);
 
-/** Opens the list of blocks, and the CDN in front, if configured. @throws ConfigError if the list cannot be used */
+/** Opens the block list and the CDN in front, if configured. @throws ConfigError if the list cannot be used */
 export async function openBlocks(
   { cdn, blocklist, renderLimits }: Pick<Config, 'cdn' | 'blocklist' | 'renderLimits'>,
-  { objects: given, sleep = sleepUnlessAborted }: BlockDoubles,
+  doubles: { readonly objects?: SharedObjects; readonly sleep?: Sleep },
   tools: Tools,
 ) {
   if (blocklist === undefined) return {};
   try {
-    const objects = given ?? (await openSharedObjects(blocklist.place));
+    const { sleep = sleepUnlessAborted } = doubles;
+    const objects = doubles.objects ?? (await openSharedObjects(blocklist.place));
     const secondRoundAfterMs = renderLimits.timeoutMs + ON_THE_WAY_MS;
     return {
       cdn: cdn && (await openCdn(cdn, secondRoundAfterMs, objects, sleep, tools)),
@@ -60,12 +55,12 @@ async function openCdn(
   return { tags, purger: new CdnPurger(front, queue, sleep, tools) };
 }
 
-/** Reads the secret, which the first replica makes. */
+/** Reads the secret of the tags, which the first replica creates. */
 async function findSecret(objects: SharedObjects): Promise<Uint8Array> {
-  const made = randomBytes(SECRET_BYTES);
+  const created = randomBytes(SECRET_BYTES);
   const found = await objects.read(SECRET_NAME);
-  if (found === undefined && (await objects.write(SECRET_NAME, made, 'absent')) !== undefined) {
-    return made;
+  if (found === undefined && (await objects.write(SECRET_NAME, created, 'absent')) !== undefined) {
+    return created;
   }
   // Another replica may have been first.
   const secret = found ?? (await objects.read(SECRET_NAME));

@@ -17,7 +17,7 @@ const backends: { readonly [K in Kind]: () => Promise<Backend<K>> } = {
   s3: async () => (await import('./s3/backend.ts')).s3,
 };
 
-/** Opens the storage of originals, or that of uploads. @throws Error if its folder is missing */
+/** Opens the storage of originals or uploads. @throws Error if its folder is missing */
 export async function openStorage<K extends Kind>(
   place: PlaceOf<OriginalsPlace, K> & { readonly kind: K },
   originLimits: Config['originLimits'],
@@ -34,7 +34,7 @@ export async function openResultStore<K extends Kind>(
   return (await backends[place.kind]()).openResults(place, log, isInUse);
 }
 
-/** Opens the place of the list of blocks. @throws Error if its folder is missing */
+/** Opens the storage of the block list. @throws Error if its folder is missing */
 export async function openSharedObjects<K extends Kind>(
   place: PlaceOf<ListPlace, K> & { readonly kind: K },
 ): Promise<SharedObjects> {

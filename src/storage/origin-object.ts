@@ -16,7 +16,7 @@ export function clampRange(
   return { first: range.first, last: Math.min(range.last ?? Infinity, sizeBytes - 1) };
 }
 
-/** Opens bytes in memory as an original; @throws as `clampRange` */
+/** Opens bytes in memory as an original. @throws MediaError as `clampRange` */
 export function openBytes(bytes: Uint8Array, etag: string, range: ByteRange | undefined): Opened {
   const { first, last } = clampRange(range, bytes.length);
   return {
@@ -36,15 +36,15 @@ export function readContentRange(
 ): { readonly first: number; readonly last: number; readonly sizeBytes: number } | undefined {
   const [, first, last, sizeBytes] =
     /^bytes (\d{1,15})-(\d{1,15})\/(\d{1,15})$/i.exec(text)?.map(Number) ?? [];
-  const isAskedFor =
+  const isRequested =
     sizeBytes !== undefined &&
     first === range.first &&
     last === Math.min(range.last ?? Infinity, sizeBytes - 1) &&
     (lengthBytes ?? last - first + 1) === last - first + 1;
-  return isAskedFor ? { first, last, sizeBytes } : undefined;
+  return isRequested ? { first, last, sizeBytes } : undefined;
 }
 
-/** Returns the time of an original's last change; `undefined` if in the future (RFC 9110 §8.8.2.1), or before 1970. */
+/** Returns the modification time; `undefined` if it is in the future (RFC 9110 §8.8.2.1), or before 1970. */
 export function readLastModified(date: Date | undefined): Date | undefined {
   const timeMs = date?.getTime() ?? Number.NaN;
   return timeMs >= 0 && timeMs <= Date.now() ? date : undefined;

@@ -3,7 +3,6 @@ import { timeoutError, withDeadline } from '../../pipeline/abort.ts';
 import { type CdnApi, CdnFailure } from '../../pipeline/cdn/cdn-api.ts';
 import { protocols } from './protocols.ts';
 
-/** Deadline of a call, its response included, in milliseconds. */
 const TIMEOUT_MS = 10_000;
 
 const MAX_REASON_LENGTH = 200;
@@ -46,7 +45,6 @@ export async function openCdnApi(cdn: NonNullable<Config['cdn']>): Promise<CdnAp
   };
 }
 
-/** Returns the failure of a call without a response. */
 function failureOf(error: unknown): CdnFailure {
   if (!(error instanceof Error)) return new CdnFailure(String(error), 'failed');
   if (error.name === 'TimeoutError') return new CdnFailure(error.message, 'timeout');

@@ -7,13 +7,13 @@ const LIMITED =
 
 /**
  * `POST /2020-05-31/distribution/{Id}/invalidation` (CloudFront API Reference, "CreateInvalidation"; Developer Guide,
- * "Invalidating content by cache tags"). Tags are items that begin with `#`. A call with the reference of an earlier one
- * and the same items repeats it; the distribution must have `Cache-Tag` in its `CacheTagConfig`.
+ * "Invalidating content by cache tags"). Tags are items with a leading `#`. A call with the reference and the items of an
+ * earlier one is idempotent. The distribution needs `Cache-Tag` in its `CacheTagConfig`.
  */
 export function createCloudfront(): CdnProtocol {
   const signer = new SignatureV4({
     credentials: createCredentialProvider(),
-    // CloudFront has no regions; its requests are signed for this one (AWS General Reference, "CloudFront endpoints").
+    // CloudFront has no regions; requests are signed for this one (AWS General Reference, "CloudFront endpoints").
     region: 'us-east-1',
     service: 'cloudfront',
     sha256: Sha256,

@@ -5,19 +5,16 @@ import type { CdnName } from '../../contract/cdn-tags.ts';
 type CdnSettings = NonNullable<Config['cdn']> & { readonly base: string };
 
 interface CdnRequest {
-  /** Path below the base URL. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
-/** A response of an API. */
 export interface CdnResponse {
   readonly status: number;
   readonly body: string;
 }
 
-/** Requests and responses of an API. */
 export interface CdnProtocol {
   readonly base: string;
   request(
@@ -33,7 +30,6 @@ export interface CdnProtocol {
 
 const JSON_TYPE = { 'content-type': 'application/json' } as const;
 
-/** The APIs except CloudFront's, by their public documents. */
 export const protocols: Readonly<Record<Exclude<CdnName, 'cloudfront'>, CdnProtocol>> = {
   /** `POST /zones/{zone_id}/purge_cache` (developers.cloudflare.com/api, "Purge Cached Content"). */
   cloudflare: {

@@ -7,12 +7,13 @@ import { clampRange, readLastModified } from '../origin-object.ts';
 import {
   closeFile,
   fileEtagOf,
+  isMissingFile,
   type OpenedFile,
   openRegularFile,
   readBytes,
-} from './opened-file.ts';
+  unlessMissing,
+} from './files.ts';
 import type { RootFolder } from './root-folder.ts';
-import { isMissingFile, unlessMissing } from './system-errors.ts';
 import { walkFolder } from './walk.ts';
 
 /** Bytes per read of a passthrough: twice Node's default, at 0.75 of its CPU for 500 MiB (measured). */

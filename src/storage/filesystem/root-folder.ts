@@ -1,11 +1,9 @@
 import { realpath, stat } from 'node:fs/promises';
 import { join, normalize, sep } from 'node:path';
-import { systemCodeOf } from './system-errors.ts';
+import { systemCodeOf } from './files.ts';
 
-/** Maximum length of a file name on common file systems, in bytes. */
 const MAX_NAME_BYTES = 255;
 
-/** Folder of originals, or of uploads, by its real path. */
 export class RootFolder {
   readonly path: string;
   readonly #prefix: string;

@@ -8,13 +8,11 @@ import {
   type SharedObjects,
   type WriteCondition,
 } from '../../pipeline/blocks/ports.ts';
-import { systemCodeOf, unlessMissing } from './system-errors.ts';
-import { syncFolder, writeWholeFile } from './whole-file.ts';
+import { syncFolder, systemCodeOf, unlessMissing, writeWholeFile } from './files.ts';
 
 /** Infix of a file that will replace a version, before its tag. */
 const CLAIM = '.next-';
 
-/** Infix of an unfinished file, before 32 hexadecimal digits. */
 const TEMPORARY = '.incoming-';
 
 /** Age after which a claim belongs to a killed process, in milliseconds. */

@@ -1,13 +1,11 @@
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isRefused, unlessMissing } from './system-errors.ts';
+import { systemCodeOf, unlessMissing } from './files.ts';
 
-/** Entry of a traversed folder. */
 export type FolderEntry =
   | { readonly kind: 'file'; readonly path: string; readonly sizeBytes: number }
   /** A subfolder, after its contents. */
   | { readonly kind: 'folder'; readonly path: string }
-  /** A folder without read permission, which is skipped. */
   | { readonly kind: 'refused'; readonly path: string; readonly error: unknown };
 
 /**
@@ -56,4 +54,9 @@ export async function* walkFolder(
       }
     }
   }
+}
+
+function isRefused(error: unknown): boolean {
+  const code = systemCodeOf(error);
+  return code === 'EACCES' || code === 'EPERM';
 }

@@ -4,10 +4,8 @@ import { lstat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { MediaError } from '../../contract/errors.ts';
 import { type OriginalWriter, untilStopped } from '../../pipeline/originals/original-writer.ts';
-import { fileEtagOf } from './opened-file.ts';
+import { fileEtagOf, syncFolder, systemCodeOf, unlessMissing, writeWholeFile } from './files.ts';
 import type { RootFolder } from './root-folder.ts';
-import { systemCodeOf, unlessMissing } from './system-errors.ts';
-import { syncFolder, writeWholeFile } from './whole-file.ts';
 
 /** Errors for an existing file or folder at a path, or a file above it (`a` of `a/b`). */
 const CONFLICTS: ReadonlySet<unknown> = new Set(['EEXIST', 'ENOTDIR', 'EISDIR']);

@@ -7,7 +7,6 @@ import { SiteFailure, siteError } from '../../pipeline/site-failure.ts';
 import type { AddressGuard } from './guard.ts';
 import type { NameResolver, ResolvedName } from './resolver.ts';
 
-/** Opens a connection to a site. */
 export type ConnectToSite = ReturnType<typeof createConnector>;
 
 const MAX_ADDRESSES = 16;
@@ -129,7 +128,6 @@ async function dial(
   }
 }
 
-/** Whether no connection could be opened. */
 function isUnreachable(error: unknown): boolean {
   const cause = error instanceof MediaError ? error.cause : undefined;
   return cause instanceof SiteFailure && cause.details.reason === 'connection';

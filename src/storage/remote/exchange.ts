@@ -7,13 +7,10 @@ import { siteError } from '../../pipeline/site-failure.ts';
 import type { ConnectToSite } from './connector.ts';
 import type { ResponseHead } from './response.ts';
 
-/** Bounds and deadlines of requests to other sites. */
 export interface SiteClientLimits {
   /** Concurrent connections to one host, and requests that wait for one. */
   readonly perHost: SemaphoreLimits;
-  /** The same for all hosts. */
   readonly inAll: SemaphoreLimits;
-  /** Maximum time from the connection to the first byte of its response. */
   readonly firstByteTimeoutMs: number;
   /** Maximum time from the connection to the end of the response's head. */
   readonly headTimeoutMs: number;
@@ -21,7 +18,6 @@ export interface SiteClientLimits {
 
 export interface SiteRequest {
   readonly url: URL;
-  /** A name, or an address without brackets. */
   readonly host: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
@@ -162,7 +158,6 @@ export class SiteClient {
     return this.#all.enter(signal);
   }
 
-  /** Keeps a connection for the next request, unless other requests wait for one. */
   async #keep(connection: Connection | undefined): Promise<void> {
     const isOpen = connection?.socket.destroyed === false;
     if (isOpen && this.#all.waiting === 0) this.#idle.add(connection);
@@ -206,7 +201,6 @@ export class SiteClient {
   }
 }
 
-/** Creates the client of one connection, which opens no other. */
 function createClient(origin: string, socket: Socket): Client {
   let isUsed = false;
   const client = new Client(origin, {
@@ -227,7 +221,6 @@ function createClient(origin: string, socket: Socket): Client {
   return client.once('connect', () => skipContinue(socket));
 }
 
-/** undici's parser, a property of the socket. */
 interface Parser {
   onHeadersComplete(status: number, ...rest: readonly unknown[]): unknown;
 }
@@ -254,7 +247,6 @@ function close(connection: Connection | undefined): Promise<void> {
   return closed(socket).finally(() => clearTimeout(timer));
 }
 
-/** Destroys a connection whose request has failed. */
 function cutOff(connection: Connection | undefined): Promise<void> {
   return connection === undefined ? Promise.resolve() : closed(connection.socket.destroy());
 }

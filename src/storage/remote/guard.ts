@@ -3,8 +3,7 @@ import ipaddr from 'ipaddr.js';
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
-/** First address and number of fixed bits. */
-type Network = readonly [Address, number];
+type Network = readonly [first: Address, fixedBits: number];
 
 /** Rules of the operator: networks in CIDR notation, such as `10.1.0.0/16`, or single addresses. */
 export interface AddressRules {

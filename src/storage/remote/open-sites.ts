@@ -8,7 +8,6 @@ import { AddressGuard } from './guard.ts';
 import { createResolver, type NameResolver } from './resolver.ts';
 import { createRemoteSites } from './sites.ts';
 
-/** Settings of external media without those of signed paths. */
 export type SiteSettings = Omit<NonNullable<Config['external']>, 'keys' | 'pathEncoding'>;
 
 /** All deadlines and limits of external media (contract §8), including those that the pipeline enforces. */

@@ -2,14 +2,12 @@ import { Resolver, TIMEOUT } from 'node:dns/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { siteError } from '../../pipeline/site-failure.ts';
 
-/** Addresses of a host name. */
 export interface ResolvedName {
   readonly addresses: readonly string[];
   /** Addresses of a family whose lookup is still running; empty if it fails. Omitted if both lookups have ended. */
   readonly late?: Promise<readonly string[]> | undefined;
 }
 
-/** A resolver of host names. */
 export interface NameResolver {
   /**
    * Resolves the addresses of a host name, of both families.
@@ -61,7 +59,6 @@ export function createResolver(servers: readonly string[]): NameResolver {
   };
 }
 
-/** Whether work settles within the resolution delay. */
 async function isSoon(settling: Promise<unknown>): Promise<boolean> {
   const settled = new AbortController();
   const delay = sleep(RESOLUTION_DELAY_MS, false, { signal: settled.signal });

@@ -2,7 +2,6 @@ import type { ByteRange, Opened } from '../../pipeline/ports.ts';
 import { siteError } from '../../pipeline/site-failure.ts';
 import { readContentRange } from '../origin-object.ts';
 
-/** Bounds of freshness, in seconds. */
 export interface FreshnessBounds {
   readonly minAgeSeconds: number;
   readonly maxAgeSeconds: number;
@@ -24,7 +23,6 @@ const MAX_VALIDATOR_LENGTH = 256;
 // RFC 9110 §8.8.3; `etagc` excludes quotes and control characters.
 const ENTITY_TAG = /^(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"$/;
 
-/** Returns the target of a redirect, which may be relative; `undefined` for other responses. */
 export function readRedirect({ status, fields }: ResponseHead, host: string): string | undefined {
   if (!REDIRECTS.has(status)) return undefined;
   const { location } = fields;
@@ -61,7 +59,6 @@ export function readEntityTag(fields: ResponseFields): string | undefined {
   return tag.length <= MAX_VALIDATOR_LENGTH && ENTITY_TAG.test(tag) ? tag : undefined;
 }
 
-/** Returns `Last-Modified` verbatim, for conditional requests. */
 export function readLastModifiedText(fields: ResponseFields): string | undefined {
   const text = textOf(fields['last-modified']);
   const isDate = text.length <= MAX_VALIDATOR_LENGTH && !Number.isNaN(Date.parse(text));

@@ -26,7 +26,6 @@ const MAX_REDIRECTS = 5;
 
 type Hop = Extract<ReturnType<typeof examineExternalUrl>, { readonly kind: 'fetchable' }>;
 
-/** Last response of a chain of redirects, and its hop. */
 interface FinalResponse {
   readonly response: SiteResponse;
   readonly hop: Hop;

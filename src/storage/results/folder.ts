@@ -9,13 +9,16 @@ import type { Log, ResultStore, StoredResult, StoreUsage } from '../../pipeline/
 import { Semaphore } from '../../pipeline/semaphore.ts';
 import {
   closeFile,
+  isMissingFile,
+  isRealFolder,
+  makeFolder,
   type OpenedFile,
   openRegularFile,
   readBytes,
-} from '../filesystem/opened-file.ts';
-import { isMissingFile, isOutOfSpace, systemCodeOf } from '../filesystem/system-errors.ts';
+  systemCodeOf,
+  writeWholeFile,
+} from '../filesystem/files.ts';
 import { walkFolder } from '../filesystem/walk.ts';
-import { isRealFolder, makeFolder, writeWholeFile } from '../filesystem/whole-file.ts';
 import {
   checkPathPrefix,
   FOLDER_COST_BYTES,
@@ -30,7 +33,6 @@ import { Sweeper } from './sweeper.ts';
 
 const setTimes = promisify(futimes);
 
-/** Replacements for tests. */
 export interface ResultFolderDoubles {
   readonly stallTimeoutMs?: number;
   readonly sweepFile?: URL;
@@ -192,7 +194,6 @@ export class ResultFolder implements ResultStore {
   }
 }
 
-/** Opens a folder of renderings, and creates it if missing. @throws Error if it cannot be created or read */
 export async function openResultFolder(
   path: string,
   maxBytes: number,
@@ -215,4 +216,9 @@ async function isRemoved(call: Promise<void>): Promise<boolean> {
     if (isMissingFile(error) || code === 'ENOTEMPTY' || code === 'EEXIST') return false;
     throw error;
   }
+}
+
+function isOutOfSpace(error: unknown): boolean {
+  const code = systemCodeOf(error);
+  return code === 'ENOSPC' || code === 'EDQUOT';
 }

@@ -37,7 +37,6 @@ const MAX_HEAD_BYTES = 32 * 1024;
 /** Maximum body: larger results are rendered again, so that reading them does not delay others. */
 const MAX_BODY_BYTES = 32 * 1024 ** 2;
 
-/** Maximum size of a file, in bytes. */
 export const MAX_RESULT_FILE_BYTES = PREAMBLE_BYTES + MAX_HEAD_BYTES + MAX_BODY_BYTES;
 
 /** Resolution of the time of the last use: a read renews an older one. */

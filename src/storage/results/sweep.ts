@@ -10,10 +10,10 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { isResultPath } from '../../contract/result-key.ts';
-import { isMissingFile, systemCodeOf } from '../filesystem/system-errors.ts';
+import { isMissingFile, systemCodeOf } from '../filesystem/files.ts';
 import { FOLDER_COST_BYTES, fileCostBytes, HOUR_MS } from './result-file.ts';
 
-export interface SweepOptions {
+interface SweepTask {
   /** Folder of renderings, a real path: files in `results/`, unfinished ones in `incoming/`. */
   readonly folder: string;
   readonly maxBytes: number;
@@ -21,10 +21,8 @@ export interface SweepOptions {
   readonly isDiskFull: boolean;
 }
 
-/** Contents of a folder after a sweep. */
 export interface SweepResult {
   readonly files: number;
-  /** Disk space of the renderings and their folders. */
   readonly heldBytes: number;
   readonly evictions: number;
   /** Number of files that are not renderings, which stay. */
@@ -61,7 +59,7 @@ const ENTRIES_PER_READ = 256;
  *
  * @throws Error if a subfolder cannot be created or read
  */
-export function sweep({ folder, maxBytes, isDiskFull }: SweepOptions): SweepResult {
+export function sweep({ folder, maxBytes, isDiskFull }: SweepTask): SweepResult {
   const results = join(folder, 'results');
   const incoming = join(folder, 'incoming');
   for (const subfolder of [results, incoming]) makeSubfolder(subfolder);
@@ -83,7 +81,6 @@ export function sweep({ folder, maxBytes, isDiskFull }: SweepOptions): SweepResu
   }
 }
 
-/** Files last used in one hour. */
 interface Bin {
   bytes: number;
   lowestRank: number;
@@ -126,7 +123,6 @@ class Traversal {
     return isEmpty;
   }
 
-  /** Traverses a subfolder; returns whether it was removed. */
   #enterSubfolder(folder: string): boolean {
     const isGone = this.#isRemoved(() => {
       if (!this.enter(folder)) return false;
@@ -137,7 +133,6 @@ class Traversal {
     return isGone;
   }
 
-  /** Evicts or counts a file; returns whether it was removed. */
   #visitFile(path: string, entry: Dirent): boolean {
     if (!entry.isFile()) return false;
     if (!isResultPath(path)) {
@@ -168,7 +163,6 @@ class Traversal {
     return false;
   }
 
-  /** Whether an entry is gone after an attempt to remove it; keeps the first error. */
   #isRemoved(remove: () => boolean): boolean {
     try {
       return remove();

@@ -2,9 +2,8 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import type { Log, StoreUsage } from '../../pipeline/ports.ts';
-import type { SweepOptions, SweepResult } from './sweep.ts';
+import type { SweepResult, sweep } from './sweep.ts';
 
-/** Fraction of the bound that this process writes before a sweep. */
 const SWEEP_AFTER = 0.02;
 
 /**
@@ -55,14 +54,12 @@ export class Sweeper {
     return { heldBytes, maxBytes: this.#maxBytes, evictions: this.#evictions };
   }
 
-  /** Whether a write may begin; otherwise a sweep must precede it. */
   mayWrite(costBytes: number): boolean {
     const fits = this.#writtenBytes + costBytes <= this.maxUnsweptBytes;
     if (!fits) this.add(0); // a failed sweep may be due again
     return fits;
   }
 
-  /** Adds written disk space, and starts a sweep in the background when it is due. */
   add(costBytes: number): void {
     this.#writtenBytes += costBytes;
     const isDue = this.#writtenBytes > SWEEP_AFTER * this.#maxBytes;
@@ -118,7 +115,7 @@ export class Sweeper {
 
   /** Sweeps in a separate thread, so that a hanging disk does not block the shared threads of file access. */
   async #runThread(isDiskFull: boolean): Promise<SweepResult> {
-    const workerData: SweepOptions = {
+    const workerData: Parameters<typeof sweep>[0] = {
       folder: this.#folder,
       maxBytes: this.#maxBytes,
       isDiskFull,

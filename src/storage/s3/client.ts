@@ -33,10 +33,8 @@ const MAX_KEY_BYTES = 1_024;
 /** Maximum size of an error response: those of S3 have some hundred bytes. */
 const MAX_ERROR_BYTES = 64 * 1024;
 
-/** Maximum length of a server's message in the log, in UTF-16 units. */
 const MAX_MESSAGE_LENGTH = 300;
 
-/** Creates a client with the credentials of `createCredentialProvider`. */
 export function createS3Client(server: S3Server): S3Client {
   const { region, endpoint, forcePathStyle } = server;
   return new S3Client({
@@ -101,7 +99,6 @@ function createAgent(
   return agent;
 }
 
-/** Closes idle connections, so that the next request opens a new one. */
 function closeIdle({ freeSockets }: http.Agent): void {
   for (const socket of Object.values(freeSockets).flat()) socket?.destroy();
 }
@@ -166,7 +163,6 @@ export function inTime<Result>(
   return withDeadline(timeoutMs, undefined, onTimeout, work);
 }
 
-/** Returns the cause of a failed request, without credentials. */
 export async function findS3Cause(client: S3Client, error: unknown): Promise<unknown> {
   // The agent's MediaError is for clients; its cause is for the log.
   if (error instanceof MediaError) return error.cause;

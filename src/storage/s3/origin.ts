@@ -101,7 +101,6 @@ function describeObject(
   };
 }
 
-/** Returns part and size of a response. @throws MediaError unless it has exactly the requested range */
 function readPart(response: GetObjectCommandOutput, range: ByteRange) {
   // Some servers respond to a range of an empty object with 200 and an empty body.
   if (response.ContentLength === 0) throw new MediaError('RANGE_NOT_SATISFIABLE');

@@ -131,7 +131,6 @@ export class S3ResultStore implements ResultStore {
     }
   }
 
-  /** Does nothing: the store has no background work, and idle connections do not keep the process alive. */
   close(): void {}
 
   #within<Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
@@ -143,7 +142,6 @@ export class S3ResultStore implements ResultStore {
   }
 }
 
-/** Reads a body; Node's HTTP parser guarantees its length. */
 async function readBody(body: AsyncIterable<Buffer>, sizeBytes: number): Promise<Buffer> {
   // Not from Node's pool: a cached body would retain 8 KiB of others.
   const bytes = Buffer.allocUnsafeSlow(sizeBytes);

@@ -43,7 +43,6 @@ type Command<Input extends ServiceInputTypes, Output extends ServiceOutputTypes>
   ServiceOutputTypes
 >;
 
-/** Requests of uploads, with deadlines and translated errors. */
 export class S3UploadRequests {
   readonly #client: S3Client;
   /** Cleared once the server has reported that it does not support conditions on writes. */
@@ -91,7 +90,7 @@ export class S3UploadRequests {
     }
   }
 
-  /** @throws Error if the parts remain */
+  /** @throws Error if parts may remain */
   async abortUpload(upload: AbortMultipartUploadCommandInput): Promise<void> {
     const abort = async (): Promise<void> => {
       const abortSignal = AbortSignal.timeout(ABORT_TIMEOUT_MS);

@@ -69,28 +69,25 @@ export function describeOriginalWriter(
       ['that tells its length', 3 * MEBIBYTE, true],
       ['of some bytes that do not', 3_000, false],
       ['of many that do not', 9 * MEBIBYTE, false],
-    ])(
-      'a create-only upload %s does not replace an existing original',
-      async (_, size, tells) => {
-        const bytes = numbered(size);
-        const write = () =>
-          fixture.writer.write('emojis/2', inChunks(bytes, 1_000_003), {
-            signal,
-            isNew: true,
-            contentType: 'image/png',
-            sizeBytes: tells ? size : undefined,
-          });
-        expect(await fixture.writer.has('emojis/2', signal)).toBe(false);
-        const etag = await write();
-        const { etag: read, body } = await openStream(fixture.origin, 'emojis/2');
-        expect((await buffer(body)).equals(bytes)).toBe(true);
-        expect(etag).toBe(read);
-        expect(await fixture.writer.has('emojis/2', signal)).toBe(true);
-        const isSeen = fixture.ignoresConditions !== true;
-        if (isSeen) await expect(write()).rejects.toEqual(new MediaError('MEDIA_EXISTS'));
-        expect(await fixture.list()).toEqual(['emojis/2']);
-      },
-    );
+    ])('a create-only upload %s does not replace an existing original', async (_, size, tells) => {
+      const bytes = numbered(size);
+      const write = () =>
+        fixture.writer.write('emojis/2', inChunks(bytes, 1_000_003), {
+          signal,
+          isNew: true,
+          contentType: 'image/png',
+          sizeBytes: tells ? size : undefined,
+        });
+      expect(await fixture.writer.has('emojis/2', signal)).toBe(false);
+      const etag = await write();
+      const { etag: read, body } = await openStream(fixture.origin, 'emojis/2');
+      expect((await buffer(body)).equals(bytes)).toBe(true);
+      expect(etag).toBe(read);
+      expect(await fixture.writer.has('emojis/2', signal)).toBe(true);
+      const isSeen = fixture.ignoresConditions !== true;
+      if (isSeen) await expect(write()).rejects.toEqual(new MediaError('MEDIA_EXISTS'));
+      expect(await fixture.list()).toEqual(['emojis/2']);
+    });
 
     test.each([true, false])(
       'one of several concurrent create-only uploads is stored; with their lengths: %s',
@@ -118,19 +115,16 @@ export function describeOriginalWriter(
     test.each([
       ['at once', 0],
       ['after many megabytes', 12 * MEBIBYTE],
-    ])(
-      'an upload that fails %s leaves only the earlier original',
-      async (_, sizeBytes) => {
-        await fixture.writer.write('emojis/1', inChunks(Buffer.from('before'), 6), { signal });
-        const cause = new Error('the disk is gone');
-        const keepsParts = fixture.keepsParts === true && sizeBytes > 0;
-        const failure = keepsParts ? new Error(PARTS_ARE_KEPT, { cause }) : cause;
-        const written = fixture.writer.write('emojis/1', failAfter(sizeBytes), { signal });
-        await expect(written).rejects.toEqual(failure);
-        expect((await read('emojis/1')).toString()).toBe('before');
-        expect(await fixture.list()).toEqual(['emojis/1']);
-      },
-    );
+    ])('an upload that fails %s leaves only the earlier original', async (_, sizeBytes) => {
+      await fixture.writer.write('emojis/1', inChunks(Buffer.from('before'), 6), { signal });
+      const cause = new Error('the disk is gone');
+      const keepsParts = fixture.keepsParts === true && sizeBytes > 0;
+      const failure = keepsParts ? new Error(PARTS_ARE_KEPT, { cause }) : cause;
+      const written = fixture.writer.write('emojis/1', failAfter(sizeBytes), { signal });
+      await expect(written).rejects.toEqual(failure);
+      expect((await read('emojis/1')).toString()).toBe('before');
+      expect(await fixture.list()).toEqual(['emojis/1']);
+    });
 
     test('an upload that is aborted leaves nothing', async () => {
       const stop = new AbortController();

@@ -1,9 +1,132 @@
-import { type BigIntStats, constants } from 'node:fs';
-import { type FileHandle, link, mkdir, open, realpath, rename, unlink } from 'node:fs/promises';
+import { type BigIntStats, close, constants, fstat, open, read, readlinkSync } from 'node:fs';
+import {
+  type FileHandle,
+  link,
+  mkdir,
+  open as openHandle,
+  realpath,
+  rename,
+  stat,
+  unlink,
+} from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { systemCodeOf } from './system-errors.ts';
+import { promisify } from 'node:util';
 
-/** Destination of a file, and how to write it. */
+/** Single files: errors of system calls, reading, and writing completely or not at all. */
+
+const MISSING: ReadonlySet<unknown> = new Set([
+  'ENOENT',
+  'ENOTDIR',
+  'ENAMETOOLONG',
+  'EISDIR',
+  'ELOOP', // a symbolic link, rejected by O_NOFOLLOW
+  'ENXIO', // a socket, or a pipe without a reader
+]);
+
+export function systemCodeOf(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : undefined;
+}
+
+/** Whether a system call failed because its path is not a regular file. */
+export function isMissingFile(error: unknown): boolean {
+  return MISSING.has(systemCodeOf(error));
+}
+
+/** Returns the result of a system call; `undefined` if `isMissingFile`. */
+export async function unlessMissing<Result>(call: Promise<Result>): Promise<Result | undefined> {
+  try {
+    return await call;
+  } catch (error) {
+    if (isMissingFile(error)) return undefined;
+    throw error;
+  }
+}
+
+export interface OpenedFile {
+  /** A plain number is cheaper than a `FileHandle`. */
+  readonly descriptor: number;
+  readonly status: BigIntStats;
+}
+
+/** Maximum number of attempts; a file may be replaced between its opening and the check of its path. */
+const MAX_ATTEMPTS = 3;
+
+const openDescriptor = promisify(open);
+const readDescriptor = promisify(read);
+const readStatus = promisify(fstat);
+
+/**
+ * Opens a regular file at exactly this path, without links. The kernel reports the path of the opened file, by a
+ * synchronous call, which costs less than waking a thread; systems without /proc resolve the path again.
+ *
+ * @param path absolute and normalized: no `..`, `.` or `//`
+ * @returns `undefined` for other kinds of files
+ * @throws errors of `open` of node:fs
+ */
+export async function openRegularFile(path: string): Promise<OpenedFile | undefined> {
+  for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
+    // O_NONBLOCK: a named pipe must not hang the open.
+    const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+    const descriptor = await openDescriptor(path, flags);
+    try {
+      const opened = { descriptor, status: await readStatus(descriptor, { bigint: true }) };
+      if (opened.status.isFile() && (await findOpenedPath(opened, path)) === path) return opened;
+      const { nlink } = await readStatus(descriptor, { bigint: true });
+      closeFile(opened);
+      if (nlink !== 0n) return undefined; // the file was not replaced
+    } catch (error) {
+      closeFile({ descriptor });
+      throw error;
+    }
+  }
+  return undefined;
+}
+
+export function fileEtagOf({ size, mtimeNs }: Pick<BigIntStats, 'size' | 'mtimeNs'>): string {
+  return `${size.toString(36)}-${mtimeNs.toString(36)}`;
+}
+
+/** Reads bytes of a file into memory; fewer if the file was truncated. */
+export async function readBytes(
+  { descriptor }: Pick<OpenedFile, 'descriptor'>,
+  first: number,
+  count: number,
+): Promise<Buffer> {
+  // Not from Node's pool: cached bytes would retain 8 KiB of others.
+  const bytes = Buffer.allocUnsafeSlow(count);
+  let filled = 0;
+  while (filled < count) {
+    const { bytesRead } = await readDescriptor(
+      descriptor,
+      bytes,
+      filled,
+      count - filled,
+      first + filled,
+    );
+    if (bytesRead === 0) return bytes.subarray(0, filled);
+    filled += bytesRead;
+  }
+  return bytes;
+}
+
+export function closeFile(
+  { descriptor }: Pick<OpenedFile, 'descriptor'>,
+  onClosed: () => void = () => undefined,
+): void {
+  close(descriptor, onClosed);
+}
+
+async function findOpenedPath({ descriptor, status }: OpenedFile, path: string): Promise<string> {
+  try {
+    return readlinkSync(`/proc/self/fd/${descriptor}`);
+  } catch {
+    // Not covered: a folder that is swapped for a link and back.
+    const real = await realpath(path);
+    const there = await stat(real, { bigint: true });
+    return there.ino === status.ino && there.dev === status.dev ? real : '';
+  }
+}
+
 export interface WriteTarget {
   readonly path: string;
   /** Unique path for the unfinished file, on the same file system. */
@@ -13,9 +136,8 @@ export interface WriteTarget {
   readonly onFolderMade?: (() => void) | undefined;
   /** Whether the path must not exist yet; otherwise an existing file is replaced. */
   readonly isNew?: boolean | undefined;
-  /** Permissions of the file; by default those of new files. */
   readonly mode?: number | undefined;
-  /** User and group of the file, which only root may change; by default those of the process. */
+  /** User and group of the file, which only root can change; by default those of the process. */
   readonly owner?: { readonly uid: number; readonly gid: number } | undefined;
   /** Throws if the complete file must not be moved to its path any more. */
   readonly beforeMove?: (() => Promise<void>) | undefined;
@@ -99,11 +221,11 @@ async function openNewFile({ temporaryPath, root }: WriteTarget): Promise<FileHa
   const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
   const flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW;
   try {
-    return await open(temporaryPath, flags);
+    return await openHandle(temporaryPath, flags);
   } catch (error) {
     if (systemCodeOf(error) !== 'ENOENT') throw error;
     await makeFolder(dirname(temporaryPath), root); // another process removed the folder
-    return open(temporaryPath, flags);
+    return openHandle(temporaryPath, flags);
   }
 }
 
@@ -121,11 +243,10 @@ async function moveIntoPlace({ path, temporaryPath, root, onFolderMade, isNew }:
   }
 }
 
-/** Flushes a folder, which stores the names of its files. */
 export async function syncFolder(folder: string): Promise<void> {
   let handle: FileHandle | undefined;
   try {
-    handle = await open(folder, constants.O_RDONLY);
+    handle = await openHandle(folder, constants.O_RDONLY);
     await handle.sync();
   } catch {
     // Some file systems do not support it; the file exists all the same.
