@@ -20,7 +20,6 @@ const WORKER_OWN_BYTES = 160 * MEBIBYTE;
 
 interface Checked {
   readonly environment: Environment;
-  /** `undefined` if a variable is invalid on its own. */
   readonly values: Settings | undefined;
   readonly maxConnections: number;
 }
@@ -216,7 +215,6 @@ function formatValue(value: string): string {
   return `"${masked.replace(/(\/\/[^?]*\?).*/s, '$1***')}"`;
 }
 
-/** Returns the rule that a variable must be set if another one is set, or has `value`. */
 function requiredIf(name: SettingName, expected: string, other: SettingName, value?: string): Rule {
   return [
     name,
@@ -237,7 +235,6 @@ function comparing(
   return [name, ({ values }) => values !== undefined && isBroken(values) && expected];
 }
 
-/** Returns OpenSSL's error about a certificate and its key; unreadable files are reported elsewhere. */
 function findTlsFault(certFile = '', keyFile = ''): string | undefined {
   if (!isReadableFile(certFile) || !isReadableFile(keyFile)) return undefined;
   try {
@@ -248,7 +245,6 @@ function findTlsFault(certFile = '', keyFile = ''): string | undefined {
   }
 }
 
-/** Reads a certificate chain and its private key, in PEM; returns `undefined` unless both are configured. */
 export function readTls(certFile: string | undefined, keyFile: string | undefined) {
   return certFile === undefined || keyFile === undefined
     ? undefined

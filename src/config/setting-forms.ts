@@ -81,13 +81,11 @@ export const headerValue = textForm(
 
 export const folder = anyText('an existing folder');
 
-/** An address to listen on, or a host name for one. */
 export const hostName = textForm(
   'an IP address or a host name',
   (text) => isIP(text) !== 0 || (/^[a-z\d.-]{1,253}$/i.test(text) && /[a-z]/i.test(text)),
 );
 
-/** A secret for a request header. */
 export const bearerToken = textForm('at least 16 characters of A-Z a-z 0-9 . _ ~ + / = -', (text) =>
   /^[\w.~+/=-]{16,512}$/.test(text),
 );
@@ -118,7 +116,6 @@ export const endpoint = textForm(
   },
 );
 
-/** Address of a page, for a `Link` header. */
 export const pageAddress = textForm(
   'an http or https URL',
   (text) => /^https?:\/\/[!#-;=?-~]+$/.test(text) && text.length <= 2_048 && URL.canParse(text),
@@ -167,7 +164,6 @@ export const signingKeys: Form<SigningKeys> = {
   read: (text) => readKeys(text.split(',')),
 };
 
-/** A file of signing keys; blank lines are ignored. */
 export const signingKeysFile = fileOf(`keys, one a line, ${eachKey}`, (text) =>
   readKeys(text.split('\n').filter((line) => line.trim() !== '')),
 );
@@ -196,7 +192,6 @@ export function listOf<Value>(form: Form<Value>): Form<readonly Value[]> {
   };
 }
 
-/** An address, or a network in CIDR notation. */
 export const network = textForm('an address or a network', isNetwork);
 
 /** A NAT64 prefix; RFC 6052 §2.2 allows only these lengths. */

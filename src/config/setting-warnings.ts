@@ -1,7 +1,6 @@
 import type { Environment, Setting } from './setting.ts';
 import { type SettingName, settingNames, settingTable } from './settings.ts';
 
-/** Warning about a variable that has no effect. */
 export interface SettingWarning {
   readonly name: string;
   readonly message: string;

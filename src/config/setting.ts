@@ -1,15 +1,12 @@
 import { type MemorySetting, memoryDefaults } from './machine-limits.ts';
 import type { Form } from './setting-forms.ts';
 
-/** Environment variables, as in `process.env`. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Row of the table of variables. */
 export interface Setting<Value = unknown> {
   readonly form: Form<Value>;
   /** Default value; omitted if it depends on other settings. */
   readonly default?: Value | undefined;
-  /** Purpose, in Markdown. */
   readonly description: string;
   /** Default that depends on the machine or on another variable, in Markdown; appended to `default`. */
   readonly defaultText?: string;
@@ -23,7 +20,6 @@ interface WithDefault<Value> extends Setting<Value> {
   readonly default: Value;
 }
 
-/** Parsed values of the variables of a table. */
 export type ValuesOf<Table extends Readonly<Record<string, Setting>>> = {
   readonly [Name in keyof Table]: Table[Name] extends WithDefault<infer Value>
     ? Value
@@ -34,7 +30,6 @@ export type ValuesOf<Table extends Readonly<Record<string, Setting>>> = {
 
 type More = Pick<Setting, 'defaultText' | 'isSecret'>;
 
-/** Returns the row of a variable with a default. */
 export function setting<Value>(
   form: Form<Value>,
   fallback: NoInfer<Value>,

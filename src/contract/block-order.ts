@@ -14,26 +14,22 @@ import { contractResources, type Resources } from './resources.ts';
 export const blockKinds = ['key', 'prefix', 'sha256', 'external'] as const;
 export type BlockKind = (typeof blockKinds)[number];
 
-/** Blocked key, prefix, digest or URL. */
 export interface BlockSubject {
   readonly kind: BlockKind;
   /** An origin key, whole segments of one, a digest in lower case, or a URL in canonical form. */
   readonly value: string;
 }
 
-/** Entry of the block list. */
 export interface Block extends BlockSubject {
   /** Whether the original looks like a missing one. */
   readonly hidden: boolean;
   readonly note: string;
 }
 
-/** Request to block or unblock subjects. */
 export interface BlockOrder extends Pick<Block, 'hidden' | 'note'> {
   readonly subjects: readonly BlockSubject[];
 }
 
-/** Maximum number of entries of a request. */
 export const MAX_BLOCKS = 1_000;
 
 /** Maximum length of a note, in UTF-16 units. */
@@ -48,7 +44,6 @@ interface Row {
   readonly read: (text: string, resources: Resources) => string | undefined;
 }
 
-/** Members of a request with subjects. */
 const rows = {
   keys: {
     kind: 'key',

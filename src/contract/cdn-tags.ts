@@ -1,7 +1,6 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import type { PurgeOrder } from './purge-order.ts';
 
-/** Tags of a CDN, and the limits of its API. */
 export interface CdnRow {
   readonly header: string;
   readonly separator: string;

@@ -81,7 +81,6 @@ export const errorRegistry = {
   },
 } as const satisfies Record<string, ErrorRow>;
 
-/** Stable, machine-readable code of an error response. */
 export type ErrorCode = keyof typeof errorRegistry;
 
 /** One fault of a request; `path` is the name of the path part or query parameter at fault. */
@@ -158,7 +157,6 @@ export function methodNotAllowed(allowed: string): MediaError {
   return new MediaError('METHOD_NOT_ALLOWED', { message, headers: { allow: allowed } });
 }
 
-/** Maximum number of nested causes in a message. */
 const MAX_CAUSES = 8;
 
 /** Returns the messages of an error and its causes, each after a colon, without full stops; empty without an error. */

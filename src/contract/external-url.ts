@@ -2,7 +2,6 @@
 
 import { decodeOnce } from './media-path.ts';
 
-/** Maximum length of a canonical URL, in bytes. */
 export const MAX_EXTERNAL_URL_BYTES = 8_192;
 
 /** Public URL of this service: an origin, and the decoded segments of a path. */

@@ -10,7 +10,6 @@
 /** Nanoseconds of one core per pixel: for a photograph, and for one flat colour. */
 export type Weight = readonly [typicalNs: number, minNs: number];
 
-/** The contract's three qualities (contract §2). */
 export type Quality = 'high' | 'low' | 'lossless';
 
 /** Encoder options: those of sharp (`lib/output`), or for GIF those of `encode-gif.ts`. */
@@ -41,7 +40,6 @@ export type OutputFormat = keyof EncoderSettings;
 
 interface OutputCapabilities<Settings> {
   readonly mimeType: string;
-  /** File extensions, the usual one first. */
   readonly extensions: readonly [string, ...string[]];
   readonly hasAlpha: boolean;
   readonly canAnimate: boolean;
@@ -167,7 +165,6 @@ export function isLossless(format: OutputFormat, quality: Quality): boolean {
   return qualities[quality] === qualities.lossless;
 }
 
-/** Returns the encoding of a large lossless still; `undefined` for a smaller one. */
 export function largeStillOf(format: OutputFormat, pixels: number): LargeStill | undefined {
   const { largeStill } = outputFormats[format];
   return largeStill !== undefined && pixels >= largeStill.fromPixels ? largeStill : undefined;
@@ -175,9 +172,7 @@ export function largeStillOf(format: OutputFormat, pixels: number): LargeStill |
 
 interface SourceCapabilities {
   readonly mimeType: string;
-  /** Format of the response if the request names none. */
   readonly encodesAs: OutputFormat;
-  /** The same for an animation, if it differs. */
   readonly animatesAs?: OutputFormat;
   /** Loader of libvips for the format; others are blocked. Omitted if libvips does not decode it. */
   readonly loader?: string;
@@ -250,7 +245,6 @@ export const sourceExtensions: readonly string[] = [
  */
 export const PIPELINE_RELEASE = '11-sharp0.35.5-vips8.18.7';
 
-/** Default effort of the WebP encoder, 0 to 6. */
 export const DEFAULT_WEBP_EFFORT = 4;
 
 /** Returns the release, with an effort other than the default, since it changes the bytes. */

@@ -5,14 +5,12 @@ import { formatNameOf, type MediaMetadata } from './metadata.ts';
 
 /** Requests and responses of the internal routes, with the platform's names (contract §14). */
 
-/** Subject of an internal request. */
 export type InternalSubject =
   | { readonly type: 'external'; readonly url: string }
   | { readonly type: 'upload'; readonly key: string }
   | { readonly type: 's3'; readonly bucket: string; readonly key: string }
   | { readonly type: 'base64'; readonly bytes: Uint8Array };
 
-/** Maximum edge of media with metadata, in pixels. */
 const MAX_EDGE_PX = 16_384;
 
 const key = z.string().superRefine((text, { addIssue }) => {
@@ -138,7 +136,6 @@ export function formatMetadata(metadata: MediaMetadata, bytes: Uint8Array | unde
 const WITHHELD_TYPES =
   /^(?:text\/|image\/svg|application\/(?:pdf|xml|octet-stream|postscript|rtf))/;
 
-/** Formats the media type for `/_sniff`. */
 export function formatSniffed(contentType: string): { readonly content_type: string | null } {
   const [bareType = ''] = contentType.split(';');
   return { content_type: WITHHELD_TYPES.test(bareType) ? null : bareType };

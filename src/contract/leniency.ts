@@ -15,7 +15,6 @@ import {
 import { type ResourceName, type Resources, resourceRows } from './resources.ts';
 import { isExternalPath } from './signing/external-path.ts';
 
-/** Last value of each parameter. */
 type Sent = Readonly<Record<string, string | undefined>>;
 
 interface Subject {
@@ -38,7 +37,6 @@ const lenientParameters: Readonly<
     String(animated === undefined ? isMarked : isTrue(animated)),
 };
 
-/** Width of an asset without a valid `size`, in pixels. */
 const DEFAULT_WIDTH_PX = 128;
 
 /** Minimum and maximum width of each class of assets, in pixels. Avatars and icons have the default. */
@@ -56,11 +54,9 @@ const boundsPx: Readonly<Partial<Record<ResourceName, readonly [min: number, max
 /** Extensions of assets. Those of other formats than the contract's are sent as WebP. */
 const assetExtensions = [...sourceExtensions, 'jxl', 'svg'];
 
-/** Path and query of a strict request. */
 export interface StrictTarget {
   readonly rawPath: string;
   readonly rawQuery: string;
-  /** Whether browsers save the body. */
   readonly isDownload: boolean;
 }
 

@@ -12,7 +12,6 @@ import {
   type TemplateSegment,
 } from './resources.ts';
 
-/** Parsed path of the contract, with valid values. */
 export interface MediaPath {
   readonly resource: ResourceName;
   /** Decoded value of each placeholder, hashes with their `a_`; `ext` only for files. */
@@ -120,7 +119,6 @@ export function formatPath({ resource, values, extension }: MediaPath): string {
   );
 }
 
-/** Splits a segment at its last dot, if any. */
 export function splitExtension(segment: string): [stem: string, extension: string] {
   const dot = segment.lastIndexOf('.');
   return [segment.slice(0, dot), segment.slice(dot + 1)];
@@ -162,7 +160,6 @@ function hasShape(
   );
 }
 
-/** Parsed key of an original, with valid values. */
 export type OriginKey = Pick<MediaPath, 'resource' | 'values'>;
 
 /** Returns the key of an original (contract §1), built from parsed values; `undefined` for shipped resources. */
@@ -204,7 +201,6 @@ export function parseOriginKey(text: string, resources = contractResources): Ori
   return undefined;
 }
 
-/** Whether a text is the key of an original (contract §1). */
 export function isOriginKey(text: string, resources?: Resources): boolean {
   return parseOriginKey(text, resources) !== undefined;
 }

@@ -4,7 +4,6 @@ import { type Extension, extensions, type Quality } from './image-formats.ts';
 /** Kinds of queries (contract §2); `none` and `file` ignore every parameter. */
 export type QueryKind = 'image' | 'sticker' | 'external' | 'file' | 'none';
 
-/** Allowed values of a parameter. */
 export type ParameterForm =
   | { readonly kind: 'choice'; readonly values: readonly string[] }
   | { readonly kind: 'integer'; readonly min: number; readonly max: number };
@@ -13,7 +12,6 @@ export interface QueryParameter {
   readonly name: string;
   readonly description: string;
   readonly form: ParameterForm;
-  /** Value of an omitted parameter, if it has one. */
   readonly default?: string;
 }
 
@@ -28,13 +26,11 @@ export interface MediaQuery {
   readonly animated: boolean;
 }
 
-/** Allowed values of `size`, in pixels. */
 export const ASSET_WIDTHS_PX = [
   16, 20, 22, 24, 28, 32, 40, 44, 48, 56, 60, 64, 80, 96, 100, 128, 160, 240, 256, 300, 320, 480,
   512, 600, 640, 1024, 1280, 1536, 2048, 3072, 4096,
 ] as const;
 
-/** Maximum `width` and `height`, in pixels. */
 export const MAX_EDGE_PX = 4096;
 
 /** Maximum `width` and `height` that lenient parsing clamps instead of refusing, in pixels. */

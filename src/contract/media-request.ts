@@ -23,7 +23,6 @@ export interface MediaRequest extends Pick<MediaQuery, 'widthPx' | 'heightPx' | 
   readonly originKey: string;
   /** Canonical URL of external media, or other signed text, which the fetch refuses. */
   readonly url: string | undefined;
-  /** File name of attachments and files, for downloads. */
   readonly filename: string | undefined;
   /** Omit for the original's format. */
   readonly format: OutputFormat | undefined;
@@ -35,12 +34,10 @@ export interface MediaRequest extends Pick<MediaQuery, 'widthPx' | 'heightPx' | 
   readonly isPassthrough: boolean;
 }
 
-/** Parsed request target. */
 export type RequestTarget = (
   | {
       readonly kind: 'media';
       readonly request: MediaRequest;
-      /** Whether browsers save the body, whatever its type. */
       readonly isDownload: boolean;
     }
   | { readonly kind: 'default avatar'; readonly index: string }
@@ -55,9 +52,7 @@ export type RequestTarget = (
   readonly text: string;
 };
 
-/** Settings of parsing. */
 export interface ParseOptions {
-  /** By default those of contract §1. */
   readonly resources?: Resources;
   /** Returns the URL text in a path of external media; `undefined` if its signature is invalid. Omit to disable them. */
   readonly readExternal?: ((rawPath: string) => string | undefined) | undefined;
@@ -225,7 +220,6 @@ export function isVideoName(name = ''): boolean {
   return /\.(?:mp4|m4v|mov|webm|mkv)$/i.test(name);
 }
 
-/** Returns the request for the unmodified original. */
 export function unchangedOf(request: MediaRequest): MediaRequest {
   return { ...request, quality: 'lossless', isAnimated: false, isPassthrough: true };
 }
@@ -238,7 +232,6 @@ export function splitTarget(target: string): [path: string, query: string] {
   return mark < 0 ? [local, ''] : [local.slice(0, mark), local.slice(mark + 1)];
 }
 
-/** Returns `lossless` for all lossless qualities of a format. */
 function canonicalQuality(format: OutputFormat | undefined, quality: Quality): Quality {
   return format !== undefined && isLossless(format, quality) ? 'lossless' : quality;
 }

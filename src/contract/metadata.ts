@@ -26,7 +26,6 @@ export type MetadataFacts = z.infer<typeof metadataFacts>;
 export const metadataOutcomes = ['removed', 'none', 'not-supported'] as const;
 export type MetadataOutcome = (typeof metadataOutcomes)[number];
 
-/** Names of formats that differ from the subtype of their media type. */
 const FORMATS: Readonly<Record<string, string>> = {
   'audio/mpeg': 'mp3',
   'audio/mp4': 'm4a',
@@ -36,7 +35,6 @@ const FORMATS: Readonly<Record<string, string>> = {
   'video/x-matroska': 'mkv',
 };
 
-/** Returns the short name of a format by its media type: `jpeg`, `mov`. */
 export function formatNameOf(contentType: string): string {
   const subtype = contentType.slice(contentType.indexOf('/') + 1);
   return FORMATS[contentType] ?? subtype.toLowerCase().replace(/^x-/, '');
@@ -94,7 +92,6 @@ export interface MetadataQuestion {
   readonly wantsSha256: boolean;
 }
 
-/** Path of the admin listener, before a key. */
 export const METADATA_PATH = '/metadata/';
 
 /** Parameters of a request with their defaults; each is `true` or `false`. */

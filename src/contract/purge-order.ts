@@ -22,7 +22,6 @@ import {
 } from './resources.ts';
 import { externalKeyOf, isExternalKey, readExternalPath } from './signing/external-path.ts';
 
-/** Renderings to purge: single ones, or all of originals and of folders of originals. */
 export type PurgeOrder =
   | { readonly kind: 'requests'; readonly requests: readonly MediaRequest[] }
   | {
@@ -32,7 +31,6 @@ export type PurgeOrder =
       readonly folders?: readonly string[];
     };
 
-/** Maximum number of items. */
 const MAX_ITEMS = 1_000;
 
 /** Maximum length of a key, in UTF-16 units (S3: 1024 bytes). */
@@ -46,7 +44,6 @@ const items = z
 const itemsOf = (fits: (text: string) => boolean, error: string) =>
   items.pipe(z.array(z.string().refine(fits, { error })));
 
-/** Folder of results of external media. */
 const EXTERNAL = 'external/';
 
 function isKey(text: string, resources: Resources): boolean {
@@ -247,7 +244,6 @@ function parsePaths(paths: readonly string[], options: ParseOptions): MediaReque
   return requests;
 }
 
-/** Returns the reason why a target cannot be purged. */
 function messageOf(target: Exclude<RequestTarget, { readonly kind: 'media' }>): string {
   switch (target.kind) {
     case 'default avatar':

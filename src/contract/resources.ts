@@ -30,7 +30,6 @@ const theme = {
 } as const;
 const sound = { fileExtensions: ['mp3', 'ogg', 'm4a', 'wav'], query: 'file' } as const;
 
-/** Resources of contract §1. */
 const rows = {
   'user avatar': { path: '/avatars/{user_id}/{avatar_hash}.{ext}', ...image },
   'guild icon': { path: '/icons/{guild_id}/{icon_hash}.{ext}', ...image },
@@ -86,19 +85,16 @@ export const resourceRows = Object.fromEntries(
 /** Number of default avatars (contract §1: index 0 to 5). */
 export const DEFAULT_AVATAR_COUNT = 6;
 
-/** Segment of a template. */
 export type TemplateSegment =
   | { readonly kind: 'literal'; readonly text: string }
   | { readonly kind: 'placeholder'; readonly name: string; readonly hasExtension: boolean };
 
-/** Template of a path or key as segments. */
 export interface Template {
   readonly resource: ResourceName;
   readonly segments: readonly TemplateSegment[];
 }
 
 export interface Resources {
-  /** Templates of unsigned paths. */
   readonly pathTemplates: readonly Template[];
   /** Literal segments: `/avatars/avatars/3.png` is an unknown path, and not one with an invalid id. */
   readonly reservedSegments: ReadonlySet<string>;

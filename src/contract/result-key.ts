@@ -36,7 +36,6 @@ export function encodeOriginKey(originKey: string): string {
   return originKey.split('/').map(encodeURIComponent).join('/');
 }
 
-/** Returns the encoded origin key of a `resultKey`. */
 export function encodedOriginKeyOf(key: string): string {
   return key.slice(0, key.indexOf('?'));
 }

@@ -4,7 +4,6 @@ import proxyAddr from '@fastify/proxy-addr';
 import ipaddr from 'ipaddr.js';
 import type { Clock, Log } from '../pipeline/ports.ts';
 
-/** Minimum interval between two equal warnings about a proxy, in milliseconds. */
 const WARNING_PERIOD_MS = 60_000;
 
 /** IPv6 prefix of one subscriber, in groups of 16 bits (RFC 6177). */
@@ -28,7 +27,6 @@ export function trustProxies(trusted: boolean | string[]): ListAddresses {
   };
 }
 
-/** Removes port and brackets, which some load balancers add. */
 function readAddress(entry: string): string {
   const { v4, v6 } =
     /^(?:(?<v4>[\d.]+):\d+|\[(?<v6>[\da-f:.]+)\](?::\d+)?)$/i.exec(entry)?.groups ?? {};
@@ -64,7 +62,6 @@ const UNTRUSTED =
   'ignoring X-Forwarded-For from an untrusted peer; if it is your proxy, add it to TRUST_PROXY';
 const UNREADABLE = 'X-Forwarded-For of a trusted proxy names no IP address as client';
 
-/** Maximum length of an entry in the log, in characters. */
 const MAX_ENTRY_LENGTH = 64;
 
 /**

@@ -1,5 +1,3 @@
-/** Conditional requests (RFC 9110 §13). */
-
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Validators } from '../contract/result-key.ts';
 
@@ -17,7 +15,6 @@ const ANY_TAG = /^[ \t]*\*[ \t]*$/;
 // One element of a `#entity-tag` list, possibly empty, and the comma or end after it.
 const LIST_ELEMENT = new RegExp(`[ \\t]*(?:((?:W/)?${OPAQUE_TAG})[ \\t]*)?(?:,|$)`, 'y');
 
-/** Whether a request can end in a 304. */
 export function isConditional(conditions: CacheConditions): boolean {
   return conditions['if-none-match'] !== undefined || conditions['if-modified-since'] !== undefined;
 }

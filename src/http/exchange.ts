@@ -27,11 +27,9 @@ import {
   startSending,
 } from './request-facts.ts';
 
-/** Shared by all requests of a listener. */
 interface Listener extends Observers {
   readonly http: Config['http'];
   readonly keepAliveTimeoutMs: number;
-  /** Formats the tags of originals for the CDN in front. Omit to send none. */
   readonly tagFieldOf: ((originKeys: readonly string[]) => TagField) | undefined;
 }
 
@@ -46,7 +44,6 @@ const MISS: CacheOutcome = { kind: 'miss' };
 export class Exchange {
   readonly request: IncomingMessage;
   readonly facts: RequestFacts;
-  /** Headers of all responses to this request, errors included. */
   readonly commonHeaders: Readonly<Record<string, string>>;
   readonly #response: ServerResponse;
   readonly #listener: Listener;
@@ -84,7 +81,6 @@ export class Exchange {
     return originKeys.length === 0 ? undefined : this.#listener.tagFieldOf?.(originKeys);
   }
 
-  /** Path and query as they appear in the request line. */
   get target(): string {
     return this.request.url ?? '';
   }
@@ -93,7 +89,6 @@ export class Exchange {
     return this.#listener.listAddresses(this.request);
   }
 
-  /** Aborts when the client disconnects. */
   get signal(): AbortSignal {
     // Created at the first use: hits have none.
     this.#gone ??= new AbortController();

@@ -8,7 +8,6 @@ import type { CacheOutcome, StageTiming } from '../pipeline/request-trace.ts';
 import { isNotModified, isPreconditionFailed, isRangeApplicable } from './conditional.ts';
 import { formatContentRange, parseRange } from './range.ts';
 
-/** Methods of media and pages. */
 export const ALLOWED_METHODS = 'GET, HEAD, OPTIONS';
 
 /** Headers of every response, errors included (contract §4). */
@@ -24,7 +23,6 @@ export const COMMON_HEADERS = {
 
 const COMMON_FIELDS = Object.entries(COMMON_HEADERS).flat();
 
-/** Returns the `Cache-Control` of a response that any cache may keep. */
 export function publicMaxAge(maxAgeSeconds: number): string {
   return `public, max-age=${Math.floor(maxAgeSeconds)}`;
 }
@@ -76,7 +74,6 @@ export function cacheTagFields(tags: CdnTags): (originKeys: readonly string[]) =
     more.length === 0 ? fields.memo(originKey) : tags.fieldOf(originKey, ...more);
 }
 
-/** Properties of a body that are known before it is sent. */
 interface Content {
   readonly contentType: string;
   readonly contentDisposition: string | undefined;
@@ -98,11 +95,9 @@ export interface Head {
   readonly validators: Validators;
   readonly sizeBytes: number | undefined;
   readonly hasRanges: boolean;
-  /** Fields of a 304. */
   readonly validatorFields: readonly string[];
   /** Fields of a 206 without its length and range. */
   readonly partFields: readonly string[];
-  /** Fields of a 200. */
   readonly wholeFields: readonly string[];
 }
 
@@ -167,7 +162,6 @@ export function selectResponse({ method, headers }: IncomingMessage, head: Head)
   return { status: 206, fields, first: range.first, last: range.last };
 }
 
-/** Body in memory that is sent repeatedly, with its prepared heads. */
 export interface PreparedBody {
   readonly bytes: Buffer;
   readonly head: Head;

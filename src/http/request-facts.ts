@@ -22,7 +22,6 @@ import type { RequestSpan } from '../telemetry/request-span.ts';
 import type { Tracing } from '../telemetry/tracing.ts';
 import { clientAddressOf, type ListAddresses } from './client-address.ts';
 
-/** Counts, logs and traces requests and their responses. */
 export interface Observers {
   readonly meter: Meter;
   /** Omit to log no requests, only their errors. */
@@ -34,7 +33,6 @@ export interface Observers {
   readonly listAddresses: ListAddresses;
 }
 
-/** One request and its response, which `finishRequest` counts, logs and traces. */
 export interface RequestFacts {
   readonly request: IncomingMessage;
   readonly beganMs: number;
@@ -68,7 +66,6 @@ const NO_KEYS: readonly string[] = [];
 /** Accepted ids of requests: UUIDs, ULIDs, trace ids, ids of nginx and load balancers; safe in headers and the log. */
 export const REQUEST_ID_FORM = /^[A-Za-z0-9._~+/=:-]{1,128}$/;
 
-/** Starts the facts of a request, and its span if it is traced. */
 export function startFacts(request: IncomingMessage, { clock, tracer }: Observers): RequestFacts {
   const beganMs = clock.nowMs();
   const span = tracer?.begin(request);
@@ -151,7 +148,6 @@ export function reportError(
   }
 }
 
-/** Counts, logs and traces a request when its response is closed, complete or not. */
 export function finishRequest(
   facts: RequestFacts,
   response: ServerResponse,
@@ -235,7 +231,6 @@ function describeAsset({ key, media, request }: RequestFacts): string {
   return media === undefined ? describeTarget(request.url ?? '') : resultKey(media);
 }
 
-/** Rounds a duration to the microsecond: further digits are noise. */
 function roundMs(durationMs: number): number {
   return Math.round(durationMs * 1000) / 1000;
 }

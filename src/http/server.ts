@@ -14,7 +14,6 @@ import type { MediaHandler } from './media/handler.ts';
 import { RELAY_METHODS, type RelayHandler } from './relay/handler.ts';
 import type { Observers } from './request-facts.ts';
 
-/** Responds to a request, synchronously or later. */
 type RequestHandler = (exchange: Exchange) => Promise<void> | undefined;
 
 /** Handlers of the media listener. The paths of an omitted one are unknown. */
@@ -143,7 +142,6 @@ function run(exchange: Exchange, handle: RequestHandler): void {
   }
 }
 
-/** Returns the headers of the response to a preflight, for pages of any site. */
 function preflightHeaders(methods: string, headers: string) {
   return {
     allow: methods,

@@ -4,7 +4,6 @@ import type { UploadService } from '../pipeline/uploads/upload-service.ts';
 import type { GaugeRow } from './metrics.ts';
 import { checkReadiness, type ServiceState } from './readiness.ts';
 
-/** Lists the metrics that are read at a scrape: sizes, lengths, states. */
 export function listGauges(
   state: ServiceState,
   countLostLines: () => number,

@@ -18,16 +18,13 @@ const GATHERING_MS = 100;
 
 const FLUSH_TIMEOUT_MS = 500;
 
-/** Log of a process. */
 export interface ProcessLog {
   readonly log: Logger;
-  /** Returns the number of lines dropped since the start because of a slow reader. */
   readonly countLost: () => number;
   /** Writes the last lines, with a deadline. Returns whether the process can exit: Node waits for a write that hangs. */
   readonly flush: () => Promise<boolean>;
 }
 
-/** Access log entry. */
 export interface RequestLine {
   readonly id: string;
   readonly method: string;
@@ -37,17 +34,14 @@ export interface RequestLine {
    * without the query.
    */
   readonly asset: string;
-  /** Host of external media. */
   readonly host?: string | undefined;
   readonly signature?: SignatureVerdict;
   /** 499 if the client left before the response. */
   readonly status: number;
   readonly code?: ErrorCode;
   readonly cache: CacheUse;
-  /** Bytes of the body that were passed to the system. */
   readonly bytes: number;
   readonly receivedBytes?: number;
-  /** Time from the request's head to the end of its response. */
   readonly durationMs: number;
   readonly stagesMs: Readonly<Partial<Record<Stage, number>>>;
   readonly client: string;

@@ -27,7 +27,6 @@ export class PrometheusMeter implements Meter {
   readonly #registry = new Registry();
   readonly #responses: (ResponseClass & ResponseCount)[] = [];
   readonly #byClass: Record<string, Record<string, Record<number, ResponseCount>>> = {};
-  /** Counts by metric and value of its label. */
   readonly #counts: Record<string, Record<string, number>> = {};
   /** A histogram for each value of a label: looking one up by its labels takes longer than adding to it. */
   readonly #durations: Record<string, Record<string, Histogram.Internal<string>>> = {};
@@ -112,12 +111,10 @@ export class PrometheusMeter implements Meter {
     }
   }
 
-  /** Adds a metric whose labels are its information, and whose value is always 1. */
   addInfo(name: string, help: string, labels: Labels): void {
     this.#register(name, help, Object.keys(labels), () => [[labels, 1]]);
   }
 
-  /** Adds prom-client's own metrics of the process: CPU, memory, garbage collection, lag of the event loop. */
   watchProcess(): void {
     collectDefaultMetrics({ register: this.#registry });
   }

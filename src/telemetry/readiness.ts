@@ -7,7 +7,6 @@ import type { Lane, ResultStore } from '../pipeline/ports.ts';
 import type { UploadService } from '../pipeline/uploads/upload-service.ts';
 import type { WorkerPool } from '../workers/pool.ts';
 
-/** Whether to route requests here, and the reasons against it. */
 export interface Readiness {
   /** `degraded`: route requests here, although not all of them can be served. */
   readonly status: 'ready' | 'degraded' | 'not ready';
@@ -19,7 +18,6 @@ export interface ServiceState {
   readonly pipeline: MediaPipeline;
   readonly workers: WorkerPool;
   readonly originHealth: OriginHealth;
-  /** Check of `STORAGE_MARKER`. */
   readonly marker: { readonly isMissing: boolean } | undefined;
   readonly resultStore: ResultStore | undefined;
   readonly blocks: BlockList | undefined;

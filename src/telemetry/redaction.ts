@@ -8,14 +8,12 @@ const PARAMETER =
 const CAPABILITY = /([?&]t(?:=|%3d))[^&\s"'\\,;]+/gi;
 const SIGNED_PATH = /(\/external\/)[\w-]{43}(?=\/)/g;
 
-/** Headers in JSON or in text. */
 const HEADER = /("?\bauthorization"?\s*[:=]\s*"?)[\w.~+/=-]+(?: [\w.~+/=-]+)?/gi;
 const BEARER = /(\bbearer )[\w.~+/=-]{8,}/gi;
 
 /** Shorter secrets would match parts of words. */
 const MIN_SECRET_LENGTH = 8;
 
-/** Maximum length of a target in logs and traces, in characters. */
 const MAX_TARGET_LENGTH = 200;
 
 /** Parameters that sign a URL: the signature of an attachment, the capability of an upload. */

@@ -41,7 +41,6 @@ interface TracedResponse {
   readonly code: ErrorCode | undefined;
   readonly cache: CacheUse;
   readonly bytes: number;
-  /** `X-Request-Id` of the response, if any. */
   readonly id: string | undefined;
   readonly media: MediaRequest | undefined;
 }
@@ -49,10 +48,8 @@ interface TracedResponse {
 /** Any other method is `_OTHER` (HTTP semantic conventions): span names have few values. */
 const KNOWN_METHODS = new Set('CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT TRACE'.split(' '));
 
-/** Maximum length of a client's text in a span, in characters. */
 const MAX_TEXT_LENGTH = 200;
 
-/** Attributes of a stage's span, by the details of the stage. */
 const stageAttributes = {
   memory: 'darkroom.memory',
   found: 'darkroom.found',
@@ -86,7 +83,6 @@ export class RequestSpan implements TracedRequest {
     this.#scheme = scheme;
   }
 
-  /** Whether the trace is sampled. */
   get isRecording(): boolean {
     return this.#span.isRecording();
   }
@@ -109,7 +105,6 @@ export class RequestSpan implements TracedRequest {
     };
   }
 
-  /** 32 hexadecimal digits (W3C Trace Context §3.2.2.3). */
   get traceId(): string {
     return this.#span.spanContext().traceId;
   }
@@ -148,12 +143,10 @@ export class RequestSpan implements TracedRequest {
   }
 }
 
-/** Returns the name of a span before its route is known. */
 export function nameOf({ method = '' }: RequestHead): string {
   return KNOWN_METHODS.has(method) ? method : 'HTTP';
 }
 
-/** Returns host and port of the `Host` header. */
 function serverOf({
   headers,
 }: RequestHead): { readonly address: string; readonly port: number | undefined } | undefined {

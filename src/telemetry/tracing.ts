@@ -26,7 +26,6 @@ import {
 } from './opentelemetry.ts';
 import { nameOf, type RequestHead, RequestSpan } from './request-span.ts';
 
-/** Tracing of requests. */
 export interface Tracing {
   /** Begins a span for a request, in its sender's trace if it has one. */
   begin(head: RequestHead): RequestSpan;
@@ -105,7 +104,6 @@ function logWarnings(log: Log): void {
   setGlobalErrorHandler((failure) => warn(describe(failure), 'sending traces failed; dropped'));
 }
 
-/** Describes a failed batch by message and code, without the collector's response, which may be long. */
 function describe(failure: unknown): string {
   if (!(failure instanceof Error)) return formatCauses(failure).slice(2);
   const code = 'code' in failure && !failure.message.includes(String(failure.code));

@@ -13,7 +13,6 @@ import {
   serviceId,
 } from '../setting-forms.ts';
 
-/** Maximum number of connections to the bucket of the list. */
 export const BLOCKLIST_CONNECTIONS = 16;
 
 /** Variables of blocks: contract §15. */
@@ -68,7 +67,6 @@ export const cdnTable = {
   EDGE_API: optional(baseUrl, 'base URL of its API', { defaultText: "the CDN's own" }),
 };
 
-/** Reads the CDN in front; returns `undefined` without one. */
 export function readCdn(values: ValuesOf<typeof cdnTable>) {
   const { EDGE: name, EDGE_ZONE: zone } = values;
   if (name === undefined || zone === undefined) return undefined;

@@ -81,7 +81,6 @@ export const externalTable = {
   EXTERNAL_MAX_AGE_SECONDS: setting(seconds, 604_800, 'maximum `max-age` of external media'),
 };
 
-/** Reads the settings of external media; returns `undefined` if they are disabled. */
 export function readExternal(
   values: ValuesOf<typeof externalTable & typeof platformTable> & {
     readonly QUEUE_TIMEOUT_MS: number;

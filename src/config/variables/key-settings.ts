@@ -17,7 +17,6 @@ type KeyRows<Name extends KeySettingName> = Readonly<
 
 type KeyValues = Partial<Record<keyof KeyRows<KeySettingName>, SigningKeys | undefined>>;
 
-/** Returns the rows of a variable of keys and its twin. */
 export function keySettings<Name extends KeySettingName>(
   name: Name,
   description: string,
@@ -29,7 +28,6 @@ export function keySettings<Name extends KeySettingName>(
   } as KeyRows<Name>; // TypeScript types a computed name as any string
 }
 
-/** Returns the keys of a variable or of its twin; `undefined` if neither is set. */
 export function readKeys(values: KeyValues, name: KeySettingName): SigningKeys | undefined {
   return values[name] ?? values[`${name}_FILE`];
 }

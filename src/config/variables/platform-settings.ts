@@ -62,7 +62,6 @@ interface ListenValues {
   readonly S3_BUCKET: string | undefined;
 }
 
-/** Reads the internal listener; returns `undefined` without one. */
 export function readInternal(values: ValuesOf<typeof platformTable> & ListenValues) {
   const { INTERNAL_HOST: host, INTERNAL_PORT: port, INTERNAL_TOKEN: token } = values;
   if (port === undefined || token === undefined) return undefined;
@@ -72,7 +71,6 @@ export function readInternal(values: ValuesOf<typeof platformTable> & ListenValu
     isShared: port !== 0 && port === values.PORT && host === values.HOST,
     token,
     maxBodyBytes: values.INTERNAL_MAX_BODY_BYTES,
-    /** Name of the storage of originals in internal requests. */
     bucket: values.S3_BUCKET,
   };
 }

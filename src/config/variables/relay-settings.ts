@@ -8,14 +8,12 @@ const MAX_UPLOADS = 64;
 /** Further connections to the bucket: checks for existing objects, and removals of failed uploads. */
 const OTHER_CONNECTIONS = 16;
 
-/** Connections or files that the storage has open for uploads. */
 export const RELAY_CONNECTIONS = MAX_UPLOADS + OTHER_CONNECTIONS;
 
 /** Minimum pace: an upload below 16 KiB/s over 30 s is aborted (contract §10). */
 const WINDOW_MS = 30_000;
 const WINDOW_BYTES = 30 * 16 * 1024;
 
-/** Interval at which the pace of uploads is checked, in milliseconds. */
 const SWEEP_INTERVAL_MS = 1_000;
 
 /** Variables of uploads: contract §10. */
@@ -47,7 +45,6 @@ type Values = ValuesOf<typeof relayTable> & {
   readonly ORIGIN_TIMEOUT_MS: number;
 };
 
-/** Reads the settings of uploads; returns `undefined` if they are disabled. */
 export function readRelay(values: Values) {
   const keys = readKeys(values, 'RELAY_SIGNING_KEYS');
   if (keys === undefined) return undefined;

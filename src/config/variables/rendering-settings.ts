@@ -105,7 +105,6 @@ export const videoTable = {
   ),
 };
 
-/** Reads the settings of the video decoder and its sandbox. */
 export function readVideoDecoder(
   values: ValuesOf<typeof videoTable>,
   requiresConfinement: boolean,

@@ -12,13 +12,11 @@ export const SAMPLE_FOLDER = fileURLToPath(new URL('../../../fixtures/originals'
 /** Maximum number of connections to the bucket of renderings: reads and writes are short. */
 export const RESULT_CONNECTIONS = 64;
 
-/** Timeout of one write of a rendering into a bucket, in milliseconds. */
 const RESULT_TIMEOUT_MS = 10_000;
 
 /** Deadline of one request to the bucket of the list of blocks, in milliseconds; large bodies get more time. */
 const BLOCKLIST_TIMEOUT_MS = 10_000;
 
-/** Reads the storage of originals. */
 export function readStorage(values: Settings) {
   const bucket = values.S3_BUCKET;
   if (values.STORAGE === 'filesystem' || bucket === undefined) {
@@ -44,7 +42,6 @@ export function readStorage(values: Settings) {
   } as const;
 }
 
-/** Reads the result store; returns `undefined` without one. */
 export function readResultStore(values: Settings) {
   const { RESULT_STORE_DIR: folder, RESULT_S3_BUCKET: bucket } = values;
   if (values.RESULT_STORE === 'filesystem' && folder !== undefined) {
@@ -78,7 +75,6 @@ export function readUploads(values: Settings) {
   return { kind: 's3', bucket, prefix: '', ...readServer(values), maxConnections } as const;
 }
 
-/** Reads the block list; returns `undefined` without one. */
 export function readBlocklist(values: Settings) {
   const place = readPlace(values);
   if (place === undefined) return undefined;
@@ -103,17 +99,14 @@ function readPlace(values: Settings) {
   } as const;
 }
 
-/** Describes a storage for operators: `bucket media`, `folder /srv/media`. */
 export function describePlace(
   place: { readonly kind: 's3'; bucket: string } | { readonly kind: 'filesystem'; folder: string },
 ): string {
   return place.kind === 's3' ? `bucket ${place.bucket}` : `folder ${place.folder}`;
 }
 
-/** Settings that determine the keys of a storage. */
 export const keySettings = { filesystem: 'STORAGE_DIR', s3: 'S3_PREFIX' } as const;
 
-/** Reads the server of all buckets. */
 function readServer({ S3_FORCE_PATH_STYLE: pathStyle, ...values }: Settings) {
   return {
     region: values.S3_REGION,
@@ -153,7 +146,6 @@ export function isListKeyServed(values: Settings): boolean {
   return isOriginKey(key.slice(prefix.length)) || isOriginKey(`${key.slice(prefix.length)}.1`);
 }
 
-/** Subfolders of a folder of renderings; see `ResultFolder`. */
 const RESULT_FOLDERS = ['', 'results', 'incoming'] as const;
 
 /**

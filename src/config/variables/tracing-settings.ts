@@ -12,7 +12,6 @@ export const tracingTable = {
 
 const protocols = ['http/protobuf', 'http/json'] as const;
 
-/** Reads the settings that are needed before the SDK is loaded; returns `undefined` if traces are disabled. */
 export function readTracing(environment: Environment) {
   if (!isTracing(environment)) return undefined;
   const propagators = (environment.OTEL_PROPAGATORS ?? 'tracecontext').split(',').map(wordOf);
@@ -22,7 +21,6 @@ export function readTracing(environment: Environment) {
   ];
   return {
     protocol: protocols.find((protocol) => protocol === protocolOf(environment)) ?? protocols[0],
-    /** Whether requests continue their sender's trace. */
     isContinuing: propagators.includes('tracecontext') && !propagators.includes('none'),
     /** Texts that the log redacts: values of headers, and tokens after `Bearer`. */
     secrets: headers.flatMap((text = '') =>
@@ -43,7 +41,6 @@ export function findProtocolFault(environment: Environment): string | undefined 
   return `${name}: expected http/protobuf or http/json, since OTLP over gRPC is not supported, but received ${JSON.stringify(environment[name])}`;
 }
 
-/** Whether traces are enabled, by the exporter or by a collector. */
 function isTracing(environment: Environment): boolean {
   if (wordOf(environment.OTEL_SDK_DISABLED) === 'true') return false;
   if (environment.OTEL_TRACES_EXPORTER !== undefined)

@@ -3,7 +3,6 @@
 export const signatureVerdicts = ['valid', 'missing', 'malformed', 'mismatch', 'expired'] as const;
 export type SignatureVerdict = (typeof signatureVerdicts)[number];
 
-/** Well-formed signature parameters of a URL. */
 export interface SignatureParameters {
   /** Eight hexadecimal digits. */
   readonly ex: string;

@@ -17,13 +17,11 @@ export {
   signatureVerdicts,
 } from './attachment-message.ts';
 
-/** Keys and message domain of attachment signatures. */
 export interface AttachmentSigning {
   readonly keys: SigningKeys;
   readonly domain: string;
 }
 
-/** Verdict on the signature of a URL, and its expiry. */
 export interface JudgedSignature {
   readonly verdict: SignatureVerdict;
   /** Expiry of the URL in Unix time, even if the signature is not valid; `undefined` without valid parameters. */

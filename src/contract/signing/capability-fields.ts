@@ -1,6 +1,5 @@
 /** Rules for the fields of upload capabilities (contract §10). Without Node modules, for the client library. */
 
-/** Maximum length of a capability, in characters. */
 export const MAX_CAPABILITY_LENGTH = 16_384;
 
 /** A media type with parameters (RFC 9110 §8.3.1). */

@@ -20,7 +20,6 @@ const OPAQUE = 'v2/';
 export const pathEncodings = ['plain', 'fluxer'] as const;
 export type PathEncoding = (typeof pathEncodings)[number];
 
-/** Whether a path belongs to external media, signed or not. */
 export function isExternalPath(rawPath: string): boolean {
   return rawPath.startsWith(PREFIX);
 }
@@ -43,7 +42,6 @@ export function verifyExternalPath(
   return keys.verifies(bytes, signature, 'base64url') ? readTarget(bytes, encoding) : undefined;
 }
 
-/** Returns the URL text of a path without checking the signature. */
 export function readExternalPath(
   rawPath: string,
   encoding: PathEncoding = 'plain',
@@ -69,7 +67,6 @@ export function externalKeyOf(text: string): string {
   return `external/${createHash('sha256').update(name).digest('base64url')}`;
 }
 
-/** Whether a text is a key of external media. */
 export function isExternalKey(text: string): boolean {
   return /^external\/[\w-]{43}$/.test(text);
 }

@@ -18,13 +18,11 @@ import type { SigningKeys } from './signing-keys.ts';
 
 export { isMediaType, MAX_CAPABILITY_LENGTH } from './capability-fields.ts';
 
-/** Part of a multipart upload of S3. */
 export interface UploadPartId {
   readonly uploadId: string;
   readonly partNumber: number;
 }
 
-/** Permitted upload. */
 export interface RelayCapability {
   /** `undefined` for the bucket of the service. */
   readonly bucket: string | undefined;
@@ -33,10 +31,8 @@ export interface RelayCapability {
   /** Content type to store; `undefined` for that of the request. */
   readonly contentType: string | undefined;
   readonly maxBytes: number | undefined;
-  /** Expiry in Unix time. */
   readonly expiresAtSeconds: number;
   readonly part: UploadPartId | undefined;
-  /** Whether the upload may replace an existing object. */
   readonly replaces: boolean;
   /** Whether metadata is removed (contract §16); `undefined`: as the service is configured. */
   readonly stripsMetadata: boolean | undefined;
@@ -65,7 +61,6 @@ const fields = z
  */
 export type CapabilityVerdict = SignatureVerdict | 'other bucket' | 'other key' | 'other part';
 
-/** Capability with its verdict. */
 export type JudgedCapability =
   | { readonly verdict: 'valid'; readonly capability: RelayCapability }
   | { readonly verdict: Exclude<SignatureVerdict, 'valid'> };
@@ -105,7 +100,6 @@ export function judgeCapability(
 
 export const RELAY_PREFIX = '/v1/relay/';
 
-/** Whether a path belongs to the relay: the prefix, and text after it. */
 export function isRelayPath(rawPath: string): boolean {
   return rawPath.startsWith(RELAY_PREFIX) && rawPath.length > RELAY_PREFIX.length;
 }

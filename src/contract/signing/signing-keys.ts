@@ -63,7 +63,6 @@ export class SigningKeys {
   }
 }
 
-/** Returns the secret part of a key's text, without valid padding. */
 function secretOf(text: string): string {
   if (!text.startsWith(BASE64)) return text;
   const base64 = text.slice(BASE64.length);

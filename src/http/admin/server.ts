@@ -40,7 +40,6 @@ const MAX_CONNECTIONS = 64;
 /** Maximum length of a decoded path: each byte of a key may be escaped. */
 const MAX_PATH_LENGTH = 4_096;
 
-/** Deadline of a complete request, in milliseconds. */
 const REQUEST_TIMEOUT_MS = 10_000;
 
 /**
@@ -144,7 +143,6 @@ const noCdn = new MediaError('NOT_FOUND', {
   message: 'No CDN in front is configured: set EDGE.',
 });
 
-/** Adds disabled routes, whose 404 names the setting that enables them. */
 function registerDisabled(
   server: FastifyInstance,
   paths: readonly string[],

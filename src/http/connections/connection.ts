@@ -10,14 +10,11 @@ export type Phase = 'new' | 'active' | 'idle' | 'closing';
 export interface ConnectionOwner {
   readonly meter: Meter;
   readonly isDraining: boolean;
-  /** Requests whose response is not closed. */
   requestCount: number;
   move(connection: Connection, phase: Phase): void;
 }
 
-/** TCP connection, and the HTTP/1.1 over it. */
 export class Connection {
-  /** Socket below TLS. */
   readonly transport: Socket;
   phase: Phase = 'new';
   /** Start of the phases `idle` and `closing`, in milliseconds of the clock. */
@@ -32,7 +29,6 @@ export class Connection {
   /** Socket that carries HTTP/1.1: the transport, or TLS above it. */
   #socket: Socket;
   #lastRequest: IncomingMessage | undefined;
-  /** Whether the connection ends after the pending responses, and after `#finalResponse`, if any. */
   #isEnding = false;
   #finalResponse: Refusal | undefined;
 
@@ -58,7 +54,6 @@ export class Connection {
     };
   }
 
-  /** Registers a request; returns whether the connection is open for it. */
   begin(request: IncomingMessage, response: ServerResponse): boolean {
     if (this.phase === 'closing' || this.transport.destroyed) return false;
     this.responses.add(response);
@@ -100,7 +95,6 @@ export class Connection {
     this.#socket.resume();
   }
 
-  /** Sends the final response, if any, and a FIN. */
   leave(): void {
     this.#owner.move(this, 'closing');
     if (this.#finalResponse !== undefined && this.#socket.writable) {

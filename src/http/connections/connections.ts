@@ -9,7 +9,6 @@ import { Connection, type ConnectionOwner, type Phase } from './connection.ts';
  * does: see `MAX_CONNECTIONS`.
  */
 export const clientLimits = {
-  /** From a connection to the end of its TLS handshake. */
   handshakeTimeoutMs: 10_000,
   /**
    * From the first byte of a request (for the first request: from the connection) to the end of its head, which fits
@@ -61,10 +60,8 @@ export const clientLimits = {
   maxPipelinedRequests: 32,
 };
 
-/** Interval at which a stop checks for open connections, in milliseconds. */
 const DRAIN_STEP_MS = 10;
 
-/** Limits of clients. Tests shorten some. */
 export type ClientLimits = Readonly<typeof clientLimits>;
 
 /**
@@ -109,7 +106,6 @@ export class Connections implements ConnectionOwner {
     return this.requestCount > this.#maxRequests;
   }
 
-  /** Connections and requests now, and sums since the start. */
   get counters() {
     return {
       connections: this.#byAddresses.size,
@@ -143,7 +139,6 @@ export class Connections implements ConnectionOwner {
     });
   }
 
-  /** Attaches TLS to its connection, after the handshake. */
   secure(socket: Socket): void {
     const connection = this.#byAddresses.get(addressPairOf(socket));
     if (connection === undefined) return;
@@ -178,7 +173,6 @@ export class Connections implements ConnectionOwner {
     for (const connection of idle) connection.leave();
   }
 
-  /** Closes connections that have been idle, closing or stalled for too long. */
   sweep(): void {
     const { keepAliveTimeoutMs, lingerTimeoutMs, ...limits } = this.#limits;
     const nowMs = this.#clock.nowMs();

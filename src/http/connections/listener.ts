@@ -100,7 +100,6 @@ export class Listener {
     return server;
   }
 
-  /** Passes a request on, unless it is malformed or exceeds a limit. */
   #admit(request: IncomingMessage, response: ServerResponse): void {
     const { handle, isUpload } = this.#routes;
     const connection = this.connections.find(request.socket);
@@ -133,7 +132,6 @@ export class Listener {
   }
 }
 
-/** Whether a request announces a body. */
 function hasBody({ headers }: IncomingMessage): boolean {
   const { 'content-length': length = '0', 'transfer-encoding': coding } = headers;
   return length !== '0' || coding !== undefined;

@@ -32,7 +32,6 @@ export interface ParserError extends Error {
 
 type FindMethods = (target: string) => string | undefined;
 
-/** Returns the refusal of a message that the parser rejected; `undefined` for any other error. */
 export function refusalOf(error: ParserError, findMethods: FindMethods): Refusal | undefined {
   if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') return refusals.timeout;
   if (error.code === 'HPE_HEADER_OVERFLOW') return refusals.headTooLarge;

@@ -15,12 +15,10 @@ export function isInternalPath(target: string): boolean {
   return path === HEALTH_PATH || POST_PATHS.includes(path);
 }
 
-/** Returns the methods at an internal path, as in `Allow`. */
 export function internalMethods(target: string): string {
   return target.startsWith(HEALTH_PATH) ? 'GET, HEAD' : 'POST';
 }
 
-/** Serves a request of the public listener by the internal server. */
 export function serveInternal(
   internal: FastifyInstance,
   request: IncomingMessage,

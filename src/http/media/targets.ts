@@ -21,13 +21,11 @@ import type { Meter } from '../../pipeline/meter.ts';
 import { ownUrlOf, siteError } from '../../pipeline/site-failure.ts';
 import type { Exchange } from '../exchange.ts';
 
-/** Parsed request target of media from a storage or another site. */
 export interface MediaTarget extends KeyedRequest {
   /** Signature of an attachment's URL, if `ATTACHMENT_SIGNING` is on. */
   readonly signature?: JudgedSignature;
   /** Served instead of the media if the signature is not valid. */
   readonly decoy?: KeyedRequest;
-  /** Whether browsers save the body, whatever its type. */
   readonly isDownload?: boolean;
   /** Whether another site redirects to the media, which may change. */
   readonly isRedirected?: boolean;

@@ -18,10 +18,8 @@ import { describeTarget } from '../../telemetry/redaction.ts';
 import type { Exchange } from '../exchange.ts';
 import { COMMON_HEADERS } from '../head.ts';
 
-/** Methods that the relay supports. */
 export const RELAY_METHODS = 'PUT, OPTIONS';
 
-/** Caches keep no response to an upload. */
 const NO_STORE = { 'cache-control': 'no-store' } as const;
 
 /** Headers that pages of other sites can read from a response that reports the removal of metadata. */
