@@ -4,7 +4,7 @@ import { SETTLED, useExplorer } from './explorer-browser.ts';
 
 const WIDE = { viewport: { width: 1400, height: 900 } } as const;
 const NARROW = { viewport: { width: 320, height: 700 } } as const;
-/** A telephone of the smaller ones. */
+/** A small telephone. */
 const PHONE = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true } as const;
 const AXE = createRequire(import.meta.url).resolve('axe-core');
 const AVATAR = '#/avatars/6/kl12.webp?size=512';
@@ -17,7 +17,7 @@ test.each([
   ['dark', PHONE],
   ['light', NARROW],
 ] as const)(
-  'no view breaks a rule of axe or the width, in the %s scheme in %j',
+  'every view passes axe and fits the width, in the %s scheme in %j',
   async (colorScheme, options) => {
     for (const hash of [AVATAR, '#/avatars/06/no!.webp?size=63', '#sheet']) {
       const { page } = await visit({ ...options, colorScheme, bypassCSP: true }, hash);
@@ -26,7 +26,7 @@ test.each([
       const ground = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
       expect(ground).toBe(colorScheme === 'dark' ? 'rgb(21, 20, 19)' : 'rgb(247, 245, 241)');
       if (hash === AVATAR) {
-        // Picture, URL and weight are seen without scrolling.
+        // Picture, URL and size in bytes are visible without scrolling.
         for (const part of options === NARROW ? [] : ['#url', '#stage img', '#stage .weight']) {
           const box = await page.locator(part).boundingBox();
           expect((box?.y ?? Number.NaN) + (box?.height ?? 0)).toBeLessThan(options.viewport.height);
@@ -52,7 +52,7 @@ test.each([
   },
 );
 
-test('whatever has the focus has a ring around it', async () => {
+test('every focused element has a ring', async () => {
   const { page } = await visit(WIDE, AVATAR);
   await page.locator('#stage img').waitFor();
   const seen: string[] = [];
@@ -61,7 +61,7 @@ test('whatever has the focus has a ring around it', async () => {
     const found = await page.evaluate(() => {
       const at = document.activeElement;
       if (at === null || at === document.body) return undefined;
-      // That of a slider is around its handle, of which no style is told.
+      // The ring of a slider is around its handle, whose style scripts cannot read.
       const isSlider = at.getAttribute('type') === 'range';
       const ringed = [at, at.firstElementChild, at.nextElementSibling];
       const hasRing =

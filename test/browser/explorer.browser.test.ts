@@ -7,7 +7,7 @@ import { enforced } from '../support/signed-urls.ts';
 import { useTemporaryFolder } from '../support/temporary-folder.ts';
 import { SETTLED, useExplorer } from './explorer-browser.ts';
 
-/** Attachments besides the samples; they are listed as far as the page has room. */
+/** Attachments besides the samples: more than the page lists. */
 const MANY = 1_500;
 
 const { path: folder } = await useTemporaryFolder();
@@ -26,7 +26,7 @@ const urlLine = (page: Page) => page.getByRole('textbox', { name: 'URL', exact: 
 const textOf = (page: Page, name: string) =>
   page.locator(`:is(#strip, #response) .${name} .value`).textContent();
 
-/** Waits until the response to this address is shown. */
+/** Waits until the response to this target is shown. */
 async function settle(page: Page, target: string): Promise<void> {
   await page.waitForFunction(
     (end) => document.querySelector<HTMLTextAreaElement>('#url')?.value.endsWith(end),
@@ -35,15 +35,15 @@ async function settle(page: Page, target: string): Promise<void> {
   await page.locator(SETTLED).waitFor();
 }
 
-test('a visitor picks, changes, compares, measures and takes along', async () => {
+test('a visitor picks, changes, copies, measures and compares', async () => {
   const permissions = ['clipboard-read', 'clipboard-write'];
   const { page, complaints } = await visit({ permissions, viewport: { width: 1400, height: 900 } });
 
-  // The sheet: a bounded number of each kind, and a frame is picked by keys.
+  // The sheet lists a bounded number of each kind, and the keyboard picks an entry.
   await page.locator('#stage img').waitFor();
   expect(await page.locator('#original').textContent()).toBe('ab12');
   await page.locator('summary').getByText('1,000 listed, there are more').waitFor();
-  // Not all attachments are listed: of the others, a search tells nothing.
+  // Not all attachments are listed: a search covers only these.
   await page.getByRole('searchbox').fill('nothing-of-this-name');
   await page.getByText('No matches among those listed').waitFor();
   await page.getByLabel('Kinds shown').selectOption('user avatar');
@@ -71,7 +71,7 @@ test('a visitor picks, changes, compares, measures and takes along', async () =>
   expect(await page.locator('#cost').getAttribute('aria-label')).toMatch(/ render [\d.]+ ms/);
   await page.getByRole('button', { name: 'Fetch again' }).click();
   await expect.poll(() => textOf(page, 'cache')).toBe('hit');
-  // PNG has no motion to choose, and one quality.
+  // PNG is never animated, and its lossless quality is the default.
   expect(await page.locator('input[name=animated]:disabled').count()).toBe(2);
   expect(await page.locator('input[name=quality]:disabled').count()).toBe(1);
 
@@ -103,7 +103,7 @@ test('a visitor picks, changes, compares, measures and takes along', async () =>
   await page.getByRole('link', { name: 'Download' }).click();
   expect((await saving).suggestedFilename()).toBe('kl12.png');
 
-  // A moving picture is marked and picked moving, and an address leads back.
+  // An animation is marked and picked as one, and the browser's history works.
   await page.getByRole('searchbox').fill('mn34');
   const moving = page.locator('#sheet a[aria-label^="user avatar 7 "]');
   await moving.locator('.moves').waitFor();
@@ -115,20 +115,20 @@ test('a visitor picks, changes, compares, measures and takes along', async () =>
   await page.getByLabel('Kinds shown').selectOption('user avatar');
   await page.getByText('12 found').waitFor();
 
-  // The ladder tells where the original ends, and takes a width from its chart.
+  // The ladder reports the width of the original, and its chart selects a width.
   await urlLine(page).fill('avatars/5/ij90');
   await page.locator('#stage img[alt^="128 "]').waitFor();
   await page.locator('select[name=size]').selectOption('256');
   await settle(page, '/avatars/5/ij90.webp?size=256');
   await page.getByRole('button', { name: 'Measure all widths' }).click();
   await page.getByText('the original is 320 px wide').waitFor();
-  // 320 is its own width; the ten beyond are the same picture.
+  // 320 is its own width; the ten greater ones return the same picture.
   expect(await page.locator('#ladder .is-original').count()).toBe(10);
   await page.locator('#ladder input[value="256"]').focus();
   await page.keyboard.press('ArrowLeft');
   await settle(page, '/avatars/5/ij90.webp?size=240');
 
-  // Any two of format, quality and size, one above the other and both moved in step.
+  // Any two of format, quality and size, one over the other, move together.
   await page.getByRole('button', { name: 'Compare' }).click();
   await page.locator('#compare').scrollIntoViewIfNeeded();
   await page.locator('.pair').waitFor();
@@ -173,7 +173,7 @@ test('a visitor picks, changes, compares, measures and takes along', async () =>
   expect(complaints).toEqual([]);
 });
 
-test('faults of the API are at their fields, of whatever was pasted', async () => {
+test('faults of a pasted URL appear at their fields', async () => {
   const { page, complaints } = await visit({}, AVATAR);
   const target = '/avatars/06/no!.webp?size=63&quality=best&quality=low&animated=1';
   await urlLine(page).fill(target);
@@ -207,7 +207,7 @@ test('faults of the API are at their fields, of whatever was pasted', async () =
   expect(complaints).not.toEqual([]);
 });
 
-test('the picture that was asked for last is shown, however long an older one takes', async () => {
+test('the latest requested picture is shown, even if an older response arrives after it', async () => {
   const { page, complaints } = await visit({}, '#/avatars/6/kl12.webp?size=256');
   const release = defer<void>();
   await page.route('**/kl12.webp?size=512', async (route) => {
@@ -232,7 +232,7 @@ test('the picture that was asked for last is shown, however long an older one ta
   expect(complaints).toEqual([]);
 });
 
-test('the pictures of a comparison that comes too late are freed', async () => {
+test('the pictures of an outdated comparison are freed', async () => {
   const { page, complaints } = await visit();
   await page.addInitScript(() => {
     const live = new Set<string>();
@@ -291,7 +291,7 @@ test('a narrow screen shows a picture first, and each kind as a strip', async ()
   expect(screens).toBeLessThan(3);
 });
 
-test('the page lives without a list', async () => {
+test('the page works without the list of originals', async () => {
   const { page, complaints } = await visit({}, '#/avatars/5/ij90.webp?size=256');
   await page.route('**/explorer/originals.json', (route) =>
     route.fulfill({ status: 502, contentType: 'text/html', body: '<p>Down</p>' }),

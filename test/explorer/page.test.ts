@@ -30,7 +30,7 @@ describe('a choice on the page', () => {
     ['/guilds/1/users/2/banners/cd.gif'],
     [`/attachments/1/2/it's%20100%25%20%231%3F%C3%A9%F0%9F%8E%89.png?width=64&format=jpg`],
     ['/avatars/3.png'],
-    ['/avatars/01/ab!12.webp?size=512'], // may be wrong, and is asked for as it is
+    ['/avatars/01/ab!12.webp?size=512'], // invalid, and requested unchanged
     ['/avatars/1/ab12.x%3Bprintf%20broken?animated=1'],
     ['/attachments/1/2/a.png?width=64&ex=69224180&is=6920f000&hm=50d4'],
     ['/external/abc/%3Fw%3D1/https/a.example/b%20c/d.png?width=64'],
@@ -39,13 +39,17 @@ describe('a choice on the page', () => {
       '/avatars/1/ab12.webp?quality=low',
     ],
     ['/avatars/1/ab12.png?quality=lossless&animated=true', '/avatars/1/ab12.png'],
-    // Of a sticker the same words are no defaults.
+    // For stickers the same words are not defaults.
     ['/stickers/1.webp?size=128&quality=high&animated=false'],
-  ])('is written as it was read, but for what is so anyway: %s', (target, short = target) => {
-    expect(formatTarget(read(target))).toBe(short);
-  });
+  ])(
+    'is formatted as it was parsed, without defaults and words without effect: %s',
+    (target, short = target) => {
+      expect(formatTarget(read(target))).toBe(short);
+    },
+  );
 
-  test('keeps what signs it', () => expect(SIGNATURE_NAMES).toEqual(signatureParameters));
+  test('keeps the parameters of its signature', () =>
+    expect(SIGNATURE_NAMES).toEqual(signatureParameters));
 
   test.each([
     ['https://cdn.example/avatars/1/ab12.png?size=64#x', '/avatars/1/ab12.png?size=64'],
@@ -57,7 +61,7 @@ describe('a choice on the page', () => {
     ...['hello', '', 'https://cdn.example', '/explorer/page', '/avatars/1/2/3.png'].map((text) => [
       text,
     ]),
-  ])('is found in what a person puts: %j', (text, target) => {
+  ])('is found in the input of a person: %j', (text, target) => {
     expect(findTarget(text, resources)).toBe(target);
   });
 });
@@ -68,7 +72,7 @@ test.each([
   ...['width=64', 'quality=low', 'format=png', 'format=jpg', 'format=webp', 'format=gif'].map(
     (query) => `/attachments/1/2/a.gif?${query}`,
   ),
-])('what a parameter changes is what the service says by its keys: %s', (target) => {
+])('a parameter has an effect exactly if it changes the result key: %s', (target) => {
   const choice = read(target);
   const keyOf = (parameters: MediaChoice['parameters']): string => {
     const query = new URLSearchParams({ ...choice.parameters, ...parameters });
@@ -79,7 +83,7 @@ test.each([
   for (const { name, form, default: fallback } of choice.resource.parameters) {
     if (form.kind !== 'choice' || fallback === undefined) continue;
     for (const value of form.values) {
-      // `animated` has no effect as a whole; of a quality, its other words may have one.
+      // `animated` has no effect with either word; of a quality, other words may have one.
       if (value === fallback && name !== 'animated') continue;
       const others = name === 'animated' ? form.values : [fallback, value];
       const keys = new Set(others.map((each) => keyOf({ [name]: each })));
@@ -88,7 +92,7 @@ test.each([
   }
 });
 
-/** Calls a shell with the line; its words are those that curl gets, and any other output is an error. */
+/** Runs the line in a shell. Returns the arguments of curl; any other output is an error. */
 function wordsOf(line: string): readonly string[] {
   const script = `curl() { printf '%s\\0' "$@"; }\n${line}`;
   const words = execFileSync('sh', ['-c', script], { encoding: 'utf8', cwd: tmpdir() }).split('\0');
@@ -100,7 +104,7 @@ test.each([
   ...["'; printf broken; '", "'\\''; printf broken; '\\''", ';printf broken', '$(printf broken)'],
   ...['`printf broken`', 'png\nprintf broken', 'png -o broken', 'png&printf broken'],
   ...['png|printf broken', 'png>broken', '"$HOME"', '\\', '!!', "''"],
-])('a line for a shell does nothing but ask: %j', (text) => {
+])('a line for a shell runs only curl: %j', (text) => {
   const part = encodeURIComponent(text);
   for (const target of [
     `/avatars/${part}/${part}.x${part}`,
@@ -129,7 +133,7 @@ test.each([
   [curl, '/avatars/1/ab12.bmp', 'response'],
   [curl, '/attachments/1/2/a?format=jpg', 'response.jpg'],
   [curl, '/attachments/1/2/a.exe', 'response'],
-  [srcset, '/avatars/1/ab12.webp', 'size=256 2'], // of the default
+  [srcset, '/avatars/1/ab12.webp', 'size=256 2'], // twice the default
   [srcset, '/avatars/1/ab12.webp?size=1536', 'size=3072 2'],
   [srcset, '/avatars/1/ab12.webp?size=600', 'size=1280 2'], // the next one that is listed
   [srcset, '/avatars/1/ab12.webp?size=4096', undefined],
@@ -149,6 +153,6 @@ test.each([
   [file, '/attachments/1/2/cat%20photo.final.png', 'cat photo.final.png'],
   [file, '/attachments/1/2/cat.final.png?format=webp', 'cat.final.webp'],
   [file, '/attachments/1/2/README?format=webp', 'README.webp'],
-] as const)('what is taken along, %o of %s, is %s', (format, target, text) => {
+] as const)('%o of %s is %s', (format, target, text) => {
   expect(format(target)).toBe(text);
 });
