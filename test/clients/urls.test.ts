@@ -86,7 +86,7 @@ describe('the service reads from the URL of', () => {
     ([kind]) => !['theme', 'entrance sound', 'branding'].includes(kind),
   );
 
-  test.each(kinds)('%s what the caller asked for', (kind, { method, path, query, formats }) => {
+  test.each(kinds)('%s the requested URL', (kind, { method, path, query, formats }) => {
     const placeholders = Array.from(path.matchAll(/:(\w+)\}/g), ([, each = '']) => each);
     const choices = formats ?? extensions;
     fc.assert(

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { MAX_BLOCKS, parseBlockOrder } from '../../src/contract/block-order.ts';
 import { MediaError } from '../../src/contract/errors.ts';
 
-test('an order with many unknown members gets no more faults than an order may have entries', () => {
+test('a request with many unknown members gets at most as many errors as it can have entries', () => {
   const members = Array.from({ length: 3 * MAX_BLOCKS }, (_, index) => [`member ${index}`, 1]);
   try {
     parseBlockOrder(Object.fromEntries(members));

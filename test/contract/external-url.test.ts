@@ -16,7 +16,7 @@ const policy: ExternalPolicy = {
 
 // Which form is canonical: docs/external-vectors.json. Node 20 and 22 refuse letters beyond ASCII in `URL.canParse` once V8
 // has optimized its caller.
-test('the canonical form of a URL stays the same, however often it is asked for', () => {
+test('the canonical form of a URL is always the same', () => {
   const forms = new Set<string | undefined>();
   for (let time = 0; time < 40_000; time += 1) {
     forms.add(canonicalUrlOf('https://b\u00fccher.example/\u00fc'));
@@ -24,7 +24,7 @@ test('the canonical form of a URL stays the same, however often it is asked for'
   expect([...forms]).toEqual(['https://xn--bcher-kva.example/%C3%BC']);
 });
 
-describe('what may be named', () => {
+describe('an allowed URL', () => {
   const long = (bytes: number): string => `https://a.example/${'x'.repeat(bytes - 18)}`;
   test.each([
     ['https://media.example.org/cat.png', 'media.example.org', 443],

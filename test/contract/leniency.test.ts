@@ -222,7 +222,7 @@ describe('an attachment', () => {
     ['/attachments/01/-2/%C3%A9', 'attachments/01/-2/é'],
     ['/attachments/1/2/%252e%252e', 'attachments/1/2/%2e%2e'],
     [`/attachments/${'x'.repeat(1_012)}`, `attachments/${'x'.repeat(1_012)}`],
-  ])('may be at any depth: %s', (target, key) => {
+  ])('can be at any depth: %s', (target, key) => {
     const parsed = parseTarget(target, reading);
     if (parsed.kind !== 'media') return expect.fail(parsed.kind);
     expect(parsed.request.originKey).toBe(key);
@@ -233,7 +233,7 @@ describe('an attachment', () => {
   test.each([
     ...['', '/', 'a//b', 'a/', '%2Fa', 'a%2F', '.', 'a/../b', 'a%2F..%2Fb', '%2e%2e/a'],
     ...['a%00', 'a%5Cb', 'a%0A/b', '%zz', '%ff/a', 'x'.repeat(1_013), '%C3%A9'.repeat(507)],
-  ])('has no segment that leaves its folder, and no longer key than S3: %s', (path) => {
+  ])('rejects segments that leave the directory, and keys longer than in S3: %s', (path) => {
     expect(read(`/attachments/${path}`)).toEqual({
       code: 'INVALID_FORM_BODY',
       refused: ['attachment_path'],
@@ -270,7 +270,7 @@ test.each([
 test.each([
   [16_384, reading],
   [4_096, undefined],
-])('an edge beyond %i is told which ones there are', (mostPx, reading) => {
+])('the error for an edge above %i has the allowed range', (mostPx, reading) => {
   const message = `Expected an integer from 1 to ${mostPx} but received "${mostPx + 1}".`;
   const parsed = parseTarget(`/attachments/1/2/a.png?width=${mostPx + 1}`, reading);
   expect(parsed).toMatchObject({

@@ -17,7 +17,7 @@ describe('a purge of external media', () => {
     expect(parsePurgeOrder(order)).toEqual({ kind: 'originals', originKeys: [key] });
   });
 
-  test('may be of all URLs', () => {
+  test('can be for all URLs', () => {
     expect(parsePurgeOrder({ prefix: 'external/' })).toEqual({
       kind: 'originals',
       originKeys: [],
@@ -25,7 +25,7 @@ describe('a purge of external media', () => {
     });
   });
 
-  test('may be of one rendering, by any key that signed its path', () => {
+  test('can be for one rendering, by any key that signed its path', () => {
     const path = formatExternalPath(
       url,
       new SigningKeys(['a-key-that-is-not-in-use-any-more-at-all']),
@@ -83,7 +83,7 @@ describe('a malformed purge', () => {
     [{ external: ['media.example.org/cat.png'] }, ['external.0', any]],
     [{ external: [url, 'ftp://media.example.org/'] }, ['external.1', any]],
     [{ external: ['https://media.example.org/\n'] }, ['external.0', any]],
-  ])('%j is refused with what is wrong', (order, ...faults) => {
+  ])('%j is rejected with its errors', (order, ...faults) => {
     const expected = faults.map(([path, message]) => ({
       path,
       message: expect.stringMatching(message),

@@ -73,7 +73,7 @@ const anyTarget: fc.Arbitrary<readonly [target: string, known: Partial<Verdict>]
   { arbitrary: hostile.map((target) => [target, {}] as const), weight: 4 },
 );
 
-test('any target is judged as the contract says, and its key tells all of it', () => {
+test('any target is parsed as in the contract, and its key identifies it completely', () => {
   const seen: Record<string, number> = {};
   const numRuns = atScale(4_000, 30_000);
   fc.assert(
@@ -90,7 +90,7 @@ test('any target is judged as the contract says, and its key tells all of it', (
   }
 }, 300_000);
 
-test('two requests share a key where they are for the same bytes, and else never', () => {
+test('two requests share a key only if they are for the same bytes', () => {
   const seen = [0, 0];
   const canonicalTextOf = (parts: SoundParts) => JSON.stringify(verdictOfParts(parts));
   const drawnPairs = neighbours.chain(([one, other]) => {
@@ -117,13 +117,13 @@ test('the resources are those of contract §1', () => {
   expect(own).toEqual([...rows, externalRow]);
 });
 
-test('no size between 0 and 5000 is taken but those of the list', () => {
+test('of the sizes from 0 to 5000, only listed ones are accepted', () => {
   const all = Array.from({ length: 5_001 }, (_, size) => String(size));
   const isTaken = (size: string) => verdictOf(`/stickers/1.webp?size=${size}`).kind === 'media';
   expect(all.filter(isTaken)).toEqual(SIZES);
 });
 
-test('a message repeats what was received, but never much of it', () => {
+test('a message repeats a limited part of the received value', () => {
   const parsed = parseQuery('image', `size=${'<b>🎉'.repeat(4000)}`);
   if (parsed.kind !== 'invalid') throw new Error(parsed.kind);
   const message = parsed.faults[0]?.message ?? '';

@@ -71,7 +71,7 @@ const scraped = await vi.waitFor(
 );
 
 describe('dashboard and alerts', () => {
-  test('name what the service counts: metrics, labels and their values', () => {
+  test('use metrics, labels and values of the service', () => {
     const expressions = [...shown, ...rules.map(({ expr }) => expr)];
     expect(expressions.length).toBeGreaterThan(50);
     for (const expr of expressions) {
@@ -142,7 +142,7 @@ test('the metric that replicas of Kubernetes follow is one that there is', () =>
   expect(JSON.stringify(parse(autoscaler))).toContain(`"metric":{"name":"${name}"}`);
 });
 
-test('what happens to workers is counted', async () => {
+test('events of workers are counted', async () => {
   const [worker] = workersOf(service.pid);
   const light = { lane: 'light' };
   const bytes = scraped.read('darkroom_worker_resident_memory_bytes', light);

@@ -23,7 +23,7 @@ function start(requests: number, windowMs: number) {
 }
 
 // All else that is said of rates: test/http/media/rates.test.ts.
-test('memory is bounded, whatever the number of clients; those that came last are known', () => {
+test('memory is limited for any number of clients; the last ones are remembered', () => {
   const { rates } = start(1, 60_000);
   for (let index = 0; index < 100_100; index += 1) rates.charge(`client ${index}`, 1);
   expect(rates.clients).toBe(100_000);
@@ -36,7 +36,7 @@ test.each([
   [1_000_000, 86_400],
   [11, 86_399],
   [999_983, 1],
-])('who waits as long as it is told is served, of %i in %i s', (requests, windowSeconds) => {
+])('a client that waits for retry_after is served, of %i in %i s', (requests, windowSeconds) => {
   const { clock, rates, waitOf } = start(requests, windowSeconds * 1000);
   clock.advance(Math.PI * 1e6);
   const [charge, other] = [rates.charge('a client', 1), rates.charge('a client', 1)];

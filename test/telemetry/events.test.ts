@@ -211,7 +211,7 @@ test('requests that share a render count one, and are linked to the one that doe
 test.each([
   ['GET /\x01 HTTP/1.1\r\n\r\n', 400],
   [`GET / HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(17_000)}\r\n\r\n`, 431],
-])('what is no request is counted, too (%#)', async (bytes, status) => {
+])('messages that are not requests are counted (%#)', async (bytes, status) => {
   const app = await useObservedApp();
   (await app.connect()).write(bytes, 'latin1');
   const name = `requests_total{resource=none,status=${status},cache=none}`;

@@ -25,7 +25,7 @@ describe('the id of a request', () => {
   const app = shareTestApp({ logged: 'debug' });
 
   it.each(['7f3a', 'Root=1-67891233-abcdef012345678912345678', 'a+b/c==:1~x_y.z', 'x'.repeat(128)])(
-    'is taken from its sender, and given back: %s',
+    'is the id of its sender: %s',
     async (id) => {
       for (const line of await linesOf(app, { 'X-Request-Id': id })) {
         expect(line).toMatchObject({ id, given: id });
@@ -34,7 +34,7 @@ describe('the id of a request', () => {
   );
 
   it.each(['', 'x'.repeat(129), 'a b', '<b>', 'a\u00e9', 'a,b', 'a\r\nX-Request-Id: b'])(
-    'is made where there is none of good form: %j',
+    'is created if the id of the sender is invalid: %j',
     async (id) => {
       const lines = await linesOf(app, { 'X-Request-Id': id });
       for (const { id, given } of lines)

@@ -28,7 +28,7 @@ async function ask(origin: string | undefined, times: number): Promise<void> {
 }
 
 describe('a log that is read too slowly', () => {
-  test('holds up no request, loses lines, counts them, and says so when it flows again', async () => {
+  test('delays no request, loses lines, counts them, and logs the count when it recovers', async () => {
     const child = spawn(process.execPath, ['dist/main.js'], {
       env: environment,
       stdio: ['ignore', 'pipe', 'ignore'],

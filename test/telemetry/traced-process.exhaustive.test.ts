@@ -33,7 +33,7 @@ it.each([
   expect(output).not.toContain('imported @opentelemetry/');
 });
 
-it('a traced service sends what it has not sent yet when it is stopped', async () => {
+it('a traced service sends its remaining spans when it stops', async () => {
   const collector = await useOtlpReceiver();
   const settings = {
     OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/here`,

@@ -14,7 +14,7 @@ const app = shareTestApp();
 const statusOf = async (bytes: Uint8Array, way = 'x.webp?size=80'): Promise<number> =>
   (await app.serve(bytes, `/avatars/{id}/${way}`)).statusCode;
 
-test('an interlaced png is refused where a row has a filter that there is not', async () => {
+test('an interlaced PNG with an unknown filter in a row is rejected', async () => {
   const png = await sharp(samples.png).png({ progressive: true, palette: false }).toBuffer();
   const data = png.indexOf('IDAT', 0, 'latin1');
   const pixels = inflateSync(png.subarray(data + 4));
@@ -26,7 +26,7 @@ test('an interlaced png is refused where a row has a filter that there is not', 
   }
 });
 
-test('a png is refused where its last image data have a wrong checksum, decoded or not', async () => {
+test('a PNG with a wrong checksum in its last image data is rejected, decoded or not', async () => {
   const sound = await sharp(await sharp(samples.png).resize(200, 400, { fit: 'fill' }).toBuffer())
     .png({ compressionLevel: 0 })
     .toBuffer();
@@ -42,7 +42,7 @@ test('a png is refused where its last image data have a wrong checksum, decoded 
   }
 });
 
-test('an animation of an APNG is refused where image data have a wrong checksum', async () => {
+test('an animation of an APNG with a wrong checksum in its image data is rejected', async () => {
   const apng = withWrongCrc(corpusFile('apng/imagers__ball.png'), 'IDAT');
   expect((await app.serve(apng, '/emojis/{id}.gif?size=64')).statusCode).toBe(422);
 });

@@ -48,7 +48,7 @@ const stray = [
   ...['%3F%zz/https/a.example/', 'https:%2F%2Fa.example/b.example/'],
 ];
 
-test('what is signed may stand for nothing', () => {
+test('a signed target can have no URL', () => {
   const urlOf = (target: string) => canonicalUrlOf(read(target) ?? 'http://unsigned.example/');
   expect(stray.filter((target) => urlOf(target) !== undefined)).toEqual([]);
 });

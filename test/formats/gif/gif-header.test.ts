@@ -11,7 +11,7 @@ const gif = (...blocks: readonly Part[]) => join(screen, ...blocks);
 const extended = (...extension: readonly Part[]) => gif(0x21, ...extension, image, trailer);
 const film = (...blocks: readonly Uint8Array[]) => gif(...blocks, image, image, trailer);
 
-test('a bare GIF has no metadata, so that it may pass through', () => {
+test('a bare GIF has no metadata, and can be passed through', () => {
   expect(verdictOn(gif(gifControl(7), image, trailer))).toEqual({
     ...{ format: 'gif', widthPx: 4, heightPx: 3, isRewritable: true },
     ...plainStill,
@@ -19,13 +19,13 @@ test('a bare GIF has no metadata, so that it may pass through', () => {
 });
 
 testVerdicts(
-  'a GIF that may pass through',
+  'a GIF that can be passed through',
   { frames: 1, isClean: true },
   { 'no trailer': gif(image) },
 );
 
 testVerdicts(
-  'a GIF that is read, but may not pass through',
+  'a GIF that is read, but never passed through',
   { frames: 1, isClean: false },
   {
     'a comment': gif(comment, image, trailer),

@@ -20,7 +20,7 @@ const withGrid = (at: number, ...bytes: number[]) => edit(sofa, 'mdat', 4 + at, 
 const withLength = (item: number, length: number) =>
   edit(sofa, 'iloc', 12 + 14 * item - 4, u32be(length));
 
-test('an AVIF may never pass through', () => {
+test('an AVIF is never passed through', () => {
   const size = { widthPx: 1, heightPx: 1 };
   expect(verdictOn(avif)).toEqual({
     ...{ format: 'avif', ...size, hasLoss: true },
@@ -36,7 +36,7 @@ test.each([
   expect(verdictOn(readFileSync(file))).toMatchObject({ hasLoss });
 });
 
-test('a box of a HEIF file may have a length of 64 bits', () => {
+test('a box of a HEIF file can have a length of 64 bits', () => {
   const long = join(u32be(1), 'meta', u32be(0), u32be(8 + meta.readUInt32BE(0)));
   expect(verdictOn(join(ftyp, long, meta.subarray(8)))).toEqual(verdictOn(avif));
 });

@@ -17,7 +17,7 @@ const find = (code: number): number => jpeg.indexOf(join(0xff, code));
 const withFrame = (at: number, ...values: readonly number[]) =>
   put(jpeg, find(0xc0) + at, ...values);
 
-test('a bare JPEG has no metadata, so that it may pass through', () => {
+test('a bare JPEG has no metadata, and can be passed through', () => {
   expect(verdictOn(jpeg)).toEqual({
     ...{ format: 'jpeg', scans: 1, widthPx: 36, heightPx: 28, isPlain: true },
     hasLoss: true,
@@ -31,7 +31,7 @@ test('a JPEG has the scans of its file, and the orientation of its first EXIF', 
 });
 
 testVerdicts(
-  'a JPEG that may pass through',
+  'a JPEG that can be passed through',
   { isClean: true },
   {
     'fill bytes before a marker': afterSoi(jpeg, join(0xff, 0xff, 0xff)),
@@ -41,7 +41,7 @@ testVerdicts(
 );
 
 testVerdicts(
-  'a JPEG that is read, but may not pass through',
+  'a JPEG that is read, but never passed through',
   { isClean: false, orientation: 1 },
   {
     EXIF: afterSoi(jpeg, exif(1)),

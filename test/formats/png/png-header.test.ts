@@ -26,14 +26,14 @@ function transparent(bits: number, type: 0 | 2, value: number): Buffer {
   return join(signature, header(8, 1, bits, type), trns, pngChunk('IDAT', 'x'), iend);
 }
 
-test('a bare PNG has no metadata, so that it may pass through', () => {
+test('a bare PNG has no metadata, and can be passed through', () => {
   const facts = { format: 'png', widthPx: 36, heightPx: 28, isPlain: true };
   expect(verdictOn(png)).toEqual({ ...facts, ...plainStill });
 });
 
 const harmless = { gAMA: 4, cHRM: 32, sRGB: 1, sBIT: 3, bKGD: 6, hIST: 2, pHYs: 9, tRNS: 6 };
 test.each(Object.entries(harmless))(
-  'a PNG with %s may pass through, unless the chunk is too long',
+  'a PNG with %s can be passed through, unless the chunk is too long',
   (type, bytes) => {
     expect(factsOf(withChunk(type, Buffer.alloc(bytes))).isClean).toBe(true);
     expect(factsOf(withChunk(type, Buffer.alloc(600))).isClean).toBe(false);
@@ -41,7 +41,7 @@ test.each(Object.entries(harmless))(
 );
 
 test.each('tEXt zTXt iTXt eXIf iCCP tIME acTL fcTL fdAT cICP sPLT prVt'.split(' '))(
-  'a PNG with %s may not pass through, whether before or after its image data',
+  'a PNG with %s is never passed through, whether before or after its image data',
   (type) => {
     expect(factsOf(withChunk(type, 'x')).isClean).toBe(false);
     expect(factsOf(atEnd(type, 'x')).isClean).toBe(false);
@@ -49,7 +49,7 @@ test.each('tEXt zTXt iTXt eXIf iCCP tIME acTL fcTL fdAT cICP sPLT prVt'.split(' 
 );
 
 testVerdicts(
-  'a PNG that may pass through',
+  'a PNG that can be passed through',
   { isClean: true },
   {
     'the larger of 1 bit': transparent(1, 0, 1),
@@ -60,7 +60,7 @@ testVerdicts(
 );
 
 testVerdicts(
-  'a PNG that is read, but may not pass through',
+  'a PNG that is read, but never passed through',
   { isClean: false, orientation: 1 },
   {
     'more than 1 bit': transparent(1, 0, 2),
@@ -73,7 +73,7 @@ testVerdicts(
   },
 );
 
-test('a PNG is an APNG where it has an acTL before its image data', () => {
+test('a PNG is an APNG if it has an acTL before its image data', () => {
   expect(factsOf(withChunk('acTL', actl)).format).toBe('apng');
   expect(factsOf(atEnd('acTL', actl)).format).toBe('png');
 });
@@ -141,7 +141,7 @@ describe('the gamma of a PNG', () => {
     expect(factsOf(corpusFile(file)).gamma).toBe(gamma);
   });
 
-  test('is ignored where libpng ignores its chunk', () => {
+  test('is ignored if libpng ignores its chunk', () => {
     const linear = withChunk('gAMA', '\0\x01\x86\xa0');
     expect(factsOf(linear).gamma).toBe(1);
     const ignored = [withChunk('gAMA', '\0\0\0\0'), withChunk('gAMA', '\0\x01\x86')];

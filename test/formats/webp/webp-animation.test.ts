@@ -166,7 +166,7 @@ test('restores any small animation', async () => {
   expect(Math.min(seen.still, seen.merged, seen.apart)).toBeGreaterThan(20);
 });
 
-test('keeps the background colour, and clamps what it cannot hold', async () => {
+test('keeps the background colour, and clamps values beyond the format', async () => {
   const encoded = await encode([a, b, c], size, lossless);
   encoded.writeUInt32LE(0x12345678, find(encoded, 'ANIM'));
   const restored = restoreAnimation(encoded, { delaysMs: [-5, 2 ** 24, 12.6], plays: 70_000 });

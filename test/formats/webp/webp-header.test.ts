@@ -28,7 +28,7 @@ const odd = webpFile(riffChunk('VP8L', dot.subarray(8, 8 + 17)));
 /** The file with another size of its RIFF. */
 const sized = (size: number) => put(lossy, 4, u32le(size));
 
-test('a bare WebP has no metadata, simple or extended, so that it may pass through', () => {
+test('a bare WebP, simple or extended, has no metadata, and can be passed through', () => {
   for (const bytes of [lossy, extended(0, image)]) {
     expect(verdictOn(bytes)).toEqual({
       ...{ format: 'webp', widthPx: 36, heightPx: 28, isPlain: true },
@@ -43,7 +43,7 @@ test('a bare WebP has no metadata, simple or extended, so that it may pass throu
 });
 
 testVerdicts(
-  'a WebP that is read, but may not pass through',
+  'a WebP that is read, but never passed through',
   { isClean: false, orientation: 1, frames: 1 },
   {
     EXIF: extended(flag.exif, image, exif(1)),

@@ -102,7 +102,7 @@ const texts: Readonly<Record<string, readonly (string | Uint8Array)[]>> = {
   'text/vtt': ['WEBVTT\n\n'],
 };
 
-it.each(Object.entries(texts))('%s is told by its beginning', async (type, all) => {
+it.each(Object.entries(texts))('%s is detected by its beginning', async (type, all) => {
   for (const text of all)
     expect(await sniffContentType(Buffer.from(text)), String(text)).toBe(type);
 });
@@ -135,7 +135,7 @@ it('markup is read without backtracking', async () => {
   }
 });
 
-it('text may be cut within a character at the end of a full prefix', async () => {
+it('text can end within a character at the end of a full prefix', async () => {
   for (const length of [1, 2, 3, 4]) {
     const long = Buffer.from('x'.repeat(SNIFF_BYTES - length) + '😀'.repeat(2));
     expect(await sniffContentType(long.subarray(0, SNIFF_BYTES))).toBe(TEXT);

@@ -56,7 +56,7 @@ async function fill(ask: () => Promise<{ statusCode: number }>) {
   return { waiting: all.filter((response) => !refused.has(response)), refused: last };
 }
 
-describe('where the memory is too small for two lanes', () => {
+describe('with too little memory for two lanes', () => {
   const settings = { WORKERS: '1', WORKER_MEMORY_BYTES: String(300 * 2 ** 20) };
 
   test('renders of both kinds have the one worker in turn', async () => {
@@ -76,7 +76,7 @@ describe('where the memory is too small for two lanes', () => {
 });
 
 describe('a render that cannot be done in time', () => {
-  test('is refused at once: half of the longest wait may be foreseen, whatever the number', async () => {
+  test('is rejected at once if the estimated wait exceeds half of the maximum', async () => {
     const counts: number[] = [];
     for (const QUEUE_TIMEOUT_MS of ['2000', '6000']) {
       const { heavy, finishAll } = await start({ QUEUE_TIMEOUT_MS, QUEUE_PER_WORKER: '1000' });

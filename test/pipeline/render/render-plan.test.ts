@@ -28,7 +28,7 @@ describe('a size', () => {
     );
   });
 
-  test('of a box always fits, and is the box itself where that fits', () => {
+  test('of a box always fits, and is the box itself if that fits', () => {
     fc.assert(
       fc.property(edge, edge, edge, edge, (w, h, boxWidth, boxHeight) => {
         const fitted = fitBox(size(w, h), size(boxWidth, boxHeight));
@@ -214,7 +214,7 @@ describe('the cost', () => {
   test.each([
     ['what one colour would not be in time', 'avif', [31_000, 31_000], png, raised, hopeless],
     [
-      'what is foreseen to take twice the deadline',
+      'a render that is estimated to take twice the deadline',
       'gif',
       [1_000, 1_000, 150],
       asWebp,
@@ -248,14 +248,14 @@ describe('the cost', () => {
     }
   });
 
-  test('rejects no other picture within the default limits, since a faster machine may render it', () => {
+  test('rejects no other image within the default limits, since a faster machine might render it', () => {
     for (const format of ['jpeg', 'png', 'webp', 'avif'] as const) {
       for (const query of ['format=jpg', 'format=png', 'format=webp&quality=high'])
         renderFor(format, [10_000, 10_000], `/attachments/1/2/a?${query}`);
     }
   });
 
-  test('includes every scan of a JPEG, and every row, of which a picture of one column has many', () => {
+  test('includes every scan of a JPEG, and every row, of which an image of one column has many', () => {
     const small = '/avatars/1/a.webp?size=128';
     const once = renderFor('jpeg', [4_000, 3_000], small).cost;
     const often = renderFor('jpeg', [4_000, 3_000], small, {}, 10).cost;
