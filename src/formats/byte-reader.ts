@@ -15,10 +15,7 @@ export interface Extent {
   readonly end: number;
 }
 
-/**
- * Bounds-checked random access to the bytes of a container. A read past the end throws `UNPROCESSABLE_MEDIA`, since the
- * file is shorter than it declares.
- */
+/** Bounds-checked access to the bytes of a container; throws `UNPROCESSABLE_MEDIA` past the end of the file. */
 export class ByteReader {
   readonly bytes: Uint8Array;
   readonly length: number;
@@ -26,10 +23,7 @@ export class ByteReader {
   readonly #name: string;
   #readsLeft: number;
 
-  /**
-   * @param name of the container, for the error's cause
-   * @param maxReads after which the file counts as corrupt: bounds all loops over its tables together
-   */
+  /** @param maxReads after which the file counts as corrupt: bounds all loops over its tables together */
   constructor(bytes: Uint8Array, name: string, maxReads = Number.POSITIVE_INFINITY) {
     this.bytes = bytes;
     this.length = bytes.length;

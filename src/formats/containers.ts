@@ -19,10 +19,7 @@ interface Container {
   readonly readHeader: (bytes: Uint8Array, prefix?: Prefix) => ImageFacts | undefined;
   /** Reads the orientation of a still by ranges, if it follows the pixels. */
   readonly readLateOrientation?: typeof readWebpOrientation;
-  /**
-   * Reduces EXIF to the orientation (`withPlainExif`), and changes what else the decoder cannot handle. The image stays
-   * the same.
-   */
+  /** Reduces EXIF to the orientation (`withPlainExif`), and replaces what else the decoder cannot handle. */
   readonly prepare: (bytes: Uint8Array, orientation: Orientation) => Uint8Array;
   /** Rewrites a file with `ImageFacts.isRewritable` to its visible parts. */
   readonly rewrite?: typeof rewriteGif;

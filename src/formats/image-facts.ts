@@ -47,10 +47,7 @@ export interface ImageFacts {
   readonly heightPx: number;
   /** 1 if missing or out of range; always 1 for AVIF, whose decoder rotates the image. */
   readonly orientation: Orientation;
-  /**
-   * Number of frames, at least 1; the default image of an APNG need not be one of them. In a prefix, 1 for a still, and
-   * any number for a format that may be animated.
-   */
+  /** Number of frames, at least 1, which need not include an APNG's default image; uncertain in a prefix. */
   readonly frames: number;
   /** Pixels that are decoded for one frame, if more than its size: tiles, cropped edges. */
   readonly codedPixels?: number | undefined;
@@ -62,17 +59,11 @@ export interface ImageFacts {
   readonly animationFault?: string | undefined;
   /** Reason why a still cannot be shown, which its decoder would find at great cost, for the log. */
   readonly dataFault?: string | undefined;
-  /**
-   * Exponent of a PNG's transfer function (sample = light ^ gamma), unless a profile overrides it; sRGB's is about 1 /
-   * 2.2.
-   */
+  /** Exponent of a PNG's transfer function (sample = light ^ gamma), unless a profile overrides it. */
   readonly gamma?: number | undefined;
   /** Code points of a PNG (`cICP`), which override its profile and its gamma. */
   readonly codePoints?: CodePoints | undefined;
-  /**
-   * Whether sharp needs no metadata call: at most 8 bits, no profile, no code points, and a size on which the decoder
-   * agrees.
-   */
+  /** Whether sharp needs no metadata call: at most 8 bits, no profile or code points, an undisputed size. */
   readonly isPlain?: boolean;
   readonly hasLoss?: boolean;
   /**
@@ -80,10 +71,7 @@ export interface ImageFacts {
    * its end, upright, grey or RGB. Never true for AVIF.
    */
   readonly isClean: boolean;
-  /**
-   * Whether the container can be rewritten to its visible parts, about which all decoders agree: no image without
-   * colours or pixels.
-   */
+  /** Whether the container can be rewritten to its visible parts, and decoders agree about these. */
   readonly isRewritable?: boolean;
 }
 

@@ -12,10 +12,7 @@ export interface ImageHead {
 /** Prefix lengths to try; the second has room for a large profile, preview or XMP block. */
 const PREFIX_BYTES = [64 * 1024, 256 * 1024];
 
-/**
- * Reads the facts of an image from its beginning, in at most three ranges of 256 KiB. Returns `undefined` if the header
- * is damaged or longer.
- */
+/** Reads the facts of an image from at most three ranges of 256 KiB; `undefined` if its header is damaged or longer. */
 export async function readImageHead(source: ByteSource): Promise<ImageHead | undefined> {
   const { sizeBytes } = source;
   for (const prefixBytes of PREFIX_BYTES) {

@@ -11,10 +11,7 @@ export interface Box extends Extent {
   readonly fits: boolean;
 }
 
-/**
- * Yields the boxes between two offsets, up to and including the first one that does not fit (ISO/IEC 14496-12 §4.2).
- * The caller bounds their number.
- */
+/** Yields the boxes between two offsets, up to the first one that does not fit; the caller bounds their number. */
 export function* walkBoxes(reader: ByteReader, start: number, limit: number): Generator<Box, void> {
   for (let position = start; position < limit; ) {
     const box = readBox(reader, position, limit);

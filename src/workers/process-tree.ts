@@ -3,10 +3,7 @@ import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { kill } from 'node:process';
 
-/**
- * Processes of a worker, as /proc shows them. With a PID namespace, the started program (bubblewrap) waits for Node,
- * the first process of the namespace.
- */
+/** Processes of a worker in /proc. With a PID namespace, bubblewrap waits for Node, the namespace's first process. */
 
 /** Interval between two looks for the first process of a namespace, in milliseconds, and their maximum. */
 const LOOK_INTERVAL_MS = 10;

@@ -4,10 +4,7 @@ import type { DecodeRequest, MovingFacts } from '../formats/video/video-facts.ts
 import type { RangeReader, RenderJob } from '../pipeline/ports.ts';
 import { formatPacket, type Packet } from './packets.ts';
 
-/**
- * Messages between the main process and a render worker, as packets of a socket (`packets.ts`); the main process parses
- * a worker's in `parse-message.ts`.
- */
+/** Messages between the main process and a render worker, as packets of a socket (`packets.ts`). */
 
 /** Descriptor of the socket in a worker, after the three standard streams. */
 export const CHANNEL_DESCRIPTOR = 3;
@@ -55,10 +52,7 @@ export const FAILURE_CODES = [
 
 export type FailureCode = (typeof FAILURE_CODES)[number];
 
-/**
- * Message of a worker: once, that it is ready; then for each job that it has begun, any number of requests, and one
- * response.
- */
+/** Message of a worker: `ready` once; then for each job `begun`, any number of requests, and one response. */
 export type WorkerMessage =
   | { readonly kind: 'ready' }
   | { readonly kind: 'begun' }
@@ -87,11 +81,7 @@ export function formatCommand({ original, job }: WorkerJob): Uint8Array[] {
   return formatPacket({ job, sizeBytes: original.sizeBytes });
 }
 
-/**
- * Parses a job in a worker, without checks, since the main process is trusted.
- *
- * @throws MediaError `MEDIA_TOO_LARGE` if memory for the original was missing
- */
+/** Parses a job, unchecked. @throws MediaError `MEDIA_TOO_LARGE` if memory for the original was missing */
 export function parseCommand({ header, body }: Packet): WorkerCommand {
   if (body === undefined) throw tooLargeMedia('Out of memory for the original.');
   return { ...(header as WorkerCommand), original: body } as WorkerCommand;

@@ -44,11 +44,7 @@ export async function runWithRetry(
   throw overloaded('Render workers are killed from outside.');
 }
 
-/**
- * Runs a job in a living worker; an idle one may have died.
- *
- * @returns its response, or the end of a worker that had begun it
- */
+/** Runs a job in a living worker; returns its response, or the end of a worker that had begun it. */
 async function run(
   job: WorkerJob,
   bounds: RenderBounds,

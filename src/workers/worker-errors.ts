@@ -42,11 +42,7 @@ export function overloaded(reason: string): MediaError {
   return new MediaError('OVERLOADED', { cause, bottleneck: 'workers', retryAfterSeconds: 1 });
 }
 
-/**
- * Returns the error of a job past its deadline.
- *
- * @param isStopped whether a signal or a debugger had stopped the process, which is not the job's fault
- */
+/** Returns the error of a job past its deadline; a worker that a signal or a debugger had stopped is not at fault. */
 export function deadlineError(isStopped: boolean): MediaError {
   if (isStopped) return overloaded('The worker is stopped.');
   const cause = new WorkerLost('The worker was killed at its deadline.');

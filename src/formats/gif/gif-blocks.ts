@@ -40,10 +40,7 @@ export interface GifImageBlock {
   readonly control: number | undefined;
 }
 
-/**
- * End of a walk: the trailer; the end of the file between two blocks; bytes that libnsgif and browsers do not accept as
- * a block or an image; or a block that does not end.
- */
+/** End of a walk; `junk`: libnsgif and browsers accept no block there; `truncated`: the last block does not end. */
 export interface GifEnd {
   readonly kind: 'trailer' | 'end of file' | 'junk' | 'truncated';
   readonly start: number;
@@ -53,10 +50,7 @@ export interface GifEnd {
   readonly image?: GifImageBlock | undefined;
 }
 
-/**
- * Walks the blocks of a GIF as libnsgif does: yields each block that ends within the file, then the end. Never throws;
- * linear in the bytes.
- */
+/** Walks the blocks of a GIF as libnsgif does, in linear time. Never throws. */
 export function* walkGifBlocks(
   gif: Uint8Array,
 ): Generator<GifExtension | GifImageBlock | GifEnd, void> {

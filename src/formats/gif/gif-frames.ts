@@ -57,10 +57,7 @@ export function readFrame(gif: Uint8Array, { start, data, control }: GifImageBlo
   };
 }
 
-/**
- * Returns the size of the logical screen, enlarged if the first frame exceeds it (measured: Chromium). libnsgif ignores
- * common screen sizes and any edge above 2048 px.
- */
+/** Returns the size of the logical screen, enlarged if the first frame exceeds it, as in Chromium. */
 export function canvasOf(gif: Uint8Array, first: GifFrame): Size {
   const u16 = (offset: number): number => (gif[offset] ?? 0) | ((gif[offset + 1] ?? 0) << 8);
   return {

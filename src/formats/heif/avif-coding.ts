@@ -48,10 +48,7 @@ const EXACT_MATRICES: ReadonlySet<number> = new Set([0, 16, 17]);
 /** Bits of the third byte of `av1C` (AV1 ISO Media File Format Binding §2.3.3). */
 const av1cFlag = { monochrome: 0x10, subsampled: 0x08 } as const;
 
-/**
- * Whether an AVIF may show an original exactly: grey, or colours without subsampling by an exact matrix. Other losses
- * are in the frame header, which takes half of the AV1 syntax to read.
- */
+/** Whether an AVIF may show an original exactly; reading its frame header would take half of the AV1 syntax. */
 export function mayBeLosslessAvif(heif: HeifFile): boolean {
   const { reader } = heif.meta;
   const configuration = heif

@@ -10,11 +10,7 @@ export interface FullBox extends Box {
 /** libheif's limit of children, and ours of table entries: without it, 50 MB of empty boxes are 6 million objects. */
 export const MAX_CHILDREN = 20_000;
 
-/**
- * Yields the boxes between two offsets, at most 20,000.
- *
- * @throws MediaError `UNPROCESSABLE_MEDIA` if a box leaves its parent
- */
+/** Yields the boxes between two offsets, at most 20,000. @throws MediaError if a box leaves its parent */
 export function* readBoxes(reader: ByteReader, start: number, end: number): Generator<Box, void> {
   let boxes = 0;
   for (const box of walkBoxes(reader, start, end)) {

@@ -6,10 +6,7 @@ import { type HeifFile, readItem } from './heif-file.ts';
 /** Version, flags, rows, columns, and two sides of 16 or 32 bits (ISO/IEC 23008-12 §6.6.2.3.2). */
 const MAX_GRID_BYTES = 12;
 
-/**
- * Maximum bytes of a coded image, per pixel and in addition, beyond what our codecs produce. Otherwise thousands of
- * tiles that share megabytes would be terabytes to read.
- */
+/** Maximum bytes of a coded image, since thousands of tiles that share megabytes would be terabytes to read. */
 const MAX_BYTES_PER_PIXEL = 16;
 const MAX_BYTES_BESIDES = 64 * 1024;
 

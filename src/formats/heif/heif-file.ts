@@ -10,10 +10,7 @@ const MAX_EXTENTS = 100_000;
 /** More than the 65 536 tiles of the largest grid. */
 const MAX_REFERENCES = 100_000;
 
-/**
- * Bounds the product of all counts of one file: the smallest tiles of 100 million pixels and of their alpha need 160
- * 000 reads.
- */
+/** Bounds the product of all counts: the smallest tiles of 100 megapixels with alpha need 160 000 reads. */
 const MAX_READS = 200_000;
 
 /** Items of a file of ISO boxes (ISO/IEC 14496-12 §8.11; ISO/IEC 23008-12). */
@@ -127,10 +124,7 @@ function findMeta(reader: ByteReader, sizeBytes: number): Box | undefined {
   throw corruptMedia('HEIF: no meta box');
 }
 
-/**
- * Throws for a second meta box: libheif uses the last one. Bytes that are not a box end libheif's walk, and so this
- * one.
- */
+/** Throws for a second meta box, which libheif would use. Bytes that are not a box end the walk, as libheif's. */
 function refuseSecondMeta(reader: ByteReader, start: number): void {
   let boxes = 0;
   for (const { type, headerStart } of walkBoxes(reader, start, reader.length)) {

@@ -71,10 +71,7 @@ export function readHeifHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts |
   };
 }
 
-/**
- * Returns the format of the primary item, and of all its parts if derived. libheif composes overlays, and decodes only
- * AVIF.
- */
+/** Returns the format of the primary item and all its parts. libheif composes overlays, and decodes only AVIF. */
 function readCodec(heif: HeifFile): SourceFormat | undefined {
   const { primary, types, sourcesOf } = heif;
   const typeOf = (item: number): string => {

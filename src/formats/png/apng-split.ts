@@ -14,10 +14,7 @@ import {
 /** Chunks that define the meaning of samples, for all frames (PNG 3rd edition §4.9). */
 const SAMPLE_CHUNKS = new Set(['PLTE', 'tRNS', 'gAMA', 'cHRM', 'sRGB', 'iCCP', 'cICP', 'sBIT']);
 
-/**
- * Maximum bytes of profiles, summed over the frames, since the decoder reads them for each; photographs have 0.5 to 3
- * kB.
- */
+/** Maximum bytes of profiles, summed over the frames, since the decoder reads them for each. */
 const MAX_PROFILE_BYTES = 256 * 1024 * 1024;
 /** Longest name in an iCCP, before a zero, the method and the zlib stream (§11.3.2.3). */
 const MAX_NAME_BYTES = 79;

@@ -43,11 +43,7 @@ export function hasRightCrc(png: ByteReader, chunk: PngChunk): boolean {
   return crcOf(png.bytes, chunk) === png.u32be(chunk.end);
 }
 
-/**
- * Checks the CRC of all image data, as libpng does.
- *
- * @throws MediaError `UNPROCESSABLE_MEDIA`
- */
+/** Checks the CRC of all image data, as libpng does. @throws MediaError `UNPROCESSABLE_MEDIA` */
 export function checkDataCrcs(png: Uint8Array): void {
   const reader = new ByteReader(png, 'PNG');
   for (const chunk of walkPngChunks(png)) {
@@ -83,10 +79,7 @@ interface StoredPixels extends Size {
 /** Colour types (PNG 3rd edition §11.2.1) by channels. */
 const COLOUR_TYPES = { 1: 0, 2: 4, 3: 2, 4: 6 };
 
-/**
- * Wraps pixels in an uncompressed PNG, since libvips accepts no other pixels in memory with an ICC profile (`undefined`
- * for sRGB).
- */
+/** Wraps pixels in an uncompressed PNG: libvips accepts an ICC profile of pixels in memory in no other way. */
 export function formatStoredPng(pixels: StoredPixels, profile: Uint8Array | undefined): Buffer {
   const { widthPx, heightPx, channels, data } = pixels;
   const header = Buffer.alloc(13);

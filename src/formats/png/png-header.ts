@@ -156,10 +156,7 @@ function readGamma(reader: ByteReader, chunk: PngChunk): number | undefined {
   return value > 0 ? value / 100_000 : undefined;
 }
 
-/**
- * Reads the colour space (PNG 3rd edition §11.3.2.6), unless browsers ignore the chunk, for a matrix or a limited
- * range.
- */
+/** Reads the colour space (PNG 3rd edition §11.3.2.6), unless its matrix or range makes browsers ignore it. */
 function readCodePoints(reader: ByteReader, chunk: PngChunk): CodePoints | undefined {
   const { start, end } = chunk;
   if (end - start !== 4 || !hasRightCrc(reader, chunk)) return undefined;

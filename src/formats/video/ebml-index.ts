@@ -104,10 +104,7 @@ function* readChildren(bytes: Uint8Array, from = 0, to = bytes.length): Generato
   }
 }
 
-/**
- * Reads the tracks. The demultiplexer drops disabled ones; if no video is enabled, all are enabled in place, since a
- * player shows the only one.
- */
+/** Reads the tracks; enables disabled ones in place if no video is enabled, since players show the only one. */
 export function readEbmlTracks(payload: Uint8Array): EbmlTracks {
   let count = 0;
   let hasUnreadable = false;

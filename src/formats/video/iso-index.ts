@@ -96,12 +96,7 @@ export function readIsoIndex(moov: Uint8Array): IsoIndex {
   };
 }
 
-/**
- * Throws for a fragment that declares samples without describing them.
- *
- * @param moof the box with its header
- * @throws MediaError `MEDIA_TOO_LARGE`
- */
+/** Throws for a fragment (a box with its header) that declares samples without describing them. */
 export function checkFragment(moof: Uint8Array): void {
   const reader = new ByteReader(moof, 'ISO');
   let samples = 0;
@@ -220,10 +215,7 @@ function readEdits(
   return edits;
 }
 
-/**
- * Throws for tables that the demultiplexer would expand without end. Uncompressed audio has a sample per moment, and no
- * tables.
- */
+/** Throws for tables that would be expanded without end; uncompressed audio has no tables, and a sample per moment. */
 function checkCounts(track: TrackTables): void {
   const { samples, handler, constantSize, timedSamples, shiftedSamples, longestChunk } = track;
   const isPlainSound = handler === 'soun' && constantSize;

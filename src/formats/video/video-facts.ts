@@ -77,10 +77,6 @@ export function maxFrameBytes({ widthPx, heightPx }: Size): number {
 }
 
 export interface FrameDecoder {
-  /**
-   * Decodes one frame into a Y4M file, in a process of its own.
-   *
-   * @throws MediaError `UNPROCESSABLE_MEDIA` if the frame is damaged, or ended the decoder
-   */
+  /** Decodes one frame into a Y4M file. @throws MediaError `UNPROCESSABLE_MEDIA` if the frame is damaged */
   decode(request: DecodeRequest): Promise<Uint8Array>;
 }

@@ -135,10 +135,7 @@ function readPrefix(reader: ByteReader, canvas: Size | undefined, isAnimated: bo
 const MAX_CHUNKS_TO_EXIF = 16;
 const MAX_EXIF_BYTES = 64 * 1024;
 
-/**
- * Reads the orientation of a still by ranges, since its EXIF follows its pixels. Returns 1 if the EXIF is missing or
- * long.
- */
+/** Reads the orientation of a still by ranges, since its EXIF follows its pixels; 1 if the EXIF is missing or long. */
 export async function readWebpOrientation(source: ByteSource): Promise<Orientation> {
   const read = (start: number, end: number) => source.read(start, Math.min(end, source.sizeBytes));
   const head = await read(FIRST_CHUNK, FIRST_CHUNK + 9);

@@ -6,11 +6,7 @@ import { type Pixels, toPixels } from './pixels.ts';
 const CHANNELS = 4;
 const OPAQUE = 255;
 
-/**
- * Decodes the frames of an animation one by one, and composes them as the container specifies.
- *
- * @param batchFrames number of whole frames that are yielded at a time, one below the other
- */
+/** Decodes and composes the frames of an animation; yields `batchFrames` at a time, one below the other. */
 export function composeFrames(
   patches: Iterable<FramePatch>,
   job: RenderJob,

@@ -21,10 +21,7 @@ import { Requests } from './requests.ts';
 /** More than Linux buffers in a socket by default. */
 const RECEIVED_BYTES = 256 * 1024;
 
-/**
- * Time for other processes to end a worker without a channel, in milliseconds: the last resort writes to standard
- * error.
- */
+/** Time for others to end a worker without a channel: the last resort writes to standard error. */
 const LAST_RESORT_MS = 2_000;
 
 /**

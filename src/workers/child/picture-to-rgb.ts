@@ -169,11 +169,7 @@ function fromIdentity({ lumaOffset, lumaFactor }: Scale): Convert {
   };
 }
 
-/**
- * Scales a row of chroma to the size of luma: three parts of the nearest sample and one of its neighbour.
- *
- * @param blended buffer for the row between the two steps
- */
+/** Scales chroma to the size of luma: three parts of the nearest sample, one of its neighbour. @param blended buffer */
 function stretchRow(
   plane: Plane,
   luma: Plane,

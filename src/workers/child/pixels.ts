@@ -27,10 +27,7 @@ export async function toPixels(image: Sharp): Promise<Pixels> {
   return { data, widthPx: info.width, heightPx: info.height, channels: info.channels };
 }
 
-/**
- * Clockwise rotations that undo the EXIF orientations from 1 on, in degrees, after the flip that undoes some (EXIF 2.32
- * §4.6.4).
- */
+/** Clockwise degrees that undo EXIF orientations from 1 on, after the flip that undoes some (EXIF 2.32 §4.6.4). */
 const TURNS = [0, 0, 180, 180, 270, 90, 90, 270];
 const MIRRORED: readonly Orientation[] = [2, 4, 5, 7];
 

@@ -54,10 +54,7 @@ export const BUBBLEWRAP_NAMESPACES = [
   ...['--die-with-parent', '--cap-drop', 'ALL'],
 ];
 
-/**
- * Without `--new-session`: niceness has no effect across sessions, which are scheduling groups. No terminal is passed
- * on.
- */
+/** Without `--new-session`: niceness has no effect across sessions. No terminal is passed on. */
 const BUBBLEWRAP_OPTIONS = [
   ...BUBBLEWRAP_NAMESPACES,
   // For `setpriv`, which drops them.

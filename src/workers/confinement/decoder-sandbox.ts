@@ -11,10 +11,7 @@ import { listSystemProgram } from './program-files.ts';
 import { findOnPath, LIMITS, type Sandbox, SHELL, type SpawnCommand } from './sandbox.ts';
 import { assembleDecoderFilter, isFiltered } from './seccomp-filter.ts';
 
-/**
- * Sandboxes of video decoders (contract §12): a process for one picture, which reads its channel as standard input and
- * writes it as standard output.
- */
+/** Sandboxes of video decoders (contract §12), whose channel is standard input and output. */
 
 export interface DecoderProgram {
   /** Path without symbolic links. */

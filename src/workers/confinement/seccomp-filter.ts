@@ -10,10 +10,7 @@ import {
   threads,
 } from './system-calls.ts';
 
-/**
- * Filters of system calls as BPF programs (seccomp(2)): instructions of 8 bytes (`struct sock_filter`), little-endian
- * on both processors.
- */
+/** Filters of system calls as BPF programs (seccomp(2)), little-endian on both processors. */
 
 /** Opcodes (linux/bpf_common.h). */
 const LOAD_WORD = 0x20;

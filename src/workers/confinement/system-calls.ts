@@ -18,10 +18,7 @@ export function numbersOf(calls: SystemCalls, architecture: FilteredArchitecture
 /** Since Linux 5.1, a new call has the same number everywhere. */
 const everywhere = (number: number): Numbers => [number, number];
 
-/**
- * System calls that a worker does not need, refused as not permitted (EPERM). Numbers:
- * `arch/x86/entry/syscalls/syscall_64.tbl` and `include/uapi/asm-generic/unistd.h` of Linux.
- */
+/** Calls refused as not permitted (EPERM), with the numbers of `syscall_64.tbl` and `asm-generic/unistd.h` of Linux. */
 export const denied: SystemCalls = {
   'other processes': {
     ptrace: [101, 117],

@@ -35,10 +35,7 @@ const HEAP_MEBIBYTES = 32;
 /** Arguments of Node for a worker: images are outside of the heap, and nothing else is large. */
 const WORKER_FLAGS = ['--enable-source-maps', '--max-old-space-size=128'];
 
-/**
- * Time after which a fork server that does not report the end of a killed worker counts as stuck, in milliseconds: it
- * would report a worker that does not end earlier.
- */
+/** Time after which a fork server that does not report a killed worker counts as stuck, in milliseconds. */
 const KILL_TIMEOUT_MS = 10_000;
 
 /**

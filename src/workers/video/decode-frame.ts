@@ -18,10 +18,7 @@ export const codecs: Readonly<Record<VideoCodec, readonly [format: string, decod
   av1: ['ivf', 'libdav1d'],
 };
 
-/**
- * Lines of the programs that start the decoder, of the loader, and of starts of threads: the machine was short of
- * processes, namespaces, descriptors or threads.
- */
+/** Lines about a machine that is short of processes, namespaces, descriptors or threads. */
 const NOT_RUN =
   /^(bwrap|sh|setpriv|nice|env): |error while loading shared libraries: |(creat|start)ing thread|pthread_create/i;
 

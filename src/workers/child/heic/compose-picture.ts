@@ -9,11 +9,7 @@ import type { Libde265 } from './libde265.ts';
 /** Edge of the smallest block that a decoder skips as a whole, in chroma samples (HEVC §7.4.3.2.1). */
 const BLOCK = 8;
 
-/**
- * Decodes an item, and joins the tiles of a grid; does not apply transforms.
- *
- * @throws MediaError `UNPROCESSABLE_MEDIA` if a part cannot be decoded, or has another size than declared
- */
+/** Decodes an item and joins the tiles of a grid. @throws MediaError if a part is damaged, or of another size */
 export function composePicture(libde265: Libde265, heif: HeifFile, item: number): CodedPicture {
   const decode = (part: number): CodedPicture => {
     const picture = decodeHevc(libde265, heif, part);
@@ -85,10 +81,7 @@ function paste(from: Plane, to: Plane, left: number, top: number): void {
   }
 }
 
-/**
- * Whether blocks are as the decoder allocated them: all zero, a green outside of luma's range. Without chroma, and for
- * planes of red, green and blue, zero is black.
- */
+/** Whether blocks are as allocated: all zero, which is green, unless without chroma or of red, green and blue. */
 function hasHoles({ planes: [luma, cb, cr], matrix }: CodedPicture): boolean {
   if (luma === undefined || cb === undefined || cr === undefined || matrix === 0) return false;
   const isZero = (

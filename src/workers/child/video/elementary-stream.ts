@@ -70,11 +70,7 @@ function readSets(reader: ByteReader, start: number, count: number, sets: Uint8A
   return at;
 }
 
-/**
- * Lists the NAL units of a coded picture: parameter sets, then those in its data.
- *
- * @throws MediaError `UNPROCESSABLE_MEDIA` if a unit leaves the data
- */
+/** Lists the NAL units of a coded picture, parameter sets first. @throws MediaError if a unit leaves the data */
 export function listUnits([sets, lengthBytes]: ParameterSets, data: Uint8Array): Uint8Array[] {
   const units = [...sets];
   for (let at = 0; at < data.length; ) {

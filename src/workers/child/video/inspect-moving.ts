@@ -35,10 +35,7 @@ const CODECS: Readonly<Partial<Record<string, VideoCodec>>> = {
   av1: 'av1',
 };
 
-/**
- * Orientations by the direction to which the matrix of a track maps the picture's right side: right, bottom, left, top;
- * first those without a flip.
- */
+/** Orientations by where a track's matrix maps the right side: right, bottom, left, top; unflipped ones first. */
 const ORIENTATIONS: readonly (readonly Orientation[])[] = [
   [1, 6, 3, 8],
   [4, 5, 2, 7],

@@ -80,10 +80,7 @@ function largeOr({ size, webpEffort: effort }: RenderJob, settings: WebpOptions)
   return { effort, ...settings, ...large?.settings };
 }
 
-/**
- * Encodes the first frames with an artificial timing, and writes the true one afterwards: libvips' encoder rounds
- * delays up and merges equal frames.
- */
+/** Encodes with an artificial timing, then writes the true one: libvips rounds delays up and merges equal frames. */
 async function encodeFrames(
   strip: Pixels,
   { size }: RenderJob,
