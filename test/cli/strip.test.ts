@@ -173,8 +173,12 @@ describe('an original that others replace at the same time', () => {
     const origin = new MemoryOrigin();
     origin.put('emojis/1', photo);
     const tags: unknown[] = [];
+    let purges = 0;
     const parts = {
       origin,
+      purge: async () => {
+        purges += 1;
+      },
       firstByteTimeoutMs: 1_000,
       isDryRun: false,
       writer: {
@@ -194,13 +198,13 @@ describe('an original that others replace at the same time', () => {
         heldBytesOf: () => 0,
       },
     };
-    return { origin, parts, tags };
+    return { origin, parts, tags, countPurges: () => purges };
   }
 
   test('is tried again in its new state', async () => {
-    const { origin, parts, tags } = prepare(2);
+    const { origin, parts, tags, countPurges } = prepare(2);
     expect(await stripOriginal('emojis/1', parts, signal)).toBe('removed');
-    expect([tags.length, origin.openBodies]).toEqual([3, 0]);
+    expect([tags.length, origin.openBodies, countPurges()]).toEqual([3, 0, 3]);
   });
 
   test('fails after three attempts', async () => {

@@ -126,20 +126,21 @@ function createRun(
     writer: storage.openWriter(),
     firstByteTimeoutMs: config.originLimits.firstByteTimeoutMs,
     isDryRun,
+    purge: async (key) => {
+      if (config.admin === undefined) return;
+      await purgeOriginal(key, environment).catch((cause: unknown) => {
+        throw new CommandFault(`${key} is stored without metadata, but not purged`, { cause });
+      });
+    },
     isBlocked: config.blocklist && ((sha256) => isBlockedBytes(sha256, environment)),
   };
   return {
-    /** @throws CommandFault if the original is replaced and cannot be purged: the next ones would not be either */
+    /** @throws CommandFault if the original cannot be purged: the next ones would not be purged either */
     strip: async (key: string): Promise<void> => {
       const { outcome, details = '' } = await stripOriginal(key, parts, signal).then(
         (outcome) => ({ outcome, details: undefined }),
         (error: unknown) => describeFailure(error, signal),
       );
-      if (outcome === 'removed' && !isDryRun && config.admin !== undefined) {
-        await purgeOriginal(key, environment).catch((cause: unknown) => {
-          throw new CommandFault(`${key} is stored without metadata, but not purged`, { cause });
-        });
-      }
       const shown = isDryRun && outcome === 'removed' ? 'would be removed' : outcome;
       counts.set(shown, (counts.get(shown) ?? 0) + 1);
       report(`${key}: ${shown}${details}`);

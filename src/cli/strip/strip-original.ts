@@ -15,6 +15,8 @@ export interface StripParts {
   readonly firstByteTimeoutMs: number;
   /** Whether nothing is written. */
   readonly isDryRun: boolean;
+  /** Called after each attempt to write, also a failed one: its response may have been lost. */
+  readonly purge: (key: string) => Promise<void>;
   /** Whether bytes are blocked by their SHA-256: with other bytes, the original would no longer be. Omit if none are. */
   readonly isBlocked?: ((sha256: string) => Promise<boolean>) | undefined;
 }
@@ -25,7 +27,7 @@ export interface StripParts {
  *
  * @returns the outcome, `removed` also for a dry run that has found metadata; `blocked` for an original left as it is
  * @throws MediaError `UNKNOWN_MEDIA`, `UNSUPPORTED_MEDIA_TYPE` if it cannot be cleaned, `PRECONDITION_FAILED` if others
- *   keep replacing it; as the storage; `signal.reason`
+ *   keep replacing it; as the storage; as `purge`; `signal.reason`
  */
 export async function stripOriginal(
   key: string,
@@ -68,7 +70,11 @@ async function stripOnce(key: string, parts: StripParts, signal: AbortSignal) {
   const again = await open(found.etag);
   if (again.etag !== found.etag) throw new MediaError('PRECONDITION_FAILED');
   const cleaned = await clean(again.chunks);
-  await writer.write(key, cleaned.chunks, { signal, sizeBytes, ifMatch: found.etag });
+  try {
+    await writer.write(key, cleaned.chunks, { signal, sizeBytes, ifMatch: found.etag });
+  } finally {
+    await parts.purge(key);
+  }
   return 'removed';
 }
 

@@ -27,7 +27,7 @@ export interface OriginalWriter {
    * @param chunks of any size
    * @returns the storage's own tag of these bytes, without quotes; empty if the storage gives none
    * @throws MediaError `MEDIA_EXISTS` if the key is not free and must be, `PRECONDITION_FAILED` if the original is in
-   *   another state than `ifMatch`; Error if the storage fails, with its words as
+   *   another state than `ifMatch`, `OVERLOADED` if another attempt may succeed; Error if the storage fails, with its words as
    *   cause; what `chunks` throws; `signal.reason`
    */
   write(

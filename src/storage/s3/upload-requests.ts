@@ -47,6 +47,8 @@ export class S3UploadRequests {
   readonly #client: S3Client;
   /** Cleared once the server has reported that it does not support conditions on writes. */
   #knowsConditions = true;
+  /** Whether tags are quoted in conditions: Ceph 16 compares them as text, without quotes. */
+  #hasQuotes = true;
 
   constructor(client: S3Client) {
     this.#client = client;
@@ -57,8 +59,20 @@ export class S3UploadRequests {
     readonly IfMatch?: string;
   } {
     if (!this.#knowsConditions) return {};
-    if (ifMatch !== undefined) return { IfMatch: `"${ifMatch}"` };
+    if (ifMatch !== undefined) return { IfMatch: this.#hasQuotes ? `"${ifMatch}"` : ifMatch };
     return isNew === true ? { IfNoneMatch: '*' } : {};
+  }
+
+  /**
+   * Returns the error for a write that its condition has prevented.
+   *
+   * @param isCurrent whether the object is in the state that the condition names
+   * @returns MediaError `PRECONDITION_FAILED`; `OVERLOADED` if the next attempt uses another notation
+   */
+  explainDenial(isCurrent: boolean, cause: unknown): MediaError {
+    if (!isCurrent || !this.#hasQuotes) return new MediaError('PRECONDITION_FAILED', { cause });
+    this.#hasQuotes = false;
+    return new MediaError('OVERLOADED', { cause, bottleneck: 'uploads', retryAfterSeconds: 1 });
   }
 
   /**

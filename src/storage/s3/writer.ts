@@ -72,10 +72,11 @@ export class S3OriginalWriter implements OriginalWriter {
       : this.#stream(chunks, signal, (Body, failing) =>
           this.#requests.commit(new PutObjectCommand({ ...terms, Body }), signal, failing),
         );
-    const etag = await writing.catch((error: unknown) => {
-      const isRefused = error instanceof MediaError && error.code === 'MEDIA_EXISTS';
-      if (ifMatch === undefined || !isRefused) throw error;
-      throw new MediaError('PRECONDITION_FAILED', { cause: error });
+    const etag = await writing.catch(async (error: unknown) => {
+      const isDenied = error instanceof MediaError && error.code === 'MEDIA_EXISTS';
+      if (ifMatch === undefined || !isDenied) throw error;
+      const head = await this.#head(place, signal);
+      throw this.#requests.explainDenial(head !== undefined && etagOf(head) === ifMatch, error);
     });
     if (etag !== '') return etag;
     // Ceph returns no tag for a completed multipart upload. The upload does not fail without one.
