@@ -16,7 +16,7 @@ async function start(bodyBytes: number, memoryBytes: number) {
 
 const STORED = 'fwd=miss; stored';
 
-test('results are bounded by bytes, and what was used least recently goes first', async () => {
+test('results are limited in bytes, and the least recently used are evicted first', async () => {
   const ask = await start(100_000, 350_000);
   for (const size of [16, 20, 22]) expect(await ask(size)).toBe(STORED);
   expect(await ask(16)).toBe('hit');
@@ -26,12 +26,12 @@ test('results are bounded by bytes, and what was used least recently goes first'
   expect(await ask(20)).toBe(STORED);
 });
 
-test('what is too large is not kept, and drives nothing out', async () => {
+test('a result that is too large is not cached, and evicts nothing', async () => {
   const ask = await start(100_000, 99_999);
   for (let time = 0; time < 2; time += 1) expect(await ask(16)).toBe('fwd=miss');
 });
 
-test('a read that was begun long ago is not joined: what it finds may be out of date', async () => {
+test('a read that began long ago is not joined, since its result may be outdated', async () => {
   const app = await useTestApp({ renderer: { render: async (bytes: Uint8Array) => bytes } });
   app.originals.put('emojis/1', samples.png);
   const held = defer<void>();

@@ -81,7 +81,7 @@ const statuses = [
 ];
 const races = ['a race', 'a race that is joined'];
 
-test('each response, and the work that it costs, follows from what was asked before', async () => {
+test('each response, and its work, follows from the earlier requests', async () => {
   const worlds = await Promise.all(setups.map(createWorld));
   const met = new Map<string, number>();
   await fc.assert(

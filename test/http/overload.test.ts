@@ -27,7 +27,7 @@ async function startWith<Its extends LaneRenderer>(renderer: Its, settings: Envi
 }
 
 describe('a crowd of heavy renders', () => {
-  it('leaves the light ones their share, and is refused at once beyond what can wait', async () => {
+  it('leaves capacity for light ones, and is rejected at once beyond the queue', async () => {
     const renderer = await startWith(new HeldRenderer('both'));
     const crowd = Array.from({ length: 100 }, (_, index) => app.get(heavyUrl(index + 1)));
     const refused = await Promise.race(crowd);
@@ -55,7 +55,7 @@ describe('a crowd of heavy renders', () => {
     expect(statuses.sort()).toEqual([...Array(65).fill(200), ...Array(35).fill(503)]);
   });
 
-  it('is refused before its originals fill the memory', async () => {
+  it('is rejected before its originals fill the memory', async () => {
     const renderer = await startWith(new HeldRenderer('both'), {
       MAX_ORIGINAL_BYTES: String(4 * 1024 * 1024),
       ORIGINALS_MEMORY_BYTES: String(12 * 1024 * 1024),
@@ -159,7 +159,7 @@ describe('a render that passes the deadline', () => {
     ]);
   });
 
-  it('has the whole deadline in either lane', async () => {
+  it('has the full deadline in either lane', async () => {
     const { begun, timeoutsMs } = await startWith(new LateRenderer(Infinity));
     expect(await statusOf(urlOf(16))).toBe(200);
     expect(await statusOf(heavyUrl(1))).toBe(200);

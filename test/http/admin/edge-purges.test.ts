@@ -47,7 +47,7 @@ function largeOrders(count: number) {
 const purgesIn = ({ names }: MemoryObjects) => names.filter((name) => name.startsWith('purge-'));
 
 describe.each(['cloudflare', 'fastly', 'bunny', 'cloudfront'] as const)('purges at %s', (name) => {
-  test('go on to the CDN, and once more after the longest render, or as late as the CDN asks', async () => {
+  test('are sent to the CDN, and again after the longest render, or after its Retry-After', async () => {
     const { edge, app, pass, clock } = await useEdgeApp(name);
     const [tag] = await tagsOf(app, '/icons/1/ab.webp?size=16');
     const id = await purge(app, { assets: ['icons/1/ab'] });
@@ -70,7 +70,7 @@ describe.each(['cloudflare', 'fastly', 'bunny', 'cloudfront'] as const)('purges 
     expect(read('darkroom_edge_purges_total', { outcome: 'done' })).toBe(1);
   });
 
-  test('are retried until the CDN accepts them, whatever its error', async () => {
+  test('are retried until the CDN accepts them, after any error', async () => {
     const { edge, app, pass } = await useEdgeApp(name);
     const answers = ['limited', 'failed', 'refused', 'denied', 'limited with time'] as const;
     const faults: Fault[] = [...answers, 'reset'];
@@ -178,7 +178,7 @@ describe('10 000 purged keys', () => {
     expect(new Set(edge.statuses)).toHaveLength(1);
   });
 
-  test('are as many as may wait; more are rejected until some have gone', async () => {
+  test('are rejected beyond the maximum, until some have been sent', async () => {
     const { app, edge, objects } = await useEdgeApp('bunny');
     edge.faults.push(...new Array<Fault>(1_000).fill('failed'));
     // As many orders at once as are let in.
@@ -206,7 +206,7 @@ describe('the tags of a purge', () => {
     expect(edge.taken[0]?.tags).toContain(tags[index]);
   });
 
-  test('are sent once where several purges have them', async () => {
+  test('are sent once if several purges have them', async () => {
     const { edge, app, pass } = await useEdgeApp('bunny');
     // The first call is under way, and fails, while the others come.
     edge.faults.push('limited with time');
@@ -247,7 +247,7 @@ describe('the order of a purge', () => {
     expect(objects.textOf(`purge-${id}`)).toContain(tag);
   });
 
-  test('needs its object: without it, it is a 503, and only what was stored goes on to the CDN', async () => {
+  test('needs its object: without it, the response is a 503, and only stored purges are sent to the CDN', async () => {
     const { edge, objects, app, pass } = await useEdgeApp('fastly');
     const id = await purge(app, { assets: ['icons/1/ab'] });
     objects.failure = new Error('the bucket is gone');
@@ -261,7 +261,7 @@ describe('the order of a purge', () => {
 });
 
 describe('a purge', () => {
-  test('of a process that stops is taken over at once, as far as the process has come, past a damaged one', async () => {
+  test('of a process that stops is continued at once by another, past a damaged one', async () => {
     const { edge, open, pass, clock, objects } = await useEdgeWorld('fastly');
     await objects.write('purge-0000', Buffer.from('{'), 'absent');
     await objects.write('purges-0000', Buffer.from('{'), 'absent');
@@ -275,7 +275,7 @@ describe('a purge', () => {
     expect((await ask(other, `/purges/${id}`)).body).toEqual({ id, status: 'done' });
   });
 
-  test('of a process that stops in the middle of a call that hangs goes to the next one, at once', async () => {
+  test('of a process that stops during a hanging call is continued at once by another', async () => {
     const { edge, open, pass } = await useEdgeWorld('fastly');
     const one = await open();
     edge.faults.push('hang');
@@ -290,7 +290,7 @@ describe('a purge', () => {
     expect((await ask(other, `/purges/${id}`)).body).toEqual({ id, status: 'pending' });
   });
 
-  test('of a process that is gone for good is taken over by one of the others', async () => {
+  test('of a killed process is continued by one of the others', async () => {
     const { edge, open, pass, clock, objects } = await useEdgeWorld('fastly');
     const [one, other, third] = [await open(), await open(), await open()];
     edge.faults.push('failed');
@@ -323,7 +323,7 @@ describe('a purge', () => {
     expect(purgesIn(objects).length).toBe(2);
   });
 
-  test('between its rounds is taken over when the second one is due', async () => {
+  test('between its rounds is continued when the second one is due', async () => {
     const { edge, open, pass, clock } = await useEdgeWorld('fastly');
     const [one, other] = [await open(), await open()];
     const id = await purge(one, { prefix: 'icons/' });
@@ -335,7 +335,7 @@ describe('a purge', () => {
     expect((await ask(other, `/purges/${id}`)).body).toEqual({ id, status: 'done' });
   });
 
-  test('is sent by its process alone, in both rounds, however many replicas there are', async () => {
+  test('is sent only by its process, in both rounds, with any number of replicas', async () => {
     const { edge, open, pass, passFor } = await useEdgeWorld('fastly');
     const apps = [await open(), await open(), await open()];
     for (const app of apps) await purge(app, { assets: [`icons/${apps.indexOf(app)}/ab`] });
@@ -346,7 +346,7 @@ describe('a purge', () => {
     expect(apps.map((app) => app.log.count(TAKEN_OVER))).toEqual([0, 0, 0]);
   });
 
-  test('of a journal of an earlier release is taken over, with its round, reason and outcome', async () => {
+  test('of a journal of an earlier release is continued, with its round, reason and outcome', async () => {
     const folder = join(import.meta.dirname, '../blocks/earlier');
     // Shortly after the journal was written.
     const startedAtMs = 1_795_864_020_000 - 1_750_000_000_000;
@@ -414,7 +414,7 @@ describe('a block', () => {
   const settings = { BLOCKLIST_POLL_SECONDS: '1' };
   const block = (app: TestApp, payload: object) => order(app, '/blocks', payload);
 
-  test('goes on to the CDN, as a purge does', async () => {
+  test('is sent to the CDN, like a purge', async () => {
     const { edge, app, pass } = await useEdgeApp('fastly', { settings });
     const [tag, folder] = await tagsOf(app, '/icons/1/ab.webp?size=16');
     expect((await block(app, { keys: ['icons/1/ab'], prefixes: ['icons/'] })).statusCode).toBe(200);
@@ -424,7 +424,7 @@ describe('a block', () => {
     expect([statusCode, headers['surrogate-key']]).toEqual([451, undefined]);
   });
 
-  test('by SHA-256 goes on from each replica that knows an original with these bytes', async () => {
+  test('by SHA-256 is sent by each replica that knows an original with these bytes', async () => {
     const { edge, open, pass } = await useEdgeWorld('fastly', { settings });
     const [one, other] = [await open(), await open()];
     other.originals.put('icons/1/ab', samples.jpeg);
@@ -449,7 +449,7 @@ describe('a block', () => {
     expect((await app.get('/attachments/1/2/a.bin')).statusCode).toBe(451);
   });
 
-  test('that cannot be stored for the CDN is a 503, and holds', async () => {
+  test('that cannot be stored for the CDN is a 503, and stays in effect', async () => {
     const { objects, app } = await useEdgeApp('fastly', { settings });
     const write = objects.write.bind(objects);
     objects.write = async (name, ...rest) => {

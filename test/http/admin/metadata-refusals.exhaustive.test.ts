@@ -6,7 +6,7 @@ import { samples, useTestApp } from '../../support/test-app.ts';
 /** More than requests whose refusals are remembered. */
 const FAILURES = 10_100;
 
-test('metadata that fail evict no remembered refusal of a request', {
+test('failed metadata requests evict no remembered rejection of a request', {
   timeout: 300_000,
 }, async () => {
   const render = () => Promise.reject(new MediaError('TRANSFORM_TIMEOUT'));

@@ -58,7 +58,7 @@ describe('the metadata of an original', () => {
     });
   });
 
-  it('are those of an animation: frames, and the sum of their delays', async () => {
+  it('of an animation include its frames, and the sum of their delays', async () => {
     const app = await start({ settings: { MAX_FRAMES: '2' } });
     app.originals.put('attachments/1/2/a.gif', samples.animatedGif);
     const { pages = 0, delay = [] } = await sharp(samples.animatedGif).metadata();
@@ -77,7 +77,7 @@ describe('the metadata of an original', () => {
   it.each([
     ['an SVG', samples.svg, 'image/svg+xml'],
     ['nothing', Buffer.alloc(0), 'application/octet-stream'],
-  ])('say of %s that it is a file', async (_, bytes, content_type) => {
+  ])('report %s as a file', async (_, bytes, content_type) => {
     app.originals.put('attachments/1/2/clip.mp4', bytes);
     const body = { ...nothing, size: bytes.length, content_type, kind: 'file' };
     expect(await app.ask('attachments/1/2/clip.mp4')).toMatchObject({ status: 200, body });
@@ -88,22 +88,19 @@ describe('the metadata of an original', () => {
     ['jpeg', samples.jpeg, { animated: false, frames: 1 }],
     ['webp', samples.webp, { animated: false, frames: 1 }],
     ['gif', samples.animatedGif, {}],
-  ])(
-    'say what the header of a damaged %s tells, and null for the rest',
-    async (name, bytes, counted) => {
-      const { width, pageHeight, height } = await sharp(bytes).metadata();
-      app.originals.put('avatars/1/ab12', bytes.subarray(0, bytes.length * 0.7));
-      const size = { width, height: pageHeight ?? height };
-      const body = {
-        ...nothing,
-        kind: 'image',
-        content_type: `image/${name}`,
-        ...size,
-        ...counted,
-      };
-      expect(await app.ask('avatars/1/ab12')).toMatchObject({ status: 200, body });
-    },
-  );
+  ])('report the header of a damaged %s, and null for the rest', async (name, bytes, counted) => {
+    const { width, pageHeight, height } = await sharp(bytes).metadata();
+    app.originals.put('avatars/1/ab12', bytes.subarray(0, bytes.length * 0.7));
+    const size = { width, height: pageHeight ?? height };
+    const body = {
+      ...nothing,
+      kind: 'image',
+      content_type: `image/${name}`,
+      ...size,
+      ...counted,
+    };
+    expect(await app.ask('avatars/1/ab12')).toMatchObject({ status: 200, body });
+  });
 
   it.each(['avif', 'heic'])(
     'are read from the header of a %s larger than memory',
@@ -128,7 +125,7 @@ describe('the metadata of an original', () => {
     },
   );
 
-  it('say of a damaged container what its first bytes tell', async () => {
+  it('report a damaged container by its first bytes', async () => {
     const box = (brand: string) =>
       Buffer.from(`\0\0\0\x18ftyp${brand}\0\0\0\0${brand}isom`, 'latin1');
     for (const [brand, told] of [
@@ -210,7 +207,7 @@ describe('the work for metadata', () => {
     expect(store.paths).toEqual([]);
   });
 
-  it('has digests of whole files, up to the largest upload', async () => {
+  it('has digests of complete files, up to the largest upload', async () => {
     const app = await start({ settings: { RELAY_MAX_BYTES: '500000' } });
     const bytes = Buffer.alloc(400_000, 'text of a file. ');
     app.originals.put('attachments/1/2/a.txt', bytes);
@@ -256,7 +253,7 @@ describe('a question for metadata', () => {
     expect(app.originals.openBodies).toBe(0);
   });
 
-  it('is repeated where its work fails after a purge', async () => {
+  it('is repeated if its work fails after a purge', async () => {
     const app = await start();
     app.originals.put('avatars/1/ab12', samples.png);
     let reads = 0;

@@ -38,7 +38,7 @@ describe('the metrics', () => {
     expect(read('darkroom_stage_seconds_bucket', { stage: 'render', le: '0.001' })).toBe(1);
   });
 
-  it('show what is full: lanes, slots, originals, requests, connections', async () => {
+  it('show the use of lanes, slots, originals, requests and connections', async () => {
     const rendered = defer<Uint8Array>();
     const renderer = { render: () => rendered.promise };
     const app = await start({ renderer, settings: { WORKERS: '1', QUEUE_PER_WORKER: '2' } });

@@ -43,7 +43,7 @@ describe('the OpenAPI document', () => {
   });
 
   test.each(['media', 'platform'])(
-    'has examples of %s that get what is documented',
+    'has examples of %s with the documented responses',
     async (tag) => {
       const { origin } = await openFolderStorage('fixtures/originals');
       const settings = { COMPATIBILITY: 'fluxer' };
@@ -102,7 +102,7 @@ describe('the admin listener', () => {
     expect(await ask(operation, withToken)).not.toBe(401);
   });
 
-  test('takes the orders of the schema, and no others', async () => {
+  test('accepts exactly the requests of the schema', async () => {
     const purge = admin.find(({ method }) => method === 'POST') ?? expect.fail('no purge');
     const { schema } = purge.operation.requestBody?.content['application/json'] ?? expect.fail();
     const paths = drawn.filter(({ row }) => row.query !== 'none').chain(spellings);
@@ -134,7 +134,7 @@ describe('the admin listener', () => {
     expect(await ask(purge, { ...withToken, 'content-type': 'application/xml' }, '<x/>')).toBe(415);
   });
 
-  test('gives the document to anybody', async () => {
+  test('serves the document without a token', async () => {
     const response = await app.askAdmin('/openapi.json');
     expect(response.statusCode).toBe(200);
     expect(response.headers['content-type']).toBe('application/json; charset=utf-8');

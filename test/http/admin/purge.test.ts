@@ -45,17 +45,14 @@ test.each([
     { paths: [`${small}&v=${'x'.repeat(1_000)}`] },
     { paths: [`${`${small}&v=${'x'.repeat(1_000)}`.slice(0, 200)}…`] },
   ],
-])(
-  'the log has what was asked of a purge, in the words of the API, and by whom: %#',
-  async (payload, asked) => {
-    const response = await order(payload);
-    const { removed } = response.json();
-    const details = { asked, client: '127.0.0.1', removed };
-    expect(app.log.entries).toEqual([{ level: 'info', message: 'purged', details }]);
-  },
-);
+])('the log has the purge as in the API, and its client: %#', async (payload, asked) => {
+  const response = await order(payload);
+  const { removed } = response.json();
+  const details = { asked, client: '127.0.0.1', removed };
+  expect(app.log.entries).toEqual([{ level: 'info', message: 'purged', details }]);
+});
 
-test('purges that wait for others get a time to try again where there are too many', async () => {
+test('purges get a Retry-After if too many wait', async () => {
   const removing = defer<number>();
   store.remove = () => removing.promise;
   const underWay = Array.from({ length: 66 }, () => order({ prefix: 'icons/1/' }));
@@ -69,7 +66,7 @@ test('purges that wait for others get a time to try again where there are too ma
 });
 
 describe('the admin listener', () => {
-  test('takes orders with the token, as a bearer, and no others', async () => {
+  test('accepts only requests with the bearer token', async () => {
     for (const authorization of [
       ...['', 'Bearer another-token-of-them', `Bearer ${token.slice(0, -1)}`, `Bearer ${token}x`],
       ...[`Basic ${token}`, token, `Bearer ${token} x`, 'Bearer '],
@@ -89,7 +86,7 @@ describe('the admin listener', () => {
   test.each([
     ['without a token', {}, 401, 'UNAUTHORIZED'],
     ['with the token', withToken, 404, 'NOT_FOUND'],
-  ])('takes no other path for one that is open: %s', async (_, headers, status, code) => {
+  ])('protects every path except the public ones: %s', async (_, headers, status, code) => {
     const urls = ['/%zz', '/nothing', small, '/healthz%3Fx', '/healthz/', '/healthz/../x'];
     // Without a CDN there are no purges to ask for, and no blocks without a list.
     for (const url of [...urls, '/purges', '/purges/x', '/blocks']) {

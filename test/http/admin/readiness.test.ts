@@ -64,7 +64,7 @@ it.each<[reason: string, TestAppOptions, play: (app: TestApp) => Promise<unknown
   await expect.poll(() => judge(app)).toEqual([reason]);
 });
 
-it('the file that tells which folder it is must be there', async () => {
+it('the marker file of the directory is required', async () => {
   const { path, put } = await useTemporaryFolder();
   await put('.mounted', new Uint8Array());
   const app = await start({ settings: { STORAGE_DIR: path, STORAGE_MARKER: '.mounted' } });
@@ -125,7 +125,7 @@ it('a replica without workers is not ready, for two reasons in their order', asy
   expect(json()).toMatchObject({ status: 'not ready', reasons });
 });
 
-describe('what a replica knows of the origin', () => {
+describe('the origin as a replica sees it', () => {
   /** The service before an origin that fails with this, or does not. */
   async function startBefore(failure?: Error) {
     const origin = new MemoryOrigin();
@@ -183,7 +183,7 @@ describe('what a replica knows of the origin', () => {
     await expect.poll(() => judge(app)).toEqual([]);
   });
 
-  it('why it fails is logged at once, once a minute while that lasts, and when it fails anew', async () => {
+  it('the reason of a failure is logged at once, once a minute while it lasts, and on a new failure', async () => {
     const cause = new Error('connect ECONNREFUSED');
     const { origin, app } = await startBefore(new MediaError('ORIGIN_ERROR', { cause }));
     const lines = () => app.log.errors.filter((details) => 'storage' in details);

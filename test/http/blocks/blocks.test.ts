@@ -59,7 +59,7 @@ describe('blocks', () => {
     ['keys', { keys: ['icons/1/a_ab12.png', 'attachments/1/2/a.png', 'attachments/1/3/clip.mp4'] }],
     ['prefixes', { prefixes: ['icons/1/', 'attachments/1/'] }],
     ['digests', { sha256: [samples.jpeg, samples.png, samples.mp4].map(sha256Of) }],
-  ])('by %s make a 451 of every request, and none once released', async (_, payload) => {
+  ])('by %s make every request a 451 until unblocked', async (_, payload) => {
     const app = await start();
     const etags = await Promise.all(
       targets.map(async (url) => (await app.get(url)).headers.etag?.toString() ?? ''),
@@ -84,7 +84,7 @@ describe('blocks', () => {
     }
   });
 
-  test('cover missing originals below a prefix, and nothing beside it', async () => {
+  test('cover missing originals below a prefix, and no others', async () => {
     const app = await start();
     await block(app, { prefixes: ['attachments/1/2/'] });
     expect((await app.get('/attachments/1/2/none.png')).statusCode).toBe(451);
@@ -118,7 +118,7 @@ describe('blocks', () => {
     expect((await app.get('/icons/1/cd34.webp')).statusCode).toBe(451);
   });
 
-  test('report every fault of a wrong call, and take nothing of it', async () => {
+  test('report every error of an invalid request, and apply nothing of it', async () => {
     const app = await start();
     const { statusCode, json } = await change(app, {
       keys: ['icons/1/ab12', '../x', 7],
@@ -178,7 +178,7 @@ describe('blocks', () => {
     }
   });
 
-  test('are at most 100 000; more are a 400, and a longer list is a fault at the start', async () => {
+  test('are at most 100 000; more are a 400, and a longer list is an error at the start', async () => {
     const objects = new MemoryObjects();
     const lines = (count: number): Buffer => {
       const blocks = Array.from({ length: count }, (_, index) => `emojis/${index + 1}`).map(
@@ -244,7 +244,7 @@ describe('blocks', () => {
   test.each([
     ['another replica', { prefixes: ['attachments/1/'] }],
     ['the same replica', { sha256: [sha256Of(large)] }],
-  ])('of %s cut off what is being sent: %j', async (_, payload) => {
+  ])('of %s cut off responses in progress: %j', async (_, payload) => {
     const app = await start();
     const other = 'prefixes' in payload ? await start() : app;
     // While digests are blocked, that of an original is known before it is sent.
@@ -270,7 +270,7 @@ describe('blocks', () => {
     expect(await list(reading)).toMatchObject({ generation: 12, blocks });
   });
 
-  test('hold while the list is unreadable, which takes no writes then', async () => {
+  test('stay in effect while the list is unreadable, without changes', async () => {
     const app = await start();
     await block(app, { keys: ['icons/1/ab12'] });
     await rename(file, `${file}-away`);
@@ -287,7 +287,7 @@ describe('blocks', () => {
     expect(after.reasons).not.toContain('the list of blocks cannot be read; the last one holds');
   });
 
-  test('of a list that somebody else writes hold, also of hits; a damaged one is a fault', async () => {
+  test('of an externally edited list apply, also to hits; a damaged list is an error', async () => {
     const write = (value: string) =>
       writeFile(file, `${JSON.stringify({ kind: 'key', value, hidden: false, note: '' })}\n`);
     await write('icons/1/ab12');
@@ -304,7 +304,7 @@ describe('blocks', () => {
     await expect(createTestApp({ settings })).rejects.toThrow('BLOCKLIST: the list cannot be used');
   });
 
-  test('by a digest that the metadata have told hold for originals too large to be read before', async () => {
+  test('by a digest from the metadata apply to originals too large to be read first', async () => {
     const key = 'attachments/1/4/large.bin';
     const app = await useTestApp({ settings: { ...settings, MAX_ORIGINAL_BYTES: '100000' } });
     const bytes = Buffer.alloc(300_000, 'x');
@@ -319,7 +319,7 @@ describe('blocks', () => {
 });
 
 describe('uploads', () => {
-  test('of blocked bytes or to blocked keys are refused, and leave nothing', async () => {
+  test('of blocked content or to blocked keys are rejected, and leave nothing', async () => {
     const resultStore = new MemoryResultStore();
     const { app, list: files } = await useRelayApp({ settings, resultStore });
     await block(app, { sha256: [sha256Of(samples.jpeg)], keys: ['icons/9/ab'], hidden: true });
@@ -431,7 +431,7 @@ describe('a list that an earlier release wrote', () => {
     expect(objects.names.filter((name) => /^\d+$/.test(name))).toEqual([]);
   });
 
-  test('is a fault at the start without the list itself, or with a damaged change', async () => {
+  test('is an error at the start without the list itself, or with a damaged change', async () => {
     const objects = new MemoryObjects();
     await objects.write('1', Buffer.from('{"kind":"key","value":"emojis/9"}\n'), 'absent');
     await expect(createTestApp({ settings, objects })).rejects.toThrow('missing');
@@ -445,7 +445,7 @@ test.each([
   ['If-None-Match', (condition: unknown) => condition === 'absent'],
   ['If-Match', (condition: unknown) => condition !== 'absent'],
 ])(
-  'a server that ignores %s is a fault at the start, and the probe leaves nothing',
+  'a server that ignores %s is an error at the start, and the probe leaves nothing',
   async (name, isIgnored) => {
     const objects = new MemoryObjects();
     const write = objects.write.bind(objects);
@@ -469,7 +469,7 @@ test('a list that an older one replaces is unreadable until the next start', asy
   expect(await list(await start())).toMatchObject({ generation: 1, blocks: { length: 1 } });
 });
 
-test('what killed processes have left next to the list is removed at the next start', async () => {
+test('files of killed processes next to the list are removed at the next start', async () => {
   const { path, put, list: listFiles } = await useTemporaryFolder();
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());

@@ -106,11 +106,11 @@ describe('digests', () => {
   });
 });
 
-describe('originals that are too large to be read whole', () => {
+describe('originals that are too large to be read completely', () => {
   test.each([
     ['attachment', '/attachments/1/2/a.bin', large],
     ['poster', '/attachments/1/2/a.mp4?format=webp', Buffer.concat([samples.mp4, large])],
-  ])('are sent, and judged once they are hashed: %s', async (_, url, bytes) => {
+  ])('are sent, and checked once they are hashed: %s', async (_, url, bytes) => {
     const app = await useTestApp({ settings: { ...settings, ...largeSettings, ...withDecoder } });
     const [key = ''] = url.slice(1).split('?');
     app.originals.put(key, bytes);
@@ -164,7 +164,7 @@ describe('hashing in the background', () => {
   };
   const four = ['one.test', 'two.test', 'three.test', 'four.test'];
 
-  test('of the storage goes on while four sites do not end their bodies', async () => {
+  test('of the storage continues while four sites do not end their bodies', async () => {
     const app = await start(four);
     app.originals.put('attachments/1/2/a.bin', large);
     await block(app, large);
@@ -174,7 +174,7 @@ describe('hashing in the background', () => {
     expect(app.ended).toEqual([]);
   });
 
-  test('of other hosts goes on while one host does not end its bodies, one at a time', async () => {
+  test('of other hosts continues while one host does not end its bodies, one at a time', async () => {
     const app = await start(new Array(6).fill('one.test'));
     expect((await app.ask('/a.mp4')).status).toBe(200);
     await expect.poll(async () => (await app.ask('/a.mp4')).status).toBe(451);
@@ -182,7 +182,7 @@ describe('hashing in the background', () => {
     expect(app.ended).toEqual([]);
   });
 
-  test('goes on after four hosts that do not end their bodies in time', async () => {
+  test('continues after four hosts that do not end their bodies in time', async () => {
     const app = await start(four, { limits: { wholeBodyTimeoutMs: 50 } });
     expect((await app.ask('/a.mp4')).status).toBe(200);
     await expect.poll(async () => (await app.ask('/a.mp4')).status, { timeout: 9_000 }).toBe(451);
@@ -206,7 +206,7 @@ describe('external media', () => {
     return app;
   };
 
-  test('are judged by their bytes, unchanged and in ranges, by HEAD and conditions', async () => {
+  test('are checked by their bytes, unchanged and in ranges, for HEAD and conditions', async () => {
     const app = await start();
     const ask = async (path: string, ...asked: [query?: string, request?: object]) =>
       (await app.ask(path, ...asked)).status;
@@ -221,7 +221,7 @@ describe('external media', () => {
     expect(await ask('/b.png', '', { headers: { range: 'bytes=0-3' } })).toBe(206);
   });
 
-  test('that their site confirms are judged without a second body', async () => {
+  test('that their site confirms are checked without a second body', async () => {
     const app = await start();
     app.site.handlers.set('/a.png', (request, response) => {
       const isKnown = request.headers['if-none-match'] === '"a"';
@@ -271,7 +271,7 @@ test.each([
   ['keys', { range: 'bytes=290000-290007' }, 2],
   ['sha256', { range: 'bytes=290000-290007' }, 2],
 ])(
-  'a block by %s refuses what is being opened, with %j, in read %i',
+  'a block by %s rejects an original that is being opened, with %j, in read %i',
   async (member, headers, at) => {
     const app = await useTestApp({ settings });
     app.originals.put('attachments/1/2/a.png', large);

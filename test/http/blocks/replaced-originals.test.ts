@@ -140,7 +140,7 @@ describe("another site's original that is replaced by a blocked one", () => {
   });
 
   test.each(['bytes=0-', 'bytes=0-9', 'bytes=5-', 'bytes=-20'])(
-    'is 451 in a range of what was too large to be read: %s',
+    'is a 451 in a range of an original that was too large to be read: %s',
     async (range) => {
       const app = await start();
       let fetches = 0;

@@ -82,7 +82,7 @@ describe('the first block by SHA-256', () => {
     await expect.poll(() => resultStore.paths.length).toBeGreaterThan(0);
   });
 
-  test('cuts off a range, and leaves other originals alone', async () => {
+  test('cuts off a range, and no response of other originals', async () => {
     const app = await start();
     const other = 'attachments/1/5/other.bin';
     app.originals.put(other, Buffer.alloc(large.length, 'y'));
@@ -109,7 +109,7 @@ describe('the first block by SHA-256', () => {
     expect(await receive()).toBeLessThan(picture.length);
   });
 
-  test('refuses an original that is being opened', async () => {
+  test('rejects an original that is being opened', async () => {
     const app = await start();
     await askDigest(app);
     let reads = 0;
@@ -122,7 +122,7 @@ describe('the first block by SHA-256', () => {
   });
 });
 
-describe('a picture of 33 MB from memory', () => {
+describe('an image of 33 MB from memory', () => {
   const name = 'attachments/1/6/noise.png';
   const url = `/${name}?format=png&quality=lossless`;
 
@@ -146,7 +146,7 @@ describe('a picture of 33 MB from memory', () => {
   });
 });
 
-test('a block that waits for the result store has told the CDN and cut streams off', async () => {
+test('a block that waits for the result store has already purged the CDN and cut off streams', async () => {
   const resultStore = new MemoryResultStore();
   const removal = defer<void>();
   const remove = resultStore.remove.bind(resultStore);

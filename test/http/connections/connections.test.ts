@@ -47,7 +47,7 @@ describe('at the bound of connections', () => {
     for (const client of [first, third, newcomer]) expect(client?.closed).toBe(false);
   });
 
-  it('those that have asked for nothing go before those that have', async () => {
+  it('those without a request are closed before those with one', async () => {
     await start({ MAX_CONNECTIONS: '3' });
     const idle = await open();
     await ask(idle);
@@ -61,7 +61,7 @@ describe('at the bound of connections', () => {
     await expect.poll(() => app.log.entries).toMatchObject([line]);
   });
 
-  it('none goes that is being served; the new one does', async () => {
+  it('those in progress stay; the new one is closed', async () => {
     await start({ MAX_CONNECTIONS: '1' });
     const busy = await open();
     busy.pause().write(LARGE);
@@ -90,7 +90,7 @@ describe('at the bound of connections', () => {
 });
 
 describe('requests', () => {
-  it('at a time are half as many as connections; more are refused, to come later', async () => {
+  it('in progress are at most half of the connections; more are rejected with Retry-After', async () => {
     await start({ MAX_CONNECTIONS: '20' });
     const busy = await openMany(10);
     for (const socket of busy) socket.pause().write(LARGE);

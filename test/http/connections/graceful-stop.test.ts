@@ -71,7 +71,7 @@ describe('a stop', () => {
     await stopped;
   });
 
-  it('is not held up by one that connects at the last moment', async () => {
+  it('is not delayed by one that connects at the last moment', async () => {
     const app = await start();
     app.server.addHook('preClose', async () => {
       const late = await app.connect();
@@ -82,7 +82,7 @@ describe('a stop', () => {
     expect(app.clock.nowMs()).toBeLessThan(5_000);
   });
 
-  it('is not held up by one that asks again and again over a connection that is kept', async () => {
+  it('is not delayed by repeated requests over a persistent connection', async () => {
     const app = await start();
     const socket = await app.begin('/avatars/0.png');
     let responses = 0;

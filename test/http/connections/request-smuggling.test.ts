@@ -65,7 +65,7 @@ it.each([
   expect(app.log.errors).toEqual([]);
 });
 
-it('a head in two packets, and what follows it in the second, are taken as they are', async () => {
+it('a head in two packets, and bytes after it in the second, are parsed like one', async () => {
   const socket = await app.connect();
   const { bytes, whole } = collect(socket);
   const [first, last] = [get(''), get('Connection: close\r\n').replace('Host: ', 'Host:  ')];
@@ -75,7 +75,7 @@ it('a head in two packets, and what follows it in the second, are taken as they 
   expect(readResponses(await whole()).map(({ status }) => status)).toEqual([200, 200, 200]);
 });
 
-it('garbage never gets its refusal into the middle of a response', async () => {
+it('the rejection of garbage is never sent within a response', async () => {
   const size = 8 * 1024 * 1024; // more than the buffers of a connection hold
   app.originals.put('attachments/1/2/zeros', Buffer.alloc(size));
   let received = (): number => 0;

@@ -102,7 +102,7 @@ describe.each(eitherListener)('%s, a client', (_, settings) => {
     expect(parseAnswer(bytes()).status).toBe(200);
   });
 
-  it('that says nothing more is let go of after longer than the proxy in front keeps it', async () => {
+  it('that is idle is closed later than by the proxy in front', async () => {
     await start({ settings });
     const socket = await app.begin('/avatars/0.png');
     await once(socket, 'data');
@@ -120,7 +120,7 @@ describe('a client that has got its final response', () => {
   it.each([
     ['a request', get(CLOSE)],
     ['no HTTP', 'garbage\r\n\r\n'],
-  ])('to %s is cut off when it has had its time, though it goes on and on', async (_, bytes) => {
+  ])('to %s is cut off at its deadline, even if it continues', async (_, bytes) => {
     await start({ clientLimits: { ...short, headTimeoutMs: 60_000, requestTimeoutMs: 60_000 } });
     const socket = await app.connect({ allowHalfOpen: true });
     const ended = once(socket.resume(), 'end');
@@ -134,7 +134,7 @@ describe('a client that has got its final response', () => {
     await expect.poll(() => socket.closed).toBe(true);
   });
 
-  it('has nothing begun any more that it asks for after that', async () => {
+  it('starts no further request of its connection after that', async () => {
     await start();
     const socket = await app.begin('/avatars/0.png', { allowHalfOpen: true });
     const ended = once(socket, 'end');
@@ -169,7 +169,7 @@ describe('a head that is too large', () => {
     // With Host and Connection.
     ['101 fields', '/avatars/0.png', fields(99, 1), 431],
     ['no more than 100', '/avatars/0.png', fields(98, 100), 200],
-  ])('is refused, though the client is still sending: %s', async (_, path, headers, status) => {
+  ])('is rejected, although the client is still sending: %s', async (_, path, headers, status) => {
     await start();
     expect((await app.send('GET', path, headers)).status).toBe(status);
   });

@@ -70,7 +70,7 @@ async function expectCutAfter(windowMs: number): Promise<void> {
 }
 
 describe('a client that does not take its response', () => {
-  it('is cut off after a minute, and what it held is let go', async () => {
+  it('is cut off after a minute, and its memory is freed', async () => {
     await start();
     await askAndStall();
     await expect.poll(() => countUnsentBytes(port)).toBeGreaterThan(1_000_000);
@@ -80,13 +80,13 @@ describe('a client that does not take its response', () => {
     expect(app.log.entries).toMatchObject([{ level: 'warn', details: { slowReaders: 1 } }]);
   });
 
-  it('is cut off sooner where few more requests could be taken', async () => {
+  it('is cut off sooner if few more requests could be accepted', async () => {
     await start({ settings: { MAX_CONNECTIONS: '2' } });
     await askAndStall();
     await expectCutAfter(CROWDED_WINDOW_MS);
   });
 
-  it('is cut off too if it takes a little now and then', async () => {
+  it('is also cut off if it reads a little now and then', async () => {
     await start();
     const socket = await askAndStall();
     const passedMs = await passTimeUntil(() => {
@@ -96,7 +96,7 @@ describe('a client that does not take its response', () => {
     expect(passedMs).toBeLessThan(3 * WINDOW_MS);
   });
 
-  it.each(eitherListener)('stays for as long as it takes some: %s', async (_, settings) => {
+  it.each(eitherListener)('stays connected while it reads: %s', async (_, settings) => {
     await start({ settings });
     const socket = await askAndStall();
     const received = (): number => socket.bytesRead;
@@ -145,7 +145,7 @@ describe('a client that does not take its response', () => {
   });
 });
 
-it('a large result waits in the store for its client, not in a buffer for each, and comes whole', async () => {
+it('a large result waits in the store, not in a buffer for each client, and arrives complete', async () => {
   const result = Buffer.from(large).fill('these are no zeros');
   await start({ renderer: { render: async () => result } });
   app.originals.put('icons/1/ab', samples.jpeg);

@@ -64,7 +64,7 @@ test('the page and its data are not kept, framed or read from elsewhere, and are
   }
 });
 
-test('where the explorer is off, its paths are 404 like any other', async () => {
+test('the paths of a disabled explorer are a 404 like any other', async () => {
   const { server } = await start('off');
   for (const url of PATHS) {
     for (const method of ['GET', 'OPTIONS', 'POST'] as const) {
@@ -86,7 +86,7 @@ test('the contract is that of the tables', async () => {
   expect(resources[0]).toMatchObject({ template, extensions });
 });
 
-test('the originals are those of the storage, listed anew after two seconds, no failure kept', async () => {
+test('the originals are those of the storage, listed again after two seconds; failures are not cached', async () => {
   await folder.put('secret', 'secret');
   await symlink(join(folder.path, 'secret'), join(folder.path, 'originals/avatars/1/link'));
   const { clock, get, log } = await start('on');

@@ -19,7 +19,7 @@ beforeEach(async () => {
 
 // What a response about another site's media says: test/surface. Here is what is asked of the site.
 
-test('a picture of another site is requested with headers of Darkroom alone', async () => {
+test('media of another site are requested only with headers of Darkroom', async () => {
   const own = { cookie: 'a=b', referer: 'https://chat.example/', 'x-forwarded-for': '9.9.9.9' };
   const replaced = { authorization: 'secret', 'user-agent': 'a browser', accept: 'text/html' };
   await app.ask('/cat.jpg', 'width=50', { headers: { ...own, ...replaced } });
@@ -35,7 +35,7 @@ test('a picture of another site is requested with headers of Darkroom alone', as
   expect([method, url]).toEqual(['GET', '/cat.jpg']);
 });
 
-describe('a range of what is on another site', () => {
+describe('a range of media of another site', () => {
   const video = Buffer.concat([samples.mp4, Buffer.alloc(200_000, 7)]);
 
   test.each([
@@ -46,7 +46,7 @@ describe('a range of what is on another site', () => {
     ['bytes=0-', `bytes=0- bytes=0-${video.length - 1}`],
     ['bytes=5000-5100', 'bytes=0-4099 bytes=5000-5100 bytes=5000-5100'],
     ['bytes=-50', `bytes=0-4099${` bytes=${video.length - 50}-${video.length - 1}`.repeat(2)}`],
-  ])('%s asks the site for %s', async (range, asked) => {
+  ])('%s requests %s from the site', async (range, asked) => {
     app.site.serveRanges('/film.mp4', video);
     for (let round = 0; round < 2; round += 1) {
       const response = await app.ask('/film.mp4', '', { headers: { range } });
@@ -59,7 +59,7 @@ describe('a range of what is on another site', () => {
     for (const later of sent.slice(1)) expect(later).toHaveProperty('if-range');
   });
 
-  test('is the whole where the site has replaced it since', async () => {
+  test('is the complete file if the site has replaced it since', async () => {
     app.site.serveRanges('/film.mp4', video);
     const headers = { range: 'bytes=100000-100099' };
     expect((await app.ask('/film.mp4', '', { headers })).status).toBe(206);
@@ -70,7 +70,7 @@ describe('a range of what is on another site', () => {
     expect(response.body.equals(other)).toBe(true);
   });
 
-  test.each([['W/"weak"'], ['']])('is the whole where the validator is %j', async (etag) => {
+  test.each([['W/"weak"'], ['']])('is the complete file if the validator is %j', async (etag) => {
     // The beginning that was asked for is let go of before: it would be a second one.
     app = await useExternalApp({ limits: { maxStreams: 1 } });
     app.site.serveRanges('/film.mp4', video, { etag });
@@ -84,7 +84,7 @@ describe('a range of what is on another site', () => {
   test.each([
     ['before', 0, 504],
     ['behind', 50, 'cut'],
-  ])('that stalls %s its first byte is a fault of the site', async (_, sentBytes, outcome) => {
+  ])('that stalls %s its first byte is an error of the site', async (_, sentBytes, outcome) => {
     app = await useExternalApp({ limits: { pauseMs: 100 } });
     app.site.serveRanges('/film.mp4', video);
     const headers = { range: 'bytes=100000-100099' };
@@ -117,7 +117,7 @@ test('a deadline that passes while this process stands still is not a 504', asyn
   expect(await outcomeOf(hasty.askUrl(url, 'width=40'))).toBe(200);
 });
 
-test('a site may trickle if its first byte comes in time, and stand still while it is fetched whole', async () => {
+test('a site can be slow after a timely first byte, and pause during a complete fetch', async () => {
   const head = `HTTP/1.1 200 OK\r\nContent-Length: ${samples.jpeg.length}\r\n\r\n`;
   const half = samples.jpeg.length / 2;
   const [first, rest] = [samples.jpeg.subarray(0, half), samples.jpeg.subarray(half)];
@@ -160,7 +160,7 @@ test('an unasked 100 (Continue) of a site is skipped, also on a kept connection'
 });
 
 describe('502', () => {
-  test('is the same for whatever may not be fetched, or cannot be', async () => {
+  test('is the same for every forbidden or failing URL', async () => {
     app.site.handlers.set('/broken', (_request, response) => response.writeHead(500).end());
     app.resolver.set('evil.test', ['10.0.0.1']);
     app.resolver.set('closed.test', ['127.0.0.1']);
@@ -176,7 +176,7 @@ describe('502', () => {
     expect([...shown]).toEqual([expect.stringMatching(/"status":502.*"darkroom; fwd=miss"/)]);
   });
 
-  test('is what a request gets that has come through us before', async () => {
+  test('is the response to a request that has already passed through Darkroom', async () => {
     const ask = async (loop: string) =>
       (await app.ask('/cat.jpg', 'width=50', { headers: { 'cdn-loop': loop } })).status;
     for (const loop of ['darkroom', 'other; a="x, darkroom", Darkroom;v=1', 'a,darkroom']) {

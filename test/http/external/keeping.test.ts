@@ -8,7 +8,7 @@ const QUERY = 'width=40&format=png';
 const dates = { date: 'Sun, 06 Nov 1994 08:00:00 GMT', expires: 'Sun, 06 Nov 1994 12:00:00 GMT' };
 const digits = '9'.repeat(400);
 
-test('media of a site are kept as long as it says, within the bounds of the operator', async () => {
+test('media of a site are cached for its max-age, within the limits of the operator', async () => {
   const settings = { EXTERNAL_MIN_AGE_SECONDS: '3000', EXTERNAL_MAX_AGE_SECONDS: '500000' };
   const { ask, site } = await useExternalApp({ settings });
   for (const [cacheControl, seconds, others = {}] of [
@@ -90,7 +90,7 @@ test('what is asked for again is fetched once for another size in a crowd of ani
 test.each([
   ['a name without an address', []],
   ['an address inside', ['10.0.0.1']],
-])('what was right last is served for a day: %s', async (_, addresses) => {
+])('the last good response is served for a day: %s', async (_, addresses) => {
   const { ask, clock, resolver, site } = await useExternalApp();
   site.serve('/cat.jpg', samples.jpeg, { etag: '"one"' });
   const first = await ask('/cat.jpg', QUERY);

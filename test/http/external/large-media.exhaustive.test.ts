@@ -43,7 +43,7 @@ async function receive(mebibytes: number, headers = {}): Promise<number> {
   return received;
 }
 
-test('a video of 500 MiB of another site goes through four times at once in constant memory', {
+test('a video of 500 MiB of another site is passed through four times at once in constant memory', {
   timeout: 240_000,
 }, async () => {
   for (let round = 0; round < 20; round += 1) await receive(2);
@@ -56,7 +56,7 @@ test('a video of 500 MiB of another site goes through four times at once in cons
   expect(grownBytes).toBeLessThan(ADDITIONAL_MEMORY_BYTES);
 });
 
-test('such a video is given in part, from far behind, and a longer one is refused', async () => {
+test('a distant range of such a video is served, and a longer video is rejected', async () => {
   expect(await receive(500, { range: `bytes=${LARGE_BYTES - 100}-` })).toBe(100);
   expect((await fetch(service.origin + pathOf(501))).status).toBe(422);
 });

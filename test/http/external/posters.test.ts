@@ -177,7 +177,7 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
     expect(requests).toBe(2);
   });
 
-  test('costs one fetch and one render for a crowd, and none while it is fresh', async () => {
+  test('costs concurrent requests one fetch and one render, and nothing while it is fresh', async () => {
     const { get, renderer, serve, clock, urlOf } = await usePosterApp();
     const file = serve('/clip.mp4', withGap(clip, 'moov', 3_000_000));
     const path = signedPathOf(urlOf('/clip.mp4'), POSTER);
@@ -232,7 +232,7 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
     expect(await tagOf(black)).not.toBe(tag);
   });
 
-  test('has the quality high where none is named, if its name is that of a video', async () => {
+  test('has the default quality high, if its name is that of a video', async () => {
     const { ask, serve } = await usePosterApp();
     for (const [path, same] of [
       ['/clip.mp4', 'high'],
@@ -278,14 +278,14 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
     }
   });
 
-  test('costs a picture that is too large no second request', async () => {
+  test('needs no second request for an image that is too large', async () => {
     const { ask, site } = await usePosterApp({ settings: { MAX_ORIGINAL_BYTES: '10000' } });
     site.serve('/photo.jpg', readSample('attachments/1/12/red-panda.jpg'), { etag: '"one"' });
     expect((await ask('/photo.jpg', POSTER)).status).toBe(422);
     expect(site.requests.length).toBe(1);
   });
 
-  test('is fetched once from a site without ranges and validators, whatever its name', async () => {
+  test('is fetched once from a site without ranges and validators, under any name', async () => {
     const { ask, serve, site } = await usePosterApp();
     for (const path of ['/clip.mp4', '/clip']) {
       serve(path, memorySource(clip), { hasRanges: false, headers: {} });
@@ -419,7 +419,7 @@ describe.skipIf(!hasFfmpeg)('blocks of another site’s video', () => {
     expect((await app.ask('/there.mp4', POSTER)).status).toBe(451);
   });
 
-  test('hold for a large one once its digest is known', async () => {
+  test('apply to a large one once its digest is known', async () => {
     const app = await useBlockApp({ MAX_ORIGINAL_BYTES: '100000' });
     const large = Buffer.concat([clip, Buffer.alloc(200_000)]);
     large.writeUInt32BE(200_000, clip.length);

@@ -39,7 +39,7 @@ const fallbacks: [name: string, fallback: string][] = [
   ['\u202E\n', 'download'],
 ];
 
-it('the name of an attachment can be read back, whatever it is, and smuggles nothing', () => {
+it('any name of an attachment can be decoded again, and injects nothing', () => {
   const count = (text: string, sign: string): number => text.split(sign).length;
   fc.assert(
     fc.property(fc.tuple(filenames, fc.constant('')), ([filename, known]) => {
@@ -78,7 +78,7 @@ it.each(
       ...['application/xml', 'application/pdf', 'application/octet-stream', 'constructor', ''],
     ],
   }),
-)('what is shown as %s by a name that says nothing', (disposition, types) => {
+)('media are %s under a neutral name', (disposition, types) => {
   expect(types.filter((type) => dispositionOf(type, 'cat.png') !== disposition)).toEqual([]);
 });
 

@@ -37,7 +37,7 @@ test.each([
   ['bunny', 'cdn-tag', ','],
   ['cloudfront', 'cache-tag', ','],
 ] as const)(
-  'behind %s media have tags in %s: of the original, and of each folder of its key',
+  'behind %s media have tags in %s: of the original, and of each directory of its key',
   async (name, header, separator) => {
     const { app, tagsOf } = await useApp(name);
     for (const url of Object.keys(partsOf)) {
@@ -114,7 +114,7 @@ test('media that another site redirects to have the tags of the URL that was req
   }
 });
 
-test('a refused URL has the tags of a missing attachment', async () => {
+test('a rejected URL has the tags of a missing attachment', async () => {
   const { app, tagsOf } = await useApp('fastly', enforced);
   const key = 'attachments/1/2/photo.png';
   const expected = tagsOf(`/${key}`).join(' ');

@@ -43,7 +43,7 @@ describe('an origin that fails in the middle', () => {
     await closed;
   });
 
-  it('and comes after its deadline is let go', async () => {
+  it('and responds after its deadline is discarded', async () => {
     const app = await start({ ORIGIN_FIRST_BYTE_TIMEOUT_MS: '20' });
     const late = Readable.from([samples.mp4]);
     app.originals.alter = async (object) => {

@@ -70,7 +70,7 @@ describe.skipIf(!hasFfmpeg)('a video', () => {
     }
   });
 
-  it('is none where an MP4 in fragments has audio alone, which is sent as such', async () => {
+  it('is not detected in a fragmented audio-only MP4, which is sent as audio', async () => {
     const fragments = '-movflags +frag_keyframe+empty_moov+default_base_moof -f mp4';
     const audio = await runFfmpeg(`-f lavfi -i sine=d=1 -c:a aac ${fragments}`, 'voice.m4a');
     for (const [bytes, type] of [
@@ -112,7 +112,7 @@ describe.skipIf(!hasFfmpeg)('a video', () => {
     expect([format, width, height, pages]).toEqual([...expected, 1]);
   });
 
-  it('has a poster of quality high where none is asked', async () => {
+  it('has a poster with quality high by default', async () => {
     app.originals.put(KEY, clip);
     const [none, high, lossless] = await Promise.all(
       ['', '&quality=high', '&quality=lossless'].map(
@@ -142,7 +142,7 @@ describe.skipIf(!hasFfmpeg)('a video', () => {
   );
 
   it.each(['width=100', 'height=100', 'width=10&height=10&quality=high', 'quality=low'])(
-    'without a format is a 415 with %s, which says how to get a poster, remembered or not',
+    'without a format is a 415 with %s, which explains how to get a poster, cached or not',
     async (query) => {
       const message = 'The original is a video: add format to the URL to get its poster.';
       const refusal = ['UNSUPPORTED_MEDIA_TYPE', 'public, max-age=300', {}, message] as const;
@@ -151,7 +151,7 @@ describe.skipIf(!hasFfmpeg)('a video', () => {
     },
   );
 
-  it('is told by its bytes, whatever its name', async () => {
+  it('is detected by content, regardless of its name', async () => {
     for (const [extension, bytes] of [
       ['png', clip],
       ['mp4', samples.jpeg],
@@ -208,7 +208,7 @@ describe.skipIf(!hasFfmpeg)('a video', () => {
     expect(source.readBytes).toBeLessThan(256 * 1024);
   });
 
-  it('may cost no more bytes than are allowed', async () => {
+  it('costs at most the allowed bytes', async () => {
     const app = await useTestApp({
       settings: { ...decoding.settings, VIDEO_MAX_READ_BYTES: '1048576' },
     });

@@ -106,7 +106,7 @@ it('releases the body of an original that it does not send', async () => {
   await expect.poll(() => app.originals.openBodies).toBe(0);
 });
 
-it('holds for media of another site, with their validators', async () => {
+it('apply to media of another site, with their validators', async () => {
   const external = await useExternalApp();
   external.site.serveRanges('/cat.jpg', samples.jpeg);
   external.site.serve('/bare.jpg', samples.jpeg);

@@ -53,7 +53,7 @@ const sent = (bytes: Buffer) => ({ type: 'base64', base64: bytes.toString('base6
 const app = await start({ settings: metricsSettings });
 const { internal, upload, post, ask } = app;
 
-it('tells the metadata of an upload, and asks for it anew each time', async () => {
+it('returns the metadata of an upload, and reads it again each time', async () => {
   const subject = uploaded('8a/b c');
   expect((await ask(subject)).statusCode).toBe(400);
   await upload('8a/b c', samples.jpeg);
@@ -84,7 +84,7 @@ it('tells the same of media in the body, with whatever stands before a comma', a
   expect(url.json()).toEqual(rest);
 });
 
-it('gives media back whole, whatever a poster may read of them, up to a bound of their own', async () => {
+it('returns complete media, up to their own limit', async () => {
   const { upload, ask } = await start({
     settings: { VIDEO_MAX_READ_BYTES: '131072', INTERNAL_MAX_BODY_BYTES: '2097152' },
   });
@@ -97,7 +97,7 @@ it('gives media back whole, whatever a poster may read of them, up to a bound of
   expect((await ask({ ...uploaded('longer'), with_base64: true })).statusCode).toBe(400);
 });
 
-it('tells the metadata of originals by bucket and key, and of own URLs whatever their signature', async () => {
+it('returns the metadata of originals by bucket and key, and of own URLs with any signature', async () => {
   const { originals, ask } = await start({
     settings: {
       ...{ PUBLIC_URLS: 'https://cdn.example.org/media', ATTACHMENT_SIGNING: 'enforce' },
@@ -163,7 +163,7 @@ it('allows no other method, and no body that is too long', async () => {
   expect((await post('/_metadata', sent(Buffer.alloc(1_048_576)))).statusCode).toBe(413);
 });
 
-it('tells the type of an upload by its first bytes, if that is one of media', async () => {
+it('detects the media type of an upload by its first bytes', async () => {
   const sniff = async (key: string) => {
     const { statusCode, json } = await post('/_sniff', uploaded(key));
     return statusCode === 200 ? json().content_type : statusCode;
@@ -182,7 +182,7 @@ it('tells the type of an upload by its first bytes, if that is one of media', as
   expect(await sniff('missing')).toBe(404);
 });
 
-it('makes a thumbnail of a picture inside of 512 px, and never enlarges it', async () => {
+it('makes a thumbnail of an image within 512 px, and never upscales it', async () => {
   const large = { width: 1200, height: 600, channels: 3, background: '#268' } as const;
   await upload('large', await sharp({ create: large }).png().toBuffer());
   await upload('small', samples.png);
@@ -201,7 +201,7 @@ it('makes a thumbnail of a picture inside of 512 px, and never enlarges it', asy
   expect((await thumbnail('missing')).statusCode).toBe(404);
 });
 
-test.skipIf(!hasFfmpeg)('a video has a thumbnail and a frame, a sound has none', async () => {
+test.skipIf(!hasFfmpeg)('a video has a thumbnail and a frame, an audio file does not', async () => {
   await upload('voice', voice);
   const sound = await post('/_frames', uploaded('voice'));
   expect([sound.statusCode, sound.json()]).toEqual([200, { frames: [] }]);
@@ -216,7 +216,7 @@ test.skipIf(!hasFfmpeg)('a video has a thumbnail and a frame, a sound has none',
   ]);
 });
 
-it('takes two large bodies at a time', async () => {
+it('accepts two large bodies at a time', async () => {
   const address = await internal.listen({ host: '127.0.0.1', port: 0 });
   const begin = () => {
     const leaving = new AbortController();
@@ -277,7 +277,7 @@ test.each(['/_metadata', '/_frames', '/metadata/attachments/1/2/a.png'])(
   },
 );
 
-test('what is blocked is a 451 on every route, by its key and by its bytes, wherever they are', async () => {
+test('blocked media are a 451 on every route, by key and by content', async () => {
   const { path } = await useTemporaryFolder();
   const list = { BLOCKLIST: 'filesystem', BLOCKLIST_FILE: join(path, 'list') };
   const app = await start({ settings: { ...list, ...metricsSettings } });
@@ -307,7 +307,7 @@ test('what is blocked is a 451 on every route, by its key and by its bytes, wher
   expect([sniffed.statusCode, sniffed.json()]).toEqual([200, { content_type: 'video/mp4' }]);
 });
 
-test('a frame is within the 512 KiB that the platform reads, whatever it shows', async () => {
+test('a frame is always within the 512 KiB that the platform reads', async () => {
   const noise = { type: 'gaussian', mean: 128, sigma: 90 } as const;
   const square = { width: 1_600, height: 1_600, channels: 3, background: '#888' } as const;
   const picture = sharp({ create: { ...square, noise } }).png();
@@ -317,7 +317,7 @@ test('a frame is within the 512 KiB that the platform reads, whatever it shows',
   expect(rawPayload.length).toBeLessThan(512 * 1024);
 });
 
-test('a video of another site has its facts told, too', async () => {
+test('a video of another site has metadata', async () => {
   const app = await useExternalApp({
     settings: { INTERNAL_PORT: '0', INTERNAL_TOKEN: token },
   });

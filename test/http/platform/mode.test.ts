@@ -9,7 +9,7 @@ import { samples, shareTestApp, useTestApp } from '../../support/test-app.ts';
 const settings = { COMPATIBILITY: 'fluxer' };
 const app = shareTestApp({ settings });
 
-test('a download is saved under its name, and shares the rendering of what is shown', async () => {
+test('a download is saved under its name, and shares the rendering of the inline response', async () => {
   const key = 'attachments/x/y/z/photo.png';
   app.originals.put(key, samples.png);
   app.originals.put('avatars/8/ab', samples.png);

@@ -93,7 +93,7 @@ describe('an own URL', () => {
     }
   });
 
-  test('of an attachment is judged by its own signature, and kept as long as that holds', async () => {
+  test('of an attachment is verified by its own signature, and cached while that is valid', async () => {
     const app = await start({ settings: enforced });
     const [valid, wrong] = [3_600, 0].map((left) => signatureOf(key, now + left));
     const missing = await app.askPath(`/${key}`);
@@ -144,7 +144,7 @@ describe('a redirect to an own URL', () => {
     expect(app.site.requests).toHaveLength(cases.length + 1);
   });
 
-  test('that is none of media is a 502, as is one behind another', async () => {
+  test('that does not name media is a 502, and so is a second nested one', async () => {
     const app = await start();
     const back = app.redirect('/back', `${CDN}${signedPathOf(app.urlOf('/back'))}`);
     const urls = [app.redirect('/none', `${CDN}/nowhere`), back];
@@ -153,7 +153,7 @@ describe('a redirect to an own URL', () => {
     expect((await app.askOwn(app.redirect('/cat', cat)))[0]).toBe(200);
   });
 
-  test('takes the place of what the site showed before', async () => {
+  test('replaces the earlier media of the site', async () => {
     const app = await start();
     app.site.serve('/photo', samples.jpeg);
     const url = app.urlOf('/photo');

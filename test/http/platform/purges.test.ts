@@ -81,7 +81,7 @@ test('resources of the mode are named with or without their extension', () => {
   }
 });
 
-describe('a prefix is refused that', () => {
+describe('a prefix is rejected that', () => {
   const host = /^Expected the host and path of one of PUBLIC_URLS/;
   const path = /^Expected the path of an original/;
 

@@ -21,7 +21,7 @@ test.each([
   ['/entrance-sounds/1/a_b.ogg', 'entrance-sounds/1/a_b.ogg', ogg, /^audio\//],
   ['/entrance-sounds/0/cd34.m4a', 'entrance-sounds/0/cd34.m4a', samples.mp4, /^video\/mp4/],
 ] as const)(
-  '%s is passed on, with ranges, in this mode alone',
+  '%s is passed through, with ranges, only in this mode',
   async (target, key, bytes, type) => {
     platform.originals.put(key, bytes);
     strict.originals.put(key, bytes);
@@ -61,7 +61,7 @@ test.each([
   expect((await strict.get(target)).statusCode).toBe(404);
 });
 
-test('the admin listener purges them and tells their metadata, in this mode alone', async () => {
+test('the admin listener purges them and returns their metadata, only in this mode', async () => {
   for (const [COMPATIBILITY, status] of [
     ['fluxer', 200],
     ['none', 400],

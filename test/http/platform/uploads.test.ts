@@ -47,7 +47,7 @@ test('stores there any key', async () => {
   expect(await list()).toEqual([]);
 });
 
-test('does not store what is no key', async () => {
+test('rejects invalid keys', async () => {
   const { upload, uploads } = await useUploads();
   for (const key of [
     ...['k'.repeat(1_025), `${'é'.repeat(512)}k`, 'a//b', 'a/', '/a', '.', '..', 'a/./b'],
@@ -74,7 +74,7 @@ test('a path that is not the key is a 403, and an undecodable one a 400', async 
   expect(await uploads.list()).toEqual(['a/b']);
 });
 
-test('replaces what is there, and does not look at its bytes', async () => {
+test('replaces existing objects, and does not check the bytes', async () => {
   const { upload, readUpload } = await useUploads();
   const type = { ...body, 'Content-Type': 'image/png' };
   for (const text of ['first', 'other']) {
@@ -88,7 +88,7 @@ test.each([
   ['a', 'a/b'],
   ['a', 'a/b/c'],
   ['a/b', 'a'],
-])('a folder that has %s refuses %s, and keeps nothing of it', async (there, key) => {
+])('a directory with %s rejects %s, and keeps nothing of it', async (there, key) => {
   const { upload, uploads } = await useUploads();
   expect((await upload(there)).status).toBe(200);
   const { status, body } = await upload(key);
@@ -112,13 +112,13 @@ test('no public route reads it', async () => {
   }
 });
 
-test('bounds are those of all uploads', async () => {
+test('limits are those of all uploads', async () => {
   const { upload, uploads } = await useUploads({ settings: { RELAY_MAX_BYTES: '4' } });
   expect((await upload('a')).status).toBe(413);
   expect(await uploads.list()).toEqual([]);
 });
 
-test('another bucket, or none, is that of the originals', async () => {
+test('another bucket, or an absent one, is that of the originals', async () => {
   const { app, list, uploads } = await useUploads({ settings: { UPLOADS_DIR_BUCKET: 'inbox' } });
   const put = async (key: string, bucket?: string) =>
     (await app.send('PUT', uploadTarget(key, { bucket }), body, 'hello')).status;
@@ -148,7 +148,7 @@ test('the example of the platform is let in', async () => {
   expect(await uploads.list()).toEqual([key]);
 });
 
-test('the folder is apart from those of originals and renderings', async () => {
+test('the directory is outside those of originals and renderings', async () => {
   const { path } = await useTemporaryFolder();
   const at = (name: string): string => join(path, name);
   for (const folder of ['originals/in', 'results/results', 'uploads/in']) {
@@ -184,7 +184,7 @@ test.each([
   ],
   [{ UPLOADS_DIR: 'test', UPLOADS_DIR_BUCKET: 'media' }, 'UPLOADS_DIR_BUCKET'],
   [{ UPLOADS_S3_BUCKET: 'uploads' }, undefined],
-])('the bucket is another one than those that are read: %j', (given, name) => {
+])('the bucket differs from those that are read: %j', (given, name) => {
   const faults = faultsOf({ STORAGE: 's3', S3_BUCKET: 'media', ...given });
   expect(faults.map((fault) => fault.split(':')[0])).toEqual(name === undefined ? [] : [name]);
 });

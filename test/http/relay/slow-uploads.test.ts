@@ -71,7 +71,7 @@ describe('an upload', () => {
     ]);
   });
 
-  test('at the least pace may take longer than half a minute', async () => {
+  test('at the minimum pace can take longer than half a minute', async () => {
     relay = await useRelayApp({ uploadLimits: quick });
     const socket = await begin('attachments/1/1/slow', 500_000);
     for (const [receivedBytes, nextBytes] of [
@@ -102,7 +102,7 @@ describe('an upload', () => {
     expect(relay.app.log.entries.filter(({ level }) => level !== 'info')).toEqual([]);
   });
 
-  test('may finish when its capability has expired meanwhile', async () => {
+  test('can finish after its capability has expired', async () => {
     let nowMs = 1_000_000_000_000;
     relay = await useRelayApp({ wallClock: () => nowMs });
     const terms = { expiresAtSeconds: nowMs / 1000 + 10 };
@@ -160,7 +160,7 @@ describe('a storage', () => {
     expect(await closed).toMatchObject({ status: 504, code: 'ORIGIN_TIMEOUT' });
   });
 
-  test('that cannot take back an upload whose client has gone is in the log', async () => {
+  test('that cannot abort the upload of a disconnected client is logged', async () => {
     const cause = new Error('no route');
     await startHanging(new Error('The parts cannot be removed.', { cause }));
     const socket = await begin('attachments/1/1/a');

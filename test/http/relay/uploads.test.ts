@@ -30,7 +30,7 @@ test.each([
   [413, 'PAYLOAD_TOO_LARGE', to(KEY), tooMany],
   [409, 'MEDIA_EXISTS', uploadTarget('emojis/9'), {}],
 ])(
-  'a body that is refused with %i %s is never asked for',
+  'a body that is rejected with %i %s is never requested',
   async (status, code, target, headers) => {
     const before = await relay.list();
     const sent = { 'Content-Length': '5', Expect: '100-continue', Authorization: 'Bearer nobody' };
@@ -60,13 +60,13 @@ test.each([
     {},
     errorRegistry.ACCESS_DENIED.message,
   ],
-])('an upload with %s learns what is wrong', async (_, target, headers, message) => {
+])('an upload with %s gets the reason', async (_, target, headers, message) => {
   const sent = { 'Content-Length': '5', ...headers };
   const { body } = await relay.app.send('PUT', target, sent, 'hello');
   expect(JSON.parse(body.toString()).message).toBe(message);
 });
 
-test('the head of an upload may have 24 KiB, and no other head more than 16', async () => {
+test('the head of an upload can have 24 KiB, and any other head 16', async () => {
   const put = uploadTarget(KEY);
   for (const [method, target, fillerBytes, status] of [
     ['PUT', put, 23_000, 200],
@@ -155,7 +155,7 @@ test('stores an AVIF with its brand only among the compatible ones', async () =>
   expect((await relay.app.send('PUT', target, headers, file)).status).toBe(200);
 });
 
-test('an upload that is refused on its way is read over, so that its client finds the response', async () => {
+test('an upload that is rejected in progress is drained, so that its client reads the response', async () => {
   const { app } = await useRelayApp();
   const head = 'HTTP/1.1\r\nHost: a\r\nContent-Type: image/png\r\nContent-Length: 30000000';
   const socket = await app.connect();
@@ -165,7 +165,7 @@ test('an upload that is refused on its way is read over, so that its client find
   expect(parseAnswer(answer).status).toBe(415);
 });
 
-test('a client of HTTP/1.0 is not told to go on, which it would take for the whole response', async () => {
+test('a client of HTTP/1.0 gets no 100 Continue, which it would read as the response', async () => {
   const head = 'HTTP/1.0\r\nContent-Length: 2\r\nExpect: 100-continue';
   const put = `PUT ${uploadTarget('attachments/5/6/old.txt')} ${head}\r\n\r\nhi`;
   expect(String(await sendBytes(relay.port, put))).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
