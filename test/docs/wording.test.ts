@@ -34,6 +34,7 @@ const files = [
   'CHANGELOG.md',
   'CONTRIBUTING.md',
   'SECURITY.md',
+  'fixtures/README.md',
   ...readdirSync('bench').flatMap((name) => (name.endsWith('.md') ? [join('bench', name)] : [])),
   ...directories.flatMap((directory) =>
     readdirSync(directory, { recursive: true, encoding: 'utf8' })
