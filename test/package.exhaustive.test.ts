@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { cpSync, statSync, symlinkSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -64,6 +64,24 @@ describe('the package', () => {
     expect([...names].filter((name) => /^@(aws|aws-sdk|smithy|opentelemetry)$/.test(name))).toEqual(
       [],
     );
+  });
+
+  test('installed without the AWS SDK, connects to S3', () => {
+    const { stdout } = spawnSync('node_modules/.bin/darkroom', ['check'], {
+      cwd: empty,
+      env: {
+        ...environment,
+        STORAGE: 's3',
+        S3_BUCKET: 'originals',
+        S3_REGION: 'garage',
+        // No server listens on port 1.
+        S3_ENDPOINT: 'http://127.0.0.1:1',
+        AWS_ACCESS_KEY_ID: 'an-example',
+        AWS_SECRET_ACCESS_KEY: 'an-example',
+      },
+      encoding: 'utf8',
+    });
+    expect(stdout).toMatch(/^FAULT +missing original.*ECONNREFUSED/m);
   });
 
   test('has the licences of the packages that it bundles', async () => {

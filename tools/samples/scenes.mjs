@@ -10,7 +10,7 @@ const round = (n) => Math.round(n * 100) / 100;
 const svg = (w, h, body, viewBox = `0 0 ${w} ${h}`) =>
   `<svg xmlns="http://www.w3.org/2000/svg" width="${w}" height="${h}" viewBox="${viewBox}">${body}</svg>`;
 
-/** A Lehmer generator, so that confetti and stars lie the same way at every run. @param {number} seed */
+/** A Lehmer generator: confetti and stars have the same places in every run. @param {number} seed */
 function scatter(seed) {
   let state = seed;
   return (/** @type {number} */ low, /** @type {number} */ high) => {
@@ -20,7 +20,7 @@ function scatter(seed) {
 }
 
 /**
- * Everything below one sine line, which wraps round after one turn.
+ * Fills the area below a sine line, which repeats after one turn.
  * @param {{ w: number, h: number, y: number, swell: number, waves: number, shift: number, fill: string }} hill
  */
 function hill({ w, h, y, swell, waves, shift, fill }) {
@@ -128,7 +128,7 @@ const coats = {
   cream: { fur: '#f0dfc8', stripe: '#cfae87', belly: '#fffaf2' },
 };
 
-/** Silhouette of the cat, without colours, so that it can be laid under itself as a white rim. */
+/** Outline of the cat without colours, since its white rim is drawn with it as well. */
 const catHead =
   '<path d="M82 108L76 34q0-10 9-5l47 33q28-6 56 0l47-33q9-5 9 5l-6 74q16 20 16 44c0 46-42 68-94 68s-94-22-94-68q0-24 16-44z"/>';
 const catBody = '<path d="M92 306q-20-70 26-100h84q46 30 26 100z"/>';
@@ -136,7 +136,7 @@ const catBody = '<path d="M92 306q-20-70 26-100h84q46 30 26 100z"/>';
 const catArm = (angle, paw = '') =>
   `<g transform="rotate(${round(angle)} 226 262)"><rect x="204" y="178" width="46" height="104" rx="23"/>${paw}</g>`;
 
-/** @param {Coat} coat @param {number} open how far the eyes are open, 0 to 1 */
+/** @param {Coat} coat @param {number} open  Of the eyes, 0 to 1 */
 function catFace({ fur, stripe, belly }, open) {
   const eye = (/** @type {number} */ x) =>
     open < 0.2
@@ -152,7 +152,7 @@ function catFace({ fur, stripe, belly }, open) {
     <path fill="none" stroke="#2d2a3a" stroke-width="5" stroke-linecap="round" d="M160 178v6q-2 12-13 12t-14-9M160 184q2 12 13 12t14-9"/>`;
 }
 
-/** The eyes shut for a tenth of the turn. @param {number} t */
+/** Closes the eyes for a tenth of the turn. @param {number} t */
 const blink = (t) => (t >= 0.72 && t < 0.82 ? 0.1 : 1);
 
 /** @param {Coat} coat @param {number} t */
@@ -185,7 +185,7 @@ const waving =
 
 // ---- Other stickers, icons and landscapes ----------------------------------------------------
 
-/** A rocket on its way; flat colours and hard edges, as a GIF likes them. @type {Scene} */
+/** A flying rocket: flat colours and hard edges suit GIFs. @type {Scene} */
 const rocket = (t, w, h) => {
   const pick = scatter(8);
   const streaks = Array.from({ length: 9 }, () => {
@@ -220,7 +220,7 @@ const mugSticker = (t, w, h) =>
     '-4 -2 132 132',
   );
 
-/** A cloud that rains under its rainbow. Wider than high. @type {Scene} */
+/** A cloud that rains under its rainbow, wider than high. @type {Scene} */
 const rain = (t, w, h) => {
   const drops = [52, 76, 100, 124, 148].map((x, i) => {
     const y = 118 + ((t + i * 0.37) % 1) * 30;
@@ -243,7 +243,7 @@ function stars(seed, count, w, h, t) {
   }).join('');
 }
 
-/** A planet with its ring and a moon that goes round. @type {Scene} */
+/** A planet with its ring and an orbiting moon. @type {Scene} */
 const planet = (t, w, h) => {
   const x = round(128 + 100 * Math.cos(turn * t));
   const y = round(128 + 34 * Math.sin(turn * t));
