@@ -1,23 +1,21 @@
 /**
- * Makes the originals of the golden suite that no corpus has: `fixtures/golden-originals/`, and its
- * `index.tsv`, which says of each what it is, where it comes from and under which licence.
+ * Makes the originals of the golden suite that no corpus has, in `fixtures/golden-originals/`. Their descriptions, sources
+ * and licences are in its `index.tsv`.
  *
  *     node tools/derive-goldens.mjs
  *
- * Colour profiles, animations and odd sizes are written from their specifications by this file, so
- * that none of them has passed through the code under test. Pixels are drawn here or taken from
- * `fixtures/corpus`. The same sharp release gives the same bytes. Fails when the folder holds a file
- * that no row names.
+ * Colour profiles, animations and odd sizes are written from their specifications by this file: none of them has passed
+ * through the code under test. Pixels are drawn here or read from `fixtures/corpus`. The same release of sharp makes the
+ * same bytes. Fails if a file has no row, or a row no file.
  */
 
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { crc32, deflateSync } from 'node:zlib';
 import sharp from 'sharp';
 
 /**
- * @typedef {{ file: string, what: string, source: string, licence: string, bytes: Buffer }} Derived
  * @typedef {import('sharp').Sharp} Sharp
  * @typedef {{ x?: number, y?: number, width: number, height: number }} Place
  * @typedef {(x: number, y: number) => readonly [number, number, number]} Colours  8 bits each.
@@ -25,11 +23,6 @@ import sharp from 'sharp';
 
 const fixturesDir = fileURLToPath(new URL('../fixtures/', import.meta.url));
 const targetDir = path.join(fixturesDir, 'golden-originals');
-const drawn = { source: 'drawn by tools/derive-goldens.mjs', licence: 'Apache-2.0' };
-const wuffs = {
-  source: 'google/wuffs:test/data@2560db99aa19, by way of fixtures/corpus',
-  licence: 'PD/CC0/Apache-2.0 OR MIT (per-file, test/data/README.md)',
-};
 
 /** @param {string} file */
 const corpus = (file) => readFile(path.join(fixturesDir, 'corpus', file));
@@ -193,7 +186,7 @@ const cornersOfScreen = profile('mntr', 'RGB ', 'Lab ', {
   ),
 });
 
-/** Puts a segment behind the SOI of a JPEG. @param {Buffer} jpeg @param {number} marker @param {Buffer} data */
+/** Inserts a segment after the SOI of a JPEG. @param {Buffer} jpeg @param {number} marker @param {Buffer} data */
 function insertJpegSegment(jpeg, marker, data) {
   const head = Buffer.from([0xff, marker, 0, 0]);
   head.writeUInt16BE(data.length + 2, 2);
@@ -217,7 +210,7 @@ function pngChunk(type, data) {
   return Buffer.concat([frame.subarray(0, 4), body, frame.subarray(4)]);
 }
 
-/** Puts a chunk behind a PNG's header. @param {Buffer} png @param {string} type @param {Buffer} data */
+/** Inserts a chunk after the header of a PNG. @param {Buffer} png @param {string} type @param {Buffer} data */
 function insertPngChunk(png, type, data) {
   return Buffer.concat([png.subarray(0, 33), pngChunk(type, data), png.subarray(33)]);
 }
@@ -265,7 +258,7 @@ const signpost = (step) =>
     <path d="M6 6h20v6H12v5h10v6H12v11H6z" fill="#b3202c"/>
     <circle cx="${36 + 9 * step}" cy="20" r="5" fill="#ffcf33"/></svg>`);
 
-/** Operations that turn an upright picture into one stored with an orientation (EXIF 2.32 §4.6.4). */
+/** Operations that convert an upright picture to the stored one of an orientation (EXIF 2.32 §4.6.4). */
 const stored = /** @type {Record<number, { turn: number, mirror: boolean }>} */ ({
   1: { turn: 0, mirror: false },
   2: { turn: 0, mirror: true },
@@ -286,7 +279,7 @@ async function store(upright, orientation) {
 /** @param {number} orientation @param {number} step */
 const storedSignpost = (orientation, step) => store(signpost(step), orientation);
 
-/** A TIFF structure with the orientation alone. @param {number} orientation */
+/** TIFF structure with an orientation only. @param {number} orientation */
 const exif = (orientation) =>
   Buffer.from(
     `4d4d002a000000080001011200030000000100${orientation.toString(16).padStart(2, '0')}000000000000`,
@@ -296,7 +289,7 @@ const exif = (orientation) =>
 // ---- APNG (PNG 3rd edition §11.3.6) -----------------------------------------------------------
 
 /**
- * Writes an APNG whose default image is none of its frames. All pictures are PNGs of one kind of samples.
+ * Writes an APNG with a default image that is not a frame. All pictures are PNGs with the same bit depth and colour type.
  *
  * @param {Buffer} still
  * @param {number} plays
@@ -350,9 +343,10 @@ const palette = [
   [148, 103, 189],
   [127, 127, 127],
 ];
+/** Index in `palette`. */
 const transparent = 7;
 
-/** LZW without compression: a clear code before the table would make the codes longer. @param {number[]} indices */
+/** LZW without compression: a clear code comes before the table makes codes longer. @param {number[]} indices */
 function packCodes(indices) {
   const codes = [8, ...indices.flatMap((v, i) => ((i + 1) % 6 === 0 ? [v, 8] : [v])), 9];
   const bytes = Buffer.alloc(Math.ceil((codes.length * 4) / 8));
@@ -368,10 +362,10 @@ function packCodes(indices) {
 }
 
 /**
- * Writes an animated GIF in the palette above, colour 7 being transparent.
+ * Writes an animated GIF with `palette`.
  *
  * @param {{ width: number, height: number }} screen
- * @param {number | undefined} repeats  of the NETSCAPE extension; 0 is for ever; undefined: no extension
+ * @param {number | undefined} repeats  Of the NETSCAPE extension: 0 is endless. Omit for no extension.
  * @param {(Place & { delayCs: number, disposal?: number, colour: (x: number, y: number) => number })[]} frames
  */
 function gif(screen, repeats, frames) {
@@ -443,7 +437,7 @@ const u24 = (...values) => {
  * Writes an animated WebP of lossless frames; x and y are even.
  *
  * @param {{ width: number, height: number }} canvas
- * @param {number} plays  0 is for ever
+ * @param {number} plays  0 is endless.
  * @param {(Place & { delayMs: number, blends?: boolean, disposes?: boolean, image: Sharp })[]} frames
  * @param {Buffer} [metadata]  EXIF
  */
@@ -533,340 +527,200 @@ const turnedAnimation = async (orientation) => {
   return webp(canvas, 0, await Promise.all(frames), exif(orientation));
 };
 
-/** @type {Derived[]} */
-const originals = [
-  {
-    file: 'adobe-rgb.jpg',
-    what: 'toy bricks, JPEG 160x120 tagged as Adobe RGB (1998)',
-    ...wuffs,
-    bytes: tagJpeg(bricks, adobeRgb),
-  },
-  {
-    file: 'adobe-rgb-chart.png',
-    what: 'colour chart, PNG 96x80 tagged as Adobe RGB (1998); most hues lie outside sRGB',
-    ...drawn,
-    bytes: tagPng(chartPng, adobeRgb),
-  },
-  {
-    file: 'prophoto-chart-16-bit.png',
-    what: 'colour chart, PNG 96x80 of 16 bits tagged as ProPhoto RGB',
-    ...drawn,
-    bytes: tagPng(deepChartPng, proPhoto),
-  },
-  {
-    file: 'adobe-rgb-chart-10-bit.avif',
-    what: 'colour chart, AVIF 96x80 of 10 bits tagged as Adobe RGB (1998)',
-    ...drawn,
-    bytes: await deepAvif(tagPng(deepChartPng, adobeRgb)),
-  },
-  {
-    file: 'adobe-rgb-alpha-16-bit.png',
-    what: 'colour chart, PNG 96x80 of 16 bits tagged as Adobe RGB (1998), six tenths opaque',
-    ...drawn,
-    bytes: clearChartPng,
-  },
-  {
-    file: 'adobe-rgb-alpha-10-bit.avif',
-    what: 'the same as an AVIF of 10 bits',
-    ...drawn,
-    bytes: await deepAvif(clearChartPng),
-  },
-  {
-    file: 'table-profile-16-bit.png',
-    what: 'colour chart, PNG 96x80 of 16 bits, whose profile is a table',
-    ...drawn,
-    bytes: tagPng(deepChartPng, cornersOfScreen),
-  },
-  {
-    file: 'unknown-version-16-bit.png',
-    what: 'colour chart, PNG 96x80 of 16 bits, whose profile has the version 99, so that it is ignored',
-    ...drawn,
-    bytes: tagPng(deepChartPng, unknownVersion),
-  },
-  {
-    file: 'text-profile-16-bit.png',
-    what: 'colour chart, PNG 96x80 of 16 bits, whose profile is a text, so that it is ignored',
-    ...drawn,
-    bytes: tagPng(deepChartPng, Buffer.from('no profile at all, but a text. '.repeat(30))),
-  },
-  {
-    file: 'grey-linear-16-bit.png',
-    what: 'toy bricks, grey PNG 160x120 of 16 bits with a grey profile of gamma 1.0',
-    ...wuffs,
-    bytes: tagPng(await sharp(greyBricks).toColourspace('grey16').png().toBuffer(), linearGrey),
-  },
-  {
-    file: 'grey-linear.jpg',
-    what: 'toy bricks, grey JPEG 160x120 with a grey profile of gamma 1.0',
-    ...wuffs,
-    bytes: tagJpeg(greyBricks, linearGrey),
-  },
-  {
-    file: 'cmyk-newspaper.jpg',
-    what: 'CMYK JPEG 100x100 with a CMYK profile',
-    source: 'fixtures/corpus/jpeg-cmyk/pillow__pil_sample_cmyk.jpg with another profile',
-    licence: 'as that file, see fixtures/corpus/MANIFEST.tsv',
-    bytes: tagJpeg(cmyk, newspaper),
-  },
-  {
-    file: 'chart.png',
-    what: 'colour chart, PNG 96x80 without a profile',
-    ...drawn,
-    bytes: chartPng,
-  },
-  ...(await Promise.all(
-    [1, 2, 3, 4, 5, 6, 7, 8].map(async (orientation) => ({
-      file: `orientation-${orientation}.jpg`,
-      what: `toy bricks, JPEG upright 160x120, stored with EXIF orientation ${orientation}`,
-      ...wuffs,
-      bytes: insertJpegSegment(
+/**
+ * @param {number[]} orientations @param {(orientation: number) => string} nameOf
+ * @param {(orientation: number) => Promise<Buffer>} make
+ */
+async function makeEach(orientations, nameOf, make) {
+  const entries = orientations.map(async (each) => [nameOf(each), await make(each)]);
+  return Object.fromEntries(await Promise.all(entries));
+}
+
+/** Bytes by file name. @type {Record<string, Buffer>} */
+const originals = {
+  'adobe-rgb.jpg': tagJpeg(bricks, adobeRgb),
+  'adobe-rgb-chart.png': tagPng(chartPng, adobeRgb),
+  'prophoto-chart-16-bit.png': tagPng(deepChartPng, proPhoto),
+  'adobe-rgb-chart-10-bit.avif': await deepAvif(tagPng(deepChartPng, adobeRgb)),
+  'adobe-rgb-alpha-16-bit.png': clearChartPng,
+  'adobe-rgb-alpha-10-bit.avif': await deepAvif(clearChartPng),
+  'table-profile-16-bit.png': tagPng(deepChartPng, cornersOfScreen),
+  'unknown-version-16-bit.png': tagPng(deepChartPng, unknownVersion),
+  'text-profile-16-bit.png': tagPng(
+    deepChartPng,
+    Buffer.from('no profile at all, but a text. '.repeat(30)),
+  ),
+  'grey-linear-16-bit.png': tagPng(
+    await sharp(greyBricks).toColourspace('grey16').png().toBuffer(),
+    linearGrey,
+  ),
+  'grey-linear.jpg': tagJpeg(greyBricks, linearGrey),
+  'cmyk-newspaper.jpg': tagJpeg(cmyk, newspaper),
+  'chart.png': chartPng,
+  ...(await makeEach(
+    [1, 2, 3, 4, 5, 6, 7, 8],
+    (orientation) => `orientation-${orientation}.jpg`,
+    async (orientation) =>
+      insertJpegSegment(
         await (await store(bricksPng, orientation)).jpeg({ quality: 90 }).toBuffer(),
         0xe1,
         Buffer.concat([Buffer.from('Exif\0\0'), exif(orientation)]),
       ),
-    })),
   )),
-  ...(await Promise.all(
-    [3, 5, 7, 8].map(async (orientation) => ({
-      file: `orientation-${orientation}.png`,
-      what: `signpost, PNG upright 64x40, stored with eXIf orientation ${orientation}`,
-      ...drawn,
-      bytes: insertPngChunk(
+  ...(await makeEach(
+    [3, 5, 7, 8],
+    (orientation) => `orientation-${orientation}.png`,
+    async (orientation) =>
+      insertPngChunk(
         await (await storedSignpost(orientation, 0)).png().toBuffer(),
         'eXIf',
         exif(orientation),
       ),
-    })),
   )),
-  ...(await Promise.all(
-    [6, 7].map(async (orientation) => ({
-      file: `orientation-${orientation}.webp`,
-      what: `signpost, still WebP upright 64x40, stored with EXIF orientation ${orientation}`,
-      ...drawn,
-      bytes: await (await storedSignpost(orientation, 0))
+  ...(await makeEach(
+    [6, 7],
+    (orientation) => `orientation-${orientation}.webp`,
+    async (orientation) =>
+      await (await storedSignpost(orientation, 0))
         .withMetadata({ orientation })
         .webp({ lossless: true })
         .toBuffer(),
-    })),
   )),
-  ...(await Promise.all(
-    [1, 2, 3, 4, 5, 6, 7, 8].map(async (orientation) => ({
-      file: `animated-orientation-${orientation}.webp`,
-      what: `signpost, animated WebP upright 64x40, 3 frames, stored with EXIF orientation ${orientation}`,
-      ...drawn,
-      bytes: await turnedAnimation(orientation),
-    })),
+  ...(await makeEach(
+    [1, 2, 3, 4, 5, 6, 7, 8],
+    (orientation) => `animated-orientation-${orientation}.webp`,
+    async (orientation) => await turnedAnimation(orientation),
   )),
-  {
-    file: 'delays.gif',
-    what: 'animated GIF 48x32, delays of 0, 10, 20, 100 000 and 655 350 ms, shown 6 times',
-    ...drawn,
-    bytes: gif(
-      { width: 48, height: 32 },
-      5,
-      [0, 1, 2, 10_000, 65_535].map((delayCs, i) => ({
-        width: 48,
-        height: 32,
-        delayCs,
-        colour: scene(72, i, i + 1),
-      })),
-    ),
-  },
-  {
-    file: 'disposal.gif',
-    what: 'animated GIF 60x48 of partial frames with every disposal method, transparent ground',
-    ...drawn,
-    bytes: gif({ width: 60, height: 48 }, 0, [
-      { width: 60, height: 48, delayCs: 10, disposal: 1, colour: scene(60, 5, 4) },
-      { x: 4, y: 4, width: 24, height: 24, delayCs: 12, disposal: 3, colour: ring(24, 2) },
-      { x: 30, y: 20, width: 24, height: 24, delayCs: 14, disposal: 2, colour: ring(24, 3) },
-      { x: 8, y: 16, width: 20, height: 20, delayCs: 16, disposal: 0, colour: plain(6) },
-      { x: 20, y: 8, width: 24, height: 24, delayCs: 18, disposal: 2, colour: ring(24, 0) },
-      { x: 0, y: 40, width: 60, height: 8, delayCs: 20, disposal: 1, colour: plain(1) },
-    ]),
-  },
-  {
-    file: 'duplicate-frames.gif',
-    what: 'animated GIF 40x40, frames A A A B B A, no loop extension',
-    ...drawn,
-    bytes: gif(
-      { width: 40, height: 40 },
-      undefined,
-      [2, 2, 2, 4, 4, 2].map((colour, i) => ({
-        width: 40,
-        height: 40,
-        delayCs: 5 + i,
-        disposal: 2,
-        colour: ring(40, colour),
-      })),
-    ),
-  },
-  {
-    file: 'growing-canvas.gif',
-    what: 'animated GIF, screen 20x16, whose first frame is 60x40',
-    ...drawn,
-    bytes: gif({ width: 20, height: 16 }, 0, [
-      { width: 60, height: 40, delayCs: 20, disposal: 1, colour: scene(90, 3, 1) },
-      { x: 24, y: 8, width: 24, height: 24, delayCs: 30, disposal: 1, colour: ring(24, 2) },
-      { x: 30, y: 14, width: 30, height: 26, delayCs: 40, disposal: 1, colour: plain(6) },
-    ]),
-  },
-  {
-    file: 'neighbours.gif',
-    what: 'animated GIF 64x64, black and white in turn: what bleeds from a neighbouring frame shows',
-    ...drawn,
-    bytes: gif(
-      { width: 64, height: 64 },
-      0,
-      [0, 1, 0, 1].map((colour) => ({ width: 64, height: 64, delayCs: 10, colour: plain(colour) })),
-    ),
-  },
-  {
-    file: 'delays.webp',
-    what: 'animated WebP 64x40, delays of 0, 10, 33, 1 and 100 000 ms, partial frames, shown 7 times',
-    ...drawn,
-    bytes: await webp(small, 7, [
-      { ...small, delayMs: 0, image: dusk(64, 40) },
-      { x: 4, y: 4, width: 20, height: 20, delayMs: 10, image: disc(20, '#ffcf33') },
+  'delays.gif': gif(
+    { width: 48, height: 32 },
+    5,
+    [0, 1, 2, 10_000, 65_535].map((delayCs, i) => ({
+      width: 48,
+      height: 32,
+      delayCs,
+      colour: scene(72, i, i + 1),
+    })),
+  ),
+  'disposal.gif': gif({ width: 60, height: 48 }, 0, [
+    { width: 60, height: 48, delayCs: 10, disposal: 1, colour: scene(60, 5, 4) },
+    { x: 4, y: 4, width: 24, height: 24, delayCs: 12, disposal: 3, colour: ring(24, 2) },
+    { x: 30, y: 20, width: 24, height: 24, delayCs: 14, disposal: 2, colour: ring(24, 3) },
+    { x: 8, y: 16, width: 20, height: 20, delayCs: 16, disposal: 0, colour: plain(6) },
+    { x: 20, y: 8, width: 24, height: 24, delayCs: 18, disposal: 2, colour: ring(24, 0) },
+    { x: 0, y: 40, width: 60, height: 8, delayCs: 20, disposal: 1, colour: plain(1) },
+  ]),
+  'duplicate-frames.gif': gif(
+    { width: 40, height: 40 },
+    undefined,
+    [2, 2, 2, 4, 4, 2].map((colour, i) => ({
+      width: 40,
+      height: 40,
+      delayCs: 5 + i,
+      disposal: 2,
+      colour: ring(40, colour),
+    })),
+  ),
+  'growing-canvas.gif': gif({ width: 20, height: 16 }, 0, [
+    { width: 60, height: 40, delayCs: 20, disposal: 1, colour: scene(90, 3, 1) },
+    { x: 24, y: 8, width: 24, height: 24, delayCs: 30, disposal: 1, colour: ring(24, 2) },
+    { x: 30, y: 14, width: 30, height: 26, delayCs: 40, disposal: 1, colour: plain(6) },
+  ]),
+  'neighbours.gif': gif(
+    { width: 64, height: 64 },
+    0,
+    [0, 1, 0, 1].map((colour) => ({ width: 64, height: 64, delayCs: 10, colour: plain(colour) })),
+  ),
+  'delays.webp': await webp(small, 7, [
+    { ...small, delayMs: 0, image: dusk(64, 40) },
+    { x: 4, y: 4, width: 20, height: 20, delayMs: 10, image: disc(20, '#ffcf33') },
+    {
+      x: 20,
+      y: 10,
+      width: 28,
+      height: 28,
+      delayMs: 33,
+      disposes: true,
+      image: disc(28, '#b3202c'),
+    },
+    { x: 30, y: 2, width: 16, height: 16, delayMs: 1, blends: false, image: disc(16, '#ffffff') },
+    { x: 0, y: 30, width: 10, height: 10, delayMs: 100_000, image: disc(10, '#00000080') },
+  ]),
+  'image-apart.png': insertPngChunk(
+    apng(await alphaPng(await storedSignpost(7, 0)), 5, [
+      { delay: [5, 0], dispose: 0, blend: 0, image: await alphaPng(dusk(40, 64)) },
       {
-        x: 20,
-        y: 10,
-        width: 28,
-        height: 28,
-        delayMs: 33,
-        disposes: true,
-        image: disc(28, '#b3202c'),
+        ...{ x: 4, y: 6, delay: [1, 30], dispose: 2, blend: 1 },
+        image: await alphaPng(disc(30, '#b3202cc0')),
       },
-      { x: 30, y: 2, width: 16, height: 16, delayMs: 1, blends: false, image: disc(16, '#ffffff') },
-      { x: 0, y: 30, width: 10, height: 10, delayMs: 100_000, image: disc(10, '#00000080') },
+      {
+        ...{ x: 14, y: 30, delay: [1, 30], dispose: 1, blend: 1 },
+        image: await alphaPng(disc(24, '#ffcf33')),
+      },
+      {
+        ...{ x: 0, y: 0, delay: [1, 30], dispose: 0, blend: 0 },
+        image: await alphaPng(disc(20, '#2ca02c80')),
+      },
     ]),
-  },
-  {
-    file: 'image-apart.png',
-    what: 'APNG upright 64x40, stored with eXIf orientation 7, 4 frames of every disposal and blend that the still is none of, delays of 5/0 and 1/30 s, shown 5 times',
-    ...drawn,
-    bytes: insertPngChunk(
-      apng(await alphaPng(await storedSignpost(7, 0)), 5, [
-        { delay: [5, 0], dispose: 0, blend: 0, image: await alphaPng(dusk(40, 64)) },
-        {
-          ...{ x: 4, y: 6, delay: [1, 30], dispose: 2, blend: 1 },
-          image: await alphaPng(disc(30, '#b3202cc0')),
-        },
-        {
-          ...{ x: 14, y: 30, delay: [1, 30], dispose: 1, blend: 1 },
-          image: await alphaPng(disc(24, '#ffcf33')),
-        },
-        {
-          ...{ x: 0, y: 0, delay: [1, 30], dispose: 0, blend: 0 },
-          image: await alphaPng(disc(20, '#2ca02c80')),
-        },
-      ]),
-      'eXIf',
-      exif(7),
-    ),
-  },
-  {
-    file: 'blended.png',
-    what: 'APNG 40x40 with a gAMA of 1/1.8, three frames of which the latter two, half and fully transparent, are blended over the first, half transparent one',
-    ...drawn,
-    bytes: insertPngChunk(
-      apng(await alphaPng(dusk(40, 40)), 0, [
-        { delay: [1, 10], dispose: 0, blend: 0, image: await alphaPng(disc(40, '#0064c832')) },
-        {
-          ...{ x: 5, y: 8, delay: [1, 10], dispose: 0, blend: 1 },
-          image: await alphaPng(disc(30, '#c8000064')),
-        },
-        { delay: [1, 10], dispose: 0, blend: 1, image: await alphaPng(disc(40, '#ffffff00')) },
-      ]),
-      'gAMA',
-      Buffer.from('0000d904', 'hex'),
-    ),
-  },
-  {
-    file: 'duplicate-frames.webp',
-    what: 'animated WebP 40x40, frames A A B B A A, half transparent',
-    ...drawn,
-    bytes: await webp(
-      { width: 40, height: 40 },
-      2,
-      ['#d62728', '#d62728', '#1f77b4', '#1f77b4', '#d62728', '#d62728'].map((fill, i) => ({
-        width: 40,
-        height: 40,
-        delayMs: 41 + i,
-        blends: false,
-        image: disc(40, `${fill}a0`),
-      })),
-    ),
-  },
-  {
-    file: 'equal-frames.webp',
-    what: 'animated WebP 40x40 of three equal frames',
-    ...drawn,
-    bytes: await webp(
-      { width: 40, height: 40 },
-      0,
-      [250, 20, 500].map((delayMs) => ({
-        width: 40,
-        height: 40,
-        delayMs,
-        blends: false,
-        image: disc(40, '#2ca02c'),
-      })),
-    ),
-  },
-  {
-    file: 'tall.png',
-    what: 'PNG 20x70000: higher than a WebP (16 383), a JPEG or a GIF (65 535) may be',
-    ...drawn,
-    bytes: await paint(20, 70_000, lace).png({ compressionLevel: 9, palette: false }).toBuffer(),
-  },
-  {
-    file: 'wide.png',
-    what: 'PNG 20000x30: wider than a WebP may be',
-    ...drawn,
-    bytes: await paint(20_000, 30, (x, y) => lace(y, x))
-      .png({ compressionLevel: 9 })
-      .toBuffer(),
-  },
-  {
-    file: 'needle.png',
-    what: 'PNG 1x70000',
-    ...drawn,
-    bytes: await paint(1, 70_000, lace).png({ compressionLevel: 9 }).toBuffer(),
-  },
-  {
-    file: 'line.png',
-    what: 'PNG 600x1',
-    ...drawn,
-    bytes: await paint(600, 1, (x) => [
-      Math.round((x * 255) / 599),
-      120,
-      255 - Math.round((x * 255) / 599),
-    ])
-      .png()
-      .toBuffer(),
-  },
-  {
-    file: '10-bit.avif',
-    what: 'toy bricks, AVIF 160x120 of 10 bits',
-    ...wuffs,
-    bytes: await sharp(bricksPng).avif({ bitdepth: 10, quality: 70, effort: 4 }).toBuffer(),
-  },
-  {
-    file: 'primary-last.avif',
-    what: 'lounge, AVIF grid of five tiles, 1024x770, which come before it',
-    source:
-      'AOMediaCodec/libavif:tests/data/sofa_grid1x5_420.avif@092276ce8909, by way of fixtures/corpus; item 1 is called 7',
-    licence: 'BSD-2-Clause (per-file, tests/data/README.md)',
-    bytes: withGridLast(await corpus('avif/libavif__sofa_grid1x5_420.avif')),
-  },
-];
+    'eXIf',
+    exif(7),
+  ),
+  'blended.png': insertPngChunk(
+    apng(await alphaPng(dusk(40, 40)), 0, [
+      { delay: [1, 10], dispose: 0, blend: 0, image: await alphaPng(disc(40, '#0064c832')) },
+      {
+        ...{ x: 5, y: 8, delay: [1, 10], dispose: 0, blend: 1 },
+        image: await alphaPng(disc(30, '#c8000064')),
+      },
+      { delay: [1, 10], dispose: 0, blend: 1, image: await alphaPng(disc(40, '#ffffff00')) },
+    ]),
+    'gAMA',
+    Buffer.from('0000d904', 'hex'),
+  ),
+  'duplicate-frames.webp': await webp(
+    { width: 40, height: 40 },
+    2,
+    ['#d62728', '#d62728', '#1f77b4', '#1f77b4', '#d62728', '#d62728'].map((fill, i) => ({
+      width: 40,
+      height: 40,
+      delayMs: 41 + i,
+      blends: false,
+      image: disc(40, `${fill}a0`),
+    })),
+  ),
+  'equal-frames.webp': await webp(
+    { width: 40, height: 40 },
+    0,
+    [250, 20, 500].map((delayMs) => ({
+      width: 40,
+      height: 40,
+      delayMs,
+      blends: false,
+      image: disc(40, '#2ca02c'),
+    })),
+  ),
+  'tall.png': await paint(20, 70_000, lace).png({ compressionLevel: 9, palette: false }).toBuffer(),
+  'wide.png': await paint(20_000, 30, (x, y) => lace(y, x))
+    .png({ compressionLevel: 9 })
+    .toBuffer(),
+  'needle.png': await paint(1, 70_000, lace).png({ compressionLevel: 9 }).toBuffer(),
+  'line.png': await paint(600, 1, (x) => [
+    Math.round((x * 255) / 599),
+    120,
+    255 - Math.round((x * 255) / 599),
+  ])
+    .png()
+    .toBuffer(),
+  '10-bit.avif': await sharp(bricksPng).avif({ bitdepth: 10, quality: 70, effort: 4 }).toBuffer(),
+  'primary-last.avif': withGridLast(await corpus('avif/libavif__sofa_grid1x5_420.avif')),
+};
 
-await writeOriginals();
-await refuseStrays();
+for (const [file, bytes] of Object.entries(originals)) {
+  await writeFile(path.join(targetDir, file), bytes);
+}
+await checkIndex();
 
 /**
- * Gives the grid, item 1 of a file whose tiles are 2 to 6, a higher number than theirs: decoders order items by number.
+ * Renumbers the grid, item 1 of a file with the tiles 2 to 6, to 7: decoders order items by number.
  *
  * @param {Buffer} avif
  */
@@ -882,19 +736,18 @@ function withGridLast(avif) {
   return bytes;
 }
 
-async function writeOriginals() {
-  await mkdir(targetDir, { recursive: true });
-  const rows = [['file', 'what it is', 'source', 'licence']];
-  for (const { file, what, source, licence, bytes } of originals) {
-    await writeFile(path.join(targetDir, file), bytes);
-    rows.push([file, what, source, licence]);
-  }
-  const table = rows.map((row) => `${row.join('\t')}\n`).join('');
-  await writeFile(path.join(targetDir, 'index.tsv'), table);
-}
-
-async function refuseStrays() {
-  const known = new Set(['index.tsv', ...originals.map(({ file }) => file)]);
-  const strays = (await readdir(targetDir)).filter((file) => !known.has(file));
-  if (strays.length > 0) throw new Error(`No row names ${strays.join(', ')}`);
+/** @throws Error unless the index has one row for each original, and the folder no other file */
+async function checkIndex() {
+  const index = await readFile(path.join(targetDir, 'index.tsv'), 'utf8');
+  const rows = index
+    .trimEnd()
+    .split('\n')
+    .slice(1)
+    .map((row) => row.split('\t')[0] ?? '');
+  const files = (await readdir(targetDir)).filter((file) => file !== 'index.tsv');
+  const made = Object.keys(originals);
+  const counts = new Map();
+  for (const file of [...rows, ...files, ...made]) counts.set(file, (counts.get(file) ?? 0) + 1);
+  const wrong = [...counts].filter(([, count]) => count !== 3).map(([file]) => file);
+  if (wrong.length > 0) throw new Error(`Without a row, or not made: ${wrong.join(', ')}`);
 }
