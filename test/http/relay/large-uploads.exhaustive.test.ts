@@ -17,7 +17,7 @@ let takenBytes = 0;
 /** A bucket that takes everything and keeps nothing: what is measured is what passes through. */
 const bucket = createServer((message, response) => {
   message.on('data', (chunk: Buffer) => {
-    takenBytes += chunk.length;
+    if (message.method === 'PUT') takenBytes += chunk.length;
   });
   message.on('end', () => {
     if (message.method === 'HEAD') return response.writeHead(404).end();

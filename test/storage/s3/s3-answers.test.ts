@@ -295,3 +295,53 @@ describe('a shared object in a bucket', () => {
     await expect(writeWith(500)).rejects.toThrow('cannot be written');
   });
 });
+
+describe('an original that is replaced in one state alone', () => {
+  async function* chunks() {
+    yield Buffer.from('new');
+  }
+  /** A server that has the state `a`, and compares tags as it likes. */
+  const openWith = (isMet: (condition: string | undefined) => boolean) =>
+    open(({ method, headers }, response) => {
+      if (method === 'HEAD') {
+        const kept = { 'x-amz-meta-kept': 'yes', 'Cache-Control': 'max-age=7' };
+        response.writeHead(200, { ETag: '"a"', 'Content-Type': 'image/x', ...kept }).end();
+      } else if (isMet(headers['if-match'])) {
+        response.writeHead(200, { ETag: '"b"' }).end();
+      } else {
+        respondWithError(response, 412, 'PreconditionFailed');
+      }
+    });
+  const options = { signal, sizeBytes: 3, ifMatch: 'a' };
+
+  test('keeps its type and user metadata', async () => {
+    const { writer, requests } = await openWith((condition) => condition === '"a"');
+    expect(await writer.write('key', chunks(), options)).toBe('b');
+    expect(requests.at(-1)?.headers).toMatchObject({
+      'content-type': 'image/x',
+      'cache-control': 'max-age=7',
+      'x-amz-meta-kept': 'yes',
+    });
+  });
+
+  test('is replaced by the second attempt if the server compares tags without quotes', async () => {
+    const { writer } = await openWith((condition) => condition === 'a');
+    const first = writer.write('key', chunks(), options);
+    await expect(first).rejects.toMatchObject({ code: 'OVERLOADED' });
+    expect(await writer.write('key', chunks(), options)).toBe('b');
+  });
+
+  test('is not replaced if the server never confirms the state', async () => {
+    const { writer } = await openWith(() => false);
+    for (const code of ['OVERLOADED', 'PRECONDITION_FAILED', 'PRECONDITION_FAILED']) {
+      await expect(writer.write('key', chunks(), options)).rejects.toMatchObject({ code });
+    }
+  });
+
+  test('is not replaced in another state', async () => {
+    const { writer, requests } = await openWith(() => true);
+    const written = writer.write('key', chunks(), { ...options, ifMatch: 'other' });
+    await expect(written).rejects.toMatchObject({ code: 'PRECONDITION_FAILED' });
+    expect(requests.map(({ method }) => method)).toEqual(['HEAD']);
+  });
+});
