@@ -1,4 +1,5 @@
 import type { MovingFacts } from '../formats/video/video-facts.ts';
+import { unlessAborted } from '../pipeline/abort.ts';
 import type {
   Lane,
   Log,
@@ -158,10 +159,10 @@ export class Slot implements RenderSlot {
         signal.throwIfAborted();
         if (this.#usable !== undefined) return this.#usable;
         this.#ensureWorker();
-        await new Promise<void>((resolve) => {
+        const woken = new Promise<void>((resolve) => {
           this.#wake = resolve;
-          signal.addEventListener('abort', () => resolve(), { once: true });
         });
+        await unlessAborted(woken, signal);
       }
     } finally {
       this.#wake = undefined;
