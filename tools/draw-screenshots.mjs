@@ -28,7 +28,15 @@ const browser = await chromium.launch({
 });
 for (const [name, target, options] of shots) {
   const page = await browser.newPage({ reducedMotion: 'reduce', ...options });
+  // The thumbnails come first, so that the shown response did not wait for their renders.
+  await page.goto(`${SERVICE}/#/avatars/0.png`);
+  await page.waitForLoadState('networkidle');
   await page.goto(`${SERVICE}/#${target}`);
+  await page.waitForFunction(
+    (end) => document.querySelector('textarea')?.value.endsWith(end),
+    target,
+  );
+  await page.locator('#stage:not([aria-busy]) img').waitFor();
   await page.locator('#original-facts').getByText('Format').waitFor();
   await page.getByRole('button', { name: 'Measure all widths' }).click();
   await page.getByText('the original is').waitFor();
