@@ -4,7 +4,6 @@ import { contractResources, type ResourceName, resourceRows } from '../contract/
 import { withDeadline } from '../pipeline/abort.ts';
 import type { ListedOriginal, OriginListing } from '../pipeline/ports.ts';
 
-/** Listed originals of a resource. */
 export interface CatalogueShelf {
   readonly resource: ResourceName;
   /** Sorted by key, numbers by value; with the decoded placeholders of the resource's path. */

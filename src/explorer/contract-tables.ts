@@ -12,7 +12,6 @@ const EXAMPLES: Readonly<Record<string, string>> = {
 /** Accepts the example of external media, whose path has no signature. */
 const reading = { readExternal: () => 'https://a.example/a.gif' };
 
-/** Describes all resources, from the tables that route requests. */
 export function describeContract(): ContractTables {
   return {
     resources: resourceNames.filter((name) => !resourceRows[name].isSigned).map(describeResource),

@@ -26,12 +26,10 @@ export interface OriginalsList {
   readonly shelves: readonly {
     readonly resource: ResourceName;
     readonly originals: readonly ListedOriginal[];
-    /** Whether all originals of the kind are listed. */
     readonly isComplete: boolean;
   }[];
 }
 
-/** An original: the values of its path, and its size. */
 export interface ListedOriginal {
   /** Value per placeholder of the template, decoded. */
   readonly values: Readonly<Record<string, string>>;

@@ -18,7 +18,6 @@ import { currentEntry } from './state.ts';
 import { nameOf } from './take-away.ts';
 import { chooseFirst, endingOfFile, formatThumbnail, isCutOut, shapeOf } from './thumbnail.ts';
 
-/** All listed originals, by kind: each links to the workbench. */
 export function ContactSheet() {
   const found = listing.value;
   return (
@@ -41,7 +40,6 @@ export function ContactSheet() {
   );
 }
 
-/** Search by name and kind, with the number of originals found. */
 function SheetFilter() {
   const { text, kind } = filter.value;
   const kinds = shelves.value.flatMap(({ resource, entries }) =>
@@ -102,7 +100,6 @@ function Emptiness({ shelves }: { readonly shelves: readonly Shelf[] }) {
   );
 }
 
-/** The originals of a kind, which can be folded away. */
 function ShelfSection({ shelf: { resource, entries, isComplete } }: { readonly shelf: Shelf }) {
   const shape = shapeOf(resource.name);
   const count = entries.length.toLocaleString('en');

@@ -1,7 +1,6 @@
 import { extensions, formatOfExtension, outputFormats } from '../../contract/image-formats.ts';
 import type { DescribedResource } from '../explorer-data.ts';
 
-/** Resource, format and parameters of a requested picture. */
 export interface RequestedPicture {
   readonly resource: DescribedResource;
   /** Empty if the path ends with a file name. */
@@ -27,7 +26,6 @@ export function hasEffect(picture: RequestedPicture, name: string, value: string
   return !idle[formatOf(picture)]?.includes(`${name}=${value}`);
 }
 
-/** Returns the key of `idle`. */
 function formatOf({ resource, extension, parameters }: RequestedPicture): string {
   const format = extension || parameters.format;
   if (format) return format;

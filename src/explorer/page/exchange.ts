@@ -1,10 +1,8 @@
-/** Duration of one stage of the service. */
 export interface Timing {
   readonly name: string;
   readonly durationMs: number;
 }
 
-/** A fault of a part of a URL, as the API reports it. */
 export interface Fault {
   readonly path: string;
   readonly message: string;

@@ -14,7 +14,6 @@ import { choice, contract, currentEntry, currentFacts, resources, view } from '.
 import { nameOf } from './take-away.ts';
 import { follow } from './workbench.ts';
 
-/** The sheet of all originals, and the workbench with one of them. */
 function Explorer() {
   return (
     <>
@@ -41,7 +40,6 @@ function Explorer() {
   );
 }
 
-/** The original: its name, and the facts of its file. */
 function OriginalSheet() {
   const chosen = choice.value;
   const original = currentFacts.value;

@@ -2,7 +2,6 @@ import type { ComponentChildren } from 'preact';
 import type { ParameterForm } from '../../contract/media-query.ts';
 import { faults, isWaiting } from './state.ts';
 
-/** Returns attributes that tie a field to its faults. */
 export function faultAttributes(path: string) {
   return findFault(path) === undefined
     ? {}
@@ -25,7 +24,6 @@ function findFault(path: string): string | undefined {
   return found.length === 0 ? undefined : found.map(({ message }) => message).join(' ');
 }
 
-/** Returns the id that ties a control to its label. */
 const idOf = (name: string): string => `field-${name}`;
 
 interface LabelledProps {
@@ -34,7 +32,6 @@ interface LabelledProps {
   readonly children: ComponentChildren;
 }
 
-/** A control with its name and its fault. */
 export function Labelled({ name, isHalf = false, children }: LabelledProps) {
   return (
     <div class={isHalf ? 'field half' : 'field'}>
@@ -51,12 +48,10 @@ interface TextFieldProps {
   readonly name: string;
   readonly isHalf?: boolean;
   readonly value: string;
-  /** Bounds of a number. */
   readonly form?: ParameterForm | undefined;
   readonly onText: (text: string) => void;
 }
 
-/** A labelled line of text, or number within bounds. */
 export function TextField({ name, isHalf = false, value, form, onText }: TextFieldProps) {
   const bounds = form?.kind === 'integer' ? form : undefined;
   return (
@@ -85,16 +80,13 @@ export function TextField({ name, isHalf = false, value, form, onText }: TextFie
 
 interface SelectProps {
   readonly name?: string;
-  /** Label of a list outside of a `Labelled`. */
   readonly label?: string;
   readonly words: readonly string[];
   readonly value: string;
-  /** Returns the label of a word. */
   readonly textOf?: (word: string) => string;
   readonly onPick: (word: string) => void;
 }
 
-/** A choice among many words, as a list that opens. */
 export function Select({ name, label, words, value, textOf = labelOf, onPick }: SelectProps) {
   return (
     <select

@@ -11,11 +11,9 @@ export const SIGNATURE_NAMES: readonly string[] = ['ex', 'is', 'hm', 'uc'];
 /** Placeholder that is signed verbatim, slashes included (contract §8), and never encoded. */
 const SIGNED_PART = 'target';
 
-/** Parts of a requested URL, valid or not. */
 export interface MediaChoice extends RequestedPicture {
   /** Value per placeholder of the template, decoded. */
   readonly values: Readonly<Record<string, string>>;
-  /** Query parameters that sign the path, if any. */
   readonly signature?: Readonly<Record<string, string>> | undefined;
 }
 
@@ -31,7 +29,6 @@ export function usualExtensionOf({ extensions }: DescribedResource): string {
   return extensions.includes('webp') ? 'webp' : (extensions[0] ?? '');
 }
 
-/** Returns the parameter for a width, whose name depends on the kind. */
 export function widthParameterOf({ parameters }: DescribedResource): QueryParameter | undefined {
   return parameters.find(({ name }) => name === 'size' || name === 'width');
 }
@@ -129,13 +126,11 @@ export function formatCurl(url: string, choice: MediaChoice): string {
   return `curl -sS -D - -o ${file} '${url.replaceAll("'", '%27')}'`;
 }
 
-/** Returns the extension of the response, if the contract has it. */
 export function endingOf({ resource, extension, parameters }: MediaChoice): string | undefined {
   const ending = extension === '' ? parameters.format : extension;
   return [...resource.extensions, ...wordsOf(resource, 'format')].find((each) => each === ending);
 }
 
-/** Returns the values of a choice parameter; empty without one. */
 export function wordsOf({ parameters }: DescribedResource, wanted: string): readonly string[] {
   const form = parameters.find(({ name }) => name === wanted)?.form;
   return form?.kind === 'choice' ? form.values : [];

@@ -15,7 +15,6 @@ export const contract = signal<ContractTables>({ resources: [], external: [] });
 /** All kinds of URLs, signed ones too. */
 export const resources = computed(() => [...contract.value.resources, ...contract.value.external]);
 export const choice = signal<MediaChoice>();
-/** Text of the URL line, while a person types it. */
 export const typedUrl = signal<string>();
 /** Requested path and query: the input verbatim, until a control changes. */
 export const target = signal<string>();

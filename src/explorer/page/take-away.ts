@@ -7,7 +7,6 @@ interface Size {
 
 interface ShownPicture {
   readonly choice: MediaChoice;
-  /** Scheme and host of its URL. */
   readonly origin: string;
   /** Size of the picture in pixels; 0 if the browser cannot decode it. */
   readonly size: Size;
@@ -41,7 +40,6 @@ export function fileNameOf(choice: MediaChoice): string {
   return `${stem}.${ending}`;
 }
 
-/** Returns the last value of a choice's path. */
 export function nameOf({ values }: Pick<MediaChoice, 'values'>): string {
   return Object.values(values).at(-1) ?? '';
 }

@@ -1,10 +1,8 @@
 import { formatTarget, type MediaChoice, usualExtensionOf } from './media-choice.ts';
 import { type Entry, isFilePicture } from './originals.ts';
 
-/** Kinds whose pictures are shown whole, on the page's background. */
 const CUT_OUT = new Set(['custom emoji', 'sticker']);
 
-/** Returns the aspect ratio of a kind's entries. */
 export function shapeOf(kind: string): number {
   if (kind.endsWith('banner')) return 3;
   return kind.endsWith('splash') || kind === 'attachment' ? 16 / 10 : 1;
@@ -52,7 +50,6 @@ export function chooseFirst(entry: Entry, isMoving = false): MediaChoice {
   };
 }
 
-/** Returns the placeholder of a file without a picture: its extension. */
 export function endingOfFile(filename: string): string {
   return (/\.([^.]+)$/.exec(filename)?.[1] ?? 'file').toLowerCase();
 }

@@ -24,7 +24,6 @@ import {
 } from './state.ts';
 import { chooseFirst } from './thumbnail.ts';
 
-/** Pause in typing after which a text is requested, in milliseconds. */
 const TYPING_MS = 300;
 
 /** Address of the sheet, which fills a narrow screen. */
@@ -40,7 +39,6 @@ interface Showing {
   readonly typed?: { readonly text: string; readonly target: string };
 }
 
-/** Shows a choice on the workbench, and requests it. */
 function show(chosen: MediaChoice, { isTyping = false, typed }: Showing = {}): void {
   choice.value = chosen;
   typedUrl.value = typed?.text;

@@ -6,7 +6,6 @@ import { formatImage } from '../take-away.ts';
 import { putUrl } from '../workbench.ts';
 import { CopyButton } from './copy-button.tsx';
 
-/** Texts that can be copied. */
 const forms = ['URL', 'HTML', 'curl'] as const;
 
 type Form = (typeof forms)[number];

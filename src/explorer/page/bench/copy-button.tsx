@@ -1,7 +1,6 @@
 import { signal } from '@preact/signals';
 import { useRef, useState } from 'preact/hooks';
 
-/** Time for which a button shows that it has copied. */
 const CONFIRMATION_MS = 1_500;
 
 /** Last action, for screen readers. */

@@ -3,7 +3,6 @@ import type { Exchange } from '../exchange.ts';
 import { formatMs } from '../labels.ts';
 import { exchange } from '../state.ts';
 
-/** Headers of the response, and where its time went. */
 export function ResponseSheet() {
   const shown = exchange.value;
   return (
@@ -69,7 +68,6 @@ interface FactProps {
   readonly children: ComponentChildren;
 }
 
-/** A fact with its name, and a remark below it. */
 export function Fact({ name, note = '', title, children }: FactProps) {
   return (
     <div class={name.toLowerCase()} title={title}>

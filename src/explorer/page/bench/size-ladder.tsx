@@ -13,7 +13,6 @@ const widths = ASSET_WIDTHS_PX.map(String);
 
 /** Widths with a label below the chart: the powers of two. */
 const named = widths.filter((width) => Number.isInteger(Math.log2(Number(width))));
-/** Labels on a narrow screen. */
 const landmarks = [named[0], named[named.length >> 1], named.at(-1)];
 
 /** Measurement of a width; numbers only, so that the bytes of its image are freed. */
@@ -25,7 +24,6 @@ interface Measurement {
 
 /** Measurements by target; failed requests are missing, and sent again. */
 const measured = signal<ReadonlyMap<string, Measurement>>(new Map());
-/** The choice that is being measured, if any. */
 const measuring = signal<MediaChoice>();
 
 /** A chart of the bytes at every width, whose bars select a width. */
@@ -85,7 +83,6 @@ export function SizeLadder() {
 interface RungProps {
   readonly width: string;
   readonly measurement: Measurement | undefined;
-  /** Bytes of the largest result. */
   readonly most: number;
   readonly isCurrent: boolean;
   readonly onPick: () => void;
@@ -124,7 +121,6 @@ function Rung({ width, measurement, most, isCurrent, onPick }: RungProps) {
   );
 }
 
-/** Measures all unmeasured widths until the choice changes. */
 async function measure(chosen: MediaChoice): Promise<void> {
   measuring.value = chosen;
   // Small widths first: their bars appear at once.
@@ -145,7 +141,6 @@ async function measure(chosen: MediaChoice): Promise<void> {
   measuring.value = undefined;
 }
 
-/** Describes the range of sizes, and the width of the original. */
 function describe(results: readonly Measurement[]): string {
   const [first, last] = [results.at(0), results.at(-1)];
   if (first === undefined || last === undefined) return '';

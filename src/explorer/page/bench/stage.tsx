@@ -45,7 +45,6 @@ export function Stage() {
   );
 }
 
-/** Mask of the picture, and buttons for its file. */
 export function StageActions() {
   const chosen = choice.value;
   if (chosen === undefined) return null;

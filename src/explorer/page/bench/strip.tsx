@@ -3,7 +3,6 @@ import { formatBytes, formatExactBytes, formatFraction, formatMs } from '../labe
 import { describeFraction, exchange, shownWidthPx } from '../state.ts';
 import { Fact } from './response.tsx';
 
-/** The numbers of the response, in one row. */
 export function Strip() {
   const shown = exchange.value;
   return (

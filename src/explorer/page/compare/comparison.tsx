@@ -134,7 +134,6 @@ function SideControls({ name, chosen, side, onChange }: SideControlsProps) {
 
 interface NotesProps {
   readonly picture: ComparedPicture;
-  /** Picture to compare with. */
   readonly of?: ComparedPicture;
 }
 
@@ -172,7 +171,6 @@ function toPicture(exchange: Exchange): ComparedPicture | undefined {
   return { exchange, url: URL.createObjectURL(body.blob), width, height };
 }
 
-/** Frees the bytes of pictures that are no longer shown. */
 function freePictures(pictures: readonly (ComparedPicture | undefined)[]): void {
   for (const picture of pictures) if (picture !== undefined) URL.revokeObjectURL(picture.url);
 }

@@ -44,7 +44,6 @@ export function Loupe({ left, right }: LoupeProps) {
     setPan((before) => clampPan({ x: before.x + x, y: before.y + y }, overhangOf(view)));
   };
   const enlarge = (next: number): void => {
-    // The centre stays in place.
     const factor = zoom === 0 ? 0 : next / zoom;
     setPan(({ x, y }) => ({ x: x * factor, y: y * factor }));
     setZoom(next);
