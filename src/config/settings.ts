@@ -115,12 +115,12 @@ const caches = {
   CACHE_MEMORY_BYTES: memorySetting(
     'CACHE_MEMORY_BYTES',
     bytes(0),
-    'memory for results; 0 keeps none',
+    'memory for results; 0 disables this cache',
   ),
   CACHE_ORIGINALS_BYTES: memorySetting(
     'CACHE_ORIGINALS_BYTES',
     bytes(0),
-    'memory for recently read originals, for their other sizes; 0 keeps none',
+    'memory for recently read originals, for their other sizes; 0 disables this cache',
   ),
   CACHE_REVALIDATE_SECONDS: setting(
     seconds,

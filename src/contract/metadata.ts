@@ -86,7 +86,7 @@ export function describeMetadata(): Readonly<Record<string, unknown>> {
   return schema;
 }
 
-export interface MetadataQuestion {
+export interface MetadataRequest {
   readonly originKey: string;
   readonly wantsPlaceholder: boolean;
   readonly wantsSha256: boolean;
@@ -107,7 +107,7 @@ export const metadataParameters = {
 } as const;
 
 /** Parses the target of a request for metadata. @throws MediaError `INVALID_FORM_BODY` with all faults */
-export function parseMetadataTarget(target: string, resources?: Resources): MetadataQuestion {
+export function parseMetadataTarget(target: string, resources?: Resources): MetadataRequest {
   const [path, query] = splitTarget(target);
   const faults: RequestFault[] = [];
   const segments = path.slice(METADATA_PATH.length).split('/').map(decodeSegment);

@@ -30,47 +30,42 @@ export function listGauges(
   const upload = (member: keyof UploadService['usage']) => () => uploads?.usage[member] ?? 0;
   return {
     darkroom_ready: [
-      'Whether requests should come here, as /readyz says: 1 or 0.',
+      'Whether to route requests here, as in /readyz: 1 or 0.',
       () => Number(checkReadiness(state).status !== 'not ready'),
     ],
     darkroom_origin_reachable: [
-      'Whether the origin has responded lately, or nothing is known to the contrary: 1 or 0.',
+      'Whether the origin has responded lately, or its state is unknown: 1 or 0.',
       () => Number(originHealth.state !== 'failing'),
     ],
-    darkroom_log_lines_lost_total: [
-      'Lines of the log that were dropped, because its reader was too slow.',
-      countLostLines,
-    ],
+    darkroom_log_lines_lost_total: ['Log lines dropped because of a slow reader.', countLostLines],
     darkroom_queue_length: lane('Renders that wait for a CPU slot.', (of) =>
       admission.waitingIn(of),
     ),
     darkroom_slots: lane('CPU slots.', (of) => workers.slots[of].length),
-    darkroom_slots_held: lane('CPU slots that a render holds.', (of) => admission.heldSlotsOf(of)),
-    darkroom_workers: lane('Render processes expected now; heavy ones start at need.', (of) =>
-      workers.expectedWorkers(of),
+    darkroom_slots_held: lane('CPU slots in use.', (of) => admission.heldSlotsOf(of)),
+    darkroom_workers: lane(
+      'Render processes that should be running; heavy ones start on demand.',
+      (of) => workers.expectedWorkers(of),
     ),
     darkroom_workers_ready: lane(
-      'Render processes that are idle or at work.',
+      'Render processes that are idle or busy.',
       (of) => workers.readyProcessIdsOf(of).length,
     ),
     darkroom_worker_resident_memory_bytes: lane(
-      'Resident memory of render processes after their last jobs, added up.',
+      'Resident memory of all render processes after their last jobs.',
       (of) => workers.rssBytesOf(of),
     ),
     darkroom_worker_restarts_total: [
-      'Render processes started in place of one that ended or was killed.',
+      'Render processes started to replace one that ended or was killed.',
       () => workers.counters.restarts,
     ],
     darkroom_worker_kills_total: [
-      'Render processes killed: at a deadline, because nobody waited any more, for breaking the protocol.',
+      'Render processes killed: at a deadline, because no request waited any more, for breaking the protocol.',
       () => workers.counters.kills,
     ],
-    darkroom_worker_recycles_total: [
-      'Render processes replaced because they were worn.',
-      () => workers.counters.recycles,
-    ],
+    darkroom_worker_recycles_total: ['Render processes recycled.', () => workers.counters.recycles],
     darkroom_cache_bytes: cache(
-      'Size of the entries of a cache; of a store, where it bounds itself.',
+      'Size of the entries of a cache, or of a store with a bound of its own.',
       'heldBytes',
     ),
     darkroom_cache_max_bytes: cache('Bound of darkroom_cache_bytes.', 'maxBytes'),
@@ -81,7 +76,7 @@ export function listGauges(
     ],
     darkroom_cache_evictions_total: cache('Entries evicted to make room for others.', 'evictions'),
     darkroom_store_writes_total: [
-      'Renderings that were to be stored, by outcome; dropped: the store was too slow.',
+      'Writes of renderings by outcome; dropped: the store was too slow.',
       () => ({ ...store?.writes }),
       'outcome',
     ],
@@ -94,12 +89,12 @@ export function listGauges(
       () => originalsBudget.maxBytes,
     ],
     darkroom_origin_bodies_open: [
-      'Bodies that the origin is sending, by what is done with them.',
+      'Bodies that the origin is sending, by purpose.',
       () => ({ transform: originReads.inside, passthrough: originStreams.inside }),
       'purpose',
     ],
     darkroom_origin_waiting: [
-      'Reads that wait for one of these bodies to end.',
+      'Reads that wait for another body to end.',
       () => ({ transform: originReads.waiting, passthrough: originStreams.waiting }),
       'purpose',
     ],
@@ -121,17 +116,20 @@ export function listGauges(
       () => blocks?.ageSeconds ?? 0,
     ],
     darkroom_connections: ['Connected clients.', () => connections().connections],
-    darkroom_max_connections: ['Most connected clients.', () => connections().maxConnections],
+    darkroom_max_connections: [
+      'Maximum number of connected clients.',
+      () => connections().maxConnections,
+    ],
     darkroom_requests_in_flight: [
       'Requests whose response is not complete.',
       () => connections().requests,
     ],
     darkroom_max_requests_in_flight: [
-      'Most requests in flight; more are rejected.',
+      'Maximum number of requests in flight; further ones are rejected.',
       () => connections().maxRequests,
     ],
     darkroom_clients_cut_off_total: [
-      'Connections cut: of slow readers; of idle ones for the sake of new ones; of new ones for want of room.',
+      'Connections closed: slow readers; idle ones, evicted for new ones; new ones above the maximum.',
       () => {
         const { slowReaders, evicted, turnedAway } = connections();
         return { 'slow reader': slowReaders, evicted, 'turned away': turnedAway };
@@ -139,20 +137,20 @@ export function listGauges(
       'reason',
     ],
     darkroom_edge_purges_pending: [
-      'Purges that the CDN in front has not taken twice (EDGE).',
+      'Purges that the CDN in front has not accepted twice (EDGE).',
       () => cdn?.usage.pending ?? 0,
     ],
     darkroom_edge_oldest_purge_seconds: [
       'Age of the oldest of them.',
       () => cdn?.usage.oldestSeconds ?? 0,
     ],
-    darkroom_uploads_in_flight: ['Uploads under way.', upload('uploads')],
+    darkroom_uploads_in_flight: ['Running uploads.', upload('uploads')],
     darkroom_max_uploads_in_flight: [
-      'Most uploads under way; more are rejected.',
+      'Maximum number of running uploads; further ones are rejected.',
       upload('maxUploads'),
     ],
     darkroom_upload_held_bytes: [
-      'Memory of uploads that do not declare their length.',
+      'Memory of uploads without a declared length.',
       upload('heldBytes'),
     ],
     darkroom_upload_max_held_bytes: [

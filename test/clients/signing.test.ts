@@ -9,12 +9,12 @@ import {
   verifyExternalUrl,
   verifyUploadCapability,
 } from '../../src/client/signing.ts';
-import { judgeSignature } from '../../src/contract/signing/attachment-signature.ts';
+import { checkSignature } from '../../src/contract/signing/attachment-signature.ts';
 import {
   formatExternalPath,
   verifyExternalPath,
 } from '../../src/contract/signing/external-path.ts';
-import { judgeCapability, readRelayKey } from '../../src/contract/signing/relay-capability.ts';
+import { checkCapability, readRelayKey } from '../../src/contract/signing/relay-capability.ts';
 import { SigningKeys } from '../../src/contract/signing/signing-keys.ts';
 import { attachmentVectors } from '../../tools/documents/attachment-vectors.ts';
 import { externalVectors } from '../../tools/documents/external-vectors.ts';
@@ -51,7 +51,7 @@ describe('signAttachmentUrl', () => {
         const [path = '', query = ''] = url.split('?');
         const key = path.slice(1).split('/').map(decodeURIComponent).join('/');
         const signing = { keys: serverKeys, domain: 'attachment-url-v1' };
-        expect(judgeSignature(query, key, signing, Date.now()).verdict).toBe('valid');
+        expect(checkSignature(query, key, signing, Date.now()).verdict).toBe('valid');
         const { verdict } = await verifyAttachmentUrl({ url, signingKeys });
         expect(verdict).toBe('valid');
       }),
@@ -166,7 +166,7 @@ describe('createUploadCapability', () => {
     const [path = '', capability = ''] = made.url.split('?t=');
     expect(capability).toBe(made.capability);
     expect(readRelayKey(path)).toBe(row.fields.k);
-    const judge = (text: string) => judgeCapability(text, new SigningKeys([row.key]), 0);
+    const judge = (text: string) => checkCapability(text, new SigningKeys([row.key]), 0);
     expect(judge(capability)).toEqual(judge(row.path.split('?t=')[1] ?? ''));
     expect(judge(capability).verdict).toBe('valid');
   });
@@ -217,7 +217,7 @@ test('verifyUploadCapability has the verdicts of the service', async () => {
   const keys = new SigningKeys(uploadVectors.keys);
   for (const { why, at: seconds, path } of uploadVectors.judged) {
     const capability = /[?&]t=([^&]*)/.exec(path)?.[1] ?? '';
-    const expected = judgeCapability(capability, keys, seconds);
+    const expected = checkCapability(capability, keys, seconds);
     const verified = await verifyUploadCapability({
       capability,
       signingKeys: uploadVectors.keys,

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import { judgeCapability, readRelayKey } from '../../src/contract/signing/relay-capability.ts';
+import { checkCapability, readRelayKey } from '../../src/contract/signing/relay-capability.ts';
 import { SigningKeys } from '../../src/contract/signing/signing-keys.ts';
 import { attachmentVectors } from '../../tools/documents/attachment-vectors.ts';
 import { externalVectors } from '../../tools/documents/external-vectors.ts';
@@ -161,7 +161,7 @@ testSigners({
   comparable: (path) => {
     const [rawPath = '', capability = ''] = path.split('?t=');
     const permitted = uploadVectors.keys.map((key) =>
-      judgeCapability(capability, new SigningKeys([key]), 0),
+      checkCapability(capability, new SigningKeys([key]), 0),
     );
     return JSON.stringify([readRelayKey(rawPath), ...permitted]);
   },

@@ -2,11 +2,11 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { canonicalUrlOf } from '../../src/contract/external-url.ts';
 import {
-  judgeSignature,
+  checkSignature,
   signatureVerdicts,
 } from '../../src/contract/signing/attachment-signature.ts';
 import { verifyExternalPath } from '../../src/contract/signing/external-path.ts';
-import { judgeCapability, readRelayKey } from '../../src/contract/signing/relay-capability.ts';
+import { checkCapability, readRelayKey } from '../../src/contract/signing/relay-capability.ts';
 import { SigningKeys } from '../../src/contract/signing/signing-keys.ts';
 import type { OriginalWriter } from '../../src/pipeline/originals/original-writer.ts';
 import { attachmentVectors } from '../../tools/documents/attachment-vectors.ts';
@@ -20,7 +20,7 @@ describe('the vectors of attachments', () => {
   const signing = { keys: new SigningKeys(attachmentVectors.keys), domain };
   const judge = (url: string, at: number): string => {
     const [path = '', query = ''] = url.split(/\?(.*)/s);
-    return judgeSignature(query, decodeURIComponent(path.slice(1)), signing, at * 1000).verdict;
+    return checkSignature(query, decodeURIComponent(path.slice(1)), signing, at * 1000).verdict;
   };
 
   test('are valid from issue to expiry', () => {
@@ -66,7 +66,7 @@ describe('the vectors of uploads', () => {
       const [rawPath = '', capability = ''] = path.split('?t=');
       expect(readRelayKey(rawPath)).toBe(fields.k);
       const verify = (atSeconds: number) =>
-        judgeCapability(capability, new SigningKeys([key]), atSeconds);
+        checkCapability(capability, new SigningKeys([key]), atSeconds);
       expect(verify(fields.e - 1)).toMatchObject({
         verdict: 'valid',
         capability: { key: fields.k, expiresAtSeconds: fields.e },

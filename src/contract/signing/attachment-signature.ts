@@ -22,7 +22,7 @@ export interface AttachmentSigning {
   readonly domain: string;
 }
 
-export interface JudgedSignature {
+export interface CheckedSignature {
   readonly verdict: SignatureVerdict;
   /** Expiry of the URL in Unix time, even if the signature is not valid; `undefined` without valid parameters. */
   readonly endsAtSeconds: number | undefined;
@@ -43,12 +43,12 @@ const NO_PARAMETERS: SignatureParameters = {
  * @param key decoded key of the original: `attachments/{channel_id}/{attachment_id}/{filename}`
  * @param nowMs milliseconds since 1970
  */
-export function judgeSignature(
+export function checkSignature(
   rawQuery: string,
   key: string,
   { keys, domain }: AttachmentSigning,
   nowMs: number,
-): JudgedSignature {
+): CheckedSignature {
   const parameters = readParameters(rawQuery);
   const isReadable = typeof parameters === 'object';
   const { ex, is, uc, hm } = isReadable ? parameters : NO_PARAMETERS;

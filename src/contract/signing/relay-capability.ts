@@ -61,7 +61,7 @@ const fields = z
  */
 export type CapabilityVerdict = SignatureVerdict | 'other bucket' | 'other key' | 'other part';
 
-export type JudgedCapability =
+export type CheckedCapability =
   | { readonly verdict: 'valid'; readonly capability: RelayCapability }
   | { readonly verdict: Exclude<SignatureVerdict, 'valid'> };
 
@@ -71,11 +71,11 @@ export type JudgedCapability =
  *
  * @param nowSeconds Unix time
  */
-export function judgeCapability(
+export function checkCapability(
   text: string,
   keys: SigningKeys,
   nowSeconds: number,
-): JudgedCapability {
+): CheckedCapability {
   if (text.length > MAX_CAPABILITY_LENGTH) return { verdict: 'malformed' };
   const [payload = '', signature, ...rest] = text.split('.');
   if (signature === undefined || rest.length > 0) return { verdict: 'malformed' };

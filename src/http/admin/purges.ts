@@ -7,7 +7,7 @@ import type { CdnPurger } from '../../pipeline/cdn/cdn-purger.ts';
 import type { Log } from '../../pipeline/ports.ts';
 import type { Purger } from '../../pipeline/results/purger.ts';
 import type { Failure } from '../failure.ts';
-import { describeOrder, notFound, sendFailure } from './replies.ts';
+import { describeBody, notFound, sendFailure } from './replies.ts';
 
 /** Maximum number of pending purges in a response, the oldest first. */
 const MAX_LISTED_PURGES = 1_000;
@@ -25,7 +25,7 @@ export function registerPurge(
 ): void {
   server.post('/purge', async ({ body, ip: client }, reply) => {
     const order = parsePurgeOrder(body, parseOptions);
-    const asked = describeOrder(body);
+    const asked = describeBody(body);
     const { removed, storeFailure, cdnPurgeId, cdnFailure } = await purger.purge(order, {
       scope: 'everywhere',
     });

@@ -72,7 +72,7 @@ function statusOf(error: unknown): number {
 }
 
 /** Describes the body of a request for the log, truncated. */
-export function describeOrder(body: unknown): object {
+export function describeBody(body: unknown): object {
   const described: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(body ?? {})) {
     const items = [value].flat();

@@ -15,7 +15,7 @@ import type { Readiness } from '../../telemetry/readiness.ts';
 import { registerPurge, registerPurges } from './purges.ts';
 import {
   createTokenCheck,
-  describeOrder,
+  describeBody,
   notFound,
   replyToErrors,
   sendFailure,
@@ -105,12 +105,12 @@ export function createAdminServer(
   else registerDisabled(server, ['/blocks'], noBlocks);
 
   server.get(`${METADATA_PATH}*`, async ({ raw }, reply) => {
-    const question = parseMetadataTarget(raw.url ?? '', resources);
+    const request = parseMetadataTarget(raw.url ?? '', resources);
     const leaving = new AbortController();
     reply.raw.once('close', () => leaving.abort());
-    const described = await metadata.describe(question, leaving.signal);
+    const described = await metadata.describe(request, leaving.signal);
     const etag = described.etag?.slice(1, -1) ?? '';
-    const removal = await facts.find(question, etag, 'removal', leaving.signal);
+    const removal = await facts.find(request, etag, 'removal', leaving.signal);
     if (removal !== undefined) reply.header('x-metadata', removal);
     return described;
   });
@@ -163,7 +163,7 @@ function registerBlocks(
     async ({ body, ip: client }: FastifyRequest) => {
       const generation = await blocks.change(verb, parseBlockOrder(body, resources));
       const { sha256, ...named } = body as { readonly sha256?: readonly unknown[] };
-      const asked = describeOrder({ ...named, ...(sha256 && { sha256: sha256.length }) });
+      const asked = describeBody({ ...named, ...(sha256 && { sha256: sha256.length }) });
       log.info({ verb, asked, client, generation }, 'block list changed');
       return { generation };
     };

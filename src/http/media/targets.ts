@@ -11,8 +11,8 @@ import {
 } from '../../contract/media-request.ts';
 import { resultKey } from '../../contract/result-key.ts';
 import {
-  type JudgedSignature,
-  judgeSignature,
+  type CheckedSignature,
+  checkSignature,
   readEnd,
 } from '../../contract/signing/attachment-signature.ts';
 import { absentOf, type KeyedRequest } from '../../pipeline/absent-media.ts';
@@ -23,7 +23,7 @@ import type { Exchange } from '../exchange.ts';
 
 export interface MediaTarget extends KeyedRequest {
   /** Signature of an attachment's URL, if `ATTACHMENT_SIGNING` is on. */
-  readonly signature?: JudgedSignature;
+  readonly signature?: CheckedSignature;
   /** Served instead of the media if the signature is not valid. */
   readonly decoy?: KeyedRequest;
   readonly isDownload?: boolean;
@@ -81,7 +81,7 @@ export function createMediaTargets(
     const parsed = { media, key: resultKey(media), isDownload };
     if (signing === undefined || media.resource !== 'attachment') return parsed;
     // Constant work for every URL, valid or not.
-    const signature = judgeSignature(splitTarget(text)[1], media.originKey, signing, wallClock());
+    const signature = checkSignature(splitTarget(text)[1], media.originKey, signing, wallClock());
     return { ...parsed, signature, decoy: absentOf(media) };
   };
 

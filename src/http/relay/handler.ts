@@ -5,11 +5,11 @@ import { MediaError, type RequestFault } from '../../contract/errors.ts';
 import { splitTarget } from '../../contract/media-request.ts';
 import {
   type CapabilityVerdict,
+  type CheckedCapability,
+  checkCapability,
   findRelayKeyFault,
   isMediaType,
   isRelayPath,
-  type JudgedCapability,
-  judgeCapability,
   type RelayCapability,
   readRelayKey,
 } from '../../contract/signing/relay-capability.ts';
@@ -38,10 +38,10 @@ export function createRelayHandler(
   service: Pick<UploadService, 'store'>,
   wallClock: () => number,
 ) {
-  const readCapability = ([text, ...others]: readonly string[]): JudgedCapability => {
+  const readCapability = ([text, ...others]: readonly string[]): CheckedCapability => {
     if (text === undefined) return { verdict: 'missing' };
     if (others.length > 0) return { verdict: 'malformed' };
-    return judgeCapability(text, keys, wallClock() / 1000);
+    return checkCapability(text, keys, wallClock() / 1000);
   };
 
   /** @throws MediaError `UNAUTHORIZED`, `ACCESS_DENIED`, `INVALID_FORM_BODY`, in this order */
@@ -50,10 +50,10 @@ export function createRelayHandler(
     rawPath: string,
     query: URLSearchParams,
   ): UploadOrder => {
-    const judged = readCapability(query.getAll('t'));
-    facts.capability = judged.verdict;
-    if (judged.verdict !== 'valid') throw new MediaError('UNAUTHORIZED');
-    const { capability } = judged;
+    const checked = readCapability(query.getAll('t'));
+    facts.capability = checked.verdict;
+    if (checked.verdict !== 'valid') throw new MediaError('UNAUTHORIZED');
+    const { capability } = checked;
     const isUpload = uploads !== undefined && capability.bucket === uploads.bucket;
     const bucket = isUpload ? uploads.bucket : storage.bucket;
     const mismatch = findMismatch(capability, bucket, rawPath, query);

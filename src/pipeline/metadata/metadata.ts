@@ -1,4 +1,4 @@
-import type { KeptMetadata, MediaMetadata, MetadataQuestion } from '../../contract/metadata.ts';
+import type { KeptMetadata, MediaMetadata, MetadataRequest } from '../../contract/metadata.ts';
 import { unlessAborted } from '../abort.ts';
 import { sha256Of } from '../originals/digests.ts';
 import { noteDigest, openByRanges } from '../originals/load-original.ts';
@@ -53,7 +53,7 @@ export function createMetadataService(services: OriginalServices) {
    *   `signal.reason`
    */
   async function describeOriginal(
-    query: MetadataQuestion,
+    query: MetadataRequest,
     signal: AbortSignal,
   ): Promise<MediaMetadata> {
     for (;;) {
@@ -77,7 +77,7 @@ export function createMetadataService(services: OriginalServices) {
 
   async function compute(
     original: OriginalFlight,
-    query: MetadataQuestion,
+    query: MetadataRequest,
     controls: FlightControls,
   ): Promise<MediaMetadata> {
     const { originKey, wantsPlaceholder, wantsSha256 } = query;
