@@ -21,7 +21,7 @@ import { openResultStore, openStorage } from './storage/open-storage.ts';
 import { listGauges } from './telemetry/gauges.ts';
 import type { RequestLog } from './telemetry/log.ts';
 import { PrometheusMeter } from './telemetry/metrics.ts';
-import { checkReadiness, type ServiceState } from './telemetry/readiness.ts';
+import { probeStorage, type ServiceState } from './telemetry/readiness.ts';
 import {
   describeWorkers,
   listExposures,
@@ -159,7 +159,7 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
   const { server, countConnections } = createServer(
     config.http,
     {
-      media: createMediaHandler(config, media, defaultAvatars, blocks, tools, wallClock),
+      media: createMediaHandler(config, media, defaultAvatars, blocks, tools),
       explorer,
       relay:
         config.relay &&
@@ -190,26 +190,18 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
     'Always 1; its labels tell which release runs, and which transforms.',
     { pipeline_release: pipeline.release, commit: '', ...config.release },
   );
-  const probe = (): void => {
-    originHealth.probe(pipeline.storage);
-    storage.marker?.checkInBackground();
-  };
   const admin =
     config.admin &&
     (await import('./http/admin/server.ts')).createAdminServer(
       config,
       config.admin,
-      pipeline,
-      list,
-      cdn?.purger,
-      () => checkReadiness(state),
+      state,
       meter,
-      probe,
       log,
     );
   if (admin !== undefined) {
     meter.watchProcess();
-    probe();
+    probeStorage(state);
   }
   cdn?.purger.start();
   return {

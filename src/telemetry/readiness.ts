@@ -5,6 +5,7 @@ import type { MediaPipeline } from '../pipeline/media-pipeline.ts';
 import type { OriginHealth } from '../pipeline/originals/origin-health.ts';
 import type { Lane, ResultStore } from '../pipeline/ports.ts';
 import type { UploadService } from '../pipeline/uploads/upload-service.ts';
+import type { OpenedStorage } from '../storage/backend.ts';
 import type { WorkerPool } from '../workers/pool.ts';
 
 export interface Readiness {
@@ -18,11 +19,11 @@ export interface ServiceState {
   readonly pipeline: MediaPipeline;
   readonly workers: WorkerPool;
   readonly originHealth: OriginHealth;
-  readonly marker: { readonly isMissing: boolean } | undefined;
+  readonly marker: OpenedStorage['marker'];
   readonly resultStore: ResultStore | undefined;
   readonly blocks: BlockList | undefined;
   readonly uploads: Pick<UploadService, 'usage' | 'isFull'> | undefined;
-  readonly cdn: Pick<CdnPurger, 'usage'> | undefined;
+  readonly cdn: CdnPurger | undefined;
   readonly countConnections: () => Connections['counters'];
   readonly isClosing: () => boolean;
 }
@@ -62,4 +63,10 @@ export function checkReadiness(state: ServiceState): Readiness {
   const reasons = [...blockers, ...degradations];
   if (blockers.length > 0) return { status: 'not ready', reasons };
   return { status: reasons.length > 0 ? 'degraded' : 'ready', reasons };
+}
+
+/** Updates the state of a silent storage in the background, for the next `checkReadiness`. */
+export function probeStorage({ pipeline, originHealth, marker }: ServiceState): void {
+  originHealth.probe(pipeline.storage);
+  marker?.checkInBackground();
 }

@@ -7,11 +7,9 @@ import { METADATA_PATH, parseMetadataTarget } from '../../contract/metadata.ts';
 import type { Resources } from '../../contract/resources.ts';
 import { readExternalPath } from '../../contract/signing/external-path.ts';
 import type { BlockList } from '../../pipeline/blocks/block-list.ts';
-import type { CdnPurger } from '../../pipeline/cdn/cdn-purger.ts';
-import type { MediaPipeline } from '../../pipeline/media-pipeline.ts';
 import type { Log } from '../../pipeline/ports.ts';
 import type { PrometheusMeter } from '../../telemetry/metrics.ts';
-import type { Readiness } from '../../telemetry/readiness.ts';
+import { checkReadiness, probeStorage, type ServiceState } from '../../telemetry/readiness.ts';
 import { registerPurge, registerPurges } from './purges.ts';
 import {
   createTokenCheck,
@@ -52,21 +50,17 @@ const REQUEST_TIMEOUT_MS = 10_000;
  *   `GET /purges/{id}`, if a CDN in front accepts purges; `GET /metadata/{key}` for the metadata of an original;
  *   `GET /metrics` for Prometheus.
  *
- * @param blocks omit to block nothing
- * @param cdn CDN in front. Omit if it accepts no purges
- * @param probe updates what `readiness` and `metrics` report, in the background, for the next request
+ * `/readyz` and `/metrics` probe the storage in the background, for the next request.
  */
 export function createAdminServer(
   { parseOptions, external, release }: Config,
   { token }: NonNullable<Config['admin']>,
-  { purger, metadata, facts }: Pick<MediaPipeline, 'purger' | 'metadata' | 'facts'>,
-  blocks: BlockList | undefined,
-  cdn: CdnPurger | undefined,
-  readiness: () => Readiness,
+  state: ServiceState,
   metrics: Pick<PrometheusMeter, 'contentType' | 'format'>,
-  probe: () => void,
   log: Log,
 ): FastifyInstance {
+  const { pipeline, blocks, cdn } = state;
+  const { purger, metadata, facts } = pipeline;
   const { resources } = parseOptions;
   const server = fastify({
     logger: false,
@@ -124,13 +118,13 @@ export function createAdminServer(
   server.get('/healthz', async () => ({ status: 'alive' }));
 
   server.get('/readyz', async (_request, reply) => {
-    probe();
-    const { status, reasons } = readiness();
+    probeStorage(state);
+    const { status, reasons } = checkReadiness(state);
     return reply.status(status === 'not ready' ? 503 : 200).send({ status, reasons, ...release });
   });
 
   server.get('/metrics', async (_request, reply) => {
-    probe();
+    probeStorage(state);
     return reply.type(metrics.contentType).send(await metrics.format());
   });
 

@@ -36,23 +36,22 @@ export type MediaHandler = ReturnType<typeof createMediaHandler>;
  * Creates the handler of GET and HEAD of every path of the contract.
  *
  * @param blocks omit to block nothing
- * @param wallClock milliseconds since 1970
+ * @param tools.wallClock milliseconds since 1970
  */
 export function createMediaHandler(
   config: Pick<Config, 'parseOptions' | 'attachments' | 'external' | 'http' | 'rates'>,
   service: MediaService,
   defaultAvatars: readonly DefaultAvatar[],
   blocks: BlockGuard | undefined,
-  { clock, log, meter }: Pick<Observers, 'clock' | 'log' | 'meter'>,
-  wallClock: () => number,
+  tools: Pick<Observers, 'clock' | 'log' | 'meter'> & { readonly wallClock: () => number },
 ) {
   const { maxAgeSeconds, robotsTag } = config.http;
   const externalMinAgeSeconds = config.external?.minAgeSeconds ?? 0;
   /** `Cache-Control` of media from the storage, whose URL always names the same content. */
   const immutable = `${publicMaxAge(maxAgeSeconds.media)}, immutable`;
   const avatarCacheControl = publicMaxAge(maxAgeSeconds.defaultAvatar);
-  const targets = createMediaTargets(config, blocks, meter, wallClock);
-  const watchProxy = config.rates && createProxyWatch(clock, log);
+  const targets = createMediaTargets(config, blocks, tools.meter, tools.wallClock);
+  const watchProxy = config.rates && createProxyWatch(tools.clock, tools.log);
   const avatars = defaultAvatars.map(({ body, etag }) =>
     prepareBody(body, {
       contentType: 'image/png',
