@@ -27,11 +27,7 @@ export const EXPOSED_WITH_METADATA = `${COMMON_HEADERS['access-control-expose-he
 
 export type RelayHandler = ReturnType<typeof createRelayHandler>;
 
-/**
- * Creates the handler of uploads to `/v1/relay/{key}` (contract §10, §14).
- *
- * @param wallClock milliseconds since 1970
- */
+/** Creates the handler of uploads to `/v1/relay/{key}` (contract §10, §14). @param wallClock milliseconds since 1970 */
 export function createRelayHandler(
   { storage, uploads, parseOptions }: Pick<Config, 'storage' | 'uploads' | 'parseOptions'>,
   { keys }: NonNullable<Config['relay']>,
