@@ -27,7 +27,7 @@ import {
   startSending,
 } from './request-facts.ts';
 
-interface Listener extends Observers {
+interface ListenerContext extends Observers {
   readonly http: Config['http'];
   readonly keepAliveTimeoutMs: number;
   readonly tagFieldOf: ((originKeys: readonly string[]) => TagField) | undefined;
@@ -46,7 +46,7 @@ export class Exchange {
   readonly facts: RequestFacts;
   readonly commonHeaders: Readonly<Record<string, string>>;
   readonly #response: ServerResponse;
-  readonly #listener: Listener;
+  readonly #context: ListenerContext;
   #gone: AbortController | undefined;
   #isGone = false;
   /**
@@ -58,27 +58,27 @@ export class Exchange {
   constructor(
     request: IncomingMessage,
     response: ServerResponse,
-    listener: Listener,
+    context: ListenerContext,
     commonHeaders: Readonly<Record<string, string>> = COMMON_HEADERS,
   ) {
     this.request = request;
     this.commonHeaders = commonHeaders;
-    this.facts = startFacts(request, listener);
+    this.facts = startFacts(request, context);
     this.#response = response;
-    this.#listener = listener;
+    this.#context = context;
     response.on('close', () => {
       if (!response.writableFinished) {
         this.#isGone = true;
         this.#gone?.abort();
       }
-      finishRequest(this.facts, response, listener);
+      finishRequest(this.facts, response, context);
     });
   }
 
   /** Header for the CDN in front, with the tags of the originals that the response depends on. */
   get tagField(): TagField | undefined {
     const { originKeys } = this.facts;
-    return originKeys.length === 0 ? undefined : this.#listener.tagFieldOf?.(originKeys);
+    return originKeys.length === 0 ? undefined : this.#context.tagFieldOf?.(originKeys);
   }
 
   get target(): string {
@@ -86,7 +86,7 @@ export class Exchange {
   }
 
   get addresses(): readonly string[] {
-    return this.#listener.listAddresses(this.request);
+    return this.#context.listAddresses(this.request);
   }
 
   get signal(): AbortSignal {
@@ -125,9 +125,9 @@ export class Exchange {
     const part = status === 206 ? bytes.subarray(first, (last ?? 0) + 1) : bytes;
     const isLarge = part.length > PIECE_BYTES;
     if (status === 200 && !isLarge && canSendRawHead(this.request, response)) {
-      startSending(this.facts, bytes, this.#listener);
+      startSending(this.facts, bytes, this.#context);
       const fields = this.#fieldsOf([], cacheControl);
-      sendRawHead(response, rawHead, fields, this.#listener.keepAliveTimeoutMs, bytes);
+      sendRawHead(response, rawHead, fields, this.#context.keepAliveTimeoutMs, bytes);
     } else if (status === 304 || status === 416) {
       this.sendSelected(selected, cacheControl, outcome);
     } else {
@@ -166,7 +166,7 @@ export class Exchange {
     const isLarge = body instanceof Buffer && body.length > PIECE_BYTES;
     const sent = this.request.method === 'HEAD' ? undefined : body;
     const sentBody = sent !== undefined && isLarge ? new ChunkedBuffer(body) : sent;
-    startSending(this.facts, sentBody, this.#listener);
+    startSending(this.facts, sentBody, this.#context);
     const head = [...fields, ...this.#fieldsOf(fields, cacheControl)];
     if (sentBody instanceof Readable) {
       this.#stream(status, head, sentBody);
@@ -188,13 +188,13 @@ export class Exchange {
     if (this.#isGone) {
       // The client has gone, but bugs are logged all the same.
       const isAbort = error instanceof Error && error.name === 'AbortError';
-      if (known !== error && !isAbort) reportError(this.facts, known, this.#listener);
+      if (known !== error && !isAbort) reportError(this.facts, known, this.#context);
       return;
     }
     this.facts.error = known;
-    reportError(this.facts, known, this.#listener);
+    reportError(this.facts, known, this.#context);
     const tagField = known.status === 404 ? this.tagField : undefined;
-    const { http } = this.#listener;
+    const { http } = this.#context;
     const { maxRefusalAgeSeconds } = this.facts;
     const failure = formatFailure(known, {
       'cache-control': errorCacheControl(known, http.maxAgeSeconds, maxRefusalAgeSeconds),
@@ -219,7 +219,7 @@ export class Exchange {
       }
       if (error instanceof MediaError && !this.#isGone) {
         this.facts.error = error;
-        reportError(this.facts, error, this.#listener);
+        reportError(this.facts, error, this.#context);
       }
       response.destroy();
     });
@@ -241,7 +241,7 @@ export class Exchange {
     const serverTiming = formatServerTiming(timings);
     const fields: string[] = [];
     if (cacheControl !== undefined) fields.push('cache-control', cacheControl);
-    if (this.#listener.http.hasCdnCacheControl) {
+    if (this.#context.http.hasCdnCacheControl) {
       const index = others.indexOf('cache-control');
       const repeated = cacheControl ?? (index < 0 ? undefined : others[index + 1]);
       if (repeated !== undefined) fields.push('cdn-cache-control', repeated);
