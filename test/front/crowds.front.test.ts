@@ -107,7 +107,7 @@ const openSecurely = () => connectTo(port, { isTls: true });
 test.each<[string, Record<string, string>, number, number, typeof openSocket, number]>([
   ['10 000 idle connections', {}, 10_000, 250, openSocket, 24],
   ['2 000 idle connections with TLS', tlsSettings, 2_000, 20, openSecurely, 160],
-])('%s cost little, and no other client notices', async (what, settings, ...row) => {
+])('%s cost little, and affect no other client', async (what, settings, ...row) => {
   const [count, atOnce, open, mostKilobytes] = row;
   await start(settings);
   const { bytesEach, files } = await observe(what, count, () =>
@@ -120,7 +120,7 @@ test.each<[string, Record<string, string>, number, number, typeof openSocket, nu
 test.each([
   ['500 clients that do not read', {}],
   ['500 clients with TLS that do not read', tlsSettings],
-])('%s hold little of the service, and their system buffers', async (what, settings) => {
+])('%s use little memory of the service, and their system buffers', async (what, settings) => {
   const bounds = { STORAGE_DIR: await makeStorage(), ORIGIN_MAX_STREAMS: '600' };
   await start({ ...bounds, ...settings });
   const { bytesEach } = await observe(what, 500, async () => {
@@ -143,7 +143,7 @@ test.each([
   expect(bytesEach).toBeLessThan(1024 * 1024);
 });
 
-test('where few files may be open, neither the storage nor the listener runs out of them', async () => {
+test('with a low limit of open files, neither the storage nor the listener runs out of them', async () => {
   const bounds = { ORIGIN_MAX_STREAMS: '128', ORIGIN_MAX_READS: '16' };
   await start({ STORAGE_DIR: await makeStorage(), LOG_LEVEL: 'info', ...bounds }, 512);
   const crowd = await openCrowd(1_500, async (index) => {

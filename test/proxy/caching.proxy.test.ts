@@ -28,7 +28,7 @@ async function putFile(path: string, sizeBytes: number): Promise<Buffer> {
   return bytes;
 }
 
-test('a hit in nginx costs Darkroom no request, whatever Cache-Control a client sends', async () => {
+test('a hit in nginx costs Darkroom no request, with any Cache-Control of a client', async () => {
   const target = '/avatars/1/ab12.webp?size=256';
   const miss = await stack.ask(target);
   expect(miss.header('cache-status')).toBe('darkroom; fwd=miss; stored, nginx; fwd=uri-miss');
@@ -133,7 +133,7 @@ test.each([
   },
 );
 
-test('a purge in nginx removes what is below a path: every size, slice and refusal, and nothing else', async () => {
+test('a purge in nginx removes exactly the responses below a path: every size, slice and error', async () => {
   const [icon, other] = ['/icons/2/cd34.webp', '/icons/3/ef56.webp'];
   const [song, refused] = ['/attachments/1/9/%F0%9F%8E%89%20party.png', `${icon}?size=63`];
   const ofSite = stack.externalPath('/cat.jpg?a=b');
@@ -150,7 +150,7 @@ test('a purge in nginx removes what is below a path: every size, slice and refus
 });
 
 describe('a large attachment behind nginx', () => {
-  test('is fetched and cached in slices, and only those that a HEAD or a range touches', async () => {
+  test('is fetched and cached in slices, only those that a HEAD or a range needs', async () => {
     const target = '/attachments/2/64/film.bin';
     const film = await putFile(target, 16 * MEBIBYTE - 5);
     const head = await stack.ask(target, { method: 'HEAD' });

@@ -54,7 +54,7 @@ const kept = [
   [422, '/icons/9/torn.webp', 3, undefined],
 ] as const;
 
-test('nginx caches each response exactly as long as its Cache-Control says', async () => {
+test('nginx caches each response exactly for the max-age of its Cache-Control', async () => {
   const photo = readSample('icons/1/ab12');
   await stack.put('icons/9/torn', photo.subarray(0, photo.length / 2));
   const lives = kept.map(async ([status, target, maxAgeSeconds, then]) => {
@@ -135,7 +135,7 @@ describe('an expired response in nginx', () => {
     expect(stack.relay.requests[1]).toMatchObject({ status: 304 });
   });
 
-  test('gives way to a changed original, and to a 404 when that is gone', async () => {
+  test('is replaced by a changed original, and by a 404 after its deletion', async () => {
     const original = (id: number): string => join(stack.originals, `emojis/${id}`);
     const target = '/emojis/3.webp';
     const before = await stack.ask(target);

@@ -247,7 +247,7 @@ test.each([
   ],
   ["in the platform's place", platform, platformRequests, platformExamples, [200, 206, 400, 404]],
 ] as const)(
-  'all that is asked through nginx is told as Darkroom tells it, but for three headers, %s',
+  'responses through nginx equal those of Darkroom, except for three headers, %s',
   async (_, stack, requests, examples, expected) => {
     const statuses = new Set<number>();
     let hits = 0;
@@ -312,7 +312,7 @@ test('the explorer is not shown through nginx, however its path is spelled', asy
   expect(plain.relay.requests).toHaveLength(0);
 });
 
-test("in the platform's place, nginx keys requests by what Darkroom reads of them, and slices originals", async () => {
+test('in compatibility mode, nginx keys requests by the parameters that Darkroom reads, and slices originals', async () => {
   for (const [first, second] of [
     ['/icons/1/ab12.webp?size=64', '/icons/1/ab12.webp?v=1&size=64&utm=2'],
     [`/${lane}?width=64`, `/${lane}?size=128&width=64`],

@@ -18,7 +18,7 @@ describe('a signed attachment behind nginx', () => {
   test.each([
     ['a rendering', 'width=64&format=webp', photo],
     ['an original', 'quality=lossless&animated=false', document],
-  ])('is cached by its parameters in any order, and by nothing else: %s', async (_, query, key) => {
+  ])('is cached only by its parameters, in any order: %s', async (_, query, key) => {
     const one = signedPath(key, later, query);
     const [ex = '', is = '', hm = ''] = signatureOf(key, later).split('&');
     const direct = await stack.askDirectly(one);

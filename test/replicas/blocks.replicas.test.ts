@@ -53,7 +53,7 @@ const upload = async (key: string): Promise<number> => {
   return (await fetch(url, { method: 'PUT', body: picture })).status;
 };
 
-test('bytes that are blocked by hash are gone everywhere within six seconds, and stay so', async () => {
+test('content that is blocked by hash disappears everywhere within six seconds, and stays blocked', async () => {
   const [first, second, third] = cluster.replicas;
   const asks = [cluster.ask, first.ask, second.ask, third.ask];
   for (const ask of asks) expect(Math.max(...(await statusesOf(ask)))).toBeLessThan(300);

@@ -132,7 +132,7 @@ describe('three replicas behind nginx', () => {
     }
   });
 
-  test('one that is killed under load takes no request with it but those it held, and these succeed when they are tried again', async () => {
+  test('one that is killed under load fails only its own requests, and these succeed on a retry', async () => {
     const [, victim] = cluster.replicas;
     const load = startLoad();
     await untilRendering(victim);
@@ -153,7 +153,7 @@ describe('three replicas behind nginx', () => {
     await expectSameEverywhere(etags);
   });
 
-  test('all of them started anew under load, one after another, fail no request', async () => {
+  test('all of them restarted under load, one after another, fail no request', async () => {
     const load = startLoad();
     for (const replica of cluster.replicas) {
       await untilRendering(replica);

@@ -210,7 +210,7 @@ test('the platform’s message with a video: uploaded in parts, completed in S3,
   expect(await get(url, 'bytes=0-63')).toEqual({ status: 206, bytes: clip.subarray(0, 64) });
 });
 
-test('a part needs a length and a begun upload, and is judged by its type if it is the first', async () => {
+test('a part needs a length and a begun upload, and its type is checked if it is the first', async () => {
   const key = 'attachments/3/3/parts.png';
   const begun = await s3.send(new CreateMultipartUploadCommand({ Bucket: CDN, Key: key }));
   const termsOf = (partNumber: number, uploadId = begun.UploadId ?? '') => ({

@@ -48,7 +48,7 @@ async function rulesOf(name: string) {
 const { Rules: shipped } = JSON.parse(readFileSync('deploy/s3-lifecycle.json', 'utf8'));
 const shippedRules = [[shipped[0].ID, shipped[0].Expiration.Days]];
 
-test('creates two buckets with a lifecycle rule for renderings, also where an earlier run was interrupted', async () => {
+test('creates two buckets with a lifecycle rule for renderings, even after an interrupted run', async () => {
   const broken = await prepare('plain', { LIFECYCLE_FILE: `${samples}/nothing.json` });
   expect(broken.isDone).toBe(false);
   expect(broken.lines).toContain('bucket plain-renderings: made');
