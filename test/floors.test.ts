@@ -166,6 +166,22 @@ describe('the floors', () => {
     expect(new Set(folders)).toEqual(new Set(['workers/child']));
   });
 
+  // An installation has no other packages.
+  test('files outside of bundles import only dependencies of the package', () => {
+    const bundled =
+      /^(workers\/child|explorer\/page)\/|^(storage\/aws-sdk|telemetry\/(opentelemetry|prometheus))\.ts$/;
+    const { dependencies } = JSON.parse(readFileSync('package.json', 'utf8'));
+    const missing = imports
+      .filter(
+        ({ file, isLocal, target }) => !isLocal && !bundled.test(file) && !/^node:/.test(target),
+      )
+      .filter(({ target }) => {
+        const [name] = /^(@[^/]+\/)?[^/]+/.exec(target) ?? [target];
+        return !Object.hasOwn(dependencies, name);
+      });
+    expect(missing).toEqual([]);
+  });
+
   test('nothing of the service depends on fixtures or tests', () => {
     expect(imports.filter(({ target }) => target.startsWith('..'))).toEqual([]);
   });
