@@ -112,6 +112,6 @@ test.each([
       return growth();
     });
     expect(takenBytes).toBe(sentBytes);
-    expect(grownBytes).toBeLessThan(16 * MEBIBYTE);
+    expect(grownBytes).toBeLessThan(32 * MEBIBYTE);
   },
 );
