@@ -1,7 +1,7 @@
 import { hasAscii } from '../byte-reader.ts';
 import { findMarker, hasSegment, jpegMarker } from '../jpeg/jpeg-segments.ts';
 import { readPictureOffsets } from './multi-picture-index.ts';
-import { reduceExif } from './reduced-exif.ts';
+import { EXIF_PREFIX, reduceExif } from './reduced-exif.ts';
 import { MAX_BUFFERED_BYTES, type Steps, type StreamEditor } from './stream-editor.ts';
 
 /** Marker and length of a segment. */
@@ -80,10 +80,10 @@ function* cleanPicture(editor: StreamEditor): Steps<readonly number[]> {
     }
     const isExif = code === jpegMarker.app1 && hasAscii(payload, 0, 'Exif');
     // Decoders use the first EXIF block, if it is before the first scan.
-    const isEffective = isExif && !hasExif && !hasImage && hasAscii(payload, 4, '\0\0');
+    const isEffective = isExif && !hasExif && !hasImage && hasAscii(payload, 0, EXIF_PREFIX);
     hasExif ||= isExif;
     const kept = isEffective
-      ? reduceExif(payload, length - HEADER_BYTES)
+      ? keptExif(payload.subarray(EXIF_PREFIX.length), length - HEADER_BYTES - EXIF_PREFIX.length)
       : keptPayload(code, payload);
     if (kept === 'all') {
       yield* editor.keep(length);
@@ -96,6 +96,11 @@ function* cleanPicture(editor: StreamEditor): Steps<readonly number[]> {
     yield* editor.overwrite(kept ?? new Uint8Array(0));
     yield* editor.zero(length - HEADER_BYTES - (kept?.length ?? 0));
   }
+}
+
+function keptExif(tiff: Uint8Array, bytes: number): Uint8Array | undefined {
+  const reduced = reduceExif(tiff, bytes);
+  return reduced && Buffer.concat([Buffer.from(EXIF_PREFIX, 'latin1'), reduced]);
 }
 
 /** Returns what to keep of an APPn or COM: all of it, the beginning of its payload, or nothing. */

@@ -3,15 +3,17 @@ import { findExifOrientation, formatPlainTiff } from '../exif-block.ts';
 import type { Orientation } from '../image-facts.ts';
 import { MetadataRemovalError } from './stream-editor.ts';
 
-const EXIF_PREFIX = Buffer.from('Exif\0\0', 'latin1');
+/** Prefix of the TIFF structure in a JPEG; some encoders write it elsewhere too. */
+export const EXIF_PREFIX = 'Exif\0\0';
 const ENTRY_BYTES = 12;
 
 /** Bytes of a TIFF structure with one entry; the offset of a next directory may be missing. */
 const MIN_TIFF_BYTES = 22;
 
 /**
- * Returns the beginning of an EXIF block that has only the orientation; the caller overwrites the rest with zeros. Returns
- * `undefined` if the block has no orientation and there is no `fallback`, or if it is too short.
+ * Returns a TIFF structure with only the orientation of an EXIF block, which is where the block begins; the caller
+ * overwrites the rest of the block with zeros. Returns `undefined` if the block has no orientation and there is no
+ * `fallback`, or if it is too short.
  *
  * @param head all of the block, or the first bytes of a long one
  * @param blockBytes length of the whole block
@@ -22,13 +24,13 @@ export function reduceExif(
   blockBytes: number,
   fallback?: Orientation,
 ): Uint8Array | undefined {
-  const prefix = hasAscii(head, 0, 'Exif\0\0') ? EXIF_PREFIX : new Uint8Array(0);
-  if (blockBytes > head.length && !containsDirectory(head.subarray(prefix.length))) {
+  const prefixBytes = hasAscii(head, 0, EXIF_PREFIX) ? EXIF_PREFIX.length : 0;
+  if (blockBytes > head.length && !containsDirectory(head.subarray(prefixBytes))) {
     throw new MetadataRemovalError('The EXIF block is too long.');
   }
   const orientation = findExifOrientation(head) ?? fallback;
-  if (orientation === undefined || blockBytes < prefix.length + MIN_TIFF_BYTES) return undefined;
-  return Buffer.concat([prefix, formatPlainTiff(orientation)]).subarray(0, blockBytes);
+  if (orientation === undefined || blockBytes < MIN_TIFF_BYTES) return undefined;
+  return formatPlainTiff(orientation).subarray(0, blockBytes);
 }
 
 /** Whether the first bytes of a TIFF structure include the whole first directory. */

@@ -15,25 +15,30 @@ const PREFIX_BYTES = 4096;
 export function clean(file: Uint8Array, chunkSizes: readonly number[] = [file.length]): Cleaned {
   const cleaner =
     createMetadataCleaner(file.subarray(0, PREFIX_BYTES)) ?? expect.fail('format not supported');
-  const output: Uint8Array[] = [];
-  let buffered = 0;
+  const bytes = Buffer.alloc(file.length);
+  let written = 0;
   let maxBuffered = 0;
+  const put = (pieces: readonly Uint8Array[]): void => {
+    for (const piece of pieces) {
+      bytes.set(piece, written);
+      written += piece.length;
+    }
+  };
   let at = 0;
   for (let turn = 0; at < file.length; turn += 1) {
-    const size = chunkSizes[turn % chunkSizes.length] ?? 1;
     // A caller may reuse the memory of its chunks.
-    const chunk = Buffer.from(file.subarray(at, at + size));
-    const pieces = cleaner.write(chunk).map((piece) => Buffer.from(piece));
+    const chunk = Uint8Array.from(
+      file.subarray(at, at + (chunkSizes[turn % chunkSizes.length] ?? 1)),
+    );
+    put(cleaner.write(chunk));
     chunk.fill(0xaa);
-    output.push(...pieces);
-    buffered += chunk.length - pieces.reduce((sum, piece) => sum + piece.length, 0);
-    maxBuffered = Math.max(maxBuffered, buffered);
-    at += size;
+    at += chunk.length;
+    maxBuffered = Math.max(maxBuffered, at - written);
   }
-  output.push(...cleaner.end());
-  const bytes = Buffer.concat(output);
-  expect(bytes.length).toBe(file.length);
-  return { bytes, hasRemoved: cleaner.hasRemoved, maxBuffered };
+  put(cleaner.end());
+  expect(written).toBe(file.length);
+  const { hasRemoved } = cleaner;
+  return { bytes, hasRemoved, maxBuffered };
 }
 
 /** Cleans a file in one chunk, and expects the same of other chunks and nothing more to remove from the result. */
