@@ -135,7 +135,8 @@ function* passToMarker(editor: StreamEditor, isScan: boolean): Steps {
     // A last 0xff may begin a marker.
     const end = isFound || chunk.at(-1) !== 0xff ? marker : chunk.length - 1;
     if (isScan) yield* editor.keep(end);
-    else yield* editor.overwrite(chunk.subarray(0, end).map((byte) => (byte === 0xff ? byte : 0)));
+    else if (end > 0)
+      yield* editor.overwrite(chunk.subarray(0, end).map((byte) => (byte === 0xff ? byte : 0)));
     if (isFound) return;
     if (end < chunk.length) yield* editor.require(2);
   }

@@ -17,7 +17,7 @@ import { join, u32be } from '../containers.ts';
 import { clean } from './clean.ts';
 import { createMovie } from './movies.ts';
 
-const MUTATIONS = atScale(60, 3_000);
+const MUTATIONS = atScale(60, 1_500);
 
 /** Returns the cleaned bytes, or the message of the only error that a cleaner may throw. */
 function outcomeOf(file: Buffer, chunkSizes?: readonly number[]): Buffer | string {
