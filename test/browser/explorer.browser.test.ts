@@ -124,6 +124,7 @@ test('a visitor picks, changes, copies, measures and compares', async () => {
   await page.getByText('the original is 320 px wide').waitFor();
   // 320 is its own width; the ten greater ones return the same picture.
   expect(await page.locator('#ladder .is-original').count()).toBe(10);
+  await page.getByRole('radio', { name: '512 px (2×)' }).waitFor();
   await page.locator('#ladder input[value="256"]').focus();
   await page.keyboard.press('ArrowLeft');
   await settle(page, '/avatars/5/ij90.webp?size=240');

@@ -35,6 +35,7 @@ export function SizeLadder() {
   const results = found.flatMap((each) => each ?? []);
   const most = Math.max(1, ...results.map(({ sizeBytes }) => sizeBytes));
   const current = chosen.parameters[parameter.name] || parameter.default;
+  const doubled = widths.find((width) => Number(width) >= 2 * Number(current));
   const isWhole = results.length === widths.length;
   return (
     <section id="ladder-section" aria-labelledby="ladder-title">
@@ -71,6 +72,7 @@ export function SizeLadder() {
               measurement={found[index]}
               most={most}
               isCurrent={width === current}
+              isDouble={width === doubled}
               onPick={() => change(withWidth(chosen, width))}
             />
           ))}
@@ -85,15 +87,18 @@ interface RungProps {
   readonly measurement: Measurement | undefined;
   readonly most: number;
   readonly isCurrent: boolean;
+  /** Whether the width is for screens of double density. */
+  readonly isDouble: boolean;
   readonly onPick: () => void;
 }
 
-function Rung({ width, measurement, most, isCurrent, onPick }: RungProps) {
+function Rung({ width, measurement, most, isCurrent, isDouble, onPick }: RungProps) {
   const { sizeBytes = 0, widthPx = Number(width) } = measurement ?? {};
   const isOriginal = widthPx < Number(width);
   const weight = measurement === undefined ? '' : formatBytes(sizeBytes);
   const note = isOriginal ? `, ${widthPx} px wide: never enlarged` : '';
-  const title = `${width} px${weight === '' ? '' : `: ${weight}${note}`}`;
+  const name = isDouble ? `${width} px (2×)` : `${width} px`;
+  const title = weight === '' ? name : `${name}: ${weight}${note}`;
   const classes = [
     'rung',
     named.includes(width) && 'named',
@@ -115,6 +120,7 @@ function Rung({ width, measurement, most, isCurrent, onPick }: RungProps) {
         onChange={onPick}
       />
       <span class="weight">{weight}</span>
+      {isDouble && <span class="double">2×</span>}
       <span class="fill" />
       <span class="width">{width}</span>
     </label>
