@@ -50,6 +50,7 @@ const allowedPackages: Readonly<Record<string, readonly RegExp[]>> = {
 const MAX_DEEP_TESTS = 30;
 const deepTests = [
   'cli/progress.test.ts',
+  'cli/strip.test.ts',
   'deploy/monitoring.test.ts',
   'docs/vectors.test.ts',
   'explorer/catalogue.test.ts',
@@ -59,10 +60,12 @@ const deepTests = [
   'http/media/content-disposition.test.ts',
   'http/media/request-headers.test.ts',
   'http/relay/slow-uploads.test.ts',
+  'pipeline/clean-chunks.test.ts',
   'pipeline/originals/content-sniff.test.ts',
   'pipeline/originals/memory-budget.test.ts',
   'pipeline/rates.test.ts',
   'pipeline/render/render-plan.test.ts',
+  'pipeline/results/removals.test.ts',
   'pipeline/single-flight.test.ts',
   'storage/inline-originals.test.ts',
   'storage/remote/address-guard.test.ts',

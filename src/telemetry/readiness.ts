@@ -1,12 +1,9 @@
-import type { Connections } from '../http/connections/connections.ts';
 import type { BlockList } from '../pipeline/blocks/block-list.ts';
 import type { CdnPurger } from '../pipeline/cdn/cdn-purger.ts';
 import type { MediaPipeline } from '../pipeline/media-pipeline.ts';
 import type { OriginHealth } from '../pipeline/originals/origin-health.ts';
 import type { Lane, ResultStore } from '../pipeline/ports.ts';
 import type { UploadService } from '../pipeline/uploads/upload-service.ts';
-import type { OpenedStorage } from '../storage/backend.ts';
-import type { WorkerPool } from '../workers/pool.ts';
 
 export interface Readiness {
   /** `degraded`: route requests here, although not all of them can be served. */
@@ -14,17 +11,36 @@ export interface Readiness {
   readonly reasons: readonly string[];
 }
 
+/** Connections and requests of the media listener now, and sums since the start. */
+export interface ConnectionCounters {
+  readonly connections: number;
+  readonly maxConnections: number;
+  readonly requests: number;
+  readonly maxRequests: number;
+  readonly slowReaders: number;
+  readonly evicted: number;
+  readonly turnedAway: number;
+}
+
+interface ObservedWorkers {
+  readyProcessIdsOf(lane: Lane): readonly number[];
+  rssBytesOf(lane: Lane): number;
+  expectedWorkers(lane: Lane): number;
+  readonly slots: Readonly<Record<Lane, readonly unknown[]>>;
+  readonly counters: Readonly<Record<'restarts' | 'kills' | 'recycles', number>>;
+}
+
 /** Services that metrics and the readiness observe; `undefined` for disabled ones. */
 export interface ServiceState {
   readonly pipeline: MediaPipeline;
-  readonly workers: WorkerPool;
+  readonly workers: ObservedWorkers;
   readonly originHealth: OriginHealth;
-  readonly marker: OpenedStorage['marker'];
+  readonly marker: { readonly isMissing: boolean; checkInBackground(): void } | undefined;
   readonly resultStore: ResultStore | undefined;
   readonly blocks: BlockList | undefined;
   readonly uploads: Pick<UploadService, 'usage' | 'isFull'> | undefined;
   readonly cdn: CdnPurger | undefined;
-  readonly countConnections: () => Connections['counters'];
+  readonly countConnections: () => ConnectionCounters;
   readonly isClosing: () => boolean;
 }
 

@@ -1,5 +1,5 @@
 /**
- * What happens to a box: it stays as it is; its children are cleaned; it becomes a `free` box of zeros; its times or
+ * Treatment of a box: it stays as it is; its children are cleaned; it becomes a `free` box of zeros; its times or
  * names are erased; it refers to other parts of the file; or it cannot be cleaned.
  */
 export type BoxRule =

@@ -12,7 +12,6 @@ import type { MediaPipeline } from '../../pipeline/media-pipeline.ts';
 import type { Meter } from '../../pipeline/meter.ts';
 import type { Clock, Log } from '../../pipeline/ports.ts';
 import { isSiteFailure } from '../../pipeline/site-failure.ts';
-import type { InlineOriginals } from '../../storage/inline-originals.ts';
 import {
   createTokenCheck,
   replyToErrors,
@@ -43,7 +42,7 @@ export function openInternalServer(
   { parseOptions, uploads, attachments }: Config,
   { token, maxBodyBytes, bucket }: NonNullable<Config['internal']>,
   pipeline: MediaPipeline,
-  inline: InlineOriginals,
+  inline: { add(bytes: Uint8Array): { readonly key: string; readonly release: () => void } },
   blocks: BlockGuard | undefined,
   { clock, meter, log }: { clock: Clock; meter: Pick<Meter, 'count'>; log: Log },
 ): FastifyInstance {

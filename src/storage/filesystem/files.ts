@@ -137,7 +137,7 @@ export interface WriteTarget {
   /** Whether the path must not exist yet; otherwise an existing file is replaced. */
   readonly isNew?: boolean | undefined;
   readonly mode?: number | undefined;
-  /** User and group of the file, which only root can change; by default those of the process. */
+  /** User and group of the file, if the process may set them; by default those of the process. */
   readonly owner?: { readonly uid: number; readonly gid: number } | undefined;
   /** Throws if the complete file must not be moved to its path any more. */
   readonly beforeMove?: (() => Promise<void>) | undefined;
@@ -165,7 +165,7 @@ export async function writeWholeFile(
   try {
     let status: BigIntStats;
     try {
-      if (target.owner !== undefined) await file.chown(target.owner.uid, target.owner.gid);
+      if (target.owner !== undefined) await setOwner(file, target.owner);
       if (target.mode !== undefined) await file.chmod(target.mode & 0o777);
       for await (const chunk of chunks) await file.writeFile(chunk);
       // Before the rename: otherwise a power cut could leave a file of zeros.
@@ -253,4 +253,14 @@ export async function syncFolder(folder: string): Promise<void> {
   } finally {
     await handle?.close();
   }
+}
+
+/** Only root may give a file to another user; others keep their own. */
+async function setOwner(
+  file: FileHandle,
+  { uid, gid }: NonNullable<WriteTarget['owner']>,
+): Promise<void> {
+  await file.chown(uid, gid).catch((error: unknown) => {
+    if (systemCodeOf(error) !== 'EPERM') throw error;
+  });
 }

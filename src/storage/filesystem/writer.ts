@@ -61,10 +61,9 @@ async function findState(path: string, ifMatch: string) {
     return status;
   };
   const { mode, uid, gid } = await check();
-  const owner = { uid: Number(uid), gid: Number(gid) };
   return {
     mode: Number(mode),
-    owner: process.geteuid?.() === 0 ? owner : undefined,
+    owner: { uid: Number(uid), gid: Number(gid) },
     beforeMove: async () => void (await check()),
   };
 }
