@@ -1,6 +1,6 @@
 /**
- * Treatment of a box: it stays as it is; its children are cleaned; it becomes a `free` box of zeros; its times or
- * names are erased; it refers to other parts of the file; or it cannot be cleaned.
+ * Treatment of a box: it stays; its children are cleaned; it becomes a `free` box of zeros; its times or names are erased;
+ * it locates other metadata; or the file is refused.
  */
 export type BoxRule =
   | 'keep'

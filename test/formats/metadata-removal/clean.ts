@@ -56,7 +56,7 @@ export function cleanInAllWays(file: Uint8Array): Buffer {
   return bytes;
 }
 
-/** What the samples of the tests carry in all of their metadata. */
+/** Text in all metadata of the samples. */
 export const SECRET = 'S3CRET-48.8584N-2.2945E';
 
 /** Expects a file to have the secret, in plain bytes, before it is cleaned only. */

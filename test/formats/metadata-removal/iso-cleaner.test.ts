@@ -216,11 +216,11 @@ describe('a movie is refused', () => {
     ],
     [
       'with sample tables beyond any phone',
-      createMovie([positions({ chunks: [Array(27_000).fill(Buffer.of(1))] })]),
+      createMovie([positions({ chunks: [Array(270_000).fill(Buffer.of(1))] })]),
       'The file has too much timed metadata.',
     ],
   ])('%s', (_, file, message) => {
-    for (const sizes of [[file.length], [1]]) {
+    for (const sizes of [[file.length], [file.length > 100_000 ? 4096 : 1]]) {
       expect(() => clean(file, sizes)).toThrow(new MetadataRemovalError(message));
     }
   });

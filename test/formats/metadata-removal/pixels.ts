@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import { readImageFacts } from '../../../src/formats/containers.ts';
 import { isHeif } from '../../../src/formats/heif/heif-header.ts';
 
-/** Expects two files to have the same facts and the same pixels in all frames. */
+/** Expects two files to have the same size, frames, delays and pixels. */
 export async function expectSamePicture(cleaned: Uint8Array, file: Uint8Array): Promise<void> {
   const {
     isClean: _,

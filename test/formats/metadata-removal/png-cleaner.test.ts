@@ -78,7 +78,7 @@ describe('a PNG is refused', () => {
     ['without its end', blank.subarray(0, -12), 'The PNG is truncated.'],
     ['that ends within a chunk', blank.subarray(0, 40), 'The PNG is truncated.'],
     ['without an image', join(blank.subarray(0, 33), pngChunk('IEND')), 'unexpected IEND.'],
-    ['with a type that is none', put(blank, 37, 0), 'The PNG is damaged: invalid chunk.'],
+    ['with an invalid type', put(blank, 37, 0), 'The PNG is damaged: invalid chunk.'],
     ['with a far directory of EXIF', afterIhdr(blank, pngChunk('eXIf', longExif)), 'too long.'],
   ])('%s', (_, file, message) => {
     for (const sizes of [[file.length], [1]]) {
