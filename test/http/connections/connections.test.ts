@@ -57,8 +57,11 @@ describe('at the bound of connections', () => {
     await expect.poll(() => silent.map(({ closed }) => closed)).toEqual([true, true]);
     expect(idle.closed).toBe(false);
     expect(await ask(idle)).toBe(200);
-    const line = { level: 'warn', details: { turnedAway: 0 } };
-    await expect.poll(() => app.log.entries).toMatchObject([line]);
+    // One line for each second with evictions.
+    await expect.poll(() => app.log.entries.length).toBeGreaterThan(0);
+    for (const entry of app.log.entries) {
+      expect(entry).toMatchObject({ level: 'warn', details: { turnedAway: 0 } });
+    }
   });
 
   it('those in progress stay; the new one is closed', async () => {
