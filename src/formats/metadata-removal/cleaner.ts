@@ -17,7 +17,8 @@ export { MetadataRemovalError };
 /** Removes metadata from a file while it streams; constant memory, linear time. */
 export interface MetadataCleaner {
   /**
-   * Returns the cleaned bytes that are final, in order; keeps at most 64 KiB back (of a HEIC, its index).
+   * Returns the cleaned bytes that are final, in order; keeps at most 64 KiB back (of a HEIC, its index). They may share
+   * memory with `chunk`, which stays as it is.
    *
    * @throws MetadataRemovalError
    */
