@@ -29,7 +29,7 @@ const browser = await chromium.launch({
 for (const [name, target, options] of shots) {
   const page = await browser.newPage({ reducedMotion: 'reduce', ...options });
   // The thumbnails come first, so that the shown response did not wait for their renders.
-  await page.goto(`${SERVICE}/#/avatars/0.png`);
+  await page.goto(`${SERVICE}/#/avatars/1/ab12.png?size=16`);
   await page.waitForLoadState('networkidle');
   await page.goto(`${SERVICE}/#${target}`);
   await page.waitForFunction(
@@ -45,9 +45,10 @@ for (const [name, target, options] of shots) {
     await page.getByRole('button', { name: 'Compare' }).click();
     await page.locator('#compare').scrollIntoViewIfNeeded();
     await page.locator('.pair').waitFor();
-    await page.getByLabel('2×').check({ force: true });
+    await page.getByLabel('2×', { exact: true }).check({ force: true });
     await page.locator('#response-title').evaluate((element) => element.scrollIntoView());
   }
+  if (name !== 'dark') await page.evaluate(() => scrollTo(0, 0));
   await page.waitForLoadState('networkidle');
   const picture = sharp(await page.screenshot()).webp({ quality: 82, effort: 6 });
   writeFileSync(`docs/images/explorer-${name}.webp`, await picture.toBuffer());
