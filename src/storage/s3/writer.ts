@@ -146,12 +146,15 @@ export class S3OriginalWriter implements OriginalWriter {
       TagCount === 0
         ? undefined
         : await this.#client.send(new GetObjectTaggingCommand(place), { abortSignal });
-    const pairs = tags?.TagSet?.map(({ Key = '', Value = '' }): [string, string] => [Key, Value]);
+    // Not a form: servers read a plus as it is.
+    const pairs = tags?.TagSet?.map(({ Key = '', Value = '' }) =>
+      [Key, Value].map(encodeURIComponent).join('='),
+    );
     return {
       ...{ CacheControl, ContentDisposition, ContentEncoding, ContentLanguage, ContentType },
       ...{ Expires, Metadata, StorageClass, ServerSideEncryption, SSEKMSKeyId },
       WebsiteRedirectLocation,
-      Tagging: pairs && String(new URLSearchParams(pairs)),
+      Tagging: pairs?.join('&'),
     };
   }
 

@@ -305,7 +305,11 @@ describe('an original that is replaced in one state alone', () => {
     open(({ method, headers }, response) => {
       if (method === 'HEAD') {
         const kept = { 'x-amz-meta-kept': 'yes', 'Cache-Control': 'max-age=7' };
-        response.writeHead(200, { ETag: '"a"', 'Content-Type': 'image/x', ...kept }).end();
+        const tagged = { 'Content-Type': 'image/x', 'x-amz-tagging-count': '1' };
+        response.writeHead(200, { ETag: '"a"', ...tagged, ...kept }).end();
+      } else if (method === 'GET') {
+        const tag = '<Tag><Key>a b</Key><Value>c+d=&amp;</Value></Tag>';
+        response.end(`<Tagging><TagSet>${tag}</TagSet></Tagging>`);
       } else if (isMet(headers['if-match'])) {
         response.writeHead(200, { ETag: '"b"' }).end();
       } else {
@@ -314,13 +318,14 @@ describe('an original that is replaced in one state alone', () => {
     });
   const options = { signal, sizeBytes: 3, ifMatch: 'a' };
 
-  test('keeps its type and user metadata', async () => {
+  test('keeps its type, user metadata and tags', async () => {
     const { writer, requests } = await openWith((condition) => condition === '"a"');
     expect(await writer.write('key', chunks(), options)).toBe('b');
     expect(requests.at(-1)?.headers).toMatchObject({
       'content-type': 'image/x',
       'cache-control': 'max-age=7',
       'x-amz-meta-kept': 'yes',
+      'x-amz-tagging': 'a%20b=c%2Bd%3D%26',
     });
   });
 
