@@ -225,8 +225,15 @@ export class Exchange {
     });
     response.once('close', () => body.destroy());
     response.statusCode = status;
-    for (const [index, name] of names.entries())
-      response.setHeader(name, head[2 * index + 1] ?? '');
+    try {
+      for (const [index, name] of names.entries()) {
+        response.setHeader(name, head[2 * index + 1] ?? '');
+      }
+    } catch (error) {
+      for (const name of names) response.removeHeader(name);
+      body.destroy();
+      throw error;
+    }
     body.pipe(response);
   }
 
