@@ -116,7 +116,7 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
     resultStore,
     { blocks, cdn: cdn?.purger, ...tools },
   );
-  const { media, metadata, purger, store, facts } = pipeline;
+  const { media, metadata, purger, store } = pipeline;
   if (list && blocks) list.onBlocked = createBlockPurge(blocks, pipeline, purger);
   const tracing =
     config.tracing &&
@@ -131,16 +131,15 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
     : undefined;
   const uploadService =
     config.relay &&
-    new UploadService({
-      writer: parts.originalWriter ?? storage.openWriter(config.relay.maxConnections),
-      uploadsWriter: uploads?.openWriter(config.relay.maxConnections),
-      limits: { ...config.relay.limits, ...parts.uploadLimits },
-      stripsMetadata: config.relay.stripsMetadata,
-      purger,
-      facts,
-      blocks,
-      ...tools,
-    });
+    new UploadService(
+      {
+        originals: parts.originalWriter ?? storage.openWriter(config.relay.maxConnections),
+        uploads: uploads?.openWriter(config.relay.maxConnections),
+      },
+      { ...config.relay.limits, ...parts.uploadLimits },
+      config.relay.stripsMetadata,
+      pipeline,
+    );
   const internal =
     config.internal &&
     inline &&
@@ -149,8 +148,6 @@ async function openApp(config: Config, parts: AppParts, workers: WorkerPool): Pr
       config.internal,
       pipeline,
       inline,
-      blocks,
-      tools,
     );
   const sharedInternal = config.internal?.isShared === true ? internal : undefined;
   await sharedInternal?.ready();

@@ -140,7 +140,10 @@ export interface SelectedResponse {
  *
  * @throws MediaError `PRECONDITION_FAILED`
  */
-export function selectResponse({ method, headers }: IncomingMessage, head: Head): SelectedResponse {
+export function selectResponse(
+  { method, headers }: Pick<IncomingMessage, 'method' | 'headers'>,
+  head: Head,
+): SelectedResponse {
   const { validators, sizeBytes, hasRanges, partFields, wholeFields } = head;
   const last = sizeBytes === undefined ? undefined : sizeBytes - 1;
   if (isPreconditionFailed(headers, validators)) throw new MediaError('PRECONDITION_FAILED');

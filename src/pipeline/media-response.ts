@@ -6,8 +6,16 @@ import type { PassthroughMedia } from './originals/passthrough.ts';
 import type { MediaResult } from './ports.ts';
 import type { CacheOutcome, RequestTrace } from './request-trace.ts';
 
+/** Bytes that a response has, `first` to `last`, both included; the caller adds its own details. */
+export interface SelectedBytes {
+  readonly first: number;
+  readonly last: number | undefined;
+  /** Whether they are sent. */
+  readonly hasBody: boolean;
+}
+
 /** Per-request state: cancellation, stages, conditions. */
-export interface RequestContext {
+export interface RequestContext<Selected = SelectedBytes> {
   /** Aborts when the client has gone. */
   readonly signal: AbortSignal;
   readonly trace: RequestTrace;
@@ -21,18 +29,18 @@ export interface RequestContext {
   readonly onWait?: (outcome: CacheOutcome) => void;
   /** Use of an unmodified original in the response. Omit to refuse originals that are not rendered. */
   readonly original?: {
-    /** Returns what to open of the original; `ignoresRange` after the original was replaced meanwhile. */
-    readonly needs: (ignoresRange: boolean) => RequestedBytes;
-    /** Selects the bytes that the response has; `undefined`: it has no body. */
+    /** Returns the bytes to open; `ignoresRange` after the original was replaced meanwhile. */
+    readonly requestedBytes: (ignoresRange: boolean) => RequestedBytes;
     readonly select: (
       original: PassthroughMedia,
       request: MediaRequest,
-    ) => { readonly first: number; readonly last: number | undefined } | undefined;
+      ignoresRange: boolean,
+    ) => Selected;
   };
 }
 
-/** A response, and what the caches had for it. */
-export type MediaResponse =
+/** A response, and its outcome of the caches. */
+export type MediaResponse<Selected = SelectedBytes> =
   | { readonly kind: 'rendition'; readonly result: MediaResult; readonly outcome: CacheOutcome }
   | {
       readonly kind: 'not-modified';
@@ -42,7 +50,7 @@ export type MediaResponse =
   | {
       readonly kind: 'original';
       readonly original: PassthroughMedia;
-      /** The selected bytes. */
+      readonly selected: Selected;
       readonly body: Readable | undefined;
       readonly outcome: CacheOutcome;
     }

@@ -88,6 +88,21 @@ export function cacheUseOf(outcome: CacheOutcome | undefined): CacheUse {
   return outcome.originStatus === 304 ? 'revalidated' : outcome.kind;
 }
 
+/** Adds to an outcome whether the request joined another one; a hit joins none. */
+export function collapse(outcome: CacheOutcome, isJoined: boolean): CacheOutcome {
+  return outcome.kind === 'hit' ? outcome : { ...outcome, collapsed: isJoined };
+}
+
+/** Returns the outcome of an existing result: its original is unchanged, or the origin fails. */
+export function revalidated(
+  original: { readonly contactedOrigin: boolean; readonly failure?: unknown },
+  detail?: 'store',
+): CacheOutcome {
+  const kind = original.contactedOrigin ? 'stale' : 'hit';
+  if (original.failure !== undefined) return { kind, detail: 'stale-if-error' };
+  return kind === 'hit' ? { kind, detail } : { kind, originStatus: 304, detail };
+}
+
 /** A request whose stages a trace shows. */
 export interface TracedRequest {
   /**

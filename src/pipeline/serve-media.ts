@@ -3,20 +3,25 @@ import { type MediaRequest, unchangedOf } from '../contract/media-request.ts';
 import { validatorsOf } from '../contract/result-key.ts';
 import { unlessAborted } from './abort.ts';
 import { absentOf, isHidden, type KeyedRequest } from './absent-media.ts';
-import type { MediaResponse, RequestContext } from './media-response.ts';
+import type { MediaResponse, RequestContext, SelectedBytes } from './media-response.ts';
 import { OriginalReplaced } from './originals/open-beginning.ts';
 import type { IdentifiedOriginal } from './originals/original-flight.ts';
 import { isReplaced } from './originals/original-reader.ts';
 import type { OriginalServices, Originals } from './originals/originals.ts';
 import { openPassthrough } from './originals/passthrough.ts';
 import type { MediaResult } from './ports.ts';
-import { type Rendered, type RenderTask, renderMedia } from './render/render-media.ts';
-import type { CacheOutcome, RequestTrace } from './request-trace.ts';
+import {
+  isSentUnmodified,
+  type Rendered,
+  type RenderTask,
+  renderMedia,
+} from './render/render-media.ts';
+import { type CacheOutcome, collapse, type RequestTrace, revalidated } from './request-trace.ts';
 import { SingleFlight } from './single-flight.ts';
 import { ownUrlOf } from './site-failure.ts';
 
 /** Result of one attempt: a response, or the next step of the request. */
-type Attempt = MediaResponse | 'send original' | 'try again';
+type Attempt = MediaResponse<never> | 'send original' | 'try again';
 
 /** A render that its requests share. */
 interface RenderFlight {
@@ -86,8 +91,12 @@ export class MediaService {
    *
    * @throws MediaError of any stage; `context.signal.reason` when the client has gone
    */
-  async serve(requested: KeyedRequest, context: RequestContext): Promise<MediaResponse> {
+  async serve<Selected extends SelectedBytes>(
+    requested: KeyedRequest,
+    context: RequestContext<Selected>,
+  ): Promise<MediaResponse<Selected>> {
     const { blocks, records, originals } = this.#services;
+    const { trace } = context;
     let { media, key } = requested;
     let hasBeenReplaced = false;
     for (;;) {
@@ -105,7 +114,7 @@ export class MediaService {
       } catch (error) {
         // Without unmodified originals, the caller responds to the error itself.
         if (isHidden(error) && context.original !== undefined) {
-          ({ media, key } = this.#hide(requested, context)); // respond as for a missing original
+          ({ media, key } = this.#hide(requested, trace)); // respond as for a missing original
           continue;
         }
         const isPurged = flight?.work.isInvalidated === true && !context.signal.aborted;
@@ -128,7 +137,7 @@ export class MediaService {
   async #attempt(
     { media, key }: KeyedRequest,
     { work: original, isJoined }: ReturnType<Originals['join']>,
-    context: RequestContext,
+    context: Omit<RequestContext, 'original'>,
   ): Promise<Attempt> {
     const { originals, memories, store, release } = this.#services;
     const { signal, trace } = context;
@@ -147,11 +156,13 @@ export class MediaService {
     });
     const identity = await originals.checkBytes(original, found.identity, signal); // UNAVAILABLE, UNKNOWN_MEDIA
     if (known?.originalEtag === identity.etag) {
-      const outcome = collapse(revalidatedOutcome(found), isJoined);
+      const outcome = collapse(revalidated(found), isJoined);
       return { kind: 'rendition', result: known, outcome };
     }
     const validators = validatorsOf(identity, key, release);
-    if (found.failure === undefined && context.matchesCondition(validators)) {
+    // A video that is sent unmodified has other validators.
+    const isRendered = !isSentUnmodified(media) || !original.isLikelyVideo(identity);
+    if (found.failure === undefined && isRendered && context.matchesCondition(validators)) {
       return { kind: 'not-modified', validators, outcome: found.contactedOrigin ? waiting : HIT };
     }
     signal.throwIfAborted();
@@ -167,7 +178,7 @@ export class MediaService {
         : wait());
       if (result === undefined) return 'send original';
       const outcome: CacheOutcome = isStored
-        ? revalidatedOutcome(render.work.identified, 'store')
+        ? revalidated(render.work.identified, 'store')
         : { kind, stored: isKept };
       return { kind: 'rendition', result, outcome: collapse(outcome, render.isJoined) };
     } catch (error) {
@@ -183,7 +194,7 @@ export class MediaService {
   #startRender(
     task: RenderTask,
     identified: IdentifiedOriginal,
-    { rateLimitKey }: RequestContext,
+    { rateLimitKey }: Pick<RequestContext, 'rateLimitKey'>,
   ): RenderFlight {
     const rendered = renderMedia(this.#services, task, identified, rateLimitKey);
     const flight = { rendered, task, identified, hasFailed: false };
@@ -195,25 +206,26 @@ export class MediaService {
   }
 
   /** Opens an original that is sent unmodified; without a body if the response has none. */
-  async #openOriginal(
+  async #openOriginal<Selected extends SelectedBytes>(
     request: MediaRequest,
-    context: RequestContext,
+    context: RequestContext<Selected>,
     ignoresRange: boolean,
-  ): Promise<MediaResponse> {
+  ): Promise<MediaResponse<Selected>> {
     const { blocks } = this.#services;
     const { onWait, original: use } = context;
     if (use === undefined) throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
     onWait?.(BYPASS);
     const isChecked = blocks?.judgesBytes === true;
-    const requested = use.needs(ignoresRange);
+    const requested = use.requestedBytes(ignoresRange);
     const original = await openPassthrough(this.#services, request, requested, context);
     const { originKey, url } = request;
     const sent = { originKey, url, sha256: original.sha256, etag: original.state };
     let hasBody = false;
     try {
       blocks?.check(sent);
-      const bytes = use.select(original, request);
-      let body = bytes && (await original.stream(bytes.first, bytes.last));
+      const selected = use.select(original, request, ignoresRange);
+      const { first, last } = selected;
+      let body = selected.hasBody ? await original.stream(first, last) : undefined;
       if (body !== undefined && blocks?.judgesBytes === true && !isChecked) {
         // The first block by SHA-256 was posted while the body was opened unchecked.
         body.destroy();
@@ -221,14 +233,14 @@ export class MediaService {
       }
       if (body !== undefined && blocks !== undefined) body = blocks.watch(sent, body);
       hasBody = body !== undefined;
-      return { kind: 'original', original, body, outcome: BYPASS };
+      return { kind: 'original', original, selected, body, outcome: BYPASS };
     } finally {
       if (!hasBody) original.discard();
     }
   }
 
   /** Returns a request whose response hides a block: that of a missing original, from its first stage on. */
-  #hide({ media }: KeyedRequest, { trace }: RequestContext): KeyedRequest {
+  #hide({ media }: KeyedRequest, trace: RequestTrace): KeyedRequest {
     const absent = absentOf(media);
     trace.restart();
     if (!media.isPassthrough) this.findHit(absent.media, absent.key, trace);
@@ -244,19 +256,4 @@ export class MediaService {
 
 function asMediaError(error: unknown): MediaError {
   return error instanceof MediaError ? error : new MediaError('ORIGIN_ERROR', { cause: error });
-}
-
-/** Adds to an outcome whether the request joined another one; a hit joins none. */
-function collapse(outcome: CacheOutcome, isJoined: boolean): CacheOutcome {
-  return outcome.kind === 'hit' ? outcome : { ...outcome, collapsed: isJoined };
-}
-
-/** Returns the outcome of an existing result: its original is unchanged, or the origin fails. */
-function revalidatedOutcome(
-  { contactedOrigin, failure }: IdentifiedOriginal,
-  detail?: 'store',
-): CacheOutcome {
-  const kind = contactedOrigin ? 'stale' : 'hit';
-  if (failure !== undefined) return { kind, detail: 'stale-if-error' };
-  return kind === 'hit' ? { kind, detail } : { kind, originStatus: 304, detail };
 }

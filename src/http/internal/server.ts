@@ -6,11 +6,8 @@ import {
   parseMetadataOrder,
   parseUploadOrder,
 } from '../../contract/internal-request.ts';
-import type { BlockGuard } from '../../pipeline/blocks/block-guard.ts';
 import { createInternalMedia } from '../../pipeline/internal/internal-media.ts';
 import type { MediaPipeline } from '../../pipeline/media-pipeline.ts';
-import type { Meter } from '../../pipeline/meter.ts';
-import type { Clock, Log } from '../../pipeline/ports.ts';
 import { isSiteFailure } from '../../pipeline/site-failure.ts';
 import {
   createTokenCheck,
@@ -36,29 +33,16 @@ const MAX_CONNECTIONS = 256;
  * - With `Authorization: Bearer {token}`, `POST /_metadata`, `/_sniff`, `/_thumbnail` and `/_frames`.
  *
  * @param inline source of media that arrive with a request
- * @param blocks omit to block nothing
  */
 export function openInternalServer(
-  { parseOptions, uploads, attachments }: Config,
-  { token, maxBodyBytes, bucket }: NonNullable<Config['internal']>,
+  config: Config,
+  internal: NonNullable<Config['internal']>,
   pipeline: MediaPipeline,
   inline: { add(bytes: Uint8Array): { readonly key: string; readonly release: () => void } },
-  blocks: BlockGuard | undefined,
-  { clock, meter, log }: { clock: Clock; meter: Pick<Meter, 'count'>; log: Log },
 ): FastifyInstance {
-  const namespaces = new Map<string, 'uploads' | undefined>();
-  if (bucket !== undefined) namespaces.set(bucket, undefined);
-  if (uploads !== undefined) namespaces.set(uploads.bucket, 'uploads');
-  const media = createInternalMedia({
-    pipeline,
-    addInline: (bytes) => inline.add(bytes),
-    namespaces,
-    uploadsBucket: uploads?.bucket,
-    parseOptions,
-    maxInlineBytes: Math.floor((maxBodyBytes * 3) / 4),
-    blocks,
-    clock,
-  });
+  const { token, maxBodyBytes } = internal;
+  const { meter, log } = pipeline;
+  const media = createInternalMedia(config, internal, pipeline, (bytes) => inline.add(bytes));
   log.info({}, 'no NSFW scanner: internal routes always report nsfw=false');
   const server = fastify({
     logger: false,
@@ -89,7 +73,7 @@ export function openInternalServer(
   });
 
   server.get(HEALTH_PATH, (_request, reply) =>
-    reply.type('text/plain').send(`OK attachment_signature=${attachments.mode}`),
+    reply.type('text/plain').send(`OK attachment_signature=${config.attachments.mode}`),
   );
 
   const route = (

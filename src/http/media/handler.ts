@@ -6,6 +6,7 @@ import type { MediaRequest } from '../../contract/media-request.ts';
 import { resourceRows } from '../../contract/resources.ts';
 import type { DefaultAvatar } from '../../default-avatars/default-avatars.ts';
 import type { BlockGuard } from '../../pipeline/blocks/block-guard.ts';
+import type { RequestedBytes } from '../../pipeline/originals/open-beginning.ts';
 import type { PassthroughMedia } from '../../pipeline/originals/passthrough.ts';
 import type { MediaResult } from '../../pipeline/ports.ts';
 import type { CacheOutcome } from '../../pipeline/request-trace.ts';
@@ -66,7 +67,7 @@ export function createMediaHandler(
    */
   const preparedResults = new WeakMap<MediaResult, PreparedBody>();
 
-  const serve = (exchange: Exchange, parsed: ParsedTarget): Promise<void> | undefined => {
+  const respond = (exchange: Exchange, parsed: ParsedTarget): Promise<void> | undefined => {
     const { facts } = exchange;
     if ('index' in parsed) {
       sendAvatar(exchange, avatars[Number(parsed.index)]);
@@ -81,15 +82,14 @@ export function createMediaHandler(
     const target = targets.admit(exchange, parsed);
     const { media, key } = target;
     const hit = media.isPassthrough ? undefined : service.findHit(media, key, facts.trace);
-    if (hit === undefined) return serveMiss(exchange, target);
+    if (hit === undefined) return respondLater(exchange, target);
     sendResult(exchange, hit, target, HIT);
     return undefined;
   };
 
-  const serveMiss = async (exchange: Exchange, target: MediaTarget): Promise<void> => {
+  const respondLater = async (exchange: Exchange, target: MediaTarget): Promise<void> => {
     const { request, facts, signal } = exchange;
     if (!target.media.isPassthrough) watchProxy?.(request, exchange.addresses);
-    let selected: SelectedResponse | undefined;
     const response = await service.serve(target, {
       signal,
       trace: facts.trace,
@@ -100,16 +100,18 @@ export function createMediaHandler(
       rateLimitKey: () => rateClientOf(exchange.addresses),
       onWait: (outcome) => exchange.setOutcome(outcome),
       original: {
-        needs: (ignoresRange) => needsOf(request, ignoresRange),
-        select: (original, media) => {
-          selected = selectResponse(request, prepareOriginal(exchange, original, media, target));
-          return hasBody(request, selected) ? selected : undefined;
+        requestedBytes: (ignoresRange) => requestedBytes(conditionsOf(request, ignoresRange)),
+        select: (original, media, ignoresRange) => {
+          const conditions = conditionsOf(request, ignoresRange);
+          const head = prepareOriginal(exchange, original, media, target);
+          const selected = selectResponse(conditions, head);
+          return { ...selected, hasBody: hasBody(request, selected) };
         },
       },
     });
     if (response.kind === 'redirect') {
       if (target.media.url === undefined || target.isRedirected) throw response.error;
-      return serve(exchange, targets.parseRedirect(exchange, response.error));
+      return respond(exchange, targets.parseRedirect(exchange, response.error));
     }
     const { outcome } = response;
     if (response.kind === 'rendition') {
@@ -118,9 +120,9 @@ export function createMediaHandler(
       const fields = formatValidators(response.validators, robotsTag, exchange.tagField);
       const notModified = { status: 304, fields, first: 0, last: undefined } as const;
       exchange.sendSelected(notModified, cacheControlOf(target), outcome);
-    } else if (selected !== undefined) {
+    } else {
       const cacheControl = cacheControlOf(target, response.original.maxAgeSeconds);
-      exchange.sendSelected(selected, cacheControl, outcome, response.body);
+      exchange.sendSelected(response.selected, cacheControl, outcome, response.body);
     }
     return undefined;
   };
@@ -204,13 +206,18 @@ export function createMediaHandler(
      *
      * @throws MediaError of any stage; `exchange.signal.reason` when the client has gone
      */
-    handle: (exchange: Exchange) => serve(exchange, targets.parse(exchange)),
+    handle: (exchange: Exchange) => respond(exchange, targets.parse(exchange)),
   };
 }
 
-/** Returns what a request needs of an original. @param ignoresRange drops the range, to send the complete file */
-function needsOf({ method, headers }: IncomingMessage, ignoresRange: boolean) {
-  if (ignoresRange) delete headers.range;
+type Conditions = Pick<IncomingMessage, 'method' | 'headers'>;
+
+function conditionsOf({ method, headers }: IncomingMessage, ignoresRange: boolean): Conditions {
+  const { range, ...others } = headers;
+  return { method, headers: ignoresRange ? others : headers };
+}
+
+function requestedBytes({ method, headers }: Conditions): RequestedBytes {
   return {
     isWhole: method === 'GET' && headers.range === undefined && !isConditional(headers),
     isPart: method === 'GET' && headers.range !== undefined,

@@ -1,3 +1,4 @@
+import type { Config } from '../../config/config.ts';
 import { MediaError } from '../../contract/errors.ts';
 import { canonicalUrlOf, findOwnTarget } from '../../contract/external-url.ts';
 import {
@@ -5,12 +6,11 @@ import {
   formatSniffed,
   type InternalSubject,
 } from '../../contract/internal-request.ts';
-import { type ParseOptions, parseOwnUrl } from '../../contract/media-request.ts';
+import { parseOwnUrl } from '../../contract/media-request.ts';
 import type { MediaMetadata } from '../../contract/metadata.ts';
 import { resultKey } from '../../contract/result-key.ts';
 import { externalKeyOf } from '../../contract/signing/external-path.ts';
 import { unlessAborted } from '../abort.ts';
-import type { BlockGuard } from '../blocks/block-guard.ts';
 import type { MediaPipeline } from '../media-pipeline.ts';
 import { pictureRequest, unlessUnreadable } from '../metadata/describe.ts';
 import { namespacedKey } from '../originals/backend.ts';
@@ -18,55 +18,43 @@ import { SNIFF_BYTES, sniffContentType } from '../originals/content-sniff.ts';
 import { sha256Of } from '../originals/digests.ts';
 import { openByRanges } from '../originals/load-original.ts';
 import { type OriginalReader, replaced } from '../originals/original-reader.ts';
-import type { Clock } from '../ports.ts';
 import { RequestTrace } from '../request-trace.ts';
-
-interface InternalMediaParts {
-  readonly pipeline: Pick<MediaPipeline, 'media' | 'metadata' | 'originals'>;
-  /** Keeps bytes that arrived with a request, or were fetched for it, in the source of inline originals. */
-  readonly addInline: (bytes: Uint8Array) => { readonly key: string; readonly release: () => void };
-  /** Namespaces of the buckets that the platform names; `undefined`: the storage. */
-  readonly namespaces: ReadonlyMap<string, 'uploads' | undefined>;
-  /** Omit where no uploads are accepted. */
-  readonly uploadsBucket: string | undefined;
-  readonly blocks: Pick<BlockGuard, 'check' | 'checkDigest' | 'judgesBytes'> | undefined;
-  readonly parseOptions: ParseOptions;
-  /** Largest media that are returned as base64, in bytes. */
-  readonly maxInlineBytes: number;
-  readonly clock: Clock;
-}
 
 /** Media of a request, until `release` is called. */
 interface ResolvedMedia {
   readonly originKey: string;
-  /** Throws if the media were blocked meanwhile. */
+  /** Throws if the media are blocked now. */
   readonly check: () => void;
   readonly release: () => void;
 }
 
 const THUMBNAIL_PX = 512;
 
-/** Longest edges of a frame in pixels, the first of which that fits is sent; noise does not fit at the first one. */
+/** Maximum edges of a frame in pixels. The first rendering that fits is sent; noise does not fit at the first edge. */
 const FRAME_EDGES_PX = [1_024, 512];
 
-/** Longest frame in base64: the platform reads 512 KiB, with the JSON around it. */
+/** Maximum length of a frame in base64: the platform reads 512 KiB, including the JSON. */
 const MAX_FRAME_LENGTH = 511 * 1024;
 
-/** Creates the responses to the platform's API (contract §14), by the services of the public routes. */
-export function createInternalMedia({
-  pipeline: { media, metadata: metadataService, originals },
-  addInline,
-  namespaces,
-  uploadsBucket,
-  blocks,
-  parseOptions,
-  maxInlineBytes,
-  clock,
-}: InternalMediaParts) {
+/**
+ * Creates the responses to the platform's API (contract §14), by the services of the public routes.
+ *
+ * @param addInline keeps bytes that arrived with a request, or were fetched for it, in the source of inline originals
+ */
+export function createInternalMedia(
+  { parseOptions, uploads }: Pick<Config, 'parseOptions' | 'uploads'>,
+  { bucket: originalsBucket, maxBodyBytes }: NonNullable<Config['internal']>,
+  { media, metadata: metadataService, originals, blocks, clock }: MediaPipeline,
+  addInline: (bytes: Uint8Array) => { readonly key: string; readonly release: () => void },
+) {
+  /** Maximum size of media that are returned as base64, in bytes. */
+  const maxInlineBytes = Math.floor((maxBodyBytes * 3) / 4);
+  const uploadsBucket = uploads?.bucket;
+
   /**
    * Returns the metadata of media.
    *
-   * @param wantsBytes whether the media themselves are told as well
+   * @param wantsBytes whether to return the media, too
    * @throws MediaError
    */
   async function describe(subject: InternalSubject, wantsBytes: boolean, signal: AbortSignal) {
@@ -80,7 +68,7 @@ export function createInternalMedia({
     });
   }
 
-  /** Tells the media type by the first bytes. @throws MediaError */
+  /** Returns the media type by the first bytes. @throws MediaError */
   function sniff(subject: InternalSubject, signal: AbortSignal) {
     return use(subject, signal, (found) =>
       originals.use(found, async (original) => {
@@ -92,7 +80,7 @@ export function createInternalMedia({
     );
   }
 
-  /** Renders a picture inside of a box, or a video's poster at its own size, as WebP. @throws MediaError */
+  /** Renders a picture within a box, or a video's poster at its own size, as WebP. @throws MediaError */
   function thumbnail(subject: InternalSubject, signal: AbortSignal): Promise<Uint8Array> {
     return use(subject, signal, async (found) => {
       const metadata = await fetchMetadata(found, false, signal);
@@ -101,7 +89,7 @@ export function createInternalMedia({
     });
   }
 
-  /** Renders the one frame that is shown of media, as JPEG; none of media that have none. @throws MediaError */
+  /** Renders the frame that represents media, as JPEG; returns no frame for audio and damaged media. @throws MediaError */
   function frames(subject: InternalSubject, signal: AbortSignal) {
     return use(subject, signal, async (found) => {
       const metadata = await fetchMetadata(found, false, signal);
@@ -131,14 +119,13 @@ export function createInternalMedia({
   }
 
   async function resolve(subject: InternalSubject, signal: AbortSignal): Promise<ResolvedMedia> {
-    if (subject.type === 'base64') return holdInline(subject.bytes);
+    if (subject.type === 'base64') return keepInline(subject.bytes);
     if (subject.type === 'external') return resolveUrl(subject.url, signal);
     const bucket = subject.type === 's3' ? subject.bucket : uploadsBucket;
-    if (bucket === undefined || !namespaces.has(bucket)) {
-      blocks?.check({ originKey: subject.key });
-      throw unknownBucket;
-    }
-    return resolveKey(subject.key, namespaces.get(bucket));
+    if (bucket !== undefined && bucket === uploadsBucket) return resolveKey(subject.key, 'uploads');
+    if (bucket !== undefined && bucket === originalsBucket) return resolveKey(subject.key);
+    blocks?.check({ originKey: subject.key });
+    throw unknownBucket;
   }
 
   function resolveKey(key: string, namespace?: 'uploads'): ResolvedMedia {
@@ -148,7 +135,7 @@ export function createInternalMedia({
     return { originKey, check, release: () => undefined };
   }
 
-  /** Resolves a URL: media of ours in the storage, whatever their signatures say, or those of another site. */
+  /** Resolves a URL: own media in the storage, without a check of signatures, or those of another site. */
   async function resolveUrl(text: string, signal: AbortSignal): Promise<ResolvedMedia> {
     let url = text;
     if (findOwnTarget(text, parseOptions.publicUrls ?? []) !== undefined) {
@@ -169,7 +156,7 @@ export function createInternalMedia({
       const { failure } = await unlessAborted(work.identify(trace, 'bytes'), signal);
       if (failure !== undefined) throw failure;
       const loaded = await unlessAborted(work.load(), signal);
-      const inline = holdInline(
+      const inline = keepInline(
         'bytes' in loaded ? loaded.bytes : await readVideo(loaded.reader, signal),
       );
       const release = (): void => {
@@ -183,14 +170,14 @@ export function createInternalMedia({
     }
   }
 
-  /** Reads another site's video whole, since its facts include a digest. */
+  /** Reads another site's video completely, since its facts include a digest. */
   async function readVideo(reader: OriginalReader, signal: AbortSignal): Promise<Uint8Array> {
     const isTooLarge = reader.isCut || reader.sizeBytes > maxInlineBytes;
     if (isTooLarge) throw new MediaError('MEDIA_TOO_LARGE');
     return unlessAborted(reader.readAll(), signal);
   }
 
-  function holdInline(bytes: Uint8Array): ResolvedMedia {
+  function keepInline(bytes: Uint8Array): ResolvedMedia {
     const { key, release } = addInline(bytes);
     return { originKey: namespacedKey('inline', key), check: () => undefined, release };
   }

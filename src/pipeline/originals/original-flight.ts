@@ -277,7 +277,7 @@ export class OriginalFlight implements OriginalLocation {
     const { identity: last, validators } = this.#services.records.findLast(this.originKey);
     const hasBytes = last !== undefined && this.#cached?.etag === last.etag;
     const known = need === 'identity' || hasBytes ? validators : undefined;
-    const range = this.#isLikelyVideo(last) ? FIRST_BLOCK : undefined;
+    const range = this.isLikelyVideo(last) ? FIRST_BLOCK : undefined;
     const opened = await this.#request({ known, range });
     details.unchanged = opened.body === undefined;
     if (opened.body !== undefined) {
@@ -301,7 +301,7 @@ export class OriginalFlight implements OriginalLocation {
       return { ...originalsBudget.reserve(cached.bytes.byteLength), ...cached };
     if (this.#opened !== undefined) return loadBody(this, this.#services, this.#opened);
     const identity = this.#identity;
-    const isVideo = this.#isLikelyVideo(identity);
+    const isVideo = this.isLikelyVideo(identity);
     const failure = this.#findFailure(backend.failedForMs.withoutResult);
     if (failure !== undefined && (backend.isExternal || !isVideo)) throw failure;
     const videoBytes = identity && records.findDetails(this.originKey, identity.etag)?.videoBytes;
@@ -312,8 +312,8 @@ export class OriginalFlight implements OriginalLocation {
     return loadBody(this, this.#services, await this.open(range), range);
   }
 
-  /** Whether an original is a video as far as is known before it is opened: a wrong guess costs one more read. */
-  #isLikelyVideo(identity: OriginalIdentity | undefined): boolean {
+  /** Whether the original seems to be a video before it is opened: a wrong guess costs one more read. */
+  isLikelyVideo(identity: OriginalIdentity | undefined): boolean {
     const { backend, originKey, sourceKey } = this;
     const name = backend.isExternal ? readUrl(sourceKey)?.pathname : originKey;
     if (isVideoName(name) || identity === undefined) return isVideoName(name);

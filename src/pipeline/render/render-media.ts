@@ -179,8 +179,8 @@ async function planVideo(
   return { plan: planPoster(facts, request, services.renderLimits), spentMs };
 }
 
-/** Whether a video is sent unmodified: the request has at most a quality that loses little (contract §12). */
-function isSentUnmodified({ widthPx, heightPx, format, quality }: MediaRequest): boolean {
+/** Whether a request for a video gets the video: it has at most a quality that loses little (contract §12). */
+export function isSentUnmodified({ widthPx, heightPx, format, quality }: MediaRequest): boolean {
   const isPicture = widthPx !== undefined || heightPx !== undefined || format !== undefined;
   return !isPicture && quality !== 'low';
 }

@@ -1,32 +1,30 @@
+import { createHash } from 'node:crypto';
 import { MediaError } from '../../contract/errors.ts';
+import { sourceFormats } from '../../contract/image-formats.ts';
+import { isDecodable } from '../../formats/containers.ts';
 import { unlessAborted } from '../abort.ts';
-import type { Clock } from '../ports.ts';
+import type { Tools } from '../meter.ts';
+import { SNIFF_BYTES } from '../originals/content-sniff.ts';
 
-/** Slowest paces of the two ends of an upload. */
+/** Minimum paces of the two ends of an upload. */
 export interface PaceLimits {
   /** Time of waiting for the client, in milliseconds, in which the client must send `windowBytes`. */
   readonly windowMs: number;
   readonly windowBytes: number;
-  /** Longest time for the storage to take a chunk, in milliseconds. */
+  /** Maximum time for the storage to accept a chunk, in milliseconds. */
   readonly storageTimeoutMs: number;
 }
 
-interface UploadBodyOptions {
-  readonly limits: PaceLimits;
-  readonly maxBytes: number;
-  readonly clock: Clock;
-  readonly onReceived: (bytes: number) => void;
-  /** Ends the wait for the next chunk. */
-  readonly signal: AbortSignal;
-}
-
 /**
- * Body of an upload on its way from the client to the storage, at the pace of the slower one. The body knows which of
- * the two it waits for, so that neither is blamed for the other.
+ * Body of an upload on its way from the client to the storage, at the pace of the slower one. It knows which of the two it
+ * waits for, to report the right one as too slow.
  */
 export class UploadBody implements AsyncIterable<Uint8Array> {
   readonly #source: AsyncIterator<Uint8Array>;
-  readonly #options: UploadBodyOptions;
+  readonly #limits: PaceLimits;
+  readonly #maxBytes: number;
+  readonly #signal: AbortSignal;
+  readonly #tools: Pick<Tools, 'clock' | 'meter'>;
   /** Chunks that were peeked at, and not passed on yet. */
   readonly #peeked: Uint8Array[] = [];
   #isEnded = false;
@@ -38,10 +36,20 @@ export class UploadBody implements AsyncIterable<Uint8Array> {
   #paidBytes = 0;
   #waitedMs = 0;
 
-  constructor(source: AsyncIterable<Uint8Array>, options: UploadBodyOptions) {
+  /** @param signal ends the wait for the next chunk */
+  constructor(
+    source: AsyncIterable<Uint8Array>,
+    limits: PaceLimits,
+    maxBytes: number,
+    signal: AbortSignal,
+    tools: Pick<Tools, 'clock' | 'meter'>,
+  ) {
     this.#source = source[Symbol.asyncIterator]();
-    this.#options = options;
-    this.#sinceMs = options.clock.nowMs();
+    this.#limits = limits;
+    this.#maxBytes = maxBytes;
+    this.#signal = signal;
+    this.#tools = tools;
+    this.#sinceMs = tools.clock.nowMs();
   }
 
   /**
@@ -74,11 +82,11 @@ export class UploadBody implements AsyncIterable<Uint8Array> {
 
   /** Returns the fault of the pace at this moment; called regularly. */
   findFault(): MediaError | undefined {
-    const { limits, clock } = this.#options;
-    const waitedMs = clock.nowMs() - this.#sinceMs;
+    const limits = this.#limits;
+    const waitedMs = this.#tools.clock.nowMs() - this.#sinceMs;
     if (this.#waitsFor === 'storage') {
       if (waitedMs < limits.storageTimeoutMs) return undefined;
-      const cause = new Error(`The storage has taken nothing for ${waitedMs} ms.`);
+      const cause = new Error(`The storage has accepted nothing for ${waitedMs} ms.`);
       return new MediaError('ORIGIN_TIMEOUT', { cause });
     }
     if (this.#waitedMs + waitedMs < limits.windowMs) return undefined;
@@ -87,10 +95,10 @@ export class UploadBody implements AsyncIterable<Uint8Array> {
 
   async #receive(): Promise<Uint8Array | undefined> {
     if (this.#isEnded) return undefined;
-    const { clock, limits, maxBytes, onReceived, signal } = this.#options;
+    const { clock, meter } = this.#tools;
     this.#waitsFor = 'client';
     this.#sinceMs = clock.nowMs();
-    const { done, value } = await unlessAborted(this.#source.next(), signal);
+    const { done, value } = await unlessAborted(this.#source.next(), this.#signal);
     const nowMs = clock.nowMs();
     this.#waitedMs += nowMs - this.#sinceMs;
     this.#waitsFor = 'storage';
@@ -100,13 +108,53 @@ export class UploadBody implements AsyncIterable<Uint8Array> {
       return undefined;
     }
     this.#receivedBytes += value.length;
-    onReceived(value.length);
-    if (this.#receivedBytes > maxBytes) throw new MediaError('PAYLOAD_TOO_LARGE');
+    meter.count('uploadedBytes', 'all', value.length);
+    if (this.#receivedBytes > this.#maxBytes) throw new MediaError('PAYLOAD_TOO_LARGE');
     this.#paidBytes += value.length;
-    if (this.#paidBytes >= limits.windowBytes) {
+    if (this.#paidBytes >= this.#limits.windowBytes) {
       this.#paidBytes = 0;
       this.#waitedMs = 0;
     }
     return value;
   }
+}
+
+/** Forwards a body, its last chunk after the check of the digest, so that no blocked bytes are stored. */
+export async function* checkBody(
+  body: AsyncIterable<Uint8Array>,
+  checkDigest: (sha256: string) => void,
+): AsyncGenerator<Uint8Array> {
+  const hash = createHash('sha256');
+  let last: Uint8Array | undefined;
+  for await (const chunk of body) {
+    hash.update(chunk);
+    if (last !== undefined) yield last;
+    last = chunk;
+  }
+  checkDigest(hash.digest('hex'));
+  if (last !== undefined) yield last;
+}
+
+/** Types of images that Darkroom decodes. */
+const imageTypes: ReadonlySet<string> = new Set([
+  ...Object.values(sourceFormats).map(({ mimeType }) => mimeType),
+  'image/heif', // the container of HEIC and AVIF
+]);
+
+/**
+ * Checks the first bytes of an upload with the type of an image that Darkroom decodes.
+ *
+ * @throws MediaError `UNSUPPORTED_MEDIA_TYPE` unless they begin such an image
+ */
+export async function checkBeginning(
+  contentType: string | undefined,
+  body: UploadBody,
+): Promise<void> {
+  const [type = ''] = contentType?.split(';') ?? [];
+  if (!imageTypes.has(type.trim().toLowerCase())) return;
+  const prefix = await body.peek((bytes) => bytes.length >= SNIFF_BYTES || isDecodable(bytes));
+  if (isDecodable(prefix)) return;
+  const cause = new Error(`The upload is declared as ${contentType}, and does not begin like one.`);
+  const message = 'The bytes are not the image that the content type declares.';
+  throw new MediaError('UNSUPPORTED_MEDIA_TYPE', { cause, message });
 }
