@@ -16,6 +16,7 @@ import { OriginalRecords } from './originals/records.ts';
 import type { CachedOriginal, MediaResult, Renderer, ResultStore, Source } from './ports.ts';
 import { Rates } from './rates.ts';
 import { Admission } from './render/admission.ts';
+import { Refusals } from './render/refusals.ts';
 import { createPurger } from './results/purger.ts';
 import { GuardedStore } from './results/store.ts';
 import { Semaphore } from './semaphore.ts';
@@ -71,6 +72,7 @@ export function createMediaPipeline(
     uploads: openUnremembered(uploads),
     inline: openUnremembered(inline),
     records,
+    refusals: new Refusals(outer.clock),
     facts: new FactStore(records, store, release),
     memories: {
       results: new MemoryCache<MediaResult>(config.cache.maxBytes),

@@ -10,86 +10,82 @@ export interface ByteRange {
   readonly last: number | undefined;
 }
 
-/** Validators of one state of an original, in the words of its source, which alone gets them back. */
+/** Validators of one state of an original, which only their source interprets. */
 export interface SourceValidators {
-  /** Value of the `ETag` header, weak or strong. */
+  /** Values of the `ETag` header, weak or strong, and of `Last-Modified`. */
   readonly etag: string | undefined;
-  /** Value of the `Last-Modified` header. */
   readonly lastModified: string | undefined;
-  /** Digests of the requested URL and of those of its redirects, in order; the last URL sent the validators. */
+  /** Digests of the requested URL and of its redirects, in order; the last URL sent the validators. */
   readonly urlDigests: readonly string[];
 }
 
 export interface OpenOptions {
   /** Ends the opening, and the body. */
   readonly signal: AbortSignal;
-  /** Limits the body to a part, cut at the original's end; a source that knows no ranges sends the whole. */
+  /** Range, cut at the original's end; a source without ranges sends the complete file. */
   readonly range?: ByteRange | undefined;
-  /** State that the caller has; the source may confirm it instead of sending a body. */
+  /** State that the caller has, which the source may confirm instead of sending a body. */
   readonly known?: SourceValidators | undefined;
-  /** Strong tag or `rangeValidator`: the part is wanted of this state alone; of another state the source may send the whole. */
+  /** Strong tag or `rangeValidator` of the state of the range; of another state the source may send the complete file. */
   readonly ifRange?: string | undefined;
-  /** Tag of the only state that is wanted; a source that knows no conditions opens any, and the caller compares tags. */
+  /** Tag of the requested state; a source without conditions opens any state, and the caller compares tags. */
   readonly ifMatch?: string | undefined;
-  /** Whether the caller takes the body into memory as it comes, and does not pass it on at a client's pace. */
+  /** Whether the caller buffers the body as it arrives, instead of forwarding it at a client's pace. */
   readonly isHeld?: boolean | undefined;
 }
 
 /** An opened original: its state, and its bytes. */
 export interface Opened {
-  /** Not yet flowing, its reader's pace is the source's pace; or the bytes themselves, where they are few. */
+  /** A paused stream with backpressure, or the bytes if they are few. */
   readonly body: Readable | Uint8Array;
-  /** The bytes that `body` has; `undefined`: all of them. */
+  /** Range of `body`; `undefined`: the complete file. */
   readonly part: { readonly first: number; readonly last: number } | undefined;
-  /** Size of the whole in bytes, also where `body` is a part; `undefined` where the source does not tell. */
+  /** Size of the complete file in bytes; `undefined` if the source does not declare it. */
   readonly sizeBytes: number | undefined;
-  /** Opaque tag of these very bytes: other bytes have another one. `undefined` where the source has none. */
+  /** Opaque tag of exactly these bytes; `undefined` if the source has none. */
   readonly etag: string | undefined;
-  /** Strong validator of another site's state, for `ifRange`; `undefined`: its parts cannot be tied together. */
+  /** Strong validator of another site's state, for `ifRange`. Without it, its ranges may be of different states. */
   readonly rangeValidator?: string | undefined;
   readonly lastModified: Date | undefined;
-  /** Validators of this state; `undefined`: the source confirms none. */
+  /** Validators of this state, if the source can confirm it. */
   readonly validators?: SourceValidators | undefined;
-  /** Period for which the state may be served without asking again, in milliseconds; `undefined`: as configured. */
+  /** Period for which the state may be served without revalidation, in milliseconds. Omit to use the configured one. */
   readonly freshForMs?: number | undefined;
 }
 
-/** Confirmation that the known state still holds. */
+/** Confirmation of the known state. */
 export interface Unchanged {
   readonly body?: undefined;
   readonly freshForMs: number;
 }
 
-/** Where originals are: a folder, a bucket, or other sites. Adapters translate foreign errors into those named here. */
+/** Source of originals: a directory, a bucket, or other sites. Adapters translate their errors into those named here. */
 export interface Source {
-  /** Identity of an original here: the tag that the source gives it, or a digest of its bytes. */
+  /** Identity of originals: a tag of the source, or a digest of the bytes. */
   readonly identity: 'tag' | 'digest';
   /**
    * Opens an original; the body must be read or destroyed.
    *
-   * @param key as built by `originKeyOf`, segments joined by `/`, each of them validated; for other sites the URL
-   * @returns `Unchanged` only where `known` was given; with an `identity` of `tag`, `sizeBytes` and `etag` always
-   * @throws MediaError `UNKNOWN_MEDIA` if it is missing, `RANGE_NOT_SATISFIABLE` if the range begins at or after its end,
-   *   `ORIGIN_ERROR`, `ORIGIN_TIMEOUT`, `OVERLOADED`; or `signal.reason`
+   * @param key as built by `originKeyOf`, validated segments joined by `/`; for other sites the URL
+   * @returns `Unchanged` only for `known`; with an `identity` of `tag`, `sizeBytes` and `etag` always
+   * @throws MediaError `UNKNOWN_MEDIA`, `RANGE_NOT_SATISFIABLE` if the range begins at or after the end, `ORIGIN_ERROR`,
+   *   `ORIGIN_TIMEOUT`, `OVERLOADED`; or `signal.reason`
    */
   open(key: string, options: OpenOptions): Promise<Opened | Unchanged>;
 }
 
-/** An original, as a listing of the storage shows it. */
 export interface ListedOriginal {
   readonly key: string;
   readonly sizeBytes: number;
 }
 
-/** Listing of the originals, for people who look around; requests are served without it. */
 export interface OriginListing {
   /**
-   * Shows the objects that could be read and whose keys begin with a text, whatever their keys look like,
-   * in no particular order.
+   * Lists readable objects in no particular order, also those with invalid keys.
    *
-   * @param prefix a name and a slash, `avatars/`; or nothing, for all
-   * @param visit is shown one object after another, once it is done with the one before; whether there should be more
-   * @throws MediaError `ORIGIN_ERROR` if the origin fails; or `signal.reason`
+   * @param prefix a name and a slash, `avatars/`; or empty, for all
+   * @param visit receives one object after another; returns whether to continue
+   * @throws MediaError `ORIGIN_ERROR`; or `signal.reason`
    */
   list(
     prefix: string,
@@ -98,13 +94,12 @@ export interface OriginListing {
   ): Promise<void>;
 }
 
-/** A finished result, as it is cached: enough to serve and to revalidate it. */
 export interface MediaResult {
   readonly body: Uint8Array;
   readonly mimeType: string;
   readonly etag: string;
   readonly lastModified: Date | undefined;
-  /** Identity of the original it was made from. */
+  /** Identity of its original. */
   readonly originalEtag: string;
 }
 
@@ -115,7 +110,6 @@ export interface OriginalIdentity {
   readonly lastModified: Date | undefined;
 }
 
-/** An original as it was read. */
 export interface CachedOriginal extends OriginalIdentity {
   readonly bytes: Uint8Array;
 }
@@ -130,15 +124,14 @@ export interface StoreUsage {
 }
 
 /**
- * Store in which renderings outlive the process and are shared by replicas. The store may lose any of them at any time;
- * it never returns another one than was asked for, nor a part of one.
+ * Store of renderings that outlive the process and that replicas share. It may lose any of them at any time, but never
+ * returns a wrong or incomplete one.
  */
 export interface ResultStore {
   /**
    * Reads a rendering; returns `undefined` if it is missing or damaged.
    *
-   * @param signal ends the read
-   * @param onFound called with the number of bytes when the store has responded, before it sends the body
+   * @param onFound called with the size before the store sends the body
    * @throws Error if the store fails; `signal.reason`
    */
   read(
@@ -146,50 +139,43 @@ export interface ResultStore {
     signal: AbortSignal,
     onFound: (sizeBytes: number) => void,
   ): Promise<StoredResult | undefined>;
-  /**
-   * Stores a rendering, in place of the same one.
-   *
-   * @throws Error if the store fails; then it has stored nothing, or the whole
-   */
+  /** Stores a rendering, or replaces it. @throws Error if the store fails; no partial rendering is stored then */
   write(address: ResultAddress, result: StoredResult): Promise<void>;
   /**
-   * Removes all renderings whose path (`resultPath`) begins with a text: those of a user, of an
-   * original, of one request in all its states.
+   * Removes all renderings with a prefix of paths (`resultPath`), which is not empty, and returns their number.
    *
-   * @param prefix of paths, not empty
-   * @returns the number of removed renderings
-   * @throws Error if the store fails, a `timeoutError` if it does not respond; some renderings may then be removed
+   * @throws Error if the store fails, a `timeoutError` if it does not respond; some renderings may be removed then
    */
   remove(prefix: string): Promise<number>;
-  /** Ends the background work of the store; reads and writes under way go on. */
+  /** Ends the background work of the store; running reads and writes continue. */
   close(): void;
   /** Returns the fill level, if the store bounds itself and has counted its contents. */
   usage?(): StoreUsage | undefined;
 }
 
-/** Everything a renderer must know; plain data, fit to cross a process boundary. */
+/** Complete description of a render; plain data that can cross a process boundary. */
 export interface RenderJob {
   /** Format of the original, by its magic bytes and the codec of its primary image; of a `video`, one picture is shown. */
   readonly source: SourceFormat | 'video';
-  /** The animation to keep, frame by frame; `undefined`: the first frame alone. */
+  /** Animation to render frame by frame. Omit to render only the first frame. */
   readonly animation: Animation | undefined;
   /** Size of one decoded frame, not yet oriented. */
   readonly originalSize: Size;
   /** EXIF orientation to undo before anything is measured. */
   readonly orientation: Orientation;
-  /** Exponent of the samples' own transfer function (sample = light ^ gamma); `undefined`: a profile's, or sRGB's. */
+  /** Exponent of the samples' own transfer function (sample = light ^ gamma). Omit for that of a profile, or of sRGB. */
   readonly gamma: number | undefined;
   /** Code points of the samples of a PNG, which replace a profile and `gamma`. */
   readonly codePoints?: CodePoints | undefined;
-  /** Whether sharp alone converts the samples to sRGB, as it decodes them (`isPlain` of the facts). */
+  /** Whether sharp converts the samples to sRGB while it decodes them (`isPlain` of the facts). */
   readonly isPlain?: boolean;
-  /** Whether the original has been encoded with loss (`hasLoss` of the facts): a WebP of it is lossy, too (contract §3). */
+  /** Whether the original was encoded with loss (`hasLoss` of the facts): then a WebP of it is lossy, too (contract §3). */
   readonly isLossy?: boolean;
-  /** Whether only the container is written anew (`rewrite` of its row); nothing is decoded then. */
+  /** Whether only the container is rewritten (`rewrite` of its row), without decoding. */
   readonly isRewrite: boolean;
   /** `scale` to exactly `size`; `crop`: scale to cover `size`, then cut its centre out. */
   readonly resize: 'none' | 'scale' | 'crop';
-  /** Whether the decoder may reduce the picture itself, where it can; the filter does the rest, or all of it. */
+  /** Whether the decoder may reduce the picture if it can; the filter does the rest. */
   readonly shrinksOnLoad: boolean;
   readonly size: Size;
   readonly format: OutputFormat;
@@ -203,88 +189,70 @@ export interface RenderJob {
   readonly isPlaceholder?: boolean;
 }
 
-/** Heavy renders have processes of their own, of lower priority, so that light ones never wait for them. */
+/** Heavy renders have processes of lower priority, so that light ones never wait for them. */
 export const lanes = ['light', 'heavy'] as const;
 export type Lane = (typeof lanes)[number];
 
 export interface RenderBounds {
-  /** Deadline of this run, in milliseconds. */
   readonly timeoutMs: number;
-  /** Aborts when no request waits for the result any more: the job is stopped, and its worker with it. */
+  /** Aborts when no request waits for the result any more, which stops the job and its worker. */
   readonly signal: AbortSignal;
 }
 
-/** An original that is not held, of which a worker gets the ranges that it asks for. */
+/** An original that is not in memory, of which a worker requests ranges. */
 export interface RangeReader {
   readonly sizeBytes: number;
-  /**
-   * Reads the bytes `[start, end)`, which lie within the original.
-   *
-   * @throws MediaError `MEDIA_TOO_LARGE` beyond the limits of one job, `ORIGIN_ERROR`, `ORIGIN_TIMEOUT`; or
-   *   `signal.reason`
-   */
+  /** Reads the bytes `[start, end)`. @throws MediaError `MEDIA_TOO_LARGE`, `ORIGIN_ERROR`, `ORIGIN_TIMEOUT`; `signal.reason` */
   read(start: number, end: number, signal: AbortSignal): Promise<Uint8Array>;
 }
 
-/** A CPU slot of a lane: the place of one job at a time, which the caller holds. */
+/** CPU slot of a lane, for one job at a time. */
 export interface RenderSlot {
-  /** Whether a job would begin at once. */
   readonly isReady: boolean;
   /**
-   * Runs one render to its end or its deadline.
+   * Renders until the end or the deadline, and returns the encoded image.
    *
-   * @param original a video by ranges, any other original as a whole
-   * @returns the encoded image
-   * @throws MediaError `UNPROCESSABLE_MEDIA` if the original cannot be decoded or killed its decoder,
-   *   `MEDIA_TOO_LARGE` if it decodes to more than the job allows, `TRANSFORM_TIMEOUT` after the
-   *   deadline (with a `WorkerLost` as cause where a worker was lost), `OVERLOADED` if no worker is there
-   *   to begin it; errors of the reader; `bounds.signal.reason`; any other error is a bug of ours
+   * @throws MediaError `UNPROCESSABLE_MEDIA` if the original cannot be decoded or killed its decoder, `MEDIA_TOO_LARGE` if it
+   *   decodes to more than the job allows, `TRANSFORM_TIMEOUT` after the deadline (with a `WorkerLost` as cause if a worker
+   *   was lost), `OVERLOADED` without a worker; errors of the reader; `bounds.signal.reason`; any other error is a bug
    */
   render(
     original: Uint8Array | RangeReader,
     job: RenderJob,
     bounds: RenderBounds,
   ): Promise<Uint8Array>;
-  /**
-   * Reads the facts of a video or of sound.
-   *
-   * @throws as `render`
-   */
+  /** Reads the facts of a video or of audio. @throws as `render` */
   inspect(original: RangeReader, bounds: RenderBounds): Promise<MovingFacts>;
 }
 
-/** Decodes, transforms and encodes, in the slots of each lane; `Admission` hands them out. */
+/** Decodes, transforms and encodes, in the slots of each lane; `Admission` assigns them. */
 export interface Renderer {
   readonly slots: Readonly<Record<Lane, readonly RenderSlot[]>>;
-  /** Resolves within some seconds of the start, once the decoder has been tried; without it, videos have no posters. */
+  /** Resolves within seconds of the start, once the decoder has been tried; without it, videos have no posters. */
   readonly videoSupport?: Promise<{ readonly isSupported: boolean }> | undefined;
 }
 
-/** The cause of an error that cost a worker: the same request would cost another one. */
+/** Cause of an error that cost a worker: the same request would cost another one. */
 export class WorkerLost extends Error {
   override readonly name = 'WorkerLost';
 }
 
-/**
- * The cause of an `ORIGIN_ERROR` where the origin responds, and knows us, but does not show an object: S3 says
- * so of a missing one to clients that may not list the bucket.
- */
+/** Cause of an `ORIGIN_ERROR` for a 403 of S3, also the response for missing objects to clients that may not list. */
 export class AccessRefused extends Error {
   override readonly name = 'AccessRefused';
 }
 
-/** The cause of an `ORIGIN_ERROR` where an original is not in the state that was wanted (`OpenOptions.ifMatch`). */
+/** Cause of an `ORIGIN_ERROR` if an original is in another state than `OpenOptions.ifMatch`. */
 export class ReplacedMeanwhile extends Error {
   override readonly name = 'ReplacedMeanwhile';
 }
 
-/** The time, injected so that tests need not wait for it. */
+/** Monotonic clock, in milliseconds since a fixed moment, which tests replace. */
 export interface Clock {
-  /** Milliseconds since some fixed moment; never goes back. */
   nowMs(): number;
 }
 
-/** The operator's log; pino's methods, as far as they are needed. */
+/** Methods of pino's log that are needed. */
 export interface Log {
   info(details: object, message: string): void;
   warn(details: object, message: string): void;

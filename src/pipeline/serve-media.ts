@@ -95,7 +95,7 @@ export class MediaService {
     requested: KeyedRequest,
     context: RequestContext<Selected>,
   ): Promise<MediaResponse<Selected>> {
-    const { blocks, records, originals } = this.#services;
+    const { blocks, records, refusals, originals } = this.#services;
     const { trace } = context;
     let { media, key } = requested;
     let hasBeenReplaced = false;
@@ -105,7 +105,8 @@ export class MediaService {
         if (media.isPassthrough) return await this.#openOriginal(media, context, hasBeenReplaced);
         context.onWait?.(HIT); // a remembered refusal counts as one
         blocks?.check(media); // UNAVAILABLE, UNKNOWN_MEDIA: a block may be posted while a request waits
-        records.throwIfRefused(key, media.originKey); // refused lately: 404, 415, 422, 504
+        refusals.throwIfRefused(key); // refused lately: 415, 422, 504
+        if (records.isMissing(media.originKey)) throw new MediaError('UNKNOWN_MEDIA');
         flight = originals.join(media);
         const attempt = await this.#attempt({ media, key }, flight, context);
         if (flight.work.isInvalidated || attempt === 'try again') continue; // nothing from before a purge is served after it

@@ -10,11 +10,13 @@ import type { CachedOriginal, MediaResult, Renderer } from './ports.ts';
 import type { Rates } from './rates.ts';
 import type { Admission } from './render/admission.ts';
 import type { RenderLimits } from './render/plan.ts';
+import type { Refusals } from './render/refusals.ts';
 import type { GuardedStore } from './results/store.ts';
 
 /** State and limits that the stages of all requests share; `createMediaPipeline` creates them once. */
 export interface Services extends Backends, Tools {
   readonly records: OriginalRecords;
+  readonly refusals: Refusals;
   readonly facts: FactStore;
   readonly memories: {
     /** By `resultKey`. */

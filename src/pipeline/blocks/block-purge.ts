@@ -75,7 +75,10 @@ export function createBlockPurge(
     const sha256 = new Set(valuesOf('sha256'));
     const byDigest = records.findByDigest(sha256);
     guard.cutOff(new Map([...byDigest].map(([key, known]) => [key, known.sha256])));
-    const remembered = [...records.findKeysSentBy(new Set(urls.map(digestOf))), ...byDigest.keys()];
+    const remembered = [
+      ...records.findKeysFetchedFrom(new Set(urls.map(digestOf))),
+      ...byDigest.keys(),
+    ];
     const takeDown = async () => {
       try {
         const named = [...valuesOf('key'), ...urls.map(externalKeyOf)];

@@ -8,7 +8,7 @@ import { type CdnApi, CdnFailure } from './cdn-api.ts';
 import { acceptTags, type CdnPurge, endPurge, type PurgeState, stateOf } from './cdn-purge.ts';
 import type { PurgeQueue } from './purge-queue.ts';
 
-/** Waits; ends early when the signal aborts, without an error. */
+/** Waits, no longer than until the signal aborts. */
 export type Sleep = (durationMs: number, signal: AbortSignal) => Promise<void>;
 
 /** The CDN in front. */
@@ -20,10 +20,10 @@ export interface Cdn {
   readonly secondRoundAfterMs: number;
 }
 
-/** Interval in which leases are renewed and the purges of other processes listed, in milliseconds. */
+/** Interval of renewing leases and of listing the purges of other processes, in milliseconds. */
 const SYNC_INTERVAL_MS = 5_000;
 
-/** Maximum sleep of the sender, in milliseconds: the wall clock may be set. */
+/** Maximum sleep of the sender, in milliseconds: the wall clock may jump. */
 const MAX_SLEEP_MS = 60_000;
 
 /** Time without progress after which a purge has failed, in milliseconds (contract §15). */
@@ -35,12 +35,11 @@ const MAX_PENDING_TAGS = 100_000;
 const LOG_INTERVAL_MS = 60_000;
 
 /**
- * Passes purges on to the CDN in front, by tags (contract §15). Each purge is stored first, and reaches the CDN twice: at
- * once, and again when no response that was begun before the purge can reach the CDN any more.
+ * Sends purges to the CDN in front, by tags (contract §15). Each purge is stored first, and sent twice: at once, and again
+ * when no response from before the purge can reach the CDN any more.
  *
- * One call is under way at a time. Each call has as many tags as the API accepts, of all purges whose round is due: small
- * purges before large ones in both rounds, so that a single takedown does not wait for a large cleaning, and first rounds
- * before second ones of the same size. A tag of several purges is sent once.
+ * One call runs at a time, with as many tags as the API accepts. Small purges go before large ones in both rounds, so that a
+ * takedown does not wait for a bulk purge, and first rounds before second ones of the same size.
  */
 export class CdnPurger {
   readonly #cdn: Cdn;
@@ -112,7 +111,7 @@ export class CdnPurger {
     return { pending: pending.length, oldestSeconds: (nowMs - oldestMs) / 1000 };
   }
 
-  /** Stops, and leaves what is pending to another process, or to the next one. */
+  /** Stops, and leaves pending purges to another process. */
   async close(): Promise<void> {
     this.#closing.abort();
     this.#wake();
@@ -120,7 +119,7 @@ export class CdnPurger {
     await this.#queue.release().catch((error: unknown) => this.#warn(error));
   }
 
-  /** Runs a loop until the stop; restarts it after an error, which would end the process as an unhandled rejection. */
+  /** Runs a loop until the stop, and restarts it after an error, which would end the process as an unhandled rejection. */
   async #runLoop(loop: () => Promise<void>): Promise<void> {
     const { signal } = this.#closing;
     for (let hasFailed = false; !signal.aborted; ) {
@@ -201,8 +200,7 @@ export class CdnPurger {
     const { secondRoundAfterMs } = this.#cdn;
     const ended = new Set<CdnPurge>();
     for (const purge of purges) {
-      const isRoundOver = acceptTags(purge, tags, wallClock(), secondRoundAfterMs);
-      if (isRoundOver) ended.add(purge);
+      if (acceptTags(purge, tags, wallClock(), secondRoundAfterMs)) ended.add(purge);
       if (purge.status === 'done') meter.count('cdnPurges', 'done');
     }
     this.#queue.noteChanges(purges, (purge) => ended.has(purge));
@@ -210,6 +208,7 @@ export class CdnPurger {
 
   #fail(purges: readonly CdnPurge[], error: unknown): void {
     const { clock, meter, log } = this.#tools;
+    const edge = this.#cdn.api.name;
     const isKnown = error instanceof CdnFailure;
     const reason = error instanceof Error ? error.message : String(error);
     meter.count('cdnCalls', isKnown ? error.outcome : 'failed');
@@ -220,10 +219,7 @@ export class CdnPurger {
     if (nowMs - this.#loggedAtMs < LOG_INTERVAL_MS) return;
     this.#loggedAtMs = nowMs;
     const pending = this.#queue.pending.length;
-    log.warn(
-      { edge: this.#cdn.api.name, reason, pending },
-      'the CDN did not accept a purge; retrying',
-    );
+    log.warn({ edge, reason, pending }, 'the CDN did not accept a purge; retrying');
   }
 
   #failOld(): void {
@@ -256,7 +252,7 @@ function* tagsLeftIn(purges: readonly CdnPurge[]): Generator<string> {
   for (const { left } of purges) yield* left;
 }
 
-/** Returns the same text for the same tags of the same rounds, and another one for all others. */
+/** Returns a text that is unique for these tags of these rounds. */
 function referenceOf(purges: readonly CdnPurge[], tags: ReadonlySet<string>): string {
   const rounds = purges.map(({ id, round }) => `${id} ${round}`);
   const hash = createHash('sha256').update([...rounds, ...tags].join('\n'));

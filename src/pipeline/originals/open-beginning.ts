@@ -131,3 +131,18 @@ export function checkType(contentType: string): void {
     cause: new Error(`The type is ${contentType}.`),
   });
 }
+
+/** Runs a read, and remembers failures of another site. */
+export async function rememberingFailures<Result>(
+  { records }: OriginalServices,
+  { backend, originKey }: OriginalLocation,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    // Failures of the storage are not remembered: an attachment may have been uploaded meanwhile.
+    if (backend.isExternal) records.noteError(originKey, error);
+    throw error;
+  }
+}

@@ -106,19 +106,24 @@ export class OriginalFlight implements OriginalLocation {
     this.commit(() => this.#services.records.noteDetails(this.originKey, etag, details));
   }
 
-  /** Remembers a fault of the original for a request: see `OriginalRecords.noteRefusal`. */
+  /** Remembers a fault of the original for a request: see `Refusals.noteRefusal`. */
   refuse(resultKey: string | undefined, error: unknown): void {
     const key = this.backend.remembers ? resultKey : undefined;
-    this.commit(() => this.#services.records.noteRefusal(key, this.originKey, error));
+    this.commit(() => this.#services.refusals.noteRefusal(key, this.originKey, error));
   }
 
   /** Remembers the error of a read. If the original was replaced, it is forgotten, and this work is invalid. */
   noteError(error: unknown): void {
-    const { records } = this.#services;
-    this.commitIfRemembered(() =>
-      isReplaced(error) ? records.forget(this.originKey) : records.noteError(this.originKey, error),
-    );
-    if (isReplaced(error)) this.#isInvalidated = true;
+    const { records, refusals } = this.#services;
+    if (!isReplaced(error)) {
+      this.commitIfRemembered(() => records.noteError(this.originKey, error));
+      return;
+    }
+    this.commitIfRemembered(() => {
+      records.forget(this.originKey);
+      refusals.forget(this.originKey);
+    });
+    this.#isInvalidated = true;
   }
 
   /**

@@ -6,7 +6,6 @@ import { resultKey, type Validators, validatorsOf } from '../../contract/result-
 import { unlessAborted } from '../abort.ts';
 import type { Opened } from '../ports.ts';
 import type { RequestTrace } from '../request-trace.ts';
-import type { OriginalLocation } from './backend.ts';
 import { SNIFF_BYTES, sniffContentType } from './content-sniff.ts';
 import { sha256Of, stateOf } from './digests.ts';
 import {
@@ -18,6 +17,7 @@ import {
   type PassthroughRequest,
   type RequestedBytes,
   rangeOfBeginning,
+  rememberingFailures,
   takeBeginning,
 } from './open-beginning.ts';
 import {
@@ -113,7 +113,7 @@ async function openChecked(
   passing: PassthroughRequest,
 ): Promise<PassthroughMedia> {
   const { backend, request, trace, signal } = passing;
-  const { originals, records } = services;
+  const { originals, records, refusals } = services;
   const { work: original, leave } = originals.join(request);
   try {
     const { identity } = await unlessAborted(original.identify(trace, 'identity'), signal);
@@ -125,6 +125,7 @@ async function openChecked(
     if (isChecked) return { ...opened, sha256 };
     opened.discard();
     records.forget(request.originKey);
+    refusals.forget(request.originKey);
     throw new OriginalReplaced();
   } finally {
     leave();
@@ -256,18 +257,4 @@ function describe(
       return trace.stage('origin', () => rememberingFailures(services, passing, open));
     },
   };
-}
-
-async function rememberingFailures<Result>(
-  { records }: OriginalServices,
-  { backend, originKey }: OriginalLocation,
-  work: () => Promise<Result>,
-): Promise<Result> {
-  try {
-    return await work();
-  } catch (error) {
-    // Failures of the storage are not remembered: an attachment may have been uploaded meanwhile.
-    if (backend.isExternal) records.noteError(originKey, error);
-    throw error;
-  }
 }

@@ -12,11 +12,11 @@ import { orientedSize, targetSize } from './target-size.ts';
 
 const SRGB_GAMMA = 2.2;
 
-/** Exponents this near to 1 are taken for it (as in libpng, `PNG_GAMMA_THRESHOLD`). */
+/** Difference to 1 up to which exponents count as 1 (as in libpng, `PNG_GAMMA_THRESHOLD`). */
 const GAMMA_TOLERANCE = 0.05;
 
-/** A render that is foreseen to take so many times the deadline is not begun (contract §5). */
-const MAX_FORESEEN_DEADLINES = 2;
+/** Expected time from which on a render is refused, in deadlines (contract §5). */
+const MAX_EXPECTED_DEADLINES = 2;
 
 /** Bounds of what is rendered (contract §6). */
 export interface RenderLimits {
@@ -24,11 +24,11 @@ export interface RenderLimits {
   readonly maxInputPixels: number;
   /** Maximum pixels of an animation, summed over its frames. */
   readonly maxAnimationPixels: number;
-  /** Scans of a JPEG times its pixels. */
+  /** Maximum of the scans of a JPEG times its pixels. */
   readonly maxScanPixels: number;
-  /** Pixels of an edge, which no decoder or filter of libvips has trouble with up to a million (vips_reduceh, `hshrink`). */
+  /** Maximum edge: decoders and filters of libvips work up to a million pixels (vips_reduceh, `hshrink`). */
   readonly maxEdgePx: number;
-  /** Frames of an original, decoded or not. */
+  /** Maximum frames of an original, decoded or not. */
   readonly maxFrames: number;
   readonly timeoutMs: number;
   readonly maxResultBytes: number;
@@ -36,7 +36,6 @@ export interface RenderLimits {
   readonly webpEffort: number;
 }
 
-/** Plan for an original and a request. */
 export type Plan =
   | { readonly kind: 'unmodified' }
   | {
@@ -50,21 +49,20 @@ export type Plan =
     }
   | RenderPlan;
 
-/** A render that is to be made. */
 export interface RenderPlan {
   readonly kind: 'render';
   readonly job: RenderJob;
   readonly cost: RenderCost;
-  /** Only the quality changes: a result that is not smaller gives way to the original. */
+  /** Whether only the quality changes: then the original replaces a result that is not smaller. */
   readonly isOnlyQuality: boolean;
 }
 
-/** Decides from the facts of the original and the request (contract §3); pure. */
+/** Plans by the facts of an original and the request (contract §3); pure. */
 export function planMedia(facts: ImageFacts, request: MediaRequest, limits: RenderLimits): Plan {
   if (facts.frames > limits.maxFrames) {
     return tooLarge(`${facts.frames} frames, at most ${limits.maxFrames}`);
   }
-  // Of formats that cannot animate, none is asked for animated.
+  // Requests for formats that cannot animate are not animated.
   if (request.isAnimated && facts.animationFault !== undefined) {
     return { kind: 'refuse', code: 'UNPROCESSABLE_MEDIA', reason: facts.animationFault };
   }
@@ -74,7 +72,7 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
   const animation = outputFormats[format].canAnimate ? wanted : undefined;
   const original = orientedSize(facts);
   const { size, resize } = targetSize(original, request, format);
-  // The original's own bytes show what is asked for, quality aside.
+  // The original's own bytes show the requested picture, except for quality.
   const isSamePicture =
     facts.format === format && facts.animation === animation && resize === 'none';
   const couldBeUnmodified = isSamePicture && facts.isClean;
@@ -128,7 +126,7 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
   return planRender(job, cost, limits, couldBeUnmodified);
 }
 
-/** Decides from the facts of a video and the request (contract §12); pure. */
+/** Plans by the facts of a video and the request (contract §12); pure. */
 export function planPoster(facts: MovingFacts, request: MediaRequest, limits: RenderLimits): Plan {
   const { video, fault } = facts;
   const { format, highFor } = request;
@@ -137,14 +135,11 @@ export function planPoster(facts: MovingFacts, request: MediaRequest, limits: Re
   if (fault !== undefined) return { kind: 'refuse', ...fault };
   if (video?.codec === undefined) return unsupported('The video has no track that is decoded.');
   const { codec, codedSize, size: square, orientation } = video;
-  const coded = {
-    maxPixels: Math.min(MAX_FRAME_PIXELS, limits.maxInputPixels),
-    maxEdgePx: Math.min(MAX_FRAME_EDGE_PX, limits.maxEdgePx),
-  };
-  const isWithin =
-    fits(codedSize, coded) &&
-    fits(square, { maxPixels: limits.maxInputPixels, maxEdgePx: limits.maxEdgePx });
-  if (!isWithin) return tooLarge(`a frame of ${codedSize.widthPx}x${codedSize.heightPx} px`);
+  const maxPixels = Math.min(MAX_FRAME_PIXELS, limits.maxInputPixels);
+  const maxEdgePx = Math.min(MAX_FRAME_EDGE_PX, limits.maxEdgePx);
+  const isWithin = fits(codedSize, maxPixels, maxEdgePx);
+  if (!isWithin || !fits(square, limits.maxInputPixels, limits.maxEdgePx))
+    return tooLarge(`a frame of ${codedSize.widthPx}x${codedSize.heightPx} px`);
   const original = orientedSize({ ...square, orientation });
   const { size, resize } = targetSize(original, request, format);
   const job: RenderJob = {
@@ -167,19 +162,15 @@ export function planPoster(facts: MovingFacts, request: MediaRequest, limits: Re
   return planRender(job, estimatePosterCost(codec, codedSize, job), limits, false);
 }
 
-function fits(
-  { widthPx, heightPx }: Size,
-  { maxPixels, maxEdgePx }: { readonly maxPixels: number; readonly maxEdgePx: number },
-): boolean {
+function fits({ widthPx, heightPx }: Size, maxPixels: number, maxEdgePx: number): boolean {
   return widthPx * heightPx <= maxPixels && Math.max(widthPx, heightPx) <= maxEdgePx;
 }
 
-/** Refuses what is of no kind that is rendered. */
 export function unsupported(reason: string): Plan {
   return { kind: 'refuse', code: 'UNSUPPORTED_MEDIA_TYPE', reason };
 }
 
-/** Returns the plan of a render, unless it would take too long. */
+/** Plans a render, unless it would take too long. */
 function planRender(
   job: RenderJob,
   cost: RenderCost,
@@ -189,7 +180,7 @@ function planRender(
   if (cost.leastMs > timeoutMs) {
     return tooLarge(`at least ${Math.round(cost.leastMs)} ms of work, at most ${timeoutMs}`);
   }
-  if (cost.typicalMs > timeoutMs * MAX_FORESEEN_DEADLINES) {
+  if (cost.typicalMs > timeoutMs * MAX_EXPECTED_DEADLINES) {
     const reason = `some ${Math.round(cost.typicalMs)} ms of work are foreseen, at most ${timeoutMs}`;
     return { kind: 'refuse', code: 'TRANSFORM_TIMEOUT', reason };
   }
@@ -200,10 +191,7 @@ function tooLarge(reason: string): Plan {
   return { kind: 'refuse', code: 'MEDIA_TOO_LARGE', reason };
 }
 
-/**
- * A PNG may tell its own transfer function (`gAMA`), and browsers go by it: without it, the picture would look
- * different at each size but its own. What is close to an exponent of 1 / 2.2 is sRGB.
- */
+/** Returns the transfer function that a PNG declares (`gAMA`), which browsers apply. An exponent close to 1 / 2.2 is sRGB. */
 function ownGamma({ gamma }: ImageFacts): number | undefined {
   if (gamma === undefined) return undefined;
   return Math.abs(gamma * SRGB_GAMMA - 1) < GAMMA_TOLERANCE ? undefined : gamma;

@@ -103,14 +103,14 @@ export async function inspectInSlot(
 }
 
 async function runInSlot<Result>(
-  { admission, renderLimits, records }: Services,
+  { admission, renderLimits, refusals }: Services,
   { lane, costMs, spentMs, run, addRun }: SlotUse<Result>,
   { original, signal, keepAlive, trace }: SharedWork,
   assign?: Reservation['assign'],
 ): Promise<Result> {
   const { originKey } = original;
   // Fails before queueing.
-  records.throwIfQuarantined(originKey, costMs);
+  refusals.throwIfQuarantined(originKey, costMs);
   signal.throwIfAborted();
   assign?.(lane);
   const { slot, leave } = await trace.stage('queue', (details) => {
@@ -122,7 +122,7 @@ async function runInSlot<Result>(
   try {
     signal.throwIfAborted();
     // Renders of the same original may have been ahead in the queue.
-    records.throwIfQuarantined(originKey, costMs);
+    refusals.throwIfQuarantined(originKey, costMs);
     hasBegun = true;
     const running = trace.stage('render', (details) => {
       details.lane = lane;
@@ -135,7 +135,7 @@ async function runInSlot<Result>(
     return result;
   } catch (error) {
     const isTimeout = error instanceof MediaError && error.code === 'TRANSFORM_TIMEOUT';
-    if (hasBegun && isTimeout) original.commit(() => records.noteTimeout(originKey, costMs));
+    if (hasBegun && isTimeout) original.commit(() => refusals.noteTimeout(originKey, costMs));
     throw error;
   } finally {
     const tookMs = leave(isMeasured);

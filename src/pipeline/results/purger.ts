@@ -36,7 +36,7 @@ export type Purger = ReturnType<typeof createPurger>;
  * before is neither kept nor served: requests that wait for it try again.
  */
 export function createPurger(services: OriginalServices) {
-  const { originals, records, memories, store, cdn } = services;
+  const { originals, records, refusals, memories, store, cdn } = services;
 
   /**
    * Purges the memory before it returns a promise, and then the store and the CDN at the same time: a takedown must not
@@ -67,13 +67,13 @@ export function createPurger(services: OriginalServices) {
   /** From now on the origin is contacted, and requests do not join earlier work. Returns the number of removed results. */
   function forget(filters: Filters, { keepsDigests = false, isNew = false }: PurgeOptions): number {
     const { fitsOriginal, fitsOwnKey, fitsKey, originKeys } = filters;
+    refusals.purge(fitsOriginal, fitsOwnKey);
     if (isNew && !originKeys.map((key) => records.forget(key)).includes(true)) {
       originals.invalidateWhere(fitsOriginal);
-      records.purgeRefusals(fitsOwnKey);
       return 0;
     }
     originals.purge(fitsOriginal);
-    records.purge(fitsOriginal, fitsOwnKey, keepsDigests);
+    records.purge(fitsOriginal, keepsDigests);
     return deleteWhere(memories.results, fitsKey);
   }
 

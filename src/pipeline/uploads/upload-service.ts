@@ -8,9 +8,9 @@ import type { OriginalWriter } from '../originals/original-writer.ts';
 import { cleanChunks, isRefusal, openCleaner } from './metadata-removal.ts';
 import { checkBeginning, checkBody, type PaceLimits, UploadBody } from './upload-body.ts';
 
-/** An upload, as its head and its capability describe it. */
+/** Upload as its head and its capability describe it. */
 export interface UploadOrder extends Omit<RelayCapability, 'bucket' | 'expiresAtSeconds'> {
-  /** Length that the head declares; `undefined`: none. */
+  /** `Content-Length`, if declared. */
   readonly sizeBytes: number | undefined;
   /** Whether the head declares a body, by a length or a transfer coding (RFC 9112 §6.3). */
   readonly hasBody: boolean;
@@ -23,7 +23,7 @@ export interface UploadOrder extends Omit<RelayCapability, 'bucket' | 'expiresAt
 export interface UploadLimits extends PaceLimits {
   readonly maxUploads: number;
   readonly maxBytes: number;
-  /** Memory of all uploads of unknown length together, in bytes. */
+  /** Maximum memory of all uploads of unknown length, in bytes. */
   readonly memoryBytes: number;
   /** Maximum time for the storage to report whether an object exists, in milliseconds. */
   readonly lookTimeoutMs: number;
@@ -31,20 +31,18 @@ export interface UploadLimits extends PaceLimits {
   readonly sweepIntervalMs: number;
 }
 
-/** Storages that uploads go to. */
 interface Writers {
   readonly originals: OriginalWriter;
   /** Storage that no public route reads (contract §14). Omit to store all uploads as originals. */
   readonly uploads: OriginalWriter | undefined;
 }
 
-/** An upload as it was stored. */
 export interface StoredUpload {
   /** The storage's tag of the stored bytes; empty if the storage gives none. */
   readonly etag: string;
-  /** SHA-256 of the stored bytes, hexadecimal; `undefined` unless it was checked. */
+  /** SHA-256 of the stored bytes, hexadecimal, if it was checked. */
   readonly sha256?: string | undefined;
-  /** Outcome of the removal of metadata; `undefined` if the upload is stored as sent on purpose. */
+  /** Outcome of the removal of metadata; `undefined` if it was not requested. */
   readonly metadata: MetadataOutcome | undefined;
 }
 
@@ -81,7 +79,7 @@ export class UploadService {
   }
 
   /**
-   * Stores an original, or a part of one.
+   * Stores an upload, or a part of one.
    *
    * @param openBody requests the body from the client; called after all checks that need no body
    * @param signal aborts when the client has gone; then nothing is stored
@@ -129,7 +127,7 @@ export class UploadService {
       return stored;
     } catch (error) {
       if (isRefusal(error)) meter.count('metadataRemovals', 'refused');
-      // The client has gone: its reason comes before any other failure.
+      // A client that has gone causes further failures.
       signal.throwIfAborted();
       throw error;
     } finally {
@@ -215,10 +213,8 @@ export class UploadService {
       // The client learns why the upload was stopped; a failure to clean up is for the operator.
       if (!isStop(error, signal)) {
         const details = { key, reason: formatCauses(error).slice(2) };
-        this.#pipeline.log.warn(
-          details,
-          'an upload that was stopped may have left something behind',
-        );
+        const { log } = this.#pipeline;
+        log.warn(details, 'an upload that was stopped may have left something behind');
       }
       throw signal.reason;
     } finally {
@@ -249,12 +245,10 @@ export class UploadService {
   }
 }
 
-/** Returns the error for a blocked upload, hidden or not (contract §15). */
 function blockedError(): MediaError {
   return new MediaError('ACCESS_DENIED', { cause: new Error('The upload is blocked.') });
 }
 
-/** Whether a write has ended because of its signal. */
 function isStop(error: unknown, { reason }: AbortSignal): boolean {
   return error === reason || (error instanceof Error && error.name === 'AbortError');
 }
