@@ -1,15 +1,14 @@
 /**
- * Waiters of each promise. A promise keeps every callback of its `then` until it settles: those of clients
- * that come and go while one of them stays would pile up there, with 12 kB each (measured). So its
- * `then` is called once for all of them, and from a set each can be removed.
+ * Waiters of each promise. A promise keeps the callbacks of its `then` until it settles: those of clients that leave would
+ * accumulate, 12 kB each (measured). So `then` is called once for all waiters, and each can be removed from a set.
  */
 const waitersOf = new WeakMap<Promise<unknown>, Set<() => void>>();
 
 /**
- * Waits for a promise, but no longer than until a signal aborts; what the promise comes to after
- * that is dropped. A waiter that has left is forgotten at once, however long the promise still takes.
+ * Waits for a promise, no longer than until a signal aborts. A waiter that leaves is forgotten immediately, however long the
+ * promise still takes.
  *
- * @throws what the promise is rejected with, or `signal.reason`
+ * @throws the rejection of the promise, or `signal.reason`
  */
 export function unlessAborted<Result>(
   promise: Promise<Result>,
@@ -17,40 +16,40 @@ export function unlessAborted<Result>(
 ): Promise<Result> {
   const waiters = waitersOf.get(promise) ?? gatherWaiters(promise);
   return new Promise((resolve, reject) => {
-    const leave = (): void => {
-      waiters.delete(stay);
+    const onAbort = (): void => {
+      waiters.delete(onSettled);
       reject(signal.reason);
     };
-    const stay = (): void => {
-      signal.removeEventListener('abort', leave);
+    const onSettled = (): void => {
+      signal.removeEventListener('abort', onAbort);
       promise.then(resolve, reject);
     };
-    if (signal.aborted) return leave();
-    waiters.add(stay);
-    signal.addEventListener('abort', leave, { once: true });
+    if (signal.aborted) return onAbort();
+    waiters.add(onSettled);
+    signal.addEventListener('abort', onAbort, { once: true });
   });
 }
 
 function gatherWaiters(promise: Promise<unknown>): Set<() => void> {
   const waiters = new Set<() => void>();
   const settle = (): void => {
-    waitersOf.delete(promise); // a waiter that comes now must not wait for what is over
-    for (const stay of waiters) stay();
+    waitersOf.delete(promise); // later waiters must not wait for a settled promise
+    for (const onSettled of waiters) onSettled();
   };
   waitersOf.set(promise, waiters);
   promise.then(settle, settle);
   return waiters;
 }
 
-/** Interval in which a countdown checks that the process runs, in milliseconds. */
+/** Interval of a countdown's checks that the process runs, in milliseconds. */
 const STEP_MS = 250;
 
-/** Delay of a timer above which the process stood still, in milliseconds. A busy event loop causes shorter ones. */
+/** Delay of a timer from which on the process was stopped, in milliseconds. A busy event loop causes shorter ones. */
 const STANDSTILL_MS = 1_000;
 
 /**
- * Deadline that does not count the time in which this process stood still, after SIGSTOP or in a paused container: the
- * clock goes on meanwhile, and the timer would fire before a result that has arrived is received.
+ * Deadline that does not count the time in which this process was stopped, by SIGSTOP or in a paused container: the clock
+ * continues, and the timer would fire before a result that has arrived is received.
  */
 export class Countdown {
   readonly #onEnd: () => void;
@@ -63,7 +62,7 @@ export class Countdown {
     this.#startStep();
   }
 
-  /** Remaining time at the beginning of the present step, in milliseconds. */
+  /** Remaining time at the beginning of the current step, in milliseconds. */
   get leftMs(): number {
     return this.#leftMs;
   }
@@ -77,8 +76,8 @@ export class Countdown {
     const stepMs = Math.min(this.#leftMs, STEP_MS);
     this.#timer = setTimeout(() => {
       const elapsedMs = performance.now() - sinceMs;
-      const stoodStill = elapsedMs - stepMs > STANDSTILL_MS;
-      if (!stoodStill) this.#leftMs -= Math.max(elapsedMs, stepMs);
+      const wasStopped = elapsedMs - stepMs > STANDSTILL_MS;
+      if (!wasStopped) this.#leftMs -= Math.max(elapsedMs, stepMs);
       if (this.#leftMs > 0) this.#startStep();
       else this.#onEnd();
     }, stepMs);
@@ -86,13 +85,11 @@ export class Countdown {
 }
 
 /**
- * Runs work under a signal of its own, which aborts with the outer one or after a time.
+ * Runs work under a signal of its own, which aborts with the outer one or after a timeout.
  *
- * @param timeoutMs time for the work, in milliseconds
- * @param signal the outer one, if there is one
- * @param onTimeout makes the reason it aborts with then
- * @param work may begin the time anew, with another length
- * @throws what the work throws, the outer signal's reason, or what `onTimeout` made
+ * @param onTimeout creates the reason of the abort after the timeout
+ * @param work may restart the timeout, with another length
+ * @throws errors of the work, the outer signal's reason, or the error of `onTimeout`
  */
 export async function withDeadline<Result>(
   timeoutMs: number,
@@ -118,12 +115,11 @@ export async function withDeadline<Result>(
   }
 }
 
-/** Returns an error for work that has not ended in time, named like that of `AbortSignal.timeout`. */
+/** Returns an error with the name of that of `AbortSignal.timeout`. */
 export function timeoutError(message: string): Error {
   return Object.assign(new Error(message), { name: 'TimeoutError' });
 }
 
-/** Whether work has failed since it has not ended in time. */
 export function isTimeout(error: unknown): boolean {
   return error instanceof Error && error.name === 'TimeoutError';
 }

@@ -9,13 +9,13 @@ export interface KeyedRequest {
   readonly key: string;
 }
 
-/** Secret of this process, so that nobody can store an original at an absent key. */
+/** Secret of this process, so that no client can store an original at an absent key. */
 const secret = randomBytes(32);
 
 /** Keys of absent originals: they have no id. */
 const ABSENT_KEY = /^[^/]+\/x[\da-f]{20}\/x[\da-f]{20}\/[\da-f]{24}$/;
 
-/** Scheme of the URLs of absent external media, in this process alone: nobody can sign one. */
+/** Scheme of the URLs of absent external media: a secret of this process, so that no client can sign one. */
 const ABSENT_SCHEME = `absent-${randomBytes(16).toString('hex')}:`;
 
 /** Cause of an `UNKNOWN_MEDIA` that hides a block: the response must be that of an absent original. */
@@ -38,8 +38,8 @@ export function isAbsentUrl(url: string): boolean {
 
 /**
  * Returns the request for a missing original of the same kind, one for each key, which is served instead of a hidden one.
- * Its key has no id, so no original can ever have it, and no folder of the key that it stands for, so that the origin
- * does not touch that folder. External media get a URL that no site is contacted for.
+ * Its key has no id, so that no original can have it, and no directory of the hidden key, so that the origin does not
+ * access that directory. External media get a URL for which no site is contacted.
  */
 export function absentOf(media: MediaRequest): KeyedRequest {
   const [root = ''] = media.originKey.split('/');

@@ -6,16 +6,16 @@ import { type Clock, type Log, lanes } from './ports.ts';
 import { type CacheUse, stages } from './request-trace.ts';
 import { siteFailureReasons } from './site-failure.ts';
 
-/** Caches: results in memory, originals in memory, the store that outlives the process. */
+/** Caches: results in memory, originals in memory, the store. */
 const memories = ['results', 'originals', 'store'] as const;
 
-/** Outcomes of a read from the origin; stopped: no request waited for it any more. */
+/** Outcomes of a read from the origin. `stopped`: no request waited for it any more. */
 export const originOutcomes = ['found', 'missing', 'failed', 'timeout', 'stopped'] as const;
 export type OriginOutcome = (typeof originOutcomes)[number];
 
 /**
- * Outcomes of a fetch from another site: the whole or a part is coming; the known state still holds; it is missing; why
- * it was refused or has failed; too many waited for a connection; no request waited for it any more.
+ * Outcomes of a fetch from another site: response, confirmation of the known state, missing; reasons of refusals and
+ * failures; too many fetches waited for a connection; no request waited for it any more.
  */
 export const fetchOutcomes = [
   'fetched',
@@ -31,17 +31,17 @@ export type FetchOutcome = (typeof fetchOutcomes)[number];
 export const cdnCallOutcomes = ['taken', 'limited', 'failed', 'timeout'] as const;
 export type CdnCallOutcome = (typeof cdnCallOutcomes)[number];
 
-/** A metric of what happens: its name and help, and its label with all values, which exist from the start. */
+/** A metric of events: its name and help, and its label with all values, which exist from the start. */
 export interface MetricRow {
   readonly name: string;
   readonly help: string;
-  /** One label; none: the metric is one number, and its value is `all`. */
+  /** One label; without it, the metric is one number, and its value is `all`. */
   readonly labels?: Readonly<Record<string, readonly string[]>>;
   /** Upper bounds of the buckets of a histogram of durations; a row without them is a counter. */
   readonly bucketsSeconds?: readonly number[];
 }
 
-/** Everything that is counted or timed as it happens, except responses, whose classes are too many to list. */
+/** Metrics of events, except responses, whose classes are too many to list. */
 export const metrics = {
   cacheHits: {
     name: 'darkroom_cache_hits_total',
@@ -109,14 +109,14 @@ export const metrics = {
     name: 'darkroom_queue_wait_seconds',
     help: 'Waits of renders for a CPU slot, 0 where one was free.',
     labels: { lane: lanes },
-    // The longest wait that is allowed is 5 by default.
+    // The maximum wait is 5 by default.
     bucketsSeconds: [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5],
   },
   stage: {
     name: 'darkroom_stage_seconds',
     help: 'Time of a request in a stage that it entered; plain hits in memory are not timed.',
     labels: { stage: stages },
-    // From a lookup in memory to a large file sent to a slow client.
+    // From a lookup in memory to a large file for a slow client.
     bucketsSeconds: [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60],
   },
 } as const satisfies Readonly<Record<string, MetricRow>>;
@@ -131,23 +131,22 @@ type LabelValue<Name extends keyof Metrics> = Metrics[Name] extends {
   ? Value
   : 'all';
 
-/** Class of a response; each member has few values, and none comes from a client. */
+/** Class of a response. Each member has few values, which clients cannot choose. */
 export interface ResponseClass {
   /** `none`: the path is not in the contract. */
   readonly resource: ResourceName | 'upload' | 'none';
-  /** 499, nginx's number, if the client left before there was a response. */
+  /** 499, nginx's status, if the client left before the response. */
   readonly status: number;
   readonly cache: CacheUse;
 }
 
-/** Responses of one class, to which the code that sends them adds. */
 export interface ResponseCount {
   responses: number;
-  /** Bytes of bodies that were handed over to the system. */
+  /** Bytes of bodies that were written to sockets. */
   bodyBytes: number;
 }
 
-/** Counts and times what happens, for operators. */
+/** Counts and times events, for operators. */
 export interface Meter {
   count<Name extends Exclude<keyof Metrics, Timed>>(
     name: Name,

@@ -10,17 +10,17 @@ export const stages = [...timedStages, 'send'] as const;
 export type Stage = (typeof stages)[number];
 
 /**
- * Stages that a trace shows: those above, and steps without a time of their own: the wait for the work of another
- * request, a fetch from another site, reading the facts of an original, and writing a rendering into the store.
+ * Stages in a trace: those above, and steps that are not timed: the wait for the work of another request, a fetch from
+ * another site, reading the facts of an original, and writing a rendering into the store.
  */
 export type StageName = Stage | 'join' | 'fetch' | 'facts' | 'write';
 
-/** Details of a stage for a trace: numbers and words of ours, never a key or a secret. */
+/** Details of a stage for a trace: numbers and constant words, never a key or a secret. */
 export interface StageDetails {
   memory?: 'results' | 'store';
   found?: boolean;
   originPart?: 'state' | 'body';
-  /** Whether another site has confirmed what was known. */
+  /** Whether another site has confirmed the known state. */
   unchanged?: boolean;
   lane?: Lane;
   bytes?: number;
@@ -38,33 +38,33 @@ export interface StageTiming {
   readonly durationMs: number;
 }
 
-/** A cached result was missing (`miss`) or too old (`stale`); or the caches are not asked, for a streamed original. */
+/** A cached result was missing (`miss`) or too old (`stale`), or the caches were not used, for a streamed original. */
 interface Forwarded {
   readonly kind: 'miss' | 'stale' | 'bypass';
   /** Whether the request joined another one's work instead of starting its own. */
   readonly collapsed?: boolean | undefined;
-  /** HTTP status of the origin's response, where the header reports it (304: the original is unchanged). */
+  /** HTTP status of the origin's response, if the header reports it (304: the original is unchanged). */
   readonly originStatus?: number | undefined;
   readonly stored?: boolean | undefined;
   readonly detail?: OutcomeDetail | undefined;
 }
 
-/** The origin was not asked for this response, or could not be reached. */
+/** The origin was not contacted for this response, or did not respond. */
 interface Hit {
   readonly kind: 'hit';
   readonly detail?: OutcomeDetail | undefined;
 }
 
-/** Detail of a response: it came from the persistent store, or it was known before the origin failed (RFC 5861). */
+/** Detail of a response: from the persistent store, or from before a failure of the origin (RFC 5861). */
 export type OutcomeDetail = 'store' | 'stale-if-error';
 
 /** Outcome of the caches for a request, in the vocabulary of RFC 9211. */
 export type CacheOutcome = Hit | Forwarded;
 
 /**
- * Outcomes in a word, for counting. `memory`, `store`: a hit in either; `revalidated`: the origin confirmed a known
- * result; `stale-if-error`: a known result while the origin fails; `collapsed`: the work of another request; `miss`,
- * `stale`: no result, or an outdated one; `bypass`: never kept; `none`: rejected before the caches were asked.
+ * Outcomes for counting. `memory`, `store`: a hit in either; `revalidated`: the origin confirmed a known result;
+ * `stale-if-error`: a known result while the origin fails; `collapsed`: the work of another request; `miss`, `stale`: no
+ * result, or an outdated one; `bypass`: never cached; `none`: rejected before the caches were used.
  */
 export const cacheUses = [
   'memory',
@@ -79,7 +79,6 @@ export const cacheUses = [
 ] as const;
 export type CacheUse = (typeof cacheUses)[number];
 
-/** Returns where a response came from, in a word. */
 export function cacheUseOf(outcome: CacheOutcome | undefined): CacheUse {
   if (outcome === undefined) return 'none';
   if (outcome.detail !== undefined) return outcome.detail;
@@ -103,12 +102,12 @@ export function revalidated(
   return kind === 'hit' ? { kind, detail } : { kind, originStatus: 304, detail };
 }
 
-/** A request whose stages a trace shows. */
+/** Trace of one request. */
 export interface TracedRequest {
   /**
    * Begins a stage. The returned function ends it, with the error that it throws, if any.
    *
-   * @param leader request whose work the stage waits for
+   * @param leader request for whose work the stage waits
    */
   begin(
     stage: StageName,
@@ -122,17 +121,17 @@ export class RequestTrace {
   readonly #traced: TracedRequest | undefined;
   readonly #timings: { readonly stage: TimedStage; durationMs: number }[] = [];
 
-  /** @param traced shows the same stages; omit it for a request that is not traced */
+  /** @param traced receives the same stages; omit to trace nothing */
   constructor(clock: Clock, traced?: TracedRequest) {
     this.#clock = clock;
     this.#traced = traced;
   }
 
   /**
-   * Runs work as a stage of the request, and adds its time to the stage's.
+   * Runs work as a stage of the request, and adds its time to the stage.
    *
    * @param work may fill in details for a trace
-   * @param joined the request whose work this one waits for
+   * @param joined request for whose work this one waits
    */
   async stage<Result>(
     name: StageName,
@@ -159,7 +158,7 @@ export class RequestTrace {
   /**
    * Adds time to a stage.
    *
-   * @param details of the stage in a trace; omit them if the trace shall not show it
+   * @param details of the stage in a trace; omit to hide the stage
    */
   add(stage: TimedStage, durationMs: number, details?: StageDetails): void {
     const known = this.#timings.find((timing) => timing.stage === stage);
@@ -168,12 +167,12 @@ export class RequestTrace {
     if (details !== undefined) this.#traced?.begin(stage)(details);
   }
 
-  /** Forgets the stages so far: the response shows those that follow. */
+  /** Forgets the stages so far, which the response must not show. */
   restart(): void {
     this.#timings.length = 0;
   }
 
-  /** Each stage entered so far, in order of the first visit's end. */
+  /** Stages so far, in the order in which they first ended. */
   get timings(): readonly StageTiming[] {
     return this.#timings;
   }

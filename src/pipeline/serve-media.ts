@@ -73,7 +73,7 @@ export class MediaService {
   /** Whether the bytes of a result's original are known not to be blocked. */
   #passesDigestBlocks(originKey: string, { originalEtag }: MediaResult): boolean {
     const { blocks, records } = this.#services;
-    if (blocks?.judgesBytes !== true) return true;
+    if (blocks?.hasDigestBlocks !== true) return true;
     const sha256 = records.findSha256(originKey, originalEtag);
     try {
       blocks.checkDigest(sha256);
@@ -216,7 +216,7 @@ export class MediaService {
     const { onWait, original: use } = context;
     if (use === undefined) throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
     onWait?.(BYPASS);
-    const isChecked = blocks?.judgesBytes === true;
+    const isChecked = blocks?.hasDigestBlocks === true;
     const requested = use.requestedBytes(ignoresRange);
     const original = await openPassthrough(this.#services, request, requested, context);
     const { originKey, url } = request;
@@ -227,7 +227,7 @@ export class MediaService {
       const selected = use.select(original, request, ignoresRange);
       const { first, last } = selected;
       let body = selected.hasBody ? await original.stream(first, last) : undefined;
-      if (body !== undefined && blocks?.judgesBytes === true && !isChecked) {
+      if (body !== undefined && blocks?.hasDigestBlocks === true && !isChecked) {
         // The first block by SHA-256 was posted while the body was opened unchecked.
         body.destroy();
         throw new OriginalReplaced();

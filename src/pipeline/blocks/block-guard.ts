@@ -5,22 +5,22 @@ import type { MediaRequest } from '../../contract/media-request.ts';
 import { HiddenBlock, isAbsentKey } from '../absent-media.ts';
 import type { BlockList } from './block-list.ts';
 
-/** Names of an original, by which it may be blocked; `sha256`, hexadecimal digits of its bytes, if known. */
+/** Names by which an original may be blocked; `sha256` in hexadecimal digits, if known. */
 interface Names extends Pick<MediaRequest, 'originKey'>, Partial<Pick<MediaRequest, 'url'>> {
   readonly sha256?: string | undefined;
 }
 
-/** An original that is being sent, and its state, under which its digest may be remembered. */
+/** An original that is being sent; the digest of its state may be remembered. */
 export interface SentOriginal extends Names {
   readonly etag: string | undefined;
 }
 
-/** Judges requests by the list of blocks (contract §15). */
+/** Checks requests against the list of blocks (contract §15). */
 export class BlockGuard {
   readonly #list: BlockList;
   /** Headers of a 451 (RFC 7725 §4). */
   readonly #headers: Readonly<Record<string, string>>;
-  /** Bodies that are being sent at their clients' pace. */
+  /** Bodies that are being sent. */
   readonly #streams = new Map<Readable, SentOriginal>();
 
   constructor(list: BlockList, blockedBy: string | undefined) {
@@ -35,12 +35,12 @@ export class BlockGuard {
     const named =
       url === undefined ? index.findKey(originKey) : index.find({ kind: 'external', value: url });
     const block = named ?? (sha256 ? index.find({ kind: 'sha256', value: sha256 }) : undefined);
-    // A block of a whole kind must not show in the response that hides it.
+    // A block of all keys of a kind must not appear in the response that hides it.
     return block !== undefined && isAbsentKey(originKey) ? undefined : block;
   }
 
-  /** Whether bytes are blocked by their digests: then that of an original must be known before it is served. */
-  get judgesBytes(): boolean {
+  /** Whether any digest is blocked: then the digest of an original must be known before it is served. */
+  get hasDigestBlocks(): boolean {
     return this.#list.index.countOf('sha256') > 0;
   }
 
@@ -49,7 +49,7 @@ export class BlockGuard {
   }
 
   /**
-   * @param sha256 hexadecimal digits of the original; `undefined`: not known
+   * @param sha256 hexadecimal digits; `undefined` if unknown
    * @throws MediaError as `check` does
    */
   checkDigest(sha256: string | undefined): void {
@@ -57,7 +57,7 @@ export class BlockGuard {
     if (block) throw this.refuse(block);
   }
 
-  /** @throws MediaError `UNAVAILABLE`, or `UNKNOWN_MEDIA` where the block is hidden */
+  /** @throws MediaError `UNAVAILABLE`, or `UNKNOWN_MEDIA` if the block is hidden */
   check(names: Names): void {
     const block = this.find(names);
     if (block !== undefined) throw this.refuse(block);
@@ -72,9 +72,9 @@ export class BlockGuard {
   }
 
   /**
-   * Cuts a body off when its original is blocked.
+   * Destroys a body when its original is blocked.
    *
-   * @throws MediaError as `check` does, of what was blocked while the body was opened
+   * @throws MediaError as `check` does, if the original was blocked while the body was opened
    */
   watch(sent: SentOriginal, body: Readable): Readable {
     try {
@@ -87,17 +87,17 @@ export class BlockGuard {
     return body.once('close', () => this.#streams.delete(body));
   }
 
-  /** Originals that are being sent now. */
+  /** Originals that are being sent. */
   get sent(): readonly SentOriginal[] {
     return [...this.#streams.values()];
   }
 
   /**
-   * Ends the bodies under way that are blocked now.
+   * Destroys the bodies of blocked originals.
    *
-   * @param digests SHA-256 of originals by their keys, in whatever state: a client that gets another one asks again
+   * @param digests SHA-256 of originals by their keys, in any state: clients of another state repeat the request
    */
-  cutOff(digests: ReadonlyMap<string, string>): void {
+  destroyBlocked(digests: ReadonlyMap<string, string>): void {
     for (const [body, sent] of this.#streams) {
       const sha256 = sent.sha256 ?? digests.get(sent.originKey);
       const block = this.find({ ...sent, sha256 });

@@ -9,17 +9,17 @@ import { probeConditions, removeLeftProbes, type SharedObjects } from './ports.t
 /** Called with new and repeated blocks. `isOwn`: this process received the request. */
 export type BlockWatcher = (blocked: readonly BlockSubject[], isOwn: boolean) => Promise<void>;
 
-/** The list cannot be read or written; the last valid one stays in effect. */
+/** The list cannot be read or written. The last valid one stays in effect. */
 export class ListUnavailable extends Error {
   override readonly name = 'ListUnavailable';
 }
 
 const MAX_ATTEMPTS = 50;
 
-/** Maximum pause between attempts, in milliseconds: all of them outlast the claim of a killed process in a folder. */
+/** Maximum pause between attempts, in milliseconds: together they outlast the lock of a killed process in a directory. */
 const MAX_PAUSE_MS = 300;
 
-/** Part of the poll period after which the list is read: reading takes time, too. */
+/** Fraction of the poll period after which the list is read, since reading takes time, too. */
 const POLL_SHARE = 0.8;
 
 /**

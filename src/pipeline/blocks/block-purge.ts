@@ -52,7 +52,7 @@ export function createBlockPurge(
   // It was sent before its digest was known: the CDN may have stored it.
   originals.hashes.onHashed = async (originKey, etag, sha256) => {
     if (!guard.isDigestBlocked(sha256)) return;
-    guard.cutOff(new Map([[originKey, sha256]]));
+    guard.destroyBlocked(new Map([[originKey, sha256]]));
     await purge('everywhere', [originKey]).catch(() => undefined); // logged
     facts.store({ originKey }, etag, 'sha256', sha256);
   };
@@ -74,7 +74,7 @@ export function createBlockPurge(
     const urls = valuesOf('external');
     const sha256 = new Set(valuesOf('sha256'));
     const byDigest = records.findByDigest(sha256);
-    guard.cutOff(new Map([...byDigest].map(([key, known]) => [key, known.sha256])));
+    guard.destroyBlocked(new Map([...byDigest].map(([key, known]) => [key, known.sha256])));
     const remembered = [
       ...records.findKeysFetchedFrom(new Set(urls.map(digestOf))),
       ...byDigest.keys(),
@@ -93,7 +93,7 @@ export function createBlockPurge(
     };
     const takeDownStored = async () => {
       const stored = await findStored(sha256);
-      guard.cutOff(stored);
+      guard.destroyBlocked(stored);
       await purge('everywhere', [...stored.keys()]);
       storeAgain(records.findByDigest(new Set(stored.values())));
     };

@@ -10,10 +10,10 @@ export interface CdnPurge {
   dueAtMs: number;
   /** Tags that the CDN has not accepted in this round. */
   left: Set<string>;
-  /** Time when the CDN last accepted a tag of this purge, or when the purge ended. */
+  /** Time at which the CDN last accepted a tag of this purge, or at which the purge ended. */
   changedAtMs: number;
   reason?: string | undefined;
-  /** Time until which only the process with the lease sends the purge. */
+  /** Time until which only the process with the lease sends the purge; its fraction is random. */
   leaseUntilMs: number;
 }
 
@@ -52,7 +52,7 @@ export function endPurge(purge: CdnPurge, status: 'done' | 'failed', nowMs: numb
   purge.left = new Set();
 }
 
-/** Tags are joined, since long arrays take long to format. */
+/** Tags are joined, since formatting long arrays is slow. */
 type StoredPurge = Omit<CdnPurge, 'tags' | 'left'> & Record<'tags' | 'left', string>;
 
 /** Formats the shared object of a purge. */

@@ -63,7 +63,7 @@ export function createInternalMedia(
       blocks?.checkDigest(metadata.sha256 ?? undefined);
       const bytes = wantsBytes ? await readWhole(found, signal) : undefined;
       // This is a second read, which may have found another state.
-      if (bytes !== undefined && blocks?.judgesBytes) blocks.checkDigest(sha256Of(bytes));
+      if (bytes !== undefined && blocks?.hasDigestBlocks) blocks.checkDigest(sha256Of(bytes));
       return formatMetadata(metadata, bytes);
     });
   }

@@ -21,10 +21,10 @@ export interface DescribedBytes {
   readonly inspect: () => Promise<MovingFacts>;
 }
 
-/** Facts of an original, and what follows from them for a picture. */
+/** Facts of an original, and a planner of its picture. */
 export interface Description {
   readonly facts: MetadataFacts;
-  /** Plans a render of it; `undefined` where there is no picture, or it is known to be damaged. */
+  /** Plans a render; `undefined` without a picture, or if it is known to be damaged. */
   readonly plan?: ((request: MediaRequest) => Plan) | undefined;
 }
 
@@ -39,10 +39,9 @@ const NOTHING = {
 } as const;
 
 /**
- * Describes an original by its bytes (contract §13), without decoding a pixel. A damaged one has the facts of its
- * header.
+ * Describes an original by its bytes (contract §13), without decoding pixels. A damaged one has the facts of its header.
  *
- * @param wantsPixels whether a picture is rendered anyway, so that an image may be read whole
+ * @param wantsPixels whether a picture is rendered anyway, so that an image may be read completely
  * @throws errors of the bytes; MediaError `TRANSFORM_TIMEOUT`, `OVERLOADED`
  */
 export async function describe(
@@ -60,9 +59,9 @@ export async function describe(
   const moving =
     sniffMoving(prefix) === undefined ? undefined : await unlessUnreadable(bytes.inspect);
   const [type = ''] = contentType.split('/');
-  const told = type === 'video' || type === 'audio' ? type : undefined;
-  // Without a track that is understood, the leading bytes tell more than the container does.
-  const kind = (moving?.codec === undefined ? told : undefined) ?? moving?.kind ?? 'file';
+  const sniffed = type === 'video' || type === 'audio' ? type : undefined;
+  // Without a known track, the leading bytes are more reliable than the container.
+  const kind = (moving?.codec === undefined ? sniffed : undefined) ?? moving?.kind ?? 'file';
   if (kind === 'file') return { facts: { ...about, kind, ...NOTHING } };
   return describeMoving(about, kind, moving, limits);
 }
@@ -85,7 +84,7 @@ async function describeImage(
       return facts;
     }));
   const image = whole ?? head?.facts;
-  // Of a damaged animation, and of one that is too large, the frames are unknown.
+  // The frames of a damaged or too large animation are unknown.
   const isCounted = whole !== undefined || head?.isStill === true;
   const frames = isCounted && image !== undefined ? image.frames : undefined;
   const size = image && orientedSize(image);
@@ -104,7 +103,7 @@ async function describeImage(
   return { facts, plan: (request) => planMedia(image, request, limits) };
 }
 
-/** Resolves to `undefined` where an original cannot be understood. @throws all other errors of the work */
+/** Resolves to `undefined` if an original is unreadable. @throws all other errors of the work */
 export async function unlessUnreadable<Result>(
   work: () => Promise<Result>,
 ): Promise<Result | undefined> {
@@ -159,7 +158,8 @@ export function pictureRequest(
     filename: undefined,
     widthPx: isWide ? edgePx : undefined,
     heightPx: isWide ? undefined : edgePx,
-    ...{ format, quality },
+    format,
+    quality,
     isAnimated: false,
     isPassthrough: false,
   };

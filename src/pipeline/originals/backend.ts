@@ -8,21 +8,21 @@ import { siteError } from '../site-failure.ts';
 
 /** Deadlines and bounds of reading from the storage (contract §6). */
 export interface OriginLimits {
-  /** Longest time until the storage responds, in milliseconds. */
+  /** Maximum time until the storage responds, in milliseconds. */
   readonly firstByteTimeoutMs: number;
-  /** Longest time until the last byte of an original that is read whole, in milliseconds. */
+  /** Maximum time until the last byte of an original that is buffered, in milliseconds. */
   readonly wholeBodyTimeoutMs: number;
-  /** Largest original that is read whole, in bytes. */
+  /** Maximum size of an original that is buffered, in bytes. */
   readonly maxOriginalBytes: number;
 }
 
 /** Bounds of reading from other sites (contract §8). */
 export interface SiteLimits {
-  /** Longest time until the last byte of an original that is fetched whole, in milliseconds. */
+  /** Maximum time until the last byte of an original that is buffered, in milliseconds. */
   readonly wholeBodyTimeoutMs: number;
-  /** Most bodies that are passed on at once. */
+  /** Maximum number of concurrent passthrough bodies. */
   readonly maxStreams: number;
-  /** Most bytes that are passed on of one body. */
+  /** Maximum size of a passthrough body, in bytes. */
   readonly maxBytes: number;
 }
 
@@ -32,35 +32,35 @@ export interface ExternalMedia {
   readonly limits: SiteLimits;
 }
 
-/** Differences between the sources of originals, as data: how one is read, and within which bounds. */
+/** A source of originals, with the differences between sources as data: how to read them, and within which bounds. */
 export interface Backend extends Omit<OriginLimits, 'firstByteTimeoutMs'> {
   readonly source: Source;
-  /** Whether originals come from other sites: failures are concealed, lengths not trusted, bytes judged as they come. */
+  /** Whether originals come from other sites: failures are concealed, lengths not trusted, bytes checked on arrival. */
   readonly isExternal: boolean;
-  /** Whether originals, states and results are kept beyond the work on them; quarantine and facts are in any case. */
+  /** Whether originals, states and results outlive the work on them; quarantines and facts always do. */
   readonly remembers: boolean;
-  /** Bounds the bodies that go into memory; `undefined`: the source bounds its connections itself. */
+  /** Bounds buffered bodies; `undefined` if the source bounds its connections itself. */
   readonly reads: Semaphore | undefined;
-  /** Bounds the bodies that are passed on. */
+  /** Bounds passthrough bodies. */
   readonly streams: Semaphore;
-  /** `undefined`: the source keeps this deadline itself. */
+  /** `undefined` if the source enforces this deadline itself. */
   readonly firstByteTimeoutMs: number | undefined;
-  /** Most bytes that are passed on of one body. */
+  /** Maximum size of a passthrough body, in bytes. */
   readonly maxPassedBytes: number;
-  /** Periods for which a failure is remembered instead of asking the source again, in milliseconds. */
+  /** Periods for which a failure is remembered instead of contacting the source again, in milliseconds. */
   readonly failedForMs: {
     /** While an older result is served instead. */
     readonly withResult: number;
-    /** While all requests get the failure: short, since clients retry. */
+    /** While all requests fail: short, since clients retry. */
     readonly withoutResult: number;
   };
-  /** Age of work on an original up to which other requests join the work: later, its findings may be out of date. */
+  /** Maximum age of work that requests join: later, its findings may be out of date. */
   readonly maxJoinAgeMs: number;
-  /** Counts responses and bytes; `undefined`: the source counts its own. */
+  /** Counts responses and bytes; `undefined` if the source counts its own. */
   readonly observer: SourceObserver | undefined;
 }
 
-/** Sources of originals; those that are not configured are missing. */
+/** Configured sources of originals. */
 export interface Backends {
   readonly storage: Backend;
   readonly sites?: Backend | undefined;
@@ -73,12 +73,12 @@ export interface Backends {
 /** Prefixes of origin keys outside the storage. No key of the storage begins with a slash. */
 export const NAMESPACES = { uploads: '/uploads/', inline: '/inline/' } as const;
 
-/** Returns the origin key of an object of another source than the storage. */
+/** Returns the origin key of an object outside the storage. */
 export function namespacedKey(namespace: keyof typeof NAMESPACES, key: string): string {
   return NAMESPACES[namespace] + key;
 }
 
-/** Whether an origin key is outside the storage: nothing of it is stored, and no CDN has it. */
+/** Whether an origin key is outside the storage: its results are not stored, and not at the CDN. */
 export function isNamespaced(originKey: string): boolean {
   return originKey.startsWith('/');
 }
@@ -86,7 +86,7 @@ export function isNamespaced(originKey: string): boolean {
 /** Name of an original; other sites' originals have a URL. */
 export type OriginalName = Pick<MediaRequest, 'originKey'> & Partial<Pick<MediaRequest, 'url'>>;
 
-/** Place of an original. */
+/** Location of an original. */
 export interface OriginalLocation {
   readonly backend: Backend;
   readonly originKey: string;
@@ -154,7 +154,7 @@ export function lateError({ isExternal }: Backend, message: string): MediaError 
     : new MediaError('ORIGIN_TIMEOUT', { cause: new Error(message) });
 }
 
-/** Returns the error of a transfer that has failed. undici names the error of a body that stalls, and nothing else does. */
+/** Returns the error of a failed transfer. Only undici names an error of a stalled body. */
 export function brokenError({ isExternal }: Backend, cause: unknown): MediaError {
   if (cause instanceof MediaError) return cause;
   if (!isExternal) return new MediaError('ORIGIN_ERROR', { cause });

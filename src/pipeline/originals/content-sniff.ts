@@ -4,15 +4,15 @@ import { ByteReader, hasAscii } from '../../formats/byte-reader.ts';
 import { sniffHeifType } from '../../formats/heif/heif-header.ts';
 import { readIsoIndex } from '../../formats/video/iso-index.ts';
 
-/** Number of leading bytes that tell the type: the sample that `file-type` is made for. */
+/** Leading bytes that show the type: the sample size of `file-type`. */
 export const SNIFF_BYTES = 4100;
 
-/** The type where the bytes tell nothing; also that of an empty file. */
+/** Type of unknown bytes, and of an empty file. */
 const UNKNOWN = 'application/octet-stream';
 
 type TextEncoding = 'utf-8' | 'utf-16le' | 'utf-16be';
 
-/** Formats that can be all text, by how they begin; other text is `text/plain`. */
+/** Beginnings of formats that can be text only; other text is `text/plain`. */
 const textFormats: readonly (readonly [RegExp, string])[] = [
   [/^%PDF-/, 'application/pdf'],
   [/^%!PS/, 'application/postscript'],
@@ -24,16 +24,15 @@ const textFormats: readonly (readonly [RegExp, string])[] = [
 ];
 
 /**
- * Tells the `Content-Type` of a file from its first `SNIFF_BYTES` bytes (more are not looked at;
- * fewer are the whole file). Never throws: what cannot be recognised is `application/octet-stream`.
+ * Returns the `Content-Type` of a file by its first `SNIFF_BYTES` bytes. Never throws: unknown files are
+ * `application/octet-stream`.
  *
- * In this order, on which the safety depends: markup, whatever follows it; text (UTF-8, or UTF-16
- * with a byte order mark) without binary control characters; then the binary signatures of
- * `file-type`, which alone would take prose for video (`The wide …` is a QuickTime atom). Scripts
- * and JSON are `text/plain`. Text in legacy encodings is unknown.
+ * Safety depends on this order: markup, whatever follows it; text (UTF-8, or UTF-16 with a byte order mark) without binary
+ * control characters; then the binary signatures of `file-type`, by which prose may be a video (`The wide …` is a QuickTime
+ * atom). Scripts and JSON are `text/plain`. Text in legacy encodings is unknown.
  *
- * Not covered: markup behind a binary signature is named after the signature (a GIF with HTML
- * appended is `image/gif`), safe as long as `nosniff` goes with it.
+ * Markup after a binary signature has the type of the signature (a GIF with HTML appended is `image/gif`), which is safe with
+ * `nosniff`.
  */
 export async function sniffContentType(prefix: Uint8Array): Promise<string> {
   const bytes = prefix.subarray(0, SNIFF_BYTES);

@@ -24,7 +24,7 @@ interface FactRow<Fact> {
   /** Whether the fact depends on the pipeline release; others survive upgrades. */
   readonly isOfRelease: boolean;
   readonly format: (fact: Fact) => Uint8Array;
-  /** Returns `undefined` for anything else. */
+  /** Returns `undefined` for an invalid fact. */
   readonly parse: (body: Uint8Array) => Fact | undefined;
 }
 
@@ -52,7 +52,7 @@ const rows: { readonly [Name in keyof Facts]: FactRow<Facts[Name]> } = {
   },
 };
 
-/** An original; `OriginalFlight` is one, which may drop writes. */
+/** An original, such as an `OriginalFlight`, which drops writes after a purge. */
 export interface FactSubject {
   readonly originKey: string;
   readonly commit?: (write: () => void) => unknown;
@@ -99,7 +99,7 @@ export class FactStore {
     this.store(subject, etag, name, fact);
   }
 
-  /** Stores a fact, also one that is in memory: a purge removes it from the store. */
+  /** Stores a fact, also if it is in memory: a purge removes it only from the store. */
   store<Name extends keyof Facts>(
     subject: FactSubject,
     etag: string,

@@ -156,7 +156,7 @@ async function openSiteVideo(
 ): Promise<LoadedVideo> {
   const { backend, originKey, signal } = flight;
   // Up to this size, videos are read completely before a poster is rendered, to check their digests.
-  const checkedBytes = blocks?.judgesBytes === true ? backend.maxOriginalBytes : 0;
+  const checkedBytes = blocks?.hasDigestBlocks === true ? backend.maxOriginalBytes : 0;
   const isTied = ({ rangeValidator, sizeBytes = 0 }: Opened): boolean =>
     rangeValidator !== undefined && sizeBytes > checkedBytes;
   const reopen = async (range: OpenOptions['range']): Promise<SiteBody> => {

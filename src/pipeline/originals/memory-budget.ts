@@ -1,13 +1,13 @@
 import { MediaError } from '../../contract/errors.ts';
 import type { Lane } from '../ports.ts';
 
-/** Memory that an original holds until it is released. */
+/** Memory of an original, until it is released. */
 export interface Reservation {
   /** Counts the original among those of heavy renders, if that is the lane. */
   readonly assign: (lane: Lane) => void;
-  /** Takes more memory for an original that turns out to be larger. */
+  /** Reserves more memory for an original that is larger than declared. */
   readonly grow: (toBytes: number) => void;
-  /** Gives the memory back; a second call does nothing. */
+  /** Frees the memory; a second call does nothing. */
   readonly release: () => void;
 }
 
@@ -17,15 +17,15 @@ export interface Reservation {
  */
 const SMALL_BYTES = 1024 * 1024;
 
-/** Share of the budget for originals of heavy renders, which take long. */
-const HEAVY_SHARE = 1 / 2;
+/** Fraction of the budget for originals of heavy renders, which take long. */
+const HEAVY_FRACTION = 1 / 2;
 
 /** `Retry-After` of a refusal, in seconds: memory is released as fast as renders end. */
 const RETRY_AFTER_SECONDS = 1;
 
 /**
- * Bounds the bytes of originals in memory: while they are read, wait for a slot, and are rendered. No request waits for
- * memory, since a waiting request would hold some itself.
+ * Bounds the bytes of originals that are read, wait for a slot, or are rendered. No request waits for memory, since a
+ * waiting request would occupy some itself.
  */
 export class MemoryBudget {
   readonly maxBytes: number;
@@ -57,7 +57,7 @@ export class MemoryBudget {
       assign: (lane) => {
         // An original counts once, however many renders share it.
         if (!isHeld || lane === 'light' || heavyBytes > 0) return;
-        this.#check(sizeBytes, this.#heavyBytes, this.maxBytes * HEAVY_SHARE);
+        this.#check(sizeBytes, this.#heavyBytes, this.maxBytes * HEAVY_FRACTION);
         heavyBytes = sizeBytes;
         this.#heavyBytes += heavyBytes;
       },
@@ -72,7 +72,7 @@ export class MemoryBudget {
 
   #check(sizeBytes: number, heldBytes: number, maxBytes: number): void {
     if (sizeBytes <= SMALL_BYTES || heldBytes + sizeBytes <= maxBytes) return;
-    // The largest original finds room in any budget.
+    // Any budget admits the largest original.
     if (heldBytes < maxBytes / 2 && sizeBytes > maxBytes / 2) return;
     const cause = new Error(
       `Originals of ${heldBytes} bytes are in memory, of ${maxBytes} at most.`,

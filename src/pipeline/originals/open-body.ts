@@ -10,18 +10,18 @@ import type { MemoryBudget, Reservation } from './memory-budget.ts';
 /** An original in memory, until its reservation is released. */
 export type BufferedBytes = Reservation & { readonly bytes: Uint8Array };
 
-/** The same; or the beginning of an original that is too large for that, with the rest of its body. */
+/** An original in memory; or the beginning of one that is too large, with the rest of its body. */
 export type BufferedBeginning = BufferedBytes & { readonly rest: Readable | undefined };
 
-/** Memory that is taken first if no trusted length is known, in bytes. */
+/** Initial buffer without a trusted length, in bytes. */
 const FIRST_BYTES = 64 * 1024;
 
 /**
  * Opens an original within the deadline of the first byte, which does not count the wait for the semaphore. The body
  * must be read or discarded, unless the signal aborts.
  *
- * @throws what `Source.open` throws, and MediaError `OVERLOADED`, `ORIGIN_TIMEOUT`; a range of an empty original from 0
- *   on is the whole
+ * @returns the complete file for a range from 0 of an empty original
+ * @throws errors of `Source.open`, and MediaError `OVERLOADED`, `ORIGIN_TIMEOUT`
  */
 export async function openBody(
   backend: Backend,
@@ -35,10 +35,10 @@ export async function openBody(
     const opened = await withFirstByteDeadline(backend, signal, async (within) => {
       const found = await backend.source.open(key, { ...options, signal: within });
       if (isStream(found.body)) {
-        // The reader of the body sees its errors; a body that is not read any more must not throw.
+        // A body that is not read any more must not throw.
         found.body.on('error', () => undefined);
         if (within.aborted) found.body.destroy();
-        // The deadline ends with the response; the body goes on for as long as its reader wants it.
+        // The deadline ends with the response; the body continues while its reader needs it.
         addAbortSignal(signal, found.body);
       }
       return found;
@@ -57,7 +57,6 @@ export async function openBody(
   }
 }
 
-/** Opens an original where nothing is known that could be confirmed. */
 export async function openContent(
   backend: Backend,
   key: string,
@@ -66,7 +65,7 @@ export async function openContent(
   return contentOf(backend, await openBody(backend, key, options));
 }
 
-/** @throws MediaError `ORIGIN_ERROR` for a confirmation of what was not known */
+/** @throws MediaError `ORIGIN_ERROR` for a confirmation that was not requested */
 export function contentOf(backend: Backend, opened: Opened | Unchanged): Opened {
   if (opened.body !== undefined) return opened;
   throw brokenError(backend, new Error('Nothing was known that could be unchanged.'));
@@ -109,18 +108,18 @@ export async function withBodyDeadline<Result>(
       return working;
     });
   } catch (error) {
-    // The work may have ended in the same moment as the wait for it.
+    // The work may have succeeded at the same moment.
     working?.then(release, () => undefined);
     throw error;
   }
 }
 
 /**
- * Reads an opened original to its end, into memory that is accounted for.
+ * Buffers an opened original in memory that is accounted for.
  *
- * @param prefix the bytes that were read from the body before
- * @throws MediaError `MEDIA_TOO_LARGE` over the bound, `OVERLOADED` if there is no room, `ORIGIN_ERROR` if the transfer
- *   fails or has another length than declared; or `signal.reason`. The body is discarded then
+ * @param prefix bytes that were read from the body before
+ * @throws MediaError `MEDIA_TOO_LARGE` over the bound, `OVERLOADED` without room, `ORIGIN_ERROR` if the transfer fails
+ *   or has another length than declared; or `signal.reason`. The body is discarded then
  */
 export async function bufferBody(
   backend: Backend,
@@ -137,8 +136,7 @@ export async function bufferBody(
 }
 
 /**
- * Reads an opened original into memory like `bufferBody`, but leaves the rest of a body open that turns out to be too
- * large.
+ * Buffers an opened original like `bufferBody`, but leaves the rest of a body open that exceeds the bound.
  *
  * @throws as `bufferBody`; `MEDIA_TOO_LARGE` only for a declared length
  */
@@ -170,8 +168,8 @@ export async function bufferBeginning(
 }
 
 /**
- * Collects a body up to the largest original, and returns the rest of a longer one. Memory grows as the bytes arrive,
- * unless a trusted length is known.
+ * Collects a body up to the maximum size of originals, and returns the rest of a longer one. Without a trusted length, memory
+ * grows as the bytes arrive.
  */
 async function collect(
   backend: Backend,
@@ -189,13 +187,16 @@ async function collect(
     observer?.noteReadBytes(chunk.length);
     const count = received + chunk.length;
     if (count > (sizeBytes ?? count)) checkLength(backend, sizeBytes, count);
-    // A chunk that is the whole body, and not part of a pool, need not be copied.
+    // A chunk that is the complete body, and not part of a pool, is not copied.
     if (chunk.length === sizeBytes && chunk.length === chunk.buffer.byteLength) {
       bytes = chunk;
     } else {
       if (count > bytes.length) {
-        const capacity = isExternal ? Math.max(FIRST_BYTES, count, 2 * bytes.length) : sizeBytes;
-        bytes = enlarge(bytes, received, capacity ?? count, reservation);
+        const grown = isExternal ? Math.max(FIRST_BYTES, count, 2 * bytes.length) : sizeBytes;
+        reservation.grow(grown ?? count);
+        const larger = Buffer.allocUnsafeSlow(grown ?? count);
+        larger.set(bytes.subarray(0, received));
+        bytes = larger;
       }
       bytes.set(chunk, received);
     }
@@ -214,7 +215,7 @@ async function collect(
   }
   signal.throwIfAborted();
   checkLength(backend, sizeBytes, received);
-  // Buffers that are kept have no spare capacity.
+  // Cached buffers must have no spare capacity.
   const whole = received === bytes.length ? bytes : Uint8Array.from(bytes.subarray(0, received));
   return { bytes: whole, rest: undefined };
 }
@@ -224,18 +225,6 @@ export function noteBroken(backend: Backend, error: unknown, signal: AbortSignal
   const failure = signal.aborted ? signal.reason : brokenError(backend, error);
   if (isOriginFailure(failure)) backend.observer?.noteBrokenBody();
   return failure;
-}
-
-function enlarge(
-  bytes: Uint8Array,
-  received: number,
-  capacity: number,
-  reservation: Reservation,
-): Uint8Array {
-  reservation.grow(capacity);
-  const larger = Buffer.allocUnsafeSlow(capacity);
-  larger.set(bytes.subarray(0, received));
-  return larger;
 }
 
 function tooLarge(count: number, maxBytes: number): MediaError {
@@ -254,7 +243,7 @@ export function lengthOf({ part, sizeBytes }: Opened): number | undefined {
   return part === undefined ? sizeBytes : part.last - part.first + 1;
 }
 
-/** Discards a body; a short one is read to its end, so that its connection can be kept. */
+/** Discards a body. A short one is read to its end, so that its connection can be reused. */
 export function discard({ observer }: Backend, opened: Opened): void {
   const { body } = opened;
   const lengthBytes = lengthOf(opened) ?? Number.POSITIVE_INFINITY;

@@ -5,8 +5,8 @@ import type { Backend, SourceObserver } from './backend.ts';
 import { discard, openContent } from './open-body.ts';
 
 /**
- * State of the origin. `reachable`: the origin has responded, lately or without a failure since. `failing`: the origin
- * has failed, and not responded for a while.
+ * State of the origin. `reachable`: it responded lately, or without a failure since. `failing`: it failed, and has not
+ * responded for a while.
  */
 export type OriginState = 'unknown' | 'reachable' | 'failing';
 

@@ -18,13 +18,13 @@ import { readAtLeast } from './pass-body.ts';
 /** Unit in which an original is read by ranges, in bytes. */
 export const BLOCK_BYTES = 64 * 1024;
 
-/** First block of an original: enough to identify it and to tell what it is. */
+/** First block of an original: enough to identify it and its format. */
 export const FIRST_BLOCK = { first: 0, last: BLOCK_BYTES - 1 } as const;
 
 /** Step in which a body without a declared length is read, in bytes: a multiple of a block. */
 const STEP_BYTES = 16 * BLOCK_BYTES;
 
-/** Most reads of the source for one original (contract §12). */
+/** Maximum number of reads of one original (contract §12). */
 const MAX_READS = 64;
 
 /** Members of `OriginalFlight` that reading needs; the class itself imports this file. */
@@ -43,13 +43,13 @@ interface ReadState {
   readonly budget: MemoryBudget;
 }
 
-/** A whole body that is read on as far as its bytes are needed. */
+/** A complete body that is read as far as its bytes are needed. */
 interface Stream {
   readonly opened: Opened;
   readonly memory: Reservation;
   /** Bytes that are in blocks. */
   takenBytes: number;
-  /** Bytes behind them that came along. */
+  /** Bytes after them that were read, too. */
   rest: Uint8Array;
 }
 
@@ -63,13 +63,13 @@ export class OriginalReader implements RangeReader {
   readonly #blocks = new Map<number, Uint8Array>();
   readonly #buffered: BufferedBytes[] = [];
   #sizeBytes: number;
-  /** Body of another site that is read from its start, where ranges cannot be used. */
+  /** Body of another site that is read from its start, if ranges cannot be used. */
   #stream: Stream | undefined;
   /** Whether the original may be longer than `sizeBytes`, since its site does not declare a length. */
   isCut = false;
   #reads = 0;
   #readBytes = 0;
-  /** Reads take turns, so that no block is read twice. */
+  /** Reads are sequential, so that no block is read twice. */
   #turn: Promise<unknown> = Promise.resolve();
   #isReleased = false;
 
@@ -90,7 +90,7 @@ export class OriginalReader implements RangeReader {
   /**
    * Reads the bytes `[start, end)`, cut at the original's end.
    *
-   * @throws MediaError `MEDIA_TOO_LARGE` beyond the bounds, `ORIGIN_ERROR` also where the original was replaced,
+   * @throws MediaError `MEDIA_TOO_LARGE` beyond the bounds, `ORIGIN_ERROR` also if the original was replaced,
    *   `ORIGIN_TIMEOUT`, `OVERLOADED`; or `signal.reason`
    */
   read(start: number, end: number, signal: AbortSignal): Promise<Uint8Array> {
@@ -102,7 +102,7 @@ export class OriginalReader implements RangeReader {
   /**
    * Takes the first block from a body that was opened with `FIRST_BLOCK`.
    *
-   * @param prefix the bytes that were read from the body before
+   * @param prefix bytes that were read from the body before
    * @throws MediaError as `read` does
    */
   async takeFirst(opened: Opened, prefix?: Uint8Array): Promise<void> {
@@ -117,8 +117,8 @@ export class OriginalReader implements RangeReader {
   }
 
   /**
-   * Takes the bytes from a whole body from now on. One without a declared length is read to its end, or to the bound,
-   * which counts as its end.
+   * Reads from a complete body from now on. One without a declared length is read to its end, or to the bound, which counts
+   * as its end.
    *
    * @throws MediaError as `read` does
    */
@@ -140,14 +140,14 @@ export class OriginalReader implements RangeReader {
     });
   }
 
-  /** Reads the whole original, beside the bounds. @throws MediaError as `read` does */
+  /** Reads the complete original, outside the bounds. @throws MediaError as `read` does */
   async readAll(): Promise<Uint8Array> {
     if (this.#stream !== undefined) return Buffer.concat(await this.#readStream(this.#stream));
     const { bytes } = await this.#buffer(await this.#open(undefined, true));
     return bytes;
   }
 
-  /** Computes the SHA-256 of the whole original, hexadecimal, in constant memory and beside the bounds. */
+  /** Computes the SHA-256 of the original, hexadecimal, in constant memory and outside the bounds. */
   async hash(): Promise<string> {
     const { backend, signal } = this.#flight;
     if (this.#stream !== undefined) {
@@ -205,7 +205,7 @@ export class OriginalReader implements RangeReader {
     await this.#take(await this.#open({ first: start, last: end - 1 }, true), start, end);
   }
 
-  /** Opens the original or a part of it, if it still is in the state that is read. */
+  /** Opens the original or a range of it in the same state. */
   async #open(range: ByteRange | undefined, isHeld: boolean): Promise<Opened> {
     const { backend, sourceKey, signal } = this.#flight;
     const { etag, rangeValidator, sizeBytes } = this.#state;
@@ -257,7 +257,7 @@ export class OriginalReader implements RangeReader {
     });
   }
 
-  /** Reads a body within the deadline of a whole one, and notes what fails. */
+  /** Reads a body within its deadline, and remembers failures. */
   async #inTime(stream: Stream, work: () => Promise<void>): Promise<void> {
     const { backend, signal } = this.#flight;
     try {
@@ -270,7 +270,7 @@ export class OriginalReader implements RangeReader {
     }
   }
 
-  /** Takes the blocks up to a position, or up to the end of the body; returns which of them came first. */
+  /** Reads blocks up to a position or the end of the body; returns the position that was reached. */
   async #takeFrom(stream: Stream, wantedEnd: number): Promise<number> {
     const { backend, signal } = this.#flight;
     const { opened, memory, takenBytes, rest } = stream;
@@ -293,7 +293,7 @@ export class OriginalReader implements RangeReader {
     return end;
   }
 
-  /** Takes the blocks of a part that was opened; memory is accounted for before it comes. */
+  /** Reads the blocks of an opened range, in memory that is accounted for before. */
   async #take(opened: Opened, start: number, end: number, prefix?: Uint8Array): Promise<void> {
     const part = { ...opened, sizeBytes: end - start, part: undefined };
     const buffered = await this.#buffer(part, prefix);

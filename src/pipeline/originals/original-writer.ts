@@ -3,7 +3,7 @@ import type { UploadPartId } from '../../contract/signing/relay-capability.ts';
 export interface OriginalWriteOptions {
   /** Ends the write; then nothing of the original is stored. */
   readonly signal: AbortSignal;
-  /** Number of bytes, if known: `chunks` give as many, or throw. */
+  /** Number of bytes, if known: `chunks` yield as many, or throw. */
   readonly sizeBytes?: number | undefined;
   /** Content type to store with the original, if the storage has a place for one. */
   readonly contentType?: string | undefined;

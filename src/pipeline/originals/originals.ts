@@ -87,7 +87,7 @@ export class Originals {
     signal: AbortSignal,
   ): Promise<CheckedOriginal> {
     const { blocks } = this.#services;
-    if (blocks?.judgesBytes !== true) return state;
+    if (blocks?.hasDigestBlocks !== true) return state;
     const checked = await unlessAborted(this.#findDigest(flight, state), signal);
     blocks.checkDigest(checked.sha256);
     return checked;

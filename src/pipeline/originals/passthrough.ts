@@ -77,7 +77,7 @@ export async function openPassthrough(
     if (failure !== undefined) throw failure;
     if (records.isMissing(originKey)) throw new MediaError('UNKNOWN_MEDIA');
   }
-  if (blocks?.judgesBytes !== true) return openUnchecked(services, passing);
+  if (blocks?.hasDigestBlocks !== true) return openUnchecked(services, passing);
   return backend.isExternal ? openBuffered(services, passing) : openChecked(services, passing);
 }
 

@@ -91,12 +91,11 @@ export class UploadService {
     openBody: () => AsyncIterable<Uint8Array>,
     signal: AbortSignal,
   ): Promise<StoredUpload> {
-    const limits = this.#limits;
     const { blocks, facts, meter } = this.#pipeline;
     const { key, part, replaces, sizeBytes, hasBody, isEncoded } = order;
     const writer = this.#writerOf(order);
     const isOriginal = order.storage === 'originals';
-    const maxBytes = Math.min(order.maxBytes ?? limits.maxBytes, limits.maxBytes);
+    const maxBytes = Math.min(order.maxBytes ?? Number.POSITIVE_INFINITY, this.#limits.maxBytes);
     if (part !== undefined && writer.writePart === undefined) throw new MediaError('ACCESS_DENIED');
     if (isEncoded) {
       const message = 'The upload must not have a Content-Encoding.';
@@ -205,16 +204,18 @@ export class UploadService {
         const outcome = cleaner === undefined ? 'not-supported' : cleaned;
         return { etag, sha256, metadata: strips ? outcome : undefined };
       }
-      const partSize = sizeBytes ?? 0;
-      const etag = await writer.writePart(key, body, { ...part, sizeBytes: partSize, signal });
+      const options = { ...part, sizeBytes: sizeBytes ?? 0, signal };
+      const etag = await writer.writePart(key, body, options);
       return { etag, metadata: strips ? 'not-supported' : undefined };
     } catch (error) {
       if (!signal.aborted) return failToStore(error);
       // The client learns why the upload was stopped; a failure to clean up is for the operator.
       if (!isStop(error, signal)) {
         const details = { key, reason: formatCauses(error).slice(2) };
-        const { log } = this.#pipeline;
-        log.warn(details, 'an upload that was stopped may have left something behind');
+        this.#pipeline.log.warn(
+          details,
+          'an upload that was stopped may have left something behind',
+        );
       }
       throw signal.reason;
     } finally {
