@@ -192,7 +192,7 @@ export class UploadService {
             if (blocks.isDigestBlocked(digest)) throw blockedError();
             sha256 = digest;
           };
-          // A writer may not read a body of no bytes.
+          // A writer may not read an empty body.
           if (sizeBytes === 0) checkDigest(sha256Of(new Uint8Array()));
           return checkBody(chunks, checkDigest);
         };
