@@ -129,7 +129,10 @@ test('the 304 of a video that is sent as it is has the entity tag of the 200', a
   app.originals.put('attachments/1/2/clip.webm', samples.mp4, changedAt);
   const { statusCode, headers } = await app.get(url);
   expect([statusCode, headers['content-type']]).toEqual([200, 'video/mp4']);
-  for (const condition of [{ 'if-modified-since': later }, { 'if-none-match': `${headers.etag}` }]) {
+  for (const condition of [
+    { 'if-modified-since': later },
+    { 'if-none-match': `${headers.etag}` },
+  ]) {
     const unchanged = await app.get(url, condition);
     expect([unchanged.statusCode, unchanged.headers.etag]).toEqual([304, headers.etag]);
   }
