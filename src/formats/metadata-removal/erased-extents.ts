@@ -1,21 +1,37 @@
 import type { Extent } from '../byte-reader.ts';
+import { MetadataRemovalError } from './stream-editor.ts';
+
+/** Maximum number of sorts, each of all extents: a movie needs one, a HEIF file with tracks two. */
+const MAX_SORTS = 100;
 
 /** Extents of a file, in any order, that are erased when the stream arrives there. */
 export class ErasedExtents {
-  #extents: Extent[] = [];
+  readonly #extents: Extent[] = [];
   #next = 0;
   #isSorted = true;
+  #sorts = 0;
 
   add(extents: readonly Extent[]): void {
-    this.#extents = this.#extents.slice(this.#next).concat(extents);
-    this.#next = 0;
-    this.#isSorted = false;
+    for (const extent of extents) {
+      if (extent.start >= extent.end) continue;
+      this.#extents.push(extent);
+      this.#isSorted = false;
+    }
   }
 
-  /** Returns the first extent that ends after `position`, which must not be before that of an earlier call. */
+  /**
+   * Returns the first extent that ends after `position`, which must not be before that of an earlier call.
+   *
+   * @throws MetadataRemovalError if extents were added too often between calls
+   */
   next(position: number): Extent | undefined {
     if (!this.#isSorted) {
+      this.#sorts += 1;
+      if (this.#sorts > MAX_SORTS) {
+        throw new MetadataRemovalError('The file has too many indexes of metadata.');
+      }
       this.#extents.sort((one, other) => one.start - other.start);
+      this.#next = 0;
       this.#isSorted = true;
     }
     for (;;) {

@@ -33,6 +33,9 @@ const MAX_TABLE_BYTES = 1 << 20;
 /** Maximum number of tracks of timed metadata; a phone writes five. */
 const MAX_METADATA_TRACKS = 1000;
 
+/** Maximum number of extents of items in all indexes, of which an empty one takes no bytes; that of a HEIF file. */
+const MAX_ITEM_EXTENTS = 100_000;
+
 /** Type of an erased box. */
 const ERASED = Buffer.from('free', 'latin1');
 
@@ -47,6 +50,7 @@ interface File {
   /** Ids of the tracks of timed metadata. */
   readonly metadataTracks: Set<number>;
   tableBytes: number;
+  itemExtents: number;
   hasMovie: boolean;
   hasItems: boolean;
 }
@@ -63,6 +67,7 @@ export function* cleanIso(editor: StreamEditor, isHeif: boolean): Steps {
     erased: new ErasedExtents(),
     metadataTracks: new Set(),
     tableBytes: 0,
+    itemExtents: 0,
     hasMovie: false,
     hasItems: false,
   };
@@ -167,6 +172,10 @@ function* cleanItems(file: File, parent: string, box: Box): Steps {
   const hasLocations = Buffer.from(bytes).includes('iloc');
   if (!isIndex && !hasLocations) return yield* eraseBox(editor, box);
   const cleaned = cleanItemIndex(bytes, editor.position);
+  file.itemExtents += cleaned.walked;
+  if (file.itemExtents > MAX_ITEM_EXTENTS) {
+    throw new MetadataRemovalError('The metadata is in too many pieces.');
+  }
   file.erased.add(cleaned.extents);
   if (!isIndex) return yield* eraseBox(editor, box);
   file.hasItems = true;

@@ -22,6 +22,15 @@ const PLAYED_HANDLERS: readonly string[] = [
 /** Handlers of tracks whose sample entries have a vendor and, of pictures, the name of an encoder. */
 const PICTURE_HANDLERS: readonly string[] = ['vide', 'pict', 'auxv'];
 
+/** Name of a track whose subtitles are the positions of a drone. */
+const POSITIONS_NAME = 'DJI.Subtitle';
+
+/** Reserved fields and a name of 255 bytes after its length. */
+const MAX_NAME_BYTES = 12 + 256;
+
+/** Handler of such a track in place of its own, which is that of subtitles. */
+const POSITIONS_HANDLER = 'positions';
+
 /** Version, flags and number of entries of `stsd`. */
 const ENTRIES_HEADER_BYTES = 8;
 
@@ -29,6 +38,7 @@ const ENTRIES_HEADER_BYTES = 8;
 const BOX_HEADER_BYTES = 8;
 const entryField = {
   anyEnd: 16,
+  timecodeEnd: 34,
   vendor: { start: 20, end: 24 },
   encoder: { start: 50, end: 82 },
 } as const;
@@ -59,12 +69,15 @@ export function* cleanTimes(editor: StreamEditor, box: Box, track: Track | undef
   yield* editor.keep(box.end - end);
 }
 
-/** Erases the manufacturer and the name of a handler; reads its type. */
+/** Erases the manufacturer and the name of a handler; reads its type, and what the name says of it. */
 export function* cleanHandler(editor: StreamEditor, box: Box, track: Track | undefined): Steps {
   const reserved = box.start + HANDLER_RESERVED_AT;
   if (box.end < reserved) throw editor.damaged('hdlr is too short');
-  const head = yield* editor.require(reserved);
-  if (track !== undefined) track.handler ||= tagAt(head, reserved - 4);
+  const head = yield* editor.require(Math.min(box.end, reserved + MAX_NAME_BYTES));
+  const hasPositions = Buffer.from(head.subarray(reserved)).includes(POSITIONS_NAME);
+  if (track !== undefined) {
+    track.handler ||= hasPositions ? POSITIONS_HANDLER : tagAt(head, reserved - 4);
+  }
   yield* editor.keep(reserved);
   yield* editor.zero(box.end - reserved);
 }
@@ -99,8 +112,11 @@ export function* cleanSampleEntries(
       throw editor.damaged('a sample entry is too long');
     }
     const isPicture = PICTURE_HANDLERS.includes(track.handler);
-    if (hasTimedMetadata(track)) yield* eraseDescription(editor, length);
-    else if (isPicture || track.handler === 'soun') yield* cleanEntry(editor, length, isPicture);
+    if (hasTimedMetadata(track)) yield* eraseDescription(editor, length, entryField.anyEnd);
+    else if (track.handler === 'tmcd') {
+      // The name of the tape or memory card may follow.
+      yield* eraseDescription(editor, length, entryField.timecodeEnd);
+    } else if (isPicture || track.handler === 'soun') yield* cleanEntry(editor, length, isPicture);
     else yield* editor.keep(length);
   }
   yield* editor.keep(end - editor.position);
@@ -119,11 +135,11 @@ function* cleanEntry(editor: StreamEditor, length: number, isPicture: boolean): 
   yield* editor.keep(length - encoder.end);
 }
 
-/** Keeps the fields that every sample entry has; the rest becomes empty space. */
-function* eraseDescription(editor: StreamEditor, length: number): Steps {
-  const rest = length - entryField.anyEnd;
+/** Keeps the first fields of a sample entry; the rest becomes empty space. */
+function* eraseDescription(editor: StreamEditor, length: number, keptBytes: number): Steps {
+  const rest = length - keptBytes;
   if (rest < BOX_HEADER_BYTES) return yield* editor.keep(length);
-  yield* editor.keep(entryField.anyEnd);
+  yield* editor.keep(keptBytes);
   const header = Buffer.alloc(BOX_HEADER_BYTES);
   header.writeUInt32BE(rest);
   header.write('free', 4, 'latin1');

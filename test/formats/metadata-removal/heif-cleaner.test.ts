@@ -47,6 +47,20 @@ function itemIndex(method: 0 | 1, offset: number, entry = itemEntry(2, 'Exif')):
   );
 }
 
+/** An item index with EXIF of many extents, each of which is all of the `idat`. */
+function overlappingItems(extents: number): Buffer {
+  const lengths = Array<Buffer>(extents).fill(u32be(extents));
+  const location = join(u16be(1), u16be(1), u16be(0), u16be(extents), ...lengths);
+  return fullBox(
+    'meta',
+    0,
+    0,
+    fullBox('iinf', 0, 0, u16be(1), itemEntry(2, 'Exif')),
+    fullBox('iloc', 1, 0, u16be(0x0400), u16be(1), location),
+    box('idat', Buffer.alloc(extents)),
+  );
+}
+
 const itemEntry = (version: number, type: string) =>
   fullBox('infe', version, 0, u16be(1), u16be(0), type, 'name\0');
 
@@ -111,6 +125,14 @@ describe('a cleaned HEIC or AVIF', () => {
     expect(cleaned.subarray(-3)).toEqual(Buffer.alloc(3));
   });
 
+  test.each(['idat', 'iloc', 'iinf'])('has no second %s in its index', (type) => {
+    const extraBoxes = [box('idat'), fullBox(type, 0, 0, SECRET)];
+    const file = createHeif([picture], { ...HEIC, extraBoxes });
+    const cleaned = cleanInAllWays(file);
+    expectNoSecret(file, cleaned);
+    expect(readImageFacts(cleaned)).toEqual(readImageFacts(file));
+  });
+
   test('has no name of its handler', () => {
     const handler = handlerBox('\0\0\0\0', 'pict', SECRET);
     const file = join(fileType, fullBox('meta', 0, 0, handler));
@@ -173,6 +195,11 @@ describe('a HEIC or AVIF is refused', () => {
         u16be(2),
       ),
       'An item is part of another item.',
+    ],
+    [
+      'with items that overlap in its index',
+      join(fileType, overlappingItems(1_000)),
+      'Items of metadata overlap.',
     ],
     ['with two indexes', join(file, meta), 'The HEIC is damaged: it has two indexes.'],
     [

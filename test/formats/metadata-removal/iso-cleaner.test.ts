@@ -115,6 +115,27 @@ describe('a cleaned movie', () => {
     expect(readIsoIndex(movieOf(cleaned))).toEqual(readIsoIndex(movieOf(file)));
   });
 
+  test('has no positions in the subtitles of a drone', () => {
+    const track = positions({ handler: 'sbtl', name: 'DJI.Subtitle' });
+    const file = createMovie([pictures, track]);
+    const cleaned = cleanInAllWays(file);
+    expectNoSecret(file, cleaned);
+    expect(readIsoIndex(movieOf(cleaned))).toEqual(readIsoIndex(movieOf(file)));
+    expect(() => clean(createMovie([pictures, track], { index: 'last' }))).toThrow(
+      new MetadataRemovalError('Timed metadata comes before the index of the file.'),
+    );
+  });
+
+  test('has no name of a tape with its timecodes', () => {
+    const fields = join(Buffer.alloc(6), u16be(1), u32be(0), u32be(1), u32be(10), u32be(1), 10, 0);
+    const entry = box('tmcd', fields, box('name', u16be(SECRET.length), u16be(0), SECRET));
+    const timecodes = { handler: 'tmcd', chunks: [[u32be(36_000)]], entry };
+    const file = createMovie([pictures, timecodes], { index: 'last' });
+    const cleaned = cleanInAllWays(file);
+    expectNoSecret(file, cleaned);
+    expect(cleaned.includes(fields)).toBe(true);
+  });
+
   test('has no metadata items, wherever the index of its metadata says they are', () => {
     const file = createMovie([{ ...pictures, chunks: [[Buffer.from(SECRET)]] }], {
       boxes: [itemIndex(0)],
@@ -215,6 +236,16 @@ describe('a movie is refused', () => {
       'The MP4 is damaged: a box without a size.',
     ],
     [
+      'with indexes of more empty items than a picture has',
+      createMovie([pictures], { boxes: Array(5).fill(emptyItems(20_001)) }),
+      'The metadata is in too many pieces.',
+    ],
+    [
+      'with indexes of metadata in turn with media data',
+      join(movie, ...Array(200).fill(join(itemIndex(0xffff_fff0), box('mdat', 'x')))),
+      'The file has too many indexes of metadata.',
+    ],
+    [
       'with sample tables beyond any phone',
       createMovie([positions({ chunks: [Array(270_000).fill(Buffer.of(1))] })]),
       'The file has too much timed metadata.',
@@ -232,13 +263,17 @@ describe('a movie is refused', () => {
 
 /** An index of one item of EXIF. */
 function itemIndex(offset: number): Buffer {
-  const entry = fullBox('infe', 2, 0, u16be(1), u16be(0), 'Exif', 0);
   const location = join(u16be(1), u16be(0), u16be(1), u32be(offset), u32be(SECRET.length));
-  return fullBox(
-    'meta',
-    0,
-    0,
-    fullBox('iinf', 0, 0, u16be(1), entry),
-    fullBox('iloc', 0, 0, u16be(0x4400), u16be(1), location),
-  );
+  return exifIndex(fullBox('iloc', 0, 0, u16be(0x4400), u16be(1), location));
+}
+
+/** An index of one item of EXIF in extents without bytes, which take none in the index either. */
+function emptyItems(extents: number): Buffer {
+  const location = join(u16be(1), u16be(0), u32be(0x7fff_ffff), u16be(extents));
+  return exifIndex(fullBox('iloc', 0, 0, u16be(0x0040), u16be(1), location));
+}
+
+function exifIndex(locations: Buffer): Buffer {
+  const entry = fullBox('infe', 2, 0, u16be(1), u16be(0), 'Exif', 0);
+  return fullBox('meta', 0, 0, fullBox('iinf', 0, 0, u16be(1), entry), locations);
 }

@@ -9,6 +9,8 @@ export interface MovieTrack {
   readonly sizes?: 'stsz' | 'stz2' | 'constant';
   readonly offsets?: 'stco' | 'co64';
   readonly entry?: Buffer;
+  /** Of its handler. */
+  readonly name?: string;
   /** Boxes that come last in the track. */
   readonly boxes?: readonly Buffer[];
 }
@@ -81,7 +83,7 @@ function movieBox(tracks: readonly MovieTrack[], start: number, options: MovieOp
 }
 
 function trackBox(track: MovieTrack, id: number, start: number, version: 0 | 1): Buffer {
-  const { handler, chunks, sizes = 'stsz', offsets = 'stco', boxes = [] } = track;
+  const { handler, chunks, sizes = 'stsz', offsets = 'stco', boxes = [], name } = track;
   const entry = track.entry ?? box('none', Buffer.alloc(6), u16be(1));
   const samples = chunks.flat();
   let offset = start;
@@ -105,7 +107,7 @@ function trackBox(track: MovieTrack, id: number, start: number, version: 0 | 1):
     box(
       'mdia',
       headerOf('mdhd', version, u32be(1000), time, u32be(0)),
-      handlerBox('mhlr', handler, 'Core Media'),
+      handlerBox('mhlr', handler, name ?? 'Core Media'),
       box(
         'minf',
         box('vmhd', Buffer.alloc(12)),
