@@ -22,6 +22,7 @@ const DESCRIPTOR_BYTES = 10;
 export function* cleanGif(editor: StreamEditor): Steps {
   const screen = yield* editor.require(SCREEN_BYTES);
   yield* editor.keep(SCREEN_BYTES + colourTableBytes(screen[10] ?? 0));
+  let hasImage = false;
   for (;;) {
     editor.countPart();
     // Decoders accept a missing trailer.
@@ -37,6 +38,10 @@ export function* cleanGif(editor: StreamEditor): Steps {
       // The LZW code size follows the colour table.
       yield* editor.keep(DESCRIPTOR_BYTES + colourTableBytes(descriptor[9] ?? 0) + 1);
       yield* keepSubBlocks(editor);
+      hasImage = true;
+    } else if (hasImage) {
+      // Decoders stop at what is no block; some encoders write a zero before the trailer.
+      return yield* editor.zeroRest();
     } else throw editor.damaged('unknown block');
   }
 }

@@ -53,6 +53,16 @@ describe('a cleaned GIF', () => {
   });
 
   test.each([
+    ['a zero before its trailer', gif().subarray(0, -1), join(0, ';', SECRET)],
+    ['bytes between its images', gif().subarray(0, -1), join('PK', frame, SECRET, ';')],
+  ])('has zeros from %s on, as decoders stop there', async (_, images, rest) => {
+    const file = join(images, rest);
+    const cleaned = cleanInAllWays(file);
+    expect(cleaned).toEqual(join(images, Buffer.alloc(rest.length)));
+    await expectSamePicture(cleaned, file);
+  });
+
+  test.each([
     ['loop counts', gif(gifLoop(3), gifLoop(4, 'ANIMEXTS1.0'))],
     ['text that is drawn', gif('!\x01\x0c', Buffer.alloc(12), subBlocks(9))],
     ['an empty comment', gif('!\xfe\0')],
