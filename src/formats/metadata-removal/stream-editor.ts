@@ -66,12 +66,13 @@ export class StreamEditor {
     this.#isEnded = true;
   }
 
-  /** Returns the bytes that are final. Copies buffered bytes: the caller may reuse its chunk. */
+  /** Returns the bytes that are final, in one piece. Copies buffered bytes: the caller may reuse its chunk. */
   takeOutput(): readonly Uint8Array[] {
     if (!this.#isOwned && this.#end > this.#start) this.#reserve(0);
     const output = this.#output;
     this.#output = [];
-    return output;
+    // A storage writes each piece separately, and 64 KiB of small segments are 40,000 of them.
+    return output.length > 1 ? [Buffer.concat(output)] : output;
   }
 
   /** Counts a part of the file. @throws MetadataRemovalError beyond the maximum */

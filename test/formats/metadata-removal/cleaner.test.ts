@@ -4,7 +4,7 @@ import {
   MetadataRemovalError,
 } from '../../../src/formats/metadata-removal/cleaner.ts';
 import { readVideo } from '../../support/videos.ts';
-import { join, u32be } from '../containers.ts';
+import { join, jpegSegment, u32be } from '../containers.ts';
 import { corpusFile, corpusFiles } from '../facts-of.ts';
 
 describe('a format is stored unchanged', () => {
@@ -40,4 +40,15 @@ test('a cleaner that has failed fails again', () => {
   for (const attempt of [() => cleaner.write(Buffer.from('P')), () => cleaner.end()]) {
     expect(attempt).toThrow(new MetadataRemovalError('The GIF is damaged: unknown block.'));
   }
+});
+
+test('a cleaner returns one piece for each chunk, however many parts there are in it', () => {
+  const comments = Array<Buffer>(10_000).fill(jpegSegment(0xfe, 'x'));
+  const file = join(Buffer.of(0xff, 0xd8), ...comments);
+  const cleaner = createMetadataCleaner(file) ?? expect.fail('format not supported');
+  const pieces = [file.subarray(0, 30_000), file.subarray(30_000)].map((chunk) =>
+    cleaner.write(chunk),
+  );
+  expect(pieces.map(({ length }) => length)).toEqual([1, 1]);
+  expect(cleaner.hasRemoved).toBe(true);
 });
