@@ -214,6 +214,21 @@ describe('an original that others replace at the same time', () => {
     expect(tags).toHaveLength(3);
   });
 
+  test('is not left open by a writer that refuses it unread, or in another state', async () => {
+    const { origin, parts } = prepare(0);
+    const refuse = async () => {
+      throw new MediaError('PRECONDITION_FAILED');
+    };
+    const writer = { ...parts.writer, write: refuse };
+    const refused = stripOriginal('emojis/1', { ...parts, writer }, signal);
+    await expect(refused).rejects.toMatchObject({ code: 'PRECONDITION_FAILED' });
+    await expect.poll(() => origin.openBodies).toBe(0);
+    let reads = 0;
+    origin.alter = (opened) => ({ ...opened, etag: `tag ${reads++}` });
+    await expect(stripOriginal('emojis/1', parts, signal)).rejects.toThrow();
+    await expect.poll(() => origin.openBodies).toBe(0);
+  });
+
   test('is read again if its state changes between the two reads', async () => {
     const { origin, parts, tags } = prepare(0);
     let reads = 0;

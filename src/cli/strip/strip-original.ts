@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { Readable } from 'node:stream';
 import { MediaError } from '../../contract/errors.ts';
 import type { MetadataOutcome } from '../../contract/metadata.ts';
 import { withDeadline } from '../../pipeline/abort.ts';
@@ -45,6 +46,22 @@ export async function stripOriginal(
 }
 
 async function stripOnce(key: string, parts: StripParts, signal: AbortSignal) {
+  const bodies: Readable[] = [];
+  try {
+    return await stripOpened(key, parts, bodies, signal);
+  } finally {
+    // A writer that fails early has not read its body.
+    for (const body of bodies) body.destroy();
+  }
+}
+
+/** @param bodies filled with what is opened */
+async function stripOpened(
+  key: string,
+  parts: StripParts,
+  bodies: Readable[],
+  signal: AbortSignal,
+) {
   const { origin, writer, firstByteTimeoutMs, isDryRun, isBlocked } = parts;
   const late = (): MediaError => new MediaError('ORIGIN_TIMEOUT');
   const open = async (ifMatch?: string) => {
@@ -54,22 +71,25 @@ async function stripOnce(key: string, parts: StripParts, signal: AbortSignal) {
     const { body, etag } = opened as Extract<typeof opened, { readonly etag: unknown }>;
     if (body === undefined)
       throw new Error('The storage has confirmed a state that was not named.');
-    return { etag, chunks: body instanceof Uint8Array ? [body] : body };
+    if (body instanceof Uint8Array) return { etag, chunks: [body] };
+    bodies.push(body);
+    return { etag, chunks: body };
   };
   const found = await open();
   const hash = isBlocked && createHash('sha256');
-  const { cleaner, chunks } = await clean(found.chunks, (chunk) => hash?.update(chunk));
+  const checked = await clean(found.chunks, (chunk) => hash?.update(chunk));
+  if (checked === undefined) return 'not-supported';
   let sizeBytes = 0;
-  for await (const { length } of chunks) {
+  for await (const { length } of checked.chunks) {
     signal.throwIfAborted();
     sizeBytes += length;
   }
-  if (cleaner?.hasRemoved !== true) return cleaner === undefined ? 'not-supported' : 'none';
+  if (!checked.cleaner.hasRemoved) return 'none';
   if (isDryRun) return 'removed';
   if (hash !== undefined && (await isBlocked?.(hash.digest('hex'))) === true) return 'blocked';
   const again = await open(found.etag);
-  if (again.etag !== found.etag) throw new MediaError('PRECONDITION_FAILED');
-  const cleaned = await clean(again.chunks);
+  const cleaned = again.etag === found.etag ? await clean(again.chunks) : undefined;
+  if (cleaned === undefined) throw new MediaError('PRECONDITION_FAILED');
   try {
     await writer.write(key, cleaned.chunks, { signal, sizeBytes, ifMatch: found.etag });
   } finally {
@@ -80,7 +100,7 @@ async function stripOnce(key: string, parts: StripParts, signal: AbortSignal) {
 
 type Chunks = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 
-/** Chooses the cleaner of a file; without one, the file is not read on. */
+/** Chooses the cleaner of a file; returns `undefined` if there is none. */
 async function clean(file: Chunks, watch: (chunk: Uint8Array) => void = () => undefined) {
   const chunks = (async function* () {
     yield* file;
@@ -94,22 +114,15 @@ async function clean(file: Chunks, watch: (chunk: Uint8Array) => void = () => un
     prefix = Buffer.concat([prefix, value]);
   }
   const cleaner = await openCleaner({ peek: async () => prefix });
-  if (cleaner === undefined) {
-    await chunks.return(undefined);
-    return { cleaner, chunks };
-  }
+  if (cleaner === undefined) return undefined;
   const watched = (async function* () {
-    try {
-      for (const chunk of first) {
-        watch(chunk);
-        yield chunk;
-      }
-      for await (const chunk of chunks) {
-        watch(chunk);
-        yield chunk;
-      }
-    } finally {
-      await chunks.return(undefined);
+    for (const chunk of first) {
+      watch(chunk);
+      yield chunk;
+    }
+    for await (const chunk of chunks) {
+      watch(chunk);
+      yield chunk;
     }
   })();
   return { cleaner, chunks: cleanChunks(watched, cleaner) };
