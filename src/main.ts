@@ -17,7 +17,7 @@ const SAMPLE_LINKS = [
   '/attachments/1475555555555555556/1476666666666666667/my%20photo%20%C3%A9.png?width=400&format=webp',
 ];
 
-/** Maximum wait of the log at start for the trial of the video decoder, in milliseconds. */
+/** Maximum time that the log of the start waits for the trial of the video decoder, in milliseconds. */
 const VIDEO_TRIAL_MS = 3_000;
 
 /**
@@ -34,7 +34,7 @@ const BACKLOG = 4_096;
  */
 const HEAP_GROWTH_PERCENT = 50;
 
-/** Log of the process, whose last lines are written before the exit. */
+/** Log of the process; `exit` writes its last lines. */
 let processLog: ProcessLog | undefined;
 
 async function main(): Promise<void> {
@@ -69,7 +69,7 @@ async function main(): Promise<void> {
   const reachable = await server
     .listen({ ...config.listen, backlog: BACKLOG })
     .catch(namingPort('PORT'));
-  // An earlier signal ends the process immediately: it serves no client yet.
+  // Before this assignment, a signal ends the process immediately: it serves no client yet.
   app = created;
   await app.started;
   await Promise.race([app.videoSupport, sleep(VIDEO_TRIAL_MS, undefined, { ref: false })]);
@@ -204,8 +204,8 @@ function namingPort(variable: 'PORT' | 'ADMIN_PORT' | 'INTERNAL_PORT') {
 }
 
 /**
- * Ends the process once the last lines of its log are written. Node waits for a write that hangs; then a signal ends the
- * process: with status 0 the one that stopped it, which supervisors accept, else SIGKILL.
+ * Ends the process once the last lines of its log are written. If that write hangs, `process.exit` would wait for it, so a
+ * signal ends the process: for status 0 the signal that stopped it, which supervisors accept, otherwise SIGKILL.
  *
  * Not covered: the first process of a container, which ignores its own signals; the container's runtime ends it.
  */

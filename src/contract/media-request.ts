@@ -21,7 +21,7 @@ export type HighFor = 'videos' | 'lossy originals';
 export interface MediaRequest extends Pick<MediaQuery, 'widthPx' | 'heightPx' | 'quality'> {
   readonly resource: ResourceName;
   readonly originKey: string;
-  /** Canonical URL of external media, or other signed text, which the fetch refuses. */
+  /** Canonical URL of external media. Signed text that is not a URL stays as it is; its fetch fails. */
   readonly url: string | undefined;
   readonly filename: string | undefined;
   /** Omit for the original's format. */
@@ -130,7 +130,7 @@ function parseStoredTarget(
   const originKey = originKeyOf(path) ?? '';
   const subject = { resource, originKey, url: undefined, filename };
   const strict = createRequest(subject, path.extension, parsedQuery.query);
-  const request = withOpenQuality(strict, filename, rawQuery, resources.isLenient);
+  const request = withHighFor(strict, filename, rawQuery, resources.isLenient);
   return { kind: 'media', text, request, isDownload };
 }
 
@@ -155,7 +155,7 @@ function parseExternalTarget(
   } as const;
   const name = readUrl(canonical)?.pathname;
   const strict = createRequest(subject, undefined, parsedQuery.query);
-  const request = withOpenQuality(strict, name, rawQuery, resources.isLenient);
+  const request = withHighFor(strict, name, rawQuery, resources.isLenient);
   return { kind: 'media', text, request, isDownload };
 }
 
@@ -166,7 +166,7 @@ function strictTargetOf(text: string, resources: Resources): StrictTarget {
 }
 
 /** Adds `highFor` to a request without a quality: for videos by name (contract §12), leniently for lossy originals (§14). */
-function withOpenQuality(
+function withHighFor(
   request: MediaRequest,
   name: string | undefined,
   rawQuery: string,

@@ -47,11 +47,11 @@ export class Exchange {
   readonly commonHeaders: Readonly<Record<string, string>>;
   readonly #response: ServerResponse;
   readonly #context: ListenerContext;
-  #gone: AbortController | undefined;
-  #isGone = false;
+  #clientGone: AbortController | undefined;
+  #isClientGone = false;
   /**
-   * Whether another site failed or may not be fetched from. Then the response shows neither which of both it was nor how
-   * far the fetch went, so that no client can map a network through the service.
+   * Whether a fetch from another site failed or was not allowed. The response hides which of the two happened and how far
+   * the fetch got, so that no client can scan a network through the service.
    */
   #isConcealed = false;
 
@@ -68,8 +68,8 @@ export class Exchange {
     this.#context = context;
     response.on('close', () => {
       if (!response.writableFinished) {
-        this.#isGone = true;
-        this.#gone?.abort();
+        this.#isClientGone = true;
+        this.#clientGone?.abort();
       }
       finishRequest(this.facts, response, context);
     });
@@ -90,18 +90,18 @@ export class Exchange {
   }
 
   get signal(): AbortSignal {
-    // Created at the first use: hits have none.
-    this.#gone ??= new AbortController();
-    if (this.#isGone) this.#gone.abort();
-    return this.#gone.signal;
+    // Created at the first use, since hits do not need it.
+    this.#clientGone ??= new AbortController();
+    if (this.#isClientGone) this.#clientGone.abort();
+    return this.#clientGone.signal;
   }
 
-  /** Sets what the caches had, for a response that follows, for an error, or for a client that leaves before it. */
+  /** Sets the cache outcome that the response and the log entry report, also after an error or a disconnect. */
   setOutcome(outcome: CacheOutcome): void {
     this.facts.outcome = outcome;
   }
 
-  /** Requests the body, if the client expects that; HTTP/1.0 has no 100 (RFC 9110 §10.1.1). */
+  /** Sends a 100 (Continue) if the client expects one; HTTP/1.0 has none (RFC 9110 §10.1.1). */
   sendContinue(): void {
     const { headers, httpVersion } = this.request;
     if (headers.expect !== undefined && httpVersion !== '1.0') this.#response.writeContinue();
@@ -111,7 +111,7 @@ export class Exchange {
     this.#response.shouldKeepAlive = false;
   }
 
-  /** Responds with a body in memory. @param watch receives a large body, which its client may read slowly */
+  /** Responds with a body in memory. @param watch wraps a large body, which the client may read slowly */
   sendBytes(
     { head, rawHead, bytes }: PreparedBody,
     cacheControl: string,
@@ -137,7 +137,7 @@ export class Exchange {
     }
   }
 
-  /** Responds as selected. @param body the selected bytes, if the response has any */
+  /** Sends a selected response. @param body the selected bytes, if the response has any */
   sendSelected(
     { status, fields }: SelectedResponse,
     cacheControl: string,
@@ -185,7 +185,7 @@ export class Exchange {
   fail(error: unknown, headers: Readonly<Record<string, string>> = {}): void {
     const known =
       error instanceof MediaError ? error : new MediaError('INTERNAL_ERROR', { cause: error });
-    if (this.#isGone) {
+    if (this.#isClientGone) {
       // The client has gone, but bugs are logged all the same.
       const isAbort = error instanceof Error && error.name === 'AbortError';
       if (known !== error && !isAbort) reportError(this.facts, known, this.#context);
@@ -202,12 +202,12 @@ export class Exchange {
       ...headers,
       ...(tagField && Object.fromEntries([tagField])),
     });
-    const isOrigins = errorRegistry[known.code].fault === 'origin';
-    this.#isConcealed = isOrigins && this.facts.media?.url !== undefined;
+    const isOriginFault = errorRegistry[known.code].fault === 'origin';
+    this.#isConcealed = isOriginFault && this.facts.media?.url !== undefined;
     this.respond(failure.status, Object.entries(failure.headers).flat(), failure.body);
   }
 
-  /** Sends the head with the first bytes: before them, a body that fails can still become an error response. */
+  /** Sends the head with the first bytes, so that a body that fails earlier can still become an error response. */
   #stream(status: number, head: readonly string[], body: Readable): void {
     const response = this.#response;
     const names = head.filter((_, index) => index % 2 === 0);
@@ -217,7 +217,7 @@ export class Exchange {
         this.fail(error);
         return;
       }
-      if (error instanceof MediaError && !this.#isGone) {
+      if (error instanceof MediaError && !this.#isClientGone) {
         this.facts.error = error;
         reportError(this.facts, error, this.#context);
       }

@@ -49,7 +49,7 @@ export interface RequestFacts {
   receivedBytes: number | undefined;
   /** Keys of the originals that the response depends on: the CDN in front gets their tags. */
   originKeys: readonly string[];
-  /** Returns the maximum `max-age` of a refusal in seconds. Omit for no maximum of its own. */
+  /** Returns the maximum `max-age` of a refusal in seconds. Omit for the general maximum. */
   maxRefusalAgeSeconds: (() => number | undefined) | undefined;
   outcome: CacheOutcome | undefined;
   error: MediaError | undefined;
@@ -98,12 +98,12 @@ export function idOf(facts: RequestFacts): string {
   return facts.id;
 }
 
-/** Starts the last stage, once the head of the response is complete. Further calls only replace the body. */
+/** Starts the stage `send`, once the head of the response is complete. Further calls only replace the body. */
 export function startSending(facts: RequestFacts, body: unknown, observers: Observers): void {
   facts.body = body;
   if (skipsAccessLog(facts, observers)) return;
   facts.sendingSinceMs ??= observers.clock.nowMs();
-  // A trace shows no stages of a hit in memory.
+  // Traces do not show the stages of a hit in memory.
   if (facts.span?.isRecording && cacheUseOf(facts.outcome) !== 'memory') {
     facts.endSending ??= facts.span.begin('send');
   }
@@ -221,7 +221,7 @@ function isPlainHit({ outcome, error }: RequestFacts): boolean {
   return cacheUseOf(outcome) === 'memory' && error === undefined;
 }
 
-/** Whether a request is only counted: plain hits are most of all requests, and logged at `debug`. */
+/** Whether a request is counted but not logged: most requests are plain hits, which are logged only at `debug`. */
 function skipsAccessLog(facts: RequestFacts, { requests }: Observers): boolean {
   return isPlainHit(facts) && requests?.isLevelEnabled('debug') !== true;
 }
@@ -243,6 +243,6 @@ function hostOf(media: MediaRequest | undefined): string | undefined {
 
 function countSentBytes(body: unknown, { writableFinished }: ServerResponse): number {
   if (body instanceof Buffer) return writableFinished ? body.length : 0;
-  // Streams may count the bytes that their receiver has read.
+  // Streams may count the bytes that the client has read.
   return body instanceof Readable && 'passedBytes' in body ? Number(body.passedBytes) : 0;
 }

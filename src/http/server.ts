@@ -25,12 +25,12 @@ interface Handlers {
   readonly internal: FastifyInstance | undefined;
 }
 
-/** Headers of the response to a preflight of media, which require no header that some site could not send. */
+/** Headers of the response to a CORS preflight for media: any site may send any header. */
 const PREFLIGHT_HEADERS = preflightHeaders(ALLOWED_METHODS, '*, Authorization');
 
 /**
- * The same for uploads, which any site may send. Clients of the platform announce headers of its API, and `*` does not
- * cover `Authorization` (Fetch Standard, "CORS non-wildcard request-header name").
+ * The same for uploads. Names the headers that clients of the platform send to its API, and `Authorization`, which `*` does
+ * not cover (Fetch Standard, "CORS non-wildcard request-header name").
  */
 const RELAY_PREFLIGHT_HEADERS = preflightHeaders(
   RELAY_METHODS,
@@ -41,7 +41,7 @@ const RELAY_PREFLIGHT_HEADERS = preflightHeaders(
  * Creates the media listener, which does not listen yet.
  *
  * Fastify opens and closes it, and lets tests and the command line inject requests. Requests from the network bypass its
- * router, which would take a tenth of a hit.
+ * router, which would take a tenth of the time of a hit.
  *
  * @param tags tags for the CDN in front. Omit to send none
  * @param changedLimits limits that a test shortens

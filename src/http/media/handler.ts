@@ -62,8 +62,8 @@ export function createMediaHandler(
     }),
   );
   /**
-   * Prepared results in memory. A result belongs to one request, whose key covers all inputs of the head except the flag
-   * of a download and the tags of a redirect.
+   * Prepared bodies of results in memory. The key of a result covers all inputs of its head, except the flag of a download
+   * and the tags of a redirect.
    */
   const preparedResults = new WeakMap<MediaResult, PreparedBody>();
 
@@ -77,17 +77,17 @@ export function createMediaHandler(
     facts.media = parsed.media;
     facts.key = parsed.key;
     // The tags of a refused URL must not differ from those of a missing attachment.
-    // A URL that redirects may be blocked or purged as well.
+    // After a redirect, earlier keys stay: their URLs may be blocked or purged as well.
     facts.originKeys = [...facts.originKeys, parsed.media.originKey];
     const target = targets.admit(exchange, parsed);
     const { media, key } = target;
     const hit = media.isPassthrough ? undefined : service.findHit(media, key, facts.trace);
-    if (hit === undefined) return respondLater(exchange, target);
+    if (hit === undefined) return respondAsync(exchange, target);
     sendResult(exchange, hit, target, HIT);
     return undefined;
   };
 
-  const respondLater = async (exchange: Exchange, target: MediaTarget): Promise<void> => {
+  const respondAsync = async (exchange: Exchange, target: MediaTarget): Promise<void> => {
     const { request, facts, signal } = exchange;
     if (!target.media.isPassthrough) watchProxy?.(request, exchange.addresses);
     const response = await service.serve(target, {
@@ -178,7 +178,7 @@ export function createMediaHandler(
   const cacheControlOf = (target: MediaTarget, siteSeconds?: number): string => {
     const { media, isRedirected = false } = target;
     if (media.url !== undefined) {
-      // Media that their site fails to confirm get the minimum, like media without freshness of their own.
+      // Media get the minimum if their site cannot confirm them, or declares no freshness.
       const leftSeconds = siteSeconds ?? service.maxAgeOf(media) ?? 0;
       return publicMaxAge(Math.max(leftSeconds, externalMinAgeSeconds));
     }
@@ -202,7 +202,7 @@ export function createMediaHandler(
   return {
     knowsPath: targets.knowsPath,
     /**
-     * Responds, to a hit synchronously.
+     * Responds; synchronously for a hit.
      *
      * @throws MediaError of any stage; `exchange.signal.reason` when the client has gone
      */

@@ -36,7 +36,7 @@ export type ParsedTarget = MediaTarget | { readonly index: string };
 /** Maximum length of a cached target: longer ones are long names with a signature, and long URLs of other sites. */
 const MAX_TARGET_LENGTH = 768;
 
-/** One takes 600 bytes with its request, a signed attachment twice as much. */
+/** Maximum number of cached targets. Each takes 600 bytes, or 1200 for a signed attachment. */
 const MAX_TARGETS = 8_192;
 
 export type MediaTargets = ReturnType<typeof createMediaTargets>;
@@ -55,23 +55,23 @@ export function createMediaTargets(
 ) {
   const { mode } = attachments;
   const signing = mode === 'off' ? undefined : attachments.signing;
-  /** Targets of cached results: parsing one takes longer than the rest of a hit without its sending. */
+  /** Targets of cached results: parsing a target takes longer than all of a hit except sending. */
   const parsedTargets = new LRUCache<string, MediaTarget>({ max: MAX_TARGETS });
 
   /**
-   * Returns how long a cache may keep the response to a URL that expires, in seconds. One second less than the URL has
-   * left: nginx counts whole seconds, and keeps a response for all of the last one.
+   * Returns how long a cache may keep the response to a URL that expires, in seconds: one second less than remains. nginx
+   * counts whole seconds, and keeps a response until the last one ends.
    */
   const findMaxAge = (endsAtSeconds: number | undefined): number | undefined =>
     endsAtSeconds && Math.max(0, Math.floor(endsAtSeconds - wallClock() / 1000) - 1);
 
-  const accept = ({ facts }: Exchange, target: RequestTarget): ParsedTarget => {
+  const toParsedTarget = ({ facts }: Exchange, target: RequestTarget): ParsedTarget => {
     if (signing !== undefined) {
       // Applies to invalid signatures as well, so that no client can try signatures.
       facts.maxRefusalAgeSeconds = () => {
         const endsAtSeconds = readEnd(splitTarget(target.text)[1]);
-        const isOver = (endsAtSeconds ?? 0) * 1000 <= wallClock();
-        return isOver ? undefined : findMaxAge(endsAtSeconds);
+        const isExpired = (endsAtSeconds ?? 0) * 1000 <= wallClock();
+        return isExpired ? undefined : findMaxAge(endsAtSeconds);
       };
     }
     if (target.kind === 'unknown') throw new MediaError('NOT_FOUND');
@@ -80,7 +80,7 @@ export function createMediaTargets(
     const { request: media, isDownload, text } = target;
     const parsed = { media, key: resultKey(media), isDownload };
     if (signing === undefined || media.resource !== 'attachment') return parsed;
-    // Constant work for every URL, valid or not.
+    // The same work for every URL, valid or not.
     const signature = checkSignature(splitTarget(text)[1], media.originKey, signing, wallClock());
     return { ...parsed, signature, decoy: absentOf(media) };
   };
@@ -91,8 +91,8 @@ export function createMediaTargets(
     if (signature === undefined) return target;
     const { endsAtSeconds } = signature;
     // A valid signature of a cached target may have expired since.
-    const isOver = signature.verdict === 'valid' && wallClock() >= (endsAtSeconds ?? 0) * 1000;
-    const verdict = isOver ? 'expired' : signature.verdict;
+    const isExpired = signature.verdict === 'valid' && wallClock() >= (endsAtSeconds ?? 0) * 1000;
+    const verdict = isExpired ? 'expired' : signature.verdict;
     facts.signature = verdict;
     meter.count('signatures', verdict);
     if (verdict !== 'valid' && mode === 'enforce') return { ...target, ...decoy };
@@ -107,7 +107,7 @@ export function createMediaTargets(
     /** @throws MediaError `UNAUTHORIZED`, `NOT_FOUND`, `INVALID_FORM_BODY` */
     parse: (exchange: Exchange): ParsedTarget =>
       parsedTargets.get(exchange.target) ??
-      accept(exchange, parseTarget(exchange.target, parseOptions)),
+      toParsedTarget(exchange, parseTarget(exchange.target, parseOptions)),
     /** Parses the own URL that another site redirects to, if that is the error; throws any other error. */
     parseRedirect: (exchange: Exchange, error: unknown): ParsedTarget => {
       const ownUrl = ownUrlOf(error);
@@ -115,11 +115,11 @@ export function createMediaTargets(
       const [, query] = splitTarget(parseTarget(exchange.target, parseOptions).text);
       const parsed = parseOwnUrl(ownUrl, query, parseOptions);
       if (parsed === undefined) throw error;
-      return { ...accept(exchange, parsed), isRedirected: true };
+      return { ...toParsedTarget(exchange, parsed), isRedirected: true };
     },
     remember: ({ target: text }: Exchange, target: MediaTarget): void => {
-      const isLasting = text.length <= MAX_TARGET_LENGTH && target.isRedirected !== true;
-      if (isLasting && !parsedTargets.has(text)) parsedTargets.set(text, target);
+      const isCacheable = text.length <= MAX_TARGET_LENGTH && target.isRedirected !== true;
+      if (isCacheable && !parsedTargets.has(text)) parsedTargets.set(text, target);
     },
     /**
      * Returns the target to serve: a decoy instead of refused or hidden media.
