@@ -39,7 +39,7 @@ export interface RequestContext<Selected = SelectedBytes> {
   };
 }
 
-/** A response, and its outcome of the caches. */
+/** A response, and its cache outcome. */
 export type MediaResponse<Selected = SelectedBytes> =
   | { readonly kind: 'rendition'; readonly result: MediaResult; readonly outcome: CacheOutcome }
   | {

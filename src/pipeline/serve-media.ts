@@ -65,7 +65,7 @@ export class MediaService {
     trace.add('store', clock.nowMs() - sinceMs);
     const isFresh = known !== undefined && identity?.etag === known.originalEtag;
     if (isFresh && this.#passesDigestBlocks(originKey, known)) return known;
-    // Traces do not show the stages of a hit.
+    // Details only of a miss, since traces do not show the stages of a hit.
     trace.add('store', 0, { memory: 'results', found: known !== undefined });
     return undefined;
   }
@@ -103,7 +103,7 @@ export class MediaService {
       let flight: ReturnType<Originals['join']> | undefined;
       try {
         if (media.isPassthrough) return await this.#openOriginal(media, context, hasBeenReplaced);
-        context.onWait?.(HIT); // a remembered refusal counts as one
+        context.onWait?.(HIT); // a remembered refusal counts as a hit
         blocks?.check(media); // UNAVAILABLE, UNKNOWN_MEDIA: a block may be posted while a request waits
         refusals.throwIfRefused(key); // refused lately: 415, 422, 504
         if (records.isMissing(media.originKey)) throw new MediaError('UNKNOWN_MEDIA');
@@ -113,7 +113,7 @@ export class MediaService {
         if (attempt !== 'send original') return attempt;
         media = unchangedOf(media);
       } catch (error) {
-        // Without unmodified originals, the caller responds to the error itself.
+        // A caller without `context.original` handles the error itself.
         if (isHidden(error) && context.original !== undefined) {
           ({ media, key } = this.#hide(requested, trace)); // respond as for a missing original
           continue;
@@ -240,7 +240,7 @@ export class MediaService {
     }
   }
 
-  /** Returns a request whose response hides a block: that of a missing original, from its first stage on. */
+  /** Returns the request for a missing original, whose response hides a block. Its trace has the same stages, too. */
   #hide({ media }: KeyedRequest, trace: RequestTrace): KeyedRequest {
     const absent = absentOf(media);
     trace.restart();

@@ -24,7 +24,7 @@ export interface Services extends Backends, Tools {
     /** By origin key. */
     readonly originals: MemoryCache<CachedOriginal>;
   };
-  /** Omit to lose results at a restart. */
+  /** Omit to keep results only in memory. */
   readonly store: GuardedStore | undefined;
   readonly originalsBudget: MemoryBudget;
   readonly admission: Admission;
@@ -34,14 +34,14 @@ export interface Services extends Backends, Tools {
   readonly blocks: BlockGuard | undefined;
   /** Omit to charge no client. */
   readonly rates: Rates | undefined;
-  /** Omit without a CDN that accepts purges. */
+  /** Omit to send purges to no CDN. */
   readonly cdn: CdnPurger | undefined;
-  /** Release of renderings: `releaseWithEffort`. */
+  /** Release of renderings, as `releaseWithEffort` returns it. */
   readonly release: string;
   /** Maximum number of bytes that are read of one original by ranges. */
   readonly maxRangeBytes: number;
   /** Size up to which digests are computed for `GET /metadata`, in bytes. */
   readonly maxHashedBytes: number;
-  /** Ends the work in the background. */
+  /** Aborts background work when the service stops. */
   readonly closing: AbortSignal;
 }

@@ -44,7 +44,7 @@ interface Queue {
  */
 const MAX_ESTIMATED_FRACTION = 1 / 2;
 
-/** Fraction of the heavy slots for renders that take longer than any estimated wait that is admitted. */
+/** Fraction of the heavy slots for costly renders: those that take longer than the longest admitted wait. */
 const MAX_COSTLY_FRACTION = 1 / 2;
 
 /** Weight of one render in the average, as in TCP's smoothed round trip (RFC 6298). */
@@ -53,7 +53,7 @@ const LEARNING_RATE = 1 / 8;
 /** Ratio to its estimate above which a render is an outlier: an expensive original, not a slow machine. */
 const MAX_SLOWDOWN = 8;
 
-/** Expected rest of an overdue render, as a fraction of the time that it has taken. */
+/** Expected remaining time of an overdue render, as a fraction of the time so far. */
 const OVERDUE_FRACTION = 1 / 2;
 
 /** Maximum `Retry-After`, in seconds: no estimate reaches further. */
@@ -62,8 +62,8 @@ const MAX_RETRY_AFTER_SECONDS = 60;
 /**
  * CPU slots in two lanes, with a queue for each. Each lane has a slot for every core, and the system shares the cores
  * by niceness: light renders first, heavy ones with what is left. So a crowd of animations delays no avatar, and no core
- * is reserved for one kind of render. Costly renders of ten seconds first wait for one half of the heavy slots, so that a
- * few of them do not occupy all.
+ * is reserved for one kind of render. Costly renders, of ten seconds, may occupy only half of the heavy slots: they wait
+ * in a queue of their own first.
  *
  * A render that could not begin in time is rejected at once. Its wait is estimated from the costs ahead, and from the time
  * that renders of the lane take under the machine's present load.
@@ -120,7 +120,7 @@ export class Admission {
       throw error;
     }
     meter.time('queueWait', lane, clock.nowMs() - arrivedMs);
-    const slot = this.#takeSlot(lane);
+    const slot = this.#acquireSlot(lane);
     return {
       slot,
       leave: (isMeasured) => {
@@ -146,8 +146,8 @@ export class Admission {
     );
   }
 
-  /** Takes a free slot of a lane, if possible a ready one. */
-  #takeSlot(lane: Lane): RenderSlot {
+  /** Acquires a free slot of a lane, preferably a ready one. */
+  #acquireSlot(lane: Lane): RenderSlot {
     const free = this.#renderer.slots[lane].filter((slot) => !this.#occupied.has(slot));
     const slot = free.find(({ isReady }) => isReady) ?? free[0];
     if (slot === undefined) throw new Error(`The ${lane} lane has no free slot.`);

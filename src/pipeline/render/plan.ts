@@ -15,7 +15,7 @@ const SRGB_GAMMA = 2.2;
 /** Difference to 1 up to which exponents count as 1 (as in libpng, `PNG_GAMMA_THRESHOLD`). */
 const GAMMA_TOLERANCE = 0.05;
 
-/** Expected time from which on a render is refused, in deadlines (contract §5). */
+/** Expected time above which a render is refused, in multiples of the deadline (contract §5). */
 const MAX_EXPECTED_DEADLINES = 2;
 
 /** Bounds of what is rendered (contract §6). */
@@ -24,7 +24,7 @@ export interface RenderLimits {
   readonly maxInputPixels: number;
   /** Maximum pixels of an animation, summed over its frames. */
   readonly maxAnimationPixels: number;
-  /** Maximum of the scans of a JPEG times its pixels. */
+  /** Maximum pixels of a JPEG, multiplied by the number of its scans. */
   readonly maxScanPixels: number;
   /** Maximum edge: decoders and filters of libvips work up to a million pixels (vips_reduceh, `hshrink`). */
   readonly maxEdgePx: number;
@@ -72,7 +72,7 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
   const animation = outputFormats[format].canAnimate ? wanted : undefined;
   const original = orientedSize(facts);
   const { size, resize } = targetSize(original, request, format);
-  // The original's own bytes show the requested picture, except for quality.
+  // The original already shows the requested picture, except for its quality.
   const isSamePicture =
     facts.format === format && facts.animation === animation && resize === 'none';
   const couldBeUnmodified = isSamePicture && facts.isClean;

@@ -32,7 +32,7 @@ export interface Rendered {
 }
 
 /**
- * Renders one result, once for all requests that wait for it; next to each stage, the errors that may end it.
+ * Renders one result, once for all requests that wait for it. The comment at each stage lists its errors.
  *
  * @param rateLimitKey returns the client to charge
  */
@@ -69,11 +69,11 @@ export async function renderMedia(
         charge?.end(),
       );
     }
-    const made = rendered ?? unmodified;
-    if (made === undefined) throw new Error('A poster has not been rendered.');
+    const output = rendered ?? unmodified;
+    if (output === undefined) throw new Error('A poster has not been rendered.');
     // The first block by SHA-256 may have been posted during the render.
     await originals.checkBytes(original, loaded, signal);
-    return keepResult(services, task, loaded, made, plan.kind === 'render');
+    return keepResult(services, task, loaded, output, plan.kind === 'render');
   } catch (error) {
     original.refuse(key, error);
     throw error;
@@ -115,13 +115,13 @@ function keepResult(
   { memories, store, release }: Services,
   task: RenderTask,
   identity: OriginalIdentity,
-  made: StoredResult,
+  output: StoredResult,
   isRendering: boolean,
 ): Rendered {
   const { key, trace, original } = task;
-  const result = createResult(made, identity, key, release);
+  const result = createResult(output, identity, key, release);
   const isKept = original.commitIfRemembered(() => {
-    if (isRendering) store?.add(addressOf(task, identity, release), made, trace);
+    if (isRendering) store?.add(addressOf(task, identity, release), output, trace);
     return memories.results.set(key, result).has(key);
   });
   return { result, isKept };
@@ -179,7 +179,7 @@ async function planVideo(
   return { plan: planPoster(facts, request, services.renderLimits), spentMs };
 }
 
-/** Whether a request for a video gets the video: it has at most a quality that loses little (contract §12). */
+/** Whether the response to a request for a video is the unmodified video (contract §12). */
 export function isSentUnmodified({ widthPx, heightPx, format, quality }: MediaRequest): boolean {
   const isPicture = widthPx !== undefined || heightPx !== undefined || format !== undefined;
   return !isPicture && quality !== 'low';
@@ -204,7 +204,7 @@ async function planImage(
   return { plan, unmodified };
 }
 
-/** Loads an original; the time counts as that of the origin only if the source is contacted. */
+/** Loads an original. The time counts for the stage `origin` only if the source is contacted. */
 function loadOriginal({ original, signal, trace }: RenderTask): Promise<LoadedOriginal> {
   if (original.isInMemory) return unlessAborted(original.load(), signal);
   return trace.stage('origin', async (details) => {

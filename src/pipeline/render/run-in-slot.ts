@@ -49,7 +49,7 @@ export async function canDecodeVideo({ renderer }: Services): Promise<boolean> {
  *
  * @param spentMs time in a slot in which the facts of a video were read
  * @param charge is charged for the time in the slot
- * @returns `undefined` if only the quality was to change, and the result is no smaller than the original
+ * @returns `undefined` if only the quality would change, and the result is no smaller than the original
  * @throws MediaError `UNPROCESSABLE_MEDIA`, `MEDIA_TOO_LARGE`, `OVERLOADED`, `TRANSFORM_TIMEOUT`, for a video
  *   `ORIGIN_ERROR` and `ORIGIN_TIMEOUT`; or `work.signal.reason`
  */
@@ -128,7 +128,7 @@ async function runInSlot<Result>(
       details.lane = lane;
       return run(slot, { signal, timeoutMs }, details);
     });
-    // It continues without its clients: a new worker would cost more than the rest of a light render.
+    // A light render continues without its clients: a new worker would cost more than its rest.
     if (lane === 'light') keepAlive(running);
     const result = await running;
     isMeasured = true;
