@@ -54,7 +54,7 @@ interface ReadBody {
 const VIDEOS: ReadonlySet<string | undefined> = new Set(['mp4', 'mov', 'webm', 'matroska']);
 
 /**
- * Loads an original from an opened body. By its first bytes it is a video, which is read by ranges, or is buffered.
+ * Loads an original from an opened body: reads a video by ranges, and buffers everything else. The first bytes decide.
  *
  * @param range that was requested
  * @throws MediaError `MEDIA_TOO_LARGE`, `UNSUPPORTED_MEDIA_TYPE`, `OVERLOADED`, `ORIGIN_ERROR`, `ORIGIN_TIMEOUT`
@@ -72,9 +72,9 @@ export async function loadBody(
     const read = async (within: AbortSignal): Promise<ReadBody> => {
       const prefix = await readAtLeast(backend, opened, SNIFF_BYTES, within);
       if (isVideo(prefix) || isPart) return { prefix };
-      // The rest of another site's file that is not an image need not be fetched.
-      const isUseless = prefix.length >= SNIFF_BYTES && !isDecodable(prefix);
-      if (backend.isExternal && isUseless) throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
+      // The rest of another site's file is not fetched if the file is not an image.
+      const isNotImage = prefix.length >= SNIFF_BYTES && !isDecodable(prefix);
+      if (backend.isExternal && isNotImage) throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
       return { prefix, buffered: await bufferBody(backend, opened, budget, within, prefix) };
     };
     const { prefix, buffered } = await withBodyDeadline(backend, signal, read, (late) =>
@@ -108,7 +108,7 @@ export async function loadBody(
 /**
  * Opens the current state by ranges; its first block identifies it.
  *
- * @param leastBytes may be read whatever the bound of videos is
+ * @param leastBytes may be read even if videos have a lower maximum
  * @throws MediaError of the source, `MEDIA_TOO_LARGE`
  */
 export async function openByRanges(flight: LoadingFlight, leastBytes = 0) {
@@ -181,9 +181,9 @@ async function openSiteVideo(
     throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
   }
   const { validators } = opened;
-  const isDeclared = (validators?.etag ?? validators?.lastModified) !== undefined;
-  // Two versions too often have the same length.
-  const etag = isDeclared ? state : `${state} ${sha256Of(beginning)}`;
+  const hasValidator = (validators?.etag ?? validators?.lastModified) !== undefined;
+  // Without a validator, two versions of the same length would be equal.
+  const etag = hasValidator ? state : `${state} ${sha256Of(beginning)}`;
   // Background hashes belong to the state that the site declares.
   const sha256 = records.findSha256(originKey, etag) ?? records.findSha256(originKey, state);
   const identity = flight.noteFound({ ...opened, etag });

@@ -28,7 +28,7 @@ export interface Inspected {
   readonly spentMs: number;
 }
 
-/** Range of a read for the identity alone. Not a HEAD: S3 does not return the reason of a failure. */
+/** Range of a read that needs only the identity. Not a HEAD: S3 omits the reason when a HEAD fails. */
 const FIRST_BYTE = { first: 0, last: 0 } as const;
 
 /**
@@ -97,7 +97,7 @@ export class OriginalFlight implements OriginalLocation {
     return this.#isInvalidated ? undefined : write();
   }
 
-  /** Runs a write of bytes, a state or a result, if those of the source are remembered. */
+  /** Runs a write like `commit`, if the backend remembers bytes, states and results. */
   commitIfRemembered<Result>(write: () => Result): Result | undefined {
     return this.backend.remembers ? this.commit(write) : undefined;
   }
@@ -129,9 +129,9 @@ export class OriginalFlight implements OriginalLocation {
   /**
    * Identifies the original: from the records if they are fresh, otherwise from the source.
    *
-   * @param need `identity`: no transfer is begun that may have to be broken off
+   * @param need with `identity`, no transfer begins that might have to be aborted
    * @param hasResult whether an older result is in memory
-   * @returns the shared promise itself, since each caller's own promise would stay with it
+   * @returns the shared promise itself: it would keep a derived promise of each caller in memory
    * @throws MediaError of the source; of a remembered failure, without contacting the source
    */
   identify(
@@ -206,14 +206,14 @@ export class OriginalFlight implements OriginalLocation {
     return identity;
   }
 
-  /** Returns the reader of a state; the reader of another state is released. @param leastBytes overrides a lower bound */
+  /** Returns the reader of a state; the reader of another state is released. @param leastBytes overrides a lower maximum */
   createReader(
     etag: string,
     { sizeBytes = 0, rangeValidator }: Pick<Opened, 'sizeBytes' | 'rangeValidator'>,
     leastBytes = 0,
   ): OriginalReader {
     const { originalsBudget: budget, maxRangeBytes } = this.#services;
-    // Another user of this work may still read by it.
+    // Another request may still use this reader.
     if (!this.backend.isExternal && this.#reader?.etag === etag) return this.#reader;
     this.#reader?.release();
     const maxBytes = Math.max(maxRangeBytes, leastBytes);

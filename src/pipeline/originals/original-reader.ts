@@ -43,13 +43,13 @@ interface ReadState {
   readonly budget: MemoryBudget;
 }
 
-/** A complete body that is read as far as its bytes are needed. */
+/** A body without a range, of which only the needed bytes are read. */
 interface Stream {
   readonly opened: Opened;
   readonly memory: Reservation;
-  /** Bytes that are in blocks. */
-  takenBytes: number;
-  /** Bytes after them that were read, too. */
+  /** Number of bytes that are stored in blocks. */
+  storedBytes: number;
+  /** Bytes that were read, but are not stored yet. */
   rest: Uint8Array;
 }
 
@@ -70,7 +70,7 @@ export class OriginalReader implements RangeReader {
   #reads = 0;
   #readBytes = 0;
   /** Reads are sequential, so that no block is read twice. */
-  #turn: Promise<unknown> = Promise.resolve();
+  #lastRead: Promise<unknown> = Promise.resolve();
   #isReleased = false;
 
   constructor(flight: ReadingFlight, state: ReadState) {
@@ -94,8 +94,8 @@ export class OriginalReader implements RangeReader {
    *   `ORIGIN_TIMEOUT`, `OVERLOADED`; or `signal.reason`
    */
   read(start: number, end: number, signal: AbortSignal): Promise<Uint8Array> {
-    const reading = this.#turn.then(() => this.#read(start, Math.min(end, this.sizeBytes)));
-    this.#turn = reading.catch(() => undefined);
+    const reading = this.#lastRead.then(() => this.#read(start, Math.min(end, this.sizeBytes)));
+    this.#lastRead = reading.catch(() => undefined);
     return unlessAborted(reading, signal);
   }
 
@@ -113,41 +113,41 @@ export class OriginalReader implements RangeReader {
       discard(this.#flight.backend, opened);
       throw error;
     }
-    await this.#take(opened, 0, firstBytes, prefix);
+    await this.#storeAll(opened, 0, firstBytes, prefix);
   }
 
   /**
-   * Reads from a complete body from now on. One without a declared length is read to its end, or to the bound, which counts
-   * as its end.
+   * Reads from a complete body from now on. A body without a declared length is read immediately, to its end or to the
+   * maximum, which then counts as its end.
    *
    * @throws MediaError as `read` does
    */
   async takeWhole(opened: Opened, prefix: Uint8Array = new Uint8Array()): Promise<void> {
     const { budget, maxBytes } = this.#state;
     const memory = budget.reserve(0);
-    const stream = { opened, memory, takenBytes: 0, rest: prefix };
+    const stream = { opened, memory, storedBytes: 0, rest: prefix };
     this.#stream = stream;
     if (opened.sizeBytes !== undefined) return;
-    await this.#inTime(stream, async () => {
+    await this.#withinDeadline(stream, async () => {
       this.#sizeBytes = maxBytes;
       this.isCut = true;
-      while (this.isCut && stream.takenBytes < maxBytes) {
-        const end = Math.min(stream.takenBytes + STEP_BYTES, maxBytes);
-        const found = await this.#takeFrom(stream, end);
+      while (this.isCut && stream.storedBytes < maxBytes) {
+        const end = Math.min(stream.storedBytes + STEP_BYTES, maxBytes);
+        const found = await this.#storeUpTo(stream, end);
         if (found < end) this.#sizeBytes = found;
         this.isCut = found === end;
       }
     });
   }
 
-  /** Reads the complete original, outside the bounds. @throws MediaError as `read` does */
+  /** Reads the complete original, without counting it against the bounds. @throws MediaError as `read` does */
   async readAll(): Promise<Uint8Array> {
     if (this.#stream !== undefined) return Buffer.concat(await this.#readStream(this.#stream));
     const { bytes } = await this.#buffer(await this.#open(undefined, true));
     return bytes;
   }
 
-  /** Computes the SHA-256 of the original, hexadecimal, in constant memory and outside the bounds. */
+  /** Computes the SHA-256 of the original, hexadecimal, in constant memory. Does not count against the bounds. */
   async hash(): Promise<string> {
     const { backend, signal } = this.#flight;
     if (this.#stream !== undefined) {
@@ -197,12 +197,12 @@ export class OriginalReader implements RangeReader {
   async #fetch(start: number, blocksEnd: number): Promise<void> {
     const end = Math.min(blocksEnd, this.sizeBytes);
     if (this.#stream !== undefined) {
-      this.#count(end - this.#stream.takenBytes, 0);
-      await this.#readOn(this.#stream, end);
+      this.#count(end - this.#stream.storedBytes, 0);
+      await this.#readUpTo(this.#stream, end);
       return;
     }
     this.#count(end - start);
-    await this.#take(await this.#open({ first: start, last: end - 1 }, true), start, end);
+    await this.#storeAll(await this.#open({ first: start, last: end - 1 }, true), start, end);
   }
 
   /** Opens the original or a range of it in the same state. */
@@ -238,8 +238,8 @@ export class OriginalReader implements RangeReader {
 
   /** Reads a body to its end, without counting it against the bounds; returns all blocks. */
   async #readStream(stream: Stream): Promise<readonly Uint8Array[]> {
-    const reading = this.#turn.then(() => this.#readOn(stream, this.sizeBytes));
-    this.#turn = reading.catch(() => undefined);
+    const reading = this.#lastRead.then(() => this.#readUpTo(stream, this.sizeBytes));
+    this.#lastRead = reading.catch(() => undefined);
     await reading;
     return Array.from(
       { length: Math.ceil(this.sizeBytes / BLOCK_BYTES) },
@@ -247,10 +247,10 @@ export class OriginalReader implements RangeReader {
     );
   }
 
-  async #readOn(stream: Stream, end: number): Promise<void> {
-    if (end <= stream.takenBytes) return;
-    await this.#inTime(stream, async () => {
-      const found = await this.#takeFrom(stream, end);
+  async #readUpTo(stream: Stream, end: number): Promise<void> {
+    if (end <= stream.storedBytes) return;
+    await this.#withinDeadline(stream, async () => {
+      const found = await this.#storeUpTo(stream, end);
       if (found === end) return;
       const cause = new Error(`The body ended after ${found} bytes.`);
       throw brokenError(this.#flight.backend, cause);
@@ -258,7 +258,7 @@ export class OriginalReader implements RangeReader {
   }
 
   /** Reads a body within its deadline, and remembers failures. */
-  async #inTime(stream: Stream, work: () => Promise<void>): Promise<void> {
+  async #withinDeadline(stream: Stream, work: () => Promise<void>): Promise<void> {
     const { backend, signal } = this.#flight;
     try {
       await withBodyDeadline(backend, signal, work);
@@ -271,30 +271,30 @@ export class OriginalReader implements RangeReader {
   }
 
   /** Reads blocks up to a position or the end of the body; returns the position that was reached. */
-  async #takeFrom(stream: Stream, wantedEnd: number): Promise<number> {
+  async #storeUpTo(stream: Stream, wantedEnd: number): Promise<number> {
     const { backend, signal } = this.#flight;
-    const { opened, memory, takenBytes, rest } = stream;
+    const { opened, memory, storedBytes, rest } = stream;
     if (this.#isReleased) throw new Error('The original is not read any more.');
     memory.grow(wantedEnd);
-    const missingBytes = wantedEnd - takenBytes - rest.length;
+    const missingBytes = wantedEnd - storedBytes - rest.length;
     const unbounded = { ...opened, sizeBytes: undefined };
     const bytes =
       missingBytes > 0
         ? Buffer.concat([rest, await readAtLeast(backend, unbounded, missingBytes, signal)])
         : rest;
-    const end = Math.min(wantedEnd, takenBytes + bytes.length);
+    const end = Math.min(wantedEnd, storedBytes + bytes.length);
     if (this.#isReleased) return end;
-    for (let at = takenBytes; at < end; at += BLOCK_BYTES) {
+    for (let at = storedBytes; at < end; at += BLOCK_BYTES) {
       const blockEnd = Math.min(at + BLOCK_BYTES, end);
-      this.#blocks.set(at / BLOCK_BYTES, bytes.subarray(at - takenBytes, blockEnd - takenBytes));
+      this.#blocks.set(at / BLOCK_BYTES, bytes.subarray(at - storedBytes, blockEnd - storedBytes));
     }
-    stream.rest = Uint8Array.from(bytes.subarray(end - takenBytes));
-    stream.takenBytes = end;
+    stream.rest = Uint8Array.from(bytes.subarray(end - storedBytes));
+    stream.storedBytes = end;
     return end;
   }
 
   /** Reads the blocks of an opened range, in memory that is accounted for before. */
-  async #take(opened: Opened, start: number, end: number, prefix?: Uint8Array): Promise<void> {
+  async #storeAll(opened: Opened, start: number, end: number, prefix?: Uint8Array): Promise<void> {
     const part = { ...opened, sizeBytes: end - start, part: undefined };
     const buffered = await this.#buffer(part, prefix);
     if (this.#isReleased) return;

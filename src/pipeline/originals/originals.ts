@@ -40,7 +40,7 @@ export class Originals {
     return this.#flights.join(name.originKey, (controls) => this.begin(name, controls));
   }
 
-  /** Begins work on an original that no request joins here; it ends with the signal of its controls. */
+  /** Begins work on an original without sharing it; the work ends when the signal of its controls aborts. */
   begin(name: OriginalName, controls: FlightControls): OriginalFlight {
     const location = locateOriginal(this.#services, name);
     const flight = new OriginalFlight(this.#services, location, controls);
@@ -68,7 +68,7 @@ export class Originals {
     for (const flight of this.#running) if (fits(flight.originKey)) flight.invalidate();
   }
 
-  /** Also removes these originals from memory. */
+  /** Invalidates work in progress, and removes originals from memory. */
   purge(fits: (originKey: string) => boolean): void {
     this.invalidateWhere(fits);
     deleteWhere(this.#services.memories.originals, fits);
@@ -116,7 +116,7 @@ export class Originals {
       }
       if (backend.isExternal) {
         const sha256 = await facts.find(flight, loaded.etag, 'sha256', signal);
-        // Not before the poster is sent: a blocked digest restarts the work, endlessly if the site changes its tags.
+        // Begins after the poster is sent: a blocked digest restarts the work, endlessly if the site changes its tags.
         const hash = (): void => this.hashes.hashSoon(flight);
         if (sha256 === undefined) signal.addEventListener('abort', hash, { once: true });
         return { ...identity, sha256 };
@@ -142,7 +142,7 @@ export class Originals {
       noteDigest(facts, flight, etag, sha256);
       return sha256;
     }
-    // Of another site's video, each body that is rendered is checked itself.
+    // For another site's video, each body is checked before it is rendered.
     if (flight.backend.isExternal && 'reader' in state) return undefined;
     return facts.find(flight, etag, 'sha256', flight.signal);
   }

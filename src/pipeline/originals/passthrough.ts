@@ -56,8 +56,8 @@ export interface PassthroughMedia {
 }
 
 /**
- * Opens an attachment or external media to be sent unmodified (contract §2, §8): streamed, neither buffered nor cached. The
- * caller must `stream` or `discard` it.
+ * Opens an attachment or external media to be sent unmodified (contract §2, §8), without caching it. The caller must
+ * `stream` or `discard` it.
  *
  * @throws MediaError `UNKNOWN_MEDIA`, `ORIGIN_ERROR`, `ORIGIN_TIMEOUT`, `OVERLOADED`; of other sites also
  *   `UNSUPPORTED_MEDIA_TYPE` and `MEDIA_TOO_LARGE`; `OriginalReplaced`
@@ -133,8 +133,8 @@ async function openChecked(
 }
 
 /**
- * Opens another site's original, and checks its bytes in memory, since a second response may have other bytes. If it is too
- * large for that, the opened response is sent, and checked by the digest that the background found.
+ * Opens another site's original, and checks its bytes in memory, since a second response may have other bytes. A larger
+ * original is sent as it arrives, and checked by the digest that an earlier hash in the background has found.
  */
 async function openBuffered(
   services: OriginalServices,
@@ -158,7 +158,7 @@ async function openBuffered(
     },
   );
   const { bytes, rest } = buffered;
-  // Small bodies count in no budget: the slots of streams bound those that slow clients occupy.
+  // The budget does not limit small bodies. The stream slots limit those that slow clients keep in memory.
   const leave =
     rest === undefined &&
     (await backend.streams.enter(signal).catch((error: unknown) => {
