@@ -6,7 +6,7 @@ import {
 } from '../../formats/metadata-removal/cleaner.ts';
 import type { UploadBody } from './upload-body.ts';
 
-/** Number of first bytes by which a cleaner is chosen; a shorter file is known whole. */
+/** Number of first bytes by which a cleaner is chosen; a file may be shorter. */
 export const PREFIX_BYTES = 4 * 1024;
 
 /**
@@ -23,7 +23,7 @@ export async function openCleaner(
 
 /**
  * Passes chunks on without their metadata. The last one follows only after the cleaner has accepted the whole file: a
- * storage that knows the length would store a file of which all bytes have come, whatever fails afterwards.
+ * storage that knows the length stores a file once all its bytes have arrived, whatever fails afterwards.
  *
  * @throws MediaError `UNSUPPORTED_MEDIA_TYPE` if the file cannot be cleaned as it streams; what `chunks` throws
  */

@@ -6,9 +6,9 @@ import { unlessAborted } from '../abort.ts';
 import type { Tools } from '../meter.ts';
 import { SNIFF_BYTES } from '../originals/content-sniff.ts';
 
-/** Minimum paces of the two ends of an upload. */
+/** Minimum paces of the client and of the storage. */
 export interface PaceLimits {
-  /** Time of waiting for the client, in milliseconds, in which the client must send `windowBytes`. */
+  /** Maximum time spent waiting for `windowBytes` from the client, in milliseconds. */
   readonly windowMs: number;
   readonly windowBytes: number;
   /** Maximum time for the storage to accept a chunk, in milliseconds. */
@@ -29,11 +29,11 @@ export class UploadBody implements AsyncIterable<Uint8Array> {
   readonly #peeked: Uint8Array[] = [];
   #isEnded = false;
   #receivedBytes = 0;
-  /** The end that the body waits for, and since when. */
+  /** The side that the body waits for, and since when. */
   #waitsFor: 'client' | 'storage' = 'storage';
   #sinceMs: number;
-  /** State of the window: bytes that the client has sent, and the time spent waiting for the client before now. */
-  #paidBytes = 0;
+  /** Bytes that the client has sent in this window, and the time spent waiting for them. */
+  #windowBytes = 0;
   #waitedMs = 0;
 
   /** @param signal ends the wait for the next chunk */
@@ -53,7 +53,7 @@ export class UploadBody implements AsyncIterable<Uint8Array> {
   }
 
   /**
-   * Returns the first bytes, which stay part of the body; a later call may want more of them.
+   * Returns the first bytes without consuming them; a later call may request more.
    *
    * @param isEnough whether a prefix is long enough
    * @returns fewer if the body ends
@@ -80,7 +80,7 @@ export class UploadBody implements AsyncIterable<Uint8Array> {
     }
   }
 
-  /** Returns the fault of the pace at this moment; called regularly. */
+  /** Returns the error if the client or the storage is too slow now; called regularly. */
   findFault(): MediaError | undefined {
     const limits = this.#limits;
     const waitedMs = this.#tools.clock.nowMs() - this.#sinceMs;
@@ -110,16 +110,16 @@ export class UploadBody implements AsyncIterable<Uint8Array> {
     this.#receivedBytes += value.length;
     meter.count('uploadedBytes', 'all', value.length);
     if (this.#receivedBytes > this.#maxBytes) throw new MediaError('PAYLOAD_TOO_LARGE');
-    this.#paidBytes += value.length;
-    if (this.#paidBytes >= this.#limits.windowBytes) {
-      this.#paidBytes = 0;
+    this.#windowBytes += value.length;
+    if (this.#windowBytes >= this.#limits.windowBytes) {
+      this.#windowBytes = 0;
       this.#waitedMs = 0;
     }
     return value;
   }
 }
 
-/** Forwards a body, its last chunk after the check of the digest, so that no blocked bytes are stored. */
+/** Forwards a body. Checks the digest before the last chunk, so that no blocked file is stored. */
 export async function* checkBody(
   body: AsyncIterable<Uint8Array>,
   checkDigest: (sha256: string) => void,
@@ -142,7 +142,7 @@ const imageTypes: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Checks the first bytes of an upload with the type of an image that Darkroom decodes.
+ * Checks the first bytes of an upload that is declared as an image that Darkroom decodes.
  *
  * @throws MediaError `UNSUPPORTED_MEDIA_TYPE` unless they begin such an image
  */

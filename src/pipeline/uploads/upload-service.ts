@@ -8,7 +8,7 @@ import type { OriginalWriter } from '../originals/original-writer.ts';
 import { cleanChunks, isRefusal, openCleaner } from './metadata-removal.ts';
 import { checkBeginning, checkBody, type PaceLimits, UploadBody } from './upload-body.ts';
 
-/** Upload as its head and its capability describe it. */
+/** An upload as its head and its capability describe it. */
 export interface UploadOrder extends Omit<RelayCapability, 'bucket' | 'expiresAtSeconds'> {
   /** `Content-Length`, if declared. */
   readonly sizeBytes: number | undefined;
@@ -38,7 +38,7 @@ interface Writers {
 }
 
 export interface StoredUpload {
-  /** The storage's tag of the stored bytes; empty if the storage gives none. */
+  /** The storage's tag of the stored bytes; empty if the storage returns none. */
   readonly etag: string;
   /** SHA-256 of the stored bytes, hexadecimal, if it was checked. */
   readonly sha256?: string | undefined;
@@ -55,7 +55,7 @@ export class UploadService {
   #running = 0;
   #heldBytes = 0;
 
-  /** @param stripsMetadata whether metadata is removed from uploads whose capability does not say */
+  /** @param stripsMetadata whether metadata is removed if the capability does not specify it */
   constructor(
     writers: Writers,
     limits: UploadLimits,
@@ -113,7 +113,7 @@ export class UploadService {
     const leave = this.#enter(writer.heldBytesOf(sizeBytes));
     try {
       const isNew = isOriginal && part === undefined && !replaces;
-      if (isNew && (await this.#isThere(key, signal))) throw new MediaError('MEDIA_EXISTS');
+      if (isNew && (await this.#exists(key, signal))) throw new MediaError('MEDIA_EXISTS');
       const stored = await this.#receive({ ...order, maxBytes }, isNew, openBody, signal);
       const { etag, sha256, metadata } = stored;
       if (metadata !== undefined) meter.count('metadataRemovals', metadata);
@@ -126,7 +126,7 @@ export class UploadService {
       return stored;
     } catch (error) {
       if (isRefusal(error)) meter.count('metadataRemovals', 'refused');
-      // A client that has gone causes further failures.
+      // Once the client has gone, any other error is a consequence.
       signal.throwIfAborted();
       throw error;
     } finally {
@@ -153,7 +153,7 @@ export class UploadService {
     };
   }
 
-  async #isThere(key: string, signal: AbortSignal): Promise<boolean> {
+  async #exists(key: string, signal: AbortSignal): Promise<boolean> {
     const late = (): MediaError => new MediaError('ORIGIN_TIMEOUT');
     return withDeadline(this.#limits.lookTimeoutMs, signal, late, (within) =>
       this.#writers.originals.has(key, within),
@@ -192,7 +192,7 @@ export class UploadService {
             if (blocks.isDigestBlocked(digest)) throw blockedError();
             sha256 = digest;
           };
-          // A writer may not read an empty body.
+          // The writer might not read an empty body.
           if (sizeBytes === 0) checkDigest(sha256Of(new Uint8Array()));
           return checkBody(chunks, checkDigest);
         };
