@@ -13,7 +13,7 @@ export interface CdnPurge {
   /** Time at which the CDN last accepted a tag of this purge, or at which the purge ended. */
   changedAtMs: number;
   reason?: string | undefined;
-  /** Time until which only the process with the lease sends the purge; its fraction is random. */
+  /** Time until which only the process with the lease sends the purge, with a random fraction of a millisecond. */
   leaseUntilMs: number;
 }
 

@@ -8,7 +8,7 @@ import { type CdnApi, CdnFailure } from './cdn-api.ts';
 import { acceptTags, type CdnPurge, endPurge, type PurgeState, stateOf } from './cdn-purge.ts';
 import type { PurgeQueue } from './purge-queue.ts';
 
-/** Waits, no longer than until the signal aborts. */
+/** Waits for a duration, or until the signal aborts. */
 export type Sleep = (durationMs: number, signal: AbortSignal) => Promise<void>;
 
 /** The CDN in front. */
@@ -173,18 +173,18 @@ export class CdnPurger {
       tags.add(tag);
     }
     if (tags.size === 0) return;
-    const concerned = due.filter(({ left }) => [...tags].some((tag) => left.has(tag)));
+    const affected = due.filter(({ left }) => [...tags].some((tag) => left.has(tag)));
     this.#pace.begin();
-    const reference = referenceOf(concerned, tags);
+    const reference = referenceOf(affected, tags);
     try {
       await api.purge([...tags], reference, this.#closing.signal);
     } catch (error) {
-      if (!this.#closing.signal.aborted) this.#fail(concerned, error);
+      if (!this.#closing.signal.aborted) this.#fail(affected, error);
       return;
     }
     this.#tools.meter.count('cdnCalls', 'taken');
     this.#pace.succeed();
-    this.#accept(concerned, tags);
+    this.#accept(affected, tags);
   }
 
   /** Lists the purges whose round is due, the most urgent first. */

@@ -30,7 +30,7 @@ const RENEWED_AT = 0.6;
 const OUTCOME_KEPT_MS = 24 * 3_600_000;
 const MAX_OUTCOMES = 1_000;
 
-/** Maximum number of leases that end at a stop; the others expire. */
+/** Maximum number of leases that a stop ends; the others expire. */
 const MAX_RELEASED = 1_000;
 
 /** Maximum number of concurrent reads or writes. */
@@ -125,7 +125,7 @@ export class PurgeQueue {
     const names = await this.#objects.list('purge');
     for (const name of names) if (name.startsWith(EARLIER_PREFIX)) await this.#convert(name);
     const ids = idsOf(names);
-    let taken = 0;
+    let takeovers = 0;
     await inParallel(ids, async (id) => {
       const known = this.#entries.get(id);
       if (known !== undefined && !this.#isFree(known)) return;
@@ -133,11 +133,11 @@ export class PurgeQueue {
       const entry = found && this.#remember(found.purge, found.tag);
       if (entry === undefined || !this.#isFree(entry)) return;
       await this.#write(entry);
-      if (entry.isOwn) taken += 1;
+      if (entry.isOwn) takeovers += 1;
     });
-    if (taken > 0) log.info({ purges: taken }, 'took over purges whose lease had expired');
+    if (takeovers > 0) log.info({ purges: takeovers }, 'took over purges whose lease had expired');
     await this.#removeOutcomes(new Set(ids));
-    return taken > 0;
+    return takeovers > 0;
   }
 
   /** Ends the leases, so that another process continues at once. @throws Error of the storage */
