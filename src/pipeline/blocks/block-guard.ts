@@ -35,7 +35,7 @@ export class BlockGuard {
     const named =
       url === undefined ? index.findKey(originKey) : index.find({ kind: 'external', value: url });
     const block = named ?? (sha256 ? index.find({ kind: 'sha256', value: sha256 }) : undefined);
-    // A block of all keys of a kind must not appear in the response that hides it.
+    // A block of all keys of a kind also matches the absent original that hides the block.
     return block !== undefined && isAbsentKey(originKey) ? undefined : block;
   }
 
@@ -95,7 +95,7 @@ export class BlockGuard {
   /**
    * Destroys the bodies of blocked originals.
    *
-   * @param digests SHA-256 of originals by their keys, in any state: clients of another state repeat the request
+   * @param digests SHA-256 of originals by their keys, in any state; clients that receive another state retry
    */
   destroyBlocked(digests: ReadonlyMap<string, string>): void {
     for (const [body, sent] of this.#streams) {

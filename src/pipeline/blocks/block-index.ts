@@ -1,6 +1,6 @@
 import type { Block, BlockKind, BlockSubject } from '../../contract/block-order.ts';
 
-/** A block, and the generation of the list in which it was last posted again, which replicas act on. */
+/** A block. It is purged again if it is posted again, in the generation `repeatedAt` of the list. */
 export interface ListedBlock extends Block {
   readonly repeatedAt?: number;
 }

@@ -5,14 +5,14 @@ import { MAX_OBJECT_BYTES } from './ports.ts';
 /** Maximum number of blocks (contract §15). */
 export const MAX_ENTRIES = 100_000;
 
-/** Lines that are parsed or formatted without a pause, which take some milliseconds. */
+/** Lines between two pauses of parsing or formatting; they take some milliseconds. */
 const LINES_PER_TURN = 2_000;
 
 const NEWLINE = 10;
 
 /** Parsed list of blocks. */
 export interface ParsedList {
-  /** Number of changes since the list was created; 0 without a first line that says so. */
+  /** Number of changes since the list was created; 0 if the first line does not declare it. */
   readonly generation: number;
   readonly index: BlockIndex;
   /** Whether an earlier release, which kept later changes in other objects, has written the list. */
@@ -31,7 +31,7 @@ export async function parseList(bytes: Uint8Array): Promise<ParsedList> {
     else index.set(parseBlock(fields, line));
     if (count % LINES_PER_TURN === 0) await new Promise(setImmediate);
   }
-  // Later changes may remove entries of an earlier list, which is checked as it is rewritten.
+  // A list of an earlier release is checked when it is rewritten: later changes may remove entries.
   if (!head.isEarlier && index.size > MAX_ENTRIES) throw new Error(tooMany(`${index.size} blocks`));
   return { ...head, index };
 }
@@ -72,7 +72,7 @@ export function parseObject(line: string): Readonly<Record<string, unknown>> {
     if (typeof value === 'object' && value !== null)
       return value as Readonly<Record<string, unknown>>;
   } catch {
-    // Reported with the others.
+    // Reported below.
   }
   throw invalidLine(line);
 }

@@ -20,7 +20,7 @@ const MAX_ATTEMPTS = 50;
 const MAX_PAUSE_MS = 300;
 
 /** Fraction of the poll period after which the list is read, since reading takes time, too. */
-const POLL_SHARE = 0.8;
+const POLL_FRACTION = 0.8;
 
 /**
  * List of blocks that all replicas share: one object, which is replaced under the condition that no other replica has
@@ -36,7 +36,7 @@ export class BlockList {
   #tag: string | undefined;
   #failure: unknown;
   #readAtMs: number;
-  #turn: Promise<unknown> = Promise.resolve();
+  #lastAccess: Promise<unknown> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
   onBlocked: BlockWatcher = async () => undefined;
@@ -105,7 +105,7 @@ export class BlockList {
    * @throws ListUnavailable; MediaError `INVALID_FORM_BODY` if the list would be too long
    */
   async change(verb: 'block' | 'release', order: BlockOrder): Promise<number> {
-    const generation = await this.#inTurn(() => this.#write(verb, order));
+    const generation = await this.#inSequence(() => this.#write(verb, order));
     if (verb === 'block') await this.onBlocked(order.subjects, true);
     return generation;
   }
@@ -115,7 +115,7 @@ export class BlockList {
     readonly generation: number;
     readonly blocks: readonly Block[];
   }> {
-    return this.#inTurn(async () => {
+    return this.#inSequence(async () => {
       await this.#sync();
       const found = subject && this.#index.find(subject);
       const some = found === undefined ? [] : [found];
@@ -129,21 +129,21 @@ export class BlockList {
 
   #poll(): void {
     this.#timer = setTimeout(() => {
-      void this.#inTurn(() => this.#sync())
+      void this.#inSequence(() => this.#sync())
         .catch(() => undefined) // logged
         .finally(() => {
           if (!this.#isClosed) this.#poll();
         });
-    }, POLL_SHARE * this.#pollMs).unref();
+    }, POLL_FRACTION * this.#pollMs).unref();
   }
 
   /** Runs reads and writes one after the other. @throws ListUnavailable */
-  async #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
-    const mine = this.#turn.then(work);
-    this.#turn = mine.catch(() => undefined);
+  async #inSequence<Result>(work: () => Promise<Result>): Promise<Result> {
+    const access = this.#lastAccess.then(work);
+    this.#lastAccess = access.catch(() => undefined);
     const { clock, log } = this.#tools;
     try {
-      const result = await mine;
+      const result = await access;
       if (this.#failure !== undefined) log.info({}, 'the list of blocks can be read again');
       this.#failure = undefined;
       this.#readAtMs = clock.nowMs();

@@ -14,8 +14,8 @@ type RememberedDigests = ReturnType<OriginalRecords['findByDigest']>;
 
 /**
  * Creates the watcher that purges blocked originals: in this process, and in the store and at the CDN if this process received
- * the request, or remembers a blocked digest or redirect. A request that the CDN does not receive fails, so that it is
- * repeated; the block stays in effect.
+ * the request, or remembers a blocked digest or redirect. If the CDN does not receive the purge, the request fails, so
+ * that it is repeated; the block stays in effect.
  */
 export function createBlockPurge(
   guard: BlockGuard,
@@ -31,8 +31,8 @@ export function createBlockPurge(
     keys: readonly string[],
     folders: readonly string[] = [],
   ): Promise<void> => {
-    const inMemory = keys.filter(isNamespaced);
-    if (scope === 'everywhere' && inMemory.length > 0) await purge('process', inMemory);
+    const namespaced = keys.filter(isNamespaced);
+    if (scope === 'everywhere' && namespaced.length > 0) await purge('process', namespaced);
     const originKeys = scope === 'process' ? keys : keys.filter((key) => !isNamespaced(key));
     if (originKeys.length === 0 && folders.length === 0) return;
     const order = { kind: 'originals', originKeys: [...new Set(originKeys)], folders } as const;
@@ -43,20 +43,20 @@ export function createBlockPurge(
     if (cdnFailure instanceof MediaError) throw cdnFailure;
     throw new ListUnavailable('The CDN does not receive the purge.', { cause: cdnFailure });
   };
-  /** Stores digests again, which a purge removes with the results. */
+  /** Stores digests again after a purge, which removes them with the results. */
   const storeAgain = (remembered: RememberedDigests): void => {
     for (const [originKey, { etag, sha256 }] of remembered) {
       facts.store({ originKey }, etag, 'sha256', sha256);
     }
   };
-  // It was sent before its digest was known: the CDN may have stored it.
+  // The original was sent before its digest was known: the CDN may have stored it.
   originals.hashes.onHashed = async (originKey, etag, sha256) => {
     if (!guard.isDigestBlocked(sha256)) return;
     guard.destroyBlocked(new Map([[originKey, sha256]]));
     await purge('everywhere', [originKey]).catch(() => undefined); // logged
     facts.store({ originKey }, etag, 'sha256', sha256);
   };
-  /** Finds originals that are being sent, and whose digest only the store remembers. */
+  /** Finds originals that are being sent and whose digest is only in the store. */
   const findStored = async (blocked: ReadonlySet<string>): Promise<ReadonlyMap<string, string>> => {
     const { signal } = new AbortController();
     const found = new Map<string, string>();

@@ -1,14 +1,14 @@
 import { formatList, parseBlock, parseList, parseObject, splitLines } from './block-lines.ts';
 import type { SharedObjects } from './ports.ts';
 
-/** Objects that are read or removed at once. */
+/** Maximum number of concurrent reads or removals. */
 const PARALLEL = 16;
 
 /**
  * Rewrites a list of an earlier release, which had an object for each later change next to the list, named by its generation.
  * A replica of that release rejects changes from then on.
  *
- * @throws Error of the storage; if the list is missing although changes are there
+ * @throws Error of the storage, or if the list is missing although there are changes
  */
 export async function rewriteEarlierList(objects: SharedObjects): Promise<void> {
   for (;;) {
@@ -42,8 +42,8 @@ export async function rewriteEarlierList(objects: SharedObjects): Promise<void> 
     }
     const applied = changes.filter((change) => change <= generation);
     for (let first = 0; first < applied.length; first += PARALLEL) {
-      const some = applied.slice(first, first + PARALLEL);
-      await Promise.all(some.map((change) => objects.remove(String(change))));
+      const batch = applied.slice(first, first + PARALLEL);
+      await Promise.all(batch.map((change) => objects.remove(String(change))));
     }
     // A replica of the earlier release may have written a change meanwhile.
     if (!isChanged) return;

@@ -15,7 +15,7 @@ export const MAX_OBJECT_BYTES = 16 * 1024 * 1024;
 /**
  * Small named objects that all replicas share and that outlive every process: the list of blocks, and the purges next to
  * it. A name has characters of `A-Z a-z 0-9 _ -`; the empty name is that of the list. Reads see every write that has ended
- * before. All throw an `Error` if the storage fails.
+ * before. All methods throw an `Error` if the storage fails.
  */
 export interface SharedObjects {
   /** Returns `undefined` if the object is missing. @throws Error if it exceeds `MAX_OBJECT_BYTES` */
@@ -37,11 +37,11 @@ export interface SharedObjects {
 
 const PROBE = 'probe-';
 
-/** Time after which no probe that was begun before a start is running, in milliseconds. */
+/** Maximum duration of a probe, in milliseconds; a longer one belongs to a killed process. */
 const PROBE_OVER_AFTER_MS = 60_000;
 
 /**
- * Removes the probes that exist now and after a minute: their processes were killed.
+ * Removes the probes that exist now, in a minute: the processes that still have one were killed.
  *
  * @throws Error if the storage cannot be listed
  */
