@@ -18,7 +18,7 @@ export { MetadataRemovalError };
 export interface MetadataCleaner {
   /**
    * Returns the cleaned bytes that are final, in order; keeps at most 64 KiB back (of a HEIC, its index). They may share
-   * memory with `chunk`, which stays as it is.
+   * memory with `chunk`, which is not modified.
    *
    * @throws MetadataRemovalError
    */
@@ -60,7 +60,7 @@ const FORMATS: readonly CleanableFormat[] = [
   },
   {
     name: 'MP4',
-    // Canon's raw pictures have this container, but need what is metadata in a movie.
+    // Canon's raw pictures have this container, but decoding them needs boxes that are metadata in a movie.
     matches: (prefix) => sniffMoving(prefix) === 'mp4' && !hasAscii(prefix, 8, 'crx '),
     clean: (editor) => cleanIso(editor, false),
   },

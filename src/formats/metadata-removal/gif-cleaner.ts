@@ -6,7 +6,7 @@ import type { Steps, StreamEditor } from './stream-editor.ts';
 const KEPT_APPLICATIONS = ['NETSCAPE2.0', 'ANIMEXTS1.0'];
 const APPLICATION_BYTES = 11;
 
-/** Labels whose extensions browsers or decoders draw, or need for it: plain text and graphic control. */
+/** Labels of extensions that browsers or decoders draw, or need for drawing: plain text and graphic control. */
 const KEPT_LABELS: readonly number[] = [0x01, gifLabel.graphicControl];
 
 /** Label of an overwritten extension; readers skip unknown ones (GIF89a §16). */
@@ -49,7 +49,7 @@ export function* cleanGif(editor: StreamEditor): Steps {
 function* cleanExtension(editor: StreamEditor): Steps {
   const [introducer = 0, label = 0, size = 0] = yield* editor.require(3);
   const isEmptyComment = label === gifLabel.comment && size === 0;
-  // libnsgif, unlike browsers, does not take the zero for the end of any other extension.
+  // In any other extension, libnsgif, unlike browsers, does not treat the zero as the end.
   if (size === 0 && !isEmptyComment) throw editor.damaged('an extension without data');
   let isKept = isEmptyComment || KEPT_LABELS.includes(label);
   if (label === gifLabel.application && size === APPLICATION_BYTES) {
@@ -92,7 +92,7 @@ function* eraseSubBlocks(editor: StreamEditor): Steps {
       ahead += size + 1;
     }
     isEnded = chunk[ahead] === 0;
-    // Enough is left to end with sub-blocks of any total length.
+    // The last block stays, so that the rest has a length that sub-blocks can fill.
     const blocks = Math.floor(ahead / MAX_SUB_BLOCK_BYTES) - 1;
     if (blocks > 0) {
       yield* writeSubBlocks(editor, blocks * MAX_SUB_BLOCK_BYTES);

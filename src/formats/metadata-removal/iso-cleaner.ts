@@ -19,7 +19,7 @@ import {
   type Track,
 } from './track-cleaner.ts';
 
-/** Size and type; with a size of 64 bits and a user type (ISO/IEC 14496-12 §4.2). */
+/** Bytes of size and type, also with a size of 64 bits; bytes of a user type (ISO/IEC 14496-12 §4.2). */
 const HEADER_BYTES = 8;
 const MAX_HEADER_BYTES = 16;
 const USER_TYPE_BYTES = 16;
@@ -158,7 +158,7 @@ function* keepMediaData({ editor, erased }: File, box: Box): Steps {
   }
 }
 
-/** Cleans the index of a HEIF file; erases that of a movie or a track, and the metadata items that either lists. */
+/** Cleans the index of a HEIF file; erases that of a movie or track. Erases the metadata items of both. */
 function* cleanItems(file: File, parent: string, box: Box): Steps {
   const { editor, isHeif } = file;
   const isIndex = isHeif && parent === 'file';

@@ -24,7 +24,7 @@ interface Children {
   readonly others: 'keep' | 'erase';
 }
 
-/** Boxes that only describe, wherever they are; empty space may be what another tool left there. */
+/** Types of metadata in any parent, and of empty space, in which another tool may have left data. */
 const ERASED_TYPES: readonly string[] = ['udta', 'uuid', 'free', 'skip', 'wide'];
 
 function children(

@@ -9,7 +9,7 @@ const KEPT_CHILDREN: readonly string[] = [
   ...['hdlr', 'pitm', 'iinf', 'iloc', 'iref', 'iprp', 'idat', 'dinf', 'ipro', 'grpl'],
 ];
 
-/** Properties that describe an item: times, texts, and what only its author understands (ISO/IEC 23008-12 §6.5). */
+/** Properties that describe an item: times, texts, and private ones (ISO/IEC 23008-12 §6.5). */
 const ERASED_PROPERTIES: readonly string[] = ['crtt', 'mdft', 'udes', 'altt', 'uuid'];
 
 /** Item types of metadata. */

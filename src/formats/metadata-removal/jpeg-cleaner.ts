@@ -60,7 +60,7 @@ function* cleanPicture(editor: StreamEditor): Steps<readonly number[]> {
       return offsets ?? [];
     }
     if (!hasSegment(code)) {
-      // Decoders that find one of these within a scan go on with the scan.
+      // Within a scan, decoders continue the scan after such a marker.
       if (!isStandalone(code)) throw editor.damaged('unknown marker');
       yield* editor.keep(2);
       continue;

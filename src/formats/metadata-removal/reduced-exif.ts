@@ -11,9 +11,9 @@ const ENTRY_BYTES = 12;
 const MIN_TIFF_BYTES = 22;
 
 /**
- * Returns a TIFF structure with only the orientation of an EXIF block, which is where the block begins; the caller
- * overwrites the rest of the block with zeros. Returns `undefined` if the block has no orientation and there is no
- * `fallback`, or if it is too short.
+ * Returns a TIFF structure with only the orientation of an EXIF block. The caller writes it to the start of the block,
+ * and zeros to the rest. Returns `undefined` if the block has no orientation and there is no `fallback`, or if it is
+ * too short.
  *
  * @param head all of the block, or the first bytes of a long one
  * @param blockBytes length of the whole block

@@ -38,7 +38,7 @@ export function readSampleExtents(tables: ReadonlyMap<string, Uint8Array>): read
 
 interface SampleSizes {
   readonly count: number;
-  /** Returns the bytes of some samples together. */
+  /** Returns the total size of consecutive samples. */
   readonly sizeOf: (first: number, count: number) => number;
 }
 

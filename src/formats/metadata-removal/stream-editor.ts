@@ -46,7 +46,6 @@ export class StreamEditor {
     return this.#position;
   }
 
-  /** Adds a chunk of input. */
   append(chunk: Uint8Array): void {
     const buffered = this.#end - this.#start;
     if (buffered === 0) {
@@ -81,7 +80,6 @@ export class StreamEditor {
     if (this.#parts > MAX_PARTS) throw this.damaged('it has too many parts');
   }
 
-  /** Whether the input ends at the current position. */
   *isAtEnd(): Steps<boolean> {
     return (yield* this.peek(1)).length === 0;
   }
@@ -150,7 +148,7 @@ export class StreamEditor {
     return chunk.subarray(0, maxBytes);
   }
 
-  /** Emits bytes for as many input bytes. */
+  /** Replaces the next input bytes with as many bytes of output. */
   #emit(bytes: Uint8Array): void {
     if (bytes.length === 0) return;
     const from = this.#bytes.subarray(this.#start, this.#start + bytes.length);
@@ -164,7 +162,7 @@ export class StreamEditor {
     } else this.#output.push(bytes);
   }
 
-  /** Moves the buffered bytes to memory of this object with room for `count` more; bytes before them may be in use. */
+  /** Moves the buffered bytes to own memory with room for `count` more; the caller may still use the old memory. */
   #reserve(count: number): void {
     if (this.#isOwned && this.#end + count <= this.#bytes.length) return;
     const buffered = this.#bytes.subarray(this.#start, this.#end);

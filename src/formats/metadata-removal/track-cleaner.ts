@@ -13,13 +13,13 @@ export interface Track {
   readonly tables: Map<string, Buffer>;
 }
 
-/** Handlers of tracks that are played or drawn, or that others need; a track of any other one has timed metadata. */
+/** Handlers of tracks that are played or drawn, or that other tracks need. All others have timed metadata. */
 const PLAYED_HANDLERS: readonly string[] = [
   ...['vide', 'soun', 'text', 'sbtl', 'subt', 'subp', 'clcp', 'tmcd', 'pict', 'auxv', 'hint'],
   ...['odsm', 'sdsm'],
 ];
 
-/** Handlers of tracks whose sample entries have a vendor and, of pictures, the name of an encoder. */
+/** Handlers of tracks whose sample entries have the name of an encoder, in addition to a vendor. */
 const PICTURE_HANDLERS: readonly string[] = ['vide', 'pict', 'auxv'];
 
 /** Name of a track whose subtitles are the positions of a drone. */
@@ -43,7 +43,7 @@ const entryField = {
   encoder: { start: 50, end: 82 },
 } as const;
 
-/** Names that ffmpeg decodes by, with their length before them. */
+/** Encoder names by which ffmpeg chooses a decoder, with their length before them. */
 const DECODER_NAMES = ["\x19Planar Y'CbCr 8-bit 4:2:0", '\x0dSorenson H263'];
 
 export function hasTimedMetadata({ handler }: Track): boolean {
@@ -82,7 +82,7 @@ export function* cleanHandler(editor: StreamEditor, box: Box, track: Track | und
   yield* editor.zero(box.end - reserved);
 }
 
-/** Keeps a table and a copy of it. */
+/** Keeps a table, and copies it into the track. */
 export function* keepSampleTable(editor: StreamEditor, box: Box, { tables }: Track): Steps {
   yield* editor.keep(box.start);
   const table = Buffer.alloc(box.end - box.start);

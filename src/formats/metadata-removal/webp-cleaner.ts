@@ -39,7 +39,7 @@ export function* cleanWebp(editor: StreamEditor): Steps {
   yield* editor.zeroRest();
 }
 
-/** Calls back for each chunk up to an offset, and overwrites what is after it up to the next one. */
+/** Calls back for each chunk up to an offset, and zeros the bytes between chunks. */
 function* eachChunk(
   editor: StreamEditor,
   end: number,
@@ -52,7 +52,7 @@ function* eachChunk(
     const chunkEnd = editor.position + HEADER_BYTES + length;
     if (chunkEnd > end) throw editor.damaged('a chunk is too long');
     yield* clean(tagAt(header, 0), length);
-    // The byte after an odd payload.
+    // The padding byte after an odd payload.
     yield* editor.zero(Math.min(length % 2, end - chunkEnd));
   }
   yield* editor.zero(end - editor.position);
