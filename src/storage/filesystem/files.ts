@@ -206,7 +206,7 @@ export async function makeFolder(
   }
 }
 
-/** Whether a path exists. @throws Error if it contains a link, and of a system call */
+/** Whether a folder exists. @throws Error if its path contains a link, and of a system call */
 export async function isRealFolder(folder: string): Promise<boolean> {
   try {
     if ((await realpath(folder)) === folder) return true;
@@ -255,7 +255,7 @@ export async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-/** Only root may give a file to another user; others keep their own. */
+/** Sets the owner of a file. Only root may do so; otherwise the file keeps the user of this process. */
 async function setOwner(
   file: FileHandle,
   { uid, gid }: NonNullable<WriteTarget['owner']>,

@@ -16,7 +16,7 @@ export class RootFolder {
   }
 
   /**
-   * @param marker file without which originals neither count as missing nor are written
+   * @param marker file that must exist before an original counts as missing or is written
    * @throws Error if the folder is missing
    */
   static async open(folder: string, marker?: StorageMarker): Promise<RootFolder> {
@@ -80,7 +80,7 @@ export class StorageMarker {
   }
 
   async check(): Promise<boolean> {
-    // A file that cannot be checked may exist: then the origin reports the failure.
+    // Other errors do not prove that the file is missing; the origin reports them.
     this.#isMissing = await stat(this.#path).then(
       (status) => !status.isFile(),
       (error: unknown) => ['ENOENT', 'ENOTDIR'].some((code) => code === systemCodeOf(error)),

@@ -10,7 +10,7 @@ import {
 } from '../../pipeline/blocks/ports.ts';
 import { syncFolder, systemCodeOf, unlessMissing, writeWholeFile } from './files.ts';
 
-/** Infix of a file that will replace a version, before its tag. */
+/** Part of the name of a file that will replace a version; the tag of that version follows. */
 const CLAIM = '.next-';
 
 const TEMPORARY = '.incoming-';
@@ -18,7 +18,7 @@ const TEMPORARY = '.incoming-';
 /** Age after which a claim belongs to a killed process, in milliseconds. */
 const DEAD_AFTER_MS = 5_000;
 
-/** The same for an unfinished file of an earlier release, whose name is that of a running upload as well. */
+/** The same for an unfinished file of an earlier release; those of running uploads have such names, too. */
 const STALE_AFTER_MS = 300_000;
 
 const MAX_CREATE_ATTEMPTS = 3;
