@@ -35,10 +35,10 @@ export interface WorkerPoolOptions {
   readonly doubles?: PoolDoubles;
 }
 
-/** Light renders get most of a core next to heavy ones, which at 15 never starve; the main process goes first. */
+/** Light renders get most of a core next to heavy ones, which at 15 never starve. The main process precedes both. */
 const NICENESS: Readonly<Record<Lane, number>> = { light: 5, heavy: 15 };
 
-/** Against slow leaks; a replacement takes 0.2 s. */
+/** Jobs after which a worker is recycled, against slow leaks; a start takes 0.2 s. */
 const MAX_JOBS = 10_000;
 
 /**
@@ -78,7 +78,7 @@ export class WorkerPool implements Renderer {
    * @throws Error if one cannot start, MediaError `OVERLOADED` if the pool is stopped
    */
   async start(): Promise<void> {
-    // Only videos wait for it.
+    // Not awaited: only videos need the decoder.
     this.#decoder.find();
     try {
       await this.#startConfined();

@@ -53,13 +53,13 @@ export class Slot implements RenderSlot {
   /** `undefined` until a sandbox has worked: no worker starts by itself. */
   #startWorker: StartWorker | undefined;
   #process: WorkerProcess | undefined;
-  /** Timer of the next start without a process; else of the end of an idle one. */
+  /** Timer of the next start, or, if there is a process, of the end of its idle time. */
   #timer: NodeJS.Timeout | undefined;
   /** Failed starts in a row. */
   #failures = 0;
   /** Wakes the job that waits for a worker. */
   #wake: (() => void) | undefined;
-  readonly #stop = new AbortController();
+  readonly #stopping = new AbortController();
 
   constructor(settings: SlotSettings) {
     this.#settings = settings;
@@ -83,13 +83,13 @@ export class Slot implements RenderSlot {
     job: RenderJob,
     bounds: RenderBounds,
   ): Promise<Uint8Array> {
-    const response = await this.#do({ original, job }, bounds);
+    const response = await this.#run({ original, job }, bounds);
     if (response.kind === 'rendered') return response.body;
     throw failureOf(response);
   }
 
   async inspect(original: RangeReader, bounds: RenderBounds): Promise<MovingFacts> {
-    const response = await this.#do({ original, job: undefined }, bounds);
+    const response = await this.#run({ original, job: undefined }, bounds);
     if (response.kind === 'inspected') return response.facts;
     throw failureOf(response);
   }
@@ -100,8 +100,8 @@ export class Slot implements RenderSlot {
    * @throws Error if the worker ends before it is ready, MediaError `OVERLOADED` if the slot has been stopped
    */
   async probe(startWorker: StartWorker): Promise<void> {
-    this.#stop.signal.throwIfAborted();
-    await this.#begin(startWorker).ready;
+    this.#stopping.signal.throwIfAborted();
+    await this.#startProcess(startWorker).ready;
   }
 
   /** Lets workers start in a sandbox that works. */
@@ -118,12 +118,12 @@ export class Slot implements RenderSlot {
   /** Ends the worker for good, even a busy one. */
   stop(): void {
     const reason = stopped();
-    this.#stop.abort(reason);
+    this.#stopping.abort(reason);
     clearTimeout(this.#timer);
     this.#process?.kill('shutdown', reason);
   }
 
-  async #do(job: WorkerJob, bounds: RenderBounds): Promise<WorkerResponse> {
+  async #run(job: WorkerJob, bounds: RenderBounds): Promise<WorkerResponse> {
     const { lane, log, counters } = this.#settings;
     try {
       return await runWithRetry(job, bounds, {
@@ -139,25 +139,25 @@ export class Slot implements RenderSlot {
   }
 
   async #acquire(client: AbortSignal): Promise<WorkerProcess> {
-    const worker = this.#usable ?? (await this.#await(client));
+    const worker = this.#usableWorker ?? (await this.#waitForWorker(client));
     clearTimeout(this.#timer);
     return worker;
   }
 
-  get #usable(): WorkerProcess | undefined {
+  get #usableWorker(): WorkerProcess | undefined {
     return this.#process?.isUsable ? this.#process : undefined;
   }
 
-  async #await(client: AbortSignal): Promise<WorkerProcess> {
-    const late = new AbortController();
+  async #waitForWorker(client: AbortSignal): Promise<WorkerProcess> {
+    const timeout = new AbortController();
     const timer = setTimeout(() => {
-      late.abort(overloaded(`No render worker was ready within ${MAX_WAIT_MS} ms.`));
+      timeout.abort(overloaded(`No render worker was ready within ${MAX_WAIT_MS} ms.`));
     }, MAX_WAIT_MS);
-    const signal = AbortSignal.any([client, this.#stop.signal, late.signal]);
+    const signal = AbortSignal.any([client, this.#stopping.signal, timeout.signal]);
     try {
       for (;;) {
         signal.throwIfAborted();
-        if (this.#usable !== undefined) return this.#usable;
+        if (this.#usableWorker !== undefined) return this.#usableWorker;
         this.#ensureWorker();
         const woken = new Promise<void>((resolve) => {
           this.#wake = resolve;
@@ -172,7 +172,7 @@ export class Slot implements RenderSlot {
 
   /** Ends a worker that is due for recycling; otherwise starts its idle time. */
   #recycleOrIdle(): void {
-    const worker = this.#usable;
+    const worker = this.#usableWorker;
     if (worker === undefined) return;
     const { maxJobs, maxRssBytes, log, lane } = this.#settings;
     const { processId, jobsDone, rssBytes } = worker;
@@ -198,11 +198,11 @@ export class Slot implements RenderSlot {
   /** Starts a worker, unless the slot still has one. */
   #ensureWorker(): void {
     const startWorker = this.#startWorker;
-    if (startWorker === undefined || this.#stop.signal.aborted) return;
+    if (startWorker === undefined || this.#stopping.signal.aborted) return;
     if (this.#process !== undefined || this.#timer !== undefined) return;
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
-      this.#begin(startWorker);
+      this.#startProcess(startWorker);
     }, this.#delayMs);
   }
 
@@ -211,7 +211,7 @@ export class Slot implements RenderSlot {
     return Math.min(FIRST_DELAY_MS * 2 ** (this.#failures - 1), MAX_DELAY_MS);
   }
 
-  #begin(startWorker: StartWorker): WorkerProcess {
+  #startProcess(startWorker: StartWorker): WorkerProcess {
     const worker = startWorker((ending) => {
       if (worker === this.#process) this.#onEnd(worker, ending);
     });
@@ -234,7 +234,7 @@ export class Slot implements RenderSlot {
     this.#process = undefined;
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    if (this.#startWorker === undefined || this.#stop.signal.aborted) return;
+    if (this.#startWorker === undefined || this.#stopping.signal.aborted) return;
     const { killReason: reason, wasReady, processId, jobsDone, rssBytes } = worker;
     const details = { lane, processId, ending, reason, jobsDone, rssBytes };
     if (reason === 'recycled') {
@@ -247,7 +247,7 @@ export class Slot implements RenderSlot {
       const delayMs = this.#delayMs;
       log.warn({ ...details, delayMs }, 'render worker ended; replacing it');
     }
-    // An idle worker may have been needed again before it ended.
+    // A job may have waited for a worker while the idle one ended.
     if (isPermanent || reason !== 'idle' || this.#wake) this.#ensureWorker();
   }
 }

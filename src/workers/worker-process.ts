@@ -48,7 +48,7 @@ export class WorkerProcess {
     | { readonly id: number; readonly startTime: string; readonly channel: Socket }
     | undefined;
   #maxBodyBytes = 0;
-  /** Aborts replies; created for the first one, since it costs a twentieth of a small miss, which has none. */
+  /** Aborts replies. Created for the first reply: it takes a twentieth of a small render, which has no replies. */
   #replying: AbortController | undefined;
   #killReason: KillReason | undefined;
   #isReady = false;

@@ -21,7 +21,7 @@ import { Requests } from './requests.ts';
 /** More than Linux buffers in a socket by default. */
 const RECEIVED_BYTES = 256 * 1024;
 
-/** Time for others to end a worker without a channel: the last resort writes to standard error. */
+/** Time until a worker without a channel aborts itself, in milliseconds: an abort writes to standard error. */
 const LAST_RESORT_MS = 2_000;
 
 /**
@@ -68,7 +68,7 @@ process.on('SIGINT', () => undefined);
 process.on('SIGTERM', () => undefined);
 process.on('SIGHUP', () => undefined);
 
-// Starts the threads of libuv, which ends the process in mid-job if it cannot (`uv_queue_work`).
+// Starts libuv's threads before the first job: libuv aborts the process if it cannot start them (`uv_queue_work`).
 stat('/', () => void work());
 
 async function work(): Promise<never> {

@@ -109,8 +109,8 @@ async function renderStill(
 const OUT_OF_MEMORY =
   /(out of|insufficient) memory|memory allocation error|could not allocate (enough )?memory|array buffer allocation failed|\bbad_alloc\b/i;
 
-/** Message of libwebp for any failure; within small bounds, mostly a failed allocation. */
-const UNABLE = /\bwebp(save|2vips)\w*: /;
+/** Message of libwebp for any failure; in little memory, mostly a failed allocation. */
+const WEBP_FAILURE = /\bwebp(save|2vips)\w*: /;
 
 /** Messages of GLib, and codes of Node, when the machine has no thread or descriptor left. */
 const NO_THREAD = /Error creating thread/;
@@ -125,9 +125,9 @@ export function failureOf(error: unknown): { readonly code: FailureCode; readonl
   const code = error instanceof MediaError && FAILURE_CODES.find((each) => each === error.code);
   const text = String(cause);
   if (OUT_OF_MEMORY.test(text)) return { code: 'MEDIA_TOO_LARGE', cause };
-  const number = cause instanceof Error && 'code' in cause && cause.code;
-  const isOverload = NO_THREAD.test(text) || UNAVAILABLE.includes(number);
+  const systemCode = cause instanceof Error && 'code' in cause && cause.code;
+  const isOverload = NO_THREAD.test(text) || UNAVAILABLE.includes(systemCode);
   if (isOverload) return { code: 'OVERLOADED', cause };
   if (code) return { code, cause };
-  return { code: UNABLE.test(text) ? 'UNPROCESSABLE_MEDIA' : 'INTERNAL_ERROR', cause };
+  return { code: WEBP_FAILURE.test(text) ? 'UNPROCESSABLE_MEDIA' : 'INTERNAL_ERROR', cause };
 }
