@@ -168,7 +168,7 @@ function describeFailure(error: unknown, signal: AbortSignal) {
     const { message } = error.cause as Error;
     return { outcome: CANNOT, details: `: ${message}` };
   }
-  // What may have been left behind is shown even after a stop.
+  // Other errors are shown even after a stop: a write may have left something behind.
   const isAbort = error instanceof Error && error.name === 'AbortError';
   if (isAbort || error === signal.reason) throw error;
   if (error instanceof MediaError && error.code === 'PRECONDITION_FAILED') {

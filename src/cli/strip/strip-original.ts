@@ -18,7 +18,7 @@ export interface StripParts {
   readonly isDryRun: boolean;
   /** Called after each attempt to write, also a failed one: its response may have been lost. */
   readonly purge: (key: string) => Promise<void>;
-  /** Whether bytes are blocked by their SHA-256: with other bytes, the original would no longer be. Omit if none are. */
+  /** Whether a SHA-256 is blocked; the block would not apply to cleaned bytes. Omit without a block list. */
   readonly isBlocked?: ((sha256: string) => Promise<boolean>) | undefined;
 }
 
