@@ -87,7 +87,6 @@ export class BlockGuard {
     return body.once('close', () => this.#streams.delete(body));
   }
 
-  /** Originals that are being sent. */
   get sent(): readonly SentOriginal[] {
     return [...this.#streams.values()];
   }
