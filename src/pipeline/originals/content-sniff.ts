@@ -17,7 +17,7 @@ const textFormats: readonly (readonly [RegExp, string])[] = [
   [/^%PDF-/, 'application/pdf'],
   [/^%!PS/, 'application/postscript'],
   [/^\{\\rtf/, 'application/rtf'],
-  [/^GIF8[79]a/, 'image/gif'], // a header with a script behind it: a broken picture, not text
+  [/^GIF8[79]a/, 'image/gif'], // a script after a header is a broken picture, not text
   [/^BEGIN:VCARD\s/, 'text/vcard'],
   [/^BEGIN:VCALENDAR\s/, 'text/calendar'],
   [/^WEBVTT(?:\s|$)/, 'text/vtt'],
@@ -45,7 +45,7 @@ export async function sniffContentType(prefix: Uint8Array): Promise<string> {
     const format = textFormats.find(([signature]) => signature.test(text));
     return format?.[1] ?? `text/plain; charset=${encoding}`;
   }
-  // A byte order mark and no text behind it: file-type would hear MPEG audio in FF FE.
+  // After a byte order mark without text, file-type would detect MPEG audio in FF FE.
   return encoding === 'utf-8' ? sniffBinary(bytes) : UNKNOWN;
 }
 
@@ -55,20 +55,20 @@ function textEncodingOf(bytes: Uint8Array): TextEncoding {
   return 'utf-8';
 }
 
-// Opening tags by which WHATWG MIME Sniffing §7.1 knows HTML, and a few that do harm by
-// themselves. Its tag-terminating bytes are space and `>`; parsers end a name at these as well.
+// Opening tags by which WHATWG MIME Sniffing §7.1 detects HTML, and other tags that are dangerous.
+// The standard ends a tag at a space or `>`; parsers also end it at `/` and other white space.
 const HTML_TAG =
   /^<(?:html|head|body|title|script|style|iframe|frameset|base|meta|link|h1|div|font|table|a|b|br|p|img|form|object|embed|math)(?=[\s/>]|$)/i;
 const SVG_TAG = /^<(?:[\w.-]+:)?svg(?=[\s/>]|$)/i;
 const DOCTYPE = /^<!doctype\s*(?:[\w.-]+:)?([\w.-]*)/i;
 
-// What may stand before the root element: white space, processing instructions, and comments,
+// Allowed before the root element: white space, processing instructions, and comments,
 // which HTML also ends at `<!-->`, `<!--->` and `--!>`.
 const MISC = /\s+|<\?.*?\?>|<!--(?:-?>|.*?--!?>)/sy;
 // The internal subset, if any, ends at the first `]` before a `>`.
 const WHOLE_DOCTYPE = /^<!doctype[^[>]*(?:\[.*?\]\s*)?>/is;
 
-/** The media type of `text` as markup; `undefined` if its first tag is none we know. */
+/** Returns the media type of markup; `undefined` if its first tag is unknown. */
 function sniffMarkup(text: string, encoding: TextEncoding): string | undefined {
   const html = `text/html; charset=${encoding}`;
   const isXml = text.trimStart().startsWith('<?xml');
@@ -82,7 +82,7 @@ function sniffMarkup(text: string, encoding: TextEncoding): string | undefined {
     root = skipMisc(root.replace(WHOLE_DOCTYPE, ''));
   }
   if (SVG_TAG.test(root)) return 'image/svg+xml';
-  // A comment that the prefix cuts off may have anything behind it.
+  // Anything may follow a comment that the prefix cuts off.
   if (HTML_TAG.test(root) || root.startsWith('<!--')) return xml ?? html;
   return doctype === undefined ? xml : 'application/xml';
 }
@@ -96,7 +96,7 @@ function skipMisc(text: string): string {
   return text.slice(index);
 }
 
-/** The bytes as text; `undefined` if empty, malformed, or with control characters of no text. */
+/** Returns bytes as text; `undefined` if they are empty, malformed, or contain binary control characters. */
 function decodeText(bytes: Uint8Array, encoding: TextEncoding): string | undefined {
   if (bytes.length === 0) return undefined;
   // A full prefix may end within a character; the end of a file may not.
@@ -115,23 +115,23 @@ function isBinary(character: string): boolean {
 }
 
 async function sniffBinary(bytes: Uint8Array): Promise<string> {
-  // file-type would inflate it to look for a tar, and call it gzip all the same.
+  // file-type would inflate it to search for a tar, and return gzip in any case.
   if (bytes[0] === 0x1f && bytes[1] === 0x8b) return 'application/gzip';
-  // file-type goes by the major brand alone.
+  // file-type checks only the major brand.
   const heifType = sniffHeifType(bytes);
   if (heifType !== undefined) return heifType;
-  // Only where it is needed: it takes as long to load as a tenth of a start.
+  // Loaded when needed: loading takes a tenth of the time of a start.
   const { fileTypeFromBuffer } = await import('file-type');
   try {
     const mime = (await fileTypeFromBuffer(bytes))?.mime ?? UNKNOWN;
-    return mime === 'video/mp4' && isAudioAlone(bytes) ? 'audio/mp4' : mime;
+    return mime === 'video/mp4' && hasOnlyAudio(bytes) ? 'audio/mp4' : mime;
   } catch {
-    return UNKNOWN; // a parser that stumbles over hostile bytes has found out nothing
+    return UNKNOWN; // the parser failed on hostile bytes
   }
 }
 
-/** Whether an MP4 has tracks, and all are audio; its brand does not tell if it is fragmented. */
-function isAudioAlone(bytes: Uint8Array): boolean {
+/** Whether an MP4 has tracks, and all are audio. The brand of a fragmented MP4 does not show it. */
+function hasOnlyAudio(bytes: Uint8Array): boolean {
   const reader = new ByteReader(bytes, 'ISO');
   try {
     for (let at = 0; at + 8 <= bytes.length; at += Math.max(8, reader.u32be(at))) {
@@ -140,7 +140,7 @@ function isAudioAlone(bytes: Uint8Array): boolean {
       return tracks.length > 0 && !tracks.some(({ isVideo }) => isVideo);
     }
   } catch {
-    // The index is damaged, or ends behind these bytes.
+    // The index is damaged, or ends after these bytes.
   }
   return false;
 }

@@ -40,7 +40,7 @@ export async function hashBody(backend: Backend, opened: Opened): Promise<string
   return hash.digest('hex');
 }
 
-/** Whether the identity of a state is the digest of its bytes; that of another site's video is a `stateOf`. */
+/** Whether the identity of a state is the digest of its bytes. The identity of another site's video is a `stateOf`. */
 export function isDigest({ source }: Backend, etag: string): boolean {
   return source.identity === 'digest' && !etag.startsWith('[');
 }
@@ -55,8 +55,8 @@ const HASHES = { slots: 4, maxWaiting: 10_000, maxWaitMs: 3_600_000 } as const;
 /** Bounds for one host, which must not use all slots of the sites. */
 const HASHES_OF_HOST = { ...HASHES, slots: 1 } as const;
 
-/** Factor to the time for loading the same bytes, since no request waits for a hash. */
-const PATIENCE = 4;
+/** Multiple of the deadline for loading the same bytes: no request waits for a hash. */
+const DEADLINE_FACTOR = 4;
 
 const MAX_HASH_MS = 24 * 3_600_000;
 
@@ -104,7 +104,7 @@ export class BackgroundHashes {
       const url = backend.isExternal ? sourceKey : undefined;
       const controls = { signal: ending.signal, keepAlive: () => undefined };
       const flight = this.#begin({ originKey, url }, controls);
-      const { etag, sha256 } = await this.#hashInTime(flight);
+      const { etag, sha256 } = await this.#hashWithinDeadline(flight);
       this.#facts.put(flight, etag, 'sha256', sha256);
       await this.onHashed(originKey, etag, sha256);
     } finally {
@@ -113,7 +113,7 @@ export class BackgroundHashes {
     }
   }
 
-  #hashInTime({ backend, sourceKey }: OriginalLocation) {
+  #hashWithinDeadline({ backend, sourceKey }: OriginalLocation) {
     const onTimeout = (): Error => lateError(backend, 'The hash took too long.');
     const timeoutMs = timeoutMsOf(backend, 1);
     return withDeadline(timeoutMs, this.#closing, onTimeout, async (signal, restart) => {
@@ -154,5 +154,5 @@ export class BackgroundHashes {
 function timeoutMsOf(backend: Backend, sizeBytes: number): number {
   const { wholeBodyTimeoutMs, maxOriginalBytes } = backend;
   const parts = Math.ceil(sizeBytes / maxOriginalBytes);
-  return Math.min(PATIENCE * wholeBodyTimeoutMs * parts, MAX_HASH_MS);
+  return Math.min(DEADLINE_FACTOR * wholeBodyTimeoutMs * parts, MAX_HASH_MS);
 }

@@ -73,14 +73,14 @@ export class OriginHealth {
   }
 
   /**
-   * Asks the origin in the background, if it has been silent for a while.
+   * Sends a request to the origin in the background, if it has not responded for a while.
    *
    * @param storage backend whose observer notes the response
    */
   probe(storage: Backend): void {
-    const heardMs = Math.max(this.#respondedMs ?? -Infinity, this.#failedMs ?? -Infinity);
+    const lastOutcomeMs = Math.max(this.#respondedMs ?? -Infinity, this.#failedMs ?? -Infinity);
     const silenceMs = this.state === 'reachable' ? SILENCE_MS.reachable : SILENCE_MS.otherwise;
-    if (this.#isProbing || this.#clock.nowMs() - heardMs < silenceMs) return;
+    if (this.#isProbing || this.#clock.nowMs() - lastOutcomeMs < silenceMs) return;
     this.#isProbing = true;
     const { signal } = new AbortController();
     openContent(storage, PROBE_KEY, { signal, isHeld: true })

@@ -21,14 +21,14 @@ export interface PartWriteOptions extends UploadPartId {
 /** Storage that originals are written to: by an operator, or with a capability of the platform. */
 export interface OriginalWriter {
   /**
-   * Writes an original at its key. No reader ever gets a part of it.
+   * Writes an original at its key. Readers never receive a partial original.
    *
    * @param key as read by `parseOriginKey`
    * @param chunks of any size
-   * @returns the storage's own tag of these bytes, without quotes; empty if the storage gives none
+   * @returns the storage's own tag of these bytes, without quotes; empty if the storage returns none
    * @throws MediaError `MEDIA_EXISTS` if the key is not free and must be, `PRECONDITION_FAILED` if the original is in
-   *   another state than `ifMatch`, `OVERLOADED` if another attempt may succeed; Error if the storage fails, with its words as
-   *   cause; what `chunks` throws; `signal.reason`
+   *   another state than `ifMatch`, `OVERLOADED` if another attempt may succeed; Error if the storage fails, with its
+   *   error as cause; errors of `chunks`; `signal.reason`
    */
   write(
     key: string,
@@ -36,16 +36,16 @@ export interface OriginalWriter {
     options: OriginalWriteOptions,
   ): Promise<string>;
   /**
-   * Whether an object exists at a key, as far as the storage tells.
+   * Whether an object exists at a key, as far as the storage reports it.
    *
    * @throws Error if the storage fails
    */
   has(key: string, signal: AbortSignal): Promise<boolean>;
-  /** Returns the memory that a write of this length holds to its end, in bytes. */
+  /** Returns the memory that a write of this length occupies until it ends, in bytes. */
   heldBytesOf(sizeBytes: number | undefined): number;
   /**
-   * Writes a part of a multipart upload, which somebody else has created and will complete; `undefined` if the storage
-   * has no multipart uploads.
+   * Writes a part of a multipart upload, which the platform creates and completes; `undefined` if the storage has no
+   * multipart uploads.
    *
    * @returns the storage's tag of the part
    * @throws MediaError `UNKNOWN_MEDIA` if the upload does not exist; and as `write`

@@ -65,7 +65,7 @@ export async function readAtLeast(
 
 /**
  * Forwards a body with backpressure, and fails if its length differs from `Content-Length`: a client would wait for the
- * rest for ever, or read the surplus as the next response (RFC 9112 §6.3). Node does not check it.
+ * rest forever, or read the surplus as the next response (RFC 9112 §6.3). Node does not check it.
  *
  * @param prefix bytes that were read from the body before
  * @param rest omit if the prefix is the complete body

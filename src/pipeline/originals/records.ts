@@ -65,7 +65,7 @@ const DETAILS_BYTES = 1_024;
 /** Validity of responses of a source, in milliseconds. */
 interface Validity {
   readonly freshForMs: number;
-  /** Of the response that an original is missing. */
+  /** Validity of a response that the original is missing. */
   readonly goneForMs: number;
 }
 
@@ -200,12 +200,12 @@ export class OriginalRecords {
   /**
    * Forgets an original that was uploaded or replaced.
    *
-   * @returns whether one existed before, of which there may be results
+   * @returns whether the original was known, so that there may be results of it
    */
   forget(originKey: string): boolean {
-    const wasThere = this.#get(originKey).identity !== undefined;
+    const wasKnown = this.#get(originKey).identity !== undefined;
     this.#records.delete(originKey);
-    return wasThere;
+    return wasKnown;
   }
 
   /**
@@ -224,7 +224,7 @@ export class OriginalRecords {
     for (const [key, details] of kept) this.#update(key, { details });
   }
 
-  /** A response of the source ends a failure. */
+  /** Records a response of the source, which ends a failure. */
   #recordResponse(originKey: string, response: Omit<OriginalRecord, 'checkedAtMs'>): void {
     this.#update(originKey, { failure: undefined, ...response, checkedAtMs: this.#clock.nowMs() });
   }
