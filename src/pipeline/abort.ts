@@ -44,7 +44,7 @@ function gatherWaiters(promise: Promise<unknown>): Set<() => void> {
 /** Interval of a countdown's checks that the process runs, in milliseconds. */
 const STEP_MS = 250;
 
-/** Delay of a timer from which on the process was stopped, in milliseconds. A busy event loop causes shorter ones. */
+/** Delay of a timer above which the process counts as stopped, in milliseconds. Busy event loops delay timers less. */
 const STANDSTILL_MS = 1_000;
 
 /**
@@ -115,7 +115,7 @@ export async function withDeadline<Result>(
   }
 }
 
-/** Returns an error with the name of that of `AbortSignal.timeout`. */
+/** Returns an error with the same name as the error of `AbortSignal.timeout`. */
 export function timeoutError(message: string): Error {
   return Object.assign(new Error(message), { name: 'TimeoutError' });
 }

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 
-/** A result or an original, most of which are its bytes. */
+/** A result or an original; its bytes are most of its size. */
 type Entry = { readonly body: Uint8Array } | { readonly bytes: Uint8Array };
 
 /** Estimated size of an entry besides its bytes and key: validators, nodes of the map and the list. */
@@ -13,14 +13,14 @@ export class MemoryCache<Value extends Entry> extends LRUCache<string, Value> {
 
   /**
    * @param maxBytes bound of contents, keys and overhead together; 0 stores nothing
-   * @param maxShare largest entry, overhead included, as a fraction of the whole
+   * @param maxFraction maximum size of an entry, overhead included, as a fraction of `maxBytes`
    */
-  constructor(maxBytes: number, maxShare = 1) {
+  constructor(maxBytes: number, maxFraction = 1) {
     const evicted = { count: 0 };
     super({
       // A bound of one byte stores nothing; for `LRUCache`, 0 means unbounded.
       maxSize: Math.max(1, maxBytes),
-      maxEntrySize: Math.max(1, Math.floor(maxBytes * maxShare)),
+      maxEntrySize: Math.max(1, Math.floor(maxBytes * maxFraction)),
       sizeCalculation: (entry, key) =>
         ('body' in entry ? entry.body : entry.bytes).byteLength +
         2 * key.length +

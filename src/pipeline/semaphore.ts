@@ -10,7 +10,7 @@ export interface SemaphoreLimits {
 export class Semaphore {
   readonly #limits: SemaphoreLimits;
   readonly #bottleneck: Bottleneck;
-  /** Each takes over the slot of one that leaves. */
+  /** Called to pass on the slot of an entry that leaves. */
   readonly #waiting = new Set<() => void>();
   #inside = 0;
 
@@ -41,7 +41,7 @@ export class Semaphore {
   /**
    * Waits for a slot.
    *
-   * @param retryAfterSeconds returns the wait after which a retry is worth it
+   * @param retryAfterSeconds returns the `Retry-After` of a refusal
    * @returns frees the slot; a second call does nothing
    * @throws MediaError `OVERLOADED` if the queue is full or the wait too long; or `signal.reason`
    */

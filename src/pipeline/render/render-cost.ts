@@ -10,9 +10,9 @@ import type { Lane, RenderJob } from '../ports.ts';
 
 /** Estimated cost of a render, in milliseconds of one core. */
 export interface RenderCost {
-  /** Cost of a photograph, by which slots are planned. */
+  /** Cost of a photograph; admission plans slots by it. */
   readonly typicalMs: number;
-  /** Cost of one flat colour: no content costs less, so a job that exceeds the deadline even so is hopeless. */
+  /** Cost of one flat colour. No content costs less: a job for which even this exceeds the deadline cannot succeed. */
   readonly leastMs: number;
 }
 
@@ -20,33 +20,33 @@ export interface RenderCost {
 const resizeWeight: Weight = [3, 0.1];
 
 /**
- * Nanoseconds per pixel of each scan of a JPEG after the first, whatever the decoder leaves out: of a photograph in
- * ten scans, and of scans of one grey.
+ * Nanoseconds per pixel of each scan of a JPEG after the first, also if the decoder skips pixels: measured with a
+ * photograph in ten scans, and with scans of one grey.
  */
 const scanWeight: Weight = [1.2, 0.1];
 
-/** Nanoseconds per row of the original, and of the result: of pictures of one column. */
+/** Nanoseconds per row of the original and of the result, measured with pictures of one column. */
 const rowWeight: Weight = [500, 100];
 
-/** Nanoseconds per pixel of what is walked through and not decoded. */
+/** Nanoseconds per pixel of a file that is rewritten without decoding. */
 const rewriteWeight: Weight = [3, 0.1];
 
-/** Whatever the picture: message, decoder, encoder, in milliseconds. */
+/** Constant cost of message, decoder and encoder, in milliseconds. */
 const baseMs: Weight = [2, 1];
 
-/** Cost of each frame of an animation, in milliseconds: one that goes through libvips by itself, and one of many. */
+/** Cost of each frame of an animation, in milliseconds: scaled by itself, or together with others. */
 const frameMs: { readonly [kind in 'alone' | 'together']: Weight } = {
   alone: [1, 0.2],
   together: [0, 0.05],
 };
 
 /**
- * Highest cost of a light render, in milliseconds. A still may cost as much as some ten avatars; an
- * animation, which seldom comes alone, no more than one.
+ * Maximum cost of a light render, in milliseconds. A still may cost as much as ten avatars. An animation, which is
+ * seldom requested alone, may cost as much as one.
  */
 const MAX_LIGHT_MS = { still: 100, animation: 25 };
 
-/** Estimates the cost of a job from what the header tells: pixels × frames × format. */
+/** Estimates the cost of a job from the header of the original: pixels × frames × format. */
 export function estimateCost(
   { format, widthPx, heightPx, codedPixels = widthPx * heightPx, scans = 1 }: ImageFacts,
   job: RenderJob,
@@ -58,8 +58,8 @@ export function estimateCost(
   const [typicalFrameMs, leastFrameMs] = frameMs[scalesTogether(job) ? 'together' : 'alone'];
   const { decodeWeight, reducedDecodeWeight, decodedFrameMs = 0 } = sourceFormats[format];
   const { encodedFrameMs = 0 } = outputFormats[job.format];
-  const besidesMs = decodedFrameMs + encodedFrameMs;
-  const frameCost: Weight = [typicalFrameMs + besidesMs, leastFrameMs];
+  const formatFrameMs = decodedFrameMs + encodedFrameMs;
+  const frameCost: Weight = [typicalFrameMs + formatFrameMs, leastFrameMs];
   const isReduced = reducedDecodeWeight !== undefined && isReducedOnLoad(job);
   const decoding = isReduced ? reducedDecodeWeight : decodeWeight;
   const encoding = encodeWeightOf(job);
@@ -67,8 +67,8 @@ export function estimateCost(
     if (job.isRewrite) return baseMs[column] + (decodedPixels * rewriteWeight[column]) / 1e6;
     const decodeNs = decoding[column] + resizeWeight[column];
     const pixelsNs = decodedPixels * decodeNs + encodedPixels * encoding[column];
-    const besidesNs = rows * rowWeight[column] + (scans - 1) * codedPixels * scanWeight[column];
-    return baseMs[column] + (frames - 1) * frameCost[column] + (pixelsNs + besidesNs) / 1e6;
+    const extraNs = rows * rowWeight[column] + (scans - 1) * codedPixels * scanWeight[column];
+    return baseMs[column] + (frames - 1) * frameCost[column] + (pixelsNs + extraNs) / 1e6;
   };
   return { typicalMs: costMs(0), leastMs: costMs(1) };
 }
@@ -99,7 +99,7 @@ const PLANES_NS = 35;
 
 const DECODER_MS = 110;
 
-/** Estimates the cost of a poster; mostly one key frame is decoded. None is hopeless: to be late is a 504 (contract §12). */
+/** Estimates the cost of a poster: mostly of one key frame. No minimum, since a late poster is a 504 (contract §12). */
 export function estimatePosterCost(codec: VideoCodec, codedSize: Size, job: RenderJob): RenderCost {
   const pixels = codedSize.widthPx * codedSize.heightPx;
   const encodedPixels = job.size.widthPx * job.size.heightPx;
@@ -109,24 +109,24 @@ export function estimatePosterCost(codec: VideoCodec, codedSize: Size, job: Rend
   return { typicalMs, leastMs: 0 };
 }
 
-/** Whether a decoder that can do so leaves out most of the pixels: by powers of two, and the last one to the filter. */
+/** Whether a decoder that can reduce by powers of two skips most pixels; the filter does the last reduction by two. */
 function isReducedOnLoad({ originalSize, size, shrinksOnLoad }: RenderJob): boolean {
   const edges = ({ widthPx, heightPx }: Size): [number, number] =>
     widthPx < heightPx ? [widthPx, heightPx] : [heightPx, widthPx];
-  // Whichever way it lies.
+  // In both orientations.
   const [shorter, longer] = edges(originalSize);
   const [toShorter, toLonger] = edges(size);
   const factor = Math.min(shorter / toShorter, longer / toLonger);
   return factor >= (shrinksOnLoad ? 2 : 4);
 }
 
-/** Heavy renders have a lower priority, so that an animation never keeps an avatar waiting. */
+/** Returns the lane of a render. Heavy renders have a lower priority, so that animations do not delay avatars. */
 export function laneOf({ typicalMs }: RenderCost, { animation }: RenderJob): Lane {
   const maxMs = animation === undefined ? MAX_LIGHT_MS.still : MAX_LIGHT_MS.animation;
   return typicalMs > maxMs ? 'heavy' : 'light';
 }
 
-/** Frames up to this are scaled together; beyond, copying costs as much as is gained. */
+/** Maximum pixels of frames that are scaled together: for larger ones, copying costs as much as it saves. */
 const MAX_TOGETHER_PIXELS = 320 * 320;
 
 /** Whether the frames of an animation are scaled together, not one by one. */
