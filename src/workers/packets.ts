@@ -123,7 +123,7 @@ export function formatPacket(header: object, body: Uint8Array = new Uint8Array()
   return body.length === 0 ? [head] : [head, body];
 }
 
-/** Writes a packet in one system call, as each wakes the other side; returns false if the caller should wait for `drain`. */
+/** Writes a packet in one system call: each call wakes the other side. Returns false if the caller should wait for `drain`. */
 export function writePacket(channel: Writable, pieces: readonly Uint8Array[]): boolean {
   channel.cork();
   for (const piece of pieces) channel.write(piece);

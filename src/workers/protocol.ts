@@ -12,10 +12,10 @@ export const CHANNEL_DESCRIPTOR = 3;
 /** First descriptor for the programs that start a worker. */
 export const FIRST_INPUT_DESCRIPTOR = 4;
 
-/** Longest header of a worker's message: a truncated detail of a failure. */
+/** Maximum length of the header of a worker's message, in bytes: that of a failure with a truncated detail. */
 export const MAX_MESSAGE_HEADER_BYTES = 16 * 1024;
 
-/** Longest detail of a failure, in UTF-16 units; JSON writes at most 6 bytes for each. */
+/** Maximum length of the detail of a failure, in UTF-16 units; JSON writes at most 6 bytes for each. */
 export const MAX_DETAIL_LENGTH = 2_000;
 
 export type WorkerJob =
@@ -29,7 +29,7 @@ export type WorkerCommand =
   | { readonly sizeBytes: number; readonly job: RenderJob | undefined };
 
 /**
- * Reply to a request: bytes in pieces, then the end or a failure. Only after it, the worker may send its next message.
+ * Reply to a request: bytes in pieces, then the end or a failure. The worker may send its next message only afterwards.
  */
 export type Reply =
   | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
@@ -41,7 +41,7 @@ export type Reply =
     };
 
 /**
- * Errors that a worker may report; `OVERLOADED`: the machine is short of something; `INTERNAL_ERROR`: a bug of ours.
+ * Errors that a worker may report; `OVERLOADED`: the machine lacks a resource; `INTERNAL_ERROR`: a bug.
  */
 export const FAILURE_CODES = [
   'UNPROCESSABLE_MEDIA',

@@ -72,13 +72,13 @@ export class Listener {
       this.#tls === undefined
         ? createServer(settings)
         : createTlsServer({ ...this.#tls, ...settings, ...tlsSettings });
-    server.maxHeadersCount = 0; // `findFormFault` counts them: Node drops what is too much
+    server.maxHeadersCount = 0; // `findFormFault` counts them; Node would drop the excess silently
     const admit = (request: IncomingMessage, response: ServerResponse): void =>
       this.#admit(request, response);
     server.on('connection', (transport: Socket) => connections.accept(transport));
     server.on('secureConnection', (socket: Socket) => connections.secure(socket));
     server.on('request', admit);
-    // The response itself meets any expectation (RFC 9110 §10.1.1). Without a handler of `checkContinue`, Node would
+    // A final response suffices for any expectation (RFC 9110 §10.1.1). Without a handler of `checkContinue`, Node would
     // write its 100 into a pipelined response.
     server.on('checkContinue', admit);
     server.on('checkExpectation', admit);
@@ -107,7 +107,7 @@ export class Listener {
       request.destroy();
       return;
     }
-    // Each request takes memory and one of the permitted requests; no honest client sends so many.
+    // Each request occupies memory and counts as running; no honest client sends so many.
     if (connection.responses.size > this.#limits.maxPipelinedRequests) {
       connection.transport.destroy();
       return;
