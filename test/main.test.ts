@@ -96,7 +96,7 @@ describe('the process', () => {
     expect(stderr).toBe(
       'The configuration is not valid:\n' +
         'PORT: expected an integer from 0 to 65535 but received "eighty"\n' +
-        'STORAGE_DIR: expected an existing folder but received "/nowhere"\n' +
+        'STORAGE_DIR: expected an existing directory but received "/nowhere"\n' +
         'ulimit -n: expected a limit of 128 open files at least (LimitNOFILE= of systemd, --ulimit of Docker) but received 64\n' +
         'Warning: WORKER is not a setting of Darkroom; is WORKERS meant?\n',
     );

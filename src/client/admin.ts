@@ -17,9 +17,9 @@ export type PurgeRequest =
   | { readonly paths: readonly string[] }
   /** Keys of originals: all renderings of them. */
   | { readonly assets: readonly string[] }
-  /** Whole segments with which keys begin, and a slash: all renderings below it. */
+  /** Prefix of keys, complete segments and a trailing slash: all renderings below it. */
   | { readonly prefix: string }
-  /** URLs of other sites: all renderings of what they showed. */
+  /** URLs of other sites: all renderings of their media. */
   | { readonly external: readonly string[] }
   /** Prefixes of URLs without their scheme, such as `cdn.example.com/avatars/1/ab12`. */
   | { readonly prefixes: readonly string[] };
@@ -35,7 +35,7 @@ export interface PurgeResult {
 export interface BlockRequest {
   /** Keys of originals. */
   readonly keys?: readonly string[];
-  /** Whole segments with which keys begin, and a slash. */
+  /** Prefixes of keys: complete segments and a trailing slash. */
   readonly prefixes?: readonly string[];
   /** SHA-256 digests in hexadecimal: these bytes, under every key and URL. */
   readonly sha256?: readonly string[];
@@ -63,7 +63,7 @@ export interface Metadata {
   readonly size: number;
   readonly content_type: string;
   readonly kind: 'image' | 'video' | 'audio' | 'file';
-  /** Upright, in square pixels. */
+  /** After orientation, in square pixels. */
   readonly width: number | null;
   readonly height: number | null;
   readonly animated: boolean | null;

@@ -43,9 +43,9 @@ const rules: readonly Rule[] = [
     ({ environment }) => {
       if (environment.STORAGE === 's3') return undefined;
       if (environment.STORAGE_DIR === undefined && environment.NODE_ENV === 'production') {
-        return 'an existing folder, since NODE_ENV is production';
+        return 'an existing directory, since NODE_ENV is production';
       }
-      return !isDirectory(environment.STORAGE_DIR ?? SAMPLE_FOLDER) && 'an existing folder';
+      return !isDirectory(environment.STORAGE_DIR ?? SAMPLE_FOLDER) && 'an existing directory';
     },
   ],
   comparing(
@@ -59,7 +59,7 @@ const rules: readonly Rule[] = [
     ({ environment }) =>
       environment.RESULT_STORE === 'filesystem' &&
       !isDirectory(environment.RESULT_STORE_DIR ?? '') &&
-      'an existing folder, since RESULT_STORE is filesystem',
+      'an existing directory, since RESULT_STORE is filesystem',
   ],
   requiredIf(
     'RESULT_S3_BUCKET',
@@ -79,7 +79,7 @@ const rules: readonly Rule[] = [
       if (environment.UPLOADS_DIR === undefined) return undefined;
       if (environment.UPLOADS_S3_BUCKET !== undefined)
         return 'nothing, since UPLOADS_S3_BUCKET is set';
-      return !isDirectory(environment.UPLOADS_DIR) && 'an existing folder';
+      return !isDirectory(environment.UPLOADS_DIR) && 'an existing directory';
     },
   ],
   comparing('UPLOADS_DIR', 'a folder beside those of originals and renderings', areUploadsNested),
@@ -99,7 +99,7 @@ const rules: readonly Rule[] = [
       environment.BLOCKLIST === 'filesystem' &&
       (environment.BLOCKLIST_FILE === undefined ||
         !isDirectory(dirname(environment.BLOCKLIST_FILE))) &&
-      'a file in an existing folder, since BLOCKLIST is filesystem',
+      'a file in an existing directory, since BLOCKLIST is filesystem',
   ],
   requiredIf(
     'BLOCKLIST_S3_BUCKET',

@@ -79,7 +79,7 @@ export const headerValue = textForm(
   (text) => /^(?:[!-~](?:[ -~]{0,510}[!-~])?)?$/.test(text),
 );
 
-export const folder = anyText('an existing folder');
+export const folder = anyText('an existing directory');
 
 export const hostName = textForm(
   'an IP address or a host name',
@@ -136,7 +136,7 @@ export const apiToken = textForm(
   (text) => /^[!-~]{8,512}$/.test(text),
 );
 
-/** Accepts the path of a UTF-8 file, which is read once, at the start. */
+/** Accepts the path of a UTF-8 file, which is read once, at startup. */
 function fileOf<Value>(contents: string, parse: (text: string) => Value | undefined): Form<Value> {
   return {
     expected: `a readable file of ${contents}`,
@@ -164,7 +164,7 @@ export const signingKeys: Form<SigningKeys> = {
   read: (text) => readKeys(text.split(',')),
 };
 
-export const signingKeysFile = fileOf(`keys, one a line, ${eachKey}`, (text) =>
+export const signingKeysFile = fileOf(`keys, one per line, ${eachKey}`, (text) =>
   readKeys(text.split('\n').filter((line) => line.trim() !== '')),
 );
 

@@ -54,7 +54,7 @@ const rows = {
   },
   prefixes: {
     kind: 'prefix',
-    description: 'Whole segments with which keys begin, and a slash.',
+    description: 'Prefixes of keys: complete segments and a trailing slash.',
     example: 'attachments/1/',
     expected: 'whole segments with which origin keys begin, and a slash, such as attachments/1/',
     read: (text, resources) => {
@@ -165,7 +165,11 @@ export function describeBlockOrder(): Readonly<Record<string, unknown>> {
     type: 'object',
     properties: {
       ...Object.fromEntries(lists),
-      hidden: { type: 'boolean', default: false, description: 'Whether it looks missing: a 404.' },
+      hidden: {
+        type: 'boolean',
+        default: false,
+        description: 'Whether to return a 404, as for missing media, instead of a 451.',
+      },
       note: { type: 'string', maxLength: MAX_NOTE_LENGTH, description: 'A text for operators.' },
     },
     additionalProperties: false,

@@ -48,13 +48,13 @@ const size: QueryParameter = {
 };
 const edge = {
   description:
-    'In pixels. One of them keeps the aspect ratio, both crop to theirs. Nothing is upscaled.',
+    'In pixels. One of width and height keeps the aspect ratio; both crop to their ratio. Nothing is upscaled.',
   form: { kind: 'integer', min: 1, max: MAX_EDGE_PX },
 } as const;
 const format: QueryParameter = {
   name: 'format',
   description:
-    "Format of the response. If absent: the original's, or webp if that has no encoder; for an APNG, webp if it stays animated, else png. For a video, the format of its poster; if absent, the video itself.",
+    "Format of the response. If absent: the original's, or webp if Darkroom does not encode that format; for an APNG, webp if it stays animated, else png. For a video, the format of its poster; if absent, the video itself.",
   form: { kind: 'choice', values: extensions },
 };
 const quality: QueryParameter = {
@@ -65,7 +65,7 @@ const quality: QueryParameter = {
 const animated: QueryParameter = {
   name: 'animated',
   description:
-    'Whether a WebP keeps the animation. GIF assets always keep it; attachments, in either format, only with true.',
+    'Whether a WebP keeps the animation. A GIF of an asset always keeps it; an attachment, as WebP or GIF, only with true.',
   form: { kind: 'choice', values: ['true', 'false'] },
 };
 

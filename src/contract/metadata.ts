@@ -9,15 +9,19 @@ const metadataFacts = z.object({
   size: z.int().min(0).describe('Bytes.'),
   content_type: z.string().describe('By the bytes, as the attachment itself is sent.'),
   kind: z.enum(['image', 'video', 'audio', 'file']),
-  width: z.int().min(1).nullable().describe('Upright, in square pixels.'),
+  width: z.int().min(1).nullable().describe('After orientation, in square pixels.'),
   height: z.int().min(1).nullable(),
   animated: z.boolean().nullable().describe('Whether an image has more than one frame.'),
   frames: z.int().min(1).nullable().describe('Frames of an image, up to `MAX_FRAMES`.'),
-  duration: z.number().min(0).nullable().describe('Seconds, of videos, sound and animations.'),
+  duration: z
+    .number()
+    .min(0)
+    .nullable()
+    .describe('Seconds, for videos, audio files and animations.'),
   codec: z
     .string()
     .nullable()
-    .describe('RFC 6381 string of the first video or sound track; mp3, pcm.'),
+    .describe('RFC 6381 string of the first video track, else of the first audio track; mp3, pcm.'),
   has_audio: z.boolean().nullable(),
 });
 export type MetadataFacts = z.infer<typeof metadataFacts>;
@@ -67,11 +71,11 @@ const mediaMetadata = z.object({
   key: z.string().describe('Key of the original in the storage.'),
   etag: z.string().nullable().describe('Tag of the storage, with its quotes.'),
   ...metadataFacts.shape,
-  transformable: z.boolean().describe('Whether a picture of it would be tried here.'),
+  transformable: z.boolean().describe('Whether Darkroom would try to render it.'),
   placeholder: z
     .string()
     .nullable()
-    .describe('ThumbHash of the upright picture or poster, as unpadded base64.'),
+    .describe('ThumbHash of the auto-oriented image or poster, as unpadded base64.'),
   placeholder_version: z.literal(1).nullable(),
   sha256: z
     .string()

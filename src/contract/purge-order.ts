@@ -85,7 +85,8 @@ function membersOf(resources: Resources) {
         error: 'Expected a prefix that ends with a slash, such as avatars/1/.',
       })
       .meta({
-        description: 'What keys of originals begin with: all renderings below it.',
+        description:
+          'Prefix of the keys of originals, with a trailing slash: all renderings below it.',
         pattern: '/$',
         examples: ['avatars/1/'],
       }),
@@ -93,12 +94,12 @@ function membersOf(resources: Resources) {
       (text) => /^https?:/.test(canonicalUrlOf(text) ?? ''),
       'Expected a complete http or https URL.',
     ).meta({
-      description: 'URLs of other sites, in any spelling: all renderings of what they showed.',
+      description: 'URLs of other sites, in any spelling: all renderings of their media.',
       examples: [['https://media.example.org/cat.png']],
     }),
     prefixes: items.meta({
       description:
-        'What URLs begin with, without their scheme, as CDNs purge: the host of one of `PUBLIC_URLS` with its path, and an original, with or without `a_` and extension, or a folder of originals.',
+        'Prefixes of URLs without the scheme, as CDNs accept them: host and path of one of `PUBLIC_URLS`, then an original, with or without `a_` and extension, or a directory of originals.',
       examples: [['cdn.example.com/avatars/1/ab12']],
     }),
   };

@@ -33,8 +33,8 @@ HOST=localhost →
 REQUIRE_CONFINEMENT=yes → REQUIRE_CONFINEMENT: true or false
 TLS_KEY_FILE=package.json → TLS_CERT_FILE: a file, since the other half of the pair is set
 STORAGE=floppy → STORAGE: filesystem or s3
-STORAGE_DIR=/nowhere → STORAGE_DIR: an existing folder
-NODE_ENV=production → STORAGE_DIR: an existing folder, since NODE_ENV is production
+STORAGE_DIR=/nowhere → STORAGE_DIR: an existing directory
+NODE_ENV=production → STORAGE_DIR: an existing directory, since NODE_ENV is production
 NODE_ENV=production STORAGE_DIR=src →
 NODE_ENV=production STORAGE=s3 S3_BUCKET=b →
 STORAGE=s3 S3_BUCKET=b STORAGE_DIR=/nowhere →
@@ -50,10 +50,10 @@ CACHE_MEMORY_BYTES=256mib → CACHE_MEMORY_BYTES: a size from 0 to 1024GiB (in b
 RELAY_STRIP_METADATA=yes → RELAY_STRIP_METADATA: true or false
 RELAY_MAX_BYTES=5121MiB → RELAY_MAX_BYTES: a size from 1 to 5GiB (in bytes, or with KiB, MiB or GiB)
 MAX_RESULT_BYTES=1GiB →
-RESULT_STORE=filesystem → RESULT_STORE_DIR: an existing folder, since RESULT_STORE is filesystem
+RESULT_STORE=filesystem → RESULT_STORE_DIR: an existing directory, since RESULT_STORE is filesystem
 RESULT_STORE=s3 → RESULT_S3_BUCKET: the name of a bucket, since RESULT_STORE is s3
-BLOCKLIST=filesystem → BLOCKLIST_FILE: a file in an existing folder, since BLOCKLIST is filesystem
-BLOCKLIST=filesystem BLOCKLIST_FILE=/nowhere/blocks.jsonl → BLOCKLIST_FILE: a file in an existing folder, since BLOCKLIST is filesystem
+BLOCKLIST=filesystem → BLOCKLIST_FILE: a file in an existing directory, since BLOCKLIST is filesystem
+BLOCKLIST=filesystem BLOCKLIST_FILE=/nowhere/blocks.jsonl → BLOCKLIST_FILE: a file in an existing directory, since BLOCKLIST is filesystem
 BLOCKLIST=s3 → BLOCKLIST_S3_BUCKET: the name of a bucket, since BLOCKLIST is s3
 INTERNAL_PORT=9091 → INTERNAL_TOKEN: a token, since INTERNAL_PORT is set
 ADMIN_PORT=9090 → ADMIN_TOKEN: a token, since ADMIN_PORT is set
@@ -87,7 +87,7 @@ ATTACHMENT_SIGNING=enforce → ATTACHMENT_SIGNING_KEYS: a key, since ATTACHMENT_
 EXTERNAL_SIGNING_KEYS=short → EXTERNAL_SIGNING_KEYS: one key or several, separated by commas, each a text or base64:…, of 32 bytes at least *
 EXTERNAL_SIGNING_KEYS=${key}, → EXTERNAL_SIGNING_KEYS: one key or several, separated by commas, each a text or base64:…, of 32 bytes at least *
 EXTERNAL_SIGNING_KEYS=${key},short → EXTERNAL_SIGNING_KEYS: one key or several, separated by commas, each a text or base64:…, of 32 bytes at least *
-EXTERNAL_SIGNING_KEYS_FILE=${key} → EXTERNAL_SIGNING_KEYS_FILE: a readable file of keys, one a line, each a text or base64:…, of 32 bytes at least *
+EXTERNAL_SIGNING_KEYS_FILE=${key} → EXTERNAL_SIGNING_KEYS_FILE: a readable file of keys, one per line, each a text or base64:…, of 32 bytes at least *
 EXTERNAL_PATH_ENCODING=twice → EXTERNAL_PATH_ENCODING: plain or fluxer
 PUBLIC_URLS=cdn.example → PUBLIC_URLS: a comma-separated list, each item an http or https URL without query or credentials
 PUBLIC_URLS=https://a.example,ftp://a.example → PUBLIC_URLS: a comma-separated list, each item an http or https URL without query or credentials
@@ -202,7 +202,7 @@ test('the default number of connections fits the limit of open files', () => {
 
 const KEY_FORM = 'each a text or base64:…, of 32 bytes at least but received ***';
 const KEYS = `one key or several, separated by commas, ${KEY_FORM}`;
-const FILE_OF_KEYS = `a readable file of keys, one a line, ${KEY_FORM}`;
+const FILE_OF_KEYS = `a readable file of keys, one per line, ${KEY_FORM}`;
 
 describe.each(keySettingNames)('%s', (name) => {
   const inFile = async (text: string | Uint8Array) => {

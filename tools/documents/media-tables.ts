@@ -117,7 +117,7 @@ const causes: Readonly<Record<ErrorCode, string>> = {
     'the queue is full, or its wait too long; the maximum number of uploads is in progress; the machine is out of threads, memory or file descriptors for a render; `Retry-After`',
   ORIGIN_TIMEOUT: 'the storage, or another site, did not respond in time',
   TRANSFORM_TIMEOUT:
-    'the transform exceeded its deadline, or is estimated to take twice as long; or in the last ten minutes, this transform, or one of the same original with the same or a lower cost, exceeded it',
+    'the transform exceeded its deadline, or is estimated to take twice as long; or this transform, or one of the same original with the same or a lower cost, exceeded it in the last ten minutes',
 };
 
 /** Prints the sizes, and `nearestSize` of the elements in the example of clients.md. */

@@ -23,7 +23,7 @@ export const blocklistTable = {
     'where the block list is stored, which all replicas share: `filesystem` or `s3`',
   ),
   BLOCKLIST_FILE: optional(
-    anyText('a file in an existing folder'),
+    anyText('a file in an existing directory'),
     'the block list; Darkroom stores other files next to it, so use a directory outside that of the originals; required with `filesystem`',
   ),
   BLOCKLIST_S3_BUCKET: optional(

@@ -63,7 +63,7 @@ export const externalTable = {
   ),
   EXTERNAL_DNS_SERVERS: optional(
     listOf(dnsServer),
-    "DNS servers for the names of other sites; the system's servers are read once, at the start",
+    "DNS servers for the names of other sites; the system's servers are read once, at startup",
     {
       defaultText: "the system's",
     },

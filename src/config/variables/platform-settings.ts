@@ -44,7 +44,7 @@ export const platformTable = {
   INTERNAL_HOST: setting(hostName, '127.0.0.1', 'address of the internal listener'),
   INTERNAL_PORT: optional(
     integer(0, 65_535),
-    "port of the internal listener for the platform's API: metadata, thumbnails and frames, over plain HTTP; omit to disable it. With the host and port of the public listener, that listener also serves these routes",
+    "port of the internal listener for the platform's API: metadata, thumbnails and frames, over plain HTTP; omit to disable it. If host and port are those of the public listener, that listener serves these routes, too",
   ),
   INTERNAL_TOKEN: optional(bearerToken, 'bearer token for it; required with `INTERNAL_PORT`', {
     isSecret: true,

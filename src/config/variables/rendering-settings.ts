@@ -49,7 +49,7 @@ export const renderingTable = {
   ),
   WORKERS: optional(
     integer(1, 1_024, 'cores'),
-    "cores to render on; a container's CPU quota counts. Each core has one process for short renders and, when needed, one of lower priority for long renders; in addition, there is one more process for short renders",
+    "cores to render on; a container's CPU quota counts. Each core has one process for light renders and, when needed, one of lower priority for heavy renders; in addition, there is one more process for light renders",
     { defaultText: 'one per core' },
   ),
   WORKER_MEMORY_BYTES: optional(

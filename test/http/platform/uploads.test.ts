@@ -169,7 +169,7 @@ test('the directory is outside those of originals and renderings', async () => {
   const inBucket = { STORAGE: 's3', S3_BUCKET: 'media', UPLOADS_DIR: at('originals') };
   expect(faultsOf({ ...inBucket, STORAGE_DIR: at('originals') })).toEqual([]);
   expect(faults(at('none'))).toEqual([
-    `UPLOADS_DIR: expected an existing folder but received "${at('none')}"`,
+    `UPLOADS_DIR: expected an existing directory but received "${at('none')}"`,
   ]);
   expect(faultsOf({ ...inBucket, UPLOADS_S3_BUCKET: 'u' })).toEqual([
     `UPLOADS_DIR: expected nothing, since UPLOADS_S3_BUCKET is set but received "${at('originals')}"`,

@@ -280,7 +280,7 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
   },
   '/purges': getPurges(
     'getPurges',
-    'Returns purges that the CDN in front has not accepted twice yet',
+    'Returns pending purges: those that the CDN in front has not yet accepted twice',
     'PendingPurges',
     'Pending purges of all replicas.',
   ),

@@ -104,8 +104,9 @@ export function formatApiPage(document: OpenapiDocument): string {
   return `${join(
     '# API reference',
     wrap(
-      '`npm run docs` writes this page from [openapi.json](openapi.json), which generators of clients read, and which the ' +
-        'admin listener serves as `/openapi.json`. [contract.md](contract.md) has the promises behind it.',
+      'This page lists every path with its parameters, responses and headers. `npm run docs` generates it from ' +
+        '[openapi.json](openapi.json), which client generators can read, and which the admin listener serves as ' +
+        '`/openapi.json`. The [contract](contract.md) defines the behaviour in detail.',
     ),
     formatTable(
       ['Path', 'Methods', ''],
@@ -119,11 +120,13 @@ export function formatApiPage(document: OpenapiDocument): string {
     '## Request headers',
     formatParameters(Object.values(components.parameters), 'Header'),
     '## Response headers',
-    wrap(`The tables above omit those of every success: ${common.map(code).join(', ')}.`),
+    wrap(
+      `The tables above omit the headers that every success has: ${common.map(code).join(', ')}.`,
+    ),
     formatTable(
       ['Header', 'Meaning'],
       Object.entries(components.headers)
-        .filter(([name]) => !/-(?:If-Any|Or-None|With-Rates)$/.test(name))
+        .filter(([name]) => !/-(?:If-Any|Of-Uploads|Or-None|With-Rates)$/.test(name))
         .map(([name, { description }]) => [code(name), cell(description)]),
     ),
     '## Error bodies',

@@ -79,7 +79,7 @@ export const errorSchemas: Readonly<Record<string, Schema>> = {
   ...Object.fromEntries(codes.map((code) => [schemaNameOf(code), describeCode(code)])),
   RequestFault: {
     type: 'object',
-    description: 'One fault of a request; all of them are listed at once.',
+    description: 'One error of a request. The response lists all errors.',
     properties: {
       path: { type: 'string', description: 'Name of the part of the path, or of the parameter.' },
       message: { type: 'string' },

@@ -18,7 +18,7 @@ const count = (description: string): Header => ({
 
 const tags = (edge: string, separator: string): Header => ({
   ...text(
-    `With ${edge} in front: a tag of the original, and one per folder of its key.`,
+    `With ${edge} in front: a tag of the original, and one per directory of its key.`,
     `^[0-9a-f]{16}(${separator}[0-9a-f]{16})*$`,
   ),
   required: false,

@@ -17,18 +17,18 @@ export const internalSchemas: Readonly<Record<string, Schema>> = {
   InternalMetadata: {
     type: 'object',
     properties: {
-      format: { ...text, description: 'Subtype of the type, or mp3, m4a, mov, mkv, apng.' },
+      format: { ...text, description: 'Subtype of content_type, or mp3, m4a, mov, mkv, apng.' },
       content_type: { ...text, description: 'By the bytes.' },
       content_hash: { ...text, pattern: '^[0-9a-f]{64}$', description: 'SHA-256.' },
       size: { ...count, description: 'Bytes.' },
-      width: { ...edge, description: 'Upright, in square pixels; null of sound.' },
+      width: { ...edge, description: 'After orientation, in square pixels; null for audio.' },
       height: edge,
       animated: { type: 'boolean' },
       duration: { ...count, description: 'Seconds, rounded up; absent where unknown.' },
-      placeholder: { ...text, description: 'ThumbHash as base64; absent without a picture.' },
+      placeholder: { ...text, description: 'ThumbHash as base64; absent without an image.' },
       nsfw: { const: false, description: 'Always false: Darkroom does not scan.' },
       nsfw_probability: { const: 0 },
-      base64: { ...text, description: 'The media, with with_base64.' },
+      base64: { ...text, description: 'Bytes of the media, if the request has with_base64.' },
     },
     required: [
       ...['format', 'content_type', 'content_hash', 'size', 'width', 'height', 'animated'],
@@ -75,14 +75,14 @@ export const internalPaths: Readonly<Record<string, PathItem>> = {
     200: json('InternalMetadata', 'Metadata of the media.'),
   }),
   '/_frames': post('/_frames', 'Returns a frame that represents the media', {
-    200: json('Frames', 'At most one.'),
+    200: json('Frames', 'At most one frame.'),
   }),
   '/_sniff': post('/_sniff', 'Returns the type of an upload, by its first bytes', {
     200: json('Sniffed', 'The type; null if it is not media.'),
     404: { $ref: '#/components/responses/UnknownOriginal' },
   }),
   '/_thumbnail': post('/_thumbnail', 'Returns a thumbnail of an upload', {
-    200: sent('image/webp', 'A picture of at most 512 px, or a poster at its own size.', {}),
+    200: sent('image/webp', 'An image of at most 512 px, or a poster at its own size.', {}),
     404: { $ref: '#/components/responses/UnknownOriginal' },
   }),
 };

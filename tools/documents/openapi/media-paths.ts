@@ -40,10 +40,13 @@ const conditions: readonly Parameter[] = [
   ),
   header(
     'If-Match',
-    'Entity tags, one of which the media must have. Wins over If-Unmodified-Since.',
+    'Entity tags, one of which the media must have. Takes precedence over If-Unmodified-Since.',
   ),
   header('If-Unmodified-Since', 'Date after which the media must not have changed.'),
-  header('If-None-Match', 'Entity tags that the client has. Wins over If-Modified-Since.'),
+  header(
+    'If-None-Match',
+    'Entity tags that the client has. Takes precedence over If-Modified-Since.',
+  ),
   header('If-Modified-Since', 'Date of the body that the client has.'),
 ];
 const ranges: readonly Parameter[] = [
@@ -53,7 +56,7 @@ const ranges: readonly Parameter[] = [
 
 /** The signature has no parameters in the document, because a service may not require it. */
 const signedAttachments =
-  'If the service requires signatures, the query also has `ex` and `is`, eight lower-case hexadecimal digits each, and `hm`, 64 digits; or, for a data export, `ex=0` and `uc=dp`. If the signature is missing, wrong or expired, the response is that for a missing attachment.';
+  'If the service requires signatures, the query also has `ex` and `is`, eight lower-case hexadecimal digits each, and `hm`, 64 digits; or, for a data export, `ex=0` and `uc=dp`. If the signature is missing, wrong or expired, the response is the same as for a missing attachment.';
 
 /** Raw bytes, in the form that generators of clients know; JSON Schema has none. */
 const binary = { type: 'string', format: 'binary' };

@@ -33,7 +33,7 @@ const signedParameters = {
   },
   target: {
     description:
-      'URL of another site, or one of PUBLIC_URLS. Its slashes are slashes of the path; do not encode it again. Either `v2/` and the unpadded base64url of the URL; or `%3F` and the percent-encoded query as a segment, if there is one, the scheme, the host and the segments of the path, which EXTERNAL_PATH_ENCODING=fluxer expects encoded once more.',
+      'URL of another site, or one of PUBLIC_URLS. Its slashes are slashes of the path; do not encode it again. The opaque form is `v2/` and the unpadded base64url of the URL. The segmented form joins these by slashes: `%3F` and the percent-encoded query, if the URL has one; the scheme; the host; and the segments of the path. With EXTERNAL_PATH_ENCODING=fluxer, the segments are percent-encoded once more.',
     schema: { type: 'string' },
     example: '%3Fw%3D1%26h%3D2/https/media.example.org/a%20b/cat.png',
   },
@@ -59,15 +59,20 @@ export function describePathParameters(
   return names.map((name) => describePathParameter(name, extensions));
 }
 
+/** Every resource with images, stickers included, has the extension `webp`; other resources send their files unchanged. */
+function describeExtension(extensions: readonly string[]): string {
+  if (extensions.includes('jpeg')) return 'Format of the response; jpg and jpeg are the same.';
+  if (extensions.includes('webp')) return 'Format of the response.';
+  return 'Extension of the file, which is sent unchanged.';
+}
+
 function describePathParameter(name: string, extensions: readonly string[]): Parameter {
   const common = { name, in: 'path', required: true } as const;
   if (name === 'ext') {
     const [example] = extensions;
     return {
       ...common,
-      description: extensions.includes('jpeg')
-        ? 'Format of the response; jpg and jpeg are one.'
-        : 'Extension of the file, which is sent unchanged.',
+      description: describeExtension(extensions),
       schema: { type: 'string', enum: extensions },
       ...(example !== undefined && { example }),
     };

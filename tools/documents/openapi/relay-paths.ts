@@ -66,7 +66,7 @@ export const relayPaths: Readonly<Record<string, PathItem>> = {
       operationId: 'putOriginal',
       summary: 'Stores an original, or a part of one',
       description:
-        'With `Expect: 100-continue`, a request that its head or capability already rules out is refused before the client sends the body.',
+        'With `Expect: 100-continue`, Darkroom rejects a request with an invalid head or capability before the client sends the body.',
       parameters: query,
       requestBody: {
         required: true,
