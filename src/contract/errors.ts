@@ -20,15 +20,19 @@ export const errorRegistry = {
     message: 'The upload is not permitted.',
     fault: 'client',
   },
-  NOT_FOUND: { status: 404, message: 'There is no such path.', fault: 'client' },
-  UNKNOWN_MEDIA: { status: 404, message: 'There is no such media.', fault: 'client' },
+  NOT_FOUND: { status: 404, message: 'Path not found.', fault: 'client' },
+  UNKNOWN_MEDIA: { status: 404, message: 'Media not found.', fault: 'client' },
   METHOD_NOT_ALLOWED: {
     status: 405,
     message: 'The method is not allowed; use GET, HEAD or OPTIONS.',
     fault: 'client',
   },
   REQUEST_TIMEOUT: { status: 408, message: 'The upload is too slow.', fault: 'client' },
-  MEDIA_EXISTS: { status: 409, message: 'There is an object at the key already.', fault: 'client' },
+  MEDIA_EXISTS: {
+    status: 409,
+    message: 'An object with this key already exists.',
+    fault: 'client',
+  },
   LENGTH_REQUIRED: { status: 411, message: 'The upload must declare its length.', fault: 'client' },
   PRECONDITION_FAILED: {
     status: 412,
@@ -37,7 +41,7 @@ export const errorRegistry = {
   },
   PAYLOAD_TOO_LARGE: {
     status: 413,
-    message: 'The upload is larger than it may be.',
+    message: 'The upload is too large.',
     fault: 'client',
   },
   UNSUPPORTED_MEDIA_TYPE: {
@@ -66,17 +70,17 @@ export const errorRegistry = {
   ORIGIN_ERROR: { status: 502, message: 'The origin has failed.', fault: 'origin' },
   OVERLOADED: {
     status: 503,
-    message: 'The service is at its capacity; try again later.',
+    message: 'The service is at capacity; try again later.',
     fault: 'load',
   },
   ORIGIN_TIMEOUT: {
     status: 504,
-    message: 'The origin has not responded in time.',
+    message: 'The origin timed out.',
     fault: 'origin',
   },
   TRANSFORM_TIMEOUT: {
     status: 504,
-    message: 'The transform has not ended in time.',
+    message: 'The transform timed out.',
     fault: 'original',
   },
 } as const satisfies Record<string, ErrorRow>;

@@ -55,9 +55,9 @@ describe('a malformed purge', () => {
       {
         paths: ['/icons/1/a.gif', '/nowhere', '/icons/x/a.gif', 'xicons/1/a.gif', '/avatars/1.png'],
       },
-      ['paths.1', 'There is no such path.'],
+      ['paths.1', 'Path not found.'],
       ['paths.2', /^Expected a decimal integer/],
-      ['paths.3', 'There is no such path.'],
+      ['paths.3', 'Path not found.'],
       ['paths.4', 'Default avatars are never purged.'],
     ],
     [{ paths: ['/external/x'] }, ['paths.0', any]],
