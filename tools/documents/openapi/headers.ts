@@ -56,7 +56,7 @@ const exposedWithRates = [COMMON_HEADERS['access-control-expose-headers'], ...ra
 const methods = { enum: [ALLOWED_METHODS, RELAY_METHODS] };
 
 const etag = text(
-  'Strong: a function of original, canonical request and release of the transforms.',
+  'Strong: depends on the original, the canonical request and the pipeline release.',
   '^"[!#-~]+"$',
 );
 
