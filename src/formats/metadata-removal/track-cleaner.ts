@@ -114,7 +114,7 @@ export function* cleanSampleEntries(
     const isPicture = PICTURE_HANDLERS.includes(track.handler);
     if (hasTimedMetadata(track)) yield* eraseDescription(editor, length, entryField.anyEnd);
     else if (track.handler === 'tmcd') {
-      // The name of the tape or memory card may follow.
+      // The name of the reel may follow.
       yield* eraseDescription(editor, length, entryField.timecodeEnd);
     } else if (isPicture || track.handler === 'soun') yield* cleanEntry(editor, length, isPicture);
     else yield* editor.keep(length);

@@ -126,7 +126,7 @@ describe('a cleaned movie', () => {
     );
   });
 
-  test('has no name of a tape with its timecodes', () => {
+  test('has no name of a reel with its timecodes', () => {
     const fields = join(Buffer.alloc(6), u16be(1), u32be(0), u32be(1), u32be(10), u32be(1), 10, 0);
     const entry = box('tmcd', fields, box('name', u16be(SECRET.length), u16be(0), SECRET));
     const timecodes = { handler: 'tmcd', chunks: [[u32be(36_000)]], entry };
