@@ -12,7 +12,7 @@ export interface Readiness {
 }
 
 /** Connections and requests of the media listener now, and sums since the start. */
-export interface ConnectionCounters {
+interface ConnectionCounters {
   readonly connections: number;
   readonly maxConnections: number;
   readonly requests: number;

@@ -1,8 +1,5 @@
 import { ByteReader, type Extent } from '../byte-reader.ts';
 
-/** Tables that locate the samples of a track (ISO/IEC 14496-12 §8.7). */
-export const SAMPLE_TABLES: readonly string[] = ['stsz', 'stz2', 'stsc', 'stco', 'co64'];
-
 /** Bytes before the entries of a table: version, flags, count; a size before the count of `stsz` and `stz2`. */
 const TABLE_HEADER_BYTES = 8;
 const SIZES_HEADER_BYTES = 12;

@@ -39,8 +39,6 @@ const MAX_TARGET_LENGTH = 768;
 /** Maximum number of cached targets. Each takes 600 bytes, or 1200 for a signed attachment. */
 const MAX_TARGETS = 8_192;
 
-export type MediaTargets = ReturnType<typeof createMediaTargets>;
-
 /**
  * Creates the parser of request targets, which also decides which media are served: it checks signatures (contract §9)
  * first, then blocks.
