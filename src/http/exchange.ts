@@ -38,7 +38,6 @@ const MISS: CacheOutcome = { kind: 'miss' };
 /**
  * One request and its response. `respond` sends every response except plain hits, errors included, and adds the headers
  * that describe the request: cache outcome, stage times, request id.
- *
  * It writes prepared fields to Node's response directly, which makes hits fast.
  */
 export class Exchange {

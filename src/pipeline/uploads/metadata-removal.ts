@@ -4,7 +4,7 @@ import {
   type MetadataCleaner,
   MetadataRemovalError,
 } from '../../formats/metadata-removal/cleaner.ts';
-import type { UploadBody } from './upload-body.ts';
+import { refuse, type UploadBody } from './upload-body.ts';
 
 /** Number of first bytes by which a cleaner is chosen; a file may be shorter. */
 export const PREFIX_BYTES = 4 * 1024;
@@ -63,7 +63,6 @@ function orRefuse<Result>(work: () => Result): Result {
     return work();
   } catch (cause) {
     if (!(cause instanceof MetadataRemovalError)) throw cause;
-    const message = `The metadata cannot be removed. ${cause.message}`;
-    throw new MediaError('UNSUPPORTED_MEDIA_TYPE', { message, cause });
+    refuse(`The metadata cannot be removed. ${cause.message}`, cause);
   }
 }

@@ -156,5 +156,10 @@ export async function checkBeginning(
   if (isDecodable(prefix)) return;
   const cause = new Error(`The upload is declared as ${contentType}, and does not begin like one.`);
   const message = 'The bytes are not the image that the content type declares.';
-  throw new MediaError('UNSUPPORTED_MEDIA_TYPE', { cause, message });
+  refuse(message, cause);
+}
+
+/** @throws MediaError `UNSUPPORTED_MEDIA_TYPE` with the reason for clients */
+export function refuse(message: string, cause?: unknown): never {
+  throw new MediaError('UNSUPPORTED_MEDIA_TYPE', { message, cause });
 }

@@ -6,7 +6,7 @@ import type { MediaPipeline } from '../media-pipeline.ts';
 import { sha256Of } from '../originals/digests.ts';
 import type { OriginalWriter } from '../originals/original-writer.ts';
 import { cleanChunks, isRefusal, openCleaner } from './metadata-removal.ts';
-import { checkBeginning, checkBody, type PaceLimits, UploadBody } from './upload-body.ts';
+import { checkBeginning, checkBody, type PaceLimits, refuse, UploadBody } from './upload-body.ts';
 
 /** An upload as its head and its capability describe it. */
 export interface UploadOrder extends Omit<RelayCapability, 'bucket' | 'expiresAtSeconds'> {
@@ -97,14 +97,10 @@ export class UploadService {
     const isOriginal = order.storage === 'originals';
     const maxBytes = Math.min(order.maxBytes ?? Number.POSITIVE_INFINITY, this.#limits.maxBytes);
     if (part !== undefined && writer.writePart === undefined) throw new MediaError('ACCESS_DENIED');
-    if (isEncoded) {
-      const message = 'The upload must not have a Content-Encoding.';
-      throw new MediaError('UNSUPPORTED_MEDIA_TYPE', { message });
-    }
+    if (isEncoded) refuse('The upload must not have a Content-Encoding.');
+    // Another process may receive the parts before and after.
     if (part !== undefined && order.stripsMetadata === true) {
-      // Another process may receive the parts before and after.
-      const message = 'Metadata cannot be removed from a part of an upload.';
-      throw new MediaError('UNSUPPORTED_MEDIA_TYPE', { message });
+      refuse('Metadata cannot be removed from a part of an upload.');
     }
     const needsLength = part !== undefined || !hasBody;
     if (needsLength && sizeBytes === undefined) throw new MediaError('LENGTH_REQUIRED');

@@ -165,7 +165,13 @@ export async function writeWholeFile(
   try {
     let status: BigIntStats;
     try {
-      if (target.owner !== undefined) await setOwner(file, target.owner);
+      if (target.owner !== undefined) {
+        const { uid, gid } = target.owner;
+        // Without the right to set the owner, the file keeps the user of this process.
+        await file.chown(uid, gid).catch((error) => {
+          if (systemCodeOf(error) !== 'EPERM') throw error;
+        });
+      }
       if (target.mode !== undefined) await file.chmod(target.mode & 0o777);
       for await (const chunk of chunks) await file.writeFile(chunk);
       // Before the rename: otherwise a power cut could leave a file of zeros.
@@ -253,14 +259,4 @@ export async function syncFolder(folder: string): Promise<void> {
   } finally {
     await handle?.close();
   }
-}
-
-/** Sets the owner of a file. Only root may do so; otherwise the file keeps the user of this process. */
-async function setOwner(
-  file: FileHandle,
-  { uid, gid }: NonNullable<WriteTarget['owner']>,
-): Promise<void> {
-  await file.chown(uid, gid).catch((error: unknown) => {
-    if (systemCodeOf(error) !== 'EPERM') throw error;
-  });
 }
