@@ -40,7 +40,6 @@ interface Writers {
 export interface StoredUpload {
   /** The storage's tag of the stored bytes; empty if the storage returns none. */
   readonly etag: string;
-  /** SHA-256 of the stored bytes, hexadecimal, if it was checked. */
   readonly sha256?: string | undefined;
   /** Outcome of the removal of metadata; `undefined` if it was not requested. */
   readonly metadata: MetadataOutcome | undefined;

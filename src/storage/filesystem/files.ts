@@ -12,8 +12,6 @@ import {
 import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 
-/** Single files: errors of system calls, reading, and writing completely or not at all. */
-
 const MISSING: ReadonlySet<unknown> = new Set([
   'ENOENT',
   'ENOTDIR',
@@ -166,9 +164,8 @@ export async function writeWholeFile(
     let status: BigIntStats;
     try {
       if (target.owner !== undefined) {
-        const { uid, gid } = target.owner;
         // Without the right to set the owner, the file keeps the user of this process.
-        await file.chown(uid, gid).catch((error) => {
+        await file.chown(target.owner.uid, target.owner.gid).catch((error) => {
           if (systemCodeOf(error) !== 'EPERM') throw error;
         });
       }
