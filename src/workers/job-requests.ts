@@ -1,7 +1,7 @@
-import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { formatCauses, MediaError } from '../contract/errors.ts';
 import type { DecodeRequest } from '../formats/video/video-facts.ts';
+import { unlessAborted } from '../pipeline/abort.ts';
 import type { RangeReader } from '../pipeline/ports.ts';
 import { ProtocolError, writePacket } from './packets.ts';
 import { MAX_STREAM_BYTES } from './parse-message.ts';
@@ -91,7 +91,11 @@ async function* readRange(
   yield await original.read(start, end, signal);
 }
 
-/** Replies to a request; a failure that is not the original's becomes the job's own. */
+/**
+ * Replies to a request; a failure that is not the original's becomes the job's own.
+ *
+ * @throws `signal.reason`, the end of the worker
+ */
 export async function reply(
   channel: Socket,
   open: (signal: AbortSignal) => AsyncIterable<Uint8Array>,
@@ -104,8 +108,9 @@ export async function reply(
     for await (const bytes of open(signal)) {
       signal.throwIfAborted();
       const hasRoom = writePacket(channel, formatReply({ kind: 'bytes', bytes }));
-      // A frame may have 200 MB.
-      if (!hasRoom) await once(channel, 'drain', { signal });
+      // A frame may have 200 MB. A channel that breaks is not a failure of the job: the signal aborts with the worker's end.
+      if (hasRoom) continue;
+      await unlessAborted(new Promise((resolve) => channel.once('drain', resolve)), signal);
     }
   } catch (error) {
     signal.throwIfAborted();

@@ -1,6 +1,10 @@
+import type { Socket } from 'node:net';
+import { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test, vi } from 'vitest';
 import { MediaError } from '../../src/contract/errors.ts';
+import { type JobProgress, reply } from '../../src/workers/job-requests.ts';
+import { WorkerExited } from '../../src/workers/worker-errors.ts';
 import { raw, readerOf, sharePool, unharmed } from '../support/processes/worker-pool.ts';
 
 const damagedFrames = {
@@ -64,4 +68,22 @@ describe('a job whose original is read by ranges', () => {
     await expect(shared.pool.sayByRanges(reader, { timeoutMs: 300 })).rejects.toMatchObject(late);
     expect(read).toHaveBeenCalledExactlyOnceWith(expect.objectContaining({ aborted: true }));
   });
+});
+
+test('a worker that dies while it receives a frame ends its job by its exit, not by the broken channel', async () => {
+  const channel = new Duplex({
+    read: () => undefined,
+    write: (_chunk, _encoding, done) => setImmediate(done, new Error('write EPIPE')),
+  });
+  const exit = new WorkerExited('SIGKILL');
+  const replying = new AbortController();
+  channel.once('error', () => setImmediate(() => replying.abort(exit)));
+  const progress: JobProgress = { hasBegun: true, decodes: 1, failure: undefined };
+  const frame = async function* () {
+    yield Buffer.alloc(1024 ** 2);
+  };
+  const replied = reply(channel as Socket, frame, progress, replying.signal);
+  await expect(replied).rejects.toBe(exit);
+  // The job would fail with it, and would not be retried.
+  expect(progress.failure).toBeUndefined();
 });
