@@ -100,7 +100,7 @@ async function stripOpened(
 
 type Chunks = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 
-/** Chooses the cleaner of a file; returns `undefined` if there is none. */
+/** Chooses the cleaner of a file; returns `undefined` for other formats. */
 async function clean(file: Chunks, watch: (chunk: Uint8Array) => void = () => undefined) {
   const chunks = (async function* () {
     yield* file;

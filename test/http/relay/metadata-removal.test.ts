@@ -94,7 +94,7 @@ describe.each(['length', 'chunks'] as const)('an upload with %s', (framing) => {
   test.each([
     ['without metadata', plainPhoto, 'none'],
     ['of another format', Buffer.from('two households'), 'not-supported'],
-    ['of no bytes', Buffer.alloc(0), 'not-supported'],
+    ['that is empty', Buffer.alloc(0), 'not-supported'],
   ])('%s is stored as sent', async (_, bytes, outcome) => {
     const relay = await useRelayApp({ settings: stripping });
     const { status, metadata } = await put(relay.port, 'attachments/1/2/a', bytes, {}, framing);
