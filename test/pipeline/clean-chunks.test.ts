@@ -39,13 +39,13 @@ describe('cleanChunks', () => {
   });
 
   test('reads no faster than its reader, and closes its source with it', async () => {
-    const { source, chunks } = createSource(photo, 8_192);
+    const { source, chunks } = createSource(photo, 2_048);
     const cleaned = cleanChunks(chunks, cleanerOf(photo));
     let bytes = 0;
     for (let count = 0; count < 4; count += 1) bytes += (await cleaned.next()).value?.length ?? 0;
     // 64 KiB of the cleaner, and the chunk that waits for the end.
-    expect(source.requested * 8_192 - bytes).toBeLessThanOrEqual(64 * 1024 + 2 * 8_192);
-    expect(source.requested * 8_192).toBeLessThan(photo.length);
+    expect(source.requested * 2_048 - bytes).toBeLessThanOrEqual(64 * 1024 + 2 * 2_048);
+    expect(source.requested * 2_048).toBeLessThan(photo.length);
     await cleaned.return(undefined);
     expect(source.isClosed).toBe(true);
   });
