@@ -9,7 +9,7 @@ export interface MovieTrack {
   readonly sizes?: 'stsz' | 'stz2' | 'constant';
   readonly offsets?: 'stco' | 'co64';
   readonly entry?: Buffer;
-  /** Of its handler. */
+  /** Name in the handler box. */
   readonly name?: string;
   /** Boxes that come last in the track. */
   readonly boxes?: readonly Buffer[];
