@@ -5,9 +5,8 @@ import { RunReport } from './test/support/run-report.ts';
 type Options = NonNullable<TestProjectInlineConfiguration['test']>;
 
 /**
- * What each suite beside `npm test` needs, by its folder below `test/`, which holds its files as
- * `*.<suite>.test.ts`. A suite that measures time or memory, or that loads the machine as it is,
- * runs one file at a time.
+ * Options of each suite other than `npm test`. The files of a suite are named `*.<suite>.test.ts`. A suite that measures
+ * time or memory, or that uses all cores, runs one file at a time.
  */
 const suites: Readonly<Record<string, Options>> = {
   browser: { testTimeout: 60_000, hookTimeout: 60_000, fileParallelism: false },

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// What `npx darkroom` starts: the compiled command line, or what to do where there is none.
+// Entry point of `npx darkroom`: starts the compiled command line.
 import { existsSync } from 'node:fs';
 
 const program = new URL('../dist/cli/main.js', import.meta.url);
@@ -7,6 +7,8 @@ const program = new URL('../dist/cli/main.js', import.meta.url);
 if (existsSync(program)) {
   await import(program.href);
 } else {
-  process.stderr.write('Darkroom is not built yet. In its folder, run: npm ci && npm run build\n');
+  process.stderr.write(
+    'Darkroom is not built yet. In its directory, run: npm ci && npm run build\n',
+  );
   process.exitCode = 1;
 }

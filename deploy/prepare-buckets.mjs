@@ -43,22 +43,22 @@ async function createBucket(Bucket) {
     () => true,
     () => false,
   );
-  // If it failed for another reason than that, this tells which.
+  // If HEAD failed for another reason, creating the bucket reports it.
   if (!exists) await s3.send(new CreateBucketCommand({ Bucket }));
-  console.log(`bucket ${Bucket}: ${exists ? 'is there' : 'made'}`);
+  console.log(`bucket ${Bucket}: ${exists ? 'exists' : 'created'}`);
 }
 
-/** Done at each start, also for a bucket that existed: without a rule, renderings are kept for ever. */
+/** Also for an existing bucket: without a lifecycle rule, renderings are never deleted. */
 async function boundRenderings() {
   const Bucket = RESULT_S3_BUCKET;
-  const found = await ask(new GetBucketLifecycleConfigurationCommand({ Bucket }));
-  // Where there is none, the response is a 404; of older Garages an empty 204.
+  const found = await find(new GetBucketLifecycleConfigurationCommand({ Bucket }));
+  // Without rules, the response is a 404; older versions of Garage return an empty 204.
   const hasRules = (found?.Rules ?? []).length > 0;
   if (!hasRules) {
     const LifecycleConfiguration = JSON.parse(readFileSync(LIFECYCLE_FILE, 'utf8'));
     await s3.send(new PutBucketLifecycleConfigurationCommand({ Bucket, LifecycleConfiguration }));
   }
-  console.log(`bucket ${Bucket}: its lifecycle ${hasRules ? 'is there' : 'is set'}`);
+  console.log(`bucket ${Bucket}: lifecycle ${hasRules ? 'exists' : 'set'}`);
 }
 
 async function putSamples() {
@@ -69,15 +69,15 @@ async function putSamples() {
   let put = 0;
   for (const path of paths) {
     const Key = relative(SAMPLES_DIR, path).split(sep).join('/');
-    if ((await ask(new HeadObjectCommand({ Bucket: S3_BUCKET, Key }))) !== undefined) continue;
+    if ((await find(new HeadObjectCommand({ Bucket: S3_BUCKET, Key }))) !== undefined) continue;
     await s3.send(new PutObjectCommand({ Bucket: S3_BUCKET, Key, Body: readFileSync(path) }));
     put += 1;
   }
-  console.log(`bucket ${S3_BUCKET}: ${put} sample originals put in`);
+  console.log(`bucket ${S3_BUCKET}: ${put} sample originals uploaded`);
 }
 
-/** What the server says of something; `undefined` where there is no such thing, and nowhere else. */
-async function ask(command) {
+/** Returns the server's response, `undefined` for a 404. Throws all other errors. */
+async function find(command) {
   try {
     return await s3.send(command);
   } catch (error) {

@@ -1,14 +1,14 @@
 /**
- * Draws mutants of `src`, runs the unit tests against each and reports, per top folder, how many are killed:
+ * Draws mutants of `src`, runs the unit tests against each and reports, per top directory, how many are killed:
  *
- *     node tools/mutants.mjs [--seed 1] [--count 40] [--folder pipeline]... [--jobs 2] [--list] [--json FILE]
+ *     node tools/mutants.mjs [--seed 1] [--count 40] [--directory pipeline]... [--jobs 2] [--list] [--json FILE]
  *
  * A mutant is one small change at one node of TypeScript's own syntax tree: a comparison, an operator, a condition, a
  * number, a boolean, a string that is compared or returned, a removed statement or returned value, an operand of `??`,
- * a `?.`. The draw is uniform over the nodes of a folder; files directly in `src` and the one of default-avatars are
+ * a `?.`. The draw is uniform over the nodes of a directory; files directly in `src` and the one of default-avatars are
  * left out. A seed draws the same mutants from the same source. Mutants with a type error in their file are redrawn.
  *
- * The tests run in copies of the tree in a temporary folder, one copy per job. First, every unit test file runs by
+ * The tests run in copies of the tree in a temporary directory, one copy per job. First, every unit test file runs by
  * itself with a probe at each mutant, which records the test files that reach the mutant, in their own process or in
  * one that they start from `dist`. Confined workers cannot record: a test file that starts one counts as reaching
  * everything that workers import. Then each mutant is compiled, and the test files that reach it run until the first
@@ -25,7 +25,7 @@ import { probeTests } from './mutants/reach.mjs';
 
 /** @typedef {import('./mutants/draw.mjs').Mutant} Mutant */
 
-const FOLDERS = 'cli config contract explorer formats http pipeline storage telemetry workers';
+const DIRECTORIES = 'cli config contract explorer formats http pipeline storage telemetry workers';
 
 /** Time limit of a run of tests: a fixed part, and a multiple of the time that its test files took one at a time. */
 const LIMIT = { fixedMs: 120_000, factor: 3 };
@@ -34,7 +34,7 @@ const { values: options } = parseArgs({
   options: {
     seed: { type: 'string', default: '1' },
     count: { type: 'string', default: '40' },
-    folder: { type: 'string', multiple: true, default: FOLDERS.split(' ') },
+    directory: { type: 'string', multiple: true, default: DIRECTORIES.split(' ') },
     jobs: { type: 'string', default: '2' },
     list: { type: 'boolean', default: false },
     json: { type: 'string' },
@@ -52,11 +52,11 @@ const describe = ({ file, line, before, after }) =>
 /** @param {string} text */
 const print = (text) => console.error(`${new Date().toISOString().slice(11, 19)} ${text}`);
 
-/** Draws the mutants, one of each folder after another, so that an interrupted run has measured all folders. */
+/** Draws the mutants, one of each directory after another, so that an interrupted run has measured all directories. */
 function drawMutants() {
   const sources = openSources(ROOT);
-  const drawn = options.folder.map((folder) =>
-    sources.draw(folder, { seed, count: Number(count) }),
+  const drawn = options.directory.map((directory) =>
+    sources.draw(directory, { seed, count: Number(count) }),
   );
   sources.close();
   const rounds = Array.from({ length: Number(count) }, (_, index) => index);
@@ -99,10 +99,10 @@ async function measure(copy, { file, text, mutated }, files, limitMs) {
   return verdict;
 }
 
-/** Counts results per folder. @param {{ folder: string, status: string }[]} results */
+/** Counts results per directory. @param {{ directory: string, status: string }[]} results */
 const summarize = (results) =>
-  options.folder.map((folder) => {
-    const own = results.filter((each) => each.folder === folder);
+  options.directory.map((directory) => {
+    const own = results.filter((each) => each.directory === directory);
     const [killed, timeout, survived, unreached] = [
       'killed',
       'timeout',
@@ -110,7 +110,7 @@ const summarize = (results) =>
       'unreached',
     ].map((status) => own.filter((each) => each.status === status).length);
     const killedPercent = Math.round((100 * (killed + timeout)) / own.length);
-    return { folder, drawn: own.length, killed, timeout, survived, unreached, killedPercent };
+    return { directory, drawn: own.length, killed, timeout, survived, unreached, killedPercent };
   });
 
 /** @param {Mutant[]} mutants */
@@ -125,15 +125,17 @@ async function main(mutants) {
 
   const results = [];
   const queue = [...mutants.keys()];
-  /** By folder and test file: how many mutants it has killed. */
+  /** By directory and test file: how many mutants it has killed. */
   const kills = new Map();
   const work = async (/** @type {string} */ copy) => {
     for (let id = queue.shift(); id !== undefined; id = queue.shift()) {
-      const { folder, file, line, before, after } = mutants[id];
+      const { directory, file, line, before, after } = mutants[id];
       const mutantMs = Date.now();
       const costOf = (/** @type {string} */ test) => {
-        const isNear = test.startsWith(`test/${folder}/`);
-        return durationsMs.get(test) / (1 + (isNear ? 4 : 0) + 3 * (kills.get(folder + test) ?? 0));
+        const isNear = test.startsWith(`test/${directory}/`);
+        return (
+          durationsMs.get(test) / (1 + (isNear ? 4 : 0) + 3 * (kills.get(directory + test) ?? 0))
+        );
       };
       const tests = listTests(id).sort((one, other) => costOf(one) - costOf(other));
       const serialMs = tests.reduce((sum, test) => sum + durationsMs.get(test), 0);
@@ -142,10 +144,10 @@ async function main(mutants) {
         tests.length === 0
           ? { status: 'unreached' }
           : await measure(copy, mutants[id], tests, limitMs);
-      const killer = folder + verdict.by;
+      const killer = directory + verdict.by;
       kills.set(killer, (kills.get(killer) ?? 0) + 1);
       const cost = { tests: tests.length, seconds: secondsSince(mutantMs) };
-      results.push({ folder, file, line, before, after, ...verdict, ...cost });
+      results.push({ directory, file, line, before, after, ...verdict, ...cost });
       print(
         `${results.length}/${mutants.length} ${verdict.status} ${describe(mutants[id])} (${cost.tests} test files, ${cost.seconds} s)`,
       );
@@ -155,7 +157,7 @@ async function main(mutants) {
         count,
         probeSeconds,
         seconds: secondsSince(startMs),
-        folders: summarize(results),
+        directories: summarize(results),
       };
       fs.writeFileSync(
         options.json,

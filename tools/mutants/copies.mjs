@@ -1,5 +1,5 @@
 /**
- * Makes copies of the tree in a temporary folder, changes sources in them, and runs unit tests there.
+ * Makes copies of the tree in a temporary directory, changes sources in them, and runs unit tests there.
  */
 
 import { execFileSync, spawn } from 'node:child_process';
@@ -24,7 +24,7 @@ const EXCLUDED = ['.git', 'node_modules', 'dist', 'test-report'];
  * Makes and builds copies, which are removed when the process exits.
  *
  * @param {number} count
- * @returns {string[]} their folders
+ * @returns {string[]} their directories
  */
 export function createCopies(count) {
   const temporary = fs.mkdtempSync(path.join(tmpdir(), 'darkroom-mutants-'));

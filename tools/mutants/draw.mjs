@@ -171,13 +171,13 @@ export function openSources(root) {
     close: () => api.close(),
 
     /**
-     * Draws mutants uniformly over the nodes of a folder that can be mutated, without replacement.
+     * Draws mutants uniformly over the nodes of a directory that can be mutated, without replacement.
      *
-     * @param {string} folder @param {{ seed: string, count: number }} options
+     * @param {string} directory @param {{ seed: string, count: number }} options
      */
-    draw: (folder, { seed, count }) => {
-      const random = createRandom(`${seed} ${folder}`);
-      const below = path.join(root, 'src', folder);
+    draw: (directory, { seed, count }) => {
+      const random = createRandom(`${seed} ${directory}`);
+      const below = path.join(root, 'src', directory);
       const files = fs.readdirSync(below, { recursive: true, encoding: 'utf8' }).sort();
       const sites = files
         .filter((file) => /(?<!\.d)\.tsx?$/.test(file))
@@ -191,7 +191,7 @@ export function openSources(root) {
         const mutated = text.slice(0, start) + after + text.slice(end);
         if (!compiles(fileName, mutated)) continue;
         mutants.push({
-          folder,
+          directory,
           file: path.relative(root, fileName),
           line: text.slice(0, start).split('\n').length,
           before: text.slice(start, end),

@@ -1,7 +1,7 @@
 import { unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Backend } from '../backend.ts';
-import { openResultFolder } from '../results/folder.ts';
+import { openResultFolder } from '../results/directory.ts';
 import { createFilesystemListing, createFilesystemOrigin } from './origin.ts';
 import { RootFolder, StorageMarker } from './root-folder.ts';
 import { FolderObjects } from './shared-objects.ts';

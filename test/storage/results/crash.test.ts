@@ -16,7 +16,7 @@ import { atScale } from '../../support/test-scale.ts';
 import { addressOf, ignoreSize } from '../contracts/result-store.contract.ts';
 
 const WRITER = resolve(import.meta.dirname, '../../support/result-folder/result-writer.mjs');
-const STORE = resolve(import.meta.dirname, '../../../dist/storage/results/folder.js');
+const STORE = resolve(import.meta.dirname, '../../../dist/storage/results/directory.js');
 const ROUNDS = atScale(2, 8);
 const MAX_BYTES = 8_000_000;
 

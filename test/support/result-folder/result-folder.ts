@@ -5,7 +5,7 @@ import {
   openResultFolder,
   type ResultFolder,
   type ResultFolderDoubles,
-} from '../../../src/storage/results/folder.ts';
+} from '../../../src/storage/results/directory.ts';
 import { RecordedLog } from '../recorded-log.ts';
 
 type Options = ResultFolderDoubles & {
