@@ -7,7 +7,8 @@ import { readFileSync } from 'node:fs';
 const PHRASES = [
   [/\b(?:is|are|was|were|be|been) (?:told|held)\b/, 'name the actor'],
   [/\b(?:is|are|was|were) given\b(?! up)/, 'receives, or name the actor'],
-  [/(?<!frequently )\bask(?:s|ed|ing)?\b/, 'request, query, contact'],
+  // `asked:` is a field of log entries.
+  [/(?<!frequently )\bask(?:s|ed|ing)?\b(?!:)/, 'request, query, contact'],
   [/\btells?\b|\btold\b|\btelling\b/, 'report, return, declare, distinguish'],
   [/\bsays? nothing\b/, 'does not mean, does not reveal'],
   [/\bjudge[sd]?\b|\bjudge?ments?\b|\bjudging\b/, 'check, decide, compare'],

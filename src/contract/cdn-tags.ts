@@ -1,5 +1,5 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
-import type { PurgeOrder } from './purge-order.ts';
+import type { PurgeRequest } from './purge-request.ts';
 
 export interface CdnRow {
   readonly header: string;
@@ -60,14 +60,14 @@ export type CdnName = keyof typeof cdnRows;
 export const cdnNames = Object.keys(cdnRows) as readonly CdnName[];
 
 /**
- * Maximum number of tags of a response: that of CloudFront, and of Bunny's header. Deeper folders share the tag of the
- * deepest tagged one above.
+ * Maximum number of tags of a response: the limit of CloudFront and of Bunny's header. Deeper directories share the tag of
+ * their deepest tagged parent.
  */
 const MAX_TAGS = 50;
 
 /**
- * Tags by which a CDN finds the responses of an original, and of all originals in a folder. A tag is an HMAC, so that it
- * reveals no key; all replicas share its secret.
+ * Tags by which a CDN finds the responses of an original, and of all originals in a directory. A tag is an HMAC, so it does
+ * not reveal the key; all replicas share its secret.
  */
 export class CdnTags {
   readonly #row: CdnRow;
@@ -80,18 +80,19 @@ export class CdnTags {
 
   /** Returns the header of a response that depends on these originals, as name and value. */
   fieldOf(...originKeys: readonly string[]): readonly [name: string, value: string] {
-    const texts = new Set([...originKeys, ...originKeys.flatMap(foldersOf)]);
+    const texts = new Set([...originKeys, ...originKeys.flatMap(parentsOf)]);
     const tags = [...texts].slice(0, MAX_TAGS).map((text) => this.#tagOf(text));
     return [this.#row.header, tags.join(this.#row.separator)];
   }
 
   /** Returns the tags of a purge; for single renderings, those of their originals. */
-  ofOrder(order: PurgeOrder): readonly string[] {
-    const keys =
-      order.kind === 'originals' ? order.originKeys : order.requests.map((it) => it.originKey);
-    const folders = order.kind === 'originals' ? (order.folders ?? []) : [];
-    const tagged = folders.map((folder) => foldersOf(folder).at(-1) ?? folder);
-    return [...new Set([...keys, ...tagged])].map((text) => this.#tagOf(text));
+  ofPurge(request: PurgeRequest): readonly string[] {
+    const { originKeys, prefixes = [] } =
+      request.kind === 'originals'
+        ? request
+        : { originKeys: request.renderings.map((rendering) => rendering.originKey) };
+    const tagged = prefixes.map((prefix) => parentsOf(prefix).at(-1) ?? prefix);
+    return [...new Set([...originKeys, ...tagged])].map((text) => this.#tagOf(text));
   }
 
   #tagOf(text: string): string {
@@ -99,12 +100,12 @@ export class CdnTags {
   }
 }
 
-/** Returns the folders of a key with tags, outermost first, with their slashes. */
-function foldersOf(key: string): string[] {
-  const folders: string[] = [];
+/** Returns the parent directories of a key that have tags, outermost first, with trailing slashes. */
+function parentsOf(key: string): string[] {
+  const parents: string[] = [];
   for (let end = key.indexOf('/'); end >= 0; end = key.indexOf('/', end + 1)) {
-    if (folders.length === MAX_TAGS - 1) break;
-    folders.push(key.slice(0, end + 1));
+    if (parents.length === MAX_TAGS - 1) break;
+    parents.push(key.slice(0, end + 1));
   }
-  return folders;
+  return parents;
 }

@@ -69,19 +69,19 @@ function describe(schema: z.ZodType): Readonly<Record<string, unknown>> {
 }
 
 /** Parses the body of `/_metadata`. @throws MediaError `INVALID_FORM_BODY` with all faults */
-export function parseMetadataOrder(body: unknown) {
+export function parseMetadataRequest(body: unknown) {
   const { with_base64: wantsBytes } = parse(metadataOptions, body);
   return { subject: parse(subject, body), wantsBytes };
 }
 
 /** Parses the body of `/_frames`. @throws MediaError `INVALID_FORM_BODY` with all faults */
-export function parseFramesOrder(body: unknown): InternalSubject {
+export function parseFramesRequest(body: unknown): InternalSubject {
   parse(framesOptions, body);
   return parse(subject, body);
 }
 
 /** Parses the body of `/_sniff` and `/_thumbnail`. @throws MediaError `INVALID_FORM_BODY` with all faults */
-export function parseUploadOrder(body: unknown): InternalSubject {
+export function parseUploadRequest(body: unknown): InternalSubject {
   return parse(upload, body);
 }
 

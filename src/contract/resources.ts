@@ -101,8 +101,8 @@ export interface Resources {
   readonly originKeyTemplates: readonly Template[];
   /** Whether parsing is lenient (`leniency.ts`), with attachments at any depth. */
   readonly isLenient: boolean;
-  /** First folders of the keys of originals, such as `avatars/`. */
-  readonly originFolders: readonly string[];
+  /** Top-level directories of the keys of originals, such as `avatars/`. */
+  readonly keyRoots: readonly string[];
 }
 
 export const contractResources = /* @__PURE__ */ selectResources(resourceNames, false);
@@ -131,9 +131,7 @@ function selectResources(names: readonly ResourceName[], isLenient: boolean): Re
       resource,
       segments: parseTemplate(originKey),
     })),
-    originFolders: [
-      ...new Set(originKeys.flatMap(({ originKey }) => /^[^/]+\//.exec(originKey) ?? [])),
-    ],
+    keyRoots: [...new Set(originKeys.flatMap(({ originKey }) => /^[^/]+\//.exec(originKey) ?? []))],
   };
 }
 

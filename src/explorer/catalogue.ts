@@ -38,9 +38,7 @@ export async function listCatalogue(
   const timeout = new MediaError('ORIGIN_TIMEOUT');
   const fillAll = (signal: AbortSignal) =>
     Promise.all(
-      contractResources.originFolders.map((folder) =>
-        fill(listing, folder, shelves, bounds, signal),
-      ),
+      contractResources.keyRoots.map((root) => fill(listing, root, shelves, bounds, signal)),
     );
   try {
     await withDeadline(bounds.timeoutMs, undefined, () => timeout, fillAll);

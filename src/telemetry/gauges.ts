@@ -1,4 +1,4 @@
-import { blockKinds } from '../contract/block-order.ts';
+import { blockKinds } from '../contract/block-request.ts';
 import type { Lane, StoreUsage } from '../pipeline/ports.ts';
 import type { UploadService } from '../pipeline/uploads/upload-service.ts';
 import type { GaugeRow } from './metrics.ts';

@@ -123,9 +123,8 @@ export function prefixesOverlap(values: Settings): boolean {
   if (values.STORAGE !== 's3' || values.RESULT_STORE !== 's3') return false;
   if (values.S3_BUCKET !== values.RESULT_S3_BUCKET) return false;
   if (originals.startsWith(results)) return true;
-  const { originFolders } =
-    values.COMPATIBILITY === 'fluxer' ? platformResources : contractResources;
-  return originFolders.some((root) => results.startsWith(originals + root));
+  const { keyRoots } = values.COMPATIBILITY === 'fluxer' ? platformResources : contractResources;
+  return keyRoots.some((root) => results.startsWith(originals + root));
 }
 
 /** Whether clients could read the block list as an original, or replace it by an upload. */

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { MediaError } from '../../contract/errors.ts';
 import type { ParseOptions } from '../../contract/media-request.ts';
-import { parsePurgeOrder } from '../../contract/purge-order.ts';
+import { parsePurgeRequest } from '../../contract/purge-request.ts';
 import { isTimeout } from '../../pipeline/abort.ts';
 import type { CdnPurger } from '../../pipeline/cdn/cdn-purger.ts';
 import type { Log } from '../../pipeline/ports.ts';
@@ -13,7 +13,7 @@ import { describeBody, notFound, sendFailure } from './replies.ts';
 const MAX_LISTED_PURGES = 1_000;
 
 /**
- * Adds `POST /purge`; `parsePurgeOrder` documents its body. Logs each request with the client's address.
+ * Adds `POST /purge`; `parsePurgeRequest` documents its body. Logs each request with the client's address.
  *
  * @param parseOptions for the purged paths, without a check of signatures
  */
@@ -24,9 +24,9 @@ export function registerPurge(
   log: Log,
 ): void {
   server.post('/purge', async ({ body, ip: client }, reply) => {
-    const order = parsePurgeOrder(body, parseOptions);
+    const request = parsePurgeRequest(body, parseOptions);
     const asked = describeBody(body);
-    const { removed, storeFailure, cdnPurgeId, cdnFailure } = await purger.purge(order, {
+    const { removed, storeFailure, cdnPurgeId, cdnFailure } = await purger.purge(request, {
       scope: 'everywhere',
     });
     const failure = storeFailure ?? cdnFailure;

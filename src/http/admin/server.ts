@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { type FastifyInstance, type FastifyRequest, fastify } from 'fastify';
 import type { Config } from '../../config/config.ts';
-import { parseBlockOrder, parseBlockQuery } from '../../contract/block-order.ts';
+import { parseBlockQuery, parseBlockRequest } from '../../contract/block-request.ts';
 import { MediaError } from '../../contract/errors.ts';
 import { METADATA_PATH, parseMetadataTarget } from '../../contract/metadata.ts';
 import type { Resources } from '../../contract/resources.ts';
@@ -46,7 +46,7 @@ const REQUEST_TIMEOUT_MS = 10_000;
  * - `GET /healthz`: 200 as long as the process can respond at all.
  * - `GET /readyz`: 200, or 503 if requests should go elsewhere; the body of both has the reasons.
  * - `GET /openapi.json`: the interface, here and of media.
- * - With `Authorization: Bearer {token}`: `POST /purge`, see `parsePurgeOrder` for its body; `GET /purges` and
+ * - With `Authorization: Bearer {token}`: `POST /purge`, see `parsePurgeRequest` for its body; `GET /purges` and
  *   `GET /purges/{id}`, if a CDN in front accepts purges; `GET /metadata/{key}` for the metadata of an original;
  *   `GET /metrics` for Prometheus.
  *
@@ -145,7 +145,7 @@ function registerDisabled(
   for (const path of paths) server.all(path, (_request, reply) => sendFailure(reply, failure));
 }
 
-/** Adds the list of blocks; `parseBlockOrder` documents its bodies. Logs each change, without digests. */
+/** Adds the list of blocks; `parseBlockRequest` documents its bodies. Logs each change, without digests. */
 function registerBlocks(
   server: FastifyInstance,
   blocks: BlockList,
@@ -155,7 +155,7 @@ function registerBlocks(
   const change =
     (verb: 'block' | 'release') =>
     async ({ body, ip: client }: FastifyRequest) => {
-      const generation = await blocks.change(verb, parseBlockOrder(body, resources));
+      const generation = await blocks.change(verb, parseBlockRequest(body, resources));
       const { sha256, ...named } = body as { readonly sha256?: readonly unknown[] };
       const asked = describeBody({ ...named, ...(sha256 && { sha256: sha256.length }) });
       log.info({ verb, asked, client, generation }, 'block list changed');

@@ -2,9 +2,9 @@ import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify }
 import type { Config } from '../../config/config.ts';
 import { isUnreadable, MediaError, methodNotAllowed } from '../../contract/errors.ts';
 import {
-  parseFramesOrder,
-  parseMetadataOrder,
-  parseUploadOrder,
+  parseFramesRequest,
+  parseMetadataRequest,
+  parseUploadRequest,
 } from '../../contract/internal-request.ts';
 import { createInternalMedia } from '../../pipeline/internal/internal-media.ts';
 import type { MediaPipeline } from '../../pipeline/media-pipeline.ts';
@@ -94,20 +94,20 @@ export function openInternalServer(
   };
   route('/_metadata', (body, signal, reply) =>
     unreadableIs400(async () => {
-      const { subject, wantsBytes } = parseMetadataOrder(body);
+      const { subject, wantsBytes } = parseMetadataRequest(body);
       if (wantsBytes && !isLarge(reply.request)) admitLarge(reply);
       return media.describe(subject, wantsBytes, signal);
     }, true),
   );
   route('/_frames', (body, signal) =>
-    unreadableIs400(() => media.frames(parseFramesOrder(body), signal), true),
+    unreadableIs400(() => media.frames(parseFramesRequest(body), signal), true),
   );
   route('/_sniff', (body, signal) =>
-    unreadableIs400(() => media.sniff(parseUploadOrder(body), signal), false),
+    unreadableIs400(() => media.sniff(parseUploadRequest(body), signal), false),
   );
   route('/_thumbnail', async (body, signal, reply) => {
     const webp = await unreadableIs400(
-      () => media.thumbnail(parseUploadOrder(body), signal),
+      () => media.thumbnail(parseUploadRequest(body), signal),
       false,
     );
     return reply.type('image/webp').send(Buffer.from(webp));

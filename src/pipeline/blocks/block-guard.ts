@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import type { Block } from '../../contract/block-order.ts';
+import type { Block } from '../../contract/block-request.ts';
 import { MediaError } from '../../contract/errors.ts';
 import type { MediaRequest } from '../../contract/media-request.ts';
 import { HiddenBlock, isAbsentKey } from '../absent-media.ts';

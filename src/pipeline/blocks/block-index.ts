@@ -1,4 +1,4 @@
-import type { Block, BlockKind, BlockSubject } from '../../contract/block-order.ts';
+import type { Block, BlockKind, BlockSubject } from '../../contract/block-request.ts';
 
 /** A block. It is purged again if it is posted again, in the generation `repeatedAt` of the list. */
 export interface ListedBlock extends Block {

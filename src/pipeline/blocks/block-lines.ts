@@ -1,4 +1,4 @@
-import { blockKinds } from '../../contract/block-order.ts';
+import { blockKinds } from '../../contract/block-request.ts';
 import { BlockIndex, type ListedBlock } from './block-index.ts';
 import { MAX_OBJECT_BYTES } from './ports.ts';
 

@@ -1,4 +1,4 @@
-import type { Block, BlockOrder, BlockSubject } from '../../contract/block-order.ts';
+import type { Block, BlockRequest, BlockSubject } from '../../contract/block-request.ts';
 import { MediaError } from '../../contract/errors.ts';
 import type { Tools } from '../meter.ts';
 import { BlockIndex } from './block-index.ts';
@@ -104,9 +104,9 @@ export class BlockList {
    * @returns the generation of the list that has the change
    * @throws ListUnavailable; MediaError `INVALID_FORM_BODY` if the list would be too long
    */
-  async change(verb: 'block' | 'release', order: BlockOrder): Promise<number> {
-    const generation = await this.#inSequence(() => this.#write(verb, order));
-    if (verb === 'block') await this.onBlocked(order.subjects, true);
+  async change(verb: 'block' | 'release', request: BlockRequest): Promise<number> {
+    const generation = await this.#inSequence(() => this.#write(verb, request));
+    if (verb === 'block') await this.onBlocked(request.subjects, true);
     return generation;
   }
 
@@ -185,7 +185,7 @@ export class BlockList {
     this.#index = index;
   }
 
-  async #write(verb: 'block' | 'release', { subjects, ...details }: BlockOrder): Promise<number> {
+  async #write(verb: 'block' | 'release', { subjects, ...details }: BlockRequest): Promise<number> {
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
       const tag = await this.#sync();
       const generation = this.#generation + 1;

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { BlockKind } from '../../contract/block-order.ts';
+import type { BlockKind } from '../../contract/block-request.ts';
 import { formatCauses, MediaError } from '../../contract/errors.ts';
 import { externalKeyOf } from '../../contract/signing/external-path.ts';
 import { isNamespaced } from '../originals/backend.ts';
@@ -29,14 +29,14 @@ export function createBlockPurge(
   const purge = async (
     scope: PurgeOptions['scope'],
     keys: readonly string[],
-    folders: readonly string[] = [],
+    prefixes: readonly string[] = [],
   ): Promise<void> => {
     const namespaced = keys.filter(isNamespaced);
     if (scope === 'everywhere' && namespaced.length > 0) await purge('process', namespaced);
     const originKeys = scope === 'process' ? keys : keys.filter((key) => !isNamespaced(key));
-    if (originKeys.length === 0 && folders.length === 0) return;
-    const order = { kind: 'originals', originKeys: [...new Set(originKeys)], folders } as const;
-    const { storeFailure, cdnFailure } = await purger.purge(order, { scope, keepsDigests: true });
+    if (originKeys.length === 0 && prefixes.length === 0) return;
+    const request = { kind: 'originals', originKeys: [...new Set(originKeys)], prefixes } as const;
+    const { storeFailure, cdnFailure } = await purger.purge(request, { scope, keepsDigests: true });
     if (storeFailure !== undefined) warn(storeFailure);
     if (cdnFailure === undefined) return;
     warn(cdnFailure);

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { CdnRow, CdnTags } from '../../contract/cdn-tags.ts';
 import { MediaError } from '../../contract/errors.ts';
-import type { PurgeOrder } from '../../contract/purge-order.ts';
+import type { PurgeRequest } from '../../contract/purge-request.ts';
 import type { Tools } from '../meter.ts';
 import { CallPace } from './call-pace.ts';
 import { type CdnApi, CdnFailure } from './cdn-api.ts';
@@ -73,8 +73,8 @@ export class CdnPurger {
    * @returns the id of the purge
    * @throws MediaError `OVERLOADED` if too many tags wait for the CDN; Error if the purge cannot be stored
    */
-  async purge(order: PurgeOrder): Promise<string> {
-    const tags = this.#cdn.tags.ofOrder(order);
+  async purge(request: PurgeRequest): Promise<string> {
+    const tags = this.#cdn.tags.ofPurge(request);
     const { pending } = this.#queue;
     const waiting = pending.reduce((sum, purge) => sum + purge.tags.length, tags.length);
     if (waiting > MAX_PENDING_TAGS) throw new MediaError('OVERLOADED', { retryAfterSeconds: 60 });

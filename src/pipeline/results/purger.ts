@@ -1,4 +1,4 @@
-import type { PurgeOrder } from '../../contract/purge-order.ts';
+import type { PurgeRequest } from '../../contract/purge-request.ts';
 import {
   encodedOriginKeyOf,
   encodeOriginKey,
@@ -42,13 +42,13 @@ export function createPurger(services: OriginalServices) {
    * Purges the memory before it returns a promise, and then the store and the CDN at the same time: a takedown must not
    * wait for the store. The CDN's second round purges what the CDN fetches before the store is purged. Never rejects.
    */
-  async function purge(order: PurgeOrder, options: PurgeOptions): Promise<Purged> {
-    const filters = filtersOf(order);
+  async function purge(request: PurgeRequest, options: PurgeOptions): Promise<Purged> {
+    const filters = filtersOf(request);
     const memory = forget(filters, options);
     if (options.scope === 'process') return { removed: { memory, store: 0 } };
     const [removal, sending] = await Promise.allSettled([
-      store?.remove(prefixesOf(order), filters.fitsOriginal),
-      cdn?.purge(order),
+      store?.remove(prefixesOf(request), filters.fitsOriginal),
+      cdn?.purge(request),
     ]);
     // Meanwhile a request may have found a rendering that was not removed yet.
     const removed = {
@@ -90,17 +90,20 @@ interface Filters {
 }
 
 /** Keys are compared encoded, without parsing: there may be millions of them. */
-function filtersOf(order: PurgeOrder): Filters {
-  const folders = order.kind === 'originals' ? (order.folders ?? []) : [];
-  const isBelow = createFolderTest(folders);
-  const isEncodedBelow = createFolderTest(folders.map(encodeOriginKey));
+function filtersOf(request: PurgeRequest): Filters {
+  const prefixes = request.kind === 'originals' ? (request.prefixes ?? []) : [];
+  const isBelow = createPrefixTest(prefixes);
+  const isEncodedBelow = createPrefixTest(prefixes.map(encodeOriginKey));
   const originKeys = new Set(
-    order.kind === 'originals' ? order.originKeys : order.requests.map((it) => it.originKey),
+    request.kind === 'originals'
+      ? request.originKeys
+      : request.renderings.map((it) => it.originKey),
   );
   const encoded = new Set([...originKeys].map(encodeOriginKey));
   const fitsOwnKey = (key: string): boolean =>
     encoded.has(encodedOriginKeyOf(key)) || isEncodedBelow(key);
-  const keys = order.kind === 'requests' ? new Set(order.requests.map(resultKey)) : undefined;
+  const keys =
+    request.kind === 'renderings' ? new Set(request.renderings.map(resultKey)) : undefined;
   return {
     originKeys: [...originKeys],
     fitsOriginal: (originKey) => originKeys.has(originKey) || isBelow(originKey),
@@ -109,9 +112,9 @@ function filtersOf(order: PurgeOrder): Filters {
   };
 }
 
-/** Returns a test whether a key is in one of the folders, which takes as long for many folders as for one. */
-function createFolderTest(folders: readonly string[]): (key: string) => boolean {
-  const known = new Set(folders);
+/** Returns a test whether a key is in one of the prefixes, which takes as long for many prefixes as for one. */
+function createPrefixTest(prefixes: readonly string[]): (key: string) => boolean {
+  const known = new Set(prefixes);
   return (key) => {
     if (known.size === 0) return false;
     for (let slash = key.indexOf('/'); slash >= 0; slash = key.indexOf('/', slash + 1)) {
@@ -122,16 +125,16 @@ function createFolderTest(folders: readonly string[]): (key: string) => boolean 
 }
 
 /** Returns the prefixes of the paths in the store. */
-function prefixesOf(order: PurgeOrder): readonly string[] {
-  switch (order.kind) {
+function prefixesOf(request: PurgeRequest): readonly string[] {
+  switch (request.kind) {
     case 'originals':
       return [
         ...new Set([
-          ...order.originKeys.map((originKey) => `${originKey}/`),
-          ...(order.folders ?? []),
+          ...request.originKeys.map((originKey) => `${originKey}/`),
+          ...(request.prefixes ?? []),
         ]),
       ];
-    case 'requests':
-      return order.requests.map((it) => resultPathPrefix(it.originKey, resultKey(it)));
+    case 'renderings':
+      return request.renderings.map((it) => resultPathPrefix(it.originKey, resultKey(it)));
   }
 }

@@ -7,7 +7,7 @@ import { S3Objects } from './shared-objects.ts';
 import { S3OriginalWriter } from './writer.ts';
 
 /** Connections of a listing, which reads the folders of all kinds concurrently. */
-const LISTING_CONNECTIONS = contractResources.originFolders.length;
+const LISTING_CONNECTIONS = contractResources.keyRoots.length;
 
 export const s3: Backend<'s3'> = {
   openOriginals: async (place, { wholeBodyTimeoutMs }) => ({

@@ -1,18 +1,18 @@
 import { describe, expect, test } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
 import { parsePublicUrl } from '../../../src/contract/external-url.ts';
-import { parsePurgeOrder } from '../../../src/contract/purge-order.ts';
+import { parsePurgeRequest } from '../../../src/contract/purge-request.ts';
 import { platformResources } from '../../../src/contract/resources.ts';
 import { metricsSettings, order } from '../../support/telemetry/prometheus-text.ts';
 import { samples, useTestApp } from '../../support/test-app.ts';
 
-// Contract §14: purges as the platform sends them to a CDN. What purged keys and folders forget: test/cache.
+// Contract §14: purges as the platform sends them to a CDN. test/cache tests their effect.
 
 const bases = ['https://cdn.example.com', 'http://chat.example.org:8080/media'];
 const publicUrls = bases.map((base) => parsePublicUrl(base) ?? expect.fail());
-const reading = { publicUrls, resources: platformResources };
+const platformOptions = { publicUrls, resources: platformResources };
 
-test.each<[path: string, originKeys: string[], folders?: string[]]>([
+test.each<[urlPrefix: string, originKeys: string[], keyPrefixes?: string[]]>([
   ['cdn.example.com/avatars/1/ab12', ['avatars/1/ab12']],
   ['cdn.example.com/avatars/1/a_ab12', ['avatars/1/a_ab12', 'avatars/1/ab12']],
   ['cdn.example.com/avatars/1/ab12.png', ['avatars/1/ab12']],
@@ -27,19 +27,19 @@ test.each<[path: string, originKeys: string[], folders?: string[]]>([
   ['cdn.example.com/attachments', [], ['attachments/']],
   ['cdn.example.com/attachments/1/2/na%C3%AFve%201.png', ['attachments/1/2/naïve 1.png']],
   ['cdn.example.com/attachments/1/2/naïve 1.png', ['attachments/1/2/naïve 1.png']],
-])('%s is %j, and what is below %j', (prefix, originKeys, folders = []) => {
-  const order = { prefixes: [prefix] };
-  expect(parsePurgeOrder(order, { publicUrls })).toEqual({
+])('%s purges the keys %j and the key prefixes %j', (urlPrefix, originKeys, keyPrefixes = []) => {
+  const body = { prefixes: [urlPrefix] };
+  expect(parsePurgeRequest(body, { publicUrls })).toEqual({
     kind: 'originals',
     originKeys,
-    folders,
+    prefixes: keyPrefixes,
   });
-  // In the mode, what is below a key is purged, too: attachments may have others there, or be one of these folders.
-  if (prefix.includes('attachments/')) return;
-  expect(parsePurgeOrder(order, reading)).toMatchObject({ kind: 'originals', originKeys });
+  // In platform mode, these are keys as well as prefixes, since attachments have any depth.
+  if (urlPrefix.includes('attachments/')) return;
+  expect(parsePurgeRequest(body, platformOptions)).toMatchObject({ kind: 'originals', originKeys });
 });
 
-test('a purge counts each rendering once', async () => {
+test('counts a rendering once if several prefixes match it', async () => {
   const app = await useTestApp({ settings: { ...metricsSettings, PUBLIC_URLS: bases.join() } });
   for (const key of ['avatars/1/ab12', 'avatars/1/ab12cd', 'avatars/12/ab12', 'emojis/5']) {
     app.originals.put(key, samples.png);
@@ -51,9 +51,9 @@ test('a purge counts each rendering once', async () => {
   expect(purged.json()).toEqual({ removed: { memory: 3, store: 0 } });
 });
 
-test('resources of the mode are named with or without their extension', () => {
+test('accepts resources of the platform with and without their extension', () => {
   const parse = (path: string) =>
-    parsePurgeOrder({ prefixes: [`cdn.example.com/${path}`] }, reading);
+    parsePurgeRequest({ prefixes: [`cdn.example.com/${path}`] }, platformOptions);
   const sounds = ['mp3', 'ogg', 'm4a', 'wav'].map((ext) => `entrance-sounds/1/ab.${ext}`);
   for (const [path, originKeys] of [
     ['themes/dark.css', ['themes/dark.css']],
@@ -63,25 +63,28 @@ test('resources of the mode are named with or without their extension', () => {
     ['branding/here/a_ab.png', ['branding/here/a_ab', 'branding/here/ab']],
   ] as const) {
     expect(parse(path)).toMatchObject({ kind: 'originals', originKeys });
-    expect(() => parsePurgeOrder({ assets: [path] })).toThrow(MediaError);
+    expect(() => parsePurgeRequest({ assets: [path] })).toThrow(MediaError);
   }
-  expect(parse('themes')).toMatchObject({ originKeys: [], folders: ['themes/'] });
-  // Attachments of any depth: 1 may be one, and a folder of others.
-  const both = { originKeys: ['attachments/1'], folders: ['attachments/1/'] };
+  expect(parse('themes')).toMatchObject({ originKeys: [], prefixes: ['themes/'] });
+  // Attachments have any depth: `1` may be an attachment, and a directory of others.
+  const both = { originKeys: ['attachments/1'], prefixes: ['attachments/1/'] };
   expect(parse('attachments/1')).toMatchObject(both);
-  expect(parsePurgeOrder({ prefix: 'attachments/1/' }, reading)).toMatchObject(both);
+  expect(parsePurgeRequest({ prefix: 'attachments/1/' }, platformOptions)).toMatchObject(both);
   const deep = 'attachments/deep/er/than/usual/a.png';
-  expect(parsePurgeOrder({ assets: [deep] }, reading)).toMatchObject({ originKeys: [deep] });
-  expect(parsePurgeOrder({ paths: [`/${deep}?width=9&format=no`] }, reading)).toMatchObject({
-    requests: [{ originKey: deep, widthPx: 9 }],
+  expect(parsePurgeRequest({ assets: [deep] }, platformOptions)).toMatchObject({
+    originKeys: [deep],
   });
-  for (const order of [{ assets: ['branding/here/ab'] }, { prefix: 'branding/here/' }]) {
-    expect(parsePurgeOrder(order, reading)).toMatchObject({ kind: 'originals' });
-    expect(() => parsePurgeOrder(order)).toThrow(MediaError);
+  const paths = [`/${deep}?width=9&format=no`];
+  expect(parsePurgeRequest({ paths }, platformOptions)).toMatchObject({
+    renderings: [{ originKey: deep, widthPx: 9 }],
+  });
+  for (const body of [{ assets: ['branding/here/ab'] }, { prefix: 'branding/here/' }]) {
+    expect(parsePurgeRequest(body, platformOptions)).toMatchObject({ kind: 'originals' });
+    expect(() => parsePurgeRequest(body)).toThrow(MediaError);
   }
 });
 
-describe('a prefix is rejected that', () => {
+describe('a URL prefix is rejected if it', () => {
   const host = /^Expected the host and path of one of PUBLIC_URLS/;
   const path = /^Expected the path of an original/;
 
@@ -89,30 +92,34 @@ describe('a prefix is rejected that', () => {
     ['has another host', 'example.com/avatars/1/ab12', host],
     ['has another port', 'cdn.example.com:8443/avatars/1/ab12', host],
     ['is not below the base path', 'chat.example.org:8080/avatars/1/ab12', host],
-    ['is beside the base path', 'chat.example.org:8080/mediaavatars/1/ab12', host],
+    [
+      'only shares its first characters with the base path',
+      'chat.example.org:8080/mediaavatars/1/ab12',
+      host,
+    ],
     ['has a scheme', 'https://cdn.example.com/avatars/1/ab12', host],
     ['has a user', 'a@cdn.example.com/avatars/1/ab12', host],
     ['has a query', 'cdn.example.com/avatars/1/ab12.png?size=16', host],
     ['is empty', '', host],
-    ['is a host alone', 'cdn.example.com', path],
-    ['is a host and a slash', 'cdn.example.com/', path],
-    ['names nothing', 'cdn.example.com/avatarss/1/ab12', path],
-    ['names no id', 'cdn.example.com/avatars/x/ab12', path],
+    ['has a host only', 'cdn.example.com', path],
+    ['has a host and a slash only', 'cdn.example.com/', path],
+    ['has an unknown path', 'cdn.example.com/avatarss/1/ab12', path],
+    ['has an invalid id', 'cdn.example.com/avatars/x/ab12', path],
     ['is deeper than an original', 'cdn.example.com/avatars/1/ab12/x', path],
     ['is of external media', 'cdn.example.com/external/x', path],
     ['has an empty segment', 'cdn.example.com/avatars//ab12', path],
-    ['is no text', 1, /./],
+    ['is a number', 1, /./],
   ])('%s', (_, prefix, message) => {
     const prefixes = ['cdn.example.com/avatars/1/ab12', prefix];
     const faults = [{ path: 'prefixes.1', message: expect.stringMatching(message) }];
-    expect(() => parsePurgeOrder({ prefixes }, { publicUrls })).toThrow(
+    expect(() => parsePurgeRequest({ prefixes }, { publicUrls })).toThrow(
       expect.objectContaining({ code: 'INVALID_FORM_BODY', faults }),
     );
   });
 
-  test('is sent to a service without public URLs', () => {
+  test('reaches a service without public URLs', () => {
     for (const prefixes of [['cdn.example.com/avatars/1/ab12'], []]) {
-      expect(() => parsePurgeOrder({ prefixes })).toThrow(MediaError);
+      expect(() => parsePurgeRequest({ prefixes })).toThrow(MediaError);
     }
   });
 });

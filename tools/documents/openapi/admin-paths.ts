@@ -1,6 +1,6 @@
-import { blockKinds, describeBlockOrder } from '../../../src/contract/block-order.ts';
+import { blockKinds, describeBlockRequest } from '../../../src/contract/block-request.ts';
 import { describeMetadata, metadataParameters } from '../../../src/contract/metadata.ts';
-import { describePurgeOrder } from '../../../src/contract/purge-order.ts';
+import { describePurgeRequest } from '../../../src/contract/purge-request.ts';
 import { onlyHeaders } from './headers.ts';
 import type { Operation, Parameter, PathItem, ResponseObject, Schema, Server } from './model.ts';
 
@@ -24,7 +24,7 @@ const purgeState = {
 
 /** Schemas of the admin listener. */
 export const adminSchemas: Readonly<Record<string, Schema>> = {
-  PurgeOrder: describePurgeOrder(),
+  PurgeRequest: describePurgeRequest(),
   Purged: {
     type: 'object',
     properties: {
@@ -37,7 +37,7 @@ export const adminSchemas: Readonly<Record<string, Schema>> = {
     },
     required: ['removed'],
   },
-  BlockOrder: describeBlockOrder(),
+  BlockRequest: describeBlockRequest(),
   BlockGeneration: {
     type: 'object',
     properties: {
@@ -134,7 +134,7 @@ export const adminResponses: Readonly<Record<string, ResponseObject>> = {
     ...json('Unauthorized', 'The token is missing or wrong.'),
     headers: onlyHeaders('Cache-Control', 'Content-Length', 'WWW-Authenticate'),
   },
-  BadOrder: json('InvalidFormBody', 'The body is invalid, not JSON, or too long.'),
+  BadRequest: json('InvalidFormBody', 'The body is invalid, not JSON, or too long.'),
   Failed: json('InternalError', 'The service has failed.'),
   BadQuestion: json('InvalidFormBody', 'The key or a parameter is invalid.'),
   UnknownOriginal: json('UnknownMedia', 'The storage does not have the object.'),
@@ -174,7 +174,7 @@ export const adminResponses: Readonly<Record<string, ResponseObject>> = {
 };
 
 const listFailures = {
-  400: { $ref: '#/components/responses/BadOrder' },
+  400: { $ref: '#/components/responses/BadRequest' },
   401: { $ref: '#/components/responses/Unauthorized' },
   404: { $ref: '#/components/responses/NoList' },
   500: { $ref: '#/components/responses/Failed' },
@@ -259,7 +259,7 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
       security: withToken,
       requestBody: {
         required: true,
-        content: { 'application/json': { schema: { $ref: '#/components/schemas/PurgeOrder' } } },
+        content: { 'application/json': { schema: { $ref: '#/components/schemas/PurgeRequest' } } },
       },
       responses: {
         200: json('Purged', 'The renderings are deleted.'),
@@ -267,10 +267,10 @@ export const adminPaths: Readonly<Record<string, PathItem>> = {
           'PurgeAtEdge',
           'With a CDN in front (EDGE), instead of 200: the renderings are deleted here, and the purge is queued for the CDN.',
         ),
-        400: { $ref: '#/components/responses/BadOrder' },
+        400: { $ref: '#/components/responses/BadRequest' },
         401: { $ref: '#/components/responses/Unauthorized' },
-        413: { $ref: '#/components/responses/BadOrder' },
-        415: { $ref: '#/components/responses/BadOrder' },
+        413: { $ref: '#/components/responses/BadRequest' },
+        415: { $ref: '#/components/responses/BadRequest' },
         500: { $ref: '#/components/responses/Failed' },
         502: { $ref: '#/components/responses/StoreFailed' },
         503: { $ref: '#/components/responses/PurgeNotStored' },
@@ -358,13 +358,13 @@ function changeBlocks(operationId: string, summary: string): Operation {
     security: withToken,
     requestBody: {
       required: true,
-      content: { 'application/json': { schema: { $ref: '#/components/schemas/BlockOrder' } } },
+      content: { 'application/json': { schema: { $ref: '#/components/schemas/BlockRequest' } } },
     },
     responses: {
       200: json('BlockGeneration', 'The list is changed; other replicas follow.'),
       ...listFailures,
-      413: { $ref: '#/components/responses/BadOrder' },
-      415: { $ref: '#/components/responses/BadOrder' },
+      413: { $ref: '#/components/responses/BadRequest' },
+      415: { $ref: '#/components/responses/BadRequest' },
     },
   };
 }

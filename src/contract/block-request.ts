@@ -26,7 +26,7 @@ export interface Block extends BlockSubject {
   readonly note: string;
 }
 
-export interface BlockOrder extends Pick<Block, 'hidden' | 'note'> {
+export interface BlockRequest extends Pick<Block, 'hidden' | 'note'> {
   readonly subjects: readonly BlockSubject[];
 }
 
@@ -90,7 +90,7 @@ const options = {
 } as const;
 
 /** Parses the JSON body of a request. @throws MediaError `INVALID_FORM_BODY` with all faults */
-export function parseBlockOrder(body: unknown, resources = contractResources): BlockOrder {
+export function parseBlockRequest(body: unknown, resources = contractResources): BlockRequest {
   const isObject = typeof body === 'object' && body !== null && !Array.isArray(body);
   const members: Readonly<Record<string, unknown>> = isObject ? { ...body } : {};
   const faults: RequestFault[] = [];
@@ -155,8 +155,8 @@ export function parseBlockQuery(
   throw new MediaError('INVALID_FORM_BODY', { faults });
 }
 
-/** Returns a JSON Schema (draft 2020-12) for the documents; `parseBlockOrder` checks more. */
-export function describeBlockOrder(): Readonly<Record<string, unknown>> {
+/** Returns a JSON Schema (draft 2020-12) for the documents; `parseBlockRequest` checks more. */
+export function describeBlockRequest(): Readonly<Record<string, unknown>> {
   const lists = Object.entries<Row>(rows).map(([name, { description, example }]) => {
     const schema = { type: 'array', items: { type: 'string' }, maxItems: MAX_BLOCKS };
     return [name, { ...schema, description, examples: [[example]] }];

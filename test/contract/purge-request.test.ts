@@ -1,45 +1,45 @@
 import { describe, expect, test } from 'vitest';
-import { parsePurgeOrder } from '../../src/contract/purge-order.ts';
+import { parsePurgeRequest } from '../../src/contract/purge-request.ts';
 import { externalKeyOf, formatExternalPath } from '../../src/contract/signing/external-path.ts';
 import { SigningKeys } from '../../src/contract/signing/signing-keys.ts';
 
 const url = 'https://media.example.org/cat.png';
 const key = externalKeyOf(url);
 
-describe('a purge of external media', () => {
+describe('purges of external media', () => {
   test.each([
     [{ external: [url] }],
     [{ external: [url, 'HTTPS://Media.Example.Org:443/x/../cat.png#top'] }],
     [{ assets: [key] }],
     [{ assets: [`${key}/`] }],
     [{ prefix: `${key}/` }],
-  ])('%j is of all renderings of one URL', (order) => {
-    expect(parsePurgeOrder(order)).toEqual({ kind: 'originals', originKeys: [key] });
+  ])('%j purges all renderings of one URL', (body) => {
+    expect(parsePurgeRequest(body)).toEqual({ kind: 'originals', originKeys: [key] });
   });
 
-  test('can be for all URLs', () => {
-    expect(parsePurgeOrder({ prefix: 'external/' })).toEqual({
+  test('accept a prefix that covers all URLs', () => {
+    expect(parsePurgeRequest({ prefix: 'external/' })).toEqual({
       kind: 'originals',
       originKeys: [],
-      folders: ['external/'],
+      prefixes: ['external/'],
     });
   });
 
-  test('can be for one rendering, by any key that signed its path', () => {
+  test('accept the path of one rendering with any signature', () => {
     const path = formatExternalPath(
       url,
       new SigningKeys(['a-key-that-is-not-in-use-any-more-at-all']),
     );
     for (const spelled of [path, path.replace(/^\/external\/[^/]+/, '/external/unsigned')]) {
-      expect(parsePurgeOrder({ paths: [`${spelled}?width=64`] })).toMatchObject({
-        kind: 'requests',
-        requests: [{ originKey: key, url, widthPx: 64 }],
+      expect(parsePurgeRequest({ paths: [`${spelled}?width=64`] })).toMatchObject({
+        kind: 'renderings',
+        renderings: [{ originKey: key, url, widthPx: 64 }],
       });
     }
   });
 });
 
-describe('a malformed purge', () => {
+describe('malformed purges', () => {
   const shape = 'Expected an object with one of paths, assets, prefix, external, prefixes.';
   const noKey = /Expected an origin key/;
   const any = /.+/;
@@ -83,12 +83,12 @@ describe('a malformed purge', () => {
     [{ external: ['media.example.org/cat.png'] }, ['external.0', any]],
     [{ external: [url, 'ftp://media.example.org/'] }, ['external.1', any]],
     [{ external: ['https://media.example.org/\n'] }, ['external.0', any]],
-  ])('%j is rejected with its errors', (order, ...faults) => {
+  ])('%j is rejected with a list of its errors', (body, ...faults) => {
     const expected = faults.map(([path, message]) => ({
       path,
       message: expect.stringMatching(message),
     }));
-    expect(() => parsePurgeOrder(order)).toThrow(
+    expect(() => parsePurgeRequest(body)).toThrow(
       expect.objectContaining({ code: 'INVALID_FORM_BODY', faults: expected }),
     );
   });

@@ -22,13 +22,13 @@ import {
 } from './resources.ts';
 import { externalKeyOf, isExternalKey, readExternalPath } from './signing/external-path.ts';
 
-export type PurgeOrder =
-  | { readonly kind: 'requests'; readonly requests: readonly MediaRequest[] }
+export type PurgeRequest =
+  | { readonly kind: 'renderings'; readonly renderings: readonly MediaRequest[] }
   | {
       readonly kind: 'originals';
       readonly originKeys: readonly string[];
-      /** Folders of keys, with a final slash. */
-      readonly folders?: readonly string[];
+      /** Prefixes of keys, with a trailing slash. */
+      readonly prefixes?: readonly string[];
     };
 
 const MAX_ITEMS = 1_000;
@@ -56,30 +56,29 @@ function canBeginKey(text: string, resources: Resources): boolean {
   return canBeginOriginKey(text, resources) || isExternalKey(text) || `${text}/` === EXTERNAL;
 }
 
-/** Returns the possible members of a body, which has exactly one. */
+/** Returns the schemas of the members of a body, which has exactly one member. */
 function membersOf(resources: Resources) {
-  // For messages about mistyped keys.
-  const roots = resources.originFolders.map((folder) => folder.slice(0, -1)).join(', ');
+  const roots = resources.keyRoots.map((root) => root.slice(0, -1)).join(', ');
   return {
     paths: items.meta({
       description: 'Paths and queries of URLs: single renderings.',
       examples: [['/avatars/1/ab12.webp?size=80']],
     }),
-    // A partial key would be a folder in the store, and match no result in memory.
+    // Complete keys only: the prefix of a key would remove results from the store, but none from memory.
     assets: itemsOf(
       (text) => isKey(withoutSlash(text), resources),
-      `Expected an origin key, such as avatars/1/ab12, that begins with one of ${roots}; for all below a part of one, there is prefix.`,
+      `Expected an origin key, such as avatars/1/ab12, that begins with one of ${roots}; use prefix for all keys below a part of one.`,
     ).meta({
       description:
         'Keys of originals, see x-origin-key: all renderings of them. A hash may have its a_ here.',
       examples: [['avatars/1/ab12']],
     }),
-    // Refuses prefixes without keys, so that mistyped keys are noticed.
+    // Rejects prefixes that no key has, so that operators notice typing errors.
     prefix: z
       .string()
       .max(MAX_KEY_LENGTH, { error: `Expected at most ${MAX_KEY_LENGTH} characters.` })
       .refine((text) => canBeginKey(withoutSlash(text), resources), {
-        error: `Expected an origin key, such as avatars/1/ab12, or whole segments that one begins with. The first one is one of ${roots}.`,
+        error: `Expected an origin key, such as avatars/1/ab12, or its first segments. The first one is one of ${roots}.`,
       })
       .refine((text) => text.endsWith('/'), {
         error: 'Expected a prefix that ends with a slash, such as avatars/1/.',
@@ -111,26 +110,26 @@ const plainMembers = membersOf(contractResources);
 
 const memberNames = Object.keys(plainMembers) as (keyof Members)[];
 
-/** Options of a service without settings; an operator who may purge needs no signature. */
+/** Options of a service without settings. Operators need no signature to purge a URL. */
 const plainOptions: ParseOptions = { readExternal: readExternalPath };
 
 /** Parses the JSON body of a purge. @throws MediaError `INVALID_FORM_BODY` with all faults */
-export function parsePurgeOrder(body: unknown, options = plainOptions): PurgeOrder {
+export function parsePurgeRequest(body: unknown, options = plainOptions): PurgeRequest {
   const [member, value] = readMember(body);
   const { resources = contractResources } = options;
   const members = resources === contractResources ? plainMembers : membersOf(resources);
   if (member === 'prefix') {
     const prefix = parse(member, members[member], value);
-    const isWhole = isKey(withoutSlash(prefix), resources);
-    const order = originalsOf(isWhole ? [prefix] : [], resources);
+    const isComplete = isKey(withoutSlash(prefix), resources);
+    const purge = originalsOf(isComplete ? [prefix] : [], resources);
     // A complete key is one original, unless attachments have any depth.
     const mayHaveMore = resources.isLenient && prefix.startsWith('attachments/');
-    return isWhole && !mayHaveMore ? order : { ...order, folders: [prefix] };
+    return isComplete && !mayHaveMore ? purge : { ...purge, prefixes: [prefix] };
   }
   if (member === 'paths') {
     return {
-      kind: 'requests',
-      requests: parsePaths(parse(member, members[member], value), options),
+      kind: 'renderings',
+      renderings: parsePaths(parse(member, members[member], value), options),
     };
   }
   const items = parse(member, members[member], value);
@@ -138,7 +137,7 @@ export function parsePurgeOrder(body: unknown, options = plainOptions): PurgeOrd
   return originalsOf(member === 'external' ? items.map(externalKeyOf) : items, resources);
 }
 
-/** Adds keys without the `a_` of their hashes, which the API and URLs contain; keys with it may exist as well. */
+/** Adds keys without the `a_` of hashes copied from the API or a URL; keys with `a_` may exist as well. */
 function originalsOf(assets: readonly string[], resources: Resources) {
   const originKeys = assets
     .map(withoutSlash)
@@ -146,18 +145,18 @@ function originalsOf(assets: readonly string[], resources: Resources) {
   return { kind: 'originals', originKeys: [...new Set(originKeys)] } as const;
 }
 
-function parsePrefixes(prefixes: readonly string[], options: ParseOptions): PurgeOrder {
+function parsePrefixes(urlPrefixes: readonly string[], options: ParseOptions): PurgeRequest {
   const faults: RequestFault[] = [];
-  const found = prefixes.map((prefix, index) => {
+  const found = urlPrefixes.map((prefix, index) => {
     const keys = findPrefixKeys(prefix, options);
     if (typeof keys === 'string') faults.push({ path: `prefixes.${index}`, message: keys });
-    return typeof keys === 'string' ? { originKeys: [], folders: [] } : keys;
+    return typeof keys === 'string' ? { originKeys: [], prefixes: [] } : keys;
   });
   if (faults.length > 0) throw new MediaError('INVALID_FORM_BODY', { faults });
   const { resources = contractResources } = options;
   const originKeys = found.flatMap((it) => it.originKeys);
-  const folders = [...new Set(found.flatMap((it) => it.folders))];
-  return { ...originalsOf(originKeys, resources), folders };
+  const prefixes = [...new Set(found.flatMap((it) => it.prefixes))];
+  return { ...originalsOf(originKeys, resources), prefixes };
 }
 
 const fileExtensions = platformResourceNames.flatMap(
@@ -165,13 +164,13 @@ const fileExtensions = platformResourceNames.flatMap(
 );
 
 /**
- * Returns the originals and folders of a URL prefix without a scheme: `cdn.example.com/avatars/1/ab12` (contract §14); or
- * its fault, as a sentence.
+ * Returns the origin keys and key prefixes of a URL prefix without a scheme, such as `cdn.example.com/avatars/1/ab12`
+ * (contract §14), or its fault as a sentence.
  */
 function findPrefixKeys(
   text: string,
   { publicUrls = [], resources = contractResources }: ParseOptions,
-): { readonly originKeys: string[]; readonly folders: string[] } | string {
+): { readonly originKeys: string[]; readonly prefixes: string[] } | string {
   const [target] = ['https', 'http'].flatMap(
     (scheme) => findOwnTarget(`${scheme}://${text}`, publicUrls) ?? [],
   );
@@ -180,27 +179,27 @@ function findPrefixKeys(
   }
   const segments = target.slice(1).replace(/\/$/, '').split('/');
   const key = segments.map((segment) => decodeOnce(segment) ?? segment).join('/');
-  const isWhole = isOriginKey(key, resources);
-  const named = isWhole
+  const isComplete = isOriginKey(key, resources);
+  const candidates = isComplete
     ? [key]
     : [
         key.replace(/\.[a-z0-9]+$/i, ''),
         ...fileExtensions.map((extension) => `${key}.${extension}`),
       ];
-  const originKeys = named.filter((each) => isOriginKey(each, resources));
+  const originKeys = candidates.filter((each) => isOriginKey(each, resources));
   // Attachments of any depth may be below other attachments.
-  const isFolder = canBeginOriginKey(key, resources) && (!isWhole || resources.isLenient);
-  const folders = isFolder ? [`${key}/`] : [];
-  if (originKeys.length + folders.length > 0) return { originKeys, folders };
-  return 'Expected the path of an original, with or without its extension, or of a folder of originals.';
+  const isPrefix = canBeginOriginKey(key, resources) && (!isComplete || resources.isLenient);
+  const prefixes = isPrefix ? [`${key}/`] : [];
+  if (originKeys.length + prefixes.length > 0) return { originKeys, prefixes };
+  return 'Expected the path of an original, with or without its extension, or of a directory of originals.';
 }
 
 function withoutSlash(text: string): string {
   return text.replace(/\/$/, '');
 }
 
-/** Returns a JSON Schema (draft 2020-12) for the documents; `parsePurgeOrder` checks more. */
-export function describePurgeOrder(): Readonly<Record<string, unknown>> {
+/** Returns a JSON Schema (draft 2020-12) for the documents; `parsePurgeRequest` checks more. */
+export function describePurgeRequest(): Readonly<Record<string, unknown>> {
   return {
     oneOf: Object.entries(plainMembers).map(([name, schema]) => {
       const { $schema: _, ...member } = z.toJSONSchema(schema, { io: 'input' });
