@@ -1,6 +1,6 @@
 /**
- * Draws the pictures of README and clients.md, `docs/images/explorer-*.webp`, with Debian's chromium and the fonts of this
- * machine, from the service that `npm start` has started:
+ * Draws the pictures of README and clients.md, `docs/images/explorer-*.webp`, and the recording of README,
+ * `docs/images/explorer.webp`, with Debian's chromium and the fonts of this machine, from a running `npm start`:
  *
  *     node tools/draw-screenshots.mjs
  */
@@ -53,4 +53,53 @@ for (const [name, target, options] of shots) {
   const picture = sharp(await page.screenshot()).webp({ quality: 82, effort: 6 });
   writeFileSync(`docs/images/explorer-${name}.webp`, await picture.toBuffer());
 }
+
+/** @type {{ picture: Buffer, delayMs: number }[]} */
+const frames = [];
+const recorded = await browser.newPage({ viewport: { width: 1100, height: 830 } });
+
+/** Adds a frame that shows the page as it is now. */
+async function record(delayMs) {
+  frames.push({ picture: await recorded.screenshot(), delayMs });
+}
+
+/** Waits for the picture of the stage, then adds a frame. */
+async function recordRendering(delayMs) {
+  await recorded.locator('#stage:not([aria-busy]) img').waitFor();
+  await recorded.waitForLoadState('networkidle');
+  await record(delayMs);
+}
+
+await recorded.goto(`${SERVICE}/#/avatars/1/ab12.webp?size=512`);
+await recordRendering(1500);
+await recorded.locator('select[name=size]').selectOption('128');
+await recordRendering(1300);
+await recorded.getByLabel('low', { exact: true }).check({ force: true });
+await recordRendering(1300);
+await recorded.goto(`${SERVICE}/#/avatars/2/a_cd34.webp?size=256&animated=true`);
+await recordRendering(60);
+for (let frame = 0; frame < 12; frame += 1) await record(70);
+await recorded.goto(`${SERVICE}/#${PANDA}`);
+await recordRendering(1200);
+await recorded.getByRole('button', { name: 'Compare' }).click();
+await recorded.locator('.pair').waitFor();
+await recorded.getByLabel('2×', { exact: true }).check({ force: true });
+await recorded.waitForLoadState('networkidle');
+await recorded.locator('.pair').evaluate((element) => element.scrollIntoView({ block: 'end' }));
+const pair = await recorded.locator('.pair').boundingBox();
+const middle = pair.y + pair.height / 2;
+await recorded.mouse.move(pair.x + pair.width / 2, middle);
+await record(900);
+await recorded.mouse.down();
+for (const place of [0.42, 0.34, 0.26, 0.34, 0.42, 0.5, 0.58, 0.66, 0.74, 0.66, 0.58, 0.5]) {
+  await recorded.mouse.move(pair.x + pair.width * place, middle);
+  await record(110);
+}
+await recorded.mouse.up();
+await record(1500);
+const recording = sharp(
+  frames.map(({ picture }) => picture),
+  { join: { animated: true } },
+).webp({ quality: 75, effort: 6, delay: frames.map(({ delayMs }) => delayMs), loop: 0 });
+writeFileSync('docs/images/explorer.webp', await recording.toBuffer());
 await browser.close();
