@@ -1,5 +1,5 @@
 /**
- * Draws the pictures of README and clients.md, `docs/images/explorer-*.webp`, and the recording of README,
+ * Draws the pictures of clients.md, `docs/images/explorer-*.webp`, and the recording of README,
  * `docs/images/explorer.webp`, with Debian's chromium and the fonts of this machine, from a running `npm start`:
  *
  *     node tools/draw-screenshots.mjs
@@ -16,7 +16,6 @@ const PANDA = '/attachments/1/12/red-panda.jpg?width=1024&format=webp&quality=hi
 
 /** @type {readonly [name: string, target: string, options: import('playwright-core').BrowserContextOptions][]} */
 const shots = [
-  ['light', '/avatars/1/ab12.webp?size=512', DESK],
   ['dark', PANDA, { ...DESK, colorScheme: 'dark' }],
   ['narrow', '/icons/1/ab12.webp?size=320', HAND],
 ];
