@@ -13,7 +13,7 @@ import {
   type RelayCapability,
   readRelayKey,
 } from '../../contract/signing/relay-capability.ts';
-import type { UploadOrder, UploadService } from '../../pipeline/uploads/upload-service.ts';
+import type { UploadRequest, UploadService } from '../../pipeline/uploads/upload-service.ts';
 import { describeTarget } from '../../telemetry/redaction.ts';
 import type { Exchange } from '../exchange.ts';
 import { COMMON_HEADERS } from '../head.ts';
@@ -45,7 +45,7 @@ export function createRelayHandler(
     { request, facts }: Exchange,
     rawPath: string,
     query: URLSearchParams,
-  ): UploadOrder => {
+  ): UploadRequest => {
     const checked = readCapability(query.getAll('t'));
     facts.capability = checked.verdict;
     if (checked.verdict !== 'valid') throw new MediaError('UNAUTHORIZED');
@@ -91,7 +91,7 @@ export function createRelayHandler(
       // Keeps an error for a reader that starts later.
       received.on('error', () => undefined);
       try {
-        const order = authorise(exchange, rawPath, new URLSearchParams(`?${rawQuery}`));
+        const upload = authorise(exchange, rawPath, new URLSearchParams(`?${rawQuery}`));
         const openBody = (): PassThrough => {
           exchange.sendContinue();
           request.on('data', (chunk: Buffer) => {
@@ -103,7 +103,7 @@ export function createRelayHandler(
           });
           return request.pipe(received);
         };
-        const { etag, metadata } = await service.store(order, openBody, exchange.signal);
+        const { etag, metadata } = await service.store(upload, openBody, exchange.signal);
         const fields = {
           ...exchange.commonHeaders,
           ...NO_STORE,

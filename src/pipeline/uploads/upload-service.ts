@@ -9,7 +9,7 @@ import { cleanChunks, isRefusal, openCleaner } from './metadata-removal.ts';
 import { checkBeginning, checkBody, type PaceLimits, refuse, UploadBody } from './upload-body.ts';
 
 /** An upload as its head and its capability describe it. */
-export interface UploadOrder extends Omit<RelayCapability, 'bucket' | 'expiresAtSeconds'> {
+export interface UploadRequest extends Omit<RelayCapability, 'bucket' | 'expiresAtSeconds'> {
   /** `Content-Length`, if declared. */
   readonly sizeBytes: number | undefined;
   /** Whether the head declares a body, by a length or a transfer coding (RFC 9112 §6.3). */
@@ -86,19 +86,19 @@ export class UploadService {
    *   `signal.reason`
    */
   async store(
-    order: UploadOrder,
+    request: UploadRequest,
     openBody: () => AsyncIterable<Uint8Array>,
     signal: AbortSignal,
   ): Promise<StoredUpload> {
     const { blocks, facts, meter } = this.#pipeline;
-    const { key, part, replaces, sizeBytes, hasBody, isEncoded } = order;
-    const writer = this.#writerOf(order);
-    const isOriginal = order.storage === 'originals';
-    const maxBytes = Math.min(order.maxBytes ?? Number.POSITIVE_INFINITY, this.#limits.maxBytes);
+    const { key, part, replaces, sizeBytes, hasBody, isEncoded } = request;
+    const writer = this.#writerOf(request);
+    const isOriginal = request.storage === 'originals';
+    const maxBytes = Math.min(request.maxBytes ?? Number.POSITIVE_INFINITY, this.#limits.maxBytes);
     if (part !== undefined && writer.writePart === undefined) throw new MediaError('ACCESS_DENIED');
     if (isEncoded) refuse('The upload must not have a Content-Encoding.');
     // Another process may receive the parts before and after.
-    if (part !== undefined && order.stripsMetadata === true) {
+    if (part !== undefined && request.stripsMetadata === true) {
       refuse('Metadata cannot be removed from a part of an upload.');
     }
     const needsLength = part !== undefined || !hasBody;
@@ -109,11 +109,11 @@ export class UploadService {
     try {
       const isNew = isOriginal && part === undefined && !replaces;
       if (isNew && (await this.#exists(key, signal))) throw new MediaError('MEDIA_EXISTS');
-      const stored = await this.#receive({ ...order, maxBytes }, isNew, openBody, signal);
+      const stored = await this.#receive({ ...request, maxBytes }, isNew, openBody, signal);
       const { etag, sha256, metadata } = stored;
       if (metadata !== undefined) meter.count('metadataRemovals', metadata);
       if (isOriginal && part === undefined) {
-        const cdnFailure = await this.#purge(order);
+        const cdnFailure = await this.#purge(request);
         if (sha256 !== undefined) facts.put({ originKey: key }, etag, 'sha256', sha256);
         if (metadata !== undefined) facts.put({ originKey: key }, etag, 'removal', metadata);
         if (cdnFailure !== undefined) throw cdnFailure;
@@ -129,7 +129,7 @@ export class UploadService {
     }
   }
 
-  #writerOf({ storage }: UploadOrder): OriginalWriter {
+  #writerOf({ storage }: UploadRequest): OriginalWriter {
     const { originals, uploads = originals } = this.#writers;
     return storage === 'uploads' ? uploads : originals;
   }
@@ -156,27 +156,27 @@ export class UploadService {
   }
 
   async #receive(
-    order: UploadOrder & { readonly maxBytes: number },
+    request: UploadRequest & { readonly maxBytes: number },
     isNew: boolean,
     openBody: () => AsyncIterable<Uint8Array>,
     client: AbortSignal,
   ): Promise<StoredUpload> {
     const limits = this.#limits;
-    const { key, part, sizeBytes, contentType } = order;
-    const writer = this.#writerOf(order);
+    const { key, part, sizeBytes, contentType } = request;
+    const writer = this.#writerOf(request);
     client.throwIfAborted();
     const stopping = new AbortController();
     const signal = AbortSignal.any([client, stopping.signal]);
-    const body = new UploadBody(openBody(), limits, order.maxBytes, signal, this.#pipeline);
+    const body = new UploadBody(openBody(), limits, request.maxBytes, signal, this.#pipeline);
     const watching = setInterval(() => {
       const fault = body.findFault();
       if (fault !== undefined) stopping.abort(fault);
     }, limits.sweepIntervalMs).unref();
     try {
       // The platform checks the uploads that it fetches, and later parts contain no file header.
-      const isChecked = order.storage === 'originals' && (part?.partNumber ?? 1) === 1;
+      const isChecked = request.storage === 'originals' && (part?.partNumber ?? 1) === 1;
       if (isChecked) await checkBeginning(contentType, body);
-      const strips = order.stripsMetadata ?? this.#stripsMetadata;
+      const strips = request.stripsMetadata ?? this.#stripsMetadata;
       if (part === undefined || writer.writePart === undefined) {
         const cleaner = strips ? await openCleaner(body) : undefined;
         let sha256: string | undefined;
@@ -223,7 +223,7 @@ export class UploadService {
    *
    * @returns the failure to purge the CDN, which would serve the old original for a year
    */
-  async #purge({ key, replaces }: UploadOrder): Promise<MediaError | undefined> {
+  async #purge({ key, replaces }: UploadRequest): Promise<MediaError | undefined> {
     const { purger, log } = this.#pipeline;
     const { storeFailure, cdnFailure } = await purger.purge(
       { kind: 'originals', originKeys: [key] },
