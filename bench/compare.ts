@@ -8,7 +8,7 @@ import { requireLikenessTools } from './harness/likeness.ts';
 import { LoadGenerator } from './harness/load-generator.ts';
 import { Originals } from './harness/originals.ts';
 import { parsePositive, publishReport } from './harness/report.ts';
-import { useTemporaryFolder } from './harness/service.ts';
+import { useTemporaryDirectory } from './harness/service.ts';
 
 /* `npm run bench`: see bench/README.md. */
 
@@ -46,11 +46,11 @@ if (contests.length === 0) {
   throw new Error(`--only: expected parts of ${all.map(({ name }) => name).join('; ')}`);
 }
 
-const outcomes = await useTemporaryFolder(async (folder) => {
+const outcomes = await useTemporaryDirectory(async (directory) => {
   const stage: Stage = {
     ...turns,
     generator: new LoadGenerator(),
-    originals: new Originals(folder, isQuick),
+    originals: new Originals(directory, isQuick),
     isLikenessWanted: values.likeness,
     helpers: [],
   };

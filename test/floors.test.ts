@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 const SOURCES = resolve(import.meta.dirname, '../src');
 const TESTS = import.meta.dirname;
 
-/** Folders from the top down; a folder may import from those named beside it, and from itself. */
+/** Directories from the top down; a directory may import from those named beside it, and from itself. */
 const floors: Readonly<Record<string, readonly string[]>> = {
   cli: ['', 'config', 'storage', 'workers', 'pipeline', 'formats', 'contract'],
   // The composition root.
@@ -26,7 +26,7 @@ const floors: Readonly<Record<string, readonly string[]>> = {
   contract: [],
 };
 
-/** Packages and Node modules that a folder may use; what is not named here it may not. */
+/** Packages and Node modules that a directory may use; what is not named here it may not. */
 const allowedPackages: Readonly<Record<string, readonly RegExp[]>> = {
   cli: [/^node:/, /^cli-progress$/],
   '': [/^node:/, /^(fastify|pino)$/],
@@ -88,8 +88,8 @@ const deepHelpers = [
   'hostile/bombs/webp-bombs.ts',
   'hostile/mutations/part-codecs.ts',
   'hostile/verdict.ts',
-  'support/result-folder/result-folder.ts',
-  'support/folder-storage.ts',
+  'support/result-directory/result-directory.ts',
+  'support/directory-storage.ts',
   'support/memory-origin.ts',
   'support/processes/worker-pool.ts',
   'support/s3/s3-bucket.ts',
@@ -98,14 +98,14 @@ const deepHelpers = [
   'support/test-app.ts',
 ];
 
-/** Texts of the TypeScript below a folder, by their paths in it. */
+/** Texts of the TypeScript below a directory, by their paths in it. */
 function readFiles(root: string): [file: string, text: string][] {
   return readdirSync(root, { recursive: true, encoding: 'utf8' })
     .filter((file) => /\.tsx?$/.test(file))
     .map((file) => [file, readFileSync(join(root, file), 'utf8')]);
 }
 
-const folderOf = (file: string): string => /^[^/]+(?=\/)/.exec(file)?.[0] ?? '';
+const directoryOf = (file: string): string => /^[^/]+(?=\/)/.exec(file)?.[0] ?? '';
 
 /** All imports: what is local by its path below `src`, packages by their names. */
 function readImports(root: string) {
@@ -118,7 +118,7 @@ function readImports(root: string) {
       const name = specifier.replace(/^[./]*\/node_modules\/([^/]+)\/.*$/, '$1');
       const isLocal = name.startsWith('.');
       const target = isLocal ? relative(SOURCES, resolve(root, dirname(file), name)) : name;
-      return { file, folder: folderOf(file), isLocal, target };
+      return { file, directory: directoryOf(file), isLocal, target };
     });
   });
 }
@@ -128,23 +128,25 @@ const imports = readImports(SOURCES);
 describe('the floors', () => {
   test('something is measured', () => {
     expect(imports.filter(({ isLocal }) => isLocal).length).toBeGreaterThan(80);
-    expect(new Set(imports.map(({ folder }) => folder))).toEqual(new Set(Object.keys(floors)));
+    expect(new Set(imports.map(({ directory }) => directory))).toEqual(
+      new Set(Object.keys(floors)),
+    );
   });
 
-  test.each(Object.keys(floors))('imports of "%s" point down', (folder) => {
-    const allowed = [folder, ...(floors[folder] ?? [])];
+  test.each(Object.keys(floors))('imports of "%s" point down', (directory) => {
+    const allowed = [directory, ...(floors[directory] ?? [])];
     const upward = imports
-      .filter((entry) => entry.folder === folder && entry.isLocal)
-      .filter(({ target }) => !allowed.includes(folderOf(target)));
+      .filter((entry) => entry.directory === directory && entry.isLocal)
+      .filter(({ target }) => !allowed.includes(directoryOf(target)));
     expect(upward).toEqual([]);
   });
 
-  test.each(Object.keys(floors))('"%s" uses only the packages of its floor', (folder) => {
+  test.each(Object.keys(floors))('"%s" uses only the packages of its floor', (directory) => {
     const foreign = imports.filter(
       (entry) =>
-        entry.folder === folder &&
+        entry.directory === directory &&
         !entry.isLocal &&
-        !allowedPackages[folder]?.some((pattern) => pattern.test(entry.target)),
+        !allowedPackages[directory]?.some((pattern) => pattern.test(entry.target)),
     );
     expect(foreign).toEqual([]);
   });
@@ -165,10 +167,10 @@ describe('the floors', () => {
       'workers/confinement/sandbox.ts',
       'workers/process-tree.ts',
     ]);
-    const folders = imports
+    const directories = imports
       .filter(({ target }) => target === 'sharp')
       .map(({ file }) => file.split('/').slice(0, 2).join('/'));
-    expect(new Set(folders)).toEqual(new Set(['workers/child']));
+    expect(new Set(directories)).toEqual(new Set(['workers/child']));
   });
 
   // An installation has no other packages.

@@ -7,7 +7,7 @@ import { listenUntilEnd } from './support/at-end.ts';
 import { startDarkroom } from './support/processes/command-line.ts';
 import { startFlags } from './support/processes/start-flags.ts';
 import { isAlive, readProcessFile, treeOf, workersOf } from './support/processes/worker-ids.ts';
-import { useTemporaryFolder } from './support/temporary-folder.ts';
+import { useTemporaryDirectory } from './support/temporary-directory.ts';
 import { atScale } from './support/test-scale.ts';
 
 /** A render that takes most of a second. */
@@ -60,7 +60,7 @@ describe('the process', () => {
   };
   /** A service that has just begun a long render, and its workers. */
   const startLongRender = async (settings: Record<string, string> = {}) => {
-    const { path, put } = await useTemporaryFolder();
+    const { path, put } = await useTemporaryDirectory();
     await put('attachments/1/2/long.jpg', readFileSync(PHOTO));
     const running = start({ ...threeWorkers, STORAGE_DIR: path, ...settings });
     await logged(running, 'Darkroom listens on ');

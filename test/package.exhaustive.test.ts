@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { build } from 'rolldown';
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
-import { makeTemporaryFolder } from './support/temporary-folder.ts';
+import { makeTemporaryDirectory } from './support/temporary-directory.ts';
 
 /** Sources of a build that leaves the `dist` of other tests as it is. */
 const SOURCES = [
@@ -20,18 +20,18 @@ function run(cwd: string, program: string, ...args: string[]): string {
   return execFileSync(program, args, { cwd, env: environment, encoding: 'utf8', stdio: 'pipe' });
 }
 
-const { path: folder, put, remove } = await makeTemporaryFolder();
+const { path: directory, put, remove } = await makeTemporaryDirectory();
 // A busy machine takes minutes to remove thousands of files.
 afterAll(remove, 300_000);
-const source = join(folder, 'source');
-const empty = join(folder, 'empty');
+const source = join(directory, 'source');
+const empty = join(directory, 'empty');
 for (const name of SOURCES) cpSync(name, join(source, name), { recursive: true });
 symlinkSync(resolve('node_modules'), join(source, 'node_modules'));
 // Without one, npm would look for a project above.
 await put('empty/package.json', '{}');
-const [result] = JSON.parse(run(source, 'npm', 'pack', '--json', '--pack-destination', folder));
+const [result] = JSON.parse(run(source, 'npm', 'pack', '--json', '--pack-destination', directory));
 const packed: string[] = result.files.map(({ path }: { readonly path: string }) => path);
-run(empty, 'npm', 'install', '--no-audit', '--no-fund', join(folder, result.filename));
+run(empty, 'npm', 'install', '--no-audit', '--no-fund', join(directory, result.filename));
 
 describe('the package', () => {
   test('has the program and the samples, and no other fixture', () => {
@@ -45,7 +45,7 @@ describe('the package', () => {
   });
 
   test('has valid exports and types', () => {
-    const tarball = join(folder, result.filename);
+    const tarball = join(directory, result.filename);
     const bin = resolve('node_modules/.bin');
     expect(run('.', join(bin, 'publint'), '--strict', tarball)).toContain('All good!');
     expect(run('.', join(bin, 'attw'), tarball, '--profile', 'esm-only')).not.toContain('❌');
@@ -96,7 +96,7 @@ describe('the package', () => {
   });
 
   // Other versions of Node start the service in CI.
-  test('installed in an empty folder, has its command where npx looks for it, which serves its samples', async () => {
+  test('installed in an empty directory, has its command where npx looks for it, which serves its samples', async () => {
     const child = spawn('node_modules/.bin/darkroom', ['serve'], {
       cwd: empty,
       env: { ...environment, PORT: '0', WORKERS: '1' },

@@ -64,17 +64,17 @@ async function bundleClient() {
 
 /** Writes the licences of the packages in the bundles; identical texts appear once. */
 async function writeLicences(files) {
-  const folders = files
+  const directories = files
     .flatMap(({ moduleIds = [] }) => moduleIds)
     .map((id) => /.*\/node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(id)?.[0])
-    .filter((folder) => folder !== undefined);
+    .filter((directory) => directory !== undefined);
   const packages = new Map();
-  for (const folder of [...new Set(folders)].toSorted()) {
+  for (const directory of [...new Set(directories)].toSorted()) {
     const { name, version, license, repository } = JSON.parse(
-      await readFile(`${folder}/package.json`, 'utf8'),
+      await readFile(`${directory}/package.json`, 'utf8'),
     );
-    const file = (await readdir(folder)).find((entry) => /^licen[cs]e/i.test(entry));
-    const text = file === undefined ? '' : await readFile(`${folder}/${file}`, 'utf8');
+    const file = (await readdir(directory)).find((entry) => /^licen[cs]e/i.test(entry));
+    const text = file === undefined ? '' : await readFile(`${directory}/${file}`, 'utf8');
     const source = repository?.url ?? repository ?? '';
     const line = `${name} ${version}, ${license}: ${source}`;
     packages.set(text.trim(), [...(packages.get(text.trim()) ?? []), line]);

@@ -736,7 +736,7 @@ function withGridLast(avif) {
   return bytes;
 }
 
-/** @throws Error unless the index has one row for each original, and the folder no other file */
+/** @throws Error unless the index has one row for each original, and the directory no other file */
 async function checkIndex() {
   const index = await readFile(path.join(targetDir, 'index.tsv'), 'utf8');
   const rows = index

@@ -2,7 +2,7 @@
  * Makes the sample originals of a fresh checkout, `fixtures/originals/`, and their index with sources and licences, from
  * the table `samples/samples.tsv`:
  *
- *     node tools/draw-samples.mjs [larger corpus folder]
+ *     node tools/draw-samples.mjs [larger corpus directory]
  *
  * A recipe copies, crops or scales a file of `fixtures/corpus`, or encodes a scene of `samples/scenes.mjs`. Samples with
  * unchanged inputs are kept (`samples/digests.json`). Some photos are only in a larger corpus, which is not in this

@@ -7,10 +7,10 @@ import { meanOf } from '../harness/report.ts';
 import { fetchOk, type Service, startOwn, startServer, startService } from '../harness/service.ts';
 import type { Contestant, Stage, Turn } from './contest.ts';
 
-/** Server that renders images from a folder. */
+/** Server that renders images from a directory. */
 export interface Renderer {
   readonly name: string;
-  readonly start: (folder: string) => Promise<Service>;
+  readonly start: (directory: string) => Promise<Service>;
   readonly targetOf: (rendering: Rendering) => string;
   readonly isForStillsOnly?: boolean;
 }
@@ -27,14 +27,14 @@ export const COLD = {
 
 export const darkroom: Renderer = {
   name: 'Darkroom',
-  start: (folder) => startService('compare-darkroom', { STORAGE_DIR: folder, ...COLD }),
+  start: (directory) => startService('compare-darkroom', { STORAGE_DIR: directory, ...COLD }),
   targetOf: ({ darkroomPath }) => darkroomPath,
 };
 
 /** Ceiling: sharp in the process that serves. */
 const rawSharp: Renderer = {
   name: 'raw sharp',
-  start: (folder) => startOwn('raw-sharp', folder),
+  start: (directory) => startOwn('raw-sharp', directory),
   targetOf: ({ path, widthPx, format, isAnimated }) =>
     `/${widthPx}/${format}/${isAnimated ? 'animated' : 'still'}/${path}`,
 };
@@ -42,7 +42,7 @@ const rawSharp: Renderer = {
 /** IPX with its defaults, which are sharp's: quality 80 for JPEG and WebP, as in Darkroom. */
 const ipx: Renderer = {
   name: 'IPX',
-  start: (folder) => startOwn('ipx', folder),
+  start: (directory) => startOwn('ipx', directory),
   targetOf: ({ path, widthPx, format, isAnimated }) =>
     `/w_${widthPx},f_${format}${isAnimated ? ',animated' : ''}/${path}`,
 };
@@ -57,15 +57,17 @@ export const renderers: readonly Renderer[] = [darkroom, rawSharp, ipx];
 export function parsePeer(option: string): Renderer {
   const [name = '', target = '', ...command] = option.trim().split(/\s+/);
   if (command.length === 0) {
-    throw new Error('--peer: expected "NAME /…{width}…{format}…{path} COMMAND…{port}…{folder}…"');
+    throw new Error(
+      '--peer: expected "NAME /…{width}…{format}…{path} COMMAND…{port}…{directory}…"',
+    );
   }
   return {
     name,
     isForStillsOnly: true,
-    start: (folder) =>
+    start: (directory) =>
       startServer(
         `compare-${name}`,
-        command.map((word) => word.replace('{folder}', folder)),
+        command.map((word) => word.replace('{directory}', directory)),
       ),
     targetOf: ({ widthPx, format, path }) =>
       target
@@ -79,20 +81,20 @@ export function parsePeer(option: string): Renderer {
 export function createRenderer(
   { name, start, targetOf }: Renderer,
   renderings: readonly Rendering[],
-  { originals: { folder }, isLikenessWanted }: Stage,
+  { originals: { directory }, isLikenessWanted }: Stage,
 ): Contestant {
   // One rendering of each format; no round gets as far as the end of the list.
   const samples = new Map(renderings.map((rendering) => [rendering.format, rendering])).values();
   const isMeasured = isLikenessWanted && !renderings.some(({ isAnimated }) => isAnimated);
   return {
     name,
-    start: () => start(folder),
+    start: () => start(directory),
     paths: renderings.map(targetOf),
     check: async (origin) => {
       for (const sample of samples) await checkImage(origin, targetOf(sample), sample);
     },
     inspect: isMeasured
-      ? (origin) => measureLikeness(folder, renderings.slice(-8), origin, targetOf)
+      ? (origin) => measureLikeness(directory, renderings.slice(-8), origin, targetOf)
       : undefined,
   };
 }
@@ -126,7 +128,7 @@ async function checkImage(
 
 /** Measures the size and the distance from an exact reduction of a server's pictures; means of these renderings. */
 async function measureLikeness(
-  folder: string,
+  directory: string,
   renderings: readonly Rendering[],
   origin: string,
   targetOf: Renderer['targetOf'],
@@ -135,7 +137,7 @@ async function measureLikeness(
   for (const rendering of renderings) {
     const { body } = await fetchOk(origin, targetOf(rendering));
     const { width, height } = await sharp(body).metadata();
-    const source = readFileSync(join(folder, rendering.path));
+    const source = readFileSync(join(directory, rendering.path));
     const reference = await renderReference(source, width, height);
     all.push({ ...(await measureDistance(reference, body)), bytesEach: body.length });
   }

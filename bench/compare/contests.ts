@@ -115,8 +115,8 @@ const listPhotograph =
       .map((it) => ({ ...it, darkroomPath: `/${it.path}?width=${widthPx}&quality=high` }));
   };
 
-const startCaching = (folder: string) =>
-  startService('compare-darkroom-caching', { STORAGE_DIR: folder });
+const startCaching = (directory: string) =>
+  startService('compare-darkroom-caching', { STORAGE_DIR: directory });
 
 /** Creates a contest of responses in memory, beside Fastify, which sends bytes and headers like those of the first one. */
 function hits(
@@ -130,9 +130,9 @@ function hits(
     ...{ name, clients, isRepeated: true, gates: { 'bare Fastify': gate } },
     note: `${note} All responses are hits; Fastify sends a buffer with the same headers.`,
     enter: async ({ originals }) => {
-      const { folder } = originals;
+      const { directory } = originals;
       const paths = (await list(originals)).map(({ darkroomPath }) => darkroomPath);
-      const sender = createSender('Darkroom', () => startCaching(folder), paths);
+      const sender = createSender('Darkroom', () => startCaching(directory), paths);
       const { origin, stop } = await sender.start();
       const { body, headers } = await fetchOk(origin, paths[0] ?? '/')
         .then(() => fetchOk(origin, paths[0] ?? '/')) // now it is a hit
@@ -151,14 +151,16 @@ const passthrough: Contest = {
   clients: 2,
   isRepeated: true,
   gates: { 'node:http, direct': 0.9 },
-  enter: async ({ originals: { folder } }) => {
+  enter: async ({ originals: { directory } }) => {
     const film = Buffer.alloc(FILM_BYTES, 7);
     FILM_HEAD.copy(film);
-    await mkdir(dirname(join(folder, FILM_KEY)), { recursive: true });
-    await writeFile(join(folder, FILM_KEY), film);
+    await mkdir(dirname(join(directory, FILM_KEY)), { recursive: true });
+    await writeFile(join(directory, FILM_KEY), film);
     return [
-      createSender('Darkroom', () => startCaching(folder), [`/${FILM_KEY}`]),
-      createSender('node:http, direct', () => startOwn('folder', folder), [`/any/${FILM_KEY}`]),
+      createSender('Darkroom', () => startCaching(directory), [`/${FILM_KEY}`]),
+      createSender('node:http, direct', () => startOwn('directory', directory), [
+        `/any/${FILM_KEY}`,
+      ]),
     ];
   },
 };
@@ -172,14 +174,14 @@ const anotherSite: Contest = {
   gates: { 'Darkroom, S3': 0.91 },
   enter: async (stage) => {
     const renderings = await stage.originals.list('photos');
-    const site = await startOwn('folder', stage.originals.folder, String(SITE_LATENCY_MS));
+    const site = await startOwn('directory', stage.originals.directory, String(SITE_LATENCY_MS));
     stage.helpers.push(site);
     const keys = new SigningKeys([SITE_KEY]);
     const fromSite: Renderer = {
       name: 'Darkroom, another site',
-      start: (folder) =>
+      start: (directory) =>
         startService('compare-darkroom-external', {
-          STORAGE_DIR: folder,
+          STORAGE_DIR: directory,
           EXTERNAL_SIGNING_KEYS: SITE_KEY,
           EXTERNAL_PORTS: new URL(site.origin).port,
           EXTERNAL_ALLOWED_NETWORKS: '127.0.0.1/32',

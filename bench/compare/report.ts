@@ -116,8 +116,8 @@ function readCommit(): string {
 /** Reads the versions of what is compared. */
 function readVersions(): string[] {
   const packages = { sharp: 'sharp', IPX: 'ipx', Fastify: 'fastify' };
-  const versions = Object.entries(packages).map(([name, folder]) => {
-    const text = readFileSync(`node_modules/${folder}/package.json`, 'utf8');
+  const versions = Object.entries(packages).map(([name, directory]) => {
+    const text = readFileSync(`node_modules/${directory}/package.json`, 'utf8');
     return `${name} ${(JSON.parse(text) as { version: string }).version}`;
   });
   return [`Node ${process.version.slice(1)}`, ...versions];

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import sharp from 'sharp';
-import { useTemporaryFolder } from './service.ts';
+import { useTemporaryDirectory } from './service.ts';
 
 const TOOLS = ['butteraugli_main', 'ssimulacra_main'].map((name) => `/usr/bin/${name}`);
 
@@ -19,12 +19,14 @@ export function requireLikenessTools(): void {
  */
 export async function measureDistance(reference: Buffer, picture: Uint8Array) {
   const decoded = await sharp(picture).png({ compressionLevel: 1 }).toBuffer();
-  const [butteraugliText = '', ssimulacraText = ''] = await useTemporaryFolder(async (folder) => {
-    const files = [join(folder, 'reference.png'), join(folder, 'picture.png')] as const;
-    writeFileSync(files[0], reference);
-    writeFileSync(files[1], decoded);
-    return TOOLS.map((tool) => execFileSync(tool, files, { encoding: 'utf8', stdio: 'pipe' }));
-  });
+  const [butteraugliText = '', ssimulacraText = ''] = await useTemporaryDirectory(
+    async (directory) => {
+      const files = [join(directory, 'reference.png'), join(directory, 'picture.png')] as const;
+      writeFileSync(files[0], reference);
+      writeFileSync(files[1], decoded);
+      return TOOLS.map((tool) => execFileSync(tool, files, { encoding: 'utf8', stdio: 'pipe' }));
+    },
+  );
   const butteraugli = Number(/3-norm: ([\d.]+)/.exec(butteraugliText)?.[1]);
   const ssimulacra = Number(ssimulacraText.trim().split(/\s+/)[0]);
   if (!(butteraugli >= 0) || !(ssimulacra >= 0)) throw new Error('The tools print something else.');

@@ -22,7 +22,7 @@ interface Drawing {
 
 /** Rendering that clients request of each server in its own words. */
 export interface Rendering {
-  /** Path of the original below the folder. */
+  /** Path of the original below the directory. */
   readonly path: string;
   readonly widthPx: number;
   readonly format: OutputFormat;
@@ -108,14 +108,14 @@ const kinds = {
 /** More renderings than a contest asks for, since it asks for each once. */
 const MANY = 20_000;
 
-/** Folder of originals. */
+/** Directory of originals. */
 export class Originals {
-  readonly folder: string;
+  readonly directory: string;
   readonly #isQuick: boolean;
   readonly #made = new Map<string, Promise<Rendering[]>>();
 
-  constructor(folder: string, isQuick = false) {
-    this.folder = folder;
+  constructor(directory: string, isQuick = false) {
+    this.directory = directory;
     this.#isQuick = isQuick;
   }
 
@@ -138,7 +138,7 @@ export class Originals {
       const drawing = drawings[id % drawings.length];
       if (drawing === undefined) throw new Error('Nothing is drawn.');
       const path = keyOf(id, drawing.format);
-      const file = join(this.folder, path);
+      const file = join(this.directory, path);
       await mkdir(dirname(file), { recursive: true });
       const first = files[id % drawings.length];
       if (first === undefined) files.push(file);
@@ -208,8 +208,8 @@ async function drawFilm(photo: string, [format, widthPx, frames]: Film): Promise
   return { format, widthPx, bytes };
 }
 
-/** Folders below `fixtures` with stills as people upload them for emojis. */
-const PICKED_FOLDERS = [
+/** Directories below `fixtures` with stills as people upload them for emojis. */
+const PICKED_DIRECTORIES = [
   ...['originals/emojis', 'originals/stickers', 'originals/avatars', 'originals/icons'],
   ...['corpus/png-8', 'corpus/png-alpha', 'corpus/png-palette', 'corpus/jpeg-photo'],
   ...['corpus/jpeg-sampling', 'corpus/gif-static', 'corpus/webp-alpha', 'corpus/webp-lossless'],
@@ -219,7 +219,7 @@ const MAX_PICKED_BYTES = 100_000;
 
 /** Finds the stills of the corpus and the samples that are no smaller than the picker's. */
 function findStills(): Drawing[] {
-  return PICKED_FOLDERS.flatMap(readFixtures).flatMap(({ bytes }) => {
+  return PICKED_DIRECTORIES.flatMap(readFixtures).flatMap(({ bytes }) => {
     const facts = readImageFacts(bytes);
     if (facts === undefined || facts.animation !== undefined || facts.format === 'avif') return [];
     if (facts.widthPx < PICKER_PX || bytes.length > MAX_PICKED_BYTES) return [];

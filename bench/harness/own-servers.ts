@@ -12,9 +12,9 @@ const [name = '', ...options] = process.argv.slice(2);
 /** Servers by name. Each loads its libraries itself, since memory is measured. */
 const servers: Readonly<Record<string, (...options: string[]) => Promise<Server>>> = {
   fastify: serveByFastify,
-  folder: async (folder, delayMs) =>
+  directory: async (directory, delayMs) =>
     createServer((request, response) => {
-      sendFile(request, response, folder, Number(delayMs)).catch(() => response.destroy());
+      sendFile(request, response, directory, Number(delayMs)).catch(() => response.destroy());
     }),
   'raw-sharp': serveBySharp,
   ipx: serveByIpx,
@@ -32,18 +32,18 @@ async function serveByFastify(bytes: string, headers: string): Promise<Server> {
 }
 
 /**
- * Sends a file of a folder after a delay, and as much of S3 as readers need: GET and HEAD of `/{bucket}/{key}`, ranges,
+ * Sends a file of a directory after a delay, and as much of S3 as readers need: GET and HEAD of `/{bucket}/{key}`, ranges,
  * ETag, If-None-Match and date, without credentials.
  */
 async function sendFile(
   request: IncomingMessage,
   response: ServerResponse,
-  folder = '.',
+  directory = '.',
   delayMs = 0,
 ): Promise<void> {
   const { pathname } = new URL(request.url ?? '/', 'http://bucket');
   const key = decodeURIComponent(pathname.slice(pathname.indexOf('/', 1) + 1));
-  const file = join(folder, key);
+  const file = join(directory, key);
   if (delayMs > 0) await sleep(delayMs);
   const found = await stat(file).catch(() => undefined);
   if (found === undefined) {
@@ -74,14 +74,14 @@ async function sendFile(
  * Ceiling: sharp in the process that serves, with Darkroom's encoder settings and its decoding of JPEG, but without
  * rules, limits or caches. Paths are `/{width}/{format}/{still|animated}/{path of the original}`.
  */
-async function serveBySharp(folder: string): Promise<Server> {
+async function serveBySharp(directory: string): Promise<Server> {
   const { default: sharp } = await import('sharp');
   sharp.concurrency(1);
   sharp.cache(false);
   return createServer(async (request, response) => {
     const [, width, name, motion, ...path] = (request.url ?? '').split('/');
     const { mimeType, qualities } = outputFormats[name as OutputFormat];
-    const original = await readFile(join(folder, ...path));
+    const original = await readFile(join(directory, ...path));
     const isJpeg = original[0] === 0xff;
     const body = await sharp(original, { animated: motion === 'animated', failOn: 'warning' })
       .autoOrient()

@@ -1,17 +1,17 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 
-/** Folder of reports and of the servers' logs; Git ignores it. */
-export const REPORT_FOLDER = 'bench-report';
+/** Directory of reports and of the servers' logs; Git ignores it. */
+export const REPORT_DIRECTORY = 'bench-report';
 
-/** Prints a report, and writes it into the folder of reports; a missed criterion makes the exit status 1. */
+/** Prints a report, and writes it into the directory of reports; a missed criterion makes the exit status 1. */
 export function publishReport(
   fileName: string,
   report: string,
   criteria: readonly Criterion[] = [],
 ): void {
-  mkdirSync(REPORT_FOLDER, { recursive: true });
-  writeFileSync(`${REPORT_FOLDER}/${fileName}`, report);
-  process.stdout.write(`${report}\nWritten to ${REPORT_FOLDER}/${fileName}\n`);
+  mkdirSync(REPORT_DIRECTORY, { recursive: true });
+  writeFileSync(`${REPORT_DIRECTORY}/${fileName}`, report);
+  process.stdout.write(`${report}\nWritten to ${REPORT_DIRECTORY}/${fileName}\n`);
   if (criteria.some(([, , , isReached]) => isReached === false)) process.exitCode = 1;
 }
 

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { findFreePorts } from '../../test/support/processes/local-server.ts';
 import { startFlags } from '../../test/support/processes/start-flags.ts';
-import { REPORT_FOLDER } from './report.ts';
+import { REPORT_DIRECTORY } from './report.ts';
 
 /** Longest time until a server listens. */
 const START_TIMEOUT_MS = 20_000;
@@ -31,7 +31,7 @@ export function startOwn(name: string, ...options: readonly string[]): Promise<S
   return startServer(name, [process.execPath, script, name, ...options]);
 }
 
-/** Settings for originals behind the `folder` server of `own-servers.ts`, as a bucket. */
+/** Settings for originals behind the `directory` server of `own-servers.ts`, as a bucket. */
 export const bucketSettings = (endpoint: string) => ({
   STORAGE: 's3',
   S3_BUCKET: 'originals',
@@ -44,7 +44,7 @@ export const bucketSettings = (endpoint: string) => ({
 /**
  * Starts a server on a port of 127.0.0.1, which `PORT` says, and `{port}` in the command.
  *
- * @param name of its log in the folder of reports
+ * @param name of its log in the directory of reports
  * @param environment all variables besides `PATH`, `HOST` and `PORT`
  * @throws Error with the server's output, if it ends or does not listen in time
  */
@@ -54,8 +54,8 @@ export async function startServer(
   environment: Readonly<Record<string, string>> = {},
 ) {
   const [port = 0] = await findFreePorts(1);
-  mkdirSync(REPORT_FOLDER, { recursive: true });
-  const logFile = `${REPORT_FOLDER}/${name}.log`;
+  mkdirSync(REPORT_DIRECTORY, { recursive: true });
+  const logFile = `${REPORT_DIRECTORY}/${name}.log`;
   const log = openSync(logFile, 'w');
   const words = command.map((word) => word.replace('{port}', String(port)));
   // The server ends with this process (prctl(2)), but not by a Ctrl-C at the terminal.
@@ -115,14 +115,14 @@ export async function fetchOk(origin: string, path: string) {
   return { headers: response.headers, body };
 }
 
-/** Makes a folder, and removes it when `use` ends or fails. */
-export async function useTemporaryFolder<Result>(
-  use: (folder: string) => Promise<Result>,
+/** Makes a directory, and removes it when `use` ends or fails. */
+export async function useTemporaryDirectory<Result>(
+  use: (directory: string) => Promise<Result>,
 ): Promise<Result> {
-  const folder = await mkdtemp(join(tmpdir(), 'darkroom-bench-'));
+  const directory = await mkdtemp(join(tmpdir(), 'darkroom-bench-'));
   try {
-    return await use(folder);
+    return await use(directory);
   } finally {
-    await rm(folder, { recursive: true });
+    await rm(directory, { recursive: true });
   }
 }

@@ -3,7 +3,7 @@ import type { Load, LoadResult } from '../harness/load.ts';
 import { LoadGenerator } from '../harness/load-generator.ts';
 import { Originals } from '../harness/originals.ts';
 import { readTreeCpuSeconds, watchMachine } from '../harness/process-numbers.ts';
-import { fetchOk, startService, useTemporaryFolder } from '../harness/service.ts';
+import { fetchOk, startService, useTemporaryDirectory } from '../harness/service.ts';
 import type { Experiment, Phase, Sort, Traffic } from './experiments.ts';
 
 /** Number of turns, each with a phase without the flood and one beside it. */
@@ -29,8 +29,8 @@ export function runExperiment(
   workers: number,
 ) {
   const floodMs = phaseMs + 2 * headStartMs;
-  return useTemporaryFolder(async (folder) => {
-    const originals = new Originals(folder);
+  return useTemporaryDirectory(async (directory) => {
+    const originals = new Originals(directory);
     const seconds = (2 * ROUNDS * floodMs) / 1_000;
     const share = 'share' in flood ? flood.share : 1;
     const list = async (kind: Parameters<Originals['list']>[0], mostPerSecond: number) =>
@@ -43,7 +43,7 @@ export function runExperiment(
       costly: await list('costly', 1),
     };
     const { pid, origin, stop } = await startService('overload-service', {
-      STORAGE_DIR: folder,
+      STORAGE_DIR: directory,
       WORKERS: String(workers),
       CACHE_REVALIDATE_SECONDS: '86400', // a hit stays one during the run
     });

@@ -14,7 +14,7 @@ const BLOBS = 16;
 const SMALLEST_BLOB_BYTES = 300_000;
 const LARGEST_BLOB_BYTES = 12_000_000;
 
-/** Folders of the corpus whose files are malicious or damaged. */
+/** Directories of the corpus whose files are malicious or damaged. */
 const HOSTILE = /^(hostile|fuzz)-/;
 
 export interface Original {
@@ -51,10 +51,10 @@ export function createOriginals() {
   };
 }
 
-export function writeOriginals(folder: string, originals: readonly Original[]): void {
+export function writeOriginals(directory: string, originals: readonly Original[]): void {
   for (const { key, bytes } of originals) {
-    mkdirSync(dirname(join(folder, key)), { recursive: true });
-    writeFileSync(join(folder, key), bytes);
+    mkdirSync(dirname(join(directory, key)), { recursive: true });
+    writeFileSync(join(directory, key), bytes);
   }
 }
 

@@ -5,7 +5,7 @@ import { workersOf } from '../../test/support/processes/worker-ids.ts';
 import { readProcess } from '../harness/process-numbers.ts';
 import { Random } from '../harness/random.ts';
 import { sumOf } from '../harness/report.ts';
-import { startService, useTemporaryFolder } from '../harness/service.ts';
+import { startService, useTemporaryDirectory } from '../harness/service.ts';
 import { copyKey, createOriginals, RESERVED_COPY } from './originals.ts';
 import { createLoadMix, type LoadMix } from './requests.ts';
 import { openStorage, type Place } from './storage.ts';
@@ -68,9 +68,9 @@ const GOOD_PATHS = [
  * @throws Error if the service or its storage do not start
  */
 export function runSoak(durationMs: number, seed: number, place: Place, over: AbortController) {
-  return useTemporaryFolder(async (folder) => {
+  return useTemporaryDirectory(async (directory) => {
     const originals = createOriginals();
-    const storage = await openStorage(folder, place, Object.values(originals).flat());
+    const storage = await openStorage(directory, place, Object.values(originals).flat());
     const settings = { ...SERVICE_SETTINGS, ...storage.settings };
     const service = await startService('soak-service', settings).catch(async (error: unknown) => {
       await storage.close();

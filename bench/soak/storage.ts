@@ -17,7 +17,7 @@ const STORE_BYTES = 64 * 2 ** 20;
 const DISK_BYTES = 1.5 * STORE_BYTES;
 const BALLAST_PIECE_BYTES = 256 * 1024;
 
-/** Where originals are: behind an S3 API, or in a folder. */
+/** Where originals are: behind an S3 API, or in a directory. */
 export type Place = 'bucket' | 'disk';
 
 const diskFaults: readonly (readonly [name: string, fault: DiskFault, lingerMs: number])[] = [
@@ -45,7 +45,7 @@ const bucketFaults: readonly (readonly [name: string, fault: ProxyFault, lingerM
 /**
  * Opens originals and a store of renderings that can be made to fail, with as many faults as this machine can have.
  *
- * @param base an empty folder
+ * @param base an empty directory
  */
 export async function openStorage(base: string, place: Place, originals: readonly Original[]) {
   const within = (...names: string[]): string => join(base, ...names);
@@ -58,13 +58,13 @@ export async function openStorage(base: string, place: Place, originals: readonl
   writeOriginals(within('disk/originals'), originals);
   const fuse = await mountFaultyDisk(within('mounted'), within('disk'));
   const seen = within(fuse === undefined ? 'disk' : 'mounted');
-  const createDiskFaults = (folder: 'originals' | 'renderings'): Fault[] =>
+  const createDiskFaults = (directory: 'originals' | 'renderings'): Fault[] =>
     (fuse === undefined ? [] : diskFaults).map(([name, fault, lingerMs]) => ({
-      ...{ name: `${name} disk of ${folder}`, lingerMs },
+      ...{ name: `${name} disk of ${directory}`, lingerMs },
       // Nothing can be removed from a disk that fails; the store's sweep removes such files after 15 minutes.
-      excuses: folder === 'originals' ? 'originals' : fault === 'fail' ? 'files' : 'nothing',
-      begin: () => fuse?.tell(folder, fault),
-      end: () => fuse?.tell(folder, 'none'),
+      excuses: directory === 'originals' ? 'originals' : fault === 'fail' ? 'files' : 'nothing',
+      begin: () => fuse?.tell(directory, fault),
+      end: () => fuse?.tell(directory, 'none'),
     }));
   const ballast = within('disk/renderings/ballast');
   const full: Fault = {
@@ -112,9 +112,9 @@ export async function openStorage(base: string, place: Place, originals: readonl
   };
 }
 
-/** Opens an S3 API on a folder, behind a proxy that spoils responses. */
-async function openBucket(folder: string) {
-  const server = await startOwn('folder', folder);
+/** Opens an S3 API on a directory, behind a proxy that spoils responses. */
+async function openBucket(directory: string) {
+  const server = await startOwn('directory', directory);
   const proxy = new FaultProxy(Number(new URL(server.origin).port));
   await proxy.listen();
   const faults = bucketFaults.map(
@@ -146,9 +146,9 @@ async function openBucket(folder: string) {
 }
 
 /** Mounts a disk in memory; `false` without root. */
-function mountMemory(folder: string): boolean {
+function mountMemory(directory: string): boolean {
   try {
-    const options = ['-t', 'tmpfs', '-o', `size=${DISK_BYTES}`, 'tmpfs', folder];
+    const options = ['-t', 'tmpfs', '-o', `size=${DISK_BYTES}`, 'tmpfs', directory];
     execFileSync('mount', options, { stdio: 'ignore' });
     return true;
   } catch {

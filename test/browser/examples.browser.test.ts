@@ -3,7 +3,7 @@ import { cp, readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
 import { atEnd } from '../support/at-end.ts';
 import { startService } from '../support/processes/service-process.ts';
-import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 import { useBrowser } from './browser.ts';
 
 const keys = {
@@ -31,7 +31,7 @@ test('the example page compiles', () => {
 
 test('the example page shows pictures, and uploads one that it reads by its signed URL', async () => {
   execFileSync('npm', ['run', '--silent', 'build:examples'], { stdio: 'inherit' });
-  const originals = await useTemporaryFolder();
+  const originals = await useTemporaryDirectory();
   await cp('fixtures/originals', originals.path, { recursive: true });
   const service = await startService({
     ...keys,

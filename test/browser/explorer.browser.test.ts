@@ -4,19 +4,19 @@ import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { defer } from '../support/deferred.ts';
 import { enforced } from '../support/signed-urls.ts';
-import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 import { SETTLED, useExplorer } from './explorer-browser.ts';
 
 /** Attachments besides the samples: more than the page lists. */
 const MANY = 1_500;
 
-const { path: folder } = await useTemporaryFolder();
-cpSync('fixtures/originals', folder, { recursive: true });
-mkdirSync(join(folder, 'attachments/9/9'), { recursive: true });
+const { path: directory } = await useTemporaryDirectory();
+cpSync('fixtures/originals', directory, { recursive: true });
+mkdirSync(join(directory, 'attachments/9/9'), { recursive: true });
 for (let number = 0; number < MANY; number += 1) {
-  writeFileSync(join(folder, `attachments/9/9/note-${number}`), 'x');
+  writeFileSync(join(directory, `attachments/9/9/note-${number}`), 'x');
 }
-const { service, visit } = await useExplorer({ STORAGE_DIR: folder, ...enforced });
+const { service, visit } = await useExplorer({ STORAGE_DIR: directory, ...enforced });
 
 const AVATAR = '#/avatars/6/kl12.webp?size=512';
 

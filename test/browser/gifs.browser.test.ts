@@ -5,10 +5,10 @@ import sharp from 'sharp';
 import { expect, test } from 'vitest';
 import { drawRandomGif } from '../support/images/random-gif.ts';
 import { useService } from '../support/processes/service-process.ts';
-import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 import { useBrowser } from './browser.ts';
 
-const folders = [
+const directories = [
   'gif',
   'corpus/gif-animated',
   'corpus/gif-delays',
@@ -16,20 +16,20 @@ const folders = [
   'corpus/emoji-small',
 ];
 const drawn = Array.from({ length: 40 }, (_, seed) => `drawn ${seed}`);
-const files = folders.flatMap((folder) =>
-  readdirSync(join('fixtures', folder))
+const files = directories.flatMap((directory) =>
+  readdirSync(join('fixtures', directory))
     .filter((file) => file.endsWith('.gif'))
-    .map((file) => join(folder, file)),
+    .map((file) => join(directory, file)),
 );
 
 const readOriginal = (name: string): Buffer =>
   name.startsWith('drawn') ? drawRandomGif(name).gif : readFileSync(join('fixtures', name));
 
 const names = [...files, ...drawn];
-const folder = await useTemporaryFolder();
+const directory = await useTemporaryDirectory();
 for (const [id, name] of names.entries())
-  await folder.put(`avatars/${1 + id}/ab12`, readOriginal(name));
-const service = await useService({ STORAGE_DIR: folder.path });
+  await directory.put(`avatars/${1 + id}/ab12`, readOriginal(name));
+const service = await useService({ STORAGE_DIR: directory.path });
 const browser = await useBrowser(['--force-color-profile=srgb']);
 const page = await (await browser.newContext()).newPage();
 // Only a secure page has the decoder.

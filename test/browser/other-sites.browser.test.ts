@@ -5,7 +5,7 @@ import sharp from 'sharp';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { useService } from '../support/processes/service-process.ts';
 import { useSiteServer } from '../support/sites/site-server.ts';
-import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 import { RELAY_KEY, uploadTarget } from '../support/uploads/relay-app.ts';
 import { useBrowser } from './browser.ts';
 
@@ -18,13 +18,13 @@ const videos = readFileSync('fixtures/video/index.tsv', 'utf8')
   .flatMap(([file = '', , codec = '']) => (/^(?:h264|vp8|vp9|av1)$/.test(codec) ? [file] : []))
   .filter((file) => !['black-start.mp4', 'truncated.mp4'].includes(file));
 
-const folder = await useTemporaryFolder();
+const directory = await useTemporaryDirectory();
 for (const file of videos) {
-  await folder.put(`attachments/1/3/${file}`, readFileSync(join('fixtures/video', file)));
+  await directory.put(`attachments/1/3/${file}`, readFileSync(join('fixtures/video', file)));
 }
-const uploads = await useTemporaryFolder();
+const uploads = await useTemporaryDirectory();
 const service = await useService({
-  STORAGE_DIR: folder.path,
+  STORAGE_DIR: directory.path,
   UPLOADS_DIR: uploads.path,
   RELAY_SIGNING_KEYS: RELAY_KEY,
   LOG_LEVEL: 'info',
@@ -118,7 +118,7 @@ describe('a page of another site', () => {
     const { status, etag, body, progress } = await upload(page, uploadTarget(key));
     expect([status, body]).toEqual([200, '']);
     expect(etag).toMatch(/^"[^"]+"$/);
-    expect((await stat(join(folder.path, key))).size).toBe(SIZE_BYTES);
+    expect((await stat(join(directory.path, key))).size).toBe(SIZE_BYTES);
     await expect.poll(countPreflights).toBe(preflights + 1);
     expect(progress).toEqual([...progress].sort((a, b) => a - b));
     expect(progress.some((sentBytes) => sentBytes > 0 && sentBytes < SIZE_BYTES)).toBe(true);
@@ -137,8 +137,8 @@ describe('a page of another site', () => {
   // As fast as this machine is, and so slow that the service hangs up before all is sent.
   test.each([-1, 10_000_000])('reads why one is refused, at %s bytes a second', async (pace) => {
     const page = await openPage(pace);
-    await folder.put('attachments/1/1/there', 'x');
-    const before = await readdir(folder.path, { recursive: true });
+    await directory.put('attachments/1/1/there', 'x');
+    const before = await readdir(directory.path, { recursive: true });
     const taken = uploadTarget('attachments/1/1/there');
     for (const [target, refusal, code] of [
       [taken, 409, 'MEDIA_EXISTS'],
@@ -147,7 +147,7 @@ describe('a page of another site', () => {
       const { status, body } = await upload(page, target);
       expect([status, JSON.parse(body)]).toMatchObject([refusal, { code }]);
     }
-    expect(await readdir(folder.path, { recursive: true })).toEqual(before);
+    expect(await readdir(directory.path, { recursive: true })).toEqual(before);
   });
 
   test.each(videos)('shows a first frame of %s that its poster is like', async (file) => {

@@ -28,7 +28,7 @@ export interface Setup {
   readonly hasStore: boolean;
   readonly keepsResults: boolean;
   readonly keepsOriginals: boolean;
-  /** Whether the origin gives small originals at once, as a folder does; or else as a stream, as S3 does. */
+  /** Whether the origin gives small originals at once, as a directory does; or else as a stream, as S3 does. */
   readonly givesBytes: boolean;
   /** How long what it says is relied on. */
   readonly freshForMs: number;

@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 import { LOCAL_CREDENTIALS, useLocalS3 } from '../support/s3/local-s3.ts';
 import { respondWithError, type ScriptedAnswer, useScriptedS3 } from '../support/s3/scripted-s3.ts';
 import { useDnsServer } from '../support/sites/dns-server.ts';
-import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 import { samples } from '../support/test-app.ts';
 import { atScale } from '../support/test-scale.ts';
 
@@ -75,25 +75,25 @@ for (const [name, answer] of Object.entries<ScriptedAnswer>({
   environment[name] = (await useScriptedS3(answer)).endpoint;
 }
 
-/** Runs a line in a folder with a file of each kind, and with a storage in which there is nothing yet. */
+/** Runs a line in a directory with a file of each kind, and with a storage in which there is nothing yet. */
 async function run(line: string) {
-  const { path: folder, put } = await useTemporaryFolder();
+  const { path: directory, put } = await useTemporaryDirectory();
   const { jpeg, png, svg, text, animatedGif: gif } = samples;
   const files = { jpeg, png, svg, text, gif, half: jpeg.subarray(0, 3_000), output: 'before' };
   for (const [name, bytes] of Object.entries(files)) await put(name, bytes);
-  const originals = join(folder, 'originals');
-  for (const name of ['bin', 'originals']) await mkdir(join(folder, name));
-  await symlink(resolve('bin/darkroom.mjs'), join(folder, 'bin/darkroom'));
-  const PATH = `${join(folder, 'bin')}:${process.env.PATH}`;
+  const originals = join(directory, 'originals');
+  for (const name of ['bin', 'originals']) await mkdir(join(directory, name));
+  await symlink(resolve('bin/darkroom.mjs'), join(directory, 'bin/darkroom'));
+  const PATH = `${join(directory, 'bin')}:${process.env.PATH}`;
   const child = spawn('sh', ['-c', `${FILL_STORE}\n${line}`], {
-    cwd: folder,
+    cwd: directory,
     env: { ...environment, PATH, STORAGE_DIR: originals },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const status = new Promise((ended) => child.once('close', ended));
   const [stdout, stderr] = await Promise.all([buffer(child.stdout), buffer(child.stderr)]);
   await chmod(originals, 0o700);
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true });
   const names = entries
     .filter((entry) => !entry.isDirectory())
     .map(({ parentPath, name }) => relative(originals, join(parentPath, name)));
@@ -103,7 +103,7 @@ async function run(line: string) {
     stderr: stderr.toString(),
     stored: names.filter((name) => !name.startsWith('../')).join(' '),
     unfinished: names.filter((name) => /\.(darkroom|incoming)-/.test(name)),
-    output: readFileSync(join(folder, 'output'), 'utf8'),
+    output: readFileSync(join(directory, 'output'), 'utf8'),
   };
 }
 

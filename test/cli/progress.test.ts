@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createProgress } from '../../src/cli/progress.ts';
-import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 
 const MIB = 1024 ** 2;
 
@@ -11,12 +11,12 @@ const CLEAR_LINE = '\u001b[1G\u001b[2K';
 
 /** Stores a file that takes three seconds to arrive; returns the output of standard error. */
 async function putSlowly(wrap: (command: string) => [program: string, ...args: string[]]) {
-  const { path: folder } = await useTemporaryFolder();
+  const { path: directory } = await useTemporaryDirectory();
   const command =
     '{ head -c 3M /dev/zero; sleep 3; } | "$NODE" bin/darkroom.mjs put attachments/1/2/zeros - >"$STORAGE_DIR/output"';
   const [program, ...args] = wrap(command);
   const { stdout, stderr, status } = spawnSync(program, args, {
-    env: { PATH: process.env.PATH, TERM: 'xterm', NODE: process.execPath, STORAGE_DIR: folder },
+    env: { PATH: process.env.PATH, TERM: 'xterm', NODE: process.execPath, STORAGE_DIR: directory },
     encoding: 'utf8',
   });
   expect(status).toBe(0);

@@ -14,17 +14,17 @@ import {
 } from '../support/processes/command-line.ts';
 import { listenLocally } from '../support/processes/local-server.ts';
 import { LOCAL_CREDENTIALS, type LocalS3Request, useLocalS3 } from '../support/s3/local-s3.ts';
-import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 
 const MEBIBYTE = 1024 * 1024;
 const KEY = 'attachments/1/2/large';
 const NOTHING_STORED = 'darkroom: stopped; nothing was stored\n';
 
-let folder: string;
+let directory: string;
 let originals: string;
 beforeEach(async () => {
-  folder = (await useTemporaryFolder()).path;
-  originals = join(folder, 'originals');
+  directory = (await useTemporaryDirectory()).path;
+  originals = join(directory, 'originals');
   mkdirSync(originals);
 });
 
@@ -78,7 +78,7 @@ test.each<NodeJS.Signals[][]>([[['SIGINT']], [['SIGTERM']], [['SIGINT', 'SIGTERM
 
 describe.each(['SIGINT', 'SIGTERM'] as const)('a command that receives %s', (signal) => {
   test('ends while it reads from a silent pipe', async () => {
-    const pipe = join(folder, 'pipe');
+    const pipe = join(directory, 'pipe');
     spawnSync('mkfifo', [pipe]);
     const running = start(['put', KEY, pipe], { STORAGE_DIR: originals });
     const otherEnd = await open(pipe, 'w'); // is there once the command has opened it
@@ -134,7 +134,7 @@ describe('^C in the upload of a large file to a bucket', () => {
     });
     onTestFinished(() => leave.resolve());
     await server.put(KEY, Buffer.from('before'));
-    const large = join(folder, 'large');
+    const large = join(directory, 'large');
     writeFileSync(large, Buffer.alloc(40 * MEBIBYTE, 'large'));
     const environment = s3Environment(server.endpoint);
     const running = start(['put', KEY, large], environment);

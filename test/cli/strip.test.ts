@@ -10,22 +10,22 @@ import { listenUntilEnd } from '../support/at-end.ts';
 import { MemoryOrigin } from '../support/memory-origin.ts';
 import { signal } from '../support/open-stream.ts';
 import { runDarkroom, startDarkroom } from '../support/processes/command-line.ts';
-import { type TemporaryFolder, useTemporaryFolder } from '../support/temporary-folder.ts';
+import { type TemporaryDirectory, useTemporaryDirectory } from '../support/temporary-directory.ts';
 import { samples } from '../support/test-app.ts';
 import { OWNER, photo, plainPhoto, truncatedPhoto } from '../support/uploads/photos.ts';
 
-let folder: TemporaryFolder;
+let directory: TemporaryDirectory;
 beforeEach(async () => {
-  folder = await useTemporaryFolder();
+  directory = await useTemporaryDirectory();
 });
 
 const strip = async (args: readonly string[], environment: Record<string, string> = {}) => {
-  const options = { environment: { STORAGE_DIR: folder.path, ...environment } };
+  const options = { environment: { STORAGE_DIR: directory.path, ...environment } };
   const { status, stdout, stderr } = await runDarkroom(['strip', ...args], options);
   return { status, lines: stdout.toString().trimEnd().split('\n').sort(), stderr };
 };
 
-const read = (key: string) => readFile(join(folder.path, key));
+const read = (key: string) => readFile(join(directory.path, key));
 
 /** An admin listener that records purges, and knows one blocked digest. */
 async function useAdmin(status = 200, blocked = '') {
@@ -43,10 +43,10 @@ async function useAdmin(status = 200, blocked = '') {
 
 test('cleans what is named, reports each original, and purges what has changed', async () => {
   const { purged, settings } = await useAdmin();
-  await folder.put('avatars/1/ab12', photo);
-  await folder.put('emojis/1', plainPhoto);
-  await folder.put('emojis/2', samples.text);
-  await chmod(join(folder.path, 'avatars/1/ab12'), 0o640);
+  await directory.put('avatars/1/ab12', photo);
+  await directory.put('emojis/1', plainPhoto);
+  await directory.put('emojis/2', samples.text);
+  await chmod(join(directory.path, 'avatars/1/ab12'), 0o640);
   const keys = ['avatars/1/a_ab12', 'emojis/1', 'emojis/2'];
   const { status, lines, stderr } = await strip(keys, settings);
   expect([status, stderr]).toEqual([0, '']);
@@ -59,16 +59,16 @@ test('cleans what is named, reports each original, and purges what has changed',
   expect(purged).toEqual([{ assets: ['avatars/1/ab12'] }]);
   const cleaned = await read('avatars/1/ab12');
   expect([cleaned.length, cleaned.includes(OWNER)]).toEqual([photo.length, false]);
-  expect((await stat(join(folder.path, 'avatars/1/ab12'))).mode & 0o777).toBe(0o640);
-  expect(await folder.list()).toEqual(['avatars/1/ab12', 'emojis/1', 'emojis/2']);
+  expect((await stat(join(directory.path, 'avatars/1/ab12'))).mode & 0o777).toBe(0o640);
+  expect(await directory.list()).toEqual(['avatars/1/ab12', 'emojis/1', 'emojis/2']);
 });
 
-test('cleans a folder; a dry run writes nothing, and a second run finds nothing to do', async () => {
+test('cleans a directory; a dry run writes nothing, and a second run finds nothing to do', async () => {
   const { purged, settings } = await useAdmin();
   for (const key of ['attachments/1/2/a', 'attachments/1/3/b', 'attachments/12/4/c']) {
-    await folder.put(key, photo);
+    await directory.put(key, photo);
   }
-  await folder.put('attachments/1/no key', photo);
+  await directory.put('attachments/1/no key', photo);
   const dry = await strip(['--dry-run', '--prefix', 'attachments/1'], settings);
   expect(dry.lines).toEqual([
     '2 originals, 2 would be removed (dry run: nothing was written)',
@@ -91,8 +91,8 @@ test('cleans a folder; a dry run writes nothing, and a second run finds nothing 
 });
 
 test('ends with status 1 for what is missing or damaged, and goes on', async () => {
-  await folder.put('emojis/1', truncatedPhoto);
-  await folder.put('emojis/3', photo);
+  await directory.put('emojis/1', truncatedPhoto);
+  await directory.put('emojis/3', photo);
   const { status, lines, stderr } = await strip(['emojis/1', 'emojis/2', 'emojis/3']);
   expect(status).toBe(1);
   expect(lines).toEqual([
@@ -112,7 +112,7 @@ test.each([
   [['--prefix', '../..'], /is not a folder of keys/],
   [['emojis/1', 'emojis'], /"emojis" is not the key of an original/],
 ])('ends with status 64 for the arguments %j, and changes nothing', async (args, message) => {
-  await folder.put('emojis/1', photo);
+  await directory.put('emojis/1', photo);
   const { status, stderr } = await strip(args);
   expect(status).toBe(64);
   expect(stderr).toMatch(message);
@@ -121,8 +121,8 @@ test.each([
 
 test('stops after an original that cannot be purged, and names it', async () => {
   const { settings } = await useAdmin(503);
-  await folder.put('emojis/1', photo);
-  await folder.put('emojis/2', photo);
+  await directory.put('emojis/1', photo);
+  await directory.put('emojis/2', photo);
   const { status, stderr } = await strip(['emojis/1', 'emojis/2'], settings);
   expect(status).toBe(1);
   expect(stderr).toMatch(/^darkroom: emojis\/1 is stored without metadata, but not purged: .*503/);
@@ -131,9 +131,9 @@ test('stops after an original that cannot be purged, and names it', async () => 
 
 test('leaves an original whose digest is blocked, which would be another one', async () => {
   const { purged, settings } = await useAdmin(200, hash('sha256', photo));
-  const { path } = await useTemporaryFolder();
+  const { path } = await useTemporaryDirectory();
   const blocklist = { BLOCKLIST: 'filesystem', BLOCKLIST_FILE: join(path, 'blocks.jsonl') };
-  await folder.put('emojis/1', photo);
+  await directory.put('emojis/1', photo);
   const { status, lines } = await strip(['emojis/1'], { ...settings, ...blocklist });
   expect([status, lines, purged]).toEqual([0, ['1 original, 1 blocked', 'emojis/1: blocked'], []]);
   expect((await read('emojis/1')).equals(photo)).toBe(true);
@@ -143,9 +143,9 @@ test('leaves an original whose digest is blocked, which would be another one', a
 
 test('can be stopped, and run again', async () => {
   const keys = Array.from({ length: 300 }, (_, index) => `emojis/${index}`);
-  for (const key of keys) await folder.put(key, photo);
+  for (const key of keys) await directory.put(key, photo);
   const args = ['strip', '--prefix', 'emojis'];
-  const { child, ended, stderr } = startDarkroom(args, { STORAGE_DIR: folder.path });
+  const { child, ended, stderr } = startDarkroom(args, { STORAGE_DIR: directory.path });
   onTestFinished(() => void child.kill('SIGKILL'));
   let shown = '';
   child.stdout.on('data', (chunk: Buffer) => {
@@ -155,7 +155,7 @@ test('can be stopped, and run again', async () => {
   child.kill('SIGINT');
   expect(await ended).toBe('SIGINT');
   expect(stderr()).toMatch(/^darkroom: stopped; .*run it again/);
-  expect([...(await folder.list())].sort()).toEqual([...keys].sort());
+  expect([...(await directory.list())].sort()).toEqual([...keys].sort());
   const { status, lines } = await strip(['--prefix', 'emojis/']);
   expect(status).toBe(0);
   const [, removed = '0', none = '0'] =

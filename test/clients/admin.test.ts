@@ -5,7 +5,7 @@ import { describe, expect, expectTypeOf, onTestFinished, test } from 'vitest';
 import { AdminClient, AdminError, type Metadata } from '../../src/client/admin.ts';
 import type { MediaMetadata } from '../../src/contract/metadata.ts';
 import { metricsSettings, METRICS_TOKEN as token } from '../support/telemetry/prometheus-text.ts';
-import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 import { samples, useTestApp } from '../support/test-app.ts';
 
 async function start(settings: Readonly<Record<string, string>> = {}) {
@@ -48,10 +48,10 @@ describe('the admin client', () => {
   });
 
   test('blocks and unblocks originals', async () => {
-    const folder = await useTemporaryFolder();
+    const directory = await useTemporaryDirectory();
     const { app, client } = await start({
       BLOCKLIST: 'filesystem',
-      BLOCKLIST_FILE: join(folder.path, 'blocks.jsonl'),
+      BLOCKLIST_FILE: join(directory.path, 'blocks.jsonl'),
     });
     app.originals.put('avatars/1/ab12', samples.jpeg);
     const status = async () => (await app.get('/avatars/1/ab12.webp?size=16')).statusCode;

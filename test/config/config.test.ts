@@ -2,7 +2,7 @@ import { join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { ConfigError, readConfig } from '../../src/config/config.ts';
 import { settingNames, settingTable } from '../../src/config/settings.ts';
-import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 
 const MEBIBYTE = 2 ** 20;
 const key = 'an-example-key-of-thirty-two-bytes-or-more';
@@ -174,7 +174,7 @@ test.each([
   ['LOG_LEVL', '; is LOG_LEVEL meant?'],
   ['TRUSTPROXY', '; is TRUST_PROXY meant?'],
   ['WORKER', '; is WORKERS meant?'],
-  ['STORAGE_FOLDER', ''],
+  ['STORAGE_DIRECTORY', ''],
   ['S3_KEY', ''],
   ['CACHE_MEMORY', ''],
 ])('warns about %s, which resembles a setting%s', (name, guess) => {
@@ -239,7 +239,7 @@ test('does not warn about variables of other programs or known ones', () => {
 });
 
 test('the redaction of the log covers all secrets, even those that no other setting needs', async () => {
-  const { path, put } = await useTemporaryFolder();
+  const { path, put } = await useTemporaryDirectory();
   const names = settingNames.filter((name) => 'isSecret' in settingTable[name]);
   expect(names).toContain('INTERNAL_TOKEN');
   for (const name of names) {

@@ -7,7 +7,7 @@ import { readConfig } from '../../src/config/config.ts';
 import { countCores, planConnections } from '../../src/config/machine-limits.ts';
 import { keySettingNames } from '../../src/config/variables/key-settings.ts';
 import { faultsOf } from '../support/setting-faults.ts';
-import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 
 const key = 'an-example-key-of-thirty-two-bytes-or-more';
 const former = 'the-key-of-last-month-which-still-verifies';
@@ -152,7 +152,7 @@ test.each([
 });
 
 test('rejects the token of the CDN from both a variable and a file', async () => {
-  const { path, put } = await useTemporaryFolder();
+  const { path, put } = await useTemporaryDirectory();
   await put('token', ' a-token-of-the-edge\n');
   const given = {
     ...{ BLOCKLIST: 'filesystem', BLOCKLIST_FILE: join(path, 'blocks.jsonl') },
@@ -206,7 +206,7 @@ const FILE_OF_KEYS = `a readable file of keys, one per line, ${KEY_FORM}`;
 
 describe.each(keySettingNames)('%s', (name) => {
   const inFile = async (text: string | Uint8Array) => {
-    const { path, put } = await useTemporaryFolder();
+    const { path, put } = await useTemporaryDirectory();
     await put('keys', text);
     return { [`${name}_FILE`]: join(path, 'keys') };
   };
@@ -270,14 +270,14 @@ describe('originals and renderings', () => {
   test.each([
     ['into the results', 'link', 'pool/results', 'link', false],
     ['to where results are written', 'link', 'pool/incoming', 'link', false],
-    ['to the folder itself', 'link', 'pool', 'link', false],
+    ['to the directory itself', 'link', 'pool', 'link', false],
     ['to what is above it', 'link', '.', 'link', false],
-    ['to another folder of it', 'link', 'pool/other', 'link', false],
+    ['to another directory of it', 'link', 'pool/other', 'link', false],
     ['from within it', 'pool/results', 'originals', 'originals', false],
     ['from where results are written', 'pool/incoming', 'originals', 'originals', false],
     ['next to it', 'link', 'originals', 'link', true],
   ])('are compared after resolving links: %s', async (_, link, target, originals, isRight) => {
-    const { path } = await useTemporaryFolder();
+    const { path } = await useTemporaryDirectory();
     for (const name of ['originals', 'pool', target]) {
       mkdirSync(join(path, name), { recursive: true });
     }

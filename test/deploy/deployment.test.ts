@@ -20,7 +20,7 @@ import { startService } from '../support/processes/service-process.ts';
 import { startFlags } from '../support/processes/start-flags.ts';
 import { faultsOf } from '../support/setting-faults.ts';
 import { metricsSettings } from '../support/telemetry/prometheus-text.ts';
-import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 
 const read = (name: string): string => readFileSync(name, 'utf8');
 
@@ -62,7 +62,7 @@ describe('the systemd unit', () => {
   const hasSystemd = spawnSync('systemd-analyze', ['--version']).status === 0;
 
   test.skipIf(!hasSystemd)('passes systemd-analyze verify', async () => {
-    const { path, put } = await useTemporaryFolder();
+    const { path, put } = await useTemporaryDirectory();
     const file = 'darkroom@.service';
     // Node need not be where systemd looks for it.
     await put(file, unit.replace('ExecStart=node ', `ExecStart=${process.execPath} `));
@@ -159,7 +159,7 @@ describe('compose.yaml', () => {
   });
 
   test('has its secrets in a file for nobody else, and replicas that the service and nginx accept', async () => {
-    const secretsFile = join((await useTemporaryFolder()).path, '.env');
+    const secretsFile = join((await useTemporaryDirectory()).path, '.env');
     execFileSync('deploy/secrets', [secretsFile]);
     expect(statSync(secretsFile).mode & 0o777).toBe(0o600);
     const written = read(secretsFile);
@@ -196,18 +196,18 @@ describe('compose.yaml', () => {
 });
 
 describe('the manifests of Kubernetes', () => {
-  const FOLDER = 'deploy/kubernetes';
+  const DIRECTORY = 'deploy/kubernetes';
   interface Manifest {
     readonly apiVersion: string;
     readonly kind: string;
     readonly spec: Readonly<Record<string, object>>;
   }
-  const kustomization = parse(read(`${FOLDER}/kustomization.yaml`)) as {
+  const kustomization = parse(read(`${DIRECTORY}/kustomization.yaml`)) as {
     readonly resources: readonly string[];
     readonly configMapGenerator: readonly { readonly literals: readonly string[] }[];
   };
   const manifests = kustomization.resources.flatMap((name) =>
-    parseAllDocuments(read(join(FOLDER, name))).map((document) => document.toJS() as Manifest),
+    parseAllDocuments(read(join(DIRECTORY, name))).map((document) => document.toJS() as Manifest),
   );
   const all = { Deployment, HorizontalPodAutoscaler, NetworkPolicy, PodDisruptionBudget, Service };
   const models: Readonly<Record<string, new (data: never) => Model<unknown>>> = all;
@@ -225,7 +225,7 @@ describe('the manifests of Kubernetes', () => {
       const Kind = models[manifest.kind] ?? expect.fail(`unknown kind ${manifest.kind}`);
       new Kind(manifest as never).validate();
     }
-    const { path, put } = await useTemporaryFolder();
+    const { path, put } = await useTemporaryDirectory();
     symlinkSync(resolve('node_modules'), join(path, 'node_modules'));
     const constants = manifests.map((manifest, index) => {
       const { apiVersion, kind } = manifest;

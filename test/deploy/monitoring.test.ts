@@ -6,7 +6,7 @@ import { useService } from '../support/processes/service-process.ts';
 import { workersOf } from '../support/processes/worker-ids.ts';
 import { listExpressions, readDashboard } from '../support/telemetry/dashboard.ts';
 import { metricsSettings, parseScrape, withToken } from '../support/telemetry/prometheus-text.ts';
-import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 
 /** Labels that Prometheus adds, and those that only histograms have. */
 const FOREIGN_LABELS = new Set(['job', 'instance', 'le']);
@@ -44,7 +44,7 @@ const readGroupings = (expr: string): string[] =>
 const service = await useService({
   ...metricsSettings,
   RESULT_STORE: 'filesystem',
-  RESULT_STORE_DIR: (await useTemporaryFolder()).path,
+  RESULT_STORE_DIR: (await useTemporaryDirectory()).path,
 });
 
 async function scrape() {

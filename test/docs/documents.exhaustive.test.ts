@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
 import { useService } from '../support/processes/service-process.ts';
-import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 import { CONTRIBUTING, documents, readCommandBlocks } from './document-commands.ts';
 
 const ADMIN_TOKEN = 'the-token-of-the-documents';
@@ -21,18 +21,18 @@ const withStatuses = (script: string): string =>
   );
 
 /**
- * Runs a script as somebody would who reads a document from top to bottom: in one shell, in a folder that looks like a
+ * Runs a script as somebody would who reads a document from top to bottom: in one shell, in a directory that looks like a
  * clone and is thrown away afterwards.
  */
 async function run(script: string) {
-  const { path: folder } = await useTemporaryFolder();
-  for (const name of CLONE) symlinkSync(resolve(name), join(folder, name));
+  const { path: directory } = await useTemporaryDirectory();
+  for (const name of CLONE) symlinkSync(resolve(name), join(directory, name));
   const child = spawn('bash', ['-c', `exec 2>&1\nset -e -o pipefail\n${script}`], {
-    cwd: folder,
+    cwd: directory,
     env: {
       ADMIN_TOKEN,
       PATH: process.env.PATH ?? '',
-      HOME: folder,
+      HOME: directory,
       NPM_CONFIG_OFFLINE: 'true',
       NPM_CONFIG_UPDATE_NOTIFIER: 'false',
     },

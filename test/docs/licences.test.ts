@@ -3,7 +3,7 @@ import { join, relative } from 'node:path';
 import { expect, test } from 'vitest';
 import { readFixtureTable } from '../support/fixture-table.ts';
 
-/** The list of each folder of images below `fixtures`; the goldens have the licence of their originals. */
+/** The list of each directory of images below `fixtures`; the goldens have the licence of their originals. */
 const lists: Readonly<Record<string, string>> = {
   avifenc: 'avifenc/index.tsv',
   corpus: 'corpus/MANIFEST.tsv',
@@ -20,24 +20,24 @@ const lists: Readonly<Record<string, string>> = {
 };
 
 test('every directory of images has an index', () => {
-  const folders = readdirSync('fixtures', { withFileTypes: true })
+  const directories = readdirSync('fixtures', { withFileTypes: true })
     .flatMap((entry) => (entry.isDirectory() ? [entry.name] : []))
     .filter((name) => name !== 'tls');
-  expect(folders.sort()).toEqual(Object.keys(lists));
+  expect(directories.sort()).toEqual(Object.keys(lists));
 });
 
-test.each(Object.entries(lists))('every image of fixtures/%s has a licence', (folder, list) => {
+test.each(Object.entries(lists))('every image of fixtures/%s has a licence', (directory, list) => {
   const lines = readFixtureTable(list);
-  if (folder === 'expected') {
+  if (directory === 'expected') {
     const origins = new Set(lines.map(({ original = '' }) => original.split('/')[0]));
     expect(Object.keys(lists)).toEqual(expect.arrayContaining([...origins]));
     return;
   }
-  const below = join('fixtures', folder);
+  const below = join('fixtures', directory);
   const files = readdirSync(below, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => relative(below, join(entry.parentPath, entry.name)))
-    .filter((file) => join(folder, file) !== list);
+    .filter((file) => join(directory, file) !== list);
   expect(lines.map(({ file, key }) => file ?? key).sort()).toEqual(files.sort());
   expect(lines.filter(({ licence = '' }) => licence === '')).toEqual([]);
 });

@@ -8,7 +8,7 @@ import { SigningKeys } from '../../src/contract/signing/signing-keys.ts';
 import { attachmentVectors } from '../../tools/documents/attachment-vectors.ts';
 import { externalVectors } from '../../tools/documents/external-vectors.ts';
 import { uploadVectors } from '../../tools/documents/upload-vectors.ts';
-import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 
 /** Signers of one kind of URL in docs/signing.md, and what they must make. */
 interface Signers {
@@ -99,9 +99,9 @@ function testSigners(signers: Signers): void {
 
   describe(`the signers of ${kind} in ${document}`, () => {
     test('in TypeScript', async () => {
-      const folder = await useTemporaryFolder();
-      await folder.put('sign.ts', codeOf('ts'));
-      const functions = await import(pathToFileURL(join(folder.path, 'sign.ts')).href);
+      const directory = await useTemporaryDirectory();
+      await directory.put('sign.ts', codeOf('ts'));
+      const functions = await import(pathToFileURL(join(directory.path, 'sign.ts')).href);
       expectSigned(calls.map((row) => functions[name](...row)));
     });
 
@@ -111,11 +111,11 @@ function testSigners(signers: Signers): void {
       // A compiler takes its time, once.
       const name = isThere ? `in ${language}` : `in ${language}: ${program} is not installed`;
       test.skipIf(!isThere)(name, { timeout: 120_000 }, async () => {
-        const folder = await useTemporaryFolder();
+        const directory = await useTemporaryDirectory();
         const files = Object.entries(filesOf(codeOf(language), signers));
-        for (const [file, content] of files) await folder.put(file, content);
+        for (const [file, content] of files) await directory.put(file, content);
         const run = spawnSync(program, args, {
-          cwd: folder.path,
+          cwd: directory.path,
           input: JSON.stringify(calls),
           encoding: 'utf8',
         });

@@ -12,7 +12,7 @@ import type { OriginalWriter } from '../../src/pipeline/originals/original-write
 import { attachmentVectors } from '../../tools/documents/attachment-vectors.ts';
 import { externalVectors } from '../../tools/documents/external-vectors.ts';
 import { uploadVectors } from '../../tools/documents/upload-vectors.ts';
-import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 import { useTestApp } from '../support/test-app.ts';
 
 describe('the vectors of attachments', () => {
@@ -85,12 +85,12 @@ describe('the vectors of uploads', () => {
 
   test('have the documented statuses', async () => {
     // One of the keys has a comma, which ends a key in the variable itself.
-    const folder = await useTemporaryFolder();
-    await folder.put('keys', keys.join('\n'));
+    const directory = await useTemporaryDirectory();
+    await directory.put('keys', keys.join('\n'));
     const settings = {
       STORAGE: 's3',
       S3_BUCKET: bucket,
-      RELAY_SIGNING_KEYS_FILE: join(folder.path, 'keys'),
+      RELAY_SIGNING_KEYS_FILE: join(directory.path, 'keys'),
     };
     let nowSeconds = 0;
     const wallClock = () => nowSeconds * 1000;

@@ -54,7 +54,7 @@ describe('the catalogue of originals', () => {
     expect(shown).toBe(4 + 3);
   });
 
-  test('continues past a full shelf to the other shelf of the same folder', async () => {
+  test('continues past a full shelf to the other shelf of the same directory', async () => {
     const avatars = Array.from({ length: 5 }, (_, id) => `guilds/1/users/${id}/avatars/ab`);
     const { shelves } = await list([...avatars, 'guilds/2/users/1/banners/ab']);
     expect(shelfOf(shelves, 'member avatar')).toMatchObject({ isComplete: false });

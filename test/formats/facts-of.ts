@@ -7,14 +7,14 @@ import type { ImageFacts } from '../../src/formats/image-facts.ts';
 /** Reads a file of the corpus, given as `category/file`. */
 export const corpusFile = (name: string) => readFileSync(`fixtures/corpus/${name}`);
 
-/** The folders of the corpus. */
+/** The directories of the corpus. */
 export const corpusCategories: readonly string[] = readdirSync('fixtures/corpus', {
   withFileTypes: true,
 })
   .filter((entry) => entry.isDirectory())
   .map(({ name }) => name);
 
-/** Names of the files in folders of the corpus, as `category/file`. */
+/** Names of the files in directories of the corpus, as `category/file`. */
 export function corpusFiles(...categories: readonly string[]): string[] {
   return categories.flatMap((category) =>
     readdirSync(`fixtures/corpus/${category}`).map((file) => `${category}/${file}`),

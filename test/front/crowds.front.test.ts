@@ -8,7 +8,7 @@ import { connectTo } from '../support/http/raw-http.ts';
 import { tlsFiles, tlsSettings } from '../support/http/tls-files.ts';
 import { residentBytes } from '../support/processes/process-memory.ts';
 import { type ServiceProcess, useService } from '../support/processes/service-process.ts';
-import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 
 const HIT = '/avatars/0.png';
 const LARGE = '/attachments/1/2/large';
@@ -23,7 +23,7 @@ async function start(settings: Record<string, string>, openFiles?: number): Prom
 
 /** A storage of one attachment that no buffer holds. */
 async function makeStorage(): Promise<string> {
-  const { path, put } = await useTemporaryFolder();
+  const { path, put } = await useTemporaryDirectory();
   await put(LARGE, Buffer.alloc(64 * 1024 * 1024));
   return path;
 }

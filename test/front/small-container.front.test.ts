@@ -4,7 +4,7 @@ import sharp from 'sharp';
 import { expect, test } from 'vitest';
 import { useMemoryGroup } from '../support/processes/memory-group.ts';
 import { useService } from '../support/processes/service-process.ts';
-import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 
 const MEBIBYTE = 2 ** 20;
 const hasFfmpeg = spawnSync('ffmpeg', ['-version']).status === 0;
@@ -31,7 +31,7 @@ async function putLargeStills(put: (name: string, bytes: Uint8Array) => Promise<
 test('in a container of 512 MiB, large stills, an emoji and posters are rendered, and the kernel kills nothing', async (context) => {
   const group = useMemoryGroup(512 * MEBIBYTE);
   if (group === undefined) return context.skip('takes a cgroup with a limit of memory, as root');
-  const { path, put } = await useTemporaryFolder();
+  const { path, put } = await useTemporaryDirectory();
   await cp('fixtures/originals', path, { recursive: true });
   const stills = await putLargeStills(put);
   await cp('fixtures/corpus/heic/filetype__fixture-heic.heic', `${path}/attachments/9/1/a.heic`);

@@ -33,16 +33,16 @@ img { min-width: 96px; max-width: 240px; max-height: 240px; display: block; imag
   outline: 1px solid #8886; background: repeating-conic-gradient(#bbb 0 25%, #eee 0 50%) 0 / 16px 16px }
 `;
 
-const folder = fileURLToPath(new URL('../../test-report', import.meta.url));
+const directory = fileURLToPath(new URL('../../test-report', import.meta.url));
 const fixtures = fileURLToPath(fixturesUrl);
 
-/** The page of all goldens, beside a folder of the files that it shows. */
-export const pageFile = path.join(folder, 'goldens.html');
+/** The page of all goldens, beside a directory of the files that it shows. */
+export const pageFile = path.join(directory, 'goldens.html');
 
 /** Removes an earlier page. */
 export async function removePage(): Promise<void> {
   await rm(pageFile, { force: true });
-  await rm(path.join(folder, 'goldens'), { recursive: true, force: true });
+  await rm(path.join(directory, 'goldens'), { recursive: true, force: true });
 }
 
 /** Writes the page of some rows, those that fail first. */
@@ -56,7 +56,7 @@ export async function writePage(compared: readonly ComparedRow[]): Promise<void>
   for (const each of sorted) articles.push(await writeArticle(each));
   const failures = compared.filter(isFailing).length;
   const title = `${compared.length} goldens: ${failures === 0 ? 'all match' : `${failures} fail`}`;
-  await mkdir(folder, { recursive: true });
+  await mkdir(directory, { recursive: true });
   await writeFile(
     pageFile,
     `<!doctype html>
@@ -75,12 +75,12 @@ const isFailing = ({ differences }: ComparedRow): boolean => differences.length 
 /** Writes the files of a row: its result, and a PNG of the frames that differ from the golden, one below the other. */
 async function writeArticle({ row, expected, actual, differences }: ComparedRow): Promise<string> {
   const stem = path.join('goldens', row.name);
-  await mkdir(path.dirname(path.join(folder, stem)), { recursive: true });
+  await mkdir(path.dirname(path.join(directory, stem)), { recursive: true });
   const result = `${stem}.${row.format}`;
-  await writeFile(path.join(folder, result), actual);
+  await writeFile(path.join(directory, result), actual);
   const drawing = expected && (await drawDifferences(expected, actual));
-  if (drawing) await writeFile(path.join(folder, `${stem}.difference.png`), drawing);
-  const ofFixtures = (file: string) => path.relative(folder, path.join(fixtures, file));
+  if (drawing) await writeFile(path.join(directory, `${stem}.difference.png`), drawing);
+  const ofFixtures = (file: string) => path.relative(directory, path.join(fixtures, file));
   const golden = row.golden === undefined ? row.original : path.join('expected', row.golden);
   const figures = [
     formatFigure('original', ofFixtures(row.original)),

@@ -30,7 +30,7 @@ const isUpdating = task === 'update';
 
 const allRows = readGoldenTable();
 const rows = allRows.filter(({ name }) => name.startsWith(chosen));
-const folder = fileURLToPath(new URL('expected', fixturesUrl));
+const directory = fileURLToPath(new URL('expected', fixturesUrl));
 let isPageWanted = task !== undefined;
 const compared: ComparedRow[] = [];
 
@@ -47,7 +47,7 @@ const readOriginal = (original: string): Buffer =>
 
 /** Bytes of a golden; `undefined` if there is none. */
 function readGolden(golden: string): Buffer | undefined {
-  const file = path.join(folder, golden);
+  const file = path.join(directory, golden);
   return existsSync(file) ? readFileSync(file) : undefined;
 }
 
@@ -100,10 +100,10 @@ describe('the same request gives the same bytes:', () => {
 
 test('every golden has a row, and they are small', async () => {
   const named = new Set(allRows.flatMap(({ golden }) => golden ?? []));
-  const stale = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(
+  const stale = readdirSync(directory, { recursive: true, encoding: 'utf8' }).filter(
     (file) => path.extname(file) !== '' && !named.has(file),
   );
-  if (isUpdating) for (const file of stale) await rm(path.join(folder, file));
+  if (isUpdating) for (const file of stale) await rm(path.join(directory, file));
   else expect(stale).toEqual([]);
   const bytes = [...named].reduce((sum, golden) => sum + (readGolden(golden)?.length ?? 0), 0);
   expect(bytes).toBeLessThan(8_000_000);
@@ -170,7 +170,7 @@ async function comparePixels(
       ? [`there is no golden ${golden}`]
       : compareImages(await decodeImage(expected), await decodeImage(body), pixels);
   if (!isUpdating || differences.length === 0) return differences;
-  const file = path.join(folder, golden);
+  const file = path.join(directory, golden);
   await mkdir(path.dirname(file), { recursive: true });
   await writeFile(file, body);
   return [];

@@ -13,7 +13,7 @@ import {
   shareMaliciousDecoder,
 } from '../support/processes/video-decoders.ts';
 import { usePools } from '../support/processes/worker-pool.ts';
-import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 import { readHarm } from './attack-table.ts';
 
 const start = usePools();
@@ -24,7 +24,7 @@ const soon = { timeout: 20_000 };
 
 /** A PATH with these programs alone. */
 async function pathOf(...programs: readonly string[]): Promise<string> {
-  const { path } = await useTemporaryFolder();
+  const { path } = await useTemporaryDirectory();
   for (const program of programs) symlinkSync(`/usr/bin/${program}`, join(path, program));
   return path;
 }

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect } from 'vitest';
 import { parseTarget } from '../../src/contract/media-request.ts';
 import { watchPeaks } from '../support/processes/process-memory.ts';
 import { startService } from '../support/processes/service-process.ts';
-import { makeTemporaryFolder } from '../support/temporary-folder.ts';
+import { makeTemporaryDirectory } from '../support/temporary-directory.ts';
 import { readSample } from '../support/test-app.ts';
 import { readServiceLog } from './service-log.ts';
 import { findFaults, type WholeResponse } from './verdict.ts';
@@ -41,9 +41,9 @@ const GOOD: readonly (readonly [key: string, target: (id: string) => string])[] 
   ['avatars/2/cd34', (id) => `/icons/9/${id}.gif?size=48`],
 ];
 
-const FOLDER = 'test-report/hostile';
+const DIRECTORY = 'test-report/hostile';
 
-/** Leaves an original and its request for reproduction; returns the folder. */
+/** Leaves an original and its request for reproduction; returns the directory. */
 export function keepOriginal(
   suite: string,
   name: string,
@@ -51,24 +51,24 @@ export function keepOriginal(
   original: Buffer,
   faults: readonly string[],
 ): string {
-  const folder = join(FOLDER, suite, name.replace(/[^\p{L}\d.]+/gu, '-').slice(0, 80));
-  mkdirSync(folder, { recursive: true });
-  writeFileSync(join(folder, 'original'), original);
-  writeFileSync(join(folder, 'request.txt'), [target, ...faults, ''].join('\n'));
-  return folder;
+  const directory = join(DIRECTORY, suite, name.replace(/[^\p{L}\d.]+/gu, '-').slice(0, 80));
+  mkdirSync(directory, { recursive: true });
+  writeFileSync(join(directory, 'original'), original);
+  writeFileSync(join(directory, 'request.txt'), [target, ...faults, ''].join('\n'));
+  return directory;
 }
 
 /**
- * Starts the real service in a process of its own, with default limits, on an empty folder, with everything
+ * Starts the real service in a process of its own, with default limits, on an empty directory, with everything
  * about it watched; and notes how it serves good images.
  *
  * @param suite what the report is called
  */
 async function startHostileRun(suite: string) {
-  const folder = await makeTemporaryFolder();
-  const service = await startService({ STORAGE_DIR: folder.path, WORKERS: '' });
+  const directory = await makeTemporaryDirectory();
+  const service = await startService({ STORAGE_DIR: directory.path, WORKERS: '' });
   const readLog = () => readServiceLog(service.output());
-  rmSync(join(FOLDER, suite), { recursive: true, force: true });
+  rmSync(join(DIRECTORY, suite), { recursive: true, force: true });
   const notes = [`Hostile suite: ${suite}`];
   const memory = watchPeaks(service.pid);
   let ids = 0;
@@ -95,20 +95,20 @@ async function startHostileRun(suite: string) {
     const parsed = parseTarget(target);
     if (parsed.kind !== 'media') throw new Error(`Expected a media path but received ${target}`);
     const key = parsed.request.originKey;
-    await folder.put(key, original);
+    await directory.put(key, original);
     try {
       const response = await get(target);
       const etag = response.headers.get('etag');
       const again = etag === null ? undefined : await get(target, { 'if-none-match': etag });
       return { response, again };
     } finally {
-      await rm(join(folder.path, key));
+      await rm(join(directory.path, key));
     }
   }
 
   const known: Buffer[] = [];
   for (const [index, [key, target]] of GOOD.entries()) {
-    await folder.put(`icons/9/known${index}`, readSample(key));
+    await directory.put(`icons/9/known${index}`, readSample(key));
     const { status, body } = await get(target(`known${index}`));
     if (status !== 200) throw new Error(`Expected a good image but received ${status}: ${body}`);
     known.push(body);
@@ -175,7 +175,7 @@ async function startHostileRun(suite: string) {
       memory.stop();
       await prober.terminate();
       await service.stop();
-      await folder.remove();
+      await directory.remove();
     },
   };
 }

@@ -29,22 +29,22 @@ const isRoot = getuid?.() === 0;
 /** A user that no machine has, and one that files are not owned by. */
 const ORDINARY = 54_321;
 
-/** Folders of a service: below the application, and, where we may, below `/usr/local`. */
-function makeFolders(userId: number | undefined): string[] {
+/** Directories of a service: below the application, and, where we may, below `/usr/local`. */
+function makeDirectories(userId: number | undefined): string[] {
   mkdirSync('test-report', { recursive: true });
   const parents = [resolve('test-report'), ...(isRoot ? ['/usr/local'] : [])];
   return parents.map((parent) => {
-    const folder = mkdtempSync(join(parent, 'takeover-'));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
-    chmodSync(folder, 0o755);
-    if (userId !== undefined) chownSync(folder, userId, userId);
-    return folder;
+    const directory = mkdtempSync(join(parent, 'takeover-'));
+    onTestFinished(() => rmSync(directory, { recursive: true }));
+    chmodSync(directory, 0o755);
+    if (userId !== undefined) chownSync(directory, userId, userId);
+    return directory;
   });
 }
 
 /** Tries all attacks in every sandbox that works, with these words before Node. */
 async function attack(before: readonly string[], userId?: number): Promise<Takeover[]> {
-  const words = [...before, process.execPath, PROGRAM, 'all', ...makeFolders(userId)];
+  const words = [...before, process.execPath, PROGRAM, 'all', ...makeDirectories(userId)];
   const { stdout } = await run(words[0] ?? '', words.slice(1), { maxBuffer: 2 ** 24 });
   return JSON.parse(stdout);
 }
@@ -52,7 +52,7 @@ async function attack(before: readonly string[], userId?: number): Promise<Takeo
 const setPrivileges = `setpriv --reuid ${ORDINARY} --regid ${ORDINARY} --clear-groups`.split(' ');
 const dropAdmin = ['setpriv', '--bounding-set', '-sys_admin', '--'];
 
-/** Ways to start the service, and the user that its folders belong to. All but the first take root. */
+/** Ways to start the service, and the user that its directories belong to. All but the first take root. */
 const ways: [name: string, before: () => string[] | Promise<string[]>, userId?: number][] = [
   ['as ourselves', () => []],
   ['as an ordinary user', () => setPrivileges, ORDINARY],

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { expect, test } from 'vitest';
-import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 
 const RULES = resolve('deploy/prometheus/alerts.yaml');
 
@@ -106,11 +106,11 @@ test('each fault raises its alert and no other, and what is no fault none', asyn
       },
     ],
   }));
-  const folder = await useTemporaryFolder();
+  const directory = await useTemporaryDirectory();
   // JSON is YAML.
   const rules = { rule_files: [RULES], evaluation_interval: '1m', tests };
-  await folder.put('alerts.yaml', JSON.stringify(rules));
-  promtool('test', 'rules', join(folder.path, 'alerts.yaml'));
+  await directory.put('alerts.yaml', JSON.stringify(rules));
+  promtool('test', 'rules', join(directory.path, 'alerts.yaml'));
 });
 
 test('the alerts are of good form, and all raised by one of these', () => {

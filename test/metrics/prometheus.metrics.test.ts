@@ -10,12 +10,12 @@ import { findFreePorts } from '../support/processes/local-server.ts';
 import { useService } from '../support/processes/service-process.ts';
 import { listExpressions } from '../support/telemetry/dashboard.ts';
 import { METRICS_TOKEN } from '../support/telemetry/prometheus-text.ts';
-import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 
 /** What is there only after something has gone wrong, or where a thing is set up that is not here. */
 const MAY_BE_EMPTY = /evictions|store/;
 
-const folder = await useTemporaryFolder();
+const directory = await useTemporaryDirectory();
 const [adminPort = 0, port = 0] = await findFreePorts(2);
 const service = await useService({ ADMIN_PORT: String(adminPort), ADMIN_TOKEN: METRICS_TOKEN });
 const api = `http://127.0.0.1:${port}/api/v1`;
@@ -33,14 +33,14 @@ const shipped = parse(readFileSync('deploy/prometheus/prometheus.yaml', 'utf8'))
 shipped.global = { scrape_interval: '500ms', evaluation_interval: '500ms' };
 shipped.rule_files = [resolve('deploy/prometheus/alerts.yaml')];
 const [darkroom] = shipped.scrape_configs;
-darkroom.authorization.credentials_file = join(folder.path, 'token');
+darkroom.authorization.credentials_file = join(directory.path, 'token');
 darkroom.static_configs = [{ targets: [`127.0.0.1:${adminPort}`] }];
-const file = join(folder.path, 'prometheus.yaml');
-await folder.put('token', METRICS_TOKEN);
-await folder.put('prometheus.yaml', stringify(shipped));
+const file = join(directory.path, 'prometheus.yaml');
+await directory.put('token', METRICS_TOKEN);
+await directory.put('prometheus.yaml', stringify(shipped));
 execFileSync('promtool', ['check', 'config', file]); // throws where it is wrong
 
-const data = `--storage.tsdb.path=${join(folder.path, 'data')}`;
+const data = `--storage.tsdb.path=${join(directory.path, 'data')}`;
 const parameters = [`--config.file=${file}`, data, `--web.listen-address=127.0.0.1:${port}`];
 const prometheus = spawn('prometheus', parameters, { stdio: 'ignore' });
 atEnd(async () => {

@@ -13,7 +13,7 @@ import { type ServiceProcess, startService } from '../support/processes/service-
 import { SIGNING_KEY } from '../support/signed-urls.ts';
 import { signedPathOf } from '../support/sites/external-app.ts';
 import { useSiteServer } from '../support/sites/site-server.ts';
-import { putInto, useTemporaryFolder } from '../support/temporary-folder.ts';
+import { putInto, useTemporaryDirectory } from '../support/temporary-directory.ts';
 
 /** A request that reached Darkroom, and what came of it. */
 const recordOf = ({ method, url: target = '', headers }: IncomingMessage) => ({
@@ -100,10 +100,10 @@ class Relay {
  * counts, and ends them afterwards. What the relay has counted is forgotten before each test.
  *
  * @param settings environment of Darkroom besides the defaults
- * @param storage a folder to serve, instead of a copy of the samples
+ * @param storage a directory to serve, instead of a copy of the samples
  */
 export async function useStack(settings: Readonly<Record<string, string>> = {}, storage?: string) {
-  const originals = storage ?? (await useTemporaryFolder()).path;
+  const originals = storage ?? (await useTemporaryDirectory()).path;
   if (storage === undefined) cpSync('fixtures/originals', originals, { recursive: true });
 
   const start = (): Promise<ServiceProcess> =>

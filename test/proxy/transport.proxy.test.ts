@@ -8,16 +8,16 @@ import { describe, expect, test, vi } from 'vitest';
 import { edgeSettings } from '../support/edges/edge-app.ts';
 import { type ClientResponse, createClient } from '../support/http/http-client.ts';
 import { usePlainNginx } from '../support/processes/nginx.ts';
-import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 import { RELAY_KEY, uploadTarget } from '../support/uploads/relay-app.ts';
 import { useStack } from './stack.ts';
 
 const MEBIBYTE = 1024 * 1024;
-const folder = await useTemporaryFolder();
+const directory = await useTemporaryDirectory();
 const stack = await useStack({
   // Nothing is purged: no call is made.
   ...edgeSettings('fastly', { url: 'http://127.0.0.1:9' }),
-  BLOCKLIST_FILE: join(folder.path, 'blocks.jsonl'),
+  BLOCKLIST_FILE: join(directory.path, 'blocks.jsonl'),
   RELAY_SIGNING_KEYS: RELAY_KEY,
   RELAY_MAX_BYTES: '600000000',
 });

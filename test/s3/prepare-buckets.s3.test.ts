@@ -10,7 +10,7 @@ import {
 } from '@aws-sdk/client-s3';
 import { expect, test } from 'vitest';
 import { rgw } from '../support/s3/rgw.ts';
-import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 
 const { endpoint } = rgw;
 const s3 = new S3Client({
@@ -20,7 +20,7 @@ const s3 = new S3Client({
   requestChecksumCalculation: 'WHEN_REQUIRED',
 });
 
-const { path: samples, put } = await useTemporaryFolder();
+const { path: samples, put } = await useTemporaryDirectory();
 for (const id of ['1', '2', '14']) await put(`emojis/${id}`, `sample ${id}`);
 
 /** What compose.yaml runs; `name` is of buckets that no other test has. */

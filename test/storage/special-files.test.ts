@@ -6,37 +6,37 @@ import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { RecordedLog } from '../support/recorded-log.ts';
-import { openSweptFolder } from '../support/result-folder/result-folder.ts';
+import { openSweptStore } from '../support/result-directory/result-directory.ts';
 import { storedPath } from '../support/stored-path.ts';
-import { type TemporaryFolder, useTemporaryFolder } from '../support/temporary-folder.ts';
+import { type TemporaryDirectory, useTemporaryDirectory } from '../support/temporary-directory.ts';
 import { addressOf, readText, resultOf } from './contracts/result-store.contract.ts';
 
 const address = addressOf();
 
-let temporary: TemporaryFolder;
+let temporary: TemporaryDirectory;
 let outside: string;
-let folder: string;
+let directory: string;
 let path: string;
-let store: Awaited<ReturnType<typeof openSweptFolder>>;
+let store: Awaited<ReturnType<typeof openSweptStore>>;
 beforeEach(async () => {
-  temporary = await useTemporaryFolder();
+  temporary = await useTemporaryDirectory();
   outside = temporary.path;
-  folder = join(outside, 'store');
-  path = join(folder, 'results', storedPath(address));
-  store = await openSweptFolder({ folder, maxBytes: 10_000_000 });
+  directory = join(outside, 'store');
+  path = join(directory, 'results', storedPath(address));
+  store = await openSweptStore({ directory, maxBytes: 10_000_000 });
 });
 
 /** Has another store take the place of the present one, as a new process would. */
 async function reopen(maxBytes = 10_000_000, log = new RecordedLog()): Promise<void> {
   store.close();
-  store = await openSweptFolder({ folder, maxBytes, log });
+  store = await openSweptStore({ directory, maxBytes, log });
 }
 
 /** What may be in the place of a file, and where it leads. */
 const obstacles: Readonly<Record<string, (path: string) => unknown>> = {
-  'a folder': (path) => mkdir(path),
+  'a directory': (path) => mkdir(path),
   'a link to the rendering': (path) => symlink(join(outside, 'moved'), path),
-  'a link to a folder': (path) => symlink(outside, path),
+  'a link to a directory': (path) => symlink(outside, path),
   'a link to nothing': (path) => symlink('nowhere', path),
   'a link to itself': (path) => symlink(path, path),
   'a link to a device': (path) => symlink('/dev/zero', path),
@@ -69,16 +69,19 @@ describe('the directory of renderings', () => {
   });
 
   test.each<[what: string, put: (parent: string) => unknown]>([
-    ['a link to another folder in the place of a folder', (at) => symlink(outside, at)],
-    ['a link to nothing in the place of a folder', (at) => symlink(join(outside, 'nothing'), at)],
-    ['a file in the place of a folder', (at) => writeFile(at, 'x')],
+    ['a link to another directory in the place of a directory', (at) => symlink(outside, at)],
     [
-      'a folder in the place of a file',
+      'a link to nothing in the place of a directory',
+      (at) => symlink(join(outside, 'nothing'), at),
+    ],
+    ['a file in the place of a directory', (at) => writeFile(at, 'x')],
+    [
+      'a directory in the place of a file',
       () => temporary.put(`store/results/${storedPath(address)}/kept`, 'x'),
     ],
   ])('rejects a write, and stays unchanged, with %s', async (_, put) => {
-    await mkdir(join(folder, 'results/avatars'));
-    await put(join(folder, 'results/avatars/1'));
+    await mkdir(join(directory, 'results/avatars'));
+    await put(join(directory, 'results/avatars/1'));
     const before = await temporary.list();
     await expect(store.write(address, resultOf('a'))).rejects.toMatchObject({
       message: `The rendering ${path} cannot be written.`,
@@ -88,13 +91,13 @@ describe('the directory of renderings', () => {
 
   test('removes without following links in the path or below, and leaves no empty directory', async () => {
     await temporary.put('elsewhere/1/canary', 'x');
-    await symlink(join(outside, 'elsewhere'), join(folder, 'results/avatars'));
+    await symlink(join(outside, 'elsewhere'), join(directory, 'results/avatars'));
     await store.write(addressOf({ originKey: 'banners/2/ab' }), resultOf('a'));
-    await symlink(join(outside, 'elsewhere'), join(folder, 'results/banners/1'));
+    await symlink(join(outside, 'elsewhere'), join(directory, 'results/banners/1'));
     await expect(store.remove('avatars/1/')).rejects.toThrow(/cannot be removed/);
     await expect(store.remove('banners/1/')).rejects.toThrow(/cannot be removed/);
     expect([await store.remove('avatars'), await store.remove('banners/')]).toEqual([0, 1]);
-    expect(await readdir(join(folder, 'results/banners'))).toEqual(['1']);
+    expect(await readdir(join(directory, 'results/banners'))).toEqual(['1']);
     expect(existsSync(join(outside, 'elsewhere/1/canary'))).toBe(true);
   });
 
@@ -107,7 +110,7 @@ describe('the directory of renderings', () => {
       const log = new RecordedLog();
       await reopen(maxBytes, log);
       expect(await store.remove('avatars/')).toBe(0);
-      for (const name of foreign) expect(await readFile(join(folder, name), 'utf8')).toBe('x');
+      for (const name of foreign) expect(await readFile(join(directory, name), 'utf8')).toBe('x');
       expect(log.entries.map(({ details }) => details)).toMatchObject([{ files: 0, foreign: 3 }]);
     },
   );
@@ -115,14 +118,14 @@ describe('the directory of renderings', () => {
   test('neither counts nor evicts renderings behind a link', async () => {
     await temporary.put(`originals/${storedPath(address)}`, 'x'.repeat(100));
     const kept = join(outside, 'originals', storedPath(address));
-    await symlink(join(outside, 'originals/avatars'), join(folder, 'results/avatars'));
+    await symlink(join(outside, 'originals/avatars'), join(directory, 'results/avatars'));
     await reopen(1);
     expect(store.usage()).toEqual({ heldBytes: 0, maxBytes: 1, evictions: 0 });
-    await rm(join(folder, 'results/avatars'));
+    await rm(join(directory, 'results/avatars'));
     await reopen();
     await store.write(address, resultOf('a'));
-    await rm(join(folder, 'results/avatars'), { recursive: true });
-    await symlink(join(outside, 'originals/avatars'), join(folder, 'results/avatars'));
+    await rm(join(directory, 'results/avatars'), { recursive: true });
+    await symlink(join(outside, 'originals/avatars'), join(directory, 'results/avatars'));
     expect(await readText(store, address)).toBeUndefined();
     await reopen(1);
     expect(existsSync(kept)).toBe(true);
@@ -140,27 +143,27 @@ describe('the directory of renderings', () => {
     while (isWriting) removed += await store.remove('avatars/');
     await written;
     expect(removed).toBeGreaterThan(0);
-    await rm(join(folder, 'incoming'), { recursive: true });
+    await rm(join(directory, 'incoming'), { recursive: true });
     await store.write(address, resultOf('a'));
     expect(await readText(store, address)).toBe('a');
   });
 
   test('is not created again after its disk has disappeared', async () => {
     await store.write(address, resultOf('a'));
-    await rm(folder, { recursive: true });
+    await rm(directory, { recursive: true });
     expect(await readText(store, address)).toBeUndefined();
     await expect(store.write(address, resultOf('a'))).rejects.toThrow(/cannot be written/);
-    expect(existsSync(folder)).toBe(false);
+    expect(existsSync(directory)).toBe(false);
   });
 
   test('can be a link, but not a file', async () => {
     await store.write(address, resultOf('a'));
-    await symlink(folder, join(outside, 'link'));
-    folder = join(outside, 'link');
+    await symlink(directory, join(outside, 'link'));
+    directory = join(outside, 'link');
     await reopen();
     expect(await readText(store, address)).toBe('a');
     await temporary.put('file', 'x');
-    folder = join(outside, 'file');
+    directory = join(outside, 'file');
     await expect(reopen()).rejects.toMatchObject({ code: 'EEXIST' });
   });
 });

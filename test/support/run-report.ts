@@ -12,7 +12,7 @@ const claims: readonly (readonly [claim: string, files: RegExp])[] = [
   ],
   ['Nothing is fetched, rendered or kept twice, nor kept after a purge', /^(cache|pipeline)\//],
   ['URLs, headers and errors are those of the contract', /^(contract|surface|clients|http)\//],
-  ['Folders, buckets, other sites and stores behave alike', /^storage\//],
+  ['Directories, buckets, other sites and stores behave alike', /^storage\//],
   ['Settings, commands, log and documents hold what they say', /^/],
 ];
 

@@ -5,10 +5,10 @@ import sharp from 'sharp';
 import { MediaError } from '../../src/contract/errors.ts';
 import { join, u32be } from '../formats/containers.ts';
 import { readFixtureTable } from './fixture-table.ts';
-import { useTemporaryFolder } from './temporary-folder.ts';
+import { useTemporaryDirectory } from './temporary-directory.ts';
 
-export const readVideo = (file = '', folder = 'video'): Buffer =>
-  readFileSync(`fixtures/${folder}/${file}`);
+export const readVideo = (file = '', directory = 'video'): Buffer =>
+  readFileSync(`fixtures/${directory}/${file}`);
 
 export const fixtureVideos = readFixtureTable('video/index.tsv');
 
@@ -178,7 +178,7 @@ export async function probe(poster: Uint8Array, colours: readonly (readonly numb
 
 /** Makes a file by ffmpeg's arguments, and returns it. */
 export async function runFfmpeg(args: string, file: string): Promise<Buffer> {
-  const path = joinPath((await useTemporaryFolder()).path, file);
+  const path = joinPath((await useTemporaryDirectory()).path, file);
   execFileSync('ffmpeg', `-loglevel error ${args} ${path}`.split(' '));
   return readFileSync(path);
 }

@@ -2,7 +2,7 @@ import { readFile, symlink, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import sharp from 'sharp';
 import { drawGif } from '../support/images/draw-gif.ts';
-import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 
 /** An original, and what is known of it without asking the service. */
 export interface Original {
@@ -23,7 +23,7 @@ export interface Original {
 /** When every original was changed last; no response has the milliseconds. */
 export const CHANGED_AT = new Date('2024-05-14T10:00:00.789Z');
 
-/** A folder of originals of each kind, with a canary next to it. */
+/** A directory of originals of each kind, with a canary next to it. */
 export type SurfaceStorage = Awaited<ReturnType<typeof createSurfaceStorage>>;
 
 /** Small enough to be rendered in a few milliseconds, and none of them plain. */
@@ -47,10 +47,10 @@ async function drawImages() {
   };
 }
 
-/** Fills a folder that is there until the end of the test, or of the file's tests. */
+/** Fills a directory that is there until the end of the test, or of the file's tests. */
 export async function createSurfaceStorage() {
-  const { path: folder, put: write } = await useTemporaryFolder();
-  const root = join(folder, 'storage');
+  const { path: directory, put: write } = await useTemporaryDirectory();
+  const root = join(directory, 'storage');
   const { png, jpeg, webp, gif } = await drawImages();
   const text = Buffer.from('Two households, both alike in dignity.\n'.repeat(40));
   const html = Buffer.from('<!doctype html><script>alert(1)</script>');
@@ -111,9 +111,9 @@ export async function createSurfaceStorage() {
     await utimes(join(root, key), CHANGED_AT, CHANGED_AT);
   }
   for (const place of ['canary', 'storage2']) await write(place, 'CANARY: must never be seen');
-  await symlink(join(folder, 'canary'), join(root, 'attachments/1/2/link'));
+  await symlink(join(directory, 'canary'), join(root, 'attachments/1/2/link'));
   await symlink('..', join(root, 'attachments/1/3'));
-  await symlink(folder, join(root, 'banners/9'));
+  await symlink(directory, join(root, 'banners/9'));
   return { root, originals };
 }
 

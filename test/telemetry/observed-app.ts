@@ -2,7 +2,7 @@ import { SIGNING_KEY } from '../support/signed-urls.ts';
 import { type ExternalAppOptions, useExternalApp } from '../support/sites/external-app.ts';
 import { useOtlpReceiver, useTracing } from '../support/telemetry/otlp-receiver.ts';
 import { metricsSettings, scrape } from '../support/telemetry/prometheus-text.ts';
-import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 import { samples } from '../support/test-app.ts';
 
 /** The service with all of its optional parts, another site, and a collector of its traces. */
@@ -14,13 +14,13 @@ export const CUT_PNG = samples.png.subarray(0, 60);
 /** Starts all of them until the end of the test. */
 export async function useObservedApp({ settings, ...options }: ExternalAppOptions = {}) {
   const collector = await useOtlpReceiver();
-  const folder = await useTemporaryFolder();
+  const directory = await useTemporaryDirectory();
   const app = await useExternalApp({
     logged: 'debug',
     ...options,
     settings: useTracing(collector, {
       ...metricsSettings,
-      STORAGE_DIR: folder.path,
+      STORAGE_DIR: directory.path,
       RELAY_SIGNING_KEYS: SIGNING_KEY,
       ATTACHMENT_SIGNING: 'report',
       ATTACHMENT_SIGNING_KEYS: SIGNING_KEY,

@@ -10,7 +10,7 @@ import { enforced, SIGNING_KEY, signedPath } from '../support/signed-urls.ts';
 import { signedPathOf } from '../support/sites/external-app.ts';
 import { useOtlpReceiver } from '../support/telemetry/otlp-receiver.ts';
 import { withToken } from '../support/telemetry/prometheus-text.ts';
-import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 import { samples } from '../support/test-app.ts';
 import { atScale } from '../support/test-scale.ts';
 import { uploadTarget } from '../support/uploads/relay-app.ts';
@@ -178,7 +178,7 @@ test.each(atScale(hostile.slice(0, 1), hostile))(
 
 test('at a terminal, lines are for a person, and give the terminal no orders', async () => {
   const { url } = await useOtlpReceiver();
-  const { path, put } = await useTemporaryFolder();
+  const { path, put } = await useTemporaryDirectory();
   await put('originals/icons/1/ab', samples.jpeg);
   const orders = '\u001b[2J\u009b1m\u007f\b\\u001b';
   const child = spawn('script', ['-qec', `"${process.execPath}" dist/main.js`, '/dev/null'], {

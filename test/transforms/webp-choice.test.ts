@@ -14,9 +14,9 @@ const RECORDING = 'a recording of a screen';
 
 /** Of others, `lossless` at their own size is the original, which may have been lossy before. */
 const all = ['corpus', 'golden-originals', 'originals/emojis', 'originals/stickers']
-  .flatMap((folder) =>
-    readdirSync(join('fixtures', folder), { recursive: true, encoding: 'utf8' }).map((file) =>
-      join(folder, file),
+  .flatMap((directory) =>
+    readdirSync(join('fixtures', directory), { recursive: true, encoding: 'utf8' }).map((file) =>
+      join(directory, file),
     ),
   )
   .filter((name) => {

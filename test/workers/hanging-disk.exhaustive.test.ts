@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { mountFaultyDisk } from '../support/processes/faulty-disk.ts';
 import { startService } from '../support/processes/service-process.ts';
 import { openFilesBelow, workersOf } from '../support/processes/worker-ids.ts';
-import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 
 const AVATAR = '/avatars/1/ab12.webp';
 
@@ -13,7 +13,7 @@ const PATIENCE_MS = 5_000;
 
 // A program that is started closes the files it has inherited, and waits for their disk.
 test('a worker that ends while the disk of renderings hangs is replaced, and hits go on', async (context) => {
-  const { path } = await useTemporaryFolder();
+  const { path } = await useTemporaryDirectory();
   for (const name of ['disk/renderings', 'mounted']) {
     mkdirSync(join(path, name), { recursive: true });
   }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { useService } from '../support/processes/service-process.ts';
 import { readProcessFile, treeOf, workersOf } from '../support/processes/worker-ids.ts';
-import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 import { atScale } from '../support/test-scale.ts';
 import { hasFfmpeg } from '../support/videos.ts';
 
@@ -14,7 +14,7 @@ const isDefunct = (pid: number) => /^State:\tZ/m.test(readProcessFile(pid, 'stat
 
 /** A service that is PID 1, and what it renders. */
 async function useFirstProcess(environment: Readonly<Record<string, string>> = {}) {
-  const { path } = await useTemporaryFolder();
+  const { path } = await useTemporaryDirectory();
   cpSync('fixtures/video/clip-h264.mp4', join(path, 'attachments/1/2/clip.mp4'));
   cpSync('fixtures/originals/attachments', join(path, 'attachments'), { recursive: true });
   const { origin, pid } = await useService(

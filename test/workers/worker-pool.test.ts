@@ -6,7 +6,7 @@ import { WorkerLost } from '../../src/pipeline/ports.ts';
 import { isAlive, readProcessFile } from '../support/processes/worker-ids.ts';
 import { createPool, sharePool, unharmed, usePools } from '../support/processes/worker-pool.ts';
 import type { RecordedLog } from '../support/recorded-log.ts';
-import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 
 const start = usePools();
 const startShared = usePools(afterAll);
@@ -222,7 +222,7 @@ describe('the worker pool', () => {
   });
 
   test('that cannot start says so, and takes no value for shell text', async () => {
-    const { path } = await useTemporaryFolder();
+    const { path } = await useTemporaryDirectory();
     const shellText = `/$(touch ${path}/a); touch ${path}/b; \`touch ${path}/c\``;
     for (const file of ['/nowhere/worker.mjs', shellText])
       await expect(start({ workerFile: pathToFileURL(file) })).rejects.toThrow('do not start');

@@ -21,7 +21,7 @@ const tables: Readonly<Record<string, string>> = { ...mediaTables, ...settingTab
 
 /**
  * Makes the documents that follow from the tables of the code, by their path below the root, which is the working
- * folder.
+ * directory.
  *
  * @throws Error if a document has a place for an unknown table, or a table has no place
  */

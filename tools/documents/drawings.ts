@@ -108,20 +108,20 @@ const processes: readonly (readonly [title: string, lines: readonly string[], pa
     ['video decoder', ['ffmpeg: one for each frame,', 'in its own sandbox'], 1],
   ];
 
-/** Top folders of `src` that a top folder imports. */
+/** Top directories of `src` that a top directory imports. */
 function readImports(): ReadonlyMap<string, ReadonlySet<string>> {
   const source = resolve('src');
-  const folderOf = (file: string): string =>
+  const directoryOf = (file: string): string =>
     file.includes('/') ? (file.split('/')[0] ?? '') : 'main, app';
   const imports = new Map<string, Set<string>>();
   for (const file of readdirSync(source, { recursive: true, encoding: 'utf8' }).sort()) {
     if (!file.endsWith('.ts')) continue;
-    const targets = imports.get(folderOf(file)) ?? new Set();
+    const targets = imports.get(directoryOf(file)) ?? new Set();
     const text = readFileSync(join(source, file), 'utf8');
     for (const [, target = ''] of text.matchAll(/^(?:import|export)\b[^;]*?from '(\.[^']+)'/gms)) {
-      targets.add(folderOf(relative(source, resolve(source, dirname(file), target))));
+      targets.add(directoryOf(relative(source, resolve(source, dirname(file), target))));
     }
-    imports.set(folderOf(file), targets);
+    imports.set(directoryOf(file), targets);
   }
   return imports;
 }

@@ -14,7 +14,7 @@ import { fileURLToPath } from 'node:url';
  *   assertionResults: TestResult[] }} FileResult  As vitest's reporter writes it.
  */
 
-/** Folder of the checkout. */
+/** Directory of the checkout. */
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 /** Names in the root of the checkout that are not copied. */

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import sharp from 'sharp';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { useTemporaryFolder } from '../../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../../support/temporary-directory.ts';
 import { hasFfmpeg } from '../../support/videos.ts';
 import { clean } from './clean.ts';
 
@@ -87,14 +87,17 @@ function revealingTags(file: string): string[] {
 }
 
 describe.skipIf(!hasExiftool)('(exiftool is installed) a cleaned file', () => {
-  let folder: string;
+  let directory: string;
   beforeAll(async () => {
-    folder = (await useTemporaryFolder()).path;
+    directory = (await useTemporaryDirectory()).path;
   });
 
   /** Cleans a file; returns the paths of the original and of the result. */
   function cleanFile(name: string, file: Buffer): readonly [string, string] {
-    const paths = [join(folder, `original-${name}`), join(folder, `cleaned-${name}`)] as const;
+    const paths = [
+      join(directory, `original-${name}`),
+      join(directory, `cleaned-${name}`),
+    ] as const;
     writeFileSync(paths[0], file);
     writeFileSync(paths[1], clean(file, [65_536]).bytes);
     return paths;
@@ -110,7 +113,7 @@ describe.skipIf(!hasExiftool)('(exiftool is installed) a cleaned file', () => {
   test.each(Object.entries(SAMPLES))(
     'has nothing that exiftool or strings find: %s',
     (name, [source, ...tags]) => {
-      const tagged = join(folder, name);
+      const tagged = join(directory, name);
       writeFileSync(tagged, readFileSync(`fixtures/${source}`));
       run('exiftool', '-quiet', '-ignoreMinorErrors', '-overwrite_original', ...tags, tagged);
       const paths = cleanFile(name, readFileSync(tagged));
@@ -142,7 +145,7 @@ describe.skipIf(!hasExiftool)('(exiftool is installed) a cleaned file', () => {
   test.skipIf(!hasFfmpeg)(
     'has nothing that exiftool or strings find in a movie of ffmpeg with timecodes',
     () => {
-      const tagged = join(folder, 'timecode.mov');
+      const tagged = join(directory, 'timecode.mov');
       const tags = [
         'title=S3CRET',
         'location=+48.8584+002.2945/',
@@ -180,10 +183,10 @@ describe.skipIf(!hasExiftool)('(exiftool is installed) a cleaned file', () => {
   /** Files that libheif writes of all pictures in a file, without the metadata that it copies. */
   function picturesOf(file: string): readonly string[] {
     run('heif-convert', file, `${file}.out.png`);
-    const names = readdirSync(folder).filter((name) =>
-      join(folder, name).startsWith(`${file}.out`),
+    const names = readdirSync(directory).filter((name) =>
+      join(directory, name).startsWith(`${file}.out`),
     );
-    return names.sort().map((name) => pixelDigest(readFileSync(join(folder, name))));
+    return names.sort().map((name) => pixelDigest(readFileSync(join(directory, name))));
   }
 });
 

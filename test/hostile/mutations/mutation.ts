@@ -22,8 +22,8 @@ const MAX_PIXELS = 400_000;
 /** The images of the fixtures that are small enough and whole, by their formats. */
 export function readImageKinds(): MutatedKind[] {
   const originals = new Map<SourceFormat, Buffer[]>();
-  for (const folder of ['corpus', 'originals', 'golden-originals', 'heic', 'avifenc']) {
-    const root = new URL(`../../../fixtures/${folder}/`, import.meta.url);
+  for (const directory of ['corpus', 'originals', 'golden-originals', 'heic', 'avifenc']) {
+    const root = new URL(`../../../fixtures/${directory}/`, import.meta.url);
     const entries = readdirSync(root, { recursive: true, withFileTypes: true });
     const files = entries.filter((entry) => entry.isFile());
     for (const file of files.map(({ parentPath, name }) => `${parentPath}/${name}`).sort()) {

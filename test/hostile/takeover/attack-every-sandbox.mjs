@@ -3,7 +3,7 @@
  * what it can do to them. Prints what was possible, judged from outside, as JSON. Run as whom the service is to be run; plain
  * JavaScript, since that may be a user that can do nothing else.
  *
- *   node attack-every-sandbox.mjs all FOLDER...      each the user's own; what belongs to a service is put there
+ *   node attack-every-sandbox.mjs all DIRECTORY...      each the user's own; what belongs to a service is put there
  *   node attack-every-sandbox.mjs abandon SANDBOX    starts a worker that stops what has started it, if it can; prints the
  *                                                process ids of both, and waits to be killed
  */
@@ -22,7 +22,7 @@ import {
 import { ForkServer } from '../../../dist/workers/fork-server/client.js';
 import { WorkerProcess } from '../../../dist/workers/worker-process.js';
 
-const [mode, ...folders] = process.argv.slice(2);
+const [mode, ...directories] = process.argv.slice(2);
 const dist = join(import.meta.dirname, '../../../dist');
 const workerFile = join(dist, 'test-workers/scripted-worker.mjs');
 const forkServerFile = join(dist, 'workers/fork-server/main.js');
@@ -156,7 +156,7 @@ const attacks = {
     return isHarmed;
   },
   'create files': async (worker) => {
-    const places = ['/', '/tmp', '/dev/shm', '/proc', ...folders, import.meta.dirname];
+    const places = ['/', '/tmp', '/dev/shm', '/proc', ...directories, import.meta.dirname];
     let isCreated = false;
     for (const attack of [
       ({ path }, { fs }) => fs.writeFileSync(path, ''),
@@ -211,7 +211,7 @@ const attacks = {
 };
 
 async function anywhere(file, isPossibleAt) {
-  for (const folder of folders) if (await isPossibleAt(join(folder, file))) return true;
+  for (const directory of directories) if (await isPossibleAt(join(directory, file))) return true;
   return false;
 }
 
@@ -224,13 +224,14 @@ async function listen(target) {
 
 async function tryAll(found) {
   const abstract = `\0darkroom-${process.pid}`;
-  for (const folder of folders) {
-    for (const name of ['originals', 'results']) mkdirSync(join(folder, name), { recursive: true });
-    for (const name of ['originals/a', 'results/b']) writeFileSync(join(folder, name), SECRET);
-    writeFileSync(join(folder, 'tls.key'), SECRET, { mode: 0o600 });
+  for (const directory of directories) {
+    for (const name of ['originals', 'results'])
+      mkdirSync(join(directory, name), { recursive: true });
+    for (const name of ['originals/a', 'results/b']) writeFileSync(join(directory, name), SECRET);
+    writeFileSync(join(directory, 'tls.key'), SECRET, { mode: 0o600 });
   }
   const servers = [];
-  for (const folder of folders) servers.push(await listen(join(folder, 'socket')));
+  for (const directory of directories) servers.push(await listen(join(directory, 'socket')));
   servers.push(await listen(abstract));
   servers.push(await listen({ host: '127.0.0.1', port: 0 }));
   const { port } = servers.at(-1).address();
@@ -261,7 +262,7 @@ for await (const found of forkServer.listSandboxes([])) {
   if (trial === undefined) continue;
   trial.kill('the end');
   if (mode === 'all') report.set(name, await tryAll(found));
-  if (mode === 'abandon' && name === folders[0]) {
+  if (mode === 'abandon' && name === directories[0]) {
     const worker = await startWorker(found);
     const { processId } = worker;
     await ask(worker, kill, { pid: latestChild(), signal: 'SIGSTOP' }); // what would end it with the service

@@ -29,7 +29,7 @@ async function ask(app: TestApp, path: string) {
   return { code: response.statusCode, body: response.json() };
 }
 
-/** Tags of a response: of its original, then of the folders of the key from the outermost on. */
+/** Tags of a response: of its original, then of the directories of the key from the outermost on. */
 async function tagsOf(app: TestApp, url: string): Promise<string[]> {
   const { headers } = await app.get(url);
   const text = headers['cache-tag'] ?? headers['surrogate-key'] ?? headers['cdn-tag'];
@@ -347,13 +347,13 @@ describe('a purge', () => {
   });
 
   test('of a journal of an earlier release is continued, with its round, reason and outcome', async () => {
-    const folder = join(import.meta.dirname, '../blocks/earlier');
+    const directory = join(import.meta.dirname, '../blocks/earlier');
     // Shortly after the journal was written.
     const startedAtMs = 1_795_864_020_000 - 1_750_000_000_000;
     const { edge, open, pass, clock, objects } = await useEdgeWorld('fastly');
     clock.advance(startedAtMs);
-    for (const name of await readdir(folder)) {
-      const bytes = await readFile(join(folder, name));
+    for (const name of await readdir(directory)) {
+      const bytes = await readFile(join(directory, name));
       await objects.write(name.replace(/^blocks\.jsonl\.?/, ''), bytes, 'absent');
     }
     const app = await open();
@@ -416,10 +416,10 @@ describe('a block', () => {
 
   test('is sent to the CDN, like a purge', async () => {
     const { edge, app, pass } = await useEdgeApp('fastly', { settings });
-    const [tag, folder] = await tagsOf(app, '/icons/1/ab.webp?size=16');
+    const [tag, directory] = await tagsOf(app, '/icons/1/ab.webp?size=16');
     expect((await block(app, { keys: ['icons/1/ab'], prefixes: ['icons/'] })).statusCode).toBe(200);
     await pass(() => edge.taken.length === 2);
-    expect(edge.taken.map(({ tags }) => tags)).toEqual(Array(2).fill([tag, folder]));
+    expect(edge.taken.map(({ tags }) => tags)).toEqual(Array(2).fill([tag, directory]));
     const { statusCode, headers } = await app.get('/icons/1/ab.webp?size=16');
     expect([statusCode, headers['surrogate-key']]).toEqual([451, undefined]);
   });

@@ -1,11 +1,11 @@
 import { join } from 'node:path';
 import { describeReplicas } from '../../support/edges/replicas.ts';
-import { useTemporaryFolder } from '../../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../../support/temporary-directory.ts';
 
-// What becomes of a purge whose process is gone: edge-purges.test.ts. Here are real processes, a folder and time.
+// What becomes of a purge whose process is gone: edge-purges.test.ts. Here are real processes, a directory and time.
 
-describeReplicas('a folder', async () => {
-  const { path, list, put } = await useTemporaryFolder();
+describeReplicas('a directory', async () => {
+  const { path, list, put } = await useTemporaryDirectory();
   return {
     settings: { BLOCKLIST: 'filesystem', BLOCKLIST_FILE: join(path, 'blocks.jsonl') },
     names: list,

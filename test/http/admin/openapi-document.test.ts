@@ -3,7 +3,7 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { findPathValueFault } from '../../../src/contract/resources.ts';
-import { openFolderStorage } from '../../support/folder-storage.ts';
+import { openDirectoryStorage } from '../../support/directory-storage.ts';
 import { findDeviations, isValid, operationsOf } from '../../support/openapi/openapi-reader.ts';
 import { metricsSettings, withToken } from '../../support/telemetry/prometheus-text.ts';
 import { samples, shareTestApp, useTestApp } from '../../support/test-app.ts';
@@ -45,7 +45,7 @@ describe('the OpenAPI document', () => {
   test.each(['media', 'platform'])(
     'has examples of %s with the documented responses',
     async (tag) => {
-      const { origin } = await openFolderStorage('fixtures/originals');
+      const { origin } = await openDirectoryStorage('fixtures/originals');
       const settings = { COMPATIBILITY: 'fluxer' };
       const app = await useTestApp(tag === 'media' ? { origin } : { settings });
       // Not among the samples.

@@ -12,7 +12,7 @@ import { patient } from '../../support/patient.ts';
 import { FORK_SERVER } from '../../support/processes/worker-pool.ts';
 import { RecordedLog } from '../../support/recorded-log.ts';
 import { metricsSettings, scrape, withToken } from '../../support/telemetry/prometheus-text.ts';
-import { useTemporaryFolder } from '../../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../../support/temporary-directory.ts';
 import { samples, type TestApp, type TestAppOptions, useTestApp } from '../../support/test-app.ts';
 import { RELAY_KEY, uploadTarget } from '../../support/uploads/relay-app.ts';
 
@@ -65,7 +65,7 @@ it.each<[reason: string, TestAppOptions, play: (app: TestApp) => Promise<unknown
 });
 
 it('the marker file of the directory is required', async () => {
-  const { path, put } = await useTemporaryFolder();
+  const { path, put } = await useTemporaryDirectory();
   await put('.mounted', new Uint8Array());
   const app = await start({ settings: { STORAGE_DIR: path, STORAGE_MARKER: '.mounted' } });
   await expect.poll(() => judge(app)).toEqual([]);

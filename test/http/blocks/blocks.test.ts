@@ -7,7 +7,7 @@ import { MemoryObjects } from '../../support/memory-objects.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
 import { useExternalApp } from '../../support/sites/external-app.ts';
 import { metricsSettings, order, withToken } from '../../support/telemetry/prometheus-text.ts';
-import { useTemporaryFolder } from '../../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../../support/temporary-directory.ts';
 import {
   createTestApp,
   samples,
@@ -23,7 +23,7 @@ const BLOCKED_BY = 'https://legal.example/';
 let file: string;
 let settings: Readonly<Record<string, string>>;
 beforeEach(async () => {
-  const { path } = await useTemporaryFolder();
+  const { path } = await useTemporaryDirectory();
   file = join(path, 'blocks.jsonl');
   const list = { BLOCKLIST: 'filesystem', BLOCKLIST_FILE: file, BLOCKLIST_POLL_SECONDS: '1' };
   settings = { ...metricsSettings, ...list, BLOCKED_BY };
@@ -398,7 +398,7 @@ describe('a list that an earlier release wrote', () => {
   ];
 
   test('is read once with its later changes, and rewritten as one object', async () => {
-    const { path, list: listFiles } = await useTemporaryFolder();
+    const { path, list: listFiles } = await useTemporaryDirectory();
     await cp(earlier, path, { recursive: true });
     settings = { ...settings, BLOCKLIST_FILE: join(path, 'blocks.jsonl') };
     const app = await start();
@@ -470,7 +470,7 @@ test('a list that an older one replaces is unreadable until the next start', asy
 });
 
 test('files of killed processes next to the list are removed at the next start', async () => {
-  const { path, put, list: listFiles } = await useTemporaryFolder();
+  const { path, put, list: listFiles } = await useTemporaryDirectory();
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());
   const live = ['blocks.jsonl', '.incoming-fedcba9876543210fedcba9876543210'];

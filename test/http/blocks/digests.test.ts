@@ -15,12 +15,12 @@ import {
   scrape,
   withToken,
 } from '../../support/telemetry/prometheus-text.ts';
-import { useTemporaryFolder } from '../../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../../support/temporary-directory.ts';
 import { samples, type TestApp, useTestApp, withDecoder } from '../../support/test-app.ts';
 
 let settings: Readonly<Record<string, string>>;
 beforeEach(async () => {
-  const { path } = await useTemporaryFolder();
+  const { path } = await useTemporaryDirectory();
   const BLOCKLIST_FILE = join(path, 'blocks.jsonl');
   settings = { ...metricsSettings, BLOCKLIST: 'filesystem', BLOCKLIST_FILE };
 });
@@ -39,7 +39,7 @@ const largeSettings = { MAX_ORIGINAL_BYTES: '100000' };
 
 test('of stored renderings block them after a restart, and those of internal requests stay in memory', async () => {
   const token = 't'.repeat(32);
-  const { path } = await useTemporaryFolder();
+  const { path } = await useTemporaryDirectory();
   const stored = { RESULT_STORE: 'filesystem', RESULT_STORE_DIR: path };
   const internal = { INTERNAL_PORT: '0', INTERNAL_TOKEN: token };
   const app = await useTestApp({ settings: { ...settings, ...stored, ...internal } });

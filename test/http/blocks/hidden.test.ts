@@ -3,14 +3,14 @@ import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { signedPathOf, useExternalApp } from '../../support/sites/external-app.ts';
 import { metricsSettings, order } from '../../support/telemetry/prometheus-text.ts';
-import { useTemporaryFolder } from '../../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../../support/temporary-directory.ts';
 import { samples } from '../../support/test-app.ts';
 
 // Contract §15: a hidden block is exactly the 404 of a missing original, whichever way the original is blocked.
 
 let settings: Readonly<Record<string, string>>;
 beforeEach(async () => {
-  const { path } = await useTemporaryFolder();
+  const { path } = await useTemporaryDirectory();
   const BLOCKLIST_FILE = join(path, 'blocks.jsonl');
   settings = { ...metricsSettings, BLOCKLIST: 'filesystem', BLOCKLIST_FILE };
 });
@@ -65,7 +65,7 @@ describe('a hidden block', () => {
     ['key and URL', 'after', { keys }],
     ['SHA-256', 'before', { sha256 }],
     ['SHA-256', 'after', { sha256 }],
-    ['folder and URL', 'before', { prefixes: ['icons/1/', 'attachments/1/2/'] }],
+    ['directory and URL', 'before', { prefixes: ['icons/1/', 'attachments/1/2/'] }],
     ['kind and URL', 'after', { prefixes: ['icons/', 'attachments/1/2/'] }],
   ])(
     'by %s shows nothing in any header, if posted %s the first request',

@@ -4,14 +4,14 @@ import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { type ExternalApp, useExternalApp } from '../../support/sites/external-app.ts';
 import { metricsSettings, order } from '../../support/telemetry/prometheus-text.ts';
-import { useTemporaryFolder } from '../../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../../support/temporary-directory.ts';
 import { samples, type TestApp, useTestApp, withDecoder } from '../../support/test-app.ts';
 
 // Contract §15: the bytes that are rendered or sent are checked, not those that an earlier request saw.
 
 let settings: Readonly<Record<string, string>>;
 beforeEach(async () => {
-  const { path } = await useTemporaryFolder();
+  const { path } = await useTemporaryDirectory();
   settings = {
     ...metricsSettings,
     BLOCKLIST: 'filesystem',

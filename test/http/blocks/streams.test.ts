@@ -9,14 +9,14 @@ import { useEdgeApp } from '../../support/edges/edge-app.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
 import { signedPathOf, useExternalApp } from '../../support/sites/external-app.ts';
 import { metricsSettings, order, withToken } from '../../support/telemetry/prometheus-text.ts';
-import { useTemporaryFolder } from '../../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../../support/temporary-directory.ts';
 import { type TestApp, type TestAppOptions, useTestApp } from '../../support/test-app.ts';
 
 // Contract §15: a block cuts off streams under way, at once. The clients here read nothing until then.
 
 let settings: Readonly<Record<string, string>>;
 beforeEach(async () => {
-  const { path } = await useTemporaryFolder();
+  const { path } = await useTemporaryDirectory();
   const BLOCKLIST_FILE = join(path, 'blocks.jsonl');
   settings = { ...metricsSettings, BLOCKLIST: 'filesystem', BLOCKLIST_FILE };
 });
@@ -128,7 +128,7 @@ describe('an image of 33 MB from memory', () => {
 
   test.each([
     ['its key', { keys: [name] }, {}],
-    ['a folder above', { prefixes: ['attachments/1/'] }, {}],
+    ['a directory above', { prefixes: ['attachments/1/'] }, {}],
     ['its SHA-256', { sha256: [hash('sha256', picture)] }, {}],
     ['its key, in a range', { keys: [name] }, { range: 'bytes=9-' }],
   ])('is cut off by a block of %s', async (_, payload, headers) => {

@@ -3,7 +3,10 @@ import { rename, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, expect, test } from 'vitest';
 import { resourceNames } from '../../../src/contract/resources.ts';
-import { type TemporaryFolder, useTemporaryFolder } from '../../support/temporary-folder.ts';
+import {
+  type TemporaryDirectory,
+  useTemporaryDirectory,
+} from '../../support/temporary-directory.ts';
 import { samples, useTestApp } from '../../support/test-app.ts';
 
 const FACTS = '/explorer/facts.json';
@@ -11,14 +14,16 @@ const LIST = '/explorer/originals.json';
 const FILES = ['page.css', 'icon.svg', 'contract.json'].map((name) => `/explorer/${name}`);
 const PATHS = ['/', ...FILES, LIST, FACTS];
 
-let folder: TemporaryFolder;
+let directory: TemporaryDirectory;
 beforeEach(async () => {
-  folder = await useTemporaryFolder();
-  await folder.put('originals/avatars/1/ab12', samples.jpeg);
+  directory = await useTemporaryDirectory();
+  await directory.put('originals/avatars/1/ab12', samples.jpeg);
 });
 
 const start = (EXPLORER: string, settings = {}) =>
-  useTestApp({ settings: { EXPLORER, STORAGE_DIR: join(folder.path, 'originals'), ...settings } });
+  useTestApp({
+    settings: { EXPLORER, STORAGE_DIR: join(directory.path, 'originals'), ...settings },
+  });
 
 test('the page and its data are not kept, framed or read from elsewhere, and are all there is', async () => {
   const { server, get } = await start('on');
@@ -87,8 +92,8 @@ test('the contract is that of the tables', async () => {
 });
 
 test('the originals are those of the storage, listed again after two seconds; failures are not cached', async () => {
-  await folder.put('secret', 'secret');
-  await symlink(join(folder.path, 'secret'), join(folder.path, 'originals/avatars/1/link'));
+  await directory.put('secret', 'secret');
+  await symlink(join(directory.path, 'secret'), join(directory.path, 'originals/avatars/1/link'));
   const { clock, get, log } = await start('on');
   const first = await get(LIST);
   const { shelves } = first.json();
@@ -100,20 +105,20 @@ test('the originals are those of the storage, listed again after two seconds; fa
     { resource: 'user avatar', isComplete: true, originals: [avatar] },
     { resource: 'default avatar', isComplete: true, originals: shipped },
   ]);
-  await folder.put('originals/avatars/1/cd34', samples.png);
+  await directory.put('originals/avatars/1/cd34', samples.png);
   clock.advance(1_999);
   expect((await get(`${LIST}?anew`)).body).toBe(first.body);
   clock.advance(2);
   expect((await get(LIST)).body).toContain('cd34');
 
   clock.advance(2_001);
-  await rename(join(folder.path, 'originals'), join(folder.path, 'gone'));
+  await rename(join(directory.path, 'originals'), join(directory.path, 'gone'));
   const { statusCode, headers, body } = await get(LIST);
   expect([statusCode, headers['cache-control']]).toEqual([502, 'no-store']);
   expect(JSON.parse(body).code).toBe('ORIGIN_ERROR');
-  expect(body).not.toContain(folder.path);
+  expect(body).not.toContain(directory.path);
   expect(log.errors).toHaveLength(1);
-  await rename(join(folder.path, 'gone'), join(folder.path, 'originals'));
+  await rename(join(directory.path, 'gone'), join(directory.path, 'originals'));
   expect((await get(LIST)).statusCode).toBe(200);
 });
 

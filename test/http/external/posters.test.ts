@@ -10,7 +10,7 @@ import {
 } from '../../support/sites/external-app.ts';
 import { type ServedFile, serveSparse } from '../../support/sites/serve-sparse.ts';
 import { metricsSettings, order } from '../../support/telemetry/prometheus-text.ts';
-import { useTemporaryFolder } from '../../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../../support/temporary-directory.ts';
 import { readSample, samples, withDecoder } from '../../support/test-app.ts';
 import {
   hasFfmpeg,
@@ -365,7 +365,7 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
 
 describe.skipIf(!hasFfmpeg)('blocks of another site’s video', () => {
   const useBlockApp = async (settings: Readonly<Record<string, string>> = {}) => {
-    const { path } = await useTemporaryFolder();
+    const { path } = await useTemporaryDirectory();
     const list = { BLOCKLIST: 'filesystem', BLOCKLIST_FILE: join(path, 'blocks.jsonl') };
     return usePosterApp({ settings: { ...metricsSettings, ...list, ...settings } });
   };

@@ -8,7 +8,7 @@ import { enforced, signedPath } from '../../support/signed-urls.ts';
 import { signedPathOf, useExternalApp } from '../../support/sites/external-app.ts';
 import { samples } from '../../support/test-app.ts';
 
-/** What the tags of a key are made of: itself, and its folders. */
+/** What the tags of a key are made of: itself, and its directories. */
 const partsOf: Readonly<Record<string, readonly string[]>> = {
   '/icons/1/ab.webp?size=16': ['icons/1/ab', 'icons/', 'icons/1/'],
   '/icons/1/a_ab.gif?size=32': ['icons/1/ab', 'icons/', 'icons/1/'],

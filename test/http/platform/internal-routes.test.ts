@@ -13,7 +13,7 @@ import {
   scrape,
   withToken,
 } from '../../support/telemetry/prometheus-text.ts';
-import { useTemporaryFolder } from '../../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../../support/temporary-directory.ts';
 import { samples, type TestAppOptions, useTestApp, withDecoder } from '../../support/test-app.ts';
 import { freeBox, hasFfmpeg } from '../../support/videos.ts';
 
@@ -25,7 +25,7 @@ const clip = readFileSync('fixtures/video/clip-h264.mp4');
 const voice = readFileSync('fixtures/video/voice.ogg');
 
 async function start({ settings, ...options }: TestAppOptions = {}) {
-  const { path: UPLOADS_DIR, put: upload } = await useTemporaryFolder();
+  const { path: UPLOADS_DIR, put: upload } = await useTemporaryDirectory();
   const app = await useTestApp({
     ...options,
     settings: {
@@ -278,7 +278,7 @@ test.each(['/_metadata', '/_frames', '/metadata/attachments/1/2/a.png'])(
 );
 
 test('blocked media are a 451 on every route, by key and by content', async () => {
-  const { path } = await useTemporaryFolder();
+  const { path } = await useTemporaryDirectory();
   const list = { BLOCKLIST: 'filesystem', BLOCKLIST_FILE: join(path, 'list') };
   const app = await start({ settings: { ...list, ...metricsSettings } });
   const [key, copy] = ['attachments/1/2/a.png', 'attachments/1/2/b.jpg'] as const;

@@ -2,10 +2,10 @@ import { mkdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
-import { openFolderStorage } from '../../support/folder-storage.ts';
+import { openDirectoryStorage } from '../../support/directory-storage.ts';
 import { openStream } from '../../support/open-stream.ts';
 import { faultsOf } from '../../support/setting-faults.ts';
-import { useTemporaryFolder } from '../../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../../support/temporary-directory.ts';
 import { samples, type TestAppOptions } from '../../support/test-app.ts';
 import { uploadTarget, useRelayApp } from '../../support/uploads/relay-app.ts';
 
@@ -15,9 +15,9 @@ const bucket = 'uploads';
 const body = { 'Content-Length': '5' };
 
 async function useUploads({ settings = {}, ...parts }: TestAppOptions = {}) {
-  const { path, list, put } = await useTemporaryFolder();
+  const { path, list, put } = await useTemporaryDirectory();
   const relay = await useRelayApp({ ...parts, settings: { UPLOADS_DIR: path, ...settings } });
-  const { origin } = await openFolderStorage(path);
+  const { origin } = await openDirectoryStorage(path);
   return {
     ...relay,
     uploads: { path, list, put },
@@ -149,10 +149,10 @@ test('the example of the platform is let in', async () => {
 });
 
 test('the directory is outside those of originals and renderings', async () => {
-  const { path } = await useTemporaryFolder();
+  const { path } = await useTemporaryDirectory();
   const at = (name: string): string => join(path, name);
-  for (const folder of ['originals/in', 'results/results', 'uploads/in']) {
-    await mkdir(at(folder), { recursive: true });
+  for (const directory of ['originals/in', 'results/results', 'uploads/in']) {
+    await mkdir(at(directory), { recursive: true });
   }
   await symlink(at('originals'), at('link'));
   const results = { RESULT_STORE: 'filesystem', RESULT_STORE_DIR: at('results') };
@@ -165,7 +165,7 @@ test('the directory is outside those of originals and renderings', async () => {
       `UPLOADS_DIR: expected a folder beside those of originals and renderings but received "${at(name)}"`,
     ]);
   }
-  // Originals in a bucket are in no folder.
+  // Originals in a bucket are in no directory.
   const inBucket = { STORAGE: 's3', S3_BUCKET: 'media', UPLOADS_DIR: at('originals') };
   expect(faultsOf({ ...inBucket, STORAGE_DIR: at('originals') })).toEqual([]);
   expect(faults(at('none'))).toEqual([

@@ -17,7 +17,7 @@ import {
   scrape,
   withToken,
 } from '../../support/telemetry/prometheus-text.ts';
-import { useTemporaryFolder } from '../../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../../support/temporary-directory.ts';
 import { samples, useTestApp } from '../../support/test-app.ts';
 import {
   drawLargePhoto,
@@ -82,7 +82,7 @@ test.each([
   const { status, metadata, exposed } = await put(relay.port, key, photo, { stripsMetadata: s });
   expect([status, metadata]).toEqual([200, outcome]);
   expect(exposed.split(', ').includes('X-Metadata')).toBe(outcome !== undefined);
-  const stored = await readFile(join(relay.folder, key));
+  const stored = await readFile(join(relay.directory, key));
   expect(stored.length).toBe(photo.length);
   expect(stored.equals(photo)).toBe(outcome === undefined);
   expect(stored.includes(OWNER)).toBe(outcome === undefined);
@@ -99,7 +99,7 @@ describe.each(['length', 'chunks'] as const)('an upload with %s', (framing) => {
     const relay = await useRelayApp({ settings: stripping });
     const { status, metadata } = await put(relay.port, 'attachments/1/2/a', bytes, {}, framing);
     expect([status, metadata]).toEqual([200, outcome]);
-    expect((await readFile(join(relay.folder, 'attachments/1/2/a'))).equals(bytes)).toBe(true);
+    expect((await readFile(join(relay.directory, 'attachments/1/2/a'))).equals(bytes)).toBe(true);
   });
 
   test('that cannot be cleaned is a 415 with the reason, and leaves nothing', async () => {
@@ -278,11 +278,11 @@ test('outcomes are counted', async () => {
 });
 
 test('bytes are blocked both as they were sent, and as they are stored', async () => {
-  const { path } = await useTemporaryFolder();
+  const { path } = await useTemporaryDirectory();
   const blocklist = { BLOCKLIST: 'filesystem', BLOCKLIST_FILE: join(path, 'blocks.jsonl') };
   const relay = await useRelayApp({ settings: { ...stripping, ...metricsSettings, ...blocklist } });
   await put(relay.port, 'emojis/1', photo);
-  const stored = await readFile(join(relay.folder, 'emojis/1'));
+  const stored = await readFile(join(relay.directory, 'emojis/1'));
   const reported = await relay.app.askAdmin('/metadata/emojis/1?sha256=true', {
     headers: withToken,
   });

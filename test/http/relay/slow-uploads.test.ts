@@ -45,7 +45,7 @@ function tick(stepMs: number): void {
 /** Bytes that the one file in the storage has so far. */
 const receivedBytesOf = async (): Promise<number> => {
   const [name = ''] = await relay.list();
-  return (await stat(join(relay.folder, name))).size;
+  return (await stat(join(relay.directory, name))).size;
 };
 
 const countFiles = async (): Promise<number> => (await relay.list()).length;

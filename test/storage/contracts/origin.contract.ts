@@ -107,7 +107,7 @@ export function describeOrigin(name: string, create: () => Promise<OriginFixture
     test.each([
       'avatars/1/nothing',
       'nothing/at/all',
-      'avatars', // a folder, or a prefix of other keys
+      'avatars', // a directory, or a prefix of other keys
       'avatars/1',
       'avatars/1/ab12/below-an-object',
       `attachments/1/2/${'x'.repeat(255)}`,

@@ -2,7 +2,7 @@ import { buffer } from 'node:stream/consumers';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
 import type { Source } from '../../../src/pipeline/ports.ts';
-import type { OriginalWriter } from '../../support/folder-storage.ts';
+import type { OriginalWriter } from '../../support/directory-storage.ts';
 import { openStream, signal } from '../../support/open-stream.ts';
 
 /** A writer under test, and the origin that reads what it writes. */

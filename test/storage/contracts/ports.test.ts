@@ -2,13 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { FolderObjects, openFolderStorage } from '../../support/folder-storage.ts';
+import { FolderObjects, openDirectoryStorage } from '../../support/directory-storage.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
-import { openFolder } from '../../support/result-folder/result-folder.ts';
+import { openDirectoryStore } from '../../support/result-directory/result-directory.ts';
 import { useLocalS3 } from '../../support/s3/local-s3.ts';
 import { createS3Fixture, openBucketListing, openBucketStore } from '../../support/s3/s3-bucket.ts';
-import { useTemporaryFolder } from '../../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../../support/temporary-directory.ts';
 import { describeOrigin } from './origin.contract.ts';
 import { describeOriginListing } from './origin-listing.contract.ts';
 import { describeOriginalWriter } from './original-writer.contract.ts';
@@ -27,15 +27,15 @@ describeOrigin('memory', async () => {
   };
 });
 describeOrigin('filesystem', async () => {
-  const { path, put } = await useTemporaryFolder();
-  const { origin } = await openFolderStorage(path);
+  const { path, put } = await useTemporaryDirectory();
+  const { origin } = await openDirectoryStorage(path);
   return { origin, put };
 });
 describeOrigin('s3', async () => createS3Fixture(strict));
 
 describeOriginListing('filesystem', async () => {
-  const { path, put } = await useTemporaryFolder();
-  return { listing: (await openFolderStorage(path)).listing, put };
+  const { path, put } = await useTemporaryDirectory();
+  return { listing: (await openDirectoryStorage(path)).listing, put };
 });
 describeOriginListing('s3', async () => {
   const prefix = `${randomUUID()}/`;
@@ -44,8 +44,8 @@ describeOriginListing('s3', async () => {
 });
 
 describeOriginalWriter('the filesystem writer', async () => {
-  const { path, list } = await useTemporaryFolder();
-  return { ...(await openFolderStorage(path)), list };
+  const { path, list } = await useTemporaryDirectory();
+  return { ...(await openDirectoryStorage(path)), list };
 });
 // The server knows no AbortMultipartUpload; that parts are removed is shown on Ceph (`npm run test:s3`).
 describeOriginalWriter('the S3 writer', async () => ({
@@ -55,17 +55,17 @@ describeOriginalWriter('the S3 writer', async () => ({
 }));
 
 describeResultStore('memory', async () => new MemoryResultStore());
-describeResultStore('a folder', async () => {
-  const { path } = await useTemporaryFolder();
-  return openFolder({ folder: path, maxBytes: 100_000_000 });
+describeResultStore('a directory', async () => {
+  const { path } = await useTemporaryDirectory();
+  return openDirectoryStore({ directory: path, maxBytes: 100_000_000 });
 });
 describeResultStore('s3', async () => openBucketStore(lenient));
 
-describeSharedObjects('a folder', async () => {
-  return FolderObjects.open(join((await useTemporaryFolder()).path, 'blocks.jsonl'));
+describeSharedObjects('a directory', async () => {
+  return FolderObjects.open(join((await useTemporaryDirectory()).path, 'blocks.jsonl'));
 });
 test('a writer of a shared object waits at most five seconds for the claim of a killed process', async () => {
-  const { path, list } = await useTemporaryFolder();
+  const { path, list } = await useTemporaryDirectory();
   const file = join(path, 'blocks.jsonl');
   const objects = await FolderObjects.open(file);
   const tag = (await objects.write('', Buffer.from('one'), 'absent')) ?? '';

@@ -5,28 +5,28 @@ import { beforeEach, describe, expect, test, vi } from 'vitest';
 import type { ResultStore } from '../../../src/pipeline/ports.ts';
 import { RecordedLog } from '../../support/recorded-log.ts';
 import {
-  openFolder,
-  openSweptFolder,
+  openDirectoryStore,
+  openSweptStore,
   usedBytes,
-} from '../../support/result-folder/result-folder.ts';
+} from '../../support/result-directory/result-directory.ts';
 import { storedPath } from '../../support/stored-path.ts';
-import { useTemporaryFolder } from '../../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../../support/temporary-directory.ts';
 import { addressOf, readText, resultOf } from '../contracts/result-store.contract.ts';
 
 const HOUR_MS = 3_600_000;
 const MAX_BYTES = 1_000_000;
-/** Takes four blocks of the disk, with the folder of its original. */
+/** Takes four blocks of the disk, with the directory of its original. */
 const result = resultOf('x'.repeat(12_000));
 const COST_BYTES = 4 * 4096;
 
-let folder: string;
+let directory: string;
 beforeEach(async () => {
-  folder = (await useTemporaryFolder()).path;
+  directory = (await useTemporaryDirectory()).path;
 });
 
-const open = () => openSweptFolder({ folder, maxBytes: MAX_BYTES });
+const open = () => openSweptStore({ directory, maxBytes: MAX_BYTES });
 const numbered = (number: number) => addressOf({ originKey: `avatars/1/${number}` });
-const pathOf = (number: number) => join(folder, 'results', storedPath(numbered(number)));
+const pathOf = (number: number) => join(directory, 'results', storedPath(numbered(number)));
 const upTo = (count: number) => Array.from({ length: count }, (_, number) => number);
 const isThere = async (store: ResultStore, number: number) =>
   (await readText(store, numbered(number))) !== undefined;
@@ -37,9 +37,9 @@ const keptOf = (numbers: readonly number[]) =>
 
 const useAt = (number: number, at: Date) => utimes(pathOf(number), at, at);
 
-/** Fills the folder with renderings of which number 0 was used last, and each next so much before. */
+/** Fills the directory with renderings of which number 0 was used last, and each next so much before. */
 async function fill(count: number, stepMs = HOUR_MS, body = result): Promise<void> {
-  const earlier = await openFolder({ folder, maxBytes: 1e9 });
+  const earlier = await openDirectoryStore({ directory, maxBytes: 1e9 });
   const nowMs = Math.floor(Date.now() / HOUR_MS) * HOUR_MS;
   for (const number of upTo(count)) {
     await earlier.write(numbered(number), body);
@@ -50,10 +50,10 @@ async function fill(count: number, stepMs = HOUR_MS, body = result): Promise<voi
 describe('the limit of the directory of renderings', () => {
   test('is restored by a sweep, which evicts the least recently used first, to the hour', async () => {
     await fill(100);
-    const earlier = await openFolder({ folder, maxBytes: MAX_BYTES });
+    const earlier = await openDirectoryStore({ directory, maxBytes: MAX_BYTES });
     expect(await isThere(earlier, 99)).toBe(true); // used now
     const store = await open();
-    const used = await usedBytes(folder);
+    const used = await usedBytes(directory);
     expect(used).toBeLessThanOrEqual(0.92 * MAX_BYTES);
     expect(used).toBeGreaterThan(0.9 * MAX_BYTES - 2 * COST_BYTES);
     const kept = keptOf(upTo(100));
@@ -68,7 +68,7 @@ describe('the limit of the directory of renderings', () => {
   test('loses no additional renderings if four stores sweep it at once', async () => {
     await fill(300, 0, resultOf('x'));
     const stores = await Promise.all(upTo(4).map(() => open()));
-    const used = await usedBytes(folder);
+    const used = await usedBytes(directory);
     expect(used).toBeLessThanOrEqual(0.92 * MAX_BYTES);
     expect(used).toBeGreaterThan(0.82 * MAX_BYTES);
     const kept = keptOf(upTo(300));
@@ -78,11 +78,12 @@ describe('the limit of the directory of renderings', () => {
 
   test('is kept, and renderings are stored, after the subdirectories were removed', async () => {
     const store = await open();
-    for (const name of ['results', 'incoming']) await rm(join(folder, name), { recursive: true });
+    for (const name of ['results', 'incoming'])
+      await rm(join(directory, name), { recursive: true });
     await store.sweep();
     for (const number of upTo(100))
       await store.write(numbered(number), result).catch(() => undefined);
-    await rm(join(folder, 'results'), { recursive: true });
+    await rm(join(directory, 'results'), { recursive: true });
     await expect
       .poll(() =>
         store.write(numbered(0), result).then(
@@ -103,24 +104,24 @@ describe('the limit of the directory of renderings', () => {
 
   test('is restored without leaving empty directories or unfinished files of dead processes; those of running ones stay', async () => {
     await fill(100);
-    await mkdir(join(folder, 'results/banners/7/ab'), { recursive: true });
-    const scraps = ['0', '1'].map((digit) => join(folder, 'incoming', digit.repeat(32)));
+    await mkdir(join(directory, 'results/banners/7/ab'), { recursive: true });
+    const scraps = ['0', '1'].map((digit) => join(directory, 'incoming', digit.repeat(32)));
     for (const path of scraps) await writeFile(path, 'x');
     const long = new Date(Date.now() - 16 * 60_000);
     await utimes(scraps[0] ?? '', long, long);
     await open();
-    expect(existsSync(join(folder, 'results/banners'))).toBe(false);
-    const left = await readdir(join(folder, 'results/avatars/1'));
+    expect(existsSync(join(directory, 'results/banners'))).toBe(false);
+    const left = await readdir(join(directory, 'results/avatars/1'));
     expect(left).toHaveLength(keptOf(upTo(100)).length);
-    expect(await readdir(join(folder, 'incoming'))).toEqual(['1'.repeat(32)]);
+    expect(await readdir(join(directory, 'incoming'))).toEqual(['1'.repeat(32)]);
   });
 
   test('applies after others have removed files', async () => {
     await fill(30);
     const store = await open();
-    await rm(join(folder, 'results'), { recursive: true });
+    await rm(join(directory, 'results'), { recursive: true });
     expect(await isThere(store, 1)).toBe(false);
-    // As soon as the folder has been swept, if it has to be.
+    // As soon as the directory has been swept, if it has to be.
     for (const number of upTo(20)) {
       const write = () => store.write(numbered(1_000 + number), result);
       await vi.waitFor(write, { timeout: 20_000, interval: 5 });
@@ -131,13 +132,13 @@ describe('the limit of the directory of renderings', () => {
   test('stops writes, but not reads, while the directory cannot be swept', async () => {
     const log = new RecordedLog();
     const sweepFile = new URL('missing.js', import.meta.url);
-    const store = await openFolder({ folder, maxBytes: MAX_BYTES, log, sweepFile });
+    const store = await openDirectoryStore({ directory, maxBytes: MAX_BYTES, log, sweepFile });
     let count = 0;
     const writeMore = async () => {
       for (; ; count += 1) await store.write(numbered(count), result);
     };
     await expect(writeMore()).rejects.toThrow('has to be swept before more is written');
-    expect(await usedBytes(folder)).toBeLessThanOrEqual(0.04 * MAX_BYTES + 3 * 4096);
+    expect(await usedBytes(directory)).toBeLessThanOrEqual(0.04 * MAX_BYTES + 3 * 4096);
     expect(keptOf(upTo(count + 1))).toEqual(upTo(count));
     expect(await isThere(store, 0)).toBe(true);
     const messages = () => log.entries.map(({ message }) => message);

@@ -7,15 +7,15 @@ import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import type { ResultStore } from '../../../src/pipeline/ports.ts';
 import { signal } from '../../support/open-stream.ts';
 import {
-  openFolder,
-  openSweptFolder,
+  openDirectoryStore,
+  openSweptStore,
   usedBytes,
-} from '../../support/result-folder/result-folder.ts';
-import { useTemporaryFolder } from '../../support/temporary-folder.ts';
+} from '../../support/result-directory/result-directory.ts';
+import { useTemporaryDirectory } from '../../support/temporary-directory.ts';
 import { atScale } from '../../support/test-scale.ts';
 import { addressOf, ignoreSize } from '../contracts/result-store.contract.ts';
 
-const WRITER = resolve(import.meta.dirname, '../../support/result-folder/result-writer.mjs');
+const WRITER = resolve(import.meta.dirname, '../../support/result-directory/result-writer.mjs');
 const STORE = resolve(import.meta.dirname, '../../../dist/storage/results/directory.js');
 const ROUNDS = atScale(2, 8);
 const MAX_BYTES = 8_000_000;
@@ -31,14 +31,14 @@ function bodyOf(turn: number): Buffer<ArrayBuffer> {
   return body;
 }
 
-let folder: string;
+let directory: string;
 beforeEach(async () => {
-  folder = (await useTemporaryFolder()).path;
+  directory = (await useTemporaryDirectory()).path;
 });
 
 /** Starts a process that writes without end. */
 async function startWriter(seed: number, maxBytes = MAX_BYTES): Promise<ChildProcess> {
-  const args = [WRITER, STORE, folder, `${maxBytes}`, `${seed}`, JSON.stringify(addresses)];
+  const args = [WRITER, STORE, directory, `${maxBytes}`, `${seed}`, JSON.stringify(addresses)];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
   onTestFinished(() => void child.kill('SIGKILL'));
   await once(child.stdout, 'data');
@@ -67,13 +67,16 @@ async function readAll(store: ResultStore): Promise<number> {
 }
 
 async function listFiles(): Promise<readonly string[]> {
-  const entries = await readdir(join(folder, 'results'), { recursive: true, withFileTypes: true });
+  const entries = await readdir(join(directory, 'results'), {
+    recursive: true,
+    withFileTypes: true,
+  });
   return entries.filter((entry) => entry.isFile()).map(({ name }) => name);
 }
 
 // The power stays on: what the disk loses without it is what the damaged files of other tests are.
 test('killed writers leave complete files within the limit, and unfinished ones that the next sweep removes', async () => {
-  const incoming = join(folder, 'incoming');
+  const incoming = join(directory, 'incoming');
   for (let round = 0; round < ROUNDS; round += 1) {
     // First they sweep for most of the time, and then they write.
     const isWide = round >= ROUNDS / 2;
@@ -81,7 +84,7 @@ test('killed writers leave complete files within the limit, and unfinished ones 
     const writers = await Promise.all([round, round + 100].map(start));
     await sleep(150 + 73 * round);
     for (const writer of writers) await end(writer);
-    if (!isWide) expect(await usedBytes(folder)).toBeLessThanOrEqual(1.1 * MAX_BYTES);
+    if (!isWide) expect(await usedBytes(directory)).toBeLessThanOrEqual(1.1 * MAX_BYTES);
   }
   const scraps = await readdir(incoming);
   expect(scraps.length).toBeGreaterThan(0);
@@ -89,25 +92,25 @@ test('killed writers leave complete files within the limit, and unfinished ones 
   for (const name of scraps) await utimes(join(incoming, name), long, long);
 
   const before = await listFiles();
-  const store = await openSweptFolder({ folder, maxBytes: 100 * MAX_BYTES });
+  const store = await openSweptStore({ directory, maxBytes: 100 * MAX_BYTES });
   expect(await readdir(incoming)).toEqual([]);
   expect(await readAll(store)).toBe(before.length);
   expect((await listFiles()).length).toBe(before.length);
-  expect(store.usage()?.heldBytes).toBe(await usedBytes(folder));
+  expect(store.usage()?.heldBytes).toBe(await usedBytes(directory));
 });
 
 test('four processes that write into one directory exceed its limit by at most a tenth, and read complete files', async () => {
-  const filling = await openFolder({ folder, maxBytes: 100 * MAX_BYTES });
+  const filling = await openDirectoryStore({ directory, maxBytes: 100 * MAX_BYTES });
   for (const [turn, address] of addresses.entries()) {
-    if ((await usedBytes(folder)) > 0.85 * MAX_BYTES) break;
+    if ((await usedBytes(directory)) > 0.85 * MAX_BYTES) break;
     await filling.write(address, { body: bodyOf(turn), mimeType: 'image/webp' });
   }
   const before = await listFiles();
   await Promise.all([1, 2, 3, 4].map((seed) => startWriter(seed)));
-  const store = await openFolder({ folder, maxBytes: MAX_BYTES });
+  const store = await openDirectoryStore({ directory, maxBytes: MAX_BYTES });
   let mostBytes = 0;
   const sample = async (): Promise<number> => {
-    const bytes = await usedBytes(folder).catch(() => 0);
+    const bytes = await usedBytes(directory).catch(() => 0);
     mostBytes = Math.max(mostBytes, bytes);
     return bytes;
   };
@@ -115,7 +118,7 @@ test('four processes that write into one directory exceed its limit by at most a
   const endMs = performance.now() + atScale(1_000, 10_000);
   while (performance.now() < endMs) await sample().then(() => sleep(5));
   expect(mostBytes).toBeLessThanOrEqual(1.1 * MAX_BYTES);
-  // A folder may go while it is listed.
+  // A directory may go while it is listed.
   await expect.poll(listFiles).not.toEqual(before);
   expect(await readAll(store)).toBeGreaterThan(0);
 });

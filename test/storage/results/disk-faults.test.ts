@@ -5,12 +5,15 @@ import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { beforeEach, describe, expect, onTestFinished, type TestContext, test } from 'vitest';
 import type { ResultStore } from '../../../src/pipeline/ports.ts';
-import { openFolderStorage } from '../../support/folder-storage.ts';
+import { openDirectoryStorage } from '../../support/directory-storage.ts';
 import { signal } from '../../support/open-stream.ts';
 import { type FaultyDisk, mountFaultyDisk } from '../../support/processes/faulty-disk.ts';
-import { openSweptFolder } from '../../support/result-folder/result-folder.ts';
+import { openSweptStore } from '../../support/result-directory/result-directory.ts';
 import { storedPath } from '../../support/stored-path.ts';
-import { type TemporaryFolder, useTemporaryFolder } from '../../support/temporary-folder.ts';
+import {
+  type TemporaryDirectory,
+  useTemporaryDirectory,
+} from '../../support/temporary-directory.ts';
 import { list } from '../contracts/origin-listing.contract.ts';
 import { addressOf, ignoreSize } from '../contracts/result-store.contract.ts';
 
@@ -25,9 +28,9 @@ const expectWhole = async (store: ResultStore, number: number): Promise<void> =>
   expect(Buffer.alloc(30_000, number).equals(result?.body ?? Buffer.of())).toBe(true);
 };
 
-let folder: TemporaryFolder;
+let directory: TemporaryDirectory;
 beforeEach(async () => {
-  folder = await useTemporaryFolder();
+  directory = await useTemporaryDirectory();
 });
 
 /** Small file systems, as `mount` takes them; all take root. */
@@ -35,7 +38,7 @@ const disks = {
   '1 MiB': () => ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs'],
   'few inodes': () => ['-t', 'tmpfs', '-o', 'nr_inodes=60', 'tmpfs'],
   'few inodes (ext4)': () => {
-    const image = join(folder.path, 'image');
+    const image = join(directory.path, 'image');
     writeFileSync(image, '');
     truncateSync(image, 16 * 1024 ** 2);
     execFileSync('mkfs.ext4', ['-q', '-N', '80', image], { stdio: 'ignore' });
@@ -45,7 +48,7 @@ const disks = {
 
 describe('a small disk below the result store', () => {
   async function openOn(disk: keyof typeof disks, { skip }: Pick<TestContext, 'skip'>) {
-    const path = join(folder.path, 'store');
+    const path = join(directory.path, 'store');
     mkdirSync(path);
     try {
       execFileSync('mount', [...disks[disk](), path], { stdio: 'ignore' });
@@ -112,18 +115,21 @@ describe('a faulty disk (FUSE)', () => {
   let disk: FaultyDisk;
   let path: string;
   beforeEach(async ({ skip }) => {
-    await folder.put('originals/avatars/1/a', 'original');
+    await directory.put('originals/avatars/1/a', 'original');
     for (const name of ['disk/renderings', 'mounted'])
-      mkdirSync(join(folder.path, name), { recursive: true });
-    path = join(folder.path, 'mounted/renderings/store');
-    const mounted = await mountFaultyDisk(join(folder.path, 'mounted'), join(folder.path, 'disk'));
+      mkdirSync(join(directory.path, name), { recursive: true });
+    path = join(directory.path, 'mounted/renderings/store');
+    const mounted = await mountFaultyDisk(
+      join(directory.path, 'mounted'),
+      join(directory.path, 'disk'),
+    );
     if (mounted === undefined) return skip('takes /dev/fuse, fuse3 and python3-fusepy');
     disk = mounted;
     onTestFinished(disk.close);
   });
 
   const expectOriginal = async (): Promise<void> => {
-    const { origin } = await openFolderStorage(join(folder.path, 'originals'));
+    const { origin } = await openDirectoryStorage(join(directory.path, 'originals'));
     const original = await origin.open('avatars/1/a', { signal, isHeld: true });
     expect(original).toMatchObject({ body: Buffer.from('original') });
   };
@@ -154,11 +160,11 @@ describe('a faulty disk (FUSE)', () => {
   const put = async (original: string, count: number): Promise<void> => {
     for (let id = 0; id < count; id += 1) {
       const name = `${id.toString(16).padStart(16, '0')}-${'0'.repeat(16)}`;
-      await folder.put(`disk/renderings/store/results/${original}/${name}`, 'x');
+      await directory.put(`disk/renderings/store/results/${original}/${name}`, 'x');
     }
   };
   const left = (original: string): number =>
-    readdirSync(join(folder.path, 'disk/renderings/store/results', original)).length;
+    readdirSync(join(directory.path, 'disk/renderings/store/results', original)).length;
 
   test('that hangs in a removal makes this and later removals time out, and leaves a thread to read originals', async () => {
     const store = await openStoreOf(path, 500);
@@ -193,8 +199,8 @@ describe('a faulty disk (FUSE)', () => {
   // FUSE does not say what an entry is, as some of NFS do not.
   test('that is slow is listed without blocking the event loop', async () => {
     for (const number of numbers.slice(0, 4))
-      await folder.put(`disk/renderings/avatars/${number}`, 'original');
-    const { listing } = await openFolderStorage(join(folder.path, 'mounted/renderings'));
+      await directory.put(`disk/renderings/avatars/${number}`, 'original');
+    const { listing } = await openDirectoryStorage(join(directory.path, 'mounted/renderings'));
     await disk.tell('renderings', 'delay 0.1');
     const delays = monitorEventLoopDelay();
     delays.enable();
@@ -206,4 +212,4 @@ describe('a faulty disk (FUSE)', () => {
 });
 
 const openStoreOf = (path: string, stallTimeoutMs = 10_000) =>
-  openSweptFolder({ folder: path, maxBytes: 1e9, stallTimeoutMs });
+  openSweptStore({ directory: path, maxBytes: 1e9, stallTimeoutMs });

@@ -20,7 +20,7 @@ import {
 } from '../../support/s3/s3-bucket.ts';
 import { respondWithError, useScriptedS3 } from '../../support/s3/scripted-s3.ts';
 import { metricsSettings, order, withToken } from '../../support/telemetry/prometheus-text.ts';
-import { useTemporaryFolder } from '../../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../../support/temporary-directory.ts';
 import { createTestApp, samples } from '../../support/test-app.ts';
 
 const KEY = 'avatars/1/ab12';
@@ -74,22 +74,25 @@ test('every client of AWS recovers from a silent credentials endpoint', async ()
 
 test('a credential process that hangs is run again after a minute', async () => {
   await useCredentialServer('container');
-  const folder = await useTemporaryFolder();
+  const directory = await useTemporaryDirectory();
   const { AWS_ACCESS_KEY_ID: AccessKeyId, AWS_SECRET_ACCESS_KEY: SecretAccessKey } =
     LOCAL_CREDENTIALS;
   const keys = { Version: 1, AccessKeyId, SecretAccessKey };
-  await folder.put('keys', JSON.stringify(keys));
-  await folder.put('run.sh', 'if mkdir hanging; then echo $$ > pid; exec sleep 1000; fi; cat keys');
-  await folder.put(
-    'config',
-    `[default]\ncredential_process = sh -c "cd ${folder.path} && . ./run.sh"\n`,
+  await directory.put('keys', JSON.stringify(keys));
+  await directory.put(
+    'run.sh',
+    'if mkdir hanging; then echo $$ > pid; exec sleep 1000; fi; cat keys',
   );
-  vi.stubEnv('AWS_CONFIG_FILE', join(folder.path, 'config'));
+  await directory.put(
+    'config',
+    `[default]\ncredential_process = sh -c "cd ${directory.path} && . ./run.sh"\n`,
+  );
+  vi.stubEnv('AWS_CONFIG_FILE', join(directory.path, 'config'));
   const origin = openBucketOrigin(s3);
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());
   const first = origin.open(KEY, { signal });
-  const readPid = () => Number(readFileSync(join(folder.path, 'pid'), 'utf8'));
+  const readPid = () => Number(readFileSync(join(directory.path, 'pid'), 'utf8'));
   await expect.poll(readPid).toBeGreaterThan(0);
   onTestFinished(() => void process.kill(readPid()));
   vi.advanceTimersByTime(60_000);

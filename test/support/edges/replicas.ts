@@ -153,10 +153,10 @@ export function describeReplicas(name: string, openPlace: () => Promise<ListPlac
   test(`a list and a journal of an earlier release in ${name} are converted by one of several processes`, async () => {
     const edge = await startEdge('fastly');
     const place = await openPlace();
-    const folder = 'test/http/blocks/earlier';
+    const directory = 'test/http/blocks/earlier';
     const laterMs = Date.now() - 1_795_864_020_000;
-    for (const file of await readdir(folder)) {
-      const bytes = await readFile(join(folder, file));
+    for (const file of await readdir(directory)) {
+      const bytes = await readFile(join(directory, file));
       const text = bytes
         .toString('latin1')
         .replace(/(AtMs":)(\d+)/g, (_, field, timeMs) => field + (Number(timeMs) + laterMs));

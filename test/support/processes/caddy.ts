@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { atEnd } from '../at-end.ts';
-import { useTemporaryFolder } from '../temporary-folder.ts';
+import { useTemporaryDirectory } from '../temporary-directory.ts';
 import { findFreePorts } from './local-server.ts';
 
 /**
@@ -13,7 +13,7 @@ import { findFreePorts } from './local-server.ts';
  */
 export async function useCaddy(upstreamPort: number) {
   const [port = 0, mediaPort = 0] = await findFreePorts(2);
-  const { path: directory, put } = await useTemporaryFolder();
+  const { path: directory, put } = await useTemporaryDirectory();
   const replacements = {
     'cdn.example.org, static.example.org {': `http://127.0.0.1:${port} {`,
     'chat.example.org {': `http://127.0.0.1:${mediaPort} {`,

@@ -1,16 +1,16 @@
 #!/usr/bin/python3
-"""A disk that fails when it is told to: a folder passed on through FUSE.
+"""A disk that fails when it is told to: a directory passed on through FUSE.
 
-    faulty-disk.py MOUNT_POINT FOLDER
+    faulty-disk.py MOUNT_POINT DIRECTORY
 
-Reads one fault a line from its standard input, each for the files below one folder at the top:
+Reads one fault a line from its standard input, each for the files below one directory at the top:
 
     renderings delay 0.5     every system call takes so many seconds longer
     renderings hang          none ends until the next fault, or for half a minute
     renderings fail          every one is an EIO
     renderings none
 
-Each line is printed once it is so. It ends, and the folder is no longer mounted, when its standard input does.
+Each line is printed once it is so. It ends, and the directory is no longer mounted, when its standard input does.
 Debian has what it takes: python3-fusepy, fuse3.
 """
 
@@ -26,7 +26,7 @@ from fusepy import FUSE, FuseOSError, Operations
 # /proc shows nothing of it.
 LONGEST_HANG_SECONDS = 30
 
-# By the folder at the top; an event is set when the fault is over.
+# By the directory at the top; an event is set when the fault is over.
 faults = {}
 over = {}
 
@@ -43,8 +43,8 @@ def strike(path):
 
 
 class FaultyDisk(Operations):
-    def __init__(self, folder):
-        self.folder = folder
+    def __init__(self, directory):
+        self.directory = directory
 
     # Every operation comes through here, with a path as its first argument.
     def __call__(self, operation, path, *arguments):
@@ -56,7 +56,7 @@ class FaultyDisk(Operations):
         return getattr(self, operation)(path, *arguments)
 
     def real(self, path):
-        return self.folder + path
+        return self.directory + path
 
     def getattr(self, path, fh=None):
         status = os.lstat(self.real(path))
@@ -119,6 +119,6 @@ def obey(mount_point):
     os._exit(0)
 
 
-mount_point, folder = sys.argv[1:]
+mount_point, directory = sys.argv[1:]
 threading.Thread(target=obey, args=[mount_point], daemon=True).start()
-FUSE(FaultyDisk(folder), mount_point, foreground=True, attr_timeout=0, entry_timeout=0)
+FUSE(FaultyDisk(directory), mount_point, foreground=True, attr_timeout=0, entry_timeout=0)

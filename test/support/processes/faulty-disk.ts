@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /** What may be wrong with a disk: every system call is late, or none ends, or all of them fail. */
 export type DiskFault = 'none' | 'hang' | 'fail' | `delay ${number}`;
 
-/** A folder on a disk that fails when it is told to. */
+/** A directory on a disk that fails when it is told to. */
 export type FaultyDisk = NonNullable<Awaited<ReturnType<typeof mountFaultyDisk>>>;
 
 /** From the root of the repository, which all that uses it is started in. */
@@ -20,15 +20,15 @@ const START_TIMEOUT_MS = 60_000;
 const POLL_MS = 50;
 
 /**
- * Passes a folder on through FUSE.
+ * Passes a directory on through FUSE.
  *
- * @param mounted an empty folder, where it is to be seen
- * @param folder in which there is something
+ * @param mounted an empty directory, where it is to be seen
+ * @param directory in which there is something
  * @returns `undefined` where that is not possible: it takes /dev/fuse, and Debian's `fuse3` and `python3-fusepy`
  */
-export async function mountFaultyDisk(mounted: string, folder: string) {
+export async function mountFaultyDisk(mounted: string, directory: string) {
   if (!existsSync('/dev/fuse') || !existsSync(PYTHON)) return undefined;
-  const child = spawn(PYTHON, [PROGRAM, mounted, folder], {
+  const child = spawn(PYTHON, [PROGRAM, mounted, directory], {
     stdio: ['pipe', 'pipe', 'ignore'],
     detached: true, // it outlasts a Ctrl-C, which ends what uses it first
   });
@@ -43,7 +43,7 @@ export async function mountFaultyDisk(mounted: string, folder: string) {
     await sleep(POLL_MS);
   }
   return {
-    /** Makes it so for a folder at the top; the others stay as they are. */
+    /** Makes it so for a directory at the top; the others stay as they are. */
     tell: async (top: string, fault: DiskFault): Promise<void> => {
       child.stdin.write(`${top} ${fault}\n`);
       await replies.next();

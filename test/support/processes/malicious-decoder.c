@@ -64,9 +64,9 @@ static void reach(const char *address, int port) {
 }
 
 static void list(const char *path) {
-  DIR *folder = opendir(path);
-  if (!folder) return outcome(-1);
-  for (struct dirent *entry; (entry = readdir(folder));)
+  DIR *directory = opendir(path);
+  if (!directory) return outcome(-1);
+  for (struct dirent *entry; (entry = readdir(directory));)
     if (entry->d_name[0] != '.') printf("%s ", entry->d_name);
 }
 

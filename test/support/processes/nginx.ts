@@ -4,7 +4,7 @@ import { cp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { atEnd } from '../at-end.ts';
 import { tlsFiles } from '../http/tls-files.ts';
-import { useTemporaryFolder } from '../temporary-folder.ts';
+import { useTemporaryDirectory } from '../temporary-directory.ts';
 import { findFreePorts } from './local-server.ts';
 
 /** The files that we recommend; this is the one place that knows how to run them elsewhere. */
@@ -96,16 +96,16 @@ function fill(name: string, values: Values): string {
 /** Runs nginx with a recommended file, in which these values for three free ports are put. */
 async function run(name: string, valuesFor: (...ports: [number, number, number]) => Values) {
   const [port = 0, plainPort = 0, unusedPort = 0] = await findFreePorts(3);
-  const { path: folder, put } = await useTemporaryFolder();
-  await cp(new URL('snippets', RECOMMENDED), join(folder, 'snippets'), { recursive: true });
+  const { path: directory, put } = await useTemporaryDirectory();
+  await cp(new URL('snippets', RECOMMENDED), join(directory, 'snippets'), { recursive: true });
   const server = 'snippets/darkroom-server.conf';
   await put(server, fill(server, { '/var/log/nginx/error.log': 'stderr' }));
   const site = fill(name, valuesFor(port, plainPort, unusedPort))
-    .replaceAll('/var/cache/', `${folder}/`)
-    .replace(/\/var\/log\/nginx\/\w+\.log/, join(folder, 'access.log'));
+    .replaceAll('/var/cache/', `${directory}/`)
+    .replace(/\/var\/log\/nginx\/\w+\.log/, join(directory, 'access.log'));
   await put('darkroom.conf', site);
-  await put('nginx.conf', debianConfiguration(folder));
-  const child = spawn('nginx', ['-p', folder, '-c', join(folder, 'nginx.conf')], {
+  await put('nginx.conf', debianConfiguration(directory));
+  const child = spawn('nginx', ['-p', directory, '-c', join(directory, 'nginx.conf')], {
     // Where Debian has it, which is not in everybody's path.
     env: { PATH: `${process.env.PATH ?? ''}:/usr/sbin` },
     stdio: ['ignore', 'ignore', 'pipe'],
@@ -134,21 +134,21 @@ async function run(name: string, valuesFor: (...ports: [number, number, number])
     plainPort,
     /** Runs the purge that we recommend, on all under a path; returns its output. */
     purge: (prefix: string): string => {
-      const caches = [join(folder, 'darkroom'), join(folder, 'darkroom-refused')];
+      const caches = [join(directory, 'darkroom'), join(directory, 'darkroom-refused')];
       return execFileSync('deploy/nginx/purge', [prefix, ...caches], { encoding: 'utf8' });
     },
     /** Returns nginx's log so far, from level `notice` on. */
     log: () => log,
-    accessLog: (): string => readFileSync(join(folder, 'access.log'), 'utf8'),
+    accessLog: (): string => readFileSync(join(directory, 'access.log'), 'utf8'),
   };
 }
 
 /** What Debian's /etc/nginx/nginx.conf puts around a file of conf.d, but for paths and logs. */
-function debianConfiguration(folder: string): string {
+function debianConfiguration(directory: string): string {
   return `
 daemon off;
 worker_processes 2; # auto, on the smallest of machines that show whether workers share a lock
-pid ${folder}/nginx.pid;
+pid ${directory}/nginx.pid;
 error_log stderr notice;
 events { worker_connections 768; }
 http {
@@ -161,12 +161,12 @@ http {
   ssl_prefer_server_ciphers on;
   gzip on;
   access_log off;
-  client_body_temp_path ${folder}/body;
-  proxy_temp_path ${folder}/proxy;
-  fastcgi_temp_path ${folder}/fastcgi;
-  uwsgi_temp_path ${folder}/uwsgi;
-  scgi_temp_path ${folder}/scgi;
-  include ${folder}/darkroom.conf;
+  client_body_temp_path ${directory}/body;
+  proxy_temp_path ${directory}/proxy;
+  fastcgi_temp_path ${directory}/fastcgi;
+  uwsgi_temp_path ${directory}/uwsgi;
+  scgi_temp_path ${directory}/scgi;
+  include ${directory}/darkroom.conf;
 }
 `;
 }

@@ -183,6 +183,6 @@ function targetOf(descriptor) {
   try {
     return readlinkSync(`/proc/self/fd/${descriptor}`);
   } catch {
-    return 'gone'; // the one that read the folder
+    return 'gone'; // the one that read the directory
   }
 }

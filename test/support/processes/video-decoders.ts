@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll } from 'vitest';
-import { makeTemporaryFolder } from '../temporary-folder.ts';
+import { makeTemporaryDirectory } from '../temporary-directory.ts';
 import { readProcessFile } from './worker-ids.ts';
 
 /** Whether a decoder of our own can be compiled, and confined whole. */
@@ -20,7 +20,7 @@ export const wholeDecoder = {
 export function shareMaliciousDecoder() {
   const decoder = { ...wholeDecoder, program: '' };
   beforeAll(async () => {
-    const { path, remove } = await makeTemporaryFolder();
+    const { path, remove } = await makeTemporaryDirectory();
     decoder.program = join(path, 'malicious-decoder');
     const source = 'test/support/processes/malicious-decoder.c';
     execFileSync('gcc', ['-O1', '-static', '-o', decoder.program, source]);

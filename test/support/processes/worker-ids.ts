@@ -14,12 +14,12 @@ export function isAlive(pid: number): boolean {
   return /^State:\t[^ZX]/m.test(readProcessFile(pid, 'status'));
 }
 
-/** The files below a folder that a process has open. */
-export function openFilesBelow(folder: string, pid: number): string[] {
+/** The files below a directory that a process has open. */
+export function openFilesBelow(directory: string, pid: number): string[] {
   return readdirSync(`/proc/${pid}/fd`).flatMap((name) => {
     try {
       const file = readlinkSync(`/proc/${pid}/fd/${name}`);
-      return file.startsWith(folder) ? [file] : [];
+      return file.startsWith(directory) ? [file] : [];
     } catch {
       return []; // closed meanwhile
     }

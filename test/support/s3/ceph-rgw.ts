@@ -31,7 +31,7 @@ declare module 'vitest' {
  * @throws Error with the last lines of the logs, if the cluster does not come up
  */
 export default async function setup({ provide }: TestProject): Promise<() => Promise<void>> {
-  const folder = await mkdtemp(join(tmpdir(), 'darkroom-ceph-'));
+  const directory = await mkdtemp(join(tmpdir(), 'darkroom-ceph-'));
   const daemons: ChildProcess[] = [];
   const stop = async (): Promise<void> => {
     // Nothing to be saved: all of it is in memory.
@@ -40,39 +40,39 @@ export default async function setup({ provide }: TestProject): Promise<() => Pro
         if (daemon.exitCode === null && daemon.kill('SIGKILL')) await once(daemon, 'exit');
       }),
     );
-    await rm(folder, { recursive: true, force: true });
+    await rm(directory, { recursive: true, force: true });
   };
   try {
-    provide('rgw', await startCluster(folder, daemons));
+    provide('rgw', await startCluster(directory, daemons));
     return stop;
   } catch (error) {
-    const { stdout } = await run('sh', ['-c', 'tail -n 6 *.out *.log'], { cwd: folder });
+    const { stdout } = await run('sh', ['-c', 'tail -n 6 *.out *.log'], { cwd: directory });
     await stop();
     throw new Error(`Ceph does not start.\n${stdout}`, { cause: error });
   }
 }
 
-async function startCluster(folder: string, daemons: ChildProcess[]) {
+async function startCluster(directory: string, daemons: ChildProcess[]) {
   const deadline = AbortSignal.timeout(START_TIMEOUT_MS);
   const [monitorPort = 0, gatewayPort = 0] = await findFreePorts(2);
   const clusterId = randomUUID();
   const osdId = randomUUID();
-  const conf = join(folder, 'ceph.conf');
-  await writeFile(conf, formatConf(folder, clusterId, monitorPort));
-  await Promise.all(['mon', 'osd'].map((name) => mkdir(join(folder, name))));
+  const conf = join(directory, 'ceph.conf');
+  await writeFile(conf, formatConf(directory, clusterId, monitorPort));
+  await Promise.all(['mon', 'osd'].map((name) => mkdir(join(directory, name))));
 
   const command = (name: string, ...args: string[]) => {
     const options = { timeout: 5_000, killSignal: 'SIGKILL' } as const;
     return retry(deadline, () => run(name, ['--conf', conf, ...args], options));
   };
   const daemon = (name: string, ...args: string[]): void => {
-    const log = openSync(join(folder, `${name}.out`), 'a');
+    const log = openSync(join(directory, `${name}.out`), 'a');
     // Ends with this process, even where nothing can be tidied up any more (prctl(2)).
     const guarded = ['--pdeathsig', 'KILL', name, '--conf', conf, '--foreground', ...args];
     daemons.push(spawn('setpriv', guarded, { stdio: ['ignore', log, log] }));
   };
 
-  const map = join(folder, 'monmap');
+  const map = join(directory, 'monmap');
   const address = `v1:127.0.0.1:${monitorPort}`;
   await run('monmaptool', ['--create', '--fsid', clusterId, '--addv', 'a', address, map]);
   await command('ceph-mon', '--mkfs', '--id', 'a', '--monmap', map);
@@ -98,7 +98,7 @@ async function startCluster(folder: string, daemons: ChildProcess[]) {
   return { endpoint, accessKeyId, secretAccessKey };
 }
 
-function formatConf(folder: string, clusterId: string, monitorPort: number): string {
+function formatConf(directory: string, clusterId: string, monitorPort: number): string {
   return `[global]
 fsid = ${clusterId}
 mon initial members = a
@@ -108,12 +108,12 @@ ms bind msgr2 = false
 auth cluster required = none
 auth service required = none
 auth client required = none
-run dir = ${folder}
+run dir = ${directory}
 admin socket =
-log file = ${folder}/$name.log
+log file = ${directory}/$name.log
 pid file =
-mon data = ${folder}/mon
-osd data = ${folder}/osd
+mon data = ${directory}/mon
+osd data = ${directory}/osd
 osd objectstore = memstore
 # One OSD, one copy.
 osd pool default size = 1

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { onTestFinished, vi } from 'vitest';
 import { listenUntilEnd } from '../at-end.ts';
-import { useTemporaryFolder } from '../temporary-folder.ts';
+import { useTemporaryDirectory } from '../temporary-directory.ts';
 import { LOCAL_CREDENTIALS } from './local-s3.ts';
 
 /** Endpoints of credentials: of containers (ECS, EKS Pod Identity), of STS (IRSA), and of EC2 instances. */
@@ -38,12 +38,12 @@ export async function useCredentialServer(source: CredentialSource, lifetimeMs =
     response.write(body.slice(0, body.length / 2));
   };
   const url = `http://127.0.0.1:${await listenUntilEnd(createServer(respond))}`;
-  const folder = await useTemporaryFolder();
-  await folder.put('token', 'a-web-identity-token');
+  const directory = await useTemporaryDirectory();
+  await directory.put('token', 'a-web-identity-token');
   const settings: Readonly<Record<CredentialSource, Readonly<Record<string, string>>>> = {
     container: { AWS_CONTAINER_CREDENTIALS_FULL_URI: `${url}/credentials` },
     'web identity': {
-      AWS_WEB_IDENTITY_TOKEN_FILE: `${folder.path}/token`,
+      AWS_WEB_IDENTITY_TOKEN_FILE: `${directory.path}/token`,
       AWS_ROLE_ARN: 'arn:aws:iam::123456789012:role/darkroom',
       AWS_ENDPOINT_URL_STS: url,
     },

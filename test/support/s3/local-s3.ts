@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import S3rver from '@20minutes/s3rver';
 import FilesystemStore from '@20minutes/s3rver/lib/stores/filesystem.js';
 import { atEnd } from '../at-end.ts';
-import { useTemporaryFolder } from '../temporary-folder.ts';
+import { useTemporaryDirectory } from '../temporary-directory.ts';
 import { openBucket } from './s3-bucket.ts';
 
 /** The credentials that the server in this process accepts. */
@@ -47,7 +47,7 @@ export async function useLocalS3({
 }: LocalS3Options = {}) {
   mendStore();
   Object.assign(process.env, LOCAL_CREDENTIALS);
-  const { path: directory } = await useTemporaryFolder();
+  const { path: directory } = await useTemporaryDirectory();
   const server = new S3rver({
     address: '127.0.0.1',
     port: 0,
@@ -85,11 +85,11 @@ function mendStore(): void {
   // An object is a file with the key's name and a suffix, which together may be too long for a file.
   // Only such names are replaced: a list reads keys from them.
   FilesystemStore.encodeKeyPath = (key) => {
-    const [, folder = '', name = ''] = /^(.*\/)?(.*)$/s.exec(key) ?? [];
+    const [, directory = '', name = ''] = /^(.*\/)?(.*)$/s.exec(key) ?? [];
     if (Buffer.byteLength(name) <= MAX_NAME_BYTES) return key;
-    return folder + hash('sha256', name);
+    return directory + hash('sha256', name);
   };
-  // Of two removals at once, one fails where both tidy up the same folder.
+  // Of two removals at once, one fails where both tidy up the same directory.
   let removing: Promise<unknown> = Promise.resolve();
   FilesystemStore.prototype.deleteObject = function (bucket, key) {
     removing = removing.catch(() => undefined).then(() => deleteObject.call(this, bucket, key));

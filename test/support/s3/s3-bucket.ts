@@ -13,7 +13,7 @@ import { S3Objects } from '../../../src/storage/s3/shared-objects.ts';
 import { S3OriginalWriter } from '../../../src/storage/s3/writer.ts';
 import type { OriginFixture } from '../../storage/contracts/origin.contract.ts';
 import type { OriginalWriterFixture } from '../../storage/contracts/original-writer.contract.ts';
-import type { OriginalWriter } from '../folder-storage.ts';
+import type { OriginalWriter } from '../directory-storage.ts';
 
 /** Where a bucket is. */
 type Place = Pick<S3Bucket, 'endpoint' | 'bucket'>;

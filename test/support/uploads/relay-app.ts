@@ -1,8 +1,8 @@
 import type { RelayCapability } from '../../../src/contract/signing/relay-capability.ts';
 import { SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
 import { formatRelayPath, signCapabilityText } from '../../../tools/documents/upload-vectors.ts';
-import { openFolderStorage } from '../folder-storage.ts';
-import { useTemporaryFolder } from '../temporary-folder.ts';
+import { openDirectoryStorage } from '../directory-storage.ts';
+import { useTemporaryDirectory } from '../temporary-directory.ts';
 import { type TestAppOptions, useTestApp } from '../test-app.ts';
 
 export const RELAY_KEY = 'an-example-key-of-thirty-two-bytes-or-more';
@@ -28,23 +28,23 @@ export function uploadTarget(key: string, terms: Partial<RelayCapability> = {}):
   return formatRelayPath(key, capabilityOf(key, terms));
 }
 
-/** The service with uploads into a folder. */
+/** The service with uploads into a directory. */
 export type RelayApp = Awaited<ReturnType<typeof useRelayApp>>;
 
 /** Starts it on a free port, until the end of the test, or of the file's tests. */
 export async function useRelayApp({ settings = {}, ...parts }: TestAppOptions = {}) {
-  const { path: folder, put, list } = await useTemporaryFolder();
+  const { path: directory, put, list } = await useTemporaryDirectory();
   const app = await useTestApp({
     ...parts,
-    settings: { RELAY_SIGNING_KEYS: RELAY_KEY, STORAGE_DIR: folder, ...settings },
-    origin: (await openFolderStorage(folder)).origin,
+    settings: { RELAY_SIGNING_KEYS: RELAY_KEY, STORAGE_DIR: directory, ...settings },
+    origin: (await openDirectoryStorage(directory)).origin,
     logged: 'info',
   });
   return {
     app,
     port: await app.listen(),
-    folder,
-    /** All files below the folder, be they originals or not. */
+    directory,
+    /** All files below the directory, be they originals or not. */
     list,
     /** Puts an original there, past the service. */
     put,

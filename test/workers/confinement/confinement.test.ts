@@ -21,7 +21,7 @@ import {
   sharePool,
   usePools,
 } from '../../support/processes/worker-pool.ts';
-import { useTemporaryFolder } from '../../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../../support/temporary-directory.ts';
 import { samples } from '../../support/test-app.ts';
 import { atScale } from '../../support/test-scale.ts';
 
@@ -68,11 +68,11 @@ describe('the confinement as it is logged', () => {
   test.skipIf(!hasSetpriv)(
     '(setpriv is installed) is setpriv without bubblewrap, with a PATH as of an ordinary user',
     async () => {
-      const { path: folder } = await useTemporaryFolder();
+      const { path: directory } = await useTemporaryDirectory();
       for (const name of readdirSync('/usr/bin').filter((program) => program !== 'bwrap')) {
-        symlinkSync(join('/usr/bin', name), join(folder, name));
+        symlinkSync(join('/usr/bin', name), join(directory, name));
       }
-      const { renderer } = await start({ environment: { PATH: folder } });
+      const { renderer } = await start({ environment: { PATH: directory } });
       expect(renderer.confinement).toMatchObject({
         sandbox: 'setpriv',
         isIsolated: false,
@@ -196,7 +196,7 @@ describe('a confined worker (limits of Linux)', () => {
 
   test('has no more of an environment than it needs', async () => {
     const environment: Record<string, string> = JSON.parse(await usual.pool.say('environment'));
-    // bash, where it is the shell, adds the name of the program, and bubblewrap the root as the working folder.
+    // bash, where it is the shell, adds the name of the program, and bubblewrap the root as the working directory.
     const names = Object.keys(environment).filter((name) => name !== '_' && name !== 'PWD');
     expect(names.sort()).toEqual([
       ...['MALLOC_ARENA_MAX', 'MALLOC_MMAP_THRESHOLD_', 'MALLOC_TRIM_THRESHOLD_', 'PATH'],
@@ -230,8 +230,8 @@ describe('a confined worker (limits of Linux)', () => {
   test('has a library that the operator has preloaded', async () => {
     const libraries = execFileSync('ldd', [process.execPath], { encoding: 'utf8' });
     const [, library = ''] = /(\/\S*libm\S*) \(/.exec(libraries) ?? [];
-    const { path: folder } = await useTemporaryFolder();
-    const copy = join(folder, 'preloaded.so');
+    const { path: directory } = await useTemporaryDirectory();
+    const copy = join(directory, 'preloaded.so');
     copyFileSync(library, copy);
     const environment = { PATH: process.env.PATH ?? '', LD_PRELOAD: copy };
     const { renderer, log, say } = await start({ environment });
@@ -242,14 +242,14 @@ describe('a confined worker (limits of Linux)', () => {
   });
 
   test('has packages that are symbolic links, as pnpm lays them out', async () => {
-    const { path: folder, put } = await useTemporaryFolder();
-    mkdirSync(join(folder, 'node_modules'));
+    const { path: directory, put } = await useTemporaryDirectory();
+    mkdirSync(join(directory, 'node_modules'));
     await put('package.json', '{"type":"module"}');
-    copyFileSync(REAL_WORKER, join(folder, 'worker.js'));
+    copyFileSync(REAL_WORKER, join(directory, 'worker.js'));
     for (const name of ['sharp', 'libheif-js']) {
-      symlinkSync(resolve('node_modules', name), join(folder, 'node_modules', name));
+      symlinkSync(resolve('node_modules', name), join(directory, 'node_modules', name));
     }
-    const workerFile = pathToFileURL(join(folder, 'worker.js'));
+    const workerFile = pathToFileURL(join(directory, 'worker.js'));
     const { renderer, render } = await start({ workerFile });
     expect(renderer.confinement?.sandbox).toBe(usual.pool.renderer.confinement?.sandbox);
     expect((await render(samples.png, sampleJob)).length).toBeGreaterThan(100);
@@ -265,7 +265,7 @@ function ownDescriptors(): { readonly target: string; readonly isKept: boolean }
       const isKept = (Number.parseInt(flags ?? '0', 8) & O_CLOEXEC) === 0;
       return [{ target: readlinkSync(`/proc/self/fd/${descriptor}`), isKept }];
     } catch {
-      return []; // the one that read the folder
+      return []; // the one that read the directory
     }
   });
 }

@@ -3,7 +3,7 @@ import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { useService } from '../../support/processes/service-process.ts';
-import { useTemporaryFolder } from '../../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../../support/temporary-directory.ts';
 
 const hasBubblewrap =
   spawnSync('bwrap', ['--unshare-user', '--ro-bind', '/', '/', 'true']).status === 0;
@@ -39,7 +39,7 @@ test.skipIf(!hasBubblewrap)('(bubblewrap works) with them it starts, and says so
 test.skipIf(!hasBubblewrap)(
   '(bubblewrap works) with them it starts without a video decoder that cannot be confined whole',
   async () => {
-    const { path } = await useTemporaryFolder();
+    const { path } = await useTemporaryDirectory();
     const VIDEO_DECODER = join(path, 'decoder');
     writeFileSync(VIDEO_DECODER, SCRIPTED_DECODER, { mode: 0o755 });
     const settings = { VIDEO_DECODER, VIDEO_DECODER_CONFINEMENT: 'best' };
@@ -54,7 +54,7 @@ test.skipIf(!hasBubblewrap)(
 );
 
 test('one that does not require it says what is missing', async () => {
-  const { path } = await useTemporaryFolder();
+  const { path } = await useTemporaryDirectory();
   symlinkSync('/bin/sh', join(path, 'sh'));
   const service = await useService({ PATH: path });
   await expect.poll(service.output).toMatch(/"level":40.*Render workers are confined in part/);

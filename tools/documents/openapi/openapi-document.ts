@@ -19,7 +19,7 @@ const DESCRIPTION = `Media of an instant-messaging platform, in the size and for
 
 /**
  * Describes the HTTP API as an OpenAPI 3.1 document, from the tables that route and the schemas that parse, and from
- * the version in `package.json` of the working folder.
+ * the version in `package.json` of the working directory.
  */
 export function createOpenapiDocument(): OpenapiDocument {
   const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as {

@@ -11,13 +11,13 @@ export { FolderObjects } from '../../src/storage/filesystem/shared-objects.ts';
 export type OriginalWriter = NonNullable<AppParts['originalWriter']>;
 
 /**
- * Originals in a folder, by the ports that the service has for them.
+ * Originals in a directory, by the ports that the service has for them.
  *
  * @param marker name of the file without which nothing is known to be missing
  */
-export async function openFolderStorage(folder: string, marker?: string) {
-  const storageMarker = marker === undefined ? undefined : new StorageMarker(folder, marker);
-  const root = await RootFolder.open(folder, storageMarker);
+export async function openDirectoryStorage(directory: string, marker?: string) {
+  const storageMarker = marker === undefined ? undefined : new StorageMarker(directory, marker);
+  const root = await RootFolder.open(directory, storageMarker);
   return {
     origin: createFilesystemOrigin(root),
     listing: createFilesystemListing(root),

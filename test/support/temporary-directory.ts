@@ -3,17 +3,17 @@ import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { atEnd } from './at-end.ts';
 
-/** Gives the way to write a file into a folder, with the folders above it. */
-export const putInto = (folder: string) => async (name: string, bytes: Uint8Array | string) => {
-  await mkdir(dirname(join(folder, name)), { recursive: true });
-  await writeFile(join(folder, name), bytes);
+/** Gives the way to write a file into a directory, with the directories above it. */
+export const putInto = (directory: string) => async (name: string, bytes: Uint8Array | string) => {
+  await mkdir(dirname(join(directory, name)), { recursive: true });
+  await writeFile(join(directory, name), bytes);
 };
 
-/** A folder of a test, by its real path. */
-export type TemporaryFolder = Awaited<ReturnType<typeof makeTemporaryFolder>>;
+/** A directory of a test, by its real path. */
+export type TemporaryDirectory = Awaited<ReturnType<typeof makeTemporaryDirectory>>;
 
-/** Makes an empty folder, which every user may enter, as workers may be another one; its `remove` must be called. */
-export async function makeTemporaryFolder() {
+/** Makes an empty directory, which every user may enter, as workers may be another one; its `remove` must be called. */
+export async function makeTemporaryDirectory() {
   const path = await realpath(await mkdtemp(join(tmpdir(), 'darkroom-')));
   await chmod(path, 0o755);
   return {
@@ -31,8 +31,8 @@ export async function makeTemporaryFolder() {
 }
 
 /** The same, until the end of the test, or of the file's tests. */
-export async function useTemporaryFolder(): Promise<TemporaryFolder> {
-  const folder = await makeTemporaryFolder();
-  atEnd(folder.remove);
-  return folder;
+export async function useTemporaryDirectory(): Promise<TemporaryDirectory> {
+  const directory = await makeTemporaryDirectory();
+  atEnd(directory.remove);
+  return directory;
 }

@@ -9,7 +9,7 @@ import {
 import { RecordedLog } from '../recorded-log.ts';
 
 type Options = ResultFolderDoubles & {
-  readonly folder: string;
+  readonly directory: string;
   readonly maxBytes: number;
   readonly log?: RecordedLog;
 };
@@ -19,29 +19,29 @@ const BLOCK_BYTES = 4096;
 /** Threads run compiled files, like in production. */
 const sweepFile = new URL('../../../dist/storage/results/sweep-thread.js', import.meta.url);
 
-/** Opens a folder of renderings that nobody has swept, and closes it after the test. */
-export async function openFolder({
-  folder: path,
+/** Opens a directory of renderings that nobody has swept, and closes it after the test. */
+export async function openDirectoryStore({
+  directory: path,
   maxBytes,
   log = new RecordedLog(),
   ...doubles
 }: Options): Promise<ResultFolder> {
-  const folder = await openResultFolder(path, maxBytes, log, { sweepFile, ...doubles });
-  onTestFinished(() => folder.close());
-  return folder;
+  const directory = await openResultFolder(path, maxBytes, log, { sweepFile, ...doubles });
+  onTestFinished(() => directory.close());
+  return directory;
 }
 
-/** Opens a folder of renderings and sweeps it, as the service does after its start. */
-export async function openSweptFolder(options: Options): Promise<ResultFolder> {
-  const folder = await openFolder(options);
-  await folder.sweep();
-  expect(folder.usage()).toBeDefined();
-  return folder;
+/** Opens a directory of renderings and sweeps it, as the service does after its start. */
+export async function openSweptStore(options: Options): Promise<ResultFolder> {
+  const directory = await openDirectoryStore(options);
+  await directory.sweep();
+  expect(directory.usage()).toBeDefined();
+  return directory;
 }
 
-/** What renderings and their folders take of the disk, in whole blocks, and never less than the system says. */
-export async function usedBytes(folder: string): Promise<number> {
-  const root = join(folder, 'results');
+/** What renderings and their directories take of the disk, in whole blocks, and never less than the system says. */
+export async function usedBytes(directory: string): Promise<number> {
+  const root = join(directory, 'results');
   const entries = await readdir(root, { recursive: true, withFileTypes: true });
   const costs = entries.map(async (entry) => {
     if (entry.isDirectory()) return BLOCK_BYTES;

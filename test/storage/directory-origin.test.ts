@@ -7,10 +7,10 @@ import { buffer } from 'node:stream/consumers';
 import fc from 'fast-check';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { MediaError } from '../../src/contract/errors.ts';
-import { openFolderStorage } from '../support/folder-storage.ts';
+import { openDirectoryStorage } from '../support/directory-storage.ts';
 import { openStream, signal } from '../support/open-stream.ts';
 import { openFilesBelow } from '../support/processes/worker-ids.ts';
-import { useTemporaryFolder } from '../support/temporary-folder.ts';
+import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 import { atScale } from '../support/test-scale.ts';
 import { list } from './contracts/origin-listing.contract.ts';
 
@@ -26,18 +26,18 @@ const KEYS = [
   'é'.repeat(127),
 ].map((name) => (name.includes('/') ? name : `attachments/1/2/${name}`));
 
-let folder: string;
+let directory: string;
 let root: string;
 let put: (name: string, bytes: string) => Promise<void>;
 beforeEach(async () => {
-  ({ path: folder, put } = await useTemporaryFolder());
-  root = join(folder, 'root');
+  ({ path: directory, put } = await useTemporaryDirectory());
+  root = join(directory, 'root');
   for (const key of KEYS) await put(join('root', key), key);
 });
 
 /** Reads by keys: bytes, or the code of a refusal; anything else is thrown. */
 async function openReader(path = root, marker?: string) {
-  const { origin } = await openFolderStorage(path, marker);
+  const { origin } = await openDirectoryStorage(path, marker);
   return async (key: string): Promise<string> => {
     try {
       return (await buffer((await openStream(origin, key)).body)).toString();
@@ -86,9 +86,9 @@ describe('originals in a directory', () => {
     for (const place of ['canary', 'outside/1/canary', 'root2/emojis/1', 'rootcanary'])
       await put(place, CANARY);
     const links = {
-      'avatars/1/link': join(folder, 'canary'),
+      'avatars/1/link': join(directory, 'canary'),
       'avatars/1/relative': '../../../canary',
-      icons: join(folder, 'outside'),
+      icons: join(directory, 'outside'),
       ...{ up: '..', slash: '/', proc: '/proc/self/root', loop: 'loop' },
       ...{ inside: join(root, 'avatars'), 'avatars/1/inside': join(root, 'emojis/1') },
       ...{ 'avatars/1/nothing': 'nowhere', 'avatars/1/device': '/dev/zero' },
@@ -98,7 +98,7 @@ describe('originals in a directory', () => {
     const socket = createServer().listen(join(root, 'avatars/1/socket'));
     onTestFinished(() => void socket.close());
     await once(socket, 'listening');
-    const { listing } = await openFolderStorage(root);
+    const { listing } = await openDirectoryStorage(root);
     const listed = await list(listing, '');
     expect(listed.map(({ key }) => key).sort()).toEqual([...KEYS].sort());
     const read = await openReader();
@@ -106,7 +106,11 @@ describe('originals in a directory', () => {
     const behind = ['avatars/1', 'avatars/1/pipe', 'avatars/1/socket', 'icons/1/canary'];
     for (const other of [...Object.keys(links), ...behind, 'inside/1/ab12'])
       expect([other, await read(other)]).toEqual([other, 'UNKNOWN_MEDIA']);
-    const absolute = [join(folder, 'canary'), join(root, 'emojis/1'), '/../../../../../etc/passwd'];
+    const absolute = [
+      join(directory, 'canary'),
+      join(root, 'emojis/1'),
+      '/../../../../../etc/passwd',
+    ];
     const examples = ['../canary', '../root2/emojis/1', '../rootcanary'];
     const outcomes: string[] = [];
     await fc.assert(
@@ -129,13 +133,13 @@ describe('originals in a directory', () => {
     const read = await openReader('/');
     expect(await read(join(root, 'emojis/1').slice(1))).toBe('emojis/1');
     expect(await read('../etc/passwd')).toBe('UNKNOWN_MEDIA');
-    await symlink(root, join(folder, 'link'));
-    expect(await (await openReader(join(folder, 'link')))('emojis/1')).toBe('emojis/1');
+    await symlink(root, join(directory, 'link'));
+    expect(await (await openReader(join(directory, 'link')))('emojis/1')).toBe('emojis/1');
   });
 
   test('are reported as missing if the marker file exists; without it, the storage fails', async () => {
     const read = await openReader(root, '.mounted');
-    const { writer } = await openFolderStorage(root, '.mounted');
+    const { writer } = await openDirectoryStorage(root, '.mounted');
     const write = () =>
       writer.write('emojis/2', (async function* () {})(), { signal, isNew: false });
     expect(await read('avatars/1/nothing')).toBe('ORIGIN_ERROR');
@@ -153,12 +157,12 @@ describe('originals in a directory', () => {
   test('are not listed if their name is not UTF-8, because no request can name them', async () => {
     const name = Buffer.concat([Buffer.from(`${root}/emojis/`), Buffer.from([0xff, 0x41])]);
     await writeFile(name, 'unnameable');
-    const { listing } = await openFolderStorage(root);
+    const { listing } = await openDirectoryStorage(root);
     expect(await list(listing, 'emojis/')).toEqual([{ key: 'emojis/1', sizeBytes: 8 }]);
   });
 
   test('leave no file open, whether they are read or rejected', async () => {
-    const { origin } = await openFolderStorage(root);
+    const { origin } = await openDirectoryStorage(root);
     await origin.open('emojis/1', { signal, isHeld: true });
     for (const [key, range] of [
       ['emojis/1', { first: 100, last: 200 }],
@@ -171,13 +175,13 @@ describe('originals in a directory', () => {
   });
 
   test('fail with ORIGIN_ERROR after their directory was removed; a storage does not open without one', async () => {
-    const { origin, listing } = await openFolderStorage(root);
-    await rename(root, join(folder, 'elsewhere'));
+    const { origin, listing } = await openDirectoryStorage(root);
+    await rename(root, join(directory, 'elsewhere'));
     const failing = { code: 'ORIGIN_ERROR' };
     await expect(origin.open('emojis/1', { signal })).rejects.toMatchObject(failing);
     await expect(listing.list('avatars/', () => true, signal)).rejects.toMatchObject(failing);
-    await expect(openFolderStorage(root)).rejects.toThrow('ENOENT');
-    const file = join(folder, 'elsewhere/emojis/1');
-    await expect(openFolderStorage(file)).rejects.toThrow('is not a folder');
+    await expect(openDirectoryStorage(root)).rejects.toThrow('ENOENT');
+    const file = join(directory, 'elsewhere/emojis/1');
+    await expect(openDirectoryStorage(file)).rejects.toThrow('is not a folder');
   });
 });

@@ -1,11 +1,11 @@
-// Writes renderings into a store without end, until it is killed: the store that was built, its folder, and addresses.
+// Writes renderings into a store without end, until it is killed: the store that was built, its directory, and addresses.
 import { setTimeout as wait } from 'node:timers/promises';
 
-const [storeModule, folder, maxBytes, seed, addressesJson] = process.argv.slice(2);
+const [storeModule, directory, maxBytes, seed, addressesJson] = process.argv.slice(2);
 const addresses = JSON.parse(addressesJson);
 const { openResultFolder } = await import(storeModule);
 const log = { info: () => undefined, warn: () => undefined, error: console.error };
-const store = await openResultFolder(folder, Number(maxBytes), log);
+const store = await openResultFolder(directory, Number(maxBytes), log);
 void store.sweep();
 console.log('writing');
 
@@ -14,7 +14,7 @@ const writeAll = async (first) => {
     // Its number, then one byte again and again, for a length of its own.
     const body = Buffer.alloc(8 + ((turn * 7_919) % 300_000), turn & 0xff);
     body.writeUInt32BE(turn, 0);
-    // A folder that has to be swept rejects writes meanwhile.
+    // A directory that has to be swept rejects writes meanwhile.
     const write = store.write(addresses[turn % addresses.length], { body, mimeType: 'image/webp' });
     await write.catch(() => wait(1));
   }
