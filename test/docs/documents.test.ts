@@ -68,6 +68,19 @@ test.each(files)('the lines of %s fit a terminal', (file) => {
   expect(long).toEqual([]);
 });
 
+test.each(files)('each table row and list item of %s has lines of its own', (file) => {
+  const prose = read(file).replaceAll(/^ *```.*?^ *```/gms, '');
+  const broken = prose.split('\n').filter((line) => {
+    const text = line.replaceAll(/`[^`]*`/g, '`');
+    return (
+      (/^ *\|/.test(line) && !/\|$/.test(line)) ||
+      (/\|$/.test(line) && !/^ *\|/.test(line)) ||
+      /\S[.,;] - \S/.test(text)
+    );
+  });
+  expect(broken).toEqual([]);
+});
+
 describe('the commands of the documents', () => {
   // In a comment before their block: `<!-- example: needs Docker -->`.
   test.each(files)('in %s state what they need if CI does not run them', (file) => {
