@@ -64,7 +64,7 @@ export interface App {
 /**
  * Creates the service, which does not listen yet; its workers are starting.
  *
- * @throws Error if the storage folder is missing; ConfigError if workers cannot be confined as `REQUIRE_CONFINEMENT`
+ * @throws Error if the storage directory is missing; ConfigError if workers cannot be confined as `REQUIRE_CONFINEMENT`
  *   demands
  */
 export async function createApp(config: Config, parts: AppParts): Promise<App> {

@@ -7,7 +7,7 @@ import { METADATA_PATH, type MediaMetadata } from '../contract/metadata.ts';
 import { encodeOriginKey } from '../contract/result-key.ts';
 import type { Source } from '../pipeline/ports.ts';
 import { createFilesystemOrigin } from '../storage/filesystem/origin.ts';
-import { RootFolder } from '../storage/filesystem/root-folder.ts';
+import { RootDirectory } from '../storage/filesystem/root-directory.ts';
 import { type Command, CommandFault, createPlainLog, exitStatus, writeLine } from './command.ts';
 import { formatErrorResponse, withOfflineApp } from './offline-app.ts';
 
@@ -49,10 +49,10 @@ async function openFile(path: string): Promise<Source> {
   try {
     const real = await realpath(path);
     if (!(await stat(real)).isFile()) throw new Error('it is not a file');
-    const folder = createFilesystemOrigin(await RootFolder.open(dirname(real)));
+    const directory = createFilesystemOrigin(await RootDirectory.open(dirname(real)));
     return {
-      identity: folder.identity,
-      open: (_key, options) => folder.open(basename(real), options),
+      identity: directory.identity,
+      open: (_key, options) => directory.open(basename(real), options),
     };
   } catch (cause) {
     throw new CommandFault(`"${path}" is neither a key of an original nor a readable file`, {

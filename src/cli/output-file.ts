@@ -22,12 +22,12 @@ export async function writeOutputFile(
     signal.throwIfAborted();
     throw new CommandFault(`${path} cannot be written`, { cause });
   };
-  const folder = await realpath(dirname(path)).catch(fail);
-  // A new file; the path keeps a slash at its end, which only a folder may have.
-  const newPath = join(folder, basename(path), path.endsWith('/') ? '/' : '');
+  const directory = await realpath(dirname(path)).catch(fail);
+  // A new file; the path keeps a slash at its end, which only a directory may have.
+  const newPath = join(directory, basename(path), path.endsWith('/') ? '/' : '');
   const target = await realpath(path).catch(() => newPath);
   const status = await stat(target).catch(() => undefined);
-  if (status?.isDirectory()) throw new CommandFault(`${path} is a folder`);
+  if (status?.isDirectory()) throw new CommandFault(`${path} is a directory`);
   if (status !== undefined && !status.isFile()) {
     return pipeline(chunks, createWriteStream(target), { signal }).catch(fail);
   }

@@ -12,7 +12,7 @@ import {
   isListKeyServed,
   isUploadsBucketRead,
   prefixesOverlap,
-  SAMPLE_FOLDER,
+  SAMPLE_DIRECTORY,
 } from './variables/storage-settings.ts';
 
 /** Memory of a worker that makes a small image, without the original (measured: 132 MiB on Linux x64). */
@@ -45,7 +45,7 @@ const rules: readonly Rule[] = [
       if (environment.STORAGE_DIR === undefined && environment.NODE_ENV === 'production') {
         return 'an existing directory, since NODE_ENV is production';
       }
-      return !isDirectory(environment.STORAGE_DIR ?? SAMPLE_FOLDER) && 'an existing directory';
+      return !isDirectory(environment.STORAGE_DIR ?? SAMPLE_DIRECTORY) && 'an existing directory';
     },
   ],
   comparing(
@@ -67,7 +67,7 @@ const rules: readonly Rule[] = [
     'RESULT_STORE',
     's3',
   ),
-  comparing('RESULT_STORE_DIR', 'a folder beside that of the originals', areNested),
+  comparing('RESULT_STORE_DIR', 'a directory beside that of the originals', areNested),
   comparing(
     'RESULT_S3_PREFIX',
     'a prefix beside that of the originals, since both are in one bucket',
@@ -82,7 +82,11 @@ const rules: readonly Rule[] = [
       return !isDirectory(environment.UPLOADS_DIR) && 'an existing directory';
     },
   ],
-  comparing('UPLOADS_DIR', 'a folder beside those of originals and renderings', areUploadsNested),
+  comparing(
+    'UPLOADS_DIR',
+    'a directory beside those of originals and renderings',
+    areUploadsNested,
+  ),
   comparing(
     'UPLOADS_S3_BUCKET',
     'a bucket that has neither originals nor renderings',
@@ -255,6 +259,6 @@ function isDirectory(path: string): boolean {
   try {
     return statSync(path).isDirectory();
   } catch {
-    return false; // missing, or below a folder without permission
+    return false; // missing, or below a directory without permission
   }
 }

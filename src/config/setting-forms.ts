@@ -79,7 +79,7 @@ export const headerValue = textForm(
   (text) => /^(?:[!-~](?:[ -~]{0,510}[!-~])?)?$/.test(text),
 );
 
-export const folder = anyText('an existing directory');
+export const directory = anyText('an existing directory');
 
 export const hostName = textForm(
   'an IP address or a host name',

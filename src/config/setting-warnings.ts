@@ -40,7 +40,7 @@ const dependentSettings: readonly (readonly [SettingName, SettingName, string?])
   ['INTERNAL_TOKEN', 'INTERNAL_PORT'],
 ];
 
-/** Finds settings without an effect, such as the folder of a disabled result store. */
+/** Finds settings without an effect, such as the directory of a disabled result store. */
 export function findUnusedSettings(environment: Environment): readonly SettingWarning[] {
   return dependentSettings.flatMap(([name, other, needed]) => {
     const row: Setting = settingTable[other];

@@ -5,9 +5,9 @@ import {
   bucketName,
   bytes,
   choice,
+  directory,
   endpoint,
   fileBelow,
-  folder,
   headerValue,
   hostName,
   integer,
@@ -63,7 +63,7 @@ const originals = {
     'where originals are stored: `filesystem` or `s3`',
   ),
   STORAGE_DIR: optional(
-    folder,
+    directory,
     'directory of the originals, by key; required with `NODE_ENV=production`',
     { defaultText: '`fixtures/originals`, the samples' },
   ),
@@ -133,7 +133,7 @@ const caches = {
     'where renderings survive restarts: `filesystem` or `s3`',
   ),
   RESULT_STORE_DIR: optional(
-    folder,
+    directory,
     'directory for renderings, outside that of the originals; required with `filesystem`',
   ),
   RESULT_STORE_MAX_BYTES: setting(

@@ -101,8 +101,8 @@ function replaceExtension(
   const [stem, extension] = splitExtension(last);
   const strict = findExtension(extension, sent, resource);
   if (strict === undefined) return rawPath;
-  const folder = rawPath.slice(0, rawPath.lastIndexOf('/') + 1);
-  return `${folder}${encodeURIComponent(stem)}.${strict}`;
+  const directory = rawPath.slice(0, rawPath.lastIndexOf('/') + 1);
+  return `${directory}${encodeURIComponent(stem)}.${strict}`;
 }
 
 /** Returns the extension of the sent format, by parameter or path, or WebP; `undefined` if the extension is unknown. */

@@ -10,7 +10,7 @@ export interface DefaultAvatar {
 }
 
 /**
- * Loads the default avatars of this folder, by index.
+ * Loads the default avatars of this directory, by index.
  *
  * @throws Error if one is missing: the build is incomplete
  */

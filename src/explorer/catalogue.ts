@@ -54,16 +54,16 @@ export async function listCatalogue(
   }));
 }
 
-/** Fills the shelves with originals in a folder. */
+/** Fills the shelves with originals in a directory. */
 async function fill(
   listing: OriginListing,
-  folder: string,
+  directory: string,
   shelves: readonly Shelf[],
   { maxOriginals, maxObjects }: typeof BOUNDS,
   signal: AbortSignal,
 ): Promise<void> {
   const own = shelves.filter(({ resource }) =>
-    resourceRows[resource].originKey?.startsWith(folder),
+    resourceRows[resource].originKey?.startsWith(directory),
   );
   let objects = 0;
   let hasMore = false;
@@ -79,7 +79,7 @@ async function fill(
     hasMore = objects >= maxObjects || own.every(({ isFull }) => isFull);
     return !hasMore;
   };
-  await listing.list(folder, visit, signal);
+  await listing.list(directory, visit, signal);
   if (signal.aborted) return;
   for (const shelf of own) shelf.isComplete = !hasMore && !shelf.isFull;
 }

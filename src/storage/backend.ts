@@ -28,16 +28,16 @@ export interface OpenedStorage {
 
 /** One kind of storage, in each of its roles. */
 export interface Backend<K extends Kind> {
-  /** @throws Error if a folder is missing */
+  /** @throws Error if a directory is missing */
   openOriginals(
     place: PlaceOf<OriginalsPlace, K>,
     originLimits: Config['originLimits'],
   ): Promise<OpenedStorage>;
   /**
-   * @param isInUse whether the service may be using the store: then its folder is not swept
-   * @throws Error if a folder cannot be created or read
+   * @param isInUse whether the service may be using the store: then its directory is not swept
+   * @throws Error if a directory cannot be created or read
    */
   openResults(place: PlaceOf<ResultsPlace, K>, log: Log, isInUse: boolean): Promise<ResultStore>;
-  /** @throws Error if a folder is missing */
+  /** @throws Error if a directory is missing */
   openShared(place: PlaceOf<ListPlace, K>): Promise<SharedObjects>;
 }

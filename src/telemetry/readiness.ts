@@ -47,9 +47,9 @@ export interface ServiceState {
 /**
  * Decides whether to route requests here.
  *
- * A replica is not ready if it has a fault that affects every request and no other replica. Faults of all replicas, or of
- * new renders only, leave it ready: removing one replica after another would end the hits as well, which are nine of ten
- * requests.
+ * A replica is not ready if it has a fault that affects every request and no other replica. Faults of all replicas, or
+ * of new renders only, leave it ready: removing one replica after another would end the hits as well, which are nine of
+ * ten requests.
  */
 export function checkReadiness(state: ServiceState): Readiness {
   const { pipeline, workers, originHealth, marker, uploads } = state;
@@ -62,7 +62,7 @@ export function checkReadiness(state: ServiceState): Readiness {
       (originHealth.state === 'unknown'
         ? 'the origin has not answered yet'
         : 'the origin has failed since the start'),
-    marker?.isMissing && 'the file STORAGE_MARKER is missing: another folder is in its place',
+    marker?.isMissing && 'the file STORAGE_MARKER is missing: another directory is in its place',
     connections.requests >= connections.maxRequests &&
       'as many requests as there may be are under way',
   ].filter((reason) => typeof reason === 'string');

@@ -13,7 +13,7 @@ const collector = 'OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318';
 /** Variables as a shell has them, percent-encoded, and what follows from them, in JSON. */
 const readings = `
  → listen={"host":"127.0.0.1","port":3000}
- → storage={"kind":"filesystem","folder":"${resolve('fixtures/originals')}","isSample":true}
+ → storage={"kind":"filesystem","directory":"${resolve('fixtures/originals')}","isSample":true}
  → originLimits.firstByteTimeoutMs=5000 originLimits.wholeBodyTimeoutMs=30000 originLimits.maxOriginalBytes=${50 * MEBIBYTE}
  → renderLimits.maxInputPixels=100000000 renderLimits.maxAnimationPixels=250000000 renderLimits.maxFrames=1024 renderLimits.maxResultBytes=${100 * MEBIBYTE} renderLimits.timeoutMs=15000
  → originReads={"slots":64,"maxWaiting":1024,"maxWaitMs":5000} originStreams={"slots":256,"maxWaiting":1024,"maxWaitMs":5000}
@@ -43,7 +43,7 @@ ${bucketText} S3_PREFIX=media → storage.prefix="media/"
 ${bucketText} S3_PREFIX=a/b%20c/ü/ → storage.prefix="a/b\\u0020c/ü/"
 ${bucketText} S3_ENDPOINT=http://[::1]:9000 S3_REGION=here → storage.endpoint="http://[::1]:9000" storage.forcePathStyle=true storage.region="here"
 ${bucketText} S3_ENDPOINT=http://[::1]:9000 S3_FORCE_PATH_STYLE=false → storage.forcePathStyle=false
-RESULT_STORE=filesystem RESULT_STORE_DIR=src → resultStore={"kind":"filesystem","folder":"src","maxBytes":${10_240 * MEBIBYTE}}
+RESULT_STORE=filesystem RESULT_STORE_DIR=src → resultStore={"kind":"filesystem","directory":"src","maxBytes":${10_240 * MEBIBYTE}}
 RESULT_STORE=s3 RESULT_S3_BUCKET=c → resultStore.kind="s3" resultStore.bucket="c" resultStore.prefix="" resultStore.maxConnections=64
 RESULT_STORE=s3 RESULT_S3_BUCKET=c S3_ENDPOINT=http://[::1]:9000 → resultStore.endpoint="http://[::1]:9000" resultStore.forcePathStyle=true
 RESULT_STORE=s3 RESULT_S3_BUCKET=c S3_REGION=here → resultStore.region="here" resultStore.connectTimeoutMs=2000 resultStore.timeoutMs=10000

@@ -182,6 +182,6 @@ describe('originals in a directory', () => {
     await expect(listing.list('avatars/', () => true, signal)).rejects.toMatchObject(failing);
     await expect(openDirectoryStorage(root)).rejects.toThrow('ENOENT');
     const file = join(directory, 'elsewhere/emojis/1');
-    await expect(openDirectoryStorage(file)).rejects.toThrow('is not a folder');
+    await expect(openDirectoryStorage(file)).rejects.toThrow('is not a directory');
   });
 });

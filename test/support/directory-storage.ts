@@ -3,10 +3,10 @@ import {
   createFilesystemListing,
   createFilesystemOrigin,
 } from '../../src/storage/filesystem/origin.ts';
-import { RootFolder, StorageMarker } from '../../src/storage/filesystem/root-folder.ts';
+import { RootDirectory, StorageMarker } from '../../src/storage/filesystem/root-directory.ts';
 import { createFilesystemWriter } from '../../src/storage/filesystem/writer.ts';
 
-export { FolderObjects } from '../../src/storage/filesystem/shared-objects.ts';
+export { DirectoryObjects } from '../../src/storage/filesystem/shared-objects.ts';
 
 export type OriginalWriter = NonNullable<AppParts['originalWriter']>;
 
@@ -17,7 +17,7 @@ export type OriginalWriter = NonNullable<AppParts['originalWriter']>;
  */
 export async function openDirectoryStorage(directory: string, marker?: string) {
   const storageMarker = marker === undefined ? undefined : new StorageMarker(directory, marker);
-  const root = await RootFolder.open(directory, storageMarker);
+  const root = await RootDirectory.open(directory, storageMarker);
   return {
     origin: createFilesystemOrigin(root),
     listing: createFilesystemListing(root),

@@ -53,7 +53,7 @@ machine, with the keys and storages of the service (docs/platform.md):
 
   platform, links, purges   whether their settings are complete
   uploads           whether one is signed and stored, as darkroom-check.png in
-                    the bucket or folder of uploads; it is removed afterwards
+                    the bucket or directory of uploads; it is removed afterwards
   metadata          whether the metadata of the upload is correct
   thumbnail         whether the upload is rendered
   signed reads      whether the first attachment is read by a signed path

@@ -15,7 +15,7 @@ export interface InputFile extends AsyncIterable<Uint8Array> {
  * Opens a file. Its bytes throw a CommandFault if the file cannot be read to its end.
  *
  * @param path `-` is standard input
- * @throws CommandFault if the path cannot be read, or is a folder
+ * @throws CommandFault if the path cannot be read, or is a directory
  */
 export async function openInputFile(path: string, { stdin, signal }: Terminal): Promise<InputFile> {
   if (path === '-') return readOr('standard input', rejectEmpty(stdin), signal);
@@ -27,7 +27,7 @@ export async function openInputFile(path: string, { stdin, signal }: Terminal): 
   const status = await file.stat();
   if (status.isDirectory()) {
     await file.close();
-    throw new CommandFault(`${path} is a folder`);
+    throw new CommandFault(`${path} is a directory`);
   }
   const chunks = readOr(path, file.createReadStream({ highWaterMark: CHUNK_BYTES }), signal);
   return Object.assign(chunks, { sizeBytes: status.isFile() ? status.size : undefined });

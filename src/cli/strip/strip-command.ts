@@ -21,11 +21,11 @@ const CANNOT = 'cannot be cleaned';
 export const stripCommand: Command = {
   summary: 'removes metadata from stored originals',
   operands: ['KEY…'],
-  options: { 'dry-run': '', prefix: 'FOLDER/' },
+  options: { 'dry-run': '', prefix: 'PREFIX/' },
   stopped: 'the originals above are done; run it again for the others',
   help: `
 Overwrites position, time, camera, author and comments in the pictures and
-videos at these keys, or below FOLDER/, without decoding them: pixels, samples
+videos at these keys, or below PREFIX/, without decoding them: pixels, samples
 and length stay (docs/contract.md, section 16). The new version replaces the
 old one only if nothing else has, and the key is purged at ADMIN_HOST and
 ADMIN_PORT. Prints a line for each original:
@@ -51,7 +51,7 @@ key; 78 settings are not valid.`,
     }
     const config = readConfig(terminal.environment);
     const keys = operands.map((text) => parseKey(text, config));
-    const folder = prefix === undefined ? undefined : parseFolder(String(prefix));
+    const directory = prefix === undefined ? undefined : parseDirectory(String(prefix));
     if (isDryRun !== true && config.admin === undefined && config.blocklist !== undefined) {
       throw new CommandFault('ADMIN_PORT is not set: blocked originals cannot be recognized');
     }
@@ -62,7 +62,8 @@ key; 78 settings are not valid.`,
     });
     const run = createRun(config, storage, isDryRun === true, terminal);
     for (const key of keys) await run.strip(key);
-    if (folder !== undefined) await stripFolder(folder, config, storage, run.strip, signal);
+    if (directory !== undefined)
+      await stripDirectory(directory, config, storage, run.strip, signal);
     return run.finish();
   },
 };
@@ -74,17 +75,17 @@ function parseKey(text: string, { parseOptions }: Config): string {
   throw usageFault(`"${text}" is not the key of an original; see darkroom put --help`);
 }
 
-/** @returns the folder with its slash @throws CommandFault with the status of a usage error */
-function parseFolder(text: string): string {
+/** @returns the directory with its slash @throws CommandFault with the status of a usage error */
+function parseDirectory(text: string): string {
   const path = text.replace(/\/$/, '');
   const fault = findKeyFault(path);
-  if (fault !== undefined) throw usageFault(`"${text}" is not a folder of keys. ${fault}`);
+  if (fault !== undefined) throw usageFault(`"${text}" is not a directory of keys. ${fault}`);
   return `${path}/`;
 }
 
 /** @throws CommandFault if the storage cannot be listed */
-async function stripFolder(
-  folder: string,
+async function stripDirectory(
+  directory: string,
   { parseOptions }: Config,
   storage: OpenedStorage,
   strip: (key: string) => Promise<void>,
@@ -104,10 +105,10 @@ async function stripFolder(
   };
   await storage
     .openListing()
-    .list(folder, visit, signal)
+    .list(directory, visit, signal)
     .catch((cause: unknown) => {
       signal.throwIfAborted();
-      throw new CommandFault(`${folder} cannot be listed; see darkroom check`, { cause });
+      throw new CommandFault(`${directory} cannot be listed; see darkroom check`, { cause });
     });
   if (stopped !== undefined) throw stopped;
 }

@@ -5,7 +5,7 @@ import {
   bucketName,
   bytes,
   choice,
-  folder,
+  directory,
   hostName,
   integer,
   listOf,
@@ -28,7 +28,7 @@ export const platformTable = {
     'bucket for uploads whose capability names it, on the server of the `S3_*` settings: uploads can have any key and replace existing objects, and no public route reads them',
   ),
   UPLOADS_DIR: optional(
-    folder,
+    directory,
     'directory for such uploads, outside those of originals and renderings',
   ),
   UPLOADS_DIR_BUCKET: setting(

@@ -6,8 +6,10 @@ import { contractResources, platformResources } from '../../contract/resources.t
 import type { Settings } from '../settings.ts';
 import { BLOCKLIST_CONNECTIONS } from './block-settings.ts';
 
-/** Folder of the sample originals; the path is the same from the compiled file and from its source. */
-export const SAMPLE_FOLDER = fileURLToPath(new URL('../../../fixtures/originals', import.meta.url));
+/** Directory of the sample originals; the path is the same from the compiled file and from its source. */
+export const SAMPLE_DIRECTORY = fileURLToPath(
+  new URL('../../../fixtures/originals', import.meta.url),
+);
 
 /** Maximum number of connections to the bucket of renderings: reads and writes are short. */
 export const RESULT_CONNECTIONS = 64;
@@ -20,13 +22,13 @@ const BLOCKLIST_TIMEOUT_MS = 10_000;
 export function readStorage(values: Settings) {
   const bucket = values.S3_BUCKET;
   if (values.STORAGE === 'filesystem' || bucket === undefined) {
-    const folder = values.STORAGE_DIR ?? SAMPLE_FOLDER;
-    const isSample = resolve(folder) === SAMPLE_FOLDER;
-    // A folder has no name in capabilities, and no prefix.
+    const directory = values.STORAGE_DIR ?? SAMPLE_DIRECTORY;
+    const isSample = resolve(directory) === SAMPLE_DIRECTORY;
+    // A directory has no name in capabilities, and no prefix.
     const none = { bucket: undefined, prefix: undefined };
     return {
       kind: 'filesystem',
-      folder,
+      directory,
       marker: values.STORAGE_MARKER,
       isSample,
       ...none,
@@ -43,9 +45,9 @@ export function readStorage(values: Settings) {
 }
 
 export function readResultStore(values: Settings) {
-  const { RESULT_STORE_DIR: folder, RESULT_S3_BUCKET: bucket } = values;
-  if (values.RESULT_STORE === 'filesystem' && folder !== undefined) {
-    return { kind: 'filesystem', folder, maxBytes: values.RESULT_STORE_MAX_BYTES } as const;
+  const { RESULT_STORE_DIR: directory, RESULT_S3_BUCKET: bucket } = values;
+  if (values.RESULT_STORE === 'filesystem' && directory !== undefined) {
+    return { kind: 'filesystem', directory, maxBytes: values.RESULT_STORE_MAX_BYTES } as const;
   }
   if (values.RESULT_STORE !== 's3' || bucket === undefined) return undefined;
   return {
@@ -62,12 +64,12 @@ export function readResultStore(values: Settings) {
 export function readUploads(values: Settings) {
   const {
     UPLOADS_S3_BUCKET: bucket,
-    UPLOADS_DIR: folder,
+    UPLOADS_DIR: directory,
     ORIGIN_MAX_READS,
     ORIGIN_MAX_STREAMS,
   } = values;
-  if (folder !== undefined) {
-    const place = { kind: 'filesystem', folder, marker: undefined, isSample: false } as const;
+  if (directory !== undefined) {
+    const place = { kind: 'filesystem', directory, marker: undefined, isSample: false } as const;
     return { ...place, bucket: values.UPLOADS_DIR_BUCKET };
   }
   if (bucket === undefined) return undefined;
@@ -100,9 +102,11 @@ function readPlace(values: Settings) {
 }
 
 export function describePlace(
-  place: { readonly kind: 's3'; bucket: string } | { readonly kind: 'filesystem'; folder: string },
+  place:
+    | { readonly kind: 's3'; bucket: string }
+    | { readonly kind: 'filesystem'; directory: string },
 ): string {
-  return place.kind === 's3' ? `bucket ${place.bucket}` : `folder ${place.folder}`;
+  return place.kind === 's3' ? `bucket ${place.bucket}` : `directory ${place.directory}`;
 }
 
 export const keySettings = { filesystem: 'STORAGE_DIR', s3: 'S3_PREFIX' } as const;
@@ -131,9 +135,13 @@ export function prefixesOverlap(values: Settings): boolean {
 export function isListFileServed(values: Settings): boolean {
   const { BLOCKLIST, BLOCKLIST_FILE: file, STORAGE } = values;
   if (BLOCKLIST !== 'filesystem' || file === undefined) return false;
-  const originals = STORAGE === 'filesystem' ? (values.STORAGE_DIR ?? SAMPLE_FOLDER) : undefined;
-  const folders = [originals, values.UPLOADS_DIR].filter((folder) => folder !== undefined);
-  return folders.some((folder) => realFolder(dirname(file)).startsWith(realFolder(folder)));
+  const originals = STORAGE === 'filesystem' ? (values.STORAGE_DIR ?? SAMPLE_DIRECTORY) : undefined;
+  const directories = [originals, values.UPLOADS_DIR].filter(
+    (directory) => directory !== undefined,
+  );
+  return directories.some((directory) =>
+    realDirectory(dirname(file)).startsWith(realDirectory(directory)),
+  );
 }
 
 /** Whether clients could read the object of the block list as an original. */
@@ -145,21 +153,24 @@ export function isListKeyServed(values: Settings): boolean {
   return isOriginKey(key.slice(prefix.length)) || isOriginKey(`${key.slice(prefix.length)}.1`);
 }
 
-const RESULT_FOLDERS = ['', 'results', 'incoming'] as const;
+const RESULT_DIRECTORIES = ['', 'results', 'incoming'] as const;
 
 /**
- * Whether the folders of originals and renderings are equal, or one contains the other, even through links. Not covered:
- * folders that are mounted twice.
+ * Whether the directories of originals and renderings are equal, or one contains the other, even through links. Not
+ * covered: directories that are mounted twice.
  */
 export function areNested(values: Settings): boolean {
-  return foldersOverlap(originalFolders(values), resultFolders(values));
+  return directoriesOverlap(originalDirectories(values), resultDirectories(values));
 }
 
-/** Whether a public route would read from the folder of uploads, or a full result store would remove uploads. */
+/** Whether a public route would read from the directory of uploads, or a full result store would remove uploads. */
 export function areUploadsNested(values: Settings): boolean {
-  const { UPLOADS_DIR: folder } = values;
-  if (folder === undefined) return false;
-  return foldersOverlap([folder], [...originalFolders(values), ...resultFolders(values)]);
+  const { UPLOADS_DIR: directory } = values;
+  if (directory === undefined) return false;
+  return directoriesOverlap(
+    [directory],
+    [...originalDirectories(values), ...resultDirectories(values)],
+  );
 }
 
 /** Whether a public route reads from the bucket of uploads, or its name in a capability is that of another bucket. */
@@ -169,24 +180,27 @@ export function isUploadsBucketRead(values: Settings): boolean {
   return bucket !== undefined && [S3_BUCKET, RESULT_S3_BUCKET].includes(bucket);
 }
 
-function originalFolders({ STORAGE, STORAGE_DIR }: Settings): readonly string[] {
-  return STORAGE === 'filesystem' ? [STORAGE_DIR ?? SAMPLE_FOLDER] : [];
+function originalDirectories({ STORAGE, STORAGE_DIR }: Settings): readonly string[] {
+  return STORAGE === 'filesystem' ? [STORAGE_DIR ?? SAMPLE_DIRECTORY] : [];
 }
 
-function resultFolders({ RESULT_STORE, RESULT_STORE_DIR: folder }: Settings): readonly string[] {
-  if (RESULT_STORE !== 'filesystem' || folder === undefined) return [];
-  return RESULT_FOLDERS.map((name) => join(folder, name));
+function resultDirectories({
+  RESULT_STORE,
+  RESULT_STORE_DIR: directory,
+}: Settings): readonly string[] {
+  if (RESULT_STORE !== 'filesystem' || directory === undefined) return [];
+  return RESULT_DIRECTORIES.map((name) => join(directory, name));
 }
 
-function foldersOverlap(some: readonly string[], others: readonly string[]): boolean {
-  const real = others.map(realFolder);
+function directoriesOverlap(some: readonly string[], others: readonly string[]): boolean {
+  const real = others.map(realDirectory);
   return some
-    .map(realFolder)
+    .map(realDirectory)
     .some((one) => real.some((other) => one.startsWith(other) || other.startsWith(one)));
 }
 
 /** Returns the resolved path with a trailing separator; the path itself if it does not exist. */
-function realFolder(path: string): string {
+function realDirectory(path: string): string {
   let real = resolve(path);
   try {
     real = realpathSync(real);

@@ -130,7 +130,7 @@ export function createRelayHandler(
 /**
  * Finds out for which other upload a valid capability is.
  *
- * @param bucket `undefined` for a folder, which has no name in capabilities
+ * @param bucket `undefined` for a directory, which has no name in capabilities
  */
 function findMismatch(
   capability: RelayCapability,

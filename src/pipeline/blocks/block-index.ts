@@ -43,7 +43,7 @@ export class BlockIndex {
     return this.#blocks[kind].get(value);
   }
 
-  /** Returns the block of a key or of one of the folders above; a hidden one takes precedence. */
+  /** Returns the block of a key or of one of the directories above; a hidden one takes precedence. */
   findKey(originKey: string): Block | undefined {
     const { key, prefix } = this.#blocks;
     let found = key.get(originKey);

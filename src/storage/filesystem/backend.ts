@@ -1,29 +1,29 @@
 import { unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Backend } from '../backend.ts';
-import { openResultFolder } from '../results/directory.ts';
+import { openResultDirectory } from '../results/directory.ts';
 import { createFilesystemListing, createFilesystemOrigin } from './origin.ts';
-import { RootFolder, StorageMarker } from './root-folder.ts';
-import { FolderObjects } from './shared-objects.ts';
+import { RootDirectory, StorageMarker } from './root-directory.ts';
+import { DirectoryObjects } from './shared-objects.ts';
 import { createFilesystemWriter } from './writer.ts';
 
 export const filesystem: Backend<'filesystem'> = {
-  openOriginals: async ({ folder, marker: name }) => {
-    const marker = name === undefined ? undefined : new StorageMarker(folder, name);
+  openOriginals: async ({ directory, marker: name }) => {
+    const marker = name === undefined ? undefined : new StorageMarker(directory, name);
     await marker?.check();
-    const root = await RootFolder.open(folder, marker);
+    const root = await RootDirectory.open(directory, marker);
     return {
       origin: createFilesystemOrigin(root),
       marker,
       openListing: () => createFilesystemListing(root),
       openWriter: () => createFilesystemWriter(root),
-      remove: (key) => unlink(join(folder, key)),
+      remove: (key) => unlink(join(directory, key)),
     };
   },
   openResults: async (place, log, isInUse) => {
-    const folder = await openResultFolder(place.folder, place.maxBytes, log);
-    if (!isInUse) void folder.sweep();
-    return folder;
+    const directory = await openResultDirectory(place.directory, place.maxBytes, log);
+    if (!isInUse) void directory.sweep();
+    return directory;
   },
-  openShared: ({ file }) => FolderObjects.open(file),
+  openShared: ({ file }) => DirectoryObjects.open(file),
 };

@@ -118,7 +118,7 @@ async function findOpenedPath({ descriptor, status }: OpenedFile, path: string):
   try {
     return readlinkSync(`/proc/self/fd/${descriptor}`);
   } catch {
-    // Not covered: a folder that is swapped for a link and back.
+    // Not covered: a directory that is swapped for a link and back.
     const real = await realpath(path);
     const there = await stat(real, { bigint: true });
     return there.ino === status.ino && there.dev === status.dev ? real : '';
@@ -129,9 +129,9 @@ export interface WriteTarget {
   readonly path: string;
   /** Unique path for the unfinished file, on the same file system. */
   readonly temporaryPath: string;
-  /** Existing folder above both; not created, since its disk may be unmounted. */
+  /** Existing directory above both; not created, since its disk may be unmounted. */
   readonly root: string;
-  readonly onFolderMade?: (() => void) | undefined;
+  readonly onDirectoryMade?: (() => void) | undefined;
   /** Whether the path must not exist yet; otherwise an existing file is replaced. */
   readonly isNew?: boolean | undefined;
   readonly mode?: number | undefined;
@@ -141,16 +141,16 @@ export interface WriteTarget {
   readonly beforeMove?: (() => Promise<void>) | undefined;
 }
 
-/** Maximum number of attempts to create a folder that other processes remove. */
+/** Maximum number of attempts to create a directory that other processes remove. */
 const MAX_MOVE_ATTEMPTS = 8;
 
 /**
- * Writes a file completely or not at all: under a temporary name, flushed to the disk, then moved to its own. Replaces an
- * existing file or a symbolic link at the path; follows no other links. A file that must be new gets its name by a link,
- * so that only one of two concurrent writes succeeds.
+ * Writes a file completely or not at all: under a temporary name, flushed to the disk, then moved to its own. Replaces
+ * an existing file or a symbolic link at the path; follows no other links. A file that must be new gets its name by a
+ * link, so that only one of two concurrent writes succeeds.
  *
- * Not covered: a folder that is swapped for a link between check and move; the temporary file of a killed process or on a
- * failing disk.
+ * Not covered: a directory that is swapped for a link between check and move; the temporary file of a killed process or
+ * on a failing disk.
  *
  * @returns the status of the written file; renaming changes neither inode nor size nor modification time
  * @throws Error of a system call (`EEXIST` if the path exists but must be new), or errors of `chunks`, without a file
@@ -187,21 +187,21 @@ export async function writeWholeFile(
 }
 
 /**
- * Creates a folder and its parents, like `mkdir -p`, without following symbolic links.
+ * Creates a directory and its parents, like `mkdir -p`, without following symbolic links.
  *
- * @param within an existing folder above it
+ * @param within an existing directory above it
  * @throws Error if the path contains a link, and of a system call
  */
-export async function makeFolder(
-  folder: string,
+export async function makeDirectory(
+  directory: string,
   within: string,
   onMade: () => void = () => undefined,
 ): Promise<void> {
-  if (await isRealFolder(folder)) return;
-  if (folder === within) throw new Error(`The folder ${within} is missing.`);
-  await makeFolder(dirname(folder), within, onMade);
+  if (await isRealDirectory(directory)) return;
+  if (directory === within) throw new Error(`The directory ${within} is missing.`);
+  await makeDirectory(dirname(directory), within, onMade);
   try {
-    await mkdir(folder);
+    await mkdir(directory);
     onMade();
   } catch (error) {
     // Another process was first; the next call fails for a dangling link.
@@ -209,15 +209,15 @@ export async function makeFolder(
   }
 }
 
-/** Whether a folder exists. @throws Error if its path contains a link, and of a system call */
-export async function isRealFolder(folder: string): Promise<boolean> {
+/** Whether a directory exists. @throws Error if its path contains a link, and of a system call */
+export async function isRealDirectory(directory: string): Promise<boolean> {
   try {
-    if ((await realpath(folder)) === folder) return true;
+    if ((await realpath(directory)) === directory) return true;
   } catch (error) {
     if (systemCodeOf(error) !== 'ENOENT') throw error;
     return false;
   }
-  throw new Error(`${folder} is behind a link.`);
+  throw new Error(`${directory} is behind a link.`);
 }
 
 async function openNewFile({ temporaryPath, root }: WriteTarget): Promise<FileHandle> {
@@ -227,29 +227,29 @@ async function openNewFile({ temporaryPath, root }: WriteTarget): Promise<FileHa
     return await openHandle(temporaryPath, flags);
   } catch (error) {
     if (systemCodeOf(error) !== 'ENOENT') throw error;
-    await makeFolder(dirname(temporaryPath), root); // another process removed the folder
+    await makeDirectory(dirname(temporaryPath), root); // another process removed the directory
     return openHandle(temporaryPath, flags);
   }
 }
 
-async function moveIntoPlace({ path, temporaryPath, root, onFolderMade, isNew }: WriteTarget) {
+async function moveIntoPlace({ path, temporaryPath, root, onDirectoryMade, isNew }: WriteTarget) {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      await makeFolder(dirname(path), root, onFolderMade);
+      await makeDirectory(dirname(path), root, onDirectoryMade);
       if (isNew !== true) return await rename(temporaryPath, path);
       await link(temporaryPath, path);
       return await unlink(temporaryPath);
     } catch (error) {
-      // Another process removed the empty folder.
+      // Another process removed the empty directory.
       if (systemCodeOf(error) !== 'ENOENT' || attempt === MAX_MOVE_ATTEMPTS) throw error;
     }
   }
 }
 
-export async function syncFolder(folder: string): Promise<void> {
+export async function syncDirectory(directory: string): Promise<void> {
   let handle: FileHandle | undefined;
   try {
-    handle = await openHandle(folder, constants.O_RDONLY);
+    handle = await openHandle(directory, constants.O_RDONLY);
     await handle.sync();
   } catch {
     // Some file systems do not support it; the file exists all the same.

@@ -13,8 +13,8 @@ import {
   readBytes,
   unlessMissing,
 } from './files.ts';
-import type { RootFolder } from './root-folder.ts';
-import { walkFolder } from './walk.ts';
+import type { RootDirectory } from './root-directory.ts';
+import { walkDirectory } from './walk.ts';
 
 /** Bytes per read of a passthrough: twice Node's default, at 0.75 of its CPU for 500 MiB (measured). */
 const CHUNK_BYTES = 128 * 1024;
@@ -23,16 +23,16 @@ const CHUNK_BYTES = 128 * 1024;
 const MAX_AT_ONCE_BYTES = 1024 * 1024;
 
 /**
- * Opens originals below a folder, by origin key.
+ * Opens originals below a directory, by origin key.
  *
- * A key cannot leave the folder: its path must be normalized, so that a file has one key, and equal the real path of the
- * opened file, which rejects symbolic links. Only regular files are served.
+ * A key cannot leave the directory: its path must be normalized, so that a file has one key, and equal the real path of
+ * the opened file, which rejects symbolic links. Only regular files are served.
  *
- * Not covered: hard links and bind mounts, since a process that can create them can write the folder anyway; names that
- * differ only in case or normalization on file systems that do not distinguish them; a replacement of equal size and
- * modification time, which counts as unchanged.
+ * Not covered: hard links and bind mounts, since a process that can create them can write the directory anyway; names
+ * that differ only in case or normalization on file systems that do not distinguish them; a replacement of equal size
+ * and modification time, which counts as unchanged.
  */
-export function createFilesystemOrigin(root: RootFolder): Source {
+export function createFilesystemOrigin(root: RootDirectory): Source {
   return {
     identity: 'tag',
     open: async (key, { signal, range, isHeld = false }) => {
@@ -87,23 +87,23 @@ async function openBody(
 }
 
 /**
- * Lists the folder of originals: regular files, dotfiles included, but no symbolic links. Skips folders without read
- * permission.
+ * Lists the directory of originals: regular files, dotfiles included, but no symbolic links. Skips directories without
+ * read permission.
  *
- * Not covered: a folder that is swapped during its listing, whose new entries would not be served.
+ * Not covered: a directory that is swapped during its listing, whose new entries would not be served.
  */
-export function createFilesystemListing(root: RootFolder): OriginListing {
+export function createFilesystemListing(root: RootDirectory): OriginListing {
   return {
     list: async (prefix, visit, signal) => {
       try {
         // Without a trailing slash, which would follow a link.
-        const folder = resolve(root.path, prefix);
-        const status = await unlessMissing(lstat(folder));
+        const directory = resolve(root.path, prefix);
+        const status = await unlessMissing(lstat(directory));
         // An unmounted disk must not look empty.
         if (status === undefined && !(await root.isMounted()))
           throw new Error('The root is missing.');
-        if (!status?.isDirectory()) return; // for example a link to a folder
-        for await (const entry of walkFolder(folder, signal)) {
+        if (!status?.isDirectory()) return; // for example a link to a directory
+        for await (const entry of walkDirectory(directory, signal)) {
           if (entry.kind !== 'file') continue;
           const key = relative(root.path, entry.path).replaceAll(sep, '/');
           if (!(await visit({ key, sizeBytes: entry.sizeBytes }))) return;

@@ -8,7 +8,7 @@ import {
   type SharedObjects,
   type WriteCondition,
 } from '../../pipeline/blocks/ports.ts';
-import { syncFolder, systemCodeOf, unlessMissing, writeWholeFile } from './files.ts';
+import { syncDirectory, systemCodeOf, unlessMissing, writeWholeFile } from './files.ts';
 
 /** Part of the name of a file that will replace a version; the tag of that version follows. */
 const CLAIM = '.next-';
@@ -24,30 +24,30 @@ const STALE_AFTER_MS = 300_000;
 const MAX_CREATE_ATTEMPTS = 3;
 
 /**
- * Shared objects as files of one folder, such as `blocks.jsonl` and `blocks.jsonl.tag-key`.
+ * Shared objects as files of one directory, such as `blocks.jsonl` and `blocks.jsonl.tag-key`.
  *
- * A writer first creates the complete new file under a name with the tag of the replaced version, which succeeds for one
- * writer only; then it renames the file.
+ * A writer first creates the complete new file under a name with the tag of the replaced version, which succeeds for
+ * one writer only; then it renames the file.
  *
  * Not covered: a writer that pauses for five seconds between its last check and its rename; replicas on several hosts
  * whose file system does not create and rename files atomically.
  */
-export class FolderObjects implements SharedObjects {
-  readonly #folder: string;
+export class DirectoryObjects implements SharedObjects {
+  readonly #directory: string;
   readonly #listName: string;
 
-  private constructor(folder: string, listName: string) {
-    this.#folder = folder;
+  private constructor(directory: string, listName: string) {
+    this.#directory = directory;
     this.#listName = listName;
   }
 
   /**
-   * Opens the folder of a block list, and removes the leftovers of killed processes.
+   * Opens the directory of a block list, and removes the leftovers of killed processes.
    *
-   * @throws Error if the folder is missing, or cannot be read
+   * @throws Error if the directory is missing, or cannot be read
    */
-  static async open(file: string): Promise<FolderObjects> {
-    const objects = new FolderObjects(await realpath(dirname(file)), basename(file));
+  static async open(file: string): Promise<DirectoryObjects> {
+    const objects = new DirectoryObjects(await realpath(dirname(file)), basename(file));
     await objects.#removeLeftFiles();
     return objects;
   }
@@ -87,13 +87,13 @@ export class FolderObjects implements SharedObjects {
       condition === 'absent'
         ? await this.#create(this.#pathOf(name), bytes)
         : await this.#replace(name, bytes, condition.tag);
-    if (written !== undefined) await syncFolder(this.#folder);
+    if (written !== undefined) await syncDirectory(this.#directory);
     return written;
   }
 
   async list(prefix: string): Promise<readonly string[]> {
     const start = `${this.#listName}.`;
-    return (await readdir(this.#folder))
+    return (await readdir(this.#directory))
       .filter((file) => file.startsWith(start + prefix))
       .map((file) => file.slice(start.length))
       .filter((name) => /^[\w-]+$/.test(name));
@@ -107,7 +107,7 @@ export class FolderObjects implements SharedObjects {
     for (let attempt = 1; ; attempt += 1) {
       const temporaryPath = this.#pathOf('') + TEMPORARY + randomBytes(16).toString('hex');
       try {
-        const target = { path, temporaryPath, root: this.#folder, isNew: true };
+        const target = { path, temporaryPath, root: this.#directory, isNew: true };
         return tagOf(await writeWholeFile([bytes], target));
       } catch (error) {
         const code = systemCodeOf(error);
@@ -135,7 +135,7 @@ export class FolderObjects implements SharedObjects {
 
   /** Removes unfinished files and claims; running processes create theirs again. */
   async #removeLeftFiles(): Promise<void> {
-    const files = await readdir(this.#folder);
+    const files = await readdir(this.#directory);
     const isOurs = (file: string): boolean =>
       file.startsWith(`${this.#listName}.`) && /\.(next|incoming)-[\w-]+$/.test(file);
     const isStale = async (file: string): Promise<boolean> => {
@@ -144,17 +144,17 @@ export class FolderObjects implements SharedObjects {
     };
     for (const file of files) {
       if (!isOurs(file) && !(await isStale(file))) continue;
-      await unlessMissing(unlink(join(this.#folder, file)));
+      await unlessMissing(unlink(join(this.#directory, file)));
     }
   }
 
   async #ageMsOf(file: string): Promise<number> {
-    const status = await unlessMissing(stat(join(this.#folder, file)));
+    const status = await unlessMissing(stat(join(this.#directory, file)));
     return status === undefined ? 0 : Date.now() - status.mtimeMs;
   }
 
   #pathOf(name: string): string {
-    return join(this.#folder, name === '' ? this.#listName : `${this.#listName}.${name}`);
+    return join(this.#directory, name === '' ? this.#listName : `${this.#listName}.${name}`);
   }
 }
 

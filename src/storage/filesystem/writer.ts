@@ -4,21 +4,21 @@ import { lstat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { MediaError } from '../../contract/errors.ts';
 import { type OriginalWriter, untilStopped } from '../../pipeline/originals/original-writer.ts';
-import { fileEtagOf, syncFolder, systemCodeOf, unlessMissing, writeWholeFile } from './files.ts';
-import type { RootFolder } from './root-folder.ts';
+import { fileEtagOf, syncDirectory, systemCodeOf, unlessMissing, writeWholeFile } from './files.ts';
+import type { RootDirectory } from './root-directory.ts';
 
-/** Errors for an existing file or folder at a path, or a file above it (`a` of `a/b`). */
+/** Errors for an existing file or directory at a path, or a file above it (`a` of `a/b`). */
 const CONFLICTS: ReadonlySet<unknown> = new Set(['EEXIST', 'ENOTDIR', 'EISDIR']);
 
 /**
- * Writes originals into the folder of originals. A file is written at the top of the folder under a temporary name, and
- * gets its own once it is completely on the disk (`writeWholeFile`).
+ * Writes originals into the directory of originals. A file is written at the top of the directory under a temporary
+ * name, and gets its own once it is completely on the disk (`writeWholeFile`).
  *
- * Not covered: a separate file system below the folder, into which files cannot be moved; one without hard links, where
- * new files cannot be created; orphans of a killed process (`.incoming-…`); a file that is replaced between
- * the check of `ifMatch` and the move; access control lists and extended attributes of a replaced file.
+ * Not covered: a separate file system below the directory, into which files cannot be moved; one without hard links,
+ * where new files cannot be created; orphans of a killed process (`.incoming-…`); a file that is replaced between the
+ * check of `ifMatch` and the move; access control lists and extended attributes of a replaced file.
  */
-export function createFilesystemWriter(root: RootFolder): OriginalWriter {
+export function createFilesystemWriter(root: RootDirectory): OriginalWriter {
   /** @throws Error for an invalid key, and if the disk is not mounted */
   const findPath = async (key: string): Promise<string> => {
     const path = root.pathOf(key);
@@ -31,7 +31,7 @@ export function createFilesystemWriter(root: RootFolder): OriginalWriter {
     writePart: undefined,
     // Each chunk is written before the next one is read.
     heldBytesOf: () => 0,
-    // Includes links and folders.
+    // Includes links and directories.
     has: async (key) => (await unlessMissing(lstat(await findPath(key)))) !== undefined,
     write: async (key, chunks, { signal, isNew, ifMatch }) => {
       signal.throwIfAborted();
@@ -45,7 +45,7 @@ export function createFilesystemWriter(root: RootFolder): OriginalWriter {
           throw new MediaError('MEDIA_EXISTS', { cause: error });
         },
       );
-      await syncFolder(dirname(path));
+      await syncDirectory(dirname(path));
       return fileEtagOf(status);
     },
   };

@@ -10,18 +10,18 @@ import { Semaphore } from '../../pipeline/semaphore.ts';
 import {
   closeFile,
   isMissingFile,
-  isRealFolder,
-  makeFolder,
+  isRealDirectory,
+  makeDirectory,
   type OpenedFile,
   openRegularFile,
   readBytes,
   systemCodeOf,
   writeWholeFile,
 } from '../filesystem/files.ts';
-import { walkFolder } from '../filesystem/walk.ts';
+import { walkDirectory } from '../filesystem/walk.ts';
 import {
   checkPathPrefix,
-  FOLDER_COST_BYTES,
+  DIRECTORY_COST_BYTES,
   fileCostBytes,
   formatResultFile,
   HOUR_MS,
@@ -33,7 +33,7 @@ import { Sweeper } from './sweeper.ts';
 
 const setTimes = promisify(futimes);
 
-export interface ResultFolderDoubles {
+export interface ResultDirectoryDoubles {
   readonly stallTimeoutMs?: number;
   readonly sweepFile?: URL;
 }
@@ -45,25 +45,25 @@ const STALL_TIMEOUT_MS = 10_000;
 const IO_PERMITS = { slots: 2, maxWaiting: Number.POSITIVE_INFINITY };
 
 /**
- * Renderings in a folder of their own: `results/` contains them by `resultPath`, `incoming/` unfinished writes. The path is
- * the only index, so several processes may share a folder. A file gets its name once it is complete and on the disk;
- * damaged files are removed. Its modification time is that of the last use, to the hour. A rendering whose name is too
- * long for the file system is not stored.
+ * Renderings in a directory of their own: `results/` contains them by `resultPath`, `incoming/` unfinished writes. The
+ * path is the only index, so several processes may share a directory. A file gets its name once it is complete and on
+ * the disk; damaged files are removed. Its modification time is that of the last use, to the hour. A rendering whose
+ * name is too long for the file system is not stored.
  *
- * Removes only renderings, recognized by their names, and empty folders; follows no symbolic links. Not covered: a folder
- * that is swapped for a link between check and use; writes of other processes during a removal.
+ * Removes only renderings, recognized by their names, and empty directories; follows no symbolic links. Not covered: a
+ * directory that is swapped for a link between check and use; writes of other processes during a removal.
  */
-export class ResultFolder implements ResultStore {
-  readonly #folder: string;
+export class ResultDirectory implements ResultStore {
+  readonly #directory: string;
   readonly #resultsPath: string;
   readonly #permits: Semaphore;
   readonly #stallTimeoutMs: number;
   readonly #sweeper: Sweeper;
 
-  constructor(folder: string, sweeper: Sweeper, stallTimeoutMs = STALL_TIMEOUT_MS) {
-    this.#folder = folder;
+  constructor(directory: string, sweeper: Sweeper, stallTimeoutMs = STALL_TIMEOUT_MS) {
+    this.#directory = directory;
     this.#sweeper = sweeper;
-    this.#resultsPath = join(folder, 'results');
+    this.#resultsPath = join(directory, 'results');
     this.#stallTimeoutMs = stallTimeoutMs;
     this.#permits = new Semaphore({ ...IO_PERMITS, maxWaitMs: stallTimeoutMs });
   }
@@ -85,7 +85,7 @@ export class ResultFolder implements ResultStore {
         if (file === undefined || sizeBytes > MAX_RESULT_FILE_BYTES) return undefined;
         onFound(sizeBytes);
         const result = parseResultFile(await readBytes(file, 0, sizeBytes), address);
-        // In a read-only folder, damaged files and old times remain.
+        // In a read-only directory, damaged files and old times remain.
         if (result === undefined) {
           await unlink(path).catch(() => undefined);
         } else if (Date.now() - Number(file.status.mtimeMs) > HOUR_MS) {
@@ -116,14 +116,14 @@ export class ResultFolder implements ResultStore {
     const release = await this.#acquire(new AbortController().signal);
     if (!this.#sweeper.mayWrite(costBytes)) {
       release();
-      throw new Error(`The folder ${this.#folder} has to be swept before more is written.`);
+      throw new Error(`The directory ${this.#directory} has to be swept before more is written.`);
     }
     try {
       await writeWholeFile(parts, {
         path,
-        temporaryPath: join(this.#folder, 'incoming', randomBytes(16).toString('hex')),
-        root: this.#folder,
-        onFolderMade: () => this.#sweeper.add(FOLDER_COST_BYTES),
+        temporaryPath: join(this.#directory, 'incoming', randomBytes(16).toString('hex')),
+        root: this.#directory,
+        onDirectoryMade: () => this.#sweeper.add(DIRECTORY_COST_BYTES),
       }).finally(release);
       this.#sweeper.add(costBytes);
     } catch (error) {
@@ -166,26 +166,28 @@ export class ResultFolder implements ResultStore {
       return step().finally(release);
     };
     const nameAt = prefix.lastIndexOf('/') + 1;
-    const folder = join(this.#resultsPath, prefix.slice(0, nameAt), '.');
-    if (!(await withPermit(() => isRealFolder(folder)))) return 0;
+    const directory = join(this.#resultsPath, prefix.slice(0, nameAt), '.');
+    if (!(await withPermit(() => isRealDirectory(directory)))) return 0;
     const namePrefix = prefix.slice(nameAt);
-    const walk = walkFolder(folder, signal, namePrefix, onStep);
+    const walk = walkDirectory(directory, signal, namePrefix, onStep);
     let removed = 0;
     for (;;) {
       const { value: entry, done } = await withPermit(() => walk.next());
       if (done === true) break;
       if (entry.kind === 'refused') throw entry.error;
-      if (entry.kind === 'folder') await withPermit(() => isRemoved(rmdir(entry.path)));
+      if (entry.kind === 'directory') await withPermit(() => isRemoved(rmdir(entry.path)));
       else if (isResultPath(entry.path) && (await withPermit(() => isRemoved(unlink(entry.path)))))
         removed += 1;
     }
-    let empty = folder;
+    let empty = directory;
     while (empty !== this.#resultsPath && (await withPermit(() => isRemoved(rmdir(empty)))))
       empty = dirname(empty);
     return removed;
   }
 
-  /** Acquires a permit; returns a function that frees it. @throws Error if earlier work takes too long; `signal.reason` */
+  /**
+   * Acquires a permit; returns a function that frees it. @throws Error if earlier work takes too long; `signal.reason`
+   */
   async #acquire(signal: AbortSignal): Promise<() => void> {
     return this.#permits.enter(signal).catch(() => {
       signal.throwIfAborted();
@@ -194,19 +196,23 @@ export class ResultFolder implements ResultStore {
   }
 }
 
-export async function openResultFolder(
+export async function openResultDirectory(
   path: string,
   maxBytes: number,
   log: Log,
-  { stallTimeoutMs, sweepFile }: ResultFolderDoubles = {},
-): Promise<ResultFolder> {
+  { stallTimeoutMs, sweepFile }: ResultDirectoryDoubles = {},
+): Promise<ResultDirectory> {
   await mkdir(path, { recursive: true });
-  const folder = await realpath(path);
-  for (const name of ['results', 'incoming']) await makeFolder(join(folder, name), folder);
-  return new ResultFolder(folder, new Sweeper(folder, maxBytes, log, sweepFile), stallTimeoutMs);
+  const directory = await realpath(path);
+  for (const name of ['results', 'incoming']) await makeDirectory(join(directory, name), directory);
+  return new ResultDirectory(
+    directory,
+    new Sweeper(directory, maxBytes, log, sweepFile),
+    stallTimeoutMs,
+  );
 }
 
-/** Whether the call removed an entry; `false` for missing entries and non-empty folders. */
+/** Whether the call removed an entry; `false` for missing entries and non-empty directories. */
 async function isRemoved(call: Promise<void>): Promise<boolean> {
   try {
     await call;

@@ -6,18 +6,14 @@ import type { StoredResult } from '../../pipeline/ports.ts';
 /**
  * Format of a rendering in a store, as a file or an object. Numbers are unsigned, big-endian:
  *
- * | offset | bytes |                                                          |
- * | -----: | ----: | -------------------------------------------------------- |
- * |      0 |     4 | `DKR1`: magic bytes and version                          |
- * |      4 |     4 | CRC-32 (IEEE 802.3) of the bytes after it                |
- * |      8 |     4 | length of the head                                       |
- * |     12 |     4 | length of the body                                       |
- * |     16 |       | head: the address and the MIME type, JSON in UTF-8       |
- * |        |       | body: the encoded image                                  |
+ * | offset | bytes | | | -----: | ----: | -------------------------------------------------------- | | 0 | 4 | `DKR1`:
+ * magic bytes and version | | 4 | 4 | CRC-32 (IEEE 802.3) of the bytes after it | | 8 | 4 | length of the head | | 12 |
+ * 4 | length of the body | | 16 | | head: the address and the MIME type, JSON in UTF-8 | | | | body: the encoded image
+ * |
  *
  * The head repeats the complete address: the name of a file has 64 bits of it, and operators copy and rename files. The
- * checksum detects disk errors. It is no signature: a process that can write the store determines the served renderings,
- * metadata and digests.
+ * checksum detects disk errors. It is no signature: a process that can write the store determines the served
+ * renderings, metadata and digests.
  */
 const MAGIC = Buffer.from('DKR1', 'latin1');
 
@@ -42,11 +38,11 @@ export const MAX_RESULT_FILE_BYTES = PREAMBLE_BYTES + MAX_HEAD_BYTES + MAX_BODY_
 /** Resolution of the time of the last use: a read renews an older one. */
 export const HOUR_MS = 60 * 60 * 1000;
 
-/** Allocation unit of file systems, in bytes: the disk space of the smallest file, or of a folder. */
+/** Allocation unit of file systems, in bytes: the disk space of the smallest file, or of a directory. */
 const BLOCK_BYTES = 4096;
 
-/** Disk space of a folder in bytes; very many entries take more. */
-export const FOLDER_COST_BYTES = BLOCK_BYTES;
+/** Disk space of a directory in bytes; very many entries take more. */
+export const DIRECTORY_COST_BYTES = BLOCK_BYTES;
 
 /** Returns the disk space of a file in whole blocks, in bytes; ZFS and btrfs report theirs much later. */
 export function fileCostBytes(sizeBytes: number): number {

@@ -11,11 +11,11 @@ import {
 import { join } from 'node:path';
 import { isResultPath } from '../../contract/result-key.ts';
 import { isMissingFile, systemCodeOf } from '../filesystem/files.ts';
-import { FOLDER_COST_BYTES, fileCostBytes, HOUR_MS } from './result-file.ts';
+import { DIRECTORY_COST_BYTES, fileCostBytes, HOUR_MS } from './result-file.ts';
 
 interface SweepTask {
-  /** Folder of renderings, a real path: files in `results/`, unfinished ones in `incoming/`. */
-  readonly folder: string;
+  /** Directory of renderings, a real path: files in `results/`, unfinished ones in `incoming/`. */
+  readonly directory: string;
   readonly maxBytes: number;
   /** Whether the disk has no free blocks or inodes: then a tenth of the renderings is evicted even within the bound. */
   readonly isDiskFull: boolean;
@@ -27,7 +27,7 @@ export interface SweepResult {
   readonly evictions: number;
   /** Number of files that are not renderings, which stay. */
   readonly unrecognized: number;
-  /** First error of a folder that cannot be read, or of a file that cannot be removed. */
+  /** First error of a directory that cannot be read, or of a file that cannot be removed. */
   readonly failure: string | undefined;
 }
 
@@ -46,23 +46,23 @@ const ABANDONED_AFTER_MS = 15 * 60 * 1000;
 const ENTRIES_PER_READ = 256;
 
 /**
- * Counts the renderings in a folder, and evicts the least recently used ones above the bound. Removes empty folders and
- * unfinished files of killed processes; creates missing subfolders. Follows no symbolic links.
+ * Counts the renderings in a directory, and evicts the least recently used ones above the bound. Removes empty
+ * directories and unfinished files of killed processes; creates missing subdirectories. Follows no symbolic links.
  *
  * Files of one hour are evicted in the order of their names, which are hashes, so that concurrent sweeps of several
  * processes choose the same files.
  *
  * System calls are synchronous, for a separate thread: they take a seventh of the CPU time of asynchronous ones. Two
- * million files in 750 000 folders took 22 s of CPU time, and 24 MB of memory (measured).
+ * million files in 750 000 directories took 22 s of CPU time, and 24 MB of memory (measured).
  *
- * Not covered: a folder that is swapped for a link while the sweep is in it.
+ * Not covered: a directory that is swapped for a link while the sweep is in it.
  *
- * @throws Error if a subfolder cannot be created or read
+ * @throws Error if a subdirectory cannot be created or read
  */
-export function sweep({ folder, maxBytes, isDiskFull }: SweepTask): SweepResult {
-  const results = join(folder, 'results');
-  const incoming = join(folder, 'incoming');
-  for (const subfolder of [results, incoming]) makeSubfolder(subfolder);
+export function sweep({ directory, maxBytes, isDiskFull }: SweepTask): SweepResult {
+  const results = join(directory, 'results');
+  const incoming = join(directory, 'incoming');
+  for (const subdirectory of [results, incoming]) makeSubdirectory(subdirectory);
   removeAbandoned(incoming);
   let boundBytes = maxBytes;
   let evictions = 0;
@@ -75,7 +75,7 @@ export function sweep({ folder, maxBytes, isDiskFull }: SweepTask): SweepResult 
     if (heldBytes <= EVICT_ABOVE * boundBytes || traversals === MAX_TRAVERSALS) {
       return { files, heldBytes, evictions, unrecognized, failure };
     }
-    // Folders are removed with their files, in proportion.
+    // Directories are removed with their files, in proportion.
     const excess = (heldBytes - EVICT_TO * boundBytes) * (fileBytes / heldBytes);
     evictBelow = findRank(traversal.bins, excess);
   }
@@ -90,7 +90,7 @@ interface Bin {
 class Traversal {
   files = 0;
   fileBytes = 0;
-  folders = 0;
+  directories = 0;
   unrecognized = 0;
   evictions = 0;
   failure: string | undefined;
@@ -102,18 +102,18 @@ class Traversal {
   }
 
   get heldBytes(): number {
-    return this.fileBytes + this.folders * FOLDER_COST_BYTES;
+    return this.fileBytes + this.directories * DIRECTORY_COST_BYTES;
   }
 
-  /** Traverses a folder; returns whether it is empty afterwards. @throws Error if it cannot be read */
-  enter(folder: string): boolean {
+  /** Traverses a directory; returns whether it is empty afterwards. @throws Error if it cannot be read */
+  enter(directory: string): boolean {
     let isEmpty = true;
-    const entries = opendirSync(folder, { bufferSize: ENTRIES_PER_READ });
+    const entries = opendirSync(directory, { bufferSize: ENTRIES_PER_READ });
     try {
       for (let entry = nextOf(entries); entry !== null; entry = nextOf(entries)) {
-        const path = `${folder}/${entry.name}`;
+        const path = `${directory}/${entry.name}`;
         const isGone = entry.isDirectory()
-          ? this.#enterSubfolder(path)
+          ? this.#enterSubdirectory(path)
           : this.#visitFile(path, entry);
         if (!isGone) isEmpty = false;
       }
@@ -123,13 +123,13 @@ class Traversal {
     return isEmpty;
   }
 
-  #enterSubfolder(folder: string): boolean {
+  #enterSubdirectory(directory: string): boolean {
     const isGone = this.#isRemoved(() => {
-      if (!this.enter(folder)) return false;
-      rmdirSync(folder);
+      if (!this.enter(directory)) return false;
+      rmdirSync(directory);
       return true;
     });
-    if (!isGone) this.folders += 1;
+    if (!isGone) this.directories += 1;
     return isGone;
   }
 
@@ -195,7 +195,7 @@ function findRank(bins: ReadonlyMap<number, Bin>, bytes: number): number {
   return Number.POSITIVE_INFINITY;
 }
 
-function makeSubfolder(path: string): void {
+function makeSubdirectory(path: string): void {
   try {
     mkdirSync(path);
   } catch (error) {
@@ -203,10 +203,10 @@ function makeSubfolder(path: string): void {
   }
 }
 
-function removeAbandoned(folder: string): void {
-  for (const name of readdirSync(folder)) {
+function removeAbandoned(directory: string): void {
+  for (const name of readdirSync(directory)) {
     if (!/^[\da-f]{32}$/.test(name)) continue;
-    const path = join(folder, name);
+    const path = join(directory, name);
     try {
       if (lstatSync(path).mtimeMs < Date.now() - ABANDONED_AFTER_MS) unlinkSync(path);
     } catch {

@@ -7,8 +7,8 @@ import type { SweepResult, sweep } from './sweep.ts';
 const SWEEP_AFTER = 0.02;
 
 /**
- * Maximum that this process writes before a sweep, as a fraction of the bound, without concurrent writes: four processes
- * stay within 1.08 of it.
+ * Maximum that this process writes before a sweep, as a fraction of the bound, without concurrent writes: four
+ * processes stay within 1.08 of it.
  */
 const MAX_UNSWEPT = 0.04;
 
@@ -20,12 +20,12 @@ const SWEEP_FILE = new URL('./sweep-thread.js', import.meta.url);
 const SWEEP_MEMORY = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 32 };
 
 /**
- * Sweeps a folder after the start, and whenever this process has written a fraction of the bound. While a sweep fails or
- * takes too long, writes stop at `MAX_UNSWEPT`.
+ * Sweeps a directory after the start, and whenever this process has written a fraction of the bound. While a sweep
+ * fails or takes too long, writes stop at `MAX_UNSWEPT`.
  */
 export class Sweeper {
   readonly maxUnsweptBytes: number;
-  readonly #folder: string;
+  readonly #directory: string;
   readonly #maxBytes: number;
   readonly #log: Log;
   readonly #sweepFile: URL;
@@ -37,11 +37,11 @@ export class Sweeper {
   #evictions = 0;
 
   /**
-   * @param maxBytes bound of the disk space in whole blocks, folders included
-   * @param sweepFile program of the thread; by default the compiled file in this folder
+   * @param maxBytes bound of the disk space in whole blocks, directories included
+   * @param sweepFile program of the thread; by default the compiled file in this directory
    */
-  constructor(folder: string, maxBytes: number, log: Log, sweepFile = SWEEP_FILE) {
-    this.#folder = folder;
+  constructor(directory: string, maxBytes: number, log: Log, sweepFile = SWEEP_FILE) {
+    this.#directory = directory;
     this.#maxBytes = maxBytes;
     this.#log = log;
     this.#sweepFile = sweepFile;
@@ -69,13 +69,15 @@ export class Sweeper {
   /** Starts a sweep in the background that evicts renderings even within the bound, because the disk is full. */
   makeRoom(): void {
     if (this.#isSweeping || this.#closing.signal.aborted) return;
-    this.#log.warn({ folder: this.#folder }, 'result store disk full; evicting renderings');
+    this.#log.warn({ folder: this.#directory }, 'result store disk full; evicting renderings');
     void this.sweep({ isDiskFull: true });
   }
 
-  /** Sweeps the folder; delays the next attempt after a failure, or if a full disk had no renderings. Never rejects. */
+  /**
+   * Sweeps the directory; delays the next attempt after a failure, or if a full disk had no renderings. Never rejects.
+   */
   async sweep({ isDiskFull = false } = {}): Promise<void> {
-    const [folder, log] = [this.#folder, this.#log];
+    const [directory, log] = [this.#directory, this.#log];
     const { signal } = this.#closing;
     this.#isSweeping = true;
     const coveredBytes = this.#writtenBytes;
@@ -92,12 +94,18 @@ export class Sweeper {
         'result store swept',
       );
       if (failure !== undefined) {
-        log.warn({ folder, reason: failure }, 'a part of the result store cannot be swept');
+        log.warn(
+          { folder: directory, reason: failure },
+          'a part of the result store cannot be swept',
+        );
       }
       if (isDiskFull && evictions === 0) await this.#waitToRetry();
     } catch (error) {
       if (signal.aborted) return;
-      log.warn({ err: error, folder }, 'the folder of the result store cannot be swept');
+      log.warn(
+        { err: error, folder: directory },
+        'the directory of the result store cannot be swept',
+      );
       await this.#waitToRetry();
     } finally {
       this.#isSweeping = false;
@@ -116,7 +124,7 @@ export class Sweeper {
   /** Sweeps in a separate thread, so that a hanging disk does not block the shared threads of file access. */
   async #runThread(isDiskFull: boolean): Promise<SweepResult> {
     const workerData: Parameters<typeof sweep>[0] = {
-      folder: this.#folder,
+      directory: this.#directory,
       maxBytes: this.#maxBytes,
       isDiskFull,
     };

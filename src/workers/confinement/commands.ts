@@ -89,8 +89,8 @@ export function composeBubblewrap(userId: number | undefined, files: ProgramFile
 /** Returns options that make files and directories visible, read-only. */
 export function bindFiles({ paths, links }: ProgramFiles): string[] {
   return [
-    ...listParents([...paths, ...links.keys()]).flatMap((folder) => [
-      ...['--perms', '0755', '--dir', folder],
+    ...listParents([...paths, ...links.keys()]).flatMap((directory) => [
+      ...['--perms', '0755', '--dir', directory],
     ]),
     ...paths.flatMap((path) => ['--ro-bind', path, path]),
     ...[...links].flatMap(([link, target]) => ['--symlink', target, link]),
@@ -116,8 +116,12 @@ export function runBubblewrap(
 function listParents(paths: readonly string[]): string[] {
   const parents = new Set<string>();
   for (const path of paths) {
-    for (let folder = dirname(path); folder !== dirname(folder); folder = dirname(folder)) {
-      parents.add(folder);
+    for (
+      let directory = dirname(path);
+      directory !== dirname(directory);
+      directory = dirname(directory)
+    ) {
+      parents.add(directory);
     }
   }
   return [...parents].sort();

@@ -77,9 +77,9 @@ export async function listSystemProgram(
 ): Promise<ProgramFiles> {
   // `ldd` refuses a statically linked program.
   const libraries = await listLibraries(program, environment).catch((): string[] => []);
-  const folders = libraries.flatMap(listLinks).map(dirname);
+  const directories = libraries.flatMap(listLinks).map(dirname);
   const optional = [LOADER_CACHE].filter((path) => existsSync(path));
-  return { paths: withoutNested([program, ...folders, ...optional]), links: new Map() };
+  return { paths: withoutNested([program, ...directories, ...optional]), links: new Map() };
 }
 
 /** Lists a path and the targets of its symbolic links. */
@@ -102,11 +102,11 @@ function addPackage(
 ): void {
   const path = findUpward(dirname(from), join('node_modules', name));
   if (path === undefined) return; // for another system
-  const folder = realpathSync(path);
-  if (folder !== path) links.set(path, folder);
-  if (found.has(folder)) return;
-  found.add(folder);
-  const manifest = join(folder, 'package.json');
+  const directory = realpathSync(path);
+  if (directory !== path) links.set(path, directory);
+  if (found.has(directory)) return;
+  found.add(directory);
+  const manifest = join(directory, 'package.json');
   const { dependencies, optionalDependencies } = JSON.parse(readFileSync(manifest, 'utf8')) as {
     readonly dependencies?: object;
     readonly optionalDependencies?: object;
@@ -117,25 +117,25 @@ function addPackage(
 }
 
 /** Returns a path below the nearest parent directory that contains it. */
-function findUpward(folder: string, path: string): string | undefined {
-  const candidate = join(folder, path);
+function findUpward(directory: string, path: string): string | undefined {
+  const candidate = join(directory, path);
   if (existsSync(candidate)) return candidate;
-  const above = dirname(folder);
-  return above === folder ? undefined : findUpward(above, path);
+  const above = dirname(directory);
+  return above === directory ? undefined : findUpward(above, path);
 }
 
 /** Lists the compiled addons of a package, without the libraries that they load. */
-function listAddons(folder: string): string[] {
-  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+function listAddons(directory: string): string[] {
+  return readdirSync(directory, { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.node'))
-    .map((file) => join(folder, file));
+    .map((file) => join(directory, file));
 }
 
 function withoutNested(paths: readonly string[]): string[] {
   const unique = new Set(paths);
   const isInside = (path: string): boolean => {
-    const folder = dirname(path);
-    return folder !== path && (unique.has(folder) || isInside(folder));
+    const directory = dirname(path);
+    return directory !== path && (unique.has(directory) || isInside(directory));
   };
   return [...unique].filter((path) => !isInside(path)).sort();
 }

@@ -143,7 +143,7 @@ function limit({ words, inputs }: SandboxCommand, memoryBytes: number): SpawnCom
 /** @throws Error if no program has the name */
 export function findOnPath(name: string, path = ''): string {
   if (name.startsWith('/')) return name;
-  const candidates = path.split(delimiter).map((folder) => join(folder, name));
+  const candidates = path.split(delimiter).map((directory) => join(directory, name));
   const found = candidates.find((candidate) => {
     try {
       accessSync(candidate, constants.X_OK);

@@ -70,7 +70,7 @@ it('the marker file of the directory is required', async () => {
   const app = await start({ settings: { STORAGE_DIR: path, STORAGE_MARKER: '.mounted' } });
   await expect.poll(() => judge(app)).toEqual([]);
   await rename(join(path, '.mounted'), join(path, '.away'));
-  const reason = 'the file STORAGE_MARKER is missing: another folder is in its place';
+  const reason = 'the file STORAGE_MARKER is missing: another directory is in its place';
   await expect.poll(() => judge(app)).toEqual([reason]);
 });
 
@@ -193,7 +193,7 @@ describe('the origin as a replica sees it', () => {
       await judge(app);
       await expect.poll(() => countReads(origin)).toBe(reads + 1);
     };
-    const storage = `folder ${resolve('fixtures/originals')}`;
+    const storage = `directory ${resolve('fixtures/originals')}`;
     const reason = expect.stringMatching(/: connect ECONNREFUSED$/);
     await expect.poll(lines).toMatchObject([{ storage, reason }]);
     for (let seconds = 0; seconds < 60; seconds += 1) {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { FolderObjects, openDirectoryStorage } from '../../support/directory-storage.ts';
+import { DirectoryObjects, openDirectoryStorage } from '../../support/directory-storage.ts';
 import { MemoryOrigin } from '../../support/memory-origin.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
 import { openDirectoryStore } from '../../support/result-directory/result-directory.ts';
@@ -62,12 +62,12 @@ describeResultStore('a directory', async () => {
 describeResultStore('s3', async () => openBucketStore(lenient));
 
 describeSharedObjects('a directory', async () => {
-  return FolderObjects.open(join((await useTemporaryDirectory()).path, 'blocks.jsonl'));
+  return DirectoryObjects.open(join((await useTemporaryDirectory()).path, 'blocks.jsonl'));
 });
 test('a writer of a shared object waits at most five seconds for the claim of a killed process', async () => {
   const { path, list } = await useTemporaryDirectory();
   const file = join(path, 'blocks.jsonl');
-  const objects = await FolderObjects.open(file);
+  const objects = await DirectoryObjects.open(file);
   const tag = (await objects.write('', Buffer.from('one'), 'absent')) ?? '';
   const claim = `${file}.next-${tag}`;
   const write = (text: string) => objects.write('', Buffer.from(text), { tag });

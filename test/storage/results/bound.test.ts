@@ -142,7 +142,7 @@ describe('the limit of the directory of renderings', () => {
     expect(keptOf(upTo(count + 1))).toEqual(upTo(count));
     expect(await isThere(store, 0)).toBe(true);
     const messages = () => log.entries.map(({ message }) => message);
-    await expect.poll(messages).toEqual(['the folder of the result store cannot be swept']);
+    await expect.poll(messages).toEqual(['the directory of the result store cannot be swept']);
     expect(store.usage()).toBeUndefined();
   });
 });

@@ -2,13 +2,13 @@ import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import {
-  openResultFolder,
-  type ResultFolder,
-  type ResultFolderDoubles,
+  openResultDirectory,
+  type ResultDirectory,
+  type ResultDirectoryDoubles,
 } from '../../../src/storage/results/directory.ts';
 import { RecordedLog } from '../recorded-log.ts';
 
-type Options = ResultFolderDoubles & {
+type Options = ResultDirectoryDoubles & {
   readonly directory: string;
   readonly maxBytes: number;
   readonly log?: RecordedLog;
@@ -25,14 +25,14 @@ export async function openDirectoryStore({
   maxBytes,
   log = new RecordedLog(),
   ...doubles
-}: Options): Promise<ResultFolder> {
-  const directory = await openResultFolder(path, maxBytes, log, { sweepFile, ...doubles });
+}: Options): Promise<ResultDirectory> {
+  const directory = await openResultDirectory(path, maxBytes, log, { sweepFile, ...doubles });
   onTestFinished(() => directory.close());
   return directory;
 }
 
 /** Opens a directory of renderings and sweeps it, as the service does after its start. */
-export async function openSweptStore(options: Options): Promise<ResultFolder> {
+export async function openSweptStore(options: Options): Promise<ResultDirectory> {
   const directory = await openDirectoryStore(options);
   await directory.sweep();
   expect(directory.usage()).toBeDefined();

@@ -3,9 +3,9 @@ import { setTimeout as wait } from 'node:timers/promises';
 
 const [storeModule, directory, maxBytes, seed, addressesJson] = process.argv.slice(2);
 const addresses = JSON.parse(addressesJson);
-const { openResultFolder } = await import(storeModule);
+const { openResultDirectory } = await import(storeModule);
 const log = { info: () => undefined, warn: () => undefined, error: console.error };
-const store = await openResultFolder(directory, Number(maxBytes), log);
+const store = await openResultDirectory(directory, Number(maxBytes), log);
 void store.sweep();
 console.log('writing');
 

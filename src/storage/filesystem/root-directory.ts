@@ -4,7 +4,7 @@ import { systemCodeOf } from './files.ts';
 
 const MAX_NAME_BYTES = 255;
 
-export class RootFolder {
+export class RootDirectory {
   readonly path: string;
   readonly #prefix: string;
   readonly #marker: StorageMarker | undefined;
@@ -17,34 +17,36 @@ export class RootFolder {
 
   /**
    * @param marker file that must exist before an original counts as missing or is written
-   * @throws Error if the folder is missing
+   * @throws Error if the directory is missing
    */
-  static async open(folder: string, marker?: StorageMarker): Promise<RootFolder> {
-    const path = await realpath(folder);
-    if (!(await stat(path)).isDirectory()) throw new Error(`${path} is not a folder`);
-    return new RootFolder(path, marker);
+  static async open(directory: string, marker?: StorageMarker): Promise<RootDirectory> {
+    const path = await realpath(directory);
+    if (!(await stat(path)).isDirectory()) throw new Error(`${path} is not a directory`);
+    return new RootDirectory(path, marker);
   }
 
-  /** Returns the path of a key; `undefined` unless it is normalized (no `..`, `.`, `//`), so that a file has one key. */
+  /**
+   * Returns the path of a key; `undefined` unless it is normalized (no `..`, `.`, `//`), so that a file has one key.
+   */
   pathOf(key: string): string | undefined {
     const isLong = Buffer.byteLength(key) > MAX_NAME_BYTES;
     const path = this.#prefix + (isLong ? key.split('/').map(splitName).join('/') : key);
     return normalize(path) === path ? path : undefined;
   }
 
-  /** Whether the folder and its marker exist: an unmounted disk is a failure, and not an empty folder. */
+  /** Whether the directory and its marker exist: an unmounted disk is a failure, and not an empty directory. */
   async isMounted(): Promise<boolean> {
-    const isFolder = await stat(this.path).then(
+    const isDirectory = await stat(this.path).then(
       (status) => status.isDirectory(),
       () => false,
     );
-    return isFolder && ((await this.#marker?.check()) ?? true);
+    return isDirectory && ((await this.#marker?.check()) ?? true);
   }
 }
 
 /**
- * Splits a segment that is too long for a file name, as in uploads, into folders and a file. Their names begin with a
- * backslash, which no key contains, and all except the last end with one.
+ * Splits a segment that is too long for a file name, as in uploads, into directories and a file. Their names begin with
+ * a backslash, which no key contains, and all except the last end with one.
  */
 function splitName(segment: string): string {
   if (Buffer.byteLength(segment) <= MAX_NAME_BYTES) return segment;
@@ -63,16 +65,16 @@ function splitName(segment: string): string {
 }
 
 /**
- * File that identifies the folder of the originals (`STORAGE_MARKER`). Without it, an unmounted disk would look like an
- * empty folder.
+ * File that identifies the directory of the originals (`STORAGE_MARKER`). Without it, an unmounted disk would look like
+ * an empty directory.
  */
 export class StorageMarker {
   readonly #path: string;
   #isMissing = false;
   #isChecking = false;
 
-  constructor(folder: string, name: string) {
-    this.#path = join(folder, name);
+  constructor(directory: string, name: string) {
+    this.#path = join(directory, name);
   }
 
   get isMissing(): boolean {
