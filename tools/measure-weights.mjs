@@ -20,7 +20,7 @@ import {
   outputFormats,
   sourceFormats,
 } from '../dist/contract/image-formats.js';
-import { readImageFacts } from '../dist/formats/containers.js';
+import { readImageHeader } from '../dist/formats/containers.js';
 import { composeFrames } from '../dist/workers/child/compose-frames.js';
 import { encodeAnimation, encodeStill } from '../dist/workers/child/encode.js';
 import { decodeGif } from '../dist/workers/child/gif/decode-gif.js';
@@ -118,7 +118,7 @@ async function weighHeic() {
   const weights = [];
   for (const file of ['corpus/heic/filetype__fixture-heic.heic', 'heic/flat.heic']) {
     const bytes = readFileSync(new URL(`../fixtures/${file}`, import.meta.url));
-    const facts = readImageFacts(bytes);
+    const facts = readImageHeader(bytes);
     if (facts?.format !== 'heic') throw new Error(`Expected a HEIC in ${file}`);
     // The decoder reads no other field of a job.
     const job = /** @type {any} */ ({ originalSize: facts });

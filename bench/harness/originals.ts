@@ -2,7 +2,7 @@ import { link, mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import sharp from 'sharp';
 import type { OutputFormat, SourceFormat } from '../../src/contract/image-formats.ts';
-import { readImageFacts } from '../../src/formats/containers.ts';
+import { readImageHeader } from '../../src/formats/containers.ts';
 import { readFixtures } from './fixtures.ts';
 import { Random } from './random.ts';
 
@@ -220,9 +220,10 @@ const MAX_PICKED_BYTES = 100_000;
 /** Finds the stills of the corpus and the samples that are no smaller than the picker's. */
 function findStills(): Drawing[] {
   return PICKED_DIRECTORIES.flatMap(readFixtures).flatMap(({ bytes }) => {
-    const facts = readImageFacts(bytes);
-    if (facts === undefined || facts.animation !== undefined || facts.format === 'avif') return [];
-    if (facts.widthPx < PICKER_PX || bytes.length > MAX_PICKED_BYTES) return [];
-    return [{ format: facts.format, widthPx: facts.widthPx, bytes }];
+    const header = readImageHeader(bytes);
+    if (header === undefined || header.animation !== undefined || header.format === 'avif')
+      return [];
+    if (header.widthPx < PICKER_PX || bytes.length > MAX_PICKED_BYTES) return [];
+    return [{ format: header.format, widthPx: header.widthPx, bytes }];
   });
 }

@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { readImageFacts } from '../../src/formats/containers.ts';
+import { readImageHeader } from '../../src/formats/containers.ts';
 import { readFixtures } from '../harness/fixtures.ts';
 import { Random } from '../harness/random.ts';
 
@@ -27,7 +27,7 @@ export interface Original {
 /** Reads or makes all originals; `reserved` are those that no load requests. */
 export function createOriginals() {
   const samples = readFixtures('originals').map(({ key, bytes }): Original => {
-    const facts = readImageFacts(bytes);
+    const facts = readImageHeader(bytes);
     const kind = facts?.animation === undefined ? 'still' : 'animation';
     return { key, kind: facts === undefined ? 'file' : kind, bytes };
   });

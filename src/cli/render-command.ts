@@ -1,6 +1,6 @@
 import { pipeline } from 'node:stream/promises';
 import { readConfig } from '../config/config.ts';
-import { readImageFacts } from '../formats/containers.ts';
+import { readImageHeader } from '../formats/containers.ts';
 import {
   type Command,
   CommandFault,
@@ -88,9 +88,9 @@ class Measure {
   /** Returns width, height and frames of an image that we decode; empty for other files. */
   dimensions(): string[] {
     try {
-      const facts = readImageFacts(Buffer.concat(this.#kept));
-      if (facts === undefined) return [];
-      const { widthPx, heightPx, frames } = facts;
+      const header = readImageHeader(Buffer.concat(this.#kept));
+      if (header === undefined) return [];
+      const { widthPx, heightPx, frames } = header;
       return [`${widthPx} x ${heightPx} px`, ...(frames > 1 ? [`${frames} frames`] : [])];
     } catch {
       return []; // a broken image that the service passes through

@@ -1,5 +1,5 @@
 import { formatNameOf, type MediaMetadata } from '../contract/metadata.ts';
-import { readImageFacts } from '../formats/containers.ts';
+import { readImageHeader } from '../formats/containers.ts';
 import type { OriginalFacts } from './explorer-data.ts';
 
 /** Returns the part of an original's metadata that the page shows; `null` for a file without a picture. */
@@ -23,7 +23,7 @@ export function factsOf(metadata: MediaMetadata): OriginalFacts | null {
 
 /** Returns the same for a shipped file. */
 export function factsOfShipped(bytes: Uint8Array): OriginalFacts | undefined {
-  const image = readImageFacts(bytes);
+  const image = readImageHeader(bytes);
   if (image === undefined) return undefined;
   const { format, widthPx, heightPx, frames } = image;
   return { format, widthPx, heightPx, frames, isMoving: false, sizeBytes: bytes.length };

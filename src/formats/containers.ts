@@ -3,7 +3,7 @@ import { rewriteGif } from './gif/gif-frames.ts';
 import { readGifHeader } from './gif/gif-header.ts';
 import { isHeif, readHeifHeader } from './heif/heif-header.ts';
 import { prepareHeif } from './heif/heif-preparation.ts';
-import type { ImageFacts, Orientation, Prefix } from './image-facts.ts';
+import type { ImageHeader, Orientation, Prefix } from './image-header.ts';
 import { readJpegHeader } from './jpeg/jpeg-header.ts';
 import { isJpeg, withPlainJpegExif } from './jpeg/jpeg-segments.ts';
 import { splitApng } from './png/apng-split.ts';
@@ -15,13 +15,13 @@ import { readWebpHeader, readWebpOrientation } from './webp/webp-header.ts';
 /** Operations on a container's files that decode no pixel; each throws `UNPROCESSABLE_MEDIA` for a damaged file. */
 interface Container {
   readonly hasMagic: (bytes: Uint8Array) => boolean;
-  /** Reads the facts of a whole file, or those that precede the pixels in a prefix. */
-  readonly readHeader: (bytes: Uint8Array, prefix?: Prefix) => ImageFacts | undefined;
+  /** Reads the header of a whole file, or those that precede the pixels in a prefix. */
+  readonly readHeader: (bytes: Uint8Array, prefix?: Prefix) => ImageHeader | undefined;
   /** Reads the orientation of a still by ranges, if it follows the pixels. */
   readonly readLateOrientation?: typeof readWebpOrientation;
   /** Reduces EXIF to the orientation (`withPlainExif`), and replaces what else the decoder cannot handle. */
   readonly prepare: (bytes: Uint8Array, orientation: Orientation) => Uint8Array;
-  /** Rewrites a file with `ImageFacts.isRewritable` to its visible parts. */
+  /** Rewrites a file with `ImageHeader.isRewritable` to its visible parts. */
   readonly rewrite?: typeof rewriteGif;
   /** Reads the ICC profile of an animation that is not split. */
   readonly readProfile?: typeof readWebpProfile;
@@ -67,13 +67,13 @@ export function isDecodable(prefix: Uint8Array): boolean {
 }
 
 /**
- * Reads the facts of an original from its whole bytes; returns `undefined` for a container that we do not decode (415).
+ * Reads the header of an original from its whole bytes; returns `undefined` for a container that we do not decode (415).
  *
  * Walks the container to its end, in linear time, so that truncated files are detected even if nothing is decoded
  * later. Skips pixel data and the damage in it.
  *
  * @throws MediaError `UNPROCESSABLE_MEDIA` if the container is truncated or corrupt, unless decoders merely warn
  */
-export function readImageFacts(bytes: Uint8Array): ImageFacts | undefined {
+export function readImageHeader(bytes: Uint8Array): ImageHeader | undefined {
   return containerOf(bytes)?.readHeader(bytes);
 }

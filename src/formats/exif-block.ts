@@ -1,5 +1,5 @@
 import { type Extent, hasAscii } from './byte-reader.ts';
-import type { Orientation } from './image-facts.ts';
+import type { Orientation } from './image-header.ts';
 
 const EXIF_PREFIX = 'Exif\0\0';
 const ORIENTATION_TAG = 0x0112;

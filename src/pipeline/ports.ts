@@ -1,8 +1,8 @@
 import type { Readable } from 'node:stream';
 import type { OutputFormat, Quality, SourceFormat } from '../contract/image-formats.ts';
 import type { ResultAddress } from '../contract/result-key.ts';
-import type { Animation, CodePoints, Orientation, Size } from '../formats/image-facts.ts';
-import type { MovingFacts } from '../formats/video/video-facts.ts';
+import type { Animation, CodePoints, Orientation, Size } from '../formats/image-header.ts';
+import type { AvMetadata } from '../formats/video/av-metadata.ts';
 
 /** Bytes `first` to `last`, both included, counted from 0; without `last`, to the end. */
 export interface ByteRange {
@@ -167,9 +167,9 @@ export interface RenderJob {
   readonly gamma: number | undefined;
   /** Code points of the samples of a PNG, which replace a profile and `gamma`. */
   readonly codePoints?: CodePoints | undefined;
-  /** Whether sharp converts the samples to sRGB while it decodes them (`isPlain` of the facts). */
+  /** Whether sharp converts the samples to sRGB while it decodes them (`ImageHeader.isPlain`). */
   readonly isPlain?: boolean;
-  /** Whether the original was encoded with loss (`hasLoss` of the facts): then a WebP of it is lossy, too (contract §3). */
+  /** Whether the original was encoded with loss (`ImageHeader.hasLoss`): then a WebP of it is lossy, too (contract §3). */
   readonly isLossy?: boolean;
   /** Whether only the container is rewritten (`rewrite` of its row), without decoding. */
   readonly isRewrite: boolean;
@@ -221,8 +221,8 @@ export interface RenderSlot {
     job: RenderJob,
     bounds: RenderBounds,
   ): Promise<Uint8Array>;
-  /** Reads the facts of a video or of audio. @throws as `render` */
-  inspect(original: RangeReader, bounds: RenderBounds): Promise<MovingFacts>;
+  /** Reads the metadata of a video or audio file. @throws as `render` */
+  inspect(original: RangeReader, bounds: RenderBounds): Promise<AvMetadata>;
 }
 
 /** Decodes, transforms and encodes, in the slots of each lane; `Admission` assigns them. */

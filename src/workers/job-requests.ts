@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { formatCauses, MediaError } from '../contract/errors.ts';
-import type { DecodeRequest } from '../formats/video/video-facts.ts';
+import type { DecodeRequest } from '../formats/video/av-metadata.ts';
 import { unlessAborted } from '../pipeline/abort.ts';
 import type { RangeReader } from '../pipeline/ports.ts';
 import { ProtocolError, writePacket } from './packets.ts';
@@ -75,7 +75,7 @@ export function openRequest(
   progress.decodes += 1;
   if (job === undefined) throw new ProtocolError('a frame out of turn');
   if (progress.decodes > MAX_DECODES) throw new ProtocolError('too many frames');
-  return (signal) => frames.decode(request.order, signal);
+  return (signal) => frames.decode(request.request, signal);
 }
 
 function toRequest(message: WorkerMessage): WorkerRequest | undefined {

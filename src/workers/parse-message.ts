@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import {
+  type AvMetadata,
+  avContainers,
   MAX_FRAME_EDGE_PX,
   MAX_FRAME_PIXELS,
-  type MovingFacts,
-  movingContainers,
   videoCodecs,
-} from '../formats/video/video-facts.ts';
+} from '../formats/video/av-metadata.ts';
 import { type Packet, ProtocolError } from './packets.ts';
 import { FAILURE_CODES, MAX_DETAIL_LENGTH, type WorkerMessage } from './protocol.ts';
 
@@ -33,24 +33,24 @@ const track = z.object({
   orientation: z.literal([1, 2, 3, 4, 5, 6, 7, 8]),
 });
 
-const fault = z.object({
+const posterError = z.object({
   code: z.enum(['UNSUPPORTED_MEDIA_TYPE', 'UNPROCESSABLE_MEDIA', 'MEDIA_TOO_LARGE']),
   reason: z.string().transform((reason) => reason.slice(0, MAX_REASON_LENGTH)),
 });
 
-const facts = z
+const metadata = z
   .object({
     kind: z.enum(['video', 'audio']),
-    container: z.enum(movingContainers),
+    container: z.enum(avContainers),
     codec: z.string().regex(CODEC).optional(),
     durationS: z.number().nonnegative().optional(),
     hasAudio: z.boolean().optional(),
     video: track.optional(),
-    fault: fault.optional(),
+    posterError: posterError.optional(),
   })
-  .refine((read) => read.fault !== undefined || read.video?.codec !== undefined);
+  .refine((read) => read.posterError !== undefined || read.video?.codec !== undefined);
 
-const order = z.object({
+const request = z.object({
   codec: z.enum(videoCodecs),
   size: sizeUpTo(MAX_FRAME_EDGE_PX).refine(
     ({ widthPx, heightPx }) => widthPx * heightPx <= MAX_FRAME_PIXELS,
@@ -63,9 +63,9 @@ const headers = z.discriminatedUnion('kind', [
   z
     .object({ kind: z.literal('read'), start: byteCount, end: byteCount })
     .refine(({ start, end }) => start < end),
-  z.object({ kind: z.literal('decode'), order }),
+  z.object({ kind: z.literal('decode'), request }),
   z.object({ kind: z.literal('rendered'), ...responseFields }),
-  z.object({ kind: z.literal('inspected'), facts, ...responseFields }),
+  z.object({ kind: z.literal('inspected'), metadata, ...responseFields }),
   z.object({
     kind: z.literal('failed'),
     code: z.enum(FAILURE_CODES),
@@ -88,8 +88,8 @@ export function parseMessage({ header, body }: Packet): WorkerMessage {
     throw new ProtocolError('an unknown message');
   }
   if (message.kind === 'rendered') return { ...message, body };
-  if (message.kind === 'inspected') return { ...message, facts: message.facts as MovingFacts };
+  if (message.kind === 'inspected') return { ...message, metadata: message.metadata as AvMetadata };
   if (message.kind !== 'decode') return message;
   if (body.length > MAX_STREAM_BYTES) throw new ProtocolError('a stream that is too long');
-  return { kind: 'decode', order: { ...message.order, stream: body } };
+  return { kind: 'decode', request: { ...message.request, stream: body } };
 }

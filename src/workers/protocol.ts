@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../contract/errors.ts';
 import { tooLargeMedia } from '../formats/byte-reader.ts';
-import type { DecodeRequest, MovingFacts } from '../formats/video/video-facts.ts';
+import type { AvMetadata, DecodeRequest } from '../formats/video/av-metadata.ts';
 import type { RangeReader, RenderJob } from '../pipeline/ports.ts';
 import { formatPacket, type Packet } from './packets.ts';
 
@@ -21,7 +21,7 @@ export const MAX_DETAIL_LENGTH = 2_000;
 export type WorkerJob =
   /** A render of an original that is sent whole, or read by ranges. */
   | { readonly job: RenderJob; readonly original: Uint8Array | RangeReader }
-  /** The facts of a video or audio file. */
+  /** An inspection of a video or audio file. */
   | { readonly job: undefined; readonly original: RangeReader };
 
 export type WorkerCommand =
@@ -62,12 +62,12 @@ export type WorkerMessage =
 /** Request for the bytes `[start, end)` of the original, or for a frame, one at a time. */
 export type WorkerRequest =
   | { readonly kind: 'read'; readonly start: number; readonly end: number }
-  | { readonly kind: 'decode'; readonly order: DecodeRequest };
+  | { readonly kind: 'decode'; readonly request: DecodeRequest };
 
 /** `rssBytes`: resident memory after the job. */
 export type WorkerResponse =
   | { readonly kind: 'rendered'; readonly body: Uint8Array; readonly rssBytes: number }
-  | { readonly kind: 'inspected'; readonly facts: MovingFacts; readonly rssBytes: number }
+  | { readonly kind: 'inspected'; readonly metadata: AvMetadata; readonly rssBytes: number }
   | {
       readonly kind: 'failed';
       readonly code: FailureCode;
@@ -98,6 +98,6 @@ export function formatMessage(message: WorkerMessage): Uint8Array[] {
     return formatPacket(header, body);
   }
   if (message.kind !== 'decode') return formatPacket(message);
-  const { stream, ...order } = message.order;
-  return formatPacket({ kind: message.kind, order }, stream);
+  const { stream, ...request } = message.request;
+  return formatPacket({ kind: message.kind, request }, stream);
 }

@@ -1,4 +1,4 @@
-import type { MovingFacts } from '../formats/video/video-facts.ts';
+import type { AvMetadata } from '../formats/video/av-metadata.ts';
 import { unlessAborted } from '../pipeline/abort.ts';
 import type {
   Lane,
@@ -88,9 +88,9 @@ export class Slot implements RenderSlot {
     throw failureOf(response);
   }
 
-  async inspect(original: RangeReader, bounds: RenderBounds): Promise<MovingFacts> {
+  async inspect(original: RangeReader, bounds: RenderBounds): Promise<AvMetadata> {
     const response = await this.#run({ original, job: undefined }, bounds);
-    if (response.kind === 'inspected') return response.facts;
+    if (response.kind === 'inspected') return response.metadata;
     throw failureOf(response);
   }
 

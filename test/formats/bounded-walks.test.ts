@@ -19,7 +19,7 @@ import {
   u16be,
   u32be,
 } from './containers.ts';
-import { corpusFile, factsOf, testVerdicts } from './facts-of.ts';
+import { corpusFile, headerOf, testVerdicts } from './header-of.ts';
 
 /** Headers are read in the main process, which serves all requests meanwhile. */
 
@@ -74,8 +74,8 @@ testVerdicts(
 );
 
 test('an image of the largest number of frames that settings may allow is accepted', () => {
-  expect(factsOf(gif(times(50_000, frame))).frames).toBe(50_001);
-  expect(factsOf(webp(2, times(50_000, anmf(1, pixel)))).frames).toBe(50_000);
+  expect(headerOf(gif(times(50_000, frame))).frames).toBe(50_001);
+  expect(headerOf(webp(2, times(50_000, anmf(1, pixel)))).frames).toBe(50_000);
 });
 
 /** Less than 50 ms of optimized code. */
@@ -86,9 +86,9 @@ const MAX_HEIF_STEPS = 3_000_000;
 
 test('the counter of steps counts each round of a loop', async () => {
   const load = () => import('../../src/formats/containers.ts');
-  await withStepCounter(load, ({ readImageFacts }, countSteps) => {
+  await withStepCounter(load, ({ readImageHeader }, countSteps) => {
     const file = join(gifScreen(1, 1), 0x21, 0xfe, times(1_000, Buffer.of(1, 5)), 0);
-    expect(countSteps(() => unlessCorrupt(() => readImageFacts(file)))).toBeGreaterThan(1_000);
+    expect(countSteps(() => unlessCorrupt(() => readImageHeader(file)))).toBeGreaterThan(1_000);
   });
 });
 

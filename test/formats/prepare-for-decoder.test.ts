@@ -2,9 +2,9 @@ import { deflateSync } from 'node:zlib';
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
 import { containerOf } from '../../src/formats/containers.ts';
-import type { Orientation } from '../../src/formats/image-facts.ts';
+import type { Orientation } from '../../src/formats/image-header.ts';
 import * as made from './containers.ts';
-import { corpusFile, factsOf } from './facts-of.ts';
+import { corpusFile, headerOf } from './header-of.ts';
 
 const { join, tiffOrientation } = made;
 const prepare = (file: Uint8Array, orientation: Orientation): Uint8Array =>
@@ -51,7 +51,7 @@ describe.each(around)('a %s prepared for the decoder', (name, wrap) => {
 
   test('may have the shortest possible EXIF block', async () => {
     const original = wrap(tiffOrientation(6).subarray(0, 22));
-    expect(factsOf(original).orientation).toBe(6);
+    expect(headerOf(original).orientation).toBe(6);
     expect((await sharp(prepare(original, 6)).metadata()).orientation).toBe(6);
   });
 

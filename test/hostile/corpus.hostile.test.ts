@@ -3,7 +3,7 @@
  * limits; and each of its good responses once more, for a client that has it already.
  */
 import { afterAll, describe, expect, test } from 'vitest';
-import { corpusCategories, corpusFile, corpusFiles } from '../formats/facts-of.ts';
+import { corpusCategories, corpusFile, corpusFiles } from '../formats/header-of.ts';
 import { shareHostileRun } from './hostile-run.ts';
 import { everyWay, jpegLow } from './ways.ts';
 

@@ -5,9 +5,9 @@ import {
   sourceFormats,
 } from '../../src/contract/image-formats.ts';
 import { type MediaRequest, parseTarget } from '../../src/contract/media-request.ts';
-import { readImageFacts } from '../../src/formats/containers.ts';
-import type { ImageFacts, Size } from '../../src/formats/image-facts.ts';
-import { sniffMoving } from '../../src/formats/video/sniff-moving.ts';
+import { readImageHeader } from '../../src/formats/containers.ts';
+import type { ImageHeader, Size } from '../../src/formats/image-header.ts';
+import { sniffAv } from '../../src/formats/video/sniff-av.ts';
 
 /** A whole response of the service. */
 export interface WholeResponse {
@@ -65,7 +65,7 @@ async function findImageFaults(
   request: MediaRequest,
   { headers, body }: WholeResponse,
 ): Promise<string[]> {
-  const facts = readImageFacts(original);
+  const facts = readImageHeader(original);
   if (facts === undefined) return findPosterFaults(original, request, body);
   const { encodesAs, animatesAs = encodesAs } = sourceFormats[facts.format];
   const isMoving = request.isAnimated && facts.animation !== undefined;
@@ -89,7 +89,7 @@ async function findPosterFaults(
   { format }: MediaRequest,
   body: Buffer,
 ): Promise<string[]> {
-  if (sniffMoving(original) === undefined) return ['an image made of what is none'];
+  if (sniffAv(original) === undefined) return ['an image made of what is none'];
   try {
     await sharp(body, { failOn: 'warning', limitInputPixels: false }).stats();
     const made = (await sharp(body).metadata()).format;
@@ -100,7 +100,7 @@ async function findPosterFaults(
 }
 
 async function findRenderFaults(
-  facts: ImageFacts,
+  facts: ImageHeader,
   request: MediaRequest,
   format: OutputFormat,
   size: Size,
@@ -134,7 +134,7 @@ async function findRenderFaults(
 function findTimingFaults(
   { pages = 1, delay, loop }: Metadata,
   format: OutputFormat,
-  animation: ImageFacts['animation'],
+  animation: ImageHeader['animation'],
 ): string[] {
   const { delaysMs, plays } = animation ?? { delaysMs: [0], plays: 0 };
   // One frame is a still, whatever it was made of.
@@ -158,7 +158,7 @@ function findTimingFaults(
 }
 
 /** Contract §3 once more, in other words than the code's. */
-function sizeOf(facts: ImageFacts, request: MediaRequest, format: OutputFormat): Size {
+function sizeOf(facts: ImageHeader, request: MediaRequest, format: OutputFormat): Size {
   const [width, height] =
     facts.orientation >= 5 ? [facts.heightPx, facts.widthPx] : [facts.widthPx, facts.heightPx];
   const box = { width: request.widthPx, height: request.heightPx };

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { corpusCategories, corpusFile, corpusFiles } from '../formats/facts-of.ts';
+import { corpusCategories, corpusFile, corpusFiles } from '../formats/header-of.ts';
 import { findFaults } from '../hostile/verdict.ts';
 import { shareTestApp } from '../support/test-app.ts';
 

@@ -4,7 +4,7 @@ import sharp from 'sharp';
 import { expect, test } from 'vitest';
 import { openHeif } from '../../src/formats/heif/heif-file.ts';
 import { afterIhdr, join, pngChunk, u16be, u32be, withWrongCrc } from '../formats/containers.ts';
-import { corpusFile } from '../formats/facts-of.ts';
+import { corpusFile } from '../formats/header-of.ts';
 import { drawApngChunks, formatChunks } from '../support/images/draw-apng.ts';
 import { box, createHeif, takeApart } from '../support/images/heif-file.ts';
 import { samples, shareTestApp, useTestApp } from '../support/test-app.ts';

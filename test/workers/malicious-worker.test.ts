@@ -10,7 +10,7 @@ const read = { kind: 'read', start: 0, end: 1 };
 const rendered = { kind: 'rendered', rssBytes: 1 };
 const decode = (changes: object = {}) => ({
   kind: 'decode',
-  order: { codec: 'h264', size: { widthPx: 16, heightPx: 16 }, ...changes },
+  request: { codec: 'h264', size: { widthPx: 16, heightPx: 16 }, ...changes },
 });
 const track = {
   codec: 'h264',
@@ -20,7 +20,7 @@ const track = {
 };
 const inspected = (changes: object = {}) => ({
   kind: 'inspected',
-  facts: {
+  metadata: {
     kind: 'video',
     container: 'mp4',
     codec: 'avc1.640028',
@@ -79,8 +79,8 @@ const malformed: [what: string, header: unknown, body?: string][] = [
   ['a size without an edge', inspected({ video: { ...track, size: { widthPx: 1 } } })],
   ['half a pixel', inspected({ video: { ...track, size: { widthPx: 1.5, heightPx: 1 } } })],
   ['an orientation that is none', inspected({ video: { ...track, orientation: 9 } })],
-  ['an unknown fault', inspected({ fault: { code: 'OVERLOADED', reason: '' } })],
-  ['a fault without a reason', inspected({ fault: { code: 'UNPROCESSABLE_MEDIA' } })],
+  ['an unknown fault', inspected({ posterError: { code: 'OVERLOADED', reason: '' } })],
+  ['a fault without a reason', inspected({ posterError: { code: 'UNPROCESSABLE_MEDIA' } })],
   ['neither a fault nor a track', inspected({ video: undefined })],
 ];
 test.each(malformed)('is no message of a worker: %s', (_, header, body) => {

@@ -50,7 +50,7 @@ describe('a job whose original is read by ranges', () => {
     const video = { codec: 'vp9', codedSize: size, size, orientation: 1 };
     const facts = { kind: 'video', container: 'webm', codec: 'vp09.00.10.08', durationS: 1.5 };
     const claim = { ...facts, more: 'x', video: { ...video, more: 'x' } };
-    const message = { kind: 'inspected', facts: claim, rssBytes: 1 };
+    const message = { kind: 'inspected', metadata: claim, rssBytes: 1 };
     expect(await shared.pool.inspect(raw(message))).toEqual({ ...facts, video });
   });
 

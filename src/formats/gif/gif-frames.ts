@@ -1,5 +1,5 @@
 import { corruptMedia } from '../byte-reader.ts';
-import type { Animation, Size } from '../image-facts.ts';
+import type { Animation, Size } from '../image-header.ts';
 import { colourTableBytes, type GifImageBlock, SCREEN_BYTES, walkGifBlocks } from './gif-blocks.ts';
 import { unpackIndices } from './gif-lzw.ts';
 import { beginGif, controlExtension, delaysOf, END_OF_GIF } from './gif-writer.ts';

@@ -1,5 +1,5 @@
 import { ByteReader, corruptMedia, hasAscii } from '../byte-reader.ts';
-import type { ImageFacts, Prefix } from '../image-facts.ts';
+import type { ImageHeader, Prefix } from '../image-header.ts';
 import { gifLabel, walkGifBlocks } from './gif-blocks.ts';
 import { canvasOf, type GifFrame, readFrame, unpackedPixels } from './gif-frames.ts';
 
@@ -8,12 +8,12 @@ const LOOP_APPLICATIONS = ['NETSCAPE2.0', 'ANIMEXTS1.0'];
 const MAX_BLOCKS = 200_000;
 
 /**
- * Reads the facts of a GIF as browsers do: the canvas, the default delay of 100 ms, and loops (n repeats are n + 1
+ * Reads the header of a GIF as browsers do: the canvas, the default delay of 100 ms, and loops (n repeats are n + 1
  * plays, the last extension wins).
  *
  * The trailer may be missing. Anything but a block between two blocks ends the animation, as in browsers and libnsgif.
  */
-export function readGifHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts {
+export function readGifHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader {
   const reader = new ByteReader(bytes, 'GIF');
   const frames: GifFrame[] = [];
   let plays = 1;

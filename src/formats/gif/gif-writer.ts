@@ -1,4 +1,4 @@
-import { type Animation, roundDelays, type Size } from '../image-facts.ts';
+import { type Animation, roundDelays, type Size } from '../image-header.ts';
 import { gifLabel } from './gif-blocks.ts';
 import { compressIndices } from './gif-lzw.ts';
 

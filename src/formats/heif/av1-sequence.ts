@@ -1,5 +1,5 @@
 import { ByteReader, corruptMedia } from '../byte-reader.ts';
-import type { CodePoints } from '../image-facts.ts';
+import type { CodePoints } from '../image-header.ts';
 import type { HeifFile } from './heif-file.ts';
 
 /** Colour description of an AV1 image (AV1 specification §6.4.2). */

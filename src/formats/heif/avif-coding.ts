@@ -1,4 +1,4 @@
-import type { CodePoints } from '../image-facts.ts';
+import type { CodePoints } from '../image-header.ts';
 import { readAv1Sequence } from './av1-sequence.ts';
 import { readHeifColour } from './heif-colour.ts';
 import { findAlphaPlanes, followIdentity } from './heif-derivation.ts';

@@ -1,5 +1,5 @@
 import type { ByteReader } from '../byte-reader.ts';
-import type { CodePoints } from '../image-facts.ts';
+import type { CodePoints } from '../image-header.ts';
 import type { Box } from '../iso-boxes.ts';
 import { BoxCursor } from './heif-boxes.ts';
 import { followIdentity } from './heif-derivation.ts';

@@ -1,5 +1,5 @@
 import { ByteReader, corruptMedia, hasAscii } from '../byte-reader.ts';
-import type { Size } from '../image-facts.ts';
+import type { Size } from '../image-header.ts';
 import { toFullBox } from './heif-boxes.ts';
 import { type HeifFile, readItem } from './heif-file.ts';
 

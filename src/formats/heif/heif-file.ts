@@ -1,5 +1,5 @@
 import { ByteReader, corruptMedia, type Extent } from '../byte-reader.ts';
-import type { Size } from '../image-facts.ts';
+import type { Size } from '../image-header.ts';
 import { type Box, walkBoxes } from '../iso-boxes.ts';
 import { BoxCursor, findBox, MAX_CHILDREN, type Meta, readBoxes, toFullBox } from './heif-boxes.ts';
 import { indexProperties, type Property, readCodedSize } from './heif-properties.ts';

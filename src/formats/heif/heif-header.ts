@@ -1,6 +1,6 @@
 import type { SourceFormat } from '../../contract/image-formats.ts';
 import { corruptMedia, hasAscii } from '../byte-reader.ts';
-import type { ImageFacts, Prefix } from '../image-facts.ts';
+import type { ImageHeader, Prefix } from '../image-header.ts';
 import { mayBeLosslessAvif } from './avif-coding.ts';
 import { countCodedPixels, followIdentity } from './heif-derivation.ts';
 import { type HeifFile, openHeif } from './heif-file.ts';
@@ -46,13 +46,13 @@ export function sniffHeifType(bytes: Uint8Array): string | undefined {
 }
 
 /**
- * Reads the facts of the primary image of a file of ISO boxes (ISO/IEC 23008-12; AV1 Image File Format 1.1), also of an
+ * Reads the header of the primary image of a file of ISO boxes (ISO/IEC 23008-12; AV1 Image File Format 1.1), also of an
  * image sequence; returns `undefined` for a foreign codec, and for a file of only tracks.
  *
  * The size is that after `clap` and `irot`, as in libheif. Boxes after the meta box are not read; items outside of the
  * file reveal truncation, except in a prefix.
  */
-export function readHeifHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts | undefined {
+export function readHeifHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader | undefined {
   const heif = openHeif(bytes, prefix === undefined ? bytes.length : Number.POSITIVE_INFINITY);
   const format = heif && readCodec(heif);
   if (heif === undefined || format === undefined) return undefined;

@@ -1,5 +1,5 @@
 import { type ByteReader, corruptMedia } from '../byte-reader.ts';
-import type { Size } from '../image-facts.ts';
+import type { Size } from '../image-header.ts';
 import type { Box } from '../iso-boxes.ts';
 import { BoxCursor, findBox, MAX_CHILDREN, type Meta, readBoxes, toFullBox } from './heif-boxes.ts';
 

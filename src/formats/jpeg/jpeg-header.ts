@@ -1,6 +1,6 @@
 import { ByteReader, corruptMedia, hasAscii } from '../byte-reader.ts';
 import { readExifOrientation } from '../exif-block.ts';
-import type { ImageFacts, Orientation, Prefix, Size } from '../image-facts.ts';
+import type { ImageHeader, Orientation, Prefix, Size } from '../image-header.ts';
 import { hasSegment, type JpegSegment, jpegMarker, walkJpegSegments } from './jpeg-segments.ts';
 
 /** Start of frame. */
@@ -16,10 +16,10 @@ const MAX_MARKERS = 20_000;
 const MAX_FILL_BYTES = 64 * 1024;
 
 /**
- * Reads the facts of a JPEG (ITU-T T.81 annex B); returns `undefined` for processes that libjpeg cannot decode
+ * Reads the header of a JPEG (ITU-T T.81 annex B); returns `undefined` for processes that libjpeg cannot decode
  * (lossless, hierarchical, 12 bit). Unlike in libjpeg, the file must reach EOI.
  */
-export function readJpegHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts | undefined {
+export function readJpegHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader | undefined {
   const reader = new ByteReader(bytes, 'JPEG');
   let frame: Frame | undefined;
   let orientation: Orientation | undefined;
@@ -29,7 +29,7 @@ export function readJpegHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts |
   let fillBytes = 0;
   let previous = { code: jpegMarker.soi as number, end: 2 };
   let markers = 0;
-  const toFacts = ({ widthPx, heightPx }: Size, isClean: boolean): ImageFacts => ({
+  const toHeader = ({ widthPx, heightPx }: Size, isClean: boolean): ImageHeader => ({
     format: 'jpeg',
     widthPx,
     heightPx,
@@ -55,7 +55,7 @@ export function readJpegHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts |
       const { components, isArithmetic } = frame;
       // libjpeg decodes arithmetic coding; browsers do not.
       const isCommon = !isArithmetic && (components === 1 || components === 3);
-      return toFacts(frame, isClean && isCommon && end === bytes.length);
+      return toHeader(frame, isClean && isCommon && end === bytes.length);
     }
     if (!hasSegment(code)) {
       // A reserved or misplaced marker is junk: the decoder decides whether it does any harm.
@@ -80,7 +80,7 @@ export function readJpegHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts |
       isPlain &&= code !== jpegMarker.app2;
     }
   }
-  if (prefix !== undefined && frame !== undefined) return toFacts(frame, false);
+  if (prefix !== undefined && frame !== undefined) return toHeader(frame, false);
   throw corruptMedia(`JPEG: no EOI marker in ${bytes.length} bytes`);
 }
 

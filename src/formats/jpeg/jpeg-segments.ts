@@ -1,6 +1,6 @@
 import { type Extent, hasAscii } from '../byte-reader.ts';
 import { withPlainExif } from '../exif-block.ts';
-import type { Orientation } from '../image-facts.ts';
+import type { Orientation } from '../image-header.ts';
 
 /** Second bytes of the markers that we interpret (ITU-T T.81 table B.1). */
 export const jpegMarker = {

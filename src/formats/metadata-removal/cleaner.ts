@@ -3,7 +3,7 @@ import { isGif } from '../gif/gif-blocks.ts';
 import { isHeif, sniffHeifType } from '../heif/heif-header.ts';
 import { isJpeg } from '../jpeg/jpeg-segments.ts';
 import { isPng } from '../png/png-chunks.ts';
-import { sniffMoving } from '../video/sniff-moving.ts';
+import { sniffAv } from '../video/sniff-av.ts';
 import { isWebp } from '../webp/riff-chunks.ts';
 import { cleanGif } from './gif-cleaner.ts';
 import { cleanIso } from './iso-cleaner.ts';
@@ -55,13 +55,13 @@ const FORMATS: readonly CleanableFormat[] = [
   { name: 'HEIC', matches: isHeif, clean: (editor) => cleanIso(editor, true) },
   {
     name: 'MOV',
-    matches: (prefix) => sniffMoving(prefix) === 'mov',
+    matches: (prefix) => sniffAv(prefix) === 'mov',
     clean: (editor) => cleanIso(editor, false),
   },
   {
     name: 'MP4',
     // Canon's raw pictures have this container, but decoding them needs boxes that are metadata in a movie.
-    matches: (prefix) => sniffMoving(prefix) === 'mp4' && !hasAscii(prefix, 8, 'crx '),
+    matches: (prefix) => sniffAv(prefix) === 'mp4' && !hasAscii(prefix, 8, 'crx '),
     clean: (editor) => cleanIso(editor, false),
   },
 ];

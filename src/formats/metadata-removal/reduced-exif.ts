@@ -1,6 +1,6 @@
 import { hasAscii } from '../byte-reader.ts';
 import { findExifOrientation, formatPlainTiff } from '../exif-block.ts';
-import type { Orientation } from '../image-facts.ts';
+import type { Orientation } from '../image-header.ts';
 import { MetadataRemovalError } from './stream-editor.ts';
 
 /** Prefix of the TIFF structure in a JPEG; some encoders write it elsewhere too. */

@@ -1,5 +1,5 @@
 import type { ByteReader, Extent } from '../byte-reader.ts';
-import type { FramePlacement, Size } from '../image-facts.ts';
+import type { FramePlacement, Size } from '../image-header.ts';
 import { hasRightCrc, type PngChunk } from './png-chunks.ts';
 
 /** A frame as its `fcTL` describes it (PNG 3rd edition §11.3.6.2). */

@@ -1,8 +1,8 @@
 import { inflateSync } from 'node:zlib';
 import { ByteReader, corruptMedia, tooLargeMedia } from '../byte-reader.ts';
-import type { FramePatch, Size } from '../image-facts.ts';
+import type { FramePatch, Size } from '../image-header.ts';
 import { ApngFrames } from './apng-frames.ts';
-import { readImageHeader } from './image-data.ts';
+import { readIhdr } from './image-data.ts';
 import {
   checkDataCrcs,
   formatPng,
@@ -29,7 +29,7 @@ export function* splitApng(apng: Uint8Array): Generator<FramePatch, void> {
   const [header, ...chunks] = readChunks(apng);
   if (header === undefined) throw corruptMedia('APNG: no IHDR');
   const reader = new ByteReader(apng, 'APNG');
-  const canvas = readImageHeader(reader, header);
+  const canvas = readIhdr(reader, header);
   const walk = new ApngFrames(reader, canvas);
   for (const chunk of chunks) walk.visit(chunk);
   walk.finish();

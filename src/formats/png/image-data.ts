@@ -1,5 +1,5 @@
 import { type ByteReader, corruptMedia } from '../byte-reader.ts';
-import type { Size } from '../image-facts.ts';
+import type { Size } from '../image-header.ts';
 import type { PngChunk } from './png-chunks.ts';
 
 /** Bit depths allowed for each colour type (PNG 3rd edition §11.2.1). */
@@ -20,13 +20,13 @@ const CHANNELS = [1, 0, 3, 1, 2, 0, 4];
 const MAX_EXPANSION = 1_032;
 
 /** IHDR (PNG 3rd edition §11.2.1). */
-export interface ImageHeader extends Size {
+export interface Ihdr extends Size {
   readonly colourType: number;
   readonly bitDepth: number;
 }
 
 /** @throws MediaError `UNPROCESSABLE_MEDIA` if the chunk is not IHDR, or its values are invalid */
-export function readImageHeader(reader: ByteReader, { type, start, end }: PngChunk): ImageHeader {
+export function readIhdr(reader: ByteReader, { type, start, end }: PngChunk): Ihdr {
   if (type !== 'IHDR' || end - start !== 13) {
     throw corruptMedia(`PNG: the first chunk is ${type} of ${end - start} bytes, not IHDR of 13`);
   }
@@ -47,13 +47,13 @@ export function readImageHeader(reader: ByteReader, { type, start, end }: PngChu
 }
 
 /** Returns the reason if image data are too short even with the best compression. */
-export function findDataFault(header: ImageHeader, compressedBytes: number): string | undefined {
+export function findDataError(header: Ihdr, compressedBytes: number): string | undefined {
   // Without the filters' bytes; the passes of interlaced images have as many bits.
   const leastBytes = header.heightPx * rowBytesOf(header);
   if (compressedBytes * MAX_EXPANSION >= leastBytes) return undefined;
   return `PNG: ${compressedBytes} bytes of image data cannot hold ${leastBytes} bytes of pixels`;
 }
 
-function rowBytesOf({ widthPx, colourType, bitDepth }: ImageHeader): number {
+function rowBytesOf({ widthPx, colourType, bitDepth }: Ihdr): number {
   return Math.ceil((widthPx * bitDepth * (CHANNELS[colourType] ?? 0)) / 8);
 }

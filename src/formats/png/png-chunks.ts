@@ -1,7 +1,7 @@
 import { crc32, deflateSync } from 'node:zlib';
 import { ByteReader, corruptMedia, type Extent, hasAscii, tagAt } from '../byte-reader.ts';
 import { withPlainExif } from '../exif-block.ts';
-import type { Orientation, Size } from '../image-facts.ts';
+import type { Orientation, Size } from '../image-header.ts';
 
 const signature = '\x89PNG\r\n\x1a\n';
 

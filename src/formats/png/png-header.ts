@@ -1,8 +1,8 @@
 import { ByteReader, corruptMedia, hasAscii } from '../byte-reader.ts';
 import { readExifOrientation } from '../exif-block.ts';
-import type { CodePoints, ImageFacts, Orientation, Prefix } from '../image-facts.ts';
+import type { CodePoints, ImageHeader, Orientation, Prefix } from '../image-header.ts';
 import { ApngFrames } from './apng-frames.ts';
-import { findDataFault, type ImageHeader, readImageHeader } from './image-data.ts';
+import { findDataError, type Ihdr, readIhdr } from './image-data.ts';
 import { hasRightCrc, type PngChunk, walkPngChunks, wrongCrc } from './png-chunks.ts';
 
 /** Chunks that may be sent, with their maximum bytes (PNG 3rd edition §11): a longer chunk contains something else. */
@@ -28,14 +28,14 @@ const MAX_TRANSPARENT_BYTES = 6;
 const MAX_CHUNKS = 105_000;
 
 /**
- * Reads the facts of a PNG (PNG 3rd edition, W3C 2025) or an APNG, which has `acTL` before the image data.
+ * Reads the header of a PNG (PNG 3rd edition, W3C 2025) or an APNG, which has `acTL` before the image data.
  *
  * Checks the CRC of critical chunks up to IEND, as libpng does; that of image data only where libpng does not read them
  * (`checkDataCrcs`), since it is an eighth of the main process's work on a large file.
  */
-export function readPngHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts {
+export function readPngHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader {
   const reader = new ByteReader(bytes, 'PNG');
-  let header: ImageHeader | undefined;
+  let header: Ihdr | undefined;
   let orientation: Orientation | undefined;
   let animation: ApngFrames | undefined;
   let isClean = true;
@@ -47,12 +47,12 @@ export function readPngHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts {
   let imageData: 'awaited' | 'open' | 'closed' = 'awaited';
   let imageDataBytes = 0;
   let chunks = 0;
-  const toFacts = (header: ImageHeader, isClean: boolean): ImageFacts => ({
+  const toHeader = (header: Ihdr, isClean: boolean): ImageHeader => ({
     widthPx: header.widthPx,
     heightPx: header.heightPx,
     orientation: orientation ?? 1,
     ...framesOf(animation),
-    dataFault: findDataFault(header, imageDataBytes),
+    dataError: findDataError(header, imageDataBytes),
     // Each of the three takes precedence over gAMA (PNG 3rd edition §4.3).
     gamma: hasColourSpace || codePoints !== undefined ? undefined : gamma,
     codePoints,
@@ -66,7 +66,7 @@ export function readPngHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts {
     if (chunks > MAX_CHUNKS) throw corruptMedia(`PNG: more than ${MAX_CHUNKS} chunks`);
     proveChunk(reader, chunk);
     if (header === undefined) {
-      header = readImageHeader(reader, chunk);
+      header = readIhdr(reader, chunk);
       animation = new ApngFrames(reader, header);
       continue;
     }
@@ -112,13 +112,13 @@ export function readPngHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts {
       case 'IEND':
         if (imageData === 'awaited') throw corruptMedia('PNG: no IDAT before IEND');
         animation?.finish();
-        return toFacts(
+        return toHeader(
           header,
           isClean && chunk.end + 4 === bytes.length && hasRightCrc(reader, chunk),
         );
     }
   }
-  if (prefix !== undefined && header !== undefined) return toFacts(header, false);
+  if (prefix !== undefined && header !== undefined) return toHeader(header, false);
   throw corruptMedia(`PNG: no IEND in ${bytes.length} bytes`);
 }
 
@@ -134,10 +134,10 @@ function proveChunk(reader: ByteReader, chunk: PngChunk): void {
   if (isCritical && !hasRightCrc(reader, chunk)) throw wrongCrc(chunk);
 }
 
-/** Returns the facts of an APNG from the chunks visited so far. */
+/** Returns the header of an APNG from the chunks visited so far. */
 function framesOf(
   apng: ApngFrames | undefined,
-): Pick<ImageFacts, 'format' | 'frames' | 'animation' | 'animationFault'> {
+): Pick<ImageHeader, 'format' | 'frames' | 'animation' | 'animationError'> {
   if (!apng?.isAnimated) return { format: 'png', frames: 1, animation: undefined };
   const { frames, plays, fault, hasDistinctFrames } = apng;
   const isShown = fault === undefined && hasDistinctFrames;
@@ -145,7 +145,7 @@ function framesOf(
     format: 'apng',
     frames: Math.max(frames.length, 1),
     animation: isShown ? { delaysMs: frames.map(({ delayMs }) => delayMs), plays } : undefined,
-    animationFault: fault === undefined ? undefined : `APNG: ${fault}`,
+    animationError: fault === undefined ? undefined : `APNG: ${fault}`,
   };
 }
 
@@ -171,7 +171,7 @@ function readCodePoints(reader: ByteReader, chunk: PngChunk): CodePoints | undef
 function isWithinDepth(
   reader: ByteReader,
   { start, end }: PngChunk,
-  { colourType, bitDepth }: ImageHeader,
+  { colourType, bitDepth }: Ihdr,
 ): boolean {
   if (colourType === PALETTE_COLOUR_TYPE) return true;
   // A file may have 100 000 of these chunks.

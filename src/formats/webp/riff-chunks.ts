@@ -1,6 +1,6 @@
 import { type Extent, hasAscii, tagAt } from '../byte-reader.ts';
 import { withPlainExif } from '../exif-block.ts';
-import type { Orientation, Size } from '../image-facts.ts';
+import type { Orientation, Size } from '../image-header.ts';
 
 /** Payload of a chunk of a RIFF file (RFC 9649 §2.3), perhaps past the file's end. */
 export interface RiffChunk extends Extent {

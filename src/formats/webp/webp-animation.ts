@@ -1,4 +1,4 @@
-import { type Animation, roundDelays } from '../image-facts.ts';
+import { type Animation, roundDelays } from '../image-header.ts';
 import {
   FIRST_CHUNK,
   formatChunk,

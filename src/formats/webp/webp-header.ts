@@ -1,7 +1,7 @@
 import { ByteReader, corruptMedia, tagAt } from '../byte-reader.ts';
 import { readExifOrientation } from '../exif-block.ts';
-import type { ImageFacts, Orientation, Prefix, Size } from '../image-facts.ts';
-import type { ByteSource } from '../video/video-facts.ts';
+import type { ImageHeader, Orientation, Prefix, Size } from '../image-header.ts';
+import type { ByteSource } from '../video/av-metadata.ts';
 import {
   FIRST_CHUNK,
   nextChunk,
@@ -20,10 +20,10 @@ const FRAME_HEADER_BYTES = 16;
 const MAX_CHUNKS = 200_000;
 
 /**
- * Reads the facts of a WebP (RFC 9649). As in libwebp 1.6, the RIFF size is binding: chunks fill it exactly, and bytes
+ * Reads the header of a WebP (RFC 9649). As in libwebp 1.6, the RIFF size is binding: chunks fill it exactly, and bytes
  * after it are not part of the image.
  */
-export function readWebpHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts {
+export function readWebpHeader(bytes: Uint8Array, prefix?: Prefix): ImageHeader {
   const file = new ByteReader(bytes, 'WebP');
   const riffEnd = 8 + file.u32le(4);
   const reader = prefix ? file : new ByteReader(file.slice(0, riffEnd), 'WebP');
@@ -113,7 +113,11 @@ export function readWebpHeader(bytes: Uint8Array, prefix?: Prefix): ImageFacts {
 }
 
 /** Reads the size from the canvas or the image. */
-function readPrefix(reader: ByteReader, canvas: Size | undefined, isAnimated: boolean): ImageFacts {
+function readPrefix(
+  reader: ByteReader,
+  canvas: Size | undefined,
+  isAnimated: boolean,
+): ImageHeader {
   const chunks = isAnimated ? [] : walkRiffChunks(reader.bytes, FIRST_CHUNK);
   let still: Size | undefined;
   for (const chunk of chunks) {

@@ -2,11 +2,11 @@ import { isUnreadable } from '../../contract/errors.ts';
 import type { OutputFormat, Quality } from '../../contract/image-formats.ts';
 import type { MediaRequest } from '../../contract/media-request.ts';
 import type { MetadataFacts } from '../../contract/metadata.ts';
-import { containerOf, readImageFacts } from '../../formats/containers.ts';
-import type { Size } from '../../formats/image-facts.ts';
-import { readImageHead } from '../../formats/image-head.ts';
-import { sniffMoving } from '../../formats/video/sniff-moving.ts';
-import type { MovingFacts } from '../../formats/video/video-facts.ts';
+import { containerOf, readImageHeader } from '../../formats/containers.ts';
+import type { Size } from '../../formats/image-header.ts';
+import { readRangedHeader } from '../../formats/ranged-header.ts';
+import type { AvMetadata } from '../../formats/video/av-metadata.ts';
+import { sniffAv } from '../../formats/video/sniff-av.ts';
 import { SNIFF_BYTES, sniffContentType } from '../originals/content-sniff.ts';
 import { type Plan, planMedia, planPoster, type RenderLimits } from '../render/plan.ts';
 import { orientedSize } from '../render/target-size.ts';
@@ -18,7 +18,7 @@ export interface DescribedBytes {
   readonly read: (start: number, end: number) => Promise<Uint8Array>;
   /** Reads all bytes; returns `undefined` if they are too many. */
   readonly readAll: () => Promise<Uint8Array | undefined>;
-  readonly inspect: () => Promise<MovingFacts>;
+  readonly inspect: () => Promise<AvMetadata>;
 }
 
 /** Facts of an original, and a planner of its picture. */
@@ -56,14 +56,13 @@ export async function describe(
   if (containerOf(prefix) !== undefined) {
     return describeImage(about, bytes, limits, wantsPixels);
   }
-  const moving =
-    sniffMoving(prefix) === undefined ? undefined : await unlessUnreadable(bytes.inspect);
+  const av = sniffAv(prefix) === undefined ? undefined : await unlessUnreadable(bytes.inspect);
   const [type = ''] = contentType.split('/');
   const sniffed = type === 'video' || type === 'audio' ? type : undefined;
   // Without a known track, the leading bytes are more reliable than the container.
-  const kind = (moving?.codec === undefined ? sniffed : undefined) ?? moving?.kind ?? 'file';
+  const kind = (av?.codec === undefined ? sniffed : undefined) ?? av?.kind ?? 'file';
   if (kind === 'file') return { facts: { ...about, kind, ...NOTHING } };
-  return describeMoving(about, kind, moving, limits);
+  return describeAv(about, kind, av, limits);
 }
 
 type About = Pick<MetadataFacts, 'size' | 'content_type'>;
@@ -74,16 +73,16 @@ async function describeImage(
   limits: RenderLimits,
   wantsPixels: boolean,
 ): Promise<Description> {
-  const head = await readImageHead(bytes);
+  const head = await readRangedHeader(bytes);
   const all = wantsPixels || head?.isStill !== true ? await bytes.readAll() : undefined;
   const whole =
     all &&
     (await unlessUnreadable(async () => {
-      const facts = readImageFacts(all);
+      const header = readImageHeader(all);
       containerOf(all)?.checkUndecoded?.(all);
-      return facts;
+      return header;
     }));
-  const image = whole ?? head?.facts;
+  const image = whole ?? head?.header;
   // The frames of a damaged or too large animation are unknown.
   const isCounted = whole !== undefined || head?.isStill === true;
   const frames = isCounted && image !== undefined ? image.frames : undefined;
@@ -115,13 +114,13 @@ export async function unlessUnreadable<Result>(
   }
 }
 
-function describeMoving(
+function describeAv(
   about: About,
   kind: 'video' | 'audio',
-  moving: MovingFacts | undefined,
+  av: AvMetadata | undefined,
   limits: RenderLimits,
 ): Description {
-  const track = moving?.video;
+  const track = av?.video;
   const size = track && orientedSize({ ...track.size, orientation: track.orientation });
   const facts: MetadataFacts = {
     ...about,
@@ -130,12 +129,12 @@ function describeMoving(
     width: size?.widthPx ?? null,
     height: size?.heightPx ?? null,
     animated: kind === 'video' ? false : null,
-    duration: moving?.durationS ?? null,
-    codec: moving?.codec ?? null,
-    has_audio: kind === 'audio' ? true : (moving?.hasAudio ?? null),
+    duration: av?.durationS ?? null,
+    codec: av?.codec ?? null,
+    has_audio: kind === 'audio' ? true : (av?.hasAudio ?? null),
   };
-  if (kind === 'audio' || moving === undefined) return { facts };
-  return { facts, plan: (request) => planPoster(moving, request, limits) };
+  if (kind === 'audio' || av === undefined) return { facts };
+  return { facts, plan: (request) => planPoster(av, request, limits) };
 }
 
 function durationOf(delaysMs: readonly number[]): number {

@@ -128,7 +128,7 @@ export function createMetadataService(services: OriginalServices) {
             inspectInSlot(services, reader, { ...work, ...controls }),
           );
           spentMs = inspected.spentMs;
-          return inspected.facts;
+          return inspected.metadata;
         },
       },
       renderLimits,

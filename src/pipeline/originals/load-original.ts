@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { MediaError } from '../../contract/errors.ts';
 import { isDecodable } from '../../formats/containers.ts';
-import { sniffMoving } from '../../formats/video/sniff-moving.ts';
+import { sniffAv } from '../../formats/video/sniff-av.ts';
 import type { CachedOriginal, Opened, OpenOptions, OriginalIdentity } from '../ports.ts';
 import type { Services } from '../services.ts';
 import type { OriginalLocation } from './backend.ts';
@@ -205,7 +205,7 @@ export function noteDigest(
 
 /** Whether an original that begins with these bytes is a video. */
 function isVideo(prefix: Uint8Array): boolean {
-  return VIDEOS.has(sniffMoving(prefix));
+  return VIDEOS.has(sniffAv(prefix));
 }
 
 /** Returns the identity of an original whose source has no reliable tags. */

@@ -1,7 +1,7 @@
 import { isOriginFailure, MediaError } from '../../contract/errors.ts';
 import { readUrl } from '../../contract/external-url.ts';
 import { isVideoName } from '../../contract/media-request.ts';
-import type { MovingFacts } from '../../formats/video/video-facts.ts';
+import type { AvMetadata } from '../../formats/video/av-metadata.ts';
 import type { CachedOriginal, Opened, OpenOptions, OriginalIdentity, Unchanged } from '../ports.ts';
 import type { RequestTrace, StageDetails } from '../request-trace.ts';
 import type { Services } from '../services.ts';
@@ -22,9 +22,9 @@ export interface IdentifiedOriginal {
   readonly failure?: unknown;
 }
 
-/** Facts of a video or of audio, and the time in a slot that it took to read them, in milliseconds. */
+/** Metadata of a video or audio file, and the time in a slot that it took to read it, in milliseconds. */
 export interface Inspected {
-  readonly facts: MovingFacts;
+  readonly metadata: AvMetadata;
   readonly spentMs: number;
 }
 
@@ -168,7 +168,7 @@ export class OriginalFlight implements OriginalLocation {
   }
 
   /**
-   * Reads the facts of a video or of audio in this state, once for all requests.
+   * Reads the metadata of a video or audio file in this state, once for all requests.
    *
    * @param read gets the controls of this flight, so that it continues while any request needs it
    */
@@ -176,11 +176,11 @@ export class OriginalFlight implements OriginalLocation {
     etag: string,
     read: (work: FlightControls & { readonly original: OriginalFlight }) => Promise<Inspected>,
   ): Promise<Inspected> {
-    const facts = this.#services.records.findDetails(this.originKey, etag)?.moving;
-    if (facts !== undefined) return Promise.resolve({ facts, spentMs: 0 });
+    const metadata = this.#services.records.findDetails(this.originKey, etag)?.av;
+    if (metadata !== undefined) return Promise.resolve({ metadata, spentMs: 0 });
     this.#inspected ??= read({ ...this.#controls, original: this })
       .then((inspected) => {
-        this.rememberDetails(etag, { moving: inspected.facts });
+        this.rememberDetails(etag, { av: inspected.metadata });
         return inspected;
       })
       .finally(() => {

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { type ErrorCode, isOriginFailure, MediaError } from '../../contract/errors.ts';
 import type { KeptMetadata, MetadataOutcome } from '../../contract/metadata.ts';
-import type { MovingFacts } from '../../formats/video/video-facts.ts';
+import type { AvMetadata } from '../../formats/video/av-metadata.ts';
 import { deleteWhere } from '../memory-cache.ts';
 import type { Clock, Opened, OriginalIdentity, SourceValidators } from '../ports.ts';
 import { ownUrlOf, SiteFailure } from '../site-failure.ts';
@@ -27,7 +27,7 @@ export interface OriginalDetails {
   readonly etag: string;
   /** Size of an original that is a video, in bytes. */
   readonly videoBytes?: number;
-  readonly moving?: MovingFacts;
+  readonly av?: AvMetadata;
   readonly metadata?: KeptMetadata;
   /** SHA-256 of the bytes, hexadecimal. */
   readonly sha256?: string;

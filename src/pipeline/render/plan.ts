@@ -1,11 +1,11 @@
 import { isLossless, outputFormats, sourceFormats } from '../../contract/image-formats.ts';
 import type { MediaRequest } from '../../contract/media-request.ts';
-import type { ImageFacts, Size } from '../../formats/image-facts.ts';
+import type { ImageHeader, Size } from '../../formats/image-header.ts';
 import {
+  type AvMetadata,
   MAX_FRAME_EDGE_PX,
   MAX_FRAME_PIXELS,
-  type MovingFacts,
-} from '../../formats/video/video-facts.ts';
+} from '../../formats/video/av-metadata.ts';
 import type { RenderJob } from '../ports.ts';
 import { estimateCost, estimatePosterCost, type RenderCost } from './render-cost.ts';
 import { orientedSize, targetSize } from './target-size.ts';
@@ -57,33 +57,33 @@ export interface RenderPlan {
   readonly isOnlyQuality: boolean;
 }
 
-/** Plans by the facts of an original and the request (contract §3); pure. */
-export function planMedia(facts: ImageFacts, request: MediaRequest, limits: RenderLimits): Plan {
-  if (facts.frames > limits.maxFrames) {
-    return tooLarge(`${facts.frames} frames, at most ${limits.maxFrames}`);
+/** Plans by the header of an original and the request (contract §3); pure. */
+export function planMedia(header: ImageHeader, request: MediaRequest, limits: RenderLimits): Plan {
+  if (header.frames > limits.maxFrames) {
+    return tooLarge(`${header.frames} frames, at most ${limits.maxFrames}`);
   }
   // Requests for formats that cannot animate are not animated.
-  if (request.isAnimated && facts.animationFault !== undefined) {
-    return { kind: 'refuse', code: 'UNPROCESSABLE_MEDIA', reason: facts.animationFault };
+  if (request.isAnimated && header.animationError !== undefined) {
+    return { kind: 'refuse', code: 'UNPROCESSABLE_MEDIA', reason: header.animationError };
   }
-  const wanted = request.isAnimated ? facts.animation : undefined;
-  const { encodesAs, animatesAs = encodesAs } = sourceFormats[facts.format];
+  const wanted = request.isAnimated ? header.animation : undefined;
+  const { encodesAs, animatesAs = encodesAs } = sourceFormats[header.format];
   const format = request.format ?? (wanted === undefined ? encodesAs : animatesAs);
   const animation = outputFormats[format].canAnimate ? wanted : undefined;
-  const original = orientedSize(facts);
+  const original = orientedSize(header);
   const { size, resize } = targetSize(original, request, format);
   // The original already shows the requested picture, except for its quality.
   const isSamePicture =
-    facts.format === format && facts.animation === animation && resize === 'none';
-  const couldBeUnmodified = isSamePicture && facts.isClean;
+    header.format === format && header.animation === animation && resize === 'none';
+  const couldBeUnmodified = isSamePicture && header.isClean;
   const quality =
-    request.highFor === 'lossy originals' && facts.hasLoss === true ? 'high' : request.quality;
+    request.highFor === 'lossy originals' && header.hasLoss === true ? 'high' : request.quality;
   const keepsQuality = isLossless(format, quality);
   const isUnmodified = couldBeUnmodified && keepsQuality;
 
   // The client decodes an unmodified animation frame by frame.
-  const framesDecoded = isUnmodified ? facts.frames : (animation?.delaysMs.length ?? 1);
-  const framePixels = facts.codedPixels ?? facts.widthPx * facts.heightPx;
+  const framesDecoded = isUnmodified ? header.frames : (animation?.delaysMs.length ?? 1);
+  const framePixels = header.codedPixels ?? header.widthPx * header.heightPx;
   const pixels = framePixels * framesDecoded;
   const maxPixels = framesDecoded > 1 ? limits.maxAnimationPixels : limits.maxInputPixels;
   if (pixels > maxPixels) return tooLarge(`${pixels} pixels, at most ${maxPixels}`);
@@ -93,26 +93,26 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
   const edgePx = Math.max(original.widthPx, original.heightPx);
   if (edgePx > limits.maxEdgePx)
     return tooLarge(`an edge of ${edgePx}, at most ${limits.maxEdgePx}`);
-  const scanPixels = framePixels * (facts.scans ?? 0);
+  const scanPixels = framePixels * (header.scans ?? 0);
   if (scanPixels > limits.maxScanPixels) {
     return tooLarge(`${scanPixels} pixels in all scans, at most ${limits.maxScanPixels}`);
   }
-  if (animation === undefined && facts.dataFault !== undefined) {
-    return { kind: 'refuse', code: 'UNPROCESSABLE_MEDIA', reason: facts.dataFault };
+  if (animation === undefined && header.dataError !== undefined) {
+    return { kind: 'refuse', code: 'UNPROCESSABLE_MEDIA', reason: header.dataError };
   }
   if (isUnmodified) return { kind: 'unmodified' };
 
-  const gamma = ownGamma(facts);
+  const gamma = ownGamma(header);
   const job: RenderJob = {
-    source: facts.format,
+    source: header.format,
     animation,
-    originalSize: { widthPx: facts.widthPx, heightPx: facts.heightPx },
-    orientation: facts.orientation,
+    originalSize: { widthPx: header.widthPx, heightPx: header.heightPx },
+    orientation: header.orientation,
     gamma,
-    codePoints: facts.codePoints,
-    isPlain: facts.isPlain === true && gamma === undefined,
-    isLossy: facts.hasLoss === true,
-    isRewrite: isSamePicture && keepsQuality && facts.isRewritable === true,
+    codePoints: header.codePoints,
+    isPlain: header.isPlain === true && gamma === undefined,
+    isLossy: header.hasLoss === true,
+    isRewrite: isSamePicture && keepsQuality && header.isRewritable === true,
     resize,
     shrinksOnLoad: !keepsQuality,
     size,
@@ -122,17 +122,21 @@ export function planMedia(facts: ImageFacts, request: MediaRequest, limits: Rend
     maxInputPixels: maxPixels,
     maxResultBytes: limits.maxResultBytes,
   };
-  const cost = estimateCost(facts, job);
+  const cost = estimateCost(header, job);
   return planRender(job, cost, limits, couldBeUnmodified);
 }
 
-/** Plans by the facts of a video and the request (contract §12); pure. */
-export function planPoster(facts: MovingFacts, request: MediaRequest, limits: RenderLimits): Plan {
-  const { video, fault } = facts;
+/** Plans by the metadata of a video and the request (contract §12); pure. */
+export function planPoster(
+  metadata: AvMetadata,
+  request: MediaRequest,
+  limits: RenderLimits,
+): Plan {
+  const { video, posterError } = metadata;
   const { format, highFor } = request;
   const quality = highFor === undefined ? request.quality : 'high';
   if (format === undefined) return unsupported('A video without a format has no poster.');
-  if (fault !== undefined) return { kind: 'refuse', ...fault };
+  if (posterError !== undefined) return { kind: 'refuse', ...posterError };
   if (video?.codec === undefined) return unsupported('The video has no track that is decoded.');
   const { codec, codedSize, size: square, orientation } = video;
   const maxPixels = Math.min(MAX_FRAME_PIXELS, limits.maxInputPixels);
@@ -192,7 +196,7 @@ function tooLarge(reason: string): Plan {
 }
 
 /** Returns the transfer function that a PNG declares (`gAMA`), which browsers apply. An exponent close to 1 / 2.2 is sRGB. */
-function ownGamma({ gamma }: ImageFacts): number | undefined {
+function ownGamma({ gamma }: ImageHeader): number | undefined {
   if (gamma === undefined) return undefined;
   return Math.abs(gamma * SRGB_GAMMA - 1) < GAMMA_TOLERANCE ? undefined : gamma;
 }

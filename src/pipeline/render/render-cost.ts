@@ -4,8 +4,8 @@ import {
   sourceFormats,
   type Weight,
 } from '../../contract/image-formats.ts';
-import type { ImageFacts, Size } from '../../formats/image-facts.ts';
-import type { VideoCodec } from '../../formats/video/video-facts.ts';
+import type { ImageHeader, Size } from '../../formats/image-header.ts';
+import type { VideoCodec } from '../../formats/video/av-metadata.ts';
 import type { Lane, RenderJob } from '../ports.ts';
 
 /** Estimated cost of a render, in milliseconds of one core. */
@@ -48,7 +48,7 @@ const MAX_LIGHT_MS = { still: 100, animation: 25 };
 
 /** Estimates the cost of a job from the header of the original: pixels × frames × format. */
 export function estimateCost(
-  { format, widthPx, heightPx, codedPixels = widthPx * heightPx, scans = 1 }: ImageFacts,
+  { format, widthPx, heightPx, codedPixels = widthPx * heightPx, scans = 1 }: ImageHeader,
   job: RenderJob,
 ): RenderCost {
   const frames = job.animation?.delaysMs.length ?? 1;

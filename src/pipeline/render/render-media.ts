@@ -3,8 +3,8 @@ import { sourceFormats } from '../../contract/image-formats.ts';
 import type { MediaRequest } from '../../contract/media-request.ts';
 import { resourceRows } from '../../contract/resources.ts';
 import { type ResultAddress, validatorsOf } from '../../contract/result-key.ts';
-import { containerOf, readImageFacts } from '../../formats/containers.ts';
-import type { ImageFacts } from '../../formats/image-facts.ts';
+import { containerOf, readImageHeader } from '../../formats/containers.ts';
+import type { ImageHeader } from '../../formats/image-header.ts';
 import { unlessAborted } from '../abort.ts';
 import type { BufferedImage, LoadedOriginal, LoadedVideo } from '../originals/load-original.ts';
 import type { IdentifiedOriginal } from '../originals/original-flight.ts';
@@ -147,13 +147,13 @@ function addressOf(
 
 interface Planned {
   readonly plan: Plan;
-  /** Time in a slot in which the facts were read. */
+  /** Time in a slot in which the metadata was read. */
   readonly spentMs?: number;
   /** The image itself, if nothing would change, or if a render would gain nothing. */
   readonly unmodified?: StoredResult;
 }
 
-/** Plans a poster by the facts of a video, which a worker reads once for all renderings. */
+/** Plans a poster by the metadata of a video, which a worker reads once for all renderings. */
 async function planVideo(
   services: Services,
   { etag, reader }: LoadedVideo,
@@ -166,17 +166,17 @@ async function planVideo(
   if (!(await canDecodeVideo(services))) {
     return { plan: unsupported('There is no decoder of videos here.') };
   }
-  const { facts, spentMs } = await trace.stage('facts', async (details) => {
+  const { metadata, spentMs } = await trace.stage('facts', async (details) => {
     const inspecting = original.inspect(etag, (work) =>
       inspectInSlot(services, reader, { ...work, trace }),
     );
     const found = await unlessAborted(inspecting, signal);
-    const { container, codec = '', video } = found.facts;
+    const { container, codec = '', video } = found.metadata;
     const { widthPx = 0, heightPx = 0 } = video?.size ?? {};
     Object.assign(details, { format: container, codec, widthPx, heightPx } satisfies StageDetails);
     return found;
   });
-  return { plan: planPoster(facts, request, services.renderLimits), spentMs };
+  return { plan: planPoster(metadata, request, services.renderLimits), spentMs };
 }
 
 /** Whether the response to a request for a video is the unmodified video (contract §12). */
@@ -197,9 +197,9 @@ async function planImage(
   { request, trace }: RenderTask,
   limits: RenderLimits,
 ): Promise<Planned> {
-  const facts = await readFacts(bytes, trace);
-  const unmodified = { body: bytes, mimeType: sourceFormats[facts.format].mimeType };
-  const plan = planMedia(facts, request, limits);
+  const header = await readHeader(bytes, trace);
+  const unmodified = { body: bytes, mimeType: sourceFormats[header.format].mimeType };
+  const plan = planMedia(header, request, limits);
   if (plan.kind === 'unmodified') containerOf(bytes)?.checkUndecoded?.(bytes);
   return { plan, unmodified };
 }
@@ -216,11 +216,11 @@ function loadOriginal({ original, signal, trace }: RenderTask): Promise<LoadedOr
 }
 
 /** @throws MediaError `UNSUPPORTED_MEDIA_TYPE`, `UNPROCESSABLE_MEDIA` */
-function readFacts(bytes: Uint8Array, trace: RequestTrace): Promise<ImageFacts> {
+function readHeader(bytes: Uint8Array, trace: RequestTrace): Promise<ImageHeader> {
   return trace.stage('facts', async (details) => {
-    const facts = readImageFacts(bytes);
-    if (facts === undefined) throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
-    const { format, widthPx, heightPx, frames } = facts;
+    const header = readImageHeader(bytes);
+    if (header === undefined) throw new MediaError('UNSUPPORTED_MEDIA_TYPE');
+    const { format, widthPx, heightPx, frames } = header;
     Object.assign(details, {
       bytes: bytes.byteLength,
       format,
@@ -228,6 +228,6 @@ function readFacts(bytes: Uint8Array, trace: RequestTrace): Promise<ImageFacts> 
       heightPx,
       frames,
     } satisfies StageDetails);
-    return facts;
+    return header;
   });
 }

@@ -17,7 +17,7 @@ import type { FlightControls } from '../single-flight.ts';
 import type { RenderPlan } from './plan.ts';
 import { laneOf } from './render-cost.ts';
 
-/** Estimated cost of reading the facts of a video, in milliseconds: the largest index of contract §12 takes some 500. */
+/** Estimated cost of reading the metadata of a video, in milliseconds: the largest index of contract §12 takes some 500. */
 const INSPECTION_MS = 20;
 
 /** Work on an original that its requests share. */
@@ -47,7 +47,7 @@ export async function canDecodeVideo({ renderer }: Services): Promise<boolean> {
 /**
  * Waits for a CPU slot, and renders.
  *
- * @param spentMs time in a slot in which the facts of a video were read
+ * @param spentMs time in a slot in which the metadata of a video was read
  * @param charge is charged for the time in the slot
  * @returns `undefined` if only the quality would change, and the result is no smaller than the original
  * @throws MediaError `UNPROCESSABLE_MEDIA`, `MEDIA_TOO_LARGE`, `OVERLOADED`, `TRANSFORM_TIMEOUT`, for a video
@@ -79,14 +79,14 @@ export async function renderInSlot(
   return { body, mimeType: outputFormats[job.format].mimeType };
 }
 
-/** Reads the facts of a video or of audio in a slot. @throws MediaError as `renderInSlot` does for a video */
+/** Reads the metadata of a video or audio file in a slot. @throws MediaError as `renderInSlot` does for a video */
 export async function inspectInSlot(
   services: Services,
   reader: RangeReader,
   work: SharedWork,
 ): Promise<Inspected> {
   let spentMs = 0;
-  const facts = await runInSlot(
+  const metadata = await runInSlot(
     services,
     {
       lane: 'light',
@@ -99,7 +99,7 @@ export async function inspectInSlot(
     },
     work,
   );
-  return { facts, spentMs };
+  return { metadata, spentMs };
 }
 
 async function runInSlot<Result>(

@@ -1,6 +1,6 @@
 import { type OutputFormat, outputFormats } from '../../contract/image-formats.ts';
 import type { MediaRequest } from '../../contract/media-request.ts';
-import type { ImageFacts, Size } from '../../formats/image-facts.ts';
+import type { ImageHeader, Size } from '../../formats/image-header.ts';
 import type { RenderJob } from '../ports.ts';
 
 /** Returns the size of a rendering, and how the original is resized to it. */
@@ -22,7 +22,7 @@ export function orientedSize({
   widthPx,
   heightPx,
   orientation,
-}: Pick<ImageFacts, 'widthPx' | 'heightPx' | 'orientation'>): Size {
+}: Pick<ImageHeader, 'widthPx' | 'heightPx' | 'orientation'>): Size {
   return orientation >= 5 ? { widthPx: heightPx, heightPx: widthPx } : { widthPx, heightPx };
 }
 

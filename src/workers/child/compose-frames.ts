@@ -1,4 +1,4 @@
-import type { FramePatch, FramePlacement, Size } from '../../formats/image-facts.ts';
+import type { FramePatch, FramePlacement, Size } from '../../formats/image-header.ts';
 import type { RenderJob } from '../../pipeline/ports.ts';
 import { decodeStrictly, openStill } from './open-original.ts';
 import { type Pixels, toPixels } from './pixels.ts';

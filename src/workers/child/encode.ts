@@ -2,7 +2,7 @@ import type { Sharp } from 'sharp';
 import { rgbaToThumbHash } from 'thumbhash';
 import { type OutputFormat, outputFormats } from '../../contract/image-formats.ts';
 import { tooLargeMedia } from '../../formats/byte-reader.ts';
-import type { Animation } from '../../formats/image-facts.ts';
+import type { Animation } from '../../formats/image-header.ts';
 import type { RenderJob } from '../../pipeline/ports.ts';
 import { encodeGif } from './gif/encode-gif.ts';
 import { fromPixels, type Pixels, toPixels } from './pixels.ts';

@@ -1,4 +1,4 @@
-import type { Size } from '../../formats/image-facts.ts';
+import type { Size } from '../../formats/image-header.ts';
 import { fromPixels, type Pixels } from './pixels.ts';
 
 const MAX_SAMPLE = 255;

@@ -102,9 +102,9 @@ async function respondByRanges({
       const body = await renderPoster(requests, requests, job);
       return { kind: 'rendered', body, rssBytes: readRssBytes() };
     }
-    const { inspectMoving } = await import('./video/inspect-moving.ts');
-    const facts = await inspectMoving(requests);
-    return { kind: 'inspected', facts, rssBytes: readRssBytes() };
+    const { inspectAv } = await import('./video/inspect-av.ts');
+    const metadata = await inspectAv(requests);
+    return { kind: 'inspected', metadata, rssBytes: readRssBytes() };
   } finally {
     await requests.close();
   }

@@ -2,7 +2,7 @@ import sharp, { type Sharp } from 'sharp';
 import { MediaError } from '../../contract/errors.ts';
 import { corruptMedia } from '../../formats/byte-reader.ts';
 import { isGreyProfile } from '../../formats/icc-profile.ts';
-import type { Orientation, Size } from '../../formats/image-facts.ts';
+import type { Orientation, Size } from '../../formats/image-header.ts';
 import { dropJunk } from '../../formats/jpeg/jpeg-segments.ts';
 import { formatStoredPng } from '../../formats/png/png-chunks.ts';
 import type { RenderJob } from '../../pipeline/ports.ts';

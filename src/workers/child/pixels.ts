@@ -1,5 +1,5 @@
 import sharp, { type Sharp } from 'sharp';
-import type { Orientation, Size } from '../../formats/image-facts.ts';
+import type { Orientation, Size } from '../../formats/image-header.ts';
 import type { RenderJob } from '../../pipeline/ports.ts';
 
 /** Pixels of one frame, or of several one below the other; sRGB of 8 or 16 bits. */

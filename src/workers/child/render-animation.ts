@@ -1,6 +1,6 @@
 import { containerOf } from '../../formats/containers.ts';
 import { isRgbProfile } from '../../formats/icc-profile.ts';
-import type { Animation } from '../../formats/image-facts.ts';
+import type { Animation } from '../../formats/image-header.ts';
 import type { RenderJob } from '../../pipeline/ports.ts';
 import { scalesTogether } from '../../pipeline/render/render-cost.ts';
 import { composeFrames } from './compose-frames.ts';

@@ -5,7 +5,7 @@ import {
   type DecodeRequest,
   type FrameDecoder,
   maxFrameBytes,
-} from '../../formats/video/video-facts.ts';
+} from '../../formats/video/av-metadata.ts';
 import type { Inbox } from '../inbox.ts';
 import type { Packet } from '../packets.ts';
 import type { Reply, WorkerRequest } from '../protocol.ts';
@@ -36,7 +36,7 @@ export class Requests implements ByteSource, FrameDecoder {
   }
 
   decode(request: DecodeRequest): Promise<Uint8Array> {
-    return this.#request({ kind: 'decode', order: request }, maxFrameBytes(request.size));
+    return this.#request({ kind: 'decode', request }, maxFrameBytes(request.size));
   }
 
   /** Waits for the last reply, and sends no other request: a response may only follow a reply. */

@@ -4,7 +4,7 @@ import {
   MAX_FRAME_PIXELS,
   maxFrameBytes,
   type VideoCodec,
-} from '../../formats/video/video-facts.ts';
+} from '../../formats/video/av-metadata.ts';
 import type { ForkServer, ProgramStart } from '../fork-server/client.ts';
 import { overloaded } from '../worker-errors.ts';
 import { ProgramFault, runProgram } from './program-run.ts';

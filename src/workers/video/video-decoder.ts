@@ -2,7 +2,7 @@ import { realpath } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout } from 'node:timers/promises';
 import { formatCauses, MediaError } from '../../contract/errors.ts';
-import type { DecodeRequest } from '../../formats/video/video-facts.ts';
+import type { DecodeRequest } from '../../formats/video/av-metadata.ts';
 import { listDecoderSandboxes } from '../confinement/decoder-sandbox.ts';
 import {
   type Confinement,

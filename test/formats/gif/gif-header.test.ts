@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { gifControl, gifImage, gifLoop, gifScreen, join, type Part } from '../containers.ts';
-import { factsOf, plainStill, testVerdicts, verdictOn } from '../facts-of.ts';
+import { headerOf, plainStill, testVerdicts, verdictOn } from '../header-of.ts';
 
 const screen = gifScreen(4, 3);
 const image = gifImage(0, 0, 4, 3);
@@ -54,7 +54,7 @@ test.each([
   [65_535, 65_536],
 ])('a GIF of %i repeats plays %i times', (repeats, plays) => {
   for (const name of ['NETSCAPE2.0', 'ANIMEXTS1.0']) {
-    expect(factsOf(film(gifLoop(repeats, name))).animation?.plays).toBe(plays);
+    expect(headerOf(film(gifLoop(repeats, name))).animation?.plays).toBe(plays);
   }
 });
 
@@ -64,13 +64,13 @@ test.each([
   ['as it says behind the frames', gif(gifLoop(9), image, image, gifLoop(0), trailer), 0],
 ])('a GIF plays %s', (_, bytes, plays) => {
   const animation = { delaysMs: [100, 100], plays };
-  expect(factsOf(bytes)).toMatchObject({ animation, isClean: true });
+  expect(headerOf(bytes)).toMatchObject({ animation, isClean: true });
 });
 
 test('a GIF’s delays are hundredths of a second, 100 ms without a control extension; of several extensions the last one counts', () => {
   const controls = [gifControl(3), gifControl(65_535)];
   const bytes = gif(gifControl(0), image, image, ...controls, image, trailer);
-  expect(factsOf(bytes).animation?.delaysMs).toEqual([0, 100, 655_350]);
+  expect(headerOf(bytes).animation?.delaysMs).toEqual([0, 100, 655_350]);
 });
 
 const moved = gifImage(2, 1, 5, 6);
@@ -97,7 +97,7 @@ test.each([
   ['a screen of the largest size', [65_535, 65_535], [image], [65_535, 65_535]],
 ] as const)('the canvas of a GIF: %s', (_, [width, height], images, [widthPx, heightPx]) => {
   const bytes = join(gifScreen(width, height), ...images, trailer);
-  expect(factsOf(bytes)).toMatchObject({ widthPx, heightPx, frames: images.length });
+  expect(headerOf(bytes)).toMatchObject({ widthPx, heightPx, frames: images.length });
 });
 
 test.each([
@@ -107,7 +107,7 @@ test.each([
   ['wider than the canvas, down to its edge', gifImage(1, 1, 900, 9), 900 * 2 - 897],
   ['interlaced, to its end', interlaced(gifImage(0, 0, 4, 9)), 36],
 ])('a later frame %s has %s pixels to decode', (_, later, codedPixels) => {
-  expect(factsOf(gif(image, later, trailer)).codedPixels).toBe(codedPixels);
+  expect(headerOf(gif(image, later, trailer)).codedPixels).toBe(codedPixels);
 });
 
 testVerdicts('a corrupt GIF', 'corrupt', {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { join, type Part, put, u16be, u32be } from '../containers.ts';
-import { corpusFile, factsOf, plainStill, testVerdicts, verdictOn } from '../facts-of.ts';
+import { corpusFile, headerOf, plainStill, testVerdicts, verdictOn } from '../header-of.ts';
 
 const avif = corpusFile('avif/libavif__white_1x1.avif');
 const sofa = corpusFile('avif/libavif__sofa_grid1x5_420.avif');
@@ -84,10 +84,10 @@ testVerdicts(
 );
 
 test('a grid is its own size and one frame, and has the pixels of its tiles', () => {
-  expect(factsOf(sofa)).toMatchObject({ widthPx: 1024, heightPx: 770, frames: 1 });
-  expect(factsOf(sofa)).not.toHaveProperty('codedPixels');
+  expect(headerOf(sofa)).toMatchObject({ widthPx: 1024, heightPx: 770, frames: 1 });
+  expect(headerOf(sofa)).not.toHaveProperty('codedPixels');
   const lower = edit(withGrid(6, 2, 104 + 10), 'ispe', 12, u32be(626));
-  expect(factsOf(lower)).toMatchObject({ heightPx: 626, codedPixels: 1024 * 154 * 5 });
+  expect(headerOf(lower)).toMatchObject({ heightPx: 626, codedPixels: 1024 * 154 * 5 });
 });
 
 testVerdicts('a corrupt HEIF file', 'corrupt', {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { afterSoi, join, jpegSegment, put, tiffOrientation } from '../containers.ts';
-import { corpusFile, plainStill, testVerdicts, verdictOn } from '../facts-of.ts';
+import { corpusFile, plainStill, testVerdicts, verdictOn } from '../header-of.ts';
 
 const jpeg = corpusFile('jpeg-photo/wuffs__hippopotamus.jpeg');
 const exif = (value: number, prefix = 'Exif\0\0') =>

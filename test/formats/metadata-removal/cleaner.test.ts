@@ -5,7 +5,7 @@ import {
 } from '../../../src/formats/metadata-removal/cleaner.ts';
 import { readVideo } from '../../support/videos.ts';
 import { join, jpegSegment, u32be } from '../containers.ts';
-import { corpusFile, corpusFiles } from '../facts-of.ts';
+import { corpusFile, corpusFiles } from '../header-of.ts';
 
 describe('a format is stored unchanged', () => {
   test.each([

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { walkGifBlocks } from '../../../src/formats/gif/gif-blocks.ts';
 import { MetadataRemovalError } from '../../../src/formats/metadata-removal/cleaner.ts';
 import { gifControl, gifImage, gifLoop, gifScreen, join, type Part } from '../containers.ts';
-import { corpusFile, corpusFiles, factsOf } from '../facts-of.ts';
+import { corpusFile, corpusFiles, headerOf } from '../header-of.ts';
 import { clean, cleanInAllWays, expectNoSecret, SECRET } from './clean.ts';
 import { expectSamePicture } from './pixels.ts';
 
@@ -35,7 +35,7 @@ describe('a cleaned GIF', () => {
     const extensionEnd = 19 + extension.length;
     expect(cleaned.subarray(extensionEnd).equals(file.subarray(extensionEnd))).toBe(true);
     expect([...walkGifBlocks(cleaned)].map(({ start }) => start)).toContain(extensionEnd);
-    expect(factsOf(cleaned)).toMatchObject({ frames: 2 });
+    expect(headerOf(cleaned)).toMatchObject({ frames: 2 });
     await expectSamePicture(cleaned, file);
   });
 
@@ -43,7 +43,7 @@ describe('a cleaned GIF', () => {
     for (let length = 1; length <= 255; length += 1) {
       const extension = join('!\xfe', subBlocks(255, length, 2));
       expectNoSecret(gif(extension), cleanInAllWays(gif(extension)));
-      expect(factsOf(clean(gif(extension)).bytes).frames).toBe(2);
+      expect(headerOf(clean(gif(extension)).bytes).frames).toBe(2);
     }
   });
 

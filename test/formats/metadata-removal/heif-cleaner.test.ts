@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readImageFacts } from '../../../src/formats/containers.ts';
+import { readImageHeader } from '../../../src/formats/containers.ts';
 import { MetadataRemovalError } from '../../../src/formats/metadata-removal/cleaner.ts';
 import {
   box,
@@ -11,7 +11,7 @@ import {
   takeApart,
 } from '../../support/images/heif-file.ts';
 import { join, put, u16be, u32be } from '../containers.ts';
-import { corpusFile, corpusFiles } from '../facts-of.ts';
+import { corpusFile, corpusFiles } from '../header-of.ts';
 import { clean, cleanInAllWays, expectNoSecret, SECRET } from './clean.ts';
 import { createMovie, handlerBox, TIME, videoEntry } from './movies.ts';
 import { expectSamePicture } from './pixels.ts';
@@ -73,7 +73,7 @@ describe('a cleaned HEIC or AVIF', () => {
     expectNoSecret(file, cleaned);
     expect(cleaned.includes(type)).toBe(false);
     expect(cleaned.includes(Buffer.from(picture.data))).toBe(true);
-    expect(readImageFacts(cleaned)).toEqual(readImageFacts(file));
+    expect(readImageHeader(cleaned)).toEqual(readImageHeader(file));
   });
 
   test('has no metadata items within its index', () => {
@@ -104,7 +104,7 @@ describe('a cleaned HEIC or AVIF', () => {
     const file = createHeif([picture], { ...HEIC, ...choices });
     const cleaned = cleanInAllWays(file);
     expectNoSecret(file, cleaned);
-    expect(readImageFacts(cleaned)).toEqual(readImageFacts(file));
+    expect(readImageHeader(cleaned)).toEqual(readImageHeader(file));
   });
 
   test.each(['udes', 'crtt', 'mdft', 'altt'])(
@@ -114,7 +114,7 @@ describe('a cleaned HEIC or AVIF', () => {
       const file = createHeif([{ ...picture, properties }], HEIC);
       const cleaned = cleanInAllWays(file);
       expectNoSecret(file, cleaned);
-      expect(readImageFacts(cleaned)).toEqual(readImageFacts(file));
+      expect(readImageHeader(cleaned)).toEqual(readImageHeader(file));
     },
   );
 
@@ -130,7 +130,7 @@ describe('a cleaned HEIC or AVIF', () => {
     const file = createHeif([picture], { ...HEIC, extraBoxes });
     const cleaned = cleanInAllWays(file);
     expectNoSecret(file, cleaned);
-    expect(readImageFacts(cleaned)).toEqual(readImageFacts(file));
+    expect(readImageHeader(cleaned)).toEqual(readImageHeader(file));
   });
 
   test('has no name of its handler', () => {
@@ -160,7 +160,7 @@ describe('a cleaned HEIC or AVIF', () => {
     for (const name of ['gps.heic', 'turned.heic', 'grid.heic', 'burst.heic', 'alpha.heic']) {
       const file = heicSample(name);
       const cleaned = cleanInAllWays(file);
-      expect(readImageFacts(cleaned)).toEqual(readImageFacts(file));
+      expect(readImageHeader(cleaned)).toEqual(readImageHeader(file));
       for (const text of ['Exif', 'Google']) expect(cleaned.includes(text)).toBe(false);
     }
     for (const name of corpusFiles('avif')) {

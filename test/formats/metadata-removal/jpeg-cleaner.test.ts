@@ -11,7 +11,7 @@ import {
   u32be,
   u32le,
 } from '../containers.ts';
-import { corpusFile, corpusFiles, factsOf } from '../facts-of.ts';
+import { corpusFile, corpusFiles, headerOf } from '../header-of.ts';
 import { clean, cleanInAllWays, expectNoSecret, SECRET } from './clean.ts';
 import { expectSamePicture } from './pixels.ts';
 
@@ -84,7 +84,7 @@ describe('a cleaned JPEG', () => {
     const file = afterSoi(blank, segment.exif(tiff), segment.exif(tiffOrientation(2)));
     const cleaned = cleanInAllWays(file);
     expectNoSecret(file, cleaned);
-    expect(factsOf(cleaned).orientation).toBe(orientation);
+    expect(headerOf(cleaned).orientation).toBe(orientation);
     expect(cleaned.includes('Exif\0\0II')).toBe(true);
     expect(cleaned.lastIndexOf('Exif')).toBe(cleaned.indexOf('Exif'));
   });
@@ -113,7 +113,7 @@ describe('a cleaned JPEG', () => {
     expect(cleaned.subarray(first.length, start)).toEqual(Buffer.alloc(gap.length));
     const second = cleaned.subarray(start, start + follower.length);
     expect(second).toEqual(clean(follower).bytes);
-    expect(factsOf(second).orientation).toBe(6);
+    expect(headerOf(second).orientation).toBe(6);
   });
 
   test.each([

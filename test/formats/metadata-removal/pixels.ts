@@ -1,6 +1,6 @@
 import sharp from 'sharp';
 import { expect } from 'vitest';
-import { readImageFacts } from '../../../src/formats/containers.ts';
+import { readImageHeader } from '../../../src/formats/containers.ts';
 import { isHeif } from '../../../src/formats/heif/heif-header.ts';
 
 /** Expects two files to have the same size, frames, delays and pixels. */
@@ -9,8 +9,8 @@ export async function expectSamePicture(cleaned: Uint8Array, file: Uint8Array): 
     isClean: _,
     isPlain: __,
     ...expected
-  } = readImageFacts(file) ?? expect.fail('not an image');
-  expect(readImageFacts(cleaned)).toMatchObject(expected);
+  } = readImageHeader(file) ?? expect.fail('not an image');
+  expect(readImageHeader(cleaned)).toMatchObject(expected);
   expect((await pixelsOf(cleaned)).equals(await pixelsOf(file))).toBe(true);
 }
 

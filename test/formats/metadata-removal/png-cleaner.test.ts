@@ -5,7 +5,7 @@ import { ByteReader } from '../../../src/formats/byte-reader.ts';
 import { MetadataRemovalError } from '../../../src/formats/metadata-removal/cleaner.ts';
 import { hasRightCrc, walkPngChunks } from '../../../src/formats/png/png-chunks.ts';
 import { afterIhdr, join, pngChunk, put, tiffOrientation } from '../containers.ts';
-import { corpusFile, corpusFiles, factsOf } from '../facts-of.ts';
+import { corpusFile, corpusFiles, headerOf } from '../header-of.ts';
 import { clean, cleanInAllWays, expectNoSecret, SECRET } from './clean.ts';
 import { expectSamePicture } from './pixels.ts';
 
@@ -37,7 +37,7 @@ describe('a cleaned PNG', () => {
     const file = afterIhdr(blank, exif, pngChunk('eXIf', tiffOrientation(3)));
     const cleaned = cleanInAllWays(file);
     expectNoSecret(file, cleaned);
-    expect(factsOf(cleaned).orientation).toBe(orientation);
+    expect(headerOf(cleaned).orientation).toBe(orientation);
     expect(cleaned.lastIndexOf('eXIf')).toBe(cleaned.indexOf('eXIf'));
     expectRightCrcs(cleaned);
     await expectSamePicture(cleaned, file);
@@ -48,7 +48,7 @@ describe('a cleaned PNG', () => {
     const file = afterIhdr(blank, pngChunk('eXIf', exif));
     const cleaned = cleanInAllWays(file);
     expectNoSecret(file, cleaned);
-    expect(factsOf(cleaned).orientation).toBe(6);
+    expect(headerOf(cleaned).orientation).toBe(6);
     expectRightCrcs(cleaned);
   });
 

@@ -12,7 +12,7 @@ import {
   vp8x,
   webpFile,
 } from '../containers.ts';
-import { corpusFile, corpusFiles, factsOf } from '../facts-of.ts';
+import { corpusFile, corpusFiles, headerOf } from '../header-of.ts';
 import { clean, cleanInAllWays, expectNoSecret, SECRET } from './clean.ts';
 import { expectSamePicture } from './pixels.ts';
 
@@ -51,7 +51,7 @@ describe('a cleaned WebP', () => {
         const file = webpFile(vp8x(flags.exif | flags.xmp, 4, 2), bitstream, ...exif);
         const cleaned = cleanInAllWays(file);
         expectNoSecret(file, cleaned);
-        expect(factsOf(cleaned).orientation).toBe(orientation);
+        expect(headerOf(cleaned).orientation).toBe(orientation);
         expect(cleaned[20]).toBe(flags.exif);
         expect(chunksOf(cleaned)).toEqual(['VP8X', 'VP8 ', 'EXIF', 'ZERO']);
         expect((await sharp(cleaned).metadata()).orientation).toBe(orientation);
@@ -79,7 +79,7 @@ describe('a cleaned WebP', () => {
     const file = webpFile(vp8x(flags.animation, 4, 2), anim, frame, frame);
     const cleaned = cleanInAllWays(file);
     expectNoSecret(file, cleaned);
-    expect(factsOf(cleaned).frames).toBe(2);
+    expect(headerOf(cleaned).frames).toBe(2);
     await expectSamePicture(cleaned, file);
   });
 

@@ -2,7 +2,7 @@ import { deflateSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
 import { containerOf } from '../../../src/formats/containers.ts';
-import type { FramePatch } from '../../../src/formats/image-facts.ts';
+import type { FramePatch } from '../../../src/formats/image-header.ts';
 import { walkPngChunks } from '../../../src/formats/png/png-chunks.ts';
 import {
   type ApngChunk,
@@ -11,7 +11,7 @@ import {
   formatChunks,
 } from '../../support/images/draw-apng.ts';
 import { join, u32be, withWrongCrc } from '../containers.ts';
-import { factsOf, verdictOn } from '../facts-of.ts';
+import { headerOf, verdictOn } from '../header-of.ts';
 
 const draw = () => [1, 2, 3, 4];
 const drawn: DrawnApng = {
@@ -34,17 +34,17 @@ async function takeApart(bytes: Uint8Array): Promise<FramePatch[]> {
 }
 
 test('an APNG has the frames that its controls say, with delays as fractions', () => {
-  expect(factsOf(bytes)).toMatchObject({
+  expect(headerOf(bytes)).toMatchObject({
     ...{ format: 'apng', widthPx: 8, heightPx: 6, frames: 3, isClean: false },
     animation: { delaysMs: [1_000 / 3, 50, 65_535_000], plays: 2 },
-    animationFault: undefined,
+    animationError: undefined,
   });
 });
 
 test('an APNG whose only frame is its default image is a still; a frame beside it makes an animation', () => {
   const [still, moving] = [{ frames: [{ draw }] }, { frames: [{ draw }], still: draw }].map(format);
-  expect(still && factsOf(still)).toMatchObject({ frames: 1, animation: undefined });
-  expect(moving && factsOf(moving)).toMatchObject({ frames: 1, animation: { delaysMs: [100] } });
+  expect(still && headerOf(still)).toMatchObject({ frames: 1, animation: undefined });
+  expect(moving && headerOf(moving)).toMatchObject({ frames: 1, animation: { delaysMs: [100] } });
 });
 
 describe('an APNG whose frames are faulty is still a still PNG:', () => {
@@ -101,19 +101,19 @@ describe('an APNG whose frames are faulty is still a still PNG:', () => {
     expect(file.equals(bytes)).toBe(false);
     expect(verdictOn(file)).toMatchObject({
       ...{ format: 'apng', widthPx: 8, animation: undefined },
-      animationFault: expect.stringMatching(/^APNG: /),
+      animationError: expect.stringMatching(/^APNG: /),
     });
     await expect(takeApart(file)).rejects.toThrow(MediaError);
   });
 
   test.each(['acTL', 'fcTL', 'fdAT'])('a wrong checksum of %s', (type) => {
-    const animationFault = expect.stringContaining(`CRC of ${type}`);
-    expect(verdictOn(withWrongCrc(bytes, type))).toMatchObject({ format: 'apng', animationFault });
+    const animationError = expect.stringContaining(`CRC of ${type}`);
+    expect(verdictOn(withWrongCrc(bytes, type))).toMatchObject({ format: 'apng', animationError });
   });
 
   test('frames after IEND do not count', async () => {
     const more = join(bytes, bytes.subarray(bytes.indexOf('fdAT') - 4, bytes.length - 12));
-    expect(factsOf(more)).toMatchObject({ frames: 3, animationFault: undefined });
+    expect(headerOf(more)).toMatchObject({ frames: 3, animationError: undefined });
     expect(await takeApart(more)).toHaveLength(3);
   });
 });
@@ -121,7 +121,7 @@ describe('an APNG whose frames are faulty is still a still PNG:', () => {
 describe('an APNG split into frames', () => {
   test('gives a PNG of the size of each frame', async () => {
     const frames = await takeApart(format({ still: draw }));
-    expect(frames.map(({ file }) => factsOf(file))).toMatchObject([
+    expect(frames.map(({ file }) => headerOf(file))).toMatchObject([
       { format: 'png', widthPx: 8, heightPx: 6, isClean: true },
       { format: 'png', widthPx: 6, heightPx: 5, isClean: true },
       { format: 'png', widthPx: 1, heightPx: 1, isClean: true },

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { afterIhdr, join, pngChunk, tiffOrientation, u32be, withWrongCrc } from '../containers.ts';
-import { corpusFile, factsOf, plainStill, testVerdicts, verdictOn } from '../facts-of.ts';
+import { corpusFile, headerOf, plainStill, testVerdicts, verdictOn } from '../header-of.ts';
 
 const png = corpusFile('png-8/wuffs__hippopotamus.regular.png');
 const iend = pngChunk('IEND');
@@ -35,16 +35,16 @@ const harmless = { gAMA: 4, cHRM: 32, sRGB: 1, sBIT: 3, bKGD: 6, hIST: 2, pHYs: 
 test.each(Object.entries(harmless))(
   'a PNG with %s can be passed through, unless the chunk is too long',
   (type, bytes) => {
-    expect(factsOf(withChunk(type, Buffer.alloc(bytes))).isClean).toBe(true);
-    expect(factsOf(withChunk(type, Buffer.alloc(600))).isClean).toBe(false);
+    expect(headerOf(withChunk(type, Buffer.alloc(bytes))).isClean).toBe(true);
+    expect(headerOf(withChunk(type, Buffer.alloc(600))).isClean).toBe(false);
   },
 );
 
 test.each('tEXt zTXt iTXt eXIf iCCP tIME acTL fcTL fdAT cICP sPLT prVt'.split(' '))(
   'a PNG with %s is never passed through, whether before or after its image data',
   (type) => {
-    expect(factsOf(withChunk(type, 'x')).isClean).toBe(false);
-    expect(factsOf(atEnd(type, 'x')).isClean).toBe(false);
+    expect(headerOf(withChunk(type, 'x')).isClean).toBe(false);
+    expect(headerOf(atEnd(type, 'x')).isClean).toBe(false);
   },
 );
 
@@ -74,8 +74,8 @@ testVerdicts(
 );
 
 test('a PNG is an APNG if it has an acTL before its image data', () => {
-  expect(factsOf(withChunk('acTL', actl)).format).toBe('apng');
-  expect(factsOf(atEnd('acTL', actl)).format).toBe('png');
+  expect(headerOf(withChunk('acTL', actl)).format).toBe('apng');
+  expect(headerOf(atEnd('acTL', actl)).format).toBe('png');
 });
 
 testVerdicts(
@@ -96,8 +96,8 @@ test.each([
   ['too few when interlaced', header(1032, 1000, 8, 0, '\0\0\x01'), [999], true],
 ] as const)('the image data of a still PNG are %s', (_, ihdr, idats, isFault) => {
   const chunks = idats.map((bytes) => pngChunk('IDAT', Buffer.alloc(bytes)));
-  const { dataFault } = factsOf(join(signature, ihdr, ...chunks, iend));
-  expect(dataFault).toEqual(isFault ? expect.stringMatching(/^PNG: \d+ bytes of/) : undefined);
+  const { dataError } = headerOf(join(signature, ihdr, ...chunks, iend));
+  expect(dataError).toEqual(isFault ? expect.stringMatching(/^PNG: \d+ bytes of/) : undefined);
 });
 
 testVerdicts('a corrupt PNG', 'corrupt', {
@@ -120,7 +120,7 @@ testVerdicts('a corrupt PNG', 'corrupt', {
 });
 
 test('a PNG with cICP is neither plain nor clean, and has its code points', () => {
-  const { codePoints, isPlain, isClean } = factsOf(withChunk('cICP', '\x0c\x0d\0\x01'));
+  const { codePoints, isPlain, isClean } = headerOf(withChunk('cICP', '\x0c\x0d\0\x01'));
   expect({ codePoints, isPlain, isClean }).toEqual({
     codePoints: { primaries: 12, transfer: 13 },
     isPlain: false,
@@ -138,15 +138,15 @@ describe('the gamma of a PNG', () => {
     ['png-palette/wuffs__bricks-dither.png', undefined],
     ['icc-wide/imagepng__cicp_pq.png', undefined],
   ])('%s is %s', (file, gamma) => {
-    expect(factsOf(corpusFile(file)).gamma).toBe(gamma);
+    expect(headerOf(corpusFile(file)).gamma).toBe(gamma);
   });
 
   test('is ignored if libpng ignores its chunk', () => {
     const linear = withChunk('gAMA', '\0\x01\x86\xa0');
-    expect(factsOf(linear).gamma).toBe(1);
+    expect(headerOf(linear).gamma).toBe(1);
     const ignored = [withChunk('gAMA', '\0\0\0\0'), withChunk('gAMA', '\0\x01\x86')];
     for (const file of [...ignored, withWrongCrc(linear, 'gAMA')]) {
-      expect(factsOf(file).gamma).toBeUndefined();
+      expect(headerOf(file).gamma).toBeUndefined();
     }
   });
 });

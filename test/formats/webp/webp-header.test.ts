@@ -10,7 +10,7 @@ import {
   vp8x,
   webpFile,
 } from '../containers.ts';
-import { corpusFile, factsOf, plainStill, testVerdicts, verdictOn } from '../facts-of.ts';
+import { corpusFile, headerOf, plainStill, testVerdicts, verdictOn } from '../header-of.ts';
 
 const lossy = corpusFile('webp-lossy/wuffs__hippopotamus.lossy.webp');
 const image = lossy.subarray(12);
@@ -71,8 +71,8 @@ testVerdicts(
 );
 
 test('without ANIM a WebP plays once, and one frame is no animation', () => {
-  expect(factsOf(animated(anmf(5, dot), anmf(5, dot))).animation?.plays).toBe(1);
-  expect(factsOf(animated(anim(0), anmf(40, dot)))).toMatchObject(plainStill);
+  expect(headerOf(animated(anmf(5, dot), anmf(5, dot))).animation?.plays).toBe(1);
+  expect(headerOf(animated(anim(0), anmf(40, dot)))).toMatchObject(plainStill);
 });
 
 testVerdicts('a corrupt WebP', 'corrupt', {

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import type { SourceFormat } from '../../../src/contract/image-formats.ts';
-import { verdictOn } from '../../formats/facts-of.ts';
+import { verdictOn } from '../../formats/header-of.ts';
 import { createSeededRandom, type SeededRandom } from '../../support/seeded-random.ts';
 import { poster, smallWays, type Way } from '../ways.ts';
 import { changeBytes, splice } from './byte-changes.ts';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { outputFormats, type SourceFormat } from '../../../src/contract/image-formats.ts';
 import { parseTarget } from '../../../src/contract/media-request.ts';
-import type { ImageFacts, Size } from '../../../src/formats/image-facts.ts';
+import type { ImageHeader, Size } from '../../../src/formats/image-header.ts';
 import { type Plan, planMedia } from '../../../src/pipeline/render/plan.ts';
 import { laneOf } from '../../../src/pipeline/render/render-cost.ts';
 import { fitBox, fitProportionally } from '../../../src/pipeline/render/target-size.ts';
@@ -57,7 +57,7 @@ const limits = {
   webpEffort: 4,
 };
 
-const usual: ImageFacts = {
+const usual: ImageHeader = {
   format: 'png',
   widthPx: 200,
   heightPx: 100,
@@ -72,7 +72,7 @@ const webp = { format: 'webp' } as const;
 const jpeg = { format: 'jpeg' } as const;
 const apng = { ...moving, format: 'apng' } as const;
 
-function plan(facts: Partial<ImageFacts>, url: string, bounds = limits): Plan {
+function plan(facts: Partial<ImageHeader>, url: string, bounds = limits): Plan {
   const target = parseTarget(url);
   if (target.kind !== 'media') throw new Error('not media');
   return planMedia({ ...usual, ...facts }, target.request, bounds);
@@ -83,8 +83,8 @@ const attachment = '/attachments/1/2/a.png';
 const lossless = `${avatar}.webp?size=240&quality=lossless`;
 
 const rewritable = { format: 'gif', isClean: false, isRewritable: true } as const;
-const faulty = { ...apng, animationFault: 'no image data', animation: undefined };
-const dataFault = 'too few bytes';
+const faulty = { ...apng, animationError: 'no image data', animation: undefined };
+const dataError = 'too few bytes';
 const large = { widthPx: 1_000, heightPx: 1_001 };
 const long = { ...gif, widthPx: 1_000, heightPx: 834 };
 const wide = {
@@ -103,7 +103,7 @@ const refusal = (reason: string) => ({ kind: 'refuse', code: 'UNPROCESSABLE_MEDI
 const tooLarge = { kind: 'refuse', code: 'MEDIA_TOO_LARGE' };
 
 describe('a plan', () => {
-  test.each<[what: string, facts: Partial<ImageFacts>, url: string, expected: object]>([
+  test.each<[what: string, facts: Partial<ImageHeader>, url: string, expected: object]>([
     ['metadata of a gif', rewritable, `${avatar}.gif?size=240`, rewrite(true)],
     ['that of an attachment', rewritable, `${attachment}?format=gif&quality=high`, rewrite(true)],
     ['that and frames', { ...rewritable, ...moving }, `${avatar}.gif?size=240`, rewrite(true)],
@@ -116,11 +116,11 @@ describe('a plan', () => {
     ['the still of faulty frames', faulty, `${avatar}.png`, rendered],
     ['another format of that still', faulty, `${avatar}.webp`, rendered],
     ['faulty frames', faulty, `${avatar}.gif`, refusal('no image data')],
-    ['a faulty default image', { ...apng, dataFault }, `${avatar}.png`, refusal(dataFault)],
-    ['a faulty still', { dataFault }, `${avatar}.png?size=240`, refusal(dataFault)],
-    ['frames beside a faulty default image', { ...apng, dataFault }, `${avatar}.gif`, rendered],
+    ['a faulty default image', { ...apng, dataError }, `${avatar}.png`, refusal(dataError)],
+    ['a faulty still', { dataError }, `${avatar}.png?size=240`, refusal(dataError)],
+    ['frames beside a faulty default image', { ...apng, dataError }, `${avatar}.gif`, rendered],
     // Which of two faults is named does not change with the other.
-    ['a faulty still of many pixels', { ...large, dataFault }, `${avatar}.png`, tooLarge],
+    ['a faulty still of many pixels', { ...large, dataError }, `${avatar}.png`, tooLarge],
 
     ['pixels of a still', large, `${avatar}.webp`, tooLarge],
     ['the very last pixel', { widthPx: 1_000, heightPx: 1_000 }, `${avatar}.webp`, rendered],

@@ -81,17 +81,17 @@ const commands = {
     const [times, ...text] = words.split(' ');
     const replies = [];
     for (let round = 0; round < Number(times); round += 1) {
-      const reply = await ask({ kind: 'decode', order: orderOf(text.join(' ')) });
+      const reply = await ask({ kind: 'decode', request: requestOf(text.join(' ')) });
       replies.push(reply.kind === 'end' ? reply.bytes.toString() : reply.code);
     }
     reply(replies.join('|'));
   },
   // The frame of a stream, a character for each byte.
   'decode-stream': async (json) => {
-    const { stream, ...order } = JSON.parse(json);
+    const { stream, ...request } = JSON.parse(json);
     const { kind, bytes } = await ask({
       kind: 'decode',
-      order: { ...order, stream: Buffer.from(stream, 'base64') },
+      request: { ...request, stream: Buffer.from(stream, 'base64') },
     });
     if (kind === 'end') reply(bytes.toString('latin1'));
     else fail('UNPROCESSABLE_MEDIA', 'no frame');
@@ -118,7 +118,7 @@ const commands = {
   },
 };
 
-function orderOf(text) {
+function requestOf(text) {
   const size = { widthPx: 16, heightPx: 16 };
   return { codec: 'h264', stream: Buffer.from(text), size };
 }

@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
 import { rewriteGif } from '../../../src/formats/gif/gif-frames.ts';
-import type { Size } from '../../../src/formats/image-facts.ts';
+import type { Size } from '../../../src/formats/image-header.ts';
 import { decodeGif } from '../../../src/workers/child/gif/decode-gif.ts';
 import { join, u16le } from '../../formats/containers.ts';
-import { corpusFile, corpusFiles, factsOf, verdictOn } from '../../formats/facts-of.ts';
+import { corpusFile, corpusFiles, headerOf, verdictOn } from '../../formats/header-of.ts';
 import { BitWriter } from '../../hostile/bombs/bomb.ts';
 import { gifSubBlocks } from '../../hostile/bombs/gif-bombs.ts';
 import { control, drawGif } from '../../support/images/draw-gif.ts';
@@ -30,7 +30,7 @@ function soil(gif: Buffer): Buffer {
 }
 
 function rewrite(gif: Buffer): Buffer {
-  const { widthPx, heightPx, animation } = factsOf(gif);
+  const { widthPx, heightPx, animation } = headerOf(gif);
   return Buffer.from(rewriteGif(gif, { widthPx, heightPx }, animation));
 }
 
@@ -58,10 +58,10 @@ const screen = { widthPx: 2, heightPx: 1, indexBits: 2 } as const;
 describe('a rewritten GIF', () => {
   test.each(gifs)('shows the same frames, and nothing else: %s', async (file) => {
     const original = soil(corpusFile(file));
-    const facts = factsOf(original);
+    const facts = headerOf(original);
     if (facts.isRewritable !== true) return;
     const written = rewrite(original);
-    expect(factsOf(written)).toEqual({ ...facts, isClean: true });
+    expect(headerOf(written)).toEqual({ ...facts, isClean: true });
     expect(/secret/i.test(written.toString('latin1'))).toBe(false);
     expect(await decode(written, facts)).toBe(await decode(original, facts));
   });
@@ -73,7 +73,7 @@ describe('a rewritten GIF', () => {
       frame,
     ];
     const written = rewrite(drawGif({ ...screen, repeats: 6, frames }));
-    expect(factsOf(written).animation).toEqual({ delaysMs: [50, 70, 100], plays: 7 });
+    expect(headerOf(written).animation).toEqual({ delaysMs: [50, 70, 100], plays: 7 });
     expect(readGifImages(written)).toMatchObject([
       { disposal: 3, transparent_index: 3 },
       { disposal: 2, transparent_index: null },
@@ -151,7 +151,7 @@ const app = shareTestApp();
 test('a GIF is rendered, not rewritten, where decoders disagree about it', async () => {
   const gif = drawGif({ ...screen, frames: [frame] });
   const colourless = join(gif.subarray(0, 10), 0, gif.subarray(11, 13), gif.subarray(25));
-  expect(factsOf(colourless).isRewritable).toBe(false);
+  expect(headerOf(colourless).isRewritable).toBe(false);
   const served = await app.serve(join(colourless, 'junk'), '/avatars/{id}/x.gif');
   expect([served.statusCode, (served.rawPayload[10] ?? 0) & 0x80]).toEqual([200, 0x80]);
 });

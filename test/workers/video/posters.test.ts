@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { ByteSource, FrameDecoder } from '../../../src/formats/video/video-facts.ts';
-import { inspectMoving } from '../../../src/workers/child/video/inspect-moving.ts';
+import type { ByteSource, FrameDecoder } from '../../../src/formats/video/av-metadata.ts';
+import { inspectAv } from '../../../src/workers/child/video/inspect-av.ts';
 import { renderPoster } from '../../../src/workers/child/video/render-poster.ts';
 import { join, type Part, put, u32be } from '../../formats/containers.ts';
 import { box } from '../../support/images/heif-file.ts';
@@ -27,7 +27,7 @@ async function makePoster(
   source: ByteSource,
   decoder: FrameDecoder = new BareDecoder(),
 ): Promise<Buffer> {
-  const { video } = await inspectMoving(source);
+  const { video } = await inspectAv(source);
   if (video === undefined) throw new Error('Expected a video');
   const { size: originalSize, orientation } = video;
   const { widthPx, heightPx } = originalSize;
@@ -74,7 +74,7 @@ test('the format of EBML is told by a name with a length of eight bytes, too', a
   const [before, behind] = file.toString('latin1').split('B\x82\x84webm');
   const long = join(`${before}B\x82\x01\0\0\0\0\0\0\x04webm${behind}`);
   long.writeUInt8(file.readUInt8(4) + 7, 4); // the size of the header
-  expect((await inspectMoving(memorySource(long))).container).toBe('webm');
+  expect((await inspectAv(memorySource(long))).container).toBe('webm');
 });
 
 test.each([
@@ -84,7 +84,7 @@ test.each([
   ['odd-vp9.webm', 'vp09.00.10.08'],
   ['clip-av1.mkv', 'av01.0.00M.10'],
 ])('the codec of %s is %s (RFC 6381)', async (file, codec) => {
-  expect((await inspectMoving(memorySource(readVideo(file)))).codec).toBe(codec);
+  expect((await inspectAv(memorySource(readVideo(file)))).codec).toBe(codec);
 });
 
 test.skipIf(!hasFfmpeg).each([
@@ -96,7 +96,7 @@ test.skipIf(!hasFfmpeg).each([
   ['pcm_mulaw', 'a.wav', 'pcm'],
   ['pcm_alaw', 'a.mov', 'pcm'],
 ])('sound of %s in %s has the codec %s', async (coder, file, codec) => {
-  const facts = await inspectMoving(
+  const facts = await inspectAv(
     memorySource(await runFfmpeg(`-f lavfi -i sine=r=48000 -t 1 -c:a ${coder}`, file)),
   );
   expect(facts).toMatchObject({ codec, kind: 'audio', hasAudio: true, video: undefined });
@@ -108,7 +108,7 @@ test('the duration of fragments is that of the header of their track', async () 
   // Chromium's MediaRecorder counts milliseconds in its media header, whatever its time scale.
   file.writeUInt32BE(2_000, findBox(file, 'mdhd') + 24);
   file.writeUInt32BE(2_000, findBox(file, 'tkhd') + 28);
-  expect((await inspectMoving(memorySource(file))).durationS).toBe(2);
+  expect((await inspectAv(memorySource(file))).durationS).toBe(2);
 });
 
 test('the duration of many fragments that no table lists is not searched for long', async () => {
@@ -120,7 +120,7 @@ test('the duration of many fragments that no table lists is not searched for lon
     return [movie.length + at * fragmentBytes, boxes] as const;
   });
   const source = sparseSource(5e8 + movie.length, [[0, movie], ...fragments]);
-  expect((await inspectMoving(source)).fault).toBeUndefined();
+  expect((await inspectAv(source)).posterError).toBeUndefined();
   expect(source.reads).toBeLessThanOrEqual(4);
 });
 
@@ -131,7 +131,7 @@ test.skipIf(!hasFfmpeg).each(atScale([], [180]))(
     const coders = '-c:v libx264 -preset veryfast -c:a aac';
     const video = await runFfmpeg(`${inputs} -t ${durationS} ${coders}`, 'a.mp4');
     const source = withGap(video, 'moov', 500_000_000);
-    expect(await inspectMoving(source)).toMatchObject({ hasAudio: true, durationS });
+    expect(await inspectAv(source)).toMatchObject({ hasAudio: true, durationS });
     Object.assign(source, { reads: 0, readBytes: 0 });
     await makePoster(source);
     // Twice, for the facts and for the poster; the index is of this size, without its sound.
@@ -173,17 +173,17 @@ describe('originals without a poster', () => {
     ['half of an index', sound.subarray(0, 700), 'UNPROCESSABLE_MEDIA'],
     ['the beginning of a WebM', readVideo('clip-vp8.webm').subarray(0, 60), 'UNPROCESSABLE_MEDIA'],
   ])('%s', async (_, file, code) => {
-    const { kind, fault } = await inspectMoving(memorySource(file));
+    const { kind, posterError } = await inspectAv(memorySource(file));
     expect(kind).toBe('video');
-    expect(fault?.code).toBe(code);
+    expect(posterError?.code).toBe(code);
   });
 
   test('a video that cannot be read has the sound that its index lists', async () => {
     const file = readVideo('truncated.mp4');
     file.writeUInt8(255, file.indexOf('tkhd') + 4); // its version
-    const fault = { code: 'UNPROCESSABLE_MEDIA' };
-    const facts = { kind: 'video', hasAudio: true, fault };
-    expect(await inspectMoving(memorySource(file))).toMatchObject(facts);
+    const posterError = { code: 'UNPROCESSABLE_MEDIA' };
+    const metadata = { kind: 'video', hasAudio: true, posterError };
+    expect(await inspectAv(memorySource(file))).toMatchObject(metadata);
   });
 
   test.each([

@@ -7,7 +7,7 @@ import {
   unpackedPixels,
 } from '../../../formats/gif/gif-frames.ts';
 import { unpackIndices } from '../../../formats/gif/gif-lzw.ts';
-import type { FramePlacement, Size } from '../../../formats/image-facts.ts';
+import type { FramePlacement, Size } from '../../../formats/image-header.ts';
 import type { RenderJob } from '../../../pipeline/ports.ts';
 import { FrameCanvas, joinFrames } from '../compose-frames.ts';
 import { checkDecodedSize } from '../open-original.ts';

@@ -1,5 +1,5 @@
 import type { Area, GifImage } from '../../../formats/gif/gif-writer.ts';
-import type { Size } from '../../../formats/image-facts.ts';
+import type { Size } from '../../../formats/image-header.ts';
 
 /** Image that is not yielded yet: the next one may extend its cleared area. */
 interface Pending {

@@ -1,6 +1,6 @@
 import type { EncoderSettings } from '../../../contract/image-formats.ts';
 import { writeGif } from '../../../formats/gif/gif-writer.ts';
-import type { Animation, Size } from '../../../formats/image-facts.ts';
+import type { Animation, Size } from '../../../formats/image-header.ts';
 import type { Pixels } from '../pixels.ts';
 import { choosePalette } from './choose-palette.ts';
 import { drawChanges } from './draw-changes.ts';

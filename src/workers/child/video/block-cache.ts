@@ -1,5 +1,5 @@
 import { tooLargeMedia } from '../../../formats/byte-reader.ts';
-import type { ByteSource } from '../../../formats/video/video-facts.ts';
+import type { ByteSource } from '../../../formats/video/av-metadata.ts';
 
 /** Size of a block, as in the main process: parts of blocks would be fetched twice. */
 const BLOCK_BYTES = 64 * 1024;

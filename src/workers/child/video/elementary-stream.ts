@@ -1,6 +1,6 @@
 import { ByteReader, corruptMedia } from '../../../formats/byte-reader.ts';
-import type { Size } from '../../../formats/image-facts.ts';
-import type { VideoCodec } from '../../../formats/video/video-facts.ts';
+import type { Size } from '../../../formats/image-header.ts';
+import type { VideoCodec } from '../../../formats/video/av-metadata.ts';
 
 const START_CODE = new Uint8Array([0, 0, 0, 1]);
 

@@ -2,6 +2,7 @@ import { Source } from 'mediabunny';
 import { MediaError } from '../../../contract/errors.ts';
 import { ByteReader, corruptMedia, hasAscii, tooLargeMedia } from '../../../formats/byte-reader.ts';
 import { readBox } from '../../../formats/iso-boxes.ts';
+import type { AvContainer } from '../../../formats/video/av-metadata.ts';
 import {
   checkCluster,
   checkEbmlTable,
@@ -14,7 +15,6 @@ import {
   readElement,
 } from '../../../formats/video/ebml-index.ts';
 import { checkFragment, type IsoIndex, readIsoIndex } from '../../../formats/video/iso-index.ts';
-import type { MovingContainer } from '../../../formats/video/video-facts.ts';
 import type { BlockCache } from './block-cache.ts';
 
 /** Limit of the index: movie box; EBML head, tracks and cues (contract §12). */
@@ -39,7 +39,7 @@ const IGNORED_BOXES = ['udta', 'meta'];
 
 type Check = (bytes: Uint8Array) => void;
 
-export type DemultiplexedContainer = Exclude<MovingContainer, 'mp3'>;
+export type DemultiplexedContainer = Exclude<AvContainer, 'mp3'>;
 
 /**
  * Source of the demultiplexer, which checks the counts of an index before the demultiplexer expands them. It recognizes

@@ -1,7 +1,7 @@
 import { type EncodedPacket, EncodedPacketSink, type InputVideoTrack } from 'mediabunny';
 import { corruptMedia, tooLargeMedia } from '../../../formats/byte-reader.ts';
 import { demultiplex } from './guarded-source.ts';
-import { isFault, type OpenedMoving } from './open-moving.ts';
+import { isFileError, type OpenedAv } from './open-av.ts';
 
 /** Limit of a key frame, its alpha included (contract §12). */
 const MAX_KEY_FRAME_BYTES = 8 * 2 ** 20;
@@ -21,7 +21,7 @@ export interface KeyFrame {
  * @throws MediaError if the first one is missing, cut off or too large; errors of the source
  */
 export async function* readKeyFrames(
-  opened: OpenedMoving,
+  opened: OpenedAv,
   track: InputVideoTrack,
 ): AsyncGenerator<KeyFrame, void> {
   const { source } = opened;
@@ -41,7 +41,7 @@ export async function* readKeyFrames(
       });
       if (later !== undefined) yield toKeyFrame(later);
     } catch (error) {
-      if (!isFault(error)) throw error;
+      if (!isFileError(error)) throw error;
     }
   }
 }

@@ -1,4 +1,4 @@
-import type { CodePoints } from '../../../formats/image-facts.ts';
+import type { CodePoints } from '../../../formats/image-header.ts';
 import { tabulate, toIndex, toSrgb } from '../lookup-table.ts';
 import type { MapColours } from '../picture-to-rgb.ts';
 

@@ -1,5 +1,5 @@
 import { hasAscii } from '../../../formats/byte-reader.ts';
-import { readMp3Frame } from '../../../formats/video/sniff-moving.ts';
+import { readMp3Frame } from '../../../formats/video/sniff-av.ts';
 import type { BlockCache } from './block-cache.ts';
 
 const ID3_HEADER_BYTES = 10;

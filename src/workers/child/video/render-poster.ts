@@ -2,13 +2,13 @@ import type { InputVideoTrack } from 'mediabunny';
 import type { Sharp } from 'sharp';
 import { MediaError } from '../../../contract/errors.ts';
 import { corruptMedia } from '../../../formats/byte-reader.ts';
-import type { CodePoints, Size } from '../../../formats/image-facts.ts';
+import type { CodePoints, Size } from '../../../formats/image-header.ts';
 import type {
   ByteSource,
   FrameDecoder,
   VideoCodec,
-  VideoTrackFacts,
-} from '../../../formats/video/video-facts.ts';
+  VideoTrack,
+} from '../../../formats/video/av-metadata.ts';
 import type { RenderJob } from '../../../pipeline/ports.ts';
 import { checkResultSize, encodeStill } from '../encode.ts';
 import { type CodedPicture, toRgb } from '../picture-to-rgb.ts';
@@ -17,10 +17,10 @@ import { BlockCache } from './block-cache.ts';
 import './colour-names.ts';
 import { toElementaryStream } from './elementary-stream.ts';
 import { demultiplex, GuardedSource } from './guarded-source.ts';
-import { findFault, readVideo } from './inspect-moving.ts';
+import { findPosterError, readVideoTrack } from './inspect-av.ts';
 import { readKeyFrames } from './key-frames.ts';
 import { mapToSrgb } from './map-to-srgb.ts';
-import { isFault, type OpenedMoving, openMoving, sniffContainer } from './open-moving.ts';
+import { isFileError, type OpenedAv, openAv, sniffContainer } from './open-av.ts';
 import { type DecodedFrame, isEmpty, readY4m } from './y4m.ts';
 
 /** Height from which a video without tags has the matrix of BT.709 (contract §12). */
@@ -50,9 +50,9 @@ const TRANSFERS: Readonly<Partial<Record<string, number>>> = {
 const UNSPECIFIED = 2;
 
 interface Decodable {
-  readonly opened: OpenedMoving;
+  readonly opened: OpenedAv;
   readonly track: InputVideoTrack;
-  readonly facts: VideoTrackFacts;
+  readonly videoTrack: VideoTrack;
   readonly codec: VideoCodec;
   readonly decoder: FrameDecoder;
   /** The track's `avcC` or `hvcC`. */
@@ -68,7 +68,7 @@ interface Picture {
  * Renders the poster of a video (contract §12): the first key frame that shows something, auto-oriented, with square
  * pixels, in sRGB.
  *
- * @param job with the `originalSize` and `orientation` of the video's facts
+ * @param job with the `originalSize` and `orientation` of its metadata
  * @throws MediaError `UNPROCESSABLE_MEDIA` or `MEDIA_TOO_LARGE`; errors of the source and of the decoder
  */
 export async function renderPoster(
@@ -77,7 +77,7 @@ export async function renderPoster(
   job: RenderJob,
 ): Promise<Uint8Array> {
   const video = await openVideo(source, decoder);
-  const { codedSize, size, orientation } = video.facts;
+  const { codedSize, size, orientation } = video.videoTrack;
   const isPlanned = isSameSize(size, job.originalSize) && orientation === job.orientation;
   if (!isPlanned) throw corruptMedia('another video than the planned one');
   const { frame, alpha } = await choosePicture(video);
@@ -103,16 +103,18 @@ async function openVideo(source: ByteSource, decoder: FrameDecoder): Promise<Dec
   const cache = new BlockCache(source);
   const container = await sniffContainer(cache);
   if (container === undefined || container === 'mp3') throw corruptMedia('no container of a video');
-  const opened = await openMoving(cache, new GuardedSource(cache, container));
-  const facts = opened.video && (await readVideo(opened, opened.video));
-  const fault = await findFault(opened, facts);
-  if (fault !== undefined) throw new MediaError(fault.code, { cause: new Error(fault.reason) });
+  const opened = await openAv(cache, new GuardedSource(cache, container));
+  const videoTrack = opened.video && (await readVideoTrack(opened, opened.video));
+  const posterError = await findPosterError(opened, videoTrack);
+  if (posterError !== undefined) {
+    throw new MediaError(posterError.code, { cause: new Error(posterError.reason) });
+  }
   const track = opened.video;
-  if (track === undefined || facts?.codec === undefined) throw corruptMedia('no video');
+  if (track === undefined || videoTrack?.codec === undefined) throw corruptMedia('no video');
   const config = await demultiplex(opened.source, () => track.getDecoderConfig());
   const bytes = config?.description;
   const description = bytes instanceof Uint8Array ? bytes : undefined;
-  return { opened, track, facts, codec: facts.codec, decoder, description };
+  return { opened, track, videoTrack, codec: videoTrack.codec, decoder, description };
 }
 
 /** Decodes key frames until one shows something; otherwise returns the first one. */
@@ -128,7 +130,7 @@ async function choosePicture(video: Decodable): Promise<Picture> {
       if (!isEmpty(frame)) return await finish();
       first ??= finish;
     } catch (error) {
-      if (first === undefined || !isFault(error)) throw error;
+      if (first === undefined || !isFileError(error)) throw error;
     }
   }
   if (first === undefined) throw corruptMedia('no key frame');
@@ -136,7 +138,7 @@ async function choosePicture(video: Decodable): Promise<Picture> {
 }
 
 async function decodeFrame(
-  { facts: { codedSize: size }, codec, decoder, description }: Decodable,
+  { videoTrack: { codedSize: size }, codec, decoder, description }: Decodable,
   data: Uint8Array,
 ): Promise<DecodedFrame> {
   const stream = toElementaryStream(codec, data, description, size);

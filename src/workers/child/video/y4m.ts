@@ -1,6 +1,6 @@
 import { corruptMedia } from '../../../formats/byte-reader.ts';
-import type { Size } from '../../../formats/image-facts.ts';
-import { MAX_Y4M_HEAD_BYTES } from '../../../formats/video/video-facts.ts';
+import type { Size } from '../../../formats/image-header.ts';
+import { MAX_Y4M_HEAD_BYTES } from '../../../formats/video/av-metadata.ts';
 import type { Plane } from '../picture-to-rgb.ts';
 
 export interface DecodedFrame {

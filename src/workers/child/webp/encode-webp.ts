@@ -1,6 +1,6 @@
 import type { Sharp, WebpOptions } from 'sharp';
 import { largeStillOf, outputFormats } from '../../../contract/image-formats.ts';
-import type { Animation } from '../../../formats/image-facts.ts';
+import type { Animation } from '../../../formats/image-header.ts';
 import { restoreAnimation, SENTINEL_DELAY_MS } from '../../../formats/webp/webp-animation.ts';
 import type { RenderJob } from '../../../pipeline/ports.ts';
 import { fromPixels, type Pixels, toPixels } from '../pixels.ts';

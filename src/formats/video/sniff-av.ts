@@ -1,6 +1,6 @@
 import { hasAscii } from '../byte-reader.ts';
 import { isHeif } from '../heif/heif-header.ts';
-import type { MovingContainer } from './video-facts.ts';
+import type { AvContainer } from './av-metadata.ts';
 
 /** First boxes of QuickTime files older than the file type box. */
 const QUICKTIME_TYPES = ['moov', 'mdat', 'wide', 'free', 'skip', 'pnot'];
@@ -20,7 +20,7 @@ const PREFIX_BYTES = 128;
 const TAB = 9;
 
 /** Returns the container of a video or audio file by its first 128 bytes. */
-export function sniffMoving(prefix: Uint8Array): MovingContainer | undefined {
+export function sniffAv(prefix: Uint8Array): AvContainer | undefined {
   if (hasAscii(prefix, 4, 'ftyp')) {
     if (isHeif(prefix)) return undefined;
     return hasAscii(prefix, 8, 'qt  ') ? 'mov' : 'mp4';

@@ -1,20 +1,20 @@
 import type { InputTrack, InputVideoTrack } from 'mediabunny';
 import { corruptMedia } from '../../../formats/byte-reader.ts';
-import type { Orientation, Size } from '../../../formats/image-facts.ts';
+import type { Orientation, Size } from '../../../formats/image-header.ts';
 import {
+  type AvContainer,
+  type AvMetadata,
   type ByteSource,
   MAX_FRAME_EDGE_PX,
   MAX_FRAME_PIXELS,
-  type MovingContainer,
-  type MovingFacts,
-  type PosterFault,
+  type PosterError,
   type VideoCodec,
-  type VideoTrackFacts,
-} from '../../../formats/video/video-facts.ts';
+  type VideoTrack,
+} from '../../../formats/video/av-metadata.ts';
 import { BlockCache } from './block-cache.ts';
 import { demultiplex, GuardedSource } from './guarded-source.ts';
 import { readMp3DurationS } from './mp3-duration.ts';
-import { isFault, type OpenedMoving, openMoving, sniffContainer } from './open-moving.ts';
+import { isFileError, type OpenedAv, openAv, sniffContainer } from './open-av.ts';
 
 /** Limits of the search for a duration that no header contains. */
 const MAX_DURATION_BYTES = 8 * 2 ** 20;
@@ -23,7 +23,7 @@ const MAX_DURATION_READS = 8;
 const MAX_FRAGMENT_READS = 2;
 
 /** Containers without video, even if their index is damaged. */
-const SOUND_CONTAINERS: readonly MovingContainer[] = ['mp3', 'ogg', 'wav', 'flac'];
+const SOUND_CONTAINERS: readonly AvContainer[] = ['mp3', 'ogg', 'wav', 'flac'];
 
 const CODEC_NAME = /^[\w.-]{1,64}$/;
 
@@ -42,11 +42,11 @@ const ORIENTATIONS: readonly (readonly Orientation[])[] = [
 ];
 
 /**
- * Reads the facts of a video or audio file, damage included.
+ * Reads the metadata of a video or audio file, damage included.
  *
  * @throws MediaError `UNPROCESSABLE_MEDIA` if the bytes are neither; errors of the source
  */
-export async function inspectMoving(source: ByteSource): Promise<MovingFacts> {
+export async function inspectAv(source: ByteSource): Promise<AvMetadata> {
   const cache = new BlockCache(source);
   const container = await sniffContainer(cache);
   if (container === undefined) throw corruptMedia('neither video nor sound');
@@ -59,51 +59,52 @@ export async function inspectMoving(source: ByteSource): Promise<MovingFacts> {
     video: undefined,
   } as const;
   if (container === 'mp3') {
-    const fault = unsupported('sound alone');
+    const posterError = unsupported('sound alone');
     const durationS = round(await readMp3DurationS(cache, MAX_DURATION_BYTES));
-    return { ...nothing, codec: 'mp3', durationS, hasAudio: true, fault };
+    return { ...nothing, codec: 'mp3', durationS, hasAudio: true, posterError };
   }
   const guarded = new GuardedSource(cache, container);
   try {
-    return await readFacts(await openMoving(cache, guarded));
+    return await readMetadata(await openAv(cache, guarded));
   } catch (error) {
-    if (!isFault(error)) throw error;
-    const fault =
+    if (!isFileError(error)) throw error;
+    const posterError =
       kind === 'audio'
         ? unsupported('sound alone')
         : { code: error.code, reason: String(error.cause ?? error) };
     const isEncrypted = guarded.iso?.tracks.some(({ entry }) => entry === 'encv');
     const hasAudio = kind === 'audio' || guarded.iso?.tracks.some(({ isVideo }) => !isVideo);
-    return { ...nothing, hasAudio, fault: isEncrypted ? unsupported('an encrypted track') : fault };
+    return {
+      ...nothing,
+      hasAudio,
+      posterError: isEncrypted ? unsupported('an encrypted track') : posterError,
+    };
   }
 }
 
-function kindOf(container: MovingContainer): MovingFacts['kind'] {
+function kindOf(container: AvContainer): AvMetadata['kind'] {
   return SOUND_CONTAINERS.includes(container) ? 'audio' : 'video';
 }
 
-async function readFacts(opened: OpenedMoving): Promise<MovingFacts> {
+async function readMetadata(opened: OpenedAv): Promise<AvMetadata> {
   const { tracks, video, sounds } = opened;
   const { container } = opened.source;
   const hasTracks = tracks.length > 0;
   const track = video ?? sounds[0];
-  const facts = video && (await readVideo(opened, video));
-  const isSized = facts && [facts.codedSize, facts.size].every(isSize);
+  const videoTrack = video && (await readVideoTrack(opened, video));
+  const isSized = videoTrack && [videoTrack.codedSize, videoTrack.size].every(isSize);
   return {
     container,
     kind: kindOf(container) === 'video' && (video || !hasTracks) ? 'video' : 'audio',
     codec: track && (await readCodec(opened, track)),
     durationS: round(await readDurationS(opened)),
     hasAudio: hasTracks ? sounds.length > 0 : undefined,
-    video: isSized ? facts : undefined,
-    fault: await findFault(opened, facts),
+    video: isSized ? videoTrack : undefined,
+    posterError: await findPosterError(opened, videoTrack),
   };
 }
 
-export function readVideo(
-  { source }: OpenedMoving,
-  track: InputVideoTrack,
-): Promise<VideoTrackFacts> {
+export function readVideoTrack({ source }: OpenedAv, track: InputVideoTrack): Promise<VideoTrack> {
   return demultiplex(source, async () => ({
     codec: CODECS[(await track.getCodec()) ?? ''],
     codedSize: {
@@ -127,11 +128,11 @@ function orientationOf(matrix: readonly number[]): Orientation {
 }
 
 /** Returns why a file has no poster, by its index. */
-export async function findFault(
-  { source, tracks, video }: OpenedMoving,
-  facts: VideoTrackFacts | undefined,
-): Promise<PosterFault | undefined> {
-  if (video === undefined || facts === undefined) {
+export async function findPosterError(
+  { source, tracks, video }: OpenedAv,
+  videoTrack: VideoTrack | undefined,
+): Promise<PosterError | undefined> {
+  if (video === undefined || videoTrack === undefined) {
     const { iso, ebml } = source;
     const isEmpty =
       kindOf(source.container) === 'video' &&
@@ -142,13 +143,13 @@ export async function findFault(
   }
   const entry = String(await video.getInternalCodecId());
   if (entry === 'encv') return unsupported('an encrypted track');
-  if (facts.codec === undefined) return unsupported(`codec ${entry}`);
+  if (videoTrack.codec === undefined) return unsupported(`codec ${entry}`);
   const index = source.iso?.tracks.find(({ id }) => id === video.id);
   if (index?.lacksKeyFrames) return { code: 'UNPROCESSABLE_MEDIA', reason: 'no key frame' };
-  return sizeFault(facts.codedSize) ?? sizeFault(facts.size);
+  return findSizeError(videoTrack.codedSize) ?? findSizeError(videoTrack.size);
 }
 
-function sizeFault({ widthPx, heightPx }: Size): PosterFault | undefined {
+function findSizeError({ widthPx, heightPx }: Size): PosterError | undefined {
   const reason = `${widthPx}×${heightPx} px`;
   if (!isSize({ widthPx, heightPx })) return { code: 'UNPROCESSABLE_MEDIA', reason };
   const isTooLarge =
@@ -160,33 +161,33 @@ function isSize({ widthPx, heightPx }: Size): boolean {
   return [widthPx, heightPx].every((edge) => edge > 0 && edge < 2 ** 32 && Number.isInteger(edge));
 }
 
-function unsupported(reason: string): PosterFault {
+function unsupported(reason: string): PosterError {
   return { code: 'UNSUPPORTED_MEDIA_TYPE', reason };
 }
 
 /** Returns the codec by RFC 6381, or the container's own name of an unknown codec. */
-async function readCodec(opened: OpenedMoving, track: InputTrack): Promise<string | undefined> {
+async function readCodec(opened: OpenedAv, track: InputTrack): Promise<string | undefined> {
   const codec = await track.getCodec();
   if (codec === 'mp3') return 'mp3';
   if (codec?.startsWith('pcm-') || codec === 'ulaw' || codec === 'alaw') return 'pcm';
   const entry = await track.getInternalCodecId();
   // Codecs without a configuration record declare it in their first packet.
-  const told = (await within(opened, () => track.getCodecParameterString())) ?? String(entry);
+  const declared = (await within(opened, () => track.getCodecParameterString())) ?? String(entry);
   // The demultiplexer has one name for both sample entries of HEVC.
-  const name = entry === 'hvc1' ? told.replace('hev1', entry) : told;
+  const name = entry === 'hvc1' ? declared.replace('hev1', entry) : declared;
   return CODEC_NAME.test(name) ? name : undefined;
 }
 
 /** Returns the duration of the longest track, from its first presented sample to the end of its last. */
-async function readDurationS(opened: OpenedMoving): Promise<number | undefined> {
+async function readDurationS(opened: OpenedAv): Promise<number | undefined> {
   const { source, tracks } = opened;
   if (source.iso !== undefined) {
     const durations = source.iso.tracks.flatMap(({ durationS }) => durationS ?? []);
-    const told = durations.length > 0 ? Math.max(...durations) : source.iso.fragmentsDurationS;
-    if (told !== undefined) return told;
+    const declared = durations.length > 0 ? Math.max(...durations) : source.iso.fragmentsDurationS;
+    if (declared !== undefined) return declared;
   } else if (source.container !== 'ogg') {
-    const told = await within(opened, async () => await tracks[0]?.getDurationFromMetadata());
-    if (told) return told;
+    const declared = await within(opened, async () => await tracks[0]?.getDurationFromMetadata());
+    if (declared) return declared;
   }
   const { cache } = opened;
   return await within(opened, async () => {
@@ -203,14 +204,14 @@ async function readDurationS(opened: OpenedMoving): Promise<number | undefined> 
 
 /** Runs a step within limits; returns `undefined` beyond them, and if the file is damaged. */
 async function within<Result>(
-  { cache, source }: OpenedMoving,
+  { cache, source }: OpenedAv,
   step: () => Promise<Result>,
 ): Promise<Result | undefined> {
   cache.limit(MAX_DURATION_BYTES, source.iso ? MAX_FRAGMENT_READS : MAX_DURATION_READS);
   try {
     return await demultiplex(source, step);
   } catch (error) {
-    if (isFault(error)) return undefined;
+    if (isFileError(error)) return undefined;
     throw error;
   } finally {
     cache.limit();

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { MediaError } from '../../src/contract/errors.ts';
-import { readImageFacts } from '../../src/formats/containers.ts';
-import type { ImageFacts } from '../../src/formats/image-facts.ts';
+import { readImageHeader } from '../../src/formats/containers.ts';
+import type { ImageHeader } from '../../src/formats/image-header.ts';
 
 /** Reads a file of the corpus, given as `category/file`. */
 export const corpusFile = (name: string) => readFileSync(`fixtures/corpus/${name}`);
@@ -22,7 +22,7 @@ export function corpusFiles(...categories: readonly string[]): string[] {
 }
 
 /** The facts, `unsupported` for no image that is decoded, `corrupt` for UNPROCESSABLE_MEDIA. */
-export type Verdict = ImageFacts | 'unsupported' | 'corrupt';
+export type Verdict = ImageHeader | 'unsupported' | 'corrupt';
 
 /** What is told of a still that has nothing but its pixels. */
 export const plainStill = {
@@ -35,7 +35,7 @@ export const plainStill = {
 /** Tests that each of these files has this verdict, or facts of which these are some. */
 export function testVerdicts(
   what: string,
-  expected: Verdict | Partial<ImageFacts>,
+  expected: Verdict | Partial<ImageHeader>,
   files: Readonly<Record<string, Uint8Array>>,
 ): void {
   test.each(Object.entries(files))(`%s: ${what}`, (_, file) => {
@@ -48,7 +48,7 @@ export function testVerdicts(
 /** Reads facts and lets no other error pass than the one the reader may throw. */
 export function verdictOn(bytes: Uint8Array): Verdict {
   try {
-    return readImageFacts(bytes) ?? 'unsupported';
+    return readImageHeader(bytes) ?? 'unsupported';
   } catch (error) {
     if (!(error instanceof MediaError && error.cause instanceof Error)) throw error;
     if (error.code !== 'UNPROCESSABLE_MEDIA') throw error;
@@ -57,7 +57,7 @@ export function verdictOn(bytes: Uint8Array): Verdict {
 }
 
 /** Facts of bytes that have to have some. */
-export function factsOf(bytes: Uint8Array): ImageFacts {
+export function headerOf(bytes: Uint8Array): ImageHeader {
   const verdict = verdictOn(bytes);
   return typeof verdict === 'string' ? expect.fail(`the verdict is ${verdict}`) : verdict;
 }

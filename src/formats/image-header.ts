@@ -39,7 +39,7 @@ export interface FramePatch extends FramePlacement {
 }
 
 /** Facts of a container that need no decoded pixel. */
-export interface ImageFacts {
+export interface ImageHeader {
   readonly format: SourceFormat;
   /** Width from the decoder (libvips 8.18), before EXIF orientation. */
   readonly widthPx: number;
@@ -56,9 +56,9 @@ export interface ImageFacts {
   /** Set only for several frames, or one that differs from the still. */
   readonly animation: Animation | undefined;
   /** Reason why only a still can be shown, for the log. */
-  readonly animationFault?: string | undefined;
+  readonly animationError?: string | undefined;
   /** Reason why a still cannot be shown, which its decoder would find at great cost, for the log. */
-  readonly dataFault?: string | undefined;
+  readonly dataError?: string | undefined;
   /** Exponent of a PNG's transfer function (sample = light ^ gamma), unless a profile overrides it. */
   readonly gamma?: number | undefined;
   /** Code points of a PNG (`cICP`), which override its profile and its gamma. */
@@ -75,7 +75,7 @@ export interface ImageFacts {
   readonly isRewritable?: boolean;
 }
 
-/** Beginning of a file, whose readers return the facts before the first pixels. */
+/** Beginning of a file, whose readers return the header before the first pixels. */
 export interface Prefix {
   /** Whether no longer prefix follows: a header that is cut off then reveals what it can. */
   readonly isLongest: boolean;

@@ -1,11 +1,11 @@
-import type { Orientation, Size } from '../image-facts.ts';
+import type { Orientation, Size } from '../image-header.ts';
 
 /** Codecs of videos that have posters (contract §12). */
 export const videoCodecs = ['h264', 'hevc', 'vp8', 'vp9', 'av1'] as const;
 export type VideoCodec = (typeof videoCodecs)[number];
 
-/** Containers whose facts are read (contract §12 and §13): first videos, then audio. */
-export const movingContainers = [
+/** Containers whose metadata is read (contract §12 and §13): first videos, then audio. */
+export const avContainers = [
   'mp4',
   'mov',
   'webm',
@@ -15,9 +15,9 @@ export const movingContainers = [
   'wav',
   'flac',
 ] as const;
-export type MovingContainer = (typeof movingContainers)[number];
+export type AvContainer = (typeof avContainers)[number];
 
-export interface VideoTrackFacts {
+export interface VideoTrack {
   /** `undefined` if we do not decode it. */
   readonly codec: VideoCodec | undefined;
   /** Size of a decoded frame, cropped by its parameter sets, which the decoder must return. */
@@ -29,16 +29,16 @@ export interface VideoTrackFacts {
 }
 
 /** Reason why a file has no poster. */
-export interface PosterFault {
+export interface PosterError {
   readonly code: 'UNSUPPORTED_MEDIA_TYPE' | 'UNPROCESSABLE_MEDIA' | 'MEDIA_TOO_LARGE';
   /** For the log alone. */
   readonly reason: string;
 }
 
 /** Facts of a video or audio file that need no decoding. */
-export interface MovingFacts {
+export interface AvMetadata {
   readonly kind: 'video' | 'audio';
-  readonly container: MovingContainer;
+  readonly container: AvContainer;
   /** RFC 6381 string of the primary video track, else of the first audio track; `mp3` or `pcm` for these. */
   readonly codec: string | undefined;
   /** Seconds, rounded to 0.001; `undefined` if it cannot be read within the limits. */
@@ -46,9 +46,9 @@ export interface MovingFacts {
   /** `undefined` for a video whose index does not declare it. */
   readonly hasAudio: boolean | undefined;
   /** `undefined` for audio, and for a video whose index does not declare it. */
-  readonly video: VideoTrackFacts | undefined;
+  readonly video: VideoTrack | undefined;
   /** Set for every file without a poster, such as audio. */
-  readonly fault: PosterFault | undefined;
+  readonly posterError: PosterError | undefined;
 }
 
 /** Random access to the bytes of a file. */

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { readImageFacts } from '../../src/formats/containers.ts';
-import { readImageHead } from '../../src/formats/image-head.ts';
+import { readImageHeader } from '../../src/formats/containers.ts';
+import { readRangedHeader } from '../../src/formats/ranged-header.ts';
 import { afterIhdr, join, pngChunk, riffChunk, vp8x, webpFile } from './containers.ts';
-import { corpusCategories, corpusFile, corpusFiles } from './facts-of.ts';
+import { corpusCategories, corpusFile, corpusFiles } from './header-of.ts';
 
 const BLOCK_BYTES = 64 * 1024;
 
@@ -10,7 +10,7 @@ const BLOCK_BYTES = 64 * 1024;
 async function readHead(file: Uint8Array) {
   const blocks = new Set<number>();
   let ranges = 0;
-  const head = await readImageHead({
+  const head = await readRangedHeader({
     sizeBytes: file.length,
     read: async (start, end) => {
       const before = blocks.size;
@@ -29,12 +29,12 @@ describe('the head of an image', () => {
   it.each(valid)('has the facts of the whole file: %s', async (category) => {
     for (const name of corpusFiles(category)) {
       const file = corpusFile(name);
-      const facts = readImageFacts(file);
+      const facts = readImageHeader(file);
       if (facts === undefined) continue;
       const { widthPx, heightPx, orientation, format } = facts;
       const { head, ranges, bytes } = await readHead(file);
-      expect({ name, ...head?.facts }).toMatchObject({ name, widthPx, heightPx, orientation });
-      if (head?.isStill) expect(format).toBe(head.facts.format);
+      expect({ name, ...head?.header }).toMatchObject({ name, widthPx, heightPx, orientation });
+      if (head?.isStill) expect(format).toBe(head.header.format);
       if (facts.frames > 1) expect(head?.isStill).toBe(false);
       expect(ranges).toBeLessThanOrEqual(3);
       expect(bytes).toBeLessThanOrEqual(4 * BLOCK_BYTES);
@@ -46,18 +46,18 @@ describe('the head of an image', () => {
     const pixels = join(Buffer.from('2f00000000888808', 'hex'), Buffer.alloc(2 ** 21));
     const file = webpFile(vp8x(8, 1, 1), riffChunk('VP8L', pixels), riffChunk('EXIF', exif));
     const { head, ranges, bytes } = await readHead(file);
-    expect(head).toMatchObject({ facts: { orientation: 6 }, isStill: true });
+    expect(head).toMatchObject({ header: { orientation: 6 }, isStill: true });
     expect(ranges).toBeLessThanOrEqual(3);
     expect(bytes).toBeLessThanOrEqual(4 * BLOCK_BYTES);
   });
 
   it('has the size of a PNG that ends, or whose prefix ends, before the pixels', async () => {
     const png = corpusFile('png-8/imagers__debug_triangle_corners_widescreen.png');
-    const { widthPx, heightPx } = readImageFacts(png) ?? {};
+    const { widthPx, heightPx } = readImageHeader(png) ?? {};
     const long = afterIhdr(png, pngChunk('teXt', Buffer.alloc(2 ** 20)));
     for (const file of [png.subarray(0, 40), long]) {
       const { head, bytes } = await readHead(file);
-      expect(head?.facts).toMatchObject({ widthPx, heightPx });
+      expect(head?.header).toMatchObject({ widthPx, heightPx });
       expect(bytes).toBeLessThanOrEqual(4 * BLOCK_BYTES);
     }
   });

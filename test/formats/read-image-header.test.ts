@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
 import { hasAscii } from '../../src/formats/byte-reader.ts';
-import { corpusCategories, corpusFile, corpusFiles, verdictOn } from './facts-of.ts';
+import { corpusCategories, corpusFile, corpusFiles, verdictOn } from './header-of.ts';
 
 const names = corpusFiles(...corpusCategories);
 
@@ -179,9 +179,9 @@ test('mutated files have facts, have none or are corrupt; the reader never throw
       }
       const verdict = verdictOn(bytes);
       if (typeof verdict === 'string') return;
-      const { widthPx, heightPx, frames, animation, animationFault } = verdict;
+      const { widthPx, heightPx, frames, animation, animationError } = verdict;
       expect(Math.min(widthPx, heightPx, frames)).toBeGreaterThan(0);
-      if (animationFault === undefined) expect(animation?.delaysMs.length ?? 1).toBe(frames);
+      if (animationError === undefined) expect(animation?.delaysMs.length ?? 1).toBe(frames);
       else expect(animation).toBeUndefined();
     }),
     { numRuns: 6_000 },

@@ -13,8 +13,8 @@ import {
   WEBM,
 } from 'mediabunny';
 import { MediaError } from '../../../contract/errors.ts';
-import { sniffMoving } from '../../../formats/video/sniff-moving.ts';
-import type { MovingContainer, PosterFault } from '../../../formats/video/video-facts.ts';
+import type { AvContainer, PosterError } from '../../../formats/video/av-metadata.ts';
+import { sniffAv } from '../../../formats/video/sniff-av.ts';
 import type { BlockCache } from './block-cache.ts';
 import { demultiplex, type GuardedSource, MAX_INDEX_BYTES } from './guarded-source.ts';
 
@@ -44,7 +44,7 @@ const formats = {
 /** The demultiplexer writes warnings about damaged files to the console. */
 Logging.level = LogLevel.Silent;
 
-export interface OpenedMoving {
+export interface OpenedAv {
   readonly cache: BlockCache;
   readonly source: GuardedSource;
   readonly tracks: readonly InputTrack[];
@@ -53,8 +53,8 @@ export interface OpenedMoving {
 }
 
 /** Returns the container of a video or audio file, else `undefined`. */
-export async function sniffContainer(cache: BlockCache): Promise<MovingContainer | undefined> {
-  return sniffMoving(await cache.read(0, Math.min(PREFIX_BYTES, cache.sizeBytes)));
+export async function sniffContainer(cache: BlockCache): Promise<AvContainer | undefined> {
+  return sniffAv(await cache.read(0, Math.min(PREFIX_BYTES, cache.sizeBytes)));
 }
 
 /**
@@ -63,7 +63,7 @@ export async function sniffContainer(cache: BlockCache): Promise<MovingContainer
  * @throws MediaError `UNPROCESSABLE_MEDIA` if it is missing or damaged, `MEDIA_TOO_LARGE` beyond a limit; errors of the
  *   source
  */
-export async function openMoving(cache: BlockCache, source: GuardedSource): Promise<OpenedMoving> {
+export async function openAv(cache: BlockCache, source: GuardedSource): Promise<OpenedAv> {
   const input = new Input({ source, formats: [formats[source.container]] });
   cache.limit(MAX_INDEX_BYTES);
   const opened = await demultiplex(source, async () => {
@@ -86,7 +86,7 @@ export async function openMoving(cache: BlockCache, source: GuardedSource): Prom
 }
 
 /** Whether an error is about the file, not about its source. */
-export function isFault(error: unknown): error is MediaError & Pick<PosterFault, 'code'> {
+export function isFileError(error: unknown): error is MediaError & Pick<PosterError, 'code'> {
   return (
     error instanceof MediaError &&
     (error.code === 'UNPROCESSABLE_MEDIA' || error.code === 'MEDIA_TOO_LARGE')

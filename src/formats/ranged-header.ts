@@ -1,19 +1,19 @@
 import { MediaError } from '../contract/errors.ts';
 import { containerOf } from './containers.ts';
-import type { ImageFacts } from './image-facts.ts';
-import type { ByteSource } from './video/video-facts.ts';
+import type { ImageHeader } from './image-header.ts';
+import type { ByteSource } from './video/av-metadata.ts';
 
-export interface ImageHead {
+export interface RangedHeader {
   /** Size, format and orientation are known; the number of frames only of a still. */
-  readonly facts: ImageFacts;
+  readonly header: ImageHeader;
   readonly isStill: boolean;
 }
 
 /** Prefix lengths to try; the second has room for a large profile, preview or XMP block. */
 const PREFIX_BYTES = [64 * 1024, 256 * 1024];
 
-/** Reads the facts of an image from at most three ranges of 256 KiB; `undefined` if its header is damaged or longer. */
-export async function readImageHead(source: ByteSource): Promise<ImageHead | undefined> {
+/** Reads the header of an image from at most three ranges of 256 KiB; `undefined` if its header is damaged or longer. */
+export async function readRangedHeader(source: ByteSource): Promise<RangedHeader | undefined> {
   const { sizeBytes } = source;
   for (const prefixBytes of PREFIX_BYTES) {
     const prefix = await source.read(0, Math.min(prefixBytes, sizeBytes));
@@ -25,8 +25,8 @@ export async function readImageHead(source: ByteSource): Promise<ImageHead | und
       const { format, widthPx, heightPx, frames } = read;
       const isStill = format !== 'gif' && format !== 'apng' && frames === 1;
       const orientation = (await container?.readLateOrientation?.(source)) ?? read.orientation;
-      const stillFacts = { frames: 1, animation: undefined, isClean: false } as const;
-      return { facts: { format, widthPx, heightPx, orientation, ...stillFacts }, isStill };
+      const stillFields = { frames: 1, animation: undefined, isClean: false } as const;
+      return { header: { format, widthPx, heightPx, orientation, ...stillFields }, isStill };
     } catch (error) {
       if (!(error instanceof MediaError) || error.code !== 'UNPROCESSABLE_MEDIA') throw error;
     }
