@@ -58,6 +58,6 @@ function noKeyFault(variable: string): CommandFault {
 /** Returns why nothing would be fetched from a URL, in a few words; does not resolve its host. */
 function findFault(url: string, rules: NonNullable<Config['external']>): string | undefined {
   const target = examineExternalUrl(url, rules);
-  if (target.kind !== 'fetchable') return target.kind === 'own' ? undefined : target.reason;
+  if (target.kind !== 'fetchable') return target.kind === 'local' ? undefined : target.reason;
   return target.isAddress ? new AddressGuard(rules).findFault(target.host) : undefined;
 }

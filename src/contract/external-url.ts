@@ -46,7 +46,7 @@ export type ExternalTarget =
       readonly isAddress: boolean;
       readonly port: number;
     }
-  | { readonly kind: 'own' }
+  | { readonly kind: 'local' }
   | { readonly kind: 'refused'; readonly reason: UrlRefusal };
 
 const usualPorts: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 };
@@ -70,7 +70,7 @@ export function canonicalUrlOf(text: string): string | undefined {
 export function examineExternalUrl(text: string, policy: ExternalPolicy): ExternalTarget {
   const url = readValidUrl(text);
   if (typeof url === 'string') return refuse(url);
-  if (findOwnTarget(text, policy.publicUrls) !== undefined) return { kind: 'own' };
+  if (findLocalTarget(text, policy.publicUrls) !== undefined) return { kind: 'local' };
   const addressV6 = ADDRESS_V6.exec(url.hostname)?.[1];
   const isAddress = addressV6 !== undefined || ADDRESS_V4.test(url.hostname);
   if (!isAddress && !HOST_NAME.test(url.hostname)) return refuse('host');
@@ -98,7 +98,10 @@ function readValidUrl(text: string): URL | UrlRefusal {
  * Returns the request target of an own URL, without the path of the longest matching public URL; `undefined` for other
  * URLs, and texts that break the rules above.
  */
-export function findOwnTarget(text: string, publicUrls: readonly PublicUrl[]): string | undefined {
+export function findLocalTarget(
+  text: string,
+  publicUrls: readonly PublicUrl[],
+): string | undefined {
   const url = publicUrls.length > 0 ? readValidUrl(text) : 'no url';
   if (typeof url === 'string') return undefined;
   const segments = url.pathname.split('/').slice(1);
@@ -160,7 +163,7 @@ export const CDN_TOKEN = 'darkroom';
 const CDN_INFO = /(?:[^",]|"(?:[^"\\]|\\.)*"?)+/g;
 
 /** Whether a `CDN-Loop` header has our token: a site that fetches its media from us would cause a loop. */
-export function hasOwnToken(header: string): boolean {
+export function hasLoopToken(header: string): boolean {
   return Array.from(header.matchAll(CDN_INFO)).some(
     ([info]) => info.split(';', 1)[0]?.trim().toLowerCase() === CDN_TOKEN,
   );

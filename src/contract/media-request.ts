@@ -1,5 +1,5 @@
 import { MediaError, type RequestFault } from './errors.ts';
-import { canonicalUrlOf, findOwnTarget, type PublicUrl, readUrl } from './external-url.ts';
+import { canonicalUrlOf, findLocalTarget, type PublicUrl, readUrl } from './external-url.ts';
 import {
   type Extension,
   formatOfExtension,
@@ -72,7 +72,7 @@ export function parseTarget(target: string, options: ParseOptions = {}): Request
   }
   // The text is empty if the signed target is not a URL.
   const own =
-    url === '' || publicUrls.length === 0 ? undefined : parseOwnUrl(url, rawQuery, options);
+    url === '' || publicUrls.length === 0 ? undefined : parseLocalUrl(url, rawQuery, options);
   return own ?? parseExternalTarget(target, url, options);
 }
 
@@ -82,14 +82,14 @@ export function parseTarget(target: string, options: ParseOptions = {}): Request
  * @param outerQuery used if the URL has no query
  * @returns `undefined` if the URL is not ours, or not of media
  */
-export function parseOwnUrl(
-  ownUrl: string,
+export function parseLocalUrl(
+  localUrl: string,
   outerQuery: string,
   options: ParseOptions,
   mayUnwrap = true,
 ): RequestTarget | undefined {
   const { readExternal, publicUrls = [] } = options;
-  const [path, query] = splitTarget(findOwnTarget(ownUrl, publicUrls) ?? '');
+  const [path, query] = splitTarget(findLocalTarget(localUrl, publicUrls) ?? '');
   const rawQuery = query || outerQuery;
   const target = rawQuery === '' ? path : `${path}?${rawQuery}`;
   if (!isExternalPath(path)) {
@@ -98,9 +98,9 @@ export function parseOwnUrl(
   }
   const url = mayUnwrap ? readExternal?.(path) : undefined;
   if (url === undefined) return undefined;
-  const isOwn = findOwnTarget(url, publicUrls) !== undefined;
+  const isOwn = findLocalTarget(url, publicUrls) !== undefined;
   return isOwn
-    ? parseOwnUrl(url, rawQuery, options, false)
+    ? parseLocalUrl(url, rawQuery, options, false)
     : parseExternalTarget(target, url, options);
 }
 

@@ -5,7 +5,7 @@ import { splitTarget } from './media-request.ts';
 import type { Resources } from './resources.ts';
 
 /** Metadata derived from the bytes, by their names in a response; `null` if not applicable or unknown. */
-const metadataFacts = z.object({
+const derivedMetadata = z.object({
   size: z.int().min(0).describe('Bytes.'),
   content_type: z.string().describe('By the bytes, as the attachment itself is sent.'),
   kind: z.enum(['image', 'video', 'audio', 'file']),
@@ -24,7 +24,7 @@ const metadataFacts = z.object({
     .describe('RFC 6381 string of the first video track, else of the first audio track; mp3, pcm.'),
   has_audio: z.boolean().nullable(),
 });
-export type MetadataFacts = z.infer<typeof metadataFacts>;
+export type DerivedMetadata = z.infer<typeof derivedMetadata>;
 
 /** Outcomes of the removal of metadata from an upload (contract §16). */
 export const metadataOutcomes = ['removed', 'none', 'not-supported'] as const;
@@ -45,22 +45,22 @@ export function formatNameOf(contentType: string): string {
 }
 
 /** Cached metadata of one state of an original, without values that were not requested yet. */
-const keptMetadata = z.object({
-  facts: metadataFacts,
+const cachedMetadata = z.object({
+  facts: derivedMetadata,
   /** Whether a service with the decoder would try to render it. */
   isSound: z.boolean(),
   placeholder: z.string().nullable().optional(),
 });
-export type KeptMetadata = Readonly<z.infer<typeof keptMetadata>>;
+export type CachedMetadata = Readonly<z.infer<typeof cachedMetadata>>;
 
-export function formatKeptMetadata(kept: KeptMetadata): Uint8Array {
+export function formatCachedMetadata(kept: CachedMetadata): Uint8Array {
   return Buffer.from(JSON.stringify(kept));
 }
 
 /** Parses cached metadata; returns `undefined` for other bytes. */
-export function parseKeptMetadata(stored: Uint8Array): KeptMetadata | undefined {
+export function parseCachedMetadata(stored: Uint8Array): CachedMetadata | undefined {
   try {
-    return keptMetadata.parse(JSON.parse(Buffer.from(stored).toString()));
+    return cachedMetadata.parse(JSON.parse(Buffer.from(stored).toString()));
   } catch {
     return undefined;
   }
@@ -70,7 +70,7 @@ export function parseKeptMetadata(stored: Uint8Array): KeptMetadata | undefined 
 const mediaMetadata = z.object({
   key: z.string().describe('Key of the original in the storage.'),
   etag: z.string().nullable().describe('Tag of the storage, with its quotes.'),
-  ...metadataFacts.shape,
+  ...derivedMetadata.shape,
   transformable: z.boolean().describe('Whether Darkroom would try to render it.'),
   placeholder: z
     .string()

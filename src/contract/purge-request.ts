@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { errorRegistry, MediaError, type RequestFault } from './errors.ts';
-import { canonicalUrlOf, findOwnTarget } from './external-url.ts';
+import { canonicalUrlOf, findLocalTarget } from './external-url.ts';
 import {
   canBeginOriginKey,
   decodeOnce,
@@ -172,7 +172,7 @@ function findPrefixKeys(
   { publicUrls = [], resources = contractResources }: ParseOptions,
 ): { readonly originKeys: string[]; readonly prefixes: string[] } | string {
   const [target] = ['https', 'http'].flatMap(
-    (scheme) => findOwnTarget(`${scheme}://${text}`, publicUrls) ?? [],
+    (scheme) => findLocalTarget(`${scheme}://${text}`, publicUrls) ?? [],
   );
   if (target === undefined || /[?#]/.test(text)) {
     return 'Expected the host and path of one of PUBLIC_URLS, without a scheme, and a path below it.';

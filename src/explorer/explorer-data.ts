@@ -39,7 +39,7 @@ export interface ListedOriginal {
 }
 
 /** Facts of an original that need no decoding of pixels. */
-export interface OriginalFacts {
+export interface OriginalProperties {
   readonly format: string;
   /** Auto-oriented, as displayed. */
   readonly widthPx: number;

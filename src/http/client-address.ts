@@ -9,10 +9,10 @@ const WARNING_PERIOD_MS = 60_000;
 /** IPv6 prefix of one subscriber, in groups of 16 bits (RFC 6177). */
 const SUBSCRIBER_GROUPS = 4;
 
-/** Lists the addresses on a request's path, beginning with the peer, up to the first untrusted one. */
+/** Lists the addresses on a request's path: the peer first, the first untrusted address last. */
 export type ListAddresses = (request: IncomingMessage) => readonly string[];
 
-/** Reads `X-Forwarded-For` of `trusted` proxies: all, none, or these addresses and networks. */
+/** Creates a reader of `X-Forwarded-For` that trusts all proxies, none, or these addresses and networks. */
 export function trustProxies(trusted: boolean | string[]): ListAddresses {
   const trusts = typeof trusted === 'boolean' ? () => trusted : proxyAddr.compile(trusted);
   return ({ headers, socket }) => {
@@ -34,8 +34,8 @@ function readAddress(entry: string): string {
 }
 
 /**
- * Returns the leftmost IP address that trusted proxies report. Skips other entries, since any client can send any text in
- * `X-Forwarded-For`, and addresses with a zone, which is only valid on the machine that wrote it.
+ * Returns the leftmost IP address that trusted proxies report. Skips text from clients that is not an address, and
+ * addresses with a zone, which only the machine that wrote it can interpret.
  */
 export function clientAddressOf(addresses: readonly string[]): string {
   return addresses.findLast((address, index) => index === 0 || isAddress(address)) ?? '';
@@ -46,8 +46,8 @@ function isAddress(text: string): boolean {
 }
 
 /**
- * Returns the client to charge for a request (contract §11): its address, or for IPv6 its /64, since subscribers choose
- * the last half freely. A mapped address counts as its IPv4 address.
+ * Returns the client to charge for a request (contract §11): its IPv4 address, mapped or not, or its IPv6 /64, since
+ * subscribers choose the lower half freely.
  */
 export function rateClientOf(addresses: readonly string[]): string {
   const [bare = ''] = clientAddressOf(addresses).split('%'); // without the zone
@@ -60,13 +60,13 @@ export function rateClientOf(addresses: readonly string[]): string {
 
 const UNTRUSTED =
   'ignoring X-Forwarded-For from an untrusted peer; if it is your proxy, add it to TRUST_PROXY';
-const UNREADABLE = 'X-Forwarded-For of a trusted proxy names no IP address as client';
+const UNREADABLE = 'X-Forwarded-For of a trusted proxy has no IP address of the client';
 
 const MAX_ENTRY_LENGTH = 64;
 
 /**
- * Returns a function that warns of a proxy in front whose clients all share one rate limit, because their addresses are
- * unknown. It logs each kind of warning at most once a minute.
+ * Creates a check that warns if all clients of a proxy share one rate limit, because the proxy does not report their
+ * addresses. It logs each kind of warning at most once a minute.
  */
 export function createProxyWatch(clock: Clock, log: Log) {
   const loggedAtMs = new Map<string, number>();
@@ -79,7 +79,7 @@ export function createProxyWatch(clock: Clock, log: Log) {
   return ({ headers, socket }: IncomingMessage, addresses: readonly string[]): void => {
     const { remoteAddress: peer } = socket;
     const client = addresses.at(-1) ?? '';
-    // A trusted peer has reported at least one more address, unless the header is empty.
+    // A trusted peer adds at least one address, unless the header is empty.
     if (addresses.length > 1) {
       if (!isAddress(client)) warn(UNREADABLE, { peer, entry: client.slice(0, MAX_ENTRY_LENGTH) });
     } else if (/[^\s,]/.test(String(headers['x-forwarded-for'] ?? ''))) {

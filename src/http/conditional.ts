@@ -9,7 +9,7 @@ type StateConditions = Pick<IncomingHttpHeaders, 'if-match' | 'if-unmodified-sin
 
 // etagc is any visible character except the quote, commas included (RFC 9110 §8.8.3).
 const OPAQUE_TAG = '"[\\x21\\x23-\\x7e\\x80-\\xff]*"';
-// Only HTTP's white space: U+00A0, which trim() removes, is part of a value.
+// HTTP's white space only: trim() would also remove U+00A0, which is part of a value.
 const ENTITY_TAG = new RegExp(`^[ \\t]*((?:W/)?${OPAQUE_TAG})[ \\t]*$`);
 const ANY_TAG = /^[ \t]*\*[ \t]*$/;
 // One element of a `#entity-tag` list, possibly empty, and the comma or end after it.
@@ -22,11 +22,10 @@ export function isConditional(conditions: CacheConditions): boolean {
 /**
  * Whether a GET or HEAD gets a 304 (RFC 9110 §13.1.2, §13.1.3, §13.2.2).
  *
- * If-None-Match disables If-Modified-Since. It matches by weak comparison, on any tag of its list or on `*`; a malformed
- * list matches nothing. If-Modified-Since compares whole seconds, and is ignored if its date is invalid or ours unknown.
+ * If-None-Match takes precedence over If-Modified-Since. It matches any tag of its list by weak comparison, or `*`; a
+ * malformed list matches nothing. Dates are compared in seconds; an invalid or unknown one does not count.
  *
- * @param isMade whether the response is known. Until then `*` matches nothing: the request may end in an error, which
- *   takes precedence (§13.2.1)
+ * @param isMade whether the response exists. `*` matches only then, since an error takes precedence (§13.2.1)
  */
 export function isNotModified(
   conditions: CacheConditions,
@@ -42,14 +41,12 @@ export function isNotModified(
   if (ifModifiedSince === undefined || validators.lastModified === undefined) return false;
 
   const since = parseHttpDate(ifModifiedSince);
-  return since !== undefined && wholeSeconds(validators.lastModified) <= wholeSeconds(since);
+  return since !== undefined && toSeconds(validators.lastModified) <= toSeconds(since);
 }
 
 /**
- * Whether a GET or HEAD gets a 412 (RFC 9110 §13.1.1, §13.1.4); precedes `isNotModified` (§13.2.2).
- *
- * If-Match disables If-Unmodified-Since. It matches by strong comparison, on any tag of its list or on `*`; a malformed
- * list matches nothing. If-Unmodified-Since is ignored if its date is invalid or ours unknown.
+ * Whether a GET or HEAD gets a 412 (RFC 9110 §13.1.1, §13.1.4); check it before `isNotModified` (§13.2.2). The rules are
+ * those of `isNotModified`, with strong comparison.
  */
 export function isPreconditionFailed(
   { 'if-match': ifMatch, 'if-unmodified-since': ifUnmodifiedSince }: StateConditions,
@@ -61,7 +58,7 @@ export function isPreconditionFailed(
   }
   if (ifUnmodifiedSince === undefined || lastModified === undefined) return false;
   const since = parseHttpDate(ifUnmodifiedSince);
-  return since !== undefined && wholeSeconds(lastModified) > wholeSeconds(since);
+  return since !== undefined && toSeconds(lastModified) > toSeconds(since);
 }
 
 /** Whether a list contains one of these tags; `false` for a malformed list. */
@@ -77,9 +74,8 @@ function isListed(tags: readonly string[], list: string): boolean {
 }
 
 /**
- * Whether a `Range` header applies (RFC 9110 §13.1.5): without If-Range always, else only if If-Range is our entity tag
- * (by strong comparison) or a date equal to our Last-Modified. A date less than a second old does not match: the original
- * may change again within that second (§8.8.2.2).
+ * Whether a `Range` header applies (RFC 9110 §13.1.5): without If-Range, or if If-Range equals the entity tag (by strong
+ * comparison) or Last-Modified. A date less than a second old is weak (§8.8.2.2): the original may still change.
  */
 export function isRangeApplicable(
   ifRange: string | undefined,
@@ -93,10 +89,10 @@ export function isRangeApplicable(
   const date = parseHttpDate(ifRange);
   if (date === undefined || validators.lastModified === undefined) return false;
   const isStrong = now.getTime() - validators.lastModified.getTime() >= 1000;
-  return isStrong && wholeSeconds(date) === wholeSeconds(validators.lastModified);
+  return isStrong && toSeconds(date) === toSeconds(validators.lastModified);
 }
 
-function wholeSeconds(date: Date): number {
+function toSeconds(date: Date): number {
   return Math.floor(date.getTime() / 1000);
 }
 
@@ -106,15 +102,15 @@ const MONTH = '(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)';
 const TIME = '\\d{2}:\\d{2}:\\d{2}';
 
 /** Date formats of RFC 9110 §5.6.7: IMF-fixdate, RFC 850, asctime. */
-const DATE_FORM = new RegExp(
+const DATE_FORMAT = new RegExp(
   `^(?:${DAY}, \\d{2} ${MONTH} \\d{4} ${TIME} GMT|${LONG_DAY}, \\d{2}-${MONTH}-\\d{2} ${TIME} GMT|${DAY} ${MONTH} [ \\d]\\d ${TIME} \\d{4})$`,
 );
 
 /** Parses an HTTP date; returns `undefined` for other formats and for days outside of the calendar. */
 function parseHttpDate(text: string): Date | undefined {
-  if (!DATE_FORM.test(text)) return undefined;
+  if (!DATE_FORMAT.test(text)) return undefined;
   // asctime has no time zone.
   const date = new Date(text.endsWith(' GMT') ? text : `${text} GMT`);
-  // `Date` reads 30 February as 2 March.
+  // `Date` parses 30 February as 2 March.
   return date.getUTCDate() === Number(/\d+/.exec(text)?.[0]) ? date : undefined;
 }

@@ -6,12 +6,12 @@ import type { MediaRequest } from '../contract/media-request.ts';
 /** `inline`: browsers may show the body. `attachment`: browsers save it. */
 export type Disposition = 'inline' | 'attachment';
 
-const STILL = 'raster image: decoded, nothing runs';
-const UNDECODED = 'raster image that few browsers decode: shown or saved, nothing runs';
+const STILL = 'raster image: decoded, never executed';
+const UNDECODED = 'raster image that few browsers decode: shown or saved, never executed';
 
 /**
- * Media types that browsers may show, each with the reason why that is safe; they save all others. An allow-list, since
- * new active types may appear; `nosniff` makes browsers respect the type.
+ * Media types that browsers may show, each with the reason why that is safe. An allow-list, since new active types may
+ * appear; `nosniff` makes browsers respect the type.
  */
 export const inlineTypes = {
   'image/png': STILL,
@@ -28,15 +28,12 @@ export const inlineTypes = {
   'image/heif-sequence': UNDECODED,
   'image/jxl': UNDECODED,
   'image/tiff': UNDECODED,
-  'audio/*': 'audio: played by the browser or saved, nothing runs',
-  'video/*': 'video: played by the browser or saved, nothing runs',
+  'audio/*': 'audio: played by the browser or saved, never executed',
+  'video/*': 'video: played by the browser or saved, never executed',
   'text/plain': 'shown as text: with nosniff, markup is not interpreted',
 } as const satisfies Record<string, string>;
 
-/**
- * Extensions of text that programs execute. The bytes of JavaScript or CSS are plain text, so the name decides; and some
- * receivers trust the name more than the Content-Type.
- */
+/** Extensions of text that programs execute: JavaScript and CSS are plain text by their bytes, so the name decides. */
 const activeExtensions: ReadonlySet<string> = new Set([
   ...['html', 'htm', 'xhtml', 'xht', 'shtml', 'shtm', 'mht', 'mhtml', 'hta', 'htc'], // markup
   ...['svg', 'svgz', 'xml', 'xsl', 'xslt', 'xul', 'rdf'], // XML that browsers interpret
@@ -47,10 +44,10 @@ const activeExtensions: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Returns whether browsers show or save a body (contract §4). The name can only make an attachment of plain text, never
- * make a body inline.
+ * Returns whether browsers show or save a body (contract §4). The name can restrict plain text to an attachment, but never
+ * makes a body inline.
  *
- * @param contentType type detected from the bytes, parameters allowed
+ * @param contentType type detected from the bytes, with or without parameters
  */
 export function dispositionOf(contentType: string, filename: string): Disposition {
   const [essence = ''] = contentType.toLowerCase().split(';');
@@ -65,8 +62,8 @@ export function dispositionOf(contentType: string, filename: string): Dispositio
 
 function extensionOf(filename: string): string {
   const shown = displayName(filename);
-  // Windows drops final dots and spaces: `a.html.` is saved as `a.html`. No regular expression, since
-  // `/[\s.]+$/` takes quadratic time on a name full of dots.
+  // Windows drops final dots and spaces: it saves `a.html.` as `a.html`. A loop, since the regular expression `/[\s.]+$/`
+  // takes quadratic time.
   let end = shown.length;
   while (end > 0 && /[\s.]/.test(shown.charAt(end - 1))) end -= 1;
   const name = shown.slice(0, end);
@@ -74,11 +71,9 @@ function extensionOf(filename: string): string {
 }
 
 /**
- * Formats `Content-Disposition` (RFC 6266 §4): the name as ASCII in `filename`, and in full as UTF-8 in `filename*`
- * (RFC 8187) if it is not ASCII. The result contains only visible ASCII and spaces.
- *
- * Drops control characters, and the bidi controls that make `gpj.exe` look like `exe.jpg`; lone surrogates become U+FFFD.
- * An empty name becomes `download`.
+ * Formats `Content-Disposition` (RFC 6266 §4): the name as ASCII in `filename`, and as UTF-8 in `filename*` (RFC 8187) if
+ * it differs. Drops control characters, and the bidi controls that make `gpj.exe` look like `exe.jpg`; lone surrogates
+ * become U+FFFD, an empty name `download`.
  */
 export function formatContentDisposition(disposition: Disposition, filename: string): string {
   const name = displayName(filename) || 'download';
@@ -94,23 +89,23 @@ function displayName(filename: string): string {
 }
 
 /**
- * Returns the name in ASCII: without accents, other characters as `_`. Also replaces `%41` (RFC 6266 appendix D) and the
- * `=?` of RFC 2047, which some browsers decode in `filename` although they must not.
+ * Returns the name in ASCII: without accents, other characters as `_`. Also replaces escapes such as `%41` (RFC 6266
+ * appendix D) and `=?` (RFC 2047), which some browsers decode in `filename` although they must not.
  */
 function asciiFallback(name: string): string {
   return name
-    .replace(/[\u037E\u1FEF]/g, '_') // NFC turns them into `;` and a backtick
+    .replace(/[\u037E\u1FEF]/g, '_') // NFC converts them to `;` and a backtick
     .normalize('NFC')
     .replace(/[^ -~]/gu, (character) => {
       const base = character.normalize('NFD').charAt(0);
-      // Only letters: the base of U+2260 is `=`, and that of others has a meaning in paths.
+      // Letters only: the base of U+2260 is `=`, and other bases have a meaning in paths.
       return /[A-Za-z]/.test(base) ? base : '_';
     })
     .replace(/%(?=[\dA-Fa-f]{2})/g, '_')
     .replace(/=\?/g, '=_');
 }
 
-/** Percent-encodes UTF-8; `encodeURIComponent` leaves four characters that attr-char does not have (RFC 8187). */
+/** Percent-encodes UTF-8, with the four characters that `encodeURIComponent` leaves but attr-char lacks (RFC 8187). */
 function encodeExtValue(name: string): string {
   return encodeURIComponent(name).replace(
     /['()*]/g,
@@ -119,10 +114,10 @@ function encodeExtValue(name: string): string {
 }
 
 /**
- * Formats the `Content-Disposition` of a response. Attachments have a name, assets have none, and other files only if
- * browsers must not show them. The extension is that of the sent format: a `photo.png` sent as WebP is `photo.webp`.
+ * Formats the `Content-Disposition` of a response: for attachments, downloads, and files that browsers must not show. The
+ * extension follows the sent format: a `photo.png` sent as WebP is `photo.webp`.
  *
- * @param isDownload whether browsers save the body, whatever its type
+ * @param isDownload whether browsers save the body, regardless of its type
  */
 export function formatMediaDisposition(
   { resource, filename, isPassthrough }: MediaRequest,

@@ -21,11 +21,11 @@ import {
   finishRequest,
   idOf,
   type Observers,
-  type RequestFacts,
+  type RequestState,
   reportError,
-  startFacts,
+  startRequest,
   startSending,
-} from './request-facts.ts';
+} from './request-state.ts';
 
 interface ListenerContext extends Observers {
   readonly http: Config['http'];
@@ -35,22 +35,18 @@ interface ListenerContext extends Observers {
 
 const MISS: CacheOutcome = { kind: 'miss' };
 
-/**
- * One request and its response. `respond` sends every response except plain hits, errors included, and adds the headers
- * that describe the request: cache outcome, stage times, request id.
- * It writes prepared fields to Node's response directly, which makes hits fast.
- */
+/** One request and its response. Prepared fields bypass Fastify, and plain hits also `writeHead`, which makes hits fast. */
 export class Exchange {
   readonly request: IncomingMessage;
-  readonly facts: RequestFacts;
+  readonly state: RequestState;
   readonly commonHeaders: Readonly<Record<string, string>>;
   readonly #response: ServerResponse;
   readonly #context: ListenerContext;
   #clientGone: AbortController | undefined;
   #isClientGone = false;
   /**
-   * Whether a fetch from another site failed or was not allowed. The response hides which of the two happened and how far
-   * the fetch got, so that no client can scan a network through the service.
+   * Whether a fetch from another site failed or was not allowed. The response then has neither cache outcome nor stage
+   * times, which would let clients scan a network through the service.
    */
   #isConcealed = false;
 
@@ -62,7 +58,7 @@ export class Exchange {
   ) {
     this.request = request;
     this.commonHeaders = commonHeaders;
-    this.facts = startFacts(request, context);
+    this.state = startRequest(request, context);
     this.#response = response;
     this.#context = context;
     response.on('close', () => {
@@ -70,13 +66,13 @@ export class Exchange {
         this.#isClientGone = true;
         this.#clientGone?.abort();
       }
-      finishRequest(this.facts, response, context);
+      finishRequest(this.state, response, context);
     });
   }
 
-  /** Header for the CDN in front, with the tags of the originals that the response depends on. */
+  /** Header with the tags for the CDN in front, if any. */
   get tagField(): TagField | undefined {
-    const { originKeys } = this.facts;
+    const { originKeys } = this.state;
     return originKeys.length === 0 ? undefined : this.#context.tagFieldOf?.(originKeys);
   }
 
@@ -88,19 +84,20 @@ export class Exchange {
     return this.#context.listAddresses(this.request);
   }
 
+  /** Signal of the client's disconnect. */
   get signal(): AbortSignal {
-    // Created at the first use, since hits do not need it.
+    // Created lazily: hits do not need it.
     this.#clientGone ??= new AbortController();
     if (this.#isClientGone) this.#clientGone.abort();
     return this.#clientGone.signal;
   }
 
-  /** Sets the cache outcome that the response and the log entry report, also after an error or a disconnect. */
+  /** Sets the cache outcome for the response and the log; it stays if an error or a disconnect follows. */
   setOutcome(outcome: CacheOutcome): void {
-    this.facts.outcome = outcome;
+    this.state.outcome = outcome;
   }
 
-  /** Sends a 100 (Continue) if the client expects one; HTTP/1.0 has none (RFC 9110 §10.1.1). */
+  /** Sends a 100 (Continue) if the client expects one and supports it: not in HTTP/1.0 (RFC 9110 §10.1.1). */
   sendContinue(): void {
     const { headers, httpVersion } = this.request;
     if (headers.expect !== undefined && httpVersion !== '1.0') this.#response.writeContinue();
@@ -110,7 +107,7 @@ export class Exchange {
     this.#response.shouldKeepAlive = false;
   }
 
-  /** Responds with a body in memory. @param watch wraps a large body, which the client may read slowly */
+  /** Responds with a body in memory. @param watch wraps large bodies, so that a block can end the transfer */
   sendBytes(
     { head, rawHead, bytes }: PreparedBody,
     cacheControl: string,
@@ -124,7 +121,7 @@ export class Exchange {
     const part = status === 206 ? bytes.subarray(first, (last ?? 0) + 1) : bytes;
     const isLarge = part.length > PIECE_BYTES;
     if (status === 200 && !isLarge && canSendRawHead(this.request, response)) {
-      startSending(this.facts, bytes, this.#context);
+      startSending(this.state, bytes, this.#context);
       const fields = this.#fieldsOf([], cacheControl);
       sendRawHead(response, rawHead, fields, this.#context.keepAliveTimeoutMs, bytes);
     } else if (status === 304 || status === 416) {
@@ -149,12 +146,11 @@ export class Exchange {
   }
 
   /**
-   * Responds.
+   * Sends a response, with the fields that describe the request. Sends no body to a HEAD.
    *
    * @param fields alternating names and values of headers
-   * @param body omitted in the response to a HEAD
    * @param cacheControl value of `Cache-Control`, if it is not among the fields
-   * @throws TypeError if Node rejects a field; nothing is sent then
+   * @throws TypeError if Node rejects a field, before anything is sent
    */
   respond(
     status: number,
@@ -165,7 +161,7 @@ export class Exchange {
     const isLarge = body instanceof Buffer && body.length > PIECE_BYTES;
     const sent = this.request.method === 'HEAD' ? undefined : body;
     const sentBody = sent !== undefined && isLarge ? new ChunkedBuffer(body) : sent;
-    startSending(this.facts, sentBody, this.#context);
+    startSending(this.state, sentBody, this.#context);
     const head = [...fields, ...this.#fieldsOf(fields, cacheControl)];
     if (sentBody instanceof Readable) {
       this.#stream(status, head, sentBody);
@@ -176,8 +172,7 @@ export class Exchange {
   }
 
   /**
-   * Responds with an error of the registry. Any other error is a bug: the log has its cause, and the response is a 500
-   * without it.
+   * Responds with a `MediaError`. Any other error is a bug: the client receives a 500, and the log has the cause.
    *
    * @param headers in addition to those of all errors
    */
@@ -185,28 +180,28 @@ export class Exchange {
     const known =
       error instanceof MediaError ? error : new MediaError('INTERNAL_ERROR', { cause: error });
     if (this.#isClientGone) {
-      // The client has gone, but bugs are logged all the same.
+      // Log bugs even if the client has disconnected.
       const isAbort = error instanceof Error && error.name === 'AbortError';
-      if (known !== error && !isAbort) reportError(this.facts, known, this.#context);
+      if (known !== error && !isAbort) reportError(this.state, known, this.#context);
       return;
     }
-    this.facts.error = known;
-    reportError(this.facts, known, this.#context);
+    this.state.error = known;
+    reportError(this.state, known, this.#context);
     const tagField = known.status === 404 ? this.tagField : undefined;
     const { http } = this.#context;
-    const { maxRefusalAgeSeconds } = this.facts;
+    const { maxRefusalAgeSeconds } = this.state;
     const failure = formatFailure(known, {
       'cache-control': errorCacheControl(known, http.maxAgeSeconds, maxRefusalAgeSeconds),
       ...this.commonHeaders,
       ...headers,
       ...(tagField && Object.fromEntries([tagField])),
     });
-    const isOriginFault = errorRegistry[known.code].fault === 'origin';
-    this.#isConcealed = isOriginFault && this.facts.media?.url !== undefined;
+    const isOriginFailure = errorRegistry[known.code].fault === 'origin';
+    this.#isConcealed = isOriginFailure && this.state.media?.url !== undefined;
     this.respond(failure.status, Object.entries(failure.headers).flat(), failure.body);
   }
 
-  /** Sends the head with the first bytes, so that a body that fails earlier can still become an error response. */
+  /** Streams a body. Sends the head with the first bytes: if the body fails before, the client receives an error. */
   #stream(status: number, head: readonly string[], body: Readable): void {
     const response = this.#response;
     const names = head.filter((_, index) => index % 2 === 0);
@@ -217,8 +212,8 @@ export class Exchange {
         return;
       }
       if (error instanceof MediaError && !this.#isClientGone) {
-        this.facts.error = error;
-        reportError(this.facts, error, this.#context);
+        this.state.error = error;
+        reportError(this.state, error, this.#context);
       }
       response.destroy();
     });
@@ -236,14 +231,10 @@ export class Exchange {
     body.pipe(response);
   }
 
-  /**
-   * Returns the fields that describe the request and its caching.
-   *
-   * @param others fields of the response, with `Cache-Control` if `cacheControl` is `undefined`
-   */
+  /** Returns the fields that describe the request and its caching. @param others fields that the response already has */
   #fieldsOf(others: readonly string[], cacheControl: string | undefined): string[] {
-    const outcome = this.#isConcealed ? MISS : this.facts.outcome;
-    const timings = this.#isConcealed ? [] : this.facts.trace.timings;
+    const outcome = this.#isConcealed ? MISS : this.state.outcome;
+    const timings = this.#isConcealed ? [] : this.state.trace.timings;
     const serverTiming = formatServerTiming(timings);
     const fields: string[] = [];
     if (cacheControl !== undefined) fields.push('cache-control', cacheControl);
@@ -254,7 +245,7 @@ export class Exchange {
     }
     if (outcome !== undefined) fields.push('cache-status', formatCacheStatus(outcome));
     if (serverTiming !== undefined) fields.push('server-timing', serverTiming);
-    fields.push('x-request-id', idOf(this.facts));
+    fields.push('x-request-id', idOf(this.state));
     return fields;
   }
 }

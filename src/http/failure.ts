@@ -2,18 +2,14 @@ import type { Config } from '../config/config.ts';
 import { MediaError, methodNotAllowed } from '../contract/errors.ts';
 import { COMMON_HEADERS, publicMaxAge } from './head.ts';
 
-/** Failure in a response: a `MediaError`, or one with a code outside of the registry. */
+/** Failure that a response reports: a `MediaError`, or one with a code that is not in the registry. */
 export interface Failure
   extends Pick<MediaError, 'status' | 'message'>,
     Partial<Pick<MediaError, 'faults' | 'retryAfterSeconds' | 'headers'>> {
   readonly code: string;
 }
 
-/**
- * Formats an error response, for every listener (contract §5).
- *
- * @param commonHeaders headers of all responses of the listener
- */
+/** Formats an error response of any listener (contract §5). @param commonHeaders headers of all its responses */
 export function formatFailure(failure: Failure, commonHeaders: Readonly<Record<string, string>>) {
   const { status, code, message, faults = [], retryAfterSeconds, headers = {} } = failure;
   const error = {
@@ -23,7 +19,7 @@ export function formatFailure(failure: Failure, commonHeaders: Readonly<Record<s
     ...(code === 'RATE_LIMITED' && { retry_after: retryAfterSeconds ?? 1 }),
   };
   const body = Buffer.from(JSON.stringify(error));
-  // Pages of other sites may read the rate limit as well (contract §11).
+  // Pages of other sites may read the rate limit (contract §11).
   const exposed = Object.keys(headers).filter((name) => name.startsWith('X-RateLimit-'));
   const alwaysExposed = COMMON_HEADERS['access-control-expose-headers'];
   return {
@@ -45,10 +41,10 @@ export function formatFailure(failure: Failure, commonHeaders: Readonly<Record<s
 }
 
 /**
- * Returns the `Cache-Control` of an error (contract §4); caches keep no error that may be gone at the next attempt.
+ * Returns the `Cache-Control` of an error (contract §4): `no-store` for errors that a retry may resolve.
  *
- * @param findMaxSeconds returns the maximum for a 400, 415 or 422. A 404 ignores it, so that a refused URL and a missing
- *   original look alike, even by the time that the computation takes
+ * @param findMaxSeconds returns the maximum for a 400, 415 or 422. A 404 does not call it, so that a refused URL and a
+ *   missing original look alike, even in response time
  */
 export function errorCacheControl(
   { code, status }: Pick<MediaError, 'code' | 'status'>,
@@ -69,11 +65,7 @@ export function errorCacheControl(
   }
 }
 
-/**
- * Creates the refusal of a method: a 405, or a 404 for an unknown path.
- *
- * @param allowedMethods methods of the path; `undefined` for an unknown path
- */
+/** Creates a 405, or a 404 for an unknown path. @param allowedMethods methods of a known path, as in `Allow` */
 export function refuseMethod(allowedMethods: string | undefined): MediaError {
   if (allowedMethods === undefined) return new MediaError('NOT_FOUND');
   return methodNotAllowed(allowedMethods);

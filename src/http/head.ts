@@ -27,10 +27,7 @@ export function publicMaxAge(maxAgeSeconds: number): string {
   return `public, max-age=${Math.floor(maxAgeSeconds)}`;
 }
 
-/**
- * Formats the `Cache-Status` of a response (RFC 9211 §2), for the cache named `darkroom`: `darkroom; hit`, or
- * `darkroom; fwd=miss; stored`, with `fwd-status`, `collapsed` and `detail` where they apply.
- */
+/** Formats the `Cache-Status` of a response (RFC 9211 §2), such as `darkroom; fwd=miss; stored`. */
 export function formatCacheStatus(outcome: CacheOutcome): string {
   if (outcome.kind === 'hit') {
     return outcome.detail === undefined
@@ -46,8 +43,8 @@ export function formatCacheStatus(outcome: CacheOutcome): string {
 }
 
 /**
- * Formats the `Server-Timing` of a response (W3C Server Timing §2): `store;dur=0.021, origin;dur=12.5`, in milliseconds
- * to the microsecond. Returns `undefined` if the request entered no stage.
+ * Formats the `Server-Timing` of a response (W3C Server Timing §2): `store;dur=0.021, origin;dur=12.5`, in milliseconds.
+ * Returns `undefined` without timings.
  */
 export function formatServerTiming(timings: readonly StageTiming[]): string | undefined {
   let text: string | undefined;
@@ -59,12 +56,12 @@ export function formatServerTiming(timings: readonly StageTiming[]): string | un
   return text;
 }
 
-/** Header by which the CDN in front finds responses of an original, as name and value. */
+/** Header with the tags by which the CDN in front finds responses of an original. */
 export type TagField = readonly [name: string, value: string];
 
 const MAX_TAG_FIELDS = 8_192;
 
-/** Returns a function that formats the tags of originals. Single ones are cached: a tag takes 15 µs, as long as a hit. */
+/** Returns a function that formats the tags of originals. It caches those of one original: they take 15 µs, like a hit. */
 export function cacheTagFields(tags: CdnTags): (originKeys: readonly string[]) => TagField {
   const fields = new LRUCache<string, TagField>({
     max: MAX_TAG_FIELDS,
@@ -78,19 +75,16 @@ interface Content {
   readonly contentType: string;
   readonly contentDisposition: string | undefined;
   readonly validators: Validators;
-  /** Value of `X-Robots-Tag`. Empty to omit the header. */
+  /** Value of `X-Robots-Tag`; empty to omit the header. */
   readonly robotsTag: string;
-  /** `undefined` if it is unknown before the end of the body. */
+  /** `undefined` if only the end of the body reveals it. */
   readonly sizeBytes: number | undefined;
-  /** Whether ranges are possible; some sites do not support them. */
+  /** Whether the origin supports ranges; omit for `true`. */
   readonly hasRanges?: boolean;
   readonly tagField?: TagField | undefined;
 }
 
-/**
- * Prepared heads of a body, as alternating names and values. `Cache-Control` is not among them: it depends on the time
- * of the response, and on the URL.
- */
+/** Prepared heads of a body, as alternating names and values, without `Cache-Control`, which depends on time and URL. */
 export interface Head {
   readonly validators: Validators;
   readonly sizeBytes: number | undefined;
@@ -98,7 +92,8 @@ export interface Head {
   readonly validatorFields: readonly string[];
   /** Fields of a 206 without its length and range. */
   readonly partFields: readonly string[];
-  readonly wholeFields: readonly string[];
+  /** Fields of a 200. */
+  readonly completeFields: readonly string[];
 }
 
 export function prepareHead(content: Content): Head {
@@ -108,8 +103,8 @@ export function prepareHead(content: Content): Head {
   partFields.push('accept-ranges', hasRanges ? 'bytes' : 'none');
   if (contentDisposition !== undefined) partFields.push('content-disposition', contentDisposition);
   const lengthFields = sizeBytes === undefined ? [] : ['content-length', String(sizeBytes)];
-  const wholeFields = [...partFields, ...lengthFields];
-  return { validators, sizeBytes, hasRanges, validatorFields, partFields, wholeFields };
+  const completeFields = [...partFields, ...lengthFields];
+  return { validators, sizeBytes, hasRanges, validatorFields, partFields, completeFields };
 }
 
 /** Formats the fields of a 304. */
@@ -125,18 +120,18 @@ export function formatValidators(
   return fields;
 }
 
-/** Response to a GET or HEAD of a body: its head, and the bytes from `first` to `last`, both included. */
+/** Response to a GET or HEAD of a body: its head, and the bytes from `first` to `last`, both inclusive. */
 export interface SelectedResponse {
   readonly status: 200 | 206 | 304 | 416;
   readonly fields: readonly string[];
   readonly first: number;
-  /** `undefined`: the end of the body, whose size is unknown. */
+  /** `undefined` for the end of a body of unknown size. */
   readonly last: number | undefined;
 }
 
 /**
- * Selects the response to a GET or HEAD: 304 if the client has the body already (RFC 9110 §13), else all of it or one
- * range (§14). A HEAD has no ranges (§14.2); a 416 has only `Content-Range`.
+ * Selects the response to a GET or HEAD by its preconditions (RFC 9110 §13) and range (§14). Ignores the range of a HEAD
+ * (§14.2); a 416 has only `Content-Range`.
  *
  * @throws MediaError `PRECONDITION_FAILED`
  */
@@ -144,20 +139,20 @@ export function selectResponse(
   { method, headers }: Pick<IncomingMessage, 'method' | 'headers'>,
   head: Head,
 ): SelectedResponse {
-  const { validators, sizeBytes, hasRanges, partFields, wholeFields } = head;
+  const { validators, sizeBytes, hasRanges, partFields, completeFields } = head;
   const last = sizeBytes === undefined ? undefined : sizeBytes - 1;
   if (isPreconditionFailed(headers, validators)) throw new MediaError('PRECONDITION_FAILED');
   if (isNotModified(headers, validators)) {
     return { status: 304, fields: head.validatorFields, first: 0, last };
   }
-  const whole = { status: 200, fields: wholeFields, first: 0, last } as const;
-  if (method === 'HEAD' || headers.range === undefined) return whole;
-  if (!hasRanges || sizeBytes === undefined) return whole;
+  const complete = { status: 200, fields: completeFields, first: 0, last } as const;
+  if (method === 'HEAD' || headers.range === undefined) return complete;
+  if (!hasRanges || sizeBytes === undefined) return complete;
   const ifRange = headers['if-range'];
   const condition = Array.isArray(ifRange) ? ifRange[0] : ifRange;
-  if (!isRangeApplicable(condition, validators)) return whole;
+  if (!isRangeApplicable(condition, validators)) return complete;
   const range = parseRange(headers.range, sizeBytes);
-  if (range === 'full') return whole;
+  if (range === 'full') return complete;
   const rangeFields = ['content-range', formatContentRange(range, sizeBytes)];
   if (range === 'unsatisfiable') return { status: 416, fields: rangeFields, first: 0, last };
   const lengthFields = ['content-length', String(range.last - range.first + 1)];
@@ -168,7 +163,7 @@ export function selectResponse(
 export interface PreparedBody {
   readonly bytes: Buffer;
   readonly head: Head;
-  /** Status line and fields of a 200, as they are sent. */
+  /** Status line and fields of a 200, formatted. */
   readonly rawHead: string;
 }
 
@@ -176,23 +171,22 @@ export interface PreparedBody {
 export function prepareBody(bytes: Buffer, content: Omit<Content, 'sizeBytes'>): PreparedBody {
   const head = prepareHead({ ...content, sizeBytes: bytes.length });
   let rawHead = 'HTTP/1.1 200 OK\r\n';
-  for (let index = 0; index < head.wholeFields.length; index += 2) {
-    const [name = '', value = ''] = head.wholeFields.slice(index, index + 2);
+  for (let index = 0; index < head.completeFields.length; index += 2) {
+    const [name = '', value = ''] = head.completeFields.slice(index, index + 2);
     validateHeaderValue(name, value);
     rawHead += `${name}: ${value}\r\n`;
   }
   return { bytes, head, rawHead };
 }
 
-/** Head of Node's response as text; `null` before a head is written. */
+/** Private field of Node's response: its formatted head, `null` before one is written. */
 interface RawHead {
   _header: string | null;
 }
 
 /**
- * Whether `sendRawHead` can send a response. Node has no public way to send a formatted head, and formatting and
- * checking the fields again takes a seventh of the time of a hit. If Node's internals change, or `writeHead` is replaced
- * (as by light-my-request), the fields are sent by `writeHead`.
+ * Whether `sendRawHead` can send a response. Node has no public API for a formatted head, and `writeHead` takes a seventh
+ * of a hit. It remains the fallback if Node's internals change, or if it is replaced (as by light-my-request).
  */
 export function canSendRawHead(request: IncomingMessage, response: ServerResponse): boolean {
   const { method, httpVersion, headers } = request;
@@ -220,13 +214,10 @@ export function sendRawHead(
   response.end(body);
 }
 
-/** Maximum size of one write, in bytes. In pieces of 64 KiB, a hit of 660 kB took 0.40 ms instead of 0.26. */
+/** Maximum size of one write, in bytes. With 64 KiB, a hit of 660 kB took 0.40 ms instead of 0.26. */
 export const PIECE_BYTES = 262_144;
 
-/**
- * Body in memory that is sent at the client's pace. In a single write, the whole body would be encrypted and buffered for
- * each client until the client has read it.
- */
+/** Stream of a body in memory. After a single write, Node would buffer a copy, encrypted for TLS, for each slow client. */
 export class ChunkedBuffer extends Readable {
   readonly #bytes: Buffer;
   passedBytes = 0;

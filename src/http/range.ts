@@ -2,19 +2,19 @@
 
 import type { ByteRange } from '../pipeline/ports.ts';
 
-/** Requested range: 200 (`full`), 416 (`unsatisfiable`), or a 206 with these bytes, both included. */
+/** Requested range: 200 (`full`), 416 (`unsatisfiable`), or a 206 with these bytes, both inclusive. */
 type RequestedRange = 'full' | 'unsatisfiable' | { readonly first: number; readonly last: number };
 
-// `1#range-spec` with one element; empty elements and white space are ignored (RFC 9110 §5.6.1.2).
-// No two adjacent parts match the same character, so it runs in linear time.
+// `1#range-spec` with one element; empty elements and white space are ignored (RFC 9110 §5.6.1.2). No two adjacent parts
+// match the same character, so it runs in linear time.
 const SINGLE_RANGE = /^bytes=(?:(?:[ \t]*,)+[ \t]*)?(\d*)-(\d*)(?:(?:[ \t]*,)+[ \t]*)?$/i;
 
 /**
  * Parses the `Range` header of a GET of a body of `sizeBytes` (RFC 9110 §14.1, §14.2).
  *
- * Several ranges, another unit, `first > last` and malformed headers are ignored (`full`), as §14.2 allows and contract
- * §4 demands. A first byte at or past the end and the suffix `-0` are `unsatisfiable`. A suffix of an empty body is
- * `full`, since Content-Range cannot express an empty range. Positions are clamped to the body.
+ * Ignores several ranges, other units, `first > last` and malformed headers (`full`), as §14.2 allows and contract §4
+ * demands. `unsatisfiable` are a first byte at or past the end, and the suffix `-0`. A suffix of an empty body is `full`,
+ * since Content-Range cannot express an empty range.
  */
 export function parseRange(header: string | undefined, sizeBytes: number): RequestedRange {
   const match = header === undefined ? null : SINGLE_RANGE.exec(header);
@@ -22,7 +22,7 @@ export function parseRange(header: string | undefined, sizeBytes: number): Reque
   if (firstDigits === '') {
     return lastDigits === '' ? 'full' : suffixRange(Number(lastDigits), sizeBytes);
   }
-  // Compared exactly: beyond 2^53, different numbers can round to the same double.
+  // BigInt, since beyond 2^53 different numbers round to the same double.
   if (lastDigits !== '' && BigInt(firstDigits) > BigInt(lastDigits)) return 'full';
 
   const first = Number(firstDigits);
@@ -31,7 +31,7 @@ export function parseRange(header: string | undefined, sizeBytes: number): Reque
   return { first, last };
 }
 
-/** Parses a range that begins at 0, for a body of unknown length. */
+/** Parses a range from the first byte, for a body of unknown length; returns `undefined` for other ranges. */
 export function parseBeginning(header: string | undefined): ByteRange | undefined {
   const [, digits] = /^bytes=0-(\d{0,15})$/i.exec(header ?? '') ?? [];
   if (digits === undefined) return undefined;
@@ -44,7 +44,7 @@ function suffixRange(lengthBytes: number, sizeBytes: number): RequestedRange {
   return { first: Math.max(0, sizeBytes - lengthBytes), last: sizeBytes - 1 };
 }
 
-/** Formats the `Content-Range` of a 206, as in `bytes 0-4/10`, or of a 416, with an asterisk as range (RFC 9110 §14.4). */
+/** Formats `Content-Range` (RFC 9110 §14.4): `bytes 0-4/10` for a 206; for a 416, the range is an asterisk. */
 export function formatContentRange(
   range: Exclude<RequestedRange, 'full'>,
   sizeBytes: number,

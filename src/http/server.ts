@@ -12,16 +12,16 @@ import { ALLOWED_METHODS, cacheTagFields } from './head.ts';
 import { internalMethods, isInternalPath, serveInternal } from './internal/routes.ts';
 import type { MediaHandler } from './media/handler.ts';
 import { RELAY_METHODS, type RelayHandler } from './relay/handler.ts';
-import type { Observers } from './request-facts.ts';
+import type { Observers } from './request-state.ts';
 
 type RequestHandler = (exchange: Exchange) => Promise<void> | undefined;
 
-/** Handlers of the media listener. The paths of an omitted one are unknown. */
+/** Handlers of the media listener. The paths of an omitted handler are unknown. */
 interface Handlers {
   readonly media: MediaHandler;
   readonly explorer: ExplorerHandler | undefined;
   readonly relay: RelayHandler | undefined;
-  /** Routes of the platform's API, unless they have a listener of their own. */
+  /** Routes of the platform's API, unless they have a separate listener. */
   readonly internal: FastifyInstance | undefined;
 }
 
@@ -29,8 +29,8 @@ interface Handlers {
 const PREFLIGHT_HEADERS = preflightHeaders(ALLOWED_METHODS, '*, Authorization');
 
 /**
- * The same for uploads. Names the headers that clients of the platform send to its API, and `Authorization`, which `*` does
- * not cover (Fetch Standard, "CORS non-wildcard request-header name").
+ * The same for uploads, with the headers that clients of the platform send to its API. `Authorization` is listed because
+ * `*` does not cover it (Fetch Standard, "CORS non-wildcard request-header name").
  */
 const RELAY_PREFLIGHT_HEADERS = preflightHeaders(
   RELAY_METHODS,
@@ -38,12 +38,10 @@ const RELAY_PREFLIGHT_HEADERS = preflightHeaders(
 );
 
 /**
- * Creates the media listener, which does not listen yet.
+ * Creates the media listener, without listening yet. Fastify opens and closes it, and lets tests and the command line
+ * inject requests. Requests from the network bypass its router, which takes a tenth of the time of a hit.
  *
- * Fastify opens and closes it, and lets tests and the command line inject requests. Requests from the network bypass its
- * router, which would take a tenth of the time of a hit.
- *
- * @param tags tags for the CDN in front. Omit to send none
+ * @param tags tags for the CDN in front; omit to send none
  * @param changedLimits limits that a test shortens
  */
 export function createServer(
@@ -111,11 +109,11 @@ export function createServer(
   });
   const server = fastify({
     serverFactory: () => listener.createServer(),
-    // For the scheme of the address that `listen` returns; the listener has its own.
+    // Determines the scheme of the address that `listen` returns.
     ...(http.tls && { https: {} }),
     logger: false,
     exposeHeadRoutes: false,
-    clientErrorHandler: () => undefined, // the listener has its own
+    clientErrorHandler: () => undefined, // `Listener` handles these errors
     routerOptions: {
       maxParamLength: limits.maxHeadBytes,
       querystringParser: () => ({}),
@@ -133,7 +131,7 @@ export function createServer(
   return { server, countConnections: () => listener.connections.counters };
 }
 
-/** Handles a request; an error that is thrown becomes the response. */
+/** Handles a request, and responds with its error if it fails. */
 function run(exchange: Exchange, handle: RequestHandler): void {
   try {
     handle(exchange)?.catch((error: unknown) => exchange.fail(error));

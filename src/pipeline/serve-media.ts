@@ -18,7 +18,7 @@ import {
 } from './render/render-media.ts';
 import { type CacheOutcome, collapse, type RequestTrace, revalidated } from './request-trace.ts';
 import { SingleFlight } from './single-flight.ts';
-import { ownUrlOf } from './site-failure.ts';
+import { localUrlOf } from './site-failure.ts';
 
 /** Result of one attempt: a response, or the next step of the request. */
 type Attempt = MediaResponse<never> | 'send original' | 'try again';
@@ -126,7 +126,7 @@ export class MediaService {
           continue;
         }
         if (isPurged) continue;
-        if (ownUrlOf(error) !== undefined) return { kind: 'redirect', error };
+        if (localUrlOf(error) !== undefined) return { kind: 'redirect', error };
         throw error;
       } finally {
         flight?.leave();

@@ -29,7 +29,7 @@ export interface SiteFailureDetails {
   /** Address that is not allowed. */
   readonly address?: string | undefined;
   /** URL of this service to which another site redirects. */
-  readonly ownUrl?: string | undefined;
+  readonly localUrl?: string | undefined;
   readonly cause?: unknown;
 }
 
@@ -51,9 +51,9 @@ export function siteError(message: string, details: SiteFailureDetails): MediaEr
 }
 
 /** Returns the URL of this service to which another site redirects, if that has caused the error. */
-export function ownUrlOf(error: unknown): string | undefined {
+export function localUrlOf(error: unknown): string | undefined {
   const cause = error instanceof MediaError ? error.cause : undefined;
-  return cause instanceof SiteFailure ? cause.details.ownUrl : undefined;
+  return cause instanceof SiteFailure ? cause.details.localUrl : undefined;
 }
 
 /** Whether another site, or a rule for other sites, has caused an error. */

@@ -5,11 +5,11 @@ import { formatBytes, formatHeading } from './labels.ts';
 import { formatTarget } from './media-choice.ts';
 import {
   type Entry,
-  facts,
   filter,
   isPicture,
   listing,
-  requestFacts,
+  properties,
+  requestProperties,
   type Shelf,
   shelves,
   visibleShelves,
@@ -122,7 +122,7 @@ function ShelfSection({ shelf: { resource, entries, isComplete } }: { readonly s
 function EntryItem({ entry }: { readonly entry: Entry }) {
   const { id, resource, label } = entry;
   const isCurrent = useComputed(() => currentEntry.value?.id === id).value;
-  const isMoving = useComputed(() => facts.value.get(id)?.isMoving === true).value;
+  const isMoving = useComputed(() => properties.value.get(id)?.isMoving === true).value;
   const link = useRef<HTMLAnchorElement>(null);
   const [isPointedAt, setIsPointedAt] = useState(false);
   const [isBroken, setIsBroken] = useState(false);
@@ -154,7 +154,7 @@ function EntryItem({ entry }: { readonly entry: Entry }) {
             fetchpriority="low"
             decoding="async"
             alt=""
-            onLoad={() => requestFacts([entry])}
+            onLoad={() => requestProperties([entry])}
             onError={() => setIsBroken(true)}
             src={formatThumbnail(entry, isMoving && isPointedAt && mayMove())}
           />

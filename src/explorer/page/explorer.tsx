@@ -10,7 +10,7 @@ import { Comparison } from './compare/comparison.tsx';
 import { ContactSheet } from './contact-sheet.tsx';
 import { formatBytes, formatSeconds } from './labels.ts';
 import { loadOriginals } from './originals.ts';
-import { choice, contract, currentEntry, currentFacts, resources, view } from './state.ts';
+import { choice, contract, currentEntry, currentProperties, resources, view } from './state.ts';
 import { nameOf } from './take-away.ts';
 import { follow } from './workbench.ts';
 
@@ -42,9 +42,9 @@ function Explorer() {
 
 function OriginalSheet() {
   const chosen = choice.value;
-  const original = currentFacts.value;
+  const original = currentProperties.value;
   const sizeBytes = currentEntry.value?.sizeBytes ?? original?.sizeBytes;
-  const facts: readonly (readonly [string, string])[] = [
+  const rows: readonly (readonly [string, string])[] = [
     ...(original === undefined
       ? []
       : ([
@@ -67,7 +67,7 @@ function OriginalSheet() {
       </p>
       {chosen !== undefined && (
         <dl class="original-facts" id="original-facts" aria-label="The original">
-          {facts.map(([name, value]) => (
+          {rows.map(([name, value]) => (
             <div key={name}>
               <dt>{name}</dt>
               <dd>{value}</dd>

@@ -3,13 +3,13 @@ import { sourceExtensions } from '../../contract/image-formats.ts';
 import type {
   DescribedResource,
   ListedOriginal,
-  OriginalFacts,
+  OriginalProperties,
   OriginalsList,
 } from '../explorer-data.ts';
 import { formatPath, identify, type MediaChoice } from './media-choice.ts';
 
 /** Maximum number of originals per request for facts: their paths are in one URL. */
-const MAX_FACTS = 30;
+const MAX_REQUESTED = 30;
 
 /** Names of files that can be rendered; other files are not requested. */
 const PICTURE_NAME = new RegExp(`\\.(?:${sourceExtensions.join('|')})$`, 'i');
@@ -45,7 +45,7 @@ export const listing = signal<Listing>({ kind: 'shelves', shelves: [] });
 export const filter = signal<Filter>({ text: '', kind: '' });
 
 /** Facts of the originals by id; `undefined` if they are unknown. */
-export const facts = signal<ReadonlyMap<string, OriginalFacts | undefined>>(new Map());
+export const properties = signal<ReadonlyMap<string, OriginalProperties | undefined>>(new Map());
 
 /** All shelves, empty ones included; empty if the list failed to load. */
 export const shelves = computed(() =>
@@ -93,10 +93,10 @@ const queue = new Map<string, Named>();
 let isRequesting = false;
 
 /** Requests facts of originals, the latest first, and adds them to `facts`. */
-export function requestFacts(wanted: readonly Named[]): void {
+export function requestProperties(wanted: readonly Named[]): void {
   for (const each of wanted) {
     const id = identify(each);
-    if (!facts.value.has(id)) queue.set(id, each);
+    if (!properties.value.has(id)) queue.set(id, each);
   }
   if (!isRequesting && queue.size > 0) void requestQueued();
 }
@@ -106,25 +106,26 @@ async function requestQueued(): Promise<void> {
   // Originals that appear together are requested together.
   await Promise.resolve();
   while (queue.size > 0) {
-    const wanted = [...queue].slice(-MAX_FACTS);
+    const wanted = [...queue].slice(-MAX_REQUESTED);
     for (const [id] of wanted) queue.delete(id);
-    const found = await fetchFacts(wanted.map(([, choice]) => choice));
+    const found = await fetchProperties(wanted.map(([, choice]) => choice));
     const added = wanted.map(([id], index) => [id, found[index]] as const);
-    facts.value = new Map([...facts.value, ...added]);
+    properties.value = new Map([...properties.value, ...added]);
   }
   isRequesting = false;
 }
 
-async function fetchFacts(
+async function fetchProperties(
   choices: readonly Named[],
-): Promise<readonly (OriginalFacts | undefined)[]> {
+): Promise<readonly (OriginalProperties | undefined)[]> {
   const query = new URLSearchParams(
     choices.map((choice) => ['path', formatPath({ ...choice, extension: 'png', parameters: {} })]),
   );
   try {
     const response = await fetch(`/explorer/facts.json?${query}`);
     if (!response.ok) return [];
-    const { originals }: { originals: readonly (OriginalFacts | null)[] } = await response.json();
+    const { originals }: { originals: readonly (OriginalProperties | null)[] } =
+      await response.json();
     return originals.map((each) => each ?? undefined);
   } catch {
     return [];

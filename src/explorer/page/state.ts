@@ -3,7 +3,7 @@ import type { ContractTables } from '../explorer-data.ts';
 import type { Exchange, Fault } from './exchange.ts';
 import { formatFraction } from './labels.ts';
 import { identify, type MediaChoice } from './media-choice.ts';
-import { entriesById, facts } from './originals.ts';
+import { entriesById, properties } from './originals.ts';
 
 export type Outcome =
   | { readonly kind: 'nothing' }
@@ -42,8 +42,8 @@ export const currentEntry = computed(() =>
   choice.value === undefined ? undefined : entriesById.value.get(identify(choice.value)),
 );
 
-export const currentFacts = computed(() =>
-  choice.value === undefined ? undefined : facts.value.get(identify(choice.value)),
+export const currentProperties = computed(() =>
+  choice.value === undefined ? undefined : properties.value.get(identify(choice.value)),
 );
 
 /** Faults in the response; `url` stands for faults without a field. */

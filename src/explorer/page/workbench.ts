@@ -10,7 +10,7 @@ import {
   readTarget,
   usualExtensionOf,
 } from './media-choice.ts';
-import { entriesById, facts, findFirst, requestFacts, toError } from './originals.ts';
+import { entriesById, findFirst, properties, requestProperties, toError } from './originals.ts';
 import {
   choice,
   isBlank,
@@ -49,7 +49,7 @@ function show(chosen: MediaChoice, { isTyping = false, typed }: Showing = {}): v
     present({ kind: 'nothing' });
     return;
   }
-  requestFacts([chosen]);
+  requestProperties([chosen]);
   isWaiting.value = true;
   timer = window.setTimeout(() => request(turn), isTyping ? TYPING_MS : 0);
 }
@@ -86,7 +86,7 @@ function beginTurn(): number {
 export function changeKind(resource: DescribedResource): void {
   const first = findFirst(resource);
   if (first !== undefined) {
-    show(chooseFirst(first, facts.value.get(first.id)?.isMoving));
+    show(chooseFirst(first, properties.value.get(first.id)?.isMoving));
     return;
   }
   const values = Object.fromEntries(placeholdersOf(resource).map((name) => [name, '']));

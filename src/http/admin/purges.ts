@@ -9,11 +9,11 @@ import type { Purger } from '../../pipeline/results/purger.ts';
 import type { Failure } from '../failure.ts';
 import { describeBody, notFound, sendFailure } from './replies.ts';
 
-/** Maximum number of pending purges in a response, the oldest first. */
+/** Maximum number of pending purges in a response, oldest first. */
 const MAX_LISTED_PURGES = 1_000;
 
 /**
- * Adds `POST /purge`; `parsePurgeRequest` documents its body. Logs each request with the client's address.
+ * Adds `POST /purge`; `parsePurgeRequest` parses its body. Logs each purge with the client's address.
  *
  * @param parseOptions for the purged paths, without a check of signatures
  */
@@ -74,13 +74,13 @@ export function registerPurges(server: FastifyInstance, cdn: CdnPurger, log: Log
 const storeTimeout = {
   status: 504,
   code: 'STORE_TIMEOUT',
-  message: 'The store has not responded in time. The memory is purged; purge again later.',
+  message: 'The store timed out. The memory is purged; purge again later.',
 } as const satisfies Failure;
 
 const storeError = {
   status: 502,
   code: 'STORE_ERROR',
-  message: 'The store has failed. The memory is purged; purge again once the store works.',
+  message: 'The store failed. The memory is purged; purge again once the store works.',
 } as const satisfies Failure;
 
 const journalError = {

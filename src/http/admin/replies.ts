@@ -8,11 +8,12 @@ import { type Failure, formatFailure } from '../failure.ts';
 
 /** Replies of the admin and internal listeners, and the check of their tokens. */
 
-/** Maximum number of logged items of a request; the others are counted. */
+/** Maximum number of logged items of a request; `more` has the number of others. */
 const MAX_LOGGED_ITEMS = 10;
 
 export const notFound = new MediaError('NOT_FOUND');
 const internalError = new MediaError('INTERNAL_ERROR');
+const INVALID_BODY = 'Expected a JSON body that is not too long.';
 
 /** Returns a function that checks an `Authorization` header in constant time. */
 export function createTokenCheck(token: string): (authorization: string | undefined) => boolean {
@@ -20,14 +21,14 @@ export function createTokenCheck(token: string): (authorization: string | undefi
   return (authorization) => timingSafeEqual(digest(bearerOf(authorization)), expected);
 }
 
-/** Returns the token of a header, or an empty text; the scheme is case-insensitive (RFC 9110 §11.1). */
+/** Returns the token of a header, or an empty string; the scheme is case-insensitive (RFC 9110 §11.1). */
 function bearerOf(authorization = ''): string {
   return /^bearer +(\S+)$/i.exec(authorization)?.[1] ?? '';
 }
 
 export function sendUnauthorized(reply: FastifyReply): FastifyReply {
   reply.header('www-authenticate', 'Bearer');
-  const message = 'A valid token is needed.';
+  const message = 'A valid token is required.';
   return sendFailure(reply, { status: 401, code: 'UNAUTHORIZED', message });
 }
 
@@ -36,7 +37,7 @@ export function sendFailure(reply: FastifyReply, failure: Failure): FastifyReply
   return reply.status(status).headers(headers).send(body);
 }
 
-/** Hashes a text, so that comparing takes equally long for tokens of any length. */
+/** Hashes a text, so that the time of a comparison does not depend on its length. */
 function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
@@ -44,34 +45,33 @@ function digest(text: string): Buffer {
 const listUnavailable = {
   status: 503,
   code: 'BLOCKLIST_UNAVAILABLE',
-  message: 'The list of blocks cannot be read or written. The last one holds.',
+  message: 'The block list cannot be read or written. The last valid list remains in force.',
 } as const satisfies Failure;
 
-/** Replies to errors of handlers, and logs those that are not refusals. @param failed message for the log */
-export function replyToErrors(server: FastifyInstance, failed: string, log: Log): void {
+/** Replies to errors of handlers, and logs unexpected ones with this message. */
+export function replyToErrors(server: FastifyInstance, message: string, log: Log): void {
   server.setNotFoundHandler((_request, reply) => sendFailure(reply, notFound));
   server.setErrorHandler((error, _request, reply) => {
     if (error instanceof MediaError) return sendFailure(reply, error);
     if (error instanceof ListUnavailable) return sendFailure(reply, listUnavailable);
     const status = statusOf(error);
     if (status < 500) {
-      const message = 'The body is not what was expected: JSON, and not too long.';
-      return sendFailure(reply, { status, code: 'INVALID_FORM_BODY', message });
+      return sendFailure(reply, { status, code: 'INVALID_FORM_BODY', message: INVALID_BODY });
     }
-    // A client that has left aborts the work on its request.
-    const hasLeft = reply.raw.destroyed && error instanceof Error && error.name === 'AbortError';
-    if (!hasLeft) log.error({ err: error }, failed);
+    // A disconnect aborts the work on a request.
+    const isAborted = reply.raw.destroyed && error instanceof Error && error.name === 'AbortError';
+    if (!isAborted) log.error({ err: error }, message);
     return sendFailure(reply, internalError);
   });
 }
 
-/** Returns the status of Fastify's own refusals: invalid JSON, another media type, too long. */
+/** Returns the status of Fastify's errors, such as invalid JSON or a body that is too long; 500 for others. */
 function statusOf(error: unknown): number {
   const status = error instanceof Error && 'statusCode' in error ? error.statusCode : undefined;
   return typeof status === 'number' ? status : 500;
 }
 
-/** Describes the body of a request for the log, truncated. */
+/** Describes the body of a request for the log, with its first items. */
 export function describeBody(body: unknown): object {
   const described: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(body ?? {})) {

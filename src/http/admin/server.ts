@@ -20,10 +20,7 @@ import {
   sendUnauthorized,
 } from './replies.ts';
 
-/**
- * Paths without a token: orchestrators have none, and learn no more than from a request for an image. The document
- * contains only what the source does.
- */
+/** Paths without a token, which orchestrators do not have. They reveal no more than media and the source code do. */
 const OPEN_PATHS: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/openapi.json']);
 
 /** The build's copy of `docs/openapi.json`; the path is the same from the compiled file and from its source. */
@@ -32,25 +29,17 @@ const openapiFile = new URL('../../../dist/openapi.json', import.meta.url);
 /** Maximum body of a request in bytes: a thousand of the longest keys. */
 const MAX_BODY_BYTES = 2 * 1024 * 1024;
 
-/** Bound for unknown clients, which may connect as well unless the address is a loopback address. */
+/** Protects from unknown clients, which can connect unless the address is a loopback address. */
 const MAX_CONNECTIONS = 64;
 
-/** Maximum length of a decoded path: each byte of a key may be escaped. */
+/** Maximum length of a path, in which each byte of a key may be percent-encoded. */
 const MAX_PATH_LENGTH = 4_096;
 
 const REQUEST_TIMEOUT_MS = 10_000;
 
 /**
- * Creates the listener for operators, which does not listen yet.
- *
- * - `GET /healthz`: 200 as long as the process can respond at all.
- * - `GET /readyz`: 200, or 503 if requests should go elsewhere; the body of both has the reasons.
- * - `GET /openapi.json`: the interface, here and of media.
- * - With `Authorization: Bearer {token}`: `POST /purge`, see `parsePurgeRequest` for its body; `GET /purges` and
- *   `GET /purges/{id}`, if a CDN in front accepts purges; `GET /metadata/{key}` for the metadata of an original;
- *   `GET /metrics` for Prometheus.
- *
- * `/readyz` and `/metrics` probe the storage in the background, for the next request.
+ * Creates the listener for operators, without listening yet; docs/api.md documents its paths. `/readyz` and `/metrics`
+ * probe the storage in the background, for the next request.
  */
 export function createAdminServer(
   { parseOptions, external, release }: Config,
@@ -66,20 +55,20 @@ export function createAdminServer(
     logger: false,
     bodyLimit: MAX_BODY_BYTES,
     requestTimeout: REQUEST_TIMEOUT_MS,
-    // A client that waits would delay the stop of the service.
+    // Open connections would delay the stop of the service.
     forceCloseConnections: true,
     routerOptions: { maxParamLength: MAX_PATH_LENGTH },
-    // Targets that the router cannot decode, such as /%zz, for which no hook runs.
+    // Targets that the router cannot decode, such as /%zz. No hook runs for them.
     frameworkErrors: (_error, request, reply) => {
       reply.header('cache-control', 'no-store');
-      if (!mayPass(request)) sendUnauthorized(reply);
-      else sendFailure(reply, request.url.startsWith(METADATA_PATH) ? wrongKey : notFound);
+      if (!isAuthorized(request)) sendUnauthorized(reply);
+      else sendFailure(reply, request.url.startsWith(METADATA_PATH) ? invalidKey : notFound);
     },
   });
   server.server.maxConnections = MAX_CONNECTIONS;
   const isToken = createTokenCheck(token);
 
-  const mayPass = ({ headers, method, url }: FastifyRequest): boolean => {
+  const isAuthorized = ({ headers, method, url }: FastifyRequest): boolean => {
     const [path = ''] = url.split('?');
     if ((method === 'GET' || method === 'HEAD') && OPEN_PATHS.has(path)) return true;
     return isToken(headers.authorization);
@@ -87,10 +76,10 @@ export function createAdminServer(
 
   server.addHook('onRequest', async (request, reply) => {
     reply.header('cache-control', 'no-store');
-    return mayPass(request) ? undefined : sendUnauthorized(reply);
+    return isAuthorized(request) ? undefined : sendUnauthorized(reply);
   });
 
-  // An operator who may purge needs no signature.
+  // Operators need no signature to purge a URL.
   const readExternal = (path: string) => readExternalPath(path, external?.pathEncoding);
   registerPurge(server, purger, { ...parseOptions, readExternal }, log);
   if (cdn !== undefined) registerPurges(server, cdn, log);
@@ -145,7 +134,7 @@ function registerDisabled(
   for (const path of paths) server.all(path, (_request, reply) => sendFailure(reply, failure));
 }
 
-/** Adds the list of blocks; `parseBlockRequest` documents its bodies. Logs each change, without digests. */
+/** Adds `/blocks`; `parseBlockRequest` parses its bodies. Logs each change, without digests. */
 function registerBlocks(
   server: FastifyInstance,
   blocks: BlockList,
@@ -166,6 +155,6 @@ function registerBlocks(
   server.get('/blocks', async ({ query }) => blocks.read(parseBlockQuery(query, resources)));
 }
 
-const wrongKey = new MediaError('INVALID_FORM_BODY', {
+const invalidKey = new MediaError('INVALID_FORM_BODY', {
   faults: [{ path: 'key', message: 'Expected valid percent-encoded UTF-8.' }],
 });

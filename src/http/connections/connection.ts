@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import type { Meter } from '../../pipeline/meter.ts';
 import { countRefusal, type Refusal, refusals, writeRefusal } from './refusal.ts';
 
-/** Phase of a connection: no request yet; responses under way; waiting for the next request; FIN sent. */
+/** Phase of a connection: before its first request; with pending responses; between requests; after our FIN. */
 export type Phase = 'new' | 'active' | 'idle' | 'closing';
 
 /** Subset of `Connections` that a connection uses. */
@@ -22,9 +22,9 @@ export class Connection {
   /** Open responses, in the order of their requests. */
   readonly responses = new Set<ServerResponse>();
   readonly #owner: ConnectionOwner;
-  /** Minimum number of bytes that a client reads in each window; with fewer, it is stalled. */
+  /** Minimum number of bytes that a client must read in each window. */
   readonly #minBytes: number;
-  /** Oldest response, and the bytes that the client had read at the begin of the current window. */
+  /** Oldest response, and the number of bytes read by the client at the start of the current window. */
   #progress: { response: ServerResponse; sinceMs: number; readBytes: number } | undefined;
   /** Socket that carries HTTP/1.1: the transport, or TLS above it. */
   #socket: Socket;
@@ -41,14 +41,14 @@ export class Connection {
   }
 
   /**
-   * Attaches the socket that carries HTTP, and makes it linger at its end. Node would close it after the last response
-   * even if the client still sends; the system then resets it, and the client may lose the response (RFC 9112 §9.6).
+   * Attaches the socket that carries HTTP, and makes it linger at its end. Node would close it while the client still
+   * sends, and the reset may overtake the last response (RFC 9112 §9.6).
    */
   attachHttp(socket: Socket): void {
     this.#socket = socket;
     socket.destroySoon = () => {
       this.#isEnding = true;
-      // A message after `Connection: close` gets no response.
+      // No response to a message after `Connection: close`.
       this.#finalResponse = undefined;
       if (this.phase !== 'closing') this.leave();
     };
@@ -74,20 +74,20 @@ export class Connection {
     if (this.responses.size === 0) this.leave();
   }
 
-  /** Rejects a message that the parser could not read, after the pending responses, and ends the connection. */
+  /** Rejects a malformed message after the pending responses, and ends the connection. */
   refuse(refusal: Refusal): void {
     if (this.#isEnding) return; // the parser reports all further chunks
     countRefusal(this.#owner.meter, refusal);
     this.#isEnding = true;
     const [oldest] = this.responses;
     const isOwnBody = this.#lastRequest?.complete === false;
-    // The refusal of an invalid body is the response to its request, unless that has one.
+    // The refusal of an invalid body is the response to its request, unless that response has begun.
     const isResponse = this.responses.size === 1 && oldest?.headersSent === false;
     if (!isOwnBody || isResponse) this.#finalResponse = refusal;
     if (oldest === undefined || (isOwnBody && isResponse)) this.leave();
   }
 
-  /** Rejects a CONNECT. Node's parser has detached itself, and sends no more pending responses. */
+  /** Rejects a CONNECT. Node's parser is detached by then, and does not send pending responses. */
   refuseTunnel(): void {
     this.#socket.on('error', () => undefined);
     if (this.responses.size > 0) this.#socket.destroy();
@@ -103,10 +103,7 @@ export class Connection {
     this.#socket.end();
   }
 
-  /**
-   * Returns for how long the client has read fewer than `#minBytes` of a response. A response that waits for the origin
-   * or a render is not stalled, and one of 500 MiB may take hours at a modest pace.
-   */
+  /** Returns the time since the client last read `#minBytes` of a response; 0 while the origin or a render is pending. */
   stalledForMs(nowMs: number): number {
     const [response] = this.responses;
     if (response === undefined || !isUnderWay(response)) {
@@ -122,8 +119,8 @@ export class Connection {
     return 0;
   }
 
-  /** Closes pipelined responses of a closed connection: Node closes only the first one. */
-  closeWaiting(): void {
+  /** Closes pipelined responses of a closed connection, of which Node closes only the first one. */
+  closePipelined(): void {
     for (const response of this.responses) {
       if (response.socket !== null) continue;
       response.destroy();

@@ -4,59 +4,52 @@ import type { Meter } from '../../pipeline/meter.ts';
 import type { Clock, Log } from '../../pipeline/ports.ts';
 import { Connection, type ConnectionOwner, type Phase } from './connection.ts';
 
-/**
- * Limits of one client. They are not settings, since they do not depend on the installation. The number of connections
- * does: see `MAX_CONNECTIONS`.
- */
+/** Limits of one client. They do not depend on the installation, so they are not settings, unlike `MAX_CONNECTIONS`. */
 export const clientLimits = {
   handshakeTimeoutMs: 10_000,
   /**
-   * From the first byte of a request (for the first request: from the connection) to the end of its head, which fits
-   * into a few packets: ten seconds allow three retransmissions of each (RFC 6298: after 1, 2 and 4 s).
+   * From the connection, or the first byte of a later request, to the end of its head. A head has a few packets; ten
+   * seconds allow three retransmissions of each (RFC 6298: after 1, 2 and 4 s).
    */
   headTimeoutMs: 10_000,
-  /** From the head of a request to the end of its discarded body. Uploads have a minimum pace instead. */
+  /** From the head of a request to the end of its discarded body. Uploads have a minimum rate instead. */
   requestTimeoutMs: 20_000,
   /**
-   * From a response to the next request of a connection. The proxy in front keeps idle connections for 60 s, and must
-   * close one first: a request that it sends while we close the connection gets no response.
+   * From a response to the next request of a connection. Longer than the 60 s of the proxy in front: a request that it
+   * sends while the service closes the connection gets no response.
    */
   keepAliveTimeoutMs: 72_000,
   /**
-   * From our FIN to the end of a connection that the client does not close. Closing over unread bytes resets the
-   * connection, and the reset may overtake our response (RFC 9112 §9.6).
+   * From the FIN of the service to the end of a connection that the client does not close. Closing it with unread bytes
+   * sends a reset, which may overtake the response (RFC 9112 §9.6).
    */
   lingerTimeoutMs: 2_000,
-  /** From the begin of a stop to our FIN on idle connections, over which a request may be on its way. */
+  /** From the begin of a stop to the FIN on idle connections, for requests that are on their way. */
   idleGraceMs: 250,
   /**
-   * Window in which a client must read `slowReaderMinBytes` of its response, or the rest; as long as nginx's send_timeout.
-   * A shorter one would hit honest clients: the system accepts bytes once a third of its buffer (up to 4 MiB) is free, so
-   * on loopback a client of 20 kB/s read nothing for 58 s, and then 1.4 MB at once.
+   * Window in which a client must read `slowReaderMinBytes` of its response, or the rest; equals nginx's send_timeout. The
+   * kernel accepts bytes once a third of its buffer (up to 4 MiB) is free: a client of 20 kB/s appeared idle for 58 s.
    */
   slowReaderWindowMs: 60_000,
-  /** At least 1 KiB/s, against clients that read a byte a second. */
+  /** 1 KiB/s, against clients that read a byte a second. */
   slowReaderMinBytes: 65_536,
-  /** The window while three quarters of `maxRequests` are under way and others are about to be rejected. */
+  /** The window while three quarters of `maxRequests` are running, before further requests are rejected. */
   crowdedReaderWindowMs: 10_000,
   sweepIntervalMs: 1_000,
 
   /**
-   * The request line and all header fields; Node's own limit. The longest URL of a stored original has 900 bytes, the
-   * longest opaque URL of external media 11 kB; browsers send 1 to 4 kB of fields.
+   * The request line and all header fields; Node's default. URLs of stored originals have up to 900 bytes, opaque URLs of
+   * external media up to 11 kB; browsers send 1 to 4 kB of fields.
    */
   maxHeadBytes: 16_384,
   /** The same for uploads: a capability has up to 16 384 characters (contract §10). */
   maxUploadHeadBytes: 24_576,
   maxHeaderFields: 100,
-  /** Bytes of a body that the contract does not provide for, which the listener reads and discards. */
+  /** Maximum size of a body that the listener discards. */
   maxBodyBytes: 1_048_576,
-  /**
-   * Requests whose response is not complete; at most half of the connections. A response that its client does not read
-   * takes 0.3 to 0.5 MB of memory.
-   */
+  /** Concurrent requests, at most half of the connections. A response that its client does not read takes 0.3 to 0.5 MB. */
   maxRequests: 2_048,
-  /** The same for one connection. Few clients pipeline at all. */
+  /** The same for one connection. Few clients use pipelining. */
   maxPipelinedRequests: 32,
 };
 
@@ -64,10 +57,7 @@ const DRAIN_STEP_MS = 10;
 
 export type ClientLimits = Readonly<typeof clientLimits>;
 
-/**
- * All connections of the listener: their number, and how long each may be inactive. One sweep replaces timers for each.
- * Node's parser bounds the time in which a client sends a head.
- */
+/** All connections of the listener, with limits of their number and inactivity. Node's parser limits the time of a head. */
 export class Connections implements ConnectionOwner {
   readonly meter: Meter;
   isDraining = false;
@@ -77,9 +67,8 @@ export class Connections implements ConnectionOwner {
   readonly #limits: ClientLimits;
   readonly #clock: Clock;
   readonly #log: Log;
-  /** Each request may have a file of the storage open, and each other connection one of its own. */
   readonly #maxRequests: number;
-  /** Connections by phase, in the order in which they entered it. */
+  /** Connections by phase, oldest first. */
   readonly #phases: Readonly<Record<Phase, Set<Connection>>> = {
     new: new Set(),
     active: new Set(),
@@ -87,11 +76,11 @@ export class Connections implements ConnectionOwner {
     closing: new Set(),
   };
   readonly #bySocket = new WeakMap<Socket, Connection>();
-  /** Connections by the addresses of both ends, the only identity that a TLS socket shares with the socket below. */
+  /** Connections by the addresses of both ends, the only identity that a TLS socket shares with its transport. */
   readonly #byAddresses = new Map<string, Connection>();
-  /** Clients disconnected since the start, and how many of them are logged. */
-  readonly #cutOffs = { slowReaders: 0, evicted: 0, turnedAway: 0 };
-  #logged = { ...this.#cutOffs };
+  /** Clients disconnected or rejected since the start. */
+  readonly #disconnects = { slowReaders: 0, evicted: 0, turnedAway: 0 };
+  #logged = { ...this.#disconnects };
 
   constructor(maxConnections: number, limits: ClientLimits, clock: Clock, log: Log, meter: Meter) {
     this.#maxConnections = maxConnections;
@@ -112,18 +101,18 @@ export class Connections implements ConnectionOwner {
       maxConnections: this.#maxConnections,
       requests: this.requestCount,
       maxRequests: this.#maxRequests,
-      ...this.#cutOffs,
+      ...this.#disconnects,
     };
   }
 
   /**
-   * Accepts a connection. At the maximum it first evicts one, as nginx does: the oldest that is closing, has sent no
-   * request, or is idle, in this order. If all are active, it rejects the new one.
+   * Accepts a connection. At the maximum, evicts the oldest one that is closing, new or idle, in this order, as nginx does;
+   * if all are active, rejects the new one.
    */
   accept(transport: Socket): void {
     transport.on('error', () => undefined); // a close follows
-    const hasLeft = transport.remoteAddress === undefined;
-    if (hasLeft || this.#isClosed || !this.#makeRoom()) {
+    const isDisconnected = transport.remoteAddress === undefined;
+    if (isDisconnected || this.#isClosed || !this.#makeRoom()) {
       transport.destroy();
       return;
     }
@@ -135,7 +124,7 @@ export class Connections implements ConnectionOwner {
     transport.once('close', () => {
       if (this.#byAddresses.get(addresses) === connection) this.#byAddresses.delete(addresses);
       this.#phases[connection.phase].delete(connection);
-      connection.closeWaiting();
+      connection.closePipelined();
     });
   }
 
@@ -157,7 +146,7 @@ export class Connections implements ConnectionOwner {
     this.#phases[phase].add(connection);
   }
 
-  /** Closes active connections after their responses, and the others after a grace period for requests on their way. */
+  /** Closes active connections after their responses, and others after a grace period for requests on their way. */
   async drain(): Promise<void> {
     this.isDraining = true;
     const { new: fresh, idle, active } = this.#phases;
@@ -188,25 +177,25 @@ export class Connections implements ConnectionOwner {
     const windowMs = isCrowded ? limits.crowdedReaderWindowMs : limits.slowReaderWindowMs;
     for (const connection of this.#phases.active) {
       if (connection.stalledForMs(nowMs) < windowMs) continue;
-      this.#cutOffs.slowReaders += 1;
-      // A reset: after a plain close, the system would keep its buffers and try to deliver them.
+      this.#disconnects.slowReaders += 1;
+      // Resets: after a close, the kernel would buffer the response and try to deliver it.
       connection.transport.resetAndDestroy();
     }
-    this.#logCutOffs();
+    this.#logDisconnects();
   }
 
-  /** Returns whether another connection is possible; may evict one. */
+  /** Whether another connection is possible; evicts one if necessary. */
   #makeRoom(): boolean {
     if (this.#byAddresses.size < this.#maxConnections) return true;
     const { closing, new: fresh, idle } = this.#phases;
     const [victim] = [closing, fresh, idle].flatMap(([oldest]) => oldest ?? []);
-    this.#cutOffs[victim === undefined ? 'turnedAway' : 'evicted'] += 1;
+    this.#disconnects[victim === undefined ? 'turnedAway' : 'evicted'] += 1;
     victim?.transport.destroy();
     return victim !== undefined;
   }
 
-  #logCutOffs(): void {
-    const { slowReaders, evicted, turnedAway } = this.#cutOffs;
+  #logDisconnects(): void {
+    const { slowReaders, evicted, turnedAway } = this.#disconnects;
     const added = {
       slowReaders: slowReaders - this.#logged.slowReaders,
       evicted: evicted - this.#logged.evicted,

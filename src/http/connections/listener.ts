@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Config } from '../../config/config.ts';
-import type { Observers } from '../request-facts.ts';
+import type { Observers } from '../request-state.ts';
 import type { Connection } from './connection.ts';
 import { type ClientLimits, Connections } from './connections.ts';
 import {
@@ -14,21 +14,21 @@ import {
   refusals,
 } from './refusal.ts';
 
-/** Requests of a listener, after its checks. */
+/** Handlers of the requests that have passed the checks of a listener. */
 interface Routes {
   handle(request: IncomingMessage, response: ServerResponse): void;
   /** Returns the methods at a request target, as in `Allow`; `undefined` if the path is unknown. */
   findMethods(target: string): string | undefined;
-  /** Whether the handler reads the body, whatever its length. Omit to discard all bodies. */
+  /** Whether the handler reads the body, regardless of its length. Omit to discard all bodies. */
   readonly isUpload: ((request: IncomingMessage) => boolean) | undefined;
 }
 
 /**
- * Listener of HTTP/1.1, plain or with TLS 1.2 and newer. It protects the service from slow, hostile or too many clients,
- * and passes on well-formed requests, up to a number at a time.
+ * Listener of HTTP/1.1, plain or with TLS 1.2 and later. It protects the service from slow, hostile or too many clients,
+ * and forwards valid requests, with limited concurrency.
  */
 export class Listener {
-  /** Connections of all servers: `localhost` has two addresses, and so two servers. */
+  /** Connections of all servers: Fastify creates one for each address of `localhost`. */
   readonly connections: Connections;
   readonly #tls: Config['http']['tls'];
   readonly #limits: ClientLimits;
@@ -61,7 +61,7 @@ export class Listener {
       keepAliveTimeout: limits.keepAliveTimeoutMs,
       connectionsCheckingInterval: limits.sweepIntervalMs,
       maxHeaderSize: (isUpload === undefined ? limits : this.#uploadLimits).maxHeadBytes,
-      // `findFormFault` checks it, and has a response of our own.
+      // `checkMessage` checks the host, and responds as JSON.
       requireHostHeader: false,
     };
     const tlsSettings = {
@@ -72,7 +72,7 @@ export class Listener {
       this.#tls === undefined
         ? createServer(settings)
         : createTlsServer({ ...this.#tls, ...settings, ...tlsSettings });
-    server.maxHeadersCount = 0; // `findFormFault` counts them; Node would drop the excess silently
+    server.maxHeadersCount = 0; // `checkMessage` counts them; Node would drop the excess silently
     const admit = (request: IncomingMessage, response: ServerResponse): void =>
       this.#admit(request, response);
     server.on('connection', (transport: Socket) => connections.accept(transport));
@@ -107,24 +107,24 @@ export class Listener {
       request.destroy();
       return;
     }
-    // Each request occupies memory and counts as running; no honest client sends so many.
+    // Each pipelined request occupies memory and counts as running.
     if (connection.responses.size > this.#limits.maxPipelinedRequests) {
       connection.transport.destroy();
       return;
     }
-    // We support no upgrade, but the parser stops after a request for one.
+    // Upgrades are not supported, but the parser stops after a request for one.
     if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false;
     const isWithBody = hasBody(request);
     const isForHandler = isUpload?.(request) === true;
     if (isWithBody && !isForHandler) discardBody(request, connection, this.#limits);
     const refusal =
-      findFormFault(request, isForHandler ? this.#uploadLimits : this.#limits) ??
+      checkMessage(request, isForHandler ? this.#uploadLimits : this.#limits) ??
       (this.connections.isOverloaded ? refusals.overloaded : undefined);
     if (refusal !== undefined) {
       countRefusal(this.#meter, refusal);
       sendRefusal(request, response, refusal);
     } else if (isWithBody) {
-      // By then the parser has read the first bytes of the body, and rejects it if it is not valid HTTP.
+      // Lets the parser read the first bytes of the body before, and reject them if they are not valid HTTP.
       queueMicrotask(() => handle(request, response));
     } else {
       handle(request, response);
@@ -137,22 +137,21 @@ function hasBody({ headers }: IncomingMessage): boolean {
   return length !== '0' || coding !== undefined;
 }
 
-/** Characters of a URI's host and port (RFC 3986 §3.2.2), which may be empty (RFC 9110 §7.2); no comma, which joins hosts. */
+/** Characters of a URI's host and port (RFC 3986 §3.2.2), except the comma, which joins hosts; may be empty (RFC 9110 §7.2). */
 const HOST = /^[\w.~%!$&'()*+;=:[\]-]*$/;
 
 /**
- * Finds the fault of a message that Node's lenient parser has accepted. A proxy in front that reads such a message
- * differently could take one request for two, or one host for another. Not covered, since proxies normalize them: a bare
- * LF before the request line, and two spaces in it.
+ * Rejects invalid messages that Node's lenient parser accepts, since a proxy in front may interpret their boundaries or
+ * host differently. Not covered, because proxies normalize them: a bare LF before the request line, and two spaces in it.
  */
-function findFormFault(
+function checkMessage(
   request: IncomingMessage,
   limits: Pick<ClientLimits, 'maxHeadBytes' | 'maxHeaderFields'>,
 ): Refusal | undefined {
   const { httpVersion, rawHeaders, headers, url = '' } = request;
   if (rawHeaders.length > 2 * limits.maxHeaderFields) return refusals.headTooLarge;
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return refusals.badMessage;
-  // One host; only HTTP/1.0 may omit it (RFC 9112 §3.2). Node keeps the first of several.
+  // Exactly one host, except for HTTP/1.0 (RFC 9112 §3.2). Node keeps the first of several.
   let hosts = 0;
   let fieldBytes = 0;
   for (let index = 0; index < rawHeaders.length; index += 2) {
@@ -160,20 +159,20 @@ function findFormFault(
     if (name?.length === 4 && name.toLowerCase() === 'host') hosts += 1;
     fieldBytes += (name?.length ?? 0) + (rawHeaders[index + 1]?.length ?? 0);
   }
-  // Counted as by Node's parser, which has the limit of uploads if there are uploads.
+  // Counts like Node's parser, whose limit is that of uploads if uploads are enabled.
   if (url.length + fieldBytes >= limits.maxHeadBytes) return refusals.headTooLarge;
   if (hosts > 1 || (hosts === 0 && httpVersion === '1.1')) return refusals.badMessage;
   const { host = '', 'transfer-encoding': coding } = headers;
   if (!HOST.test(host)) return refusals.badMessage;
-  // Only chunked is supported; HTTP/1.0 has no coding (RFC 9112 §6.1).
+  // Only chunked is supported, and not by HTTP/1.0 (RFC 9112 §6.1).
   const isCodingKnown =
     coding === undefined || (coding.toLowerCase() === 'chunked' && httpVersion === '1.1');
   return isCodingKnown ? undefined : refusals.badMessage;
 }
 
 /**
- * Rejects a request whose head was read, and ends the connection. A request beyond `maxRequests` without a body keeps it:
- * a proxy that lost its connections under load would open as many new ones.
+ * Rejects a request whose head was read, and ends the connection, except under overload without a body: a proxy would
+ * replace its lost connections at once.
  */
 function sendRefusal(request: IncomingMessage, response: ServerResponse, refusal: Refusal): void {
   const { status, headers, body } = formatRefusal(refusal);
@@ -182,7 +181,7 @@ function sendRefusal(request: IncomingMessage, response: ServerResponse, refusal
   response.end(request.method === 'HEAD' ? undefined : body);
 }
 
-/** Reads and discards a body within bounds of bytes and time, so that the next request is found. */
+/** Reads and discards a body up to limits of bytes and time, so that the connection can be reused. */
 function discardBody(
   request: IncomingMessage,
   connection: Connection,

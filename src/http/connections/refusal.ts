@@ -5,12 +5,12 @@ import type { Meter } from '../../pipeline/meter.ts';
 import { type Failure, formatFailure, refuseMethod } from '../failure.ts';
 import { ALLOWED_METHODS, COMMON_HEADERS } from '../head.ts';
 
-/** Response of the listener to a message that is not valid HTTP, is too large, or is one request too many. */
+/** Response of the listener to a message that is invalid or too large, or exceeds the number of requests. */
 export interface Refusal extends Failure {
   readonly code: ErrorCode;
 }
 
-/** The contract has no code for a malformed message; this one shows that the client is at fault. */
+/** Creates the refusal of a malformed message. The contract has no code for it; this one indicates that the client is at fault. */
 function malformed(status: number, message: string): Refusal {
   return { status, code: 'INVALID_FORM_BODY', message };
 }
@@ -23,7 +23,7 @@ export const refusals = {
   overloaded: new MediaError('OVERLOADED', { bottleneck: 'requests', retryAfterSeconds: 1 }),
 } as const satisfies Record<string, Refusal>;
 
-/** Error of Node's parser, with the chunk in which it failed and the number of bytes read of it. */
+/** Error of Node's parser, with the chunk in which it failed and the number of bytes parsed. */
 export interface ParserError extends Error {
   readonly code?: string;
   readonly rawPacket?: Buffer;
@@ -43,31 +43,31 @@ export function refusalOf(error: ParserError, findMethods: FindMethods): Refusal
 const REQUEST_LINE = /^[!#$%&'*+.^_`|~\dA-Za-z-]+ (?<target>\/[!-~]*) HTTP\/1\.[01]$/;
 
 /**
- * Node's parser reports unknown methods as errors, although HTTP allows any token. Not covered: a line in several chunks,
- * in which a method looks like any invalid text.
+ * Returns the refusal of an unknown method, which Node's parser reports as an error although HTTP allows any token. A
+ * request line in several chunks is a malformed message instead.
  */
 function refusalOfMethod(
   { rawPacket, bytesParsed = 0 }: ParserError,
   findMethods: FindMethods,
 ): Refusal {
   const text = rawPacket?.toString('latin1') ?? '';
-  // Other requests may precede it in the chunk.
+  // The chunk may begin with other requests.
   const start = bytesParsed === 0 ? 0 : text.lastIndexOf('\r\n', bytesParsed - 1) + 1;
   const line = text.slice(start, text.indexOf('\r\n', bytesParsed)).replace(/^\n/, '');
   const target = REQUEST_LINE.exec(line)?.groups?.target;
   return target === undefined ? refusals.badMessage : refuseMethod(findMethods(target));
 }
 
-/** Counts a refusal that is about to be sent, since no handler does. */
+/** Counts a refusal, which no handler does. */
 export function countRefusal(meter: Meter, { status }: Refusal): void {
   meter.countOf({ resource: 'none', status, cache: 'none' }).responses += 1;
   if (status === refusals.overloaded.status) meter.count('refusals', 'requests');
 }
 
-/** Rejects a message without a request, over the bare socket; nothing may be written after it. */
+/** Writes a refusal to the socket, as the last response of the connection. */
 export function writeRefusal(socket: Socket, refusal: Refusal): void {
   const { status, headers, body } = formatRefusal(refusal);
-  // An origin with a clock sends it with any response below 500 (RFC 9110 §6.6.1).
+  // Required of origins with a clock (RFC 9110 §6.6.1).
   const fields = Object.entries({
     ...headers,
     date: new Date().toUTCString(),

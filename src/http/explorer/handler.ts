@@ -10,8 +10,8 @@ import { signAttachment } from '../../contract/signing/attachment-signature.ts';
 import type { DefaultAvatar } from '../../default-avatars/default-avatars.ts';
 import { type CatalogueShelf, listCatalogue } from '../../explorer/catalogue.ts';
 import { describeContract } from '../../explorer/contract-tables.ts';
-import type { OriginalFacts, OriginalsList } from '../../explorer/explorer-data.ts';
-import { factsOf, factsOfShipped } from '../../explorer/original-facts.ts';
+import type { OriginalProperties, OriginalsList } from '../../explorer/explorer-data.ts';
+import { propertiesOf, propertiesOfShipped } from '../../explorer/original-properties.ts';
 import type { MetadataService } from '../../pipeline/metadata/metadata.ts';
 import type { Clock, OriginListing } from '../../pipeline/ports.ts';
 import { Semaphore } from '../../pipeline/semaphore.ts';
@@ -22,7 +22,7 @@ interface ExplorerFile {
   readonly body: Buffer;
 }
 
-/** Types of the served files; other files of the directory, such as sources, are not served. */
+/** Types of the served files; other files of the directory are sources. */
 const MIME_TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
@@ -43,12 +43,11 @@ interface ExplorerParts {
 }
 
 /**
- * Explorer on the media listener: a page, its files, and its data. Requests need a host name of this machine (see
- * `isRebound`), or pages of other sites could read the list of originals through a browser here. Behind a proxy on the
- * same machine, which passes other names on, the explorer is off.
+ * Explorer on the media listener: a page, its files, and its data. Responds only under a host name of this machine (see
+ * `isRebound`), so not behind a proxy on this machine that forwards other names.
  */
 export interface ExplorerHandler {
-  /** Whether a request is for a path of the explorer, and under a permitted name. */
+  /** Whether a request is for a path of the explorer, under a permitted host name. */
   isFor(request: IncomingMessage): boolean;
   /**
    * Responds to a GET or HEAD.
@@ -59,8 +58,8 @@ export interface ExplorerHandler {
 }
 
 /**
- * Headers of the explorer's responses, errors included: only its own scripts and styles run, and other sites can
- * neither read the list of originals nor embed the page.
+ * Headers of the explorer's responses, errors included. Only its scripts and styles run, and other sites can neither read
+ * its data nor embed it.
  */
 export const EXPLORER_HEADERS = {
   'cache-control': 'no-store',
@@ -77,11 +76,11 @@ const LIST_PATH = '/explorer/originals.json';
 /** Maximum number of originals that one response describes. */
 const MAX_DESCRIBED = 50;
 
-/** Bounds of concurrent descriptions: few, because clients of media come first. */
+/** Limits of concurrent descriptions, which are low because clients of media take precedence. */
 const DESCRIPTIONS = { slots: 2, maxWaiting: 200, maxWaitMs: 10_000 } as const;
 
 /** Maximum age of a reused list of originals, in milliseconds. */
-const LIST_KEPT_MS = 2_000;
+const LIST_MAX_AGE_MS = 2_000;
 
 type Responder = (
   query: URLSearchParams,
@@ -89,10 +88,9 @@ type Responder = (
 ) => ExplorerFile | Promise<ExplorerFile>;
 
 /**
- * Opens the explorer. If attachments have to be signed, it signs the listed ones for everybody who can open the page:
- * the operator then has set `EXPLORER=on`.
+ * Opens the explorer. It signs the listed attachments if their URLs need a signature, for anyone who can open the page.
  *
- * @throws Error if the page is missing: the build is incomplete
+ * @throws Error if the page is missing because the build is incomplete
  */
 export async function openExplorer(
   { attachments: { mode, signing } }: Pick<Config, 'attachments'>,
@@ -100,7 +98,7 @@ export async function openExplorer(
 ): Promise<ExplorerHandler> {
   const files = await loadExplorerFiles();
   const page = files.get('index.html');
-  if (page === undefined) throw new Error('The explorer has no page.');
+  if (page === undefined) throw new Error('explorer/page/index.html is missing.');
   const tables = jsonOf(describeContract());
   const descriptions = new Semaphore(DESCRIPTIONS);
   const sign = (key: string): Readonly<Record<string, string>> | undefined => {
@@ -109,7 +107,7 @@ export async function openExplorer(
       ? undefined
       : Object.fromEntries(new URLSearchParams(splitTarget(path)[1]));
   };
-  // Listing is costly, and any client may request it: requests share one list. Failures are not kept.
+  // Requests share a list, since listing is costly and any client may request it. Failures are not cached.
   let list: { readonly file: Promise<ExplorerFile>; readonly untilMs: number } | undefined;
   const findList = (): Promise<ExplorerFile> => {
     if (list !== undefined && clock.nowMs() < list.untilMs) return list.file;
@@ -119,7 +117,7 @@ export async function openExplorer(
     const made = { file, untilMs: Infinity };
     list = made;
     file.then(
-      () => (made.untilMs = clock.nowMs() + LIST_KEPT_MS),
+      () => (made.untilMs = clock.nowMs() + LIST_MAX_AGE_MS),
       () => (made.untilMs = -Infinity),
     );
     return file;
@@ -133,10 +131,10 @@ export async function openExplorer(
       '/explorer/facts.json',
       async (query, { signal }) => {
         const paths = query.getAll('path').slice(0, MAX_DESCRIBED);
-        const describeOriginal = async (originKey: string): Promise<OriginalFacts | null> => {
-          const release = await descriptions.enter(signal);
+        const describeOriginal = async (originKey: string): Promise<OriginalProperties | null> => {
+          const leave = await descriptions.enter(signal);
           const options = { originKey, wantsPlaceholder: false, wantsSha256: false };
-          return metadata.describe(options, signal).then(factsOf).finally(release);
+          return metadata.describe(options, signal).then(propertiesOf).finally(leave);
         };
         const describe = (path: string) => describePath(path, defaultAvatars, describeOriginal);
         return jsonOf({ originals: await Promise.all(paths.map(describe)) });
@@ -160,7 +158,7 @@ export async function openExplorer(
   };
 }
 
-/** Loads the files of the page by their base names. */
+/** Loads the files of the page, by base name. */
 async function loadExplorerFiles(): Promise<ReadonlyMap<string, ExplorerFile>> {
   const names = await readdir(PAGE_DIRECTORY, { recursive: true });
   const files = await Promise.all(
@@ -203,37 +201,35 @@ function listOriginals(
   };
 }
 
-/** Describes the original at a path of the contract; `null` if it is unknown, or cannot be read now. */
+/** Describes the original at a path; returns `null` if the path is unknown or the original unreadable. */
 async function describePath(
   path: string,
   defaultAvatars: readonly DefaultAvatar[],
-  describeOriginal: (originKey: string) => Promise<OriginalFacts | null>,
-): Promise<OriginalFacts | null> {
+  describeOriginal: (originKey: string) => Promise<OriginalProperties | null>,
+): Promise<OriginalProperties | null> {
   const parsed = parsePath(path);
   if (parsed.kind !== 'valid') return null;
   const key = originKeyOf(parsed.path);
   if (key !== undefined) return describeOriginal(key).catch(() => null);
   const shipped = defaultAvatars[Number(parsed.path.values.index)];
-  return (shipped && factsOfShipped(shipped.body)) ?? null;
+  return (shipped && propertiesOfShipped(shipped.body)) ?? null;
 }
 
 function jsonOf(value: object): ExplorerFile {
   return { mimeType: 'application/json; charset=utf-8', body: Buffer.from(JSON.stringify(value)) };
 }
 
-interface Arrival {
+interface ReceivedRequest {
   readonly headers: IncomingHttpHeaders;
   readonly socket: { readonly localAddress?: string | undefined };
 }
 
 /**
- * Whether a request reached a loopback address under a name that anybody can point there (DNS rebinding): once a page of
- * `evil.example` is loaded, its name may resolve to 127.0.0.1, so that the page reads this service in the visitor's
- * browser. `localhost`, names below `.localhost` (RFC 6761 §6.3) and IP addresses cannot be pointed elsewhere.
- *
- * A socket without an address counts as loopback. Not covered: addresses of a network, which are usually reached by name.
+ * Whether a request reached a loopback address under a public host name (DNS rebinding): once a page of `evil.example` is
+ * loaded, its name may resolve to 127.0.0.1, so that the page can read this service. Safe are `localhost`, names below
+ * `.localhost` (RFC 6761 §6.3) and IP addresses. Not covered: network addresses, which clients usually reach by name.
  */
-export function isRebound({ headers, socket }: Arrival): boolean {
+export function isRebound({ headers, socket }: ReceivedRequest): boolean {
   if (socket.localAddress !== undefined && !isLoopback(socket.localAddress)) return false;
   return headers.host === undefined || !isOfThisMachine(headers.host.replace(/:\d*$/, ''));
 }

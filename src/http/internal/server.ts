@@ -17,22 +17,19 @@ import {
 } from '../admin/replies.ts';
 import { HEALTH_PATH, REQUEST_TIMEOUT_MS } from './routes.ts';
 
-/** Bodies above this many bytes are large, and so are those of unknown length. */
+/** Minimum size of a large body in bytes. Bodies of unknown length are large. */
 const LARGE_BYTES = 1024 ** 2;
 
-/** Maximum number of concurrent large bodies: each is in memory as text, as JSON and as bytes. */
+/** Maximum number of concurrent large bodies: memory contains each as text, as JSON and as bytes. */
 const MAX_LARGE = 2;
 
-/** Bound for unknown clients, which may connect as well unless the address is a loopback address. */
+/** Protects from unknown clients, which can connect unless the address is a loopback address. */
 const MAX_CONNECTIONS = 256;
 
 /**
- * Creates the listener for the platform's API (contract §14), which does not listen yet.
+ * Creates the listener for the platform's API (contract §14), without listening yet.
  *
- * - `GET /_health`: 200 without a token.
- * - With `Authorization: Bearer {token}`, `POST /_metadata`, `/_sniff`, `/_thumbnail` and `/_frames`.
- *
- * @param inline source of media that arrive with a request
+ * @param inline adds media that a request contains, as temporary originals
  */
 export function openInternalServer(
   config: Config,
@@ -93,20 +90,20 @@ export function openInternalServer(
     });
   };
   route('/_metadata', (body, signal, reply) =>
-    unreadableIs400(async () => {
+    orInvalidBody(async () => {
       const { subject, wantsBytes } = parseMetadataRequest(body);
       if (wantsBytes && !isLarge(reply.request)) admitLarge(reply);
       return media.describe(subject, wantsBytes, signal);
     }, true),
   );
   route('/_frames', (body, signal) =>
-    unreadableIs400(() => media.frames(parseFramesRequest(body), signal), true),
+    orInvalidBody(() => media.frames(parseFramesRequest(body), signal), true),
   );
   route('/_sniff', (body, signal) =>
-    unreadableIs400(() => media.sniff(parseUploadRequest(body), signal), false),
+    orInvalidBody(() => media.sniff(parseUploadRequest(body), signal), false),
   );
   route('/_thumbnail', async (body, signal, reply) => {
-    const webp = await unreadableIs400(
+    const webp = await orInvalidBody(
       () => media.thumbnail(parseUploadRequest(body), signal),
       false,
     );
@@ -123,17 +120,17 @@ function isLarge({ method, headers }: FastifyRequest): boolean {
   return method === 'POST' && !(Number(headers['content-length']) <= LARGE_BYTES);
 }
 
-/** Runs the work; a 400 for media that cannot be read or fetched, or that are missing (`isMissingToo`). */
-async function unreadableIs400<Result>(
+/** Runs work on media. Converts errors to a 400 if the media are unreadable, not fetched, or missing and required. */
+async function orInvalidBody<Result>(
   work: () => Promise<Result>,
-  isMissingToo: boolean,
+  isRequired: boolean,
 ): Promise<Result> {
   try {
     return await work();
   } catch (error) {
     const isMissing = error instanceof MediaError && error.code === 'UNKNOWN_MEDIA';
-    const isFault = isUnreadable(error) || isSiteFailure(error);
-    if (!isFault && !(isMissing && isMissingToo)) throw error;
+    const isInvalid = isUnreadable(error) || isSiteFailure(error) || (isMissing && isRequired);
+    if (!isInvalid) throw error;
     const message = isMissing ? 'Expected media that exist.' : 'Expected media that can be read.';
     throw new MediaError('INVALID_FORM_BODY', {
       faults: [{ path: 'media', message }],

@@ -26,7 +26,7 @@ import {
   selectResponse,
 } from '../head.ts';
 import { parseBeginning } from '../range.ts';
-import type { Observers } from '../request-facts.ts';
+import type { Observers } from '../request-state.ts';
 import { createMediaTargets, type MediaTarget, type ParsedTarget } from './targets.ts';
 
 const HIT: CacheOutcome = { kind: 'hit' };
@@ -34,7 +34,7 @@ const HIT: CacheOutcome = { kind: 'hit' };
 export type MediaHandler = ReturnType<typeof createMediaHandler>;
 
 /**
- * Creates the handler of GET and HEAD of every path of the contract.
+ * Creates the handler of GET and HEAD for all paths of the contract.
  *
  * @param blocks omit to block nothing
  * @param tools.wallClock milliseconds since 1970
@@ -48,7 +48,7 @@ export function createMediaHandler(
 ) {
   const { maxAgeSeconds, robotsTag } = config.http;
   const externalMinAgeSeconds = config.external?.minAgeSeconds ?? 0;
-  /** `Cache-Control` of media from the storage, whose URL always names the same content. */
+  /** `Cache-Control` of media from the storage, whose content at a URL never changes. */
   const immutable = `${publicMaxAge(maxAgeSeconds.media)}, immutable`;
   const avatarCacheControl = publicMaxAge(maxAgeSeconds.defaultAvatar);
   const targets = createMediaTargets(config, blocks, tools.meter, tools.wallClock);
@@ -61,38 +61,35 @@ export function createMediaHandler(
       robotsTag: '',
     }),
   );
-  /**
-   * Prepared bodies of results in memory. The key of a result covers all inputs of its head, except the flag of a download
-   * and the tags of a redirect.
-   */
+  /** Prepared bodies of results in memory. Downloads and redirects have other heads, which the result's key does not cover. */
   const preparedResults = new WeakMap<MediaResult, PreparedBody>();
 
   const respond = (exchange: Exchange, parsed: ParsedTarget): Promise<void> | undefined => {
-    const { facts } = exchange;
+    const { state } = exchange;
     if ('index' in parsed) {
       sendAvatar(exchange, avatars[Number(parsed.index)]);
       return undefined;
     }
-    facts.resource = parsed.media.resource;
-    facts.media = parsed.media;
-    facts.key = parsed.key;
-    // The tags of a refused URL must not differ from those of a missing attachment.
-    // After a redirect, earlier keys stay: their URLs may be blocked or purged as well.
-    facts.originKeys = [...facts.originKeys, parsed.media.originKey];
+    state.resource = parsed.media.resource;
+    state.media = parsed.media;
+    state.asset = parsed.key;
+    // A refused URL gets these tags too, since it must look like a missing attachment. After a redirect, the keys before it
+    // stay, so that a purge of any of them removes the response.
+    state.originKeys = [...state.originKeys, parsed.media.originKey];
     const target = targets.admit(exchange, parsed);
     const { media, key } = target;
-    const hit = media.isPassthrough ? undefined : service.findHit(media, key, facts.trace);
+    const hit = media.isPassthrough ? undefined : service.findHit(media, key, state.trace);
     if (hit === undefined) return respondAsync(exchange, target);
     sendResult(exchange, hit, target, HIT);
     return undefined;
   };
 
   const respondAsync = async (exchange: Exchange, target: MediaTarget): Promise<void> => {
-    const { request, facts, signal } = exchange;
+    const { request, state, signal } = exchange;
     if (!target.media.isPassthrough) watchProxy?.(request, exchange.addresses);
     const response = await service.serve(target, {
       signal,
-      trace: facts.trace,
+      trace: state.trace,
       isConditional: isConditional(request.headers),
       matchesCondition: (validators) =>
         !isPreconditionFailed(request.headers, validators) &&
@@ -170,21 +167,17 @@ export function createMediaHandler(
     });
   };
 
-  /**
-   * Returns the `Cache-Control` of a response that is sent now: it depends on the time.
-   *
-   * @param siteSeconds remaining freshness of another site's media, if already known
-   */
+  /** Returns the `Cache-Control` of a response sent now. @param siteSeconds remaining freshness of external media, if known */
   const cacheControlOf = (target: MediaTarget, siteSeconds?: number): string => {
     const { media, isRedirected = false } = target;
     if (media.url !== undefined) {
-      // Media get the minimum if their site cannot confirm them, or declares no freshness.
+      // The minimum applies if the site cannot confirm the media, or declares no freshness.
       const leftSeconds = siteSeconds ?? service.maxAgeOf(media) ?? 0;
       return publicMaxAge(Math.max(leftSeconds, externalMinAgeSeconds));
     }
     const leftSeconds = targets.maxAgeOf(target);
     if (leftSeconds === undefined && !isRedirected) return immutable;
-    // A redirect gets the minimum of external media.
+    // A redirect gets the minimum of external media, since its target may change.
     const redirectSeconds = isRedirected ? externalMinAgeSeconds : maxAgeSeconds.media;
     return publicMaxAge(
       Math.min(maxAgeSeconds.media, redirectSeconds, leftSeconds ?? maxAgeSeconds.media),
@@ -192,9 +185,9 @@ export function createMediaHandler(
   };
 
   const sendAvatar = (exchange: Exchange, avatar: PreparedBody | undefined): void => {
-    exchange.facts.resource = 'default avatar';
-    exchange.facts.media = undefined;
-    exchange.facts.key = undefined;
+    exchange.state.resource = 'default avatar';
+    exchange.state.media = undefined;
+    exchange.state.asset = undefined;
     if (avatar === undefined) throw new MediaError('UNKNOWN_MEDIA');
     exchange.sendBytes(avatar, avatarCacheControl, HIT);
   };
@@ -204,7 +197,7 @@ export function createMediaHandler(
     /**
      * Responds; synchronously for a hit.
      *
-     * @throws MediaError of any stage; `exchange.signal.reason` when the client has gone
+     * @throws MediaError of any stage; `exchange.signal.reason` after the client disconnected
      */
     handle: (exchange: Exchange) => respond(exchange, targets.parse(exchange)),
   };

@@ -2,9 +2,9 @@ import type { IncomingMessage } from 'node:http';
 import { LRUCache } from 'lru-cache';
 import type { Config } from '../../config/config.ts';
 import { MediaError } from '../../contract/errors.ts';
-import { hasOwnToken } from '../../contract/external-url.ts';
+import { hasLoopToken } from '../../contract/external-url.ts';
 import {
-  parseOwnUrl,
+  parseLocalUrl,
   parseTarget,
   type RequestTarget,
   splitTarget,
@@ -18,30 +18,29 @@ import {
 import { absentOf, type KeyedRequest } from '../../pipeline/absent-media.ts';
 import type { BlockGuard } from '../../pipeline/blocks/block-guard.ts';
 import type { Meter } from '../../pipeline/meter.ts';
-import { ownUrlOf, siteError } from '../../pipeline/site-failure.ts';
+import { localUrlOf, siteError } from '../../pipeline/site-failure.ts';
 import type { Exchange } from '../exchange.ts';
 
 export interface MediaTarget extends KeyedRequest {
   /** Signature of an attachment's URL, if `ATTACHMENT_SIGNING` is on. */
   readonly signature?: CheckedSignature;
-  /** Served instead of the media if the signature is not valid. */
+  /** Request to serve instead if the signature is not valid. */
   readonly decoy?: KeyedRequest;
   readonly isDownload?: boolean;
-  /** Whether another site redirects to the media, which may change. */
+  /** Whether another site redirects to the media. */
   readonly isRedirected?: boolean;
 }
 
 export type ParsedTarget = MediaTarget | { readonly index: string };
 
-/** Maximum length of a cached target: longer ones are long names with a signature, and long URLs of other sites. */
+/** Maximum length of a cached target. Only long file names with a signature and long URLs of other sites exceed it. */
 const MAX_TARGET_LENGTH = 768;
 
 /** Maximum number of cached targets. Each takes 600 bytes, or 1200 for a signed attachment. */
 const MAX_TARGETS = 8_192;
 
 /**
- * Creates the parser of request targets, which also decides which media are served: it checks signatures (contract §9)
- * first, then blocks.
+ * Creates the parser of request targets, which checks signatures (contract §9) first, then blocks.
  *
  * @param wallClock milliseconds since 1970
  */
@@ -53,20 +52,20 @@ export function createMediaTargets(
 ) {
   const { mode } = attachments;
   const signing = mode === 'off' ? undefined : attachments.signing;
-  /** Targets of cached results: parsing a target takes longer than all of a hit except sending. */
+  /** Targets of cached results. Parsing takes longer than the rest of a hit without sending. */
   const parsedTargets = new LRUCache<string, MediaTarget>({ max: MAX_TARGETS });
 
   /**
-   * Returns how long a cache may keep the response to a URL that expires, in seconds: one second less than remains. nginx
-   * counts whole seconds, and keeps a response until the last one ends.
+   * Returns the remaining lifetime of a URL for caches in seconds, less one: nginx counts complete seconds, and keeps a
+   * response until the last one ends.
    */
   const findMaxAge = (endsAtSeconds: number | undefined): number | undefined =>
     endsAtSeconds && Math.max(0, Math.floor(endsAtSeconds - wallClock() / 1000) - 1);
 
-  const toParsedTarget = ({ facts }: Exchange, target: RequestTarget): ParsedTarget => {
+  const toParsedTarget = ({ state }: Exchange, target: RequestTarget): ParsedTarget => {
     if (signing !== undefined) {
-      // Applies to invalid signatures as well, so that no client can try signatures.
-      facts.maxRefusalAgeSeconds = () => {
+      // Applies to invalid signatures as well, so that clients cannot distinguish valid ones.
+      state.maxRefusalAgeSeconds = () => {
         const endsAtSeconds = readEnd(splitTarget(target.text)[1]);
         const isExpired = (endsAtSeconds ?? 0) * 1000 <= wallClock();
         return isExpired ? undefined : findMaxAge(endsAtSeconds);
@@ -78,40 +77,40 @@ export function createMediaTargets(
     const { request: media, isDownload, text } = target;
     const parsed = { media, key: resultKey(media), isDownload };
     if (signing === undefined || media.resource !== 'attachment') return parsed;
-    // The same work for every URL, valid or not.
+    // Constant work for every URL, so that the response time reveals nothing.
     const signature = checkSignature(splitTarget(text)[1], media.originKey, signing, wallClock());
     return { ...parsed, signature, decoy: absentOf(media) };
   };
 
-  /** Returns the target; for a refused URL its decoy, so that the response is that of a missing attachment. */
-  const enforceSignature = ({ facts }: Exchange, target: MediaTarget): MediaTarget => {
+  /** Returns the target, or for an invalid signature its decoy, whose response is that of a missing attachment. */
+  const enforceSignature = ({ state }: Exchange, target: MediaTarget): MediaTarget => {
     const { signature, decoy } = target;
     if (signature === undefined) return target;
     const { endsAtSeconds } = signature;
-    // A valid signature of a cached target may have expired since.
+    // The signature of a cached target may have expired.
     const isExpired = signature.verdict === 'valid' && wallClock() >= (endsAtSeconds ?? 0) * 1000;
     const verdict = isExpired ? 'expired' : signature.verdict;
-    facts.signature = verdict;
+    state.signature = verdict;
     meter.count('signatures', verdict);
     if (verdict !== 'valid' && mode === 'enforce') return { ...target, ...decoy };
-    facts.maxRefusalAgeSeconds = () => findMaxAge(endsAtSeconds);
+    state.maxRefusalAgeSeconds = () => findMaxAge(endsAtSeconds);
     return target;
   };
 
   return {
-    /** Returns how long a cache may keep the response to a signed URL; `undefined` for other URLs. */
+    /** Returns the maximum age of the response to a signed URL in seconds; `undefined` for other URLs. */
     maxAgeOf: ({ signature }: MediaTarget) => findMaxAge(signature?.endsAtSeconds),
     knowsPath: (target: string): boolean => parseTarget(target, parseOptions).kind !== 'unknown',
     /** @throws MediaError `UNAUTHORIZED`, `NOT_FOUND`, `INVALID_FORM_BODY` */
     parse: (exchange: Exchange): ParsedTarget =>
       parsedTargets.get(exchange.target) ??
       toParsedTarget(exchange, parseTarget(exchange.target, parseOptions)),
-    /** Parses the own URL that another site redirects to, if that is the error; throws any other error. */
+    /** Parses the URL of this service to which another site redirects; throws an error that is not such a redirect. */
     parseRedirect: (exchange: Exchange, error: unknown): ParsedTarget => {
-      const ownUrl = ownUrlOf(error);
-      if (ownUrl === undefined) throw error;
+      const localUrl = localUrlOf(error);
+      if (localUrl === undefined) throw error;
       const [, query] = splitTarget(parseTarget(exchange.target, parseOptions).text);
-      const parsed = parseOwnUrl(ownUrl, query, parseOptions);
+      const parsed = parseLocalUrl(localUrl, query, parseOptions);
       if (parsed === undefined) throw error;
       return { ...toParsedTarget(exchange, parsed), isRedirected: true };
     },
@@ -129,7 +128,7 @@ export function createMediaTargets(
       const target = enforceSignature(exchange, parsed);
       const block = blocks?.find(target.media);
       if (blocks === undefined || block === undefined) return target;
-      // The response is that of a missing original.
+      // A hidden original looks like a missing one.
       if (block.hidden) return { ...target, ...absentOf(target.media) };
       exchange.setOutcome({ kind: target.media.isPassthrough ? 'bypass' : 'hit' });
       throw blocks.refuse(block);
@@ -141,6 +140,6 @@ export function createMediaTargets(
 function checkLoop({ headers }: IncomingMessage): void {
   const loop = headers['cdn-loop'];
   const text = Array.isArray(loop) ? loop.join(', ') : (loop ?? '');
-  if (text === '' || !hasOwnToken(text)) return;
-  throw siteError('The request has come through us before.', { reason: 'loop' });
+  if (text === '' || !hasLoopToken(text)) return;
+  throw siteError('The request has already passed through this service.', { reason: 'loop' });
 }

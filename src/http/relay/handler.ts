@@ -22,7 +22,7 @@ export const RELAY_METHODS = 'PUT, OPTIONS';
 
 const NO_STORE = { 'cache-control': 'no-store' } as const;
 
-/** Headers that pages of other sites can read from a response that reports the removal of metadata. */
+/** CORS-exposed headers of a response that reports the removal of metadata. */
 export const EXPOSED_WITH_METADATA = `${COMMON_HEADERS['access-control-expose-headers']}, X-Metadata`;
 
 export type RelayHandler = ReturnType<typeof createRelayHandler>;
@@ -42,24 +42,24 @@ export function createRelayHandler(
 
   /** @throws MediaError `UNAUTHORIZED`, `ACCESS_DENIED`, `INVALID_FORM_BODY`, in this order */
   const authorise = (
-    { request, facts }: Exchange,
+    { request, state }: Exchange,
     rawPath: string,
     query: URLSearchParams,
   ): UploadRequest => {
     const checked = readCapability(query.getAll('t'));
-    facts.capability = checked.verdict;
+    state.capability = checked.verdict;
     if (checked.verdict !== 'valid') throw new MediaError('UNAUTHORIZED');
     const { capability } = checked;
     const isUpload = uploads !== undefined && capability.bucket === uploads.bucket;
     const bucket = isUpload ? uploads.bucket : storage.bucket;
     const mismatch = findMismatch(capability, bucket, rawPath, query);
     if (mismatch !== undefined) {
-      facts.capability = mismatch;
+      state.capability = mismatch;
       throw new MediaError('ACCESS_DENIED');
     }
     const message = findRelayKeyFault(rawPath, isUpload ? undefined : parseOptions.resources);
     const faults: RequestFault[] = message === undefined ? [] : [{ path: 'key', message }];
-    // A part would be stored as the complete object (RFC 9110 §14.5).
+    // Content-Range declares a part, which would be stored as the complete object (RFC 9110 §14.5).
     if (request.headers['content-range'] !== undefined) faults.push(rangeFault);
     if (faults.length > 0) throw new MediaError('INVALID_FORM_BODY', { faults });
     const { maxBytes, part, replaces, stripsMetadata } = capability;
@@ -81,14 +81,14 @@ export function createRelayHandler(
   return {
     isFor: (target: string) => isRelayPath(splitTarget(target)[0]),
     handle: async (exchange: Exchange): Promise<void> => {
-      const { request, facts } = exchange;
+      const { request, state } = exchange;
       const [rawPath, rawQuery] = splitTarget(exchange.target);
-      facts.resource = 'upload';
-      facts.key = describeTarget(rawPath);
+      state.resource = 'upload';
+      state.asset = describeTarget(rawPath);
       let receivedBytes = 0;
-      facts.receivedBytes = receivedBytes;
+      state.receivedBytes = receivedBytes;
       const received = new PassThrough();
-      // Keeps an error for a reader that starts later.
+      // The stream may fail before the service reads it.
       received.on('error', () => undefined);
       try {
         const upload = authorise(exchange, rawPath, new URLSearchParams(`?${rawQuery}`));
@@ -96,10 +96,10 @@ export function createRelayHandler(
           exchange.sendContinue();
           request.on('data', (chunk: Buffer) => {
             receivedBytes += chunk.length;
-            facts.receivedBytes = receivedBytes;
+            state.receivedBytes = receivedBytes;
           });
           request.once('close', () => {
-            if (!request.complete) received.destroy(new DOMException('Cut off.', 'AbortError'));
+            if (!request.complete) received.destroy(new DOMException('Aborted.', 'AbortError'));
           });
           return request.pipe(received);
         };
@@ -116,7 +116,7 @@ export function createRelayHandler(
         };
         exchange.respond(200, Object.entries(fields).flat());
       } catch (error) {
-        // Reads and discards the rest of the body, so that no reset overtakes the response.
+        // Discards the rest of the body, since a reset could overtake the response.
         request.unpipe(received).resume();
         if (!request.complete) exchange.endConnection();
         exchange.fail(error, NO_STORE);
@@ -127,11 +127,7 @@ export function createRelayHandler(
   };
 }
 
-/**
- * Finds out for which other upload a valid capability is.
- *
- * @param bucket `undefined` for a directory, which has no name in capabilities
- */
+/** Finds how a valid capability differs from the request. @param bucket omit for a directory, which has no name */
 function findMismatch(
   capability: RelayCapability,
   bucket: string | undefined,
@@ -144,7 +140,7 @@ function findMismatch(
   return isForPart(query, capability) ? undefined : 'other part';
 }
 
-/** Whether a query names the part of the capability, or no part if the capability is for the complete object. */
+/** Whether the query names exactly the part that the capability permits, if any. */
 function isForPart(query: URLSearchParams, { part }: RelayCapability): boolean {
   const [uploadIds, partNumbers] = [query.getAll('uploadId'), query.getAll('partNumber')];
   if (part === undefined) return uploadIds.length === 0 && partNumbers.length === 0;
@@ -154,7 +150,7 @@ function isForPart(query: URLSearchParams, { part }: RelayCapability): boolean {
 
 const rangeFault: RequestFault = {
   path: 'Content-Range',
-  message: 'Expected the whole object, and no Content-Range.',
+  message: 'Expected the complete object, without Content-Range.',
 };
 
 function contentTypeOf({ headers }: IncomingMessage): string | undefined {
@@ -162,7 +158,7 @@ function contentTypeOf({ headers }: IncomingMessage): string | undefined {
   return type !== undefined && isMediaType(type) ? type : undefined;
 }
 
-/** Whether the body has a content coding (RFC 9110 §8.4), which would be stored with it. */
+/** Whether the body has a content coding (RFC 9110 §8.4): the coded bytes would be stored. */
 function isEncoded({ headers }: IncomingMessage): boolean {
   const codings = headers['content-encoding']?.toLowerCase().split(',') ?? [];
   return codings.some((coding) => !['', 'identity'].includes(coding.trim()));

@@ -1,12 +1,12 @@
 import type { Config } from '../../config/config.ts';
 import { MediaError } from '../../contract/errors.ts';
-import { canonicalUrlOf, findOwnTarget } from '../../contract/external-url.ts';
+import { canonicalUrlOf, findLocalTarget } from '../../contract/external-url.ts';
 import {
   formatMetadata,
   formatSniffed,
   type InternalSubject,
 } from '../../contract/internal-request.ts';
-import { parseOwnUrl } from '../../contract/media-request.ts';
+import { parseLocalUrl } from '../../contract/media-request.ts';
 import type { MediaMetadata } from '../../contract/metadata.ts';
 import { resultKey } from '../../contract/result-key.ts';
 import { externalKeyOf } from '../../contract/signing/external-path.ts';
@@ -138,8 +138,8 @@ export function createInternalMedia(
   /** Resolves a URL: own media in the storage, without a check of signatures, or those of another site. */
   async function resolveUrl(text: string, signal: AbortSignal): Promise<ResolvedMedia> {
     let url = text;
-    if (findOwnTarget(text, parseOptions.publicUrls ?? []) !== undefined) {
-      const parsed = parseOwnUrl(text, '', parseOptions);
+    if (findLocalTarget(text, parseOptions.publicUrls ?? []) !== undefined) {
+      const parsed = parseLocalUrl(text, '', parseOptions);
       if (parsed?.kind === 'invalid') throw parsed.error;
       if (parsed?.kind !== 'media') throw new MediaError('UNKNOWN_MEDIA');
       const { originKey, url: wrapped } = parsed.request;

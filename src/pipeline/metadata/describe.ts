@@ -1,7 +1,7 @@
 import { isUnreadable } from '../../contract/errors.ts';
 import type { OutputFormat, Quality } from '../../contract/image-formats.ts';
 import type { MediaRequest } from '../../contract/media-request.ts';
-import type { MetadataFacts } from '../../contract/metadata.ts';
+import type { DerivedMetadata } from '../../contract/metadata.ts';
 import { containerOf, readImageHeader } from '../../formats/containers.ts';
 import type { Size } from '../../formats/image-header.ts';
 import { readRangedHeader } from '../../formats/ranged-header.ts';
@@ -23,7 +23,7 @@ export interface DescribedBytes {
 
 /** Facts of an original, and a planner of its picture. */
 export interface Description {
-  readonly facts: MetadataFacts;
+  readonly facts: DerivedMetadata;
   /** Plans a render; `undefined` without a picture, or if it is known to be damaged. */
   readonly plan?: ((request: MediaRequest) => Plan) | undefined;
 }
@@ -65,7 +65,7 @@ export async function describe(
   return describeAv(about, kind, av, limits);
 }
 
-type About = Pick<MetadataFacts, 'size' | 'content_type'>;
+type About = Pick<DerivedMetadata, 'size' | 'content_type'>;
 
 async function describeImage(
   about: About,
@@ -87,7 +87,7 @@ async function describeImage(
   const isCounted = whole !== undefined || head?.isStill === true;
   const frames = isCounted && image !== undefined ? image.frames : undefined;
   const size = image && orientedSize(image);
-  const facts: MetadataFacts = {
+  const facts: DerivedMetadata = {
     ...about,
     kind: 'image',
     ...NOTHING,
@@ -122,7 +122,7 @@ function describeAv(
 ): Description {
   const track = av?.video;
   const size = track && orientedSize({ ...track.size, orientation: track.orientation });
-  const facts: MetadataFacts = {
+  const facts: DerivedMetadata = {
     ...about,
     kind,
     ...NOTHING,

@@ -1,4 +1,4 @@
-import type { KeptMetadata, MediaMetadata, MetadataRequest } from '../../contract/metadata.ts';
+import type { CachedMetadata, MediaMetadata, MetadataRequest } from '../../contract/metadata.ts';
 import { unlessAborted } from '../abort.ts';
 import { sha256Of } from '../originals/digests.ts';
 import { noteDigest, openByRanges } from '../originals/load-original.ts';
@@ -110,7 +110,7 @@ export function createMetadataService(services: OriginalServices) {
     };
   }
 
-  async function readFacts(state: State, wantsPlaceholder: boolean): Promise<KeptMetadata> {
+  async function readFacts(state: State, wantsPlaceholder: boolean): Promise<CachedMetadata> {
     const { reader, work, identity } = state;
     const { original, signal } = work;
     let spentMs = 0;

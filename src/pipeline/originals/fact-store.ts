@@ -1,9 +1,9 @@
 import {
-  formatKeptMetadata,
-  type KeptMetadata,
+  type CachedMetadata,
+  formatCachedMetadata,
   type MetadataOutcome,
   metadataOutcomes,
-  parseKeptMetadata,
+  parseCachedMetadata,
 } from '../../contract/metadata.ts';
 import { encodeOriginKey, type ResultAddress } from '../../contract/result-key.ts';
 import type { GuardedStore } from '../results/store.ts';
@@ -12,7 +12,7 @@ import type { OriginalRecords } from './records.ts';
 
 /** Facts of originals that outlive the process. */
 interface Facts {
-  readonly metadata: KeptMetadata;
+  readonly metadata: CachedMetadata;
   /** Hexadecimal digits. */
   readonly sha256: string;
   /** Outcome of the removal of metadata from the upload. */
@@ -32,8 +32,8 @@ const rows: { readonly [Name in keyof Facts]: FactRow<Facts[Name]> } = {
   metadata: {
     mimeType: 'application/json',
     isOfRelease: true,
-    format: formatKeptMetadata,
-    parse: parseKeptMetadata,
+    format: formatCachedMetadata,
+    parse: parseCachedMetadata,
   },
   sha256: {
     mimeType: 'text/plain',

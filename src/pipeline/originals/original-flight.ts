@@ -6,7 +6,7 @@ import type { CachedOriginal, Opened, OpenOptions, OriginalIdentity, Unchanged }
 import type { RequestTrace, StageDetails } from '../request-trace.ts';
 import type { Services } from '../services.ts';
 import type { FlightControls } from '../single-flight.ts';
-import { ownUrlOf } from '../site-failure.ts';
+import { localUrlOf } from '../site-failure.ts';
 import type { Backend, OriginalLocation } from './backend.ts';
 import { isDigest } from './digests.ts';
 import { type LoadedOriginal, loadBody, videoOf } from './load-original.ts';
@@ -242,7 +242,7 @@ export class OriginalFlight implements OriginalLocation {
     const failure = this.#findFailure(hasResult ? withResult : withoutResult);
     if (failure === undefined) return undefined;
     const { identity } = records.findLast(this.originKey);
-    if (identity === undefined || ownUrlOf(failure) !== undefined) throw failure;
+    if (identity === undefined || localUrlOf(failure) !== undefined) throw failure;
     return { identity, contactedOrigin: false, failure };
   }
 
@@ -260,7 +260,7 @@ export class OriginalFlight implements OriginalLocation {
       const { identity } = this.#services.records.findLast(this.originKey);
       if (!isOriginFailure(failure) || identity === undefined) throw failure;
       // The site has not failed: it redirects to an original of ours now.
-      if (ownUrlOf(failure) !== undefined) throw failure;
+      if (localUrlOf(failure) !== undefined) throw failure;
       this.#identity = identity;
       return { identity, contactedOrigin: true, failure };
     }

@@ -1,10 +1,10 @@
 import { LRUCache } from 'lru-cache';
 import { type ErrorCode, isOriginFailure, MediaError } from '../../contract/errors.ts';
-import type { KeptMetadata, MetadataOutcome } from '../../contract/metadata.ts';
+import type { CachedMetadata, MetadataOutcome } from '../../contract/metadata.ts';
 import type { AvMetadata } from '../../formats/video/av-metadata.ts';
 import { deleteWhere } from '../memory-cache.ts';
 import type { Clock, Opened, OriginalIdentity, SourceValidators } from '../ports.ts';
-import { ownUrlOf, SiteFailure } from '../site-failure.ts';
+import { localUrlOf, SiteFailure } from '../site-failure.ts';
 import type { Backend } from './backend.ts';
 
 /** First bytes of an original that is sent in ranges, and its type and state. */
@@ -19,7 +19,7 @@ export interface Beginning extends Pick<Opened, 'sizeBytes' | 'etag' | 'lastModi
 interface SourceFailure {
   readonly code: ErrorCode;
   readonly atMs: number;
-  readonly ownUrl: string | undefined;
+  readonly localUrl: string | undefined;
 }
 
 /** Facts of one state of an original that are expensive to find. */
@@ -28,7 +28,7 @@ export interface OriginalDetails {
   /** Size of an original that is a video, in bytes. */
   readonly videoBytes?: number;
   readonly av?: AvMetadata;
-  readonly metadata?: KeptMetadata;
+  readonly metadata?: CachedMetadata;
   /** SHA-256 of the bytes, hexadecimal. */
   readonly sha256?: string;
   /** Outcome of the removal of metadata from the upload. */
@@ -122,7 +122,7 @@ export class OriginalRecords {
     if (failure === undefined || !this.#isWithin(periodMs, failure.atMs)) return undefined;
     const message = 'The source failed for the same original lately.';
     const cause = isExternal
-      ? new SiteFailure(message, { reason: 'remembered', ownUrl: failure.ownUrl })
+      ? new SiteFailure(message, { reason: 'remembered', localUrl: failure.localUrl })
       : new Error(message);
     return new MediaError(failure.code, { cause });
   }
@@ -141,7 +141,7 @@ export class OriginalRecords {
     if (error.code === 'UNKNOWN_MEDIA') this.#recordResponse(originKey, { identity: undefined });
     if (!isOriginFailure(error)) return;
     const { code } = error;
-    const failure = { code, atMs: this.#clock.nowMs(), ownUrl: ownUrlOf(error) };
+    const failure = { code, atMs: this.#clock.nowMs(), localUrl: localUrlOf(error) };
     this.#update(originKey, { failure });
   }
 

@@ -60,9 +60,9 @@ export function createRemoteSites(
     if (target.kind === 'fetchable') return target;
     const host = readUrl(absolute)?.hostname;
     const where = from === undefined ? '' : `, in a redirect of ${from.host}`;
-    if (target.kind === 'own') {
-      const ownUrl = from && absolute;
-      throw siteError(`The URL is our own${where}.`, { reason: 'url', host, ownUrl });
+    if (target.kind === 'local') {
+      const localUrl = from && absolute;
+      throw siteError(`The URL is our own${where}.`, { reason: 'url', host, localUrl });
     }
     const reason = target.reason === 'host not allowed' ? 'host' : 'url';
     throw siteError(`The URL may not be fetched: ${target.reason}${where}.`, { reason, host });

@@ -74,7 +74,7 @@ describe('the admin listener', () => {
       const response = await order({ prefix: 'icons/' }, authorization);
       expect(response.statusCode, authorization).toBe(401);
       expect(response.headers['www-authenticate']).toBe('Bearer');
-      const message = 'A valid token is needed.';
+      const message = 'A valid token is required.';
       expect(response.json()).toEqual({ code: 'UNAUTHORIZED', message });
     }
     expect(app.log.entries).toEqual([]);

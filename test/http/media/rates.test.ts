@@ -282,7 +282,7 @@ it.each([
 ])(
   'warns once a minute of a trusted proxy that reports %s as the client',
   async (_, sent, entry) => {
-    const message = 'X-Forwarded-For of a trusted proxy names no IP address as client';
+    const message = 'X-Forwarded-For of a trusted proxy has no IP address of the client';
     await start({ RATE_LIMIT_REQUESTS: '100' });
     for (const size of [16, 20]) expect((await ask(icon(size), sent)).status).toBe(200);
     await ask(icon(22), '203.0.113.1:80');

@@ -1,7 +1,7 @@
 import { metadataOutcomes } from '../../../src/contract/metadata.ts';
 import { ALLOWED_METHODS, COMMON_HEADERS } from '../../../src/http/head.ts';
 import { EXPOSED_WITH_METADATA, RELAY_METHODS } from '../../../src/http/relay/handler.ts';
-import { REQUEST_ID_FORM } from '../../../src/http/request-facts.ts';
+import { REQUEST_ID } from '../../../src/http/request-state.ts';
 import { byName, type Header, type Reference } from './model.ts';
 
 const text = (description: string, pattern?: string): Header => ({
@@ -60,7 +60,7 @@ const etag = text(
   '^"[!#-~]+"$',
 );
 
-const requestId = text('Id of the request in the log.', REQUEST_ID_FORM.source);
+const requestId = text('Id of the request in the log.', REQUEST_ID.source);
 
 /** Every header of a response, but those of the connection; `Content-Type` follows from `content`. */
 export const headerComponents = {

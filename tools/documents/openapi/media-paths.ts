@@ -5,7 +5,7 @@ import {
   resourceNames,
   resourceRows,
 } from '../../../src/contract/resources.ts';
-import { REQUEST_ID_FORM } from '../../../src/http/request-facts.ts';
+import { REQUEST_ID } from '../../../src/http/request-state.ts';
 import {
   errorResponses,
   ownStatuses,
@@ -36,7 +36,7 @@ const staticServer: Server = {
 const conditions: readonly Parameter[] = [
   header(
     'X-Request-Id',
-    `An id for the log. One that does not match ${REQUEST_ID_FORM.source} is replaced.`,
+    `An id for the log. One that does not match ${REQUEST_ID.source} is replaced.`,
   ),
   header(
     'If-Match',

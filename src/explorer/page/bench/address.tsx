@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals';
 import { FaultNote, faultAttributes } from '../fields.tsx';
 import { formatCurl } from '../media-choice.ts';
-import { choice, currentFacts, exchange, isBlank, target, typedUrl } from '../state.ts';
+import { choice, currentProperties, exchange, isBlank, target, typedUrl } from '../state.ts';
 import { formatImage } from '../take-away.ts';
 import { putUrl } from '../workbench.ts';
 import { CopyButton } from './copy-button.tsx';
@@ -67,8 +67,8 @@ function formatTexts(): Readonly<Partial<Record<Form, string>>> {
   const chosen = choice.value;
   if (chosen === undefined || isBlank.value || target.value === undefined) return {};
   const body = exchange.value?.body;
-  const facts = currentFacts.value;
-  const original = facts && { width: facts.widthPx, height: facts.heightPx };
+  const properties = currentProperties.value;
+  const original = properties && { width: properties.widthPx, height: properties.heightPx };
   return {
     URL: location.origin + target.value,
     curl: formatCurl(new URL(location.origin + target.value).href, chosen),

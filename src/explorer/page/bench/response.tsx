@@ -44,11 +44,11 @@ function Cost({ exchange: { timings, totalMs } }: CostProps) {
 function Headers({ exchange: { mimeType, cacheStatus, timings, totalMs } }: CostProps) {
   return (
     <>
-      <Fact name="Content-Type">{mimeType}</Fact>
-      <Fact name="Cache-Status">
+      <Property name="Content-Type">{mimeType}</Property>
+      <Property name="Cache-Status">
         <code>{cacheStatus ?? '–'}</code>
-      </Fact>
-      <Fact name="Server-Timing" note={`${formatMs(totalMs)} round trip`}>
+      </Property>
+      <Property name="Server-Timing" note={`${formatMs(totalMs)} round trip`}>
         <span class="timings-list">
           {timings.map(({ name, durationMs }) => (
             <span key={name} class={`timing ${name}`}>
@@ -56,19 +56,19 @@ function Headers({ exchange: { mimeType, cacheStatus, timings, totalMs } }: Cost
             </span>
           ))}
         </span>
-      </Fact>
+      </Property>
     </>
   );
 }
 
-interface FactProps {
+interface PropertyProps {
   readonly name: string;
   readonly note?: string;
   readonly title?: string;
   readonly children: ComponentChildren;
 }
 
-export function Fact({ name, note = '', title, children }: FactProps) {
+export function Property({ name, note = '', title, children }: PropertyProps) {
   return (
     <div class={name.toLowerCase()} title={title}>
       <dt>{name}</dt>

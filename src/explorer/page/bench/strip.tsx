@@ -1,7 +1,7 @@
 import type { Exchange } from '../exchange.ts';
 import { formatBytes, formatExactBytes, formatFraction, formatMs } from '../labels.ts';
 import { describeFraction, exchange, shownWidthPx } from '../state.ts';
-import { Fact } from './response.tsx';
+import { Property } from './response.tsx';
 
 export function Strip() {
   const shown = exchange.value;
@@ -22,30 +22,30 @@ function Numbers({ exchange: shown }: { readonly exchange: Exchange }) {
   const isReduced = shownPx > 0 && shownPx < width;
   return (
     <>
-      <Fact name="Status" note={isError ? '' : 'OK'}>
+      <Property name="Status" note={isError ? '' : 'OK'}>
         <span class={isError ? 'bad' : 'good'}>{status}</span>
-      </Fact>
-      <Fact
+      </Property>
+      <Property
         name="Bytes"
         note={isError ? 'of the error' : (describeFraction(sizeBytes) ?? exactBytes)}
         title={exactBytes}
       >
         <span class="weight">{formatBytes(sizeBytes)}</span>
-      </Fact>
+      </Property>
       {width > 0 && (
-        <Fact
+        <Property
           name="Dimensions"
           note={isReduced ? `shown at ${formatFraction(shownPx, width)}` : 'pixels'}
         >
           {`${width} × ${height}`}
-        </Fact>
+        </Property>
       )}
-      <Fact name="Cache" note={source}>
+      <Property name="Cache" note={source}>
         {cache}
-      </Fact>
-      <Fact name="Time" note="round trip">
+      </Property>
+      <Property name="Time" note="round trip">
         {formatMs(totalMs)}
-      </Fact>
+      </Property>
     </>
   );
 }

@@ -33,23 +33,24 @@ export interface Observers {
   readonly listAddresses: ListAddresses;
 }
 
-export interface RequestFacts {
+/** State of a request: what its response depends on, and what is counted, logged and traced at its end. */
+export interface RequestState {
   readonly request: IncomingMessage;
   readonly beganMs: number;
   readonly trace: RequestTrace;
   readonly span: RequestSpan | undefined;
-  /** Set at the first use: see `idOf`. */
+  /** Set by `idOf`. */
   id: string | undefined;
   resource: ResponseClass['resource'];
   media: MediaRequest | undefined;
-  /** `resultKey` of a media request, or the path of an upload without its capability. */
-  key: string | undefined;
+  /** Media or upload in the log: its `resultKey`, or its path without the capability. */
+  asset: string | undefined;
   signature: SignatureVerdict | undefined;
   capability: CapabilityVerdict | undefined;
   receivedBytes: number | undefined;
-  /** Keys of the originals that the response depends on: the CDN in front gets their tags. */
+  /** Keys of the originals that the response depends on, for the tags of the CDN in front. */
   originKeys: readonly string[];
-  /** Returns the maximum `max-age` of a refusal in seconds. Omit for the general maximum. */
+  /** Returns the maximum `max-age` of a 400, 415 or 422 in seconds. Omit for the general maximum. */
   maxRefusalAgeSeconds: (() => number | undefined) | undefined;
   outcome: CacheOutcome | undefined;
   error: MediaError | undefined;
@@ -63,10 +64,10 @@ const CLIENT_GONE = 499;
 
 const NO_KEYS: readonly string[] = [];
 
-/** Accepted ids of requests: UUIDs, ULIDs, trace ids, ids of nginx and load balancers; safe in headers and the log. */
-export const REQUEST_ID_FORM = /^[A-Za-z0-9._~+/=:-]{1,128}$/;
+/** Accepted `X-Request-Id`: UUIDs, ULIDs, trace ids, ids of nginx and load balancers; safe in headers and the log. */
+export const REQUEST_ID = /^[A-Za-z0-9._~+/=:-]{1,128}$/;
 
-export function startFacts(request: IncomingMessage, { clock, tracer }: Observers): RequestFacts {
+export function startRequest(request: IncomingMessage, { clock, tracer }: Observers): RequestState {
   const beganMs = clock.nowMs();
   const span = tracer?.begin(request);
   return {
@@ -77,7 +78,7 @@ export function startFacts(request: IncomingMessage, { clock, tracer }: Observer
     id: undefined,
     resource: 'none',
     media: undefined,
-    key: undefined,
+    asset: undefined,
     signature: undefined,
     capability: undefined,
     receivedBytes: undefined,
@@ -91,30 +92,27 @@ export function startFacts(request: IncomingMessage, { clock, tracer }: Observer
   };
 }
 
-/** Returns the id of a request, for its response and the log: its `X-Request-Id` if that is valid, else a new one. */
-export function idOf(facts: RequestFacts): string {
-  const sent = facts.request.headers['x-request-id'];
-  facts.id ??= typeof sent === 'string' && REQUEST_ID_FORM.test(sent) ? sent : randomUUID();
-  return facts.id;
+/** Returns the id of a request: its `X-Request-Id` if valid, else a new one. */
+export function idOf(state: RequestState): string {
+  const sent = state.request.headers['x-request-id'];
+  state.id ??= typeof sent === 'string' && REQUEST_ID.test(sent) ? sent : randomUUID();
+  return state.id;
 }
 
-/** Starts the stage `send`, once the head of the response is complete. Further calls only replace the body. */
-export function startSending(facts: RequestFacts, body: unknown, observers: Observers): void {
-  facts.body = body;
-  if (skipsAccessLog(facts, observers)) return;
-  facts.sendingSinceMs ??= observers.clock.nowMs();
+/** Starts the stage `send`, once the head of the response is complete. Later calls only replace the body. */
+export function startSending(state: RequestState, body: unknown, observers: Observers): void {
+  state.body = body;
+  if (skipsAccessLog(state, observers)) return;
+  state.sendingSinceMs ??= observers.clock.nowMs();
   // Traces do not show the stages of a hit in memory.
-  if (facts.span?.isRecording && cacheUseOf(facts.outcome) !== 'memory') {
-    facts.endSending ??= facts.span.begin('send');
+  if (state.span?.isRecording && cacheUseOf(state.outcome) !== 'memory') {
+    state.endSending ??= state.span.begin('send');
   }
 }
 
-/**
- * Logs an error, except a client's. Errors that clients can cause at will are logged without a stack: stacks are for
- * errors that an operator has to fix.
- */
+/** Logs an error, except a client's. Only errors that an operator has to fix have a stack. */
 export function reportError(
-  facts: RequestFacts,
+  state: RequestState,
   error: MediaError,
   { log, listAddresses }: Observers,
 ): void {
@@ -122,14 +120,14 @@ export function reportError(
   const { fault } = errorRegistry[code];
   if (fault === 'client') return;
   const where = {
-    id: idOf(facts),
+    id: idOf(state),
     code,
-    url: describeTarget(facts.request.url ?? ''),
-    client: clientAddressOf(listAddresses(facts.request)),
+    url: describeTarget(state.request.url ?? ''),
+    client: clientAddressOf(listAddresses(state.request)),
   };
   const brief = { ...where, reason: cause instanceof Error ? cause.message : undefined };
   if (cause instanceof SiteFailure) {
-    const { reason: why, host = hostOf(facts.media), address } = cause.details;
+    const { reason: why, host = hostOf(state.media), address } = cause.details;
     const details = { ...brief, why, host, address, cause: formatCauses(cause.cause).slice(2) };
     log.warn(details, 'a fetch from another site failed or was refused');
     return;
@@ -149,23 +147,23 @@ export function reportError(
 }
 
 export function finishRequest(
-  facts: RequestFacts,
+  state: RequestState,
   response: ServerResponse,
   observers: Observers,
 ): void {
   const { meter } = observers;
-  const { resource, outcome, error, id, media } = facts;
+  const { resource, outcome, error, id, media } = state;
   const { headersSent, statusCode } = response;
   const status = headersSent ? statusCode : CLIENT_GONE;
   const cache = cacheUseOf(outcome);
-  const bytes = countSentBytes(facts.body, response);
+  const bytes = countSentBytes(state.body, response);
   const count = meter.countOf({ resource, status, cache });
   count.responses += 1;
   count.bodyBytes += bytes;
   if (error?.bottleneck !== undefined) meter.count('refusals', error.bottleneck);
   if (error?.code === 'RATE_LIMITED') meter.count('rateLimited', resource);
-  facts.endSending?.({ bytes });
-  facts.span?.end({
+  state.endSending?.({ bytes });
+  state.span?.end({
     resource,
     status: headersSent ? statusCode : undefined,
     code: error?.code,
@@ -174,42 +172,42 @@ export function finishRequest(
     id,
     media,
   });
-  if (!skipsAccessLog(facts, observers)) logRequest(facts, status, bytes, observers);
+  if (!skipsAccessLog(state, observers)) logRequest(state, status, bytes, observers);
 }
 
 function logRequest(
-  facts: RequestFacts,
+  state: RequestState,
   status: number,
   bytes: number,
   observers: Observers,
 ): void {
   const { meter, clock, requests, listAddresses } = observers;
-  const { request, media, signature, capability, error, receivedBytes, span } = facts;
+  const { request, media, signature, capability, error, receivedBytes, span } = state;
   const nowMs = clock.nowMs();
-  const isPlain = isPlainHit(facts);
+  const isPlain = isPlainHit(state);
   const level = isPlain ? 'debug' : 'info';
   const stagesMs: Partial<Record<Stage, number>> = {};
   const addStage = (stage: Stage, durationMs: number): void => {
     if (!isPlain) meter.time('stage', stage, durationMs);
     stagesMs[stage] = roundMs(durationMs);
   };
-  for (const { stage, durationMs } of facts.trace.timings) addStage(stage, durationMs);
-  if (facts.sendingSinceMs !== undefined) addStage('send', nowMs - facts.sendingSinceMs);
+  for (const { stage, durationMs } of state.trace.timings) addStage(stage, durationMs);
+  if (state.sendingSinceMs !== undefined) addStage('send', nowMs - state.sendingSinceMs);
   if (requests?.isLevelEnabled(level) !== true) return;
   const line = {
-    id: idOf(facts),
+    id: idOf(state),
     method: request.method ?? '',
-    resource: facts.resource,
-    asset: describeAsset(facts),
+    resource: state.resource,
+    asset: describeAsset(state),
     ...(media?.url !== undefined && { host: hostOf(media) }),
     ...(signature && { signature }),
     ...(capability && { capability }),
     status,
     ...(error && { code: error.code }),
-    cache: cacheUseOf(facts.outcome),
+    cache: cacheUseOf(state.outcome),
     bytes,
     ...(receivedBytes !== undefined && { receivedBytes }),
-    durationMs: roundMs(nowMs - facts.beganMs),
+    durationMs: roundMs(nowMs - state.beganMs),
     stagesMs,
     client: clientAddressOf(listAddresses(request)),
     ...(span && { traceId: span.traceId }),
@@ -217,17 +215,17 @@ function logRequest(
   requests[level](line, 'request');
 }
 
-function isPlainHit({ outcome, error }: RequestFacts): boolean {
+function isPlainHit({ outcome, error }: RequestState): boolean {
   return cacheUseOf(outcome) === 'memory' && error === undefined;
 }
 
-/** Whether a request is counted but not logged: most requests are plain hits, which are logged only at `debug`. */
-function skipsAccessLog(facts: RequestFacts, { requests }: Observers): boolean {
-  return isPlainHit(facts) && requests?.isLevelEnabled('debug') !== true;
+/** Whether a request is counted but not logged. Plain hits, which are most requests, are logged at `debug`. */
+function skipsAccessLog(state: RequestState, { requests }: Observers): boolean {
+  return isPlainHit(state) && requests?.isLevelEnabled('debug') !== true;
 }
 
-function describeAsset({ key, media, request }: RequestFacts): string {
-  if (key !== undefined) return key;
+function describeAsset({ asset, media, request }: RequestState): string {
+  if (asset !== undefined) return asset;
   return media === undefined ? describeTarget(request.url ?? '') : resultKey(media);
 }
 
@@ -235,7 +233,7 @@ function roundMs(durationMs: number): number {
   return Math.round(durationMs * 1000) / 1000;
 }
 
-/** Returns the host of external media. The rest of a URL may contain a secret. */
+/** Returns the host of external media, for the log; the rest of the URL may contain a secret. */
 function hostOf(media: MediaRequest | undefined): string | undefined {
   const url = media?.url;
   return url === undefined ? undefined : readUrl(url)?.host;
@@ -243,6 +241,6 @@ function hostOf(media: MediaRequest | undefined): string | undefined {
 
 function countSentBytes(body: unknown, { writableFinished }: ServerResponse): number {
   if (body instanceof Buffer) return writableFinished ? body.length : 0;
-  // Streams may count the bytes that the client has read.
+  // Some streams count the bytes that they have sent.
   return body instanceof Readable && 'passedBytes' in body ? Number(body.passedBytes) : 0;
 }

@@ -1,9 +1,9 @@
 import { formatNameOf, type MediaMetadata } from '../contract/metadata.ts';
 import { readImageHeader } from '../formats/containers.ts';
-import type { OriginalFacts } from './explorer-data.ts';
+import type { OriginalProperties } from './explorer-data.ts';
 
 /** Returns the part of an original's metadata that the page shows; `null` for a file without a picture. */
-export function factsOf(metadata: MediaMetadata): OriginalFacts | null {
+export function propertiesOf(metadata: MediaMetadata): OriginalProperties | null {
   const { content_type: contentType, width, height, animated, duration, codec } = metadata;
   if (width === null || height === null) return null;
   return {
@@ -22,7 +22,7 @@ export function factsOf(metadata: MediaMetadata): OriginalFacts | null {
 }
 
 /** Returns the same for a shipped file. */
-export function factsOfShipped(bytes: Uint8Array): OriginalFacts | undefined {
+export function propertiesOfShipped(bytes: Uint8Array): OriginalProperties | undefined {
   const image = readImageHeader(bytes);
   if (image === undefined) return undefined;
   const { format, widthPx, heightPx, frames } = image;
