@@ -43,8 +43,9 @@ const FRAMES = 60;
 sharp.concurrency(1);
 sharp.cache(false);
 
-const asked = process.argv.slice(2);
-const isAsked = (/** @type {string} */ format) => asked.length === 0 || asked.includes(format);
+const formats = process.argv.slice(2);
+const isSelected = (/** @type {string} */ format) =>
+  formats.length === 0 || formats.includes(format);
 const photos = await Promise.all(PHOTO_EDGES_PX.map(photograph));
 const flat = await toRaw(
   sharp({
@@ -53,7 +54,7 @@ const flat = await toRaw(
 );
 
 for (const format of Object.keys(sourceFormats)) {
-  if (!isAsked(format)) continue;
+  if (!isSelected(format)) continue;
   if (format === 'heic') {
     print('decode heic', sourceFormats.heic.decodeWeight, await weighHeic());
     continue;
@@ -84,7 +85,7 @@ for (const format of Object.keys(sourceFormats)) {
   }
 }
 for (const format of Object.keys(outputFormats)) {
-  if (!isAsked(format)) continue;
+  if (!isSelected(format)) continue;
   const { encodeWeights, encodedFrameMs, canAnimate } = outputFormats[format];
   for (const quality of Object.keys(encodeWeights)) {
     // The encoders of workers read no other field of a job.

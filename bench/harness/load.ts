@@ -54,7 +54,7 @@ async function drive(load: Load): Promise<LoadResult> {
   const latenessMs: number[] = [];
   /** Idle connections; the last one was used last. */
   const idle: Connection[] = [];
-  const ask = async (path: string): Promise<number> => {
+  const request = async (path: string): Promise<number> => {
     const startedMs = sinceBeginMs();
     let connection = idle.pop();
     while (connection?.isOpen === false) connection = idle.pop();
@@ -65,25 +65,25 @@ async function drive(load: Load): Promise<LoadResult> {
     return received.status;
   };
   let next = 0;
-  const askOn = async (isRepeated = false): Promise<void> => {
+  const requestOn = async (isRepeated = false): Promise<void> => {
     while (sinceBeginMs() < durationMs) {
       const path = paths[isRepeated ? next % paths.length : next];
       if (path === undefined) throw new Error(`All ${paths.length} paths are used up.`);
       next += 1;
-      if ((await ask(path)) === 503) await sleep(PAUSE_AFTER_REFUSAL_MS);
+      if ((await request(path)) === 503) await sleep(PAUSE_AFTER_REFUSAL_MS);
     }
   };
   const pending: Promise<unknown>[] = [];
   try {
     if ('clients' in load) {
-      pending.push(...Array.from({ length: load.clients }, () => askOn(load.isRepeated)));
+      pending.push(...Array.from({ length: load.clients }, () => requestOn(load.isRepeated)));
     } else {
       const count = Math.round((load.perSecond * durationMs) / 1000);
       for (let index = 0; index < count; index += 1) {
         const dueMs = (index * 1000) / load.perSecond;
         await sleep(Math.max(0, dueMs - sinceBeginMs()));
         latenessMs.push(Math.max(0, sinceBeginMs() - dueMs));
-        pending.push(ask(paths[index % paths.length] ?? '/'));
+        pending.push(request(paths[index % paths.length] ?? '/'));
       }
     }
     await Promise.all(pending);

@@ -219,9 +219,9 @@ test('the latest requested picture is shown, even if an older response arrives a
     page.evaluate((size) => {
       location.hash = `#/avatars/6/kl12.webp?size=${size}`;
     }, width);
-  const asked = page.waitForRequest('**/kl12.webp?size=512');
+  const request = page.waitForRequest('**/kl12.webp?size=512');
   await go(512);
-  await asked;
+  await request;
   await go(64);
   await settle(page, '?size=64');
   const late = page.waitForResponse('**/kl12.webp?size=512');
@@ -264,9 +264,9 @@ test('the pictures of an outdated comparison are freed', async () => {
     await release.promise;
     await route.continue();
   });
-  const asked = page.waitForRequest(held);
+  const request = page.waitForRequest(held);
   await page.getByLabel('Size on the right').selectOption('64');
-  await asked;
+  await request;
   await page.getByLabel('Size on the right').selectOption('128');
   const took = page.locator('#compare .took').last();
   await expect.poll(() => took.textContent()).toMatch(/128 × 128 px$/);

@@ -17,18 +17,18 @@ async function start(bodyBytes: number, memoryBytes: number) {
 const STORED = 'fwd=miss; stored';
 
 test('results are limited in bytes, and the least recently used are evicted first', async () => {
-  const ask = await start(100_000, 350_000);
-  for (const size of [16, 20, 22]) expect(await ask(size)).toBe(STORED);
-  expect(await ask(16)).toBe('hit');
-  expect(await ask(24)).toBe(STORED);
-  const asked = [16, 22, 24].map(ask);
-  expect(await Promise.all(asked)).toEqual(['hit', 'hit', 'hit']);
-  expect(await ask(20)).toBe(STORED);
+  const request = await start(100_000, 350_000);
+  for (const size of [16, 20, 22]) expect(await request(size)).toBe(STORED);
+  expect(await request(16)).toBe('hit');
+  expect(await request(24)).toBe(STORED);
+  const outcomes = [16, 22, 24].map(request);
+  expect(await Promise.all(outcomes)).toEqual(['hit', 'hit', 'hit']);
+  expect(await request(20)).toBe(STORED);
 });
 
 test('a result that is too large is not cached, and evicts nothing', async () => {
-  const ask = await start(100_000, 99_999);
-  for (let time = 0; time < 2; time += 1) expect(await ask(16)).toBe('fwd=miss');
+  const request = await start(100_000, 99_999);
+  for (let time = 0; time < 2; time += 1) expect(await request(16)).toBe('fwd=miss');
 });
 
 test('a read that began long ago is not joined, since its result may be outdated', async () => {
@@ -39,15 +39,15 @@ test('a read that began long ago is not joined, since its result may be outdated
     await held.promise;
     return object;
   };
-  const ask = (size: number) => app.get(`/emojis/1.webp?size=${size}`);
-  const asked = [ask(16), ask(20)];
+  const request = (size: number) => app.get(`/emojis/1.webp?size=${size}`);
+  const responses = [request(16), request(20)];
   await expect.poll(() => app.originals.reads.get('emojis/1')).toBe(1);
   app.clock.advance(5_000);
   app.originals.put('emojis/1', samples.webp);
-  asked.push(ask(22));
+  responses.push(request(22));
   await expect.poll(() => app.originals.reads.get('emojis/1')).toBe(2);
   held.resolve();
-  const bodies = (await Promise.all(asked)).map(({ rawPayload }) => rawPayload.length);
+  const bodies = (await Promise.all(responses)).map(({ rawPayload }) => rawPayload.length);
   const { length } = samples.png;
   expect(bodies).toEqual([length, length, samples.webp.length]);
 });

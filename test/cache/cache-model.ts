@@ -71,7 +71,7 @@ export type Variant = (typeof variants)[number];
 export const manners = ['get', 'head', 'has it', 'had it', 'has any', 'dated', 'range'] as const;
 export type Manner = (typeof manners)[number];
 
-export interface Ask {
+export interface ModelRequest {
   readonly original: number;
   readonly variant: Variant;
   readonly as: Manner;
@@ -206,24 +206,24 @@ export class CacheModel {
   }
 
   /** How the entity tag of a response is known; of an original that is passed on, its tag decides. */
-  tagKey({ original, variant }: Ask, version: Version): string {
+  tagKey({ original, variant }: ModelRequest, version: Version): string {
     const isBySum = this.truth(original).place === 'site' && variant !== 'untouched';
     return `${original} ${nameOf(variant)} ${isBySum ? version.picture : `tag ${version.tag}`}`;
   }
 
   /** The version that a condition names. */
-  conditionOf({ original, as }: Ask): Version | undefined {
+  conditionOf({ original, as }: ModelRequest): Version | undefined {
     if (as !== 'has it' && as !== 'had it') return undefined;
     return this.truth(original).versions.at(as === 'has it' ? -1 : -2);
   }
 
-  isPassedOn({ original, variant }: Ask): boolean {
+  isPassedOn({ original, variant }: ModelRequest): boolean {
     return variant === 'untouched' && this.truth(original).place !== 'asset';
   }
 
   /** What a request must get now; it is taken to have been served. */
-  respond(ask: Ask): Expected {
-    return respond(this, ask, this.#memory(ask.original));
+  respond(request: ModelRequest): Expected {
+    return respond(this, request, this.#memory(request.original));
   }
 
   /** A rendering of a version in the store, if that is asked and has it. */

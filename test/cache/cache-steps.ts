@@ -24,9 +24,9 @@ const storeScripts = ['works', 'works', 'fails', 'hangs', 'forgets'] as const;
 /** One thing that happens to an original. */
 const stepOf = (original: fc.Arbitrary<number>) => {
   const plain = fc.record({ original, variant, as: fc.constant('get' as const) });
-  const asked = fc.record({ original, variant, as: manner });
+  const request = fc.record({ original, variant, as: manner });
   return fc.oneof(
-    step(8, 'ask', { ask: asked }),
+    step(8, 'request', { request }),
     // Time passes until just before, at or after the end of a period in force.
     step(5, 'wait', { which: fc.nat(9), offsetMs: fc.constantFrom(-1, 0, 1) }),
     step(2, 'change', {
@@ -37,22 +37,22 @@ const stepOf = (original: fc.Arbitrary<number>) => {
     step(2, 'origin', { original, script: fc.constantFrom('responds', ...originScripts) }),
     step(1, 'renderer', { original, script: fc.constantFrom(...renderScripts) }),
     step(1, 'store', { script: fc.constantFrom(...storeScripts) }),
-    step(1, 'purge', { ask: plain, by: fc.constantFrom(...purged) }),
+    step(1, 'purge', { request: plain, by: fc.constantFrom(...purged) }),
     step(1, 'upload', { original, replaces: fc.boolean() }),
     // All ask the same at once; some leave, and where all have left, one more comes.
     step(2, 'crowd', {
-      ask: plain,
+      request: plain,
       at,
       leaving: fc.array(fc.boolean(), { minLength: 2, maxLength: 5 }),
     }),
     // All ask at once for something of one original.
     step(2, 'burst', {
       original,
-      asks: fc.array(fc.record({ variant, as: manner }), { minLength: 2, maxLength: 5 }),
+      requests: fc.array(fc.record({ variant, as: manner }), { minLength: 2, maxLength: 5 }),
     }),
     // While one waits, its original changes, or is purged; another asks for the same.
     step(2, 'race', {
-      ask: plain,
+      request: plain,
       at,
       event: fc.constantFrom(...purged, 'upload'),
       isReplaced: fc.boolean(),

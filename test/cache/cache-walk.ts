@@ -1,6 +1,6 @@
 import { expect, vi } from 'vitest';
 import { settle } from '../support/deferred.ts';
-import { type Ask, type CacheModel, nameOf, type Work } from './cache-model.ts';
+import { type CacheModel, type ModelRequest, nameOf, type Work } from './cache-model.ts';
 import { dateOf, renderingOf } from './cache-ports.ts';
 import type { Step, StepOf } from './cache-steps.ts';
 import type { CacheWorld, Observed } from './cache-world.ts';
@@ -18,7 +18,7 @@ type Precision = 'exact' | 'joined' | 'some way';
  */
 export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string, number>) {
   const { ports } = world;
-  let latest: Ask | undefined;
+  let latest: ModelRequest | undefined;
 
   /** Where something hangs, time passes by its deadline alone. */
   async function withTimers(work: () => Promise<void> | void): Promise<void> {
@@ -34,12 +34,13 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
   }
 
   const takers: { readonly [Kind in Step['do']]: (step: StepOf<Kind>) => Promise<void> | void } = {
-    ask: ({ ask }) => askOnce(ask),
+    request: ({ request }) => requestOnce(request),
     origin: ({ original, script }) => void Object.assign(model.truth(original), { origin: script }),
     renderer: ({ original, script }) =>
       void Object.assign(model.truth(original), { render: script }),
     store: setStore,
-    burst: ({ asks, original }) => burst(asks.map((ask) => possible({ ...ask, original }))),
+    burst: ({ requests, original }) =>
+      burst(requests.map((request) => possible({ ...request, original }))),
     ...{ wait, change, crowd, purge, race, upload },
   };
 
@@ -67,13 +68,13 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
     }
   }
 
-  async function purge({ ask, by }: Omit<StepOf<'purge'>, 'do'>): Promise<void> {
-    const { statusCode, body } = await world.purge(ask, by);
+  async function purge({ request, by }: Omit<StepOf<'purge'>, 'do'>): Promise<void> {
+    const { statusCode, body } = await world.purge(request, by);
     const { setup, store } = model;
     const removed =
       by === 'others'
         ? { memory: 0, store: 0 }
-        : model.purge(ask.original, by === 'path' ? ask.variant : undefined);
+        : model.purge(request.original, by === 'path' ? request.variant : undefined);
     const status = { works: 200, fails: 502, hangs: 504 }[setup.hasStore ? store : 'works'];
     expect(statusCode).toBe(status);
     if (status === 200) expect(JSON.parse(body)).toEqual({ removed });
@@ -89,10 +90,10 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
     else model.noteNew(original);
   }
 
-  function send(ask: Ask, signal?: AbortSignal) {
-    const named = model.conditionOf(ask);
-    const tag = (named && model.tags.get(model.tagKey(ask, named))) ?? '"none"';
-    const latest = model.truth(ask.original).versions.at(-1);
+  function send(request: ModelRequest, signal?: AbortSignal) {
+    const named = model.conditionOf(request);
+    const tag = (named && model.tags.get(model.tagKey(request, named))) ?? '"none"';
+    const latest = model.truth(request.original).versions.at(-1);
     const headers = {
       ...{ get: {}, head: {}, range: { range: 'bytes=2-5' } },
       'has it': { 'if-none-match': tag },
@@ -100,22 +101,22 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
       'has any': { 'if-none-match': '*' },
       dated: { 'if-modified-since': latest === undefined ? '' : dateOf(latest).toUTCString() },
     };
-    return world.ask(ask, headers[ask.as], signal);
+    return world.request(request, headers[request.as], signal);
   }
 
-  async function askOnce(asked: Ask): Promise<void> {
-    const ask = possible(asked);
-    const expected = model.respond(ask);
-    check(ask, expected, await send(ask));
+  async function requestOnce(wanted: ModelRequest): Promise<void> {
+    const request = possible(wanted);
+    const expected = model.respond(request);
+    check(request, expected, await send(request));
     await checkWork(expected.work);
   }
 
   /** Of parts of another site's media, the model knows nothing. */
-  function possible(ask: Ask): Ask {
-    const isSite = model.truth(ask.original).place === 'site';
-    return ask.as === 'range' && isSite && ask.variant === 'untouched'
-      ? { ...ask, as: 'get' }
-      : ask;
+  function possible(request: ModelRequest): ModelRequest {
+    const isSite = model.truth(request.original).place === 'site';
+    return request.as === 'range' && isSite && request.variant === 'untouched'
+      ? { ...request, as: 'get' }
+      : request;
   }
 
   /** Where a request can be held, if it can. */
@@ -125,41 +126,41 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
     return work.renders > 0 ? 'render' : undefined;
   }
 
-  async function crowd({ ask, leaving, at: wantedAt }: StepOf<'crowd'>): Promise<void> {
-    const at = gateFor(model.clone().respond(ask), wantedAt);
-    if (at === undefined || model.isPassedOn(ask)) return askOnce(ask);
+  async function crowd({ request, leaving, at: wantedAt }: StepOf<'crowd'>): Promise<void> {
+    const at = gateFor(model.clone().respond(request), wantedAt);
+    if (at === undefined || model.isPassedOn(request)) return requestOnce(request);
     const gate = ports.hold(at);
     const clients = leaving.map((leaves) => {
       const hangUp = new AbortController();
-      return { leaves, hangUp, response: send(ask, hangUp.signal) };
+      return { leaves, hangUp, response: send(request, hangUp.signal) };
     });
     await gate.reached;
     await settle(4);
     // What the end of a render comes to that nobody waits for is known of a success alone.
-    const mayLeave = at === 'origin' || model.truth(ask.original).render === 'succeeds';
+    const mayLeave = at === 'origin' || model.truth(request.original).render === 'succeeds';
     const gone = mayLeave ? clients.filter(({ leaves }) => leaves) : [];
     for (const { hangUp } of gone) hangUp.abort();
     await settle(4);
     // In the place of one that has begun and left, the next one goes on.
     const others: Precision = leaving[0] && mayLeave ? 'some way' : 'joined';
     const areAllGone = gone.length === clients.length;
-    const late = areAllGone ? send(ask) : undefined;
+    const late = areAllGone ? send(request) : undefined;
     await settle(4);
     gate.open();
-    const expected = model.respond(ask);
+    const expected = model.respond(request);
     for (const [index, client] of clients.entries()) {
       const response = await client.response;
       if (gone.includes(client)) expect(response).toBeUndefined();
-      else check(ask, expected, response, index === 0 ? 'exact' : others);
+      else check(request, expected, response, index === 0 ? 'exact' : others);
     }
     const precision = at === 'origin' ? 'exact' : 'joined';
-    if (late !== undefined) check(ask, expected, await late, precision);
+    if (late !== undefined) check(request, expected, await late, precision);
     await checkWork(expected.work, areAllGone && at === 'origin');
     count(areAllGone ? 'a crowd that left' : 'a crowd');
   }
 
-  async function burst(asks: readonly Ask[]): Promise<void> {
-    const [first] = asks;
+  async function burst(requests: readonly ModelRequest[]): Promise<void> {
+    const [first] = requests;
     if (first === undefined) return;
     const { render, versions, isThere, origin } = model.truth(first.original);
     const fresh = model.freshVersion(first.original);
@@ -167,25 +168,25 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
     const isInOrder =
       (fresh !== undefined && (!isThere || fresh.tag !== latest?.tag)) ||
       // What fails for one may come after the news to another that theirs is current.
-      (asks.some(({ as }) => as !== 'get') && (latest?.picture === 0 || origin === 'cuts')) ||
-      asks.some((ask) => model.isPassedOn(ask)) ||
+      (requests.some(({ as }) => as !== 'get') && (latest?.picture === 0 || origin === 'cuts')) ||
+      requests.some((request) => model.isPassedOn(request)) ||
       render !== 'succeeds' ||
       model.store !== 'works';
     const at = gateFor(model.clone().respond(first));
     if (isInOrder || at === undefined) {
-      for (const ask of asks) await askOnce(ask);
+      for (const request of requests) await requestOnce(request);
       return;
     }
     const gate = ports.hold(at);
-    const responses = asks.map((ask) => send(ask));
+    const responses = requests.map((request) => send(request));
     await gate.reached;
     await settle(4);
     gate.open();
     // What each of them would get, and cost, after the others.
-    const expected = asks.map((ask) => model.respond(ask));
-    for (const [index, ask] of asks.entries()) {
+    const expected = requests.map((request) => model.respond(request));
+    for (const [index, request] of requests.entries()) {
       const response = expected[index] ?? expect.fail();
-      check(ask, response, await responses[index], 'some way');
+      check(request, response, await responses[index], 'some way');
     }
     await settle();
     const work = ports.takeWork();
@@ -194,26 +195,26 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
       expect(done, name).toBeLessThanOrEqual(atMost.reduce((sum, most) => sum + most, 0));
     }
     expect(work.wholes, 'reads of one original').toBeLessThanOrEqual(1);
-    const names = new Set(asks.map(({ variant }) => nameOf(variant)));
+    const names = new Set(requests.map(({ variant }) => nameOf(variant)));
     expect(work.renders).toBeLessThanOrEqual(names.size);
     count('a burst');
   }
 
-  async function race({ ask, at: wantedAt, event, isReplaced }: StepOf<'race'>): Promise<void> {
-    const truth = model.truth(ask.original);
-    const first = model.clone().respond(ask);
+  async function race({ request, at: wantedAt, event, isReplaced }: StepOf<'race'>): Promise<void> {
+    const truth = model.truth(request.original);
+    const first = model.clone().respond(request);
     const at = gateFor(first, wantedAt);
     const isImpossible =
       truth.origin === 'hangs' ||
       model.store !== 'works' ||
       (event === 'upload' && truth.place === 'site') ||
-      model.isPassedOn(ask);
-    if (at === undefined || isImpossible) return askOnce(ask);
+      model.isPassedOn(request);
+    if (at === undefined || isImpossible) return requestOnce(request);
     const gate = ports.hold(at);
-    const before = send(ask);
+    const before = send(request);
     await gate.reached;
     const joins = event === 'others';
-    if (event === 'upload') await upload({ ...ask, replaces: truth.isThere });
+    if (event === 'upload') await upload({ ...request, replaces: truth.isThere });
     else {
       if (isReplaced && !joins) {
         ports.replace(truth);
@@ -221,34 +222,34 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
         if (at === 'render') truth.render = 'succeeds';
         if (at === 'origin') truth.origin = 'responds';
       }
-      await purge({ ask, by: event });
+      await purge({ request, by: event });
     }
-    const second = model.respond(ask);
-    const after = send(ask);
+    const second = model.respond(request);
+    const after = send(request);
     await settle(4);
     gate.open();
     const early = await before;
     if (joins) {
-      check(ask, first, early);
-      check(ask, first, await after, 'joined');
+      check(request, first, early);
+      check(request, first, await after, 'joined');
       await checkWork(first.work);
     } else {
       // What was begun before is neither kept nor served: the one that waited for it begins anew.
-      check(ask, second, await after);
-      check(ask, second, early, 'some way');
+      check(request, second, await after);
+      check(request, second, early, 'some way');
       await settle();
       const { renders, storeWrites } = ports.takeWork();
       const [one, other] = [first.work, second.work];
       expect(renders).toBeLessThanOrEqual(one.renders + 2 * other.renders);
       expect(storeWrites).toBeLessThanOrEqual(2 * other.storeWrites);
       expect(storeWrites).toBeGreaterThanOrEqual(other.storeWrites);
-      await askOnce({ ...ask, variant: 'large' });
+      await requestOnce({ ...request, variant: 'large' });
     }
     count(joins ? 'a race that is joined' : 'a race');
   }
 
   function check(
-    ask: Ask,
+    request: ModelRequest,
     expected: Expected,
     observed: Observed | undefined,
     precision: Precision = 'exact',
@@ -269,14 +270,14 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
     const { version } = expected;
     if (version === undefined) return;
     const { tags } = model;
-    const key = model.tagKey(ask, version);
+    const key = model.tagKey(request, version);
     if (tags.has(key)) expect(headers.etag).toBe(tags.get(key));
     else expect([...tags.values()]).not.toContain(headers.etag);
     tags.set(key, String(headers.etag));
-    const whole = renderingOf(version, ask.variant);
-    const sent = status === 304 || ask.as === 'head' ? '' : whole.toString('latin1');
+    const whole = renderingOf(version, request.variant);
+    const sent = status === 304 || request.as === 'head' ? '' : whole.toString('latin1');
     expect(body.toString('latin1')).toBe(status === 206 ? sent.slice(2, 6) : sent);
-    if (ask.as === 'head') expect(String(headers['content-length'])).toBe(String(whole.length));
+    if (request.as === 'head') expect(String(headers['content-length'])).toBe(String(whole.length));
   }
 
   /** @param isTwice whether the origin was asked anew, since all had left before it responded */
@@ -298,10 +299,10 @@ export function createWalk(world: CacheWorld, model: CacheModel, met: Map<string
 
   return async (step: Step): Promise<void> => {
     await withTimers(() => takers[step.do](step as never));
-    if ('ask' in step) latest = step.ask;
+    if ('request' in step) latest = step.request;
     // What a change comes to is seen by who asks next.
-    const again = step.do === 'ask' ? undefined : latest;
-    if (again !== undefined) await withTimers(() => askOnce({ ...again, as: 'get' }));
+    const again = step.do === 'request' ? undefined : latest;
+    if (again !== undefined) await withTimers(() => requestOnce({ ...again, as: 'get' }));
     expect(ports.faults).toEqual([]);
     expect(ports.openBodies).toBe(0);
   };

@@ -19,7 +19,10 @@ const setups: readonly Setup[] = [
 ];
 
 const of = (variant: Variant, original = 0) => ({ original, variant, as: 'get' as const });
-const ask = (...asked: Parameters<typeof of>): Step => ({ do: 'ask', ask: of(...asked) });
+const request = (...parts: Parameters<typeof of>): Step => ({
+  do: 'request',
+  request: of(...parts),
+});
 const renderer = (script: StepOf<'renderer'>['script']): Step => {
   return { do: 'renderer', original: 0, script };
 };
@@ -38,38 +41,79 @@ const origin = (script: StepOf<'origin'>['script']): Step => {
   return { do: 'origin', original: 0, script };
 };
 const race = (event: StepOf<'race'>['event'], at: 'origin' | 'render'): Step => {
-  return { do: 'race', ask: of('small'), at, event, isReplaced: true };
+  return { do: 'race', request: of('small'), at, event, isReplaced: true };
 };
-const purge: Step = { do: 'purge', ask: of('small'), by: 'key' };
-const healed = [renderer('succeeds'), ask('small')];
-const loseThree = [renderer('costs a worker'), ask('small'), ask('large'), ask('png')];
+const purge: Step = { do: 'purge', request: of('small'), by: 'key' };
+const healed = [renderer('succeeds'), request('small')];
+const loseThree = [renderer('costs a worker'), request('small'), request('large'), request('png')];
 
 /** Faults of the past, and what a short run may not come to: a setup, and the steps there. */
 const examples: [number, Step[]][] = [
   // An original that has cost three workers is left alone; unless it is purged.
-  [0, [...loseThree, wait(), ask('small'), ask('large'), wait(), ask('png')]],
+  [0, [...loseThree, wait(), request('small'), request('large'), wait(), request('png')]],
   [0, [...loseThree, purge, ...healed]],
   // A refusal by the ten minutes of an original ends with them.
-  [0, [renderer('is late'), ask('small'), ...Array(12).fill(wait(0, 1)), wait(), wait()]],
+  [0, [renderer('is late'), request('small'), ...Array(12).fill(wait(0, 1)), wait(), wait()]],
   // A render that was late says nothing of a cheaper one.
-  [0, [renderer('is late'), ask('small'), renderer('succeeds'), ask('large'), ask('png')]],
-  [0, [renderer('is late'), ask('large'), ask('small'), wait(), ask('large'), ask('png')]],
+  [
+    0,
+    [renderer('is late'), request('small'), renderer('succeeds'), request('large'), request('png')],
+  ],
+  [
+    0,
+    [
+      renderer('is late'),
+      request('large'),
+      request('small'),
+      wait(),
+      request('large'),
+      request('png'),
+    ],
+  ],
   // What comes to where none was is served, whatever was remembered, and to whoever waits.
-  [3, [renderer('refuses'), ask('small'), remove, ask('large'), upload, ...healed]],
+  [3, [renderer('refuses'), request('small'), remove, request('large'), upload, ...healed]],
   [0, [remove, race('upload', 'origin')]],
   // A failure that is over is none.
-  [2, [origin('fails'), ask('small'), origin('responds'), wait(), ask('small'), ask('small')]],
+  [
+    2,
+    [
+      origin('fails'),
+      request('small'),
+      origin('responds'),
+      wait(),
+      request('small'),
+      request('small'),
+    ],
+  ],
   // Another site may say something else of the same content.
-  [0, [ask('small', 2), lengthen, wait(), ask('small', 2)]],
+  [0, [request('small', 2), lengthen, wait(), request('small', 2)]],
   // A purge in the middle keeps nothing of what was begun before, be it a result, a refusal or a failure.
   ...[0, 1, 2].flatMap((setup): [number, Step[]][] => [
     [setup, [race('key', 'render'), race('path', 'origin')]],
     [setup, [renderer('refuses'), race('prefix', 'render'), ...healed]],
     [
       setup,
-      [ask('small'), origin('fails'), race('key', 'origin'), origin('responds'), ask('small')],
+      [
+        request('small'),
+        origin('fails'),
+        race('key', 'origin'),
+        origin('responds'),
+        request('small'),
+      ],
     ],
-    [setup, [ask('small'), replace, wait(1), ask('small'), remove, wait(1), upload, ask('small')]],
+    [
+      setup,
+      [
+        request('small'),
+        replace,
+        wait(1),
+        request('small'),
+        remove,
+        wait(1),
+        upload,
+        request('small'),
+      ],
+    ],
   ]),
 ];
 

@@ -2,7 +2,7 @@ import { signedPathOf, useExternalApp } from '../support/sites/external-app.ts';
 import { metricsSettings, order } from '../support/telemetry/prometheus-text.ts';
 import { RELAY_KEY, uploadTarget } from '../support/uploads/relay-app.ts';
 import {
-  type Ask,
+  type ModelRequest,
   type Place,
   periods,
   places,
@@ -17,7 +17,7 @@ import type { StepOf } from './cache-steps.ts';
 export type CacheWorld = Awaited<ReturnType<typeof createWorld>>;
 
 /** What came of a request. */
-export type Observed = Exclude<Awaited<ReturnType<CacheWorld['ask']>>, undefined>;
+export type Observed = Exclude<Awaited<ReturnType<CacheWorld['request']>>, undefined>;
 
 const assetTails: Readonly<Record<Variant, string>> = {
   small: '.webp?size=16',
@@ -48,7 +48,7 @@ export async function createWorld(setup: Setup) {
     },
   });
   const urlOfSite = () => app.urlOf(`/${ports.walk}.png`);
-  const placeOf = ({ original }: Ask): Place => places[original] ?? 'asset';
+  const placeOf = ({ original }: ModelRequest): Place => places[original] ?? 'asset';
 
   const targetOf = (place: Place, variant: Variant): string => {
     const key = ports.keyOf(place);
@@ -72,9 +72,13 @@ export async function createWorld(setup: Setup) {
       return truths;
     },
     /** @returns `undefined` where the client has left */
-    ask: async (ask: Ask, headers: Readonly<Record<string, string>>, signal?: AbortSignal) => {
-      const method = ask.as === 'head' ? 'HEAD' : 'GET';
-      const url = targetOf(placeOf(ask), ask.variant);
+    request: async (
+      request: ModelRequest,
+      headers: Readonly<Record<string, string>>,
+      signal?: AbortSignal,
+    ) => {
+      const method = request.as === 'head' ? 'HEAD' : 'GET';
+      const url = targetOf(placeOf(request), request.variant);
       try {
         return await app.server.inject({ method, url, headers, ...(signal && { signal }) });
       } catch (error) {
@@ -83,8 +87,8 @@ export async function createWorld(setup: Setup) {
       }
     },
     /** Has the admin listener forget something. */
-    purge: (ask: Ask, by: StepOf<'purge'>['by']) => {
-      const place = placeOf(ask);
+    purge: (request: ModelRequest, by: StepOf<'purge'>['by']) => {
+      const place = placeOf(request);
       const [key, url] = [ports.keyOf(place), urlOfSite()];
       const ofStorage = {
         key: { assets: [key] },
@@ -96,7 +100,7 @@ export async function createWorld(setup: Setup) {
         prefix: { external: [url.replace('http', 'HTTP')] },
         others: { external: [`${url}x`] },
       };
-      const paths = [targetOf(place, ask.variant)];
+      const paths = [targetOf(place, request.variant)];
       const named = place === 'site' ? ofSite : ofStorage;
       return order(app, '/purge', by === 'path' ? { paths } : named[by]);
     },

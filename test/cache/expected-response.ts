@@ -1,9 +1,9 @@
 import {
-  type Ask,
   type CacheModel,
   costOf,
   MAX_LOST_WORKERS,
   type Memory,
+  type ModelRequest,
   nameOf,
   noWork,
   periods,
@@ -46,13 +46,13 @@ class Early extends Error {
 }
 
 /** Takes one request through what is remembered, and remembers what comes of it. */
-export function respond(model: CacheModel, ask: Ask, memory: Memory): Expected {
+export function respond(model: CacheModel, request: ModelRequest, memory: Memory): Expected {
   const { nowMs, setup } = model;
-  const { original, as } = ask;
+  const { original, as } = request;
   const truth = model.truth(original);
   const isSite = truth.place === 'site';
-  const isPassedOn = model.isPassedOn(ask);
-  const name = nameOf(ask.variant);
+  const isPassedOn = model.isPassedOn(request);
+  const name = nameOf(request.variant);
   const known = memory.results.get(name);
   const fwd = isPassedOn ? 'fwd=bypass' : known === undefined ? 'fwd=miss' : 'fwd=stale';
   /** How long the origin is left alone: with nothing to serve instead, and with an older result of the request at hand. */
@@ -106,10 +106,10 @@ export function respond(model: CacheModel, ask: Ask, memory: Memory): Expected {
   const isMet = (version: Version, isMade: boolean): boolean => {
     if (as === 'dated') return true;
     if (as === 'has any') return isMade;
-    const named = model.conditionOf(ask);
+    const named = model.conditionOf(request);
     if (named === undefined) return false;
-    const key = model.tagKey(ask, named);
-    return model.tags.has(key) && key === model.tagKey(ask, version);
+    const key = model.tagKey(request, named);
+    return model.tags.has(key) && key === model.tagKey(request, version);
   };
 
   /** What the origin says when it is asked; a failure is remembered, and so is that there is nothing. */
@@ -220,19 +220,19 @@ export function respond(model: CacheModel, ask: Ask, memory: Memory): Expected {
     }
   };
 
-  const make = (fresh: Version, wasAsked: boolean, isOpen: boolean): Outcome => {
+  const make = (fresh: Version, contactedOrigin: boolean, isOpen: boolean): Outcome => {
     isIdentified = true;
-    const found = wasAsked ? 'fwd=stale; fwd-status=304' : 'hit';
+    const found = contactedOrigin ? 'fwd=stale; fwd-status=304' : 'hit';
     if (known !== undefined && isSame(known, fresh))
       return { status: 200, version: known, cacheStatus: found };
-    if (isMet(fresh, false)) throw new Early(304, wasAsked ? fwd : 'hit', fresh);
+    if (isMet(fresh, false)) throw new Early(304, contactedOrigin ? fwd : 'hit', fresh);
     if (model.findStored(memory, storeKey(fresh), work)) {
       keep(fresh);
       return { status: 200, version: fresh, cacheStatus: `${found}; detail=store` };
     }
     const version = read(fresh, isOpen);
     if (version.picture === 0) refuse(415, periods.refused);
-    if (ask.variant !== 'untouched') render(version);
+    if (request.variant !== 'untouched') render(version);
     keep(version);
     return { status: 200, version, cacheStatus: `${fwd}${setup.keepsResults ? '; stored' : ''}` };
   };
@@ -253,7 +253,7 @@ export function respond(model: CacheModel, ask: Ask, memory: Memory): Expected {
 
   const render = (version: Version): void => {
     const leftMs = memory.late.untilMs - nowMs;
-    const cost = costOf(ask.variant);
+    const cost = costOf(request.variant);
     if (leftMs > 0 && cost >= memory.late.cost) refuse(504, Math.min(periods.late, leftMs));
     const lost = nowMs < memory.lost.untilMs ? memory.lost.count : 0;
     if (lost >= MAX_LOST_WORKERS) refuse(422, periods.refused);

@@ -43,9 +43,9 @@ function boundsOf({ path }: Row): readonly [number, number] {
 
 function sizeOf(row: Row, text = ''): number {
   const [least, most] = boundsOf(row);
-  const asked = isCount(text) && BigInt(text) > 0n ? BigInt(text) : 128n;
+  const wanted = isCount(text) && BigInt(text) > 0n ? BigInt(text) : 128n;
   const sizes = SIZES.map(Number).filter((size) => size >= least && size <= most);
-  return sizes.find((size) => BigInt(size) >= asked) ?? most;
+  return sizes.find((size) => BigInt(size) >= wanted) ?? most;
 }
 
 function formatOf(pairs: Pairs): string | undefined {
@@ -85,12 +85,15 @@ function meaningOf({ row, values, extension, pairs }: LenientParts): Meaning {
     const { texts, faults } = edgesOf(pairs);
     if (faults.length > 0) return { refused: faults };
     const format = formatOf(pairs);
-    const asked = [...texts, ...(format ? [`format=${format}`] : [])];
+    const parameters = [...texts, ...(format ? [`format=${format}`] : [])];
     const [quality] = qualityOf(pairs);
     // What png and gif do with `high` and with `lossless` is the same.
     const isOpen = quality === undefined && !['png', 'gif'].includes(format ?? '');
-    const query = [...asked, quality ?? 'quality=lossless', `animated=${isYes(animated)}`];
-    return { strict: `${fill('')}?${query.join('&')}`, isByOriginal: isOpen && asked.length > 0 };
+    const query = [...parameters, quality ?? 'quality=lossless', `animated=${isYes(animated)}`];
+    return {
+      strict: `${fill('')}?${query.join('&')}`,
+      isByOriginal: isOpen && parameters.length > 0,
+    };
   }
   const size = `size=${sizeOf(row, lastOf(pairs, 'size'))}`;
   if (row.query === 'sticker') {

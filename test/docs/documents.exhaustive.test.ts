@@ -47,19 +47,19 @@ const runs = documents
   .map((file) => {
     // That `npm start` prints its links is for CI to see.
     const blocks = readCommandBlocks(file).filter(({ script }) => !script.endsWith('npm start\n'));
-    const asksService = blocks.some(({ script }) => /127\.0\.0\.1:(?:3000|9090)/.test(script));
-    return { file, blocks, asksService };
+    const needsService = blocks.some(({ script }) => /127\.0\.0\.1:(?:3000|9090)/.test(script));
+    return { file, blocks, needsService };
   })
   .filter(({ blocks }) => blocks.length > 0);
 const hasCurl = spawnSync('curl', ['--version']).status === 0;
 
 describe('the commands of the documents', () => {
-  for (const { file, blocks, asksService } of runs) {
+  for (const { file, blocks, needsService } of runs) {
     // Debian's slim images have no curl; the gate installs it.
-    test.skipIf(asksService && !hasCurl)(`in ${file} print the documented output`, async () => {
+    test.skipIf(needsService && !hasCurl)(`in ${file} print the documented output`, async () => {
       const parts = blocks.map(({ script }, at) => `echo '@@ ${at}'\n${withStatuses(script)}`);
       let whole = parts.join('\n');
-      if (asksService) {
+      if (needsService) {
         // It stands for the one on ports 3000 and 9090.
         const { origin, output } = await useService({ ADMIN_PORT: '0', ADMIN_TOKEN });
         const [, adminOrigin = ''] = /admin listener is on (http:[\d.:/]+)/.exec(output()) ?? [];

@@ -51,7 +51,7 @@ async function openSocket(index: number): Promise<Socket> {
 }
 
 /** Asks over an open connection, and reads what comes until there is something of a response. */
-async function askOver(socket: Socket, path: string): Promise<Socket> {
+async function requestOver(socket: Socket, path: string): Promise<Socket> {
   const responded = Promise.race([once(socket, 'data'), once(socket, 'close')]);
   socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`);
   await responded.catch(() => undefined);
@@ -62,12 +62,12 @@ async function askOver(socket: Socket, path: string): Promise<Socket> {
 async function measure(path: string, count: number, pipelining = 1) {
   const isTls = service.origin.startsWith('https');
   const tls = isTls ? { ca: readFileSync(tlsFiles.cert) } : {};
-  const ask = createClient(port, { connections: 1, pipelining, connect: tls });
+  const request = createClient(port, { connections: 1, pipelining, connect: tls });
   const timesMs: number[] = [];
   const statuses = new Set<unknown>();
   for (let index = 0; index < count; index += 1) {
     const startMs = performance.now();
-    statuses.add(await ask(path).then(({ status }) => status, String));
+    statuses.add(await request(path).then(({ status }) => status, String));
     timesMs.push(performance.now() - startMs);
   }
   timesMs.sort((a, b) => a - b);
@@ -111,7 +111,7 @@ test.each<[string, Record<string, string>, number, number, typeof openSocket, nu
   const [count, atOnce, open, mostKilobytes] = row;
   await start(settings);
   const { bytesEach, files } = await observe(what, count, () =>
-    openCrowd(count, async (index) => askOver(await open(index), HIT), atOnce),
+    openCrowd(count, async (index) => requestOver(await open(index), HIT), atOnce),
   );
   expect(files).toBeGreaterThan(count - 10);
   expect(bytesEach).toBeLessThan(mostKilobytes * 1024);
@@ -133,7 +133,7 @@ test.each([
       const secure = connectTls({ socket, rejectUnauthorized: false });
       secure.on('error', () => undefined);
       await once(secure, 'secureConnect');
-      (await askOver(secure, LARGE)).pause();
+      (await requestOver(secure, LARGE)).pause();
       return socket.pause();
     });
     // All have a socket and a file open, and have stopped since no buffer takes more.
@@ -159,11 +159,11 @@ test('with a low limit of open files, neither the storage nor the listener runs 
   // Three times as many as these want to come in.
   await expect.poll(countMost, { timeout: 10_000 }).toBeGreaterThan(200);
   // A client that stands still is dropped after 10 s; then others are served.
-  const ask = async () => {
+  const request = async () => {
     countMost();
     return (await measure(LARGE, 1, 0)).statuses;
   };
-  await expect.poll(ask, { timeout: 60_000, interval: 500 }).toEqual([200]);
+  await expect.poll(request, { timeout: 60_000, interval: 500 }).toEqual([200]);
   for (const socket of crowd) socket.destroy();
   expect(most).toBeLessThan(450);
   expect(service.output()).not.toMatch(/EMFILE|ORIGIN_ERROR|"level":50/);

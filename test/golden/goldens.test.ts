@@ -57,18 +57,18 @@ function requestOf({ target }: GoldenRow, id = 1): MediaRequest {
   return parsed.kind === 'media' ? parsed.request : expect.fail(`${target} is no media`);
 }
 
-let asked = 0;
+let count = 0;
 
 /** Asks for a row; nothing of it is known yet, so that it is rendered. */
-async function ask(row: GoldenRow) {
-  asked += 1;
-  app.originals.put(requestOf(row, asked).originKey, readOriginal(row.original));
-  return app.get(row.target.replace('{id}', String(asked)));
+async function request(row: GoldenRow) {
+  count += 1;
+  app.originals.put(requestOf(row, count).originKey, readOriginal(row.original));
+  return app.get(row.target.replace('{id}', String(count)));
 }
 
 describe.concurrent('the golden of', () => {
   test.each(rows)('$name', { timeout: 120_000 }, async (row) => {
-    const { statusCode, headers, rawPayload } = await ask(row);
+    const { statusCode, headers, rawPayload } = await request(row);
     expect([statusCode, headers['content-type']]).toEqual([
       200,
       sourceFormats[row.format].mimeType,
@@ -91,10 +91,10 @@ describe('the same request gives the same bytes:', () => {
 
   test.each(rendered.filter((_, index) => index % stride === 0))('$name', async (row) => {
     const before = compared.find(({ row: { name } }) => name === row.name)?.actual;
-    const { statusCode, headers, rawPayload } = await ask(row);
+    const { statusCode, headers, rawPayload } = await request(row);
     expect(statusCode).toBe(200);
     expect(headers['server-timing']).toContain('render');
-    expect(rawPayload.equals(before ?? (await ask(row)).rawPayload)).toBe(true);
+    expect(rawPayload.equals(before ?? (await request(row)).rawPayload)).toBe(true);
   });
 });
 

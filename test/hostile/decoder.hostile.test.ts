@@ -30,7 +30,7 @@ async function pathOf(...programs: readonly string[]): Promise<string> {
 }
 
 /** Every attack by its name in the document; resolves with whether it did harm. */
-async function attackAll(ask: (attack: string) => Promise<string>) {
+async function attackAll(request: (attack: string) => Promise<string>) {
   const connect = vi.fn();
   const server = createServer(connect);
   onTestFinished(() => void server.close());
@@ -38,7 +38,8 @@ async function attackAll(ask: (attack: string) => Promise<string>) {
   const decoy = spawn('sleep', ['60'], { env: { SECRET: 'a secret' } });
   onTestFinished(() => void decoy.kill('SIGKILL'));
   await once(decoy, 'spawn');
-  const does = async (attack: string): Promise<boolean> => (await ask(attack)).startsWith('done');
+  const does = async (attack: string): Promise<boolean> =>
+    (await request(attack)).startsWith('done');
   const harm: Record<string, boolean> = {
     'start processes': (await does('process')) || (await does('fork')) || (await does('clone3')),
     'start threads': await does('thread'),
@@ -48,10 +49,10 @@ async function attackAll(ask: (attack: string) => Promise<string>) {
     "read the service's environment and memory": await does(`read /proc/${decoy.pid}/environ`),
     'create files': await does(`write /tmp/of-a-decoder-${process.pid}`),
   };
-  await ask(`socket ${port}`);
+  await request(`socket ${port}`);
   harm['use the network'] = connect.mock.calls.length > 0;
   const exited = once(decoy, 'exit');
-  await ask(`kill ${decoy.pid}`);
+  await request(`kill ${decoy.pid}`);
   await Promise.race([exited, sleep(1_000)]);
   harm['stop the service'] = decoy.exitCode !== null || decoy.signalCode !== null;
   return harm;

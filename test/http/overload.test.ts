@@ -194,8 +194,8 @@ describe('the bounds of the origin', () => {
       await settle();
       return object;
     };
-    const asked = Array.from({ length: 20 }, (_, index) => app.get(lightUrl(index + 1)));
-    for (const { statusCode } of await Promise.all(asked)) expect(statusCode).toBe(200);
+    const responses = Array.from({ length: 20 }, (_, index) => app.get(lightUrl(index + 1)));
+    for (const { statusCode } of await Promise.all(responses)) expect(statusCode).toBe(200);
     expect(mostAtOnce).toBe(3);
   });
 });

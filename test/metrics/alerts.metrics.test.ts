@@ -69,7 +69,7 @@ const cases: readonly (readonly [what: string, Series, alert?: string])[] = [
   ['workers that are killed', KILLED, 'WorkersKilled'],
   ['workers that do not come back', { [READY_WORKERS]: '2x60 1x29' }, 'WorkersMissing'],
   ['hits that collapse', COLLAPSED, 'HitRatioCollapsed'],
-  ['hits that collapse where hardly anybody asks', FEW_REQUESTS],
+  ['hits that collapse where hardly anybody requests', FEW_REQUESTS],
   ['a store that does not keep', { [writes('dropped')]: '0+120x90' }, 'StoreFailing'],
   ['too much memory', { process_resident_memory_bytes: '1700000000x90' }, 'MemoryHigh'],
   ['an event loop that lags', { nodejs_eventloop_lag_p99_seconds: '0.4x90' }, 'EventLoopLag'],

@@ -15,9 +15,9 @@ test('a client that has hung up is forgotten, though others still wait for the s
   };
   const seen: WeakRef<object>[] = [];
   app.server.server.on('request', (request: object) => seen.push(new WeakRef(request)));
-  const ask = () => app.begin('/icons/1/ab.webp?size=16');
-  const stays = collect(await ask());
-  const leave = await Promise.all(Array.from({ length: 200 }, ask));
+  const request = () => app.begin('/icons/1/ab.webp?size=16');
+  const stays = collect(await request());
+  const leave = await Promise.all(Array.from({ length: 200 }, request));
   await expect.poll(() => seen.length).toBe(201);
   for (const socket of leave) socket.destroy();
   await expect.poll(app.countConnections).toBe(1);

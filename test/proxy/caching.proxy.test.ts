@@ -30,22 +30,22 @@ async function putFile(path: string, sizeBytes: number): Promise<Buffer> {
 
 test('a hit in nginx costs Darkroom no request, with any Cache-Control of a client', async () => {
   const target = '/avatars/1/ab12.webp?size=256';
-  const miss = await stack.ask(target);
+  const miss = await stack.request(target);
   expect(miss.header('cache-status')).toBe('darkroom; fwd=miss; stored, nginx; fwd=uri-miss');
   expect(miss.header('server-timing')).toMatch(/render;dur=/);
   const headers = { 'Cache-Control': 'no-cache', Pragma: 'no-cache' };
-  const hit = await stack.ask(target, { headers });
+  const hit = await stack.request(target, { headers });
   expect(hit.header('cache-status')).toBe('darkroom; fwd=miss; stored, nginx; hit');
   // Of a request that entered no stage of Darkroom.
   expect(hit.headers['server-timing']).toBeUndefined();
   expect(essence(hit)).toEqual(essence(miss));
-  expect((await stack.ask(target, { method: 'HEAD' })).nginx).toBe('hit');
+  expect((await stack.request(target, { method: 'HEAD' })).nginx).toBe('hit');
   expect(stack.relay.requests).toMatchObject([{ status: 200, isRendered: true }]);
 });
 
 test('a HEAD in nginx fills the cache for a GET', async () => {
-  await stack.ask('/icons/1/ab12.webp?size=80', { method: 'HEAD' });
-  const { status, nginx } = await stack.ask('/icons/1/ab12.webp?size=80');
+  await stack.request('/icons/1/ab12.webp?size=80', { method: 'HEAD' });
+  const { status, nginx } = await stack.request('/icons/1/ab12.webp?size=80');
   expect([status, nginx]).toEqual([200, 'hit']);
 });
 
@@ -69,15 +69,15 @@ describe('the cache key of nginx', () => {
       `${external}?v=1&format=webp&size=8&width=24`,
     ],
   ])('does not change with %s', async (_, first, second) => {
-    const before = await stack.ask(first);
+    const before = await stack.request(first);
     const forwarded = stack.relay.requests.length;
-    const after = await stack.ask(second);
+    const after = await stack.request(second);
     expect(essence(after)).toEqual(essence(before));
     expect([after.nginx, stack.relay.requests.length]).toEqual(['hit', forwarded]);
   });
 
   test('does not change with the host, Authorization, cookies or any other header of a client', async () => {
-    await stack.ask('/emojis/4.webp', { headers: { Host: 'cdn.example.com' } });
+    await stack.request('/emojis/4.webp', { headers: { Host: 'cdn.example.com' } });
     const headers = {
       Host: 'static.example.com',
       Authorization: 'Bearer secret',
@@ -89,12 +89,13 @@ describe('the cache key of nginx', () => {
       'X-Request-Id': 'secret',
       'CDN-Loop': 'other; v=1, another',
     };
-    expect((await stack.ask('/emojis/4.webp', { headers })).nginx).toBe('hit');
+    expect((await stack.request('/emojis/4.webp', { headers })).nginx).toBe('hit');
     stack.relay.requests.length = 0;
-    await stack.ask('/emojis/4.webp?size=20', { headers });
+    await stack.request('/emojis/4.webp?size=20', { headers });
     // Of external media, another proxy is told that it has passed on the request before; and of parts, what is wanted.
-    for (const target of [`${external}?width=20`, external]) await stack.ask(target, { headers });
-    const part = await stack.ask(external, { headers: { ...headers, Range: 'bytes=0-9' } });
+    for (const target of [`${external}?width=20`, external])
+      await stack.request(target, { headers });
+    const part = await stack.request(external, { headers: { ...headers, Range: 'bytes=0-9' } });
     expect(part.status).toBe(206);
     const usual = ['host', 'x-forwarded-for', 'x-forwarded-proto', 'x-request-id'];
     const looped = ['cdn-loop', ...usual];
@@ -106,9 +107,9 @@ describe('the cache key of nginx', () => {
   });
 
   test('is the request that Darkroom receives', async () => {
-    await stack.ask(`${avatar}?animated=true&b=2&quality=low&a=1&size=300#part`);
-    await stack.ask(`${photo}?format=webp&height=8&quality=high&width=9&size=1`);
-    await stack.ask('/attachments/1/10/draft%20%231%20%2520%20c%61ts%20&%20dogs.png?width=20');
+    await stack.request(`${avatar}?animated=true&b=2&quality=low&a=1&size=300#part`);
+    await stack.request(`${photo}?format=webp&height=8&quality=high&width=9&size=1`);
+    await stack.request('/attachments/1/10/draft%20%231%20%2520%20c%61ts%20&%20dogs.png?width=20');
     expect(stack.relay.requests.map(({ target }) => target)).toEqual([
       `${avatar}?size=300&quality=low&animated=true`,
       `${photo}?width=9&height=8&format=webp&quality=high`,
@@ -128,7 +129,7 @@ test.each([
     const crowd = Array.from({ length: 100 }, () => stack.connect()(target));
     const responses = await Promise.all(crowd);
     expect(stack.relay.requests).toHaveLength(requests);
-    const direct = essence(await stack.askDirectly(target));
+    const direct = essence(await stack.requestDirectly(target));
     for (const response of responses) expect(essence(response)).toEqual(direct);
   },
 );
@@ -138,22 +139,25 @@ test('a purge in nginx removes exactly the responses below a path: every size, s
   const [song, refused] = ['/attachments/1/9/%F0%9F%8E%89%20party.png', `${icon}?size=63`];
   const ofSite = stack.externalPath('/cat.jpg?a=b');
   const purged = [icon, `${icon}?size=64`, song, `${song}?height=30`, `${ofSite}?width=9`];
-  for (const target of [...purged, refused, other]) await stack.ask(target);
+  for (const target of [...purged, refused, other]) await stack.request(target);
   expect(stack.nginx.purge('/icons/2/cd34.')).toBe('3 removed\n');
   expect(stack.nginx.purge('/attachments/1/9/🎉 party.png')).toMatch(/^[2-9] removed\n$/);
   expect(stack.nginx.purge(ofSite)).toBe('1 removed\n');
   for (const target of purged) {
-    expect(await stack.ask(target), target).toMatchObject({ status: 200, nginx: 'fwd=uri-miss' });
+    expect(await stack.request(target), target).toMatchObject({
+      status: 200,
+      nginx: 'fwd=uri-miss',
+    });
   }
-  expect(await stack.ask(refused)).toMatchObject({ status: 400, nginx: 'fwd=uri-miss' });
-  expect(await stack.ask(other)).toMatchObject({ status: 200, nginx: 'hit' });
+  expect(await stack.request(refused)).toMatchObject({ status: 400, nginx: 'fwd=uri-miss' });
+  expect(await stack.request(other)).toMatchObject({ status: 200, nginx: 'hit' });
 });
 
 describe('a large attachment behind nginx', () => {
   test('is fetched and cached in slices, only those that a HEAD or a range needs', async () => {
     const target = '/attachments/2/64/film.bin';
     const film = await putFile(target, 16 * MEBIBYTE - 5);
-    const head = await stack.ask(target, { method: 'HEAD' });
+    const head = await stack.request(target, { method: 'HEAD' });
     expect([head.status, head.header('content-length')]).toEqual([200, String(film.length)]);
     expect(stack.relay.requests.map(({ headers }) => headers.range)).toEqual(['bytes=0-1048575']);
     const [first, edge] = [10 * MEBIBYTE + 17, 12 * MEBIBYTE];
@@ -167,20 +171,20 @@ describe('a large attachment behind nginx', () => {
       [`0-${2 * last}`, 0, last, [1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 14]],
     ] as const) {
       stack.relay.requests.length = 0;
-      const part = await stack.ask(target, { headers: { Range: `bytes=${range}` } });
+      const part = await stack.request(target, { headers: { Range: `bytes=${range}` } });
       expect([part.status, part.header('content-range')]).toEqual([
         206,
         `bytes ${from}-${to}/${film.length}`,
       ]);
       expect(part.body.equals(film.subarray(from, to + 1)), range).toBe(true);
-      const asked = slices.map((n) => `bytes=${n * MEBIBYTE}-${(n + 1) * MEBIBYTE - 1}`);
-      expect(stack.relay.requests.map(({ headers }) => headers.range)).toEqual(asked);
+      const ranges = slices.map((n) => `bytes=${n * MEBIBYTE}-${(n + 1) * MEBIBYTE - 1}`);
+      expect(stack.relay.requests.map(({ headers }) => headers.range)).toEqual(ranges);
     }
     stack.relay.requests.length = 0;
-    const whole = await stack.ask(target);
+    const whole = await stack.request(target);
     expect([whole.status, whole.nginx, whole.body.equals(film)]).toEqual([200, 'hit', true]);
     const etag = { 'If-None-Match': whole.header('etag') };
-    expect((await stack.ask(target, { headers: etag })).status).toBe(304);
+    expect((await stack.request(target, { headers: etag })).status).toBe(304);
     expect(stack.relay.requests).toHaveLength(0);
   });
 
@@ -206,11 +210,11 @@ describe('a large attachment behind nginx', () => {
   test('that was replaced is never a mixture of the old and the new one', async () => {
     const path = '/attachments/2/68/song.bin';
     const before = await putFile(path, 2 * MEBIBYTE);
-    await stack.ask(path, { headers: { Range: 'bytes=0-0' } });
+    await stack.request(path, { headers: { Range: 'bytes=0-0' } });
     await putFile(path, 2 * MEBIBYTE - 4);
     // The first slice is the old one, the second the new one: nginx hangs up.
-    await expect(stack.ask(path)).rejects.toThrow(/aborted|closed|terminated/);
-    const kept = await stack.ask(path, { headers: { Range: 'bytes=4-9' } });
+    await expect(stack.request(path)).rejects.toThrow(/aborted|closed|terminated/);
+    const kept = await stack.request(path, { headers: { Range: 'bytes=4-9' } });
     expect(kept.body).toEqual(before.subarray(4, 10));
   });
 });
@@ -218,9 +222,9 @@ describe('a large attachment behind nginx', () => {
 test('nginx fetches no more of a film of another site than the range that a client requests', async () => {
   const path = stack.externalPath('/film.mp4');
   for (const Range of ['bytes=0-1023', 'bytes=10000000-10000999', 'bytes=-7', 'bytes=99999999-']) {
-    await stack.ask(path, { headers: { Range } });
+    await stack.request(path, { headers: { Range } });
   }
-  await stack.ask(path, { method: 'HEAD' });
+  await stack.request(path, { method: 'HEAD' });
   const bytes = stack.relay.requests.reduce((sum, { bodyBytes }) => sum + bodyBytes, 0);
   expect(bytes).toBeLessThan(10_000);
 });

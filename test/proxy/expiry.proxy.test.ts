@@ -24,11 +24,11 @@ const stack = await useSiteStack({
 stack.site.serveRanges('/cat.jpg', samples.jpeg);
 
 /** Asks again and again until a response is as wanted, and gives the responses so far. */
-async function askUntil(target: string, isWanted: (response: ClientResponse) => boolean) {
+async function requestUntil(target: string, isWanted: (response: ClientResponse) => boolean) {
   const responses: ClientResponse[] = [];
   const deadline = Date.now() + 15_000;
   for (;;) {
-    const last = await stack.ask(target);
+    const last = await stack.request(target);
     responses.push(last);
     if (isWanted(last)) return { responses, last };
     if (Date.now() > deadline) throw new Error(`${target} never came to be as wanted`);
@@ -58,18 +58,18 @@ test('nginx caches each response exactly for the max-age of its Cache-Control', 
   const photo = readSample('icons/1/ab12');
   await stack.put('icons/9/torn', photo.subarray(0, photo.length / 2));
   const lives = kept.map(async ([status, target, maxAgeSeconds, then]) => {
-    const direct = await stack.askDirectly(target);
+    const direct = await stack.requestDirectly(target);
     const started = Date.now();
-    const first = await stack.ask(target);
+    const first = await stack.request(target);
     const arrived = Date.now();
     expect(first).toMatchObject({ status, body: direct.body });
     expect(first.header('cache-control')).toMatch(new RegExp(`max-age=${maxAgeSeconds}(?:,|$)`));
     // Of an error, one for the status, the other for the body.
-    const asked = status === 200 ? 1 : 2;
-    expect(stack.relay.requestsOf(target)).toHaveLength(asked);
-    const { responses, last } = await askUntil(
+    const count = status === 200 ? 1 : 2;
+    expect(stack.relay.requestsOf(target)).toHaveLength(count);
+    const { responses, last } = await requestUntil(
       target,
-      (response) => !isFresh(response) || stack.relay.requestsOf(target).length > asked,
+      (response) => !isFresh(response) || stack.relay.requestsOf(target).length > count,
     );
     const ended = Date.now();
     expect(responses.length, `${target} was not kept at all`).toBeGreaterThan(5);
@@ -86,7 +86,7 @@ test('nginx caches each response exactly for the max-age of its Cache-Control', 
       const dates = responses.slice(0, -1).map(({ header }) => header('date'));
       expect(new Set(dates)).toEqual(new Set([first.header('date')]));
       // Its body is of a cache of its own, which does not keep it either.
-      const { responses: later } = await askUntil(
+      const { responses: later } = await requestUntil(
         target,
         ({ header }) => header('date') !== first.header('date'),
       );
@@ -94,7 +94,7 @@ test('nginx caches each response exactly for the max-age of its Cache-Control', 
       return;
     }
     expect(last.nginx).toBe(then);
-    await askUntil(target, isFresh);
+    await requestUntil(target, isFresh);
     const checks = stack.relay.requestsOf(target).slice(1);
     for (const check of checks) {
       expect(check).toMatchObject({ status: 304, isRendered: false });
@@ -110,7 +110,7 @@ describe('an expired response in nginx', () => {
     ['an image', '/avatars/6/kl12.webp?size=96', 'any'],
     ['a slice', '/attachments/1/17/jingle.mp3', 'one'],
   ])('is served stale to all while one request updates it: %s', async (_, target, waits) => {
-    const first = await stack.ask(target);
+    const first = await stack.request(target);
     const release = stack.relay.hold();
     const waiting: Promise<ClientResponse>[] = [];
     try {
@@ -119,7 +119,7 @@ describe('an expired response in nginx', () => {
         waiting.push(stack.connect()(target));
         await sleep(POLL_MS);
       }
-      const responses = await Promise.all(Array.from({ length: 30 }, () => stack.ask(target)));
+      const responses = await Promise.all(Array.from({ length: 30 }, () => stack.request(target)));
       for (const response of responses) {
         expect(response.nginx).toBe('hit; detail=stale-while-updating');
         expect(response.body).toEqual(first.body);
@@ -131,20 +131,20 @@ describe('an expired response in nginx', () => {
     const outcomes = (await Promise.all(waiting)).map(({ nginx }) => nginx);
     const checked = outcomes.filter((status) => status === 'fwd=stale; fwd-status=304');
     expect(checked).toHaveLength(waits === 'one' ? 1 : 0);
-    await askUntil(target, isFresh);
+    await requestUntil(target, isFresh);
     expect(stack.relay.requests[1]).toMatchObject({ status: 304 });
   });
 
   test('is replaced by a changed original, and by a 404 after its deletion', async () => {
     const original = (id: number): string => join(stack.originals, `emojis/${id}`);
     const target = '/emojis/3.webp';
-    const before = await stack.ask(target);
+    const before = await stack.request(target);
     copyFileSync(original(5), original(3));
-    const { last } = await askUntil(target, ({ body }) => !body.equals(before.body));
-    expect(last.body).toEqual((await stack.askDirectly(target)).body);
+    const { last } = await requestUntil(target, ({ body }) => !body.equals(before.body));
+    expect(last.body).toEqual((await stack.requestDirectly(target)).body);
     expect(last.header('etag')).not.toBe(before.header('etag'));
     rmSync(original(3));
-    const gone = await askUntil(target, ({ status }) => status !== 200);
+    const gone = await requestUntil(target, ({ status }) => status !== 200);
     expect(gone.last.status).toBe(404);
     expect(JSON.parse(gone.last.body.toString()).code).toBe('UNKNOWN_MEDIA');
   });
@@ -157,19 +157,19 @@ describe('nginx while Darkroom is down', () => {
       stack.externalPath('/cat.jpg', 'width=72'),
     ];
     const missing = '/avatars/404/missing.png';
-    const before = await Promise.all(kept.map((target) => stack.ask(target)));
-    expect((await stack.ask(missing)).status).toBe(404);
+    const before = await Promise.all(kept.map((target) => stack.request(target)));
+    expect((await stack.request(missing)).status).toBe(404);
     await stack.stopDarkroom();
-    for (const target of kept) await askUntil(target, isStale);
+    for (const target of kept) await requestUntil(target, isStale);
     // It expires a second later than the media: from now on all that nginx has is stale.
-    await askUntil(missing, ({ status }) => status !== 404);
+    await requestUntil(missing, ({ status }) => status !== 404);
     for (const [index, target] of kept.entries()) {
-      const during = await stack.ask(target);
+      const during = await stack.request(target);
       expect(isStale(during)).toBe(true);
       expect(during.body).toEqual(before[index]?.body);
     }
     for (const target of [missing, '/emojis/9.webp', '/attachments/1/16/clip.webm']) {
-      const response = await stack.ask(target);
+      const response = await stack.request(target);
       expect([response.status, JSON.parse(response.body.toString())], target).toEqual([
         502,
         { code: 'ORIGIN_ERROR', message: 'The origin has failed.' },
@@ -178,10 +178,10 @@ describe('nginx while Darkroom is down', () => {
     }
     stack.relay.requests.length = 0;
     await stack.startDarkroom();
-    expect((await stack.ask('/emojis/9.webp')).status).toBe(200);
-    expect((await stack.ask(missing)).status).toBe(404);
+    expect((await stack.request('/emojis/9.webp')).status).toBe(200);
+    expect((await stack.request(missing)).status).toBe(404);
     for (const target of kept) {
-      await askUntil(target, isFresh);
+      await requestUntil(target, isFresh);
       // By its ETag, though the new process has rendered nothing yet.
       const [revalidation] = stack.relay.requestsOf(target);
       expect(revalidation).toMatchObject({ status: 304, isRendered: false });
@@ -193,24 +193,24 @@ describe('nginx while Darkroom is down', () => {
     const kept = `/attachments/1/2/waterfall.jpg?width=${status}`;
     const path = `/guilds/1/users/${status}/avatars/ab12.webp`;
     const external = stack.externalPath('/cat.jpg', `width=${status}`);
-    for (const target of [kept, external]) await stack.ask(target);
+    for (const target of [kept, external]) await stack.request(target);
     stack.relay.scriptedStatus = status;
     try {
       for (let round = 1; round <= 3; round += 1) {
-        const { header, ...response } = await stack.ask(path);
+        const { header, ...response } = await stack.request(path);
         expect([response.status, header('cache-control')]).toEqual([status, 'no-store']);
         // nginx cannot tell a 502 of Darkroom's storage from one that says that Darkroom is down.
         expect(header('retry-after')).toBe(status === 502 ? '' : '1');
         expect(stack.relay.requestsOf(path)).toHaveLength(round);
       }
-      const { last } = await askUntil(kept, isStale);
+      const { last } = await requestUntil(kept, isStale);
       expect(last).toMatchObject({ status: 200, nginx: 'hit; detail=stale' });
       expect(stack.relay.requests.at(-1)).toMatchObject({ status });
       // While Darkroom runs, it decides itself what of another site is served stale.
-      await askUntil(external, (response) => response.status === status);
+      await requestUntil(external, (response) => response.status === status);
     } finally {
       stack.relay.scriptedStatus = undefined;
     }
-    expect((await stack.ask(path)).status).toBe(404);
+    expect((await stack.request(path)).status).toBe(404);
   });
 });

@@ -12,7 +12,7 @@ const inSeconds = (seconds: number): number => Math.floor(Date.now() / 1000) + s
 const signature = signatureOf(key, inSeconds(3_600));
 const stack = await useSiteStack({ COMPATIBILITY: 'fluxer', PUBLIC_URLS: OWN, ...enforced });
 const statusOf = async (target: string, headers = {}) =>
-  (await stack.ask(target, { headers })).status;
+  (await stack.request(target, { headers })).status;
 
 describe('an own attachment as external media, with enforced signatures', () => {
   const inner = signedPathOf(`${OWN}/${key}?${signature}`);
@@ -29,7 +29,7 @@ describe('an own attachment as external media, with enforced signatures', () => 
       }
       for (const target of bad) expect(await statusOf(target), target).toBe(404);
     }
-    expect((await stack.ask(inner)).nginx).toBe('hit');
+    expect((await stack.request(inner)).nginx).toBe('hit');
   });
 
   test('appears in no log with its signature', async () => {
@@ -37,7 +37,7 @@ describe('an own attachment as external media, with enforced signatures', () => 
     const encoded = Buffer.from(signature).toString('base64url').slice(4, 40);
     const wrapped = signedPathOf(`${OWN}${inner}`);
     for (const target of [inner, wrapped, `${outer}?${signature}`, `${outer}?h%6D=${hm}`]) {
-      await stack.ask(target);
+      await stack.request(target);
     }
     const lines = (): string => stack.nginx.accessLog();
     await expect.poll(lines, { timeout: 5_000 }).toContain('/external/[redacted] HTTP/1.1');
@@ -55,7 +55,7 @@ describe('an own attachment as external media, with enforced signatures', () => 
     ];
     for (const url of urls) {
       expect(await statusOf(url)).toBe(200);
-      expect(await stack.ask(url)).toMatchObject({ status: 200, nginx: 'hit' });
+      expect(await stack.request(url)).toMatchObject({ status: 200, nginx: 'hit' });
     }
     await sleep(5_000);
     for (const url of urls) expect(await statusOf(url)).toBe(404);

@@ -16,7 +16,7 @@ let clients = 1;
 function newClient() {
   clients += 1;
   const address = `127.0.0.${clients}`;
-  return { address, ask: stack.connect(address) };
+  return { address, request: stack.connect(address) };
 }
 
 /** Puts one icon under a name that nobody has asked for yet: its small render is charged. */
@@ -30,19 +30,19 @@ async function newTarget(): Promise<string> {
 /** A client that has been refused, as the next one will be. */
 async function newExhausted() {
   const client = newClient();
-  while ((await client.ask(await newTarget())).status !== 429);
+  while ((await client.request(await newTarget())).status !== 429);
   return client;
 }
 
 test('rate limits count a client by its own address, with any X-Forwarded-For', async () => {
   const [one, other] = [await newExhausted(), newClient()];
   const headers = { 'X-Forwarded-For': other.address };
-  const refused = await one.ask(await newTarget(), { headers });
+  const refused = await one.request(await newTarget(), { headers });
   expect(refused.status).toBe(429);
   expect(refused.header('x-ratelimit-limit')).toBe(String(REQUESTS));
   expect(refused.header('cache-control')).toBe('no-store');
   expect(refused.header('cache-status')).toBe('darkroom; fwd=miss, nginx; fwd=uri-miss');
-  expect((await other.ask(await newTarget())).status).toBe(200);
+  expect((await other.request(await newTarget())).status).toBe(200);
   // All kinds of locations pass the address on, and nothing of what the client wrote.
   for (const target of [
     await newTarget(),
@@ -51,7 +51,7 @@ test('rate limits count a client by its own address, with any X-Forwarded-For', 
     '/avatars/1/ab12.webp?size=63',
   ]) {
     stack.relay.requests.length = 0;
-    await other.ask(target, { headers: { 'X-Forwarded-For': '203.0.113.7' } });
+    await other.request(target, { headers: { 'X-Forwarded-For': '203.0.113.7' } });
     const addresses = stack.relay.requests.map(({ headers }) => headers['x-forwarded-for']);
     expect(new Set(addresses), target).toEqual(new Set([other.address]));
   }
@@ -62,10 +62,10 @@ test('a 429 is neither cached nor sent to others that wait for the same response
   const target = await newTarget();
   stack.relay.requests.length = 0;
   const release = stack.relay.hold();
-  const refused = one.ask(target);
+  const refused = one.request(target);
   await expect.poll(() => stack.relay.requestsOf(target)).toHaveLength(1);
   // nginx has them wait for the first one.
-  const others = Array.from({ length: 5 }, () => newClient().ask(target));
+  const others = Array.from({ length: 5 }, () => newClient().request(target));
   release();
   expect((await refused).status).toBe(429);
   for (const response of await Promise.all(others)) expect(response.status).toBe(200);
@@ -73,5 +73,5 @@ test('a 429 is neither cached nor sent to others that wait for the same response
   expect(forwarded.filter((status) => status === 429)).toEqual([429]);
   expect(stack.relay.requests.filter(({ isRendered }) => isRendered)).toHaveLength(1);
   // What is there is for all.
-  expect(await one.ask(target)).toMatchObject({ status: 200, nginx: 'hit' });
+  expect(await one.request(target)).toMatchObject({ status: 200, nginx: 'hit' });
 });

@@ -254,15 +254,15 @@ test.each([
     await fc.assert(
       fc.asyncProperty(requests, async ({ method, target, headers }) => {
         // Until Darkroom has found out what it refuses, it may respond to a condition with 304.
-        const etag = (await stack.askDirectly(target)).header('etag') || '"none"';
+        const etag = (await stack.requestDirectly(target)).header('etag') || '"none"';
         const sent: Headers = {};
         for (const [key, value] of Object.entries(headers))
           sent[key] = value.replace(OWN_TAG, etag);
-        const direct = await stack.askDirectly(target, { method, headers: sent });
+        const direct = await stack.requestDirectly(target, { method, headers: sent });
         statuses.add(direct.status);
         for (const round of ['cold', 'warm']) {
           const forwarded = stack.relay.requests.length;
-          const proxied = await stack.ask(target, { method, headers: sent });
+          const proxied = await stack.request(target, { method, headers: sent });
           hits += Number(proxied.nginx === 'hit');
           const what = `${round} ${method} ${target}`;
           const isOwn =
@@ -295,13 +295,13 @@ test.each([
 );
 
 test('the explorer is not shown through nginx, however its path is spelled', async () => {
-  expect((await plain.askDirectly('/explorer/originals.json')).status).toBe(200);
-  const nowhere = await plain.askDirectly('/nothing/here');
+  expect((await plain.requestDirectly('/explorer/originals.json')).status).toBe(200);
+  const nowhere = await plain.requestDirectly('/nothing/here');
   for (const target of words(`
     / /?a=b /explorer /explorer/ /explorer/explorer.js /explorer/originals.json
     /%65xplorer/originals.json /explorer%2Foriginals.json /a/../explorer/originals.json /.`)) {
     for (const method of ['GET', 'HEAD', 'POST', 'OPTIONS']) {
-      const { status, body, header } = await plain.ask(target, { method });
+      const { status, body, header } = await plain.request(target, { method });
       expect([status, header('content-type')], target).toEqual([
         404,
         nowhere.header('content-type'),
@@ -318,12 +318,12 @@ test('in compatibility mode, nginx keys requests by the parameters that Darkroom
     [`/${lane}?width=64`, `/${lane}?size=128&width=64`],
     ['/avatars/4.png', '/avatars/4.png?fmt=gif&fmt=png&size=1'],
   ] as const) {
-    await platform.ask(first);
-    expect(await platform.ask(second), second).toMatchObject({ status: 200, nginx: 'hit' });
+    await platform.request(first);
+    expect(await platform.request(second), second).toMatchObject({ status: 200, nginx: 'hit' });
   }
   const target = '/attachments/3/1/film.bin';
   await platform.put(target, Buffer.alloc(3 * 1024 * 1024, 'slices'));
   const headers = { Range: 'bytes=5-9' };
-  expect((await platform.ask(`${target}?download=true`, { headers })).status).toBe(206);
+  expect((await platform.request(`${target}?download=true`, { headers })).status).toBe(206);
   expect(platform.relay.requests.at(-1)?.headers.range).toBe('bytes=0-1048575');
 });

@@ -21,20 +21,20 @@ describe('a signed attachment behind nginx', () => {
   ])('is cached only by its parameters, in any order: %s', async (_, query, key) => {
     const one = signedPath(key, later, query);
     const [ex = '', is = '', hm = ''] = signatureOf(key, later).split('&');
-    const direct = await stack.askDirectly(one);
+    const direct = await stack.requestDirectly(one);
     for (const target of [one, signedPath(key, later + 1, query)]) {
       for (const nginx of ['fwd=uri-miss', 'hit']) {
-        const response = await stack.ask(target);
+        const response = await stack.request(target);
         expect(response).toMatchObject({ status: 200, nginx });
         expect(response.body.equals(direct.body)).toBe(true);
       }
     }
     for (const other of [`${hm}&${is}&${query}&${ex}`, `v=1&${is}&${ex}&x=2&${hm}&${query}`]) {
-      expect(await stack.ask(`/${key}?${other}`)).toMatchObject({ status: 200, nginx: 'hit' });
+      expect(await stack.request(`/${key}?${other}`)).toMatchObject({ status: 200, nginx: 'hit' });
     }
     expect(stack.relay.requests.map(({ headers }) => headers.range)).toEqual(Array(2));
     // Nothing that is not signed has it from there, and no other attachment.
-    const refused = await stack.askDirectly(`/${key}?${query}`);
+    const refused = await stack.requestDirectly(`/${key}?${query}`);
     for (const target of [
       `/${key}?${query}`,
       `${one.slice(0, -1)}${one.endsWith('0') ? '1' : '0'}`,
@@ -43,9 +43,12 @@ describe('a signed attachment behind nginx', () => {
       `${one}&hm=0`,
       `${one}&ex=0`,
     ]) {
-      expect(await stack.ask(target), target).toMatchObject({ status: 404, body: refused.body });
+      expect(await stack.request(target), target).toMatchObject({
+        status: 404,
+        body: refused.body,
+      });
     }
-    expect((await stack.ask(one)).nginx).toBe('hit');
+    expect((await stack.request(one)).nginx).toBe('hit');
   });
 
   test('is fetched in slices for ranges and HEAD', async () => {
@@ -54,15 +57,15 @@ describe('a signed attachment behind nginx', () => {
     await stack.put(key, bytes);
     const target = signedPath(key, later);
     const at = 2 * MEBIBYTE + 1;
-    const part = await stack.ask(target, { headers: { Range: `bytes=${at}-${at + 8}` } });
+    const part = await stack.request(target, { headers: { Range: `bytes=${at}-${at + 8}` } });
     expect(part).toMatchObject({ status: 206, body: bytes.subarray(at, at + 9) });
-    await stack.ask(target, { method: 'HEAD' });
+    await stack.request(target, { method: 'HEAD' });
     expect(stack.relay.requests.map(({ headers }) => headers.range)).toEqual(
       [2, 0].map((slice) => `bytes=${slice * MEBIBYTE}-${(slice + 1) * MEBIBYTE - 1}`),
     );
-    const again = await stack.ask(target, { headers: { Range: 'bytes=5-9' } });
+    const again = await stack.request(target, { headers: { Range: 'bytes=5-9' } });
     expect(again).toMatchObject({ status: 206, nginx: 'hit', body: bytes.subarray(5, 10) });
-    const refused = await stack.ask(`/${key}`, { headers: { Range: 'bytes=5-9' } });
+    const refused = await stack.request(`/${key}`, { headers: { Range: 'bytes=5-9' } });
     expect(refused.status).toBe(404);
   });
 
@@ -71,7 +74,7 @@ describe('a signed attachment behind nginx', () => {
     await stack.put(key, Buffer.alloc(1));
     truncateSync(join(stack.originals, key), 100_000_000);
     for (let round = 1; round <= 2; round += 1) {
-      const { status, body } = await stack.ask(signedPath(key, later));
+      const { status, body } = await stack.request(signedPath(key, later));
       expect([status, body.length]).toEqual([200, 100_000_000]);
       expect(stack.relay.requests).toHaveLength(round);
     }
@@ -79,9 +82,9 @@ describe('a signed attachment behind nginx', () => {
 
   test('keeps Date and Cache-Control on a hit, so that a browser knows its age', async () => {
     const target = signedPath(photo, later, 'width=66');
-    const { headers } = await stack.ask(target);
+    const { headers } = await stack.request(target);
     await sleep(1_100);
-    const hit = await stack.ask(target);
+    const hit = await stack.request(target);
     expect(hit.nginx).toBe('hit');
     for (const name of ['date', 'cache-control']) expect(hit.headers[name]).toEqual(headers[name]);
   });
@@ -96,23 +99,23 @@ describe('a signed URL behind nginx', () => {
       ['', document, { Range: 'bytes=0-99' }],
     ] as const;
     const watched = shown.map(async ([query, key, headers]) => {
-      const ask = () => stack.ask(signedPath(key, end, query), { headers });
-      expect((await ask()).status).toBeLessThan(300);
-      expect((await ask()).nginx).toBe('hit');
-      const refused = await stack.askDirectly(`/${key}?${query}`);
+      const request = () => stack.request(signedPath(key, end, query), { headers });
+      expect((await request()).status).toBeLessThan(300);
+      expect((await request()).nginx).toBe('hit');
+      const refused = await stack.requestDirectly(`/${key}?${query}`);
       for (;;) {
-        const askedAtMs = Date.now();
-        const response = await ask();
+        const requestedAtMs = Date.now();
+        const response = await request();
         if (response.status === 404) {
           expect(Date.now()).toBeGreaterThanOrEqual(end * 1000);
           expect(response.body).toEqual(refused.body);
           break;
         }
         expect(response.status).toBeLessThan(300);
-        expect(askedAtMs).toBeLessThan(end * 1000);
+        expect(requestedAtMs).toBeLessThan(end * 1000);
         await sleep(40);
       }
-      expect((await ask()).status).toBe(404);
+      expect((await request()).status).toBe(404);
     });
     await Promise.all(watched);
   });
@@ -122,7 +125,7 @@ describe('a signed URL behind nginx', () => {
     const [ending, holding] = [end, later].map((each) => signedPath(photo, each, 'width=68'));
     const sliced = signedPath(document, end);
     const statusOf = async (target = '', headers = {}) =>
-      (await stack.ask(target, { headers })).status;
+      (await stack.request(target, { headers })).status;
     const Range = 'bytes=0-9';
     for (const target of [ending, holding]) expect(await statusOf(target)).toBe(200);
     expect(await statusOf(sliced, { Range })).toBe(206);

@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import { beforeEach } from 'vitest';
 import { atEnd } from '../support/at-end.ts';
 import { defer } from '../support/deferred.ts';
-import { type Ask, createClient } from '../support/http/http-client.ts';
+import { createClient, type SendRequest } from '../support/http/http-client.ts';
 import { patient } from '../support/patient.ts';
 import { closeServer, listenLocally } from '../support/processes/local-server.ts';
 import { useNginx } from '../support/processes/nginx.ts';
@@ -116,7 +116,7 @@ export async function useStack(settings: Readonly<Record<string, string>> = {}, 
   const stopDarkroom = async (): Promise<void> => {
     await Promise.all([relay.cut(), darkroom.stop()]);
   };
-  const connect = (localAddress = '127.0.0.1'): Ask =>
+  const connect = (localAddress = '127.0.0.1'): SendRequest =>
     createClient(nginx.port, { connect: { ca: nginx.certificate }, localAddress });
   beforeEach(() => {
     relay.requests.length = 0;
@@ -126,11 +126,11 @@ export async function useStack(settings: Readonly<Record<string, string>> = {}, 
     nginx,
     relay,
     relayPort,
-    ask: connect(),
+    request: connect(),
     /** Opens a client of nginx with connections of its own, from an address of this machine. */
     connect,
     /** Asks Darkroom, past nginx and the relay. */
-    askDirectly: (...request: Parameters<Ask>) =>
+    requestDirectly: (...request: Parameters<SendRequest>) =>
       createClient(portOf(darkroom), { pipelining: 0 })(...request),
     /** Darkroom's storage: a copy of the samples that a test may change. */
     originals,

@@ -28,14 +28,14 @@ test('the configuration of nginx starts without a warning', () => {
 
 test('nginx passes cache tags on to a CDN before it, and hides them from clients', async () => {
   const { relayPort } = stack;
-  const askPlain = createClient((await usePlainNginx(relayPort, relayPort)).port);
+  const requestPlain = createClient((await usePlainNginx(relayPort, relayPort)).port);
   const paths = ['/icons/1/ab12.webp?size=16', '/attachments/1/14/romeo.txt', '/icons/1/none.webp'];
   // From Darkroom, and from the cache of nginx.
   for (const path of [...paths, ...paths]) {
-    const tags = (await stack.askDirectly(path)).header('surrogate-key');
+    const tags = (await stack.requestDirectly(path)).header('surrogate-key');
     expect(tags.split(' ').length, path).toBeGreaterThan(2);
-    expect((await askPlain(path)).header('surrogate-key'), path).toBe(tags);
-    expect((await stack.ask(path)).header('surrogate-key'), path).toBe('');
+    expect((await requestPlain(path)).header('surrogate-key'), path).toBe(tags);
+    expect((await stack.request(path)).header('surrogate-key'), path).toBe('');
   }
 });
 
@@ -65,9 +65,9 @@ describe('TLS at nginx', () => {
   });
 
   test('plain HTTP is redirected to HTTPS', async () => {
-    const ask = createClient(stack.nginx.plainPort, { pipelining: 0 });
+    const request = createClient(stack.nginx.plainPort, { pipelining: 0 });
     const headers = { Host: 'cdn.example.com' };
-    const response = await ask('/avatars/1/ab12.webp?size=64', { headers });
+    const response = await request('/avatars/1/ab12.webp?size=64', { headers });
     expect(response.status).toBe(308);
     expect(response.header('location')).toBe('https://cdn.example.com/avatars/1/ab12.webp?size=64');
   });
@@ -83,7 +83,7 @@ test.each([
   [414, 'a target that is too long', `/avatars/1/${'a'.repeat(25_000)}.webp`, {}],
   [413, 'a body that is too long', avatar, { body: 'x'.repeat(20_000) }],
 ])('nginx itself rejects as in the contract, with %i: %s', async (status, _, target, sent) => {
-  const response = await stack.ask(target, sent);
+  const response = await stack.request(target, sent);
   expect(response.status).toBe(status);
   expect(JSON.parse(response.body.toString())).toMatchObject({
     code: 'INVALID_FORM_BODY',
@@ -144,7 +144,7 @@ describe('an upload through nginx', () => {
     expect(headers).toMatchObject({ 'content-type': 'video/mp4' });
     for (const other of ['cookie', 'authorization']) expect(headers).not.toHaveProperty(other);
     const path = `/attachments/1/1/${encodeURIComponent(`${name} é.bin`)}`;
-    expect((await stack.ask(path)).body.length).toBe(2 * MEBIBYTE);
+    expect((await stack.request(path)).body.length).toBe(2 * MEBIBYTE);
     expect((await upload(uploadTarget(key), { 'Content-Length': 0 })).status).toBe(409);
   });
 
@@ -192,7 +192,7 @@ describe('the log of nginx', () => {
   test('has a line for each request, with the id that the client and Darkroom see', async () => {
     const target = '/emojis/5.webp?size=48';
     const headers = { 'User-Agent': 'a "quoted" agent' };
-    const miss = await stack.ask(target, { headers });
+    const miss = await stack.request(target, { headers });
     const line = await findLine(miss);
     expect(line).toMatchObject({
       client: '127.0.0.1',
@@ -206,10 +206,10 @@ describe('the log of nginx', () => {
       upstreamSeconds: expect.stringMatching(/^\d+\.\d{3}$/),
       userAgent: headers['User-Agent'],
     });
-    const hit = await findLine(await stack.ask(target));
+    const hit = await findLine(await stack.request(target));
     expect(hit).toMatchObject({ status: '200', cache: 'HIT', upstream: '', upstreamStatus: '' });
     expect(hit.id).not.toBe(line.id);
-    const refused = await findLine(await stack.ask('/emojis/5.webp?size=47'));
+    const refused = await findLine(await stack.request('/emojis/5.webp?size=47'));
     expect(refused.status).toBe('400');
     // Of an error, one request from each of nginx's two caches.
     const ids = stack.relay.requests.map((forwarded) => forwarded.headers['x-request-id']);
@@ -230,7 +230,7 @@ describe('the log of nginx', () => {
     // What nginx refuses by itself is there, too.
     ...[`${photo}?width=69&v=1`, '/avatars/1/%zz.webp', '/'].map((target) => [target, target]),
   ])('contains no signature or capability: %s', async (target = '', logged) => {
-    const response = await stack.ask(target);
+    const response = await stack.request(target);
     expect(await findLine(response)).toMatchObject({
       request: `GET ${logged} HTTP/1.1`,
       status: String(response.status),
@@ -241,7 +241,7 @@ describe('the log of nginx', () => {
   test('has a line, without signature or capability, also while Darkroom is down', async () => {
     await stack.stopDarkroom();
     for (const target of [`${photo}?width=70&hm=${hm}`, `/external/${hm}/v2/abc`]) {
-      const response = await stack.ask(target);
+      const response = await stack.request(target);
       expect(JSON.parse(response.body.toString()).code).toBe('ORIGIN_ERROR');
       expect(await findLine(response)).toMatchObject({
         status: '502',

@@ -8,28 +8,28 @@ test('clients see no error while an upgrade moves nginx from one port to the oth
   const start = (port: number) => startService({ PORT: String(port) });
   const nginx = await usePlainNginx(blue, green);
   const statuses: number[] = [];
-  const ask = async (): Promise<void> => {
+  const request = async (): Promise<void> => {
     // Each URL is another one, so that none of them is in a cache.
     const path = `/attachments/1/4/concert-grey.jpg?width=${16 + statuses.length}`;
     const response = await fetch(`http://127.0.0.1:${nginx.port}${path}&quality=low&format=jpg`);
     await response.arrayBuffer();
     statuses.push(response.status);
   };
-  const askSome = async (): Promise<void> => {
-    for (let count = 0; count < 5; count += 1) await ask();
+  const requestSome = async (): Promise<void> => {
+    for (let count = 0; count < 5; count += 1) await request();
   };
   let isUpgrading = true;
   const oldRelease = await start(blue);
   const load = (async () => {
-    while (isUpgrading) await ask();
+    while (isUpgrading) await request();
   })();
   const newRelease = await start(green);
   expect(await oldRelease.stop()).toBe(0);
-  await askSome();
+  await requestSome();
   // The rollback is the same, the other way round.
   const rolledBack = await start(blue);
   expect(await newRelease.stop()).toBe(0);
-  await askSome();
+  await requestSome();
   isUpgrading = false;
   await load;
   await rolledBack.stop();

@@ -1,7 +1,7 @@
 import { hash, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import type { Ask } from '../support/http/http-client.ts';
+import type { SendRequest } from '../support/http/http-client.ts';
 import { createRgwBucket } from '../support/s3/rgw.ts';
 import { SIGNING_KEY } from '../support/signed-urls.ts';
 import { signedPathOf } from '../support/sites/external-app.ts';
@@ -43,9 +43,9 @@ const targets = [
 const requests = [{}, { headers: { range: 'bytes=0-99' } }, { method: 'HEAD' }] as const;
 
 /** All statuses that there are, once each. */
-const statusesOf = async (ask: Ask): Promise<number[]> => {
-  const asked = targets.flatMap((url) => requests.map((request) => ask(url, request)));
-  return [...new Set((await Promise.all(asked)).map(({ status }) => status))];
+const statusesOf = async (request: SendRequest): Promise<number[]> => {
+  const responses = targets.flatMap((url) => requests.map((options) => request(url, options)));
+  return [...new Set((await Promise.all(responses)).map(({ status }) => status))];
 };
 
 const upload = async (key: string): Promise<number> => {
@@ -55,33 +55,35 @@ const upload = async (key: string): Promise<number> => {
 
 test('content that is blocked by hash disappears everywhere within six seconds, and stays blocked', async () => {
   const [first, second, third] = cluster.replicas;
-  const asks = [cluster.ask, first.ask, second.ask, third.ask];
-  for (const ask of asks) expect(Math.max(...(await statusesOf(ask)))).toBeLessThan(300);
+  const requests = [cluster.request, first.request, second.request, third.request];
+  for (const request of requests)
+    expect(Math.max(...(await statusesOf(request)))).toBeLessThan(300);
   expect(await upload('icons/8/ab')).toBe(200);
 
   expect(await first.run('block', hash('sha256', picture))).toBe('{"generation":1}\n');
   const sinceMs = Date.now();
-  expect(await statusesOf(first.ask)).toEqual([451]);
-  for (const ask of [second.ask, third.ask]) {
-    await expect.poll(() => statusesOf(ask), { timeout: FOLLOWED_MS }).toEqual([451]);
+  expect(await statusesOf(first.request)).toEqual([451]);
+  for (const request of [second.request, third.request]) {
+    await expect.poll(() => statusesOf(request), { timeout: FOLLOWED_MS }).toEqual([451]);
   }
   expect(Date.now() - sinceMs).toBeLessThan(FOLLOWED_MS);
   // What it has kept, nginx has to be told itself.
   cluster.nginx.purge('/');
-  expect(await statusesOf(cluster.ask)).toEqual([451]);
+  expect(await statusesOf(cluster.request)).toEqual([451]);
   expect(await upload('icons/9/ab')).toBe(403);
-  for (const ask of asks.slice(1)) expect((await ask('/icons/9/ab.webp')).status).toBe(404);
+  for (const request of requests.slice(1))
+    expect((await request('/icons/9/ab.webp')).status).toBe(404);
 
   // Others are served, also after a restart.
   await second.stop();
   await second.start();
-  expect(await statusesOf(second.ask)).toEqual([451]);
-  expect((await second.ask('/avatars/1/ab12.webp?size=32')).status).toBe(200);
+  expect(await statusesOf(second.request)).toEqual([451]);
+  expect((await second.request('/avatars/1/ab12.webp?size=32')).status).toBe(200);
 });
 
 test('a purge by command forgets renderings in the replica and in the store', async () => {
   const [first] = cluster.replicas;
-  expect((await first.ask('/avatars/2/cd34.webp?size=32')).status).toBe(200);
+  expect((await first.request('/avatars/2/cd34.webp?size=32')).status).toBe(200);
   const purged = JSON.parse(await first.run('purge', 'avatars/2/cd34'));
   expect(purged.removed.memory).toBe(1);
 });

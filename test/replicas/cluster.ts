@@ -45,7 +45,7 @@ export async function useCluster(settings: Readonly<Record<string, string>> = {}
     nginx,
     replicas,
     originals: openBucket(rgw.endpoint, environment.S3_BUCKET),
-    ask: createClient(nginx.port, impatient),
+    request: createClient(nginx.port, impatient),
   };
 }
 
@@ -75,7 +75,7 @@ function createReplica(
       return status ?? null;
     },
     /** Asks it, past nginx. */
-    ask: createClient(port, impatient),
+    request: createClient(port, impatient),
     /** How many renders it has done since its start. */
     countRenders: async () => {
       const text = await (await admin('/metrics')).text();

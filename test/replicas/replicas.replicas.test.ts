@@ -29,15 +29,15 @@ const unasked = queries
   .flatMap((query) => ids.map((id) => `/avatars/${id}/load.${query}`))
   .values();
 
-const askAll = (path: string): Promise<ClientResponse[]> =>
-  Promise.all(cluster.replicas.map((replica) => replica.ask(path)));
+const requestAll = (path: string): Promise<ClientResponse[]> =>
+  Promise.all(cluster.replicas.map((replica) => replica.request(path)));
 
 const statusesOf = (responses: readonly ClientResponse[]): number[] =>
   responses.map(({ status }) => status);
 
 /** The replica that has a rendering in its memory, and only that one. */
 async function findOwner(path: string): Promise<number> {
-  const responses = await askAll(path);
+  const responses = await requestAll(path);
   expect(statusesOf(responses)).toEqual([200, 200, 200]);
   const outcomes = responses.map(({ header }) => header('cache-status'));
   const owner = outcomes.indexOf('darkroom; hit');
@@ -56,12 +56,12 @@ function startLoad() {
   const failures: { path: string; startedMs: number; endedMs: number; reason: string }[] = [];
   let isStopped = false;
 
-  const askOne = async (path: string): Promise<void> => {
+  const requestOne = async (path: string): Promise<void> => {
     const startedMs = performance.now();
     const fail = (reason: string): void =>
       void failures.push({ path, startedMs, endedMs: performance.now(), reason });
     try {
-      const { status, header, body } = await cluster.ask(path);
+      const { status, header, body } = await cluster.request(path);
       if (status !== 200) fail(`status ${status}`);
       else if (Number(header('content-length')) !== body.length) fail('a body of another length');
       else etags.set(path, header('etag'));
@@ -71,7 +71,7 @@ function startLoad() {
   };
   const run = async (): Promise<void> => {
     for (let next = unasked.next(); !isStopped && !next.done; next = unasked.next()) {
-      await askOne(next.value);
+      await requestOne(next.value);
     }
     if (!isStopped) throw new Error('There are not enough paths for this load.');
   };
@@ -87,11 +87,11 @@ function startLoad() {
 
 /** Wherever the responses of this load came from, each is what any replica gives. */
 async function expectSameEverywhere(etags: ReadonlyMap<string, string>): Promise<void> {
-  const asked = [...etags];
-  const some = asked.filter((_, index) => index % Math.ceil(asked.length / 20) === 0);
+  const all = [...etags];
+  const some = all.filter((_, index) => index % Math.ceil(all.length / 20) === 0);
   expect(some.length).toBeGreaterThan(5);
   for (const [path, etag] of some) {
-    const responses = await askAll(path);
+    const responses = await requestAll(path);
     expect(responses.map(({ header }) => header('etag'))).toEqual([etag, etag, etag]);
     const [first, ...others] = responses;
     for (const { body } of others) expect(body).toEqual(first?.body);
@@ -103,7 +103,7 @@ describe('three replicas behind nginx', () => {
     const owned: unknown[] = [];
     for (let id = 1; id <= 30; id += 1) {
       const paths = [`/avatars/${id}/load.webp?size=512`, `/avatars/${id}/a_load.gif?size=600`];
-      for (const path of paths) expect((await cluster.ask(path)).status).toBe(200);
+      for (const path of paths) expect((await cluster.request(path)).status).toBe(200);
       const [owner, other] = await Promise.all(paths.map(findOwner));
       expect(owner).toBe(other);
       owned.push(owner);
@@ -117,8 +117,8 @@ describe('three replicas behind nginx', () => {
     await cluster.originals.put('avatars/1/purged', originalOf(1));
     const paths = ['/avatars/1/purged.webp?size=64', '/avatars/1/purged.png?size=80'];
     for (const path of paths) {
-      expect((await cluster.ask(path)).status).toBe(200);
-      expect(statusesOf(await askAll(path))).toEqual([200, 200, 200]);
+      expect((await cluster.request(path)).status).toBe(200);
+      expect(statusesOf(await requestAll(path))).toEqual([200, 200, 200]);
     }
     await cluster.originals.remove('avatars/1/purged');
     for (const replica of cluster.replicas) {
@@ -127,7 +127,7 @@ describe('three replicas behind nginx', () => {
     }
     expect(cluster.nginx.purge('/avatars/1/purged.')).toBe('2 removed\n');
     for (const path of paths) {
-      const responses = [await cluster.ask(path), ...(await askAll(path))];
+      const responses = [await cluster.request(path), ...(await requestAll(path))];
       expect(statusesOf(responses)).toEqual([404, 404, 404, 404]);
     }
   });
@@ -148,7 +148,7 @@ describe('three replicas behind nginx', () => {
     for (const { path, startedMs, endedMs, reason } of failures) {
       expect(startedMs, `${reason}: ${path}`).toBeLessThan(killedMs);
       expect(endedMs, `${reason}: ${path}`).toBeGreaterThan(killedMs);
-      expect((await cluster.ask(path)).status).toBe(200);
+      expect((await cluster.request(path)).status).toBe(200);
     }
     await expectSameEverywhere(etags);
   });

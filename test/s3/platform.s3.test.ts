@@ -122,13 +122,13 @@ const settings = {
 const service = await useService(settings);
 
 /** A request of a client, or of the API. */
-async function ask(url: string, request?: RequestInit) {
-  const response = await fetch(url, request);
+async function request(url: string, options?: RequestInit) {
+  const response = await fetch(url, options);
   return { status: response.status, bytes: Buffer.from(await response.arrayBuffer()) };
 }
 
 const get = (target: string, Range = '') =>
-  ask(service.origin + target, Range === '' ? {} : { headers: { Range } });
+  request(service.origin + target, Range === '' ? {} : { headers: { Range } });
 
 /** An upload of a client, from another origin and with the headers of its API calls. */
 async function put(terms: UploadTerms, body: Uint8Array) {
@@ -144,8 +144,8 @@ async function put(terms: UploadTerms, body: Uint8Array) {
   };
 }
 
-async function askMetadata(subject: object) {
-  const { status, bytes } = await ask(`http://127.0.0.1:${internalPort}/_metadata`, {
+async function requestMetadata(subject: object) {
+  const { status, bytes } = await request(`http://127.0.0.1:${internalPort}/_metadata`, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${mediaSecret}` },
     body: JSON.stringify({ version: 2, nsfw: 'block', ...subject }),
@@ -170,11 +170,11 @@ test('the platform’s message with a photo: uploaded with its type, copied, and
   expect(stored).toEqual({ status: 200, etag: head.ETag, text: '' });
   expect(head.ContentType).toBe(contentType);
 
-  const facts = await askMetadata({ type: 'upload', upload_filename: upload });
+  const facts = await requestMetadata({ type: 'upload', upload_filename: upload });
   expect(facts).toMatchObject({ content_hash: hash('sha256', photo), content_type: contentType });
   const attachment = 'attachments/1400000000000000000/1500000000000000001/naïve photo.jpg';
   await take(upload, attachment, contentType);
-  expect(await askMetadata({ type: 's3', bucket: CDN, key: attachment })).toEqual(facts);
+  expect(await requestMetadata({ type: 's3', bucket: CDN, key: attachment })).toEqual(facts);
   const url = signedAttachment(attachment);
   expect(await get(url)).toEqual({ status: 200, bytes: photo });
   const small = `${url}&width=64&height=64&format=WEBP&quality=auto`;
@@ -199,7 +199,7 @@ test('the platform’s message with a video: uploaded in parts, completed in S3,
   const MultipartUpload = { Parts };
   await s3.send(new CompleteMultipartUploadCommand({ ...place, UploadId, MultipartUpload }));
 
-  expect(await askMetadata({ type: 'upload', upload_filename: upload })).toMatchObject({
+  expect(await requestMetadata({ type: 'upload', upload_filename: upload })).toMatchObject({
     ...{ format: 'mp4', content_type: 'video/mp4', content_hash: hash('sha256', clip) },
     ...{ size: clip.length, width: 240, height: 160, duration: 2 },
   });
@@ -233,15 +233,15 @@ test.skipIf(!hasNginx)(
     const nginx = await usePlatformNginx(Number(new URL(service.origin).port));
     const base = `http://127.0.0.1:${nginx.port}/media`;
     const terms = { bucket: UPLOADS, key: randomUUID(), maxBytes: clip.length };
-    const request = { method: 'PUT', body: Buffer.from(clip) };
-    expect((await fetch(base + relayTarget(terms), request)).status).toBe(200);
+    const upload = { method: 'PUT', body: Buffer.from(clip) };
+    expect((await fetch(base + relayTarget(terms), upload)).status).toBe(200);
     const key = 'attachments/1400000000000000000/1500000000000000005/naïve 100%.mp4';
     await take(terms.key, key, 'video/mp4');
-    const played = await ask(base + signedAttachment(key), { headers: { Range: 'bytes=-9' } });
+    const played = await request(base + signedAttachment(key), { headers: { Range: 'bytes=-9' } });
     expect(played).toEqual({ status: 206, bytes: clip.subarray(-9) });
     const path = '/d%20e/f:g@2x%2F1%25.png';
     site.serve(path, samples.png, { 'content-type': 'image/png' });
-    const shown = await ask(base + externalPath(`http://${SITE}:${site.port}${path}`));
+    const shown = await request(base + externalPath(`http://${SITE}:${site.port}${path}`));
     expect(shown).toEqual({ status: 200, bytes: samples.png });
     expect((await fetch(`http://127.0.0.1:${nginx.port}/avatars/0.png`)).status).toBe(404);
   },

@@ -11,7 +11,7 @@ export class MemoryOrigin implements Source {
   /** How often an object was opened, per key, missing ones included. */
   readonly reads = new Map<string, number>();
   /** How many bytes of an object were asked for, per key. */
-  readonly bytesAskedFor = new Map<string, number>();
+  readonly requestedBytes = new Map<string, number>();
   /** What every read fails with, while it is set. */
   failure: Error | undefined;
   /** What becomes of an object before it is given. */
@@ -35,7 +35,7 @@ export class MemoryOrigin implements Source {
     if (stored === undefined) throw new MediaError('UNKNOWN_MEDIA');
     const { bytes, etag, lastModified } = stored;
     const { first, last } = clampRange(range, bytes.length);
-    this.bytesAskedFor.set(key, (this.bytesAskedFor.get(key) ?? 0) + last - first + 1);
+    this.requestedBytes.set(key, (this.requestedBytes.get(key) ?? 0) + last - first + 1);
     const part = bytes.subarray(first, last + 1);
     const body = Readable.from(chunksOf(part), { objectMode: false });
     this.openBodies += 1;

@@ -166,7 +166,7 @@ export async function createTestApp({
       return get(url);
     },
     /** Asks the admin listener, which must be there. */
-    askAdmin: async (url: string, options: InjectOptions = {}) =>
+    requestAdmin: async (url: string, options: InjectOptions = {}) =>
       (await admin?.inject({ ...options, url })) ?? expect.fail('there is no admin listener'),
     /** Listens on a free port of this machine from the first call on, and returns it. */
     listen,

@@ -152,7 +152,7 @@ export function canonicalOf({ row, values, extension, parameters }: SoundParts):
   const isVideoName = /\.(mp4|m4v|mov|webm|mkv)$/i.test(values.filename ?? '');
   const isOpen = isVideoName && parameters.quality === undefined;
   const isOpenHere = isOpen && (format === 'webp' || format === 'jpeg');
-  const isAsked = (parameters.animated ?? String(query === 'sticker')) === 'true';
+  const isAnimationRequested = (parameters.animated ?? String(query === 'sticker')) === 'true';
   return {
     originKey: key,
     widthPx: size === undefined ? undefined : Number(size),
@@ -165,7 +165,7 @@ export function canonicalOf({ row, values, extension, parameters }: SoundParts):
         ? 'lossless'
         : quality,
     animated:
-      (isAsked || (format === 'gif' && query !== 'external')) &&
+      (isAnimationRequested || (format === 'gif' && query !== 'external')) &&
       !passthrough &&
       !['png', 'jpeg'].includes(format ?? ''),
     passthrough,

@@ -33,7 +33,7 @@ import { formatRequest, MARKER, type SoundRequest } from './surface-requests.ts'
 import { CHANGED_AT, type Original, readDefaultAvatar } from './surface-storage.ts';
 
 /** What a target asks for: a row of the contract, what it comes to, and when its URL ends. */
-interface Asked {
+interface TargetInfo {
   readonly template: string | undefined;
   readonly verdict: Verdict | { readonly kind: Exclude<AskedKind, Verdict['kind']> };
   /** Of what is signed with an end, in seconds since 1970. */
@@ -72,7 +72,7 @@ export class SurfaceModel {
     this.#world = world;
   }
 
-  #ask(target: string): Asked {
+  #readTarget(target: string): TargetInfo {
     const { siteOrigin } = this.#world;
     const template = takeApart(target)?.row.path;
     const verdict = judge(target);
@@ -92,7 +92,7 @@ export class SurfaceModel {
 
   /** What a target comes to, as a GET without any condition. */
   async expect(target: string): Promise<Learned | Refused> {
-    const { verdict } = this.#ask(target);
+    const { verdict } = this.#readTarget(target);
     if (verdict.kind === 'refused') {
       const { faults } = verdict;
       return { ...refusal(400, 'INVALID_FORM_BODY', 'public, max-age=300'), faults };
@@ -114,7 +114,7 @@ export class SurfaceModel {
     const { method, target } = request;
     this.statuses.set(response.status, (this.statuses.get(response.status) ?? 0) + 1);
     this.checkAny(response);
-    const { template, verdict, endsAtSeconds } = this.#ask(target);
+    const { template, verdict, endsAtSeconds } = this.#readTarget(target);
     this.document.check(method, template, response);
     const { 'cache-control': cacheControl, 'cdn-cache-control': repeated } = response.headers;
     expect(repeated).toBe(this.#world.siteOrigin === undefined ? undefined : cacheControl);
@@ -173,8 +173,8 @@ export class SurfaceModel {
       contentType: isText ? 'text/plain; charset=utf-8' : `image/${format}`,
     });
     // What is learned is kept by its verdict, which has the key.
-    for (const asked of this.#learned.keys()) {
-      if (JSON.parse(asked).canonical?.originKey === verdict) this.#learned.delete(asked);
+    for (const key of this.#learned.keys()) {
+      if (JSON.parse(key).canonical?.originKey === verdict) this.#learned.delete(key);
     }
   }
 
@@ -199,13 +199,13 @@ export class SurfaceModel {
   }
 
   async #learn(target: string, verdict: Extract<Verdict, { kind: 'media' | 'default avatar' }>) {
-    const asked = JSON.stringify(verdict);
-    const known = this.#learned.get(asked);
+    const key = JSON.stringify(verdict);
+    const known = this.#learned.get(key);
     if (known !== undefined) return known;
 
     const response = await sendRaw(this.#world.port, 'GET', target);
     this.checkAny(response);
-    this.document.check('GET', this.#ask(target).template, response);
+    this.document.check('GET', this.#readTarget(target).template, response);
     expect(response.status).toBe(200);
     const { etag } = response.headers;
     if (etag !== undefined) {
@@ -216,7 +216,7 @@ export class SurfaceModel {
       verdict.kind === 'media'
         ? this.#learnMedia(response, verdict.canonical, verdict.filename)
         : await learnAvatar(response, verdict.index);
-    this.#learned.set(asked, learned);
+    this.#learned.set(key, learned);
     return learned;
   }
 
@@ -282,7 +282,7 @@ function judgeExternal(
   target: string,
   url: NonNullable<ReturnType<typeof readExternalPath>>,
   siteOrigin: string,
-): Asked['verdict'] {
+): TargetInfo['verdict'] {
   if (url === 'unauthorized') return { kind: url };
   const { faults, parameters } = judgeQuery(queryOf('external', splitTarget(target)[1]));
   if (faults.length > 0) return { kind: 'refused', faults: faults.sort() };

@@ -120,11 +120,11 @@ const upload = (
     counted: code === undefined ? { 'upload_received_bytes_total{}': 5 } : {},
   };
 };
-const askIcon = (app: ObservedApp) => app.send('GET', icon);
+const requestIcon = (app: ObservedApp) => app.send('GET', icon);
 const never = () => new Promise<never>(() => undefined);
 
 const hit = (method: string, status: number, headers = {}): Event => ({
-  before: askIcon,
+  before: requestIcon,
   ...{ method, headers, target: icon },
   line: { ...ofIcon, status, cache: 'memory', ...(method === 'HEAD' && { bytes: 0 }) },
   stages: 'store',
@@ -162,7 +162,7 @@ export const events: Readonly<Record<string, Event>> = {
       resultStore: new MemoryResultStore(),
       settings: { CACHE_MEMORY_BYTES: '0' },
     }),
-    before: askIcon,
+    before: requestIcon,
     target: icon,
     line: { ...ofIcon, status: 200, cache: 'store' },
     spans: [absent, 'store .memory=store .found=true .bytes=<body>'],
@@ -170,7 +170,7 @@ export const events: Readonly<Record<string, Event>> = {
   },
   'what the origin has not changed': {
     before: async (app) => {
-      await askIcon(app);
+      await requestIcon(app);
       app.clock.advance(300_000);
     },
     target: icon,
@@ -254,7 +254,7 @@ export const events: Readonly<Record<string, Event>> = {
   'an origin that is late': fails('ORIGIN_TIMEOUT', 504, 'timeout'),
   'an origin that fails after it has responded': {
     before: async (app) => {
-      await askIcon(app);
+      await requestIcon(app);
       app.clock.advance(300_000);
       app.originals.failure = new MediaError('ORIGIN_ERROR');
     },

@@ -220,8 +220,8 @@ test.each([
 
 test('a hit over a connection that is kept has its bytes and stages in the log, too', async () => {
   const app = await useObservedApp();
-  const ask = createClient(await app.listen());
-  const [, { body }] = [await ask('/icons/1/ab.png'), await ask('/icons/1/ab.png')];
+  const request = createClient(await app.listen());
+  const [, { body }] = [await request('/icons/1/ab.png'), await request('/icons/1/ab.png')];
   const line = { cache: 'memory', bytes: body.length, stagesMs: { store: 0, send: 0 } };
   await expect.poll(() => app.requests.at(-1)).toMatchObject(line);
 });

@@ -71,7 +71,7 @@ describe('log, metrics, spans and responses have no signature or capability in t
       await expect.poll(() => app.requests).toHaveLength(1);
       await expect.poll(() => app.collector.spans.some(({ kind }) => kind === 2)).toBe(true);
       expect(app.requests[0]?.asset).toBe(shown);
-      const { body } = await app.askAdmin('/metrics', { headers: withToken });
+      const { body } = await app.requestAdmin('/metrics', { headers: withToken });
       const parts = [app.requests, app.log.entries, app.collector.spans, response.headers, body];
       const seen = JSON.stringify([...parts, response.body.toString('latin1')]);
       for (const secret of [hm, capability, capability.slice(-43), sealed]) {

@@ -13,7 +13,7 @@ const environment = {
 };
 
 /** Asks over one connection, some at a time, for what has long lines: a kilobyte. */
-async function ask(origin: string | undefined, times: number): Promise<void> {
+async function sendRequests(origin: string | undefined, times: number): Promise<void> {
   const socket = await connectTo(Number(new URL(origin ?? '').port));
   onTestFinished(() => void socket.destroy());
   const request = `GET /attachments/1/2/${'%C3%A9'.repeat(127)} HTTP/1.1\r\nHost: a\r\n\r\n`;
@@ -49,16 +49,16 @@ describe('a log that is read too slowly', () => {
       );
     expect(await countLost()).toBe(0);
     child.stdout.pause();
-    const asked = 12_000;
-    await ask(origin, asked);
+    const count = 12_000;
+    await sendRequests(origin, count);
     expect(await countLost()).toBeGreaterThan(10);
     child.stdout.resume();
     await expect.poll(() => text).toContain('"lines":');
     // Only now: the last lines were still being gathered before, and may have been lost after that.
     const lost = await countLost();
-    expect(lost).toBeLessThan(asked / 2);
+    expect(lost).toBeLessThan(count / 2);
     const lines = text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line)]));
-    expect(lines.filter(({ msg }) => msg === 'request')).toHaveLength(asked - lost);
+    expect(lines.filter(({ msg }) => msg === 'request')).toHaveLength(count - lost);
     expect(lines.filter((line) => 'lines' in line)).toEqual([
       expect.objectContaining({
         level: 40,
@@ -110,7 +110,7 @@ describe('a log that is not read, and that blocks its writer', () => {
 
   test.each(['pipe', 'socket'] as const)('does not hold up the stop: a %s', async (kind) => {
     const { child, gone, origin } = await startBlocked(kind);
-    await ask(origin, 1_500); // more than a pipe or socket holds
+    await sendRequests(origin, 1_500); // more than a pipe or socket holds
     const startMs = performance.now();
     child.kill('SIGTERM');
     // A process that cannot end by itself ends by the signal that has stopped it.

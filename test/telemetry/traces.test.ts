@@ -91,7 +91,7 @@ describe('a collector', () => {
     app.log.entries.filter(({ message, details }) => words.test(message + JSON.stringify(details)));
 
   /** Asks, and waits until the collector has heard of it. */
-  async function askOnce(app: ObservedApp): Promise<void> {
+  async function requestOnce(app: ObservedApp): Promise<void> {
     const { length } = app.collector.batches;
     app.clock.advance(31_000); // so long is it remembered that it is not there
     expect((await app.send('GET', '/emojis/1.png')).status).toBe(404);
@@ -115,9 +115,9 @@ describe('a collector', () => {
   it('that refuses is logged once in a while, with its reason', async () => {
     const app = await start();
     app.collector.mood = 'refuses';
-    for (let time = 0; time < 3; time += 1) await askOnce(app);
+    for (let time = 0; time < 3; time += 1) await requestOnce(app);
     app.collector.mood = 'takes';
-    await askOnce(app);
+    await requestOnce(app);
     await expect.poll(() => servers(app)).toHaveLength(1);
     expect(linesOn(app, /traces/)).toMatchObject([
       { level: 'warn', details: { reason: 'Bad Request (400)' } },
@@ -126,7 +126,7 @@ describe('a collector', () => {
 
   it('with a full queue delays no response, and dropped spans are logged once', async () => {
     const app = await start({ OTEL_BSP_MAX_QUEUE_SIZE: '1' });
-    for (let time = 0; time < 3; time += 1) await askOnce(app);
+    for (let time = 0; time < 3; time += 1) await requestOnce(app);
     expect(linesOn(app, /Dropped/)).toMatchObject([
       { level: 'warn', details: { reason: expect.stringMatching(/^Dropped \d+ spans/) } },
     ]);
@@ -135,7 +135,7 @@ describe('a collector', () => {
   it('that hangs keeps no response waiting, and no stop for longer than its part of the grace', async () => {
     const app = await start({ SHUTDOWN_GRACE_MS: '1000' });
     app.collector.mood = 'hangs';
-    await askOnce(app);
+    await requestOnce(app);
     const beganMs = performance.now();
     await app.close();
     expect(performance.now() - beganMs).toBeLessThan(3_000);

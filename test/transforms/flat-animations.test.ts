@@ -98,7 +98,7 @@ const originals: [name: string, read: () => Buffer | Promise<Buffer>][] = [
 
 const app = shareTestApp({ settings: { TRANSFORM_TIMEOUT_MS: '120000' } });
 
-async function ask(original: Buffer, query: string): Promise<Buffer> {
+async function request(original: Buffer, query: string): Promise<Buffer> {
   const path = `/attachments/1/{id}/file?format=webp&animated=true&${query}`;
   const { statusCode, rawPayload } = await app.serve(original, path);
   expect(statusCode, path).toBe(200);
@@ -116,9 +116,9 @@ test.each(originals)(
       ? [300]
       : atScale([width, width / 2, 48], [width, width / 2, width - 1, 144, 48, 28]);
     for (const edge of widths) {
-      const exact = await ask(original, `width=${edge}&quality=lossless`);
+      const exact = await request(original, `width=${edge}&quality=lossless`);
       for (const quality of ['high', 'low']) {
-        const rendered = await ask(original, `width=${edge}&quality=${quality}`);
+        const rendered = await request(original, `width=${edge}&quality=${quality}`);
         expect(rendered.length / exact.length, `${quality} at ${edge}`).toBeLessThanOrEqual(
           MAX_RATIO,
         );

@@ -30,11 +30,11 @@ const app = shareTestApp({
     MAX_ANIMATION_PIXELS: '100000000',
   },
 });
-const ask = (file: string, way: string) => app.serve(corpusFile(file), `/avatars/{id}/${way}`);
+const request = (file: string, way: string) => app.serve(corpusFile(file), `/avatars/{id}/${way}`);
 
 test.each(smallOnes)('%s is served as it must be or refused, and nothing breaks', async (file) => {
   for (const way of WAYS.slice(0, 2)) {
-    const { statusCode: status, headers, rawPayload: body } = await ask(file, way);
+    const { statusCode: status, headers, rawPayload: body } = await request(file, way);
     const received = { status, body, headers: new Headers(headers as Record<string, string>) };
     expect(await findFaults(corpusFile(file), `/avatars/1/${way}`, received)).toEqual([]);
   }
@@ -48,11 +48,11 @@ test.each([
   'hostile-corrupt/codeccorpus__xhdn0g08.png',
   'hostile-corrupt/sharp__corrupt-header.jpg',
 ])('%s is 422 in every way: truncated or corrupt', async (file) => {
-  for (const way of WAYS) expect((await ask(file, way)).statusCode, way).toBe(422);
+  for (const way of WAYS) expect((await request(file, way)).statusCode, way).toBe(422);
 });
 
 test('a bomb of frames is a still all the same, but no animation', async () => {
   const file = 'hostile-bomb/gen__gif-1500x1500-100frames.gif';
-  expect((await ask(file, 'x.webp?size=64')).statusCode).toBe(200);
-  expect((await ask(file, 'x.gif?size=64')).statusCode).toBe(422);
+  expect((await request(file, 'x.webp?size=64')).statusCode).toBe(200);
+  expect((await request(file, 'x.gif?size=64')).statusCode).toBe(422);
 });

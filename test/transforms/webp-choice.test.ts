@@ -31,7 +31,7 @@ const all = ['corpus', 'golden-originals', 'originals/emojis', 'originals/sticke
 
 const app = shareTestApp({ settings: { TRANSFORM_TIMEOUT_MS: '60000' } });
 
-async function ask(original: Buffer, size: number, quality: string): Promise<Buffer> {
+async function request(original: Buffer, size: number, quality: string): Promise<Buffer> {
   const path = `/avatars/{id}/x.webp?size=${size}&quality=${quality}&animated=true`;
   const { statusCode, rawPayload } = await app.serve(original, path);
   expect(statusCode, path).toBe(200);
@@ -101,7 +101,7 @@ test.each([...new Set([...few, ...atScale([], [...all, RECORDING])])])(
       name === RECORDING ? await drawRecording() : readFileSync(join('fixtures', name));
     const seen = new Set<string>();
     for (const size of name === RECORDING ? [4096] : sizes) {
-      const exact = await ask(original, size, 'lossless');
+      const exact = await request(original, size, 'lossless');
       // A small original has one rendering for many sizes.
       const digest = hash('sha256', exact);
       if (seen.has(digest)) continue;
@@ -112,7 +112,7 @@ test.each([...new Set([...few, ...atScale([], [...all, RECORDING])])])(
         ['high', 80],
         ['low', 20],
       ] as const) {
-        const given = await ask(original, size, quality);
+        const given = await request(original, size, quality);
         if (isAnimated) {
           encodings.add(isLossy(given));
           expect(given.length / exact.length, `${quality} at ${size}`).toBeLessThanOrEqual(

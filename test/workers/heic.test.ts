@@ -21,10 +21,10 @@ import { shareTestApp } from '../support/test-app.ts';
 const app = shareTestApp();
 
 /** What the service makes of a file at its own size, without a loss. */
-const ask = (file: Buffer) => app.serve(file, '/attachments/1/{id}/a.heic?format=png');
+const request = (file: Buffer) => app.serve(file, '/attachments/1/{id}/a.heic?format=png');
 
 async function decode(file: Buffer): Promise<Sharp> {
-  const { statusCode, rawPayload } = await ask(file);
+  const { statusCode, rawPayload } = await request(file);
   expect(statusCode).toBe(200);
   return sharp(rawPayload);
 }
@@ -93,7 +93,7 @@ describe('no picture is partial', () => {
     ['an aperture outside', createHeif([withProperties('caps.heic', clap(100, 60, 900))], HEIC)],
     ['no parameter sets', createHeif([takeApart(heicSample('caps.heic'), 'hvcC')], HEIC)],
   ])('%s', async (_, file) => {
-    const { statusCode, body } = await ask(file);
+    const { statusCode, body } = await request(file);
     expect([statusCode, JSON.parse(body).code]).toEqual([422, 'UNPROCESSABLE_MEDIA']);
   });
 });

@@ -104,7 +104,7 @@ describe('a decoder that cannot be used', () => {
 describe.skipIf(!hasCompiler)('(gcc is installed) a decoder in the hands of an attacker', () => {
   const decoder = shareMaliciousDecoder();
   const shared = sharePool({ videoDecoder: decoder });
-  const ask = (attack: string) => shared.pool.sayByRanges(`decode 1 ${attack}`);
+  const request = (attack: string) => shared.pool.sayByRanges(`decode 1 ${attack}`);
 
   test('has passed the trial, and is confined whole', async () => {
     const support = await shared.pool.renderer.videoSupport;
@@ -122,7 +122,7 @@ describe.skipIf(!hasCompiler)('(gcc is installed) a decoder in the hands of an a
       ['vfork', 'EPERM'],
       ['unix', 'EPERM'],
     ] as const) {
-      expect([attack, await ask(attack)]).toEqual([attack, outcome]);
+      expect([attack, await request(attack)]).toEqual([attack, outcome]);
     }
   });
 
@@ -135,19 +135,19 @@ describe.skipIf(!hasCompiler)('(gcc is installed) a decoder in the hands of an a
       ['environment', 'PWD=/\n'],
       ['descriptors', '0 1 2 '],
     ] as const) {
-      expect([attack, await ask(attack)]).toEqual([attack, outcome]);
+      expect([attack, await request(attack)]).toEqual([attack, outcome]);
     }
   });
 
   test('has bounds of memory, CPU time, descriptors and files', async () => {
-    expect(await ask('limits')).toBe(`${512 * 2 ** 20} 15 0 64`);
-    expect(Number(await ask('devour'))).toBeLessThan(512);
+    expect(await request('limits')).toBe(`${512 * 2 ** 20} 15 0 64`);
+    expect(Number(await request('devour'))).toBeLessThan(512);
   });
 
   test('sees its own root alone', async () => {
     const [, top = ''] = decoder.program.split('/');
-    expect((await ask('list /')).trim().split(' ').sort()).toEqual(['etc', top].sort());
-    expect(await ask('list /etc')).toBe('ld.so.cache ');
+    expect((await request('list /')).trim().split(' ').sort()).toEqual(['etc', top].sort());
+    expect(await request('list /etc')).toBe('ld.so.cache ');
   });
 
   test.each([
@@ -156,13 +156,13 @@ describe.skipIf(!hasCompiler)('(gcc is installed) a decoder in the hands of an a
     ['fails', 'status'],
     ['crashes', 'crash'],
   ])('fails its frame where it %s, and leaves no process behind', async (_, attack) => {
-    expect(await ask(attack)).toBe('UNPROCESSABLE_MEDIA');
+    expect(await request(attack)).toBe('UNPROCESSABLE_MEDIA');
     await expect.poll(() => findProcessesOf(decoder.program)).toEqual([]);
     expect(shared.counted().kills).toBe(0);
   });
 
   test('cannot fill the log, or keep its frame from being taken by that', async () => {
-    expect(await ask('complain')).toBe('done');
+    expect(await request('complain')).toBe('done');
     expect(shared.pool.log.entries.length).toBeLessThan(10);
   });
 

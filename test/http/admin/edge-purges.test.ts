@@ -24,8 +24,8 @@ async function purge(app: TestApp, payload: object): Promise<string> {
   return response.json().id;
 }
 
-async function ask(app: TestApp, path: string) {
-  const response = await app.askAdmin(path, { headers: withToken });
+async function request(app: TestApp, path: string) {
+  const response = await app.requestAdmin(path, { headers: withToken });
   return { code: response.statusCode, body: response.json() };
 }
 
@@ -53,7 +53,10 @@ describe.each(['cloudflare', 'fastly', 'bunny', 'cloudfront'] as const)('purges 
     const id = await purge(app, { assets: ['icons/1/ab'] });
     await pass(() => edge.taken.length === 1);
     expect(edge.taken).toEqual([{ atMs: 0, tags: [tag] }]);
-    expect(await ask(app, `/purges/${id}`)).toEqual({ code: 200, body: { id, status: 'pending' } });
+    expect(await request(app, `/purges/${id}`)).toEqual({
+      code: 200,
+      body: { id, status: 'pending' },
+    });
     await pass(() => clock.nowMs() >= SECOND_ROUND_MS - 5_000);
     expect(edge.taken.length).toBe(1);
     const waiting = await scrape(app);
@@ -62,8 +65,11 @@ describe.each(['cloudflare', 'fastly', 'bunny', 'cloudfront'] as const)('purges 
     edge.faults.push('limited with time');
     await pass(() => edge.taken.length === 2);
     expect(edge.taken[1]).toEqual({ atMs: SECOND_ROUND_MS + 7_000, tags: [tag] });
-    expect(await ask(app, `/purges/${id}`)).toEqual({ code: 200, body: { id, status: 'done' } });
-    expect((await ask(app, '/purges')).body).toEqual({ count: 0, purges: [] });
+    expect(await request(app, `/purges/${id}`)).toEqual({
+      code: 200,
+      body: { id, status: 'done' },
+    });
+    expect((await request(app, '/purges')).body).toEqual({ count: 0, purges: [] });
     const { read } = await scrape(app);
     expect(read('darkroom_edge_purges_pending')).toBe(0);
     expect(read('darkroom_edge_oldest_purge_seconds')).toBe(0);
@@ -78,10 +84,10 @@ describe.each(['cloudflare', 'fastly', 'bunny', 'cloudfront'] as const)('purges 
     const id = await purge(app, { prefix: 'icons/' });
     const reasons = new Set<string>();
     await pass(async () => {
-      reasons.add(String((await ask(app, `/purges/${id}`)).body.reason));
+      reasons.add(String((await request(app, `/purges/${id}`)).body.reason));
       return edge.taken.length === 2;
     });
-    expect((await ask(app, `/purges/${id}`)).body).toEqual({ id, status: 'done' });
+    expect((await request(app, `/purges/${id}`)).body).toEqual({ id, status: 'done' });
     expect(edge.statuses.length).toBe(2 * faults.length + 2);
     const { read } = await scrape(app);
     const calls = (outcome: string) => read('darkroom_edge_calls_total', { outcome });
@@ -105,7 +111,7 @@ test('a purge that the CDN does not accept for a day has failed, with the reason
   await pass(() => app.log.errors.length > 0);
   expect(clock.nowMs()).toBeGreaterThan(24 * HOUR_MS - 1);
   expect(clock.nowMs()).toBeLessThan(24 * HOUR_MS + 120_000);
-  const { body } = await ask(app, `/purges/${id}`);
+  const { body } = await request(app, `/purges/${id}`);
   expect(body).toEqual({ id, status: 'failed', reason: expect.stringMatching(/^HTTP 40[13]/) });
   expect(app.log.errors).toMatchObject([{ edge: 'cloudflare', id, reason: body.reason }]);
   // Every minute at last, and no more often.
@@ -126,7 +132,7 @@ describe('10 000 purged keys', () => {
     async (name, count, minutes, calls, codes) => {
       const { edge, app, pass, clock } = await useEdgeApp(name);
       for (const order of largeOrders(count)) await purge(app, order);
-      await pass(async () => (await ask(app, '/purges')).body.count === 0);
+      await pass(async () => (await request(app, '/purges')).body.count === 0);
       expect([...edge.counts().values()]).toEqual(new Array(count).fill(2));
       expect(clock.nowMs()).toBeLessThan(minutes * 60_000);
       expect(edge.taken.length).toBeLessThanOrEqual(calls + 4);
@@ -140,15 +146,15 @@ describe('10 000 purged keys', () => {
     const [tag = ''] = await tagsOf(app, '/icons/1/ab.webp?size=16');
     for (const order of largeOrders(3_000)) await purge(app, order);
     await pass(() => edge.taken.length === 28);
-    const askedMs = clock.nowMs();
+    const requestedMs = clock.nowMs();
     await purge(app, { assets: ['icons/1/ab'] });
     await pass(() => edge.counts().get(tag) === 2);
     const times = edge.taken.filter(({ tags }) => tags.includes(tag)).map(({ atMs }) => atMs);
     const [first = 0, second = 0] = times;
     // A token of the CDN's bucket comes every 12 seconds.
-    expect(first - askedMs).toBeLessThanOrEqual(12_000);
+    expect(first - requestedMs).toBeLessThanOrEqual(12_000);
     expect(second - first).toBeLessThanOrEqual(SECOND_ROUND_MS + 12_000);
-    expect((await ask(app, '/purges')).body.count).toBe(3);
+    expect((await request(app, '/purges')).body.count).toBe(3);
   });
 
   test('are sent for the first time before others of that size for the second time', async () => {
@@ -171,10 +177,10 @@ describe('10 000 purged keys', () => {
     const [tag = ''] = await tagsOf(app, '/icons/1/ab.webp?size=16');
     for (const order of largeOrders(1_000)) await purge(app, order);
     await pass(() => edge.taken.length > 0 && clock.nowMs() > 0, 5_000);
-    const askedMs = clock.nowMs();
+    const requestedMs = clock.nowMs();
     await order(app, '/blocks', { keys: ['icons/1/ab'] });
     await pass(() => edge.counts().has(tag));
-    expect(clock.nowMs() - askedMs).toBeLessThanOrEqual(withinMs);
+    expect(clock.nowMs() - requestedMs).toBeLessThanOrEqual(withinMs);
     expect(new Set(edge.statuses)).toHaveLength(1);
   });
 
@@ -213,8 +219,8 @@ describe('the tags of a purge', () => {
     const ids = [];
     for (let time = 0; time < 5; time += 1) ids.push(await purge(app, { prefix: 'icons/' }));
     await pass(() => edge.taken.length === 2);
-    await pass(async () => (await ask(app, '/purges')).body.count === 0);
-    for (const id of ids) expect((await ask(app, `/purges/${id}`)).body.status).toBe('done');
+    await pass(async () => (await request(app, '/purges')).body.count === 0);
+    for (const id of ids) expect((await request(app, `/purges/${id}`)).body.status).toBe('done');
     expect(edge.taken.length).toBe(2);
   });
 });
@@ -253,9 +259,9 @@ describe('the order of a purge', () => {
     objects.failure = new Error('the bucket is gone');
     const refused = await order(app, '/purge', { assets: ['icons/1/cd'] });
     expect([refused.statusCode, refused.json().code]).toEqual([503, 'JOURNAL_ERROR']);
-    expect((await ask(app, '/purges')).code).toBe(503);
+    expect((await request(app, '/purges')).code).toBe(503);
     await pass(() => edge.taken.length === 2);
-    expect((await ask(app, `/purges/${id}`)).body.status).toBe('done');
+    expect((await request(app, `/purges/${id}`)).body.status).toBe('done');
     expect([...edge.counts().values()]).toEqual([2]);
   });
 });
@@ -272,7 +278,7 @@ describe('a purge', () => {
     const other = await open();
     await pass(() => edge.taken.length === 2);
     expect(clock.nowMs()).toBeLessThan(SECOND_ROUND_MS + 5_000);
-    expect((await ask(other, `/purges/${id}`)).body).toEqual({ id, status: 'done' });
+    expect((await request(other, `/purges/${id}`)).body).toEqual({ id, status: 'done' });
   });
 
   test('of a process that stops during a hanging call is continued at once by another', async () => {
@@ -287,7 +293,7 @@ describe('a purge', () => {
     const other = await open();
     await pass(() => edge.taken.length === 1);
     expect(edge.taken[0]?.atMs).toBeLessThan(15_000);
-    expect((await ask(other, `/purges/${id}`)).body).toEqual({ id, status: 'pending' });
+    expect((await request(other, `/purges/${id}`)).body).toEqual({ id, status: 'pending' });
   });
 
   test('of a killed process is continued by one of the others', async () => {
@@ -301,8 +307,8 @@ describe('a purge', () => {
     await pass(() => edge.taken.length > 0);
     expect(clock.nowMs() - goneMs).toBeGreaterThanOrEqual(10_000);
     expect(clock.nowMs() - goneMs).toBeLessThan(30_000);
-    await pass(async () => (await ask(third, '/purges')).body.count === 0);
-    for (const id of ids) expect((await ask(other, `/purges/${id}`)).body.status).toBe('done');
+    await pass(async () => (await request(third, '/purges')).body.count === 0);
+    for (const id of ids) expect((await request(other, `/purges/${id}`)).body.status).toBe('done');
     expect([...edge.counts().values()]).toEqual([2, 2]);
     expect(purgesIn(objects).length).toBe(2);
   });
@@ -316,9 +322,9 @@ describe('a purge', () => {
     expect(other.log.count(TAKEN_OVER)).toBe(1);
     one.returns();
     const second = await purge(one, { prefix: 'emojis/' });
-    await pass(async () => (await ask(other, '/purges')).body.count === 0);
+    await pass(async () => (await request(other, '/purges')).body.count === 0);
     const ids = [first, second];
-    for (const id of ids) expect((await ask(other, `/purges/${id}`)).body.status).toBe('done');
+    for (const id of ids) expect((await request(other, `/purges/${id}`)).body.status).toBe('done');
     expect(Math.min(...edge.counts().values())).toBeGreaterThanOrEqual(2);
     expect(purgesIn(objects).length).toBe(2);
   });
@@ -332,7 +338,7 @@ describe('a purge', () => {
     await pass(() => edge.taken.length === 2);
     expect(clock.nowMs()).toBeGreaterThanOrEqual(SECOND_ROUND_MS);
     expect(clock.nowMs()).toBeLessThanOrEqual(SECOND_ROUND_MS + 10_000);
-    expect((await ask(other, `/purges/${id}`)).body).toEqual({ id, status: 'done' });
+    expect((await request(other, `/purges/${id}`)).body).toEqual({ id, status: 'done' });
   });
 
   test('is sent only by its process, in both rounds, with any number of replicas', async () => {
@@ -368,21 +374,21 @@ describe('a purge', () => {
     );
     edge.faults.push('denied');
     await pass(() => edge.statuses.length > 0);
-    expect((await ask(app, `/purges/${done}`)).body).toEqual({ id: done, status: 'done' });
+    expect((await request(app, `/purges/${done}`)).body).toEqual({ id: done, status: 'done' });
     const reason = 'HTTP 401 Provided credentials are missing or invalid';
-    const { body } = await ask(app, `/purges/${first}`);
+    const { body } = await request(app, `/purges/${first}`);
     expect(body).toEqual({ id: first, status: 'pending', reason });
-    const { purges } = (await ask(app, '/purges')).body;
+    const { purges } = (await request(app, '/purges')).body;
     expect(purges.map(({ id }: { id: string }) => id)).toEqual([second, first]);
     await pass(() => edge.counts().size === 3);
     // Its tag key is kept, and one of its purges had its first round.
     expect(edge.taken.map(({ tags }) => tags).sort()).toEqual([[secondTag], firstTags].sort());
-    await pass(async () => (await ask(app, '/purges')).body.count === 0);
+    await pass(async () => (await request(app, '/purges')).body.count === 0);
     expect(edge.counts()).toEqual(
       new Map([[secondTag, 1], ...firstTags.map((tag) => [tag, 2])] as never),
     );
     for (const id of [second, first]) {
-      expect((await ask(app, `/purges/${id}`)).body).toEqual({ id, status: 'done' });
+      expect((await request(app, `/purges/${id}`)).body).toEqual({ id, status: 'done' });
     }
     expect(objects.names.filter((name) => name.startsWith('purges-'))).toEqual([]);
     expect(purgesIn(objects).length).toBe(3);
@@ -396,16 +402,16 @@ describe('a purge', () => {
     await pass(() => edge.statuses.length === 3);
     await passFor(5_000);
     const reason = 'HTTP 401 Provided credentials are missing or invalid';
-    const { body } = await ask(other, '/purges');
+    const { body } = await request(other, '/purges');
     expect(body).toEqual({
       count: 1,
       purges: [{ id, status: 'pending', reason, pendingSeconds: expect.any(Number) }],
     });
     await pass(() => edge.taken.length === 2);
-    expect((await ask(other, `/purges/${id}`)).body).toEqual({ id, status: 'done' });
+    expect((await request(other, `/purges/${id}`)).body).toEqual({ id, status: 'done' });
     clock.advance(24 * HOUR_MS);
     await passFor(10_000);
-    expect((await ask(other, `/purges/${id}`)).code).toBe(404);
+    expect((await request(other, `/purges/${id}`)).code).toBe(404);
     expect(objects.names.filter((name) => name !== '')).toEqual(['tag-key']);
   });
 });
@@ -429,7 +435,7 @@ describe('a block', () => {
     const [one, other] = [await open(), await open()];
     other.originals.put('icons/1/ab', samples.jpeg);
     const [tag] = await tagsOf(other, '/icons/1/ab.webp?size=16');
-    await other.askAdmin('/metadata/icons/1/ab?sha256=true', { headers: withToken });
+    await other.requestAdmin('/metadata/icons/1/ab?sha256=true', { headers: withToken });
     const sha256 = [hash('sha256', samples.jpeg)];
     expect((await block(one, { sha256 })).statusCode).toBe(200);
     await expect.poll(() => edge.taken.length).toBe(1);
@@ -470,10 +476,10 @@ test('an error in the loops of the sender is logged, and purges are sent all the
     objects: new MemoryObjects(),
     clock,
     wallClock: () => 1_750_000_000_000 + clock.nowMs(),
-    sleep: async (...asked) => {
+    sleep: async (...args) => {
       failures -= 1;
       if (failures >= 0) throw new Error('a fault of ours');
-      return clock.sleep(...asked);
+      return clock.sleep(...args);
     },
   });
   onTestFinished(app.close);
@@ -483,7 +489,7 @@ test('an error in the loops of the sender is logged, and purges are sent all the
   await expect
     .poll(async () => {
       clock.advance(5_000);
-      return (await ask(app, `/purges/${id}`)).body.status;
+      return (await request(app, `/purges/${id}`)).body.status;
     })
     .toBe('done');
 });

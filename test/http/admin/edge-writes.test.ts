@@ -33,13 +33,13 @@ test('the states of many purges are stored by a bounded number of writes at a ti
   }
   const write = objects.write.bind(objects);
   let [current, maximum, count] = [0, 0, 0];
-  objects.write = async (...asked) => {
+  objects.write = async (...args) => {
     current += 1;
     maximum = Math.max(maximum, current);
     await new Promise(setImmediate);
     count += 1;
     current -= 1;
-    return write(...asked);
+    return write(...args);
   };
   await pass(() => edge.taken.length > 0);
   await vi.waitFor(() => expect(count).toBeGreaterThanOrEqual(100));
@@ -52,13 +52,13 @@ test('a block that is posted again is purged again by other replicas', async () 
   const { edge, open, pass } = world;
   const [one, other] = [await open(), await open()];
   other.originals.put('icons/1/ab', samples.jpeg);
-  await other.askAdmin('/metadata/icons/1/ab?sha256=true', { headers: withToken });
+  await other.requestAdmin('/metadata/icons/1/ab?sha256=true', { headers: withToken });
   const block = () => order(one, '/blocks', { sha256: [hash('sha256', samples.jpeg)] });
   await block();
   await expect.poll(() => edge.taken.length, { timeout: 5_000 }).toBe(1);
   await pass(() => edge.taken.length === 2);
   await block();
   await expect.poll(() => edge.taken.length, { timeout: 5_000 }).toBe(3);
-  const { blocks } = (await one.askAdmin('/blocks', { headers: withToken })).json();
+  const { blocks } = (await one.requestAdmin('/blocks', { headers: withToken })).json();
   expect(Object.keys(blocks[0])).toEqual(['kind', 'value', 'hidden', 'note']);
 });

@@ -23,7 +23,9 @@ test('failed metadata requests evict no remembered rejection of a request', {
   const statuses = new Set<number>();
   for (let index = 1; index <= FAILURES; index += 1) {
     app.originals.put(`emojis/${index}`, samples.png);
-    const { statusCode } = await app.askAdmin(`/metadata/emojis/${index}`, { headers: withToken });
+    const { statusCode } = await app.requestAdmin(`/metadata/emojis/${index}`, {
+      headers: withToken,
+    });
     statuses.add(statusCode);
     app.originals.delete(`emojis/${index}`);
   }

@@ -12,8 +12,8 @@ async function start({ settings, ...options }: TestAppOptions = {}) {
   const app = await useTestApp({ ...options, settings: { ...metricsSettings, ...settings } });
   return {
     ...app,
-    ask: async (path: string, headers: Record<string, string> = withToken) => {
-      const response = await app.askAdmin(`/metadata/${path}`, { headers });
+    request: async (path: string, headers: Record<string, string> = withToken) => {
+      const response = await app.requestAdmin(`/metadata/${path}`, { headers });
       return { status: response.statusCode, headers: response.headers, body: response.json() };
     },
   };
@@ -38,7 +38,7 @@ const nothing = {
 describe('the metadata of an original', () => {
   it('have every field', async () => {
     app.originals.put('icons/1/ab', samples.jpeg);
-    const { status, headers, body } = await app.ask('icons/1/ab?sha256=true');
+    const { status, headers, body } = await app.request('icons/1/ab?sha256=true');
     expect(status).toBe(200);
     expect(headers['cache-control']).toBe('no-store');
     expect(headers['content-type']).toMatch(/^application\/json/);
@@ -62,7 +62,7 @@ describe('the metadata of an original', () => {
     const app = await start({ settings: { MAX_FRAMES: '2' } });
     app.originals.put('attachments/1/2/a.gif', samples.animatedGif);
     const { pages = 0, delay = [] } = await sharp(samples.animatedGif).metadata();
-    const { body } = await app.ask('attachments/1/2/a.gif');
+    const { body } = await app.request('attachments/1/2/a.gif');
     const duration = delay.reduce((sum, delayMs) => sum + delayMs, 0) / 1000;
     expect(body).toMatchObject({ animated: true, duration });
     expect(pages).toBeGreaterThan(2);
@@ -70,7 +70,7 @@ describe('the metadata of an original', () => {
     expect(body).toMatchObject({ frames: null, transformable: false, placeholder: null });
     const other = await start();
     other.originals.put('attachments/1/2/a.gif', samples.animatedGif);
-    const { body: whole } = await other.ask('attachments/1/2/a.gif');
+    const { body: whole } = await other.request('attachments/1/2/a.gif');
     expect(whole).toMatchObject({ frames: pages, transformable: true, placeholder_version: 1 });
   });
 
@@ -80,7 +80,7 @@ describe('the metadata of an original', () => {
   ])('report %s as a file', async (_, bytes, content_type) => {
     app.originals.put('attachments/1/2/clip.mp4', bytes);
     const body = { ...nothing, size: bytes.length, content_type, kind: 'file' };
-    expect(await app.ask('attachments/1/2/clip.mp4')).toMatchObject({ status: 200, body });
+    expect(await app.request('attachments/1/2/clip.mp4')).toMatchObject({ status: 200, body });
   });
 
   it.each([
@@ -99,20 +99,20 @@ describe('the metadata of an original', () => {
       ...size,
       ...counted,
     };
-    expect(await app.ask('avatars/1/ab12')).toMatchObject({ status: 200, body });
+    expect(await app.request('avatars/1/ab12')).toMatchObject({ status: 200, body });
   });
 
   it.each(['avif', 'heic'])(
     'are read from the header of a %s larger than memory',
     async (brand) => {
-      const { ask, originals } = await start();
+      const { request, originals } = await start();
       const still = await noise(200, 100).avif({ effort: 0 }).toBuffer();
       still.write(brand, 8, 'latin1');
       originals.put('icons/1/ab', Buffer.concat([still, Buffer.alloc(2 ** 20)]));
       originals.put('icons/1/cd', Buffer.concat([still.subarray(0, 64), Buffer.alloc(2 ** 20)]));
       originals.alter = (opened) => ({ ...opened, sizeBytes: 2 ** 40 });
       const about = { kind: 'image', size: 2 ** 40, content_type: `image/${brand}` };
-      const [sound, damaged] = [await ask('icons/1/ab'), await ask('icons/1/cd')];
+      const [sound, damaged] = [await request('icons/1/ab'), await request('icons/1/cd')];
       expect(sound.body).toMatchObject({
         ...nothing,
         ...about,
@@ -133,7 +133,7 @@ describe('the metadata of an original', () => {
       ['M4A ', { kind: 'audio', animated: null, has_audio: true }],
     ] as const) {
       app.originals.put(`attachments/1/2/${told.kind}`, box(brand));
-      const { body } = await app.ask(`attachments/1/2/${told.kind}`);
+      const { body } = await app.request(`attachments/1/2/${told.kind}`);
       expect(body).toMatchObject({ ...nothing, ...told });
     }
   });
@@ -144,7 +144,7 @@ describe('the metadata of an original', () => {
   ])('have a placeholder of the colours and the alpha: %j, %j, %j, %j', async (r, g, b, alpha) => {
     const create = { width: 300, height: 20, channels: 4, background: { r, g, b, alpha } } as const;
     app.originals.put('avatars/1/ab12', await sharp({ create }).png().toBuffer());
-    const { body } = await app.ask('avatars/1/ab12');
+    const { body } = await app.request('avatars/1/ab12');
     const {
       r: red,
       g: green,
@@ -171,11 +171,11 @@ describe('the work for metadata', () => {
       const key = `attachments/1/2/${name}`;
       app.originals.put(key, bytes);
       expect(bytes.length, name).toBeGreaterThan(256 * 1024);
-      const { body } = await app.ask(`${key}?placeholder=false`);
+      const { body } = await app.request(`${key}?placeholder=false`);
       const size = name === 'a.webp' ? { width: 900, height: 1000 } : { width: 1000, height: 900 };
       expect(body, name).toMatchObject({ ...size, frames: 1, transformable: true });
       expect(app.originals.reads.get(key), name).toBeLessThanOrEqual(3);
-      expect(app.originals.bytesAskedFor.get(key), name).toBeLessThanOrEqual(256 * 1024);
+      expect(app.originals.requestedBytes.get(key), name).toBeLessThanOrEqual(256 * 1024);
     }
     expect(app.renderer.renders).toBe(0);
   });
@@ -186,21 +186,21 @@ describe('the work for metadata', () => {
     const key = 'attachments/1/2/a.jpg';
     const first = await noise(400, 300).jpeg().toBuffer();
     app.originals.put(key, first);
-    const crowd = await Promise.all(Array.from({ length: 30 }, () => app.ask(key)));
+    const crowd = await Promise.all(Array.from({ length: 30 }, () => app.request(key)));
     expect(new Set(crowd.map(({ body }) => JSON.stringify(body))).size).toBe(1);
     expect(app.renderer.renders).toBe(1);
     const reads = app.originals.reads.get(key) ?? 0;
-    await app.ask(key);
+    await app.request(key);
     expect(app.originals.reads.get(key)).toBe(reads + 1);
     expect(app.renderer.renders).toBe(1);
     app.originals.put(key, await noise(300, 400).jpeg().toBuffer());
-    expect((await app.ask(key)).body).toMatchObject({ width: 300, height: 400 });
+    expect((await app.request(key)).body).toMatchObject({ width: 300, height: 400 });
     expect(app.renderer.renders).toBe(2);
     // Another process finds it in the store.
     await expect.poll(() => store.writes).toBeGreaterThan(1);
     const other = await start({ resultStore: store });
     other.originals.put(key, first);
-    expect((await other.ask(key)).body).toEqual(crowd[0]?.body);
+    expect((await other.request(key)).body).toEqual(crowd[0]?.body);
     expect(other.renderer.renders).toBe(0);
     // A purge removes it there, too.
     await order(app, '/purge', { assets: [key] });
@@ -212,7 +212,8 @@ describe('the work for metadata', () => {
     const bytes = Buffer.alloc(400_000, 'text of a file. ');
     app.originals.put('attachments/1/2/a.txt', bytes);
     app.originals.put('attachments/1/2/b.txt', Buffer.concat([bytes, bytes]));
-    const digestOf = async (path: string) => (await app.ask(`attachments/1/2/${path}`)).body.sha256;
+    const digestOf = async (path: string) =>
+      (await app.request(`attachments/1/2/${path}`)).body.sha256;
     expect(await digestOf('a.txt?sha256=true')).toBe(hash('sha256', bytes));
     expect(await digestOf('a.txt')).toBeNull();
     expect(await digestOf('b.txt?sha256=true')).toBeNull();
@@ -236,7 +237,7 @@ describe('a question for metadata', () => {
   ])('%s gets %i %s', async (path, status, word) => {
     app.originals.put('avatars/1/ab12', samples.png);
     app.originals.put('attachments/1/2/my photo é.png', samples.png);
-    const response = await app.ask(path);
+    const response = await app.request(path);
     expect(response.status).toBe(status);
     if (word !== undefined) expect(Object.values(response.body)).toContain(word);
     expect(response.headers['cache-control']).toBe('no-store');
@@ -247,7 +248,7 @@ describe('a question for metadata', () => {
     app.originals.put('attachments/1/2/clip.mp4', samples.mp4);
     app.originals.put('avatars/1/ab12', samples.png);
     for (const key of ['attachments/1/2/clip.mp4', 'avatars/1/ab12']) {
-      expect((await app.ask(`${key}?placeholder=false`)).status).toBe(200);
+      expect((await app.request(`${key}?placeholder=false`)).status).toBe(200);
     }
     expect((await app.get('/attachments/1/2/clip.mp4?format=webp')).statusCode).toBe(422);
     expect(app.originals.openBodies).toBe(0);
@@ -263,17 +264,17 @@ describe('a question for metadata', () => {
       await order(app, '/purge', { assets: ['avatars/1/ab12'] });
       throw new MediaError('ORIGIN_ERROR');
     };
-    expect((await app.ask('avatars/1/ab12?placeholder=false')).status).toBe(200);
+    expect((await app.request('avatars/1/ab12?placeholder=false')).status).toBe(200);
     app.originals.alter = () => {
       throw new MediaError('ORIGIN_ERROR');
     };
-    expect((await app.ask('avatars/1/ab12?placeholder=false')).status).toBe(502);
+    expect((await app.request('avatars/1/ab12?placeholder=false')).status).toBe(502);
   });
 
   it('gets the failures of the storage', async () => {
     const app = await start();
     app.originals.failure = new Error('broken');
-    const { status, body } = await app.ask('avatars/1/ab12');
+    const { status, body } = await app.request('avatars/1/ab12');
     expect([status, body.code]).toEqual([500, 'INTERNAL_ERROR']);
   });
 
@@ -285,7 +286,7 @@ describe('a question for metadata', () => {
   ] as const)('gets for a placeholder that ends with %s a %i', async (code, expected) => {
     const app = await start({ renderer: { render: () => Promise.reject(new MediaError(code)) } });
     app.originals.put('avatars/1/ab12', samples.png);
-    const { status, body } = await app.ask('avatars/1/ab12');
+    const { status, body } = await app.request('avatars/1/ab12');
     expect(status).toBe(expected);
     if (expected === 200) {
       expect(body).toMatchObject({ placeholder: null, frames: 1, transformable: false });

@@ -42,7 +42,9 @@ describe('the metrics', () => {
     const rendered = defer<Uint8Array>();
     const renderer = { render: () => rendered.promise };
     const app = await start({ renderer, settings: { WORKERS: '1', QUEUE_PER_WORKER: '2' } });
-    const asked = [16, 20, 22, 24].map((size) => app.send('GET', `/icons/1/ab.webp?size=${size}`));
+    const responses = [16, 20, 22, 24].map((size) =>
+      app.send('GET', `/icons/1/ab.webp?size=${size}`),
+    );
     const readOf = async (name: string, labels?: Record<string, string>) =>
       (await scrape(app)).read(`darkroom_${name}`, labels);
     await expect.poll(() => readOf('queue_length', { lane: 'light' })).toBe(2);
@@ -57,7 +59,7 @@ describe('the metrics', () => {
     expect(await readOf('requests_in_flight')).toBe(4);
     expect(await readOf('connections')).toBe(4);
     rendered.resolve(samples.webp);
-    await Promise.all(asked);
+    await Promise.all(responses);
     for (const name of ['originals_held_bytes', 'requests_in_flight', 'connections']) {
       await expect.poll(() => readOf(name)).toBe(0);
     }

@@ -60,9 +60,9 @@ describe('the OpenAPI document', () => {
           operation.template,
         );
         const response = await app.send(operation.method, path);
-        const asked = `${operation.method} ${path}`;
-        expect(response.status, asked).toBe(operation.method === 'OPTIONS' ? 204 : 200);
-        expect(findDeviations(operation, response), asked).toEqual([]);
+        const title = `${operation.method} ${path}`;
+        expect(response.status, title).toBe(operation.method === 'OPTIONS' ? 204 : 200);
+        expect(findDeviations(operation, response), title).toEqual([]);
       }
     },
   );
@@ -83,13 +83,17 @@ describe('the admin listener', () => {
   const app = shareTestApp({ settings: metricsSettings });
 
   /** Sends an order or a question, whose response must be as documented. */
-  async function ask(
+  async function request(
     operation: (typeof admin)[number],
     headers: Readonly<Record<string, string>>,
     payload?: string,
   ): Promise<number> {
     const { method, template } = operation;
-    const response = await app.askAdmin(template, { method, headers, ...(payload && { payload }) });
+    const response = await app.requestAdmin(template, {
+      method,
+      headers,
+      ...(payload && { payload }),
+    });
     const { statusCode: status, rawPayload: body } = response;
     const received = { status, headers: response.headers, body };
     expect(findDeviations(operation, received), template).toEqual([]);
@@ -98,8 +102,8 @@ describe('the admin listener', () => {
 
   test.each(admin)('is as documented: $template, with and without a token', async (operation) => {
     const needsToken = operation.operation.security?.length !== 0;
-    expect((await ask(operation, {})) === 401).toBe(needsToken);
-    expect(await ask(operation, withToken)).not.toBe(401);
+    expect((await request(operation, {})) === 401).toBe(needsToken);
+    expect(await request(operation, withToken)).not.toBe(401);
   });
 
   test('accepts exactly the requests of the schema', async () => {
@@ -123,19 +127,21 @@ describe('the admin listener', () => {
     const seen = new Set<number>();
     await fc.assert(
       fc.asyncProperty(orders, async (order) => {
-        const status = await ask(purge, json, JSON.stringify(order));
+        const status = await request(purge, json, JSON.stringify(order));
         expect(status).toBe(isValid(schema, order) ? 200 : 400);
         seen.add(status);
       }),
     );
     expect([...seen].sort()).toEqual([200, 400]);
     const long = JSON.stringify({ paths: ['x'.repeat(3_000_000)] });
-    expect(await ask(purge, json, long)).toBe(413);
-    expect(await ask(purge, { ...withToken, 'content-type': 'application/xml' }, '<x/>')).toBe(415);
+    expect(await request(purge, json, long)).toBe(413);
+    expect(await request(purge, { ...withToken, 'content-type': 'application/xml' }, '<x/>')).toBe(
+      415,
+    );
   });
 
   test('serves the document without a token', async () => {
-    const response = await app.askAdmin('/openapi.json');
+    const response = await app.requestAdmin('/openapi.json');
     expect(response.statusCode).toBe(200);
     expect(response.headers['content-type']).toBe('application/json; charset=utf-8');
     expect(response.headers['cache-control']).toBe('no-store');
@@ -143,7 +149,7 @@ describe('the admin listener', () => {
     expect((await app.get('/openapi.json')).statusCode).toBe(404);
     // By GET and HEAD alone, with a query or without.
     const statusOf = async (method: 'HEAD' | 'POST') =>
-      (await app.askAdmin('/healthz?x', { method })).statusCode;
+      (await app.requestAdmin('/healthz?x', { method })).statusCode;
     expect([await statusOf('HEAD'), await statusOf('POST')]).toEqual([200, 401]);
   });
 });

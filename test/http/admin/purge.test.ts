@@ -20,7 +20,7 @@ beforeEach(async () => {
 });
 
 const order = (payload: object, authorization = `Bearer ${token}`) =>
-  app.askAdmin('/purge', { method: 'POST', headers: { authorization }, payload });
+  app.requestAdmin('/purge', { method: 'POST', headers: { authorization }, payload });
 
 // Which renderings go by a path, a key or a prefix, and that the memory is purged at once: the walks of test/cache.
 test.each([
@@ -90,7 +90,7 @@ describe('the admin listener', () => {
     const urls = ['/%zz', '/nothing', small, '/healthz%3Fx', '/healthz/', '/healthz/../x'];
     // Without a CDN there are no purges to ask for, and no blocks without a list.
     for (const url of [...urls, '/purges', '/purges/x', '/blocks']) {
-      const response = await app.askAdmin(url, { headers });
+      const response = await app.requestAdmin(url, { headers });
       expect(response.statusCode).toBe(status);
       expect(response.json()).toEqual({ code, message: expect.any(String) });
       expect(response.headers['cache-control']).toBe('no-store');
@@ -104,7 +104,7 @@ describe('the admin listener', () => {
     ['GET', '/purges', 'No CDN in front is configured: set EDGE.'],
     ['GET', '/purges/x', 'No CDN in front is configured: set EDGE.'],
   ] as const)('names the setting that %s %s needs', async (method, url, message) => {
-    const response = await app.askAdmin(url, { method, headers: withToken });
+    const response = await app.requestAdmin(url, { method, headers: withToken });
     expect([response.statusCode, response.json()]).toEqual([404, { code: 'NOT_FOUND', message }]);
   });
 });

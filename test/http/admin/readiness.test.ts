@@ -25,11 +25,11 @@ async function start({ settings, ...options }: TestAppOptions = {}): Promise<Tes
   return app;
 }
 
-const ask = async (app: TestApp) => (await app.askAdmin('/readyz')).json();
+const request = async (app: TestApp) => (await app.requestAdmin('/readyz')).json();
 
 /** The reasons, without what stands in the way of every test app: that its workers are not its own. */
 const judge = async (app: TestApp): Promise<string[]> =>
-  (await ask(app)).reasons.filter((reason: string) => !reason.includes('no worker'));
+  (await request(app)).reasons.filter((reason: string) => !reason.includes('no worker'));
 
 it.each<[reason: string, TestAppOptions, play: (app: TestApp) => Promise<unknown>]>([
   [
@@ -118,7 +118,7 @@ it('a replica is ready, degraded while its origin fails, and not ready while it 
 
 it('a replica without workers is not ready, for two reasons in their order', async () => {
   const app = await start({ origin: { identity: 'tag' as const, open: never } });
-  const { statusCode, json } = await app.askAdmin('/readyz');
+  const { statusCode, json } = await app.requestAdmin('/readyz');
   const [heavy, light] = ['no worker for heavy renders is ready', 'no worker is ready'];
   const reasons = [light, 'the origin has not answered yet', heavy];
   expect(statusCode).toBe(503);

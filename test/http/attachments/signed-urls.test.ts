@@ -29,11 +29,11 @@ async function start(settings = {}, renderer?: LaneRenderer) {
   app.originals.put(key, samples.png);
   app.originals.put('attachments/1/2/text.png', samples.text);
   app.originals.put('attachments/1/2/cut.png', samples.png.subarray(0, 60));
-  const ask = async (path: string) => {
+  const request = async (path: string) => {
     const { status, headers } = await app.send('GET', path);
     return [status, headers['cache-control']];
   };
-  return Object.assign(world, { app, ask });
+  return Object.assign(world, { app, request });
 }
 
 describe('a signed URL', () => {
@@ -64,13 +64,13 @@ describe('a signed URL', () => {
       [`/${key}?width=0&${unsigned}`, later + 1, 400, 300],
     ] as const) {
       world.time = time;
-      expect(await world.ask(path), path).toEqual([status, `public, max-age=${age}`]);
+      expect(await world.request(path), path).toEqual([status, `public, max-age=${age}`]);
     }
   });
 
   test('is kept no longer than media are', async () => {
-    const { ask } = await start({ MEDIA_MAX_AGE_SECONDS: '60' });
-    expect(await ask(signedPath(key, later))).toEqual([200, 'public, max-age=60']);
+    const { request } = await start({ MEDIA_MAX_AGE_SECONDS: '60' });
+    expect(await request(signedPath(key, later))).toEqual([200, 'public, max-age=60']);
   });
 
   test.each([200, 422])(
@@ -83,8 +83,8 @@ describe('a signed URL', () => {
       };
       const world = await start({}, { render });
       const path = signedPath(key, later, RENDERING);
-      expect(await world.ask(path)).toEqual([status, 'public, max-age=0']);
-      expect(await world.ask(path)).toEqual([404, 'public, max-age=30']);
+      expect(await world.request(path)).toEqual([status, 'public, max-age=0']);
+      expect(await world.request(path)).toEqual([404, 'public, max-age=30']);
     },
   );
 
@@ -97,7 +97,7 @@ describe('a signed URL', () => {
     await once(socket, 'readable');
     expect(world.app.originals.openBodies).toBe(1);
     world.time = later + 1;
-    expect(await world.ask(path)).toEqual([404, 'public, max-age=30']);
+    expect(await world.request(path)).toEqual([404, 'public, max-age=30']);
     const { bytes } = collect(socket);
     await expect.poll(() => bytes().length).toBeGreaterThan(film.length);
     const { status, body } = parseAnswer(bytes());
@@ -109,18 +109,18 @@ describe('a signed URL', () => {
     'is checked each time, though what it shows is shared: %s',
     async (of) => {
       const world = await start();
-      const { app, ask } = world;
+      const { app, request } = world;
       app.originals.put(of, samples.png);
       const path = signedPath(of, later, RENDERING);
-      for (let turn = 0; turn < 3; turn += 1) expect((await ask(path))[0]).toBe(200);
-      expect((await ask(path.replace('hm=', 'hm=0').slice(0, -1)))[0]).toBe(404);
-      expect(await ask(signedPath(of, later + 9, RENDERING))).toEqual([
+      for (let turn = 0; turn < 3; turn += 1) expect((await request(path))[0]).toBe(200);
+      expect((await request(path.replace('hm=', 'hm=0').slice(0, -1)))[0]).toBe(404);
+      expect(await request(signedPath(of, later + 9, RENDERING))).toEqual([
         200,
         'public, max-age=3608',
       ]);
-      expect(await ask(path)).toEqual([200, 'public, max-age=3599']);
+      expect(await request(path)).toEqual([200, 'public, max-age=3599']);
       world.time = later;
-      expect((await ask(path))[0]).toBe(404);
+      expect((await request(path))[0]).toBe(404);
       expect(app.renderer.renders).toBe(1);
     },
   );
@@ -137,7 +137,7 @@ describe('a refused URL', () => {
   ];
 
   /** A response to the byte, but for what differs between two of the same: date, id, durations. */
-  const askRaw = async (port: number, method: string, target: string, fields = '') => {
+  const requestRaw = async (port: number, method: string, target: string, fields = '') => {
     const head = `Host: cdn.example\r\nConnection: close\r\n${fields}`;
     const bytes = await sendBytes(port, `${method} ${target} HTTP/1.1\r\n${head}\r\n`);
     return bytes
@@ -168,9 +168,9 @@ describe('a refused URL', () => {
       // Cold, and once more: what is not there is remembered.
       for (const _ of [1, 2]) {
         const good = target(missing, signatureOf(missing, later));
-        const expected = await askRaw(port, method, good, sent);
+        const expected = await requestRaw(port, method, good, sent);
         for (const of of [present, absent]) {
-          expect(await askRaw(port, method, target(of, refuse(of)), sent)).toBe(expected);
+          expect(await requestRaw(port, method, target(of, refuse(of)), sent)).toBe(expected);
         }
       }
       expect(app.originals.reads.get(present)).toBe(reads);
@@ -178,24 +178,24 @@ describe('a refused URL', () => {
   });
 
   test('has a key that no original can have, remembered like any that is missing', async () => {
-    const { app, ask } = await start();
-    for (const refuse of refusals) await ask(`/${key}?width=9&${refuse(key)}`);
+    const { app, request } = await start();
+    for (const refuse of refusals) await request(`/${key}?width=9&${refuse(key)}`);
     const absent = expect.stringMatching(/^attachments\/x[0-9a-f]+\/x[0-9a-f]+\/[0-9a-f]+$/);
     expect([...app.originals.reads]).toEqual([[absent, 1]]);
     app.clock.advance(30_001);
-    await ask(`/${key}?width=9`);
+    await request(`/${key}?width=9`);
     expect([...app.originals.reads]).toEqual([[absent, 2]]);
   });
 
   test('takes nothing from a good one at the same time, and fails where the storage fails', async () => {
-    const { app, ask } = await start();
+    const { app, request } = await start();
     const paths = [signedPath(key, later, 'width=30'), `/${key}?width=30`];
-    const answers = await Promise.all([...paths, ...paths].map(ask));
+    const answers = await Promise.all([...paths, ...paths].map(request));
     expect(answers.map(([status]) => status)).toEqual([200, 404, 200, 404]);
     app.clock.advance(30_001);
     app.originals.failure = new MediaError('ORIGIN_ERROR');
     for (const query of ['', 'width=30'])
-      expect(await ask(`/${key}?${query}`)).toEqual([502, 'no-store']);
+      expect(await request(`/${key}?${query}`)).toEqual([502, 'no-store']);
   });
 });
 
@@ -211,18 +211,18 @@ describe('all URLs are counted by their verdicts', () => {
 
   test.each(['off', 'report', 'enforce'])('where ATTACHMENT_SIGNING is %s', async (mode) => {
     const world = await start({ ...metricsSettings, ATTACHMENT_SIGNING: mode });
-    const { app, ask } = world;
+    const { app, request } = world;
     for (const [verdict, [signature, reported]] of Object.entries(urls)) {
       for (const parameters of ['', 'width=20', 'width=20']) {
         const isRefused = mode === 'enforce' && verdict !== 'valid';
         const shown = [200, mode === 'off' ? YEAR : reported];
         const expected = isRefused ? [404, 'public, max-age=30'] : shown;
-        expect(await ask(`/${key}?${parameters}&${signature}`), verdict).toEqual(expected);
+        expect(await request(`/${key}?${parameters}&${signature}`), verdict).toEqual(expected);
       }
     }
     // A hit that ends is counted as such.
     world.time = later;
-    await ask(`/${key}?width=20&${query}`);
+    await request(`/${key}?width=20&${query}`);
     const { read } = await scrape(app);
     for (const verdict of Object.keys(urls)) {
       const count = mode === 'off' ? 0 : verdict === 'expired' ? 4 : 3;

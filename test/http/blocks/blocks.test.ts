@@ -29,11 +29,11 @@ beforeEach(async () => {
   settings = { ...metricsSettings, ...list, BLOCKED_BY };
 });
 
-type Admin = Pick<TestApp, 'askAdmin'>;
+type Admin = Pick<TestApp, 'requestAdmin'>;
 const change = (app: Admin, payload: object, method?: 'DELETE') =>
   order(app, '/blocks', payload, method);
 const list = async (app: Admin, query = '') =>
-  (await app.askAdmin(`/blocks${query}`, { headers: withToken })).json();
+  (await app.requestAdmin(`/blocks${query}`, { headers: withToken })).json();
 const block = async (app: Admin, payload: object) =>
   expect((await change(app, payload)).statusCode).toBe(200);
 
@@ -67,8 +67,8 @@ describe('blocks', () => {
     await block(app, payload);
     for (const [index, url] of targets.entries()) {
       const known = { 'if-none-match': etags[index] ?? '' };
-      for (const asked of [{}, known, { range: 'bytes=0-3' }] as const) {
-        const { statusCode, headers, json } = await app.get(url, asked);
+      for (const requestHeaders of [{}, known, { range: 'bytes=0-3' }] as const) {
+        const { statusCode, headers, json } = await app.get(url, requestHeaders);
         expect([url, statusCode, json().code]).toEqual([url, 451, 'UNAVAILABLE']);
         expect(headers).toMatchObject({
           'cache-control': 'no-store',
@@ -276,14 +276,14 @@ describe('blocks', () => {
     await rename(file, `${file}-away`);
     expect((await change(app, { keys: ['emojis/1'] })).statusCode).toBe(503);
     expect((await app.get('/icons/1/ab12.webp')).statusCode).toBe(451);
-    const { reasons } = (await app.askAdmin('/readyz')).json();
+    const { reasons } = (await app.requestAdmin('/readyz')).json();
     expect(reasons).toContain('the list of blocks cannot be read; the last one holds');
     await writeFile(file, 'no list\n');
     expect((await change(app, { keys: ['emojis/1'] })).statusCode).toBe(503);
     await rm(file);
     await rename(`${file}-away`, file);
     expect((await change(app, { keys: ['emojis/1'] })).json()).toEqual({ generation: 2 });
-    const after = (await app.askAdmin('/readyz')).json();
+    const after = (await app.requestAdmin('/readyz')).json();
     expect(after.reasons).not.toContain('the list of blocks cannot be read; the last one holds');
   });
 
@@ -309,9 +309,10 @@ describe('blocks', () => {
     const app = await useTestApp({ settings: { ...settings, MAX_ORIGINAL_BYTES: '100000' } });
     const bytes = Buffer.alloc(300_000, 'x');
     app.originals.put(key, bytes);
-    const ask = (query: string) => app.askAdmin(`/metadata/${key}${query}`, { headers: withToken });
+    const request = (query: string) =>
+      app.requestAdmin(`/metadata/${key}${query}`, { headers: withToken });
     // One that does not tell the digest neither prevents nor undoes that.
-    const [told] = await Promise.all([ask('?sha256=true'), ask('?placeholder=false')]);
+    const [told] = await Promise.all([request('?sha256=true'), request('?placeholder=false')]);
     expect(told.json().sha256).toBe(sha256Of(bytes));
     await block(app, { sha256: [sha256Of(bytes)] });
     expect((await app.get(`/${key}`)).statusCode).toBe(451);
@@ -341,10 +342,11 @@ describe('external media', () => {
     const app = await useExternalApp({ settings });
     app.site.serve('/a.png', samples.png);
     app.site.redirect('/moved', '/a.png');
-    expect((await app.ask('/moved', 'width=8')).status).toBe(200);
+    expect((await app.request('/moved', 'width=8')).status).toBe(200);
     await block(app, { external: [app.urlOf('/a.png')] });
     for (const path of ['/a.png', '/moved']) {
-      for (const query of ['', 'width=8']) expect((await app.ask(path, query)).status).toBe(451);
+      for (const query of ['', 'width=8'])
+        expect((await app.request(path, query)).status).toBe(451);
     }
   });
 
@@ -361,10 +363,11 @@ describe('external media', () => {
     const location = form.replace('PORT', String(app.site.port));
     app.site.serve('/a.png', samples.png);
     app.site.redirect('/moved', location);
-    expect((await app.ask('/moved')).status).toBe(200);
+    expect((await app.request('/moved')).status).toBe(200);
     await block(app, { external: [app.urlOf('/a.png')] });
     const before = app.site.requests.length;
-    for (const query of ['', 'width=8']) expect((await app.ask('/moved', query)).status).toBe(451);
+    for (const query of ['', 'width=8'])
+      expect((await app.request('/moved', query)).status).toBe(451);
     expect(app.site.requests.slice(before).map(({ url }) => url)).toEqual(['/moved', '/moved']);
   });
 
@@ -373,10 +376,10 @@ describe('external media', () => {
     app.site.serve('/a.png', samples.png);
     app.site.redirect('/between', '/a.png');
     app.site.redirect('/moved', '/between');
-    expect((await app.ask('/moved', 'width=8')).status).toBe(200);
+    expect((await app.request('/moved', 'width=8')).status).toBe(200);
     await block(app, { external: [app.urlOf('/between')] });
-    expect((await app.ask('/moved', 'width=8')).status).toBe(451);
-    expect((await app.ask('/a.png', 'width=8')).status).toBe(200);
+    expect((await app.request('/moved', 'width=8')).status).toBe(451);
+    expect((await app.request('/a.png', 'width=8')).status).toBe(200);
   });
 });
 

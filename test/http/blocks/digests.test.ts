@@ -25,7 +25,7 @@ beforeEach(async () => {
   settings = { ...metricsSettings, BLOCKLIST: 'filesystem', BLOCKLIST_FILE };
 });
 
-const block = async (app: Pick<TestApp, 'askAdmin'>, ...blocked: readonly Uint8Array[]) => {
+const block = async (app: Pick<TestApp, 'requestAdmin'>, ...blocked: readonly Uint8Array[]) => {
   const sha256 = blocked.map((bytes) => hash('sha256', bytes));
   expect((await order(app, '/blocks', { sha256 })).statusCode).toBe(200);
 };
@@ -82,7 +82,7 @@ describe('digests', () => {
     const first = await start();
     await block(first, samples.text);
     if (url !== undefined) expect((await first.get(url)).statusCode).toBe(200);
-    else await first.askAdmin('/metadata/icons/1/ab12?sha256=true', { headers: withToken });
+    else await first.requestAdmin('/metadata/icons/1/ab12?sha256=true', { headers: withToken });
     const [key = ''] = (url ?? '/icons/1/ab12').slice(1).split(/\.webp/);
     await expect
       .poll(() => resultStore.paths.filter((path) => path.startsWith(key)))
@@ -92,7 +92,7 @@ describe('digests', () => {
     await block(second, samples.png);
     expect((await second.get(url ?? '/icons/1/ab12.webp')).statusCode).toBe(451);
     // The state alone was asked for.
-    expect(second.originals.bytesAskedFor.get(key)).toBe(1);
+    expect(second.originals.requestedBytes.get(key)).toBe(1);
   });
 
   test('of replaced originals do not hold for the new ones', async () => {
@@ -126,9 +126,9 @@ describe('originals that are too large to be read completely', () => {
     const bytes = Buffer.concat([samples.mp4, large]);
     app.site.serve('/a.mp4', bytes, fields);
     await block(app, bytes);
-    expect((await app.ask('/a.mp4')).status).toBe(200);
-    await expect.poll(async () => (await app.ask('/a.mp4')).status).toBe(451);
-    const ranged = await app.ask('/a.mp4', '', { headers: { range: 'bytes=0-3' } });
+    expect((await app.request('/a.mp4')).status).toBe(200);
+    await expect.poll(async () => (await app.request('/a.mp4')).status).toBe(451);
+    const ranged = await app.request('/a.mp4', '', { headers: { range: 'bytes=0-3' } });
     expect(ranged.status).toBe(451);
   });
 });
@@ -158,7 +158,7 @@ describe('hashing in the background', () => {
         isFirst = false;
       });
       const url = `http://${host}:${app.site.port}/${index}.mp4`;
-      expect((await app.askUrl(url)).status).toBe(200);
+      expect((await app.requestUrl(url)).status).toBe(200);
     }
     return { ...app, ended, hanging: () => hanging };
   };
@@ -168,24 +168,26 @@ describe('hashing in the background', () => {
     const app = await start(four);
     app.originals.put('attachments/1/2/a.bin', large);
     await block(app, large);
-    const ask = async () => (await app.get('/attachments/1/2/a.bin')).statusCode;
-    expect(await ask()).toBe(200);
-    await expect.poll(ask).toBe(451);
+    const request = async () => (await app.get('/attachments/1/2/a.bin')).statusCode;
+    expect(await request()).toBe(200);
+    await expect.poll(request).toBe(451);
     expect(app.ended).toEqual([]);
   });
 
   test('of other hosts continues while one host does not end its bodies, one at a time', async () => {
     const app = await start(new Array(6).fill('one.test'));
-    expect((await app.ask('/a.mp4')).status).toBe(200);
-    await expect.poll(async () => (await app.ask('/a.mp4')).status).toBe(451);
+    expect((await app.request('/a.mp4')).status).toBe(200);
+    await expect.poll(async () => (await app.request('/a.mp4')).status).toBe(451);
     expect(app.hanging()).toBe(1);
     expect(app.ended).toEqual([]);
   });
 
   test('continues after four hosts that do not end their bodies in time', async () => {
     const app = await start(four, { limits: { wholeBodyTimeoutMs: 50 } });
-    expect((await app.ask('/a.mp4')).status).toBe(200);
-    await expect.poll(async () => (await app.ask('/a.mp4')).status, { timeout: 9_000 }).toBe(451);
+    expect((await app.request('/a.mp4')).status).toBe(200);
+    await expect
+      .poll(async () => (await app.request('/a.mp4')).status, { timeout: 9_000 })
+      .toBe(451);
     await expect.poll(() => app.ended).toHaveLength(4);
   });
 
@@ -208,17 +210,17 @@ describe('external media', () => {
 
   test('are checked by their bytes, unchanged and in ranges, for HEAD and conditions', async () => {
     const app = await start();
-    const ask = async (path: string, ...asked: [query?: string, request?: object]) =>
-      (await app.ask(path, ...asked)).status;
-    const etag = (await app.ask('/a.png')).header('etag');
+    const statusOf = async (path: string, ...rest: [query?: string, options?: object]) =>
+      (await app.request(path, ...rest)).status;
+    const etag = (await app.request('/a.png')).header('etag');
     await block(app, samples.png);
-    for (const request of [...requests, { headers: { 'if-none-match': etag } }]) {
-      expect(await ask('/a.png', '', request)).toBe(451);
-      expect(await ask('/a.png', 'width=8', request)).toBe(451);
-      expect(await ask('/b.png', '', request)).toBeLessThan(300);
+    for (const options of [...requests, { headers: { 'if-none-match': etag } }]) {
+      expect(await statusOf('/a.png', '', options)).toBe(451);
+      expect(await statusOf('/a.png', 'width=8', options)).toBe(451);
+      expect(await statusOf('/b.png', '', options)).toBeLessThan(300);
     }
-    expect(await ask('/b.png', 'width=8')).toBe(200);
-    expect(await ask('/b.png', '', { headers: { range: 'bytes=0-3' } })).toBe(206);
+    expect(await statusOf('/b.png', 'width=8')).toBe(200);
+    expect(await statusOf('/b.png', '', { headers: { range: 'bytes=0-3' } })).toBe(206);
   });
 
   test('that their site confirms are checked without a second body', async () => {
@@ -228,20 +230,20 @@ describe('external media', () => {
       response.writeHead(isKnown ? 304 : 200, { etag: '"a"', 'cache-control': 'no-cache' });
       response.end(isKnown ? undefined : samples.png);
     });
-    expect((await app.ask('/a.png', 'width=8')).status).toBe(200);
+    expect((await app.request('/a.png', 'width=8')).status).toBe(200);
     await block(app, samples.text);
-    expect((await app.ask('/a.png', 'width=8')).status).toBe(200);
+    expect((await app.request('/a.png', 'width=8')).status).toBe(200);
     await block(app, samples.png);
-    expect((await app.ask('/a.png', 'width=8')).status).toBe(451);
+    expect((await app.request('/a.png', 'width=8')).status).toBe(451);
     app.clock.advance(3_600_000);
-    expect((await app.ask('/a.png', 'width=8')).status).toBe(451);
+    expect((await app.request('/a.png', 'width=8')).status).toBe(451);
   });
 
   test('that are passed on give their memory back', async () => {
     const app = await start();
     await block(app, samples.png);
     for (const request of [...requests, { headers: { range: 'bytes=9999999-' } }]) {
-      for (const path of ['/a.png', '/b.png']) await app.ask(path, '', request);
+      for (const path of ['/a.png', '/b.png']) await app.request(path, '', request);
     }
     await expect.poll(() => heldBytesOf(app), { timeout: 2_000 }).toBe(0);
   });
@@ -255,7 +257,7 @@ describe('external media', () => {
     const slow = await app.begin(signedPathOf(app.urlOf('/slow.mp4')));
     slow.pause();
     await expect.poll(() => heldBytesOf(app)).toBeGreaterThanOrEqual(video.length);
-    const waiting = app.ask('/b.png');
+    const waiting = app.request('/b.png');
     expect(await Promise.race([waiting, sleep(300, 'waits')])).toBe('waits');
     slow.destroy();
     expect((await waiting).status).toBe(200);

@@ -106,7 +106,8 @@ describe('a hidden block', () => {
     const app = await start();
     const blocked = { external: [app.urlOf('/a.png')], hidden: true };
     expect((await order(app, '/blocks', blocked)).statusCode).toBe(200);
-    for (const query of ['', 'width=8']) expect((await app.ask('/a.png', query)).status).toBe(404);
+    for (const query of ['', 'width=8'])
+      expect((await app.request('/a.png', query)).status).toBe(404);
     expect(app.site.requests).toHaveLength(0);
   });
 });

@@ -20,7 +20,7 @@ beforeEach(async () => {
   };
 });
 
-const block = async (app: Pick<TestApp, 'askAdmin'>, ...blocked: readonly Uint8Array[]) => {
+const block = async (app: Pick<TestApp, 'requestAdmin'>, ...blocked: readonly Uint8Array[]) => {
   const sha256 = blocked.map((bytes) => hash('sha256', bytes));
   expect((await order(app, '/blocks', { sha256 })).statusCode).toBe(200);
 };
@@ -107,9 +107,9 @@ describe("another site's original that is replaced by a blocked one", () => {
     const app = await useExternalApp({ settings });
     app.site.serve('/a.png', samples.png);
     await block(app, samples.jpeg);
-    expect((await app.ask('/a.png', 'width=8')).status).toBe(200);
+    expect((await app.request('/a.png', 'width=8')).status).toBe(200);
     app.site.serve('/a.png', samples.jpeg);
-    expect((await app.ask('/a.png', 'width=9')).status).toBe(451);
+    expect((await app.request('/a.png', 'width=9')).status).toBe(451);
   });
 
   /** Bytes of a video that are too many to be read before they are sent. */
@@ -133,10 +133,10 @@ describe("another site's original that is replaced by a blocked one", () => {
       if (fetches === 1) frame(response);
       response.writeHead(200, fields).end(fetches === 1 ? large : samples.jpeg);
     });
-    const { status, body } = await app.ask('/a.mp4');
+    const { status, body } = await app.request('/a.mp4');
     expect(status).toBe(200);
     expect(body.equals(large)).toBe(true);
-    expect((await app.ask('/a.mp4')).status).toBe(451);
+    expect((await app.request('/a.mp4')).status).toBe(451);
   });
 
   test.each(['bytes=0-', 'bytes=0-9', 'bytes=5-', 'bytes=-20'])(
@@ -151,12 +151,12 @@ describe("another site's original that is replaced by a blocked one", () => {
         if (fetches > 1) return serveBlocked(request, response);
         return response.writeHead(200, { ...fields, 'content-length': large.length }).end(large);
       });
-      const { status, body } = await app.ask('/a.mp4', '', { headers: { range } });
+      const { status, body } = await app.request('/a.mp4', '', { headers: { range } });
       // The first response may be sent, but nothing of the second one.
       expect([206, 451]).toContain(status);
       const isOfFirst = status === 206 && large.includes(body);
       expect(status === 451 || isOfFirst).toBe(true);
-      expect((await app.ask('/a.mp4', '', { headers: { range } })).status).toBe(451);
+      expect((await app.request('/a.mp4', '', { headers: { range } })).status).toBe(451);
     },
   );
 });

@@ -32,11 +32,11 @@ async function start(options: TestAppOptions = {}): Promise<TestApp> {
   return app;
 }
 
-const block = async (app: Pick<TestApp, 'askAdmin'>, payload: object) =>
+const block = async (app: Pick<TestApp, 'requestAdmin'>, payload: object) =>
   expect((await order(app, '/blocks', payload)).statusCode).toBe(200);
 
-const askDigest = async (app: TestApp, of = key) =>
-  app.askAdmin(`/metadata/${of}?sha256=true`, { headers: withToken });
+const requestDigest = async (app: TestApp, of = key) =>
+  app.requestAdmin(`/metadata/${of}?sha256=true`, { headers: withToken });
 
 /** Waits for the first bytes of a response, and returns how many bytes come until its end. */
 async function beginSlowly(socket: Socket): Promise<() => Promise<number>> {
@@ -56,7 +56,7 @@ const picture = await sharp({ create: square }).png({ compressionLevel: 0 }).toB
 describe('the first block by SHA-256', () => {
   test('cuts off an original whose digest was remembered before it was sent', async () => {
     const app = await start();
-    await askDigest(app);
+    await requestDigest(app);
     const receive = await beginSlowly(await app.begin(`/${key}`));
     await block(app, { sha256: [sha256] });
     expect(await receive()).toBeLessThan(large.length);
@@ -65,7 +65,7 @@ describe('the first block by SHA-256', () => {
   test('cuts off an original whose digest was remembered while it was sent', async () => {
     const app = await start();
     const receive = await beginSlowly(await app.begin(`/${key}`));
-    await askDigest(app);
+    await requestDigest(app);
     await block(app, { sha256: [sha256] });
     expect(await receive()).toBeLessThan(large.length);
   });
@@ -73,7 +73,7 @@ describe('the first block by SHA-256', () => {
   test('cuts off an original whose digest only the result store remembers', async () => {
     const resultStore = new MemoryResultStore();
     const first = await start({ resultStore });
-    await askDigest(first);
+    await requestDigest(first);
     await first.close();
     const app = await start({ resultStore });
     const receive = await beginSlowly(await app.begin(`/${key}`));
@@ -86,7 +86,7 @@ describe('the first block by SHA-256', () => {
     const app = await start();
     const other = 'attachments/1/5/other.bin';
     app.originals.put(other, Buffer.alloc(large.length, 'y'));
-    for (const each of [key, other]) await askDigest(app, each);
+    for (const each of [key, other]) await requestDigest(app, each);
     const begin = async (of: string) => {
       const socket = await app.connect();
       socket.write(
@@ -103,7 +103,7 @@ describe('the first block by SHA-256', () => {
   test("cuts off another site's original whose digest was remembered from a rendering", async () => {
     const app = await useExternalApp({ settings });
     app.site.serve('/a.png', picture, { etag: '"a"' });
-    expect((await app.ask('/a.png', 'width=8')).status).toBe(200);
+    expect((await app.request('/a.png', 'width=8')).status).toBe(200);
     const receive = await beginSlowly(await app.begin(signedPathOf(app.urlOf('/a.png'))));
     await block(app, { sha256: [hash('sha256', picture)] });
     expect(await receive()).toBeLessThan(picture.length);
@@ -111,7 +111,7 @@ describe('the first block by SHA-256', () => {
 
   test('rejects an original that is being opened', async () => {
     const app = await start();
-    await askDigest(app);
+    await requestDigest(app);
     let reads = 0;
     app.originals.alter = async (opened) => {
       reads += 1;
@@ -153,7 +153,7 @@ test('a block that waits for the result store has already purged the CDN and cut
   resultStore.remove = (prefix) => removal.promise.then(() => remove(prefix));
   const { app, edge, pass } = await useEdgeApp('cloudflare', { resultStore });
   app.originals.put(key, large);
-  await askDigest(app);
+  await requestDigest(app);
   await expect.poll(() => resultStore.paths.length).toBe(2);
   const receive = await beginSlowly(await app.begin(`/${key}`));
   let isDone = false;

@@ -22,7 +22,7 @@ const openMany = (length: number, options?: ConnectOptions) =>
   Promise.all(Array.from({ length }, () => open(options)));
 
 /** Asks, and keeps the connection. */
-async function ask(socket: Socket, fields = ''): Promise<number> {
+async function request(socket: Socket, fields = ''): Promise<number> {
   socket.write(`GET /avatars/0.png HTTP/1.1\r\nHost: a\r\n${fields}\r\n`);
   const [bytes] = await once(socket, 'data');
   return parseAnswer(bytes).status;
@@ -34,15 +34,15 @@ describe('at the bound of connections', () => {
   it('the one that has been idle for the longest time is evicted', async () => {
     await start({ MAX_CONNECTIONS: '3' });
     const gone = await open();
-    await ask(gone);
+    await request(gone);
     gone.destroy();
     await expect.poll(app.countConnections).toBe(0);
     const clients = await openMany(3);
-    for (const client of clients) expect(await ask(client)).toBe(200);
+    for (const client of clients) expect(await request(client)).toBe(200);
     const [first, second, third] = clients;
-    if (first) await ask(first); // the second is now the longest idle one
+    if (first) await request(first); // the second is now the longest idle one
     const newcomer = await open();
-    expect(await ask(newcomer)).toBe(200);
+    expect(await request(newcomer)).toBe(200);
     await expect.poll(() => second?.closed).toBe(true);
     for (const client of [first, third, newcomer]) expect(client?.closed).toBe(false);
   });
@@ -50,13 +50,13 @@ describe('at the bound of connections', () => {
   it('those without a request are closed before those with one', async () => {
     await start({ MAX_CONNECTIONS: '3' });
     const idle = await open();
-    await ask(idle);
+    await request(idle);
     const silent = await openMany(2);
     const newcomers = await openMany(2);
-    for (const newcomer of newcomers) expect(await ask(newcomer)).toBe(200);
+    for (const newcomer of newcomers) expect(await request(newcomer)).toBe(200);
     await expect.poll(() => silent.map(({ closed }) => closed)).toEqual([true, true]);
     expect(idle.closed).toBe(false);
-    expect(await ask(idle)).toBe(200);
+    expect(await request(idle)).toBe(200);
     // One line for each second with evictions.
     await expect.poll(() => app.log.entries.length).toBeGreaterThan(0);
     for (const entry of app.log.entries) {
@@ -85,10 +85,10 @@ describe('at the bound of connections', () => {
     const countClosed = () => silent.filter(({ closed }) => closed).length;
     await expect.poll(countClosed).toBeGreaterThanOrEqual(15);
     const client = await open();
-    expect(await ask(client)).toBe(200);
+    expect(await request(client)).toBe(200);
     // Those in the handshake go before it.
     await openMany(20, { isTls: false });
-    expect(await ask(client)).toBe(200);
+    expect(await request(client)).toBe(200);
   });
 });
 
@@ -103,14 +103,14 @@ describe('requests', () => {
     expect(refused.headers).toMatchObject({ 'retry-after': '1', 'cache-control': 'no-store' });
     // A proxy keeps its connection; a body that has not come yet ends one.
     const [proxy, slow] = [await open(), await open()];
-    for (let time = 0; time < 3; time += 1) expect(await ask(proxy)).toBe(503);
-    expect(await ask(slow, 'Content-Length: 5\r\n')).toBe(503);
+    for (let time = 0; time < 3; time += 1) expect(await request(proxy)).toBe(503);
+    expect(await request(slow, 'Content-Length: 5\r\n')).toBe(503);
     await expect.poll(() => slow.closed).toBe(true);
     expect(origin.openBodies).toBe(10);
     for (const socket of busy) socket.destroy();
     await expect.poll(() => origin.openBodies).toBe(0);
     expect(proxy.closed).toBe(false);
-    expect(await ask(proxy)).toBe(200);
+    expect(await request(proxy)).toBe(200);
   });
 
   it('of one connection that have no response yet are not without number', async () => {

@@ -56,7 +56,7 @@ function countUnsentBytes(from: number): number {
 }
 
 /** A client that asks for the large attachment and takes no byte of it. */
-async function askAndStall(): Promise<Socket> {
+async function requestAndStall(): Promise<Socket> {
   const socket = (await app.begin(LARGE)).pause();
   await expect.poll(countBodies).toBe(1);
   return socket;
@@ -72,7 +72,7 @@ async function expectCutAfter(windowMs: number): Promise<void> {
 describe('a client that does not take its response', () => {
   it('is cut off after a minute, and its memory is freed', async () => {
     await start();
-    await askAndStall();
+    await requestAndStall();
     await expect.poll(() => countUnsentBytes(port)).toBeGreaterThan(1_000_000);
     await expectCutAfter(WINDOW_MS);
     // Reset, not just closed: the system would hold 4 MiB, and go on trying to deliver them.
@@ -82,13 +82,13 @@ describe('a client that does not take its response', () => {
 
   it('is cut off sooner if few more requests could be accepted', async () => {
     await start({ settings: { MAX_CONNECTIONS: '2' } });
-    await askAndStall();
+    await requestAndStall();
     await expectCutAfter(CROWDED_WINDOW_MS);
   });
 
   it('is also cut off if it reads a little now and then', async () => {
     await start();
-    const socket = await askAndStall();
+    const socket = await requestAndStall();
     const passedMs = await passTimeUntil(() => {
       socket.read(200); // 100 B/s
       return countBodies() === 0;
@@ -98,7 +98,7 @@ describe('a client that does not take its response', () => {
 
   it.each(eitherListener)('stays connected while it reads: %s', async (_, settings) => {
     await start({ settings });
-    const socket = await askAndStall();
+    const socket = await requestAndStall();
     const received = (): number => socket.bytesRead;
     for (let part = 1; part <= 3; part += 1) {
       const enough = received() + 4 * 1024 * 1024;
@@ -137,7 +137,7 @@ describe('a client that does not take its response', () => {
     ['that leaves', (socket) => socket.destroy()],
   ])('%s takes its pipelined requests along, which hold nothing any more', async (_, end) => {
     await start();
-    const socket = await askAndStall();
+    const socket = await requestAndStall();
     socket.write(`GET ${LARGE} HTTP/1.1\r\nHost: a\r\n\r\n`.repeat(3));
     await expect.poll(countBodies).toBe(4);
     await end(socket);

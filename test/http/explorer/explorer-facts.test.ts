@@ -126,11 +126,11 @@ test('the facts are of each path, in their order, of fifty at most, and each giv
   const { get, originals } = await start('on');
   originals.put('avatars/1/ab12', samples.jpeg);
   originals.put('attachments/1/2/note.txt', samples.text);
-  const ask = async (paths: readonly string[]) => {
+  const request = async (paths: readonly string[]) => {
     const query = paths.map((path) => `path=${encodeURIComponent(path)}`).join('&');
     return (await get(`${FACTS}?${query}`)).json().originals;
   };
-  const described = await ask([
+  const described = await request([
     ...['/avatars/1/ab12.webp', '/avatars/3.png', '/attachments/1/2/note.txt'],
     ...['/avatars/x/y.webp', 'nothing', '/avatars/9.png'],
     ...Array(3).fill('/avatars/1/absent.webp'), // more than are described at a time
@@ -140,7 +140,7 @@ test('the facts are of each path, in their order, of fifty at most, and each giv
     { format: 'png', widthPx: 256, heightPx: 256 },
     ...Array(7).fill(null),
   ]);
-  const many = await ask(Array(60).fill('/avatars/1/ab12.webp'));
+  const many = await request(Array(60).fill('/avatars/1/ab12.webp'));
   expect(many).toEqual(Array(50).fill(described[0]));
   expect(originals.openBodies).toBe(0);
 });

@@ -35,18 +35,18 @@ test.each(eitherListener)(
     const { get, listen, send } = await useTestApp({ settings: { EXPLORER: 'on', ...settings } });
     const port = await listen();
     const off = await get('/nothing');
-    const ask = (method: string, path: string, Host: string) => send(method, path, { Host });
+    const request = (method: string, path: string, Host: string) => send(method, path, { Host });
     const files = ['', 'explorer/page.css', 'explorer/originals.json', 'explorer/facts.json'];
     for (const file of files) {
       for (const method of ['GET', 'POST', 'OPTIONS']) {
-        const { status, headers, body } = await ask(method, `/${file}`, `evil.example:${port}`);
+        const { status, headers, body } = await request(method, `/${file}`, `evil.example:${port}`);
         const seen = [status, headers['cache-control'], body.toString()];
         expect(seen, `${method} ${file}`).toEqual([404, off.headers['cache-control'], off.body]);
       }
-      const { status, headers } = await ask('GET', `/${file}`, `darkroom.localhost:${port}`);
+      const { status, headers } = await request('GET', `/${file}`, `darkroom.localhost:${port}`);
       expect(status, file).toBe(200);
       expect(headers).not.toHaveProperty('access-control-allow-origin');
     }
-    expect((await ask('GET', '/avatars/0.png', 'evil.example')).status).toBe(200); // anybody's
+    expect((await request('GET', '/avatars/0.png', 'evil.example')).status).toBe(200); // anybody's
   },
 );

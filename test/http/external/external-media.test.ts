@@ -22,7 +22,7 @@ beforeEach(async () => {
 test('media of another site are requested only with headers of Darkroom', async () => {
   const own = { cookie: 'a=b', referer: 'https://chat.example/', 'x-forwarded-for': '9.9.9.9' };
   const replaced = { authorization: 'secret', 'user-agent': 'a browser', accept: 'text/html' };
-  await app.ask('/cat.jpg', 'width=50', { headers: { ...own, ...replaced } });
+  await app.request('/cat.jpg', 'width=50', { headers: { ...own, ...replaced } });
   const { headers, method, url } = app.site.requests[0] ?? {};
   expect(headers).toEqual({
     host: `${SITE}:${app.site.port}`,
@@ -46,26 +46,26 @@ describe('a range of media of another site', () => {
     ['bytes=0-', `bytes=0- bytes=0-${video.length - 1}`],
     ['bytes=5000-5100', 'bytes=0-4099 bytes=5000-5100 bytes=5000-5100'],
     ['bytes=-50', `bytes=0-4099${` bytes=${video.length - 50}-${video.length - 1}`.repeat(2)}`],
-  ])('%s requests %s from the site', async (range, asked) => {
+  ])('%s requests %s from the site', async (range, requested) => {
     app.site.serveRanges('/film.mp4', video);
     for (let round = 0; round < 2; round += 1) {
-      const response = await app.ask('/film.mp4', '', { headers: { range } });
+      const response = await app.request('/film.mp4', '', { headers: { range } });
       expect(response.status).toBe(206);
       const [first, last] = (/ (.*)-(.*)\//.exec(response.header('content-range')) ?? []).slice(1);
       expect(response.body.equals(video.subarray(Number(first), Number(last) + 1))).toBe(true);
     }
     const sent = app.site.requests.map(({ headers }) => headers);
-    expect(sent.map(({ range }) => range).join(' ')).toBe(asked);
+    expect(sent.map(({ range }) => range).join(' ')).toBe(requested);
     for (const later of sent.slice(1)) expect(later).toHaveProperty('if-range');
   });
 
   test('is the complete file if the site has replaced it since', async () => {
     app.site.serveRanges('/film.mp4', video);
     const headers = { range: 'bytes=100000-100099' };
-    expect((await app.ask('/film.mp4', '', { headers })).status).toBe(206);
+    expect((await app.request('/film.mp4', '', { headers })).status).toBe(206);
     const other = Buffer.concat([samples.mp4, Buffer.alloc(200_000, 8)]);
     app.site.serveRanges('/film.mp4', other, { etag: '"two"' });
-    const response = await app.ask('/film.mp4', '', { headers });
+    const response = await app.request('/film.mp4', '', { headers });
     expect(response.status).toBe(200);
     expect(response.body.equals(other)).toBe(true);
   });
@@ -74,7 +74,7 @@ describe('a range of media of another site', () => {
     // The beginning that was asked for is let go of before: it would be a second one.
     app = await useExternalApp({ limits: { maxStreams: 1 } });
     app.site.serveRanges('/film.mp4', video, { etag });
-    const response = await app.ask('/film.mp4', '', { headers: { range: 'bytes=0-99999' } });
+    const response = await app.request('/film.mp4', '', { headers: { range: 'bytes=0-99999' } });
     expect(response.status).toBe(200);
     expect(response.headers).toMatchObject({ 'accept-ranges': ['none'] });
     expect(response.headers).not.toHaveProperty('etag');
@@ -88,15 +88,15 @@ describe('a range of media of another site', () => {
     app = await useExternalApp({ limits: { pauseMs: 100 } });
     app.site.serveRanges('/film.mp4', video);
     const headers = { range: 'bytes=100000-100099' };
-    const ask = () => outcomeOf(app.ask('/film.mp4', '', { headers }));
-    expect(await ask()).toBe(206);
+    const request = () => outcomeOf(app.request('/film.mp4', '', { headers }));
+    expect(await request()).toBe(206);
     app.site.handlers.set('/film.mp4', (_request, response) => {
       const range = `bytes 100000-100099/${video.length}`;
       response.writeHead(206, { etag: '"one"', 'content-length': 100, 'content-range': range });
       response.flushHeaders();
       response.write(video.subarray(0, sentBytes));
     });
-    expect(await ask()).toBe(outcome);
+    expect(await request()).toBe(outcome);
     const details = { code: 'ORIGIN_TIMEOUT', why: 'time' };
     expect(app.log.entries).toMatchObject([{ level: 'warn', details }]);
   });
@@ -114,7 +114,7 @@ test('a deadline that passes while this process stands still is not a 504', asyn
   const limits = { firstByteTimeoutMs: 300, headTimeoutMs: 300 };
   const hasty = await useExternalApp({ ports: [site.port], limits });
   const url = `http://${SITE}:${site.port}/answers`;
-  expect(await outcomeOf(hasty.askUrl(url, 'width=40'))).toBe(200);
+  expect(await outcomeOf(hasty.requestUrl(url, 'width=40'))).toBe(200);
 });
 
 test('a site can be slow after a timely first byte, and pause during a complete fetch', async () => {
@@ -132,16 +132,16 @@ test('a site can be slow after a timely first byte, and pause during a complete 
     socket.write(first);
     standing.push(socket);
   });
-  const ask = (by: ExternalApp, path: string, query: string) =>
-    outcomeOf(by.askUrl(`http://${SITE}:${slow.port}${path}`, query));
+  const request = (by: ExternalApp, path: string, query: string) =>
+    outcomeOf(by.requestUrl(`http://${SITE}:${slow.port}${path}`, query));
   const ports = [slow.port];
   const patient = await useExternalApp({ ports, limits: { firstByteTimeoutMs: 1_000 } });
   const hasty = await useExternalApp({ ports, limits: { pauseMs: 100 } });
-  const rendered = ask(hasty, '/half', 'width=40');
+  const rendered = request(hasty, '/half', 'width=40');
   await expect.poll(() => standing.length).toBe(1);
   const all = [
-    ...[ask(patient, '/trickles', ''), ask(patient, '/trickles', 'width=40')],
-    ...[ask(patient, '/hangs', ''), ask(hasty, '/head', ''), ask(hasty, '/half', '')],
+    ...[request(patient, '/trickles', ''), request(patient, '/trickles', 'width=40')],
+    ...[request(patient, '/hangs', ''), request(hasty, '/head', ''), request(hasty, '/half', '')],
   ];
   expect(await Promise.all(all)).toEqual([200, 200, 504, 504, 'cut']);
   standing[0]?.write(rest);
@@ -154,7 +154,7 @@ test('an unasked 100 (Continue) of a site is skipped, also on a kept connection'
     response.writeHead(200, { 'content-length': samples.jpeg.length }).end(samples.jpeg);
   });
   for (const query of ['', 'width=50', '']) {
-    expect((await app.ask('/cat.jpg', query)).status).toBe(200);
+    expect((await app.request('/cat.jpg', query)).status).toBe(200);
   }
   expect(app.site.countConnections()).toBe(1);
 });
@@ -168,7 +168,7 @@ describe('502', () => {
     const broken = app.urlOf('/broken');
     for (const url of [broken, 'http://evil.test/', 'http://closed.test/', 'no url']) {
       for (const query of ['', 'width=50', 'width=60']) {
-        const { status, body, headers } = await app.askUrl(url, query);
+        const { status, body, headers } = await app.requestUrl(url, query);
         const { date: _, 'x-request-id': __, ...others } = headers;
         shown.add(JSON.stringify({ status, body: body.toString(), others }));
       }
@@ -177,12 +177,12 @@ describe('502', () => {
   });
 
   test('is the response to a request that has already passed through Darkroom', async () => {
-    const ask = async (loop: string) =>
-      (await app.ask('/cat.jpg', 'width=50', { headers: { 'cdn-loop': loop } })).status;
+    const request = async (loop: string) =>
+      (await app.request('/cat.jpg', 'width=50', { headers: { 'cdn-loop': loop } })).status;
     for (const loop of ['darkroom', 'other; a="x, darkroom", Darkroom;v=1', 'a,darkroom']) {
-      expect(await ask(loop)).toBe(502);
+      expect(await request(loop)).toBe(502);
     }
     expect(app.site.requests).toHaveLength(0);
-    expect(await ask('darkroom.example, "darkroom", other; p="darkroom, darkroom"')).toBe(200);
+    expect(await request('darkroom.example, "darkroom", other; p="darkroom, darkroom"')).toBe(200);
   });
 });

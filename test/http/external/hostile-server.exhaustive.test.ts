@@ -286,7 +286,7 @@ test.each(rows)('of a server that does this, $use: $name', async ({ act, hangs, 
     peakBytes = Math.max(peakBytes, bytesNow() - bytesBefore);
   }, 5);
   const app = hangs ? hasty : patient;
-  const outcome = await outcomeOf(app.askUrl(`http://${SITE}:${site.port}${path}`, row.query));
+  const outcome = await outcomeOf(app.requestUrl(`http://${SITE}:${site.port}${path}`, row.query));
   clearInterval(sampling);
   expect(outcome).toBe(row.expected);
   // Of what is sent without an end, no more is held than what may be of one original, twice while it grows.

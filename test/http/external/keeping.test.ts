@@ -10,7 +10,7 @@ const digits = '9'.repeat(400);
 
 test('media of a site are cached for its max-age, within the limits of the operator', async () => {
   const settings = { EXTERNAL_MIN_AGE_SECONDS: '3000', EXTERNAL_MAX_AGE_SECONDS: '500000' };
-  const { ask, site } = await useExternalApp({ settings });
+  const { request, site } = await useExternalApp({ settings });
   for (const [cacheControl, seconds, others = {}] of [
     ['', 3_000],
     ['max-age=60', 3_000],
@@ -33,14 +33,14 @@ test('media of a site are cached for its max-age, within the limits of the opera
     const own = cacheControl === '' ? {} : { 'cache-control': cacheControl };
     site.serve(path, samples.jpeg, { ...own, ...others });
     for (const query of [QUERY, '']) {
-      const kept = (await ask(path, query)).header('cache-control');
+      const kept = (await request(path, query)).header('cache-control');
       expect(kept, cacheControl).toBe(`public, max-age=${seconds}`);
     }
   }
 });
 
 test('a lifetime counts from the response of the site, and is never shorter than the bound', async () => {
-  const { ask, clock, site } = await useExternalApp();
+  const { request, clock, site } = await useExternalApp();
   const headers = { 'cache-control': 'max-age=10000', etag: '"one"' };
   site.serveRanges('/cat.jpg', samples.jpeg, headers);
   const film = Buffer.concat([samples.mp4, Buffer.alloc(200_000)]);
@@ -48,8 +48,8 @@ test('a lifetime counts from the response of the site, and is never shorter than
   const range = { headers: { range: 'bytes=100000-100009' } };
   const lifetimes = async () =>
     Promise.all(
-      [ask('/cat.jpg', QUERY), ask('/film.mp4', '', range), ask('/cat.jpg')].map(async (asked) =>
-        (await asked).header('cache-control'),
+      [request('/cat.jpg', QUERY), request('/film.mp4', '', range), request('/cat.jpg')].map(
+        async (response) => (await response).header('cache-control'),
       ),
     );
   const untransformed = 'public, max-age=10000'; // comes from the site each time
@@ -70,20 +70,20 @@ test('a lifetime counts from the response of the site, and is never shorter than
 test('what is asked for again is fetched once for another size in a crowd of animations', async () => {
   const settings = { WORKERS: '1', QUEUE_PER_WORKER: '0', CACHE_ORIGINALS_BYTES: '0' };
   const renderer = new HeldRenderer();
-  const { ask, clock, site } = await useExternalApp({ renderer, settings });
+  const { request, clock, site } = await useExternalApp({ renderer, settings });
   const moon = readSample('attachments/1/6/moon.gif');
   for (const path of ['/cat.gif', '/other.gif']) site.serve(path, moon, { etag: '"one"' });
   const animated = 'format=gif&animated=true&width=240';
-  expect((await ask('/cat.gif', animated)).status).toBe(200);
+  expect((await request('/cat.gif', animated)).status).toBe(200);
   clock.advance(HOUR_MS);
   renderer.held = 'heavy';
-  const crowd = ask('/other.gif', animated);
+  const crowd = request('/other.gif', animated);
   await expect.poll(() => renderer.jobs.length).toBe(1);
-  expect((await ask('/cat.gif', `${animated}&height=100`)).status).toBe(503);
+  expect((await request('/cat.gif', `${animated}&height=100`)).status).toBe(503);
   renderer.release();
   await crowd;
-  const asked = site.requests.map(({ url, headers }) => [url, headers['if-none-match']]);
-  expect(asked).toEqual(['/cat.gif', '/other.gif', '/cat.gif'].map((path) => [path, undefined]));
+  const requests = site.requests.map(({ url, headers }) => [url, headers['if-none-match']]);
+  expect(requests).toEqual(['/cat.gif', '/other.gif', '/cat.gif'].map((path) => [path, undefined]));
 });
 
 // What is served while a site fails: test/cache. Here are failures that no site makes.
@@ -91,21 +91,21 @@ test.each([
   ['a name without an address', []],
   ['an address inside', ['10.0.0.1']],
 ])('the last good response is served for a day: %s', async (_, addresses) => {
-  const { ask, clock, resolver, site } = await useExternalApp();
+  const { request, clock, resolver, site } = await useExternalApp();
   site.serve('/cat.jpg', samples.jpeg, { etag: '"one"' });
-  const first = await ask('/cat.jpg', QUERY);
+  const first = await request('/cat.jpg', QUERY);
   clock.advance(HOUR_MS);
   resolver.set('site.test', addresses);
   // A connection that was kept would be used as long as it lasts.
   site.dropConnections();
   for (const waitedMs of [0, 10_000, 23 * HOUR_MS]) {
     clock.advance(waitedMs);
-    const response = await ask('/cat.jpg', QUERY);
+    const response = await request('/cat.jpg', QUERY);
     expect(response.status).toBe(200);
     expect(response.body.equals(first.body)).toBe(true);
     expect(response.header('cache-status')).toContain('detail=stale-if-error');
     expect(response.header('cache-control')).toBe('public, max-age=3600');
   }
   clock.advance(HOUR_MS);
-  expect((await ask('/cat.jpg', QUERY)).status).toBe(502);
+  expect((await request('/cat.jpg', QUERY)).status).toBe(502);
 });

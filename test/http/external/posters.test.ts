@@ -57,14 +57,14 @@ const cases = Object.entries(layouts).flatMap(([layout, create]) =>
 
 describe.skipIf(!hasFfmpeg)("another site's video", () => {
   test.each(cases)('is read by few ranges: %s, of %s', async (_layout, _size, create, gap) => {
-    const { ask, serve } = await usePosterApp();
+    const { request, serve } = await usePosterApp();
     for (const [path, mostReads] of [
       ['/clip.mp4', 4],
       // Its first bytes are those of a whole response, which ends then.
       ['/clip', 5],
     ] as const) {
       const file = serve(path, create(gap));
-      const { status, header, body } = await ask(path, POSTER);
+      const { status, header, body } = await request(path, POSTER);
       expect([status, header('content-type')], path).toEqual([200, 'image/webp']);
       expect((await sharp(body).metadata()).width).toBe(240);
       expect(file.served.length).toBeLessThanOrEqual(mostReads);
@@ -80,7 +80,7 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
   test.each(cases)(
     'is read from its start without ranges: %s, of %s',
     async (layout, _size, create, gap) => {
-      const { ask, serve } = await usePosterApp();
+      const { request, serve } = await usePosterApp();
       const isWithin = gap < 24 * MIB || layout.includes('first');
       for (const [name, how] of Object.entries({
         'no-ranges': { hasRanges: false },
@@ -88,7 +88,7 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
         'weak-tag': { headers: { etag: 'W/"one"' } },
       })) {
         const file = serve(`/${name}.mp4`, create(gap), how);
-        expect((await ask(`/${name}.mp4`, POSTER)).status, name).toBe(isWithin ? 200 : 422);
+        expect((await request(`/${name}.mp4`, POSTER)).status, name).toBe(isWithin ? 200 : 422);
         // Nothing ties a first part to others.
         const parts = name === 'no-ranges' ? [] : ['0-65535'];
         expect(file.served, name).toEqual([...parts, 'whole']);
@@ -102,38 +102,38 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
   ])(
     'without a declared length has a poster if its index is within the bound: %s',
     async (_, gap, expected) => {
-      const { ask, serve } = await usePosterApp();
+      const { request, serve } = await usePosterApp();
       const first = serve('/first.mp4', layouts['an MP4 with its index first'](gap), {
         hasRanges: false,
         hasLength: false,
       });
-      expect((await ask('/first.mp4', POSTER)).status).toBe(200);
+      expect((await request('/first.mp4', POSTER)).status).toBe(200);
       // Beyond the bound of 25 MiB, only what the sockets on both sides had buffered.
       expect(first.sentBytes).toBeLessThan(150 * MIB);
       serve('/last.mp4', layouts['an MP4 with its index last'](gap), {
         hasRanges: false,
         hasLength: false,
       });
-      expect((await ask('/last.mp4', POSTER)).status).toBe(expected);
+      expect((await request('/last.mp4', POSTER)).status).toBe(expected);
     },
   );
 
   test('has the ranges of one date if it has no strong tag', async () => {
-    const { ask, serve } = await usePosterApp();
+    const { request, serve } = await usePosterApp();
     const date = 'Sun, 06 Nov 1994 08:49:37 GMT';
     const source = layouts['an MP4 with its index last'](30_000_000);
     const strong = serve('/strong.mp4', source, { headers: { 'last-modified': date } });
-    expect((await ask('/strong.mp4', POSTER)).status).toBe(200);
+    expect((await request('/strong.mp4', POSTER)).status).toBe(200);
     expect(strong.served).not.toContain('whole');
     // The file may have changed twice in this second.
     const weak = serve('/weak.mp4', source, { headers: { 'last-modified': date, date } });
-    expect((await ask('/weak.mp4', POSTER)).status).toBe(422);
+    expect((await request('/weak.mp4', POSTER)).status).toBe(422);
     expect(weak.served).toContain('whole');
   });
 
   test('that is replaced at each look is a 502 that looks like any other, and nothing is kept', async () => {
     const resultStore = new MemoryResultStore();
-    const { ask, site, serve } = await usePosterApp({ resultStore });
+    const { request, site, serve } = await usePosterApp({ resultStore });
     const file = serve('/clip.mp4', layouts['an MP4 with its index last'](3_000_000));
     const handle = serveSparse(file);
     let version = 0;
@@ -143,8 +143,8 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
       file.headers = { etag: `"${version}"` };
     });
     site.handlers.set('/broken.jpg', (_request, response) => void response.writeHead(500).end());
-    const replaced = await ask('/clip.mp4', POSTER);
-    const broken = await ask('/broken.jpg', POSTER);
+    const replaced = await request('/clip.mp4', POSTER);
+    const broken = await request('/broken.jpg', POSTER);
     expect([replaced.status, replaced.body.toString()]).toEqual([502, broken.body.toString()]);
     const namesOf = ({ headers }: typeof replaced) => Object.keys(headers).sort();
     expect(namesOf(replaced)).toEqual(namesOf(broken));
@@ -155,14 +155,14 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
       handle(request, response);
       file.headers = { etag: '"last"' };
     });
-    expect((await ask('/clip.mp4', POSTER)).status).toBe(200);
+    expect((await request('/clip.mp4', POSTER)).status).toBe(200);
   });
 
   test.each([
     ['a part of another version', { 'content-range': 'bytes 0-9/99', 'content-length': '10' }],
     ['an encoded part', { 'content-encoding': 'gzip' }],
   ])('is a 502 if the site sends %s', async (_, headers) => {
-    const { ask, site, serve } = await usePosterApp();
+    const { request, site, serve } = await usePosterApp();
     const handle = serveSparse(
       serve('/clip.mp4', layouts['an MP4 with its index last'](3_000_000)),
     );
@@ -172,8 +172,8 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
       if (requests === 1) handle(request, response);
       else response.writeHead(206, { etag: '"one"', ...headers }).end('0123456789');
     });
-    expect((await ask('/clip.mp4', POSTER)).status).toBe(502);
-    expect((await ask('/clip.mp4', 'format=png')).status).toBe(502);
+    expect((await request('/clip.mp4', POSTER)).status).toBe(502);
+    expect((await request('/clip.mp4', 'format=png')).status).toBe(502);
     expect(requests).toBe(2);
   });
 
@@ -195,36 +195,36 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
   });
 
   test('is confirmed by a conditional request without a transform, and served for a day while its site fails', async () => {
-    const { ask, clock, renderer, serve, site } = await usePosterApp();
+    const { request, clock, renderer, serve, site } = await usePosterApp();
     const file = serve('/clip.mp4', withGap(clip, 'moov', 3_000_000));
-    const first = await ask('/clip.mp4', POSTER);
+    const first = await request('/clip.mp4', POSTER);
     const etag = first.header('etag');
     expect(first.header('cache-control')).toBe('public, max-age=3600');
     clock.advance(HOUR_MS);
     file.served.length = 0;
-    const again = await ask('/clip.mp4', POSTER, { headers: { 'if-none-match': etag } });
+    const again = await request('/clip.mp4', POSTER, { headers: { 'if-none-match': etag } });
     expect([again.status, file.served, renderer.renders]).toEqual([304, ['304'], 1]);
     clock.advance(HOUR_MS);
     site.handlers.set('/clip.mp4', (_request, response) => void response.writeHead(500).end());
-    const stale = await ask('/clip.mp4', POSTER);
+    const stale = await request('/clip.mp4', POSTER);
     expect([stale.status, stale.body.equals(first.body)]).toEqual([200, true]);
     expect(stale.header('cache-status')).toContain('detail=stale-if-error');
     // A new version, also of the same length.
     clock.advance(HOUR_MS);
     const source = withGap(readVideo('clip-h264.mp4'), 'moov', 3_000_000);
     serve('/clip.mp4', source, { headers: { etag: '"two"' } });
-    const replaced = await ask('/clip.mp4', POSTER);
+    const replaced = await request('/clip.mp4', POSTER);
     expect([replaced.status, replaced.header('etag') === etag]).toEqual([200, false]);
   });
 
   test('without validators is another one if its first bytes are', async () => {
-    const { ask, clock, serve } = await usePosterApp();
+    const { request, clock, serve } = await usePosterApp();
     const black = readVideo('black-start.mp4');
     const sizeBytes = Math.max(clip.length, black.length);
     const tagOf = async (video: Buffer) => {
       serve('/clip.mp4', sparseSource(sizeBytes, [[0, video]]), { headers: {} });
       clock.advance(HOUR_MS);
-      return (await ask('/clip.mp4', POSTER)).header('etag');
+      return (await request('/clip.mp4', POSTER)).header('etag');
     };
     const tag = await tagOf(clip);
     expect(tag).not.toBe('');
@@ -233,34 +233,34 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
   });
 
   test('has the default quality high, if its name is that of a video', async () => {
-    const { ask, serve } = await usePosterApp();
+    const { request, serve } = await usePosterApp();
     for (const [path, same] of [
       ['/clip.mp4', 'high'],
       ['/clip', 'lossless'],
     ] as const) {
       serve(path, memorySource(clip));
       const [absent, named] = await Promise.all([
-        ask(path, POSTER),
-        ask(path, `${POSTER}&quality=${same}`),
+        request(path, POSTER),
+        request(path, `${POSTER}&quality=${same}`),
       ]);
       expect(absent.body.equals(named.body), path).toBe(true);
     }
   });
 
   test('is sent unchanged, or not at all, without a format', async () => {
-    const { ask, serve } = await usePosterApp();
+    const { request, serve } = await usePosterApp();
     serve('/clip.mp4', memorySource(clip));
     for (const query of ['', 'quality=high', 'quality=lossless', 'animated=true']) {
-      const { status, body } = await ask('/clip.mp4', query);
+      const { status, body } = await request('/clip.mp4', query);
       expect([status, body.equals(clip)], query).toEqual([200, true]);
     }
     for (const query of ['width=100', 'height=100', 'quality=low']) {
-      expect((await ask('/clip.mp4', query)).status, query).toBe(415);
+      expect((await request('/clip.mp4', query)).status, query).toBe(415);
     }
   });
 
   test('is recognised by its bytes, and so are pictures', async () => {
-    const { ask, serve } = await usePosterApp();
+    const { request, serve } = await usePosterApp();
     for (const [name, bytes, expected] of [
       ['photo.mp4', samples.jpeg, 200],
       ['large-photo.mp4', readSample('attachments/1/12/red-panda.jpg'), 200],
@@ -273,31 +273,31 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
       for (const hasRanges of [true, false]) {
         const path = `/${hasRanges}/${name}`;
         serve(path, memorySource(bytes), { hasRanges });
-        expect((await ask(path, `${POSTER}&width=50`)).status, path).toBe(expected);
+        expect((await request(path, `${POSTER}&width=50`)).status, path).toBe(expected);
       }
     }
   });
 
   test('needs no second request for an image that is too large', async () => {
-    const { ask, site } = await usePosterApp({ settings: { MAX_ORIGINAL_BYTES: '10000' } });
+    const { request, site } = await usePosterApp({ settings: { MAX_ORIGINAL_BYTES: '10000' } });
     site.serve('/photo.jpg', readSample('attachments/1/12/red-panda.jpg'), { etag: '"one"' });
-    expect((await ask('/photo.jpg', POSTER)).status).toBe(422);
+    expect((await request('/photo.jpg', POSTER)).status).toBe(422);
     expect(site.requests.length).toBe(1);
   });
 
   test('is fetched once from a site without ranges and validators, under any name', async () => {
-    const { ask, serve, site } = await usePosterApp();
+    const { request, serve, site } = await usePosterApp();
     for (const path of ['/clip.mp4', '/clip']) {
       serve(path, memorySource(clip), { hasRanges: false, headers: {} });
       site.requests.length = 0;
-      expect((await ask(path, POSTER)).status, path).toBe(200);
+      expect((await request(path, POSTER)).status, path).toBe(200);
       expect(site.requests.length, path).toBe(1);
     }
   });
 
   test('costs no more bytes than are allowed', async () => {
     const settings = { VIDEO_MAX_READ_BYTES: '1048576' };
-    const { ask, serve } = await usePosterApp({ settings });
+    const { request, serve } = await usePosterApp({ settings });
     for (const hasRanges of [true, false]) {
       const large = withGap(clip, undefined, 4_000_000);
       const path = `/${hasRanges}.mp4`;
@@ -308,12 +308,12 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
       );
       const source = sparseSource(large.sizeBytes, [[0, index]]);
       serve(path, source, { hasRanges });
-      expect((await ask(path, POSTER)).status).toBe(422);
+      expect((await request(path, POSTER)).status).toBe(422);
     }
   });
 
   test('is read within the address guard, at each read', async () => {
-    const { ask, site, serve, dialled, resolver } = await usePosterApp();
+    const { request, site, serve, dialled, resolver } = await usePosterApp();
     const handle = serveSparse(serve('/clip.mp4', withGap(clip, 'moov', 3_000_000)));
     let requests = 0;
     site.handlers.set('/clip.mp4', (request, response) => {
@@ -323,7 +323,7 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
       response.shouldKeepAlive = false;
       handle(request, response);
     });
-    expect((await ask('/clip.mp4', POSTER)).status).toBe(502);
+    expect((await request('/clip.mp4', POSTER)).status).toBe(502);
     expect([requests, new Set(dialled)]).toEqual([1, new Set(['127.0.0.1'])]);
 
     resolver.set('site.test', ['127.0.0.1']);
@@ -331,13 +331,13 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
       if (request.headers['if-range'] === undefined) handle(request, response);
       else response.writeHead(302, { location: 'http://10.0.0.1/clip.mp4' }).end();
     });
-    expect((await ask('/moved.mp4', POSTER)).status).toBe(502);
+    expect((await request('/moved.mp4', POSTER)).status).toBe(502);
     expect(new Set(dialled)).toEqual(new Set(['127.0.0.1']));
     expect(site.requests.every(({ headers }) => headers['cdn-loop'] !== undefined)).toBe(true);
   });
 
   test('that stalls is a 504, remembered for the site', async () => {
-    const { ask, site } = await usePosterApp({ limits: { wholeBodyTimeoutMs: 300 } });
+    const { request, site } = await usePosterApp({ limits: { wholeBodyTimeoutMs: 300 } });
     let requests = 0;
     for (const path of ['/parts.mp4', '/whole.mp4']) {
       site.handlers.set(path, ({ headers }, response) => {
@@ -347,19 +347,19 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
         response.writeHead(isPart ? 206 : 200, { etag: '"one"', ...(isPart && range) });
         response.write(clip.subarray(0, 100));
       });
-      expect((await ask(path, POSTER)).status).toBe(504);
-      expect((await ask(path, `${POSTER}&width=9`)).status).toBe(504);
+      expect((await request(path, POSTER)).status).toBe(504);
+      expect((await request(path, `${POSTER}&width=9`)).status).toBe(504);
     }
     expect(requests).toBe(2);
   });
 
   test('keeps no connection after its poster', async () => {
-    const { ask, serve, askUrl, urlOf } = await usePosterApp();
+    const { request, serve, requestUrl, urlOf } = await usePosterApp();
     for (let index = 0; index < 6; index += 1) {
       serve(`/${index}.mp4`, withGap(clip, undefined, 300_000_000), { hasRanges: false });
-      expect((await ask(`/${index}.mp4`, POSTER)).status).toBe(200);
+      expect((await request(`/${index}.mp4`, POSTER)).status).toBe(200);
     }
-    expect((await askUrl(urlOf('/0.mp4'), `${POSTER}&width=20`)).status).toBe(200);
+    expect((await requestUrl(urlOf('/0.mp4'), `${POSTER}&width=20`)).status).toBe(200);
   });
 });
 
@@ -377,8 +377,8 @@ describe.skipIf(!hasFfmpeg)('blocks of another site’s video', () => {
     await order(app, '/blocks', { sha256 });
     for (const path of ['/clip.mp4', '/clip']) {
       const file = app.serve(path, memorySource(clip), { hasRanges });
-      expect((await app.ask(path, POSTER)).status).toBe(451);
-      expect((await app.ask(path, `${POSTER}&width=20`)).status).toBe(451);
+      expect((await app.request(path, POSTER)).status).toBe(451);
+      expect((await app.request(path, `${POSTER}&width=20`)).status).toBe(451);
       expect(app.renderer.renders).toBe(0);
       // The digest is that of the bytes that the poster would be made of.
       expect(file.served.at(-1)).toBe('whole');
@@ -393,30 +393,30 @@ describe.skipIf(!hasFfmpeg)('blocks of another site’s video', () => {
     await order(app, '/blocks', { sha256: [hash('sha256', await blocked.read(0, sizeBytes))] });
     const innocent = sparseSource(sizeBytes, [[0, innocentClip]]);
     const file = app.serve('/clip.mp4', innocent);
-    expect((await app.ask('/clip.mp4', POSTER)).status).toBe(200);
+    expect((await app.request('/clip.mp4', POSTER)).status).toBe(200);
     // A site that says that nothing has changed.
     file.source = blocked;
-    expect((await app.ask('/clip.mp4', `${POSTER}&width=20`)).status).toBe(451);
+    expect((await app.request('/clip.mp4', `${POSTER}&width=20`)).status).toBe(451);
   });
 
   test('that are posted later end a poster that was made', async () => {
     const app = await useBlockApp();
     app.serve('/clip.mp4', memorySource(clip));
-    expect((await app.ask('/clip.mp4', POSTER)).status).toBe(200);
+    expect((await app.request('/clip.mp4', POSTER)).status).toBe(200);
     await order(app, '/blocks', { sha256: other });
-    expect((await app.ask('/clip.mp4', POSTER)).status).toBe(200);
+    expect((await app.request('/clip.mp4', POSTER)).status).toBe(200);
     await order(app, '/blocks', { sha256 });
-    expect((await app.ask('/clip.mp4', POSTER)).status).toBe(451);
+    expect((await app.request('/clip.mp4', POSTER)).status).toBe(451);
   });
 
   test('hold by URL, at redirects too', async () => {
     const app = await useBlockApp();
     app.serve('/clip.mp4', memorySource(clip));
     app.site.redirect('/there.mp4', app.urlOf('/clip.mp4'));
-    expect((await app.ask('/there.mp4', POSTER)).status).toBe(200);
+    expect((await app.request('/there.mp4', POSTER)).status).toBe(200);
     await order(app, '/blocks', { external: [app.urlOf('/clip.mp4')] });
-    expect((await app.ask('/clip.mp4', POSTER)).status).toBe(451);
-    expect((await app.ask('/there.mp4', POSTER)).status).toBe(451);
+    expect((await app.request('/clip.mp4', POSTER)).status).toBe(451);
+    expect((await app.request('/there.mp4', POSTER)).status).toBe(451);
   });
 
   test('apply to a large one once its digest is known', async () => {
@@ -434,7 +434,7 @@ describe.skipIf(!hasFfmpeg)('blocks of another site’s video', () => {
       app.serve(`/${name}.mp4`, memorySource(large), how);
       const statusOf = async () => {
         width += 1;
-        return (await app.ask(`/${name}.mp4`, `${POSTER}&width=${width}`)).status;
+        return (await app.request(`/${name}.mp4`, `${POSTER}&width=${width}`)).status;
       };
       await expect.poll(statusOf, { message: name }).toBe(451);
     }
@@ -442,8 +442,8 @@ describe.skipIf(!hasFfmpeg)('blocks of another site’s video', () => {
 });
 
 test('without a decoder, another site’s video has no poster', async () => {
-  const { ask, site } = await useExternalApp();
+  const { request, site } = await useExternalApp();
   site.serve('/clip.mp4', clip);
-  expect((await ask('/clip.mp4', POSTER)).status).toBe(415);
-  expect((await ask('/clip.mp4')).body.equals(clip)).toBe(true);
+  expect((await request('/clip.mp4', POSTER)).status).toBe(415);
+  expect((await request('/clip.mp4')).body.equals(clip)).toBe(true);
 });

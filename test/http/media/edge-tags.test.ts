@@ -56,7 +56,7 @@ test('successful and 404 responses about an original have tags, and no others', 
   const { app } = await useApp('fastly');
   app.originals.put('icons/1/text', samples.text);
   await app.get('/icons/1/ab.webp?size=16');
-  for (const [url, asked, ...expected] of [
+  for (const [url, requestHeaders, ...expected] of [
     ['/icons/1/ab.webp?size=16', {}, 200, 3],
     ['/icons/1/ab.webp?size=16', { range: 'bytes=0-3' }, 206, 3],
     ['/icons/1/ab.webp?size=16', { 'if-none-match': '*' }, 304, 3],
@@ -71,8 +71,8 @@ test('successful and 404 responses about an original have tags, and no others', 
     ['/avatars/9.png', {}, 404, 0],
     ['/nothing', {}, 404, 0],
   ] as const) {
-    for (const method of 'range' in asked ? ['GET'] : ['GET', 'HEAD']) {
-      const { status, headers } = await app.send(method, url, asked);
+    for (const method of 'range' in requestHeaders ? ['GET'] : ['GET', 'HEAD']) {
+      const { status, headers } = await app.send(method, url, requestHeaders);
       const tags = headers['surrogate-key']?.split(' ') ?? [];
       expect([status, tags.length], `${method} ${url}`).toEqual(expected);
     }
@@ -91,7 +91,7 @@ test('media that another site redirects to have the tags of the URL that was req
   app.originals.put(key, samples.png);
   const own = (partsOf[`/${key}`] ?? []).map(tagOf);
   const tagsOf = async (target: string) => {
-    const { status, header } = await app.askTarget(target);
+    const { status, header } = await app.requestTarget(target);
     return [status, header('surrogate-key').split(' ').sort()];
   };
   for (const [path, location, status] of [

@@ -35,12 +35,14 @@ it('a hit whose head is text already has the very bytes that Node writes field b
   app.originals.put('icons/1/ab', samples.jpeg);
   const url = '/icons/1/ab.webp?size=16';
   await app.get(url);
-  const ask = (version: string, field: string) =>
+  const request = (version: string, field: string) =>
     `GET ${url} HTTP/${version}\r\nHost: a\r\nX-Request-Id: b\r\n${field}\r\n`;
   const { whole } = collect(
     (await app.connect()).end(
       // A client of HTTP/1.0 may not be sent what was prepared for another one.
-      ask('1.1', '') + ask('1.0', 'Connection: keep-alive\r\n') + ask('1.1', 'Range: bytes=0-\r\n'),
+      request('1.1', '') +
+        request('1.0', 'Connection: keep-alive\r\n') +
+        request('1.1', 'Range: bytes=0-\r\n'),
     ),
   );
   const dates = /^Date: \w{3}, \d\d \w{3} \d{4} [\d:]{8} GMT$/gm;

@@ -129,14 +129,14 @@ describe.skipIf(!hasFfmpeg)('a video', () => {
       app.originals.put(KEY, clip);
       const { inspections } = app.renderer;
       const { etag = '' } = (await app.get(PATH)).headers;
-      const ask = (headers = {}) => app.get(`${PATH}?${query}`, headers);
-      const whole = await ask();
+      const request = (headers = {}) => app.get(`${PATH}?${query}`, headers);
+      const whole = await request();
       expect([whole.statusCode, whole.rawPayload.equals(clip)]).toEqual([200, true]);
       const named = { 'content-disposition': 'inline; filename="clip.mp4"', etag };
       expect(whole.headers).toMatchObject({ 'content-type': 'video/mp4', ...named });
-      const part = await ask({ range: 'bytes=100-199' });
+      const part = await request({ range: 'bytes=100-199' });
       expect([part.statusCode, part.rawPayload]).toEqual([206, clip.subarray(100, 200)]);
-      const again = await ask({ 'if-none-match': etag });
+      const again = await request({ 'if-none-match': etag });
       expect([again.statusCode, app.renderer.inspections]).toEqual([304, inspections]);
     },
   );
@@ -173,17 +173,17 @@ describe.skipIf(!hasFfmpeg)('a video', () => {
       expect(headers['content-type']).toBe('text/plain; charset=utf-8');
       expect((await app.get(`/${key}?format=webp`)).statusCode).toBe(415);
       const facts = { kind: 'file', transformable: false };
-      expect(await askMetadata(app, key)).toMatchObject(facts);
+      expect(await requestMetadata(app, key)).toMatchObject(facts);
     }
   });
 
   it('costs one inspection and one render for a crowd, and the facts are kept for other sizes', async () => {
     const { inspections, renders } = app.renderer;
     app.originals.put('attachments/3/4/clip.mp4', clip);
-    const ask = (query: string) => app.get(`/attachments/3/4/clip.mp4?format=webp${query}`);
-    await Promise.all(Array.from({ length: 20 }, () => ask('')));
+    const request = (query: string) => app.get(`/attachments/3/4/clip.mp4?format=webp${query}`);
+    await Promise.all(Array.from({ length: 20 }, () => request('')));
     expect(app.renderer).toMatchObject({ inspections: inspections + 1, renders: renders + 1 });
-    expect((await ask('&width=99')).statusCode).toBe(200);
+    expect((await request('&width=99')).statusCode).toBe(200);
     expect(app.renderer).toMatchObject({ inspections: inspections + 1, renders: renders + 2 });
   });
 
@@ -218,7 +218,7 @@ describe.skipIf(!hasFfmpeg)('a video', () => {
     large.writeUInt32BE(large.length - moov, moov);
     app.originals.put(KEY, large);
     await refuse(app, `${PATH}?format=webp`, 'MEDIA_TOO_LARGE', 'public, max-age=300');
-    expect(app.originals.bytesAskedFor.get(KEY)).toBeLessThanOrEqual(1_048_576);
+    expect(app.originals.requestedBytes.get(KEY)).toBeLessThanOrEqual(1_048_576);
   });
 
   it('that is replaced again and again while it is read is a 502, of which nothing is kept', async () => {
@@ -242,7 +242,7 @@ describe.skipIf(!hasFfmpeg)('a video', () => {
   it('has metadata with its poster as placeholder', async () => {
     const key = 'attachments/7/8/phone.mov';
     app.originals.put(key, readVideo('phone-portrait.mov'));
-    expect(await askMetadata(app, key)).toMatchObject({
+    expect(await requestMetadata(app, key)).toMatchObject({
       ...{ kind: 'video', content_type: 'video/quicktime', width: 160, height: 240, duration: 1 },
       ...{ animated: false, frames: null, has_audio: false, codec: 'hvc1.1.6.L60.90' },
       ...{ transformable: true, placeholder: expect.any(String), placeholder_version: 1 },
@@ -273,7 +273,7 @@ describe('without a decoder', () => {
       expect((await app.get(`/${key}?format=webp`)).statusCode).toBe(415);
       expect((await app.get(`/${key}`)).rawPayload.equals(readVideo(file))).toBe(true);
       expect(app.renderer.inspections).toBe(inspections);
-      const body = await askMetadata(app, key);
+      const body = await requestMetadata(app, key);
       expect(body).toMatchObject({ transformable: false, placeholder: null });
       if (duration_s !== '-') expect(body.duration).toBe(Number(duration_s));
       if (body.kind !== 'file')
@@ -284,6 +284,6 @@ describe('without a decoder', () => {
   );
 });
 
-async function askMetadata({ askAdmin }: TestApp, key: string) {
-  return (await askAdmin(`/metadata/${key}`, { headers: withToken })).json();
+async function requestMetadata({ requestAdmin }: TestApp, key: string) {
+  return (await requestAdmin(`/metadata/${key}`, { headers: withToken })).json();
 }

@@ -25,9 +25,9 @@ test.each(
 )('%s of %s is a 412 if If-Match names another state', async (method, _, url) => {
   const { headers } = await app.get(url);
   const etag = String(headers.etag);
-  const ask = (conditions: Record<string, string>) =>
+  const request = (conditions: Record<string, string>) =>
     app.server.inject({ method, url, headers: conditions });
-  const stale = await ask({ 'if-match': '"other", W/"another"' });
+  const stale = await request({ 'if-match': '"other", W/"another"' });
   expect(stale.statusCode).toBe(412);
   expect(stale.headers).toMatchObject({
     'cache-control': 'no-store',
@@ -37,9 +37,9 @@ test.each(
   if (method === 'GET') expect(stale.json()).toMatchObject({ code: 'PRECONDITION_FAILED' });
   else expect(stale.body).toBe('');
   // A weak tag matches nothing by strong comparison.
-  expect((await ask({ 'if-match': `W/${etag}` })).statusCode).toBe(412);
+  expect((await request({ 'if-match': `W/${etag}` })).statusCode).toBe(412);
   for (const list of [etag, `"other", ${etag}`, '*']) {
-    expect((await ask({ 'if-match': list })).statusCode, list).toBe(200);
+    expect((await request({ 'if-match': list })).statusCode, list).toBe(200);
   }
 });
 
@@ -111,16 +111,16 @@ it('apply to media of another site, with their validators', async () => {
   external.site.serveRanges('/cat.jpg', samples.jpeg);
   external.site.serve('/bare.jpg', samples.jpeg);
   for (const query of ['', 'width=50']) {
-    const { headers } = await external.ask('/cat.jpg', query);
+    const { headers } = await external.request('/cat.jpg', query);
     const statusOf = async (sent: Record<string, string>) =>
-      (await external.ask('/cat.jpg', query, { headers: sent })).status;
+      (await external.request('/cat.jpg', query, { headers: sent })).status;
     expect(await statusOf({ 'if-match': '"other"' })).toBe(412);
     expect(await statusOf({ 'if-match': '"other"', range: 'bytes=0-9' })).toBe(412);
     expect(await statusOf({ 'if-match': String(headers.etag) })).toBe(200);
   }
   // Without a validator, only `*` matches.
   const bare = async (list: string) =>
-    (await external.ask('/bare.jpg', '', { headers: { 'if-match': list } })).status;
+    (await external.request('/bare.jpg', '', { headers: { 'if-match': list } })).status;
   expect([await bare('"one"'), await bare('*')]).toEqual([412, 200]);
 });
 

@@ -2,7 +2,11 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import type { Environment } from '../../../src/config/setting.ts';
 import { defer } from '../../support/deferred.ts';
 import { HeldRenderer } from '../../support/held-renderer.ts';
-import { type Ask, type ClientResponse, createClient } from '../../support/http/http-client.ts';
+import {
+  type ClientResponse,
+  createClient,
+  type SendRequest,
+} from '../../support/http/http-client.ts';
 import { findErrorDeviations } from '../../support/openapi/openapi-reader.ts';
 import { metricsSettings, type Scrape, scrape } from '../../support/telemetry/prometheus-text.ts';
 import { readSample, samples, type TestApp, useTestApp } from '../../support/test-app.ts';
@@ -18,9 +22,9 @@ let app: TestApp;
 let renderer: HeldRenderer;
 /** How long each render takes, by the clock of the app. */
 let tookMs: number;
-let client: Ask;
+let client: SendRequest;
 
-const ask = (target: string, from: string, headers?: Record<string, string>) =>
+const request = (target: string, from: string, headers?: Record<string, string>) =>
   client(target, { headers: { 'X-Forwarded-For': from, ...headers } });
 
 /** Three units in twelve seconds, so that one comes back every four. */
@@ -44,13 +48,12 @@ async function start(settings: Environment = {}) {
 
 /** Has a client use up all that it has. */
 async function exhaust(client: string, id = 1): Promise<void> {
-  for (const size of [16, 20, 22]) expect((await ask(icon(size, id), client)).status).toBe(200);
+  for (const size of [16, 20, 22]) expect((await request(icon(size, id), client)).status).toBe(200);
 }
 
 const statuses = async (responses: readonly Promise<ClientResponse>[]) =>
   (await Promise.all(responses)).map(({ status }) => status);
-const readMetric = async (...asked: Parameters<Scrape['read']>) =>
-  (await scrape(app)).read(...asked);
+const readMetric = async (...args: Parameters<Scrape['read']>) => (await scrape(app)).read(...args);
 
 describe('a client that has used up its share', () => {
   beforeEach(() => start(metricsSettings));
@@ -58,7 +61,7 @@ describe('a client that has used up its share', () => {
   it('gets a 429 with all that the contract has of it, until a part has come back', async () => {
     await exhaust('192.0.2.1');
     app.clock.advance(500);
-    const refused = await ask(icon(24), '192.0.2.1');
+    const refused = await request(icon(24), '192.0.2.1');
     expect(refused.status).toBe(429);
     expect(JSON.parse(refused.body.toString())).toEqual({
       code: 'RATE_LIMITED',
@@ -78,10 +81,10 @@ describe('a client that has used up its share', () => {
     await expect.poll(() => app.requests.at(-1)).toMatchObject(line);
 
     app.clock.advance(3_499);
-    expect((await ask(icon(24), '192.0.2.1')).status).toBe(429);
+    expect((await request(icon(24), '192.0.2.1')).status).toBe(429);
     expect(await readMetric('darkroom_rate_clients')).toBe(1);
     app.clock.advance(1);
-    const served = await ask(icon(24), '192.0.2.1');
+    const served = await request(icon(24), '192.0.2.1');
     expect(served.status).toBe(200);
     expect(Object.keys(served.headers).join()).not.toContain('x-ratelimit');
     expect(app.renderer.renders).toBe(4);
@@ -91,7 +94,7 @@ describe('a client that has used up its share', () => {
     const told = app.log.entries.filter(({ level }) => level !== 'info');
     expect(told).toEqual([{ level: 'warn', details, message }]);
     app.clock.advance(12_000);
-    for (const size of [32, 40, 44, 48, 56]) await ask(icon(size), '192.0.2.1');
+    for (const size of [32, 40, 44, 48, 56]) await request(icon(size), '192.0.2.1');
     expect(app.log.count(message)).toBe(2);
   });
 
@@ -100,8 +103,8 @@ describe('a client that has used up its share', () => {
     app.originals.put('emojis/2', Buffer.from('no image'));
     app.originals.put('attachments/1/2/romeo.txt', samples.text);
     await exhaust('192.0.2.1');
-    const { header } = await ask(icon(16), '192.0.2.1');
-    const other = await ask(icon(24), '192.0.2.9');
+    const { header } = await request(icon(16), '192.0.2.1');
+    const other = await request(icon(24), '192.0.2.9');
     for (const [target, status, headers] of [
       [icon(16), 200],
       [icon(24), 200],
@@ -116,18 +119,18 @@ describe('a client that has used up its share', () => {
       ['/avatars/3.png', 200],
       ['/nothing', 404],
     ] as const) {
-      expect((await ask(target, '192.0.2.1', headers)).status, target).toBe(status);
+      expect((await request(target, '192.0.2.1', headers)).status, target).toBe(status);
     }
     expect(app.renderer.renders).toBe(4);
-    expect((await ask(icon(28), '192.0.2.1')).status).toBe(429);
+    expect((await request(icon(28), '192.0.2.1')).status).toBe(429);
   });
 
   it('may join what another has begun, and pays nothing for it', async () => {
     await exhaust('192.0.2.1');
     renderer.held = 'both';
-    const begun = ask(icon(24), '192.0.2.2');
+    const begun = request(icon(24), '192.0.2.2');
     await expect.poll(() => app.renderer.renders).toBe(4);
-    const joined = ['192.0.2.1', '192.0.2.3'].map((from) => ask(icon(24), from));
+    const joined = ['192.0.2.1', '192.0.2.3'].map((from) => request(icon(24), from));
     // Both have arrived before it ends.
     await expect.poll(() => readMetric('darkroom_requests_in_flight')).toBe(3);
     renderer.release();
@@ -138,7 +141,7 @@ describe('a client that has used up its share', () => {
     expect(app.renderer.renders).toBe(4);
     // The one that joined has all that it had.
     await exhaust('192.0.2.3', 3);
-    expect((await ask(icon(44), '192.0.2.3')).status).toBe(429);
+    expect((await request(icon(44), '192.0.2.3')).status).toBe(429);
   });
 
   it('is refused alone: another client that waits for the same has it rendered, and pays for it', async () => {
@@ -148,9 +151,9 @@ describe('a client that has used up its share', () => {
       return object;
     };
     await exhaust('192.0.2.1');
-    const led = ask(icon(24, 4), '192.0.2.1');
+    const led = request(icon(24, 4), '192.0.2.1');
     await expect.poll(() => app.originals.reads.get('icons/4/ab')).toBe(1);
-    const joined = [ask(icon(24, 4), '192.0.2.2'), ask(icon(24, 4), '192.0.2.3')];
+    const joined = [request(icon(24, 4), '192.0.2.2'), request(icon(24, 4), '192.0.2.3')];
     await expect.poll(() => readMetric('darkroom_requests_in_flight')).toBe(3);
     respond.resolve();
     const all = await Promise.all([led, ...joined]);
@@ -163,7 +166,7 @@ describe('a client that has used up its share', () => {
     ]);
     // One of the two has begun it, and has paid.
     const left = [2, 3].flatMap((id) =>
-      [28, 32, 40].map((size) => ask(icon(size, id), `192.0.2.${id}`)),
+      [28, 32, 40].map((size) => request(icon(size, id), `192.0.2.${id}`)),
     );
     expect((await statuses(left)).sort()).toEqual([200, 200, 200, 200, 200, 429]);
   });
@@ -176,7 +179,7 @@ describe('a render', () => {
     tookMs = 0;
     for (let id = firstId; ; id += 1) {
       app.originals.put(`icons/${id}/left`, samples.jpeg);
-      const { status } = await ask(`/icons/${id}/left.webp?size=16`, client);
+      const { status } = await request(`/icons/${id}/left.webp?size=16`, client);
       if (status === 429) return id - firstId;
     }
   }
@@ -189,7 +192,7 @@ describe('a render', () => {
 
   it('counts what is estimated, as long as it runs', async () => {
     renderer.held = 'heavy';
-    const running = ask(moon(240), '192.0.2.1');
+    const running = request(moon(240), '192.0.2.1');
     await expect.poll(() => app.renderer.renders).toBe(1);
     // Of some 150 milliseconds.
     const left = await countLeft('192.0.2.1');
@@ -245,7 +248,7 @@ it('a client is told by its address, of IPv6 by its /64', async () => {
     ] as const
   ).entries()) {
     await exhaust(one, id);
-    expect((await ask(icon(24, id), other)).status, `${other} after ${one}`).toBe(status);
+    expect((await request(icon(24, id), other)).status, `${other} after ${one}`).toBe(status);
     app.clock.advance(12_000);
   }
 });
@@ -256,19 +259,19 @@ it.each(['false', '10.0.0.0/8'])(
     const message =
       'ignoring X-Forwarded-For from an untrusted peer; if it is your proxy, add it to TRUST_PROXY';
     await start({ TRUST_PROXY, RATE_LIMIT_REQUESTS: '100' });
-    await ask(icon(16), '203.0.113.1');
-    await ask(icon(20), '203.0.113.2');
+    await request(icon(16), '203.0.113.1');
+    await request(icon(20), '203.0.113.2');
     const warnings = app.log.entries.filter((entry) => entry.message === message);
     expect(warnings).toEqual([{ level: 'warn', details: { peer: '127.0.0.1' }, message }]);
     app.clock.advance(59_999);
-    await ask(icon(22), '203.0.113.1');
+    await request(icon(22), '203.0.113.1');
     expect(app.log.count(message)).toBe(1);
     app.clock.advance(1);
-    await ask(icon(24), '203.0.113.1');
+    await request(icon(24), '203.0.113.1');
     // Those that say nothing are no proxies.
     app.clock.advance(60_000);
     await client(icon(28));
-    await ask(icon(32), ' , ');
+    await request(icon(32), ' , ');
     expect(app.log.count(message)).toBe(2);
   },
 );
@@ -284,14 +287,14 @@ it.each([
   async (_, sent, entry) => {
     const message = 'X-Forwarded-For of a trusted proxy has no IP address of the client';
     await start({ RATE_LIMIT_REQUESTS: '100' });
-    for (const size of [16, 20]) expect((await ask(icon(size), sent)).status).toBe(200);
-    await ask(icon(22), '203.0.113.1:80');
+    for (const size of [16, 20]) expect((await request(icon(size), sent)).status).toBe(200);
+    await request(icon(22), '203.0.113.1:80');
     const warnings = app.log.entries.filter((warning) => warning.level === 'warn');
     const details = { peer: '127.0.0.1', entry };
     expect(warnings).toEqual([{ level: 'warn', details, message }]);
     expect(app.requests[0]?.client).toBe('127.0.0.1');
     app.clock.advance(60_000);
-    await ask(icon(24), sent);
+    await request(icon(24), sent);
     expect(app.log.count(message)).toBe(2);
   },
 );

@@ -45,9 +45,9 @@ test('reads wait the longer, the larger a result is, but for one that is late, a
       await found.promise;
       return { body: Buffer.from(originKey), mimeType: 'image/webp' };
     };
-    const asked = get(id);
+    const response = get(id);
     await settle(5);
-    return [asked];
+    return [response];
   };
   const [large] = await begin(1, 32 * MEBIBYTE);
   const [late] = await begin(2, 4 * MEBIBYTE);

@@ -23,12 +23,12 @@ const exactOriginals = {
   'a GIF': samples.animatedGif,
 };
 
-let asked = 100;
+let count = 100;
 
 /** Requests one rendering of an original without a quality, and with two. */
 async function bodiesOf(original: Uint8Array, query: string, { get, originals } = app) {
-  asked += 1;
-  const key = `attachments/1/${asked}/picture`;
+  count += 1;
+  const key = `attachments/1/${count}/picture`;
   originals.put(key, original);
   const bodyOf = async (quality: string) => {
     const { statusCode, rawPayload } = await get(`/${key}?${query}${quality}`);
@@ -125,14 +125,14 @@ test('a rendering without a quality has a tag of its own, and a 304 needs no tra
 });
 
 test("another site's photograph without a quality is rendered with high", async () => {
-  const { site, urlOf, askTarget, renderer } = await useExternalApp({ settings });
+  const { site, urlOf, requestTarget, renderer } = await useExternalApp({ settings });
   site.serve('/photo.png', samples.jpeg);
-  const ask = (query: string) => askTarget(signedPathOf(urlOf('/photo.png'), query));
+  const request = (query: string) => requestTarget(signedPathOf(urlOf('/photo.png'), query));
   const query = 'width=60&height=40&format=webp';
   const [absent, high, lossless] = [
-    await ask(query),
-    await ask(`${query}&quality=high`),
-    await ask(`${query}&quality=lossless`),
+    await request(query),
+    await request(`${query}&quality=high`),
+    await request(`${query}&quality=lossless`),
   ];
   expect(absent.body.equals(high.body)).toBe(true);
   expect(absent.body.equals(lossless.body)).toBe(false);

@@ -42,7 +42,7 @@ async function start({ settings, ...options }: TestAppOptions = {}) {
     internal,
     post,
     upload,
-    ask: (subject: object) => post('/_metadata', { version: 2, nsfw: 'allow', ...subject }),
+    request: (subject: object) => post('/_metadata', { version: 2, nsfw: 'allow', ...subject }),
   };
 }
 
@@ -51,13 +51,13 @@ const kept = (key: string) => ({ type: 's3', bucket: 'cdn', key });
 const sent = (bytes: Buffer) => ({ type: 'base64', base64: bytes.toString('base64') });
 
 const app = await start({ settings: metricsSettings });
-const { internal, upload, post, ask } = app;
+const { internal, upload, post, request } = app;
 
 it('returns the metadata of an upload, and reads it again each time', async () => {
   const subject = uploaded('8a/b c');
-  expect((await ask(subject)).statusCode).toBe(400);
+  expect((await request(subject)).statusCode).toBe(400);
   await upload('8a/b c', samples.jpeg);
-  const { statusCode, payload, json } = await ask(subject);
+  const { statusCode, payload, json } = await request(subject);
   const { width, height } = await sharp(samples.jpeg).metadata();
   expect(statusCode, payload).toBe(200);
   expect(json()).toEqual({
@@ -67,38 +67,38 @@ it('returns the metadata of an upload, and reads it again each time', async () =
     ...{ nsfw: false, nsfw_probability: 0 },
   });
   await upload('8a/b c', samples.png);
-  expect((await ask(subject)).json().content_hash).toBe(hash('sha256', samples.png));
+  expect((await request(subject)).json().content_hash).toBe(hash('sha256', samples.png));
 });
 
 it('tells the same of media in the body, with whatever stands before a comma', async () => {
   const { type, base64 } = sent(samples.animatedGif);
-  const plain = await ask({ type, base64, with_base64: true });
+  const plain = await request({ type, base64, with_base64: true });
   const { delay = [] } = await sharp(samples.animatedGif).metadata();
   const durationMs = delay.reduce((sum, delayMs) => sum + delayMs, 0);
   expect(plain.json()).toMatchObject({
     ...{ format: 'gif', animated: true, content_hash: hash('sha256', samples.animatedGif), base64 },
     duration: Math.ceil(durationMs / 1000),
   });
-  const url = await ask({ type, base64: `data:image/gif;base64,${base64}` });
+  const url = await request({ type, base64: `data:image/gif;base64,${base64}` });
   const { base64: _, ...rest } = plain.json();
   expect(url.json()).toEqual(rest);
 });
 
 it('returns complete media, up to their own limit', async () => {
-  const { upload, ask } = await start({
+  const { upload, request } = await start({
     settings: { VIDEO_MAX_READ_BYTES: '131072', INTERNAL_MAX_BODY_BYTES: '2097152' },
   });
   // What stands behind the index and the frames of a video is none of its facts.
   const withRest = (bytes: number) => Buffer.concat([clip, box('free', Buffer.alloc(bytes))]);
   await upload('long', withRest(1_000_000));
   await upload('longer', withRest(2_000_000));
-  const { json } = await ask({ ...uploaded('long'), with_base64: true });
+  const { json } = await request({ ...uploaded('long'), with_base64: true });
   expect(Buffer.from(json().base64, 'base64').equals(withRest(1_000_000))).toBe(true);
-  expect((await ask({ ...uploaded('longer'), with_base64: true })).statusCode).toBe(400);
+  expect((await request({ ...uploaded('longer'), with_base64: true })).statusCode).toBe(400);
 });
 
 it('returns the metadata of originals by bucket and key, and of own URLs with any signature', async () => {
-  const { originals, ask } = await start({
+  const { originals, request } = await start({
     settings: {
       ...{ PUBLIC_URLS: 'https://cdn.example.org/media', ATTACHMENT_SIGNING: 'enforce' },
       ATTACHMENT_SIGNING_KEYS: 'k'.repeat(32),
@@ -106,9 +106,9 @@ it('returns the metadata of originals by bucket and key, and of own URLs with an
   });
   originals.put('attachments/1/2/a.png', samples.png);
   const content_hash = hash('sha256', samples.png);
-  expect((await ask(kept('attachments/1/2/a.png'))).json()).toMatchObject({ content_hash });
+  expect((await request(kept('attachments/1/2/a.png'))).json()).toMatchObject({ content_hash });
   const url = 'https://cdn.example.org/media/attachments/1/2/a.png?ex=1&is=1&hm=no';
-  expect((await ask({ type: 'external', url })).json()).toMatchObject({ content_hash });
+  expect((await request({ type: 'external', url })).json()).toMatchObject({ content_hash });
 });
 
 const frame = { draw: () => [200, 10, 10, 255] };
@@ -129,7 +129,7 @@ test.each<[string, Uint8Array, object]>([
   ['a wider one', await flat(16_385), { code: 'INVALID_FORM_BODY' }],
 ])("tells of %s, in the platform's words", async (_, bytes, told) => {
   await upload('a', bytes);
-  expect((await ask(uploaded('a'))).json()).toMatchObject(told);
+  expect((await request(uploaded('a'))).json()).toMatchObject(told);
 });
 
 test.each([
@@ -142,7 +142,7 @@ test.each([
   ['media of sites where none are fetched', { type: 'external', url: 'https://a.example/b.png' }],
   ['a damaged picture', sent(samples.png.subarray(0, 20))],
 ])('a question about %s is a 400', async (_, subject) => {
-  expect((await ask(subject)).statusCode).toBe(400);
+  expect((await request(subject)).statusCode).toBe(400);
 });
 
 it('needs the token for all but the health', async () => {
@@ -265,13 +265,13 @@ test.each(['/_metadata', '/_frames', '/metadata/attachments/1/2/a.png'])(
     const address = await listener.listen({ host: '127.0.0.1', port: 0 });
     const body = JSON.stringify({ version: 2, ...kept('attachments/1/2/a.png') });
     const leaving = new AbortController();
-    const asked = fetch(`${address}${path}`, {
+    const response = fetch(`${address}${path}`, {
       ...(isAdmin ? { headers: withToken } : { method: 'POST', body, headers: bearer }),
       signal: leaving.signal,
     });
     await expect.poll(() => originals.reads.get('attachments/1/2/a.png')).toBe(1);
     leaving.abort();
-    await expect(asked).rejects.toThrow('abort');
+    await expect(response).rejects.toThrow('abort');
     await expect.poll(promisify(listener.server.getConnections.bind(listener.server))).toBe(0);
     expect(log.errors).toEqual([]);
   },
@@ -322,19 +322,19 @@ test('a video of another site has metadata', async () => {
     settings: { INTERNAL_PORT: '0', INTERNAL_TOKEN: token },
   });
   app.site.serve('/clip.mp4', clip, { 'content-type': 'video/mp4' });
-  const ask = (path: string) =>
+  const request = (path: string) =>
     app.internal?.inject({
       ...{ method: 'POST', url: '/_metadata', headers: bearer },
       payload: { version: 2, type: 'external', url: app.urlOf(path) },
     });
   const facts = { format: 'mp4', width: 240, height: 160, duration: 2 };
-  expect((await ask('/clip.mp4'))?.json()).toMatchObject(facts);
+  expect((await request('/clip.mp4'))?.json()).toMatchObject(facts);
   const long = Buffer.concat([clip, freeBox(200_000), Buffer.alloc(199_992)]);
   app.site.serveRanges('/long.mp4', long);
   app.site.handlers.set('/long', (_request, response) => void response.writeHead(200).end(long));
   for (const path of ['/long.mp4', '/long']) {
     const all = { ...facts, size: long.length, content_hash: hash('sha256', long) };
-    expect((await ask(path))?.json()).toMatchObject(all);
+    expect((await request(path))?.json()).toMatchObject(all);
   }
-  expect((await ask('/gone.mp4'))?.statusCode).toBe(400);
+  expect((await request('/gone.mp4'))?.statusCode).toBe(400);
 });

@@ -105,7 +105,7 @@ test.each([
 });
 
 test('a path that is encoded once more is fetched as it stands in the URL, and shares its cache entry', async () => {
-  const { site, askTarget, renderer } = await useExternalApp({ settings });
+  const { site, requestTarget, renderer } = await useExternalApp({ settings });
   const keys = new SigningKeys([SIGNING_KEY]);
   const sign = (target: string) => `/external/${keys.sign(target, 'base64url')}/${target}`;
   const host = `${SITE}:${site.port}`;
@@ -121,11 +121,11 @@ test('a path that is encoded once more is fetched as it stands in the URL, and s
     `http/${host}/${encoded}%3Fw%3D1%26u%3D%252Fx`,
   ];
   for (const each of [...targets.map(sign), signedPathOf(`http://${host}${path}`)]) {
-    const { status, header } = await askTarget(`${each}?width=9&format=WEBP`);
+    const { status, header } = await requestTarget(`${each}?width=9&format=WEBP`);
     expect([status, header('content-type')], each).toEqual([200, 'image/webp']);
   }
   expect(site.requests.map(({ url }) => url)).toEqual([path]);
   expect(renderer.renders).toBe(1);
-  expect((await askTarget(sign(`http/${host}/a%20b.png`))).status).toBe(404);
+  expect((await requestTarget(sign(`http/${host}/a%20b.png`))).status).toBe(404);
   expect(site.requests.at(-1)?.url).toBe('/a%20b.png');
 });

@@ -24,8 +24,8 @@ async function start({ settings = {}, ...more }: ExternalAppOptions = {}) {
   app.originals.put(key, samples.png);
   app.originals.put('avatars/1/ab12', samples.png);
   app.site.serve('/cat.png', samples.png);
-  const ask = async (target: string) => {
-    const { status, header, body } = await app.askTarget(target);
+  const request = async (target: string) => {
+    const { status, header, body } = await app.requestTarget(target);
     const names = ['cache-control', 'etag', 'content-type', 'content-disposition'];
     return [status, ...names.map(header), status === 200 ? body.length : body.toString()];
   };
@@ -35,8 +35,8 @@ async function start({ settings = {}, ...more }: ExternalAppOptions = {}) {
   };
   return Object.assign(app, {
     redirect,
-    askPath: ask,
-    askOwn: (url: string, query = '') => ask(signedPathOf(url, query)),
+    requestPath: request,
+    requestOwn: (url: string, query = '') => request(signedPathOf(url, query)),
   });
 }
 
@@ -58,12 +58,12 @@ describe('an own URL', () => {
     [`/${key}?width=0`, '', `/${key}?width=0`],
     ['/avatars/3.png', '', '/avatars/3.png'],
   ])('%s with the query "%s" outside is what %s is', async (path, query, same) => {
-    const expected = await shared.askPath(same);
+    const expected = await shared.requestPath(same);
     for (const base of [CDN, 'https://CDN.example.:443', 'http://media.example:8080/m%65dia']) {
-      expect(await shared.askOwn(`${base}${path}`, query)).toEqual(expected);
+      expect(await shared.requestOwn(`${base}${path}`, query)).toEqual(expected);
     }
     expect(shared.site.requests).toEqual([]);
-    expect(shared.resolver.asked).toEqual([]);
+    expect(shared.resolver.names).toEqual([]);
   });
 
   test.each([
@@ -71,32 +71,34 @@ describe('an own URL', () => {
     ...['/external/', `/external/${'A'.repeat(43)}/https/site.test/cat.png`],
   ])('%s, which is no media of ours, is a 502 like any other', async (path) => {
     shared.resolver.set('evil.test', ['10.0.0.1']);
-    expect(await shared.askOwn(`${CDN}${path}`)).toEqual(await shared.askOwn('http://evil.test/'));
+    expect(await shared.requestOwn(`${CDN}${path}`)).toEqual(
+      await shared.requestOwn('http://evil.test/'),
+    );
     expect(shared.dialled).toEqual([]);
   });
 
   test('of external media is unwrapped once, its signature verified', async () => {
     const app = await start();
     const cat = signedPathOf(app.urlOf('/cat.png'));
-    expect(await app.askOwn(`${CDN}${cat}`)).toEqual(await app.askPath(cat));
-    expect(await app.askOwn(`${CDN}${cat}`, 'width=9')).toEqual(
-      await app.askPath(`${cat}?width=9`),
+    expect(await app.requestOwn(`${CDN}${cat}`)).toEqual(await app.requestPath(cat));
+    expect(await app.requestOwn(`${CDN}${cat}`, 'width=9')).toEqual(
+      await app.requestPath(`${cat}?width=9`),
     );
     expect(app.site.requests.map(({ url }) => url)).toEqual(Array(3).fill('/cat.png'));
     const own = signedPathOf(`${CDN}/${key}`);
-    expect(await app.askOwn(`${CDN}${own}`)).toEqual(await app.askPath(`/${key}`));
+    expect(await app.requestOwn(`${CDN}${own}`)).toEqual(await app.requestPath(`/${key}`));
     const others = new SigningKeys(['x'.repeat(32)]);
     const twice = signedPathOf(`${CDN}${cat}`);
     const wrong = formatExternalPath(app.urlOf('/cat.png'), others);
     for (const path of [twice, wrong]) {
-      expect((await app.askOwn(`${CDN}${path}`))[0]).toBe(502);
+      expect((await app.requestOwn(`${CDN}${path}`))[0]).toBe(502);
     }
   });
 
   test('of an attachment is verified by its own signature, and cached while that is valid', async () => {
     const app = await start({ settings: enforced });
     const [valid, wrong] = [3_600, 0].map((left) => signatureOf(key, now + left));
-    const missing = await app.askPath(`/${key}`);
+    const missing = await app.requestPath(`/${key}`);
     expect(missing[0]).toBe(404);
     const cases = [
       [`${CDN}/${key}?${valid}`, '', `/${key}?${valid}`],
@@ -105,13 +107,13 @@ describe('an own URL', () => {
       [`${CDN}/${key}?width=0&${valid}`, '', `/${key}?width=0&${valid}`],
     ] as const;
     for (const [url, query, path] of cases) {
-      const expected = await app.askPath(path);
+      const expected = await app.requestPath(path);
       expect(expected[1]).toMatch(/^public, max-age=(3599|300)$/);
-      for (const _ of ['', 'again']) expect(await app.askOwn(url, query)).toEqual(expected);
+      for (const _ of ['', 'again']) expect(await app.requestOwn(url, query)).toEqual(expected);
     }
-    expect(await app.askOwn(`${CDN}/${key}?${wrong}`)).toEqual(missing);
-    expect(await app.askOwn(`${CDN}/${key}`)).toEqual(missing);
-    expect(await app.askOwn(`${CDN}/${key}?v=1`, valid)).toEqual(missing);
+    expect(await app.requestOwn(`${CDN}/${key}?${wrong}`)).toEqual(missing);
+    expect(await app.requestOwn(`${CDN}/${key}`)).toEqual(missing);
+    expect(await app.requestOwn(`${CDN}/${key}?v=1`, valid)).toEqual(missing);
   });
 });
 
@@ -130,17 +132,17 @@ describe('a redirect to an own URL', () => {
       ['/avatars/9/ab12.webp', '', '/avatars/9/ab12.webp', 'public, max-age=30'],
     ] as const;
     for (const [location, query, path, caching] of cases) {
-      const [status, , ...expected] = await app.askPath(path);
+      const [status, , ...expected] = await app.requestPath(path);
       const url = app.redirect(`/${app.site.handlers.size}`, `${CDN}${location}`);
       for (const _ of ['', 'again']) {
-        expect(await app.askOwn(url, query)).toEqual([status, caching, ...expected]);
+        expect(await app.requestOwn(url, query)).toEqual([status, caching, ...expected]);
       }
     }
     // Remembered like a failure: a site is asked once for each.
     expect(app.site.requests).toHaveLength(cases.length);
     app.clock.advance(60_000);
     app.site.serve('/1', samples.png);
-    expect((await app.askOwn(app.urlOf('/1')))[0]).toBe(200);
+    expect((await app.requestOwn(app.urlOf('/1')))[0]).toBe(200);
     expect(app.site.requests).toHaveLength(cases.length + 1);
   });
 
@@ -148,22 +150,22 @@ describe('a redirect to an own URL', () => {
     const app = await start();
     const back = app.redirect('/back', `${CDN}${signedPathOf(app.urlOf('/back'))}`);
     const urls = [app.redirect('/none', `${CDN}/nowhere`), back];
-    for (const url of urls) expect((await app.askOwn(url, 'width=9'))[0]).toBe(502);
+    for (const url of urls) expect((await app.requestOwn(url, 'width=9'))[0]).toBe(502);
     const cat = `${CDN}${signedPathOf(app.urlOf('/cat.png'))}`;
-    expect((await app.askOwn(app.redirect('/cat', cat)))[0]).toBe(200);
+    expect((await app.requestOwn(app.redirect('/cat', cat)))[0]).toBe(200);
   });
 
   test('replaces the earlier media of the site', async () => {
     const app = await start();
     app.site.serve('/photo', samples.jpeg);
     const url = app.urlOf('/photo');
-    const before = await app.askOwn(url, 'width=9');
+    const before = await app.requestOwn(url, 'width=9');
     app.redirect('/photo', `${CDN}/${key}`);
     app.clock.advance(3_600_000);
-    const after = await app.askOwn(url, 'width=9');
+    const after = await app.requestOwn(url, 'width=9');
     expect([before[0], after[0], after[3]]).toEqual([200, 200, 'image/png']);
     app.site.serve('/photo', samples.jpeg);
     app.clock.advance(60_000);
-    expect(await app.askOwn(url, 'width=9')).toEqual(before);
+    expect(await app.requestOwn(url, 'width=9')).toEqual(before);
   });
 });

@@ -71,7 +71,7 @@ test('the admin listener purges them and returns their metadata, only in this mo
     app.originals.put('themes/dark.css', css);
     for (const key of ['branding/here/a_ab12', 'themes/dark.css']) {
       const url = `/metadata/${key}?placeholder=false`;
-      expect((await app.askAdmin(url, { headers: withToken })).statusCode).toBe(status);
+      expect((await app.requestAdmin(url, { headers: withToken })).statusCode).toBe(status);
     }
     const purged = await order(app, '/purge', { assets: ['branding/here/a_ab12'] });
     expect(purged.statusCode).toBe(status);

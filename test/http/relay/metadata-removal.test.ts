@@ -244,7 +244,7 @@ test('the outcome is in the metadata of the original, until it is purged or repl
   const relay = await useRelayApp({ settings: { ...stripping, ...metricsSettings } });
   const key = 'avatars/1/ab12';
   const report = async () => {
-    const response = await relay.app.askAdmin(`/metadata/${key}?placeholder=false`, {
+    const response = await relay.app.requestAdmin(`/metadata/${key}?placeholder=false`, {
       headers: withToken,
     });
     expect(response.statusCode).toBe(200);
@@ -283,7 +283,7 @@ test('bytes are blocked both as they were sent, and as they are stored', async (
   const relay = await useRelayApp({ settings: { ...stripping, ...metricsSettings, ...blocklist } });
   await put(relay.port, 'emojis/1', photo);
   const stored = await readFile(join(relay.directory, 'emojis/1'));
-  const reported = await relay.app.askAdmin('/metadata/emojis/1?sha256=true', {
+  const reported = await relay.app.requestAdmin('/metadata/emojis/1?sha256=true', {
     headers: withToken,
   });
   expect(reported.json().sha256).toBe(hash('sha256', stored));
@@ -292,7 +292,7 @@ test('bytes are blocked both as they were sent, and as they are stored', async (
     expect((await order(relay.app, '/blocks', { sha256 })).statusCode).toBe(200);
     expect((await put(relay.port, `emojis/2${index}`, photo)).status).toBe(403);
     const release = { method: 'DELETE', headers: withToken, payload: { sha256 } } as const;
-    expect((await relay.app.askAdmin('/blocks', release)).statusCode).toBe(200);
+    expect((await relay.app.requestAdmin('/blocks', release)).statusCode).toBe(200);
     expect((await put(relay.port, `emojis/3${index}`, photo)).status).toBe(200);
   }
   expect(await relay.list()).toEqual(['emojis/1', 'emojis/30', 'emojis/31']);

@@ -18,8 +18,8 @@ async function begin(key: string, firstBytes = 1_000, terms = {}): Promise<Socke
   const socket = await relay.app.connect();
   const head = `PUT ${uploadTarget(key, terms)} HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\nExpect: 100-continue\r\n\r\n`;
   socket.write(head);
-  const [asked] = await once(socket, 'data');
-  expect(String(asked)).toBe('HTTP/1.1 100 Continue\r\n\r\n');
+  const [interim] = await once(socket, 'data');
+  expect(String(interim)).toBe('HTTP/1.1 100 Continue\r\n\r\n');
   socket.write(Buffer.alloc(firstBytes, 'x'));
   return socket;
 }

@@ -23,16 +23,16 @@ async function start(settings: Readonly<Record<string, string>>) {
     app.originals.put(`icons/${id}/ab`, samples.jpeg);
     app.originals.put(`attachments/1/${id}/a.png`, costly);
   }
-  let asked = 0;
-  const ask = (path: (id: number) => string) => {
-    asked += 1;
-    return app.get(path(asked));
+  let count = 0;
+  const request = (path: (id: number) => string) => {
+    count += 1;
+    return app.get(path(count));
   };
   return {
     bench,
-    light: (size = 16) => ask((id) => `/icons/${id}/ab.webp?size=${size}`),
-    heavy: (size = 240) => ask((id) => `/emojis/${id}.gif?size=${size}`),
-    costly: () => ask((id) => `/attachments/1/${id}/a.png?format=webp`),
+    light: (size = 16) => request((id) => `/icons/${id}/ab.webp?size=${size}`),
+    heavy: (size = 240) => request((id) => `/emojis/${id}.gif?size=${size}`),
+    costly: () => request((id) => `/attachments/1/${id}/a.png?format=webp`),
     until: (count: number) => expect.poll(() => bench.jobs.length).toBe(count),
     finishAll: async (responses: readonly Promise<{ statusCode: number }>[]) => {
       const finishing = setInterval(() => bench.running[0]?.finish(), 1);
@@ -44,10 +44,10 @@ async function start(settings: Readonly<Record<string, string>>) {
 }
 
 /** Asks for more than can wait; those that cannot are refused at once: no render ends, and the clock stands still. */
-async function fill(ask: () => Promise<{ statusCode: number }>) {
+async function fill(request: () => Promise<{ statusCode: number }>) {
   const refused = new Set<Promise<{ statusCode: number }>>();
   const all = Array.from({ length: 100 }, () => {
-    const response = ask();
+    const response = request();
     void response.then(() => refused.add(response));
     return response;
   });

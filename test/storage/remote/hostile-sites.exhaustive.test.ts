@@ -52,7 +52,7 @@ describe('a forbidden address', () => {
     for (const scheme of ['http', 'https']) {
       await expectRefusal(`${scheme}://${host}:${inside.port}/`, 'address');
     }
-    expect(sites.resolver.asked).toEqual([]);
+    expect(sites.resolver.names).toEqual([]);
     for (const answer of [[address], [ALLOWED, address], [address, ALLOWED]]) {
       sites.resolver.set('evil.test', answer);
       const failure = await expectRefusal(`http://evil.test:${inside.port}/`, 'address');
@@ -69,7 +69,7 @@ describe('a forbidden address', () => {
     async (spelling) => {
       const url = spelling.replaceAll('%P', String(inside.port));
       await expectRefusal(url, 'address');
-      expect(sites.resolver.asked).toEqual([]);
+      expect(sites.resolver.names).toEqual([]);
       // Two of them are relative, and lead back to where they are from.
       if (/^http:\/?\d/.test(spelling)) return;
       outside.redirect('/go', url);

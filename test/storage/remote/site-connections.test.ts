@@ -102,7 +102,7 @@ describe('addresses of other sites', () => {
     // What is good at first, and inside afterwards.
     sites.resolver.set('rebinding.test', ['127.0.0.1'], ['10.0.0.1']);
     expect(await readText(sites, '/cat', 'rebinding.test')).toBe('a cat');
-    expect(sites.resolver.asked).toEqual(['rebinding.test']);
+    expect(sites.resolver.names).toEqual(['rebinding.test']);
     expect(sites.dialled).toEqual(['127.0.0.1']);
     // The connection that was kept goes where it went.
     expect(await readText(sites, '/cat', 'rebinding.test')).toBe('a cat');

@@ -103,7 +103,7 @@ test('a credential process that hangs is run again after a minute', async () => 
 
 test('readiness reports a silent credentials endpoint, and reads resume without a restart', async () => {
   const endpoint = await useCredentialServer('container', 400);
-  const { clock, get, askAdmin } = await createTestApp({
+  const { clock, get, requestAdmin } = await createTestApp({
     origin: openBucketOrigin(s3),
     settings: { ...metricsSettings, ORIGIN_FIRST_BYTE_TIMEOUT_MS: '500' },
   });
@@ -113,7 +113,7 @@ test('readiness reports a silent credentials endpoint, and reads resume without 
     clock.advance(11_000);
     key += 1;
     const { statusCode } = await get(`/avatars/1/ab${key}.webp?size=16`);
-    const { reasons } = (await askAdmin('/readyz', { headers: withToken })).json();
+    const { reasons } = (await requestAdmin('/readyz', { headers: withToken })).json();
     return [statusCode, reasons.includes('the origin fails; what is kept is served')];
   };
   await expect.poll(observe).toEqual([404, false]);

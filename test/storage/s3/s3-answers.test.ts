@@ -100,8 +100,8 @@ describe('an original in a bucket', () => {
       code: 'ORIGIN_ERROR',
       cause: { name: 'ReplacedMeanwhile' },
     });
-    const asked = requests.map(({ headers }) => [headers.range, headers['if-match']]);
-    expect(asked).toEqual([['bytes=4-7', '"abc-2"']]);
+    const headers = requests.map(({ headers }) => [headers.range, headers['if-match']]);
+    expect(headers).toEqual([['bytes=4-7', '"abc-2"']]);
   });
 
   test.each([

@@ -93,7 +93,7 @@ export async function useEdgeWorld(name: CdnName, options: TestAppOptions = {}) 
 }
 
 /** The same, with one replica open. */
-export async function useEdgeApp(...asked: Parameters<typeof useEdgeWorld>) {
-  const world = await useEdgeWorld(...asked);
+export async function useEdgeApp(...args: Parameters<typeof useEdgeWorld>) {
+  const world = await useEdgeWorld(...args);
   return { ...world, app: await world.open() };
 }

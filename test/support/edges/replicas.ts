@@ -40,7 +40,7 @@ async function useReplica(settings: Settings) {
   };
   atEnd(() => service?.stop('SIGKILL'));
   await start();
-  const ask = async (path: string, body?: object) => {
+  const request = async (path: string, body?: object) => {
     const response = await fetch(`http://127.0.0.1:${settings.ADMIN_PORT}${path}`, {
       headers: { ...withToken, 'content-type': 'application/json' },
       ...(body && { method: 'POST', body: JSON.stringify(body) }),
@@ -52,20 +52,20 @@ async function useReplica(settings: Settings) {
     kill: () => service?.stop('SIGKILL'),
     stop: () => service?.stop(),
     output: () => service?.output() ?? '',
-    ask,
+    request,
     purge: async (...assets: readonly string[]): Promise<string> => {
-      const { status, body } = await ask('/purge', { assets });
+      const { status, body } = await request('/purge', { assets });
       expect(status).toBe(202);
       return body.id;
     },
-    statusOf: async (id: string): Promise<string> => (await ask(`/purges/${id}`)).body.status,
+    statusOf: async (id: string): Promise<string> => (await request(`/purges/${id}`)).body.status,
   };
 }
 
 type Replica = Awaited<ReturnType<typeof useReplica>>;
 
 async function readList(replica: Replica) {
-  const { body } = await replica.ask('/blocks');
+  const { body } = await replica.request('/blocks');
   const blocks: readonly { readonly value: string }[] = body.blocks;
   return { generation: body.generation, values: new Set(blocks.map(({ value }) => value)) };
 }
@@ -93,7 +93,7 @@ export function describeReplicas(name: string, openPlace: () => Promise<ListPlac
       await expect.poll(() => edge.underWay()).toBe(1);
       await victim.kill();
       expect(await Promise.all(ids.map(other.statusOf))).toEqual(Array(3).fill('pending'));
-      expect((await other.ask('/purges')).body.count).toBe(3);
+      expect((await other.request('/purges')).body.count).toBe(3);
       await expect
         .poll(() => Promise.all(ids.map(other.statusOf)), slowly)
         .toEqual(Array(3).fill('done'));
@@ -202,7 +202,7 @@ export function describeReplicas(name: string, openPlace: () => Promise<ListPlac
           const key = `emojis/${index}${number}`;
           const note = 'x'.repeat(1_000);
           const response = await replica
-            .ask('/blocks', { keys: [key], note })
+            .request('/blocks', { keys: [key], note })
             .catch(() => undefined);
           if (response?.status === 200) confirmed.add(key);
           else await sleep(20);
@@ -240,8 +240,12 @@ export function describeReplicas(name: string, openPlace: () => Promise<ListPlac
       const [first, second, third] = await useReplicas(3, settings);
       if (!first || !second || !third) return expect.fail('there are three replicas');
       await third.kill();
-      expect((await first.ask('/blocks', { keys: ['emojis/1'] })).body).toEqual({ generation: 1 });
-      expect((await second.ask('/blocks', { keys: ['emojis/2'] })).body).toEqual({ generation: 2 });
+      expect((await first.request('/blocks', { keys: ['emojis/1'] })).body).toEqual({
+        generation: 1,
+      });
+      expect((await second.request('/blocks', { keys: ['emojis/2'] })).body).toEqual({
+        generation: 2,
+      });
       await third.start();
       for (const replica of [first, second, third]) {
         expect(await readList(replica)).toEqual({

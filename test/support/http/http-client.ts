@@ -1,10 +1,10 @@
 import { Agent } from 'undici';
 
 /** A response, with its body whole. */
-export type ClientResponse = Awaited<ReturnType<Ask>>;
+export type ClientResponse = Awaited<ReturnType<SendRequest>>;
 
 /** Sends a request, its target as it is, without the resolving of `..` for example. */
-export type Ask = ReturnType<typeof createClient>;
+export type SendRequest = ReturnType<typeof createClient>;
 
 /**
  * A client for sound requests to a port of this machine, over connections of its own; what is not sound, raw-http.ts
@@ -18,8 +18,8 @@ export function createClient(
 ) {
   const agent = new Agent(options);
   const origin = `${options.connect?.ca ? 'https' : 'http'}://127.0.0.1:${port}`;
-  return async (path: string, asked: Partial<Agent.DispatchOptions> = {}) => {
-    const response = await agent.request({ method: 'GET', ...asked, origin, path });
+  return async (path: string, options: Partial<Agent.DispatchOptions> = {}) => {
+    const response = await agent.request({ method: 'GET', ...options, origin, path });
     const lines = Object.entries(response.headers).map(([name, value = []]) => [
       name,
       [value].flat(),

@@ -9,10 +9,10 @@ export async function refuse(
   url: string,
   code: ErrorCode,
   cacheControl: string,
-  asked: Record<string, string> = {},
+  requestHeaders: Record<string, string> = {},
   message: string = errorRegistry[code].message,
 ) {
-  const { headers, rawPayload, statusCode } = await get(url, asked);
+  const { headers, rawPayload, statusCode } = await get(url, requestHeaders);
   const { status } = errorRegistry[code];
   const { errors: _, ...body } = JSON.parse(String(rawPayload));
   expect([statusCode, body]).toEqual([status, { code, message }]);

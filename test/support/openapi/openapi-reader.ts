@@ -54,19 +54,19 @@ export function isValidText(schema: Schema, text: string): boolean {
 
 /** All in which a response is not as documented, a sentence each. */
 export function findDeviations(
-  asked: { readonly method: string; readonly operation: Pick<Operation, 'responses'> },
+  request: { readonly method: string; readonly operation: Pick<Operation, 'responses'> },
   { status, headers, body }: Received,
 ): string[] {
-  const documented = asked.operation.responses[status];
+  const documented = request.operation.responses[status];
   if (documented === undefined) return [`the status ${status} is not documented`];
   const response = resolve<ResponseObject>(documented);
   return [
     ...findHeaderDeviations(response, headers),
-    ...findContentDeviations(response, asked.method, String(headers['content-type'] ?? ''), body),
+    ...findContentDeviations(response, request.method, String(headers['content-type'] ?? ''), body),
   ];
 }
 
-/** The same of an error, which is documented for itself, whatever was asked. */
+/** The same of an error, which is documented for itself, whatever was request. */
 export function findErrorDeviations(method: string, received: Received): string[] {
   const { status } = received;
   const responses = { [status]: { $ref: `#/components/responses/Error${status}` } };

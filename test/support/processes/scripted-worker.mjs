@@ -73,7 +73,7 @@ const commands = {
   'read-again': async (times) => {
     const kinds = [];
     for (let round = 0; round < Number(times); round += 1)
-      kinds.push((await ask({ kind: 'read', start: 0, end: 1 })).kind);
+      kinds.push((await sendRequest({ kind: 'read', start: 0, end: 1 })).kind);
     reply(kinds.join(' '));
   },
   // So many frames, one after another, of a stream that says what the decoder is to do.
@@ -81,7 +81,7 @@ const commands = {
     const [times, ...text] = words.split(' ');
     const replies = [];
     for (let round = 0; round < Number(times); round += 1) {
-      const reply = await ask({ kind: 'decode', request: requestOf(text.join(' ')) });
+      const reply = await sendRequest({ kind: 'decode', request: requestOf(text.join(' ')) });
       replies.push(reply.kind === 'end' ? reply.bytes.toString() : reply.code);
     }
     reply(replies.join('|'));
@@ -89,7 +89,7 @@ const commands = {
   // The frame of a stream, a character for each byte.
   'decode-stream': async (json) => {
     const { stream, ...request } = JSON.parse(json);
-    const { kind, bytes } = await ask({
+    const { kind, bytes } = await sendRequest({
       kind: 'decode',
       request: { ...request, stream: Buffer.from(stream, 'base64') },
     });
@@ -144,13 +144,13 @@ async function begin({ header, body }) {
   sizeBytes = header.sizeBytes;
   if (sizeBytes === undefined) return obey(body.toString());
   send({ kind: 'begun' });
-  const reply = await ask({ kind: 'read', start: 0, end: sizeBytes });
+  const reply = await sendRequest({ kind: 'read', start: 0, end: sizeBytes });
   if (reply.kind === 'end') obey(reply.bytes.toString());
   else fail('UNPROCESSABLE_MEDIA', 'nothing to read');
 }
 
 /** Sends a request; resolves with its reply. */
-function ask(request) {
+function sendRequest(request) {
   return new Promise((resolve) => {
     const pieces = [];
     onReply = ({ header, body }) => {

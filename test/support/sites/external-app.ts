@@ -1,7 +1,7 @@
 import { formatExternalPath } from '../../../src/contract/signing/external-path.ts';
 import { SigningKeys } from '../../../src/contract/signing/signing-keys.ts';
 import type { SiteDoubles } from '../../../src/storage/remote/open-sites.ts';
-import { type Ask, createClient } from '../http/http-client.ts';
+import { createClient, type SendRequest } from '../http/http-client.ts';
 import { SIGNING_KEY } from '../signed-urls.ts';
 import { type TestAppOptions, useTestApp } from '../test-app.ts';
 import { useSiteServer } from './site-server.ts';
@@ -21,7 +21,7 @@ export function signedPathOf(url: string, query = ''): string {
 }
 
 /** The status of a response; or `cut`, where it breaks off. */
-export const outcomeOf = (response: ReturnType<Ask>): Promise<number | 'cut'> =>
+export const outcomeOf = (response: ReturnType<SendRequest>): Promise<number | 'cut'> =>
   response.then(
     ({ status }) => status,
     () => 'cut',
@@ -59,7 +59,7 @@ export async function useExternalApp({
   const port = await app.listen();
   const client = createClient(port);
   const urlOf = (path: string): string => `http://${SITE}:${site.port}${path}`;
-  const askUrl = (url: string, query?: string, request?: Parameters<Ask>[1]) =>
+  const requestUrl = (url: string, query?: string, request?: Parameters<SendRequest>[1]) =>
     client(signedPathOf(url, query), request);
   return {
     ...app,
@@ -71,11 +71,11 @@ export async function useExternalApp({
     /** The URL of a path of the site. */
     urlOf,
     /** Asks the service for whatever target. */
-    askTarget: client,
+    requestTarget: client,
     /** Asks it for whatever URL. */
-    askUrl,
+    requestUrl,
     /** Asks it for something of the site. */
-    ask: (path: string, ...asked: [query?: string, request?: Parameters<Ask>[1]]) =>
-      askUrl(urlOf(path), ...asked),
+    request: (path: string, ...rest: [query?: string, options?: Parameters<SendRequest>[1]]) =>
+      requestUrl(urlOf(path), ...rest),
   };
 }

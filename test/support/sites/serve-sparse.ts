@@ -24,17 +24,17 @@ export function serveSparse(file: ServedFile) {
   return (request: IncomingMessage, response: ServerResponse): void => {
     const { source, headers, hasRanges, hasLength } = file;
     const { sizeBytes } = source;
-    const asked = request.headers;
-    if (asked['if-none-match'] !== undefined && asked['if-none-match'] === headers.etag) {
+    const conditions = request.headers;
+    if (conditions['if-none-match'] !== undefined && conditions['if-none-match'] === headers.etag) {
       file.served.push('304');
       response.writeHead(304, headers).end();
       return;
     }
-    const condition = asked['if-range'];
+    const condition = conditions['if-range'];
     const applies = [undefined, headers.etag, headers['last-modified']].some(
       (validator) => validator === condition,
     );
-    const [, from = '', to = ''] = /^bytes=(\d+)-(\d*)$/.exec(asked.range ?? '') ?? [];
+    const [, from = '', to = ''] = /^bytes=(\d+)-(\d*)$/.exec(conditions.range ?? '') ?? [];
     const isPart = hasRanges && from !== '' && applies;
     const first = isPart ? Number(from) : 0;
     const end = Math.min(isPart && to !== '' ? Number(to) + 1 : sizeBytes, sizeBytes);

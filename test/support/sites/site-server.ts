@@ -55,9 +55,9 @@ export async function useSiteServer(host = '127.0.0.1') {
     /** The same, with ranges, as a site should. */
     serveRanges: (path: string, body: Buffer, headers: Headers = {}): void => {
       const own = { etag: '"one"', ...headers };
-      handlers.set(path.split('?', 1)[0] ?? '', ({ headers: asked }, response) => {
-        const [, first = '', last = ''] = /^bytes=(\d+)-(\d*)$/.exec(asked.range ?? '') ?? [];
-        const applies = asked['if-range'] === undefined || asked['if-range'] === own.etag;
+      handlers.set(path.split('?', 1)[0] ?? '', ({ headers: requested }, response) => {
+        const [, first = '', last = ''] = /^bytes=(\d+)-(\d*)$/.exec(requested.range ?? '') ?? [];
+        const applies = requested['if-range'] === undefined || requested['if-range'] === own.etag;
         const end = Math.min(last === '' ? Infinity : Number(last), body.length - 1);
         if (first === '' || !applies || Number(first) > end) {
           response.writeHead(200, { ...own, 'content-length': body.length }).end(body);

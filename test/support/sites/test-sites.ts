@@ -26,7 +26,7 @@ export interface SiteFailure {
 /** A resolver that answers what a test says, each time with the next of its answers. */
 export class ScriptedResolver implements NameResolver {
   /** Names that were asked for, in order. */
-  readonly asked: string[] = [];
+  readonly names: string[] = [];
   readonly #answers = new Map<string, (readonly string[])[]>();
 
   /** The last answer is given again and again; without one, nothing is answered. */
@@ -35,7 +35,7 @@ export class ScriptedResolver implements NameResolver {
   }
 
   async resolve(name: string): Promise<ResolvedName> {
-    this.asked.push(name);
+    this.names.push(name);
     const answers = this.#answers.get(name);
     if (answers === undefined) throw new Error(`The test has no answer for ${name}.`);
     const addresses = answers.length > 1 ? answers.shift() : answers[0];

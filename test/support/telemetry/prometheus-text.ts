@@ -12,11 +12,11 @@ export const withToken = { authorization: `Bearer ${METRICS_TOKEN}` };
 
 /** Has the admin listener of these settings do something. */
 export const order = (
-  { askAdmin }: Pick<TestApp, 'askAdmin'>,
+  { requestAdmin }: Pick<TestApp, 'requestAdmin'>,
   url: string,
   payload: object,
   method: 'POST' | 'DELETE' = 'POST',
-) => askAdmin(url, { method, payload, headers: withToken });
+) => requestAdmin(url, { method, payload, headers: withToken });
 
 /** Reads Prometheus' text format (version 0.0.4), strictly. */
 export function parseScrape(text: string) {
@@ -55,7 +55,7 @@ export function parseScrape(text: string) {
 }
 
 export async function scrape(app: TestApp): Promise<Scrape> {
-  const { statusCode, body } = await app.askAdmin('/metrics', { headers: withToken });
+  const { statusCode, body } = await app.requestAdmin('/metrics', { headers: withToken });
   expect(statusCode).toBe(200);
   return parseScrape(body);
 }
