@@ -4,7 +4,7 @@ import { realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { writeWholeFile } from '../storage/filesystem/files.ts';
+import { writeAtomically } from '../storage/filesystem/files.ts';
 import { CommandFault } from './command.ts';
 
 /**
@@ -35,5 +35,5 @@ export async function writeOutputFile(
   // Without the target's name, which may already have the maximum length.
   const temporaryPath = join(root, `.darkroom-${randomBytes(8).toString('hex')}`);
   const place = { path: target, temporaryPath, root, mode: status?.mode };
-  await writeWholeFile(Readable.from(chunks, { signal }), place).catch(fail);
+  await writeAtomically(Readable.from(chunks, { signal }), place).catch(fail);
 }

@@ -46,7 +46,7 @@ export interface OpenedFile {
   readonly status: BigIntStats;
 }
 
-/** Maximum number of attempts; a file may be replaced between its opening and the check of its path. */
+/** A file may be replaced between its opening and the check of its path. */
 const MAX_ATTEMPTS = 3;
 
 const openDescriptor = promisify(open);
@@ -54,8 +54,7 @@ const readDescriptor = promisify(read);
 const readStatus = promisify(fstat);
 
 /**
- * Opens a regular file at exactly this path, without links. The kernel reports the path of the opened file, by a
- * synchronous call, which costs less than waking a thread; systems without /proc resolve the path again.
+ * Opens a regular file at exactly this path, without following links.
  *
  * @param path absolute and normalized: no `..`, `.` or `//`
  * @returns `undefined` for other kinds of files
@@ -71,7 +70,7 @@ export async function openRegularFile(path: string): Promise<OpenedFile | undefi
       if (opened.status.isFile() && (await findOpenedPath(opened, path)) === path) return opened;
       const { nlink } = await readStatus(descriptor, { bigint: true });
       closeFile(opened);
-      if (nlink !== 0n) return undefined; // the file was not replaced
+      if (nlink !== 0n) return undefined; // not replaced: retrying would not help
     } catch (error) {
       closeFile({ descriptor });
       throw error;
@@ -80,7 +79,7 @@ export async function openRegularFile(path: string): Promise<OpenedFile | undefi
   return undefined;
 }
 
-export function fileEtagOf({ size, mtimeNs }: Pick<BigIntStats, 'size' | 'mtimeNs'>): string {
+export function etagOfFile({ size, mtimeNs }: Pick<BigIntStats, 'size' | 'mtimeNs'>): string {
   return `${size.toString(36)}-${mtimeNs.toString(36)}`;
 }
 
@@ -116,9 +115,10 @@ export function closeFile(
 
 async function findOpenedPath({ descriptor, status }: OpenedFile, path: string): Promise<string> {
   try {
+    // Synchronous, since waking a thread would cost more.
     return readlinkSync(`/proc/self/fd/${descriptor}`);
   } catch {
-    // Not covered: a directory that is swapped for a link and back.
+    // Without /proc. Not covered: a directory that is swapped for a link and back.
     const real = await realpath(path);
     const there = await stat(real, { bigint: true });
     return there.ino === status.ino && there.dev === status.dev ? real : '';
@@ -129,33 +129,32 @@ export interface WriteTarget {
   readonly path: string;
   /** Unique path for the unfinished file, on the same file system. */
   readonly temporaryPath: string;
-  /** Existing directory above both; not created, since its disk may be unmounted. */
+  /** Existing directory above both; never created, since its disk may be unmounted. */
   readonly root: string;
   readonly onDirectoryMade?: (() => void) | undefined;
-  /** Whether the path must not exist yet; otherwise an existing file is replaced. */
+  /** Whether the path must not exist yet. Omit to replace an existing file. */
   readonly isNew?: boolean | undefined;
   readonly mode?: number | undefined;
-  /** User and group of the file, if the process may set them; by default those of the process. */
+  /** User and group of the file, if the process may set them. Omit for those of the process. */
   readonly owner?: { readonly uid: number; readonly gid: number } | undefined;
-  /** Throws if the complete file must not be moved to its path any more. */
+  /** Throws if the complete file must no longer be moved to its path. */
   readonly beforeMove?: (() => Promise<void>) | undefined;
 }
 
-/** Maximum number of attempts to create a directory that other processes remove. */
+/** Other processes remove empty directories, and with them the directory of the new file. */
 const MAX_MOVE_ATTEMPTS = 8;
 
 /**
- * Writes a file completely or not at all: under a temporary name, flushed to the disk, then moved to its own. Replaces
- * an existing file or a symbolic link at the path; follows no other links. A file that must be new gets its name by a
- * link, so that only one of two concurrent writes succeeds.
+ * Writes a file completely or not at all: under a temporary name, flushed to the disk, then moved to its path. Replaces
+ * an existing file or symbolic link at the path; follows no other links. A new file gets its name by a hard link, so
+ * that only one of two concurrent writes succeeds.
  *
- * Not covered: a directory that is swapped for a link between check and move; the temporary file of a killed process or
- * on a failing disk.
+ * Not covered: a directory that is swapped for a link between check and move; the temporary file of a killed process.
  *
  * @returns the status of the written file; renaming changes neither inode nor size nor modification time
  * @throws Error of a system call (`EEXIST` if the path exists but must be new), or errors of `chunks`, without a file
  */
-export async function writeWholeFile(
+export async function writeAtomically(
   chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   target: WriteTarget,
 ): Promise<BigIntStats> {
@@ -164,14 +163,13 @@ export async function writeWholeFile(
     let status: BigIntStats;
     try {
       if (target.owner !== undefined) {
-        // Without the right to set the owner, the file keeps the user of this process.
         await file.chown(target.owner.uid, target.owner.gid).catch((error) => {
           if (systemCodeOf(error) !== 'EPERM') throw error;
         });
       }
       if (target.mode !== undefined) await file.chmod(target.mode & 0o777);
       for await (const chunk of chunks) await file.writeFile(chunk);
-      // Before the rename: otherwise a power cut could leave a file of zeros.
+      // Flush before the rename: otherwise a power cut could leave a file of zeros.
       await file.datasync();
       status = await file.stat({ bigint: true });
     } finally {
@@ -190,7 +188,7 @@ export async function writeWholeFile(
  * Creates a directory and its parents, like `mkdir -p`, without following symbolic links.
  *
  * @param within an existing directory above it
- * @throws Error if the path contains a link, and of a system call
+ * @throws Error if the path contains a link, and errors of system calls
  */
 export async function makeDirectory(
   directory: string,
@@ -204,12 +202,12 @@ export async function makeDirectory(
     await mkdir(directory);
     onMade();
   } catch (error) {
-    // Another process was first; the next call fails for a dangling link.
+    // Another process created it first; for a dangling link, the next call fails.
     if (systemCodeOf(error) !== 'EEXIST') throw error;
   }
 }
 
-/** Whether a directory exists. @throws Error if its path contains a link, and of a system call */
+/** Whether a directory exists. @throws Error if its path contains a link, and errors of system calls */
 export async function isRealDirectory(directory: string): Promise<boolean> {
   try {
     if ((await realpath(directory)) === directory) return true;
@@ -217,7 +215,7 @@ export async function isRealDirectory(directory: string): Promise<boolean> {
     if (systemCodeOf(error) !== 'ENOENT') throw error;
     return false;
   }
-  throw new Error(`${directory} is behind a link.`);
+  throw new Error(`The path ${directory} contains a symbolic link.`);
 }
 
 async function openNewFile({ temporaryPath, root }: WriteTarget): Promise<FileHandle> {
@@ -252,7 +250,7 @@ export async function syncDirectory(directory: string): Promise<void> {
     handle = await openHandle(directory, constants.O_RDONLY);
     await handle.sync();
   } catch {
-    // Some file systems do not support it; the file exists all the same.
+    // Some file systems cannot flush a directory; the file exists all the same.
   } finally {
     await handle?.close();
   }

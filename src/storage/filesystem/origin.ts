@@ -6,7 +6,7 @@ import type { Opened, OriginListing, Source } from '../../pipeline/ports.ts';
 import { clampRange, readLastModified } from '../origin-object.ts';
 import {
   closeFile,
-  fileEtagOf,
+  etagOfFile,
   isMissingFile,
   type OpenedFile,
   openRegularFile,
@@ -14,23 +14,21 @@ import {
   unlessMissing,
 } from './files.ts';
 import type { RootDirectory } from './root-directory.ts';
-import { walkDirectory } from './walk.ts';
+import { traverseDirectory } from './traverse.ts';
 
 /** Bytes per read of a passthrough: twice Node's default, at 0.75 of its CPU for 500 MiB (measured). */
 const CHUNK_BYTES = 128 * 1024;
 
-/** Maximum size of an original that is read at once, in bytes: a stream would cost more than the read. */
+/** Maximum size of an original that is read at once: a stream would cost more than the read. */
 const MAX_AT_ONCE_BYTES = 1024 * 1024;
 
 /**
- * Opens originals below a directory, by origin key.
- *
- * A key cannot leave the directory: its path must be normalized, so that a file has one key, and equal the real path of
- * the opened file, which rejects symbolic links. Only regular files are served.
+ * Opens originals below a directory, by origin key. A key cannot leave the directory: its path must be normalized and
+ * equal the real path of the opened file, which rejects symbolic links. Only regular files are served.
  *
  * Not covered: hard links and bind mounts, since a process that can create them can write the directory anyway; names
- * that differ only in case or normalization on file systems that do not distinguish them; a replacement of equal size
- * and modification time, which counts as unchanged.
+ * that differ only in case or normalization, if the file system ignores these; a replacement with the same size and
+ * modification time, which counts as unchanged.
  */
 export function createFilesystemOrigin(root: RootDirectory): Source {
   return {
@@ -49,7 +47,7 @@ export function createFilesystemOrigin(root: RootDirectory): Source {
         const part = clampRange(range, sizeBytes);
         return {
           sizeBytes,
-          etag: fileEtagOf(status),
+          etag: etagOfFile(status),
           lastModified: readLastModified(new Date(Number(status.mtimeMs))),
           part: range && part,
           body: await openBody(file, part.first, part.last - part.first + 1, isHeld),
@@ -77,7 +75,7 @@ async function openBody(
     closeFile(file);
     return bytes;
   }
-  // Up to the size at opening, in case the file grows.
+  // Ends at the size at opening, in case the file grows.
   return createReadStream('', {
     fd: file.descriptor,
     start: first,
@@ -87,23 +85,21 @@ async function openBody(
 }
 
 /**
- * Lists the directory of originals: regular files, dotfiles included, but no symbolic links. Skips directories without
- * read permission.
- *
- * Not covered: a directory that is swapped during its listing, whose new entries would not be served.
+ * Lists the originals: regular files, dotfiles included, without symbolic links. Skips directories without read
+ * permission. Not covered: a directory that is swapped during its listing; its new entries could not be read.
  */
 export function createFilesystemListing(root: RootDirectory): OriginListing {
   return {
     list: async (prefix, visit, signal) => {
       try {
-        // Without a trailing slash, which would follow a link.
+        // `resolve` removes a trailing slash, with which `lstat` would follow a link.
         const directory = resolve(root.path, prefix);
         const status = await unlessMissing(lstat(directory));
         // An unmounted disk must not look empty.
         if (status === undefined && !(await root.isMounted()))
-          throw new Error('The root is missing.');
-        if (!status?.isDirectory()) return; // for example a link to a directory
-        for await (const entry of walkDirectory(directory, signal)) {
+          throw new Error('The storage directory is missing.');
+        if (!status?.isDirectory()) return;
+        for await (const entry of traverseDirectory(directory, signal)) {
           if (entry.kind !== 'file') continue;
           const key = relative(root.path, entry.path).replaceAll(sep, '/');
           if (!(await visit({ key, sizeBytes: entry.sizeBytes }))) return;

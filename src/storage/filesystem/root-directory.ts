@@ -4,6 +4,7 @@ import { systemCodeOf } from './files.ts';
 
 const MAX_NAME_BYTES = 255;
 
+/** Top directory of a storage. */
 export class RootDirectory {
   readonly path: string;
   readonly #prefix: string;
@@ -34,7 +35,7 @@ export class RootDirectory {
     return normalize(path) === path ? path : undefined;
   }
 
-  /** Whether the directory and its marker exist: an unmounted disk is a failure, and not an empty directory. */
+  /** Whether the directory and its marker exist: an unmounted disk is a failure, not an empty directory. */
   async isMounted(): Promise<boolean> {
     const isDirectory = await stat(this.path).then(
       (status) => status.isDirectory(),
@@ -45,8 +46,8 @@ export class RootDirectory {
 }
 
 /**
- * Splits a segment that is too long for a file name, as in uploads, into directories and a file. Their names begin with
- * a backslash, which no key contains, and all except the last end with one.
+ * Splits a segment of an upload's key that is too long for a file name into directories and a file. Their names begin
+ * with a backslash, which no key contains, and all except the last end with one.
  */
 function splitName(segment: string): string {
   if (Buffer.byteLength(segment) <= MAX_NAME_BYTES) return segment;
@@ -64,10 +65,7 @@ function splitName(segment: string): string {
   return path;
 }
 
-/**
- * File that identifies the directory of the originals (`STORAGE_MARKER`). Without it, an unmounted disk would look like
- * an empty directory.
- */
+/** File that identifies the originals (`STORAGE_MARKER`): an unmounted disk would look like an empty directory. */
 export class StorageMarker {
   readonly #path: string;
   #isMissing = false;
@@ -90,7 +88,7 @@ export class StorageMarker {
     return !this.#isMissing;
   }
 
-  /** Checks the file in the background, once at a time: a hanging disk blocks one thread. */
+  /** Checks the file in the background, one check at a time, so that a hanging disk blocks only one thread. */
   checkInBackground(): void {
     if (this.#isChecking) return;
     this.#isChecking = true;

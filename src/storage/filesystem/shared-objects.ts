@@ -8,17 +8,17 @@ import {
   type SharedObjects,
   type WriteCondition,
 } from '../../pipeline/blocks/ports.ts';
-import { syncDirectory, systemCodeOf, unlessMissing, writeWholeFile } from './files.ts';
+import { syncDirectory, systemCodeOf, unlessMissing, writeAtomically } from './files.ts';
 
-/** Part of the name of a file that will replace a version; the tag of that version follows. */
+/** Part of the name of a file that will replace a version, before the tag of that version. */
 const CLAIM = '.next-';
 
 const TEMPORARY = '.incoming-';
 
-/** Age after which a claim belongs to a killed process, in milliseconds. */
+/** Age after which a claim belongs to a killed process. */
 const DEAD_AFTER_MS = 5_000;
 
-/** The same for an unfinished file of an earlier release; those of running uploads have such names, too. */
+/** The same for an unfinished file of an earlier release: those of running uploads have such names, too. */
 const STALE_AFTER_MS = 300_000;
 
 const MAX_CREATE_ATTEMPTS = 3;
@@ -26,11 +26,9 @@ const MAX_CREATE_ATTEMPTS = 3;
 /**
  * Shared objects as files of one directory, such as `blocks.jsonl` and `blocks.jsonl.tag-key`.
  *
- * A writer first creates the complete new file under a name with the tag of the replaced version, which succeeds for
- * one writer only; then it renames the file.
- *
- * Not covered: a writer that pauses for five seconds between its last check and its rename; replicas on several hosts
- * whose file system does not create and rename files atomically.
+ * A writer creates the complete new file under a name with the tag of the replaced version, which only one writer can;
+ * then it renames the file. Not covered: a writer that pauses for five seconds between its last check and its rename;
+ * replicas on several hosts whose file system does not create and rename files atomically.
  */
 export class DirectoryObjects implements SharedObjects {
   readonly #directory: string;
@@ -41,14 +39,10 @@ export class DirectoryObjects implements SharedObjects {
     this.#listName = listName;
   }
 
-  /**
-   * Opens the directory of a block list, and removes the leftovers of killed processes.
-   *
-   * @throws Error if the directory is missing, or cannot be read
-   */
+  /** Removes the leftovers of killed processes. @throws Error if the directory is missing, or cannot be read */
   static async open(file: string): Promise<DirectoryObjects> {
     const objects = new DirectoryObjects(await realpath(dirname(file)), basename(file));
-    await objects.#removeLeftFiles();
+    await objects.#removeLeftovers();
     return objects;
   }
 
@@ -63,7 +57,7 @@ export class DirectoryObjects implements SharedObjects {
       }
       const bytes = Buffer.alloc(sizeBytes);
       const { bytesRead } = await file.read(bytes, 0, sizeBytes, 0);
-      if (bytesRead < sizeBytes) throw new Error(`${this.#pathOf(name)} has become shorter.`);
+      if (bytesRead < sizeBytes) throw new Error(`${this.#pathOf(name)} was truncated.`);
       return { bytes, tag: tagOf(status) };
     } catch (error) {
       if (systemCodeOf(error) === 'ENOENT') return undefined;
@@ -108,7 +102,7 @@ export class DirectoryObjects implements SharedObjects {
       const temporaryPath = this.#pathOf('') + TEMPORARY + randomBytes(16).toString('hex');
       try {
         const target = { path, temporaryPath, root: this.#directory, isNew: true };
-        return tagOf(await writeWholeFile([bytes], target));
+        return tagOf(await writeAtomically([bytes], target));
       } catch (error) {
         const code = systemCodeOf(error);
         if (code === 'EEXIST') return undefined;
@@ -134,7 +128,7 @@ export class DirectoryObjects implements SharedObjects {
   }
 
   /** Removes unfinished files and claims; running processes create theirs again. */
-  async #removeLeftFiles(): Promise<void> {
+  async #removeLeftovers(): Promise<void> {
     const files = await readdir(this.#directory);
     const isOurs = (file: string): boolean =>
       file.startsWith(`${this.#listName}.`) && /\.(next|incoming)-[\w-]+$/.test(file);

@@ -16,9 +16,9 @@ import {
   openRegularFile,
   readBytes,
   systemCodeOf,
-  writeWholeFile,
+  writeAtomically,
 } from '../filesystem/files.ts';
-import { walkDirectory } from '../filesystem/walk.ts';
+import { traverseDirectory } from '../filesystem/traverse.ts';
 import {
   checkPathPrefix,
   DIRECTORY_COST_BYTES,
@@ -119,7 +119,7 @@ export class ResultDirectory implements ResultStore {
       throw new Error(`The directory ${this.#directory} has to be swept before more is written.`);
     }
     try {
-      await writeWholeFile(parts, {
+      await writeAtomically(parts, {
         path,
         temporaryPath: join(this.#directory, 'incoming', randomBytes(16).toString('hex')),
         root: this.#directory,
@@ -169,7 +169,7 @@ export class ResultDirectory implements ResultStore {
     const directory = join(this.#resultsPath, prefix.slice(0, nameAt), '.');
     if (!(await withPermit(() => isRealDirectory(directory)))) return 0;
     const namePrefix = prefix.slice(nameAt);
-    const walk = walkDirectory(directory, signal, namePrefix, onStep);
+    const walk = traverseDirectory(directory, signal, namePrefix, onStep);
     let removed = 0;
     for (;;) {
       const { value: entry, done } = await withPermit(() => walk.next());

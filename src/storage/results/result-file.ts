@@ -6,14 +6,17 @@ import type { StoredResult } from '../../pipeline/ports.ts';
 /**
  * Format of a rendering in a store, as a file or an object. Numbers are unsigned, big-endian:
  *
- * | offset | bytes | | | -----: | ----: | -------------------------------------------------------- | | 0 | 4 | `DKR1`:
- * magic bytes and version | | 4 | 4 | CRC-32 (IEEE 802.3) of the bytes after it | | 8 | 4 | length of the head | | 12 |
- * 4 | length of the body | | 16 | | head: the address and the MIME type, JSON in UTF-8 | | | | body: the encoded image
- * |
+ * | offset | bytes |                                                    |
+ * | -----: | ----: | -------------------------------------------------- |
+ * |      0 |     4 | `DKR1`: magic bytes and version                    |
+ * |      4 |     4 | CRC-32 (IEEE 802.3) of all bytes after it          |
+ * |      8 |     4 | length of the head                                 |
+ * |     12 |     4 | length of the body                                 |
+ * |     16 |       | head: the address and the MIME type, JSON in UTF-8 |
+ * |        |       | body: the encoded image                            |
  *
- * The head repeats the complete address: the name of a file has 64 bits of it, and operators copy and rename files. The
- * checksum detects disk errors. It is no signature: a process that can write the store determines the served
- * renderings, metadata and digests.
+ * The head repeats the complete address, since a file name has only 64 bits of it and operators rename files. The
+ * checksum detects disk errors, not tampering: a process that can write to the store controls what is served from it.
  */
 const MAGIC = Buffer.from('DKR1', 'latin1');
 
