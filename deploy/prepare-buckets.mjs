@@ -1,10 +1,9 @@
-// Makes the buckets of an S3 server that has none yet: what compose.yaml runs, in Darkroom's image, each time it
-// is brought up. What is there already is left as it is, be it a bucket, its lifecycle or an original; what is
-// missing is made, also where a run before this one was broken off.
+// Creates missing buckets, lifecycle rules and sample originals on an S3 server, and changes nothing that exists.
+// compose.yaml runs it in Darkroom's image at each start, so a run after an interrupted one completes it.
 //
-//   S3_ENDPOINT, S3_REGION, S3_BUCKET, RESULT_S3_BUCKET, AWS_*   as Darkroom has them
-//   SAMPLES_DIR                                                  originals to begin with, laid out by key; or none
-//   LIFECYCLE_FILE                                               rule that bounds the renderings
+//   S3_ENDPOINT, S3_REGION, S3_BUCKET, RESULT_S3_BUCKET, AWS_*   as for Darkroom
+//   SAMPLES_DIR                                                  sample originals, by key; omit to store none
+//   LIFECYCLE_FILE                                               lifecycle rule that deletes old renderings
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import {
