@@ -124,7 +124,7 @@ export function readConfig(variables: Environment, memoryBytes = readMemoryBytes
     resultStore: readResultStore(values),
     originLimits: {
       firstByteTimeoutMs: values.ORIGIN_FIRST_BYTE_TIMEOUT_MS,
-      wholeBodyTimeoutMs: values.ORIGIN_TIMEOUT_MS,
+      bodyTimeoutMs: values.ORIGIN_TIMEOUT_MS,
       maxOriginalBytes: values.MAX_ORIGINAL_BYTES,
     },
     originReads: { ...waiting, slots: values.ORIGIN_MAX_READS },

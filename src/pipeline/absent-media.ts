@@ -41,7 +41,7 @@ export function isAbsentUrl(url: string): boolean {
  * Its key has no id, so that no original can have it, and no directory of the hidden key, so that the origin does not
  * access that directory. External media get a URL for which no site is contacted.
  */
-export function absentOf(media: MediaRequest): KeyedRequest {
+export function createAbsentRequest(media: MediaRequest): KeyedRequest {
   const [root = ''] = media.originKey.split('/');
   const digest = createHmac('sha256', secret).update(media.originKey).digest('hex');
   const name = `x${digest.slice(0, 20)}/x${digest.slice(20, 40)}/${digest.slice(40)}`;

@@ -9,7 +9,7 @@ import {
   type ExternalMedia,
   type SourceObserver,
 } from './originals/backend.ts';
-import { FactStore } from './originals/fact-store.ts';
+import { DetailStore } from './originals/detail-store.ts';
 import { MemoryBudget } from './originals/memory-budget.ts';
 import { type OriginalServices, Originals } from './originals/originals.ts';
 import { OriginalRecords } from './originals/records.ts';
@@ -73,8 +73,8 @@ export function createMediaPipeline(
     inline: openUnremembered(inline),
     records,
     refusals: new Refusals(outer.clock),
-    facts: new FactStore(records, store, release),
-    memories: {
+    details: new DetailStore(records, store, release),
+    caches: {
       results: new MemoryCache<MediaResult>(config.cache.maxBytes),
       originals: new MemoryCache<CachedOriginal>(config.cache.originalBytes, MAX_ORIGINAL_FRACTION),
     },

@@ -7,7 +7,7 @@ import { type CacheUse, stages } from './request-trace.ts';
 import { siteFailureReasons } from './site-failure.ts';
 
 /** Caches: results in memory, originals in memory, the store. */
-const memories = ['results', 'originals', 'store'] as const;
+const caches = ['results', 'originals', 'store'] as const;
 
 /** Outcomes of a read from the origin. `stopped`: no request waited for it any more. */
 export const originOutcomes = ['found', 'missing', 'failed', 'timeout', 'stopped'] as const;
@@ -46,12 +46,12 @@ export const metrics = {
   cacheHits: {
     name: 'darkroom_cache_hits_total',
     help: 'Lookups in a cache that have found an entry, current or not.',
-    labels: { cache: memories },
+    labels: { cache: caches },
   },
   cacheMisses: {
     name: 'darkroom_cache_misses_total',
     help: 'Lookups in a cache that have found nothing.',
-    labels: { cache: memories },
+    labels: { cache: caches },
   },
   refusals: {
     name: 'darkroom_refusals_total',

@@ -31,7 +31,7 @@ export interface OpenOptions {
   /** Tag of the requested state; a source without conditions opens any state, and the caller compares tags. */
   readonly ifMatch?: string | undefined;
   /** Whether the caller buffers the body as it arrives, instead of forwarding it at a client's pace. */
-  readonly isHeld?: boolean | undefined;
+  readonly isBuffered?: boolean | undefined;
 }
 
 /** An opened original: its state, and its bytes. */

@@ -88,12 +88,12 @@ export function cacheUseOf(outcome: CacheOutcome | undefined): CacheUse {
 }
 
 /** Adds to an outcome whether the request joined another one; a hit joins none. */
-export function collapse(outcome: CacheOutcome, isJoined: boolean): CacheOutcome {
+export function markCollapsed(outcome: CacheOutcome, isJoined: boolean): CacheOutcome {
   return outcome.kind === 'hit' ? outcome : { ...outcome, collapsed: isJoined };
 }
 
 /** Returns the outcome of an existing result: its original is unchanged, or the origin fails. */
-export function revalidated(
+export function reuseOutcome(
   original: { readonly contactedOrigin: boolean; readonly failure?: unknown },
   detail?: 'store',
 ): CacheOutcome {

@@ -12,7 +12,7 @@ export class Semaphore {
   readonly #bottleneck: Bottleneck;
   /** Called to pass on the slot of an entry that leaves. */
   readonly #waiting = new Set<() => void>();
-  #inside = 0;
+  #inUse = 0;
 
   /** @param bottleneck named by the errors */
   constructor(limits: SemaphoreLimits, bottleneck: Bottleneck = 'origin') {
@@ -20,8 +20,8 @@ export class Semaphore {
     this.#bottleneck = bottleneck;
   }
 
-  get inside(): number {
-    return this.#inside;
+  get inUse(): number {
+    return this.#inUse;
   }
 
   get waiting(): number {
@@ -30,7 +30,7 @@ export class Semaphore {
 
   /** Whether an entry would have to wait. */
   get isExhausted(): boolean {
-    return this.#inside >= this.#limits.slots;
+    return this.#inUse >= this.#limits.slots;
   }
 
   /** Whether an entry would be rejected. */
@@ -45,16 +45,16 @@ export class Semaphore {
    * @returns frees the slot; a second call does nothing
    * @throws MediaError `OVERLOADED` if the queue is full or the wait too long; or `signal.reason`
    */
-  async enter(signal: AbortSignal, retryAfterSeconds = () => 1): Promise<() => void> {
+  async acquire(signal: AbortSignal, retryAfterSeconds = () => 1): Promise<() => void> {
     signal.throwIfAborted();
     if (this.isExhausted) await this.#wait(signal, retryAfterSeconds);
-    else this.#inside += 1;
-    let isInside = true;
+    else this.#inUse += 1;
+    let isAcquired = true;
     return () => {
-      if (!isInside) return;
-      isInside = false;
+      if (!isAcquired) return;
+      isAcquired = false;
       const [next] = this.#waiting;
-      if (next === undefined) this.#inside -= 1;
+      if (next === undefined) this.#inUse -= 1;
       else next();
     };
   }

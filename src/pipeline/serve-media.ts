@@ -2,7 +2,7 @@ import { MediaError } from '../contract/errors.ts';
 import { type MediaRequest, unchangedOf } from '../contract/media-request.ts';
 import { validatorsOf } from '../contract/result-key.ts';
 import { unlessAborted } from './abort.ts';
-import { absentOf, isHidden, type KeyedRequest } from './absent-media.ts';
+import { createAbsentRequest, isHidden, type KeyedRequest } from './absent-media.ts';
 import type { MediaResponse, RequestContext, SelectedBytes } from './media-response.ts';
 import { OriginalReplaced } from './originals/open-beginning.ts';
 import type { IdentifiedOriginal } from './originals/original-flight.ts';
@@ -16,7 +16,12 @@ import {
   type RenderTask,
   renderMedia,
 } from './render/render-media.ts';
-import { type CacheOutcome, collapse, type RequestTrace, revalidated } from './request-trace.ts';
+import {
+  type CacheOutcome,
+  markCollapsed,
+  type RequestTrace,
+  reuseOutcome,
+} from './request-trace.ts';
 import { SingleFlight } from './single-flight.ts';
 import { localUrlOf } from './site-failure.ts';
 
@@ -57,9 +62,9 @@ export class MediaService {
    * @throws MediaError `UNAVAILABLE`
    */
   findHit({ originKey }: MediaRequest, key: string, trace: RequestTrace): MediaResult | undefined {
-    const { clock, memories, meter, records } = this.#services;
+    const { clock, caches, meter, records } = this.#services;
     const sinceMs = clock.nowMs();
-    const known = memories.results.get(key);
+    const known = caches.results.get(key);
     meter.count(known === undefined ? 'cacheMisses' : 'cacheHits', 'results');
     const identity = known && records.findFresh(originKey);
     trace.add('store', clock.nowMs() - sinceMs);
@@ -98,11 +103,11 @@ export class MediaService {
     const { blocks, records, refusals, originals } = this.#services;
     const { trace } = context;
     let { media, key } = requested;
-    let hasBeenReplaced = false;
+    let wasReplaced = false;
     for (;;) {
       let flight: ReturnType<Originals['join']> | undefined;
       try {
-        if (media.isPassthrough) return await this.#openOriginal(media, context, hasBeenReplaced);
+        if (media.isPassthrough) return await this.#openOriginal(media, context, wasReplaced);
         context.onWait?.(HIT); // a remembered refusal counts as a hit
         blocks?.check(media); // UNAVAILABLE, UNKNOWN_MEDIA: a block may be posted while a request waits
         refusals.throwIfRefused(key); // refused lately: 415, 422, 504
@@ -120,8 +125,8 @@ export class MediaService {
         }
         const isPurged = flight?.work.isInvalidated === true && !context.signal.aborted;
         if (error instanceof OriginalReplaced || (isPurged && isReplaced(error))) {
-          if (hasBeenReplaced) throw asMediaError(error);
-          hasBeenReplaced = true;
+          if (wasReplaced) throw asMediaError(error);
+          wasReplaced = true;
           ({ media, key } = requested); // a picture may have replaced a video
           continue;
         }
@@ -140,9 +145,9 @@ export class MediaService {
     { work: original, isJoined }: ReturnType<Originals['join']>,
     context: Omit<RequestContext, 'original'>,
   ): Promise<Attempt> {
-    const { originals, memories, store, release } = this.#services;
+    const { originals, caches, store, release } = this.#services;
     const { signal, trace } = context;
-    const known = memories.results.get(key);
+    const known = caches.results.get(key);
     const hasResult = known !== undefined;
     const kind = hasResult ? 'stale' : 'miss';
     const waiting = { kind, collapsed: isJoined } as const;
@@ -157,7 +162,7 @@ export class MediaService {
     });
     const identity = await originals.checkBytes(original, found.identity, signal); // UNAVAILABLE, UNKNOWN_MEDIA
     if (known?.originalEtag === identity.etag) {
-      const outcome = collapse(revalidated(found), isJoined);
+      const outcome = markCollapsed(reuseOutcome(found), isJoined);
       return { kind: 'rendition', result: known, outcome };
     }
     const validators = validatorsOf(identity, key, release);
@@ -174,14 +179,14 @@ export class MediaService {
     context.onWait?.({ kind, collapsed: render.isJoined });
     try {
       const wait = (): Promise<Rendered> => unlessAborted(render.work.rendered, signal);
-      const { result, isStored, isKept } = await (render.isJoined
+      const { result, isStored, isCached } = await (render.isJoined
         ? trace.stage('join', wait, render.work.task.trace)
         : wait());
       if (result === undefined) return 'send original';
       const outcome: CacheOutcome = isStored
-        ? revalidated(render.work.identified, 'store')
-        : { kind, stored: isKept };
-      return { kind: 'rendition', result, outcome: collapse(outcome, render.isJoined) };
+        ? reuseOutcome(render.work.identified, 'store')
+        : { kind, stored: isCached };
+      return { kind: 'rendition', result, outcome: markCollapsed(outcome, render.isJoined) };
     } catch (error) {
       // The rate limit of another client does not reject this one.
       const isRateLimited = error instanceof MediaError && error.code === 'RATE_LIMITED';
@@ -242,7 +247,7 @@ export class MediaService {
 
   /** Returns the request for a missing original, whose response hides a block. Its trace has the same stages, too. */
   #hide({ media }: KeyedRequest, trace: RequestTrace): KeyedRequest {
-    const absent = absentOf(media);
+    const absent = createAbsentRequest(media);
     trace.restart();
     if (!media.isPassthrough) this.findHit(absent.media, absent.key, trace);
     return absent;

@@ -3,7 +3,7 @@ import type { CdnPurger } from './cdn/cdn-purger.ts';
 import type { MemoryCache } from './memory-cache.ts';
 import type { Tools } from './meter.ts';
 import type { Backends } from './originals/backend.ts';
-import type { FactStore } from './originals/fact-store.ts';
+import type { DetailStore } from './originals/detail-store.ts';
 import type { MemoryBudget } from './originals/memory-budget.ts';
 import type { OriginalRecords } from './originals/records.ts';
 import type { CachedOriginal, MediaResult, Renderer } from './ports.ts';
@@ -17,8 +17,8 @@ import type { GuardedStore } from './results/store.ts';
 export interface Services extends Backends, Tools {
   readonly records: OriginalRecords;
   readonly refusals: Refusals;
-  readonly facts: FactStore;
-  readonly memories: {
+  readonly details: DetailStore;
+  readonly caches: {
     /** By `resultKey`. */
     readonly results: MemoryCache<MediaResult>;
     /** By origin key. */

@@ -10,7 +10,7 @@ export function listGauges(
 ): Readonly<Record<string, GaugeRow>> {
   const { pipeline, blocks, resultStore, workers, uploads, cdn, originHealth } = state;
   const { admission, originReads, originStreams, originalsBudget, rates, store } = pipeline;
-  const { results, originals } = pipeline.memories;
+  const { results, originals } = pipeline.caches;
   const connections = state.countConnections;
   const lane = (help: string, read: (lane: Lane) => number): GaugeRow => [
     help,
@@ -42,7 +42,7 @@ export function listGauges(
       admission.waitingIn(of),
     ),
     darkroom_slots: lane('CPU slots.', (of) => workers.slots[of].length),
-    darkroom_slots_held: lane('CPU slots in use.', (of) => admission.heldSlotsOf(of)),
+    darkroom_slots_held: lane('CPU slots in use.', (of) => admission.occupiedSlotsOf(of)),
     darkroom_workers: lane(
       'Render processes that should be running; heavy ones start on demand.',
       (of) => workers.expectedWorkers(of),
@@ -90,7 +90,7 @@ export function listGauges(
     ],
     darkroom_origin_bodies_open: [
       'Bodies that the origin is sending, by purpose.',
-      () => ({ transform: originReads.inside, passthrough: originStreams.inside }),
+      () => ({ transform: originReads.inUse, passthrough: originStreams.inUse }),
       'purpose',
     ],
     darkroom_origin_waiting: [

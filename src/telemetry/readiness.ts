@@ -74,7 +74,7 @@ export function checkReadiness(state: ServiceState): Readiness {
     workers.slots.heavy.length > 0 && !isReady('heavy') && 'no worker for heavy renders is ready',
     state.blocks?.isUnreadable && 'the list of blocks cannot be read; the last one holds',
     uploads?.isFull && 'uploads are rejected; media are served',
-    ...pipeline.admission.crowded.map((lane) => `${lane} renders are rejected; hits are served`),
+    ...pipeline.admission.overloaded.map((lane) => `${lane} renders are rejected; hits are served`),
   ].filter((reason) => typeof reason === 'string');
   const reasons = [...blockers, ...degradations];
   if (blockers.length > 0) return { status: 'not ready', reasons };

@@ -85,7 +85,7 @@ export class CachePorts {
         identity: 'tag' as const,
         open: async (key, options) => {
           const opened = await this.#read(key, options);
-          return givesBytes && options.isHeld ? opened : this.#stream(opened);
+          return givesBytes && options.isBuffered ? opened : this.#stream(opened);
         },
       },
       renderer: {
@@ -94,7 +94,7 @@ export class CachePorts {
       originalWriter: {
         write: (key, chunks) => this.#write(key, chunks),
         has: async (key) => this.#truthAt(key)?.isThere ?? false,
-        heldBytesOf: () => 0,
+        memoryBytesOf: () => 0,
         writePart: undefined,
       },
       ...(this.store && { resultStore: this.store }),

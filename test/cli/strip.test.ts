@@ -195,7 +195,7 @@ describe('an original that others replace at the same time', () => {
         },
         writePart: undefined,
         has: async () => true,
-        heldBytesOf: () => 0,
+        memoryBytesOf: () => 0,
       },
     };
     return { origin, parts, tags, countPurges: () => purges };

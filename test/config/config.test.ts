@@ -14,7 +14,7 @@ const collector = 'OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318';
 const readings = `
  → listen={"host":"127.0.0.1","port":3000}
  → storage={"kind":"filesystem","directory":"${resolve('fixtures/originals')}","isSample":true}
- → originLimits.firstByteTimeoutMs=5000 originLimits.wholeBodyTimeoutMs=30000 originLimits.maxOriginalBytes=${50 * MEBIBYTE}
+ → originLimits.firstByteTimeoutMs=5000 originLimits.bodyTimeoutMs=30000 originLimits.maxOriginalBytes=${50 * MEBIBYTE}
  → renderLimits.maxInputPixels=100000000 renderLimits.maxAnimationPixels=250000000 renderLimits.maxFrames=1024 renderLimits.maxResultBytes=${100 * MEBIBYTE} renderLimits.timeoutMs=15000
  → originReads={"slots":64,"maxWaiting":1024,"maxWaitMs":5000} originStreams={"slots":256,"maxWaiting":1024,"maxWaitMs":5000}
  → originalsMemoryBytes=${512 * MEBIBYTE} renderer.memoryBytes={"light":${338 * MEBIBYTE},"heavy":${2_222 * MEBIBYTE}}

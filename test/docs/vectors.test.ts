@@ -80,7 +80,7 @@ describe('the vectors of uploads', () => {
     write: async () => 'stored',
     writePart: async () => 'stored',
     has: async () => false,
-    heldBytesOf: () => 0,
+    memoryBytesOf: () => 0,
   };
 
   test('have the documented statuses', async () => {

@@ -48,7 +48,7 @@ test('an original keeps no promise for each of the requests that wait for it', a
   const clock = new FakeClock();
   const opened = defer<never>();
   const source = { identity: 'tag', open: () => opened.promise } as const;
-  const limits = { firstByteTimeoutMs: 9_000, wholeBodyTimeoutMs: 9_000, maxOriginalBytes: 1 };
+  const limits = { firstByteTimeoutMs: 9_000, bodyTimeoutMs: 9_000, maxOriginalBytes: 1 };
   const services = {
     storage: createStorageBackend(source, limits, {} as never),
     records: new OriginalRecords({ freshForMs: 0, goneForMs: 0 }, clock),

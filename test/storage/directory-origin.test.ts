@@ -163,13 +163,13 @@ describe('originals in a directory', () => {
 
   test('leave no file open, whether they are read or rejected', async () => {
     const { origin } = await openDirectoryStorage(root);
-    await origin.open('emojis/1', { signal, isHeld: true });
+    await origin.open('emojis/1', { signal, isBuffered: true });
     for (const [key, range] of [
       ['emojis/1', { first: 100, last: 200 }],
       ['avatars/1', undefined],
       ['avatars/1/none', undefined],
     ] as const) {
-      await expect(origin.open(key, { signal, range, isHeld: true })).rejects.toThrow();
+      await expect(origin.open(key, { signal, range, isBuffered: true })).rejects.toThrow();
     }
     await expect.poll(() => openFilesBelow(root, process.pid)).toEqual([]);
   });

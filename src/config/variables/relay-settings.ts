@@ -59,7 +59,7 @@ export function readRelay(values: Values) {
       windowMs: WINDOW_MS,
       windowBytes: WINDOW_BYTES,
       storageTimeoutMs: values.ORIGIN_TIMEOUT_MS,
-      lookTimeoutMs: values.ORIGIN_FIRST_BYTE_TIMEOUT_MS,
+      existsTimeoutMs: values.ORIGIN_FIRST_BYTE_TIMEOUT_MS,
       sweepIntervalMs: SWEEP_INTERVAL_MS,
     },
   };

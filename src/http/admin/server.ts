@@ -49,7 +49,7 @@ export function createAdminServer(
   log: Log,
 ): FastifyInstance {
   const { pipeline, blocks, cdn } = state;
-  const { purger, metadata, facts } = pipeline;
+  const { purger, metadata, details } = pipeline;
   const { resources } = parseOptions;
   const server = fastify({
     logger: false,
@@ -93,7 +93,7 @@ export function createAdminServer(
     reply.raw.once('close', () => leaving.abort());
     const described = await metadata.describe(request, leaving.signal);
     const etag = described.etag?.slice(1, -1) ?? '';
-    const removal = await facts.find(request, etag, 'removal', leaving.signal);
+    const removal = await details.find(request, etag, 'removal', leaving.signal);
     if (removal !== undefined) reply.header('x-metadata', removal);
     return described;
   });

@@ -132,9 +132,9 @@ export async function openExplorer(
       async (query, { signal }) => {
         const paths = query.getAll('path').slice(0, MAX_DESCRIBED);
         const describeOriginal = async (originKey: string): Promise<OriginalProperties | null> => {
-          const leave = await descriptions.enter(signal);
+          const free = await descriptions.acquire(signal);
           const options = { originKey, wantsPlaceholder: false, wantsSha256: false };
-          return metadata.describe(options, signal).then(propertiesOf).finally(leave);
+          return metadata.describe(options, signal).then(propertiesOf).finally(free);
         };
         const describe = (path: string) => describePath(path, defaultAvatars, describeOriginal);
         return jsonOf({ originals: await Promise.all(paths.map(describe)) });

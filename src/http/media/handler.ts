@@ -212,8 +212,8 @@ function conditionsOf({ method, headers }: IncomingMessage, ignoresRange: boolea
 
 function requestedBytes({ method, headers }: Conditions): RequestedBytes {
   return {
-    isWhole: method === 'GET' && headers.range === undefined && !isConditional(headers),
-    isPart: method === 'GET' && headers.range !== undefined,
+    isComplete: method === 'GET' && headers.range === undefined && !isConditional(headers),
+    isRange: method === 'GET' && headers.range !== undefined,
     beginning: parseBeginning(headers.range),
   };
 }

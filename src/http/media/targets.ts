@@ -15,7 +15,7 @@ import {
   checkSignature,
   readEnd,
 } from '../../contract/signing/attachment-signature.ts';
-import { absentOf, type KeyedRequest } from '../../pipeline/absent-media.ts';
+import { createAbsentRequest, type KeyedRequest } from '../../pipeline/absent-media.ts';
 import type { BlockGuard } from '../../pipeline/blocks/block-guard.ts';
 import type { Meter } from '../../pipeline/meter.ts';
 import { localUrlOf, siteError } from '../../pipeline/site-failure.ts';
@@ -79,7 +79,7 @@ export function createMediaTargets(
     if (signing === undefined || media.resource !== 'attachment') return parsed;
     // Constant work for every URL, so that the response time reveals nothing.
     const signature = checkSignature(splitTarget(text)[1], media.originKey, signing, wallClock());
-    return { ...parsed, signature, decoy: absentOf(media) };
+    return { ...parsed, signature, decoy: createAbsentRequest(media) };
   };
 
   /** Returns the target, or for an invalid signature its decoy, whose response is that of a missing attachment. */
@@ -129,7 +129,7 @@ export function createMediaTargets(
       const block = blocks?.find(target.media);
       if (blocks === undefined || block === undefined) return target;
       // A hidden original looks like a missing one.
-      if (block.hidden) return { ...target, ...absentOf(target.media) };
+      if (block.hidden) return { ...target, ...createAbsentRequest(target.media) };
       exchange.setOutcome({ kind: target.media.isPassthrough ? 'bypass' : 'hit' });
       throw blocks.refuse(block);
     },

@@ -6,7 +6,7 @@ import { MAX_OBJECT_BYTES } from './ports.ts';
 export const MAX_ENTRIES = 100_000;
 
 /** Lines between two pauses of parsing or formatting; they take some milliseconds. */
-const LINES_PER_TURN = 2_000;
+const LINES_PER_BATCH = 2_000;
 
 const NEWLINE = 10;
 
@@ -29,7 +29,7 @@ export async function parseList(bytes: Uint8Array): Promise<ParsedList> {
     const fields = parseObject(line);
     if (count === 1 && fields.kind === undefined) head = parseHead(fields, line);
     else index.set(parseBlock(fields, line));
-    if (count % LINES_PER_TURN === 0) await new Promise(setImmediate);
+    if (count % LINES_PER_BATCH === 0) await new Promise(setImmediate);
   }
   // A list of an earlier release is checked when it is rewritten: later changes may remove entries.
   if (!head.isEarlier && index.size > MAX_ENTRIES) throw new Error(tooMany(`${index.size} blocks`));
@@ -44,8 +44,8 @@ export async function formatList({
   const { all } = index;
   if (all.length > MAX_ENTRIES) throw new RangeError(tooMany(`${all.length} blocks`));
   const pieces = [Buffer.from(`${JSON.stringify({ generation })}\n`)];
-  for (let first = 0; first < all.length; first += LINES_PER_TURN) {
-    const lines = all.slice(first, first + LINES_PER_TURN).map((block) => JSON.stringify(block));
+  for (let first = 0; first < all.length; first += LINES_PER_BATCH) {
+    const lines = all.slice(first, first + LINES_PER_BATCH).map((block) => JSON.stringify(block));
     pieces.push(Buffer.from(`${lines.join('\n')}\n`));
     await new Promise(setImmediate);
   }

@@ -4,7 +4,7 @@ import type { Tools } from '../meter.ts';
 import { BlockIndex } from './block-index.ts';
 import { formatList, parseList } from './block-lines.ts';
 import { rewriteEarlierList } from './earlier-list.ts';
-import { probeConditions, removeLeftProbes, type SharedObjects } from './ports.ts';
+import { probeConditions, removeAbandonedProbes, type SharedObjects } from './ports.ts';
 
 /** Called with new and repeated blocks. `isOwn`: this process received the request. */
 export type BlockWatcher = (blocked: readonly BlockSubject[], isOwn: boolean) => Promise<void>;
@@ -59,7 +59,7 @@ export class BlockList {
     pollMs: number,
     tools: Pick<Tools, 'clock' | 'log'>,
   ): Promise<BlockList> {
-    await removeLeftProbes(objects);
+    await removeAbandonedProbes(objects);
     await probeConditions(objects);
     await rewriteEarlierList(objects);
     if ((await objects.findTag('')) === undefined) {

@@ -19,7 +19,7 @@ type RememberedDigests = ReturnType<OriginalRecords['findByDigest']>;
  */
 export function createBlockPurge(
   guard: BlockGuard,
-  { records, facts, originals, log }: OriginalServices,
+  { records, details, originals, log }: OriginalServices,
   purger: Purger,
 ): BlockWatcher {
   const warn = (failure: unknown): void => {
@@ -46,7 +46,7 @@ export function createBlockPurge(
   /** Stores digests again after a purge, which removes them with the results. */
   const storeAgain = (remembered: RememberedDigests): void => {
     for (const [originKey, { etag, sha256 }] of remembered) {
-      facts.store({ originKey }, etag, 'sha256', sha256);
+      details.store({ originKey }, etag, 'sha256', sha256);
     }
   };
   // The original was sent before its digest was known: the CDN may have stored it.
@@ -54,7 +54,7 @@ export function createBlockPurge(
     if (!guard.isDigestBlocked(sha256)) return;
     guard.destroyBlocked(new Map([[originKey, sha256]]));
     await purge('everywhere', [originKey]).catch(() => undefined); // logged
-    facts.store({ originKey }, etag, 'sha256', sha256);
+    details.store({ originKey }, etag, 'sha256', sha256);
   };
   /** Finds originals that are being sent and whose digest is only in the store. */
   const findStored = async (blocked: ReadonlySet<string>): Promise<ReadonlyMap<string, string>> => {
@@ -62,7 +62,7 @@ export function createBlockPurge(
     const found = new Map<string, string>();
     const find = async ({ originKey, etag, sha256 }: SentOriginal): Promise<void> => {
       if (sha256 !== undefined || etag === undefined) return;
-      const stored = await facts.find({ originKey }, etag, 'sha256', signal);
+      const stored = await details.find({ originKey }, etag, 'sha256', signal);
       if (stored !== undefined && blocked.has(stored)) found.set(originKey, stored);
     };
     if (blocked.size > 0) await Promise.all(guard.sent.map(find));

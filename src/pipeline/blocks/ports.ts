@@ -45,7 +45,7 @@ const PROBE_OVER_AFTER_MS = 60_000;
  *
  * @throws Error if the storage cannot be listed
  */
-export async function removeLeftProbes(objects: SharedObjects): Promise<void> {
+export async function removeAbandonedProbes(objects: SharedObjects): Promise<void> {
   const left = await objects.list(PROBE);
   if (left.length === 0) return;
   const remove = () => Promise.allSettled(left.map((name) => objects.remove(name)));

@@ -24,14 +24,14 @@ const LEASE_MS = 20_000;
 const LEASE_PER_PURGE_MS = 10;
 
 /** Fraction of a lease that is left when it is renewed. */
-const RENEWED_AT = 0.6;
+const RENEWAL_FRACTION = 0.6;
 
 /** Retention of outcomes, a day, and their maximum number. */
-const OUTCOME_KEPT_MS = 24 * 3_600_000;
+const OUTCOME_RETENTION_MS = 24 * 3_600_000;
 const MAX_OUTCOMES = 1_000;
 
 /** Maximum number of leases that a stop ends; the others expire. */
-const MAX_RELEASED = 1_000;
+const MAX_FREED_LEASES = 1_000;
 
 /** Maximum number of concurrent reads or writes. */
 const PARALLEL = 8;
@@ -119,7 +119,7 @@ export class PurgeQueue {
   async sync(): Promise<boolean> {
     const { wallClock, log } = this.#tools;
     this.#leaseMs = LEASE_MS + LEASE_PER_PURGE_MS * this.#own.length;
-    const renewBeforeMs = wallClock() + RENEWED_AT * this.#leaseMs;
+    const renewBeforeMs = wallClock() + RENEWAL_FRACTION * this.#leaseMs;
     const isDue = ({ isChanged, purge }: Entry) => isChanged || purge.leaseUntilMs < renewBeforeMs;
     await inParallel(this.#own.filter(isDue), (entry) => this.#write(entry));
     const names = await this.#objects.list('purge');
@@ -128,10 +128,10 @@ export class PurgeQueue {
     let takeovers = 0;
     await inParallel(ids, async (id) => {
       const known = this.#entries.get(id);
-      if (known !== undefined && !this.#isFree(known)) return;
+      if (known !== undefined && !this.#isClaimable(known)) return;
       const found = await this.#load(id);
       const entry = found && this.#remember(found.purge, found.tag);
-      if (entry === undefined || !this.#isFree(entry)) return;
+      if (entry === undefined || !this.#isClaimable(entry)) return;
       await this.#write(entry);
       if (entry.isOwn) takeovers += 1;
     });
@@ -144,7 +144,7 @@ export class PurgeQueue {
   async release(): Promise<void> {
     this.#isReleased = true;
     await this.#storing;
-    await inParallel(this.#own.slice(0, MAX_RELEASED), (entry) => this.#write(entry));
+    await inParallel(this.#own.slice(0, MAX_FREED_LEASES), (entry) => this.#write(entry));
   }
 
   async #load(id: string): Promise<Pick<Entry, 'purge' | 'tag'> | undefined> {
@@ -161,7 +161,7 @@ export class PurgeQueue {
     return entry;
   }
 
-  #isFree({ isOwn, purge }: Entry): boolean {
+  #isClaimable({ isOwn, purge }: Entry): boolean {
     const isExpired = purge.leaseUntilMs < this.#tools.wallClock();
     return !isOwn && purge.status === 'pending' && isExpired;
   }
@@ -220,7 +220,7 @@ export class PurgeQueue {
   }
 
   async #removeOutcomes(listed: ReadonlySet<string>): Promise<void> {
-    const oldestMs = this.#tools.wallClock() - OUTCOME_KEPT_MS;
+    const oldestMs = this.#tools.wallClock() - OUTCOME_RETENTION_MS;
     const others = [...this.#entries.values()].filter(({ isOwn }) => !isOwn);
     for (const { purge } of others) if (!listed.has(purge.id)) this.#entries.delete(purge.id);
     const expired = others

@@ -172,7 +172,7 @@ export function createInternalMedia(
 
   /** Reads another site's video completely, since its facts include a digest. */
   async function readVideo(reader: OriginalReader, signal: AbortSignal): Promise<Uint8Array> {
-    const isTooLarge = reader.isCut || reader.sizeBytes > maxInlineBytes;
+    const isTooLarge = reader.isTruncated || reader.sizeBytes > maxInlineBytes;
     if (isTooLarge) throw new MediaError('MEDIA_TOO_LARGE');
     return unlessAborted(reader.readAll(), signal);
   }
@@ -221,8 +221,8 @@ export function createInternalMedia(
     wantsAll: boolean,
     signal: AbortSignal,
   ): Promise<MediaMetadata> {
-    const question = { originKey, wantsPlaceholder: wantsAll, wantsSha256: wantsAll };
-    return metadataService.describe(question, signal);
+    const request = { originKey, wantsPlaceholder: wantsAll, wantsSha256: wantsAll };
+    return metadataService.describe(request, signal);
   }
 
   return { describe, sniff, thumbnail, frames };

@@ -7,11 +7,11 @@ import { BLOCK_BYTES, type OriginalReader, replaced } from '../originals/origina
 import type { OriginalServices } from '../originals/originals.ts';
 import type { OriginalIdentity } from '../ports.ts';
 import {
+  type BufferedOriginal,
   canDecodeVideo,
   inspectInSlot,
   renderInSlot,
   type SharedWork,
-  type WholeOriginal,
 } from '../render/run-in-slot.ts';
 import { RequestTrace } from '../request-trace.ts';
 import { type FlightControls, SingleFlight } from '../single-flight.ts';
@@ -37,12 +37,12 @@ interface State {
   readonly identity: OriginalIdentity;
   readonly reader: OriginalReader;
   readonly work: SharedWork;
-  loaded?: WholeOriginal;
+  loaded?: BufferedOriginal;
 }
 
 /** Creates the service that returns facts of originals (contract §13), which are computed once for each state. */
 export function createMetadataService(services: OriginalServices) {
-  const { originals, facts: store, renderLimits, storage, maxHashedBytes, clock } = services;
+  const { originals, details: store, renderLimits, storage, maxHashedBytes, clock } = services;
   const { maxOriginalBytes } = storage;
   const flights = new SingleFlight<MetadataFlight>(({ original }) => !original.isInvalidated);
 
@@ -171,7 +171,7 @@ export function createMetadataService(services: OriginalServices) {
   }
 
   /** Loads an image, unless its first block is the complete file. */
-  async function readImage({ reader, identity, work }: State): Promise<WholeOriginal> {
+  async function readImage({ reader, identity, work }: State): Promise<BufferedOriginal> {
     const { sizeBytes } = reader;
     if (sizeBytes <= BLOCK_BYTES) return { bytes: await reader.read(0, sizeBytes, work.signal) };
     const loaded = await work.original.load();

@@ -11,7 +11,7 @@ export interface OriginLimits {
   /** Maximum time until the storage responds, in milliseconds. */
   readonly firstByteTimeoutMs: number;
   /** Maximum time until the last byte of an original that is buffered, in milliseconds. */
-  readonly wholeBodyTimeoutMs: number;
+  readonly bodyTimeoutMs: number;
   /** Maximum size of an original that is buffered, in bytes. */
   readonly maxOriginalBytes: number;
 }
@@ -19,7 +19,7 @@ export interface OriginLimits {
 /** Bounds of reading from other sites (contract §8). */
 export interface SiteLimits {
   /** Maximum time until the last byte of an original that is buffered, in milliseconds. */
-  readonly wholeBodyTimeoutMs: number;
+  readonly bodyTimeoutMs: number;
   /** Maximum number of concurrent passthrough bodies. */
   readonly maxStreams: number;
   /** Maximum size of a passthrough body, in bytes. */
@@ -46,7 +46,7 @@ export interface Backend extends Omit<OriginLimits, 'firstByteTimeoutMs'> {
   /** `undefined` if the source enforces this deadline itself. */
   readonly firstByteTimeoutMs: number | undefined;
   /** Maximum size of a passthrough body, in bytes. */
-  readonly maxPassedBytes: number;
+  readonly maxForwardedBytes: number;
   /** Periods for which a failure is remembered instead of contacting the source again, in milliseconds. */
   readonly failedForMs: {
     /** While an older result is served instead. */
@@ -114,7 +114,7 @@ export function createStorageBackend(
     remembers,
     ...limits,
     ...semaphores,
-    maxPassedBytes: Number.POSITIVE_INFINITY,
+    maxForwardedBytes: Number.POSITIVE_INFINITY,
     failedForMs: { withResult: 5_000, withoutResult: 2_000 },
     maxJoinAgeMs: 5_000,
     observer,
@@ -139,16 +139,16 @@ export function createSiteBackend(
     reads: undefined,
     streams,
     firstByteTimeoutMs: undefined,
-    wholeBodyTimeoutMs: limits.wholeBodyTimeoutMs,
+    bodyTimeoutMs: limits.bodyTimeoutMs,
     maxOriginalBytes,
-    maxPassedBytes: limits.maxBytes,
+    maxForwardedBytes: limits.maxBytes,
     failedForMs: { withResult: 60_000, withoutResult: 60_000 },
     maxJoinAgeMs: Number.POSITIVE_INFINITY,
     observer: undefined,
   };
 }
 
-export function lateError({ isExternal }: Backend, message: string): MediaError {
+export function sourceTimeout({ isExternal }: Backend, message: string): MediaError {
   return isExternal
     ? siteError(message, { reason: 'time' })
     : new MediaError('ORIGIN_TIMEOUT', { cause: new Error(message) });

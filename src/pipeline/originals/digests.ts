@@ -7,13 +7,13 @@ import type { FlightControls } from '../single-flight.ts';
 import {
   type Backend,
   brokenError,
-  lateError,
   type OriginalLocation,
   type OriginalName,
+  sourceTimeout,
 } from './backend.ts';
-import type { FactStore, FactSubject } from './fact-store.ts';
+import type { DetailStore, DetailSubject } from './detail-store.ts';
+import { forwardBody } from './forward-body.ts';
 import { isStream, lengthOf, openContent } from './open-body.ts';
-import { passBody } from './pass-body.ts';
 
 /**
  * Returns the name of a state of an original that is not in memory: the tag of the storage, or the validators and the length
@@ -26,14 +26,15 @@ export function stateOf({ isExternal }: Backend, opened: Opened): string {
     : etag;
 }
 
-/** Computes the SHA-256 of an opened original in constant memory. @throws MediaError as `passBody` does */
+/** Computes the SHA-256 of an opened original in constant memory. @throws MediaError as `forwardBody` does */
 export async function hashBody(backend: Backend, opened: Opened): Promise<string> {
   const { body } = opened;
   const rest = isStream(body) ? body : undefined;
   const prefix = body instanceof Uint8Array ? body : new Uint8Array();
   const hash = createHash('sha256');
   try {
-    for await (const chunk of passBody(backend, prefix, rest, lengthOf(opened))) hash.update(chunk);
+    for await (const chunk of forwardBody(backend, prefix, rest, lengthOf(opened)))
+      hash.update(chunk);
   } catch (error) {
     throw brokenError(backend, error);
   }
@@ -61,11 +62,14 @@ const DEADLINE_FACTOR = 4;
 const MAX_HASH_MS = 24 * 3_600_000;
 
 /** Begins work on an original, which drops writes after a purge. */
-type BeginFlight = (name: OriginalName, controls: FlightControls) => OriginalLocation & FactSubject;
+type BeginFlight = (
+  name: OriginalName,
+  controls: FlightControls,
+) => OriginalLocation & DetailSubject;
 
 /** Computes the SHA-256 of originals that are too large to be read before they are sent. */
 export class BackgroundHashes {
-  readonly #facts: FactStore;
+  readonly #details: DetailStore;
   readonly #begin: BeginFlight;
   readonly #closing: AbortSignal;
   readonly #ofStorage = new Semaphore(HASHES);
@@ -78,8 +82,8 @@ export class BackgroundHashes {
   onHashed: (originKey: string, etag: string, sha256: string) => Promise<void> = async () =>
     undefined;
 
-  constructor(facts: FactStore, begin: BeginFlight, closing: AbortSignal) {
-    this.#facts = facts;
+  constructor(details: DetailStore, begin: BeginFlight, closing: AbortSignal) {
+    this.#details = details;
     this.#begin = begin;
     this.#closing = closing;
   }
@@ -97,15 +101,15 @@ export class BackgroundHashes {
   async #hash(location: OriginalLocation): Promise<void> {
     const { originKey, backend, sourceKey } = location;
     const release = await (backend.isExternal
-      ? this.#enterSite(location)
-      : this.#enter(this.#ofStorage));
+      ? this.#acquireForSite(location)
+      : this.#acquire(this.#ofStorage));
     const ending = new AbortController();
     try {
       const url = backend.isExternal ? sourceKey : undefined;
       const controls = { signal: ending.signal, keepAlive: () => undefined };
       const flight = this.#begin({ originKey, url }, controls);
       const { etag, sha256 } = await this.#hashWithinDeadline(flight);
-      this.#facts.put(flight, etag, 'sha256', sha256);
+      this.#details.put(flight, etag, 'sha256', sha256);
       await this.onHashed(originKey, etag, sha256);
     } finally {
       ending.abort();
@@ -114,45 +118,45 @@ export class BackgroundHashes {
   }
 
   #hashWithinDeadline({ backend, sourceKey }: OriginalLocation) {
-    const onTimeout = (): Error => lateError(backend, 'The hash took too long.');
+    const onTimeout = (): Error => sourceTimeout(backend, 'The hash took too long.');
     const timeoutMs = timeoutMsOf(backend, 1);
     return withDeadline(timeoutMs, this.#closing, onTimeout, async (signal, restart) => {
       const opened = await openContent(backend, sourceKey, { signal });
-      restart(timeoutMsOf(backend, opened.sizeBytes ?? backend.maxPassedBytes));
+      restart(timeoutMsOf(backend, opened.sizeBytes ?? backend.maxForwardedBytes));
       const sha256 = await hashBody(backend, opened);
       return { etag: stateOf(backend, opened), sha256 };
     });
   }
 
-  #enter(semaphore: Semaphore): Promise<() => void> {
-    return semaphore.enter(this.#closing);
+  #acquire(semaphore: Semaphore): Promise<() => void> {
+    return semaphore.acquire(this.#closing);
   }
 
   /** Waits for the host first, so that the originals of one host do not fill the queue of all sites. */
-  async #enterSite({ sourceKey }: OriginalLocation): Promise<() => void> {
+  async #acquireForSite({ sourceKey }: OriginalLocation): Promise<() => void> {
     const host = readUrl(sourceKey)?.hostname ?? '';
     const ofHost = this.#ofHosts.get(host) ?? new Semaphore(HASHES_OF_HOST);
     this.#ofHosts.set(host, ofHost);
-    const leaveHost = await this.#enter(ofHost);
-    const leave = (): void => {
-      leaveHost();
-      if (ofHost.inside === 0) this.#ofHosts.delete(host);
+    const freeHost = await this.#acquire(ofHost);
+    const free = (): void => {
+      freeHost();
+      if (ofHost.inUse === 0) this.#ofHosts.delete(host);
     };
     try {
-      const leaveSites = await this.#enter(this.#ofSites);
+      const freeSites = await this.#acquire(this.#ofSites);
       return () => {
-        leaveSites();
-        leave();
+        freeSites();
+        free();
       };
     } catch (error) {
-      leave();
+      free();
       throw error;
     }
   }
 }
 
 function timeoutMsOf(backend: Backend, sizeBytes: number): number {
-  const { wholeBodyTimeoutMs, maxOriginalBytes } = backend;
+  const { bodyTimeoutMs, maxOriginalBytes } = backend;
   const parts = Math.ceil(sizeBytes / maxOriginalBytes);
-  return Math.min(DEADLINE_FACTOR * wholeBodyTimeoutMs * parts, MAX_HASH_MS);
+  return Math.min(DEADLINE_FACTOR * bodyTimeoutMs * parts, MAX_HASH_MS);
 }

@@ -6,8 +6,9 @@ import type { CachedOriginal, Opened, OpenOptions, OriginalIdentity } from '../p
 import type { Services } from '../services.ts';
 import type { OriginalLocation } from './backend.ts';
 import { SNIFF_BYTES } from './content-sniff.ts';
+import type { DetailStore } from './detail-store.ts';
 import { isDigest, sha256Of, stateOf } from './digests.ts';
-import type { FactStore } from './fact-store.ts';
+import { readAtLeast } from './forward-body.ts';
 import type { Reservation } from './memory-budget.ts';
 import {
   type BufferedBytes,
@@ -18,7 +19,6 @@ import {
   withBodyDeadline,
 } from './open-body.ts';
 import { BLOCK_BYTES, FIRST_BLOCK, type OriginalReader } from './original-reader.ts';
-import { readAtLeast } from './pass-body.ts';
 import type { OriginalDetails } from './records.ts';
 
 /** An original in memory, until its last user leaves. */
@@ -41,7 +41,7 @@ interface LoadingFlight extends OriginalLocation {
   readonly rememberDetails: (etag: string, details: Partial<OriginalDetails>) => void;
   readonly commit: (write: () => unknown) => unknown;
   readonly commitIfRemembered: (write: () => unknown) => unknown;
-  readonly createReader: (etag: string, opened: Opened, leastBytes?: number) => OriginalReader;
+  readonly createReader: (etag: string, opened: Opened, minLimitBytes?: number) => OriginalReader;
 }
 
 /** First bytes of a body, and the complete body unless it is read by ranges. */
@@ -67,7 +67,7 @@ export async function loadBody(
 ): Promise<LoadedOriginal> {
   const { backend, signal } = flight;
   const isPart = lengthOf(opened) !== opened.sizeBytes;
-  const { originalsBudget: budget, memories, blocks, facts } = services;
+  const { originalsBudget: budget, caches, blocks, details } = services;
   try {
     const read = async (within: AbortSignal): Promise<ReadBody> => {
       const prefix = await readAtLeast(backend, opened, SNIFF_BYTES, within);
@@ -92,11 +92,9 @@ export async function loadBody(
     const { bytes } = buffered;
     const etag = backend.source.identity === 'digest' ? digestOf(bytes) : opened.etag;
     const identity = flight.noteFound({ ...opened, etag });
-    flight.commitIfRemembered(() =>
-      memories.originals.set(flight.originKey, { ...identity, bytes }),
-    );
+    flight.commitIfRemembered(() => caches.originals.set(flight.originKey, { ...identity, bytes }));
     // Digests are remembered only where something may be blocked by them.
-    if (blocks !== undefined) noteDigest(facts, flight, identity.etag, sha256Of(bytes));
+    if (blocks !== undefined) noteDigest(details, flight, identity.etag, sha256Of(bytes));
     return { ...buffered, ...identity };
   } catch (error) {
     if (isStream(opened.body)) opened.body.destroy();
@@ -108,14 +106,14 @@ export async function loadBody(
 /**
  * Opens the current state by ranges; its first block identifies it.
  *
- * @param leastBytes may be read even if videos have a lower maximum
+ * @param minLimitBytes may be read even if videos have a lower maximum
  * @throws MediaError of the source, `MEDIA_TOO_LARGE`
  */
-export async function openByRanges(flight: LoadingFlight, leastBytes = 0) {
+export async function openByRanges(flight: LoadingFlight, minLimitBytes = 0) {
   const opened = await flight.open(FIRST_BLOCK);
   const identity = flight.noteFound(opened);
-  const reader = flight.createReader(identity.etag, opened, leastBytes);
-  await reader.takeFirst(opened);
+  const reader = flight.createReader(identity.etag, opened, minLimitBytes);
+  await reader.storeFirstBlock(opened);
   return { identity, reader };
 }
 
@@ -137,7 +135,7 @@ async function openVideo(
   const identity = flight.noteFound(opened);
   const reader = flight.createReader(identity.etag, opened);
   if (opened.part === undefined) discard(flight.backend, opened);
-  else await reader.takeFirst(opened, prefix);
+  else await reader.storeFirstBlock(opened, prefix);
   return videoOf(flight, identity, reader);
 }
 
@@ -172,8 +170,8 @@ async function openSiteVideo(
   const state = stateOf(backend, opened);
   const reader = flight.createReader(state, opened, checkedBytes);
   await (opened.part === undefined
-    ? reader.takeWhole(opened, prefix)
-    : reader.takeFirst(opened, prefix));
+    ? reader.attachBody(opened, prefix)
+    : reader.storeFirstBlock(opened, prefix));
   const beginning = await reader.read(0, BLOCK_BYTES, signal);
   // The second body may have other bytes.
   if (!isVideo(beginning)) {
@@ -194,13 +192,13 @@ async function openSiteVideo(
 
 /** Remembers the digest of a state, which is stored unless the identity of the state contains it. */
 export function noteDigest(
-  facts: FactStore,
+  details: DetailStore,
   flight: Pick<LoadingFlight, 'originKey' | 'backend' | 'rememberDetails' | 'commit'>,
   etag: string,
   sha256: string,
 ): void {
   if (isDigest(flight.backend, etag)) flight.rememberDetails(etag, { sha256 });
-  else facts.put(flight, etag, 'sha256', sha256);
+  else details.put(flight, etag, 'sha256', sha256);
 }
 
 /** Whether an original that begins with these bytes is a video. */

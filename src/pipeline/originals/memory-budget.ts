@@ -4,7 +4,7 @@ import type { Lane } from '../ports.ts';
 /** Memory of an original, until it is released. */
 export interface Reservation {
   /** Counts the original among those of heavy renders, if that is the lane. */
-  readonly assign: (lane: Lane) => void;
+  readonly countAgainst: (lane: Lane) => void;
   /** Reserves more memory for an original that is larger than declared. */
   readonly grow: (toBytes: number) => void;
   /** Frees the memory; a second call does nothing. */
@@ -40,13 +40,13 @@ export class MemoryBudget {
     return this.#heldBytes;
   }
 
-  /** @throws MediaError `OVERLOADED` if there is no room, here, in `assign` and in `grow` */
+  /** @throws MediaError `OVERLOADED` if there is no room, here, in `countAgainst` and in `grow` */
   reserve(firstBytes: number): Reservation {
     let sizeBytes = 0;
     let heavyBytes = 0;
-    let isHeld = true;
+    let isReserved = true;
     const grow = (toBytes: number): void => {
-      if (!isHeld || toBytes <= sizeBytes) return;
+      if (!isReserved || toBytes <= sizeBytes) return;
       this.#check(toBytes, this.#heldBytes - sizeBytes, this.maxBytes);
       this.#heldBytes += toBytes - sizeBytes;
       sizeBytes = toBytes;
@@ -54,16 +54,16 @@ export class MemoryBudget {
     grow(firstBytes);
     return {
       grow,
-      assign: (lane) => {
+      countAgainst: (lane) => {
         // An original counts once, however many renders share it.
-        if (!isHeld || lane === 'light' || heavyBytes > 0) return;
+        if (!isReserved || lane === 'light' || heavyBytes > 0) return;
         this.#check(sizeBytes, this.#heavyBytes, this.maxBytes * HEAVY_FRACTION);
         heavyBytes = sizeBytes;
         this.#heavyBytes += heavyBytes;
       },
       release: () => {
-        if (!isHeld) return;
-        isHeld = false;
+        if (!isReserved) return;
+        isReserved = false;
         this.#heldBytes -= sizeBytes;
         this.#heavyBytes -= heavyBytes;
       },

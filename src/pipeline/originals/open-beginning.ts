@@ -6,9 +6,9 @@ import type { ByteRange, Opened } from '../ports.ts';
 import type { RequestTrace } from '../request-trace.ts';
 import type { OriginalLocation } from './backend.ts';
 import { SNIFF_BYTES, sniffContentType } from './content-sniff.ts';
+import { forwardBody, readPrefix } from './forward-body.ts';
 import { discard, isStream, lengthOf, openContent } from './open-body.ts';
 import type { OriginalServices } from './originals.ts';
-import { passBody, takePrefix } from './pass-body.ts';
 import type { Beginning } from './records.ts';
 
 /** Bytes of an original that a request needs. */
@@ -17,8 +17,8 @@ export interface RequestedBytes {
    * Whether the complete body is likely to be sent. If not (a HEAD, a range, a condition), only the first bytes are read at
    * first: enough to respond, and no transfer has to be broken off.
    */
-  readonly isWhole: boolean;
-  readonly isPart: boolean;
+  readonly isComplete: boolean;
+  readonly isRange: boolean;
   /** The requested range, if it begins at 0: nothing has to be read before it. */
   readonly beginning?: ByteRange | undefined;
 }
@@ -35,7 +35,7 @@ export interface PassthroughRequest extends RequestedBytes, OriginalLocation {
 export interface FoundBeginning {
   readonly beginning: Beginning;
   /** Body that the beginning was read from, and the bytes that were read from it. */
-  readonly opened?: Opened & { readonly taken: Uint8Array };
+  readonly opened?: Opened & { readonly prefixBytes: Uint8Array };
 }
 
 /** The original was replaced after its beginning was read. */
@@ -53,41 +53,41 @@ const PICTURES: ReadonlySet<string> = new Set(
 
 /** Opens a complete original, or a range that begins at 0, and reads the first bytes. */
 export async function openBeginning(
-  passing: PassthroughRequest,
+  passthrough: PassthroughRequest,
   range: ByteRange | undefined,
 ): Promise<FoundBeginning> {
-  const { backend, sourceKey, signal } = passing;
+  const { backend, sourceKey, signal } = passthrough;
   const opened = await openContent(backend, sourceKey, { signal, range });
-  return takeBeginning(passing, opened, range);
+  return readBeginning(passthrough, opened, range);
 }
 
 /** Reads the first bytes of an opened body. @param range that was requested */
-export async function takeBeginning(
-  passing: PassthroughRequest,
+export async function readBeginning(
+  passthrough: PassthroughRequest,
   opened: Opened,
   range?: ByteRange,
 ): Promise<FoundBeginning> {
-  const { backend, signal } = passing;
+  const { backend, signal } = passthrough;
   const { part, sizeBytes, etag, lastModified, freshForMs } = opened;
   try {
-    if ((sizeBytes ?? 0) > backend.maxPassedBytes) {
-      const cause = new Error(`${sizeBytes} bytes, at most ${backend.maxPassedBytes}`);
+    if ((sizeBytes ?? 0) > backend.maxForwardedBytes) {
+      const cause = new Error(`${sizeBytes} bytes, at most ${backend.maxForwardedBytes}`);
       throw new MediaError('MEDIA_TOO_LARGE', { cause });
     }
-    const taken = await takePrefix(backend, opened, SNIFF_BYTES, signal);
-    const prefix = new Uint8Array(taken.subarray(0, SNIFF_BYTES));
+    const prefixBytes = await readPrefix(backend, opened, SNIFF_BYTES, signal);
+    const prefix = new Uint8Array(prefixBytes.subarray(0, SNIFF_BYTES));
     const contentType = await sniffContentType(prefix);
     if (backend.isExternal) checkType(contentType);
     // Without a tag, ranges may belong to different versions.
     if (part !== undefined && etag === undefined) {
       discard(backend, opened);
-      return await openBeginning(passing, undefined);
+      return await openBeginning(passthrough, undefined);
     }
-    const hasParts = part !== undefined || range === undefined || !backend.isExternal;
+    const hasRanges = part !== undefined || range === undefined || !backend.isExternal;
     const state = { sizeBytes, etag, lastModified, freshForMs };
     return {
-      beginning: { prefix, contentType, hasParts, ...state },
-      opened: { ...opened, taken },
+      beginning: { prefix, contentType, hasRanges, ...state },
+      opened: { ...opened, prefixBytes },
     };
   } catch (error) {
     if (isStream(opened.body)) opened.body.destroy();
@@ -120,8 +120,8 @@ export async function openRange(
     throw new OriginalReplaced();
   }
   // A failure before the first byte can still be reported by a status.
-  const prefix = await takePrefix(backend, opened, 1, signal);
-  return passBody(backend, prefix, body, lengthOf(opened));
+  const prefix = await readPrefix(backend, opened, 1, signal);
+  return forwardBody(backend, prefix, body, lengthOf(opened));
 }
 
 /** @throws MediaError `UNSUPPORTED_MEDIA_TYPE` for types that are not passed on from other sites */

@@ -3,7 +3,7 @@ import { isOriginFailure, MediaError } from '../../contract/errors.ts';
 import { withDeadline } from '../abort.ts';
 import type { OriginOutcome } from '../meter.ts';
 import type { Opened, OpenOptions, Unchanged } from '../ports.ts';
-import { type Backend, brokenError, lateError } from './backend.ts';
+import { type Backend, brokenError, sourceTimeout } from './backend.ts';
 import { SNIFF_BYTES } from './content-sniff.ts';
 import type { MemoryBudget, Reservation } from './memory-budget.ts';
 
@@ -28,9 +28,9 @@ export async function openBody(
   key: string,
   options: OpenOptions,
 ): Promise<Opened | Unchanged> {
-  const { signal, isHeld = false, range } = options;
+  const { signal, isBuffered = false, range } = options;
   const { observer, reads, streams } = backend;
-  const leave = await (isHeld ? reads : streams)?.enter(signal);
+  const free = await (isBuffered ? reads : streams)?.acquire(signal);
   try {
     const opened = await withFirstByteDeadline(backend, signal, async (within) => {
       const found = await backend.source.open(key, { ...options, signal: within });
@@ -45,11 +45,11 @@ export async function openBody(
     });
     observer?.noteOutcome('found');
     const { body } = opened;
-    if (isStream(body) && !body.closed) body.once('close', () => leave?.());
-    else leave?.();
+    if (isStream(body) && !body.closed) body.once('close', () => free?.());
+    else free?.();
     return opened;
   } catch (error) {
-    leave?.();
+    free?.();
     observer?.noteOutcome(outcomeOf(error, signal.aborted), error);
     const isEmpty = error instanceof MediaError && error.code === 'RANGE_NOT_SATISFIABLE';
     if (!isEmpty || range?.first !== 0) throw error;
@@ -87,7 +87,8 @@ export function withFirstByteDeadline<Result>(
 ): Promise<Result> {
   const { firstByteTimeoutMs } = backend;
   if (firstByteTimeoutMs === undefined) return work(signal);
-  const onTimeout = (): MediaError => lateError(backend, `No byte in ${firstByteTimeoutMs} ms.`);
+  const onTimeout = (): MediaError =>
+    sourceTimeout(backend, `No byte in ${firstByteTimeoutMs} ms.`);
   return withDeadline(firstByteTimeoutMs, signal, onTimeout, work);
 }
 
@@ -98,9 +99,9 @@ export async function withBodyDeadline<Result>(
   work: (within: AbortSignal) => Promise<Result>,
   release?: (result: Result) => void,
 ): Promise<Result> {
-  const { wholeBodyTimeoutMs: timeoutMs } = backend;
+  const { bodyTimeoutMs: timeoutMs } = backend;
   const onTimeout = (): MediaError =>
-    lateError(backend, `The body took longer than ${timeoutMs} ms.`);
+    sourceTimeout(backend, `The body took longer than ${timeoutMs} ms.`);
   let working: Promise<Result> | undefined;
   try {
     return await withDeadline(timeoutMs, signal, onTimeout, (within) => {

@@ -83,7 +83,7 @@ export class OriginHealth {
     if (this.#isProbing || this.#clock.nowMs() - lastOutcomeMs < silenceMs) return;
     this.#isProbing = true;
     const { signal } = new AbortController();
-    openContent(storage, PROBE_KEY, { signal, isHeld: true })
+    openContent(storage, PROBE_KEY, { signal, isBuffered: true })
       .then((opened) => discard(storage, opened))
       .catch(() => undefined)
       .finally(() => {

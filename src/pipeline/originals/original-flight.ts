@@ -206,17 +206,17 @@ export class OriginalFlight implements OriginalLocation {
     return identity;
   }
 
-  /** Returns the reader of a state; the reader of another state is released. @param leastBytes overrides a lower maximum */
+  /** Returns the reader of a state; the reader of another state is released. @param minLimitBytes overrides a lower maximum */
   createReader(
     etag: string,
     { sizeBytes = 0, rangeValidator }: Pick<Opened, 'sizeBytes' | 'rangeValidator'>,
-    leastBytes = 0,
+    minLimitBytes = 0,
   ): OriginalReader {
     const { originalsBudget: budget, maxRangeBytes } = this.#services;
     // Another request may still use this reader.
     if (!this.backend.isExternal && this.#reader?.etag === etag) return this.#reader;
     this.#reader?.release();
-    const maxBytes = Math.max(maxRangeBytes, leastBytes);
+    const maxBytes = Math.max(maxRangeBytes, minLimitBytes);
     const state = { etag, rangeValidator, sizeBytes, maxBytes, budget };
     this.#reader = new OriginalReader(this, state);
     return this.#reader;
@@ -226,7 +226,7 @@ export class OriginalFlight implements OriginalLocation {
   async #request(options: Pick<OpenOptions, 'known' | 'range'>): Promise<Opened | Unchanged> {
     const { backend, sourceKey, signal } = this;
     try {
-      return await openBody(backend, sourceKey, { ...options, signal, isHeld: true });
+      return await openBody(backend, sourceKey, { ...options, signal, isBuffered: true });
     } catch (error) {
       this.noteError(error);
       throw error;
@@ -328,7 +328,7 @@ export class OriginalFlight implements OriginalLocation {
   }
 
   get #cached(): CachedOriginal | undefined {
-    return this.#services.memories.originals.get(this.originKey);
+    return this.#services.caches.originals.get(this.originKey);
   }
 
   #findCached(): CachedOriginal | undefined {

@@ -4,6 +4,7 @@ import { unlessAborted } from '../abort.ts';
 import { type ByteRange, type Opened, type RangeReader, ReplacedMeanwhile } from '../ports.ts';
 import { brokenError, type OriginalLocation } from './backend.ts';
 import { hashBody } from './digests.ts';
+import { readAtLeast } from './forward-body.ts';
 import type { MemoryBudget, Reservation } from './memory-budget.ts';
 import {
   type BufferedBytes,
@@ -13,7 +14,6 @@ import {
   openContent,
   withBodyDeadline,
 } from './open-body.ts';
-import { readAtLeast } from './pass-body.ts';
 
 /** Unit in which an original is read by ranges, in bytes. */
 export const BLOCK_BYTES = 64 * 1024;
@@ -66,7 +66,7 @@ export class OriginalReader implements RangeReader {
   /** Body of another site that is read from its start, if ranges cannot be used. */
   #stream: Stream | undefined;
   /** Whether the original may be longer than `sizeBytes`, since its site does not declare a length. */
-  isCut = false;
+  isTruncated = false;
   #reads = 0;
   #readBytes = 0;
   /** Reads are sequential, so that no block is read twice. */
@@ -105,7 +105,7 @@ export class OriginalReader implements RangeReader {
    * @param prefix bytes that were read from the body before
    * @throws MediaError as `read` does
    */
-  async takeFirst(opened: Opened, prefix?: Uint8Array): Promise<void> {
+  async storeFirstBlock(opened: Opened, prefix?: Uint8Array): Promise<void> {
     const firstBytes = Math.min(BLOCK_BYTES, this.sizeBytes);
     try {
       this.#count(firstBytes);
@@ -122,7 +122,7 @@ export class OriginalReader implements RangeReader {
    *
    * @throws MediaError as `read` does
    */
-  async takeWhole(opened: Opened, prefix: Uint8Array = new Uint8Array()): Promise<void> {
+  async attachBody(opened: Opened, prefix: Uint8Array = new Uint8Array()): Promise<void> {
     const { budget, maxBytes } = this.#state;
     const memory = budget.reserve(0);
     const stream = { opened, memory, storedBytes: 0, rest: prefix };
@@ -130,12 +130,12 @@ export class OriginalReader implements RangeReader {
     if (opened.sizeBytes !== undefined) return;
     await this.#withinDeadline(stream, async () => {
       this.#sizeBytes = maxBytes;
-      this.isCut = true;
-      while (this.isCut && stream.storedBytes < maxBytes) {
+      this.isTruncated = true;
+      while (this.isTruncated && stream.storedBytes < maxBytes) {
         const end = Math.min(stream.storedBytes + STEP_BYTES, maxBytes);
         const found = await this.#storeUpTo(stream, end);
         if (found < end) this.#sizeBytes = found;
-        this.isCut = found === end;
+        this.isTruncated = found === end;
       }
     });
   }
@@ -206,13 +206,18 @@ export class OriginalReader implements RangeReader {
   }
 
   /** Opens the original or a range of it in the same state. */
-  async #open(range: ByteRange | undefined, isHeld: boolean): Promise<Opened> {
+  async #open(range: ByteRange | undefined, isBuffered: boolean): Promise<Opened> {
     const { backend, sourceKey, signal } = this.#flight;
     const { etag, rangeValidator, sizeBytes } = this.#state;
     signal.throwIfAborted();
     try {
       const condition = backend.isExternal ? { ifRange: rangeValidator } : { ifMatch: etag };
-      const opened = await openContent(backend, sourceKey, { signal, range, isHeld, ...condition });
+      const opened = await openContent(backend, sourceKey, {
+        signal,
+        range,
+        isBuffered,
+        ...condition,
+      });
       const isSame = backend.isExternal
         ? opened.rangeValidator === rangeValidator &&
           (opened.part === undefined) === (range === undefined)

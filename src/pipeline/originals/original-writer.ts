@@ -42,7 +42,7 @@ export interface OriginalWriter {
    */
   has(key: string, signal: AbortSignal): Promise<boolean>;
   /** Returns the memory that a write of this length occupies until it ends, in bytes. */
-  heldBytesOf(sizeBytes: number | undefined): number;
+  memoryBytesOf(sizeBytes: number | undefined): number;
   /**
    * Writes a part of a multipart upload, which the platform creates and completes; `undefined` if the storage has no
    * multipart uploads.
@@ -60,7 +60,7 @@ export interface OriginalWriter {
 }
 
 /** Passes chunks on until the signal aborts. */
-export async function* untilStopped(
+export async function* untilAborted(
   chunks: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
 ): AsyncGenerator<Uint8Array> {

@@ -31,8 +31,8 @@ export class Originals {
 
   constructor(services: Services) {
     this.#services = services;
-    const { facts, closing } = services;
-    this.hashes = new BackgroundHashes(facts, this.begin.bind(this), closing);
+    const { details, closing } = services;
+    this.hashes = new BackgroundHashes(details, this.begin.bind(this), closing);
   }
 
   /** Joins the work on an original, or begins it; `leave` must be called. */
@@ -71,7 +71,7 @@ export class Originals {
   /** Invalidates work in progress, and removes originals from memory. */
   purge(fits: (originKey: string) => boolean): void {
     this.invalidateWhere(fits);
-    deleteWhere(this.#services.memories.originals, fits);
+    deleteWhere(this.#services.caches.originals, fits);
   }
 
   /**
@@ -99,7 +99,7 @@ export class Originals {
     state: OriginalIdentity | LoadedOriginal,
   ): Promise<CheckedOriginal> {
     const { etag, lastModified } = state;
-    const { facts } = this.#services;
+    const { details } = this.#services;
     const { backend, signal } = flight;
     const known = await this.#findKnownDigest(flight, state);
     if (known !== undefined) return { etag, lastModified, sha256: known };
@@ -108,14 +108,14 @@ export class Originals {
       const identity = { etag: loaded.etag, lastModified: loaded.lastModified };
       const isLarge =
         'reader' in loaded &&
-        (loaded.reader.sizeBytes > backend.maxOriginalBytes || loaded.reader.isCut);
+        (loaded.reader.sizeBytes > backend.maxOriginalBytes || loaded.reader.isTruncated);
       if (!isLarge) {
         const sha256 = 'bytes' in loaded ? sha256Of(loaded.bytes) : await loaded.reader.hash();
-        noteDigest(facts, flight, loaded.etag, sha256);
+        noteDigest(details, flight, loaded.etag, sha256);
         return { ...identity, sha256 };
       }
       if (backend.isExternal) {
-        const sha256 = await facts.find(flight, loaded.etag, 'sha256', signal);
+        const sha256 = await details.find(flight, loaded.etag, 'sha256', signal);
         // Begins after the poster is sent: a blocked digest restarts the work, endlessly if the site changes its tags.
         const hash = (): void => this.hashes.hashSoon(flight);
         if (sha256 === undefined) signal.addEventListener('abort', hash, { once: true });
@@ -135,16 +135,16 @@ export class Originals {
     flight: OriginalFlight,
     state: OriginalIdentity | LoadedOriginal,
   ): Promise<string | undefined> {
-    const { facts } = this.#services;
+    const { details } = this.#services;
     const { etag } = state;
     if (isDigest(flight.backend, etag)) {
       const sha256 = Buffer.from(etag, 'base64url').toString('hex');
-      noteDigest(facts, flight, etag, sha256);
+      noteDigest(details, flight, etag, sha256);
       return sha256;
     }
     // For another site's video, each body is checked before it is rendered.
     if (flight.backend.isExternal && 'reader' in state) return undefined;
-    return facts.find(flight, etag, 'sha256', flight.signal);
+    return details.find(flight, etag, 'sha256', flight.signal);
   }
 }
 

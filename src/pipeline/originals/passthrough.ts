@@ -8,6 +8,7 @@ import type { Opened } from '../ports.ts';
 import type { RequestTrace } from '../request-trace.ts';
 import { SNIFF_BYTES, sniffContentType } from './content-sniff.ts';
 import { sha256Of, stateOf } from './digests.ts';
+import { forwardBody, forwardBytes, joinBody } from './forward-body.ts';
 import {
   checkType,
   type FoundBeginning,
@@ -17,8 +18,8 @@ import {
   type PassthroughRequest,
   type RequestedBytes,
   rangeOfBeginning,
+  readBeginning,
   rememberingFailures,
-  takeBeginning,
 } from './open-beginning.ts';
 import {
   bufferBeginning,
@@ -29,7 +30,6 @@ import {
   withBodyDeadline,
 } from './open-body.ts';
 import { locateOriginal, type OriginalServices } from './originals.ts';
-import { joinBody, passBody, passBytes } from './pass-body.ts';
 
 /** An original that is sent unmodified. */
 export interface PassthroughMedia {
@@ -70,32 +70,34 @@ export async function openPassthrough(
 ): Promise<PassthroughMedia> {
   const { records, blocks } = services;
   const location = locateOriginal(services, request);
-  const passing = { ...requested, ...location, request, signal, trace };
+  const passthrough = { ...requested, ...location, request, signal, trace };
   const { backend, originKey } = location;
   if (backend.isExternal) {
     const failure = records.findFailure(originKey, backend.failedForMs.withoutResult, backend);
     if (failure !== undefined) throw failure;
     if (records.isMissing(originKey)) throw new MediaError('UNKNOWN_MEDIA');
   }
-  if (blocks?.hasDigestBlocks !== true) return openUnchecked(services, passing);
-  return backend.isExternal ? openBuffered(services, passing) : openChecked(services, passing);
+  if (blocks?.hasDigestBlocks !== true) return openUnchecked(services, passthrough);
+  return backend.isExternal
+    ? openBuffered(services, passthrough)
+    : openChecked(services, passthrough);
 }
 
 async function openUnchecked(
   services: OriginalServices,
-  passing: PassthroughRequest,
+  passthrough: PassthroughRequest,
 ): Promise<PassthroughMedia> {
   const { records } = services;
-  const { trace, isPart, isWhole, backend, originKey } = passing;
-  const known = isPart ? records.findBeginning(originKey) : undefined;
-  if (known !== undefined) return describe(services, passing, { beginning: known });
+  const { trace, isRange, isComplete, backend, originKey } = passthrough;
+  const known = isRange ? records.findBeginning(originKey) : undefined;
+  if (known !== undefined) return describe(services, passthrough, { beginning: known });
   return trace.stage('origin', async (details) => {
     // Another site may respond to a range with the complete body.
-    const wantsPart = backend.isExternal ? isPart : !isWhole;
-    details.originPart = wantsPart ? 'state' : 'body';
-    const range = wantsPart ? rangeOfBeginning(passing.beginning) : undefined;
-    const open = () => openBeginning(passing, range);
-    const found = await rememberingFailures(services, passing, () =>
+    const wantsRange = backend.isExternal ? isRange : !isComplete;
+    details.originPart = wantsRange ? 'state' : 'body';
+    const range = wantsRange ? rangeOfBeginning(passthrough.beginning) : undefined;
+    const open = () => openBeginning(passthrough, range);
+    const found = await rememberingFailures(services, passthrough, () =>
       backend.isExternal ? trace.stage('fetch', open) : open(),
     );
     const { sizeBytes } = found.beginning;
@@ -103,22 +105,22 @@ async function openUnchecked(
     if (range !== undefined && backend.isExternal) {
       records.noteBeginning(originKey, found.beginning);
     }
-    return describe(services, passing, found);
+    return describe(services, passthrough, found);
   });
 }
 
 /** Opens an original once its bytes are known not to be blocked, unless it is too large to be read before. */
 async function openChecked(
   services: OriginalServices,
-  passing: PassthroughRequest,
+  passthrough: PassthroughRequest,
 ): Promise<PassthroughMedia> {
-  const { backend, request, trace, signal } = passing;
+  const { backend, request, trace, signal } = passthrough;
   const { originals, records, refusals } = services;
   const { work: original, leave } = originals.join(request);
   try {
     const { identity } = await unlessAborted(original.identify(trace, 'identity'), signal);
     const { sha256, ...checked } = await originals.checkBytes(original, identity, signal);
-    const opened = await openUnchecked(services, passing);
+    const opened = await openUnchecked(services, passthrough);
     const { etag } = validatorsOf(checked, resultKey(request), PIPELINE_RELEASE);
     const isLarge = (opened.sizeBytes ?? 0) > backend.maxOriginalBytes;
     const isChecked = opened.validators.etag === etag && (sha256 !== undefined || isLarge);
@@ -138,15 +140,15 @@ async function openChecked(
  */
 async function openBuffered(
   services: OriginalServices,
-  passing: PassthroughRequest,
+  passthrough: PassthroughRequest,
 ): Promise<PassthroughMedia> {
-  const { backend, sourceKey, trace, signal } = passing;
+  const { backend, sourceKey, trace, signal } = passthrough;
   const open = () => openContent(backend, sourceKey, { signal });
-  const opened = await rememberingFailures(services, passing, () =>
+  const opened = await rememberingFailures(services, passthrough, () =>
     trace.stage('origin', () => trace.stage('fetch', open)),
   );
   if ((opened.sizeBytes ?? 0) > backend.maxOriginalBytes) {
-    return openLarge(services, passing, opened);
+    return openLarge(services, passthrough, opened);
   }
   const buffered = await withBodyDeadline(
     backend,
@@ -161,7 +163,7 @@ async function openBuffered(
   // The budget does not limit small bodies. The stream slots limit those that slow clients keep in memory.
   const leave =
     rest === undefined &&
-    (await backend.streams.enter(signal).catch((error: unknown) => {
+    (await backend.streams.acquire(signal).catch((error: unknown) => {
       buffered.release();
       throw error;
     }));
@@ -174,8 +176,8 @@ async function openBuffered(
   try {
     const described =
       rest === undefined
-        ? await describeBuffered(services, passing, opened, bytes)
-        : await openLarge(services, passing, { ...opened, body: joinBody(bytes, rest) });
+        ? await describeBuffered(services, passthrough, opened, bytes)
+        : await openLarge(services, passthrough, { ...opened, body: joinBody(bytes, rest) });
     return {
       ...described,
       discard: release,
@@ -190,17 +192,19 @@ async function openBuffered(
 /** Opens another site's original that is too large to be read before it is sent. */
 async function openLarge(
   services: OriginalServices,
-  passing: PassthroughRequest,
+  passthrough: PassthroughRequest,
   opened: Opened,
 ): Promise<PassthroughMedia> {
-  const { blocks, facts, originals } = services;
-  const { backend, signal } = passing;
-  const found = await rememberingFailures(services, passing, () => takeBeginning(passing, opened));
+  const { blocks, details, originals } = services;
+  const { backend, signal } = passthrough;
+  const found = await rememberingFailures(services, passthrough, () =>
+    readBeginning(passthrough, opened),
+  );
   try {
-    const sha256 = await facts.find(passing, stateOf(backend, opened), 'sha256', signal);
+    const sha256 = await details.find(passthrough, stateOf(backend, opened), 'sha256', signal);
     blocks?.checkDigest(sha256);
-    if (sha256 === undefined) originals.hashes.hashSoon(passing);
-    return { ...describe(services, passing, found), sha256 };
+    if (sha256 === undefined) originals.hashes.hashSoon(passthrough);
+    return { ...describe(services, passthrough, found), sha256 };
   } catch (error) {
     discard(backend, opened);
     throw error;
@@ -209,7 +213,7 @@ async function openLarge(
 
 async function describeBuffered(
   services: OriginalServices,
-  passing: PassthroughRequest,
+  passthrough: PassthroughRequest,
   { etag, lastModified, freshForMs }: Opened,
   bytes: Uint8Array,
 ): Promise<PassthroughMedia> {
@@ -218,43 +222,43 @@ async function describeBuffered(
   const contentType = await sniffContentType(bytes.subarray(0, SNIFF_BYTES));
   checkType(contentType);
   const state = { etag, lastModified, freshForMs, sizeBytes: bytes.length };
-  const beginning = { prefix: bytes, contentType, hasParts: true, ...state };
-  return { ...describe(services, passing, { beginning }), sha256 };
+  const beginning = { prefix: bytes, contentType, hasRanges: true, ...state };
+  return { ...describe(services, passthrough, { beginning }), sha256 };
 }
 
 function describe(
   services: OriginalServices,
-  passing: PassthroughRequest,
+  passthrough: PassthroughRequest,
   { beginning, opened }: FoundBeginning,
 ): PassthroughMedia {
-  const { backend, request, trace } = passing;
+  const { backend, request, trace } = passthrough;
   const { prefix, contentType, etag: tag, sizeBytes, lastModified, freshForMs } = beginning;
   const etag =
     tag && validatorsOf({ etag: tag, lastModified }, resultKey(request), PIPELINE_RELEASE).etag;
   const discardOpened = (): void => {
     if (opened !== undefined) discard(backend, opened);
   };
-  const ownState = backend.isExternal ? undefined : tag;
+  const storageState = backend.isExternal ? undefined : tag;
   return {
-    state: opened === undefined ? ownState : stateOf(backend, opened),
+    state: opened === undefined ? storageState : stateOf(backend, opened),
     validators: { etag, lastModified },
     sizeBytes,
     contentType,
-    hasRanges: etag !== undefined && sizeBytes !== undefined && beginning.hasParts,
+    hasRanges: etag !== undefined && sizeBytes !== undefined && beginning.hasRanges,
     maxAgeSeconds: freshForMs && freshForMs / 1000,
     discard: discardOpened,
     stream: async (first, last) => {
       const lengthBytes = last === undefined ? undefined : last - first + 1;
       if (opened !== undefined && isStream(opened.body) && first === 0) {
         const isComplete = lengthOf(opened) === lengthBytes;
-        if (isComplete) return passBody(backend, opened.taken, opened.body, lengthBytes);
+        if (isComplete) return forwardBody(backend, opened.prefixBytes, opened.body, lengthBytes);
       }
       discardOpened();
       if (last !== undefined && last < prefix.length) {
-        return passBytes(backend, prefix.subarray(first, last + 1));
+        return forwardBytes(backend, prefix.subarray(first, last + 1));
       }
-      const open = () => openRange(services, passing, { first, last }, beginning);
-      return trace.stage('origin', () => rememberingFailures(services, passing, open));
+      const open = () => openRange(services, passthrough, { first, last }, beginning);
+      return trace.stage('origin', () => rememberingFailures(services, passthrough, open));
     },
   };
 }

@@ -12,7 +12,7 @@ export interface Beginning extends Pick<Opened, 'sizeBytes' | 'etag' | 'lastModi
   readonly prefix: Uint8Array;
   readonly contentType: string;
   /** Whether the source supports ranges. */
-  readonly hasParts: boolean;
+  readonly hasRanges: boolean;
   readonly freshForMs: number | undefined;
 }
 
@@ -153,8 +153,8 @@ export class OriginalRecords {
   }
 
   noteBeginning(originKey: string, known: Beginning): void {
-    const { etag, sizeBytes, hasParts, freshForMs } = known;
-    if (etag === undefined || sizeBytes === undefined || !hasParts) return;
+    const { etag, sizeBytes, hasRanges, freshForMs } = known;
+    if (etag === undefined || sizeBytes === undefined || !hasRanges) return;
     const untilMs = this.#clock.nowMs() + (freshForMs ?? 0);
     this.#update(originKey, { beginning: { known, untilMs } });
   }
@@ -213,14 +213,14 @@ export class OriginalRecords {
    *
    * @param keepsDigests keeps the digests, by which the originals may be blocked
    */
-  purge(fitsOriginal: (originKey: string) => boolean, keepsDigests: boolean): void {
+  purge(matchesOriginal: (originKey: string) => boolean, keepsDigests: boolean): void {
     const kept = new Map<string, OriginalDetails>();
     if (keepsDigests) {
       this.#records.forEach(({ details: { etag, sha256 } = { etag: '' } }, key) => {
-        if (sha256 !== undefined && fitsOriginal(key)) kept.set(key, { etag, sha256 });
+        if (sha256 !== undefined && matchesOriginal(key)) kept.set(key, { etag, sha256 });
       });
     }
-    deleteWhere(this.#records, fitsOriginal);
+    deleteWhere(this.#records, matchesOriginal);
     for (const [key, details] of kept) this.#update(key, { details });
   }
 

@@ -21,7 +21,7 @@ export interface AdmittedSlot {
    * @param isMeasured whether the time shows how long such renders take, which that of a stopped one does not
    * @returns the time in the slot, in milliseconds
    */
-  readonly leave: (isMeasured: boolean) => number;
+  readonly free: (isMeasured: boolean) => number;
 }
 
 /** A render that waits for a slot, or occupies one since `sinceMs`. */
@@ -105,27 +105,27 @@ export class Admission {
    * @param costMs estimated cost, in milliseconds of one core
    * @throws MediaError `OVERLOADED` if the queue is full, or if the wait is, or would be, too long; or `signal.reason`
    */
-  async enter(kind: Lane, costMs: number, signal: AbortSignal): Promise<AdmittedSlot> {
+  async acquire(kind: Lane, costMs: number, signal: AbortSignal): Promise<AdmittedSlot> {
     const { clock, meter } = this.#tools;
     signal.throwIfAborted();
     const lane = this.#renderer.slots[kind].length === 0 ? 'light' : kind;
     const arrivedMs = clock.nowMs();
     const queues = this.#queuesFor(lane, costMs);
     for (const queue of queues) this.#check(queue, lane);
-    const leaves: AdmittedSlot['leave'][] = [];
+    const freeSlots: AdmittedSlot['free'][] = [];
     try {
-      for (const queue of queues) leaves.unshift(await this.#enter(queue, costMs, signal));
+      for (const queue of queues) freeSlots.unshift(await this.#acquire(queue, costMs, signal));
     } catch (error) {
-      for (const leave of leaves) leave(false);
+      for (const free of freeSlots) free(false);
       throw error;
     }
     meter.time('queueWait', lane, clock.nowMs() - arrivedMs);
     const slot = this.#acquireSlot(lane);
     return {
       slot,
-      leave: (isMeasured) => {
+      free: (isMeasured) => {
         this.#occupied.delete(slot);
-        return leaves.map((leave) => leave(isMeasured))[0] ?? 0;
+        return freeSlots.map((free) => free(isMeasured))[0] ?? 0;
       },
     };
   }
@@ -135,14 +135,14 @@ export class Admission {
     return lane === 'heavy' ? waiting + this.#costly.slots.waiting : waiting;
   }
 
-  heldSlotsOf(lane: Lane): number {
-    return this.#lanes[lane].slots.inside;
+  occupiedSlotsOf(lane: Lane): number {
+    return this.#lanes[lane].slots.inUse;
   }
 
   /** Lanes in which another render would be rejected. */
-  get crowded(): readonly Lane[] {
+  get overloaded(): readonly Lane[] {
     return lanes.filter(
-      (lane) => this.#renderer.slots[lane].length > 0 && this.#isCrowded(this.#lanes[lane]),
+      (lane) => this.#renderer.slots[lane].length > 0 && this.#wouldReject(this.#lanes[lane]),
     );
   }
 
@@ -165,29 +165,29 @@ export class Admission {
     return this.#limits.maxWaitMs * MAX_ESTIMATED_FRACTION;
   }
 
-  #isCrowded(queue: Queue): boolean {
+  #wouldReject(queue: Queue): boolean {
     return queue.slots.isFull || this.#estimateWaitMs(queue) > this.#maxEstimatedMs;
   }
 
   /** @throws MediaError `OVERLOADED` */
   #check(queue: Queue, lane: Lane): void {
-    if (!this.#isCrowded(queue)) return;
+    if (!this.#wouldReject(queue)) return;
     throw new MediaError('OVERLOADED', {
       bottleneck: `${lane} lane`,
       retryAfterSeconds: this.#retryAfterSeconds(queue),
     });
   }
 
-  async #enter(queue: Queue, costMs: number, signal: AbortSignal): Promise<AdmittedSlot['leave']> {
+  async #acquire(queue: Queue, costMs: number, signal: AbortSignal): Promise<AdmittedSlot['free']> {
     const { clock } = this.#tools;
     const entry: Entry = { costMs };
     queue.entries.add(entry);
     try {
-      const leave = await queue.slots.enter(signal, () => this.#retryAfterSeconds(queue));
+      const free = await queue.slots.acquire(signal, () => this.#retryAfterSeconds(queue));
       const sinceMs = clock.nowMs();
       entry.sinceMs = sinceMs;
       return (isMeasured) => {
-        leave();
+        free();
         queue.entries.delete(entry);
         const tookMs = clock.nowMs() - sinceMs;
         const slowdown = tookMs / costMs;

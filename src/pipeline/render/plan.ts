@@ -181,8 +181,8 @@ function planRender(
   { timeoutMs }: RenderLimits,
   isOnlyQuality: boolean,
 ): Plan {
-  if (cost.leastMs > timeoutMs) {
-    return tooLarge(`at least ${Math.round(cost.leastMs)} ms of work, at most ${timeoutMs}`);
+  if (cost.minMs > timeoutMs) {
+    return tooLarge(`at least ${Math.round(cost.minMs)} ms of work, at most ${timeoutMs}`);
   }
   if (cost.typicalMs > timeoutMs * MAX_EXPECTED_DEADLINES) {
     const reason = `some ${Math.round(cost.typicalMs)} ms of work are foreseen, at most ${timeoutMs}`;

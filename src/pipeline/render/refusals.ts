@@ -109,9 +109,12 @@ export class Refusals {
   }
 
   /** Forgets the faults of originals, and the refusals of requests, with matching keys. */
-  purge(fitsOriginal: (originKey: string) => boolean, fitsKey: (key: string) => boolean): void {
-    deleteWhere(this.#faults, fitsOriginal);
-    deleteWhere(this.#refusals, fitsKey);
+  purge(
+    matchesOriginal: (originKey: string) => boolean,
+    matchesKey: (key: string) => boolean,
+  ): void {
+    deleteWhere(this.#faults, matchesOriginal);
+    deleteWhere(this.#refusals, matchesKey);
   }
 
   #crashesOf(originKey: string): number {

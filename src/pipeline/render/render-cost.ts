@@ -13,7 +13,7 @@ export interface RenderCost {
   /** Cost of a photograph; admission plans slots by it. */
   readonly typicalMs: number;
   /** Cost of one flat colour. No content costs less: a job for which even this exceeds the deadline cannot succeed. */
-  readonly leastMs: number;
+  readonly minMs: number;
 }
 
 /** Nanoseconds per pixel of the original, measured like the weights of the formats. */
@@ -55,11 +55,11 @@ export function estimateCost(
   const decodedPixels = codedPixels * frames;
   const encodedPixels = job.size.widthPx * job.size.heightPx * frames;
   const rows = (heightPx + job.size.heightPx) * frames;
-  const [typicalFrameMs, leastFrameMs] = frameMs[scalesTogether(job) ? 'together' : 'alone'];
+  const [typicalFrameMs, minFrameMs] = frameMs[scalesTogether(job) ? 'together' : 'alone'];
   const { decodeWeight, reducedDecodeWeight, decodedFrameMs = 0 } = sourceFormats[format];
   const { encodedFrameMs = 0 } = outputFormats[job.format];
   const formatFrameMs = decodedFrameMs + encodedFrameMs;
-  const frameCost: Weight = [typicalFrameMs + formatFrameMs, leastFrameMs];
+  const frameCost: Weight = [typicalFrameMs + formatFrameMs, minFrameMs];
   const isReduced = reducedDecodeWeight !== undefined && isReducedOnLoad(job);
   const decoding = isReduced ? reducedDecodeWeight : decodeWeight;
   const encoding = encodeWeightOf(job);
@@ -70,7 +70,7 @@ export function estimateCost(
     const extraNs = rows * rowWeight[column] + (scans - 1) * codedPixels * scanWeight[column];
     return baseMs[column] + (frames - 1) * frameCost[column] + (pixelsNs + extraNs) / 1e6;
   };
-  return { typicalMs: costMs(0), leastMs: costMs(1) };
+  return { typicalMs: costMs(0), minMs: costMs(1) };
 }
 
 /** Returns the weight of encoding: lossless animations, and large lossless stills, take less effort. */
@@ -106,7 +106,7 @@ export function estimatePosterCost(codec: VideoCodec, codedSize: Size, job: Rend
   const decodeNs = keyFrameNs[codec] + PLANES_NS + resizeWeight[0];
   const [encodeNs] = encodeWeightOf(job);
   const typicalMs = DECODER_MS + (pixels * decodeNs + encodedPixels * encodeNs) / 1e6;
-  return { typicalMs, leastMs: 0 };
+  return { typicalMs, minMs: 0 };
 }
 
 /** Whether a decoder that can reduce by powers of two skips most pixels; the filter does the last reduction by two. */

@@ -28,7 +28,7 @@ export interface Rendered {
   /** Whether the result existed before: in memory or in the store. */
   readonly isStored?: boolean;
   /** Whether the result is in memory now. */
-  readonly isKept?: boolean | undefined;
+  readonly isCached?: boolean | undefined;
 }
 
 /**
@@ -73,7 +73,7 @@ export async function renderMedia(
     if (output === undefined) throw new Error('A poster has not been rendered.');
     // The first block by SHA-256 may have been posted during the render.
     await originals.checkBytes(original, loaded, signal);
-    return keepResult(services, task, loaded, output, plan.kind === 'render');
+    return cacheResult(services, task, loaded, output, plan.kind === 'render');
   } catch (error) {
     original.refuse(key, error);
     throw error;
@@ -86,12 +86,12 @@ export async function renderMedia(
  * @throws `task.signal.reason`
  */
 async function findResult(
-  { memories, store, release }: Services,
+  { caches, store, release }: Services,
   task: RenderTask,
   identity: OriginalIdentity,
 ): Promise<MediaResult | undefined> {
   const { key, signal, trace, original } = task;
-  const known = memories.results.get(key);
+  const known = caches.results.get(key);
   if (known?.originalEtag === identity.etag) return known;
   if (store === undefined || !original.backend.remembers) return undefined;
   const stored = await trace.stage('store', async (details) => {
@@ -103,7 +103,7 @@ async function findResult(
   });
   if (stored === undefined) return undefined;
   const result = createResult(stored, identity, key, release);
-  original.commitIfRemembered(() => memories.results.set(key, result));
+  original.commitIfRemembered(() => caches.results.set(key, result));
   return result;
 }
 
@@ -111,8 +111,8 @@ async function findResult(
  * Keeps a result in memory, and a rendering in the store, unless the original was purged since. Unmodified originals are not
  * stored: reading them from the origin costs the same.
  */
-function keepResult(
-  { memories, store, release }: Services,
+function cacheResult(
+  { caches, store, release }: Services,
   task: RenderTask,
   identity: OriginalIdentity,
   output: StoredResult,
@@ -120,11 +120,11 @@ function keepResult(
 ): Rendered {
   const { key, trace, original } = task;
   const result = createResult(output, identity, key, release);
-  const isKept = original.commitIfRemembered(() => {
+  const isCached = original.commitIfRemembered(() => {
     if (isRendering) store?.add(addressOf(task, identity, release), output, trace);
-    return memories.results.set(key, result).has(key);
+    return caches.results.set(key, result).has(key);
   });
-  return { result, isKept };
+  return { result, isCached };
 }
 
 function createResult(

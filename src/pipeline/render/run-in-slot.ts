@@ -28,7 +28,9 @@ export interface SharedWork extends FlightControls {
 }
 
 /** An original in memory, which may have a reservation. */
-export type WholeOriginal = { readonly bytes: Uint8Array } & Partial<Pick<Reservation, 'assign'>>;
+export type BufferedOriginal = { readonly bytes: Uint8Array } & Partial<
+  Pick<Reservation, 'countAgainst'>
+>;
 
 interface SlotUse<Result> {
   readonly lane: Lane;
@@ -56,13 +58,13 @@ export async function canDecodeVideo({ renderer }: Services): Promise<boolean> {
 export async function renderInSlot(
   services: Services,
   { job, cost, isOnlyQuality }: RenderPlan,
-  loaded: WholeOriginal | { readonly reader: RangeReader },
+  loaded: BufferedOriginal | { readonly reader: RangeReader },
   work: SharedWork,
   spentMs = 0,
   charge?: Charge,
 ): Promise<StoredResult | undefined> {
   const original = 'reader' in loaded ? loaded.reader : loaded.bytes;
-  const assign = 'bytes' in loaded ? loaded.assign : undefined;
+  const countAgainst = 'bytes' in loaded ? loaded.countAgainst : undefined;
   const lane = laneOf(cost, job);
   const run: SlotUse<Uint8Array>['run'] = async (slot, bounds, details) => {
     Object.assign(details, describeJob(job));
@@ -72,7 +74,7 @@ export async function renderInSlot(
   };
   const addRun = (tookMs: number): void => charge?.addRun(tookMs);
   const use = { lane, costMs: cost.typicalMs, spentMs, run, addRun };
-  const body = await runInSlot(services, use, work, assign);
+  const body = await runInSlot(services, use, work, countAgainst);
   if (isOnlyQuality && 'bytes' in loaded && body.byteLength >= loaded.bytes.byteLength) {
     return undefined;
   }
@@ -106,16 +108,16 @@ async function runInSlot<Result>(
   { admission, renderLimits, refusals }: Services,
   { lane, costMs, spentMs, run, addRun }: SlotUse<Result>,
   { original, signal, keepAlive, trace }: SharedWork,
-  assign?: Reservation['assign'],
+  countAgainst?: Reservation['countAgainst'],
 ): Promise<Result> {
   const { originKey } = original;
   // Fails before queueing.
   refusals.throwIfQuarantined(originKey, costMs);
   signal.throwIfAborted();
-  assign?.(lane);
-  const { slot, leave } = await trace.stage('queue', (details) => {
+  countAgainst?.(lane);
+  const { slot, free } = await trace.stage('queue', (details) => {
     details.lane = lane;
-    return admission.enter(lane, costMs, signal);
+    return admission.acquire(lane, costMs, signal);
   });
   const timeoutMs = Math.max(renderLimits.timeoutMs - spentMs, 1);
   let [hasBegun, isMeasured] = [false, false];
@@ -138,7 +140,7 @@ async function runInSlot<Result>(
     if (hasBegun && isTimeout) original.commit(() => refusals.noteTimeout(originKey, costMs));
     throw error;
   } finally {
-    const tookMs = leave(isMeasured);
+    const tookMs = free(isMeasured);
     if (hasBegun) addRun(tookMs);
   }
 }

@@ -36,7 +36,7 @@ export type Purger = ReturnType<typeof createPurger>;
  * before is neither kept nor served: requests that wait for it try again.
  */
 export function createPurger(services: OriginalServices) {
-  const { originals, records, refusals, memories, store, cdn } = services;
+  const { originals, records, refusals, caches, store, cdn } = services;
 
   /**
    * Purges the memory before it returns a promise, and then the store and the CDN at the same time: a takedown must not
@@ -47,7 +47,7 @@ export function createPurger(services: OriginalServices) {
     const memory = forget(filters, options);
     if (options.scope === 'process') return { removed: { memory, store: 0 } };
     const [removal, sending] = await Promise.allSettled([
-      store?.remove(prefixesOf(request), filters.fitsOriginal),
+      store?.remove(prefixesOf(request), filters.matchesOriginal),
       cdn?.purge(request),
     ]);
     // Meanwhile a request may have found a rendering that was not removed yet.
@@ -66,15 +66,15 @@ export function createPurger(services: OriginalServices) {
 
   /** From now on the origin is contacted, and requests do not join earlier work. Returns the number of removed results. */
   function forget(filters: Filters, { keepsDigests = false, isNew = false }: PurgeOptions): number {
-    const { fitsOriginal, fitsOwnKey, fitsKey, originKeys } = filters;
-    refusals.purge(fitsOriginal, fitsOwnKey);
+    const { matchesOriginal, isOfOriginals, matchesKey, originKeys } = filters;
+    refusals.purge(matchesOriginal, isOfOriginals);
     if (isNew && !originKeys.map((key) => records.forget(key)).includes(true)) {
-      originals.invalidateWhere(fitsOriginal);
+      originals.invalidateWhere(matchesOriginal);
       return 0;
     }
-    originals.purge(fitsOriginal);
-    records.purge(fitsOriginal, keepsDigests);
-    return deleteWhere(memories.results, fitsKey);
+    originals.purge(matchesOriginal);
+    records.purge(matchesOriginal, keepsDigests);
+    return deleteWhere(caches.results, matchesKey);
   }
 
   return { purge };
@@ -82,11 +82,11 @@ export function createPurger(services: OriginalServices) {
 
 interface Filters {
   readonly originKeys: readonly string[];
-  readonly fitsOriginal: (originKey: string) => boolean;
+  readonly matchesOriginal: (originKey: string) => boolean;
   /** Whether a `resultKey` is of one of these originals. */
-  readonly fitsOwnKey: (key: string) => boolean;
+  readonly isOfOriginals: (key: string) => boolean;
   /** Whether a `resultKey` is of a result to remove. */
-  readonly fitsKey: (key: string) => boolean;
+  readonly matchesKey: (key: string) => boolean;
 }
 
 /** Keys are compared encoded, without parsing: there may be millions of them. */
@@ -100,15 +100,15 @@ function filtersOf(request: PurgeRequest): Filters {
       : request.renderings.map((it) => it.originKey),
   );
   const encoded = new Set([...originKeys].map(encodeOriginKey));
-  const fitsOwnKey = (key: string): boolean =>
+  const isOfOriginals = (key: string): boolean =>
     encoded.has(encodedOriginKeyOf(key)) || isEncodedBelow(key);
   const keys =
     request.kind === 'renderings' ? new Set(request.renderings.map(resultKey)) : undefined;
   return {
     originKeys: [...originKeys],
-    fitsOriginal: (originKey) => originKeys.has(originKey) || isBelow(originKey),
-    fitsOwnKey,
-    fitsKey: keys === undefined ? fitsOwnKey : (key) => keys.has(key),
+    matchesOriginal: (originKey) => originKeys.has(originKey) || isBelow(originKey),
+    isOfOriginals,
+    matchesKey: keys === undefined ? isOfOriginals : (key) => keys.has(key),
   };
 }
 

@@ -132,13 +132,13 @@ export class GuardedStore {
       timeoutError(`Writes have not ended within ${SETTLE_TIMEOUT_MS} ms.`);
     // A write in progress might end after the removal.
     await withDeadline(SETTLE_TIMEOUT_MS, undefined, onTimeout, () => Promise.all(this.#running));
-    const leave = await this.#removals.enter(new AbortController().signal);
+    const free = await this.#removals.acquire(new AbortController().signal);
     try {
       let removed = 0;
       for (const prefix of prefixes) removed += await this.#store.remove(prefix);
       return removed;
     } finally {
-      leave();
+      free();
     }
   }
 

@@ -81,7 +81,7 @@ export class UploadBody implements AsyncIterable<Uint8Array> {
   }
 
   /** Returns the error if the client or the storage is too slow now; called regularly. */
-  findFault(): MediaError | undefined {
+  findPaceError(): MediaError | undefined {
     const limits = this.#limits;
     const waitedMs = this.#tools.clock.nowMs() - this.#sinceMs;
     if (this.#waitsFor === 'storage') {

@@ -26,7 +26,7 @@ export interface UploadLimits extends PaceLimits {
   /** Maximum memory of all uploads of unknown length, in bytes. */
   readonly memoryBytes: number;
   /** Maximum time for the storage to report whether an object exists, in milliseconds. */
-  readonly lookTimeoutMs: number;
+  readonly existsTimeoutMs: number;
   /** Interval between two checks of the pace, in milliseconds. */
   readonly sweepIntervalMs: number;
 }
@@ -90,7 +90,7 @@ export class UploadService {
     openBody: () => AsyncIterable<Uint8Array>,
     signal: AbortSignal,
   ): Promise<StoredUpload> {
-    const { blocks, facts, meter } = this.#pipeline;
+    const { blocks, details, meter } = this.#pipeline;
     const { key, part, replaces, sizeBytes, hasBody, isEncoded } = request;
     const writer = this.#writerOf(request);
     const isOriginal = request.storage === 'originals';
@@ -105,7 +105,7 @@ export class UploadService {
     if (needsLength && sizeBytes === undefined) throw new MediaError('LENGTH_REQUIRED');
     if (sizeBytes !== undefined && sizeBytes > maxBytes) throw new MediaError('PAYLOAD_TOO_LARGE');
     if (blocks?.find({ originKey: key }) !== undefined) throw blockedError();
-    const leave = this.#enter(writer.heldBytesOf(sizeBytes));
+    const leave = this.#enter(writer.memoryBytesOf(sizeBytes));
     try {
       const isNew = isOriginal && part === undefined && !replaces;
       if (isNew && (await this.#exists(key, signal))) throw new MediaError('MEDIA_EXISTS');
@@ -114,8 +114,8 @@ export class UploadService {
       if (metadata !== undefined) meter.count('metadataRemovals', metadata);
       if (isOriginal && part === undefined) {
         const cdnFailure = await this.#purge(request);
-        if (sha256 !== undefined) facts.put({ originKey: key }, etag, 'sha256', sha256);
-        if (metadata !== undefined) facts.put({ originKey: key }, etag, 'removal', metadata);
+        if (sha256 !== undefined) details.put({ originKey: key }, etag, 'sha256', sha256);
+        if (metadata !== undefined) details.put({ originKey: key }, etag, 'removal', metadata);
         if (cdnFailure !== undefined) throw cdnFailure;
       }
       return stored;
@@ -150,7 +150,7 @@ export class UploadService {
 
   async #exists(key: string, signal: AbortSignal): Promise<boolean> {
     const late = (): MediaError => new MediaError('ORIGIN_TIMEOUT');
-    return withDeadline(this.#limits.lookTimeoutMs, signal, late, (within) =>
+    return withDeadline(this.#limits.existsTimeoutMs, signal, late, (within) =>
       this.#writers.originals.has(key, within),
     ).catch(failToStore);
   }
@@ -169,8 +169,8 @@ export class UploadService {
     const signal = AbortSignal.any([client, stopping.signal]);
     const body = new UploadBody(openBody(), limits, request.maxBytes, signal, this.#pipeline);
     const watching = setInterval(() => {
-      const fault = body.findFault();
-      if (fault !== undefined) stopping.abort(fault);
+      const error = body.findPaceError();
+      if (error !== undefined) stopping.abort(error);
     }, limits.sweepIntervalMs).unref();
     try {
       // The platform checks the uploads that it fetches, and later parts contain no file header.

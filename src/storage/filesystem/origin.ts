@@ -33,7 +33,7 @@ const MAX_AT_ONCE_BYTES = 1024 * 1024;
 export function createFilesystemOrigin(root: RootDirectory): Source {
   return {
     identity: 'tag',
-    open: async (key, { signal, range, isHeld = false }) => {
+    open: async (key, { signal, range, isBuffered = false }) => {
       signal.throwIfAborted();
       const path = root.pathOf(key);
       if (path === undefined) throw new MediaError('UNKNOWN_MEDIA');
@@ -50,7 +50,7 @@ export function createFilesystemOrigin(root: RootDirectory): Source {
           etag: etagOfFile(status),
           lastModified: readLastModified(new Date(Number(status.mtimeMs))),
           part: range && part,
-          body: await openBody(file, part.first, part.last - part.first + 1, isHeld),
+          body: await openBody(file, part.first, part.last - part.first + 1, isBuffered),
         };
       } catch (error) {
         if (file !== undefined) closeFile(file);
@@ -68,9 +68,9 @@ async function openBody(
   file: OpenedFile,
   first: number,
   count: number,
-  isHeld: boolean,
+  isBuffered: boolean,
 ): Promise<Opened['body']> {
-  if (isHeld && count <= MAX_AT_ONCE_BYTES) {
+  if (isBuffered && count <= MAX_AT_ONCE_BYTES) {
     const bytes = await readBytes(file, first, count);
     closeFile(file);
     return bytes;
@@ -80,7 +80,7 @@ async function openBody(
     fd: file.descriptor,
     start: first,
     end: Math.max(0, first + count - 1),
-    highWaterMark: isHeld ? count : CHUNK_BYTES,
+    highWaterMark: isBuffered ? count : CHUNK_BYTES,
   });
 }
 

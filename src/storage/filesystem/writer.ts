@@ -3,7 +3,7 @@ import type { BigIntStats } from 'node:fs';
 import { lstat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { MediaError } from '../../contract/errors.ts';
-import { type OriginalWriter, untilStopped } from '../../pipeline/originals/original-writer.ts';
+import { type OriginalWriter, untilAborted } from '../../pipeline/originals/original-writer.ts';
 import {
   etagOfFile,
   syncDirectory,
@@ -36,7 +36,7 @@ export function createFilesystemWriter(root: RootDirectory): OriginalWriter {
     // A directory has no multipart uploads that the platform could complete.
     writePart: undefined,
     // Each chunk is written before the next one is read.
-    heldBytesOf: () => 0,
+    memoryBytesOf: () => 0,
     // Links and directories count, too.
     has: async (key) => (await unlessMissing(lstat(await findPath(key)))) !== undefined,
     write: async (key, chunks, { signal, isNew, ifMatch }) => {
@@ -45,7 +45,7 @@ export function createFilesystemWriter(root: RootDirectory): OriginalWriter {
       const replaced = ifMatch === undefined ? undefined : await readAttributes(path, ifMatch);
       const temporaryPath = join(root.path, `.incoming-${randomBytes(16).toString('hex')}`);
       const target = { path, temporaryPath, root: root.path, isNew, ...replaced };
-      const status = await writeAtomically(untilStopped(chunks, signal), target).catch(
+      const status = await writeAtomically(untilAborted(chunks, signal), target).catch(
         (error: unknown) => {
           if (!CONFLICTS.has(systemCodeOf(error))) throw error;
           throw new MediaError('MEDIA_EXISTS', { cause: error });

@@ -108,11 +108,11 @@ export class SiteClient {
     const semaphore = this.#hosts.get(host) ?? new Semaphore(this.#limits.perHost);
     this.#hosts.set(host, semaphore);
     const forget = (): void => {
-      const isUnused = semaphore.inside === 0 && semaphore.waiting === 0;
+      const isUnused = semaphore.inUse === 0 && semaphore.waiting === 0;
       if (isUnused && this.#hosts.get(host) === semaphore) this.#hosts.delete(host);
     };
     try {
-      const release = await semaphore.enter(signal);
+      const release = await semaphore.acquire(signal);
       return () => {
         release();
         forget();
@@ -155,7 +155,7 @@ export class SiteClient {
       this.#idle.delete(longestIdle);
       void close(longestIdle);
     }
-    return this.#all.enter(signal);
+    return this.#all.acquire(signal);
   }
 
   async #keep(connection: Connection | undefined): Promise<void> {

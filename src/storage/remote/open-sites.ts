@@ -43,7 +43,7 @@ export function openSites(
     firstByteTimeoutMs: 5_000,
     headTimeoutMs: 20_000,
     chainTimeoutMs: 10_000,
-    wholeBodyTimeoutMs: 20_000,
+    bodyTimeoutMs: 20_000,
     pauseMs: 10_000,
     // The other connections are reserved for transforms.
     maxStreams: 48,

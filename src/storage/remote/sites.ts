@@ -69,7 +69,7 @@ export function createRemoteSites(
   };
 
   const fetchHop = async (hop: Hop, options: OpenOptions): Promise<Omit<FinalResponse, 'urls'>> => {
-    const { known, range, ifRange, isHeld = false, signal } = options;
+    const { known, range, ifRange, isBuffered = false, signal } = options;
     // Only the URL that issued validators receives them.
     const isConditional = known !== undefined && known.urlDigests.at(-1) === digestOf(hop.url.href);
     const headers = {
@@ -88,7 +88,7 @@ export function createRemoteSites(
       host,
       headers,
       signal,
-      pauseMs: isHeld ? 0 : pauseMs,
+      pauseMs: isBuffered ? 0 : pauseMs,
     });
     return { response, hop, isConditional };
   };

@@ -189,7 +189,7 @@ export class ResultDirectory implements ResultStore {
    * Acquires a permit; returns a function that frees it. @throws Error if earlier work takes too long; `signal.reason`
    */
   async #acquire(signal: AbortSignal): Promise<() => void> {
-    return this.#permits.enter(signal).catch(() => {
+    return this.#permits.acquire(signal).catch(() => {
       signal.throwIfAborted();
       throw timeoutError('The disk has not responded to earlier work.');
     });

@@ -10,8 +10,8 @@ import { S3OriginalWriter } from './writer.ts';
 const LISTING_CONNECTIONS = contractResources.keyRoots.length;
 
 export const s3: Backend<'s3'> = {
-  openOriginals: async (place, { wholeBodyTimeoutMs }) => ({
-    origin: createS3Origin(place, wholeBodyTimeoutMs),
+  openOriginals: async (place, { bodyTimeoutMs }) => ({
+    origin: createS3Origin(place, bodyTimeoutMs),
     openListing: () => createS3Listing({ ...place, maxConnections: LISTING_CONNECTIONS }),
     openWriter: (maxConnections = place.maxConnections) =>
       new S3OriginalWriter({ ...place, maxConnections }),

@@ -4,7 +4,7 @@ import {
   type OriginalWriteOptions,
   type OriginalWriter,
   type PartWriteOptions,
-  untilStopped,
+  untilAborted,
 } from '../../pipeline/originals/original-writer.ts';
 import {
   type CompletedPart,
@@ -66,8 +66,8 @@ export class S3OriginalWriter implements OriginalWriter {
     const kept = ifMatch === undefined ? undefined : await this.#readKept(place, ifMatch, signal);
     const object = { ...place, ...(kept ?? { ContentType: contentType }) };
     const terms = { ...object, ContentLength: sizeBytes, ...this.#requests.conditionOf(options) };
-    const isHeld = this.heldBytesOf(sizeBytes) > 0;
-    const writing = isHeld
+    const isBuffered = this.memoryBytesOf(sizeBytes) > 0;
+    const writing = isBuffered
       ? this.#writeInParts(object, chunks, options)
       : this.#stream(chunks, signal, (Body, failing) =>
           this.#requests.commit(new PutObjectCommand({ ...terms, Body }), signal, failing),
@@ -88,7 +88,7 @@ export class S3OriginalWriter implements OriginalWriter {
     return this.#exists(this.#placeOf(key), signal);
   }
 
-  heldBytesOf(sizeBytes: number | undefined): number {
+  memoryBytesOf(sizeBytes: number | undefined): number {
     return sizeBytes === undefined || sizeBytes > MAX_SINGLE_BYTES ? PART_BYTES : 0;
   }
 
@@ -118,7 +118,7 @@ export class S3OriginalWriter implements OriginalWriter {
     send: (body: Readable, failing: AbortSignal) => Promise<unknown>,
   ): Promise<string> {
     const failing = new AbortController();
-    const body = Readable.from(untilStopped(chunks, signal), {
+    const body = Readable.from(untilAborted(chunks, signal), {
       objectMode: false,
       highWaterMark: BODY_BUFFER_BYTES,
     });
@@ -165,7 +165,7 @@ export class S3OriginalWriter implements OriginalWriter {
     options: OriginalWriteOptions,
   ): Promise<string> {
     const { signal } = options;
-    const parts = fillParts(untilStopped(chunks, signal));
+    const parts = fillParts(untilAborted(chunks, signal));
     try {
       const { value: first } = await parts.next();
       if (first?.isLast === false) return await this.#completeParts(object, first, parts, options);

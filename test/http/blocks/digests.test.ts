@@ -30,7 +30,7 @@ const block = async (app: Pick<TestApp, 'requestAdmin'>, ...blocked: readonly Ui
   expect((await order(app, '/blocks', { sha256 })).statusCode).toBe(200);
 };
 
-const heldBytesOf = async (app: TestApp): Promise<number> =>
+const memoryBytesOf = async (app: TestApp): Promise<number> =>
   (await scrape(app)).read('darkroom_originals_held_bytes');
 
 /** Bytes of no format, larger than the largest original that is read whole in these tests. */
@@ -183,7 +183,7 @@ describe('hashing in the background', () => {
   });
 
   test('continues after four hosts that do not end their bodies in time', async () => {
-    const app = await start(four, { limits: { wholeBodyTimeoutMs: 50 } });
+    const app = await start(four, { limits: { bodyTimeoutMs: 50 } });
     expect((await app.request('/a.mp4')).status).toBe(200);
     await expect
       .poll(async () => (await app.request('/a.mp4')).status, { timeout: 9_000 })
@@ -245,7 +245,7 @@ describe('external media', () => {
     for (const request of [...requests, { headers: { range: 'bytes=9999999-' } }]) {
       for (const path of ['/a.png', '/b.png']) await app.request(path, '', request);
     }
-    await expect.poll(() => heldBytesOf(app), { timeout: 2_000 }).toBe(0);
+    await expect.poll(() => memoryBytesOf(app), { timeout: 2_000 }).toBe(0);
   });
 
   test('that slow clients take hold places of passed-on media', async () => {
@@ -256,12 +256,12 @@ describe('external media', () => {
     await block(app, samples.png);
     const slow = await app.begin(signedPathOf(app.urlOf('/slow.mp4')));
     slow.pause();
-    await expect.poll(() => heldBytesOf(app)).toBeGreaterThanOrEqual(video.length);
+    await expect.poll(() => memoryBytesOf(app)).toBeGreaterThanOrEqual(video.length);
     const waiting = app.request('/b.png');
     expect(await Promise.race([waiting, sleep(300, 'waits')])).toBe('waits');
     slow.destroy();
     expect((await waiting).status).toBe(200);
-    await expect.poll(() => heldBytesOf(app)).toBe(0);
+    await expect.poll(() => memoryBytesOf(app)).toBe(0);
   });
 });
 

@@ -256,7 +256,7 @@ const MEBIBYTE = 2 ** 20;
 /** Deadlines that are waited for, in milliseconds; where none is, the usual ones are long enough. */
 const SHORT = {
   ...{ connectTimeoutMs: 300, firstByteTimeoutMs: 300, headTimeoutMs: 300, pauseMs: 300 },
-  wholeBodyTimeoutMs: 500,
+  bodyTimeoutMs: 500,
 };
 
 const site = await useHostileServer();

@@ -337,7 +337,7 @@ describe.skipIf(!hasFfmpeg)("another site's video", () => {
   });
 
   test('that stalls is a 504, remembered for the site', async () => {
-    const { request, site } = await usePosterApp({ limits: { wholeBodyTimeoutMs: 300 } });
+    const { request, site } = await usePosterApp({ limits: { bodyTimeoutMs: 300 } });
     let requests = 0;
     for (const path of ['/parts.mp4', '/whole.mp4']) {
       site.handlers.set(path, ({ headers }, response) => {

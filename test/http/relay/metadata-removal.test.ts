@@ -205,7 +205,7 @@ test('a part is stored as sent, and refused if its capability demands the remova
         return 'tag';
       },
       has: async () => false,
-      heldBytesOf: () => 0,
+      memoryBytesOf: () => 0,
     },
   });
   const port = await app.listen();

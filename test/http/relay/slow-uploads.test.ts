@@ -131,7 +131,7 @@ describe('an upload', () => {
 
 describe('a storage', () => {
   const start = async (write: OriginalWriter['write']): Promise<void> => {
-    const rest = { has: async () => false, heldBytesOf: () => 0, writePart: undefined };
+    const rest = { has: async () => false, memoryBytesOf: () => 0, writePart: undefined };
     relay = await useRelayApp({ originalWriter: { write, ...rest }, uploadLimits: quick });
   };
   /** It takes the beginning, and fails once it is stopped. */

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { MemoryCache } from '../../../src/pipeline/memory-cache.ts';
 import { createStorageBackend } from '../../../src/pipeline/originals/backend.ts';
-import { FactStore } from '../../../src/pipeline/originals/fact-store.ts';
+import { DetailStore } from '../../../src/pipeline/originals/detail-store.ts';
 import { MemoryBudget } from '../../../src/pipeline/originals/memory-budget.ts';
 import { Originals } from '../../../src/pipeline/originals/originals.ts';
 import { OriginalRecords } from '../../../src/pipeline/originals/records.ts';
@@ -18,7 +18,7 @@ test('an original that is larger than the budget is admitted while others hold l
   const budget = new MemoryBudget(16 * MEBIBYTE);
   const small = budget.reserve(7 * MEBIBYTE);
   const large = budget.reserve(50 * MEBIBYTE);
-  large.assign('heavy');
+  large.countAgainst('heavy');
   expect(() => budget.reserve(2 * MEBIBYTE)).toThrow();
   large.release();
   const other = budget.reserve(2 * MEBIBYTE);
@@ -33,10 +33,10 @@ test('an original that was let go counts no more, whatever is still asked of it'
   const budget = new MemoryBudget(100 * MEBIBYTE);
   const gone = budget.reserve(60 * MEBIBYTE);
   for (let time = 0; time < 2; time += 1) gone.release();
-  gone.assign('heavy');
+  gone.countAgainst('heavy');
   gone.grow(70 * MEBIBYTE);
   expect(budget.heldBytes).toBe(0);
-  expect(() => budget.reserve(50 * MEBIBYTE).assign('heavy')).not.toThrow();
+  expect(() => budget.reserve(50 * MEBIBYTE).countAgainst('heavy')).not.toThrow();
 });
 
 const SIZE_BYTES = 3 * 2 ** 20;
@@ -55,15 +55,15 @@ test.each(HOPS)(
     const semaphore = () => new Semaphore({ slots: 4, maxWaiting: 4, maxWaitMs: 1_000 });
     const storage = createStorageBackend(
       { identity: 'tag', open: async () => ({ ...opened, body }) },
-      { firstByteTimeoutMs: 5_000, wholeBodyTimeoutMs: 5_000, maxOriginalBytes: 2 * SIZE_BYTES },
+      { firstByteTimeoutMs: 5_000, bodyTimeoutMs: 5_000, maxOriginalBytes: 2 * SIZE_BYTES },
       { reads: semaphore(), streams: semaphore() },
     );
     const services = {
       storage,
       records,
-      facts: new FactStore(records, undefined, ''),
+      details: new DetailStore(records, undefined, ''),
       originalsBudget: budget,
-      memories: {
+      caches: {
         originals: new MemoryCache<CachedOriginal>(0),
         results: new MemoryCache<MediaResult>(0),
       },

@@ -86,8 +86,8 @@ export function describeOrigin(name: string, create: () => Promise<OriginFixture
         const { first, last = Infinity } = range ?? { first: 0 };
         const expected = content.subarray(first, last + 1);
         const part = range && { first, last: first + expected.length - 1 };
-        for (const isHeld of [false, true]) {
-          const options = { signal, range, isHeld };
+        for (const isBuffered of [false, true]) {
+          const options = { signal, range, isBuffered };
           const { body, ...state } = await fixture.origin.open('avatars/1/ab12', options);
           const etag = expect.stringMatching(/^[^"\s]+$/);
           expect(state).toMatchObject({ sizeBytes, part, etag, lastModified: expect.any(Date) });

@@ -154,14 +154,14 @@ describe('a name server that responds for only one family', () => {
   });
 
   test('is waited for if the other family has no address', async () => {
-    let isHeld = false;
+    let isBuffered = false;
     const sites = await openNamedSites(['127.0.0.1'], (_, version) => {
       if (version === 6) return undefined;
-      isHeld = true;
+      isBuffered = true;
       return sleep(100); // longer than the delay that is allowed to a slower family
     });
     expect(await readText(sites, '/cat')).toBe('a cat');
-    expect(isHeld).toBe(true);
+    expect(isBuffered).toBe(true);
   });
 
   /** Withholds the addresses of IPv4 until that of IPv6, where nothing listens, has been dialled. */

@@ -130,7 +130,7 @@ describe('a faulty disk (FUSE)', () => {
 
   const expectOriginal = async (): Promise<void> => {
     const { origin } = await openDirectoryStorage(join(directory.path, 'originals'));
-    const original = await origin.open('avatars/1/a', { signal, isHeld: true });
+    const original = await origin.open('avatars/1/a', { signal, isBuffered: true });
     expect(original).toMatchObject({ body: Buffer.from('original') });
   };
 

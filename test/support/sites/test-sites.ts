@@ -66,7 +66,7 @@ export class TestSites {
 
   open(url: string, options: Partial<Parameters<Open>[1]> = {}): ReturnType<Open> {
     const { signal } = new AbortController();
-    return this.#opened.source.open(url, { signal, isHeld: true, ...options });
+    return this.#opened.source.open(url, { signal, isBuffered: true, ...options });
   }
 
   /** @returns why a fetch failed; `undefined` where it did not */

@@ -8,11 +8,11 @@ import { isStream, lengthOf, noteBroken, withFirstByteDeadline } from './open-bo
 const SLICE_BYTES = 64 * 1024;
 
 /**
- * Reads the first bytes of an opened original within the deadline of the first byte; `passBody` sends them.
+ * Reads the first bytes of an opened original within the deadline of the first byte; `forwardBody` sends them.
  *
  * @throws as `readAtLeast`, and MediaError `ORIGIN_TIMEOUT`
  */
-export function takePrefix(
+export function readPrefix(
   backend: Backend,
   opened: Opened,
   count: number,
@@ -44,16 +44,16 @@ export async function readAtLeast(
   const lengthBytes = lengthOf(opened);
   const wanted = Math.min(count, lengthBytes ?? count);
   const chunks: Buffer[] = [];
-  let taken = 0;
+  let received = 0;
   try {
     for await (const chunk of body.iterator({ destroyOnReturn: false })) {
       chunks.push(chunk);
-      taken += chunk.length;
-      if (taken >= wanted) break;
+      received += chunk.length;
+      if (received >= wanted) break;
     }
-    const isShort = taken < wanted && lengthBytes !== undefined;
-    if (isShort || taken > (lengthBytes ?? taken)) {
-      throw new Error(`${lengthBytes} bytes were declared; ${taken} arrived.`);
+    const isShort = received < wanted && lengthBytes !== undefined;
+    if (isShort || received > (lengthBytes ?? received)) {
+      throw new Error(`${lengthBytes} bytes were declared; ${received} arrived.`);
     }
   } catch (error) {
     body.destroy();
@@ -69,17 +69,17 @@ export async function readAtLeast(
  *
  * @param prefix bytes that were read from the body before
  * @param rest omit if the prefix is the complete body
- * @param lengthBytes value of `Content-Length`; `undefined`: up to `maxPassedBytes`
+ * @param lengthBytes value of `Content-Length`; `undefined`: up to `maxForwardedBytes`
  * @returns fails with MediaError `ORIGIN_ERROR` or `ORIGIN_TIMEOUT`, also if the source breaks off; destroying it destroys
  *   `rest`
  */
-export function passBody(
+export function forwardBody(
   backend: Backend,
   prefix: Uint8Array,
   rest: Readable | undefined,
   lengthBytes: number | undefined,
 ): Readable {
-  const passed = new PassedBody(backend, lengthBytes);
+  const passed = new ForwardedBody(backend, lengthBytes);
   if (rest !== undefined) pipeline(rest, passed, () => undefined);
   // The rest flows from the next tick on.
   if (prefix.length > 0) passed.write(prefix);
@@ -88,15 +88,15 @@ export function passBody(
 }
 
 /** Forwards bytes in memory in slices: a response would buffer a single chunk, whatever its client's pace. */
-export function passBytes(backend: Backend, bytes: Uint8Array): Readable {
+export function forwardBytes(backend: Backend, bytes: Uint8Array): Readable {
   const slices = Readable.from(slicesOf(bytes), { objectMode: false });
-  return passBody({ ...backend, observer: undefined }, new Uint8Array(), slices, bytes.length);
+  return forwardBody({ ...backend, observer: undefined }, new Uint8Array(), slices, bytes.length);
 }
 
 /** Joins the bytes that were read from a body with its rest. */
-export function joinBody(taken: Uint8Array, rest: Readable): Readable {
+export function joinBody(received: Uint8Array, rest: Readable): Readable {
   const join = async function* () {
-    yield* slicesOf(taken);
+    yield* slicesOf(received);
     yield* rest as AsyncIterable<Uint8Array>;
   };
   return Readable.from(join(), { objectMode: false });
@@ -108,7 +108,7 @@ function* slicesOf(bytes: Uint8Array): Generator<Uint8Array> {
   }
 }
 
-class PassedBody extends Transform {
+class ForwardedBody extends Transform {
   readonly #backend: Backend;
   readonly #lengthBytes: number | undefined;
   /** Bytes that were forwarded; the listener measures the client's pace by them. */
@@ -121,11 +121,11 @@ class PassedBody extends Transform {
   }
 
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
-    const { observer, maxPassedBytes } = this.#backend;
+    const { observer, maxForwardedBytes } = this.#backend;
     this.passedBytes += chunk.length;
     observer?.noteReadBytes(chunk.length);
     if (this.passedBytes > (this.#lengthBytes ?? this.passedBytes)) done(this.#mismatch());
-    else if (this.passedBytes > maxPassedBytes) done(new MediaError('MEDIA_TOO_LARGE'));
+    else if (this.passedBytes > maxForwardedBytes) done(new MediaError('MEDIA_TOO_LARGE'));
     else done(null, chunk);
   }
 

@@ -10,8 +10,8 @@ import type { GuardedStore } from '../results/store.ts';
 import { type Backend, isNamespaced } from './backend.ts';
 import type { OriginalRecords } from './records.ts';
 
-/** Facts of originals that outlive the process. */
-interface Facts {
+/** Details of originals that outlive the process. */
+interface StoredDetails {
   readonly metadata: CachedMetadata;
   /** Hexadecimal digits. */
   readonly sha256: string;
@@ -19,16 +19,16 @@ interface Facts {
   readonly removal: MetadataOutcome;
 }
 
-interface FactRow<Fact> {
+interface DetailRow<Detail> {
   readonly mimeType: string;
-  /** Whether the fact depends on the pipeline release; others survive upgrades. */
+  /** Whether the detail depends on the pipeline release; others survive upgrades. */
   readonly isOfRelease: boolean;
-  readonly format: (fact: Fact) => Uint8Array;
-  /** Returns `undefined` for an invalid fact. */
-  readonly parse: (body: Uint8Array) => Fact | undefined;
+  readonly format: (detail: Detail) => Uint8Array;
+  /** Returns `undefined` for an invalid detail. */
+  readonly parse: (body: Uint8Array) => Detail | undefined;
 }
 
-const rows: { readonly [Name in keyof Facts]: FactRow<Facts[Name]> } = {
+const rows: { readonly [Name in keyof StoredDetails]: DetailRow<StoredDetails[Name]> } = {
   metadata: {
     mimeType: 'application/json',
     isOfRelease: true,
@@ -53,15 +53,15 @@ const rows: { readonly [Name in keyof Facts]: FactRow<Facts[Name]> } = {
 };
 
 /** An original, such as an `OriginalFlight`, which drops writes after a purge. */
-export interface FactSubject {
+export interface DetailSubject {
   readonly originKey: string;
   readonly commit?: (write: () => void) => unknown;
   /** Omit for the storage. */
   readonly backend?: Pick<Backend, 'remembers'>;
 }
 
-/** Facts of originals, each tied to one state: in the records, and next to the results in the store. */
-export class FactStore {
+/** Details of originals, each tied to one state: in the records, and next to the results in the store. */
+export class DetailStore {
   readonly #records: OriginalRecords;
   readonly #store: GuardedStore | undefined;
   readonly #release: string;
@@ -73,67 +73,72 @@ export class FactStore {
   }
 
   /** @throws `signal.reason` */
-  async find<Name extends keyof Facts>(
-    subject: FactSubject,
+  async find<Name extends keyof StoredDetails>(
+    subject: DetailSubject,
     etag: string,
     name: Name,
     signal: AbortSignal,
-  ): Promise<Partial<Facts>[Name] | undefined> {
-    const details: Partial<Facts> = this.#records.findDetails(subject.originKey, etag) ?? {};
+  ): Promise<Partial<StoredDetails>[Name] | undefined> {
+    const details: Partial<StoredDetails> =
+      this.#records.findDetails(subject.originKey, etag) ?? {};
     const known = details[name];
     if (known !== undefined || this.#store === undefined || !isStored(subject)) return known;
     const stored = await this.#store.find(this.#addressOf(subject, etag, name), signal);
-    const fact = stored && rows[name].parse(stored.body);
-    if (fact !== undefined) this.#remember(subject, etag, name, fact);
-    return fact;
+    const detail = stored && rows[name].parse(stored.body);
+    if (detail !== undefined) this.#remember(subject, etag, name, detail);
+    return detail;
   }
 
-  put<Name extends keyof Facts>(
-    subject: FactSubject,
+  put<Name extends keyof StoredDetails>(
+    subject: DetailSubject,
     etag: string,
     name: Name,
-    fact: Facts[Name],
+    detail: StoredDetails[Name],
   ): void {
-    if (this.#records.findDetails(subject.originKey, etag)?.[name] === fact) return;
-    this.#remember(subject, etag, name, fact);
-    this.store(subject, etag, name, fact);
+    if (this.#records.findDetails(subject.originKey, etag)?.[name] === detail) return;
+    this.#remember(subject, etag, name, detail);
+    this.store(subject, etag, name, detail);
   }
 
-  /** Stores a fact, also if it is in memory: a purge removes it only from the store. */
-  store<Name extends keyof Facts>(
-    subject: FactSubject,
+  /** Stores a detail, also if it is in memory: a purge removes it only from the store. */
+  store<Name extends keyof StoredDetails>(
+    subject: DetailSubject,
     etag: string,
     name: Name,
-    fact: Facts[Name],
+    detail: StoredDetails[Name],
   ): void {
     const { format, mimeType } = rows[name];
     if (!isStored(subject)) return;
     commit(subject, () =>
-      this.#store?.add(this.#addressOf(subject, etag, name), { body: format(fact), mimeType }),
+      this.#store?.add(this.#addressOf(subject, etag, name), { body: format(detail), mimeType }),
     );
   }
 
-  #remember<Name extends keyof Facts>(
-    subject: FactSubject,
+  #remember<Name extends keyof StoredDetails>(
+    subject: DetailSubject,
     etag: string,
     name: Name,
-    fact: Facts[Name],
+    detail: StoredDetails[Name],
   ): void {
-    commit(subject, () => this.#records.noteDetails(subject.originKey, etag, { [name]: fact }));
+    commit(subject, () => this.#records.noteDetails(subject.originKey, etag, { [name]: detail }));
   }
 
-  #addressOf({ originKey }: FactSubject, originalEtag: string, name: keyof Facts): ResultAddress {
+  #addressOf(
+    { originKey }: DetailSubject,
+    originalEtag: string,
+    name: keyof StoredDetails,
+  ): ResultAddress {
     const key = `${encodeOriginKey(originKey)}?${name}`;
     const release = rows[name].isOfRelease ? this.#release : '';
     return { originKey, key, originalEtag, release };
   }
 }
 
-function commit(subject: FactSubject, write: () => void): void {
+function commit(subject: DetailSubject, write: () => void): void {
   if (subject.commit === undefined) write();
   else subject.commit(write);
 }
 
-function isStored({ originKey, backend }: FactSubject): boolean {
+function isStored({ originKey, backend }: DetailSubject): boolean {
   return backend?.remembers !== false && !isNamespaced(originKey);
 }
