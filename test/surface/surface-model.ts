@@ -37,7 +37,7 @@ interface TargetInfo {
   readonly template: string | undefined;
   readonly verdict: Verdict | { readonly kind: Exclude<AskedKind, Verdict['kind']> };
   /** Of what is signed with an end, in seconds since 1970. */
-  readonly endsAtSeconds?: number;
+  readonly expiresAtSeconds?: number;
 }
 
 export interface World {
@@ -85,9 +85,9 @@ export class SurfaceModel {
     if (verdict.kind !== 'media' || !template?.startsWith('/attachments/')) {
       return { template, verdict };
     }
-    const endsAtSeconds = endOf(target, verdict.canonical.originKey, nowSeconds());
-    if (endsAtSeconds === undefined) return { template, verdict: { kind: 'hidden' } };
-    return { template, verdict, endsAtSeconds };
+    const expiresAtSeconds = endOf(target, verdict.canonical.originKey, nowSeconds());
+    if (expiresAtSeconds === undefined) return { template, verdict: { kind: 'hidden' } };
+    return { template, verdict, expiresAtSeconds };
   }
 
   /** What a target comes to, as a GET without any condition. */
@@ -114,7 +114,7 @@ export class SurfaceModel {
     const { method, target } = request;
     this.statuses.set(response.status, (this.statuses.get(response.status) ?? 0) + 1);
     this.checkAny(response);
-    const { template, verdict, endsAtSeconds } = this.#readTarget(target);
+    const { template, verdict, expiresAtSeconds } = this.#readTarget(target);
     this.document.check(method, template, response);
     const { 'cache-control': cacheControl, 'cdn-cache-control': repeated } = response.headers;
     expect(repeated).toBe(this.#world.siteOrigin === undefined ? undefined : cacheControl);
@@ -137,7 +137,7 @@ export class SurfaceModel {
       checkRefusal(response, expected, method === 'HEAD');
       if (expected === UNKNOWN_MEDIA) this.#checkMissing(response);
     } else {
-      checkMedia(request, response, expected, endsAtSeconds);
+      checkMedia(request, response, expected, expiresAtSeconds);
     }
   }
 
