@@ -2,11 +2,12 @@ import type { QueryKind } from '../contract/media-query.ts';
 import { type ParameterRow, parameters, queries } from './tables.ts';
 import { quote } from './values.ts';
 
+/** Options of a URL; `undefined` omits a parameter. */
 export type Options = Readonly<Record<string, unknown>>;
 
 /**
- * Formats a query in the order of the contract, so that equal options share a URL and a cache entry. Appends validation
- * errors to `faults`.
+ * Formats a query in the order of the contract, so that equal options have one URL and one cache entry. Appends what is
+ * wrong with the options to `faults`.
  */
 export function formatQuery(kind: QueryKind, options: Options, faults: string[]): string {
   const names = queries[kind];
@@ -15,12 +16,12 @@ export function formatQuery(kind: QueryKind, options: Options, faults: string[])
       faults.push(`${name} is unknown; expected one of ${names.join(', ')}.`);
     }
   }
-  const present = names.filter((name) => options[name] !== undefined);
-  for (const name of present) {
+  const given = names.filter((name) => options[name] !== undefined);
+  for (const name of given) {
     const expected = findExpected(parameters[name], options[name]);
     if (expected) faults.push(`${name} is ${quote(options[name])}; expected ${expected}.`);
   }
-  return present.map((name) => `${name}=${options[name]}`).join('&');
+  return given.map((name) => `${name}=${options[name]}`).join('&');
 }
 
 function findExpected(

@@ -15,7 +15,7 @@ import {
 } from './hmac.ts';
 import { findKeyFault, parseBase, quote, throwIfAny } from './values.ts';
 
-/** Part of an S3 multipart upload. */
+/** One part of a multipart upload of S3. */
 export interface UploadPart {
   readonly uploadId: string;
   /** 1 to 10,000. */
@@ -26,7 +26,7 @@ export interface UploadPart {
 export interface Upload {
   /** Key of the original, such as `attachments/1/2/cat picture.png`. */
   readonly key: string;
-  /** Time from which the upload can no longer begin, in complete seconds. */
+  /** First moment at which the upload can no longer begin, in whole seconds. */
   readonly expiresAt: Date;
   /** Content type to store; omit for that of the request. */
   readonly contentType?: string | undefined;
@@ -34,29 +34,33 @@ export interface Upload {
   readonly maxBytes?: number | undefined;
   /** Whether the upload may replace an existing object; omit for `false`. */
   readonly replace?: boolean | undefined;
-  /** Whether Darkroom removes metadata such as GPS coordinates; omit for `RELAY_STRIP_METADATA` of the service. */
+  /** Whether Darkroom removes metadata such as the position; omit for `RELAY_STRIP_METADATA` of the service. */
   readonly stripMetadata?: boolean | undefined;
   /** Omit for the bucket of originals. */
   readonly bucket?: string | undefined;
-  /** Omit for a complete object. */
+  /** Omit for a whole object. */
   readonly part?: UploadPart | undefined;
 }
 
 export interface UploadCapability {
   readonly capability: string;
-  /** Target of the `PUT`; without `cdnUrl`, a path. */
+  /** Address for the `PUT`: a path without `cdnUrl`. */
   readonly url: string;
 }
 
-/** Returns a capability and the URL to which the client sends the file. @throws RangeError with all validation errors */
+/**
+ * Returns a capability, and the URL to which the client sends the file.
+ *
+ * @throws RangeError that names all faults
+ */
 export async function createUploadCapability({
   signingKeys,
   cdnUrl,
   ...upload
 }: Upload & {
-  /** Value of `RELAY_SIGNING_KEYS`. */
+  /** Keys of `RELAY_SIGNING_KEYS`. */
   readonly signingKeys: SigningKeys;
-  /** Base URL of user content; omit to return a path. */
+  /** Public address of user content; omit for a path. */
   readonly cdnUrl?: string | undefined;
 }): Promise<UploadCapability> {
   throwIfAny('upload', findFaults(upload));
@@ -95,11 +99,11 @@ function findFaults(upload: Upload): string[] {
   };
   const keyFault = findKeyFault(key);
   expect(keyFault === undefined, 'key', key, keyFault ?? '');
-  // URLs cannot name originals whose key contains the prefix `a_`.
+  // In the bucket of originals, no URL leads to a hash with its mark.
   const isMarked = bucket === undefined && /^(?!attachments\/).*\/a_[\w-]+$/.test(key);
   expect(!isMarked, 'key', key, 'the key without the a_ of its hash');
-  const isTime = expiresAt instanceof Date && Number.isSafeInteger(expiresAt.getTime() / 1000);
-  expect(isTime, 'expiresAt', expiresAt, 'a date of whole seconds');
+  const isWhole = expiresAt instanceof Date && Number.isSafeInteger(expiresAt.getTime() / 1000);
+  expect(isWhole, 'expiresAt', expiresAt, 'a date of whole seconds');
   expect(
     contentType === undefined || isMediaType(contentType),
     'contentType',
@@ -117,18 +121,19 @@ function findFaults(upload: Upload): string[] {
   return faults;
 }
 
+/** Result of checking a capability. */
 export type VerifiedUpload =
   | { readonly verdict: 'valid'; readonly upload: Upload }
   | { readonly verdict: 'malformed' | 'mismatch' | 'expired' };
 
-/** Checks a capability, as the service does before it compares the capability with the request. */
+/** Checks a capability as the service does; the service compares it with the request, too. */
 export async function verifyUploadCapability({
   capability,
   signingKeys,
   now = new Date(),
 }: {
   readonly capability: string;
-  /** Value of `RELAY_SIGNING_KEYS`. */
+  /** Keys of `RELAY_SIGNING_KEYS`. */
   readonly signingKeys: SigningKeys;
   /** Omit for the current time. */
   readonly now?: Date | undefined;
@@ -142,7 +147,7 @@ export async function verifyUploadCapability({
   const bytes = decodeBase64Url(payload);
   const upload = readFields(parseOnce((bytes && decodeUtf8(bytes)) ?? ''));
   if (upload === undefined) return { verdict: 'malformed' };
-  // The service ignores fractions of a second.
+  // The service counts whole seconds.
   const isExpired = Math.floor(now.getTime() / 1000) * 1000 >= upload.expiresAt.getTime();
   return isExpired ? { verdict: 'expired' } : { verdict: 'valid', upload };
 }

@@ -10,10 +10,11 @@ export type { Extension, Quality } from '../contract/image-formats.ts';
 export type { AssetOptions, AttachmentOptions, Id, Kind, KindArguments, Size } from './kinds.ts';
 export { nearestSize, sizes, srcset } from './sizes.ts';
 
+/** Public addresses of the service; each may have a path. */
 export interface MediaUrlsOptions {
-  /** Base URL of user content. */
+  /** Address of user content. */
   readonly cdnUrl: string;
-  /** Base URL of default avatars; omit for `cdnUrl`. */
+  /** Address of the default avatars; omit if it is `cdnUrl`. */
   readonly staticUrl?: string | undefined;
 }
 
@@ -31,7 +32,7 @@ class UrlBuilder {
     }
   }
 
-  /** Returns the URL of a user's default avatar. */
+  /** Returns the URL of the default avatar of a user without an avatar. */
   defaultAvatar(userId: Id): string {
     const faults: string[] = [];
     const id = formatValue('user_id', 'snowflake', userId, faults);
@@ -39,7 +40,10 @@ class UrlBuilder {
     return `${this.#staticUrl}/avatars/${BigInt(id) % BigInt(defaultAvatars)}.png`;
   }
 
-  /** Adds parameters to a URL of an attachment or external media from the platform's API. Its signature remains valid. */
+  /**
+   * Adds parameters to a URL of an attachment or of external media that the platform's API returned. Keeps every byte
+   * of the URL, since its signature covers them.
+   */
   transform(url: string, options: AttachmentOptions): string {
     const faults: string[] = [];
     const query = formatQuery('external', { ...options }, faults);
@@ -54,13 +58,13 @@ class UrlBuilder {
 }
 
 /**
- * Builder of URLs, with one method for each kind of media. Methods validate their arguments as the service does, and throw
- * a RangeError with all validation errors.
+ * Builds URLs, with one method for each kind of media. Each method checks its arguments as the service does, and throws
+ * a RangeError that names all faults.
  */
 export type MediaUrls = UrlBuilder & KindMethods;
 export const MediaUrls = UrlBuilder as new (options: MediaUrlsOptions) => MediaUrls;
 
-/** @param values arguments of a method: values of the placeholders, then options */
+/** @param values arguments of a method: those of the placeholders, then options */
 function formatPath(kind: string, row: KindRow, values: readonly unknown[]): string {
   const { path, query, formats = parameters.format?.values ?? [] } = row;
   const faults: string[] = [];

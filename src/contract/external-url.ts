@@ -1,17 +1,18 @@
-/** Rules for URLs of other sites, except for their IP addresses (contract §8, "What may be fetched"). */
+/** Rules for URLs of other sites, without their addresses (contract §8, "What may be fetched"). */
 
 import { decodeOnce } from './media-path.ts';
 
 export const MAX_EXTERNAL_URL_BYTES = 8_192;
 
-/** Base URL of this service (`PUBLIC_URLS`): an origin, and the decoded segments of a path. */
+/** Public URL of this service: an origin, and the decoded segments of a path. */
 export interface PublicUrl {
   readonly origin: string;
   readonly segments: readonly string[];
 }
 
-/** Permitted sites; host names are in the format of the URL parser. */
+/** Permitted sites; names have the format of the URL parser. */
 export interface ExternalPolicy {
+  /** Public URLs of this service, which are never fetched. */
   readonly publicUrls: readonly PublicUrl[];
   readonly ports: readonly number[];
   /** Includes subdomains; an empty list allows all hosts. */
@@ -20,7 +21,7 @@ export interface ExternalPolicy {
   readonly blockedHosts: readonly string[];
 }
 
-/** Reasons to reject a URL, for the log and metrics. */
+/** Reasons to refuse a URL, for the log and the counters. */
 export const urlRefusals = [
   'control character',
   'no url',
@@ -33,13 +34,15 @@ export const urlRefusals = [
 ] as const;
 export type UrlRefusal = (typeof urlRefusals)[number];
 
-/** Result of checking a URL; `local` for a URL of this service. */
+/** Result of checking a URL: the target of the fetch, that the URL is our own, or the reason for a refusal. */
 export type ExternalTarget =
   | {
       readonly kind: 'fetchable';
+      /** In canonical form. */
       readonly url: URL;
-      /** Name in lower case without a final dot, or IP address without brackets. */
+      /** A name in lower case without a final dot, or an address without brackets. */
       readonly host: string;
+      /** Whether `host` is an IP address, which needs no DNS lookup. */
       readonly isAddress: boolean;
       readonly port: number;
     }
@@ -48,7 +51,7 @@ export type ExternalTarget =
 
 const usualPorts: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 };
 
-// The URL parser would silently remove tabs and line breaks.
+// The URL parser drops some control characters.
 const CONTROL = /\p{Cc}/u;
 const ADDRESS_V4 = /^\d+\.\d+\.\d+\.\d+$/;
 const ADDRESS_V6 = /^\[(.+)\]$/;
@@ -56,15 +59,15 @@ const ADDRESS_V6 = /^\[(.+)\]$/;
 const HOST_NAME = /^(?=.{1,253}$)(?:[a-z\d_-]{1,63}\.)+(?!\d+$)[a-z\d_-]{1,63}$/;
 
 /**
- * Returns the canonical form of a URL: the `href` of the URL parser, without fragment and without a final dot of the host.
- * Keeps percent-encodings. Returns `undefined` if the text is not a URL.
+ * Returns the canonical form of a URL, which all its spellings share: the `href` of the URL parser, without the fragment
+ * and a final dot of the host. Keeps percent-encodings. Returns `undefined` if the text is not a URL.
  */
 export function canonicalUrlOf(text: string): string | undefined {
   return parseUrl(text)?.href;
 }
 
-/** Checks the URL of a signed target or a redirect. The caller must also check the IP addresses of its host. */
-export function checkExternalUrl(text: string, policy: ExternalPolicy): ExternalTarget {
+/** Checks the URL of a signed target or a redirect. The caller must also check the addresses of its host. */
+export function examineExternalUrl(text: string, policy: ExternalPolicy): ExternalTarget {
   const url = readValidUrl(text);
   if (typeof url === 'string') return refuse(url);
   if (findLocalTarget(text, policy.publicUrls) !== undefined) return { kind: 'local' };
@@ -81,7 +84,7 @@ export function checkExternalUrl(text: string, policy: ExternalPolicy): External
   return { kind: 'fetchable', url, host, isAddress, port };
 }
 
-/** Returns a URL that follows all rules except those for host and port, or the reason to reject it. */
+/** Returns a URL that follows all rules except those for host and port, or the reason for a refusal. */
 function readValidUrl(text: string): URL | UrlRefusal {
   if (CONTROL.test(text)) return 'control character';
   const url = parseUrl(text);
@@ -92,8 +95,8 @@ function readValidUrl(text: string): URL | UrlRefusal {
 }
 
 /**
- * Returns the request target of a URL of this service, without the path of the longest matching base URL; `undefined` for
- * other URLs and invalid texts.
+ * Returns the request target of an own URL, without the path of the longest matching public URL; `undefined` for other
+ * URLs, and texts that break the rules above.
  */
 export function findLocalTarget(
   text: string,
@@ -111,7 +114,7 @@ export function findLocalTarget(
   return `/${segments.slice(Math.max(...lengths)).join('/')}${url.search}`;
 }
 
-/** Parses an http or https URL without query and fragment; returns `undefined` for other texts. */
+/** Parses an http or https URL of an origin and a path; returns `undefined` for other texts. */
 export function parsePublicUrl(text: string): PublicUrl | undefined {
   const url = readValidUrl(text);
   if (typeof url === 'string' || /[?#]/.test(text)) return undefined;
@@ -120,7 +123,7 @@ export function parsePublicUrl(text: string): PublicUrl | undefined {
   return isDecoded ? { origin: url.origin, segments } : undefined;
 }
 
-/** Returns a host in the format of `checkExternalUrl`; `undefined` if the text is neither a name nor an IP address. */
+/** Returns a host in the format of `examineExternalUrl`; `undefined` if the text is neither a name nor an address. */
 export function canonicalHostOf(text: string): string | undefined {
   if (/[/?#@:\\\s]/.test(text.replace(/^\[[\da-f:.]+\]$/i, ''))) return undefined;
   const hostname = parseUrl(`http://${text}/`)?.hostname;
@@ -138,8 +141,8 @@ function parseUrl(text: string): URL | undefined {
 }
 
 /**
- * Parses a URL; returns `undefined` if it is malformed. Does not use `URL.canParse`, which in Node 20 and 22 rejects
- * letters from U+0080 to U+00FF once V8 has optimized its caller.
+ * Parses a URL; returns `undefined` if it is malformed. Not with `URL.canParse`, which in Node 20 and 22 rejects letters
+ * from U+0080 to U+00FF once V8 has optimized its caller.
  */
 export function readUrl(text: string, base?: URL): URL | undefined {
   try {
@@ -153,13 +156,13 @@ function refuse(reason: UrlRefusal): ExternalTarget {
   return { kind: 'refused', reason };
 }
 
-/** Token of this service in `CDN-Loop` (RFC 8586 §2), which it sends with each request to another site. */
+/** Token of this service in `CDN-Loop` (RFC 8586 §2), sent with each request to another site. */
 export const CDN_TOKEN = 'darkroom';
 
 // `cdn-info = cdn-id *( OWS ";" OWS parameter )`; a quoted value may contain a comma.
 const CDN_INFO = /(?:[^",]|"(?:[^"\\]|\\.)*"?)+/g;
 
-/** Whether a `CDN-Loop` header has the token of this service, so that serving the request would loop. */
+/** Whether a `CDN-Loop` header has our token: a site that fetches its media from us would cause a loop. */
 export function hasLoopToken(header: string): boolean {
   return Array.from(header.matchAll(CDN_INFO)).some(
     ([info]) => info.split(';', 1)[0]?.trim().toLowerCase() === CDN_TOKEN,

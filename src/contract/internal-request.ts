@@ -3,7 +3,8 @@ import { MediaError } from './errors.ts';
 import { findKeyFault } from './media-path.ts';
 import { formatNameOf, type MediaMetadata } from './metadata.ts';
 
-/** Media in a request to an internal route (contract §14). */
+/** Requests and responses of the internal routes, with the platform's names (contract §14). */
+
 export type InternalSubject =
   | { readonly type: 'external'; readonly url: string }
   | { readonly type: 'upload'; readonly key: string }
@@ -43,7 +44,7 @@ const subject = z.union([
 
 const version = z.literal(2).optional();
 
-/** Options of `/_metadata`; those for NSFW media have no effect without a scanner. */
+/** Options of a request for metadata; those for NSFW media have no effect without a scanner. */
 const metadataOptions = z.object({
   version,
   nsfw: z.enum(['block', 'flag', 'allow']).optional(),
@@ -53,6 +54,7 @@ const metadataOptions = z.object({
 
 const framesOptions = z.object({ version });
 
+/** JSON Schemas (draft 2020-12) of the bodies, for the documents. */
 export const internalBodies = {
   '/_metadata': () => describe(z.intersection(metadataOptions, subject)),
   '/_frames': () => describe(z.intersection(framesOptions, subject)),
@@ -72,6 +74,7 @@ export function parseMetadataRequest(body: unknown) {
   return { subject: parse(subject, body), wantsBytes };
 }
 
+/** Parses the body of `/_frames`. @throws MediaError `INVALID_FORM_BODY` with all faults */
 export function parseFramesRequest(body: unknown): InternalSubject {
   parse(framesOptions, body);
   return parse(subject, body);
@@ -93,9 +96,9 @@ function parse<Output>(schema: z.ZodType<Output>, body: unknown): Output {
 }
 
 /**
- * Formats metadata as the platform expects them.
+ * Formats metadata for the platform.
  *
- * @param bytes media to include as base64, if requested
+ * @param bytes media to include as base64
  * @throws MediaError `UNSUPPORTED_MEDIA_TYPE` for media without metadata, `MEDIA_TOO_LARGE`
  */
 export function formatMetadata(metadata: MediaMetadata, bytes: Uint8Array | undefined) {
@@ -122,14 +125,14 @@ export function formatMetadata(metadata: MediaMetadata, bytes: Uint8Array | unde
     ...(placeholder !== null && { placeholder }),
     nsfw: false,
     nsfw_probability: 0,
-    // Buffer.from(bytes) would copy them.
+    // Without a copy of the bytes, which may be many.
     ...(bytes && {
       base64: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64'),
     }),
   };
 }
 
-/** Types that `/_sniff` withholds, because browsers and the platform may interpret them differently. */
+/** Types that `/_sniff` withholds: browsers and the platform may interpret them differently. */
 const WITHHELD_TYPES =
   /^(?:text\/|image\/svg|application\/(?:pdf|xml|octet-stream|postscript|rtf))/;
 

@@ -1,4 +1,7 @@
-/** Converts lenient requests of the platform's clients to strict ones, with equal cache keys (contract §14, "Leniency"). */
+/**
+ * Normalizes lenient requests of the platform's clients to strict ones before these are checked (contract §14,
+ * "Leniency"), so that both have the same cache key.
+ */
 
 import { type Extension, extensions as formats, sourceExtensions } from './image-formats.ts';
 import { decodeSegment, parsePath, splitExtension } from './media-path.ts';
@@ -16,11 +19,11 @@ type Sent = Readonly<Record<string, string | undefined>>;
 
 interface Subject {
   readonly resource: ResourceName;
-  /** Whether the hash has the prefix `a_` of animated originals. */
-  readonly isMarkedAnimated: boolean;
+  /** Whether the hash has the `a_` of an animated original. */
+  readonly isMarked: boolean;
 }
 
-/** Functions that compute strict parameters; `undefined` omits a parameter. */
+/** Values of the strict parameters, one row each; `undefined` to omit the parameter. */
 const lenientParameters: Readonly<
   Record<string, (sent: Sent, subject: Subject) => string | undefined>
 > = {
@@ -30,13 +33,13 @@ const lenientParameters: Readonly<
   format: findFormat,
   quality: ({ quality }) =>
     quality === undefined || qualities.some((each) => each === quality) ? quality : 'high',
-  animated: ({ animated }, { isMarkedAnimated }) =>
-    String(animated === undefined ? isMarkedAnimated : isTrue(animated)),
+  animated: ({ animated }, { isMarked }) =>
+    String(animated === undefined ? isMarked : isTrue(animated)),
 };
 
 const DEFAULT_WIDTH_PX = 128;
 
-/** Minimum and maximum width of assets in pixels; for avatars and icons the default. */
+/** Minimum and maximum width of each class of assets, in pixels. Avatars and icons have the default. */
 const defaultBoundsPx = [128, 1024] as const;
 const banner = [480, 2048] as const;
 const boundsPx: Readonly<Partial<Record<ResourceName, readonly [min: number, max: number]>>> = {
@@ -48,7 +51,7 @@ const boundsPx: Readonly<Partial<Record<ResourceName, readonly [min: number, max
   sticker: [128, 512],
 };
 
-/** Accepted extensions of assets. Assets in formats that are not in the contract are sent as WebP. */
+/** Extensions of assets. Those of other formats than the contract's are sent as WebP. */
 const assetExtensions = [...sourceExtensions, 'jxl', 'svg'];
 
 export interface StrictTarget {
@@ -57,7 +60,7 @@ export interface StrictTarget {
   readonly isDownload: boolean;
 }
 
-/** Converts a lenient request to a strict one. Keeps values that are invalid in both, so that the check reports them. */
+/** Returns the strict request of a lenient one, with the faults of both. */
 export function normalizeLenient(
   rawPath: string,
   rawQuery: string,
@@ -69,7 +72,7 @@ export function normalizeLenient(
   if (resource === undefined) return { rawPath, rawQuery, isDownload };
   const last = decodeSegment(rawPath.slice(rawPath.lastIndexOf('/') + 1)) ?? '';
   const { extensions, query } = resourceRows[resource];
-  const subject = { resource, isMarkedAnimated: extensions !== undefined && last.startsWith('a_') };
+  const subject = { resource, isMarked: extensions !== undefined && last.startsWith('a_') };
   const strict = new URLSearchParams();
   for (const { name } of queryParameters[query]) {
     const value = lenientParameters[name]?.(sent, subject);
@@ -88,6 +91,7 @@ function resourceAt(rawPath: string, resources: Resources): ResourceName | undef
   return parsed.kind === 'valid' ? parsed.path.resource : parsed.resource;
 }
 
+/** @param last the last segment, decoded */
 function replaceExtension(
   rawPath: string,
   last: string,
@@ -101,7 +105,7 @@ function replaceExtension(
   return `${directory}${encodeURIComponent(stem)}.${strict}`;
 }
 
-/** Returns the extension requested by parameter or path, or WebP; `undefined` if the one in the path is unknown. */
+/** Returns the extension of the sent format, by parameter or path, or WebP; `undefined` if the extension is unknown. */
 function findExtension(
   extension: string,
   sent: Sent,

@@ -1,21 +1,24 @@
 import type { QueryParameter } from '../contract/media-query.ts';
 import type { ResourceName } from '../contract/resources.ts';
 
-/** Tables of the contract, so that the page offers exactly what the service accepts. */
+/** Tables of the contract: the page offers what the service routes. */
 export interface ContractTables {
   readonly resources: readonly DescribedResource[];
-  /** Kinds with signed paths: external media. */
+  /** Kinds whose whole path is signed: external media. */
   readonly external: readonly DescribedResource[];
 }
 
-/** Kind of media: a row of contract §1, with the parameters of its query. */
+/** A kind of media: a row of contract §1, with the parameters of its query. */
 export interface DescribedResource {
   readonly name: ResourceName;
   readonly template: string;
   /** Empty if the path ends with a file name. */
   readonly extensions: readonly string[];
   readonly parameters: readonly QueryParameter[];
-  /** Parameters without effect, as `name=value`, by requested format: '' if none, `unchanged` without any parameters. */
+  /**
+   * Words without effect, as `name=word`, by the requested format; by the empty text for the original's own format, by
+   * `unchanged` for a request without parameters.
+   */
   readonly idle: Readonly<Record<string, readonly string[]>>;
 }
 
@@ -28,23 +31,23 @@ export interface OriginalsList {
 }
 
 export interface ListedOriginal {
-  /** Decoded values by placeholder of the template. */
+  /** Value per placeholder of the template, decoded. */
   readonly values: Readonly<Record<string, string>>;
   readonly sizeBytes: number;
-  /** Query parameters with the signature, if attachments need one. */
+  /** Query parameters that sign the path, if attachments have to be signed. */
   readonly signature?: Readonly<Record<string, string>> | undefined;
 }
 
-/** Properties of an original that are known without decoding pixels. */
+/** Facts of an original that need no decoding of pixels. */
 export interface OriginalProperties {
   readonly format: string;
-  /** After auto-orientation. */
+  /** Auto-oriented, as displayed. */
   readonly widthPx: number;
   readonly heightPx: number;
   readonly frames: number;
   readonly isMoving: boolean;
   readonly sizeBytes: number;
   readonly durationS?: number | undefined;
-  /** RFC 6381 string of a video. */
+  /** RFC 6381 string, of a video. */
   readonly codec?: string | undefined;
 }

@@ -38,6 +38,8 @@ export interface OpenOptions {
 export interface Opened {
   /** A paused stream with backpressure, or the bytes if they are few. */
   readonly body: Readable | Uint8Array;
+  /** Whether only the caller has the buffers of the body's chunks. */
+  readonly isExclusive?: boolean;
   /** Range of `body`; `undefined`: the complete file. */
   readonly part: { readonly first: number; readonly last: number } | undefined;
   /** Size of the complete file in bytes; `undefined` if the source does not declare it. */

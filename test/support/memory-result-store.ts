@@ -25,7 +25,7 @@ export class MemoryResultStore implements ResultStore {
   ): Promise<StoredResult | undefined> {
     this.reads += 1;
     signal.throwIfAborted();
-    this.#throwFailure();
+    this.#failIfTold();
     const result = this.#results.get(pathOf(address));
     if (result !== undefined) onFound(result.body.byteLength);
     return result;
@@ -33,13 +33,13 @@ export class MemoryResultStore implements ResultStore {
 
   async write(address: ResultAddress, { body, mimeType }: StoredResult): Promise<void> {
     this.writes += 1;
-    this.#throwFailure();
+    this.#failIfTold();
     this.#results.set(pathOf(address), { body: Uint8Array.from(body), mimeType });
   }
 
   async remove(prefix: string): Promise<number> {
     this.removals += 1;
-    this.#throwFailure();
+    this.#failIfTold();
     const segments = prefix.split('/');
     const last = segments.pop();
     if (prefix === '' || last === '..' || segments.some((segment) => /^\.{0,2}$/.test(segment))) {
@@ -58,7 +58,7 @@ export class MemoryResultStore implements ResultStore {
     this.isClosed = true;
   }
 
-  #throwFailure(): void {
+  #failIfTold(): void {
     if (this.failure !== undefined) throw this.failure;
   }
 }

@@ -2,19 +2,22 @@ import type { QueryParameter } from '../../contract/media-query.ts';
 import type { DescribedResource } from '../explorer-data.ts';
 import { hasEffect, type RequestedPicture } from './effects.ts';
 
-/** Copy of `signatureParameters` (contract §9), whose module needs Node. */
+/**
+ * Parameters that sign an attachment's path (contract §9). A copy of the contract's `signatureParameters`, whose module
+ * needs Node.
+ */
 export const SIGNATURE_NAMES: readonly string[] = ['ex', 'is', 'hm', 'uc'];
 
-/** Placeholder that is signed verbatim, including slashes (contract §8), and never encoded. */
+/** Placeholder that is signed verbatim, slashes included (contract §8), and never encoded. */
 const SIGNED_PART = 'target';
 
 export interface MediaChoice extends RequestedPicture {
-  /** Decoded values by placeholder of the template. */
+  /** Value per placeholder of the template, decoded. */
   readonly values: Readonly<Record<string, string>>;
   readonly signature?: Readonly<Record<string, string>> | undefined;
 }
 
-/** Returns the placeholders of a template, except `ext`. */
+/** Returns the names of a template's placeholders, except `ext`. */
 export function placeholdersOf({ template }: DescribedResource): readonly string[] {
   return [...template.matchAll(/\{(\w+)\}/g)]
     .map(([, name = '']) => name)
@@ -30,7 +33,7 @@ export function widthParameterOf({ parameters }: DescribedResource): QueryParame
   return parameters.find(({ name }) => name === 'size' || name === 'width');
 }
 
-/** Returns the choice with another width and no height, if its kind has widths. */
+/** Returns the choice with another width, if it can have one; the height follows. */
 export function withWidth(choice: MediaChoice, width: string): MediaChoice {
   const parameter = widthParameterOf(choice.resource);
   if (parameter === undefined) return choice;
@@ -41,12 +44,12 @@ export function formatPath({ resource, values, extension }: MediaChoice): string
   return resource.template.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = name === 'ext' ? extension : (values[name] ?? '');
     if (name !== SIGNED_PART) return encodeURIComponent(value);
-    // Encodes only characters that would end the path.
+    // Signed verbatim: only characters that would end the path are encoded.
     return value.replaceAll('?', '%3F').replaceAll('#', '%23');
   });
 }
 
-/** Formats path and query of a choice, without defaults and values without effect. */
+/** Formats path and query of a choice, without values that are the default or have no effect. */
 export function formatTarget(choice: MediaChoice): string {
   const path = formatPath(choice);
   const query = new URLSearchParams();
@@ -59,8 +62,8 @@ export function formatTarget(choice: MediaChoice): string {
   return query.size === 0 ? path : `${path}?${query}`;
 }
 
-/** Parses a target; returns `undefined` if no resource has the path. */
-export function parseChoice(
+/** Parses what `formatTarget` formats; returns `undefined` if no resource has the path. */
+export function readTarget(
   target: string,
   resources: readonly DescribedResource[],
 ): MediaChoice | undefined {
@@ -88,7 +91,10 @@ export function parseChoice(
   return undefined;
 }
 
-/** Finds the target in user input: a URL on any host, a path, or an origin key, which gets the usual extension. */
+/**
+ * Finds the target in a person's input: a URL on any host, a path, or the key of an original, which gets the usual
+ * extension. Returns `undefined` for other input.
+ */
 export function findTarget(
   text: string,
   resources: readonly DescribedResource[],
@@ -96,10 +102,10 @@ export function findTarget(
   const local = text.replace(/\s/g, '').replace(/^https?:\/\/[^/?#]*/i, '');
   const [target = ''] = local.split('#', 1);
   const rooted = target.startsWith('/') ? target : `/${target}`;
-  return [rooted, `${rooted}.webp`].find((each) => parseChoice(each, resources) !== undefined);
+  return [rooted, `${rooted}.webp`].find((each) => readTarget(each, resources) !== undefined);
 }
 
-/** Returns a unique id of a choice's original; a hash with and without `a_` is the same original. */
+/** Returns a unique name of a choice's original; hashes with and without the mark name the same original. */
 export function identify({ resource, values }: Pick<MediaChoice, 'resource' | 'values'>): string {
   const parts = Object.entries(values).map(([part, value]) =>
     part.endsWith('_hash') ? value.replace(/^a_/, '') : value,
@@ -108,8 +114,9 @@ export function identify({ resource, values }: Pick<MediaChoice, 'resource' | 'v
 }
 
 /**
- * Formats a curl command that requests a URL and prints its response headers. The choice comes from the page's address and
- * is untrusted, so the command contains only a known extension and a URL without quotes, which shells escape differently.
+ * Formats a shell line that requests a URL and shows the head of the response. The choice is untrusted, because it comes
+ * from the page's address: none of its parts becomes a word of the shell, and the URL contains no quote, which shells
+ * escape differently.
  *
  * @param url with the target of the choice, as `formatTarget` encodes it
  */

@@ -8,17 +8,17 @@ import type {
 } from '../explorer-data.ts';
 import { formatPath, identify, type MediaChoice } from './media-choice.ts';
 
-/** Maximum number of originals per request, whose URL contains all paths. */
+/** Maximum number of originals per request for facts: their paths are in one URL. */
 const MAX_REQUESTED = 30;
 
-/** Names of files that can be rendered. */
+/** Names of files that can be rendered; other files are not requested. */
 const PICTURE_NAME = new RegExp(`\\.(?:${sourceExtensions.join('|')})$`, 'i');
 
-/** Names of files that have posters. */
+/** Names of files that have posters, and are played. */
 const VIDEO_NAME = /\.(?:mp4|m4v|mov|webm|mkv)$/i;
 
 export interface Entry extends ListedOriginal {
-  /** Result of `identify`. */
+  /** Name by `identify`. */
   readonly id: string;
   readonly resource: DescribedResource;
   /** Ids and name of the original, for the search. */
@@ -35,7 +35,7 @@ export type Listing =
   | { readonly kind: 'shelves'; readonly shelves: readonly Shelf[] }
   | { readonly kind: 'failure'; readonly code: string; readonly message: string };
 
-/** Filter of the sheet; empty strings match everything. */
+/** Criteria for the sheet; empty texts match everything. */
 export interface Filter {
   readonly text: string;
   readonly kind: string;
@@ -44,10 +44,10 @@ export interface Filter {
 export const listing = signal<Listing>({ kind: 'shelves', shelves: [] });
 export const filter = signal<Filter>({ text: '', kind: '' });
 
-/** Properties of originals by id; `undefined` if they are unknown. */
+/** Facts of the originals by id; `undefined` if they are unknown. */
 export const properties = signal<ReadonlyMap<string, OriginalProperties | undefined>>(new Map());
 
-/** All shelves, including empty ones. */
+/** All shelves, empty ones included; empty if the list failed to load. */
 export const shelves = computed(() =>
   listing.value.kind === 'shelves' ? listing.value.shelves : [],
 );
@@ -56,7 +56,7 @@ export const entriesById = computed(
   () => new Map(shelves.value.flatMap(({ entries }) => entries).map((each) => [each.id, each])),
 );
 
-/** Non-empty shelves with the originals that match the filter. */
+/** Shelves with the originals that match the filter, without empty ones. */
 export const visibleShelves = computed((): readonly Shelf[] =>
   shelves.value
     .map((shelf) => ({ ...shelf, entries: shelf.entries.filter(fitsFilter) }))
@@ -67,7 +67,7 @@ export function findFirst({ name }: DescribedResource): Entry | undefined {
   return shelves.value.find(({ resource }) => resource.name === name)?.entries[0];
 }
 
-/** Loads the list. The rest of the page works without it. */
+/** Loads the list; the rest of the page works without it. */
 export async function loadOriginals(resources: readonly DescribedResource[]): Promise<void> {
   let code = 'No response';
   try {
@@ -82,6 +82,7 @@ export async function loadOriginals(resources: readonly DescribedResource[]): Pr
   }
 }
 
+/** Wraps a thrown value in an error if necessary. */
 export function toError(error: unknown): Error {
   return error instanceof Error ? error : new Error(String(error));
 }
@@ -91,7 +92,7 @@ type Named = Pick<MediaChoice, 'resource' | 'values'>;
 const queue = new Map<string, Named>();
 let isRequesting = false;
 
-/** Requests properties of originals, latest first, and adds them to `properties`. */
+/** Requests facts of originals, the latest first, and adds them to `facts`. */
 export function requestProperties(wanted: readonly Named[]): void {
   for (const each of wanted) {
     const id = identify(each);
@@ -102,7 +103,7 @@ export function requestProperties(wanted: readonly Named[]): void {
 
 async function requestQueued(): Promise<void> {
   isRequesting = true;
-  // Waits for other originals that appear together, to request all at once.
+  // Originals that appear together are requested together.
   await Promise.resolve();
   while (queue.size > 0) {
     const wanted = [...queue].slice(-MAX_REQUESTED);
@@ -148,12 +149,12 @@ function toShelves(
   });
 }
 
-/** Whether an original has the name of a file that can be rendered. */
+/** Whether an original is a file that can be rendered, by its name. */
 export function isFilePicture({ values }: Entry): boolean {
   return PICTURE_NAME.test(values.filename ?? '');
 }
 
-/** Whether an original can be rendered, at least as a poster. */
+/** Whether an original can be rendered; not all files can. A video has a poster. */
 export function isPicture(entry: Entry): boolean {
   const isVideo = VIDEO_NAME.test(entry.values.filename ?? '');
   return entry.resource.name !== 'attachment' || isFilePicture(entry) || isVideo;

@@ -7,37 +7,37 @@ import { entriesById, properties } from './originals.ts';
 
 export type Outcome =
   | { readonly kind: 'nothing' }
-  /** `pictureUrl` is a blob with the bytes of the response. */
+  /** The picture as a blob: the shown bytes are those of the response. */
   | { readonly kind: 'exchange'; readonly exchange: Exchange; readonly pictureUrl?: string }
   | { readonly kind: 'failure'; readonly message: string };
 
 export const contract = signal<ContractTables>({ resources: [], external: [] });
-/** All kinds of URLs, including signed ones. */
+/** All kinds of URLs, signed ones too. */
 export const resources = computed(() => [...contract.value.resources, ...contract.value.external]);
 export const choice = signal<MediaChoice>();
 export const typedUrl = signal<string>();
-/** Requested path and query: user input verbatim, until a control changes. */
+/** Requested path and query: the input verbatim, until a control changes. */
 export const target = signal<string>();
 export const outcome = signal<Outcome>({ kind: 'nothing' });
 export const isWaiting = signal(false);
 export const view = signal<'sheet' | 'bench'>('sheet');
-/** Displayed width of the picture in CSS pixels. */
+/** Width of the picture on the screen, in CSS pixels. */
 export const shownWidthPx = signal<number>();
 
 export const exchange = computed(() =>
   outcome.value.kind === 'exchange' ? outcome.value.exchange : undefined,
 );
 
-/** Whether the response is a picture, which has other sizes and qualities. */
+/** Whether the exchange has a picture: only pictures have other sizes and qualities. */
 export const isPictureShown = computed(() => exchange.value?.body.kind === 'picture');
 
-/** Whether all fields of the path are empty. */
+/** Whether no field names an original yet, so that there is nothing to request. */
 export const isBlank = computed(() => {
   const values = Object.values(choice.value?.values ?? {});
   return values.every((value) => value === '');
 });
 
-/** Entry of the chosen original on the sheet, if listed. */
+/** Entry of the choice on the sheet, if listed. */
 export const currentEntry = computed(() =>
   choice.value === undefined ? undefined : entriesById.value.get(identify(choice.value)),
 );
@@ -46,7 +46,7 @@ export const currentProperties = computed(() =>
   choice.value === undefined ? undefined : properties.value.get(identify(choice.value)),
 );
 
-/** Validation errors in the response; those without a field have the path `url`. */
+/** Faults in the response; `url` stands for faults without a field. */
 export const faults = computed((): readonly Fault[] => {
   if (typedUrl.value !== undefined && target.value === undefined) {
     return [
@@ -60,7 +60,7 @@ export const faults = computed((): readonly Fault[] => {
   return isOfUrl ? [{ path: 'url', message: `${body.code}: ${body.message}` }] : [];
 });
 
-/** Formats a size as percentage of the original; returns `undefined` if the original is not listed. */
+/** Describes bytes in percent of the original's; returns `undefined` if the original is not listed. */
 export function describeFraction(sizeBytes: number): string | undefined {
   const originalBytes = currentEntry.value?.sizeBytes;
   if (originalBytes === undefined) return undefined;

@@ -9,7 +9,6 @@ import { SNIFF_BYTES } from './content-sniff.ts';
 import type { DetailStore } from './detail-store.ts';
 import { isDigest, sha256Of, stateOf } from './digests.ts';
 import { readAtLeast } from './forward-body.ts';
-import type { Reservation } from './memory-budget.ts';
 import {
   type BufferedBytes,
   bufferBody,
@@ -22,7 +21,7 @@ import { BLOCK_BYTES, FIRST_BLOCK, type OriginalReader } from './original-reader
 import type { OriginalDetails } from './records.ts';
 
 /** An original in memory, until its last user leaves. */
-export type BufferedImage = CachedOriginal & Reservation;
+export type BufferedImage = CachedOriginal & BufferedBytes;
 
 /** A video that is read by ranges until its last user leaves; the reader accounts for its memory. */
 export interface LoadedVideo extends OriginalIdentity {
@@ -92,10 +91,12 @@ export async function loadBody(
     const { bytes } = buffered;
     const etag = backend.source.identity === 'digest' ? digestOf(bytes) : opened.etag;
     const identity = flight.noteFound({ ...opened, etag });
-    flight.commitIfRemembered(() => caches.originals.set(flight.originKey, { ...identity, bytes }));
+    const isCached = flight.commitIfRemembered(() =>
+      caches.originals.set(flight.originKey, { ...identity, bytes }).has(flight.originKey),
+    );
     // Digests are remembered only where something may be blocked by them.
     if (blocks !== undefined) noteDigest(details, flight, identity.etag, sha256Of(bytes));
-    return { ...buffered, ...identity };
+    return { ...buffered, ...identity, isExclusive: buffered.isExclusive && !isCached };
   } catch (error) {
     if (isStream(opened.body)) opened.body.destroy();
     flight.noteError(error);

@@ -8,10 +8,16 @@ import { SNIFF_BYTES } from './content-sniff.ts';
 import type { MemoryBudget, Reservation } from './memory-budget.ts';
 
 /** An original in memory, until its reservation is released. */
-export type BufferedBytes = Reservation & { readonly bytes: Uint8Array };
+export interface BufferedBytes extends Reservation {
+  readonly bytes: Uint8Array;
+  /** Whether no one else has the buffer of the bytes, so that their last user may free it. */
+  readonly isExclusive: boolean;
+}
 
 /** An original in memory; or the beginning of one that is too large, with the rest of its body. */
-export type BufferedBeginning = BufferedBytes & { readonly rest: Readable | undefined };
+export interface BufferedBeginning extends BufferedBytes {
+  readonly rest: Readable | undefined;
+}
 
 /** Initial buffer without a trusted length, in bytes. */
 const FIRST_BYTES = 64 * 1024;
@@ -157,7 +163,12 @@ export async function bufferBeginning(
     if (!isStream(body)) {
       backend.observer?.noteReadBytes(body.byteLength);
       checkLength(backend, sizeBytes, body.byteLength);
-      return { ...reservation, bytes: body, rest: undefined };
+      return {
+        ...reservation,
+        bytes: body,
+        isExclusive: opened.isExclusive ?? false,
+        rest: undefined,
+      };
     }
     const collected = await collect(backend, opened, body, reservation, signal, prefix);
     return { ...reservation, ...collected };
@@ -174,15 +185,16 @@ export async function bufferBeginning(
  */
 async function collect(
   backend: Backend,
-  { sizeBytes }: Opened,
+  { sizeBytes, isExclusive: isChunkExclusive = false }: Opened,
   body: Readable,
   reservation: Reservation,
   signal: AbortSignal,
   prefix: Uint8Array,
-): Promise<Pick<BufferedBeginning, 'bytes' | 'rest'>> {
+): Promise<Pick<BufferedBeginning, 'bytes' | 'isExclusive' | 'rest'>> {
   const { isExternal, maxOriginalBytes, observer } = backend;
   addAbortSignal(signal, body);
   let bytes: Uint8Array = new Uint8Array();
+  let isExclusive = true;
   let received = 0;
   const add = (chunk: Uint8Array): void => {
     observer?.noteReadBytes(chunk.length);
@@ -191,6 +203,7 @@ async function collect(
     // A chunk that is the complete body, and not part of a pool, is not copied.
     if (chunk.length === sizeBytes && chunk.length === chunk.buffer.byteLength) {
       bytes = chunk;
+      isExclusive = isChunkExclusive;
     } else {
       if (count > bytes.length) {
         const grown = isExternal ? Math.max(FIRST_BYTES, count, 2 * bytes.length) : sizeBytes;
@@ -208,7 +221,8 @@ async function collect(
     if (!body.readableEnded) {
       for await (const chunk of body.iterator({ destroyOnReturn: false })) {
         add(chunk);
-        if (received > maxOriginalBytes) return { bytes: bytes.subarray(0, received), rest: body };
+        if (received > maxOriginalBytes)
+          return { bytes: bytes.subarray(0, received), isExclusive, rest: body };
       }
     }
   } catch (error) {
@@ -218,7 +232,7 @@ async function collect(
   checkLength(backend, sizeBytes, received);
   // Cached buffers must have no spare capacity.
   const whole = received === bytes.length ? bytes : Uint8Array.from(bytes.subarray(0, received));
-  return { bytes: whole, rest: undefined };
+  return { bytes: whole, isExclusive, rest: undefined };
 }
 
 /** Returns the error of a body that broke off, and counts it. */

@@ -9,6 +9,7 @@ import type { FlightControls } from '../single-flight.ts';
 import { localUrlOf } from '../site-failure.ts';
 import type { Backend, OriginalLocation } from './backend.ts';
 import { isDigest } from './digests.ts';
+import { freeBytes } from './free-bytes.ts';
 import { type LoadedOriginal, loadBody, videoOf } from './load-original.ts';
 import { contentOf, discard, openBody } from './open-body.ts';
 import { FIRST_BLOCK, isReplaced, OriginalReader } from './original-reader.ts';
@@ -51,6 +52,8 @@ export class OriginalFlight implements OriginalLocation {
   #opened: Opened | undefined;
   #identified: Promise<IdentifiedOriginal> | undefined;
   #loaded: Promise<LoadedOriginal> | undefined;
+  /** Whether the bytes may still be used when this work ends. */
+  #areBytesKept = false;
   #inspected: Promise<Inspected> | undefined;
   /** Reader of the present state, whose blocks all requests share. */
   #reader: OriginalReader | undefined;
@@ -163,8 +166,19 @@ export class OriginalFlight implements OriginalLocation {
    * @throws MediaError `OVERLOADED` if there is no room, `MEDIA_TOO_LARGE`, and errors of the source
    */
   load(): Promise<LoadedOriginal> {
+    this.keepBytes();
+    return this.borrow();
+  }
+
+  /** Loads like `load`, for a caller that uses the bytes only until it leaves: the end of this work may free them. */
+  borrow(): Promise<LoadedOriginal> {
     this.#loaded ??= this.#load();
     return this.#loaded;
+  }
+
+  /** Leaves the bytes to the garbage collector. */
+  keepBytes(): void {
+    this.#areBytesKept = true;
   }
 
   /**
@@ -303,7 +317,7 @@ export class OriginalFlight implements OriginalLocation {
     const cached = this.#findCached();
     meter.count(cached === undefined ? 'cacheMisses' : 'cacheHits', 'originals');
     if (cached !== undefined)
-      return { ...originalsBudget.reserve(cached.bytes.byteLength), ...cached };
+      return { ...originalsBudget.reserve(cached.bytes.byteLength), ...cached, isExclusive: false };
     if (this.#opened !== undefined) return loadBody(this, this.#services, this.#opened);
     const identity = this.#identity;
     const isVideo = this.isLikelyVideo(identity);
@@ -339,7 +353,11 @@ export class OriginalFlight implements OriginalLocation {
   #release(): void {
     this.#reader?.release();
     this.#loaded?.then(
-      (original) => original.release(),
+      (original) => {
+        original.release();
+        if (this.#areBytesKept || 'reader' in original || !original.isExclusive) return;
+        freeBytes(original.bytes as Uint8Array<ArrayBuffer>);
+      },
       () => undefined,
     );
   }

@@ -104,7 +104,7 @@ export class Originals {
     const known = await this.#findKnownDigest(flight, state);
     if (known !== undefined) return { etag, lastModified, sha256: known };
     try {
-      const loaded = await flight.load();
+      const loaded = await flight.borrow();
       const identity = { etag: loaded.etag, lastModified: loaded.lastModified };
       const isLarge =
         'reader' in loaded &&

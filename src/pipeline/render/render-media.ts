@@ -62,7 +62,7 @@ export async function renderMedia(
     }
     let rendered: StoredResult | undefined;
     if (plan.kind === 'render') {
-      const client = rateLimitKey?.();
+      const client = rates && rateLimitKey?.();
       const charge = client === undefined ? undefined : rates?.charge(client, plan.cost.typicalMs); // RATE_LIMITED
       // OVERLOADED, UNPROCESSABLE_MEDIA, MEDIA_TOO_LARGE, TRANSFORM_TIMEOUT; for a video ORIGIN_ERROR, ORIGIN_TIMEOUT
       rendered = await renderInSlot(services, plan, loaded, task, spentMs, charge).finally(() =>
@@ -71,10 +71,12 @@ export async function renderMedia(
     }
     const output = rendered ?? unmodified;
     if (output === undefined) throw new Error('A poster has not been rendered.');
+    if (output === unmodified) original.keepBytes();
     // The first block by SHA-256 may have been posted during the render.
     await originals.checkBytes(original, loaded, signal);
     return cacheResult(services, task, loaded, output, plan.kind === 'render');
   } catch (error) {
+    original.keepBytes(); // a worker may still be receiving them
     original.refuse(key, error);
     throw error;
   }
@@ -206,10 +208,10 @@ async function planImage(
 
 /** Loads an original. The time counts for the stage `origin` only if the source is contacted. */
 function loadOriginal({ original, signal, trace }: RenderTask): Promise<LoadedOriginal> {
-  if (original.isInMemory) return unlessAborted(original.load(), signal);
+  if (original.isInMemory) return unlessAborted(original.borrow(), signal);
   return trace.stage('origin', async (details) => {
     details.originPart = 'body';
-    const loaded = await unlessAborted(original.load(), signal);
+    const loaded = await unlessAborted(original.borrow(), signal);
     details.bytes = 'bytes' in loaded ? loaded.bytes.byteLength : loaded.reader.sizeBytes;
     return loaded;
   });

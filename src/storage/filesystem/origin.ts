@@ -50,6 +50,7 @@ export function createFilesystemOrigin(root: RootDirectory): Source {
           etag: etagOfFile(status),
           lastModified: readLastModified(new Date(Number(status.mtimeMs))),
           part: range && part,
+          isExclusive: true,
           body: await openBody(file, part.first, part.last - part.first + 1, isBuffered),
         };
       } catch (error) {

@@ -7,11 +7,11 @@ import {
   DEFAULT_AVATAR_COUNT,
   kindOfPathValue,
   type PathValueKind,
-  pathValueSyntaxes,
+  pathValueForms,
 } from '../../../src/contract/resources.ts';
 import { capitalize, type Parameter, type Schema } from './model.ts';
 
-const kinds = Object.keys(pathValueSyntaxes) as PathValueKind[];
+const kinds = Object.keys(pathValueForms) as PathValueKind[];
 
 /** Values that lead to one of the sample originals, whatever the resource; a test asks for each. */
 const examples: Readonly<Record<PathValueKind, string>> = {
@@ -89,14 +89,14 @@ function describePathParameter(name: string, extensions: readonly string[]): Par
   const kind = kindOfPathValue(name);
   return {
     ...common,
-    description: pathValueSyntaxes[kind].description,
+    description: pathValueForms[kind].description,
     schema: { $ref: `#/components/schemas/${capitalize(kind)}` },
     example: examples[kind],
   };
 }
 
 function describeForm(kind: PathValueKind): Schema {
-  const form = pathValueSyntaxes[kind];
+  const form = pathValueForms[kind];
   return {
     type: 'string',
     minLength: 1,

@@ -3,9 +3,10 @@ import { useRef, useState } from 'preact/hooks';
 
 const CONFIRMATION_MS = 1_500;
 
+/** Last action, for screen readers. */
 const announcement = signal('');
 
-/** Announces copies to screen readers. */
+/** Announces what was copied to screen readers. */
 export function Announcer() {
   return (
     <p class="unseen" role="status">
@@ -15,7 +16,7 @@ export function Announcer() {
 }
 
 interface CopyButtonProps {
-  /** Copied text in the announcement, such as `URL`. */
+  /** Copied thing, as the announcement names it: `URL`. */
   readonly what: string;
   readonly text: string;
   /** Visible text of the button, if it differs from `name`. */
@@ -23,12 +24,12 @@ interface CopyButtonProps {
   readonly name: string;
 }
 
-/** Button that copies a text and confirms it. */
+/** A button that copies a text; a mark shows what the announcer says. */
 export function CopyButton({ what, text, label, name }: CopyButtonProps) {
   const [done, setDone] = useState<'copied' | 'not-copied'>();
   const timer = useRef(0);
   const copy = async (): Promise<void> => {
-    // Browsers provide a clipboard only to pages from localhost or over https.
+    // Browsers have a clipboard only for pages of this machine and of https.
     const isCopied = await navigator.clipboard?.writeText(text).then(
       () => true,
       () => false,

@@ -3,7 +3,7 @@ import type { LaneRenderer } from './render-slots.ts';
 import { samples } from './test-app.ts';
 
 /** A render that has begun and is held; `edge` is its width, by which a test may know it. */
-export interface PausedJob {
+export interface HeldJob {
   readonly lane: Lane;
   readonly edge: number;
   readonly finish: () => void;
@@ -11,11 +11,11 @@ export interface PausedJob {
 }
 
 /** Holds the jobs of a lane, or of both, until the test ends them, with all that was asked for. */
-export class PausedRenderer implements LaneRenderer {
+export class HeldRenderer implements LaneRenderer {
   held: Lane | 'both' | undefined;
   /** All that were held, in the order in which they began. */
-  readonly jobs: PausedJob[] = [];
-  readonly #running = new Set<PausedJob>();
+  readonly jobs: HeldJob[] = [];
+  readonly #running = new Set<HeldJob>();
   readonly #onEnd: () => void;
 
   /** @param onEnd called when a job comes to its end */
@@ -24,7 +24,7 @@ export class PausedRenderer implements LaneRenderer {
     this.#onEnd = onEnd;
   }
 
-  get running(): readonly PausedJob[] {
+  get running(): readonly HeldJob[] {
     return [...this.#running];
   }
 
