@@ -45,7 +45,7 @@ export function memorySetting(
   form: Form<number>,
   description: string,
 ): WithDefault<number> {
-  const defaultText = '[less](tuning.md#memory-bound) within 4.4 GiB of memory';
+  const defaultText = '[less](tuning.md#memory-bound) with less than 4.4 GiB of memory';
   return { form, default: memoryDefaults[name].full, description, defaultText };
 }
 

@@ -34,21 +34,21 @@ const listener = {
     readableFile,
     'certificate chain in PEM; with the key, the listener speaks TLS 1.2 and newer',
   ),
-  TLS_KEY_FILE: optional(readableFile, 'its private key in PEM'),
+  TLS_KEY_FILE: optional(readableFile, 'private key of the certificate, in PEM'),
   TRUST_PROXY: setting(
     proxyList,
     false,
-    "addresses and networks of proxies whose `X-Forwarded-For` Darkroom trusts for the client's address in the log and the rates; `true`: all",
+    "addresses and networks of your proxies. Darkroom trusts their `X-Forwarded-For` for the client's address, which the log and the rates use; `true`: trust all",
   ),
   MAX_CONNECTIONS: optional(
     integer(1, 1_000_000, 'connections'),
-    'maximum concurrent connections; half as many requests can be in progress (at most 2048), and more get a 503',
-    { defaultText: '16384, or what the limit of open files has room for' },
+    'maximum concurrent connections. Half as many requests can be in progress, at most 2048; more get a 503',
+    { defaultText: '16384, or less if the limit of open files is low' },
   ),
   LOG_LEVEL: setting(
     choice('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'),
     'info',
-    'JSON lines on standard output, or formatted lines on a terminal; requests at `info`, hits in memory at `debug`',
+    'level of the log on standard output: requests are at `info`, hits in memory at `debug`. Lines are JSON, or formatted on a terminal',
   ),
   NODE_ENV: optional(
     anyText('production, or any other text'),
@@ -97,17 +97,17 @@ const originals = {
   ORIGIN_TIMEOUT_MS: setting(
     milliseconds,
     30_000,
-    'timeout for reading an original for a transform; also the longest pause of S3 while an original is passed through, and of the storage while an upload is stored',
+    'timeout for reading an original for a transform. Also the longest pause of S3 while an original is passed through, and of any storage while an upload is stored',
   ),
   ORIGIN_MAX_READS: setting(
     integer(1, 65_535, 'originals'),
     64,
-    'maximum originals read for transforms at the same time',
+    'maximum concurrent reads of originals for transforms',
   ),
   ORIGIN_MAX_STREAMS: setting(
     integer(1, 65_535, 'attachments'),
     256,
-    'maximum attachments passed through at the same time',
+    'maximum attachments that are passed through concurrently',
   ),
 };
 
@@ -120,12 +120,12 @@ const caches = {
   CACHE_ORIGINALS_BYTES: memorySetting(
     'CACHE_ORIGINALS_BYTES',
     bytes(0),
-    'memory for recently read originals, for their other sizes; 0 disables this cache',
+    'memory for recently read originals, so that their other sizes need no read; 0 disables this cache',
   ),
   CACHE_REVALIDATE_SECONDS: setting(
     seconds,
     300,
-    'how long Darkroom trusts what it knows of an original before it revalidates it with the storage',
+    'how long Darkroom uses the known state of an original before it revalidates it with the storage',
   ),
   RESULT_STORE: setting(
     choice('none', 'filesystem', 's3'),
@@ -139,7 +139,7 @@ const caches = {
   RESULT_STORE_MAX_BYTES: setting(
     bytes(64 * MEBIBYTE),
     10_240 * MEBIBYTE,
-    'maximum size of that directory, exceeded by at most a tenth, even if several processes share it',
+    'maximum size of the directory for renderings. It is exceeded by at most a tenth, even if several processes share the directory',
   ),
   RESULT_S3_BUCKET: optional(
     bucketName,
@@ -148,7 +148,7 @@ const caches = {
   RESULT_S3_PREFIX: setting(
     keyPrefix,
     '',
-    'prefix of their keys; required if the bucket is that of the originals',
+    'prefix of the keys of renderings; required if the bucket is that of the originals',
   ),
   MEDIA_MAX_AGE_SECONDS: setting(
     seconds,
@@ -181,7 +181,7 @@ const operation = {
   ),
   EXPLORER: optional(
     choice('on', 'off'),
-    'a page at `/` that builds URLs and lists up to 1 000 originals of each kind, private attachments included, to everybody who can reach the listener',
+    '`on`: a page at `/` builds URLs, and lists up to 1 000 originals of each kind. Everybody who can reach the listener sees the list, private attachments included',
     {
       defaultText:
         '`on` if `STORAGE=filesystem`, `HOST` is a loopback address, `NODE_ENV` is not `production` and no signing key is set; else `off`',

@@ -54,7 +54,7 @@ const edge = {
 const format: QueryParameter = {
   name: 'format',
   description:
-    "Format of the response. If absent: the original's, or webp if Darkroom does not encode that format; for an APNG, webp if it stays animated, else png. For a video, the format of its poster; if absent, the video itself.",
+    "Format of the response. If absent, it is the original's, or webp if Darkroom does not encode that format. An APNG becomes a webp if it stays animated, else a png. For a video, it is the format of its poster; if absent, the response is the video itself.",
   form: { kind: 'choice', values: extensions },
 };
 const quality: QueryParameter = {
@@ -65,7 +65,7 @@ const quality: QueryParameter = {
 const animated: QueryParameter = {
   name: 'animated',
   description:
-    'Whether a WebP keeps the animation. A GIF of an asset always keeps it; an attachment, as WebP or GIF, only with true.',
+    'Whether a WebP keeps the animation. A GIF of an asset always keeps it. An attachment keeps it only with true, also as a GIF.',
   form: { kind: 'choice', values: ['true', 'false'] },
 };
 

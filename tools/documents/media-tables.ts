@@ -88,9 +88,9 @@ const qualities = ['high', 'low', 'lossless'] as const;
 const causes: Readonly<Record<ErrorCode, string>> = {
   INVALID_FORM_BODY: 'an id, hash, extension, file name or parameter is invalid',
   UNAUTHORIZED:
-    'the signature or capability in the URL is missing, malformed, wrong or expired; no `WWW-Authenticate`',
+    'the signature or capability in the URL is missing, malformed, wrong or expired; the response has no `WWW-Authenticate`',
   ACCESS_DENIED:
-    'the capability of an upload is valid, but does not permit this upload; the key or the content is blocked',
+    'the capability of an upload is valid, but does not permit this upload; or the key or the content is blocked',
   NOT_FOUND: 'no resource matches the path',
   UNKNOWN_MEDIA:
     'the original, the default avatar, or the multipart upload of a part does not exist',
@@ -103,21 +103,22 @@ const causes: Readonly<Record<ErrorCode, string>> = {
   PRECONDITION_FAILED: '`If-Match` or `If-Unmodified-Since` fails',
   PAYLOAD_TOO_LARGE: 'an upload exceeds the maximum size of its capability or of the service',
   UNSUPPORTED_MEDIA_TYPE:
-    'a transform was requested for a file that is not a decodable image, or for a video without `format` or without a decoder; external media of another kind; an upload whose declared type is a supported image format, but whose first bytes are not, that has a `Content-Encoding`, or whose metadata cannot be removed',
-  RANGE_NOT_SATISFIABLE: 'the range lies outside the media; `Content-Range`',
+    'the request is for a transform of a file that Darkroom does not decode, or of a video without `format` or without a decoder. External media are not an image, video or audio. An upload declares a supported image format, but its first bytes do not match; has a `Content-Encoding`; or has metadata that cannot be removed',
+  RANGE_NOT_SATISFIABLE: 'the range lies outside the media; the response has `Content-Range`',
   MEDIA_TOO_LARGE: 'bytes, pixels, scans, edges, frames or the estimated work exceed a limit',
   UNPROCESSABLE_MEDIA: 'the original is truncated or corrupt, or killed its decoder twice in a row',
-  UNAVAILABLE: 'the original is blocked; `no-store`, and `Link` if `BLOCKED_BY` is set',
+  UNAVAILABLE:
+    'the original is blocked; the response is `no-store`, and has `Link` if `BLOCKED_BY` is set',
   RATE_LIMITED:
-    'the client has exceeded its rate of rendering (`RATE_LIMIT_REQUESTS`); `retry_after` in the body, `Retry-After`, `X-RateLimit-Limit`, `X-RateLimit-Remaining`, `X-RateLimit-Reset`',
+    'the client has exceeded its rate of rendering (`RATE_LIMIT_REQUESTS`). The response has `retry_after` in the body, and the headers `Retry-After`, `X-RateLimit-Limit`, `X-RateLimit-Remaining` and `X-RateLimit-Reset`',
   INTERNAL_ERROR: 'an internal error; the cause is in the log, not in the response',
   ORIGIN_ERROR:
-    "the storage failed, or rejected Darkroom's credentials; the external URL is not allowed, or its site failed",
+    "the storage failed, or rejected Darkroom's credentials. For external media: the URL is not allowed, or its site failed",
   OVERLOADED:
-    'the queue is full, or its wait too long; the maximum number of uploads is in progress; the machine is out of threads, memory or file descriptors for a render; `Retry-After`',
+    'the queue is full, or the wait would be too long. The maximum number of uploads is in progress. The machine has no threads, memory or file descriptors left for a render. The response has `Retry-After`',
   ORIGIN_TIMEOUT: 'the storage, or another site, did not respond in time',
   TRANSFORM_TIMEOUT:
-    'the transform exceeded its deadline, or is estimated to take twice as long; or this transform, or one of the same original with the same or a lower cost, exceeded it in the last ten minutes',
+    'the transform exceeded its deadline, or is estimated to take twice as long. Or in the last ten minutes, this transform exceeded it, or one of the same original with the same or a lower cost',
 };
 
 /** Prints the sizes, and `nearestSize` of the elements in the example of clients.md. */

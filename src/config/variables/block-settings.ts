@@ -20,15 +20,15 @@ export const blocklistTable = {
   BLOCKLIST: setting(
     choice('none', 'filesystem', 's3'),
     'none',
-    'where the block list is stored, which all replicas share: `filesystem` or `s3`',
+    'where the block list is stored: `filesystem` or `s3`. All replicas must use the same list',
   ),
   BLOCKLIST_FILE: optional(
     anyText('a file in an existing directory'),
-    'the block list; Darkroom stores other files next to it, so use a directory outside that of the originals; required with `filesystem`',
+    'file of the block list; required with `filesystem`. Use a directory outside that of the originals, since Darkroom stores other files next to the list',
   ),
   BLOCKLIST_S3_BUCKET: optional(
     bucketName,
-    'bucket of the block list, on the server of the `S3_*` settings, which must support conditional writes; its objects must never expire; required with `s3`',
+    'bucket of the block list, on the server of the `S3_*` settings; required with `s3`. The server must support conditional writes, and the objects of the bucket must never expire',
   ),
   BLOCKLIST_S3_KEY: setting(
     fileBelow,
@@ -56,15 +56,15 @@ export const cdnTable = {
   ),
   EDGE_ZONE: optional(
     serviceId,
-    'its zone (Cloudflare), service (Fastly), pull zone (Bunny) or distribution (CloudFront); required with `EDGE`',
+    'zone (Cloudflare), service (Fastly), pull zone (Bunny) or distribution (CloudFront); required with `EDGE`',
   ),
   EDGE_TOKEN: optional(
     apiToken,
-    'token for its API with the right to purge; required with `EDGE`, except for CloudFront, which uses the usual `AWS_*` credentials',
+    "token for the CDN's API with the right to purge; required with `EDGE`, except for CloudFront, which uses the usual `AWS_*` credentials",
     { isSecret: true },
   ),
   EDGE_TOKEN_FILE: optional(apiTokenFile, 'the same from a file', { isSecret: true }),
-  EDGE_API: optional(baseUrl, 'base URL of its API', { defaultText: "the CDN's own" }),
+  EDGE_API: optional(baseUrl, "base URL of the CDN's API", { defaultText: "the CDN's own" }),
 };
 
 export function readCdn(values: ValuesOf<typeof cdnTable>) {

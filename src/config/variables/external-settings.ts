@@ -24,7 +24,7 @@ export const EXTERNAL_CONNECTIONS = 64;
 export const externalTable = {
   ...keySettings(
     'EXTERNAL_SIGNING_KEYS',
-    'signing keys of external media, which are a 404 without them; the first one signs, all verify',
+    'signing keys of external media; without keys, external media are a 404. The first key signs, and all verify',
   ),
   EXTERNAL_PATH_ENCODING: optional(
     choice(...pathEncodings),
@@ -43,7 +43,7 @@ export const externalTable = {
   ),
   EXTERNAL_BLOCKED_HOSTS: optional(
     listOf(siteName),
-    'sites never to fetch from, including subdomains, even if allowed',
+    'sites never to fetch from, including subdomains, even if `EXTERNAL_ALLOWED_HOSTS` lists them',
     none,
   ),
   EXTERNAL_ALLOWED_NETWORKS: optional(
@@ -53,12 +53,12 @@ export const externalTable = {
   ),
   EXTERNAL_BLOCKED_NETWORKS: optional(
     listOf(network),
-    'addresses never to connect to, even if allowed',
+    'addresses never to connect to, even if `EXTERNAL_ALLOWED_NETWORKS` lists them',
     none,
   ),
   EXTERNAL_NAT64_PREFIXES: optional(
     listOf(nat64Prefix),
-    'NAT64 prefixes of your network: for addresses in one, the embedded IPv4 address is checked',
+    'NAT64 prefixes of your network: Darkroom also checks the IPv4 address embedded in an address with such a prefix',
     none,
   ),
   EXTERNAL_DNS_SERVERS: optional(

@@ -46,12 +46,12 @@ export const attachmentTable = {
   ),
   ...keySettings(
     'ATTACHMENT_SIGNING_KEYS',
-    'signing keys of attachment URLs, required with `report` and `enforce`; the first one signs, all verify',
+    'signing keys of attachment URLs; required with `report` and `enforce`. The first key signs, and all verify',
   ),
   ATTACHMENT_SIGNING_DOMAIN: setting(
     signingDomain,
     'attachment-url-v1',
-    'first line of the signed text; set it if your platform already has a signer with another one',
+    "first line of the signed text; set it if your platform's signer already uses another line",
   ),
 };
 

@@ -25,16 +25,16 @@ export const platformTable = {
   ),
   UPLOADS_S3_BUCKET: optional(
     bucketName,
-    'bucket for uploads whose capability names it, on the server of the `S3_*` settings: uploads can have any key and replace existing objects, and no public route reads them',
+    'bucket for uploads whose capability names it, on the server of the `S3_*` settings. Uploads can have any key and replace existing objects. No public route reads the bucket',
   ),
   UPLOADS_DIR: optional(
     directory,
-    'directory for such uploads, outside those of originals and renderings',
+    'directory for such uploads instead of a bucket, outside those of originals and renderings',
   ),
   UPLOADS_DIR_BUCKET: setting(
     bucketName,
     'uploads',
-    'bucket name that capabilities use for that directory',
+    'bucket name that capabilities use for `UPLOADS_DIR`',
   ),
   PUBLIC_URLS: optional(
     listOf(publicUrl),
@@ -46,9 +46,13 @@ export const platformTable = {
     integer(0, 65_535),
     "port of the internal listener for the platform's API: metadata, thumbnails and frames, over plain HTTP; omit to disable it. If host and port are those of the public listener, that listener serves these routes, too",
   ),
-  INTERNAL_TOKEN: optional(bearerToken, 'bearer token for it; required with `INTERNAL_PORT`', {
-    isSecret: true,
-  }),
+  INTERNAL_TOKEN: optional(
+    bearerToken,
+    'bearer token for the internal listener; required with `INTERNAL_PORT`',
+    {
+      isSecret: true,
+    },
+  ),
   INTERNAL_MAX_BODY_BYTES: setting(
     bytes(MEBIBYTE),
     64 * MEBIBYTE,

@@ -20,7 +20,7 @@ const SWEEP_INTERVAL_MS = 1_000;
 export const relayTable = {
   ...keySettings(
     'RELAY_SIGNING_KEYS',
-    'signing keys of upload capabilities, without which uploads are a 404; any of them verifies',
+    'signing keys of upload capabilities, all of which verify; without keys, uploads are a 404',
   ),
   RELAY_MAX_BYTES: setting(
     // Maximum of S3 for one request.

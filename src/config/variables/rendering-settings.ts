@@ -40,21 +40,21 @@ export const renderingTable = {
   ORIGINALS_MEMORY_BYTES: memorySetting(
     'ORIGINALS_MEMORY_BYTES',
     bytes(1),
-    'memory for originals being read, rendered or waiting; a larger original is accepted while others use less than half of it',
+    'memory for originals that are read, rendered or waiting. A larger original is accepted while others use less than half of it',
   ),
   TRANSFORM_TIMEOUT_MS: setting(
     milliseconds,
     15_000,
-    'deadline of one transform; then its process is killed',
+    'deadline of one transform, after which its process is killed',
   ),
   WORKERS: optional(
     integer(1, 1_024, 'cores'),
-    "cores to render on; a container's CPU quota counts. Each core has one process for light renders and, when needed, one of lower priority for heavy renders; in addition, there is one more process for light renders",
+    "cores to render on; the default respects a container's CPU quota. Each core has one process for light renders and, when needed, one of lower priority for heavy renders. If the memory suffices, there is one more process for light renders",
     { defaultText: 'one per core' },
   ),
   WORKER_MEMORY_BYTES: optional(
     bytes(MIN_WORKER_BYTES),
-    "limit of the private memory of one core's render processes, where the system can enforce it: the process for light renders gets 288 MiB plus `MAX_ORIGINAL_BYTES`, the one for heavy renders the rest. At least 160 MiB more than `MAX_ORIGINAL_BYTES`",
+    "limit of the private memory of one core's render processes, if the system can enforce it. The process for light renders gets 288 MiB plus `MAX_ORIGINAL_BYTES`, and the one for heavy renders gets the rest. The minimum is 160 MiB more than `MAX_ORIGINAL_BYTES`",
     {
       defaultText: '`2684354560`, or less if the machine has [less memory](tuning.md#memory-bound)',
     },
@@ -72,7 +72,7 @@ export const renderingTable = {
   QUEUE_TIMEOUT_MS: setting(
     milliseconds,
     5_000,
-    'maximum wait in a queue; a request with an estimated wait of more than half of it is rejected at once',
+    'maximum wait in a queue; a request that would probably wait for more than half of it is rejected at once',
   ),
   RATE_LIMIT_REQUESTS: optional(
     integer(1, 1_000_000, 'requests'),
