@@ -63,8 +63,8 @@ export async function openStorage(base: string, place: Place, originals: readonl
       ...{ name: `${name} disk of ${directory}`, lingerMs },
       // Nothing can be removed from a disk that fails; the store's sweep removes such files after 15 minutes.
       excuses: directory === 'originals' ? 'originals' : fault === 'fail' ? 'files' : 'nothing',
-      begin: () => fuse?.tell(directory, fault),
-      end: () => fuse?.tell(directory, 'none'),
+      begin: () => fuse?.setFault(directory, fault),
+      end: () => fuse?.setFault(directory, 'none'),
     }));
   const ballast = within('disk/renderings/ballast');
   const full: Fault = {

@@ -1,5 +1,5 @@
 import { type Config, readConfig } from '../config/config.ts';
-import { examineExternalUrl } from '../contract/external-url.ts';
+import { checkExternalUrl } from '../contract/external-url.ts';
 import { originKeyOf, parsePath } from '../contract/media-path.ts';
 import { signAttachment } from '../contract/signing/attachment-signature.ts';
 import { formatExternalPath } from '../contract/signing/external-path.ts';
@@ -57,7 +57,7 @@ function noKeyFault(variable: string): CommandFault {
 
 /** Returns why nothing would be fetched from a URL, in a few words; does not resolve its host. */
 function findFault(url: string, rules: NonNullable<Config['external']>): string | undefined {
-  const target = examineExternalUrl(url, rules);
+  const target = checkExternalUrl(url, rules);
   if (target.kind !== 'fetchable') return target.kind === 'local' ? undefined : target.reason;
   return target.isAddress ? new AddressGuard(rules).findFault(target.host) : undefined;
 }

@@ -7,68 +7,68 @@ export interface AdminClientOptions {
   readonly adminUrl: string;
   /** Value of `ADMIN_TOKEN`. */
   readonly token: string;
-  /** Time for a whole request in milliseconds; omit for 30,000. */
+  /** Timeout of a request in milliseconds; omit for 30,000. */
   readonly timeoutMs?: number | undefined;
 }
 
-/** Renderings to purge, in exactly one of these ways. */
+/** Renderings to purge, selected by exactly one of these members. */
 export type PurgeRequest =
-  /** Paths and queries of URLs: single renderings. */
+  /** Paths and queries of single renderings. */
   | { readonly paths: readonly string[] }
-  /** Keys of originals: all renderings of them. */
+  /** Keys of originals, for all their renderings. */
   | { readonly assets: readonly string[] }
-  /** Prefix of keys, complete segments and a trailing slash: all renderings below it. */
+  /** Prefix of keys: complete segments and a trailing slash. */
   | { readonly prefix: string }
-  /** URLs of other sites: all renderings of their media. */
+  /** URLs of other sites, for all renderings of their media. */
   | { readonly external: readonly string[] }
-  /** Prefixes of URLs without their scheme, such as `cdn.example.com/avatars/1/ab12`. */
+  /** Prefixes of URLs without the scheme, such as `cdn.example.com/avatars/1/ab12`. */
   | { readonly prefixes: readonly string[] };
 
 export interface PurgeResult {
-  /** Renderings that were removed; omitted if a CDN is purged as well. */
+  /** Number of removed renderings; absent if a CDN is purged as well. */
   readonly removed?: { readonly memory: number; readonly store: number };
   /** Id for `GET /purges/{id}`, if a CDN is purged as well. */
   readonly id?: string;
 }
 
-/** Originals to block or to unblock, at least one. */
+/** Originals to block or unblock, at least one. */
 export interface BlockRequest {
   /** Keys of originals. */
   readonly keys?: readonly string[];
   /** Prefixes of keys: complete segments and a trailing slash. */
   readonly prefixes?: readonly string[];
-  /** SHA-256 digests in hexadecimal: these bytes, under every key and URL. */
+  /** SHA-256 digests in hexadecimal, which apply to all keys and URLs of these bytes. */
   readonly sha256?: readonly string[];
   /** URLs of other sites. */
   readonly external?: readonly string[];
 }
 
 export interface BlockOptions {
-  /** Whether the response is a 404, as for missing media; omit for a 451. */
+  /** Whether the response is a 404, as for missing media, instead of a 451; omit for `false`. */
   readonly hidden?: boolean;
   /** Text for operators. */
   readonly note?: string;
 }
 
-/** State of the list of blocks after a change. */
 export interface BlockResult {
+  /** Generation of the block list that contains the change. */
   readonly generation: number;
 }
 
-/** Facts of an original; `null`: not applicable, or unknown. */
+/** Metadata of an original; `null` if not applicable or unknown. */
 export interface Metadata {
   readonly key: string;
   readonly etag: string | null;
-  /** Bytes. */
+  /** In bytes. */
   readonly size: number;
   readonly content_type: string;
   readonly kind: 'image' | 'video' | 'audio' | 'file';
-  /** After orientation, in square pixels. */
+  /** In square pixels, after orientation. */
   readonly width: number | null;
   readonly height: number | null;
   readonly animated: boolean | null;
   readonly frames: number | null;
-  /** Seconds. */
+  /** In seconds. */
   readonly duration: number | null;
   readonly codec: string | null;
   readonly has_audio: boolean | null;
@@ -80,9 +80,9 @@ export interface Metadata {
 }
 
 export interface MetadataOptions {
-  /** Whether the placeholder is computed, which renders the original; omit for `true`. */
+  /** Whether to compute the placeholder, which renders the original; omit for `true`. */
   readonly placeholder?: boolean;
-  /** Whether the digest is computed, which reads all of the original; omit for `false`. */
+  /** Whether to compute the digest, which reads the complete original; omit for `false`. */
   readonly sha256?: boolean;
 }
 
@@ -93,20 +93,20 @@ export interface Readiness {
   readonly commit?: string;
 }
 
-/** One fault of a request. */
+/** Validation error of a request. */
 export interface RequestFault {
   readonly path: string;
   readonly message: string;
 }
 
-/** Response of the admin listener that reports an error. */
+/** Error response of the admin listener. */
 export class AdminError extends Error {
   override readonly name = 'AdminError';
   readonly status: number;
   /** Stable code, such as `INVALID_FORM_BODY`; `undefined` if the response is not from Darkroom. */
   readonly code: string | undefined;
   readonly faults: readonly RequestFault[];
-  /** Seconds after which a retry is worth it. */
+  /** Value of `Retry-After` in seconds. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(response: Response, body: ErrorBody) {
@@ -128,8 +128,8 @@ interface ErrorBody {
 }
 
 /**
- * Sends requests to the admin listener. Methods throw an `AdminError` for a response that reports an error, and what
- * `fetch` throws without a response. Never give the token to clients of the platform.
+ * Client of the admin listener. Methods throw an `AdminError` for an error response, and the error of `fetch` without a
+ * response. Keep the token secret from clients of the platform.
  */
 export class AdminClient {
   readonly #adminUrl: string;
@@ -142,22 +142,21 @@ export class AdminClient {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** Removes renderings from the memory, the store, and the CDN if Darkroom purges it. */
+  /** Removes renderings from memory, from the result store, and from the CDN if one is configured. */
   purge(request: PurgeRequest): Promise<PurgeResult> {
     return this.#send('POST', '/purge', request);
   }
 
-  /** Blocks originals under every URL. */
+  /** Blocks originals under all their URLs. */
   block(request: BlockRequest, options: BlockOptions = {}): Promise<BlockResult> {
     return this.#send('POST', '/blocks', { ...request, ...options });
   }
 
-  /** Ends the blocks of originals. */
   unblock(request: BlockRequest): Promise<BlockResult> {
     return this.#send('DELETE', '/blocks', request);
   }
 
-  /** Returns what clients need to lay out an original. */
+  /** Returns the metadata of an original, such as its dimensions. */
   async metadata(key: string, options: MetadataOptions = {}): Promise<Metadata> {
     const fault = findKeyFault(key);
     if (fault !== undefined) throw new RangeError(`key is ${quote(key)}; expected ${fault}.`);
@@ -170,7 +169,7 @@ export class AdminClient {
     return this.#send('GET', `/metadata/${path}${query && `?${query}`}`);
   }
 
-  /** Returns whether the replica should receive requests, and why not. */
+  /** Returns whether the replica should receive requests, and the reasons if not. */
   readiness(): Promise<Readiness> {
     return this.#send('GET', '/readyz');
   }
@@ -188,7 +187,7 @@ export class AdminClient {
     const text = await response.text();
     const isJson = /^application\/json/.test(response.headers.get('content-type') ?? '');
     const value: unknown = isJson ? JSON.parse(text) : {};
-    // A replica that is not ready says so with a 503.
+    // A 503 of `/readyz` is a result: the replica is not ready.
     if (response.ok || (response.status === 503 && path === '/readyz' && isJson)) {
       return value as Result;
     }

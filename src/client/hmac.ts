@@ -1,17 +1,16 @@
-/** HMAC-SHA256 by WebCrypto, with keys as `contract/signing/signing-keys.ts` reads them. */
+/** HMAC-SHA256 with WebCrypto; keys have the format of `contract/signing/signing-keys.ts`. */
 
 /**
- * Keys that sign URLs: the value of the service's setting, separated by commas, or a list. Each key is a text of at least
- * 32 bytes, or `base64:` with the base64 of at least 32 bytes. The first key signs, all verify.
+ * Keys that sign URLs: the comma-separated value of the service's setting, or a list. Each has at least 32 bytes, as text
+ * or as base64 after `base64:`. The first key signs; all verify.
  */
 export type SigningKeys = string | readonly string[];
 
 type Encoding = 'base64url' | 'hex';
 
-/** Minimum length of a key in bytes: the length of the digest (RFC 2104 §3). */
+/** Length of the digest (RFC 2104 §3). */
 const MIN_KEY_BYTES = 32;
 
-/** Signs with the first key. */
 export async function sign(
   keys: SigningKeys,
   message: string | Bytes,
@@ -21,7 +20,7 @@ export async function sign(
   return digest(first, message, encoding);
 }
 
-/** Whether one of the keys has signed a message; compares in constant time. */
+/** Whether one of the keys has signed a message, in constant time. */
 export async function verifies(
   keys: SigningKeys,
   message: string | Bytes,
@@ -35,7 +34,7 @@ export async function verifies(
   return isSigned;
 }
 
-/** Bytes of a buffer that is not shared, as WebCrypto accepts them. */
+/** Bytes that WebCrypto accepts, which excludes shared buffers. */
 export type Bytes = Uint8Array<ArrayBuffer>;
 
 function parseKeys(keys: SigningKeys): [Bytes, ...Bytes[]] {
@@ -47,7 +46,7 @@ function parseKeys(keys: SigningKeys): [Bytes, ...Bytes[]] {
   return [first, ...others];
 }
 
-/** Messages do not contain any part of the key. */
+/** @throws RangeError whose message contains no part of the key */
 function parseKey(text: string, subject: string): Bytes {
   const [, base64] = /^base64:(.*)$/s.exec(text) ?? [];
   const bytes = base64 === undefined ? encodeUtf8(text) : decodeBase64(base64);
@@ -83,7 +82,7 @@ export function encodeUtf8(text: string): Bytes {
   return new TextEncoder().encode(text);
 }
 
-/** Decodes UTF-8 with its byte order mark, if it has one; returns `undefined` for other bytes. */
+/** Decodes UTF-8 and keeps a byte order mark; returns `undefined` for invalid bytes. */
 export function decodeUtf8(bytes: Bytes): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
@@ -96,7 +95,7 @@ export function encodeBase64Url(bytes: Bytes): string {
   return encodeBase64(bytes).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '');
 }
 
-/** Decodes base64url without padding; returns `undefined` for other spellings of the same bytes. */
+/** Decodes canonical base64url without padding; returns `undefined` for other texts. */
 export function decodeBase64Url(text: string): Bytes | undefined {
   if (!/^[\w-]*$/.test(text)) return undefined;
   const bytes = decodeBase64(text.replaceAll('-', '+').replaceAll('_', '/'));
@@ -109,7 +108,7 @@ function encodeBase64(bytes: Bytes): string {
   return btoa(binary);
 }
 
-/** Decodes base64 whose padding may be missing; returns `undefined` for other spellings of the same bytes. */
+/** Decodes canonical base64 with or without padding; returns `undefined` for other texts. */
 function decodeBase64(text: string): Bytes | undefined {
   try {
     const binary = atob(text);

@@ -4,47 +4,47 @@ import type { Extension, Quality } from '../contract/image-formats.ts';
 import type { ASSET_WIDTHS_PX, QueryKind } from '../contract/media-query.ts';
 import type { ResourceName, ResourceTable } from '../contract/resources.ts';
 
-/** Width that `size` accepts, in pixels. */
+/** Value of `size`: a width in pixels. */
 export type Size = (typeof ASSET_WIDTHS_PX)[number];
 
-/** A snowflake. A number cannot hold its 64 bits. */
+/** Snowflake. Its 64 bits do not fit into a number. */
 export type Id = string | bigint;
 
-/** Kinds of media with a method of `MediaUrls`; URLs of external media come from the platform's API. */
+/** Kind of media with a method of `MediaUrls`. The platform's API returns the URLs of external media. */
 export type Kind = Exclude<ResourceName, 'external media' | 'default avatar'>;
 
-/** Parameters of pictures whose format is in the path. */
+/** Parameters of images whose format is in the path. */
 export interface AssetOptions<Format extends string = Extension> {
-  /** Width in pixels; omit for 128, or for a sticker's own width. */
+  /** Width in pixels; omit for 128, or for the original width of a sticker. */
   readonly size?: Size | undefined;
   /** Extension of the path; omit for `webp`. */
   readonly format?: Format | undefined;
-  /** Omit for `high`; for a sticker, `lossless`. */
+  /** Omit for `high`; stickers default to `lossless`. */
   readonly quality?: Quality | undefined;
-  /** Whether an animation is kept; omit for `false`, for a sticker `true`. A `.gif` always keeps its animation. */
+  /** Whether to keep an animation; omit for `false`. Stickers default to `true`, and a `.gif` always keeps it. */
   readonly animated?: boolean | undefined;
 }
 
-/** Parameters of attachments and of external media; without any, the response is the original. */
+/** Parameters of attachments and external media; without any, the response is the original. */
 export interface AttachmentOptions {
-  /** Maximum width in pixels, 1 to 4096. With a height, the picture is cropped to their ratio. */
+  /** Maximum width in pixels, 1 to 4096. With a height, the image is cropped to their ratio. */
   readonly width?: number | undefined;
   /** Maximum height in pixels, 1 to 4096. */
   readonly height?: number | undefined;
   /** Format of the response. For a video, it requests a poster frame. */
   readonly format?: Extension | undefined;
-  /** Omit for `lossless`, or for the poster of a video `high`. */
+  /** Omit for `lossless`; posters of videos default to `high`. */
   readonly quality?: Quality | undefined;
-  /** Whether an animation is kept; omit for `false`. */
+  /** Whether to keep an animation; omit for `false`. */
   readonly animated?: boolean | undefined;
 }
 
-/** Extension of a file that is served unchanged. */
 interface FileOptions<Format extends string> {
+  /** Extension of the file, which is served unchanged. */
   readonly format: Format;
 }
 
-/** Names of the methods of kinds; all others are the kind in camel case. */
+/** Names of methods that are not the kind in camel case. */
 export const shortNames = {
   'user avatar': 'avatar',
   'guild embed splash': 'embedSplash',
@@ -58,7 +58,7 @@ type MethodName<K extends Kind> = K extends keyof typeof shortNames
   ? (typeof shortNames)[K]
   : CamelCase<K>;
 
-/** Arguments for the placeholders of the paths; a placeholder that is not listed gets its type from its suffix. */
+/** Arguments for placeholders in paths; the suffix of others determines their type. */
 interface NamedArguments {
   user_id: [userId: Id];
   guild_id: [guildId: Id];
@@ -79,7 +79,6 @@ type PathArguments<Path extends string> = Path extends `${string}{${infer Name}}
   ? [...(Name extends 'ext' ? [] : ArgumentOf<Name>), ...PathArguments<Rest>]
   : [];
 
-/** Options for each set of parameters. */
 interface OptionArguments<Format extends string> {
   image: [options?: AssetOptions<Format>];
   sticker: [options?: AssetOptions<Format>];
@@ -93,13 +92,13 @@ type FormatOf<Row> = Row extends { readonly extensions: readonly (infer Format e
     ? Format
     : never;
 
-/** Arguments of the method of a kind. */
+/** Arguments of the method for a kind. */
 export type KindArguments<K extends Kind> = [
   ...PathArguments<ResourceTable[K]['path']>,
   ...OptionArguments<FormatOf<ResourceTable[K]>>[ResourceTable[K]['query'] & QueryKind],
 ];
 
-/** One method for each kind, which returns a URL. */
+/** Methods that return a URL, one for each kind. */
 export type KindMethods = {
   readonly [K in Kind as MethodName<K>]: (...values: KindArguments<K>) => string;
 };

@@ -2,12 +2,11 @@ import type { QueryKind } from '../contract/media-query.ts';
 import { type ParameterRow, parameters, queries } from './tables.ts';
 import { quote } from './values.ts';
 
-/** Options of a URL; `undefined` omits a parameter. */
 export type Options = Readonly<Record<string, unknown>>;
 
 /**
- * Formats a query in the order of the contract, so that equal options have one URL and one cache entry. Appends what is
- * wrong with the options to `faults`.
+ * Formats a query in the order of the contract, so that equal options share a URL and a cache entry. Appends validation
+ * errors to `faults`.
  */
 export function formatQuery(kind: QueryKind, options: Options, faults: string[]): string {
   const names = queries[kind];
@@ -16,12 +15,12 @@ export function formatQuery(kind: QueryKind, options: Options, faults: string[])
       faults.push(`${name} is unknown; expected one of ${names.join(', ')}.`);
     }
   }
-  const given = names.filter((name) => options[name] !== undefined);
-  for (const name of given) {
+  const present = names.filter((name) => options[name] !== undefined);
+  for (const name of present) {
     const expected = findExpected(parameters[name], options[name]);
     if (expected) faults.push(`${name} is ${quote(options[name])}; expected ${expected}.`);
   }
-  return given.map((name) => `${name}=${options[name]}`).join('&');
+  return present.map((name) => `${name}=${options[name]}`).join('&');
 }
 
 function findExpected(

@@ -1,5 +1,5 @@
 import {
-  endOf,
+  expiryOf,
   formatMessage,
   readParameters,
   type SignatureVerdict,
@@ -10,7 +10,7 @@ import type { Id } from './kinds.ts';
 import { decodePath, formatValue, parseBase, splitUrl, throwIfAny } from './values.ts';
 
 interface AttachmentSigning {
-  /** Keys of `ATTACHMENT_SIGNING_KEYS`. */
+  /** Value of `ATTACHMENT_SIGNING_KEYS`. */
   readonly signingKeys: SigningKeys;
   /** Value of `ATTACHMENT_SIGNING_DOMAIN`; omit for its default. */
   readonly domain?: string | undefined;
@@ -19,7 +19,7 @@ interface AttachmentSigning {
 }
 
 export interface SignAttachmentOptions extends AttachmentSigning {
-  /** Public address of user content; omit for a path. */
+  /** Base URL of user content; omit to return a path. */
   readonly cdnUrl?: string | undefined;
   readonly channelId: Id;
   readonly attachmentId: Id;
@@ -30,10 +30,10 @@ export interface SignAttachmentOptions extends AttachmentSigning {
 const DOMAIN = 'attachment-url-v1';
 
 /**
- * Returns the URL of an attachment, valid for 12 to 24 hours. All calls within half a day return the same URL, so that
- * readers share a cache entry.
+ * Returns the URL of an attachment, valid for 12 to 24 hours. Calls within half a day return the same URL, so that clients
+ * share a cache entry.
  *
- * @throws RangeError that names all faults
+ * @throws RangeError with all validation errors
  */
 export async function signAttachmentUrl(options: SignAttachmentOptions): Promise<string> {
   const { cdnUrl, channelId, attachmentId, filename, signingKeys } = options;
@@ -53,9 +53,9 @@ export async function signAttachmentUrl(options: SignAttachmentOptions): Promise
 }
 
 export interface VerifiedAttachment {
-  /** `mismatch`: none of the keys has signed this URL. */
+  /** `mismatch` if no key has signed this URL. */
   readonly verdict: SignatureVerdict;
-  /** `undefined` if the parameters are missing or malformed, or if the URL never expires. */
+  /** `undefined` for missing or malformed parameters, and for URLs that never expire. */
   readonly expiresAt: Date | undefined;
 }
 
@@ -68,7 +68,7 @@ export async function verifyAttachmentUrl({
   now = new Date(),
 }: AttachmentSigning & {
   readonly url: string;
-  /** Public address of user content, if it has a path. */
+  /** Base URL of user content; omit if it has no path. */
   readonly cdnUrl?: string | undefined;
 }): Promise<VerifiedAttachment> {
   const { path, query } = splitUrl(url, cdnUrl);
@@ -76,11 +76,11 @@ export async function verifyAttachmentUrl({
   const parameters = readParameters(query);
   if (typeof parameters === 'string') return { verdict: parameters, expiresAt: undefined };
   const { ex, is, uc, hm } = parameters;
-  const endsAt = endOf(parameters);
-  const expiresAt = Number.isFinite(endsAt) ? new Date(endsAt * 1000) : undefined;
+  const expiry = expiryOf(parameters);
+  const expiresAt = Number.isFinite(expiry) ? new Date(expiry * 1000) : undefined;
   const isSigned =
     key !== undefined &&
     (await verifies(signingKeys, formatMessage(domain, ex, is, uc, key), hm, 'hex'));
   if (!isSigned) return { verdict: 'mismatch', expiresAt };
-  return { verdict: now.getTime() < endsAt * 1000 ? 'valid' : 'expired', expiresAt };
+  return { verdict: now.getTime() < expiry * 1000 ? 'valid' : 'expired', expiresAt };
 }

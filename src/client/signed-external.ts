@@ -10,24 +10,20 @@ import {
 } from './hmac.ts';
 import { decodeOnce, parseBase, quote, splitUrl } from './values.ts';
 
-/** Maximum length of a URL in bytes (contract §8). */
+/** Contract §8. */
 const MAX_URL_BYTES = 8_192;
 
-/**
- * Returns the URL under which the service shows media of another site.
- *
- * @throws RangeError if the service would never fetch the URL
- */
+/** Returns the URL at which the service serves media of another site. @throws RangeError if it would never fetch the URL */
 export async function signExternalUrl({
   url,
   signingKeys,
   cdnUrl,
 }: {
-  /** URL of the other site, with its escapes. */
+  /** URL of the media on the other site, percent-encoded. */
   readonly url: string;
-  /** Keys of `EXTERNAL_SIGNING_KEYS`. */
+  /** Value of `EXTERNAL_SIGNING_KEYS`. */
   readonly signingKeys: SigningKeys;
-  /** Public address of user content; omit for a path. */
+  /** Base URL of user content; omit to return a path. */
   readonly cdnUrl?: string | undefined;
 }): Promise<string> {
   const fault = findFault(url);
@@ -37,7 +33,7 @@ export async function signExternalUrl({
   return `${parseBase('cdnUrl', cdnUrl)}/external/${signature}/${target}`;
 }
 
-/** Whether hosts and ports may be fetched is a setting of the service. */
+/** Does not check host and port, whose rules are settings of the service. */
 function findFault(text: string): string | undefined {
   if (/\p{Cc}/u.test(text)) return 'expected no control character';
   let url: URL;
@@ -51,31 +47,30 @@ function findFault(text: string): string | undefined {
   return url.href.length > MAX_URL_BYTES ? `expected at most ${MAX_URL_BYTES} bytes` : undefined;
 }
 
-/** Result of checking a URL of external media. */
 export type VerifiedExternal =
   | {
       readonly verdict: 'valid';
-      /** URL of the other site; an empty text if the signed target has neither form. */
+      /** URL of the other site; an empty string if the signed target is neither opaque nor segmented. */
       readonly url: string;
     }
   | { readonly verdict: 'malformed' | 'mismatch' };
 
-/** Checks a URL of external media as the service does; whether the service may fetch it is another question. */
+/** Checks the signature of a URL of external media, but not whether the service may fetch them. */
 export async function verifyExternalUrl({
   url,
   signingKeys,
   cdnUrl,
 }: {
   readonly url: string;
-  /** Keys of `EXTERNAL_SIGNING_KEYS`. */
+  /** Value of `EXTERNAL_SIGNING_KEYS`. */
   readonly signingKeys: SigningKeys;
-  /** Public address of user content, if it has a path. */
+  /** Base URL of user content; omit if it has no path. */
   readonly cdnUrl?: string | undefined;
 }): Promise<VerifiedExternal> {
   const { path } = splitUrl(url, cdnUrl);
   const [, signature = '', target = ''] = /^\/external\/([^/]*)\/(.*)$/s.exec(path) ?? [];
   if (target === '' || /[^\0-\xff]/.test(path)) return { verdict: 'malformed' };
-  // A path has one character for each byte.
+  // Each character of a path is a byte.
   const bytes: Bytes = Uint8Array.from(target, (character) => character.charCodeAt(0));
   if (!(await verifies(signingKeys, bytes, signature, 'base64url'))) {
     return { verdict: 'mismatch' };

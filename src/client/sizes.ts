@@ -1,16 +1,16 @@
 import type { Size } from './kinds.ts';
 import { parameters } from './tables.ts';
 
-/** Widths that `size` accepts, in pixels, in ascending order. */
+/** Values of `size` in pixels, in ascending order. */
 export const sizes: readonly Size[] = /* @__PURE__ */ (parameters.size?.values ?? []).map(
   Number,
 ) as Size[];
 
 /**
- * Returns the first size that is not smaller than an element, or the largest size for a larger element.
+ * Returns the smallest size that is at least as wide as an element, or else the largest size.
  *
  * @param cssPx width of the element in CSS pixels
- * @param dpr device pixels per CSS pixel; in browsers, `devicePixelRatio`
+ * @param dpr device pixels per CSS pixel: `devicePixelRatio` in browsers
  */
 export function nearestSize(cssPx: number, dpr = 1): Size {
   if (!(cssPx > 0 && dpr > 0)) {
@@ -21,12 +21,7 @@ export function nearestSize(cssPx: number, dpr = 1): Size {
   return sizes.find((size) => size >= cssPx * dpr) ?? (sizes.at(-1) as Size);
 }
 
-/**
- * Returns the value of a `srcset` attribute: a URL for each pixel ratio, without repetitions.
- *
- * @param cssPx width of the element in CSS pixels
- * @param urlOf returns the URL of a size
- */
+/** Returns the value of a `srcset` attribute, with a URL for each pixel ratio. @param cssPx width in CSS pixels */
 export function srcset(
   cssPx: number,
   urlOf: (size: Size) => string,

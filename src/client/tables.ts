@@ -1,6 +1,6 @@
 /**
- * Parts of the contract's tables that the library needs, as plain data. The build replaces this module by its values: the
- * other columns would double the size of the library.
+ * Columns of the contract's tables that the library needs. The build replaces this module by its values, since the other
+ * columns would double the size of the library.
  */
 
 import { type QueryKind, queryParameters } from '../contract/media-query.ts';
@@ -8,7 +8,7 @@ import {
   DEFAULT_AVATAR_COUNT,
   kindOfPathValue,
   type PathValueKind,
-  pathValueForms,
+  pathValueSyntaxes,
   type ResourceName,
   resourceRows,
 } from '../contract/resources.ts';
@@ -16,12 +16,11 @@ import { type Kind, shortNames } from './kinds.ts';
 
 export type ValueKind = PathValueKind;
 
-/** Rules for the URLs of a kind. */
 export interface KindRow {
   readonly method: string;
   /** Path without extension, with the kind of each value: `/avatars/{user_id:snowflake}/{avatar_hash:hash}`. */
   readonly path: string;
-  /** Extensions that the path may have. Omit for those of all formats; empty if the path has no extension. */
+  /** Extensions of the path; omit for those of all formats, empty for a path without extension. */
   readonly formats?: readonly string[] | undefined;
   readonly query: QueryKind;
 }
@@ -33,7 +32,7 @@ export interface ParameterRow {
   readonly max?: number;
 }
 
-// External media are signed by the platform's API; default avatars have a method of their own.
+// The platform's API signs URLs of external media; default avatars have a separate method.
 const names = (Object.keys(resourceRows) as ResourceName[]).filter(
   (name): name is Kind => !resourceRows[name].isSigned && resourceRows[name].query !== 'none',
 );
@@ -47,20 +46,20 @@ export const kinds: Readonly<Record<string, KindRow>> = Object.fromEntries(
 
 export const defaultAvatars: number = DEFAULT_AVATAR_COUNT;
 
-/** Names of the parameters of each kind of query, in the order of the contract. */
+/** Names of parameters by kind of query, in the order of the contract. */
 export const queries: Readonly<Record<QueryKind, readonly string[]>> = mapValues(
   queryParameters,
   (each) => each.map(({ name }) => name),
 );
 
-/** Parameters by name; they have the same values in all queries. */
+/** Parameters by name; their values do not depend on the kind of query. */
 export const parameters: Readonly<Record<string, ParameterRow>> = Object.fromEntries(
   parameterRows.map(({ name, form: { kind: _, ...row } }) => [name, row]),
 );
 
-export const valueForms: Readonly<
+export const valueSyntaxes: Readonly<
   Record<ValueKind, readonly [pattern: string, description: string, maxBytes?: number]>
-> = mapValues(pathValueForms, ({ pattern, description, ...form }) =>
+> = mapValues(pathValueSyntaxes, ({ pattern, description, ...form }) =>
   'maxBytes' in form ? [pattern, description, form.maxBytes] : [pattern, description],
 );
 

@@ -15,7 +15,7 @@ import {
 } from './hmac.ts';
 import { findKeyFault, parseBase, quote, throwIfAny } from './values.ts';
 
-/** One part of a multipart upload of S3. */
+/** Part of an S3 multipart upload. */
 export interface UploadPart {
   readonly uploadId: string;
   /** 1 to 10,000. */
@@ -26,7 +26,7 @@ export interface UploadPart {
 export interface Upload {
   /** Key of the original, such as `attachments/1/2/cat picture.png`. */
   readonly key: string;
-  /** First moment at which the upload can no longer begin, in whole seconds. */
+  /** Time from which the upload can no longer begin, in complete seconds. */
   readonly expiresAt: Date;
   /** Content type to store; omit for that of the request. */
   readonly contentType?: string | undefined;
@@ -34,33 +34,29 @@ export interface Upload {
   readonly maxBytes?: number | undefined;
   /** Whether the upload may replace an existing object; omit for `false`. */
   readonly replace?: boolean | undefined;
-  /** Whether Darkroom removes metadata such as the position; omit for `RELAY_STRIP_METADATA` of the service. */
+  /** Whether Darkroom removes metadata such as GPS coordinates; omit for `RELAY_STRIP_METADATA` of the service. */
   readonly stripMetadata?: boolean | undefined;
   /** Omit for the bucket of originals. */
   readonly bucket?: string | undefined;
-  /** Omit for a whole object. */
+  /** Omit for a complete object. */
   readonly part?: UploadPart | undefined;
 }
 
 export interface UploadCapability {
   readonly capability: string;
-  /** Address for the `PUT`: a path without `cdnUrl`. */
+  /** Target of the `PUT`; without `cdnUrl`, a path. */
   readonly url: string;
 }
 
-/**
- * Returns a capability, and the URL to which the client sends the file.
- *
- * @throws RangeError that names all faults
- */
+/** Returns a capability and the URL to which the client sends the file. @throws RangeError with all validation errors */
 export async function createUploadCapability({
   signingKeys,
   cdnUrl,
   ...upload
 }: Upload & {
-  /** Keys of `RELAY_SIGNING_KEYS`. */
+  /** Value of `RELAY_SIGNING_KEYS`. */
   readonly signingKeys: SigningKeys;
-  /** Public address of user content; omit for a path. */
+  /** Base URL of user content; omit to return a path. */
   readonly cdnUrl?: string | undefined;
 }): Promise<UploadCapability> {
   throwIfAny('upload', findFaults(upload));
@@ -99,11 +95,11 @@ function findFaults(upload: Upload): string[] {
   };
   const keyFault = findKeyFault(key);
   expect(keyFault === undefined, 'key', key, keyFault ?? '');
-  // In the bucket of originals, no URL leads to a hash with its mark.
+  // URLs cannot name originals whose key contains the prefix `a_`.
   const isMarked = bucket === undefined && /^(?!attachments\/).*\/a_[\w-]+$/.test(key);
   expect(!isMarked, 'key', key, 'the key without the a_ of its hash');
-  const isWhole = expiresAt instanceof Date && Number.isSafeInteger(expiresAt.getTime() / 1000);
-  expect(isWhole, 'expiresAt', expiresAt, 'a date of whole seconds');
+  const isTime = expiresAt instanceof Date && Number.isSafeInteger(expiresAt.getTime() / 1000);
+  expect(isTime, 'expiresAt', expiresAt, 'a date of whole seconds');
   expect(
     contentType === undefined || isMediaType(contentType),
     'contentType',
@@ -121,19 +117,18 @@ function findFaults(upload: Upload): string[] {
   return faults;
 }
 
-/** Result of checking a capability. */
 export type VerifiedUpload =
   | { readonly verdict: 'valid'; readonly upload: Upload }
   | { readonly verdict: 'malformed' | 'mismatch' | 'expired' };
 
-/** Checks a capability as the service does; the service compares it with the request, too. */
+/** Checks a capability, as the service does before it compares the capability with the request. */
 export async function verifyUploadCapability({
   capability,
   signingKeys,
   now = new Date(),
 }: {
   readonly capability: string;
-  /** Keys of `RELAY_SIGNING_KEYS`. */
+  /** Value of `RELAY_SIGNING_KEYS`. */
   readonly signingKeys: SigningKeys;
   /** Omit for the current time. */
   readonly now?: Date | undefined;
@@ -147,7 +142,7 @@ export async function verifyUploadCapability({
   const bytes = decodeBase64Url(payload);
   const upload = readFields(parseOnce((bytes && decodeUtf8(bytes)) ?? ''));
   if (upload === undefined) return { verdict: 'malformed' };
-  // The service counts whole seconds.
+  // The service ignores fractions of a second.
   const isExpired = Math.floor(now.getTime() / 1000) * 1000 >= upload.expiresAt.getTime();
   return isExpired ? { verdict: 'expired' } : { verdict: 'valid', upload };
 }

@@ -10,11 +10,10 @@ export type { Extension, Quality } from '../contract/image-formats.ts';
 export type { AssetOptions, AttachmentOptions, Id, Kind, KindArguments, Size } from './kinds.ts';
 export { nearestSize, sizes, srcset } from './sizes.ts';
 
-/** Public addresses of the service; each may have a path. */
 export interface MediaUrlsOptions {
-  /** Address of user content. */
+  /** Base URL of user content. */
   readonly cdnUrl: string;
-  /** Address of the default avatars; omit if it is `cdnUrl`. */
+  /** Base URL of default avatars; omit for `cdnUrl`. */
   readonly staticUrl?: string | undefined;
 }
 
@@ -32,7 +31,7 @@ class UrlBuilder {
     }
   }
 
-  /** Returns the URL of the default avatar of a user without an avatar. */
+  /** Returns the URL of a user's default avatar. */
   defaultAvatar(userId: Id): string {
     const faults: string[] = [];
     const id = formatValue('user_id', 'snowflake', userId, faults);
@@ -40,10 +39,7 @@ class UrlBuilder {
     return `${this.#staticUrl}/avatars/${BigInt(id) % BigInt(defaultAvatars)}.png`;
   }
 
-  /**
-   * Adds parameters to a URL of an attachment or of external media that the platform's API returned. Keeps every byte
-   * of the URL, since its signature covers them.
-   */
+  /** Adds parameters to a URL of an attachment or external media from the platform's API. Its signature remains valid. */
   transform(url: string, options: AttachmentOptions): string {
     const faults: string[] = [];
     const query = formatQuery('external', { ...options }, faults);
@@ -58,13 +54,13 @@ class UrlBuilder {
 }
 
 /**
- * Builds URLs, with one method for each kind of media. Each method checks its arguments as the service does, and throws
- * a RangeError that names all faults.
+ * Builder of URLs, with one method for each kind of media. Methods validate their arguments as the service does, and throw
+ * a RangeError with all validation errors.
  */
 export type MediaUrls = UrlBuilder & KindMethods;
 export const MediaUrls = UrlBuilder as new (options: MediaUrlsOptions) => MediaUrls;
 
-/** @param values arguments of a method: those of the placeholders, then options */
+/** @param values arguments of a method: values of the placeholders, then options */
 function formatPath(kind: string, row: KindRow, values: readonly unknown[]): string {
   const { path, query, formats = parameters.format?.values ?? [] } = row;
   const faults: string[] = [];

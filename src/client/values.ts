@@ -1,13 +1,13 @@
-import { type ValueKind, valueForms } from './tables.ts';
+import { type ValueKind, valueSyntaxes } from './tables.ts';
 
-/** Returns a value as a segment of a path. Appends what is wrong with it to `faults`. */
+/** Formats a value as a path segment. Appends validation errors to `faults`. */
 export function formatValue(
   name: string,
   kind: ValueKind,
   value: unknown,
   faults: string[],
 ): string {
-  const [pattern, description, maxBytes = Number.POSITIVE_INFINITY] = valueForms[kind];
+  const [pattern, description, maxBytes = Number.POSITIVE_INFINITY] = valueSyntaxes[kind];
   const text = String(value);
   const isText = typeof value === 'string' || (kind === 'snowflake' && typeof value === 'bigint');
   const fits =
@@ -16,18 +16,18 @@ export function formatValue(
     !/\p{Cs}/u.test(text) &&
     new TextEncoder().encode(text).length <= maxBytes;
   if (fits) return encodeURIComponent(text);
-  // A number has already lost the last digits of an id.
+  // The last digits of an id are already lost in a number.
   const hint = typeof value === 'number' ? ' Pass a string or a bigint.' : '';
   faults.push(`${name} is ${quote(value)}; expected: ${description}${hint}`);
   return '';
 }
 
-/** @throws RangeError that names all faults */
+/** @throws RangeError with all faults */
 export function throwIfAny(subject: string, faults: readonly string[]): void {
   if (faults.length > 0) throw new RangeError(`Invalid ${subject}: ${faults.join(' ')}`);
 }
 
-/** Returns the address of a service without a slash at its end; an empty text for `undefined`. */
+/** Returns a base URL without trailing slashes; an empty string for `undefined`. */
 export function parseBase(name: string, text: string | undefined): string {
   if (text === undefined) return '';
   if (!/^https?:\/\/[^/?#]+[^?#]*$/.test(text)) {
@@ -42,7 +42,7 @@ export function quote(value: unknown): string {
   return typeof value === 'string' ? JSON.stringify(value) : String(value);
 }
 
-/** Splits a URL, or a path, into path and query without `cdnUrl`. */
+/** Splits a URL or path into path and query, without `cdnUrl`. */
 export function splitUrl(url: string, cdnUrl: string | undefined): { path: string; query: string } {
   const base = parseBase('cdnUrl', cdnUrl);
   const isBelow = base !== '' && url.startsWith(`${base}/`);
@@ -51,7 +51,7 @@ export function splitUrl(url: string, cdnUrl: string | undefined): { path: strin
   return { path, query };
 }
 
-/** Decodes each segment of a path once; returns `undefined` for a malformed escape. */
+/** Decodes each segment of a path once; returns `undefined` for malformed escapes. */
 export function decodePath(path: string): string | undefined {
   const segments = path.split('/').map(decodeOnce);
   return segments.includes(undefined) ? undefined : segments.join('/');
@@ -65,10 +65,10 @@ export function decodeOnce(text: string): string | undefined {
   }
 }
 
-/** Maximum length of a key in bytes of UTF-8: that of S3. */
+/** Maximum length of a key in bytes of UTF-8, set by S3. */
 const MAX_KEY_BYTES = 1_024;
 
-/** Returns what a key of an original should be instead; `undefined` if it is valid. */
+/** Returns the expected syntax of an invalid key; `undefined` if the key is valid. */
 export function findKeyFault(key: unknown): string | undefined {
   if (typeof key !== 'string') return 'a key, such as attachments/1/2/cat.png';
   if (new TextEncoder().encode(key).length > MAX_KEY_BYTES) {

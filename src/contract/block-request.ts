@@ -16,12 +16,11 @@ export type BlockKind = (typeof blockKinds)[number];
 
 export interface BlockSubject {
   readonly kind: BlockKind;
-  /** An origin key, whole segments of one, a digest in lower case, or a URL in canonical form. */
+  /** An origin key, a prefix of origin keys, a digest in lower case, or a canonical URL. */
   readonly value: string;
 }
 
 export interface Block extends BlockSubject {
-  /** Whether the original looks like a missing one. */
   readonly hidden: boolean;
   readonly note: string;
 }
@@ -32,16 +31,16 @@ export interface BlockRequest extends Pick<Block, 'hidden' | 'note'> {
 
 export const MAX_BLOCKS = 1_000;
 
-/** Maximum length of a note, in UTF-16 units. */
+/** In UTF-16 units. */
 const MAX_NOTE_LENGTH = 1_000;
 
-interface Row {
+interface MemberRow {
   readonly kind: BlockKind;
   readonly description: string;
   readonly example: string;
   readonly expected: string;
   /** Returns the canonical value; `undefined` for invalid text. */
-  readonly read: (text: string, resources: Resources) => string | undefined;
+  readonly parse: (text: string, resources: Resources) => string | undefined;
 }
 
 const rows = {
@@ -50,14 +49,14 @@ const rows = {
     description: 'Keys of originals, see x-origin-key; with or without a_ and extension.',
     example: 'avatars/1/ab12',
     expected: 'an origin key, such as avatars/1/ab12',
-    read: readKey,
+    parse: parseKey,
   },
   prefixes: {
     kind: 'prefix',
     description: 'Prefixes of keys: complete segments and a trailing slash.',
     example: 'attachments/1/',
-    expected: 'whole segments with which origin keys begin, and a slash, such as attachments/1/',
-    read: (text, resources) => {
+    expected: 'the first segments of origin keys and a slash, such as attachments/1/',
+    parse: (text, resources) => {
       const key = text.slice(0, -1);
       const isValid = text.endsWith('/') && findKeyFault(key) === undefined;
       return isValid && canBeginOriginKey(key, resources) ? text : undefined;
@@ -68,19 +67,19 @@ const rows = {
     description: 'SHA-256 digests of originals: these bytes, under every key and URL.',
     example: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
     expected: '64 hexadecimal digits',
-    read: (text) => (/^[\da-f]{64}$/i.test(text) ? text.toLowerCase() : undefined),
+    parse: (text) => (/^[\da-f]{64}$/i.test(text) ? text.toLowerCase() : undefined),
   },
   external: {
     kind: 'external',
     description: 'URLs of other sites, in any spelling.',
     example: 'https://media.example.org/cat.png',
     expected: 'a complete http or https URL',
-    read: (text) => {
+    parse: (text) => {
       const url = canonicalUrlOf(text);
       return url !== undefined && /^https?:/.test(url) ? url : undefined;
     },
   },
-} as const satisfies Readonly<Record<string, Row>>;
+} as const satisfies Readonly<Record<string, MemberRow>>;
 
 const options = {
   hidden: z.boolean({ error: 'Expected true or false.' }),
@@ -96,7 +95,7 @@ export function parseBlockRequest(body: unknown, resources = contractResources):
   const faults: RequestFault[] = [];
   const subjects = new Map<string, BlockSubject>();
   let count = 0;
-  for (const [member, row] of Object.entries<Row>(rows)) {
+  for (const [member, row] of Object.entries<MemberRow>(rows)) {
     const items = members[member] ?? [];
     if (!Array.isArray(items)) {
       faults.push({ path: member, message: 'Expected a list of strings.' });
@@ -104,7 +103,7 @@ export function parseBlockRequest(body: unknown, resources = contractResources):
     }
     count += items.length;
     items.slice(0, MAX_BLOCKS).forEach((item: unknown, index) => {
-      const value = typeof item === 'string' ? row.read(item, resources) : undefined;
+      const value = typeof item === 'string' ? row.parse(item, resources) : undefined;
       if (value !== undefined) subjects.set(`${row.kind} ${value}`, { kind: row.kind, value });
       else faults.push({ path: `${member}.${index}`, message: `Expected ${row.expected}.` });
     });
@@ -133,7 +132,7 @@ export function parseBlockRequest(body: unknown, resources = contractResources):
 /**
  * Parses the query of `GET /blocks`.
  *
- * @returns the block to look up; `undefined` for the whole list
+ * @returns the block to look up; `undefined` for the complete list
  * @throws MediaError `INVALID_FORM_BODY` with all faults
  */
 export function parseBlockQuery(
@@ -142,8 +141,8 @@ export function parseBlockQuery(
 ): BlockSubject | undefined {
   const { kind, value } = query as Readonly<Record<string, unknown>>;
   if (kind === undefined && value === undefined) return undefined;
-  const row = Object.values<Row>(rows).find((each) => each.kind === kind);
-  const parsed = typeof value === 'string' ? row?.read(value, resources) : undefined;
+  const row = Object.values<MemberRow>(rows).find((each) => each.kind === kind);
+  const parsed = typeof value === 'string' ? row?.parse(value, resources) : undefined;
   if (row !== undefined && parsed !== undefined) return { kind: row.kind, value: parsed };
   const faults: RequestFault[] = [];
   if (row === undefined) {
@@ -155,9 +154,9 @@ export function parseBlockQuery(
   throw new MediaError('INVALID_FORM_BODY', { faults });
 }
 
-/** Returns a JSON Schema (draft 2020-12) for the documents; `parseBlockRequest` checks more. */
+/** Returns a JSON Schema (draft 2020-12) for the documents. `parseBlockRequest` is stricter. */
 export function describeBlockRequest(): Readonly<Record<string, unknown>> {
-  const lists = Object.entries<Row>(rows).map(([name, { description, example }]) => {
+  const lists = Object.entries<MemberRow>(rows).map(([name, { description, example }]) => {
     const schema = { type: 'array', items: { type: 'string' }, maxItems: MAX_BLOCKS };
     return [name, { ...schema, description, examples: [[example]] }];
   });
@@ -176,8 +175,8 @@ export function describeBlockRequest(): Readonly<Record<string, unknown>> {
   };
 }
 
-/** Parses a key of the storage, or of a path: with an extension and `a_`. */
-function readKey(text: string, resources: Resources): string | undefined {
+/** Parses an origin key, also as in a path: with extension and `a_`. */
+function parseKey(text: string, resources: Resources): string | undefined {
   if (findKeyFault(text) !== undefined) return undefined;
   if (isOriginKey(text, resources)) return unmarkedKeyOf(text, resources) ?? text;
   const parsed = parsePath(`/${text.split('/').map(encodeURIComponent).join('/')}`, resources);

@@ -5,48 +5,38 @@ export interface CdnRow {
   readonly header: string;
   readonly separator: string;
   readonly tagsPerCall: number;
-  /** Token bucket of calls: its size, and the interval at which a token is added, in milliseconds. */
+  /** Token bucket of calls: its size, and the interval in which it gains a token, in milliseconds. */
   readonly pace: { readonly burst: number; readonly intervalMs: number };
 }
 
 /** Supported CDNs (contract §15), with their documented limits. */
 export const cdnRows = {
-  /**
-   * 100 tags a call; on the free plan, 5 calls a minute from a bucket of 25
-   * (developers.cloudflare.com/cache/how-to/purge-cache, "Availability and limits"; /purge-by-tags).
-   */
+  // Free plan: 100 tags a call, 5 calls a minute from a bucket of 25
+  // (developers.cloudflare.com/cache/how-to/purge-cache, "Availability and limits"; /purge-by-tags).
   cloudflare: {
     header: 'cache-tag',
     separator: ',',
     tagsPerCall: 100,
     pace: { burst: 25, intervalMs: 12_000 },
   },
-  /**
-   * 256 keys a call, 100 000 keys an hour; a header of 16 384 bytes (fastly.com/documentation: "Purging",
-   * "Surrogate-Key", and "Resource limits"). A full bucket and an hour of tokens are 390 calls; a call waits up to
-   * 12 seconds, not for the end of an hour.
-   */
+  // 256 keys a call, 100 000 keys an hour, a header of 16 384 bytes (fastly.com/documentation: "Purging", "Surrogate-Key",
+  // "Resource limits"). A full bucket and an hour of tokens are 390 calls, and no call waits longer than 12 seconds.
   fastly: {
     header: 'surrogate-key',
     separator: ' ',
     tagsPerCall: 256,
     pace: { burst: 90, intervalMs: 12_000 },
   },
-  /**
-   * One tag a call; 5 exact purges a second from a bucket of 120; a header of 1 024 bytes (docs.bunny.net/cdn/purge-cache,
-   * "Rate limits").
-   */
+  // One tag a call, 5 exact purges a second from a bucket of 120, a header of 1 024 bytes (docs.bunny.net/cdn/purge-cache,
+  // "Rate limits").
   bunny: {
     header: 'cdn-tag',
     separator: ',',
     tagsPerCall: 1,
     pace: { burst: 120, intervalMs: 200 },
   },
-  /**
-   * 3 000 items in progress, which are three calls; 50 tags per object (CloudFront Developer Guide, "Concurrent
-   * invalidation request maximum" and "What you need to know when invalidating tags"). AWS throttles bursts at an
-   * undocumented rate.
-   */
+  // 3 000 items in progress, or three calls, and 50 tags per object (CloudFront Developer Guide, "Concurrent invalidation
+  // request maximum", "What you need to know when invalidating tags"). AWS throttles bursts at an undocumented rate.
   cloudfront: {
     header: 'cache-tag',
     separator: ',',
@@ -78,7 +68,6 @@ export class CdnTags {
     this.#secret = createSecretKey(secret);
   }
 
-  /** Returns the header of a response that depends on these originals, as name and value. */
   fieldOf(...originKeys: readonly string[]): readonly [name: string, value: string] {
     const texts = new Set([...originKeys, ...originKeys.flatMap(parentsOf)]);
     const tags = [...texts].slice(0, MAX_TAGS).map((text) => this.#tagOf(text));

@@ -1,10 +1,9 @@
-/** Registry of all errors that a client can see; `npm run docs` generates the table of contract §5. */
+/** Registry of all errors in responses; `npm run docs` generates the table of contract §5 from it. */
 
 interface ErrorRow {
   readonly status: number;
-  /** Text for people, which may change. */
   readonly message: string;
-  /** Party at fault; decides what is logged, and at which level. */
+  /** Party at fault, which determines the log level. */
   readonly fault: 'client' | 'original' | 'origin' | 'load' | 'service';
 }
 
@@ -87,7 +86,7 @@ export const errorRegistry = {
 
 export type ErrorCode = keyof typeof errorRegistry;
 
-/** One fault of a request; `path` is the name of the path part or query parameter at fault. */
+/** Validation error of a request; `path` names the invalid path segment, query parameter or member of the body. */
 export interface RequestFault {
   readonly path: string;
   readonly message: string;
@@ -105,23 +104,21 @@ export const bottlenecks = [
 ] as const;
 export type Bottleneck = (typeof bottlenecks)[number];
 
-/** Error that a client can see: a row of the registry, and details of the response and for the log. */
+/** Error that a client can see: a row of the registry, with details for the response and the log. */
 export class MediaError extends Error {
   override readonly name = 'MediaError';
   readonly code: ErrorCode;
   readonly status: number;
-  /** All faults of the request, with `INVALID_FORM_BODY`. */
   readonly faults: readonly RequestFault[];
-  /** Seconds after which to retry, with `OVERLOADED` and, with fractions, `RATE_LIMITED`. */
+  /** For `OVERLOADED`, and with fractions for `RATE_LIMITED`. */
   readonly retryAfterSeconds: number | undefined;
-  /** Resource that ran short, with `OVERLOADED`, for the log and the counters. */
+  /** For `OVERLOADED`, in the log and metrics. */
   readonly bottleneck: Bottleneck | undefined;
-  /** Headers of the response, in addition to those of all errors. */
   readonly headers: Readonly<Record<string, string>>;
 
   /**
-   * @param details.message text for the client; by default that of the registry
-   * @param details.cause underlying failure, for the log, never for the client
+   * @param details.message text for the client; omit for that of the registry
+   * @param details.cause underlying error, for the log, never for the client
    */
   constructor(
     code: ErrorCode,
@@ -140,7 +137,7 @@ export class MediaError extends Error {
   }
 }
 
-/** Whether the original cannot be shown, and no part of the service has failed. */
+/** Whether the original is at fault, and no part of the service. */
 export function isFaultOfOriginal(error: unknown): error is MediaError {
   return error instanceof MediaError && errorRegistry[error.code].fault === 'original';
 }
@@ -150,7 +147,7 @@ export function isUnreadable(error: unknown): boolean {
   return isFaultOfOriginal(error) && error.code !== 'TRANSFORM_TIMEOUT';
 }
 
-/** Whether the origin failed, which does not depend on the original. */
+/** Whether the origin failed, regardless of the original. */
 export function isOriginFailure(error: unknown): error is MediaError {
   return error instanceof MediaError && errorRegistry[error.code].fault === 'origin';
 }
@@ -163,7 +160,7 @@ export function methodNotAllowed(allowed: string): MediaError {
 
 const MAX_CAUSES = 8;
 
-/** Returns the messages of an error and its causes, each after a colon, without full stops; empty without an error. */
+/** Formats an error and its causes: each message after a colon, without its full stop. Returns '' for `undefined`. */
 export function formatCauses(error: unknown): string {
   let text = '';
   let cause = error;
@@ -175,7 +172,6 @@ export function formatCauses(error: unknown): string {
   return text;
 }
 
-/** Formats a failure of the origin for operators: the log and `darkroom check` have the same text. */
 export function formatReadFailure(error: unknown): string {
   const isTimeout = error instanceof MediaError && error.code === 'ORIGIN_TIMEOUT';
   return isTimeout ? ': no response within ORIGIN_FIRST_BYTE_TIMEOUT_MS' : formatCauses(error);

@@ -1,18 +1,17 @@
-/** Rules for URLs of other sites, without their addresses (contract §8, "What may be fetched"). */
+/** Rules for URLs of other sites, except for their IP addresses (contract §8, "What may be fetched"). */
 
 import { decodeOnce } from './media-path.ts';
 
 export const MAX_EXTERNAL_URL_BYTES = 8_192;
 
-/** Public URL of this service: an origin, and the decoded segments of a path. */
+/** Base URL of this service (`PUBLIC_URLS`): an origin, and the decoded segments of a path. */
 export interface PublicUrl {
   readonly origin: string;
   readonly segments: readonly string[];
 }
 
-/** Permitted sites; names have the format of the URL parser. */
+/** Permitted sites; host names are in the format of the URL parser. */
 export interface ExternalPolicy {
-  /** Public URLs of this service, which are never fetched. */
   readonly publicUrls: readonly PublicUrl[];
   readonly ports: readonly number[];
   /** Includes subdomains; an empty list allows all hosts. */
@@ -21,7 +20,7 @@ export interface ExternalPolicy {
   readonly blockedHosts: readonly string[];
 }
 
-/** Reasons to refuse a URL, for the log and the counters. */
+/** Reasons to reject a URL, for the log and metrics. */
 export const urlRefusals = [
   'control character',
   'no url',
@@ -34,15 +33,13 @@ export const urlRefusals = [
 ] as const;
 export type UrlRefusal = (typeof urlRefusals)[number];
 
-/** Result of checking a URL: the target of the fetch, that the URL is our own, or the reason for a refusal. */
+/** Result of checking a URL; `local` for a URL of this service. */
 export type ExternalTarget =
   | {
       readonly kind: 'fetchable';
-      /** In canonical form. */
       readonly url: URL;
-      /** A name in lower case without a final dot, or an address without brackets. */
+      /** Name in lower case without a final dot, or IP address without brackets. */
       readonly host: string;
-      /** Whether `host` is an IP address, which needs no DNS lookup. */
       readonly isAddress: boolean;
       readonly port: number;
     }
@@ -51,7 +48,7 @@ export type ExternalTarget =
 
 const usualPorts: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 };
 
-// The URL parser drops some control characters.
+// The URL parser would silently remove tabs and line breaks.
 const CONTROL = /\p{Cc}/u;
 const ADDRESS_V4 = /^\d+\.\d+\.\d+\.\d+$/;
 const ADDRESS_V6 = /^\[(.+)\]$/;
@@ -59,15 +56,15 @@ const ADDRESS_V6 = /^\[(.+)\]$/;
 const HOST_NAME = /^(?=.{1,253}$)(?:[a-z\d_-]{1,63}\.)+(?!\d+$)[a-z\d_-]{1,63}$/;
 
 /**
- * Returns the canonical form of a URL, which all its spellings share: the `href` of the URL parser, without the fragment
- * and a final dot of the host. Keeps percent-encodings. Returns `undefined` if the text is not a URL.
+ * Returns the canonical form of a URL: the `href` of the URL parser, without fragment and without a final dot of the host.
+ * Keeps percent-encodings. Returns `undefined` if the text is not a URL.
  */
 export function canonicalUrlOf(text: string): string | undefined {
   return parseUrl(text)?.href;
 }
 
-/** Checks the URL of a signed target or a redirect. The caller must also check the addresses of its host. */
-export function examineExternalUrl(text: string, policy: ExternalPolicy): ExternalTarget {
+/** Checks the URL of a signed target or a redirect. The caller must also check the IP addresses of its host. */
+export function checkExternalUrl(text: string, policy: ExternalPolicy): ExternalTarget {
   const url = readValidUrl(text);
   if (typeof url === 'string') return refuse(url);
   if (findLocalTarget(text, policy.publicUrls) !== undefined) return { kind: 'local' };
@@ -84,7 +81,7 @@ export function examineExternalUrl(text: string, policy: ExternalPolicy): Extern
   return { kind: 'fetchable', url, host, isAddress, port };
 }
 
-/** Returns a URL that follows all rules except those for host and port, or the reason for a refusal. */
+/** Returns a URL that follows all rules except those for host and port, or the reason to reject it. */
 function readValidUrl(text: string): URL | UrlRefusal {
   if (CONTROL.test(text)) return 'control character';
   const url = parseUrl(text);
@@ -95,8 +92,8 @@ function readValidUrl(text: string): URL | UrlRefusal {
 }
 
 /**
- * Returns the request target of an own URL, without the path of the longest matching public URL; `undefined` for other
- * URLs, and texts that break the rules above.
+ * Returns the request target of a URL of this service, without the path of the longest matching base URL; `undefined` for
+ * other URLs and invalid texts.
  */
 export function findLocalTarget(
   text: string,
@@ -114,7 +111,7 @@ export function findLocalTarget(
   return `/${segments.slice(Math.max(...lengths)).join('/')}${url.search}`;
 }
 
-/** Parses an http or https URL of an origin and a path; returns `undefined` for other texts. */
+/** Parses an http or https URL without query and fragment; returns `undefined` for other texts. */
 export function parsePublicUrl(text: string): PublicUrl | undefined {
   const url = readValidUrl(text);
   if (typeof url === 'string' || /[?#]/.test(text)) return undefined;
@@ -123,7 +120,7 @@ export function parsePublicUrl(text: string): PublicUrl | undefined {
   return isDecoded ? { origin: url.origin, segments } : undefined;
 }
 
-/** Returns a host in the format of `examineExternalUrl`; `undefined` if the text is neither a name nor an address. */
+/** Returns a host in the format of `checkExternalUrl`; `undefined` if the text is neither a name nor an IP address. */
 export function canonicalHostOf(text: string): string | undefined {
   if (/[/?#@:\\\s]/.test(text.replace(/^\[[\da-f:.]+\]$/i, ''))) return undefined;
   const hostname = parseUrl(`http://${text}/`)?.hostname;
@@ -141,8 +138,8 @@ function parseUrl(text: string): URL | undefined {
 }
 
 /**
- * Parses a URL; returns `undefined` if it is malformed. Not with `URL.canParse`, which in Node 20 and 22 rejects letters
- * from U+0080 to U+00FF once V8 has optimized its caller.
+ * Parses a URL; returns `undefined` if it is malformed. Does not use `URL.canParse`, which in Node 20 and 22 rejects
+ * letters from U+0080 to U+00FF once V8 has optimized its caller.
  */
 export function readUrl(text: string, base?: URL): URL | undefined {
   try {
@@ -156,13 +153,13 @@ function refuse(reason: UrlRefusal): ExternalTarget {
   return { kind: 'refused', reason };
 }
 
-/** Token of this service in `CDN-Loop` (RFC 8586 §2), sent with each request to another site. */
+/** Token of this service in `CDN-Loop` (RFC 8586 §2), which it sends with each request to another site. */
 export const CDN_TOKEN = 'darkroom';
 
 // `cdn-info = cdn-id *( OWS ";" OWS parameter )`; a quoted value may contain a comma.
 const CDN_INFO = /(?:[^",]|"(?:[^"\\]|\\.)*"?)+/g;
 
-/** Whether a `CDN-Loop` header has our token: a site that fetches its media from us would cause a loop. */
+/** Whether a `CDN-Loop` header has the token of this service, so that serving the request would loop. */
 export function hasLoopToken(header: string): boolean {
   return Array.from(header.matchAll(CDN_INFO)).some(
     ([info]) => info.split(';', 1)[0]?.trim().toLowerCase() === CDN_TOKEN,

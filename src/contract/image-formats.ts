@@ -1,18 +1,18 @@
 /**
  * Image formats, one row each: names, capabilities, encoder settings per quality (contract §3) and costs. Other code reads
- * the row, or that of the container in `formats/containers.ts`, instead of comparing formats.
+ * rows here and in `formats/containers.ts`, instead of comparing formats.
  *
- * Costs are measured by `npm run measure:weights`, which explains the method and compares its results with these: CPU time
- * with sharp 0.35.5 (libvips 8.18.7) on one core of an x86-64 server, for photographs of 0.7 to 6 megapixels and for one
- * flat colour of 12. Noise takes up to twice as long as a photograph. Admission learns the factor of the machine.
+ * Costs are CPU time with sharp 0.35.5 (libvips 8.18.7) on one core of an x86-64 server, for photographs of 0.7 to 6
+ * megapixels and for 12 megapixels of one colour; noise takes up to twice as long as a photograph. `npm run
+ * measure:weights` measures them. Admission learns the factor of the machine.
  */
 
-/** Nanoseconds of one core per pixel: for a photograph, and for one flat colour. */
+/** Nanoseconds of one core per pixel: for a photograph, and for a single colour. */
 export type Weight = readonly [typicalNs: number, minNs: number];
 
 export type Quality = 'high' | 'low' | 'lossless';
 
-/** Encoder options: those of sharp (`lib/output`), or for GIF those of `encode-gif.ts`. */
+/** Encoder options of sharp (`lib/output`), or for GIF of `encode-gif.ts`. */
 export interface EncoderSettings {
   readonly png: {
     readonly palette: boolean;
@@ -43,14 +43,13 @@ interface OutputCapabilities<Settings> {
   readonly extensions: readonly [string, ...string[]];
   readonly hasAlpha: boolean;
   readonly canAnimate: boolean;
-  /** Whether assets stay animated without `animated=true`; attachments never do (contract §3). */
-  readonly animatesUnasked: boolean;
-  /** Maximum edge that the bitstream can express, in pixels. */
+  /** Whether assets are animated by default, without `animated=true`; attachments never are (contract §3). */
+  readonly animatesByDefault: boolean;
+  /** Maximum width and height of the bitstream in pixels. */
   readonly maxEdgePx: number;
-  /** Encoder settings per quality; the same object for equal qualities. */
+  /** Encoder settings per quality. Qualities with equal bytes share one object. */
   readonly qualities: Readonly<Record<Quality, Settings>>;
   readonly encodeWeights: Readonly<Record<Quality, Weight>>;
-  /** Weight of a lossless animation, if its effort is lower than that of a still. */
   readonly losslessAnimationWeight?: Weight;
   /** Typical additional cost of each frame of an animation, in milliseconds. */
   readonly encodedFrameMs?: number;
@@ -63,7 +62,7 @@ interface LargeStill {
   readonly encodeWeight: Weight;
 }
 
-/** Level 6 takes a third longer than 3 for 1 % fewer bytes; without filters, photographs are 40 % larger (measured). */
+/** Measured: level 6 takes a third longer than 3 for 1 % fewer bytes; without filters, photographs are 40 % larger. */
 const pngTrueColour = { palette: false, compressionLevel: 3, adaptiveFiltering: true };
 const gifFullPalette = { colours: 256, dither: 0.75, maxFrameError: 2 };
 const gifSmallPalette = { ...gifFullPalette, colours: 16, maxFrameError: 8 };
@@ -78,7 +77,7 @@ const outputRows = {
     extensions: ['png'],
     hasAlpha: true,
     canAnimate: false,
-    animatesUnasked: false,
+    animatesByDefault: false,
     maxEdgePx: 2 ** 31 - 1, // W3C PNG §11.2.1
     qualities: {
       high: pngTrueColour,
@@ -92,8 +91,8 @@ const outputRows = {
     extensions: ['jpg', 'jpeg'],
     hasAlpha: false,
     canAnimate: false,
-    animatesUnasked: false,
-    // ITU-T T.81 B.2.2 allows 65 535, libjpeg less (JPEG_MAX_DIMENSION).
+    animatesByDefault: false,
+    // Limit of libjpeg (JPEG_MAX_DIMENSION); ITU-T T.81 B.2.2 allows 65 535.
     maxEdgePx: 65_500,
     qualities: {
       high: { quality: 80, chromaSubsampling: '4:2:0' },
@@ -107,12 +106,12 @@ const outputRows = {
     extensions: ['webp'],
     hasAlpha: true,
     canAnimate: true,
-    animatesUnasked: false,
+    animatesByDefault: false,
     maxEdgePx: 16_383, // RFC 9649 §2.5 and §3.4: 14-bit width and height of a bitstream
     qualities: {
       high: { quality: 80 },
       low: { quality: 20 },
-      // exact: keeps the colour of fully transparent pixels as well.
+      // exact: keeps the colour of fully transparent pixels.
       lossless: { lossless: true, exact: true },
     },
     encodeWeights: { high: [140, 20], low: [100, 20], lossless: [570, 10] },
@@ -129,7 +128,7 @@ const outputRows = {
     extensions: ['gif'],
     hasAlpha: true,
     canAnimate: true,
-    animatesUnasked: true,
+    animatesByDefault: true,
     maxEdgePx: 65_535, // GIF89a §18: 16-bit logical screen
     qualities: { high: gifFullPalette, low: gifSmallPalette, lossless: gifFullPalette },
     encodeWeights: { high: [145, 55], low: [120, 55], lossless: [145, 55] },
@@ -140,7 +139,7 @@ const outputRows = {
 export type Extension = (typeof outputRows)[OutputFormat]['extensions'][number];
 
 export type StillExtension = {
-  [Format in OutputFormat]: (typeof outputRows)[Format]['animatesUnasked'] extends false
+  [Format in OutputFormat]: (typeof outputRows)[Format]['animatesByDefault'] extends false
     ? (typeof outputRows)[Format]['extensions'][number]
     : never;
 }[OutputFormat];
@@ -152,14 +151,14 @@ const rows = Object.values(outputRows);
 export const extensions: readonly Extension[] = rows.flatMap((row) => [...row.extensions]);
 
 export const stillExtensions: readonly StillExtension[] = rows
-  .filter((row) => !row.animatesUnasked)
+  .filter((row) => !row.animatesByDefault)
   .flatMap((row) => [...row.extensions]);
 
 export function formatOfExtension(extension: Extension): OutputFormat {
   return extension === 'jpg' ? 'jpeg' : extension;
 }
 
-/** Whether a quality is lossless in a format (contract §3, passthrough: "a lossless format"). */
+/** Whether a quality of a format is lossless (contract §3, passthrough: "a lossless format"). */
 export function isLossless(format: OutputFormat, quality: Quality): boolean {
   const { qualities } = outputFormats[format];
   return qualities[quality] === qualities.lossless;
@@ -174,7 +173,7 @@ interface SourceCapabilities {
   readonly mimeType: string;
   readonly encodesAs: OutputFormat;
   readonly animatesAs?: OutputFormat;
-  /** Loader of libvips for the format; others are blocked. Omitted if libvips does not decode it. */
+  /** Loader of libvips for the format; all others are blocked. Omit if libvips does not decode it. */
   readonly loader?: string;
   readonly decodeWeight: Weight;
   /** Weight of decoders that can skip pixels, if they reduce by two or more. */
@@ -201,11 +200,11 @@ const sourceRows = {
     encodesAs: 'png',
     animatesAs: 'webp',
     loader: 'VipsForeignLoadPngBuffer',
-    // The minimum is that of a nearly empty canvas.
+    // The minimum is for a nearly empty canvas.
     decodeWeight: [27, 1],
     decodedFrameMs: 1.1, // each frame is a separate file
   },
-  // Full weight, although the decoder skips pixels for a much smaller result: that saves only a third.
+  // No reduced weight: for a much smaller result, the decoder skips pixels, but saves only a third of the time.
   webp: {
     mimeType: 'image/webp',
     encodesAs: 'webp',
@@ -229,25 +228,25 @@ const sourceRows = {
   },
 } as const satisfies Record<string, SourceCapabilities>;
 
-/** Formats of originals, detected from the bytes, never from the name. */
+/** Format of an original, detected from its bytes, never from its name. */
 export type SourceFormat = keyof typeof sourceRows;
 
 export const sourceFormats: Readonly<Record<SourceFormat, SourceCapabilities>> = sourceRows;
 
-/** Extensions in names of originals, HEIC's second one included. */
+/** Extensions in file names of originals; HEIC has two. */
 export const sourceExtensions: readonly string[] = [
   ...new Set([...extensions, ...Object.keys(sourceRows), 'heif']),
 ];
 
 /**
- * Version of the transforms and codecs, which determine the bytes of a response. It is part of every ETag: change it with
- * any change of them (a test compares the versions of the codecs).
+ * Version of the transforms and codecs, part of every ETag: change it whenever bytes of responses change. A test compares
+ * the versions of the codecs.
  */
 export const PIPELINE_RELEASE = '11-sharp0.35.5-vips8.18.7';
 
 export const DEFAULT_WEBP_EFFORT = 4;
 
-/** Returns the release, with an effort other than the default, since it changes the bytes. */
+/** Returns the release, with the effort if it is not the default, since it changes bytes. */
 export function releaseWithEffort(webpEffort: number): string {
   const suffix = webpEffort === DEFAULT_WEBP_EFFORT ? '' : `-effort${webpEffort}`;
   return PIPELINE_RELEASE + suffix;

@@ -3,8 +3,7 @@ import { MediaError } from './errors.ts';
 import { findKeyFault } from './media-path.ts';
 import { formatNameOf, type MediaMetadata } from './metadata.ts';
 
-/** Requests and responses of the internal routes, with the platform's names (contract §14). */
-
+/** Media in a request to an internal route (contract §14). */
 export type InternalSubject =
   | { readonly type: 'external'; readonly url: string }
   | { readonly type: 'upload'; readonly key: string }
@@ -44,7 +43,7 @@ const subject = z.union([
 
 const version = z.literal(2).optional();
 
-/** Options of a request for metadata; those for NSFW media have no effect without a scanner. */
+/** Options of `/_metadata`; those for NSFW media have no effect without a scanner. */
 const metadataOptions = z.object({
   version,
   nsfw: z.enum(['block', 'flag', 'allow']).optional(),
@@ -54,7 +53,6 @@ const metadataOptions = z.object({
 
 const framesOptions = z.object({ version });
 
-/** JSON Schemas (draft 2020-12) of the bodies, for the documents. */
 export const internalBodies = {
   '/_metadata': () => describe(z.intersection(metadataOptions, subject)),
   '/_frames': () => describe(z.intersection(framesOptions, subject)),
@@ -74,7 +72,6 @@ export function parseMetadataRequest(body: unknown) {
   return { subject: parse(subject, body), wantsBytes };
 }
 
-/** Parses the body of `/_frames`. @throws MediaError `INVALID_FORM_BODY` with all faults */
 export function parseFramesRequest(body: unknown): InternalSubject {
   parse(framesOptions, body);
   return parse(subject, body);
@@ -96,9 +93,9 @@ function parse<Output>(schema: z.ZodType<Output>, body: unknown): Output {
 }
 
 /**
- * Formats metadata for the platform.
+ * Formats metadata as the platform expects them.
  *
- * @param bytes media to include as base64
+ * @param bytes media to include as base64, if requested
  * @throws MediaError `UNSUPPORTED_MEDIA_TYPE` for media without metadata, `MEDIA_TOO_LARGE`
  */
 export function formatMetadata(metadata: MediaMetadata, bytes: Uint8Array | undefined) {
@@ -125,14 +122,14 @@ export function formatMetadata(metadata: MediaMetadata, bytes: Uint8Array | unde
     ...(placeholder !== null && { placeholder }),
     nsfw: false,
     nsfw_probability: 0,
-    // Without a copy of the bytes, which may be many.
+    // Buffer.from(bytes) would copy them.
     ...(bytes && {
       base64: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64'),
     }),
   };
 }
 
-/** Types that `/_sniff` withholds: browsers and the platform may interpret them differently. */
+/** Types that `/_sniff` withholds, because browsers and the platform may interpret them differently. */
 const WITHHELD_TYPES =
   /^(?:text\/|image\/svg|application\/(?:pdf|xml|octet-stream|postscript|rtf))/;
 

@@ -1,7 +1,4 @@
-/**
- * Normalizes lenient requests of the platform's clients to strict ones before these are checked (contract §14,
- * "Leniency"), so that both have the same cache key.
- */
+/** Converts lenient requests of the platform's clients to strict ones, with equal cache keys (contract §14, "Leniency"). */
 
 import { type Extension, extensions as formats, sourceExtensions } from './image-formats.ts';
 import { decodeSegment, parsePath, splitExtension } from './media-path.ts';
@@ -19,11 +16,11 @@ type Sent = Readonly<Record<string, string | undefined>>;
 
 interface Subject {
   readonly resource: ResourceName;
-  /** Whether the hash has the `a_` of an animated original. */
-  readonly isMarked: boolean;
+  /** Whether the hash has the prefix `a_` of animated originals. */
+  readonly isMarkedAnimated: boolean;
 }
 
-/** Values of the strict parameters, one row each; `undefined` to omit the parameter. */
+/** Functions that compute strict parameters; `undefined` omits a parameter. */
 const lenientParameters: Readonly<
   Record<string, (sent: Sent, subject: Subject) => string | undefined>
 > = {
@@ -33,13 +30,13 @@ const lenientParameters: Readonly<
   format: findFormat,
   quality: ({ quality }) =>
     quality === undefined || qualities.some((each) => each === quality) ? quality : 'high',
-  animated: ({ animated }, { isMarked }) =>
-    String(animated === undefined ? isMarked : isTrue(animated)),
+  animated: ({ animated }, { isMarkedAnimated }) =>
+    String(animated === undefined ? isMarkedAnimated : isTrue(animated)),
 };
 
 const DEFAULT_WIDTH_PX = 128;
 
-/** Minimum and maximum width of each class of assets, in pixels. Avatars and icons have the default. */
+/** Minimum and maximum width of assets in pixels; for avatars and icons the default. */
 const defaultBoundsPx = [128, 1024] as const;
 const banner = [480, 2048] as const;
 const boundsPx: Readonly<Partial<Record<ResourceName, readonly [min: number, max: number]>>> = {
@@ -51,7 +48,7 @@ const boundsPx: Readonly<Partial<Record<ResourceName, readonly [min: number, max
   sticker: [128, 512],
 };
 
-/** Extensions of assets. Those of other formats than the contract's are sent as WebP. */
+/** Accepted extensions of assets. Assets in formats that are not in the contract are sent as WebP. */
 const assetExtensions = [...sourceExtensions, 'jxl', 'svg'];
 
 export interface StrictTarget {
@@ -60,7 +57,7 @@ export interface StrictTarget {
   readonly isDownload: boolean;
 }
 
-/** Returns the strict request of a lenient one, with the faults of both. */
+/** Converts a lenient request to a strict one. Keeps values that are invalid in both, so that the check reports them. */
 export function normalizeLenient(
   rawPath: string,
   rawQuery: string,
@@ -72,7 +69,7 @@ export function normalizeLenient(
   if (resource === undefined) return { rawPath, rawQuery, isDownload };
   const last = decodeSegment(rawPath.slice(rawPath.lastIndexOf('/') + 1)) ?? '';
   const { extensions, query } = resourceRows[resource];
-  const subject = { resource, isMarked: extensions !== undefined && last.startsWith('a_') };
+  const subject = { resource, isMarkedAnimated: extensions !== undefined && last.startsWith('a_') };
   const strict = new URLSearchParams();
   for (const { name } of queryParameters[query]) {
     const value = lenientParameters[name]?.(sent, subject);
@@ -91,7 +88,6 @@ function resourceAt(rawPath: string, resources: Resources): ResourceName | undef
   return parsed.kind === 'valid' ? parsed.path.resource : parsed.resource;
 }
 
-/** @param last the last segment, decoded */
 function replaceExtension(
   rawPath: string,
   last: string,
@@ -105,7 +101,7 @@ function replaceExtension(
   return `${directory}${encodeURIComponent(stem)}.${strict}`;
 }
 
-/** Returns the extension of the sent format, by parameter or path, or WebP; `undefined` if the extension is unknown. */
+/** Returns the extension requested by parameter or path, or WebP; `undefined` if the one in the path is unknown. */
 function findExtension(
   extension: string,
   sent: Sent,

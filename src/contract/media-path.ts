@@ -14,7 +14,7 @@ import {
 
 export interface MediaPath {
   readonly resource: ResourceName;
-  /** Decoded value of each placeholder, hashes with their `a_`; `ext` only for files. */
+  /** Decoded values by placeholder; hashes keep their `a_`, and `ext` is only present for files. */
   readonly values: Readonly<Record<string, string>>;
   readonly extension: Extension | undefined;
 }
@@ -29,10 +29,10 @@ export type ParsedPath =
   | { readonly kind: 'no template' };
 
 /**
- * Parses a path. Each segment is decoded exactly once, so that `%252e` is the text `%2e`.
+ * Parses a path. Decodes each segment exactly once: `%252e` is the text `%2e`.
  *
  * @param rawPath percent-encoded, without query
- * @returns the path; or one fault for each invalid placeholder; or that no template has this shape
+ * @returns the path, a validation error for each invalid placeholder, or that no template matches
  */
 export function parsePath(rawPath: string, resources = contractResources): ParsedPath {
   if (!rawPath.startsWith('/')) return { kind: 'no template' };
@@ -79,7 +79,7 @@ export function parsePath(rawPath: string, resources = contractResources): Parse
 
 const ATTACHMENTS = 'attachments';
 
-/** Maximum length of a key in bytes of UTF-8: that of S3. */
+/** Maximum length of a key in bytes of UTF-8, set by S3. */
 const MAX_KEY_BYTES = 1_024;
 
 /** Parses the path of an attachment at any depth (contract §14), where `%2F` is a slash. */
@@ -102,7 +102,7 @@ function valuesOfAttachment(key: string): MediaPath['values'] {
   return { attachment_path: key.slice(ATTACHMENTS.length + 1), filename };
 }
 
-/** Returns the fault of a key of any depth, as a sentence; `undefined` if the key is valid. */
+/** Returns the error in a key of any depth, as a sentence; `undefined` if the key is valid. */
 export function findKeyFault(key: string): string | undefined {
   if (new TextEncoder().encode(key).length > MAX_KEY_BYTES) {
     return `Expected at most ${MAX_KEY_BYTES} bytes of UTF-8.`;
@@ -125,14 +125,14 @@ export function splitExtension(segment: string): [stem: string, extension: strin
 }
 
 /**
- * Decodes a segment of a path once; returns `undefined` for a malformed escape, bytes that are not UTF-8, and characters
- * beyond ASCII. URIs contain none (RFC 3986 §2), and a raw `é` would name another file than `%C3%A9`.
+ * Decodes a path segment once; returns `undefined` for malformed escapes, invalid UTF-8, and characters beyond ASCII, which
+ * URIs cannot contain (RFC 3986 §2): a raw `é` would name another file than `%C3%A9`.
  */
 export function decodeSegment(segment: string): string | undefined {
   return /[\u0080-\uffff]/.test(segment) ? undefined : decodeOnce(segment);
 }
 
-/** Decodes a text once; returns `undefined` for a malformed escape or bytes that are not UTF-8. */
+/** Decodes a text once; returns `undefined` for malformed escapes or invalid UTF-8. */
 export function decodeOnce(text: string): string | undefined {
   try {
     return decodeURIComponent(text);
@@ -162,7 +162,7 @@ function hasShape(
 
 export type OriginKey = Pick<MediaPath, 'resource' | 'values'>;
 
-/** Returns the key of an original (contract §1), built from parsed values; `undefined` for shipped resources. */
+/** Returns the key of an original (contract §1); `undefined` for resources without stored originals. */
 export function originKeyOf({ resource, values }: OriginKey): string | undefined {
   const { originKey } = resourceRows[resource];
   if (originKey === undefined) return undefined;
@@ -170,12 +170,11 @@ export function originKeyOf({ resource, values }: OriginKey): string | undefined
   return fillTemplate(originKey, (name) => stripAnimatedPrefix(name, values[name] ?? ''));
 }
 
-/** Removes the `a_` of an animated hash; returns other values unchanged. */
 function stripAnimatedPrefix(name: string, value: string): string {
   return name.endsWith('_hash') ? value.replace(/^a_/, '') : value;
 }
 
-/** Parses the key of an original (contract §1); reverses `originKeyOf`. Returns `undefined` for other texts. */
+/** Parses the key of an original (contract §1), as `originKeyOf` formats it. Returns `undefined` for other texts. */
 export function parseOriginKey(text: string, resources = contractResources): OriginKey | undefined {
   const segments = text.split('/');
   if (resources.isLenient && segments[0] === ATTACHMENTS && segments.length > 1) {
@@ -190,7 +189,7 @@ export function parseOriginKey(text: string, resources = contractResources): Ori
       if (part.kind === 'placeholder' && part.hasExtension) {
         [values[part.name], values.ext] = splitExtension(segment);
       } else if (part.kind === 'placeholder') {
-        // Keys have no `a_`: a path for a hash that begins with `a_` has it twice.
+        // Keys omit the prefix `a_` of a hash, so a hash in a key that begins with `a_` has it twice in a path.
         const isMarked = part.name.endsWith('_hash') && segment.startsWith('a_');
         values[part.name] = isMarked ? `a_${segment}` : segment;
       }
@@ -205,7 +204,7 @@ export function isOriginKey(text: string, resources?: Resources): boolean {
   return parseOriginKey(text, resources) !== undefined;
 }
 
-/** Returns the key without the `a_` of a hash copied from a URL or the API; `undefined` for other texts. */
+/** Returns a key without the `a_` of a hash copied from a URL or the API; `undefined` if there is nothing to remove. */
 export function unmarkedKeyOf(text: string, resources?: Resources): string | undefined {
   const key = parseOriginKey(text, resources);
   if (key === undefined) return undefined;
@@ -216,7 +215,7 @@ export function unmarkedKeyOf(text: string, resources?: Resources): string | und
   return unmarked === text ? undefined : unmarked;
 }
 
-/** Whether keys of originals can begin with these complete segments, without a final slash. */
+/** Whether keys of originals can begin with these complete segments, given without a trailing slash. */
 export function canBeginOriginKey(text: string, resources = contractResources): boolean {
   if (parseOriginKey(text, resources) !== undefined) return true;
   const segments = text.split('/');

@@ -4,23 +4,23 @@ import { type Extension, extensions, type Quality } from './image-formats.ts';
 /** Kinds of queries (contract §2); `none` and `file` ignore every parameter. */
 export type QueryKind = 'image' | 'sticker' | 'external' | 'file' | 'none';
 
-export type ParameterForm =
+export type ParameterSyntax =
   | { readonly kind: 'choice'; readonly values: readonly string[] }
   | { readonly kind: 'integer'; readonly min: number; readonly max: number };
 
 export interface QueryParameter {
   readonly name: string;
   readonly description: string;
-  readonly form: ParameterForm;
+  readonly form: ParameterSyntax;
   readonly default?: string;
 }
 
-/** Parsed query with the resource's defaults; `undefined` for values that are not requested. */
+/** Parsed query with the resource's defaults; `undefined` for values that were not requested. */
 export interface MediaQuery {
-  /** Bounds of the result in pixels, cropped to their ratio with both. Assets only have a width. */
+  /** Maximum width in pixels. With a height, the result is cropped to their ratio; assets only have a width. */
   readonly widthPx: number | undefined;
   readonly heightPx: number | undefined;
-  /** Format requested by parameter; an asset's format is in its path. */
+  /** Format requested by parameter; that of an asset is in its path. */
   readonly format: Extension | undefined;
   readonly quality: Quality;
   readonly animated: boolean;
@@ -33,10 +33,9 @@ export const ASSET_WIDTHS_PX = [
 
 export const MAX_EDGE_PX = 4096;
 
-/** Maximum `width` and `height` that lenient parsing clamps instead of refusing, in pixels. */
+/** Maximum `width` and `height` that lenient parsing clamps instead of rejecting, in pixels. */
 export const MAX_LENIENT_EDGE_PX = 16_384;
 
-/** Maximum length of a received value in a response, in characters. */
 const MAX_QUOTED_LENGTH = 40;
 
 export const qualities = ['high', 'low', 'lossless'] as const satisfies readonly Quality[];
@@ -76,7 +75,7 @@ export const queryParameters: Readonly<Record<QueryKind, readonly QueryParameter
     { ...quality, default: 'high' },
     { ...animated, default: 'false' },
   ],
-  // Without a query, a sticker has its own width, lossless and animated.
+  // Defaults of stickers: the original's width, lossless, animated.
   sticker: [size, { ...quality, default: 'lossless' }, { ...animated, default: 'true' }],
   external: [
     { name: 'width', ...edge },
@@ -94,17 +93,17 @@ export type ParsedQuery =
   | { readonly kind: 'invalid'; readonly faults: readonly RequestFault[] };
 
 /**
- * Parses a query. Ignores parameters of other kinds; others must not be repeated.
+ * Parses a query. Ignores parameters that the kind does not have; rejects repeated ones.
  *
  * @param rawQuery text after the `?`, percent-encoded
- * @param isLenient whether faults name the bounds of lenient parsing
- * @returns the values, or one fault for each invalid parameter
+ * @param isLenient whether messages contain the bounds of lenient parsing
+ * @returns the values, or one validation error for each invalid parameter
  */
 export function parseQuery(kind: QueryKind, rawQuery: string, isLenient = false): ParsedQuery {
   const parameters = queryParameters[kind];
   const sent = new Map<string, string>();
   const repeated = new Set<string>();
-  // With a `?` of our own: URLSearchParams drops a leading one, such as the second of `??size=1`.
+  // URLSearchParams drops a leading `?`, which may be part of the query: `??size=1`.
   for (const [name, value] of new URLSearchParams(`?${rawQuery}`)) {
     if (!parameters.some((parameter) => parameter.name === name)) continue;
     if (sent.has(name)) repeated.add(name);
@@ -115,10 +114,10 @@ export function parseQuery(kind: QueryKind, rawQuery: string, isLenient = false)
     message: 'Expected the parameter once but received it repeatedly.',
   }));
   const values = new Map<string, string>();
-  for (const { name, form, default: fallback } of parameters) {
+  for (const { name, form: syntax, default: fallback } of parameters) {
     const value = repeated.has(name) ? undefined : sent.get(name);
-    if (value !== undefined && !fits(form, value)) {
-      const message = `Expected ${describeForm(form, isLenient)} but received ${quote(value)}.`;
+    if (value !== undefined && !fits(syntax, value)) {
+      const message = `Expected ${describeSyntax(syntax, isLenient)} but received ${quote(value)}.`;
       faults.push({ path: name, message });
     } else if (value !== undefined || fallback !== undefined) {
       values.set(name, value ?? fallback ?? '');
@@ -135,17 +134,17 @@ export function parseQuery(kind: QueryKind, rawQuery: string, isLenient = false)
   return { kind: 'valid', query };
 }
 
-function fits(form: ParameterForm, value: string): boolean {
-  if (form.kind === 'choice') return form.values.includes(value);
+function fits(syntax: ParameterSyntax, value: string): boolean {
+  if (syntax.kind === 'choice') return syntax.values.includes(value);
   const number = Number(value);
-  return /^(?:0|[1-9][0-9]*)$/.test(value) && number >= form.min && number <= form.max;
+  return /^(?:0|[1-9][0-9]*)$/.test(value) && number >= syntax.min && number <= syntax.max;
 }
 
-function describeForm(form: ParameterForm, isLenient: boolean): string {
-  if (form.kind === 'integer') {
-    return `an integer from ${form.min} to ${isLenient ? MAX_LENIENT_EDGE_PX : form.max}`;
+function describeSyntax(syntax: ParameterSyntax, isLenient: boolean): string {
+  if (syntax.kind === 'integer') {
+    return `an integer from ${syntax.min} to ${isLenient ? MAX_LENIENT_EDGE_PX : syntax.max}`;
   }
-  const { values } = form;
+  const { values } = syntax;
   return values.length > 2 ? `one of ${values.join(', ')}` : values.join(' or ');
 }
 

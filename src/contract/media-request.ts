@@ -14,23 +14,23 @@ import { type MediaQuery, parseQuery } from './media-query.ts';
 import { contractResources, type ResourceName, type Resources, resourceRows } from './resources.ts';
 import { externalKeyOf, isExternalPath } from './signing/external-path.ts';
 
-/** Videos (contract §12), or all lossily encoded originals, videos included (contract §14). */
+/** Videos (contract §12), or all lossily encoded originals including videos (contract §14). */
 export type HighFor = 'videos' | 'lossy originals';
 
-/** Request in canonical form (contract §2): URLs of equal bytes have the same `resultKey`. */
+/** Request in canonical form (contract §2): requests for equal bytes have the same `resultKey`. */
 export interface MediaRequest extends Pick<MediaQuery, 'widthPx' | 'heightPx' | 'quality'> {
   readonly resource: ResourceName;
   readonly originKey: string;
-  /** Canonical URL of external media. Signed text that is not a URL stays as it is; its fetch fails. */
+  /** Canonical URL of external media, or signed text that is not a URL, whose fetch will fail. */
   readonly url: string | undefined;
   readonly filename: string | undefined;
-  /** Omit for the original's format. */
+  /** `undefined` for the original's format. */
   readonly format: OutputFormat | undefined;
   /** Originals to render with `high` instead of `quality`, because the request has no quality. */
   readonly highFor?: HighFor;
-  /** Whether the result is animated if both original and format are. */
+  /** Whether the result is animated, if original and format are. */
   readonly isAnimated: boolean;
-  /** Whether the response is the unmodified original, whatever its format (contract §2, external). */
+  /** Whether the response is the unmodified original, regardless of its format (contract §2, external). */
   readonly isPassthrough: boolean;
 }
 
@@ -43,23 +43,23 @@ export type RequestTarget = (
   | { readonly kind: 'default avatar'; readonly index: string }
   | {
       readonly kind: 'invalid';
-      /** `UNAUTHORIZED` for an unsigned path of external media; else `INVALID_FORM_BODY` with all faults. */
+      /** `UNAUTHORIZED` for an invalid signature of external media, else `INVALID_FORM_BODY`. */
       readonly error: MediaError;
     }
   | { readonly kind: 'unknown' }
 ) & {
-  /** Parsed path and query: those of an own URL, if it is requested as external media (contract §14). */
+  /** Path and query, of the inner URL if external media name a URL of this service (contract §14). */
   readonly text: string;
 };
 
 export interface ParseOptions {
   readonly resources?: Resources;
-  /** Returns the URL text in a path of external media; `undefined` if its signature is invalid. Omit to disable them. */
+  /** Returns the URL in a path of external media; `undefined` if its signature is invalid. Omit to disable such paths. */
   readonly readExternal?: ((rawPath: string) => string | undefined) | undefined;
   readonly publicUrls?: readonly PublicUrl[];
 }
 
-/** Parses a request target. @param target path and query as in the request line */
+/** @param target path and query as in the request line */
 export function parseTarget(target: string, options: ParseOptions = {}): RequestTarget {
   const { readExternal, publicUrls = [] } = options;
   const [rawPath, rawQuery] = splitTarget(target);
@@ -71,16 +71,16 @@ export function parseTarget(target: string, options: ParseOptions = {}): Request
     return { kind: 'invalid', text: target, error: new MediaError('UNAUTHORIZED') };
   }
   // The text is empty if the signed target is not a URL.
-  const own =
+  const local =
     url === '' || publicUrls.length === 0 ? undefined : parseLocalUrl(url, rawQuery, options);
-  return own ?? parseExternalTarget(target, url, options);
+  return local ?? parseExternalTarget(target, url, options);
 }
 
 /**
- * Parses the target of an own URL. If it is external media, their URL may be own as well, but only of a stored original.
+ * Parses a URL of this service. If it is for external media, their URL may in turn be one of this service, but only once.
  *
  * @param outerQuery used if the URL has no query
- * @returns `undefined` if the URL is not ours, or not of media
+ * @returns `undefined` for a URL of another site, or one that is not for media
  */
 export function parseLocalUrl(
   localUrl: string,
@@ -98,13 +98,12 @@ export function parseLocalUrl(
   }
   const url = mayUnwrap ? readExternal?.(path) : undefined;
   if (url === undefined) return undefined;
-  const isOwn = findLocalTarget(url, publicUrls) !== undefined;
-  return isOwn
+  return findLocalTarget(url, publicUrls) !== undefined
     ? parseLocalUrl(url, rawQuery, options, false)
     : parseExternalTarget(target, url, options);
 }
 
-/** Parses a target in the storage, or of a default avatar; external media are unknown here. */
+/** Parses a target in the storage, or of a default avatar. */
 function parseStoredTarget(
   text: string,
   { resources = contractResources }: ParseOptions,
@@ -165,7 +164,7 @@ function strictTargetOf(text: string, resources: Resources): StrictTarget {
   return { rawPath, rawQuery, isDownload: false };
 }
 
-/** Adds `highFor` to a request without a quality: for videos by name (contract §12), leniently for lossy originals (§14). */
+/** Adds `highFor` to a request without a quality: for videos by name (contract §12), or for lossy originals (§14). */
 function withHighFor(
   request: MediaRequest,
   name: string | undefined,
@@ -180,7 +179,7 @@ function withHighFor(
   return format !== undefined && isVideoName(name) ? { ...request, highFor: 'videos' } : request;
 }
 
-/** Returns the file name of the original; themes have none, since browsers never save them. */
+/** Returns the file name of an original that browsers may save. */
 function filenameOf({ resource, values }: MediaPath): string | undefined {
   if (resource === 'entrance sound') return `${values.sound_name}.${values.ext}`;
   return resource === 'attachment' ? values.filename : undefined;
@@ -188,7 +187,7 @@ function filenameOf({ resource, values }: MediaPath): string | undefined {
 
 type Subject = Pick<MediaRequest, 'resource' | 'originKey' | 'url' | 'filename'>;
 
-/** Creates the canonical request; flags without effect have one value. */
+/** Creates the canonical request, in which values without effect have defaults. */
 function createRequest(
   subject: Subject,
   pathExtension: Extension | undefined,
@@ -215,7 +214,7 @@ function createRequest(
   };
 }
 
-/** Whether a name, or a key that ends with it, is that of a video (contract §12); the bytes may differ. */
+/** Whether a file name or key has the extension of a video (contract §12). */
 export function isVideoName(name = ''): boolean {
   return /\.(?:mp4|m4v|mov|webm|mkv)$/i.test(name);
 }
@@ -243,5 +242,5 @@ function canonicalAnimated(
 ): boolean {
   if (format === undefined) return animated;
   if (!outputFormats[format].canAnimate) return false;
-  return animated || (outputFormats[format].animatesUnasked && isAsset);
+  return animated || (outputFormats[format].animatesByDefault && isAsset);
 }

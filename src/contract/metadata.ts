@@ -4,7 +4,7 @@ import { decodeSegment, isOriginKey, unmarkedKeyOf } from './media-path.ts';
 import { splitTarget } from './media-request.ts';
 import type { Resources } from './resources.ts';
 
-/** Metadata derived from the bytes, by their names in a response; `null` if not applicable or unknown. */
+/** Metadata derived from the bytes, as in a response; `null` if not applicable or unknown. */
 const derivedMetadata = z.object({
   size: z.int().min(0).describe('Bytes.'),
   content_type: z.string().describe('By the bytes, as the attachment itself is sent.'),
@@ -26,7 +26,7 @@ const derivedMetadata = z.object({
 });
 export type DerivedMetadata = z.infer<typeof derivedMetadata>;
 
-/** Outcomes of the removal of metadata from an upload (contract §16). */
+/** Outcomes of removing metadata from an upload (contract §16). */
 export const metadataOutcomes = ['removed', 'none', 'not-supported'] as const;
 export type MetadataOutcome = (typeof metadataOutcomes)[number];
 
@@ -44,20 +44,20 @@ export function formatNameOf(contentType: string): string {
   return FORMATS[contentType] ?? subtype.toLowerCase().replace(/^x-/, '');
 }
 
-/** Cached metadata of one state of an original, without values that were not requested yet. */
+/** Cached metadata of one state of an original. The names are stored in the result store. */
 const cachedMetadata = z.object({
   facts: derivedMetadata,
-  /** Whether a service with the decoder would try to render it. */
+  /** Whether the original is renderable by a service that has a decoder for it. */
   isSound: z.boolean(),
   placeholder: z.string().nullable().optional(),
 });
 export type CachedMetadata = Readonly<z.infer<typeof cachedMetadata>>;
 
-export function formatCachedMetadata(kept: CachedMetadata): Uint8Array {
-  return Buffer.from(JSON.stringify(kept));
+export function formatCachedMetadata(metadata: CachedMetadata): Uint8Array {
+  return Buffer.from(JSON.stringify(metadata));
 }
 
-/** Parses cached metadata; returns `undefined` for other bytes. */
+/** Parses cached metadata; returns `undefined` for unknown formats. */
 export function parseCachedMetadata(stored: Uint8Array): CachedMetadata | undefined {
   try {
     return cachedMetadata.parse(JSON.parse(Buffer.from(stored).toString()));
@@ -84,7 +84,7 @@ const mediaMetadata = z.object({
 });
 export type MediaMetadata = z.infer<typeof mediaMetadata>;
 
-/** Returns a JSON Schema (draft 2020-12) of a response, for the documents. */
+/** Returns a JSON Schema (draft 2020-12) of a response, for the OpenAPI document. */
 export function describeMetadata(): Readonly<Record<string, unknown>> {
   const { $schema: _, ...schema } = z.toJSONSchema(mediaMetadata);
   return schema;
@@ -98,7 +98,7 @@ export interface MetadataRequest {
 
 export const METADATA_PATH = '/metadata/';
 
-/** Parameters of a request with their defaults; each is `true` or `false`. */
+/** Parameters of a request, which are `true` or `false`. */
 export const metadataParameters = {
   placeholder: {
     default: true,
@@ -110,7 +110,7 @@ export const metadataParameters = {
   },
 } as const;
 
-/** Parses the target of a request for metadata. @throws MediaError `INVALID_FORM_BODY` with all faults */
+/** @throws MediaError `INVALID_FORM_BODY` with all validation errors */
 export function parseMetadataTarget(target: string, resources?: Resources): MetadataRequest {
   const [path, query] = splitTarget(target);
   const faults: RequestFault[] = [];
@@ -133,6 +133,6 @@ export function parseMetadataTarget(target: string, resources?: Resources): Meta
   };
   const wanted = { wantsPlaceholder: read('placeholder'), wantsSha256: read('sha256') };
   if (faults.length > 0) throw new MediaError('INVALID_FORM_BODY', { faults });
-  // A hash may have the `a_` of URLs.
+  // Operators may copy a hash with its `a_` from a URL.
   return { originKey: unmarkedKeyOf(key, resources) ?? key, ...wanted };
 }

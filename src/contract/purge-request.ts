@@ -27,13 +27,12 @@ export type PurgeRequest =
   | {
       readonly kind: 'originals';
       readonly originKeys: readonly string[];
-      /** Prefixes of keys, with a trailing slash. */
       readonly prefixes?: readonly string[];
     };
 
 const MAX_ITEMS = 1_000;
 
-/** Maximum length of a key, in UTF-16 units (S3: 1024 bytes). */
+/** In UTF-16 units; S3 allows 1024 bytes. */
 const MAX_KEY_LENGTH = 1_024;
 
 const items = z
@@ -198,7 +197,7 @@ function withoutSlash(text: string): string {
   return text.replace(/\/$/, '');
 }
 
-/** Returns a JSON Schema (draft 2020-12) for the documents; `parsePurgeRequest` checks more. */
+/** Returns a JSON Schema (draft 2020-12) for the documents. `parsePurgeRequest` is stricter. */
 export function describePurgeRequest(): Readonly<Record<string, unknown>> {
   return {
     oneOf: Object.entries(plainMembers).map(([name, schema]) => {

@@ -2,18 +2,17 @@ import { type Extension, extensions, stillExtensions } from './image-formats.ts'
 import type { QueryKind } from './media-query.ts';
 
 interface ResourceRow {
-  /** Path template of the contract. `{…_id}` is a snowflake, `{…_hash}` a hash. */
+  /** Path template of the contract; the suffix of a placeholder determines its kind. */
   readonly template: string;
-  /** Image extensions of the path. Omitted for attachments, whose file names are free, and for files. */
+  /** Image extensions of the path; `undefined` for attachments, which can have any file name, and for files. */
   readonly extensions: readonly Extension[] | undefined;
-  /** Extensions of passthrough files, which are part of the key. */
   readonly fileExtensions: readonly string[] | undefined;
   /** Type of the response, if the bytes do not determine it. */
   readonly contentType: string | undefined;
   readonly query: QueryKind;
-  /** Template of the key: the path without an image extension. Omitted for shipped and external media. */
+  /** Template of the key: the path without an image extension. `undefined` for bundled and external media. */
   readonly originKey: string | undefined;
-  /** Whether the path is signed, and parsed as a whole. */
+  /** Whether the path has a signature, and no template parses it. */
   readonly isSigned: boolean;
 }
 
@@ -51,7 +50,7 @@ const rows = {
   'external media': { path: '/external/{signature}/{target}', ...signed },
 } as const;
 
-/** Additional resources with `COMPATIBILITY=fluxer`: contract §14. */
+/** Additional resources with `COMPATIBILITY=fluxer` (contract §14). */
 const platformRows = {
   theme: { path: '/themes/{theme_name}.{ext}', ...theme },
   'entrance sound': { path: '/entrance-sounds/{user_id}/{sound_name}.{ext}', ...sound },
@@ -60,7 +59,7 @@ const platformRows = {
 
 const allRows = { ...rows, ...platformRows };
 
-/** Type of the table; the client library derives its methods from it. */
+/** Table from which the client library derives its methods. */
 export type ResourceTable = typeof allRows;
 
 export type ResourceName = keyof typeof allRows;
@@ -82,7 +81,7 @@ export const resourceRows = Object.fromEntries(
   }),
 ) as Readonly<Record<ResourceName, ResourceRow>>;
 
-/** Number of default avatars (contract §1: index 0 to 5). */
+/** Contract §1: index 0 to 5. */
 export const DEFAULT_AVATAR_COUNT = 6;
 
 export type TemplateSegment =
@@ -96,7 +95,7 @@ export interface Template {
 
 export interface Resources {
   readonly pathTemplates: readonly Template[];
-  /** Literal segments: `/avatars/avatars/3.png` is an unknown path, and not one with an invalid id. */
+  /** Literal segments, which are not ids: `/avatars/avatars/3.png` is an unknown path, not an invalid id. */
   readonly reservedSegments: ReadonlySet<string>;
   readonly originKeyTemplates: readonly Template[];
   /** Whether parsing is lenient (`leniency.ts`), with attachments at any depth. */
@@ -148,29 +147,28 @@ export function fillTemplate(template: string, find: (name: string) => string): 
   return template.replace(/\{(\w+)\}/g, (_, name: string) => find(name));
 }
 
-/** Largest snowflake: 64 bits, unsigned (contract §1). */
+/** Contract §1. */
 const MAX_SNOWFLAKE = 2n ** 64n - 1n;
 
-/** Longest hash, its `a_` prefix included (contract §1). */
+/** Includes the prefix `a_` (contract §1). */
 const MAX_HASH_LENGTH = 128;
 
-/** Longest attachment file name in bytes of UTF-8 (contract §1). */
+/** In bytes of UTF-8 (contract §1). */
 const MAX_FILENAME_BYTES = 255;
 
-/** Kinds of values that a placeholder of a path has (contract §1). */
 export type PathValueKind = 'snowflake' | 'hash' | 'name' | 'filename';
 
-/** Form of a value, for checks and for documentation. */
-interface PathValueForm {
-  /** Source of an ECMAScript regular expression with the flag `u`; the whole value must match. */
+/** Syntax of a value, for checks and documentation. */
+interface PathValueSyntax {
+  /** Source of an ECMAScript regular expression with the flag `u`, which matches the complete value. */
   readonly pattern: string;
-  /** Longest value in bytes of UTF-8, which a pattern cannot count. */
+  /** Maximum length in bytes of UTF-8, which a pattern cannot count. */
   readonly maxBytes?: number;
   readonly description: string;
   readonly example: string;
 }
 
-export const pathValueForms = {
+export const pathValueSyntaxes = {
   snowflake: {
     pattern: `^(?:${patternUpTo(MAX_SNOWFLAKE)})$`,
     description: `A decimal integer from 0 to ${MAX_SNOWFLAKE} without sign or leading zero.`,
@@ -187,26 +185,26 @@ export const pathValueForms = {
     example: 'midnight',
   },
   filename: {
-    // Without \p{Cc}, which many readers of the OpenAPI document do not support.
+    // Without \p{Cc}, which many tools for OpenAPI do not support.
     pattern: '^(?!\\.{1,2}$)[^/\\\\\\x00-\\x1f\\x7f-\\x9f]+$',
     maxBytes: MAX_FILENAME_BYTES,
     description: `1 to ${MAX_FILENAME_BYTES} bytes of UTF-8 once decoded; no slash, backslash or control character, neither . nor ..`,
     example: 'photo.png',
   },
-} as const satisfies Record<PathValueKind, PathValueForm>;
+} as const satisfies Record<PathValueKind, PathValueSyntax>;
 
-const snowflake = new RegExp(pathValueForms.snowflake.pattern, 'u');
-const hash = new RegExp(pathValueForms.hash.pattern, 'u');
-const name = new RegExp(pathValueForms.name.pattern, 'u');
+const snowflake = new RegExp(pathValueSyntaxes.snowflake.pattern, 'u');
+const hash = new RegExp(pathValueSyntaxes.hash.pattern, 'u');
+const name = new RegExp(pathValueSyntaxes.name.pattern, 'u');
 
-/** Returns the kind of a placeholder by its name: `{…_hash}`, `{…_name}`, `{filename}`; others are ids. */
+/** Returns the kind of `{filename}`, `{…_name}` or `{…_hash}`; others are snowflakes. */
 export function kindOfPathValue(name: string): PathValueKind {
   if (name === 'filename') return 'filename';
   if (name.endsWith('_name')) return 'name';
   return name.endsWith('_hash') ? 'hash' : 'snowflake';
 }
 
-/** Returns the fault of a placeholder's value, as a sentence; `undefined` if the value is valid. */
+/** Returns the error in a placeholder's value, as a sentence; `undefined` if the value is valid. */
 export function findPathValueFault(placeholder: string, value: string): string | undefined {
   const kind = kindOfPathValue(placeholder);
   switch (kind) {
@@ -224,7 +222,7 @@ export function findPathValueFault(placeholder: string, value: string): string |
   }
 }
 
-/** Returns a sentence for each fault; a test compares them with the pattern above. */
+/** Has a message for each kind of error; a test compares it with the pattern above. */
 function findFilenameFault(value: string): string | undefined {
   const bytes = new TextEncoder().encode(value).length;
   if (bytes < 1 || bytes > MAX_FILENAME_BYTES) {
@@ -235,7 +233,7 @@ function findFilenameFault(value: string): string | undefined {
   return undefined;
 }
 
-/** Returns a pattern of the integers from 0 to a limit: with fewer digits, or with a lower digit after an equal prefix. */
+/** Returns a pattern for integers from 0 to a limit: fewer digits, or a smaller digit after an equal prefix. */
 function patternUpTo(limit: bigint): string {
   const digits = [...limit.toString()].map(Number);
   const smaller = digits.flatMap((digit, position) => {

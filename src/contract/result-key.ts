@@ -1,19 +1,19 @@
 import { createHash } from 'node:crypto';
 import type { HighFor, MediaRequest } from './media-request.ts';
 
-/** Qualities that depend on the original, in cache keys. */
+/** Values of `quality` in cache keys, if the quality depends on the original. */
 const OPEN_QUALITIES: Readonly<Record<HighFor, string>> = {
   videos: '',
   'lossy originals': 'by-original',
 };
 
-/** Fields of a request that determine its result, in addition to the original. */
+/** Fields of a request that determine its result together with the original. */
 type ResultField = Exclude<
   keyof MediaRequest,
   'resource' | 'originKey' | 'url' | 'filename' | 'isPassthrough'
 >;
 
-/** Parameters of a result key, in the order of stored results. Each field of a request requires a row. */
+/** Parameters of a result key, in the order of stored results. The compiler requires a row for each field. */
 const keyParameters = {
   widthPx: ({ widthPx }) => `width=${widthPx ?? ''}`,
   heightPx: ({ heightPx }) => `height=${heightPx ?? ''}`,
@@ -24,7 +24,7 @@ const keyParameters = {
   isAnimated: ({ isAnimated }) => `animated=${isAnimated}`,
 } satisfies Record<ResultField, ((request: MediaRequest) => string) | undefined>;
 
-/** Returns the cache key of a request: the origin key and all parameters in a fixed order. */
+/** Returns the cache key of a request: the origin key and all parameters, in a fixed order. */
 export function resultKey(request: MediaRequest): string {
   const parameters = Object.values(keyParameters).flatMap((format) => format?.(request) ?? []);
   // Encoded, since a file name may contain a question mark.
@@ -40,35 +40,31 @@ export function encodedOriginKeyOf(key: string): string {
   return key.slice(0, key.indexOf('?'));
 }
 
-/** Address of a stored rendering: any other value of any member is another rendering. */
 export interface ResultAddress {
   readonly originKey: string;
-  /** `resultKey` of the canonical request. */
   readonly key: string;
-  /** Identity of the original that was rendered. */
+  /** Identity of the rendered version of the original. */
   readonly originalEtag: string;
-  /** Release that rendered it: `releaseWithEffort`. */
   readonly release: string;
 }
 
-/** Hexadecimal digits of each part of a name: 64 bits, among the renderings of one original. */
+/** Hexadecimal digits of each part of a name: 64 bits suffice for the renderings of one original. */
 const DIGITS = 16;
 
 /**
- * Returns the path of a rendering in a store: the origin key as a directory, in it a name of the request and of the state of
- * original and pipeline. So one prefix finds the renderings of a user, of an original (`originKey/`) or of one request
- * (`resultPathPrefix`), and a changed original or an upgrade finds nothing.
+ * Returns the path of a rendering in a store: a directory named by the origin key, then digests of the request and of the
+ * original's and pipeline's versions. One prefix selects all renderings of a user, an original or a request.
  */
 export function resultPath({ originKey, key, originalEtag, release }: ResultAddress): string {
   return `${resultPathPrefix(originKey, key)}${hash(JSON.stringify([originalEtag, release]))}`;
 }
 
-/** Returns the prefix that the paths of one request share, for all states of its original. */
+/** Returns the common prefix of the paths of one request, for all versions of its original. */
 export function resultPathPrefix(originKey: string, key: string): string {
   return `${originKey}/${hash(key)}-`;
 }
 
-/** Whether a path may be that of a rendering, in any directory. */
+/** Whether a path has the format of `resultPath`, in any directory. */
 export function isResultPath(path: string): boolean {
   return /\/[\da-f]{16}-[\da-f]{16}$/.test(path);
 }
@@ -77,7 +73,7 @@ function hash(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, DIGITS);
 }
 
-/** Validators of one state of a response, which are known before anything is rendered. */
+/** Validators of a response, which are known before it is rendered. */
 export interface Validators {
   /** Strong entity tag with its quotes; `undefined` if another site returns none. */
   readonly etag: string | undefined;
@@ -85,18 +81,13 @@ export interface Validators {
   readonly lastModified: Date | undefined;
 }
 
-/**
- * Returns the validators of a response (contract §4) by the identity of its original.
- *
- * @param key the canonical request's `resultKey`
- * @param release of the pipeline that makes the response
- */
+/** Returns the validators of a response (contract §4). @param key `resultKey` of the request */
 export function validatorsOf(
   { etag, lastModified }: { readonly etag: string; readonly lastModified: Date | undefined },
   key: string,
   release: string,
 ): Validators & { readonly etag: string } {
   const digest = createHash('sha256').update(JSON.stringify([etag, key, release]));
-  // 132 of 256 bits: no collisions by chance, and the header stays short.
+  // 132 of 256 bits avoid random collisions, and keep the header short.
   return { etag: `"${digest.digest('base64url').slice(0, 22)}"`, lastModified };
 }

@@ -6,16 +6,15 @@ import type { ListedOriginal, OriginListing } from '../pipeline/ports.ts';
 
 export interface CatalogueShelf {
   readonly resource: ResourceName;
-  /** Sorted by key, numbers by value; with the decoded placeholders of the resource's path. */
+  /** Sorted by key, in natural order, with the decoded values of the path's placeholders. */
   readonly originals: readonly (ListedOriginal & Pick<OriginKey, 'values'>)[];
   readonly isComplete: boolean;
 }
 
-/** Bounds in time and memory: enough for a page to show and a person to search. */
-const BOUNDS = {
+const LIMITS = {
   /** Originals of one resource. */
   maxOriginals: 1_000,
-  /** Examined objects below one prefix, originals or not. */
+  /** Listed objects below one prefix, including those that are not originals. */
   maxObjects: 50_000,
   timeoutMs: 5_000,
 };
@@ -23,14 +22,14 @@ const BOUNDS = {
 const collator = new Intl.Collator('en', { numeric: true });
 
 /**
- * Lists the originals in the storage, a bounded number of each resource, for the explorer's page.
+ * Lists originals in the storage for the explorer, up to a number of each resource.
  *
- * @returns a shelf per resource whose originals are in the storage, in the order of the contract
- * @throws MediaError `ORIGIN_ERROR` if the storage fails, `ORIGIN_TIMEOUT` if the storage listed nothing in time
+ * @returns a shelf for each stored resource, in the order of the contract
+ * @throws MediaError `ORIGIN_ERROR` if the storage fails, `ORIGIN_TIMEOUT` if it lists nothing in time
  */
 export async function listCatalogue(
   listing: OriginListing,
-  bounds = BOUNDS,
+  limits = LIMITS,
 ): Promise<readonly CatalogueShelf[]> {
   const shelves = contractResources.originKeyTemplates.map(
     ({ resource }): Shelf => ({ resource, originals: [], isFull: false, isComplete: false }),
@@ -38,15 +37,15 @@ export async function listCatalogue(
   const timeout = new MediaError('ORIGIN_TIMEOUT');
   const fillAll = (signal: AbortSignal) =>
     Promise.all(
-      contractResources.keyRoots.map((root) => fill(listing, root, shelves, bounds, signal)),
+      contractResources.keyRoots.map((root) => fill(listing, root, shelves, limits, signal)),
     );
   try {
-    await withDeadline(bounds.timeoutMs, undefined, () => timeout, fillAll);
+    await withDeadline(limits.timeoutMs, undefined, () => timeout, fillAll);
   } catch (error) {
     const isEmpty = shelves.every(({ originals }) => originals.length === 0);
     if (error !== timeout || isEmpty) throw error;
   }
-  // Copies, without entries that the storage lists after the deadline.
+  // Copies the lists, since the storage may still add to them after the deadline.
   return shelves.map(({ resource, originals, isComplete }) => ({
     resource,
     originals: originals.toSorted((a, b) => collator.compare(a.key, b.key)),
@@ -54,34 +53,34 @@ export async function listCatalogue(
   }));
 }
 
-/** Fills the shelves with originals in a directory. */
+/** Fills shelves with the originals below a top-level directory. */
 async function fill(
   listing: OriginListing,
-  directory: string,
+  root: string,
   shelves: readonly Shelf[],
-  { maxOriginals, maxObjects }: typeof BOUNDS,
+  { maxOriginals, maxObjects }: typeof LIMITS,
   signal: AbortSignal,
 ): Promise<void> {
-  const own = shelves.filter(({ resource }) =>
-    resourceRows[resource].originKey?.startsWith(directory),
+  const filled = shelves.filter(({ resource }) =>
+    resourceRows[resource].originKey?.startsWith(root),
   );
   let objects = 0;
   let hasMore = false;
   const visit = ({ key, sizeBytes }: ListedOriginal): boolean => {
     if (signal.aborted) return false;
     const found = parseOriginKey(key);
-    const shelf = own.find(({ resource }) => resource === found?.resource);
+    const shelf = filled.find(({ resource }) => resource === found?.resource);
     if (shelf !== undefined && found !== undefined) {
       shelf.isFull ||= shelf.originals.length >= maxOriginals;
       if (!shelf.isFull) shelf.originals.push({ key, sizeBytes, values: found.values });
     }
     objects += 1;
-    hasMore = objects >= maxObjects || own.every(({ isFull }) => isFull);
+    hasMore = objects >= maxObjects || filled.every(({ isFull }) => isFull);
     return !hasMore;
   };
-  await listing.list(directory, visit, signal);
+  await listing.list(root, visit, signal);
   if (signal.aborted) return;
-  for (const shelf of own) shelf.isComplete = !hasMore && !shelf.isFull;
+  for (const shelf of filled) shelf.isComplete = !hasMore && !shelf.isFull;
 }
 
 interface Shelf extends CatalogueShelf {

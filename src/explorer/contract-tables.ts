@@ -4,13 +4,13 @@ import { type ResourceName, resourceNames, resourceRows } from '../contract/reso
 import { resultKey } from '../contract/result-key.ts';
 import type { ContractTables, DescribedResource } from './explorer-data.ts';
 
-/** Placeholders with other forms than ids, in the path of an example. */
+/** Values of placeholders that are neither ids nor hashes. */
 const EXAMPLES: Readonly<Record<string, string>> = {
   filename: 'a.gif',
 };
 
-/** Accepts the example of external media, whose path has no signature. */
-const reading = { readExternal: () => 'https://a.example/a.gif' };
+/** Accepts the example of external media, whose path has no valid signature. */
+const parseOptions = { readExternal: () => 'https://a.example/a.gif' };
 
 export function describeContract(): ContractTables {
   return {
@@ -41,10 +41,13 @@ export function describeResource(name: ResourceName): DescribedResource {
   return { name, template, extensions, parameters, idle: Object.fromEntries(idle) };
 }
 
-/** Finds the words that change nothing in a request (contract §2): they lead to the same result key. */
+/** Finds values without effect (contract §2): the result key is the same as with the default. */
 function findIdle(target: string, parameters: DescribedResource['parameters']): readonly string[] {
   const keyOf = (query: string): string => {
-    const parsed = parseTarget(`${target}${target.includes('?') ? '&' : '?'}${query}`, reading);
+    const parsed = parseTarget(
+      `${target}${target.includes('?') ? '&' : '?'}${query}`,
+      parseOptions,
+    );
     if (parsed.kind !== 'media') throw new Error(`The example ${target} is not media.`);
     return resultKey(parsed.request);
   };
@@ -53,10 +56,10 @@ function findIdle(target: string, parameters: DescribedResource['parameters']): 
     const same = form.values.filter(
       (value) => keyOf(`${name}=${value}`) === keyOf(`${name}=${fallback}`),
     );
-    // The default itself can be chosen, unless no word has an effect.
-    const isUseless = same.length === form.values.length;
+    // The default can be chosen, unless no value has an effect.
+    const hasNoEffect = same.length === form.values.length;
     return same
-      .filter((value) => isUseless || value !== fallback)
+      .filter((value) => hasNoEffect || value !== fallback)
       .map((value) => `${name}=${value}`);
   });
 }

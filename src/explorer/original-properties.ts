@@ -2,7 +2,7 @@ import { formatNameOf, type MediaMetadata } from '../contract/metadata.ts';
 import { readImageHeader } from '../formats/containers.ts';
 import type { OriginalProperties } from './explorer-data.ts';
 
-/** Returns the part of an original's metadata that the page shows; `null` for a file without a picture. */
+/** Returns the metadata that the page shows; `null` for a file without dimensions. */
 export function propertiesOf(metadata: MediaMetadata): OriginalProperties | null {
   const { content_type: contentType, width, height, animated, duration, codec } = metadata;
   if (width === null || height === null) return null;
@@ -11,7 +11,7 @@ export function propertiesOf(metadata: MediaMetadata): OriginalProperties | null
     widthPx: width,
     heightPx: height,
     frames: metadata.frames ?? 1,
-    // A damaged animation has no duration.
+    // The duration of a corrupt animation is unknown.
     isMoving: animated === true && duration !== null,
     sizeBytes: metadata.size,
     ...(metadata.kind === 'video' && {
@@ -21,7 +21,7 @@ export function propertiesOf(metadata: MediaMetadata): OriginalProperties | null
   };
 }
 
-/** Returns the same for a shipped file. */
+/** Returns the same for a file bundled with the service. */
 export function propertiesOfShipped(bytes: Uint8Array): OriginalProperties | undefined {
   const image = readImageHeader(bytes);
   if (image === undefined) return undefined;

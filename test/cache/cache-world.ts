@@ -1,5 +1,5 @@
 import { signedPathOf, useExternalApp } from '../support/sites/external-app.ts';
-import { metricsSettings, order } from '../support/telemetry/prometheus-text.ts';
+import { metricsSettings, sendToAdmin } from '../support/telemetry/prometheus-text.ts';
 import { RELAY_KEY, uploadTarget } from '../support/uploads/relay-app.ts';
 import {
   type ModelRequest,
@@ -102,7 +102,7 @@ export async function createWorld(setup: Setup) {
       };
       const paths = [targetOf(place, request.variant)];
       const named = place === 'site' ? ofSite : ofStorage;
-      return order(app, '/purge', by === 'path' ? { paths } : named[by]);
+      return sendToAdmin(app, '/purge', by === 'path' ? { paths } : named[by]);
     },
     /** Uploads a new picture; the status of the response. */
     upload: async (truth: Truth, replaces: boolean): Promise<number> => {

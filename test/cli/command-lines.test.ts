@@ -5,7 +5,7 @@ import { join, relative, resolve } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
 import { LOCAL_CREDENTIALS, useLocalS3 } from '../support/s3/local-s3.ts';
-import { respondWithError, type ScriptedAnswer, useScriptedS3 } from '../support/s3/scripted-s3.ts';
+import { type RespondScript, respondWithError, useScriptedS3 } from '../support/s3/scripted-s3.ts';
 import { useDnsServer } from '../support/sites/dns-server.ts';
 import { useTemporaryDirectory } from '../support/temporary-directory.ts';
 import { samples } from '../support/test-app.ts';
@@ -60,7 +60,7 @@ environment.DNS = await useDnsServer({
   'media.example.org': ['203.0.114.8'],
   'inside.example.org': ['203.0.114.9', '10.1.2.3'],
 });
-for (const [name, answer] of Object.entries<ScriptedAnswer>({
+for (const [name, answer] of Object.entries<RespondScript>({
   REFUSES_LISTS: (_, response) => respondWithError(response, 403, 'AccessDenied'),
   LACKS_BUCKET: ({ url }, response) => {
     const code = url.searchParams.has('list-type') ? 'NoSuchBucket' : 'NoSuchKey';

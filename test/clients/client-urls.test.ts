@@ -3,7 +3,7 @@ import sharp from 'sharp';
 import { expect, test } from 'vitest';
 import { useTestApp } from '../support/test-app.ts';
 import { atScale } from '../support/test-scale.ts';
-import { judge } from '../surface/contract-oracle.ts';
+import { expectedVerdict } from '../surface/contract-oracle.ts';
 
 /** URLs that libraries and clients ask for; their statuses were worked out from the contract, not from Darkroom. */
 const [heading, ...rows] = readFileSync('fixtures/client-urls.tsv', 'utf8')
@@ -23,7 +23,7 @@ const original = await sharp(
 /** The key of the original behind each URL; default avatars have none. */
 const servedKeys = new Set(
   rows.flatMap(([, , target = '', status]) => {
-    const verdict = judge(target);
+    const verdict = expectedVerdict(target);
     return status === '200' && verdict.kind === 'media' ? verdict.canonical.originKey : [];
   }),
 );
@@ -84,7 +84,7 @@ test.each(rows.filter((_, index) => index % atScale(6, 1) === 0))(
       );
       return;
     }
-    const verdict = judge(target);
+    const verdict = expectedVerdict(target);
     const image = await sharp(rawPayload).metadata();
     expect(headers['content-type']).toBe(`image/${image.format}`);
     if (verdict.kind !== 'media') {

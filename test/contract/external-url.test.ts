@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest';
 import {
   canonicalHostOf,
   canonicalUrlOf,
+  checkExternalUrl,
   type ExternalPolicy,
-  examineExternalUrl,
 } from '../../src/contract/external-url.ts';
 import { brokenUrls } from '../support/sites/hostile-addresses.ts';
 
@@ -41,7 +41,7 @@ describe('an allowed URL', () => {
   ])('%s', (text, host, port) => {
     const isAddress = /^[\d.]+$|:/.test(host);
     const target = { kind: 'fetchable', host, port, isAddress };
-    expect(examineExternalUrl(text, policy)).toMatchObject(target);
+    expect(checkExternalUrl(text, policy)).toMatchObject(target);
   });
 
   test.each([
@@ -54,12 +54,12 @@ describe('an allowed URL', () => {
     ['https://localhost/', 'host'],
     ['https://a.example:8080/', 'port'],
   ])('not %s: %s', (text, reason) => {
-    expect(examineExternalUrl(text, policy)).toEqual({ kind: 'refused', reason });
+    expect(checkExternalUrl(text, policy)).toEqual({ kind: 'refused', reason });
   });
 
   test('nothing that breaks a rule', () => {
     const urls = brokenUrls.map((url) => url.replaceAll('%P', '443'));
-    expect(urls.filter((url) => examineExternalUrl(url, policy).kind !== 'refused')).toEqual([]);
+    expect(urls.filter((url) => checkExternalUrl(url, policy).kind !== 'refused')).toEqual([]);
   });
 
   test.each([
@@ -74,16 +74,16 @@ describe('an allowed URL', () => {
     [{ allowedHosts: ['example.org'], blockedHosts: ['media.example.org'] }, false],
     [{ ports: [8_443] }, false],
   ])('of media.example.org with %j: %s', (more, isFetchable) => {
-    const target = examineExternalUrl('https://media.example.org/', { ...policy, ...more });
+    const target = checkExternalUrl('https://media.example.org/', { ...policy, ...more });
     expect(target.kind === 'fetchable').toBe(isFetchable);
   });
 
   test('an address has no subdomains', () => {
     const blocked = { ...policy, blockedHosts: ['8.8.8.8', '2001:4860::8888'] };
     for (const host of ['8.8.8.8', '[2001:4860:0::8888]', '0x8080808']) {
-      expect(examineExternalUrl(`http://${host}/`, blocked).kind).toBe('refused');
+      expect(checkExternalUrl(`http://${host}/`, blocked).kind).toBe('refused');
     }
-    expect(examineExternalUrl('http://8.8.8.9/', blocked).kind).toBe('fetchable');
+    expect(checkExternalUrl('http://8.8.8.9/', blocked).kind).toBe('fetchable');
   });
 });
 

@@ -8,8 +8,8 @@ import { atScale } from '../support/test-scale.ts';
 import {
   type Canonical,
   canonicalOf,
+  expectedVerdict,
   externalRow,
-  judge,
   rows,
   SIZES,
   type SoundParts,
@@ -42,9 +42,9 @@ function expectSafeKey(originKey: string): void {
 }
 
 /** Holds what the service makes of a target against the oracle, and what follows from it. */
-function expectAsJudged(target: string): Verdict {
+function expectVerdict(target: string): Verdict {
   const verdict = verdictOf(target);
-  expect(verdict).toEqual(judge(target));
+  expect(verdict).toEqual(expectedVerdict(target));
   if (verdict.kind === 'unknown path' || verdict.kind === 'refused') return verdict;
   const parsed = parsePath(splitTarget(target)[0]);
   if (parsed.kind !== 'valid') return expect.fail(parsed.kind);
@@ -78,7 +78,7 @@ test('any target is parsed as in the contract, and its key identifies it complet
   const numRuns = atScale(4_000, 30_000);
   fc.assert(
     fc.property(anyTarget, ([target, known]) => {
-      const verdict = expectAsJudged(target);
+      const verdict = expectVerdict(target);
       const faults = known.kind === 'refused' && { faults: known.faults?.toSorted() };
       expect(verdict).toMatchObject({ ...known, ...faults });
       seen[verdict.kind] = (seen[verdict.kind] ?? 0) + 1;
@@ -101,7 +101,7 @@ test('two requests share a key only if they are for the same bytes', () => {
   fc.assert(
     fc.property(drawnPairs, ([one, other, isAlike]) => {
       seen[Number(isAlike)] = (seen[Number(isAlike)] ?? 0) + 1;
-      expect(expectAsJudged(one).kind === expectAsJudged(other).kind || !isAlike).toBe(true);
+      expect(expectVerdict(one).kind === expectVerdict(other).kind || !isAlike).toBe(true);
       expect(keyOf(one) === keyOf(other)).toBe(isAlike);
     }),
     { numRuns, examples: pairs.map(([...pair]) => [pair]) },

@@ -7,22 +7,22 @@ import { resultKey } from '../../src/contract/result-key.ts';
 import { signatureParameters } from '../../src/contract/signing/attachment-signature.ts';
 import { describeResource } from '../../src/explorer/contract-tables.ts';
 import { hasEffect } from '../../src/explorer/page/effects.ts';
+import { fileNameOf, formatImage } from '../../src/explorer/page/export.ts';
 import {
   findTarget,
   formatCurl,
   formatPath,
   formatTarget,
   type MediaChoice,
-  readTarget,
+  parseChoice,
   SIGNATURE_NAMES,
 } from '../../src/explorer/page/media-choice.ts';
-import { fileNameOf, formatImage } from '../../src/explorer/page/take-away.ts';
 
 /** The kinds as the service describes them to the page. */
 const resources = resourceNames.map(describeResource);
 
 const read = (target: string): MediaChoice =>
-  readTarget(target, resources) ?? expect.fail(`${target} is not read`);
+  parseChoice(target, resources) ?? expect.fail(`${target} is not read`);
 
 describe('a choice on the page', () => {
   test.each([

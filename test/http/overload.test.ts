@@ -3,8 +3,8 @@ import type { Environment } from '../../src/config/setting.ts';
 import { MediaError } from '../../src/contract/errors.ts';
 import { type Lane, WorkerLost } from '../../src/pipeline/ports.ts';
 import { defer, settle } from '../support/deferred.ts';
-import { HeldRenderer } from '../support/held-renderer.ts';
 import { refuse } from '../support/http/refusal.ts';
+import { PausedRenderer } from '../support/paused-renderer.ts';
 import type { LaneRenderer } from '../support/render-slots.ts';
 import { readSample, samples, type TestApp, useTestApp } from '../support/test-app.ts';
 
@@ -28,7 +28,7 @@ async function startWith<Its extends LaneRenderer>(renderer: Its, settings: Envi
 
 describe('a crowd of heavy renders', () => {
   it('leaves capacity for light ones, and is rejected at once beyond the queue', async () => {
-    const renderer = await startWith(new HeldRenderer('both'));
+    const renderer = await startWith(new PausedRenderer('both'));
     const crowd = Array.from({ length: 100 }, (_, index) => app.get(heavyUrl(index + 1)));
     const refused = await Promise.race(crowd);
     expect(refused.statusCode).toBe(503);
@@ -56,7 +56,7 @@ describe('a crowd of heavy renders', () => {
   });
 
   it('is rejected before its originals fill the memory', async () => {
-    const renderer = await startWith(new HeldRenderer('both'), {
+    const renderer = await startWith(new PausedRenderer('both'), {
       MAX_ORIGINAL_BYTES: String(4 * 1024 * 1024),
       ORIGINALS_MEMORY_BYTES: String(12 * 1024 * 1024),
     });

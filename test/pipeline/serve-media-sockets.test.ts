@@ -2,7 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
 import { defer, settle } from '../support/deferred.ts';
-import { collect, parseAnswer } from '../support/http/raw-http.ts';
+import { collect, parseResponse } from '../support/http/raw-http.ts';
 import { samples, useTestApp } from '../support/test-app.ts';
 
 test('a client that has hung up is forgotten, though others still wait for the same', async () => {
@@ -28,5 +28,5 @@ test('a client that has hung up is forgotten, though others still wait for the s
   expect(seen.filter((request) => request.deref() !== undefined).length).toBeLessThan(20);
   released.resolve();
   await expect.poll(() => stays.bytes().length).toBeGreaterThan(0);
-  expect(parseAnswer(stays.bytes()).status).toBe(200);
+  expect(parseResponse(stays.bytes()).status).toBe(200);
 });

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { connect as connectTls, type SecureVersion, type TLSSocket } from 'node:tls';
 import { describe, expect, test, vi } from 'vitest';
-import { edgeSettings } from '../support/edges/edge-app.ts';
+import { cdnSettings } from '../support/cdn/cdn-app.ts';
 import { type ClientResponse, createClient } from '../support/http/http-client.ts';
 import { usePlainNginx } from '../support/processes/nginx.ts';
 import { useTemporaryDirectory } from '../support/temporary-directory.ts';
@@ -16,7 +16,7 @@ const MEBIBYTE = 1024 * 1024;
 const directory = await useTemporaryDirectory();
 const stack = await useStack({
   // Nothing is purged: no call is made.
-  ...edgeSettings('fastly', { url: 'http://127.0.0.1:9' }),
+  ...cdnSettings('fastly', { url: 'http://127.0.0.1:9' }),
   BLOCKLIST_FILE: join(directory.path, 'blocks.jsonl'),
   RELAY_SIGNING_KEYS: RELAY_KEY,
   RELAY_MAX_BYTES: '600000000',

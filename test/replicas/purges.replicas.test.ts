@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { describeReplicas } from '../support/edges/replicas.ts';
+import { describeReplicas } from '../support/cdn/replicas.ts';
 import { createRgwBucket, rgw } from '../support/s3/rgw.ts';
 
 describeReplicas('a bucket of Ceph RGW', async () => {

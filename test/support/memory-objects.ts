@@ -21,17 +21,17 @@ export class MemoryObjects implements SharedObjects {
   }
 
   async read(name: string) {
-    this.#failIfTold();
+    this.#throwFailure();
     return this.#objects.get(name);
   }
 
   async findTag(name: string): Promise<string | undefined> {
-    this.#failIfTold();
+    this.#throwFailure();
     return this.#objects.get(name)?.tag;
   }
 
   write: SharedObjects['write'] = async (name, bytes, condition) => {
-    this.#failIfTold();
+    this.#throwFailure();
     if (this.writeMs > 0) await sleep(this.writeMs);
     const found = this.#objects.get(name)?.tag;
     if (found !== (condition === 'absent' ? undefined : condition.tag)) return undefined;
@@ -42,16 +42,16 @@ export class MemoryObjects implements SharedObjects {
   };
 
   async list(prefix: string): Promise<readonly string[]> {
-    this.#failIfTold();
+    this.#throwFailure();
     return this.names.filter((name) => name !== '' && name.startsWith(prefix));
   }
 
   async remove(name: string): Promise<void> {
-    this.#failIfTold();
+    this.#throwFailure();
     this.#objects.delete(name);
   }
 
-  #failIfTold(): void {
+  #throwFailure(): void {
     if (this.failure !== undefined) throw this.failure;
   }
 }

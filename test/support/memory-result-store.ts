@@ -25,7 +25,7 @@ export class MemoryResultStore implements ResultStore {
   ): Promise<StoredResult | undefined> {
     this.reads += 1;
     signal.throwIfAborted();
-    this.#failIfTold();
+    this.#throwFailure();
     const result = this.#results.get(pathOf(address));
     if (result !== undefined) onFound(result.body.byteLength);
     return result;
@@ -33,13 +33,13 @@ export class MemoryResultStore implements ResultStore {
 
   async write(address: ResultAddress, { body, mimeType }: StoredResult): Promise<void> {
     this.writes += 1;
-    this.#failIfTold();
+    this.#throwFailure();
     this.#results.set(pathOf(address), { body: Uint8Array.from(body), mimeType });
   }
 
   async remove(prefix: string): Promise<number> {
     this.removals += 1;
-    this.#failIfTold();
+    this.#throwFailure();
     const segments = prefix.split('/');
     const last = segments.pop();
     if (prefix === '' || last === '..' || segments.some((segment) => /^\.{0,2}$/.test(segment))) {
@@ -58,7 +58,7 @@ export class MemoryResultStore implements ResultStore {
     this.isClosed = true;
   }
 
-  #failIfTold(): void {
+  #throwFailure(): void {
     if (this.failure !== undefined) throw this.failure;
   }
 }

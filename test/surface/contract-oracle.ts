@@ -207,7 +207,7 @@ export function queryOf(kind: QueryKind, query: string): TargetParts['query'] {
   return Object.fromEntries(parameterNames[kind].map((name) => [name, valuesOf(name)]));
 }
 
-export function judge(target: string): Verdict {
+export function expectedVerdict(target: string): Verdict {
   const parts = takeApart(target);
   if (parts === undefined) return { kind: 'unknown path' };
   const { row, path, query } = parts;
@@ -219,7 +219,7 @@ export function judge(target: string): Verdict {
     values[name] = value ?? '';
   }
   if ('ext' in path && !row.extensions.includes(extension ?? '')) faults.push('ext');
-  const { faults: ofQuery, parameters } = judgeQuery(query);
+  const { faults: ofQuery, parameters } = expectedQuery(query);
   faults.push(...ofQuery);
   if (faults.length > 0) return { kind: 'refused', faults: faults.sort() };
   if (row.query === 'none') return { kind: 'default avatar', index: values.index ?? '' };
@@ -229,7 +229,7 @@ export function judge(target: string): Verdict {
 }
 
 /** Names of the parameters at fault, and the values of all. */
-export function judgeQuery(query: TargetParts['query']) {
+export function expectedQuery(query: TargetParts['query']) {
   const faults: string[] = [];
   const parameters: Record<string, string> = {};
   for (const [name, all] of Object.entries(query)) {

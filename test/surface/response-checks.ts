@@ -192,7 +192,7 @@ export function checkMedia(
   request: SoundRequest,
   response: WireResponse,
   learned: Learned,
-  endsAtSeconds: number | undefined,
+  expiresAtSeconds: number | undefined,
 ): void {
   const { headers, body } = response;
   const { body: whole, headers: plain } = learned.response;
@@ -212,7 +212,7 @@ export function checkMedia(
   }
   if (isCurrent(request, learned)) {
     expect(response.status).toBe(304);
-    checkAge(headers['cache-control'], learned, endsAtSeconds);
+    checkAge(headers['cache-control'], learned, expiresAtSeconds);
     for (const name of ['etag', 'last-modified', 'x-robots-tag']) {
       expect(headers[name], name).toBe(plain[name]);
     }
@@ -229,7 +229,7 @@ export function checkMedia(
     checkRefusal(response, refusal(416, 'RANGE_NOT_SATISFIABLE', 'no-store'), false);
     return;
   }
-  checkAge(headers['cache-control'], learned, endsAtSeconds);
+  checkAge(headers['cache-control'], learned, expiresAtSeconds);
   const due = lasting(plain);
   let sent = whole;
   if (part !== 'full') {

@@ -91,7 +91,7 @@ export const isRelayPath = (target: string): boolean =>
   /^\/v1\/relay\/./s.test(splitTarget(target)[0]);
 
 /** Section 10, for storage in a directory: the key under which an upload to a sound one is stored, or how it is refused. */
-export function judgeUpload(
+export function expectedUpload(
   { target, contentType, contentEncoding = '', body, framing }: Upload,
   maxBytes: number,
   isThere: (key: string) => boolean,

@@ -4,15 +4,15 @@ import type { WireResponse } from '../support/http/wire-response.ts';
 import {
   type Canonical,
   canonicalOf,
+  expectedQuery,
+  expectedVerdict,
   externalRow,
-  judge,
-  judgeQuery,
   queryOf,
   splitTarget,
   takeApart,
   type Verdict,
 } from './contract-oracle.ts';
-import { DocumentJudge } from './document-judge.ts';
+import { DocumentChecker } from './document-checker.ts';
 import {
   type AskedKind,
   checkMedia,
@@ -28,7 +28,7 @@ import {
   UNKNOWN_MEDIA,
   valueOfHeader,
 } from './response-checks.ts';
-import { endOf, isRelayPath, judgeUpload, readExternalPath } from './signed-oracle.ts';
+import { endOf, expectedUpload, isRelayPath, readExternalPath } from './signed-oracle.ts';
 import { formatRequest, MARKER, type SoundRequest } from './surface-requests.ts';
 import { CHANGED_AT, type Original, readDefaultAvatar } from './surface-storage.ts';
 
@@ -37,7 +37,7 @@ interface TargetInfo {
   readonly template: string | undefined;
   readonly verdict: Verdict | { readonly kind: Exclude<AskedKind, Verdict['kind']> };
   /** Of what is signed with an end, in seconds since 1970. */
-  readonly endsAtSeconds?: number;
+  readonly expiresAtSeconds?: number;
 }
 
 export interface World {
@@ -62,7 +62,7 @@ const nowSeconds = (): number => Math.floor(Date.now() / 1000);
 export class SurfaceModel {
   readonly #world: World;
   readonly #learned = new Map<string, Learned>();
-  readonly document = new DocumentJudge();
+  readonly document = new DocumentChecker();
   /** How often each status was seen, so that a run can show what it has met. */
   readonly statuses = new Map<number, number>();
   /** The headers of a missing attachment: those of a refused one are no others. */
@@ -75,19 +75,22 @@ export class SurfaceModel {
   #readTarget(target: string): TargetInfo {
     const { siteOrigin } = this.#world;
     const template = takeApart(target)?.row.path;
-    const verdict = judge(target);
+    const verdict = expectedVerdict(target);
     if (siteOrigin === undefined) return { template, verdict };
     if (isRelayPath(target)) return { template: '/v1/relay/{key}', verdict: { kind: 'upload' } };
     const external = readExternalPath(target);
     if (external !== undefined) {
-      return { template: externalRow.path, verdict: judgeExternal(target, external, siteOrigin) };
+      return {
+        template: externalRow.path,
+        verdict: expectedExternal(target, external, siteOrigin),
+      };
     }
     if (verdict.kind !== 'media' || !template?.startsWith('/attachments/')) {
       return { template, verdict };
     }
-    const endsAtSeconds = endOf(target, verdict.canonical.originKey, nowSeconds());
-    if (endsAtSeconds === undefined) return { template, verdict: { kind: 'hidden' } };
-    return { template, verdict, endsAtSeconds };
+    const expiresAtSeconds = endOf(target, verdict.canonical.originKey, nowSeconds());
+    if (expiresAtSeconds === undefined) return { template, verdict: { kind: 'hidden' } };
+    return { template, verdict, expiresAtSeconds };
   }
 
   /** What a target comes to, as a GET without any condition. */
@@ -114,7 +117,7 @@ export class SurfaceModel {
     const { method, target } = request;
     this.statuses.set(response.status, (this.statuses.get(response.status) ?? 0) + 1);
     this.checkAny(response);
-    const { template, verdict, endsAtSeconds } = this.#readTarget(target);
+    const { template, verdict, expiresAtSeconds } = this.#readTarget(target);
     this.document.check(method, template, response);
     const { 'cache-control': cacheControl, 'cdn-cache-control': repeated } = response.headers;
     expect(repeated).toBe(this.#world.siteOrigin === undefined ? undefined : cacheControl);
@@ -137,7 +140,7 @@ export class SurfaceModel {
       checkRefusal(response, expected, method === 'HEAD');
       if (expected === UNKNOWN_MEDIA) this.#checkMissing(response);
     } else {
-      checkMedia(request, response, expected, endsAtSeconds);
+      checkMedia(request, response, expected, expiresAtSeconds);
     }
   }
 
@@ -155,7 +158,8 @@ export class SurfaceModel {
     const framing = request.body.kind;
     const upload = { target: request.target, contentType, contentEncoding, body, framing };
     const isThere = (key: string): boolean => originals.has(key);
-    const verdict = request.refused ?? judgeUpload(upload, maxUploadBytes, isThere, nowSeconds());
+    const verdict =
+      request.refused ?? expectedUpload(upload, maxUploadBytes, isThere, nowSeconds());
     if (typeof verdict !== 'string') {
       const [status, code] = verdict;
       const faults = status === 400 ? { faults: ['key'] } : {};
@@ -278,13 +282,13 @@ async function learnAvatar(response: WireResponse, index: string): Promise<Learn
 }
 
 /** What a signed path of external media asks for. */
-function judgeExternal(
+function expectedExternal(
   target: string,
   url: NonNullable<ReturnType<typeof readExternalPath>>,
   siteOrigin: string,
 ): TargetInfo['verdict'] {
   if (url === 'unauthorized') return { kind: url };
-  const { faults, parameters } = judgeQuery(queryOf('external', splitTarget(target)[1]));
+  const { faults, parameters } = expectedQuery(queryOf('external', splitTarget(target)[1]));
   if (faults.length > 0) return { kind: 'refused', faults: faults.sort() };
   if (url === 'forbidden' || url.origin !== siteOrigin) return { kind: 'forbidden' };
   const parts = { row: externalRow, values: {}, extension: undefined, parameters };

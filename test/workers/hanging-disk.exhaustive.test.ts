@@ -26,7 +26,7 @@ test('a worker that ends while the disk of renderings hangs is replaced, and hit
     RESULT_STORE_DIR: join(mounted, 'renderings'),
   });
   onTestFinished(async () => {
-    await disk.tell('renderings', 'none');
+    await disk.setFault('renderings', 'none');
     await service.stop();
   });
   const get = async (size: number): Promise<number> => {
@@ -39,11 +39,11 @@ test('a worker that ends while the disk of renderings hangs is replaced, and hit
   expect(await get(64)).toBe(200);
   await expect.poll(() => workersOf(service.pid).length).toBe(3);
   const before = workersOf(service.pid);
-  await disk.tell('renderings', 'delay 0.5');
+  await disk.setFault('renderings', 'delay 0.5');
   expect(await get(80)).toBe(200);
   const open = () => openFilesBelow(mounted, service.pid).length;
   await expect.poll(open, { interval: 5 }).toBeGreaterThan(0);
-  await disk.tell('renderings', 'hang');
+  await disk.setFault('renderings', 'hang');
   for (const worker of before) process.kill(worker, 'SIGKILL');
   const isReplaced = (): boolean => {
     const workers = workersOf(service.pid);

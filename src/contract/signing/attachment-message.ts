@@ -1,17 +1,16 @@
-/** Signed text of attachment URLs, and its parameters (contract §9). Without Node modules, for the client library. */
+/** Signed message and parameters of attachment URLs (contract §9). Without Node modules, for the client library. */
 
 export const signatureVerdicts = ['valid', 'missing', 'malformed', 'mismatch', 'expired'] as const;
 export type SignatureVerdict = (typeof signatureVerdicts)[number];
 
 export interface SignatureParameters {
-  /** Eight hexadecimal digits. */
   readonly ex: string;
   readonly is: string;
   readonly uc: string;
   readonly hm: string;
 }
 
-const parameterForms = {
+const parameterPatterns = {
   ex: /^(?:0|[0-9a-f]{8})$/,
   is: /^[0-9a-f]{8}$/,
   hm: /^[0-9a-f]{64}$/,
@@ -19,28 +18,25 @@ const parameterForms = {
 } as const satisfies Readonly<Record<string, RegExp>>;
 
 export const signatureParameters = Object.keys(
-  parameterForms,
-) as readonly (keyof typeof parameterForms)[];
+  parameterPatterns,
+) as readonly (keyof typeof parameterPatterns)[];
 
-/** Use that never expires: a data export. Only this one has `ex=0`. */
+/** Value of `uc` in URLs that never expire, for data exports. Only these have `ex=0`. */
 const DATA_EXPORT = 'dp';
 
-/** Interval between issue times: all clients share a URL and its cache entry for half a day. */
+/** Interval between issue times, so that all clients share a URL and its cache entry for half a day. */
 const GRID_SECONDS = 12 * 3_600;
 
-/** Lifetime of a URL from its issue time, which is 12 to 24 hours from its signing. */
+/** Lifetime of a URL from its issue time: it expires 12 to 24 hours after it is signed. */
 const LIFETIME_SECONDS = 24 * 3_600;
 
 /** Epoch of snowflakes: the start of 2015, in milliseconds since 1970 (docs/signing.md). */
 const EPOCH_MS = 1_420_070_400_000;
 
-/** Bits of a snowflake below the time: worker, process and sequence. */
+/** Bits of a snowflake below its time: worker, process and sequence. */
 const BITS_BELOW_TIME = 22n;
 
-/**
- * Returns expiry and issue time of a URL, as in the signed message. They change every twelve hours, counted from the
- * creation of the attachment.
- */
+/** Returns expiry and issue time of a URL, which change every twelve hours after the creation of the attachment. */
 export function timesOf(attachmentId: string, nowMs: number): [ex: string, is: string] {
   const madeMs = Number(BigInt(attachmentId) >> BITS_BELOW_TIME) + EPOCH_MS;
   const madeAt = Math.floor(madeMs / 1000);
@@ -50,7 +46,7 @@ export function timesOf(attachmentId: string, nowMs: number): [ex: string, is: s
 }
 
 /** Returns the expiry of a URL in Unix time; `Infinity` if it never expires. */
-export function endOf({ ex, uc }: SignatureParameters): number {
+export function expiryOf({ ex, uc }: SignatureParameters): number {
   return uc === DATA_EXPORT ? Number.POSITIVE_INFINITY : Number.parseInt(ex, 16);
 }
 
@@ -68,19 +64,19 @@ function formatTime(seconds: number): string {
   return seconds.toString(16).padStart(8, '0');
 }
 
-/** Parses the signature parameters, in constant work: it always reads all of the query. */
+/** Parses the signature parameters in constant work: always reads the complete query. */
 export function readParameters(rawQuery: string): SignatureParameters | 'missing' | 'malformed' {
   const sent = new Map<string, string>();
   let isMalformed = false;
   for (const pair of rawQuery.split('&')) {
     const [[name, value] = ['', '']] = new URLSearchParams(`?${pair}`);
-    const form = Object.hasOwn(parameterForms, name)
-      ? parameterForms[name as keyof typeof parameterForms]
+    const pattern = Object.hasOwn(parameterPatterns, name)
+      ? parameterPatterns[name as keyof typeof parameterPatterns]
       : undefined;
-    if (form === undefined) continue;
-    // An escaped spelling would be another entry in every cache in front.
+    if (pattern === undefined) continue;
+    // Rejects escapes, since each spelling would be another entry in caches in front.
     const isPlain = pair === `${name}=${value}`;
-    if (!isPlain || sent.has(name) || !form.test(value)) isMalformed = true;
+    if (!isPlain || sent.has(name) || !pattern.test(value)) isMalformed = true;
     sent.set(name, value);
   }
   if (isMalformed) return 'malformed';

@@ -2,7 +2,7 @@
 
 import { formatPath, parseOriginKey } from '../media-path.ts';
 import {
-  endOf,
+  expiryOf,
   formatMessage,
   readParameters,
   type SignatureParameters,
@@ -24,11 +24,11 @@ export interface AttachmentSigning {
 
 export interface CheckedSignature {
   readonly verdict: SignatureVerdict;
-  /** Expiry of the URL in Unix time, even if the signature is not valid; `undefined` without valid parameters. */
-  readonly endsAtSeconds: number | undefined;
+  /** Expiry of the URL in Unix time, even for an invalid signature; `undefined` without valid parameters. */
+  readonly expiresAtSeconds: number | undefined;
 }
 
-/** Replaces missing parameters, so that their check takes the same time. */
+/** Replaces missing parameters, so that the check takes the same time. */
 const NO_PARAMETERS: SignatureParameters = {
   ex: '00000000',
   is: '00000000',
@@ -37,47 +37,43 @@ const NO_PARAMETERS: SignatureParameters = {
 };
 
 /**
- * Checks the signature of an attachment's URL, in constant work: it computes a signature with each key.
+ * Checks the signature of an attachment's URL in constant work: always computes a signature with each signing key.
  *
  * @param rawQuery text after the `?`, percent-encoded
- * @param key decoded key of the original: `attachments/{channel_id}/{attachment_id}/{filename}`
+ * @param originKey decoded
  * @param nowMs milliseconds since 1970
  */
 export function checkSignature(
   rawQuery: string,
-  key: string,
+  originKey: string,
   { keys, domain }: AttachmentSigning,
   nowMs: number,
 ): CheckedSignature {
   const parameters = readParameters(rawQuery);
   const isReadable = typeof parameters === 'object';
   const { ex, is, uc, hm } = isReadable ? parameters : NO_PARAMETERS;
-  const isOurs = keys.verifies(formatMessage(domain, ex, is, uc, key), hm, 'hex');
-  if (!isReadable) return { verdict: parameters, endsAtSeconds: undefined };
-  const endsAtSeconds = endOf(parameters);
-  if (!isOurs) return { verdict: 'mismatch', endsAtSeconds };
-  return { verdict: nowMs < endsAtSeconds * 1000 ? 'valid' : 'expired', endsAtSeconds };
+  const isSigned = keys.verifies(formatMessage(domain, ex, is, uc, originKey), hm, 'hex');
+  if (!isReadable) return { verdict: parameters, expiresAtSeconds: undefined };
+  const expiresAtSeconds = expiryOf(parameters);
+  if (!isSigned) return { verdict: 'mismatch', expiresAtSeconds };
+  return { verdict: nowMs < expiresAtSeconds * 1000 ? 'valid' : 'expired', expiresAtSeconds };
 }
 
-/** Returns the expiry of a URL in Unix time, even if its signature is not valid. */
-export function readEnd(rawQuery: string): number | undefined {
+export function readExpiry(rawQuery: string): number | undefined {
   const parameters = readParameters(rawQuery);
-  return typeof parameters === 'object' ? endOf(parameters) : undefined;
+  return typeof parameters === 'object' ? expiryOf(parameters) : undefined;
 }
 
-/**
- * Returns the path of an attachment with a signed query, which is valid for 12 to 24 hours; see `timesOf`. Returns
- * `undefined` for other keys.
- */
+/** Returns the signed path of an attachment, valid for 12 to 24 hours; `undefined` for keys of other resources. */
 export function signAttachment(
-  key: string,
+  originKey: string,
   { keys, domain }: AttachmentSigning,
   nowMs: number,
 ): string | undefined {
-  const parsed = parseOriginKey(key);
+  const parsed = parseOriginKey(originKey);
   if (parsed?.resource !== 'attachment') return undefined;
   const [ex, is] = timesOf(parsed.values.attachment_id ?? '0', nowMs);
-  const hm = keys.sign(formatMessage(domain, ex, is, '', key), 'hex');
+  const hm = keys.sign(formatMessage(domain, ex, is, '', originKey), 'hex');
   const path = formatPath({ ...parsed, extension: undefined });
   return `${path}?ex=${ex}&is=${is}&hm=${hm}`;
 }

@@ -12,7 +12,7 @@ export function isMediaType(text: string): boolean {
 /** Maximum part number (Amazon S3 User Guide, "Amazon S3 multipart upload limits"). */
 export const MAX_PART_NUMBER = 10_000;
 
-/** Parses JSON; returns `undefined` if it is invalid or repeats a member, which parsers resolve differently. */
+/** Parses JSON; returns `undefined` if it is invalid or repeats a member, which other parsers may resolve differently. */
 export function parseOnce(json: string): unknown {
   let value: unknown;
   try {
@@ -23,10 +23,10 @@ export function parseOnce(json: string): unknown {
   return hasRepeatedMember(json) ? undefined : value;
 }
 
-/** Matches strings, with the colon after a member's name, and the braces of objects. */
+/** Matches braces and strings, with the colon after the name of a member. */
 const TOKEN = /("(?:[^"\\]|\\.)*")(\s*:)?|[{}]/g;
 
-/** @param json valid JSON: a string before a colon is the name of a member */
+/** @param json valid JSON, in which only names of members precede a colon */
 function hasRepeatedMember(json: string): boolean {
   const objects: Set<unknown>[] = [];
   for (const [token, text, colon] of json.matchAll(TOKEN)) {

@@ -1,7 +1,4 @@
-/**
- * Paths of external media, `/external/{signature}/{target}` (contract §8). The signature covers the raw target, which is
- * decoded only after its verification.
- */
+/** Paths of external media: `/external/{signature}/{target}` (contract §8). The signature covers the raw target. */
 
 import { createHash } from 'node:crypto';
 import { canonicalUrlOf } from '../external-url.ts';
@@ -14,8 +11,8 @@ const PATH = /^\/external\/([^/]*)\/(.*)$/s;
 const OPAQUE = 'v2/';
 
 /**
- * Encodings of the path in a segmented target (contract §8, §14): `plain` as in the URL; `fluxer` each segment
- * percent-encoded once more. A target does not show its encoding.
+ * Encodings of the path in a segmented target (contract §8, §14): `plain` as in the URL, `fluxer` with each segment
+ * percent-encoded again. A target does not reveal its encoding.
  */
 export const pathEncodings = ['plain', 'fluxer'] as const;
 export type PathEncoding = (typeof pathEncodings)[number];
@@ -25,10 +22,9 @@ export function isExternalPath(rawPath: string): boolean {
 }
 
 /**
- * Returns the URL text of a signed path.
+ * Returns the text of the URL in a signed path, not yet validated; `undefined` without a valid signature.
  *
  * @param rawPath one character for each byte
- * @returns the text, which the fetch checks; `undefined` if the signature is missing, malformed or wrong
  */
 export function verifyExternalPath(
   rawPath: string,
@@ -36,7 +32,7 @@ export function verifyExternalPath(
   encoding: PathEncoding = 'plain',
 ): string | undefined {
   const [, signature = '', target] = PATH.exec(rawPath) ?? [];
-  // HTTP cannot deliver a character that is not a byte.
+  // Characters beyond a byte cannot be part of an HTTP request.
   if (target === undefined || /[^\0-\xff]/.test(rawPath)) return undefined;
   const bytes = Buffer.from(target, 'latin1');
   return keys.verifies(bytes, signature, 'base64url') ? readTarget(bytes, encoding) : undefined;
@@ -50,18 +46,13 @@ export function readExternalPath(
   return target === undefined ? undefined : readTarget(Buffer.from(target, 'latin1'), encoding);
 }
 
-/** Formats the signed path of a URL in the opaque form, `v2/` and the base64url of the URL. */
+/** Formats the signed path of a URL, with an opaque target: `v2/` and the URL in base64url. */
 export function formatExternalPath(url: string, keys: SigningKeys): string {
   const target = `${OPAQUE}${Buffer.from(url).toString('base64url')}`;
   return `${PREFIX}${keys.sign(target, 'base64url')}/${target}`;
 }
 
-/**
- * Returns the origin key of external media: the same for all spellings of a URL, short, and different from the keys of
- * stored originals.
- *
- * @param text a URL, or other signed text
- */
+/** Returns the origin key of external media, the same for all spellings of a URL. @param text a URL or other signed text */
 export function externalKeyOf(text: string): string {
   const name = canonicalUrlOf(text) ?? text;
   return `external/${createHash('sha256').update(name).digest('base64url')}`;
@@ -71,7 +62,7 @@ export function isExternalKey(text: string): boolean {
   return /^external\/[\w-]{43}$/.test(text);
 }
 
-/** Decodes the text of the URL; returns an empty text, which is not a URL, for other targets. */
+/** Decodes the URL; returns '' for targets that are neither opaque nor segmented. */
 function readTarget(bytes: Buffer, encoding: PathEncoding): string {
   const target = decodeUtf8(bytes) ?? '';
   if (target.startsWith(OPAQUE)) return decodeBase64Url(target.slice(OPAQUE.length)) ?? '';
@@ -80,7 +71,7 @@ function readTarget(bytes: Buffer, encoding: PathEncoding): string {
   const query = removeQuery(segments, isEncoded);
   const [scheme = '', host = '', ...rest] = segments;
   const path = isEncoded ? decodeOnce(rest.join('/')) : rest.join('/');
-  // Without a host, the URL parser would use the first segment of the path.
+  // Without a host, the URL parser would use the first path segment as host.
   if (query === undefined || path === undefined || !/^[a-z]+$/i.test(scheme) || host === '') {
     return '';
   }
@@ -88,8 +79,8 @@ function readTarget(bytes: Buffer, encoding: PathEncoding): string {
 }
 
 /**
- * Removes the query from the segments, and returns it with its `?`; `undefined` if it is malformed. Old URLs of the
- * platform omit the `?`: their query is the text before the scheme.
+ * Removes the query from the segments and returns it with its `?`; `undefined` if it is malformed. In old URLs of the
+ * platform, it precedes the scheme without a `?`.
  */
 function removeQuery(segments: string[], isEncoded: boolean): string | undefined {
   if (!isEncoded) {
@@ -100,10 +91,10 @@ function removeQuery(segments: string[], isEncoded: boolean): string | undefined
   return query && `?${query}`;
 }
 
-/** Decodes canonical base64url; returns `undefined` for other spellings, and for bytes that are not UTF-8. */
+/** Decodes canonical base64url of UTF-8; returns `undefined` for other texts. */
 export function decodeBase64Url(text: string): string | undefined {
   const bytes = Buffer.from(text, 'base64url');
-  // Node's decoder accepts padding, and skips characters that are not base64url.
+  // Node's decoder also accepts padding, and skips invalid characters.
   return bytes.toString('base64url') === text ? decodeUtf8(bytes) : undefined;
 }
 

@@ -1,7 +1,4 @@
-/**
- * URLs of the upload relay (contract §10), `/v1/relay/{key}?t={capability}`: a capability is a text that permits one
- * upload, without other credentials.
- */
+/** URLs of the upload relay (contract §10): `/v1/relay/{key}?t={capability}`. A capability permits one upload. */
 
 import { z } from 'zod';
 import { decodeSegment, findKeyFault, isOriginKey, unmarkedKeyOf } from '../media-path.ts';
@@ -24,21 +21,20 @@ export interface UploadPartId {
 }
 
 export interface RelayCapability {
-  /** `undefined` for the bucket of the service. */
+  /** `undefined` for the bucket of originals. */
   readonly bucket: string | undefined;
-  /** Signed key, which may not be that of an original. */
+  /** Not validated as an origin key. */
   readonly key: string;
-  /** Content type to store; `undefined` for that of the request. */
   readonly contentType: string | undefined;
   readonly maxBytes: number | undefined;
   readonly expiresAtSeconds: number;
   readonly part: UploadPartId | undefined;
   readonly replaces: boolean;
-  /** Whether metadata is removed (contract §16); `undefined`: as the service is configured. */
+  /** Whether metadata is removed (contract §16); `undefined` for the configured default. */
   readonly stripsMetadata: boolean | undefined;
 }
 
-/** Known fields; others are ignored, as in a JSON Web Token. */
+/** Known fields; ignores others, like JSON Web Tokens. */
 const fields = z
   .object({
     b: z.string().optional(),
@@ -52,13 +48,9 @@ const fields = z
     o: z.boolean().optional(),
     s: z.boolean().optional(),
   })
-  // Both fields or neither.
   .refine(({ u, p }) => (u === undefined) === (p === undefined));
 
-/**
- * Verdict on the capability of an upload, only for the log: clients do not learn why a capability is refused. The last
- * three are valid capabilities for other uploads.
- */
+/** Verdict on a capability, for the log only. The last three are for valid capabilities that permit another upload. */
 export type CapabilityVerdict = SignatureVerdict | 'other bucket' | 'other key' | 'other part';
 
 export type CheckedCapability =
@@ -66,8 +58,8 @@ export type CheckedCapability =
   | { readonly verdict: Exclude<SignatureVerdict, 'valid'> };
 
 /**
- * Parses a capability, after the verification of its signature. It is malformed if it is too long, not canonical, or has
- * a repeated field or one of the wrong type.
+ * Verifies the signature of a capability, then parses it. It is malformed if it is too long, not in canonical base64url, or
+ * has invalid or repeated fields.
  *
  * @param nowSeconds Unix time
  */
@@ -104,16 +96,15 @@ export function isRelayPath(rawPath: string): boolean {
   return rawPath.startsWith(RELAY_PREFIX) && rawPath.length > RELAY_PREFIX.length;
 }
 
-/** Returns the decoded key in a relay path; `undefined` if it is not percent-encoded UTF-8. */
 export function readRelayKey(rawPath: string): string | undefined {
   const segments = rawPath.slice(RELAY_PREFIX.length).split('/').map(decodeSegment);
   return segments.includes(undefined) ? undefined : segments.join('/');
 }
 
 /**
- * Returns the fault of the key in a path, as a sentence; `undefined` if the key is valid.
+ * Returns the error in the key of a path, as a sentence; `undefined` if the key is valid.
  *
- * @param resources omitted for the uploads bucket (contract §14), whose keys need not be those of originals
+ * @param resources `undefined` for the uploads bucket (contract §14), which allows any key
  */
 export function findRelayKeyFault(
   rawPath: string,
@@ -122,12 +113,12 @@ export function findRelayKeyFault(
   const key = readRelayKey(rawPath);
   if (key === undefined) return 'Expected valid percent-encoded UTF-8.';
   if (resources === undefined) return findKeyFault(key);
-  // An encoded slash is part of a segment, which keys do not allow.
+  // An encoded slash is part of a segment, which origin keys do not allow.
   const hasEncodedSlash =
     key.split('/').length !== rawPath.slice(RELAY_PREFIX.length).split('/').length;
   if (hasEncodedSlash || !isOriginKey(key, resources)) {
     return 'Expected the key of an original, such as avatars/1/ab12.';
   }
-  const meant = unmarkedKeyOf(key, resources);
-  return meant && `Expected the key without the a_ of its hash: ${meant}`;
+  const unmarkedKey = unmarkedKeyOf(key, resources);
+  return unmarkedKey && `Expected the key without the a_ of its hash: ${unmarkedKey}`;
 }

@@ -1,6 +1,6 @@
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 
-/** Minimum length of a key in bytes: the length of the digest (RFC 2104 §3). */
+/** Length of the digest (RFC 2104 §3). */
 export const MIN_KEY_BYTES = 32;
 
 const BASE64 = 'base64:';
@@ -8,15 +8,15 @@ const BASE64 = 'base64:';
 export type SignatureEncoding = 'base64url' | 'hex';
 
 /**
- * HMAC-SHA256 keys of signed URLs (contract §8 to §10). A key is the UTF-8 bytes of a text, or standard base64 after
- * `base64:` (contract §14). The first key signs; all verify, so that operators can rotate keys.
+ * HMAC-SHA256 keys of signed URLs (contract §8 to §10): text in UTF-8, or standard base64 after `base64:` (contract §14).
+ * The first key signs; all verify, so that operators can rotate keys.
  */
 export class SigningKeys {
   readonly #secrets: readonly string[];
   readonly #keys: readonly KeyObject[];
   readonly #first: KeyObject;
 
-  /** @throws RangeError without a key, for one of less than 32 bytes, or invalid base64; the message contains no key */
+  /** @throws RangeError for an empty list, fewer than 32 bytes, or invalid base64; messages do not contain keys */
   constructor(texts: readonly string[]) {
     this.#secrets = texts.map(secretOf);
     this.#keys = texts.map((text) => {
@@ -30,7 +30,7 @@ export class SigningKeys {
     this.#first = first;
   }
 
-  /** Texts of the keys, for redaction; base64 without its prefix and padding. */
+  /** Keys as text, for redaction; base64 without prefix and padding. */
   get secrets(): readonly string[] {
     return this.#secrets;
   }
@@ -39,25 +39,21 @@ export class SigningKeys {
     return this.#keys.length;
   }
 
-  /** Signs with the first key; text is signed as UTF-8. */
   sign(message: string | Uint8Array, encoding: SignatureEncoding): string {
     return digest(this.#first, message, encoding);
   }
 
   /**
-   * Whether one of the keys has signed a message. Tries all keys, each in constant time, so that the time reveals neither
-   * the key nor the correct part of a signature.
-   *
-   * Compares the encoded texts: base64url of 43 characters has two unused bits, and so four spellings of the same bytes.
+   * Whether one of the keys has signed a message, in constant time. Compares encoded signatures: base64url of 43 characters
+   * has two unused bits, so decoding would accept four spellings.
    */
   verifies(message: string | Uint8Array, signature: string, encoding: SignatureEncoding): boolean {
     const sent = Buffer.from(signature, 'utf8');
     let isSigned = false;
     for (const key of this.#keys) {
       const expected = Buffer.from(digest(key, message, encoding), 'utf8');
-      // The length of a signature is not secret.
-      const isThis = expected.length === sent.length && timingSafeEqual(expected, sent);
-      isSigned = isThis || isSigned;
+      const isEqual = expected.length === sent.length && timingSafeEqual(expected, sent);
+      isSigned = isEqual || isSigned;
     }
     return isSigned;
   }
@@ -69,7 +65,7 @@ function secretOf(text: string): string {
   return base64.length % 4 === 0 ? base64.replace(/={1,2}$/, '') : base64;
 }
 
-/** @throws RangeError if the text is not canonical base64 without padding: Node's decoder skips invalid characters */
+/** @throws RangeError if the text is not canonical base64 without padding, of which Node's decoder skips errors */
 function decodeBase64(text: string): Buffer {
   const bytes = Buffer.from(text, 'base64');
   if (bytes.toString('base64').replace(/=+$/, '') !== text)

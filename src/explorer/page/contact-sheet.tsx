@@ -1,5 +1,6 @@
 import { useComputed } from '@preact/signals';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { nameOf } from './export.ts';
 import { Select } from './fields.tsx';
 import { formatBytes, formatHeading } from './labels.ts';
 import { formatTarget } from './media-choice.ts';
@@ -15,7 +16,6 @@ import {
   visibleShelves,
 } from './originals.ts';
 import { currentEntry } from './state.ts';
-import { nameOf } from './take-away.ts';
 import { chooseFirst, endingOfFile, formatThumbnail, isCutOut, shapeOf } from './thumbnail.ts';
 
 export function ContactSheet() {
@@ -76,7 +76,7 @@ function SheetFilter() {
   );
 }
 
-/** Formats the number of originals that a search has found; those that are not listed are not searched. */
+/** Formats the number of matches, which covers only listed originals. */
 function formatFound(count: number, kind: string): string {
   const isComplete = shelves.value.every(
     (shelf) => shelf.isComplete || (kind !== '' && shelf.resource.name !== kind),
@@ -93,7 +93,7 @@ function Emptiness({ shelves }: { readonly shelves: readonly Shelf[] }) {
   return (
     <div class="notice">
       <p>
-        There are no originals in the storage yet. An avatar, for example, is a file at
+        The storage does not contain originals yet. An avatar, for example, is a file at
         avatars/&#123;user_id&#125;/&#123;avatar_hash&#125;.
       </p>
     </div>
@@ -118,11 +118,11 @@ function ShelfSection({ shelf: { resource, entries, isComplete } }: { readonly s
   );
 }
 
-/** An original: a link to the workbench. Animations are marked, and play while pointed at. */
+/** Link to the workbench for an original. Animations have a mark, and play on hover and focus. */
 function EntryItem({ entry }: { readonly entry: Entry }) {
   const { id, resource, label } = entry;
   const isCurrent = useComputed(() => currentEntry.value?.id === id).value;
-  const isMoving = useComputed(() => properties.value.get(id)?.isMoving === true).value;
+  const isAnimated = useComputed(() => properties.value.get(id)?.isMoving === true).value;
   const link = useRef<HTMLAnchorElement>(null);
   const [isPointedAt, setIsPointedAt] = useState(false);
   const [isBroken, setIsBroken] = useState(false);
@@ -136,8 +136,8 @@ function EntryItem({ entry }: { readonly entry: Entry }) {
     <li>
       <a
         ref={link}
-        href={`#${formatTarget(chooseFirst(entry, isMoving))}`}
-        aria-label={`${resource.name} ${label}, ${size}${isMoving ? ', animated' : ''}`}
+        href={`#${formatTarget(chooseFirst(entry, isAnimated))}`}
+        aria-label={`${resource.name} ${label}, ${size}${isAnimated ? ', animated' : ''}`}
         aria-current={isCurrent ? 'true' : undefined}
         title={`${name}, ${size}`}
         onFocus={shows(true)}
@@ -156,18 +156,18 @@ function EntryItem({ entry }: { readonly entry: Entry }) {
             alt=""
             onLoad={() => requestProperties([entry])}
             onError={() => setIsBroken(true)}
-            src={formatThumbnail(entry, isMoving && isPointedAt && mayMove())}
+            src={formatThumbnail(entry, isAnimated && isPointedAt && allowsMotion())}
           />
         ) : (
           <span class="card" data-word={endingOfFile(name)} />
         )}
-        {isMoving && <span class="moves" aria-hidden="true" />}
+        {isAnimated && <span class="moves" aria-hidden="true" />}
         {resource.name === 'attachment' && <span class="caption">{name}</span>}
       </a>
     </li>
   );
 }
 
-function mayMove(): boolean {
+function allowsMotion(): boolean {
   return !matchMedia('(prefers-reduced-motion: reduce)').matches;
 }

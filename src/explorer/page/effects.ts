@@ -5,22 +5,22 @@ export interface RequestedPicture {
   readonly resource: DescribedResource;
   /** Empty if the path ends with a file name. */
   readonly extension: string;
-  /** Parameters of the query; the service applies defaults to the rest. */
+  /** Query parameters; the service applies defaults to absent ones. */
   readonly parameters: Readonly<Record<string, string>>;
 }
 
-/** Returns one word per format: `jpg` and `jpeg` are the same. */
+/** Removes aliases of extensions: keeps `jpg`, drops `jpeg`. */
 export function withoutAliases(words: readonly string[]): readonly string[] {
   return words.filter((word) => word === nameOfFormat(word));
 }
 
-/** Returns the usual word of a format: `jpg` for `jpeg`; any other word unchanged. */
+/** Returns the usual extension of a format: `jpg` for `jpeg`. Returns other words unchanged. */
 export function nameOfFormat(word: string): string {
   const extension = extensions.find((each) => each === word);
   return extension === undefined ? word : outputFormats[formatOfExtension(extension)].extensions[0];
 }
 
-/** Whether a value of a parameter has any effect. The service rejects values outside of the contract, so these do. */
+/** Whether a parameter's value has an effect. Invalid values have: the service rejects them. */
 export function hasEffect(picture: RequestedPicture, name: string, value: string): boolean {
   const { idle } = picture.resource;
   return !idle[formatOf(picture)]?.includes(`${name}=${value}`);

@@ -16,7 +16,7 @@ export type ResponseBody =
       readonly width: number;
       readonly height: number;
     }
-  /** A file that is not a picture, or too large; not loaded. */
+  /** Not a picture, or too large to load. */
   | { readonly kind: 'file' }
   | {
       readonly kind: 'error';
@@ -32,7 +32,7 @@ export interface Exchange {
   readonly sizeBytes: number;
   readonly cacheStatus: string | undefined;
   readonly timings: readonly Timing[];
-  /** From the request to the last byte, as measured by the browser. */
+  /** Time from the request to the last byte, measured in the browser. */
   readonly totalMs: number;
   readonly body: ResponseBody;
 }
@@ -41,21 +41,17 @@ type Received = Pick<Exchange, 'body' | 'sizeBytes'>;
 
 const MAX_PICTURE_BYTES = 64 * 1024 * 1024;
 
-/** Types that an `img` may show: the formats of the contract. */
+/** Types that an `img` may display: the formats of the contract. */
 const PICTURE_TYPES = /^image\/(?:a?png|jpeg|webp|gif|avif)$/;
 
-/**
- * Requests a target, bypassing the browser's cache.
- *
- * @throws TypeError without a response
- */
+/** Requests a target, bypassing the browser's cache. @throws TypeError without a response */
 export async function send(target: string): Promise<Exchange> {
   const startMs = performance.now();
   const response = await fetch(target, { cache: 'no-store', priority: 'high' });
   const { status, headers } = response;
   const mimeType = (headers.get('content-type') ?? '').split(';')[0]?.trim() ?? '';
-  const statedBytes = Number(headers.get('content-length') ?? 0);
-  const { body, sizeBytes } = await readBody(response, mimeType, statedBytes);
+  const declaredBytes = Number(headers.get('content-length') ?? 0);
+  const { body, sizeBytes } = await readBody(response, mimeType, declaredBytes);
   return {
     target,
     status,
@@ -71,12 +67,12 @@ export async function send(target: string): Promise<Exchange> {
 async function readBody(
   response: Response,
   mimeType: string,
-  statedBytes: number,
+  declaredBytes: number,
 ): Promise<Received> {
   if (!response.ok) return readError(response);
-  if (!PICTURE_TYPES.test(mimeType) || statedBytes > MAX_PICTURE_BYTES) {
+  if (!PICTURE_TYPES.test(mimeType) || declaredBytes > MAX_PICTURE_BYTES) {
     await response.body?.cancel();
-    return { body: { kind: 'file' }, sizeBytes: statedBytes };
+    return { body: { kind: 'file' }, sizeBytes: declaredBytes };
   }
   const blob = await response.blob();
   const { width, height } = await measure(blob);
@@ -94,7 +90,7 @@ async function measure(blob: Blob): Promise<{ readonly width: number; readonly h
   }
 }
 
-/** Reads an error of the API; a proxy in between may send another form. */
+/** Parses an error response, which may come from a proxy and not be JSON. */
 async function readError(response: Response): Promise<Received> {
   const text = await response.text();
   const error = { code: `HTTP ${response.status}`, message: response.statusText, errors: [] };

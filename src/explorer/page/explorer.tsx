@@ -8,11 +8,11 @@ import { Stage, StageActions } from './bench/stage.tsx';
 import { UrlForm } from './bench/url-form.tsx';
 import { Comparison } from './compare/comparison.tsx';
 import { ContactSheet } from './contact-sheet.tsx';
+import { nameOf } from './export.ts';
 import { formatBytes, formatSeconds } from './labels.ts';
 import { loadOriginals } from './originals.ts';
 import { choice, contract, currentEntry, currentProperties, resources, view } from './state.ts';
-import { nameOf } from './take-away.ts';
-import { follow } from './workbench.ts';
+import { syncFromAddress } from './workbench.ts';
 
 function Explorer() {
   return (
@@ -80,7 +80,7 @@ function OriginalSheet() {
 }
 
 const main = document.querySelector('main');
-if (main === null) throw new Error('The page has no main part.');
+if (main === null) throw new Error('The page has no <main> element.');
 contract.value = await (await fetch('/explorer/contract.json')).json();
 await loadOriginals(resources.value);
 effect(() => {
@@ -89,12 +89,12 @@ effect(() => {
 effect(() => {
   if (choice.value !== undefined) document.title = `${nameOf(choice.value)} · Darkroom explorer`;
 });
-follow();
+syncFromAddress();
 // The browser cannot scroll to a hidden element.
 main.removeAttribute('hidden');
 render(<Explorer />, main);
 addEventListener('hashchange', () => {
-  follow();
+  syncFromAddress();
   if (matchMedia('(max-width: 60rem)').matches && view.value === 'bench') {
     document.getElementById('bench')?.focus();
     scrollTo({ top: 0 });

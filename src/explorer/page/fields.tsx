@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import type { ParameterForm } from '../../contract/media-query.ts';
+import type { ParameterSyntax } from '../../contract/media-query.ts';
 import { faults, isWaiting } from './state.ts';
 
 export function faultAttributes(path: string) {
@@ -18,7 +18,7 @@ export function FaultNote({ path }: { readonly path: string }) {
   );
 }
 
-/** Returns the API's fault of a field; `undefined` while a response is awaited. */
+/** Returns the validation error of a field; `undefined` while a request is pending. */
 function findFault(path: string): string | undefined {
   const found = isWaiting.value ? [] : faults.value.filter((fault) => fault.path === path);
   return found.length === 0 ? undefined : found.map(({ message }) => message).join(' ');
@@ -48,7 +48,7 @@ interface TextFieldProps {
   readonly name: string;
   readonly isHalf?: boolean;
   readonly value: string;
-  readonly form?: ParameterForm | undefined;
+  readonly form?: ParameterSyntax | undefined;
   readonly onText: (text: string) => void;
 }
 
@@ -110,12 +110,12 @@ interface SegmentsProps {
   readonly name: string;
   readonly words: readonly string[];
   readonly value: string;
-  /** Whether a word has no effect, and so cannot be chosen; the default can. */
+  /** Whether a word has no effect, which disables it. */
   readonly isOff?: (word: string) => boolean;
   readonly onPick: (word: string) => void;
 }
 
-/** A choice among a few visible words; disabled if none of them has an effect. */
+/** Radio group of a few visible words; disabled if no word has an effect. */
 export function Segments({ name, words, value, isOff = () => false, onPick }: SegmentsProps) {
   const isUseless = words.every(isOff);
   return (
@@ -153,7 +153,6 @@ export function Segments({ name, words, value, isOff = () => false, onPick }: Se
   );
 }
 
-/** Returns the label of a word; the empty word stands for no value. */
 export function labelOf(word: string): string {
   return word === '' ? 'none' : word;
 }

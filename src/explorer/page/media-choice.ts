@@ -2,22 +2,19 @@ import type { QueryParameter } from '../../contract/media-query.ts';
 import type { DescribedResource } from '../explorer-data.ts';
 import { hasEffect, type RequestedPicture } from './effects.ts';
 
-/**
- * Parameters that sign an attachment's path (contract §9). A copy of the contract's `signatureParameters`, whose module
- * needs Node.
- */
+/** Copy of `signatureParameters` (contract §9), whose module needs Node. */
 export const SIGNATURE_NAMES: readonly string[] = ['ex', 'is', 'hm', 'uc'];
 
-/** Placeholder that is signed verbatim, slashes included (contract §8), and never encoded. */
+/** Placeholder that is signed verbatim, including slashes (contract §8), and never encoded. */
 const SIGNED_PART = 'target';
 
 export interface MediaChoice extends RequestedPicture {
-  /** Value per placeholder of the template, decoded. */
+  /** Decoded values by placeholder of the template. */
   readonly values: Readonly<Record<string, string>>;
   readonly signature?: Readonly<Record<string, string>> | undefined;
 }
 
-/** Returns the names of a template's placeholders, except `ext`. */
+/** Returns the placeholders of a template, except `ext`. */
 export function placeholdersOf({ template }: DescribedResource): readonly string[] {
   return [...template.matchAll(/\{(\w+)\}/g)]
     .map(([, name = '']) => name)
@@ -33,7 +30,7 @@ export function widthParameterOf({ parameters }: DescribedResource): QueryParame
   return parameters.find(({ name }) => name === 'size' || name === 'width');
 }
 
-/** Returns the choice with another width, if it can have one; the height follows. */
+/** Returns the choice with another width and no height, if its kind has widths. */
 export function withWidth(choice: MediaChoice, width: string): MediaChoice {
   const parameter = widthParameterOf(choice.resource);
   if (parameter === undefined) return choice;
@@ -44,12 +41,12 @@ export function formatPath({ resource, values, extension }: MediaChoice): string
   return resource.template.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = name === 'ext' ? extension : (values[name] ?? '');
     if (name !== SIGNED_PART) return encodeURIComponent(value);
-    // Signed verbatim: only characters that would end the path are encoded.
+    // Encodes only characters that would end the path.
     return value.replaceAll('?', '%3F').replaceAll('#', '%23');
   });
 }
 
-/** Formats path and query of a choice, without values that are the default or have no effect. */
+/** Formats path and query of a choice, without defaults and values without effect. */
 export function formatTarget(choice: MediaChoice): string {
   const path = formatPath(choice);
   const query = new URLSearchParams();
@@ -62,8 +59,8 @@ export function formatTarget(choice: MediaChoice): string {
   return query.size === 0 ? path : `${path}?${query}`;
 }
 
-/** Parses what `formatTarget` formats; returns `undefined` if no resource has the path. */
-export function readTarget(
+/** Parses a target; returns `undefined` if no resource has the path. */
+export function parseChoice(
   target: string,
   resources: readonly DescribedResource[],
 ): MediaChoice | undefined {
@@ -91,10 +88,7 @@ export function readTarget(
   return undefined;
 }
 
-/**
- * Finds the target in a person's input: a URL on any host, a path, or the key of an original, which gets the usual
- * extension. Returns `undefined` for other input.
- */
+/** Finds the target in user input: a URL on any host, a path, or an origin key, which gets the usual extension. */
 export function findTarget(
   text: string,
   resources: readonly DescribedResource[],
@@ -102,10 +96,10 @@ export function findTarget(
   const local = text.replace(/\s/g, '').replace(/^https?:\/\/[^/?#]*/i, '');
   const [target = ''] = local.split('#', 1);
   const rooted = target.startsWith('/') ? target : `/${target}`;
-  return [rooted, `${rooted}.webp`].find((each) => readTarget(each, resources) !== undefined);
+  return [rooted, `${rooted}.webp`].find((each) => parseChoice(each, resources) !== undefined);
 }
 
-/** Returns a unique name of a choice's original; hashes with and without the mark name the same original. */
+/** Returns a unique id of a choice's original; a hash with and without `a_` is the same original. */
 export function identify({ resource, values }: Pick<MediaChoice, 'resource' | 'values'>): string {
   const parts = Object.entries(values).map(([part, value]) =>
     part.endsWith('_hash') ? value.replace(/^a_/, '') : value,
@@ -114,9 +108,8 @@ export function identify({ resource, values }: Pick<MediaChoice, 'resource' | 'v
 }
 
 /**
- * Formats a shell line that requests a URL and shows the head of the response. The choice is untrusted, because it comes
- * from the page's address: none of its parts becomes a word of the shell, and the URL contains no quote, which shells
- * escape differently.
+ * Formats a curl command that requests a URL and prints its response headers. The choice comes from the page's address and
+ * is untrusted, so the command contains only a known extension and a URL without quotes, which shells escape differently.
  *
  * @param url with the target of the choice, as `formatTarget` encodes it
  */

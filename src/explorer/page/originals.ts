@@ -8,17 +8,17 @@ import type {
 } from '../explorer-data.ts';
 import { formatPath, identify, type MediaChoice } from './media-choice.ts';
 
-/** Maximum number of originals per request for facts: their paths are in one URL. */
+/** Maximum number of originals per request, whose URL contains all paths. */
 const MAX_REQUESTED = 30;
 
-/** Names of files that can be rendered; other files are not requested. */
+/** Names of files that can be rendered. */
 const PICTURE_NAME = new RegExp(`\\.(?:${sourceExtensions.join('|')})$`, 'i');
 
-/** Names of files that have posters, and are played. */
+/** Names of files that have posters. */
 const VIDEO_NAME = /\.(?:mp4|m4v|mov|webm|mkv)$/i;
 
 export interface Entry extends ListedOriginal {
-  /** Name by `identify`. */
+  /** Result of `identify`. */
   readonly id: string;
   readonly resource: DescribedResource;
   /** Ids and name of the original, for the search. */
@@ -35,7 +35,7 @@ export type Listing =
   | { readonly kind: 'shelves'; readonly shelves: readonly Shelf[] }
   | { readonly kind: 'failure'; readonly code: string; readonly message: string };
 
-/** Criteria for the sheet; empty texts match everything. */
+/** Filter of the sheet; empty strings match everything. */
 export interface Filter {
   readonly text: string;
   readonly kind: string;
@@ -44,10 +44,10 @@ export interface Filter {
 export const listing = signal<Listing>({ kind: 'shelves', shelves: [] });
 export const filter = signal<Filter>({ text: '', kind: '' });
 
-/** Facts of the originals by id; `undefined` if they are unknown. */
+/** Properties of originals by id; `undefined` if they are unknown. */
 export const properties = signal<ReadonlyMap<string, OriginalProperties | undefined>>(new Map());
 
-/** All shelves, empty ones included; empty if the list failed to load. */
+/** All shelves, including empty ones. */
 export const shelves = computed(() =>
   listing.value.kind === 'shelves' ? listing.value.shelves : [],
 );
@@ -56,7 +56,7 @@ export const entriesById = computed(
   () => new Map(shelves.value.flatMap(({ entries }) => entries).map((each) => [each.id, each])),
 );
 
-/** Shelves with the originals that match the filter, without empty ones. */
+/** Non-empty shelves with the originals that match the filter. */
 export const visibleShelves = computed((): readonly Shelf[] =>
   shelves.value
     .map((shelf) => ({ ...shelf, entries: shelf.entries.filter(fitsFilter) }))
@@ -67,7 +67,7 @@ export function findFirst({ name }: DescribedResource): Entry | undefined {
   return shelves.value.find(({ resource }) => resource.name === name)?.entries[0];
 }
 
-/** Loads the list; the rest of the page works without it. */
+/** Loads the list. The rest of the page works without it. */
 export async function loadOriginals(resources: readonly DescribedResource[]): Promise<void> {
   let code = 'No response';
   try {
@@ -82,7 +82,6 @@ export async function loadOriginals(resources: readonly DescribedResource[]): Pr
   }
 }
 
-/** Wraps a thrown value in an error if necessary. */
 export function toError(error: unknown): Error {
   return error instanceof Error ? error : new Error(String(error));
 }
@@ -92,7 +91,7 @@ type Named = Pick<MediaChoice, 'resource' | 'values'>;
 const queue = new Map<string, Named>();
 let isRequesting = false;
 
-/** Requests facts of originals, the latest first, and adds them to `facts`. */
+/** Requests properties of originals, latest first, and adds them to `properties`. */
 export function requestProperties(wanted: readonly Named[]): void {
   for (const each of wanted) {
     const id = identify(each);
@@ -103,7 +102,7 @@ export function requestProperties(wanted: readonly Named[]): void {
 
 async function requestQueued(): Promise<void> {
   isRequesting = true;
-  // Originals that appear together are requested together.
+  // Waits for other originals that appear together, to request all at once.
   await Promise.resolve();
   while (queue.size > 0) {
     const wanted = [...queue].slice(-MAX_REQUESTED);
@@ -149,12 +148,12 @@ function toShelves(
   });
 }
 
-/** Whether an original is a file that can be rendered, by its name. */
+/** Whether an original has the name of a file that can be rendered. */
 export function isFilePicture({ values }: Entry): boolean {
   return PICTURE_NAME.test(values.filename ?? '');
 }
 
-/** Whether an original can be rendered; not all files can. A video has a poster. */
+/** Whether an original can be rendered, at least as a poster. */
 export function isPicture(entry: Entry): boolean {
   const isVideo = VIDEO_NAME.test(entry.values.filename ?? '');
   return entry.resource.name !== 'attachment' || isFilePicture(entry) || isVideo;

@@ -7,37 +7,37 @@ import { entriesById, properties } from './originals.ts';
 
 export type Outcome =
   | { readonly kind: 'nothing' }
-  /** The picture as a blob: the shown bytes are those of the response. */
+  /** `pictureUrl` is a blob with the bytes of the response. */
   | { readonly kind: 'exchange'; readonly exchange: Exchange; readonly pictureUrl?: string }
   | { readonly kind: 'failure'; readonly message: string };
 
 export const contract = signal<ContractTables>({ resources: [], external: [] });
-/** All kinds of URLs, signed ones too. */
+/** All kinds of URLs, including signed ones. */
 export const resources = computed(() => [...contract.value.resources, ...contract.value.external]);
 export const choice = signal<MediaChoice>();
 export const typedUrl = signal<string>();
-/** Requested path and query: the input verbatim, until a control changes. */
+/** Requested path and query: user input verbatim, until a control changes. */
 export const target = signal<string>();
 export const outcome = signal<Outcome>({ kind: 'nothing' });
 export const isWaiting = signal(false);
 export const view = signal<'sheet' | 'bench'>('sheet');
-/** Width of the picture on the screen, in CSS pixels. */
+/** Displayed width of the picture in CSS pixels. */
 export const shownWidthPx = signal<number>();
 
 export const exchange = computed(() =>
   outcome.value.kind === 'exchange' ? outcome.value.exchange : undefined,
 );
 
-/** Whether the exchange has a picture: only pictures have other sizes and qualities. */
+/** Whether the response is a picture, which has other sizes and qualities. */
 export const isPictureShown = computed(() => exchange.value?.body.kind === 'picture');
 
-/** Whether no field names an original yet, so that there is nothing to request. */
+/** Whether all fields of the path are empty. */
 export const isBlank = computed(() => {
   const values = Object.values(choice.value?.values ?? {});
   return values.every((value) => value === '');
 });
 
-/** Entry of the choice on the sheet, if listed. */
+/** Entry of the chosen original on the sheet, if listed. */
 export const currentEntry = computed(() =>
   choice.value === undefined ? undefined : entriesById.value.get(identify(choice.value)),
 );
@@ -46,7 +46,7 @@ export const currentProperties = computed(() =>
   choice.value === undefined ? undefined : properties.value.get(identify(choice.value)),
 );
 
-/** Faults in the response; `url` stands for faults without a field. */
+/** Validation errors in the response; those without a field have the path `url`. */
 export const faults = computed((): readonly Fault[] => {
   if (typedUrl.value !== undefined && target.value === undefined) {
     return [
@@ -60,7 +60,7 @@ export const faults = computed((): readonly Fault[] => {
   return isOfUrl ? [{ path: 'url', message: `${body.code}: ${body.message}` }] : [];
 });
 
-/** Describes bytes in percent of the original's; returns `undefined` if the original is not listed. */
+/** Formats a size as percentage of the original; returns `undefined` if the original is not listed. */
 export function describeFraction(sizeBytes: number): string | undefined {
   const originalBytes = currentEntry.value?.sizeBytes;
   if (originalBytes === undefined) return undefined;

@@ -8,19 +8,16 @@ export function shapeOf(kind: string): number {
   return kind.endsWith('splash') || kind === 'attachment' ? 16 / 10 : 1;
 }
 
-/** Whether the pictures of a kind are shown whole, on the page's background. */
+/** Whether pictures of a kind are shown uncropped, on the page's background. */
 export function isCutOut({ resource }: Entry): boolean {
   return CUT_OUT.has(resource.name);
 }
 
-/**
- * Formats the target of an original's thumbnail: twice as wide as its entry, for screens of double density, if the kind has
- * sizes.
- */
-export function formatThumbnail(entry: Entry, isMoving: boolean): string {
+/** Formats the target of a thumbnail, twice as wide as its entry for screens of double density, if the kind has sizes. */
+export function formatThumbnail(entry: Entry, isAnimated: boolean): string {
   const { name, parameters } = entry.resource;
   const size = shapeOf(name) > 1 ? '320' : '160';
-  const animated = String(isMoving);
+  const animated = String(isAnimated);
   return formatTarget({
     ...choiceOf(entry),
     parameters:
@@ -32,11 +29,8 @@ export function formatThumbnail(entry: Entry, isMoving: boolean): string {
   });
 }
 
-/**
- * Returns the first choice for a picked original: large, in the format that clients use, and animated if the original
- * is.
- */
-export function chooseFirst(entry: Entry, isMoving = false): MediaChoice {
+/** Returns the initial choice for an original: large, in the usual format of clients, animated if the original is. */
+export function chooseFirst(entry: Entry, isAnimated = false): MediaChoice {
   const isSized = entry.resource.parameters.some(
     ({ name, default: fallback }) => name === 'size' && fallback,
   );
@@ -45,7 +39,7 @@ export function chooseFirst(entry: Entry, isMoving = false): MediaChoice {
     parameters: {
       ...(isSized && { size: '512' }),
       ...(isFilePicture(entry) && { width: '640' }),
-      ...(isMoving && { animated: 'true' }),
+      ...(isAnimated && { animated: 'true' }),
     },
   };
 }

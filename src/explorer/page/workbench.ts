@@ -6,8 +6,8 @@ import {
   formatTarget,
   identify,
   type MediaChoice,
+  parseChoice,
   placeholdersOf,
-  readTarget,
   usualExtensionOf,
 } from './media-choice.ts';
 import { entriesById, findFirst, properties, requestProperties, toError } from './originals.ts';
@@ -26,63 +26,63 @@ import { chooseFirst } from './thumbnail.ts';
 
 const TYPING_MS = 300;
 
-/** Address of the sheet, which fills a narrow screen. */
+/** Fragment of the sheet, which fills a narrow screen. */
 const SHEET_HASH = '#sheet';
 
-let latestTurn = 0;
+let latestRequest = 0;
 let timer = 0;
 
-interface Showing {
-  /** Whether a text is being typed, which may be incomplete. */
+interface ShowOptions {
+  /** Whether to wait for further input. */
   readonly isTyping?: boolean;
-  /** Input of the URL line, and the target in it. */
+  /** Input of the URL field, and the target in it. */
   readonly typed?: { readonly text: string; readonly target: string };
 }
 
-function show(chosen: MediaChoice, { isTyping = false, typed }: Showing = {}): void {
+function show(chosen: MediaChoice, { isTyping = false, typed }: ShowOptions = {}): void {
   choice.value = chosen;
   typedUrl.value = typed?.text;
   target.value = typed?.target ?? formatTarget(chosen);
   history.replaceState(null, '', `#${target.value}`);
-  const turn = beginTurn();
+  const id = invalidateRequests();
   if (isBlank.value) {
-    present({ kind: 'nothing' });
+    showOutcome({ kind: 'nothing' });
     return;
   }
   requestProperties([chosen]);
   isWaiting.value = true;
-  timer = window.setTimeout(() => request(turn), isTyping ? TYPING_MS : 0);
+  timer = window.setTimeout(() => request(id), isTyping ? TYPING_MS : 0);
 }
 
 export function fetchAgain(): void {
   if (choice.value === undefined || isBlank.value) return;
-  const turn = beginTurn();
+  const id = invalidateRequests();
   isWaiting.value = true;
-  void request(turn);
+  void request(id);
 }
 
-/** Takes input of the URL line; the controls follow as far as it can be parsed. */
-export function putUrl(text: string): void {
+/** Handles input of the URL field, and updates the controls if it can be parsed. */
+export function setUrl(text: string): void {
   const found = findTarget(text, resources.value);
-  const chosen = found === undefined ? undefined : readTarget(found, resources.value);
+  const chosen = found === undefined ? undefined : parseChoice(found, resources.value);
   if (found !== undefined && chosen !== undefined) {
     show(chosen, { isTyping: true, typed: { text, target: found } });
     return;
   }
-  beginTurn();
+  invalidateRequests();
   typedUrl.value = text;
   target.value = undefined;
-  present({ kind: 'nothing' });
+  showOutcome({ kind: 'nothing' });
 }
 
-/** Invalidates earlier requests, whose responses are not shown. */
-function beginTurn(): number {
+/** Invalidates earlier requests, whose responses are then ignored. */
+function invalidateRequests(): number {
   clearTimeout(timer);
-  latestTurn += 1;
-  return latestTurn;
+  latestRequest += 1;
+  return latestRequest;
 }
 
-/** Shows the first original of another kind, or empty fields if none is listed. */
+/** Shows the first original of another kind, or empty fields without one. */
 export function changeKind(resource: DescribedResource): void {
   const first = findFirst(resource);
   if (first !== undefined) {
@@ -93,8 +93,8 @@ export function changeKind(resource: DescribedResource): void {
   show({ resource, values, extension: usualExtensionOf(resource), parameters: {} });
 }
 
-/** Changes a part of the choice; another path has another signature, if it is listed. */
-export function change(part: Partial<MediaChoice>, options?: Showing): void {
+/** Changes a part of the choice. Another path gets its signature from the list, if listed. */
+export function change(part: Partial<MediaChoice>, options?: ShowOptions): void {
   if (choice.value === undefined) return;
   const changed = { ...choice.value, ...part };
   const isSamePath = formatPath(changed) === formatPath(choice.value);
@@ -102,11 +102,11 @@ export function change(part: Partial<MediaChoice>, options?: Showing): void {
   show({ ...changed, signature }, options);
 }
 
-/** Shows the choice in the page's address; without one, the first original. */
-export function follow(): void {
+/** Shows the choice in the page's address, or else the first original. */
+export function syncFromAddress(): void {
   const isSheet = location.hash === SHEET_HASH;
   const named = location.hash.slice(1);
-  const found = named.startsWith('/') ? readTarget(named, resources.value) : undefined;
+  const found = named.startsWith('/') ? parseChoice(named, resources.value) : undefined;
   if (found !== undefined) {
     show(found);
   } else if (choice.value === undefined) {
@@ -117,14 +117,14 @@ export function follow(): void {
   view.value = isSheet || choice.value === undefined ? 'sheet' : 'bench';
 }
 
-/** @param turn of the choice: the response to an earlier turn is not shown */
-async function request(turn: number): Promise<void> {
+/** @param id of the request; responses to earlier ones are ignored */
+async function request(id: number): Promise<void> {
   try {
     const exchange = await send(target.value ?? '');
-    if (turn !== latestTurn) return;
+    if (id !== latestRequest) return;
     const { body } = exchange;
     if (body.kind !== 'picture') {
-      present({ kind: 'exchange', exchange });
+      showOutcome({ kind: 'exchange', exchange });
       return;
     }
     const pictureUrl = URL.createObjectURL(body.blob);
@@ -132,14 +132,14 @@ async function request(turn: number): Promise<void> {
     picture.alt = `${body.width} × ${body.height} pixels`;
     picture.src = pictureUrl;
     await picture.decode().catch(() => undefined);
-    if (turn === latestTurn) present({ kind: 'exchange', exchange, pictureUrl });
+    if (id === latestRequest) showOutcome({ kind: 'exchange', exchange, pictureUrl });
     else URL.revokeObjectURL(pictureUrl);
   } catch (error) {
-    if (turn === latestTurn) present({ kind: 'failure', message: toError(error).message });
+    if (id === latestRequest) showOutcome({ kind: 'failure', message: toError(error).message });
   }
 }
 
-function present(next: Outcome): void {
+function showOutcome(next: Outcome): void {
   const before = outcome.value;
   outcome.value = next;
   isWaiting.value = false;

@@ -7,7 +7,7 @@ import type { CdnPurger } from '../../pipeline/cdn/cdn-purger.ts';
 import type { Log } from '../../pipeline/ports.ts';
 import type { Purger } from '../../pipeline/results/purger.ts';
 import type { Failure } from '../failure.ts';
-import { describeBody, notFound, sendFailure } from './replies.ts';
+import { logFieldOf, notFound, sendFailure } from './replies.ts';
 
 /** Maximum number of pending purges in a response, oldest first. */
 const MAX_LISTED_PURGES = 1_000;
@@ -25,18 +25,18 @@ export function registerPurge(
 ): void {
   server.post('/purge', async ({ body, ip: client }, reply) => {
     const request = parsePurgeRequest(body, parseOptions);
-    const asked = describeBody(body);
+    const logged = { ...logFieldOf(body), client };
     const { removed, storeFailure, cdnPurgeId, cdnFailure } = await purger.purge(request, {
       scope: 'everywhere',
     });
     const failure = storeFailure ?? cdnFailure;
     if (failure === undefined) {
       const isQueued = cdnPurgeId !== undefined;
-      log.info({ asked, client, removed, ...(isQueued && { id: cdnPurgeId }) }, 'purged');
+      log.info({ ...logged, removed, ...(isQueued && { id: cdnPurgeId }) }, 'purged');
       return isQueued ? reply.status(202).send({ id: cdnPurgeId }) : { removed };
     }
     if (failure instanceof MediaError) {
-      log.warn({ asked, client, code: failure.code }, 'purge rejected');
+      log.warn({ ...logged, code: failure.code }, 'purge rejected');
       return sendFailure(reply, failure);
     }
     const [shown, message] =
@@ -45,7 +45,7 @@ export function registerPurge(
         : isTimeout(storeFailure)
           ? [storeTimeout, 'purge incomplete: result store timed out']
           : [storeError, 'purge incomplete: result store failed'];
-    log.error({ asked, client, err: failure }, message);
+    log.error({ ...logged, err: failure }, message);
     return sendFailure(reply, shown);
   });
 }

@@ -71,8 +71,8 @@ function statusOf(error: unknown): number {
   return typeof status === 'number' ? status : 500;
 }
 
-/** Describes the body of a request for the log, with its first items. */
-export function describeBody(body: unknown): object {
+/** Returns the log field with the body of a request, up to its first items. */
+export function logFieldOf(body: unknown): { readonly asked: object } {
   const described: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(body ?? {})) {
     const items = [value].flat();
@@ -80,5 +80,5 @@ export function describeBody(body: unknown): object {
     described[name] = Array.isArray(value) ? logged : logged[0];
     if (items.length > logged.length) described.more = items.length - logged.length;
   }
-  return described;
+  return { asked: described };
 }

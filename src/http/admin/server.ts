@@ -13,7 +13,7 @@ import { checkReadiness, probeStorage, type ServiceState } from '../../telemetry
 import { registerPurge, registerPurges } from './purges.ts';
 import {
   createTokenCheck,
-  describeBody,
+  logFieldOf,
   notFound,
   replyToErrors,
   sendFailure,
@@ -146,8 +146,8 @@ function registerBlocks(
     async ({ body, ip: client }: FastifyRequest) => {
       const generation = await blocks.change(verb, parseBlockRequest(body, resources));
       const { sha256, ...named } = body as { readonly sha256?: readonly unknown[] };
-      const asked = describeBody({ ...named, ...(sha256 && { sha256: sha256.length }) });
-      log.info({ verb, asked, client, generation }, 'block list changed');
+      const logField = logFieldOf({ ...named, ...(sha256 && { sha256: sha256.length }) });
+      log.info({ verb, ...logField, client, generation }, 'block list changed');
       return { generation };
     };
   server.post('/blocks', change('block'));

@@ -13,7 +13,7 @@ import { resultKey } from '../../contract/result-key.ts';
 import {
   type CheckedSignature,
   checkSignature,
-  readEnd,
+  readExpiry,
 } from '../../contract/signing/attachment-signature.ts';
 import { createAbsentRequest, type KeyedRequest } from '../../pipeline/absent-media.ts';
 import type { BlockGuard } from '../../pipeline/blocks/block-guard.ts';
@@ -59,16 +59,16 @@ export function createMediaTargets(
    * Returns the remaining lifetime of a URL for caches in seconds, less one: nginx counts complete seconds, and keeps a
    * response until the last one ends.
    */
-  const findMaxAge = (endsAtSeconds: number | undefined): number | undefined =>
-    endsAtSeconds && Math.max(0, Math.floor(endsAtSeconds - wallClock() / 1000) - 1);
+  const findMaxAge = (expiresAtSeconds: number | undefined): number | undefined =>
+    expiresAtSeconds && Math.max(0, Math.floor(expiresAtSeconds - wallClock() / 1000) - 1);
 
   const toParsedTarget = ({ state }: Exchange, target: RequestTarget): ParsedTarget => {
     if (signing !== undefined) {
       // Applies to invalid signatures as well, so that clients cannot distinguish valid ones.
       state.maxRefusalAgeSeconds = () => {
-        const endsAtSeconds = readEnd(splitTarget(target.text)[1]);
-        const isExpired = (endsAtSeconds ?? 0) * 1000 <= wallClock();
-        return isExpired ? undefined : findMaxAge(endsAtSeconds);
+        const expiresAtSeconds = readExpiry(splitTarget(target.text)[1]);
+        const isExpired = (expiresAtSeconds ?? 0) * 1000 <= wallClock();
+        return isExpired ? undefined : findMaxAge(expiresAtSeconds);
       };
     }
     if (target.kind === 'unknown') throw new MediaError('NOT_FOUND');
@@ -86,20 +86,21 @@ export function createMediaTargets(
   const enforceSignature = ({ state }: Exchange, target: MediaTarget): MediaTarget => {
     const { signature, decoy } = target;
     if (signature === undefined) return target;
-    const { endsAtSeconds } = signature;
+    const { expiresAtSeconds } = signature;
     // The signature of a cached target may have expired.
-    const isExpired = signature.verdict === 'valid' && wallClock() >= (endsAtSeconds ?? 0) * 1000;
+    const isExpired =
+      signature.verdict === 'valid' && wallClock() >= (expiresAtSeconds ?? 0) * 1000;
     const verdict = isExpired ? 'expired' : signature.verdict;
     state.signature = verdict;
     meter.count('signatures', verdict);
     if (verdict !== 'valid' && mode === 'enforce') return { ...target, ...decoy };
-    state.maxRefusalAgeSeconds = () => findMaxAge(endsAtSeconds);
+    state.maxRefusalAgeSeconds = () => findMaxAge(expiresAtSeconds);
     return target;
   };
 
   return {
     /** Returns the maximum age of the response to a signed URL in seconds; `undefined` for other URLs. */
-    maxAgeOf: ({ signature }: MediaTarget) => findMaxAge(signature?.endsAtSeconds),
+    maxAgeOf: ({ signature }: MediaTarget) => findMaxAge(signature?.expiresAtSeconds),
     knowsPath: (target: string): boolean => parseTarget(target, parseOptions).kind !== 'unknown',
     /** @throws MediaError `UNAUTHORIZED`, `NOT_FOUND`, `INVALID_FORM_BODY` */
     parse: (exchange: Exchange): ParsedTarget =>

@@ -3,8 +3,8 @@ import { MediaError } from '../../contract/errors.ts';
 import {
   CDN_TOKEN,
   canonicalUrlOf,
+  checkExternalUrl,
   type ExternalPolicy,
-  examineExternalUrl,
   readUrl,
 } from '../../contract/external-url.ts';
 import type { FetchOutcome } from '../../pipeline/meter.ts';
@@ -24,7 +24,7 @@ import {
 
 const MAX_REDIRECTS = 5;
 
-type Hop = Extract<ReturnType<typeof examineExternalUrl>, { readonly kind: 'fetchable' }>;
+type Hop = Extract<ReturnType<typeof checkExternalUrl>, { readonly kind: 'fetchable' }>;
 
 interface FinalResponse {
   readonly response: SiteResponse;
@@ -54,7 +54,7 @@ export function createRemoteSites(
     // Control characters are refused here: the parser would drop them.
     const resolved = from && !/\p{Cc}/u.test(text) ? readUrl(text, from.url) : undefined;
     const absolute = resolved?.href ?? text;
-    const target = examineExternalUrl(absolute, settings);
+    const target = checkExternalUrl(absolute, settings);
     // Blocks contain canonical URLs.
     if (from !== undefined) checkRedirect(canonicalUrlOf(absolute) ?? absolute);
     if (target.kind === 'fetchable') return target;

@@ -5,7 +5,11 @@ import { thumbHashToAverageRGBA } from 'thumbhash';
 import { describe, expect, it } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
-import { metricsSettings, order, withToken } from '../../support/telemetry/prometheus-text.ts';
+import {
+  metricsSettings,
+  sendToAdmin,
+  withToken,
+} from '../../support/telemetry/prometheus-text.ts';
 import { samples, type TestAppOptions, useTestApp } from '../../support/test-app.ts';
 
 async function start({ settings, ...options }: TestAppOptions = {}) {
@@ -203,7 +207,7 @@ describe('the work for metadata', () => {
     expect((await other.request(key)).body).toEqual(crowd[0]?.body);
     expect(other.renderer.renders).toBe(0);
     // A purge removes it there, too.
-    await order(app, '/purge', { assets: [key] });
+    await sendToAdmin(app, '/purge', { assets: [key] });
     expect(store.paths).toEqual([]);
   });
 
@@ -261,7 +265,7 @@ describe('a question for metadata', () => {
     app.originals.alter = async (opened) => {
       reads += 1;
       if (reads > 1) return opened;
-      await order(app, '/purge', { assets: ['avatars/1/ab12'] });
+      await sendToAdmin(app, '/purge', { assets: ['avatars/1/ab12'] });
       throw new MediaError('ORIGIN_ERROR');
     };
     expect((await app.request('avatars/1/ab12?placeholder=false')).status).toBe(200);

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
-import { collect, parseAnswer, sendBytes } from '../../support/http/raw-http.ts';
+import { collect, parseResponse, sendBytes } from '../../support/http/raw-http.ts';
 import type { LaneRenderer } from '../../support/render-slots.ts';
 import { enforced, signatureOf, signedPath } from '../../support/signed-urls.ts';
 import { metricsSettings, scrape } from '../../support/telemetry/prometheus-text.ts';
@@ -100,7 +100,7 @@ describe('a signed URL', () => {
     expect(await world.request(path)).toEqual([404, 'public, max-age=30']);
     const { bytes } = collect(socket);
     await expect.poll(() => bytes().length).toBeGreaterThan(film.length);
-    const { status, body } = parseAnswer(bytes());
+    const { status, body } = parseResponse(bytes());
     expect([status, body.equals(film)]).toEqual([200, true]);
   });
 

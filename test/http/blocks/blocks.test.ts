@@ -6,7 +6,11 @@ import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { MemoryObjects } from '../../support/memory-objects.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
 import { useExternalApp } from '../../support/sites/external-app.ts';
-import { metricsSettings, order, withToken } from '../../support/telemetry/prometheus-text.ts';
+import {
+  metricsSettings,
+  sendToAdmin,
+  withToken,
+} from '../../support/telemetry/prometheus-text.ts';
 import { useTemporaryDirectory } from '../../support/temporary-directory.ts';
 import {
   createTestApp,
@@ -31,7 +35,7 @@ beforeEach(async () => {
 
 type Admin = Pick<TestApp, 'requestAdmin'>;
 const change = (app: Admin, payload: object, method?: 'DELETE') =>
-  order(app, '/blocks', payload, method);
+  sendToAdmin(app, '/blocks', payload, method);
 const list = async (app: Admin, query = '') =>
   (await app.requestAdmin(`/blocks${query}`, { headers: withToken })).json();
 const block = async (app: Admin, payload: object) =>

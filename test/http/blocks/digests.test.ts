@@ -11,8 +11,8 @@ import {
 } from '../../support/sites/external-app.ts';
 import {
   metricsSettings,
-  order,
   scrape,
+  sendToAdmin,
   withToken,
 } from '../../support/telemetry/prometheus-text.ts';
 import { useTemporaryDirectory } from '../../support/temporary-directory.ts';
@@ -27,7 +27,7 @@ beforeEach(async () => {
 
 const block = async (app: Pick<TestApp, 'requestAdmin'>, ...blocked: readonly Uint8Array[]) => {
   const sha256 = blocked.map((bytes) => hash('sha256', bytes));
-  expect((await order(app, '/blocks', { sha256 })).statusCode).toBe(200);
+  expect((await sendToAdmin(app, '/blocks', { sha256 })).statusCode).toBe(200);
 };
 
 const memoryBytesOf = async (app: TestApp): Promise<number> =>
@@ -283,7 +283,7 @@ test.each([
     app.originals.alter = async (opened) => {
       reads += 1;
       const value = member === 'keys' ? 'attachments/1/2/a.png' : hash('sha256', large);
-      if (reads === at) await order(app, '/blocks', { [member]: [value] });
+      if (reads === at) await sendToAdmin(app, '/blocks', { [member]: [value] });
       return opened;
     };
     expect((await app.get('/attachments/1/2/a.png', headers)).statusCode).toBe(451);

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { signedPathOf, useExternalApp } from '../../support/sites/external-app.ts';
-import { metricsSettings, order } from '../../support/telemetry/prometheus-text.ts';
+import { metricsSettings, sendToAdmin } from '../../support/telemetry/prometheus-text.ts';
 import { useTemporaryDirectory } from '../../support/temporary-directory.ts';
 import { samples } from '../../support/test-app.ts';
 
@@ -89,7 +89,7 @@ describe('a hidden block', () => {
       }
       const external = 'sha256' in payload ? [] : [app.urlOf('/a.png')];
       const blocked = { ...payload, external, hidden: true };
-      expect((await order(app, '/blocks', blocked)).statusCode).toBe(200);
+      expect((await sendToAdmin(app, '/blocks', blocked)).statusCode).toBe(200);
       for (const [hidden, missing] of app.targets) {
         for (const [index, [method, headers, afterMs]] of steps.entries()) {
           app.clock.advance(afterMs);
@@ -105,7 +105,7 @@ describe('a hidden block', () => {
   test('by URL has no site contacted', async () => {
     const app = await start();
     const blocked = { external: [app.urlOf('/a.png')], hidden: true };
-    expect((await order(app, '/blocks', blocked)).statusCode).toBe(200);
+    expect((await sendToAdmin(app, '/blocks', blocked)).statusCode).toBe(200);
     for (const query of ['', 'width=8'])
       expect((await app.request('/a.png', query)).status).toBe(404);
     expect(app.site.requests).toHaveLength(0);

@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { type ExternalApp, useExternalApp } from '../../support/sites/external-app.ts';
-import { metricsSettings, order } from '../../support/telemetry/prometheus-text.ts';
+import { metricsSettings, sendToAdmin } from '../../support/telemetry/prometheus-text.ts';
 import { useTemporaryDirectory } from '../../support/temporary-directory.ts';
 import { samples, type TestApp, useTestApp, withDecoder } from '../../support/test-app.ts';
 
@@ -22,7 +22,7 @@ beforeEach(async () => {
 
 const block = async (app: Pick<TestApp, 'requestAdmin'>, ...blocked: readonly Uint8Array[]) => {
   const sha256 = blocked.map((bytes) => hash('sha256', bytes));
-  expect((await order(app, '/blocks', { sha256 })).statusCode).toBe(200);
+  expect((await sendToAdmin(app, '/blocks', { sha256 })).statusCode).toBe(200);
 };
 
 const ways = [

@@ -4,11 +4,15 @@ import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import sharp from 'sharp';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { useCdnApp } from '../../support/cdn/cdn-app.ts';
 import { defer } from '../../support/deferred.ts';
-import { useEdgeApp } from '../../support/edges/edge-app.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
 import { signedPathOf, useExternalApp } from '../../support/sites/external-app.ts';
-import { metricsSettings, order, withToken } from '../../support/telemetry/prometheus-text.ts';
+import {
+  metricsSettings,
+  sendToAdmin,
+  withToken,
+} from '../../support/telemetry/prometheus-text.ts';
 import { useTemporaryDirectory } from '../../support/temporary-directory.ts';
 import { type TestApp, type TestAppOptions, useTestApp } from '../../support/test-app.ts';
 
@@ -33,7 +37,7 @@ async function start(options: TestAppOptions = {}): Promise<TestApp> {
 }
 
 const block = async (app: Pick<TestApp, 'requestAdmin'>, payload: object) =>
-  expect((await order(app, '/blocks', payload)).statusCode).toBe(200);
+  expect((await sendToAdmin(app, '/blocks', payload)).statusCode).toBe(200);
 
 const requestDigest = async (app: TestApp, of = key) =>
   app.requestAdmin(`/metadata/${of}?sha256=true`, { headers: withToken });
@@ -151,7 +155,7 @@ test('a block that waits for the result store has already purged the CDN and cut
   const removal = defer<void>();
   const remove = resultStore.remove.bind(resultStore);
   resultStore.remove = (prefix) => removal.promise.then(() => remove(prefix));
-  const { app, edge, pass } = await useEdgeApp('cloudflare', { resultStore });
+  const { app, cdn, pass } = await useCdnApp('cloudflare', { resultStore });
   app.originals.put(key, large);
   await requestDigest(app);
   await expect.poll(() => resultStore.paths.length).toBe(2);
@@ -161,7 +165,7 @@ test('a block that waits for the result store has already purged the CDN and cut
     isDone = true;
   });
   expect(await receive()).toBeLessThan(large.length);
-  await pass(() => edge.taken.length === 1);
+  await pass(() => cdn.taken.length === 1);
   expect((await app.get(`/${key}`)).statusCode).toBe(451);
   expect(isDone).toBe(false);
   removal.resolve();

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { type ConnectOptions, parseAnswer } from '../../support/http/raw-http.ts';
+import { type ConnectOptions, parseResponse } from '../../support/http/raw-http.ts';
 import { tlsSettings } from '../../support/http/tls-files.ts';
 import type { MemoryOrigin } from '../../support/memory-origin.ts';
 import { type TestApp, useTestApp } from '../../support/test-app.ts';
@@ -25,7 +25,7 @@ const openMany = (length: number, options?: ConnectOptions) =>
 async function request(socket: Socket, fields = ''): Promise<number> {
   socket.write(`GET /avatars/0.png HTTP/1.1\r\nHost: a\r\n${fields}\r\n`);
   const [bytes] = await once(socket, 'data');
-  return parseAnswer(bytes).status;
+  return parseResponse(bytes).status;
 }
 
 const LARGE = 'GET /attachments/1/2/large HTTP/1.1\r\nHost: a\r\n\r\n';

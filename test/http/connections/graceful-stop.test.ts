@@ -3,7 +3,7 @@ import { PassThrough } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { defer } from '../../support/deferred.ts';
-import { collect, connectTo, parseAnswer } from '../../support/http/raw-http.ts';
+import { collect, connectTo, parseResponse } from '../../support/http/raw-http.ts';
 import { eitherListener } from '../../support/http/tls-files.ts';
 import { samples, useTestApp } from '../../support/test-app.ts';
 
@@ -30,7 +30,7 @@ describe('a stop', () => {
     await Promise.all([once(idle.resume(), 'close'), once(silent.resume(), 'close')]);
     await expect(connectTo(port)).rejects.toThrow('ECONNREFUSED');
     opened.resolve();
-    const response = parseAnswer(await whole());
+    const response = parseResponse(await whole());
     expect(response.status).toBe(200);
     expect(response.headers.connection).toBe('close');
     expect(response.body.equals(samples.text)).toBe(true);
@@ -48,7 +48,7 @@ describe('a stop', () => {
     for (const socket of [idle, fresh, late]) {
       const { whole } = collect(socket);
       socket.write('GET /avatars/1.png HTTP/1.1\r\nHost: a\r\n\r\n');
-      const response = parseAnswer(await whole());
+      const response = parseResponse(await whole());
       expect([response.status, response.headers.connection]).toEqual([200, 'close']);
     }
     await stopped;
@@ -61,11 +61,11 @@ describe('a stop', () => {
     app.originals.put('attachments/1/2/slow', Buffer.alloc(20_000));
     app.originals.alter = (object) => ({ ...object, body });
     const { bytes, whole } = collect(await app.begin('/attachments/1/2/slow'));
-    await expect.poll(() => parseAnswer(bytes()).body.length).toBe(10_000);
+    await expect.poll(() => parseResponse(bytes()).body.length).toBe(10_000);
 
     const stopped = app.close();
     body.end(Buffer.alloc(10_000));
-    const response = parseAnswer(await whole());
+    const response = parseResponse(await whole());
     expect(response.headers.connection).toBe('keep-alive');
     expect(response.body).toHaveLength(20_000);
     await stopped;

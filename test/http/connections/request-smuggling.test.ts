@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { expect, it } from 'vitest';
-import { collect, parseAnswer, sendBytes } from '../../support/http/raw-http.ts';
+import { collect, parseResponse, sendBytes } from '../../support/http/raw-http.ts';
 import { readResponses } from '../../support/http/wire-response.ts';
 import { shareTestApp } from '../../support/test-app.ts';
 import { chunked, get, line, NO_CHUNKS } from '../../surface/unsound-messages.ts';
@@ -87,9 +87,9 @@ it('the rejection of garbage is never sent within a response', async () => {
   socket.write('garbage\r\n\r\n');
   await expect.poll(received).toBe(socket.bytesWritten);
   const { whole } = collect(socket.resume());
-  const { status, body } = parseAnswer(await whole());
+  const { status, body } = parseResponse(await whole());
   expect(status).toBe(200);
   expect(body.subarray(0, size).equals(Buffer.alloc(size))).toBe(true);
-  expect(parseAnswer(body.subarray(size)).status).toBe(400);
+  expect(parseResponse(body.subarray(size)).status).toBe(400);
   expect(app.log.errors).toEqual([]);
 });

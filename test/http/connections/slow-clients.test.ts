@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { collect, parseAnswer, sendBytes } from '../../support/http/raw-http.ts';
+import { collect, parseResponse, sendBytes } from '../../support/http/raw-http.ts';
 import { eitherListener, tlsSettings } from '../../support/http/tls-files.ts';
 import { readResponses } from '../../support/http/wire-response.ts';
 import { findErrorDeviations } from '../../support/openapi/openapi-reader.ts';
@@ -99,7 +99,7 @@ describe.each(eitherListener)('%s, a client', (_, settings) => {
     await sweeps();
     socket.end('56789');
     await closed;
-    expect(parseAnswer(bytes()).status).toBe(200);
+    expect(parseResponse(bytes()).status).toBe(200);
   });
 
   it('that is idle is closed later than by the proxy in front', async () => {

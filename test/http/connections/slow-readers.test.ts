@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { PassThrough } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { collect, parseAnswer } from '../../support/http/raw-http.ts';
+import { collect, parseResponse } from '../../support/http/raw-http.ts';
 import { eitherListener } from '../../support/http/tls-files.ts';
 import { samples, type TestApp, type TestAppOptions, useTestApp } from '../../support/test-app.ts';
 
@@ -163,7 +163,7 @@ it('a large result waits in the store, not in a buffer for each client, and arri
     socket.pause();
     setImmediate(() => socket.resume());
   });
-  expect(parseAnswer(await whole()).body.equals(result)).toBe(true);
+  expect(parseResponse(await whole()).body.equals(result)).toBe(true);
   expect(mostBytes).toBeGreaterThan(0);
   expect(mostBytes).toBeLessThan(1024 * 1024);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { HeldRenderer } from '../../support/held-renderer.ts';
+import { PausedRenderer } from '../../support/paused-renderer.ts';
 import { useExternalApp } from '../../support/sites/external-app.ts';
 import { readSample, samples } from '../../support/test-app.ts';
 
@@ -69,7 +69,7 @@ test('a lifetime counts from the response of the site, and is never shorter than
 
 test('what is asked for again is fetched once for another size in a crowd of animations', async () => {
   const settings = { WORKERS: '1', QUEUE_PER_WORKER: '0', CACHE_ORIGINALS_BYTES: '0' };
-  const renderer = new HeldRenderer();
+  const renderer = new PausedRenderer();
   const { request, clock, site } = await useExternalApp({ renderer, settings });
   const moon = readSample('attachments/1/6/moon.gif');
   for (const path of ['/cat.gif', '/other.gif']) site.serve(path, moon, { etag: '"one"' });

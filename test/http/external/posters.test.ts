@@ -9,7 +9,7 @@ import {
   useExternalApp,
 } from '../../support/sites/external-app.ts';
 import { type ServedFile, serveSparse } from '../../support/sites/serve-sparse.ts';
-import { metricsSettings, order } from '../../support/telemetry/prometheus-text.ts';
+import { metricsSettings, sendToAdmin } from '../../support/telemetry/prometheus-text.ts';
 import { useTemporaryDirectory } from '../../support/temporary-directory.ts';
 import { readSample, samples, withDecoder } from '../../support/test-app.ts';
 import {
@@ -374,7 +374,7 @@ describe.skipIf(!hasFfmpeg)('blocks of another site’s video', () => {
 
   test.each([true, false])('hold by digest, with ranges: %s', async (hasRanges) => {
     const app = await useBlockApp();
-    await order(app, '/blocks', { sha256 });
+    await sendToAdmin(app, '/blocks', { sha256 });
     for (const path of ['/clip.mp4', '/clip']) {
       const file = app.serve(path, memorySource(clip), { hasRanges });
       expect((await app.request(path, POSTER)).status).toBe(451);
@@ -390,7 +390,9 @@ describe.skipIf(!hasFfmpeg)('blocks of another site’s video', () => {
     const innocentClip = readVideo('black-start.mp4');
     const sizeBytes = Math.max(clip.length, innocentClip.length);
     const blocked = sparseSource(sizeBytes, [[0, clip]]);
-    await order(app, '/blocks', { sha256: [hash('sha256', await blocked.read(0, sizeBytes))] });
+    await sendToAdmin(app, '/blocks', {
+      sha256: [hash('sha256', await blocked.read(0, sizeBytes))],
+    });
     const innocent = sparseSource(sizeBytes, [[0, innocentClip]]);
     const file = app.serve('/clip.mp4', innocent);
     expect((await app.request('/clip.mp4', POSTER)).status).toBe(200);
@@ -403,9 +405,9 @@ describe.skipIf(!hasFfmpeg)('blocks of another site’s video', () => {
     const app = await useBlockApp();
     app.serve('/clip.mp4', memorySource(clip));
     expect((await app.request('/clip.mp4', POSTER)).status).toBe(200);
-    await order(app, '/blocks', { sha256: other });
+    await sendToAdmin(app, '/blocks', { sha256: other });
     expect((await app.request('/clip.mp4', POSTER)).status).toBe(200);
-    await order(app, '/blocks', { sha256 });
+    await sendToAdmin(app, '/blocks', { sha256 });
     expect((await app.request('/clip.mp4', POSTER)).status).toBe(451);
   });
 
@@ -414,7 +416,7 @@ describe.skipIf(!hasFfmpeg)('blocks of another site’s video', () => {
     app.serve('/clip.mp4', memorySource(clip));
     app.site.redirect('/there.mp4', app.urlOf('/clip.mp4'));
     expect((await app.request('/there.mp4', POSTER)).status).toBe(200);
-    await order(app, '/blocks', { external: [app.urlOf('/clip.mp4')] });
+    await sendToAdmin(app, '/blocks', { external: [app.urlOf('/clip.mp4')] });
     expect((await app.request('/clip.mp4', POSTER)).status).toBe(451);
     expect((await app.request('/there.mp4', POSTER)).status).toBe(451);
   });
@@ -424,7 +426,7 @@ describe.skipIf(!hasFfmpeg)('blocks of another site’s video', () => {
     const large = Buffer.concat([clip, Buffer.alloc(200_000)]);
     large.writeUInt32BE(200_000, clip.length);
     large.write('free', clip.length + 4, 'latin1');
-    await order(app, '/blocks', { sha256: [hash('sha256', large)] });
+    await sendToAdmin(app, '/blocks', { sha256: [hash('sha256', large)] });
     let width = 0;
     for (const [name, how] of Object.entries({
       tagged: {},

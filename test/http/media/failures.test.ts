@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { PassThrough, Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { collect, parseAnswer } from '../../support/http/raw-http.ts';
+import { collect, parseResponse } from '../../support/http/raw-http.ts';
 import { refuse } from '../../support/http/refusal.ts';
 import { samples, useTestApp } from '../../support/test-app.ts';
 
@@ -67,7 +67,7 @@ describe('an origin that fails in the middle', () => {
     const { bytes, whole } = collect(await app.begin('/attachments/1/2/a'));
     await expect.poll(() => bytes().length).toBeGreaterThan(20_000);
     finish(body);
-    const response = parseAnswer(await whole());
+    const response = parseResponse(await whole());
     expect([response.status, response.body.length]).toEqual([200, 20_000]);
     expect(response.headers['content-length']).toBe('50000');
     const err = { cause: { message: expect.stringMatching(message) } };

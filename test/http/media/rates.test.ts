@@ -1,13 +1,13 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Environment } from '../../../src/config/setting.ts';
 import { defer } from '../../support/deferred.ts';
-import { HeldRenderer } from '../../support/held-renderer.ts';
 import {
   type ClientResponse,
   createClient,
   type SendRequest,
 } from '../../support/http/http-client.ts';
 import { findErrorDeviations } from '../../support/openapi/openapi-reader.ts';
+import { PausedRenderer } from '../../support/paused-renderer.ts';
 import { metricsSettings, type Scrape, scrape } from '../../support/telemetry/prometheus-text.ts';
 import { readSample, samples, type TestApp, useTestApp } from '../../support/test-app.ts';
 
@@ -19,7 +19,7 @@ const icon = (size: number, id = 1): string => `/icons/${id}/ab.webp?size=${size
 const WALL_MS = 1_763_769_600_000;
 
 let app: TestApp;
-let renderer: HeldRenderer;
+let renderer: PausedRenderer;
 /** How long each render takes, by the clock of the app. */
 let tookMs: number;
 let client: SendRequest;
@@ -30,7 +30,7 @@ const request = (target: string, from: string, headers?: Record<string, string>)
 /** Three units in twelve seconds, so that one comes back every four. */
 async function start(settings: Environment = {}) {
   tookMs = 0;
-  renderer = new HeldRenderer(undefined, () => app.clock.advance(tookMs));
+  renderer = new PausedRenderer(undefined, () => app.clock.advance(tookMs));
   app = await useTestApp({
     renderer,
     logged: 'info',

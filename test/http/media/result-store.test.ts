@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { defer, settle } from '../../support/deferred.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
-import { metricsSettings, order } from '../../support/telemetry/prometheus-text.ts';
+import { metricsSettings, sendToAdmin } from '../../support/telemetry/prometheus-text.ts';
 import { samples, type TestApp, useTestApp } from '../../support/test-app.ts';
 
 const MEBIBYTE = 1024 * 1024;
@@ -69,7 +69,7 @@ describe('a write into the store', () => {
     store.write = () => held.promise;
     await get(1);
     useFakeTimeouts();
-    const purged = order(app, '/purge', { prefix: 'icons/1/' });
+    const purged = sendToAdmin(app, '/purge', { prefix: 'icons/1/' });
     await settle(5);
     await vi.advanceTimersByTimeAsync(15_000);
     expect((await purged).statusCode).toBe(504);

@@ -9,8 +9,8 @@ import { box } from '../../support/images/heif-file.ts';
 import { useExternalApp } from '../../support/sites/external-app.ts';
 import {
   metricsSettings,
-  order,
   scrape,
+  sendToAdmin,
   withToken,
 } from '../../support/telemetry/prometheus-text.ts';
 import { useTemporaryDirectory } from '../../support/temporary-directory.ts';
@@ -287,7 +287,7 @@ test('blocked media are a 451 on every route, by key and by content', async () =
   await app.upload('b', samples.jpeg);
   await app.upload(key, samples.png);
   const blocked = { keys: [key], sha256: [hash('sha256', samples.jpeg)] };
-  expect((await order(app, '/blocks', blocked)).statusCode).toBe(200);
+  expect((await sendToAdmin(app, '/blocks', blocked)).statusCode).toBe(200);
   const uploads = [uploaded('b'), uploaded(key)];
   const originals = [kept(key), kept(copy)];
   for (const [route, subjects] of Object.entries({

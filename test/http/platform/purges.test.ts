@@ -3,7 +3,7 @@ import { MediaError } from '../../../src/contract/errors.ts';
 import { parsePublicUrl } from '../../../src/contract/external-url.ts';
 import { parsePurgeRequest } from '../../../src/contract/purge-request.ts';
 import { platformResources } from '../../../src/contract/resources.ts';
-import { metricsSettings, order } from '../../support/telemetry/prometheus-text.ts';
+import { metricsSettings, sendToAdmin } from '../../support/telemetry/prometheus-text.ts';
 import { samples, useTestApp } from '../../support/test-app.ts';
 
 // Contract §14: purges as the platform sends them to a CDN. test/cache tests their effect.
@@ -47,7 +47,7 @@ test('counts a rendering once if several prefixes match it', async () => {
   }
   const paths = ['avatars', 'avatars/1', 'avatars/1/ab12'];
   const prefixes = paths.map((path) => `cdn.example.com/${path}`);
-  const purged = await order(app, '/purge', { prefixes });
+  const purged = await sendToAdmin(app, '/purge', { prefixes });
   expect(purged.json()).toEqual({ removed: { memory: 3, store: 0 } });
 });
 

@@ -1,6 +1,10 @@
 import sharp from 'sharp';
 import { expect, test } from 'vitest';
-import { metricsSettings, order, withToken } from '../../support/telemetry/prometheus-text.ts';
+import {
+  metricsSettings,
+  sendToAdmin,
+  withToken,
+} from '../../support/telemetry/prometheus-text.ts';
 import { samples, shareTestApp, useTestApp } from '../../support/test-app.ts';
 
 // Contract §14: resources that a service in the platform's place has besides; what else is refused, or is none of them:
@@ -73,7 +77,7 @@ test('the admin listener purges them and returns their metadata, only in this mo
       const url = `/metadata/${key}?placeholder=false`;
       expect((await app.requestAdmin(url, { headers: withToken })).statusCode).toBe(status);
     }
-    const purged = await order(app, '/purge', { assets: ['branding/here/a_ab12'] });
+    const purged = await sendToAdmin(app, '/purge', { assets: ['branding/here/a_ab12'] });
     expect(purged.statusCode).toBe(status);
   }
 });

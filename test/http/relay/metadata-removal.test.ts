@@ -13,8 +13,8 @@ import { LOCAL_CREDENTIALS, useLocalS3 } from '../../support/s3/local-s3.ts';
 import { openBucketOrigin } from '../../support/s3/s3-bucket.ts';
 import {
   metricsSettings,
-  order,
   scrape,
+  sendToAdmin,
   withToken,
 } from '../../support/telemetry/prometheus-text.ts';
 import { useTemporaryDirectory } from '../../support/temporary-directory.ts';
@@ -258,7 +258,7 @@ test('the outcome is in the metadata of the original, until it is purged or repl
   expect(await report()).toBeUndefined();
   await put(relay.port, key, photo, { replaces: true });
   expect(await report()).toBe('removed');
-  expect((await order(relay.app, '/purge', { assets: [key] })).statusCode).toBe(200);
+  expect((await sendToAdmin(relay.app, '/purge', { assets: [key] })).statusCode).toBe(200);
   expect(await report()).toBeUndefined();
 });
 
@@ -289,7 +289,7 @@ test('bytes are blocked both as they were sent, and as they are stored', async (
   expect(reported.json().sha256).toBe(hash('sha256', stored));
   for (const [index, blocked] of [stored, photo].entries()) {
     const sha256 = [hash('sha256', blocked)];
-    expect((await order(relay.app, '/blocks', { sha256 })).statusCode).toBe(200);
+    expect((await sendToAdmin(relay.app, '/blocks', { sha256 })).statusCode).toBe(200);
     expect((await put(relay.port, `emojis/2${index}`, photo)).status).toBe(403);
     const release = { method: 'DELETE', headers: withToken, payload: { sha256 } } as const;
     expect((await relay.app.requestAdmin('/blocks', release)).statusCode).toBe(200);

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { OriginalWriter } from '../../../src/pipeline/originals/original-writer.ts';
-import { collect, parseAnswer } from '../../support/http/raw-http.ts';
+import { collect, parseResponse } from '../../support/http/raw-http.ts';
 import { samples } from '../../support/test-app.ts';
 import { type RelayApp, uploadTarget, useRelayApp } from '../../support/uploads/relay-app.ts';
 
@@ -26,14 +26,14 @@ async function begin(key: string, firstBytes = 1_000, terms = {}): Promise<Socke
 
 /** What comes until the server hangs up; its code, where there is one. */
 async function restOf(socket: Socket) {
-  const { status, headers, body } = parseAnswer(await collect(socket).whole());
+  const { status, headers, body } = parseResponse(await collect(socket).whole());
   return { status, headers, code: JSON.parse(body.toString()).code };
 }
 
 /** The status of a response that has come whole, at once. */
 async function statusOf(socket: Socket): Promise<number> {
   const [answer] = await once(socket, 'data');
-  return parseAnswer(answer).status;
+  return parseResponse(answer).status;
 }
 
 /** Has the service's time pass, as long as the test goes on. */

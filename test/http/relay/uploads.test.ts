@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { expect, test } from 'vitest';
 import { errorRegistry } from '../../../src/contract/errors.ts';
-import { edgeSettings } from '../../support/edges/edge-app.ts';
-import { startEdge } from '../../support/edges/edge-server.ts';
-import { parseAnswer, sendBytes } from '../../support/http/raw-http.ts';
+import { cdnSettings } from '../../support/cdn/cdn-app.ts';
+import { startCdnApi } from '../../support/cdn/cdn-server.ts';
+import { parseResponse, sendBytes } from '../../support/http/raw-http.ts';
 import { MemoryObjects } from '../../support/memory-objects.ts';
 import { findDeviations, isValidText, operationsOf } from '../../support/openapi/openapi-reader.ts';
 import { samples } from '../../support/test-app.ts';
@@ -82,7 +82,7 @@ test('the head of an upload can have 24 KiB, and any other head 16', async () =>
 const plainPut = (target: string, ...lines: readonly string[]): string =>
   [`PUT ${target} HTTP/1.1`, 'Host: a', 'Connection: close', ...lines, '', ''].join('\r\n');
 const readCode = (bytes: Buffer) => {
-  const { status, body } = parseAnswer(bytes);
+  const { status, body } = parseResponse(bytes);
   return [status, body.length === 0 ? '' : JSON.parse(body.toString()).code];
 };
 
@@ -162,7 +162,7 @@ test('an upload that is rejected in progress is drained, so that its client read
   socket.write(`PUT ${uploadTarget('emojis/80')} ${head}\r\n\r\n`);
   await new Promise((resolve) => socket.write(Buffer.alloc(30_000_000), resolve));
   const [answer] = await once(socket, 'data');
-  expect(parseAnswer(answer).status).toBe(415);
+  expect(parseResponse(answer).status).toBe(415);
 });
 
 test('a client of HTTP/1.0 gets no 100 Continue, which it would read as the response', async () => {
@@ -195,7 +195,7 @@ test('the form of a capability is documented', () => {
 
 test('returns 503 for a replacing upload, which is stored, if its purge cannot be passed to the CDN', async () => {
   const objects = new MemoryObjects();
-  const settings = edgeSettings('fastly', await startEdge('fastly'));
+  const settings = cdnSettings('fastly', await startCdnApi('fastly'));
   const { app, list } = await useRelayApp({ objects, settings });
   const target = uploadTarget('emojis/9', { replaces: true });
   const upload = async () => {

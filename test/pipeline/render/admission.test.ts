@@ -1,7 +1,7 @@
 import sharp from 'sharp';
 import { describe, expect, test } from 'vitest';
 import { MediaError } from '../../../src/contract/errors.ts';
-import { type HeldJob, HeldRenderer } from '../../support/held-renderer.ts';
+import { type PausedJob, PausedRenderer } from '../../support/paused-renderer.ts';
 import { readSample, samples, type TestApp, useTestApp } from '../../support/test-app.ts';
 
 /** 16 frames of 320 × 320: heavy. */
@@ -16,7 +16,7 @@ const costly = await sharp({
 let app: TestApp;
 /** The service on so many cores, with a renderer in the hands of the test; cold requests of each kind. */
 async function start(settings: Readonly<Record<string, string>>) {
-  const bench = new HeldRenderer('both');
+  const bench = new PausedRenderer('both');
   app = await useTestApp({ renderer: bench, settings });
   for (let id = 1; id <= 400; id += 1) {
     app.originals.put(`emojis/${id}`, animation);
@@ -132,8 +132,8 @@ describe('a render that cannot be done in time', () => {
     await usual.finishAll(all.waiting);
     const late = new MediaError('TRANSFORM_TIMEOUT');
     const endings = {
-      expensive: { ms: 14_000, end: (job: HeldJob) => job.finish(), status: 200 },
-      stopped: { ms: 400, end: (job: HeldJob) => job.fail(late), status: 504 },
+      expensive: { ms: 14_000, end: (job: PausedJob) => job.finish(), status: 200 },
+      stopped: { ms: 400, end: (job: PausedJob) => job.fail(late), status: 504 },
     };
     for (const { ms, end, status } of Object.values(endings)) {
       const { bench, heavy, until, finishAll } = await start(settings);

@@ -139,9 +139,9 @@ describe('a faulty disk (FUSE)', () => {
   }, async () => {
     const store = await openStoreOf(path);
     for (const number of numbers) await store.write(numbered(number), resultOf(number));
-    await disk.tell('renderings', 'delay 0.03');
+    await disk.setFault('renderings', 'delay 0.03');
     const sweep = store.sweep();
-    await disk.tell('renderings', 'hang');
+    await disk.setFault('renderings', 'hang');
     const pending = numbers.flatMap((number) => [
       // That order, so that writes are under way, too.
       store.write(numbered(100 + number), resultOf(100 + number)),
@@ -149,7 +149,7 @@ describe('a faulty disk (FUSE)', () => {
       store.remove('icons/'),
     ]);
     await expectOriginal();
-    await disk.tell('renderings', 'none');
+    await disk.setFault('renderings', 'none');
     await Promise.all(pending);
     await expectWhole(store, 107);
     await sweep;
@@ -170,7 +170,7 @@ describe('a faulty disk (FUSE)', () => {
     const store = await openStoreOf(path, 500);
     await put('avatars/1/ab', 2);
     await put('icons/1/ab', 1);
-    await disk.tell('renderings', 'hang');
+    await disk.setFault('renderings', 'hang');
     await expect(store.remove('avatars/1/')).rejects.toMatchObject({
       name: 'TimeoutError',
       message: 'The disk has not responded for 500 ms.',
@@ -180,7 +180,7 @@ describe('a faulty disk (FUSE)', () => {
     );
     await Promise.all(others);
     await expectOriginal();
-    await disk.tell('renderings', 'none');
+    await disk.setFault('renderings', 'none');
     await expect.poll(() => store.remove('icons/1/').catch(() => 0)).toBe(1);
     // What was given up does not go on.
     expect(left('avatars/1/ab')).toBeGreaterThan(0);
@@ -190,7 +190,7 @@ describe('a faulty disk (FUSE)', () => {
   test('that is slow, but makes progress, completes a removal beyond the stall timeout', async () => {
     const store = await openStoreOf(path, 1_000);
     await put('avatars/1/ab', 4);
-    await disk.tell('renderings', 'delay 0.02');
+    await disk.setFault('renderings', 'delay 0.02');
     const beganMs = performance.now();
     expect(await store.remove('avatars/1/')).toBe(4);
     expect(performance.now() - beganMs).toBeGreaterThan(1_000);
@@ -201,7 +201,7 @@ describe('a faulty disk (FUSE)', () => {
     for (const number of numbers.slice(0, 4))
       await directory.put(`disk/renderings/avatars/${number}`, 'original');
     const { listing } = await openDirectoryStorage(join(directory.path, 'mounted/renderings'));
-    await disk.tell('renderings', 'delay 0.1');
+    await disk.setFault('renderings', 'delay 0.1');
     const delays = monitorEventLoopDelay();
     delays.enable();
     const listed = await list(listing, 'avatars/');

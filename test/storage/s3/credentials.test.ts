@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { edgeSettings } from '../../support/edges/edge-app.ts';
-import { startEdge } from '../../support/edges/edge-server.ts';
+import { cdnSettings } from '../../support/cdn/cdn-app.ts';
+import { startCdnApi } from '../../support/cdn/cdn-server.ts';
 import { MemoryObjects } from '../../support/memory-objects.ts';
 import { openStream, signal } from '../../support/open-stream.ts';
 import {
@@ -19,7 +19,11 @@ import {
   openBucketWriter,
 } from '../../support/s3/s3-bucket.ts';
 import { respondWithError, useScriptedS3 } from '../../support/s3/scripted-s3.ts';
-import { metricsSettings, order, withToken } from '../../support/telemetry/prometheus-text.ts';
+import {
+  metricsSettings,
+  sendToAdmin,
+  withToken,
+} from '../../support/telemetry/prometheus-text.ts';
 import { useTemporaryDirectory } from '../../support/temporary-directory.ts';
 import { createTestApp, samples } from '../../support/test-app.ts';
 
@@ -51,7 +55,7 @@ test.each<[source: CredentialSource, silence: Silence, times: number]>([
 test('every client of AWS recovers from a silent credentials endpoint', async () => {
   const endpoint = await useCredentialServer('container');
   vi.stubEnv('AWS_REGION', 'us-east-1');
-  const edge = await startEdge('cloudfront');
+  const cdn = await startCdnApi('cloudfront');
   const objects = new MemoryObjects();
   const address = { originKey: KEY, key: KEY, originalEtag: 'a', release: '1' };
   const uses: readonly (() => Promise<unknown>)[] = [
@@ -60,11 +64,11 @@ test('every client of AWS recovers from a silent credentials endpoint', async ()
     () => openBucketStore(s3).read(address, signal, () => undefined),
     () => openBucketObjects(s3).read('list'),
     async () => {
-      const app = await createTestApp({ settings: edgeSettings('cloudfront', edge), objects });
+      const app = await createTestApp({ settings: cdnSettings('cloudfront', cdn), objects });
       onTestFinished(app.close);
-      expect((await order(app, '/purge', { assets: ['icons/1/ab'] })).statusCode).toBe(202);
+      expect((await sendToAdmin(app, '/purge', { assets: ['icons/1/ab'] })).statusCode).toBe(202);
       // Signed with other keys than the CDN knows: a response shows that there were credentials.
-      await expect.poll(() => edge.statuses).toEqual([403]);
+      await expect.poll(() => cdn.statuses).toEqual([403]);
     },
   ];
   endpoint.silence('no response', uses.length);

@@ -13,9 +13,9 @@ import {
   openBucketWriter,
 } from '../../support/s3/s3-bucket.ts';
 import {
+  type RespondScript,
   respondWithError,
   respondWithPage,
-  type ScriptedAnswer,
   useScriptedS3,
 } from '../../support/s3/scripted-s3.ts';
 import { list } from '../contracts/origin-listing.contract.ts';
@@ -27,7 +27,7 @@ const address = addressOf();
 const PREFIX = 'media/';
 
 /** All ports of a bucket whose server says what a test wants, with the requests that came to it. */
-async function open(respond: ScriptedAnswer) {
+async function open(respond: RespondScript) {
   const { endpoint, requests } = await useScriptedS3(respond);
   const place = { endpoint, bucket: 'bucket' };
   return {
@@ -41,13 +41,13 @@ async function open(respond: ScriptedAnswer) {
 
 describe('an original in a bucket', () => {
   const answer =
-    (status: number, head: Record<string, string>, body = ''): ScriptedAnswer =>
+    (status: number, head: Record<string, string>, body = ''): RespondScript =>
     (_, response) => {
       response.writeHead(status, { 'Content-Length': body.length, ...head }).end(body);
     };
   const partOf = (range: string, body: string) =>
     answer(206, { ETag: '"a"', 'Content-Range': range }, body);
-  const read = async (respond: ScriptedAnswer, range?: ByteRange) => {
+  const read = async (respond: RespondScript, range?: ByteRange) => {
     const { origin } = await open(respond);
     const object = await openStream(origin, 'a', { range });
     object.body.destroy();
@@ -77,8 +77,8 @@ describe('an original in a bucket', () => {
   );
 
   const ofNine = { first: 1, last: 9 };
-  const unsatisfiable: ScriptedAnswer = (_, it) => respondWithError(it, 416, 'InvalidRange');
-  test.each<[what: string, ScriptedAnswer, range: ByteRange | undefined, RegExp]>([
+  const unsatisfiable: RespondScript = (_, it) => respondWithError(it, 416, 'InvalidRange');
+  test.each<[what: string, RespondScript, range: ByteRange | undefined, RegExp]>([
     ['a part of the whole', partOf('bytes 0-3/9', '1234'), undefined, /HTTP 206/],
     ['no part of the whole', unsatisfiable, undefined, /^InvalidRange \(HTTP 416/],
     ['a part of no range', answer(206, { ETag: '"a"' }, 'the whole'), ofNine, /range undefined/],
@@ -141,12 +141,12 @@ describe('an original in a bucket', () => {
 });
 
 describe('a listing of a bucket', () => {
-  const listAll = async (respond: ScriptedAnswer, most?: number) => {
+  const listAll = async (respond: RespondScript, most?: number) => {
     const { listing, requests } = await open(respond);
     const keys = (await list(listing, 'emojis/', most)).map(({ key }) => key);
     return { keys, requests };
   };
-  const twoPages: ScriptedAnswer = ({ url }, response) => {
+  const twoPages: RespondScript = ({ url }, response) => {
     if (url.searchParams.has('continuation-token'))
       respondWithPage(response, ['media/emojis/d%2B%C3%A9+%26']);
     else respondWithPage(response, ['media/emojis/1', 'media/emojis/2'], 'a/+ b');
@@ -167,7 +167,7 @@ describe('a listing of a bucket', () => {
     expect(keys).toEqual(['emojis/1']);
   });
 
-  const failing: readonly (readonly [string, ScriptedAnswer, string])[] = [
+  const failing: readonly (readonly [string, RespondScript, string])[] = [
     ['a refusal', (_, it) => respondWithError(it, 403, 'AccessDenied'), 'AccessDenied'],
     ['no way to the rest', (_, it) => respondWithPage(it, ['media/emojis/1'], ''), 'truncates'],
     ['another prefix', (_, it) => respondWithPage(it, ['secrets/1']), 'lists secrets/1 below'],

@@ -72,11 +72,11 @@ export async function sendRaw(
     `${method} ${target} HTTP/1.1`,
     ...lines.map(([name, value]) => `${name}: ${value}`),
   ];
-  return parseAnswer(await sendBytes(port, `${head.join('\r\n')}\r\n\r\n${body}`, options));
+  return parseResponse(await sendBytes(port, `${head.join('\r\n')}\r\n\r\n${body}`, options));
 }
 
 /** Takes the first response of a connection apart, whose body may be cut off, or in chunks. */
-export function parseAnswer(bytes: Buffer): WireResponse {
+export function parseResponse(bytes: Buffer): WireResponse {
   const end = bytes.indexOf('\r\n\r\n');
   return { ...readHead(bytes.subarray(0, end)), body: bytes.subarray(end + 4) };
 }

@@ -44,7 +44,7 @@ export async function mountFaultyDisk(mounted: string, directory: string) {
   }
   return {
     /** Makes it so for a directory at the top; the others stay as they are. */
-    tell: async (top: string, fault: DiskFault): Promise<void> => {
+    setFault: async (top: string, fault: DiskFault): Promise<void> => {
       child.stdin.write(`${top} ${fault}\n`);
       await replies.next();
     },

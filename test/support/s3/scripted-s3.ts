@@ -11,13 +11,13 @@ interface ScriptedRequest {
 }
 
 /** What it responds: the rest is up to the response. */
-export type ScriptedAnswer = (request: ScriptedRequest, response: ServerResponse) => void;
+export type RespondScript = (request: ScriptedRequest, response: ServerResponse) => void;
 
 /**
  * Starts a server that says what a test wants an S3 server to say, and checks nothing; until the end of the test, or of
  * the file's tests.
  */
-export async function useScriptedS3(answer: ScriptedAnswer) {
+export async function useScriptedS3(answer: RespondScript) {
   const requests: ScriptedRequest[] = [];
   const server = createServer(async (incoming, response) => {
     const { method = '', url = '', headers } = incoming;

@@ -11,7 +11,7 @@ export const metricsSettings = { ADMIN_PORT: '0', ADMIN_TOKEN: METRICS_TOKEN };
 export const withToken = { authorization: `Bearer ${METRICS_TOKEN}` };
 
 /** Has the admin listener of these settings do something. */
-export const order = (
+export const sendToAdmin = (
   { requestAdmin }: Pick<TestApp, 'requestAdmin'>,
   url: string,
   payload: object,

@@ -7,11 +7,11 @@ import {
   DEFAULT_AVATAR_COUNT,
   kindOfPathValue,
   type PathValueKind,
-  pathValueForms,
+  pathValueSyntaxes,
 } from '../../../src/contract/resources.ts';
 import { capitalize, type Parameter, type Schema } from './model.ts';
 
-const kinds = Object.keys(pathValueForms) as PathValueKind[];
+const kinds = Object.keys(pathValueSyntaxes) as PathValueKind[];
 
 /** Values that lead to one of the sample originals, whatever the resource; a test asks for each. */
 const examples: Readonly<Record<PathValueKind, string>> = {
@@ -89,14 +89,14 @@ function describePathParameter(name: string, extensions: readonly string[]): Par
   const kind = kindOfPathValue(name);
   return {
     ...common,
-    description: pathValueForms[kind].description,
+    description: pathValueSyntaxes[kind].description,
     schema: { $ref: `#/components/schemas/${capitalize(kind)}` },
     example: examples[kind],
   };
 }
 
 function describeForm(kind: PathValueKind): Schema {
-  const form = pathValueForms[kind];
+  const form = pathValueSyntaxes[kind];
   return {
     type: 'string',
     minLength: 1,

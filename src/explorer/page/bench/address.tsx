@@ -1,37 +1,37 @@
 import { signal } from '@preact/signals';
+import { formatImage } from '../export.ts';
 import { FaultNote, faultAttributes } from '../fields.tsx';
 import { formatCurl } from '../media-choice.ts';
 import { choice, currentProperties, exchange, isBlank, target, typedUrl } from '../state.ts';
-import { formatImage } from '../take-away.ts';
-import { putUrl } from '../workbench.ts';
+import { setUrl } from '../workbench.ts';
 import { CopyButton } from './copy-button.tsx';
 
-const forms = ['URL', 'HTML', 'curl'] as const;
+const copyFormats = ['URL', 'HTML', 'curl'] as const;
 
-type Form = (typeof forms)[number];
+type CopyFormat = (typeof copyFormats)[number];
 
-const chosenForm = signal<Form>('URL');
+const chosenFormat = signal<CopyFormat>('URL');
 
-/** The URL as an editable field, or a text that contains it: an edited URL is requested verbatim, and the controls follow. */
+/** Editable URL, or HTML or a command that contains it. An edited URL is requested verbatim and updates the controls. */
 export function Address() {
   const texts = formatTexts();
-  const form = texts[chosenForm.value] === undefined ? 'URL' : chosenForm.value;
-  const isUrl = form === 'URL';
-  const text = texts[form] ?? '';
+  const format = texts[chosenFormat.value] === undefined ? 'URL' : chosenFormat.value;
+  const isUrl = format === 'URL';
+  const text = texts[format] ?? '';
   return (
     <section class="address" aria-label="Address">
       <div class="line">
         <fieldset class="segments" aria-label="Copy as">
-          {forms.map((each) => (
+          {copyFormats.map((each) => (
             <label key={each}>
               <input
                 type="radio"
                 name="copy-as"
                 value={each}
-                checked={each === form}
+                checked={each === format}
                 disabled={each !== 'URL' && texts[each] === undefined}
                 onChange={() => {
-                  chosenForm.value = each;
+                  chosenFormat.value = each;
                 }}
               />
               <span>{each}</span>
@@ -41,29 +41,29 @@ export function Address() {
         <textarea
           id="url"
           name="url"
-          aria-label={form}
+          aria-label={format}
           rows={1}
           spellcheck={false}
           autocapitalize="off"
           autocomplete="off"
           readOnly={!isUrl}
           value={isUrl ? (typedUrl.value ?? text) : text}
-          onInput={({ currentTarget }) => putUrl(currentTarget.value)}
+          onInput={({ currentTarget }) => setUrl(currentTarget.value)}
           onKeyDown={(event) => {
             if (event.key === 'Enter') event.preventDefault();
           }}
           onFocus={({ currentTarget }) => currentTarget.select()}
           {...faultAttributes('url')}
         />
-        <CopyButton what={form} name={`Copy the ${form}`} label="Copy" text={text} />
+        <CopyButton what={format} name={`Copy the ${format}`} label="Copy" text={text} />
       </div>
       <FaultNote path="url" />
     </section>
   );
 }
 
-/** Formats what can be copied now; only a picture has HTML. */
-function formatTexts(): Readonly<Partial<Record<Form, string>>> {
+/** Formats the texts to copy; only pictures have HTML. */
+function formatTexts(): Readonly<Partial<Record<CopyFormat, string>>> {
   const chosen = choice.value;
   if (chosen === undefined || isBlank.value || target.value === undefined) return {};
   const body = exchange.value?.body;

@@ -3,10 +3,9 @@ import { useRef, useState } from 'preact/hooks';
 
 const CONFIRMATION_MS = 1_500;
 
-/** Last action, for screen readers. */
 const announcement = signal('');
 
-/** Announces what was copied to screen readers. */
+/** Announces copies to screen readers. */
 export function Announcer() {
   return (
     <p class="unseen" role="status">
@@ -16,7 +15,7 @@ export function Announcer() {
 }
 
 interface CopyButtonProps {
-  /** Copied thing, as the announcement names it: `URL`. */
+  /** Copied text in the announcement, such as `URL`. */
   readonly what: string;
   readonly text: string;
   /** Visible text of the button, if it differs from `name`. */
@@ -24,12 +23,12 @@ interface CopyButtonProps {
   readonly name: string;
 }
 
-/** A button that copies a text; a mark shows what the announcer says. */
+/** Button that copies a text and confirms it. */
 export function CopyButton({ what, text, label, name }: CopyButtonProps) {
   const [done, setDone] = useState<'copied' | 'not-copied'>();
   const timer = useRef(0);
   const copy = async (): Promise<void> => {
-    // Browsers have a clipboard only for pages of this machine and of https.
+    // Browsers provide a clipboard only to pages from localhost or over https.
     const isCopied = await navigator.clipboard?.writeText(text).then(
       () => true,
       () => false,

@@ -22,7 +22,7 @@ interface CostProps {
   readonly exchange: Exchange;
 }
 
-/** The stages of the request, as fractions of the time measured here. */
+/** Stages of the request as fractions of the time measured in the browser. */
 function Cost({ exchange: { timings, totalMs } }: CostProps) {
   const serviceMs = timings.reduce((sum, { durationMs }) => sum + durationMs, 0);
   const network = { name: 'network', durationMs: Math.max(0, totalMs - serviceMs) };

@@ -6,49 +6,48 @@ import { formatTarget, type MediaChoice, widthParameterOf, withWidth } from '../
 import { choice, isPictureShown } from '../state.ts';
 import { change } from '../workbench.ts';
 
-/** Concurrent requests: the service has other clients. */
-const AT_A_TIME = 2;
+/** Low, because the service has other clients. */
+const MAX_CONCURRENT = 2;
 
 const widths = ASSET_WIDTHS_PX.map(String);
 
-/** Widths with a label below the chart: the powers of two. */
-const named = widths.filter((width) => Number.isInteger(Math.log2(Number(width))));
-const landmarks = [named[0], named[named.length >> 1], named.at(-1)];
+/** Widths with a label below the chart: powers of two. */
+const labelled = widths.filter((width) => Number.isInteger(Math.log2(Number(width))));
+const landmarks = [labelled[0], labelled[labelled.length >> 1], labelled.at(-1)];
 
-/** Measurement of a width; numbers only, so that the bytes of its image are freed. */
 interface Measurement {
   readonly sizeBytes: number;
-  /** Width of the result in pixels, which is never enlarged. */
+  /** Width of the result, at maxBytes that of the original. */
   readonly widthPx: number;
 }
 
-/** Measurements by target; failed requests are missing, and sent again. */
+/** Measurements by target, without failed requests, which are retried. */
 const measured = signal<ReadonlyMap<string, Measurement>>(new Map());
 const measuring = signal<MediaChoice>();
 
-/** A chart of the bytes at every width, whose bars select a width. */
+/** Chart of the bytes at every width. Its bars select a width. */
 export function SizeLadder() {
   const chosen = choice.value;
   const parameter = chosen && widthParameterOf(chosen.resource);
   if (chosen === undefined || parameter === undefined || !isPictureShown.value) return null;
   const found = widths.map((width) => measured.value.get(formatTarget(withWidth(chosen, width))));
   const results = found.flatMap((each) => each ?? []);
-  const most = Math.max(1, ...results.map(({ sizeBytes }) => sizeBytes));
+  const maxBytes = Math.max(1, ...results.map(({ sizeBytes }) => sizeBytes));
   const current = chosen.parameters[parameter.name] || parameter.default;
   const doubled = widths.find((width) => Number(width) >= 2 * Number(current));
-  const isWhole = results.length === widths.length;
+  const isComplete = results.length === widths.length;
   return (
     <section id="ladder-section" aria-labelledby="ladder-title">
       <div class="heading">
         <h3 id="ladder-title">Size ladder</h3>
         <p class="soft" id="ladder-note">
-          {isWhole
+          {isComplete
             ? describe(results)
             : results.length > 0
               ? `${results.length} of ${widths.length}`
               : 'File size at every width, in this format and quality'}
         </p>
-        {!isWhole && (
+        {!isComplete && (
           <button
             type="button"
             id="measure"
@@ -70,7 +69,7 @@ export function SizeLadder() {
               key={width}
               width={width}
               measurement={found[index]}
-              most={most}
+              maxBytes={maxBytes}
               isCurrent={width === current}
               isDouble={width === doubled}
               onPick={() => change(withWidth(chosen, width))}
@@ -85,14 +84,14 @@ export function SizeLadder() {
 interface RungProps {
   readonly width: string;
   readonly measurement: Measurement | undefined;
-  readonly most: number;
+  readonly maxBytes: number;
   readonly isCurrent: boolean;
-  /** Whether the width is for screens of double density. */
+  /** Whether the width is twice the current one. */
   readonly isDouble: boolean;
   readonly onPick: () => void;
 }
 
-function Rung({ width, measurement, most, isCurrent, isDouble, onPick }: RungProps) {
+function Rung({ width, measurement, maxBytes, isCurrent, isDouble, onPick }: RungProps) {
   const { sizeBytes = 0, widthPx = Number(width) } = measurement ?? {};
   const isOriginal = widthPx < Number(width);
   const weight = measurement === undefined ? '' : formatBytes(sizeBytes);
@@ -101,14 +100,14 @@ function Rung({ width, measurement, most, isCurrent, isDouble, onPick }: RungPro
   const title = weight === '' ? name : `${name}: ${weight}${note}`;
   const classes = [
     'rung',
-    named.includes(width) && 'named',
+    labelled.includes(width) && 'named',
     landmarks.includes(width) && 'landmark',
     isOriginal && 'is-original',
   ];
   return (
     <label
       class={classes.filter(Boolean).join(' ')}
-      style={{ '--part': sizeBytes / most }}
+      style={{ '--part': sizeBytes / maxBytes }}
       title={title}
     >
       <input
@@ -129,7 +128,7 @@ function Rung({ width, measurement, most, isCurrent, isDouble, onPick }: RungPro
 
 async function measure(chosen: MediaChoice): Promise<void> {
   measuring.value = chosen;
-  // Small widths first: their bars appear at once.
+  // Small widths first, since they are fast.
   const waiting = [...widths].reverse();
   const work = async (): Promise<void> => {
     for (let width = waiting.pop(); width !== undefined; width = waiting.pop()) {
@@ -143,7 +142,7 @@ async function measure(chosen: MediaChoice): Promise<void> {
       measured.value = new Map(measured.value).set(target, { sizeBytes, widthPx: body.width });
     }
   };
-  await Promise.all(Array.from({ length: AT_A_TIME }, work));
+  await Promise.all(Array.from({ length: MAX_CONCURRENT }, work));
   measuring.value = undefined;
 }
 

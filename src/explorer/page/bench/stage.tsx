@@ -1,22 +1,22 @@
 import { signal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { Exchange, ResponseBody } from '../exchange.ts';
+import { fileNameOf } from '../export.ts';
 import { formatBytes } from '../labels.ts';
 import { placeholdersOf } from '../media-choice.ts';
 import { choice, exchange, isBlank, isWaiting, outcome, shownWidthPx, target } from '../state.ts';
-import { fileNameOf } from '../take-away.ts';
 import { fetchAgain } from '../workbench.ts';
 import { Strip } from './strip.tsx';
 
-/** Radius of the corners by mask, as a fraction of the shorter edge. */
+/** Corner radius by mask, as a fraction of the shorter edge. */
 const masks = { none: 0, rounded: 0.25, circle: 0.5 } as const;
 
 const mask = signal<keyof typeof masks>('none');
 
-/** Kinds that clients crop to a square, with round corners. */
+/** Kinds that clients crop to a square with round corners. */
 const MASKED_KINDS = /(?:avatar|icon)$/;
 
-/** The picture, or the error instead, and the numbers of the response. */
+/** Picture or error, with the numbers of the response. */
 export function Stage() {
   const shown = outcome.value;
   const received = exchange.value;
@@ -105,7 +105,7 @@ function FileLink({ href, children, ...more }: FileLinkProps) {
     );
   }
   return (
-    // biome-ignore lint/a11y/useSemanticElements lint/a11y/useFocusableInteractive: a disabled link has no address
+    // biome-ignore lint/a11y/useSemanticElements lint/a11y/useFocusableInteractive: a disabled link has no href
     <span class="button" role="link" aria-disabled="true">
       {children}
     </span>
@@ -137,7 +137,7 @@ function Picture({ url, exchange }: { readonly url: string; readonly exchange: E
   );
 }
 
-/** Returns the clip of the central square, with the corners of the mask. */
+/** Returns a CSS clip path for the central square with the mask's corners. */
 function clip(width: number, height: number): string {
   const edge = Math.min(width, height);
   const percent = (part: number, of: number): string => `${(100 * part) / Math.max(1, of)}%`;
@@ -152,13 +152,13 @@ function Nothing() {
   const names = placeholdersOf(chosen.resource);
   return (
     <div class="fault">
-      <p class="code">No {chosen.resource.name} is listed</p>
+      <p class="code">No {chosen.resource.name} found</p>
       <p>
-        {'Put '}
+        {'Enter '}
         {new Intl.ListFormat('en-GB')
           .formatToParts(names)
           .map(({ type, value }) => (type === 'element' ? <code>{value}</code> : value))}
-        {' of one into the fields, or a URL into the line above.'}
+        {', or paste a URL above.'}
       </p>
     </div>
   );
@@ -203,7 +203,7 @@ function File({ exchange: { target, mimeType } }: { readonly exchange: Exchange 
         />
       )}
       <p class="code">{mimeType}</p>
-      {!isVideo && <p>This file is not shown here.</p>}
+      {!isVideo && <p>No preview for this file.</p>}
     </div>
   );
 }

@@ -50,7 +50,7 @@ function Numbers({ exchange: shown }: { readonly exchange: Exchange }) {
   );
 }
 
-/** Describes the source of the response, by `Cache-Status` (RFC 9211) and the stages in `Server-Timing`. */
+/** Describes the source of a response by `Cache-Status` (RFC 9211) and the stages in `Server-Timing`. */
 function describeCache({
   cacheStatus = '',
   timings,
@@ -59,7 +59,7 @@ function describeCache({
   if (cacheStatus === '') return ['–', ''];
   const parts = cacheStatus.split(';').map((part) => part.trim());
   const hasEntered = (stage: string) => timings.some(({ name }) => name === stage);
-  if (parts.includes('hit')) return ['hit', body.kind === 'error' ? 'remembered error' : ''];
+  if (parts.includes('hit')) return ['hit', body.kind === 'error' ? 'cached error' : ''];
   if (hasEntered('render')) {
     return ['miss', parts.includes('collapsed') ? 'rendered with others' : 'rendered now'];
   }

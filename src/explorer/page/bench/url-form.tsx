@@ -1,4 +1,4 @@
-import type { ParameterForm, QueryParameter } from '../../../contract/media-query.ts';
+import type { ParameterSyntax, QueryParameter } from '../../../contract/media-query.ts';
 import { DEFAULT_AVATAR_COUNT } from '../../../contract/resources.ts';
 import { hasEffect, nameOfFormat, withoutAliases } from '../effects.ts';
 import { Labelled, labelOf, Segments, Select, TextField } from '../fields.tsx';
@@ -6,15 +6,15 @@ import { type MediaChoice, placeholdersOf } from '../media-choice.ts';
 import { choice, resources } from '../state.ts';
 import { change, changeKind } from '../workbench.ts';
 
-/** Maximum number of words that are all visible; more words become a list that opens. */
+/** Maximum number of words in a radio group; more become a dropdown list. */
 const MAX_SEGMENTS = 6;
 
-/** Placeholders with other forms than free text. */
-const placeholderForms: Readonly<Record<string, ParameterForm>> = {
+/** Placeholders that are not free text. */
+const placeholderSyntaxes: Readonly<Record<string, ParameterSyntax>> = {
   index: { kind: 'integer', min: 0, max: DEFAULT_AVATAR_COUNT - 1 },
 };
 
-/** Every part of a URL as a field: the values of the contract's tables, and free texts, which may be invalid. */
+/** Form with a field for each part of a URL. Free text may be invalid, to show the resulting error. */
 export function UrlForm() {
   const chosen = choice.value;
   if (chosen === undefined) return null;
@@ -43,7 +43,7 @@ export function UrlForm() {
           key={`${resource.name} ${name}`}
           name={name}
           value={values[name] ?? ''}
-          form={placeholderForms[name]}
+          form={placeholderSyntaxes[name]}
           onText={(text) => change({ values: { ...values, [name]: text } }, { isTyping: true })}
         />
       ))}

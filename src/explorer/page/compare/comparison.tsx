@@ -8,12 +8,12 @@ import { formatTarget, type MediaChoice, withWidth, wordsOf } from '../media-cho
 import { choice, isPictureShown } from '../state.ts';
 import { Loupe, type SizedPicture } from './loupe.tsx';
 
-/** Changes come in groups; the pictures are requested after this time without a change, in milliseconds. */
-const CALM_MS = 300;
+/** Changes come in groups, so pictures are requested after this time without a change. */
+const DEBOUNCE_MS = 300;
 
 const asAbove = { format: '', size: '' } as const;
 
-/** Settings of a side of the comparison; the empty text keeps the setting of the main choice. */
+/** Settings of one side; an empty string keeps the setting of the main choice. */
 interface SideChoice {
   readonly quality: string;
   readonly format: string;
@@ -26,7 +26,7 @@ interface ComparedPicture extends SizedPicture {
 
 type Pair = readonly [left: ComparedPicture, right: ComparedPicture];
 
-/** The same picture in two variants, one over the other. Closed until needed: it costs two renders. */
+/** The same picture in two variants. Closed until needed, since it costs two renders. */
 export function Comparison() {
   const chosen = choice.value;
   const [isOpen, setIsOpen] = useState(false);
@@ -57,7 +57,7 @@ function Compared({ chosen }: { readonly chosen: MediaChoice }) {
   const [left, setLeft] = useState<SideChoice>({ ...asAbove, quality: 'lossless' });
   const [right, setRight] = useState<SideChoice>({ ...asAbove, quality: 'low' });
   const [pair, setPair] = useState<Pair | 'nothing'>();
-  // A change costs two renders, so nothing is requested while the comparison is off the screen.
+  // A change costs two renders, so requests wait until the comparison is visible.
   useEffect(() => {
     const watch = new IntersectionObserver((entries) =>
       setIsSeen(entries.some(({ isIntersecting }) => isIntersecting)),
@@ -74,7 +74,7 @@ function Compared({ chosen }: { readonly chosen: MediaChoice }) {
       if (loaded === undefined) return;
       if (isWanted) setPair(loaded);
       else if (loaded !== 'nothing') freePictures(loaded);
-    }, CALM_MS);
+    }, DEBOUNCE_MS);
     return () => {
       isWanted = false;
       clearTimeout(timer);
@@ -93,7 +93,7 @@ function Compared({ chosen }: { readonly chosen: MediaChoice }) {
         <p class="side">{shown && <Notes picture={shown[0]} />}</p>
         <p class="side">
           {shown && <Notes picture={shown[1]} of={shown[0]} />}
-          {pair === 'nothing' && <span class="note">These two are not both pictures</span>}
+          {pair === 'nothing' && <span class="note">Nothing to compare</span>}
         </p>
       </div>
     </div>

@@ -1,9 +1,9 @@
 import { useState } from 'preact/hooks';
 
-/** Screen pixels per pixel of the larger picture; 0 fits it into the view. */
+/** Device pixels per pixel of the larger picture; 0 fits it into the view. */
 const ZOOMS = [0, 1, 2, 4, 8] as const;
 
-/** Distance by which an arrow key moves a picture, in pixels of the page. */
+/** Distance by which an arrow key moves a picture, in CSS pixels. */
 const STEP_PX = 48;
 
 export interface SizedPicture {
@@ -12,7 +12,7 @@ export interface SizedPicture {
   readonly height: number;
 }
 
-/** Offset of a picture from the centre of its view, in pixels of the page. */
+/** Offset of a picture from the centre of its view, in CSS pixels. */
 interface Pan {
   readonly x: number;
   readonly y: number;
@@ -23,10 +23,7 @@ interface LoupeProps {
   readonly right: SizedPicture;
 }
 
-/**
- * Two pictures, one over the other at the same size and position, with a slider between them. When enlarged, both move
- * together: by dragging, or by the arrow keys.
- */
+/** Two pictures on top of each other, with a slider between them. When enlarged, dragging and arrow keys move both. */
 export function Loupe({ left, right }: LoupeProps) {
   const [split, setSplit] = useState(50);
   const [zoom, setZoom] = useState(0);
@@ -84,7 +81,7 @@ export function Loupe({ left, right }: LoupeProps) {
           tabIndex={isZoomed ? 0 : undefined}
           aria-label={isZoomed ? 'Both pictures; the arrow keys move them' : 'Both pictures'}
           ref={(view) => {
-            // A narrower window must not show more than the picture.
+            // After the window becomes narrower, the picture must still fill the view.
             if (view === null || !isZoomed) return;
             const clamped = clampPan(pan, overhangOf(view));
             if (clamped.x !== pan.x || clamped.y !== pan.y) setPan(clamped);
@@ -128,15 +125,11 @@ export function Loupe({ left, right }: LoupeProps) {
   );
 }
 
-/**
- * Keeps the edges of a picture out of its view.
- *
- * @param overhang excess of the picture's size over the view's; negative if the picture is smaller
- */
+/** Keeps the edges of a picture outside its view. @param overhang picture size minus view size */
 function clampPan({ x, y }: Pan, overhang: Pan): Pan {
   return { x: clamp(x, overhang.x / 2), y: clamp(y, overhang.y / 2) };
 }
 
-function clamp(value: number, most: number): number {
-  return Math.max(-Math.max(0, most), Math.min(Math.max(0, most), value)) + 0;
+function clamp(value: number, max: number): number {
+  return Math.max(-Math.max(0, max), Math.min(Math.max(0, max), value)) + 0;
 }

@@ -2,12 +2,12 @@ import { hash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { cdnSettings, useCdnApp, useCdnReplicas } from '../../support/cdn/cdn-app.ts';
+import { AWS_KEYS, CDN_TOKEN, type Fault, startCdnApi } from '../../support/cdn/cdn-server.ts';
 import { defer } from '../../support/deferred.ts';
-import { edgeSettings, useEdgeApp, useEdgeWorld } from '../../support/edges/edge-app.ts';
-import { AWS_KEYS, EDGE_TOKEN, type Fault, startEdge } from '../../support/edges/edge-server.ts';
 import { MemoryObjects } from '../../support/memory-objects.ts';
 import { MemoryResultStore } from '../../support/memory-result-store.ts';
-import { order, scrape, withToken } from '../../support/telemetry/prometheus-text.ts';
+import { scrape, sendToAdmin, withToken } from '../../support/telemetry/prometheus-text.ts';
 import { createTestApp, FakeClock, samples, type TestApp } from '../../support/test-app.ts';
 import { atScale } from '../../support/test-scale.ts';
 
@@ -19,7 +19,7 @@ const HOUR_MS = 3_600_000;
 const TAKEN_OVER = 'took over purges whose lease had expired';
 
 async function purge(app: TestApp, payload: object): Promise<string> {
-  const response = await order(app, '/purge', payload);
+  const response = await sendToAdmin(app, '/purge', payload);
   expect([response.statusCode, Object.keys(response.json())]).toEqual([202, ['id']]);
   return response.json().id;
 }
@@ -48,23 +48,23 @@ const purgesIn = ({ names }: MemoryObjects) => names.filter((name) => name.start
 
 describe.each(['cloudflare', 'fastly', 'bunny', 'cloudfront'] as const)('purges at %s', (name) => {
   test('are sent to the CDN, and again after the longest render, or after its Retry-After', async () => {
-    const { edge, app, pass, clock } = await useEdgeApp(name);
+    const { cdn, app, pass, clock } = await useCdnApp(name);
     const [tag] = await tagsOf(app, '/icons/1/ab.webp?size=16');
     const id = await purge(app, { assets: ['icons/1/ab'] });
-    await pass(() => edge.taken.length === 1);
-    expect(edge.taken).toEqual([{ atMs: 0, tags: [tag] }]);
+    await pass(() => cdn.taken.length === 1);
+    expect(cdn.taken).toEqual([{ atMs: 0, tags: [tag] }]);
     expect(await request(app, `/purges/${id}`)).toEqual({
       code: 200,
       body: { id, status: 'pending' },
     });
     await pass(() => clock.nowMs() >= SECOND_ROUND_MS - 5_000);
-    expect(edge.taken.length).toBe(1);
+    expect(cdn.taken.length).toBe(1);
     const waiting = await scrape(app);
     expect(waiting.read('darkroom_edge_purges_pending')).toBe(1);
     expect(waiting.read('darkroom_edge_oldest_purge_seconds')).toBeGreaterThan(30);
-    edge.faults.push('limited with time');
-    await pass(() => edge.taken.length === 2);
-    expect(edge.taken[1]).toEqual({ atMs: SECOND_ROUND_MS + 7_000, tags: [tag] });
+    cdn.faults.push('limited with time');
+    await pass(() => cdn.taken.length === 2);
+    expect(cdn.taken[1]).toEqual({ atMs: SECOND_ROUND_MS + 7_000, tags: [tag] });
     expect(await request(app, `/purges/${id}`)).toEqual({
       code: 200,
       body: { id, status: 'done' },
@@ -77,37 +77,37 @@ describe.each(['cloudflare', 'fastly', 'bunny', 'cloudfront'] as const)('purges 
   });
 
   test('are retried until the CDN accepts them, after any error', async () => {
-    const { edge, app, pass } = await useEdgeApp(name);
+    const { cdn, app, pass } = await useCdnApp(name);
     const answers = ['limited', 'failed', 'refused', 'denied', 'limited with time'] as const;
     const faults: Fault[] = [...answers, 'reset'];
-    edge.faults.push(...faults, ...faults);
+    cdn.faults.push(...faults, ...faults);
     const id = await purge(app, { prefix: 'icons/' });
     const reasons = new Set<string>();
     await pass(async () => {
       reasons.add(String((await request(app, `/purges/${id}`)).body.reason));
-      return edge.taken.length === 2;
+      return cdn.taken.length === 2;
     });
     expect((await request(app, `/purges/${id}`)).body).toEqual({ id, status: 'done' });
-    expect(edge.statuses.length).toBe(2 * faults.length + 2);
+    expect(cdn.statuses.length).toBe(2 * faults.length + 2);
     const { read } = await scrape(app);
     const calls = (outcome: string) => read('darkroom_edge_calls_total', { outcome });
     expect(['taken', 'limited', 'failed', 'timeout'].map(calls)).toEqual([2, 4, 8, 0]);
     expect(reasons.size).toBeGreaterThan(4);
-    expect([...reasons].join()).not.toContain(EDGE_TOKEN);
+    expect([...reasons].join()).not.toContain(CDN_TOKEN);
     const logged = JSON.stringify(app.log.entries);
-    for (const secret of [EDGE_TOKEN, AWS_KEYS.accessKeyId, AWS_KEYS.secretAccessKey])
+    for (const secret of [CDN_TOKEN, AWS_KEYS.accessKeyId, AWS_KEYS.secretAccessKey])
       expect(logged).not.toContain(secret);
   });
 });
 
 test('a purge that the CDN does not accept for a day has failed, with the reason', async () => {
-  const { edge, app, pass, passFor, clock } = await useEdgeApp('cloudflare');
-  edge.faults.push(...new Array<Fault>(100).fill('denied'));
+  const { cdn, app, pass, passFor, clock } = await useCdnApp('cloudflare');
+  cdn.faults.push(...new Array<Fault>(100).fill('denied'));
   const id = await purge(app, { prefix: 'icons/' });
   await passFor(60_000);
   clock.advance(23.75 * HOUR_MS);
-  await pass(() => edge.statuses.length > 3);
-  const calls = edge.statuses.length;
+  await pass(() => cdn.statuses.length > 3);
+  const calls = cdn.statuses.length;
   await pass(() => app.log.errors.length > 0);
   expect(clock.nowMs()).toBeGreaterThan(24 * HOUR_MS - 1);
   expect(clock.nowMs()).toBeLessThan(24 * HOUR_MS + 120_000);
@@ -115,7 +115,7 @@ test('a purge that the CDN does not accept for a day has failed, with the reason
   expect(body).toEqual({ id, status: 'failed', reason: expect.stringMatching(/^HTTP 40[13]/) });
   expect(app.log.errors).toMatchObject([{ edge: 'cloudflare', id, reason: body.reason }]);
   // Every minute at last, and no more often.
-  expect(edge.statuses.length - calls).toBeLessThan(15 * 2.1);
+  expect(cdn.statuses.length - calls).toBeLessThan(15 * 2.1);
 });
 
 describe('10 000 purged keys', () => {
@@ -130,26 +130,26 @@ describe('10 000 purged keys', () => {
   ] as const)(
     'at %s (%i) end within %s minutes, in few calls',
     async (name, count, minutes, calls, codes) => {
-      const { edge, app, pass, clock } = await useEdgeApp(name);
+      const { cdn, app, pass, clock } = await useCdnApp(name);
       for (const order of largeOrders(count)) await purge(app, order);
       await pass(async () => (await request(app, '/purges')).body.count === 0);
-      expect([...edge.counts().values()]).toEqual(new Array(count).fill(2));
+      expect([...cdn.counts().values()]).toEqual(new Array(count).fill(2));
       expect(clock.nowMs()).toBeLessThan(minutes * 60_000);
-      expect(edge.taken.length).toBeLessThanOrEqual(calls + 4);
-      expect([...new Set(edge.statuses)]).toEqual(codes);
+      expect(cdn.taken.length).toBeLessThanOrEqual(calls + 4);
+      expect([...new Set(cdn.statuses)]).toEqual(codes);
     },
     180_000,
   );
 
   test('do not hold up a single one', async () => {
-    const { edge, app, pass, clock } = await useEdgeApp('cloudflare');
+    const { cdn, app, pass, clock } = await useCdnApp('cloudflare');
     const [tag = ''] = await tagsOf(app, '/icons/1/ab.webp?size=16');
     for (const order of largeOrders(3_000)) await purge(app, order);
-    await pass(() => edge.taken.length === 28);
+    await pass(() => cdn.taken.length === 28);
     const requestedMs = clock.nowMs();
     await purge(app, { assets: ['icons/1/ab'] });
-    await pass(() => edge.counts().get(tag) === 2);
-    const times = edge.taken.filter(({ tags }) => tags.includes(tag)).map(({ atMs }) => atMs);
+    await pass(() => cdn.counts().get(tag) === 2);
+    const times = cdn.taken.filter(({ tags }) => tags.includes(tag)).map(({ atMs }) => atMs);
     const [first = 0, second = 0] = times;
     // A token of the CDN's bucket comes every 12 seconds.
     expect(first - requestedMs).toBeLessThanOrEqual(12_000);
@@ -158,13 +158,13 @@ describe('10 000 purged keys', () => {
   });
 
   test('are sent for the first time before others of that size for the second time', async () => {
-    const { edge, app, pass, passFor } = await useEdgeApp('cloudflare');
+    const { cdn, app, pass, passFor } = await useCdnApp('cloudflare');
     const [early = {}, ...late] = largeOrders(4_000);
     await purge(app, early);
     await passFor(SECOND_ROUND_MS - 10_000);
     for (const order of late) await purge(app, order);
-    await pass(() => edge.taken.length === 40);
-    expect([...edge.counts().values()]).toEqual(new Array(4_000).fill(1));
+    await pass(() => cdn.taken.length === 40);
+    expect([...cdn.counts().values()]).toEqual(new Array(4_000).fill(1));
   });
 
   test.each([
@@ -173,26 +173,26 @@ describe('10 000 purged keys', () => {
     ['bunny', 200],
     ['cloudfront', 1_000],
   ] as const)('at %s are followed by a block within %i ms', async (name, withinMs) => {
-    const { edge, app, pass, clock } = await useEdgeApp(name);
+    const { cdn, app, pass, clock } = await useCdnApp(name);
     const [tag = ''] = await tagsOf(app, '/icons/1/ab.webp?size=16');
     for (const order of largeOrders(1_000)) await purge(app, order);
-    await pass(() => edge.taken.length > 0 && clock.nowMs() > 0, 5_000);
+    await pass(() => cdn.taken.length > 0 && clock.nowMs() > 0, 5_000);
     const requestedMs = clock.nowMs();
-    await order(app, '/blocks', { keys: ['icons/1/ab'] });
-    await pass(() => edge.counts().has(tag));
+    await sendToAdmin(app, '/blocks', { keys: ['icons/1/ab'] });
+    await pass(() => cdn.counts().has(tag));
     expect(clock.nowMs() - requestedMs).toBeLessThanOrEqual(withinMs);
-    expect(new Set(edge.statuses)).toHaveLength(1);
+    expect(new Set(cdn.statuses)).toHaveLength(1);
   });
 
   test('are rejected beyond the maximum, until some have been sent', async () => {
-    const { app, edge, objects } = await useEdgeApp('bunny');
-    edge.faults.push(...new Array<Fault>(1_000).fill('failed'));
+    const { app, cdn, objects } = await useCdnApp('bunny');
+    cdn.faults.push(...new Array<Fault>(1_000).fill('failed'));
     // As many orders at once as are let in.
     objects.writeMs = 100;
     for (const half of [50_000, 50_000]) {
       await Promise.all(largeOrders(half).map((each) => purge(app, each)));
     }
-    const refused = await order(app, '/purge', { prefix: 'icons/' });
+    const refused = await sendToAdmin(app, '/purge', { prefix: 'icons/' });
     expect([refused.statusCode, refused.json().code]).toEqual([503, 'OVERLOADED']);
     expect(refused.headers['retry-after']).toBe('60');
   });
@@ -205,30 +205,30 @@ describe('the tags of a purge', () => {
     [{ prefix: 'avatars/1/' }, '/avatars/1/ab.webp', 2],
     [{ prefix: 'guilds/1/users/2/avatars/' }, '/guilds/1/users/2/avatars/ab.webp', 5],
   ])('%j are among those of %s', async (order, url, index) => {
-    const { edge, app, pass } = await useEdgeApp('fastly');
+    const { cdn, app, pass } = await useCdnApp('fastly');
     const tags = await tagsOf(app, url);
     await purge(app, order);
-    await pass(() => edge.taken.length === 1);
-    expect(edge.taken[0]?.tags).toContain(tags[index]);
+    await pass(() => cdn.taken.length === 1);
+    expect(cdn.taken[0]?.tags).toContain(tags[index]);
   });
 
   test('are sent once if several purges have them', async () => {
-    const { edge, app, pass } = await useEdgeApp('bunny');
+    const { cdn, app, pass } = await useCdnApp('bunny');
     // The first call is under way, and fails, while the others come.
-    edge.faults.push('limited with time');
+    cdn.faults.push('limited with time');
     const ids = [];
     for (let time = 0; time < 5; time += 1) ids.push(await purge(app, { prefix: 'icons/' }));
-    await pass(() => edge.taken.length === 2);
+    await pass(() => cdn.taken.length === 2);
     await pass(async () => (await request(app, '/purges')).body.count === 0);
     for (const id of ids) expect((await request(app, `/purges/${id}`)).body.status).toBe('done');
-    expect(edge.taken.length).toBe(2);
+    expect(cdn.taken.length).toBe(2);
   });
 });
 
 describe('the order of a purge', () => {
   test('is: memory, then the CDN and the store at the same time, then the response', async () => {
     const store = new MemoryResultStore();
-    const { edge, objects, app, pass } = await useEdgeApp('fastly', { resultStore: store });
+    const { cdn, objects, app, pass } = await useCdnApp('fastly', { resultStore: store });
     app.originals.put('icons/1/ab', samples.jpeg);
     await app.get('/icons/1/ab.webp?size=16');
     // The rendering, and the digest of its original.
@@ -244,8 +244,8 @@ describe('the order of a purge', () => {
     const purging = purge(app, { assets: ['icons/1/ab'] }).finally(() => {
       hasResponded = true;
     });
-    await pass(() => edge.taken.length === 1);
-    expect(edge.taken[0]?.tags).toEqual([tag]);
+    await pass(() => cdn.taken.length === 1);
+    expect(cdn.taken[0]?.tags).toEqual([tag]);
     expect([hasResponded, store.paths.length]).toEqual([false, 2]);
     removal.resolve();
     const id = await purging;
@@ -254,67 +254,67 @@ describe('the order of a purge', () => {
   });
 
   test('needs its object: without it, the response is a 503, and only stored purges are sent to the CDN', async () => {
-    const { edge, objects, app, pass } = await useEdgeApp('fastly');
+    const { cdn, objects, app, pass } = await useCdnApp('fastly');
     const id = await purge(app, { assets: ['icons/1/ab'] });
     objects.failure = new Error('the bucket is gone');
-    const refused = await order(app, '/purge', { assets: ['icons/1/cd'] });
+    const refused = await sendToAdmin(app, '/purge', { assets: ['icons/1/cd'] });
     expect([refused.statusCode, refused.json().code]).toEqual([503, 'JOURNAL_ERROR']);
     expect((await request(app, '/purges')).code).toBe(503);
-    await pass(() => edge.taken.length === 2);
+    await pass(() => cdn.taken.length === 2);
     expect((await request(app, `/purges/${id}`)).body.status).toBe('done');
-    expect([...edge.counts().values()]).toEqual([2]);
+    expect([...cdn.counts().values()]).toEqual([2]);
   });
 });
 
 describe('a purge', () => {
   test('of a process that stops is continued at once by another, past a damaged one', async () => {
-    const { edge, open, pass, clock, objects } = await useEdgeWorld('fastly');
+    const { cdn, open, pass, clock, objects } = await useCdnReplicas('fastly');
     await objects.write('purge-0000', Buffer.from('{'), 'absent');
     await objects.write('purges-0000', Buffer.from('{'), 'absent');
     const one = await open();
     const id = await purge(one, { assets: ['icons/1/ab', 'icons/1/cd'] });
-    await pass(() => edge.taken.length === 1);
+    await pass(() => cdn.taken.length === 1);
     await one.close();
     const other = await open();
-    await pass(() => edge.taken.length === 2);
+    await pass(() => cdn.taken.length === 2);
     expect(clock.nowMs()).toBeLessThan(SECOND_ROUND_MS + 5_000);
     expect((await request(other, `/purges/${id}`)).body).toEqual({ id, status: 'done' });
   });
 
   test('of a process that stops during a hanging call is continued at once by another', async () => {
-    const { edge, open, pass } = await useEdgeWorld('fastly');
+    const { cdn, open, pass } = await useCdnReplicas('fastly');
     const one = await open();
-    edge.faults.push('hang');
+    cdn.faults.push('hang');
     const id = await purge(one, { prefix: 'icons/' });
-    await expect.poll(() => edge.statuses.length).toBe(1);
+    await expect.poll(() => cdn.statuses.length).toBe(1);
     const beganMs = performance.now();
     await one.close();
     expect(performance.now() - beganMs).toBeLessThan(5_000);
     const other = await open();
-    await pass(() => edge.taken.length === 1);
-    expect(edge.taken[0]?.atMs).toBeLessThan(15_000);
+    await pass(() => cdn.taken.length === 1);
+    expect(cdn.taken[0]?.atMs).toBeLessThan(15_000);
     expect((await request(other, `/purges/${id}`)).body).toEqual({ id, status: 'pending' });
   });
 
   test('of a killed process is continued by one of the others', async () => {
-    const { edge, open, pass, clock, objects } = await useEdgeWorld('fastly');
+    const { cdn, open, pass, clock, objects } = await useCdnReplicas('fastly');
     const [one, other, third] = [await open(), await open(), await open()];
-    edge.faults.push('failed');
+    cdn.faults.push('failed');
     const ids = [await purge(one, { prefix: 'icons/' }), await purge(one, { prefix: 'emojis/' })];
-    await pass(() => edge.statuses.length === 1);
+    await pass(() => cdn.statuses.length === 1);
     await one.vanish();
     const goneMs = clock.nowMs();
-    await pass(() => edge.taken.length > 0);
+    await pass(() => cdn.taken.length > 0);
     expect(clock.nowMs() - goneMs).toBeGreaterThanOrEqual(10_000);
     expect(clock.nowMs() - goneMs).toBeLessThan(30_000);
     await pass(async () => (await request(third, '/purges')).body.count === 0);
     for (const id of ids) expect((await request(other, `/purges/${id}`)).body.status).toBe('done');
-    expect([...edge.counts().values()]).toEqual([2, 2]);
+    expect([...cdn.counts().values()]).toEqual([2, 2]);
     expect(purgesIn(objects).length).toBe(2);
   });
 
   test('of a process that was only slow loses nothing', async () => {
-    const { edge, open, pass, passFor, objects } = await useEdgeWorld('fastly');
+    const { cdn, open, pass, passFor, objects } = await useCdnReplicas('fastly');
     const [one, other] = [await open(), await open()];
     const first = await purge(one, { prefix: 'icons/' });
     await one.vanish();
@@ -325,30 +325,30 @@ describe('a purge', () => {
     await pass(async () => (await request(other, '/purges')).body.count === 0);
     const ids = [first, second];
     for (const id of ids) expect((await request(other, `/purges/${id}`)).body.status).toBe('done');
-    expect(Math.min(...edge.counts().values())).toBeGreaterThanOrEqual(2);
+    expect(Math.min(...cdn.counts().values())).toBeGreaterThanOrEqual(2);
     expect(purgesIn(objects).length).toBe(2);
   });
 
   test('between its rounds is continued when the second one is due', async () => {
-    const { edge, open, pass, clock } = await useEdgeWorld('fastly');
+    const { cdn, open, pass, clock } = await useCdnReplicas('fastly');
     const [one, other] = [await open(), await open()];
     const id = await purge(one, { prefix: 'icons/' });
-    await pass(() => edge.taken.length === 1);
+    await pass(() => cdn.taken.length === 1);
     await one.vanish();
-    await pass(() => edge.taken.length === 2);
+    await pass(() => cdn.taken.length === 2);
     expect(clock.nowMs()).toBeGreaterThanOrEqual(SECOND_ROUND_MS);
     expect(clock.nowMs()).toBeLessThanOrEqual(SECOND_ROUND_MS + 10_000);
     expect((await request(other, `/purges/${id}`)).body).toEqual({ id, status: 'done' });
   });
 
   test('is sent only by its process, in both rounds, with any number of replicas', async () => {
-    const { edge, open, pass, passFor } = await useEdgeWorld('fastly');
+    const { cdn, open, pass, passFor } = await useCdnReplicas('fastly');
     const apps = [await open(), await open(), await open()];
     for (const app of apps) await purge(app, { assets: [`icons/${apps.indexOf(app)}/ab`] });
-    edge.faults.push(...new Array<Fault>(12).fill('failed'));
-    await pass(() => edge.taken.length === 6);
+    cdn.faults.push(...new Array<Fault>(12).fill('failed'));
+    await pass(() => cdn.taken.length === 6);
     await passFor(120_000);
-    expect([...edge.counts().values()]).toEqual([2, 2, 2]);
+    expect([...cdn.counts().values()]).toEqual([2, 2, 2]);
     expect(apps.map((app) => app.log.count(TAKEN_OVER))).toEqual([0, 0, 0]);
   });
 
@@ -356,7 +356,7 @@ describe('a purge', () => {
     const directory = join(import.meta.dirname, '../blocks/earlier');
     // Shortly after the journal was written.
     const startedAtMs = 1_795_864_020_000 - 1_750_000_000_000;
-    const { edge, open, pass, clock, objects } = await useEdgeWorld('fastly');
+    const { cdn, open, pass, clock, objects } = await useCdnReplicas('fastly');
     clock.advance(startedAtMs);
     for (const name of await readdir(directory)) {
       const bytes = await readFile(join(directory, name));
@@ -372,19 +372,19 @@ describe('a purge', () => {
     const firstTags = await Promise.all(
       ['a', 'b'].map(async (end) => (await tagsOf(app, `/icons/1/first-${end}.webp`))[0]),
     );
-    edge.faults.push('denied');
-    await pass(() => edge.statuses.length > 0);
+    cdn.faults.push('denied');
+    await pass(() => cdn.statuses.length > 0);
     expect((await request(app, `/purges/${done}`)).body).toEqual({ id: done, status: 'done' });
     const reason = 'HTTP 401 Provided credentials are missing or invalid';
     const { body } = await request(app, `/purges/${first}`);
     expect(body).toEqual({ id: first, status: 'pending', reason });
     const { purges } = (await request(app, '/purges')).body;
     expect(purges.map(({ id }: { id: string }) => id)).toEqual([second, first]);
-    await pass(() => edge.counts().size === 3);
+    await pass(() => cdn.counts().size === 3);
     // Its tag key is kept, and one of its purges had its first round.
-    expect(edge.taken.map(({ tags }) => tags).sort()).toEqual([[secondTag], firstTags].sort());
+    expect(cdn.taken.map(({ tags }) => tags).sort()).toEqual([[secondTag], firstTags].sort());
     await pass(async () => (await request(app, '/purges')).body.count === 0);
-    expect(edge.counts()).toEqual(
+    expect(cdn.counts()).toEqual(
       new Map([[secondTag, 1], ...firstTags.map((tag) => [tag, 2])] as never),
     );
     for (const id of [second, first]) {
@@ -395,11 +395,11 @@ describe('a purge', () => {
   });
 
   test('is shown by every replica, and forgotten a day after its end', async () => {
-    const { edge, open, pass, passFor, clock, objects } = await useEdgeWorld('fastly');
+    const { cdn, open, pass, passFor, clock, objects } = await useCdnReplicas('fastly');
     const [one, other] = [await open(), await open()];
-    edge.faults.push('denied', 'denied', 'denied');
+    cdn.faults.push('denied', 'denied', 'denied');
     const id = await purge(one, { prefix: 'icons/' });
-    await pass(() => edge.statuses.length === 3);
+    await pass(() => cdn.statuses.length === 3);
     await passFor(5_000);
     const reason = 'HTTP 401 Provided credentials are missing or invalid';
     const { body } = await request(other, '/purges');
@@ -407,7 +407,7 @@ describe('a purge', () => {
       count: 1,
       purges: [{ id, status: 'pending', reason, pendingSeconds: expect.any(Number) }],
     });
-    await pass(() => edge.taken.length === 2);
+    await pass(() => cdn.taken.length === 2);
     expect((await request(other, `/purges/${id}`)).body).toEqual({ id, status: 'done' });
     clock.advance(24 * HOUR_MS);
     await passFor(10_000);
@@ -418,45 +418,45 @@ describe('a purge', () => {
 
 describe('a block', () => {
   const settings = { BLOCKLIST_POLL_SECONDS: '1' };
-  const block = (app: TestApp, payload: object) => order(app, '/blocks', payload);
+  const block = (app: TestApp, payload: object) => sendToAdmin(app, '/blocks', payload);
 
   test('is sent to the CDN, like a purge', async () => {
-    const { edge, app, pass } = await useEdgeApp('fastly', { settings });
+    const { cdn, app, pass } = await useCdnApp('fastly', { settings });
     const [tag, directory] = await tagsOf(app, '/icons/1/ab.webp?size=16');
     expect((await block(app, { keys: ['icons/1/ab'], prefixes: ['icons/'] })).statusCode).toBe(200);
-    await pass(() => edge.taken.length === 2);
-    expect(edge.taken.map(({ tags }) => tags)).toEqual(Array(2).fill([tag, directory]));
+    await pass(() => cdn.taken.length === 2);
+    expect(cdn.taken.map(({ tags }) => tags)).toEqual(Array(2).fill([tag, directory]));
     const { statusCode, headers } = await app.get('/icons/1/ab.webp?size=16');
     expect([statusCode, headers['surrogate-key']]).toEqual([451, undefined]);
   });
 
   test('by SHA-256 is sent by each replica that knows an original with these bytes', async () => {
-    const { edge, open, pass } = await useEdgeWorld('fastly', { settings });
+    const { cdn, open, pass } = await useCdnReplicas('fastly', { settings });
     const [one, other] = [await open(), await open()];
     other.originals.put('icons/1/ab', samples.jpeg);
     const [tag] = await tagsOf(other, '/icons/1/ab.webp?size=16');
     await other.requestAdmin('/metadata/icons/1/ab?sha256=true', { headers: withToken });
     const sha256 = [hash('sha256', samples.jpeg)];
     expect((await block(one, { sha256 })).statusCode).toBe(200);
-    await expect.poll(() => edge.taken.length).toBe(1);
-    await pass(() => edge.taken.length === 2);
-    expect(edge.taken.map(({ tags }) => tags)).toEqual([[tag], [tag]]);
+    await expect.poll(() => cdn.taken.length).toBe(1);
+    await pass(() => cdn.taken.length === 2);
+    expect(cdn.taken.map(({ tags }) => tags)).toEqual([[tag], [tag]]);
   });
 
   test('by SHA-256 purges a large original that was sent before it was hashed', async () => {
-    const { edge, app } = await useEdgeApp('fastly', {
+    const { cdn, app } = await useCdnApp('fastly', {
       settings: { ...settings, MAX_ORIGINAL_BYTES: '100000' },
     });
     const bytes = Buffer.alloc(300_000, 'x');
     app.originals.put('attachments/1/2/a.bin', bytes);
     expect((await block(app, { sha256: [hash('sha256', bytes)] })).statusCode).toBe(200);
     const [tag] = await tagsOf(app, '/attachments/1/2/a.bin');
-    await expect.poll(() => edge.taken.map(({ tags }) => tags)).toEqual([[tag]]);
+    await expect.poll(() => cdn.taken.map(({ tags }) => tags)).toEqual([[tag]]);
     expect((await app.get('/attachments/1/2/a.bin')).statusCode).toBe(451);
   });
 
   test('that cannot be stored for the CDN is a 503, and stays in effect', async () => {
-    const { objects, app } = await useEdgeApp('fastly', { settings });
+    const { objects, app } = await useCdnApp('fastly', { settings });
     const write = objects.write.bind(objects);
     objects.write = async (name, ...rest) => {
       if (name.startsWith('purge-')) throw new Error('the bucket is full');
@@ -469,10 +469,10 @@ describe('a block', () => {
 
 test('an error in the loops of the sender is logged, and purges are sent all the same', async () => {
   const clock = new FakeClock();
-  const edge = await startEdge('fastly', () => clock.nowMs());
+  const cdn = await startCdnApi('fastly', () => clock.nowMs());
   let failures = 2;
   const app = await createTestApp({
-    settings: edgeSettings('fastly', edge),
+    settings: cdnSettings('fastly', cdn),
     objects: new MemoryObjects(),
     clock,
     wallClock: () => 1_750_000_000_000 + clock.nowMs(),

@@ -8,15 +8,15 @@ interface Size {
 interface ShownPicture {
   readonly choice: MediaChoice;
   readonly origin: string;
-  /** Size of the picture in pixels; 0 if the browser cannot decode it. */
+  /** In pixels; 0 if the browser cannot decode the picture. */
   readonly size: Size;
-  /** Size of the original in pixels, if known: results are never larger. */
+  /** Size of the original in pixels, if known, which limits that of the result. */
   readonly original?: Size | undefined;
 }
 
 const EDGE_NAMES: readonly string[] = ['size', 'width', 'height'];
 
-/** Formats an `img` for screens of single and double density, with the size of the former. */
+/** Formats an `img` for screens of single and double density. */
 export function formatImage({ choice, origin, size, original }: ShownPicture): string {
   const url = origin + formatTarget(choice);
   const enlarged = enlarge(choice, size, original);
@@ -31,7 +31,7 @@ export function formatImage({ choice, origin, size, original }: ShownPicture): s
   return `<img ${attributes.filter(Boolean).join(' ')}>`;
 }
 
-/** Returns a file name for a picture: its own, with the extension of the requested format. */
+/** Returns a file name for a picture, with the extension of the requested format. */
 export function fileNameOf(choice: MediaChoice): string {
   const name = nameOf(choice);
   const ending = endingOf(choice);
@@ -45,8 +45,8 @@ export function nameOf({ values }: Pick<MediaChoice, 'values'>): string {
 }
 
 /**
- * Returns the choice at twice the size, or the next size above; at the size of a smaller original. `density` is the
- * ratio of the widths. Returns `undefined` without a size, or a larger one.
+ * Returns the choice at twice its size, or up to the size of the original, and the ratio of the widths. Returns
+ * `undefined` if no larger size exists.
  */
 function enlarge(
   choice: MediaChoice,

@@ -6,8 +6,8 @@ import { atEnd } from '../at-end.ts';
 import { findFreePorts } from '../processes/local-server.ts';
 import { type ServiceProcess, startService } from '../processes/service-process.ts';
 import { METRICS_TOKEN, withToken } from '../telemetry/prometheus-text.ts';
-import { edgeSettings } from './edge-app.ts';
-import { EDGE_TOKEN, startEdge } from './edge-server.ts';
+import { cdnSettings } from './cdn-app.ts';
+import { CDN_TOKEN, startCdnApi } from './cdn-server.ts';
 
 type Settings = Readonly<Record<string, string>>;
 
@@ -73,59 +73,59 @@ async function readList(replica: Replica) {
 /** Promises about purges and blocks that hold although processes are killed, in any place of the list. */
 export function describeReplicas(name: string, openPlace: () => Promise<ListPlace>): void {
   const useWorld = async (count: number) => {
-    const edge = await startEdge('fastly');
+    const cdn = await startCdnApi('fastly');
     const place = await openPlace();
     const replicas = await useReplicas(count, {
-      ...edgeSettings('fastly', edge),
+      ...cdnSettings('fastly', cdn),
       ...place.settings,
       TRANSFORM_TIMEOUT_MS: '1000',
     });
-    return { edge, place, replicas: replicas as [Replica, Replica, ...Replica[]] };
+    return { cdn, place, replicas: replicas as [Replica, Replica, ...Replica[]] };
   };
 
   describe(`purges of replicas whose list is in ${name}`, () => {
     test('are sent twice each, although the process is killed in the middle of a call', async () => {
-      const { edge, replicas } = await useWorld(3);
+      const { cdn, replicas } = await useWorld(3);
       const [victim, other] = replicas;
-      edge.faults.push('hang');
+      cdn.faults.push('hang');
       const ids: string[] = [];
       for (const id of [1, 2, 3]) ids.push(await victim.purge(`emojis/${id}`));
-      await expect.poll(() => edge.underWay()).toBe(1);
+      await expect.poll(() => cdn.underWay()).toBe(1);
       await victim.kill();
       expect(await Promise.all(ids.map(other.statusOf))).toEqual(Array(3).fill('pending'));
       expect((await other.request('/purges')).body.count).toBe(3);
       await expect
         .poll(() => Promise.all(ids.map(other.statusOf)), slowly)
         .toEqual(Array(3).fill('done'));
-      expect([...edge.counts().values()]).toEqual([2, 2, 2]);
-      for (const replica of replicas) expect(replica.output()).not.toContain(EDGE_TOKEN);
+      expect([...cdn.counts().values()]).toEqual([2, 2, 2]);
+      for (const replica of replicas) expect(replica.output()).not.toContain(CDN_TOKEN);
     });
 
     test('have their second round on time, although the process is killed after the first', async () => {
-      const { edge, replicas } = await useWorld(2);
+      const { cdn, replicas } = await useWorld(2);
       const [victim, other] = replicas;
       const id = await victim.purge('emojis/1');
-      await expect.poll(() => edge.taken.length).toBe(1);
+      await expect.poll(() => cdn.taken.length).toBe(1);
       await sleep(3_000); // until the round is stored
       await victim.kill();
       await expect.poll(() => other.statusOf(id), slowly).toBe('done');
-      const [first, second] = edge.taken.map(({ atMs }) => atMs);
+      const [first, second] = cdn.taken.map(({ atMs }) => atMs);
       const waitedMs = (second ?? 0) - (first ?? 0);
       expect(waitedMs).toBeGreaterThan(SECOND_ROUND_MS - 500);
       expect(waitedMs).toBeLessThan(SECOND_ROUND_MS + 15_000);
     });
 
     test('are continued by the next start of the only process, and at once after a regular stop', async () => {
-      const { edge, replicas } = await useWorld(1);
+      const { cdn, replicas } = await useWorld(1);
       const [only] = replicas;
-      edge.faults.push('failed', 'failed', 'failed', 'failed', 'failed');
+      cdn.faults.push('failed', 'failed', 'failed', 'failed', 'failed');
       const ids = [await only.purge('emojis/1'), await only.purge('emojis/2')];
-      await expect.poll(() => edge.statuses.length).toBeGreaterThan(0);
+      await expect.poll(() => cdn.statuses.length).toBeGreaterThan(0);
       await only.stop();
-      edge.faults.length = 0;
+      cdn.faults.length = 0;
       const stoppedMs = performance.now();
       await only.start();
-      await expect.poll(() => edge.counts().size, { timeout: 20_000 }).toBe(2);
+      await expect.poll(() => cdn.counts().size, { timeout: 20_000 }).toBe(2);
       expect(performance.now() - stoppedMs).toBeLessThan(10_000);
       await only.kill();
       await only.start();
@@ -135,8 +135,8 @@ export function describeReplicas(name: string, openPlace: () => Promise<ListPlac
     });
 
     test('are sent twice and not more often, if no process is killed', async () => {
-      const { edge, replicas } = await useWorld(3);
-      edge.faults.push('failed', 'reset', 'failed');
+      const { cdn, replicas } = await useWorld(3);
+      cdn.faults.push('failed', 'reset', 'failed');
       const ids: string[] = [];
       for (let id = 1; id <= 12; id += 1) {
         const replica = replicas[id % 3];
@@ -146,12 +146,12 @@ export function describeReplicas(name: string, openPlace: () => Promise<ListPlac
       await expect
         .poll(() => Promise.all(ids.map(first.statusOf)), slowly)
         .toEqual(Array(12).fill('done'));
-      expect([...edge.counts().values()]).toEqual(Array(12).fill(2));
+      expect([...cdn.counts().values()]).toEqual(Array(12).fill(2));
     });
   });
 
   test(`a list and a journal of an earlier release in ${name} are converted by one of several processes`, async () => {
-    const edge = await startEdge('fastly');
+    const cdn = await startCdnApi('fastly');
     const place = await openPlace();
     const directory = 'test/http/blocks/earlier';
     const laterMs = Date.now() - 1_795_864_020_000;
@@ -162,7 +162,7 @@ export function describeReplicas(name: string, openPlace: () => Promise<ListPlac
         .replace(/(AtMs":)(\d+)/g, (_, field, timeMs) => field + (Number(timeMs) + laterMs));
       await place.put(file, Buffer.from(text, 'latin1'));
     }
-    const settings = { ...edgeSettings('fastly', edge), ...place.settings };
+    const settings = { ...cdnSettings('fastly', cdn), ...place.settings };
     const replicas = await useReplicas(3, { ...settings, TRANSFORM_TIMEOUT_MS: '1000' });
     for (const replica of replicas) {
       const { generation, values } = await readList(replica);
@@ -177,7 +177,7 @@ export function describeReplicas(name: string, openPlace: () => Promise<ListPlac
     await expect
       .poll(() => Promise.all(pending.map((id) => replica?.statusOf(id))), slowly)
       .toEqual(['done', 'done']);
-    expect([...edge.counts()].sort()).toEqual([
+    expect([...cdn.counts()].sort()).toEqual([
       ['62f505dfed97d6ee', 2],
       ['9ddd5c26d49bdb83', 2],
       ['cd9ac19e87da08cc', 1],

@@ -3,7 +3,7 @@ import type { LaneRenderer } from './render-slots.ts';
 import { samples } from './test-app.ts';
 
 /** A render that has begun and is held; `edge` is its width, by which a test may know it. */
-export interface HeldJob {
+export interface PausedJob {
   readonly lane: Lane;
   readonly edge: number;
   readonly finish: () => void;
@@ -11,11 +11,11 @@ export interface HeldJob {
 }
 
 /** Holds the jobs of a lane, or of both, until the test ends them, with all that was asked for. */
-export class HeldRenderer implements LaneRenderer {
+export class PausedRenderer implements LaneRenderer {
   held: Lane | 'both' | undefined;
   /** All that were held, in the order in which they began. */
-  readonly jobs: HeldJob[] = [];
-  readonly #running = new Set<HeldJob>();
+  readonly jobs: PausedJob[] = [];
+  readonly #running = new Set<PausedJob>();
   readonly #onEnd: () => void;
 
   /** @param onEnd called when a job comes to its end */
@@ -24,7 +24,7 @@ export class HeldRenderer implements LaneRenderer {
     this.#onEnd = onEnd;
   }
 
-  get running(): readonly HeldJob[] {
+  get running(): readonly PausedJob[] {
     return [...this.#running];
   }
 

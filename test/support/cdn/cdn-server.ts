@@ -6,8 +6,8 @@ import { listenUntilEnd } from '../at-end.ts';
 /** The CDNs whose APIs are imitated, from their public documents alone. */
 export type CdnName = 'cloudflare' | 'fastly' | 'bunny' | 'cloudfront';
 
-export const EDGE_TOKEN = 'a-token-of-the-edge-that-stands-in-no-log';
-export const EDGE_ZONE = 'ZONE1234';
+export const CDN_TOKEN = 'a-token-of-the-cdn-that-no-log-has';
+export const CDN_ZONE = 'ZONE1234';
 export const AWS_KEYS = {
   accessKeyId: 'AKIDEXAMPLEOFTHETESTS',
   secretAccessKey: 'a-secret-key-of-the-tests-that-signs',
@@ -40,7 +40,7 @@ interface Api {
 }
 
 /** Starts the API of a CDN; `nowMs` is the time that its limits go by. */
-export async function startEdge(name: CdnName, nowMs = (): number => performance.now()) {
+export async function startCdnApi(name: CdnName, nowMs = (): number => performance.now()) {
   const api = apis[name]();
   const taken: { readonly atMs: number; readonly tags: readonly string[] }[] = [];
   const statuses: number[] = [];
@@ -117,9 +117,9 @@ const apis: Readonly<Record<CdnName, () => Api>> = {
       json(status, { success: false, errors: [{ code, message }], messages: [] }, headers);
     return {
       answer: ({ method, path, headers, body }, nowMs) => {
-        const isPath = path === `/client/v4/zones/${EDGE_ZONE}/purge_cache`;
+        const isPath = path === `/client/v4/zones/${CDN_ZONE}/purge_cache`;
         if (method !== 'POST' || !isPath) return refusal(404, 7003, 'No route');
-        if (headers.authorization !== `Bearer ${EDGE_TOKEN}`) {
+        if (headers.authorization !== `Bearer ${CDN_TOKEN}`) {
           return refusal(403, 10000, 'Authentication error');
         }
         const seconds = admit(nowMs);
@@ -128,14 +128,14 @@ const apis: Readonly<Record<CdnName, () => Api>> = {
         if (!Array.isArray(tags) || tags.length === 0 || tags.length > 100) {
           return refusal(400, 1094, 'At most 100 tags');
         }
-        const taken = { success: true, errors: [], messages: [], result: { id: EDGE_ZONE } };
+        const taken = { success: true, errors: [], messages: [], result: { id: CDN_ZONE } };
         return { ...json(200, taken), tags };
       },
       faults: {
         limited: refusal(429, 971, 'Rate limited'),
         'limited with time': refusal(429, 971, 'Rate limited', { 'retry-after': '7' }),
         failed: { status: 502, body: '<html>Bad gateway</html>' },
-        refused: refusal(200, 1012, `The request with ${EDGE_TOKEN} has failed`),
+        refused: refusal(200, 1012, `The request with ${CDN_TOKEN} has failed`),
         denied: refusal(403, 10000, 'Authentication error'),
       },
     };
@@ -145,10 +145,10 @@ const apis: Readonly<Record<CdnName, () => Api>> = {
     const calls: { readonly atMs: number; readonly keys: number }[] = [];
     return {
       answer: ({ method, path, headers, body }, nowMs) => {
-        if (method !== 'POST' || path !== `/service/${EDGE_ZONE}/purge`) {
+        if (method !== 'POST' || path !== `/service/${CDN_ZONE}/purge`) {
           return json(404, { msg: 'Record not found' });
         }
-        if (headers['fastly-key'] !== EDGE_TOKEN)
+        if (headers['fastly-key'] !== CDN_TOKEN)
           return json(401, { msg: 'Provided credentials are missing or invalid' });
         const { surrogate_keys: tags } = JSON.parse(body);
         if (!Array.isArray(tags) || tags.length > 256) return json(400, { msg: 'Bad request' });
@@ -173,9 +173,9 @@ const apis: Readonly<Record<CdnName, () => Api>> = {
     const admit = createBucket(120, 200);
     return {
       answer: ({ method, path, headers, body }, nowMs) => {
-        if (method !== 'POST' || path !== `/pullzone/${EDGE_ZONE}/purgeCache`)
+        if (method !== 'POST' || path !== `/pullzone/${CDN_ZONE}/purgeCache`)
           return { status: 404 };
-        if (headers.accesskey !== EDGE_TOKEN) return { status: 401 };
+        if (headers.accesskey !== CDN_TOKEN) return { status: 401 };
         const seconds = admit(nowMs);
         if (seconds > 0) return { status: 429, headers: { 'retry-after': `${seconds}` } };
         const { CacheTag, ...rest } = JSON.parse(body);
@@ -202,7 +202,7 @@ const apis: Readonly<Record<CdnName, () => Api>> = {
     return {
       answer: (call, nowMs) => {
         const { method, path, body } = call;
-        if (method !== 'POST' || path !== `/2020-05-31/distribution/${EDGE_ZONE}/invalidation`) {
+        if (method !== 'POST' || path !== `/2020-05-31/distribution/${CDN_ZONE}/invalidation`) {
           return error(404, 'NoSuchDistribution');
         }
         if (!isSigned(call)) return error(403, 'SignatureDoesNotMatch', AWS_KEYS.accessKeyId);

@@ -6,21 +6,26 @@ import { defer } from '../deferred.ts';
 import { MemoryObjects } from '../memory-objects.ts';
 import { metricsSettings } from '../telemetry/prometheus-text.ts';
 import { createTestApp, FakeClock, type TestAppOptions } from '../test-app.ts';
-import { AWS_KEYS, type CdnName, EDGE_TOKEN, EDGE_ZONE, startEdge } from './edge-server.ts';
+import { AWS_KEYS, CDN_TOKEN, CDN_ZONE, type CdnName, startCdnApi } from './cdn-server.ts';
 
-export function edgeSettings(name: CdnName, { url }: { readonly url: string }) {
+export function cdnSettings(name: CdnName, { url }: { readonly url: string }) {
   return {
     ...metricsSettings,
     ...{ BLOCKLIST: 'filesystem', BLOCKLIST_FILE: join(tmpdir(), 'blocks.jsonl') },
-    ...{ EDGE: name, EDGE_ZONE, EDGE_API: url, ...(name !== 'cloudfront' && { EDGE_TOKEN }) },
+    ...{
+      EDGE: name,
+      EDGE_ZONE: CDN_ZONE,
+      EDGE_API: url,
+      ...(name !== 'cloudfront' && { EDGE_TOKEN: CDN_TOKEN }),
+    },
     TRANSFORM_TIMEOUT_MS: '15000',
   };
 }
 
 /** Makes apps that share a list's place, the API of a CDN in front, and a time that passes only in `pass`. */
-export async function useEdgeWorld(name: CdnName, options: TestAppOptions = {}) {
+export async function useCdnReplicas(name: CdnName, options: TestAppOptions = {}) {
   const clock = new FakeClock();
-  const edge = await startEdge(name, () => clock.nowMs());
+  const cdn = await startCdnApi(name, () => clock.nowMs());
   const objects = new MemoryObjects();
   if (name === 'cloudfront') {
     vi.stubEnv('AWS_ACCESS_KEY_ID', AWS_KEYS.accessKeyId);
@@ -56,7 +61,7 @@ export async function useEdgeWorld(name: CdnName, options: TestAppOptions = {}) 
         await gate.promise;
       },
       wallClock: () => 1_750_000_000_000 + clock.nowMs(),
-      settings: { ...edgeSettings(name, edge), ...options.settings },
+      settings: { ...cdnSettings(name, cdn), ...options.settings },
     });
     present.add(self);
     const close = async (): Promise<void> => {
@@ -77,7 +82,7 @@ export async function useEdgeWorld(name: CdnName, options: TestAppOptions = {}) 
   const settle = async (): Promise<void> => {
     const isBusy = () => [...present].some(({ sleeping }) => sleeping < 2);
     do await nextTurn();
-    while (isBusy() || edge.underWay() > 0);
+    while (isBusy() || cdn.underWay() > 0);
   };
   /** Lets time pass until something holds, or for so long at most. */
   const pass = async (
@@ -89,11 +94,11 @@ export async function useEdgeWorld(name: CdnName, options: TestAppOptions = {}) 
       clock.advanceToNext();
     }
   };
-  return { edge, objects, clock, open, pass, passFor: (ms: number) => pass(() => false, ms) };
+  return { cdn, objects, clock, open, pass, passFor: (ms: number) => pass(() => false, ms) };
 }
 
 /** The same, with one replica open. */
-export async function useEdgeApp(...args: Parameters<typeof useEdgeWorld>) {
-  const world = await useEdgeWorld(...args);
+export async function useCdnApp(...args: Parameters<typeof useCdnReplicas>) {
+  const world = await useCdnReplicas(...args);
   return { ...world, app: await world.open() };
 }

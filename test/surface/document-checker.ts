@@ -10,7 +10,7 @@ import {
 import { isPathValue, type TargetParts, takeApart } from './contract-oracle.ts';
 
 /** Holds requests and responses against the committed OpenAPI document, which is the contract for machines. */
-export class DocumentJudge {
+export class DocumentChecker {
   readonly #operations = ['media', 'signed', 'uploads'].flatMap(operationsOf);
   /** Operations that were asked for, by their name. */
   readonly met = new Set<string>();

@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { externalKeyOf } from '../../../src/contract/signing/external-path.ts';
-import { edgeSettings, useEdgeApp, useEdgeWorld } from '../../support/edges/edge-app.ts';
-import type { CdnName } from '../../support/edges/edge-server.ts';
+import { cdnSettings, useCdnApp, useCdnReplicas } from '../../support/cdn/cdn-app.ts';
+import type { CdnName } from '../../support/cdn/cdn-server.ts';
 import { MemoryObjects } from '../../support/memory-objects.ts';
 import { enforced, signedPath } from '../../support/signed-urls.ts';
 import { signedPathOf, useExternalApp } from '../../support/sites/external-app.ts';
@@ -23,7 +23,7 @@ const partsOf: Readonly<Record<string, readonly string[]>> = {
 };
 
 async function useApp(name: CdnName, settings = {}) {
-  const { app, objects } = await useEdgeApp(name, { settings });
+  const { app, objects } = await useCdnApp(name, { settings });
   for (const [key = ''] of Object.values(partsOf)) app.originals.put(key, samples.png);
   const secret = (await objects.read('tag-key'))?.bytes ?? new Uint8Array();
   const tagOf = (text: string): string =>
@@ -83,8 +83,8 @@ test('media that another site redirects to have the tags of the URL that was req
   const key = 'attachments/1/2/photo.png';
   const CDN = 'https://cdn.example';
   const objects = new MemoryObjects();
-  const edge = { ...edgeSettings('fastly', { url: 'http://127.0.0.1:9' }), PUBLIC_URLS: `${CDN}/` };
-  const app = await useExternalApp({ settings: edge, objects });
+  const cdn = { ...cdnSettings('fastly', { url: 'http://127.0.0.1:9' }), PUBLIC_URLS: `${CDN}/` };
+  const app = await useExternalApp({ settings: cdn, objects });
   const secret = (await objects.read('tag-key'))?.bytes ?? new Uint8Array();
   const tagOf = (text: string): string =>
     createHmac('sha256', secret).update(text).digest('hex').slice(0, 16);
@@ -128,7 +128,7 @@ test('a rejected URL has the tags of a missing attachment', async () => {
 });
 
 test('replicas that start at once make one secret, which later ones share', async () => {
-  const { open, objects } = await useEdgeWorld('cloudflare');
+  const { open, objects } = await useCdnReplicas('cloudflare');
   objects.writeMs = 20;
   const apps = await Promise.all([open(), open(), open()]);
   apps.push(await open());

@@ -1,14 +1,14 @@
 import { hash } from 'node:crypto';
 import { expect, test, vi } from 'vitest';
-import { useEdgeApp, useEdgeWorld } from '../../support/edges/edge-app.ts';
-import { order, withToken } from '../../support/telemetry/prometheus-text.ts';
+import { useCdnApp, useCdnReplicas } from '../../support/cdn/cdn-app.ts';
+import { sendToAdmin, withToken } from '../../support/telemetry/prometheus-text.ts';
 import { samples } from '../../support/test-app.ts';
 
 /** From the first round to the second: TRANSFORM_TIMEOUT_MS and 30 s. */
 const SECOND_ROUND_MS = 45_000;
 
 test('a purge whose stored state is confirmed by a 412 stays with its process', async () => {
-  const { edge, app, objects, pass, clock } = await useEdgeApp('fastly');
+  const { cdn, app, objects, pass, clock } = await useCdnApp('fastly');
   const write = objects.write.bind(objects);
   let lost = 0;
   objects.write = async (name, ...rest) => {
@@ -17,18 +17,18 @@ test('a purge whose stored state is confirmed by a 412 stays with its process', 
     lost += 1;
     return undefined; // the response was lost, and the repetition finds the new version
   };
-  const response = await order(app, '/purge', { assets: ['icons/1/ab'] });
+  const response = await sendToAdmin(app, '/purge', { assets: ['icons/1/ab'] });
   expect(response.statusCode).toBe(202);
-  await pass(() => edge.taken.length === 2);
+  await pass(() => cdn.taken.length === 2);
   expect([lost, clock.nowMs()]).toEqual([2, SECOND_ROUND_MS]);
   expect(app.log.count('took over purges whose lease had expired')).toBe(0);
 });
 
 test('the states of many purges are stored by a bounded number of writes at a time', async () => {
-  const { edge, app, objects, pass } = await useEdgeApp('fastly');
-  edge.faults.push('limited with time');
+  const { cdn, app, objects, pass } = await useCdnApp('fastly');
+  cdn.faults.push('limited with time');
   for (let index = 0; index < 100; index += 1) {
-    const response = await order(app, '/purge', { assets: [`icons/1/${index}`] });
+    const response = await sendToAdmin(app, '/purge', { assets: [`icons/1/${index}`] });
     expect(response.statusCode).toBe(202);
   }
   const write = objects.write.bind(objects);
@@ -41,24 +41,24 @@ test('the states of many purges are stored by a bounded number of writes at a ti
     current -= 1;
     return write(...args);
   };
-  await pass(() => edge.taken.length > 0);
+  await pass(() => cdn.taken.length > 0);
   await vi.waitFor(() => expect(count).toBeGreaterThanOrEqual(100));
   // Eight of them, and eight renewals of leases.
   expect(maximum).toBeLessThanOrEqual(16);
 });
 
 test('a block that is posted again is purged again by other replicas', async () => {
-  const world = await useEdgeWorld('fastly', { settings: { BLOCKLIST_POLL_SECONDS: '1' } });
-  const { edge, open, pass } = world;
+  const world = await useCdnReplicas('fastly', { settings: { BLOCKLIST_POLL_SECONDS: '1' } });
+  const { cdn, open, pass } = world;
   const [one, other] = [await open(), await open()];
   other.originals.put('icons/1/ab', samples.jpeg);
   await other.requestAdmin('/metadata/icons/1/ab?sha256=true', { headers: withToken });
-  const block = () => order(one, '/blocks', { sha256: [hash('sha256', samples.jpeg)] });
+  const block = () => sendToAdmin(one, '/blocks', { sha256: [hash('sha256', samples.jpeg)] });
   await block();
-  await expect.poll(() => edge.taken.length, { timeout: 5_000 }).toBe(1);
-  await pass(() => edge.taken.length === 2);
+  await expect.poll(() => cdn.taken.length, { timeout: 5_000 }).toBe(1);
+  await pass(() => cdn.taken.length === 2);
   await block();
-  await expect.poll(() => edge.taken.length, { timeout: 5_000 }).toBe(3);
+  await expect.poll(() => cdn.taken.length, { timeout: 5_000 }).toBe(3);
   const { blocks } = (await one.requestAdmin('/blocks', { headers: withToken })).json();
   expect(Object.keys(blocks[0])).toEqual(['kind', 'value', 'hidden', 'note']);
 });

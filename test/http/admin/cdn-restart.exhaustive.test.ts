@@ -1,8 +1,8 @@
 import { join } from 'node:path';
-import { describeReplicas } from '../../support/edges/replicas.ts';
+import { describeReplicas } from '../../support/cdn/replicas.ts';
 import { useTemporaryDirectory } from '../../support/temporary-directory.ts';
 
-// What becomes of a purge whose process is gone: edge-purges.test.ts. Here are real processes, a directory and time.
+// What becomes of a purge whose process is gone: cdn-purges.test.ts. Here are real processes, a directory and time.
 
 describeReplicas('a directory', async () => {
   const { path, list, put } = await useTemporaryDirectory();
