@@ -1,7 +1,7 @@
 import { readConfig } from '../config/config.ts';
 import {
   type Command,
-  CommandFault,
+  CommandError,
   exitStatus,
   formatOrigin,
   type Terminal,
@@ -81,7 +81,7 @@ function memberOf(what: string, key: string, prefix: string): string {
   return what.endsWith('/') ? prefix : key;
 }
 
-/** Purges all renderings of an original in the service. @throws CommandFault */
+/** Purges all renderings of an original in the service. @throws CommandError */
 export async function purgeOriginal(
   key: string,
   environment: Terminal['environment'],
@@ -91,7 +91,7 @@ export async function purgeOriginal(
   await order('/purge', { assets: [key] }, { environment, signal });
 }
 
-/** Whether bytes are blocked by their SHA-256. @throws CommandFault */
+/** Whether bytes are blocked by their SHA-256. @throws CommandError */
 export async function isBlockedBytes(
   sha256: string,
   environment: Terminal['environment'],
@@ -102,7 +102,7 @@ export async function isBlockedBytes(
   return JSON.parse(found).blocks.length > 0;
 }
 
-/** Sends an order to the admin listener; returns the body of its response. @throws CommandFault */
+/** Sends an order to the admin listener; returns the body of its response. @throws CommandError */
 async function order(
   path: string,
   body: object | undefined,
@@ -110,9 +110,9 @@ async function order(
   method: 'POST' | 'DELETE' | 'GET' = 'POST',
 ): Promise<string> {
   const { admin, blocklist } = readConfig(environment);
-  if (admin === undefined) throw new CommandFault('ADMIN_PORT is not set');
+  if (admin === undefined) throw new CommandError('ADMIN_PORT is not set');
   if (path === '/blocks' && blocklist === undefined) {
-    throw new CommandFault('blocking is off: set BLOCKLIST');
+    throw new CommandError('blocking is off: set BLOCKLIST');
   }
   const url = `http://${formatOrigin(admin.listen)}${path}`;
   let response: Response;
@@ -128,9 +128,9 @@ async function order(
     });
   } catch (cause) {
     signal.throwIfAborted();
-    throw new CommandFault(`the service does not respond at ${url}`, { cause });
+    throw new CommandError(`the service does not respond at ${url}`, { cause });
   }
   const text = await response.text();
-  if (!response.ok) throw new CommandFault(`the service has refused: ${response.status} ${text}`);
+  if (!response.ok) throw new CommandError(`the service has refused: ${response.status} ${text}`);
   return text;
 }

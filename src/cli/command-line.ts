@@ -7,10 +7,10 @@ import { checkCommand } from './check/check-command.ts';
 import {
   type Command,
   type CommandEnd,
-  CommandFault,
+  CommandError,
   exitStatus,
   type Terminal,
-  usageFault,
+  usageError,
   writeLine,
 } from './command.ts';
 import { healthCommand } from './health-command.ts';
@@ -81,7 +81,7 @@ export async function runCommandLine(
     stopped = parsed.command.stopped;
     return await parsed.command.run(parsed.operands, terminal, parsed.options);
   } catch (error) {
-    if (terminal.signal.aborted && !(error instanceof CommandFault)) {
+    if (terminal.signal.aborted && !(error instanceof CommandError)) {
       writeLine(terminal.stderr, ['darkroom: stopped', stopped].filter(Boolean).join('; '));
       return 'stopped';
     }
@@ -89,7 +89,7 @@ export async function runCommandLine(
       writeLine(terminal.stderr, `darkroom: the configuration is not valid:\n${error.message}`);
       return exitStatus.configuration;
     }
-    if (!(error instanceof CommandFault)) throw error;
+    if (!(error instanceof CommandError)) throw error;
     writeLine(terminal.stderr, `darkroom: ${error.message}${formatCauses(error.cause)}`);
     return error.exitStatus;
   }
@@ -97,7 +97,7 @@ export async function runCommandLine(
 
 /**
  * @returns a command to run, or a text to show
- * @throws CommandFault with the status of a usage error
+ * @throws CommandError with the status of a usage error
  */
 function parseCommandLine(args: readonly string[]) {
   const { values, positionals } = parseOptions(args);
@@ -148,8 +148,8 @@ function parseOptions(args: readonly string[]) {
   }
 }
 
-function refusal(what: string, command = ''): CommandFault {
-  return usageFault(`${what}; see darkroom ${command === '' ? '' : `${command} `}--help`);
+function refusal(what: string, command = ''): CommandError {
+  return usageError(`${what}; see darkroom ${command === '' ? '' : `${command} `}--help`);
 }
 
 function formatHelp(): string {

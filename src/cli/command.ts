@@ -7,7 +7,7 @@ import type { Log } from '../pipeline/ports.ts';
 export const exitStatus = {
   ok: 0,
   /** The command failed, or a check found a fault. */
-  fault: 1,
+  failure: 1,
   /** The command line is invalid: EX_USAGE. */
   usage: 64,
   /** The configuration is invalid, as when the service starts: EX_CONFIG. */
@@ -38,7 +38,7 @@ export interface Command {
   readonly help: string;
   /**
    * @returns the exit status
-   * @throws CommandFault, ConfigError; any error once the command was stopped; any other error is a bug of ours
+   * @throws CommandError, ConfigError; any error once the command was stopped; any other error is a bug of ours
    */
   run(operands: readonly string[], terminal: Terminal, options: CommandOptions): Promise<number>;
 }
@@ -47,13 +47,16 @@ export interface Command {
 export type CommandOptions = Readonly<Record<string, string | boolean | undefined>>;
 
 /** Failure of a command, in words for the person who ran it. */
-export class CommandFault extends Error {
-  override readonly name = 'CommandFault';
+export class CommandError extends Error {
+  override readonly name = 'CommandError';
   readonly exitStatus: number;
 
   constructor(
     message: string,
-    { exitStatus: status = exitStatus.fault, cause }: { exitStatus?: number; cause?: unknown } = {},
+    {
+      exitStatus: status = exitStatus.failure,
+      cause,
+    }: { exitStatus?: number; cause?: unknown } = {},
   ) {
     super(message, { cause });
     this.exitStatus = status;
@@ -61,8 +64,8 @@ export class CommandFault extends Error {
 }
 
 /** Returns a fault of the command line itself, in words for the person who typed it. */
-export function usageFault(message: string): CommandFault {
-  return new CommandFault(message, { exitStatus: exitStatus.usage });
+export function usageError(message: string): CommandError {
+  return new CommandError(message, { exitStatus: exitStatus.usage });
 }
 
 export function writeLine(stream: Writable, line: string): void {

@@ -1,7 +1,7 @@
 import { get as httpGet } from 'node:http';
 import { get as httpsGet } from 'node:https';
 import { type Config, readConfig } from '../config/config.ts';
-import { type Command, CommandFault, exitStatus, formatOrigin, writeLine } from './command.ts';
+import { type Command, CommandError, exitStatus, formatOrigin, writeLine } from './command.ts';
 
 /** Maximum wait for the response, in milliseconds. */
 const TIMEOUT_MS = 3_000;
@@ -20,7 +20,7 @@ Exit status: 0 it responds with 200; 1 it does not; 78 settings are not valid.`,
   run: async (_operands, { environment, stdout, signal }) => {
     const url = findHealthUrl(readConfig(environment));
     const { status, text } = await request(url, signal);
-    if (status !== 200) throw new CommandFault(`${url} responded with ${status} ${text}`.trim());
+    if (status !== 200) throw new CommandError(`${url} responded with ${status} ${text}`.trim());
     writeLine(stdout, `${url} responded with 200`);
     return exitStatus.ok;
   },
@@ -33,7 +33,7 @@ function findHealthUrl({ admin, internal, listen, http }: Config): string {
   return `${internal.isShared ? scheme : 'http'}://${formatOrigin(internal.listen)}/_health`;
 }
 
-/** @throws CommandFault without a response */
+/** @throws CommandError without a response */
 function request(url: string, signal: AbortSignal): Promise<{ status: number; text: string }> {
   const options = {
     // The certificate names the public host, and the request goes to this machine.
@@ -46,7 +46,7 @@ function request(url: string, signal: AbortSignal): Promise<{ status: number; te
       reject(
         signal.aborted
           ? signal.reason
-          : new CommandFault(`the service does not respond at ${url}`, { cause }),
+          : new CommandError(`the service does not respond at ${url}`, { cause }),
       );
     get(url, options, (response) => {
       const chunks: Buffer[] = [];

@@ -8,7 +8,7 @@ import { encodeOriginKey } from '../contract/result-key.ts';
 import type { Source } from '../pipeline/ports.ts';
 import { createFilesystemOrigin } from '../storage/filesystem/origin.ts';
 import { RootDirectory } from '../storage/filesystem/root-directory.ts';
-import { type Command, CommandFault, createPlainLog, exitStatus, writeLine } from './command.ts';
+import { type Command, CommandError, createPlainLog, exitStatus, writeLine } from './command.ts';
 import { formatErrorResponse, withOfflineApp } from './offline-app.ts';
 
 const FILE_KEY = 'attachments/0/0/file';
@@ -34,7 +34,7 @@ local file. Write ./ before a file whose path looks like a key.
     return withOfflineApp(config, parts, terminal.signal, async (_send, sendAdmin) => {
       const path = METADATA_PATH + encodeOriginKey(key ?? FILE_KEY);
       const response = await sendAdmin(`${path}?sha256=true`);
-      if (response.status !== 200) throw new CommandFault(await formatErrorResponse(response));
+      if (response.status !== 200) throw new CommandError(await formatErrorResponse(response));
       const metadata = (await json(response.body)) as MediaMetadata;
       // A file has neither a key nor a tag of a storage.
       const shown = key === undefined ? { ...metadata, key: operand, etag: null } : metadata;
@@ -44,7 +44,7 @@ local file. Write ./ before a file whose path looks like a key.
   },
 };
 
-/** Opens a file as the only original of a storage. @throws CommandFault if the file cannot be read */
+/** Opens a file as the only original of a storage. @throws CommandError if the file cannot be read */
 async function openFile(path: string): Promise<Source> {
   try {
     const real = await realpath(path);
@@ -55,7 +55,7 @@ async function openFile(path: string): Promise<Source> {
       open: (_key, options) => directory.open(basename(real), options),
     };
   } catch (cause) {
-    throw new CommandFault(`"${path}" is neither a key of an original nor a readable file`, {
+    throw new CommandError(`"${path}" is neither a key of an original nor a readable file`, {
       cause,
     });
   }

@@ -4,7 +4,7 @@ import { type App, type AppParts, createApp } from '../app.ts';
 import type { Config } from '../config/config.ts';
 import type { ErrorCode, RequestFault } from '../contract/errors.ts';
 import { unlessAborted } from '../pipeline/abort.ts';
-import { CommandFault } from './command.ts';
+import { CommandError } from './command.ts';
 
 /** A single request needs only one worker of each lane. */
 const ONE_WORKER = { light: 1, heavy: 1 } as const;
@@ -22,7 +22,7 @@ type Send = (target: string) => Promise<OfflineResponse>;
  * service. The service neither reads nor writes stored renderings: the store belongs to the running service.
  *
  * @param signal ends the wait for a response
- * @throws CommandFault if the service cannot start; errors of the work; `signal.reason`
+ * @throws CommandError if the service cannot start; errors of the work; `signal.reason`
  */
 export async function withOfflineApp<Result>(
   config: Config,
@@ -69,7 +69,7 @@ export async function withOfflineApp<Result>(
 }
 
 function cannotStart(cause: unknown): never {
-  throw new CommandFault('the service cannot start; see darkroom check', { cause });
+  throw new CommandError('the service cannot start; see darkroom check', { cause });
 }
 
 interface ErrorBody {

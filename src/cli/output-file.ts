@@ -5,13 +5,13 @@ import { basename, dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { writeAtomically } from '../storage/filesystem/files.ts';
-import { CommandFault } from './command.ts';
+import { CommandError } from './command.ts';
 
 /**
  * Writes a file completely or not at all: it gets its name once it is on disk. A replaced file keeps its
  * permissions. A link is followed; a pipe, or a device such as `/dev/null`, is written to directly.
  *
- * @throws CommandFault if the file cannot be written, or `chunks` fail; `signal.reason`
+ * @throws CommandError if the file cannot be written, or `chunks` fail; `signal.reason`
  */
 export async function writeOutputFile(
   path: string,
@@ -20,14 +20,14 @@ export async function writeOutputFile(
 ): Promise<void> {
   const fail = (cause: unknown): never => {
     signal.throwIfAborted();
-    throw new CommandFault(`${path} cannot be written`, { cause });
+    throw new CommandError(`${path} cannot be written`, { cause });
   };
   const directory = await realpath(dirname(path)).catch(fail);
   // A new file; the path keeps a slash at its end, which only a directory may have.
   const newPath = join(directory, basename(path), path.endsWith('/') ? '/' : '');
   const target = await realpath(path).catch(() => newPath);
   const status = await stat(target).catch(() => undefined);
-  if (status?.isDirectory()) throw new CommandFault(`${path} is a directory`);
+  if (status?.isDirectory()) throw new CommandError(`${path} is a directory`);
   if (status !== undefined && !status.isFile()) {
     return pipeline(chunks, createWriteStream(target), { signal }).catch(fail);
   }

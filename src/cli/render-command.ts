@@ -3,11 +3,11 @@ import { readConfig } from '../config/config.ts';
 import { readImageHeader } from '../formats/containers.ts';
 import {
   type Command,
-  CommandFault,
+  CommandError,
   createPlainLog,
   exitStatus,
   formatByteSize,
-  usageFault,
+  usageError,
   writeLine,
 } from './command.ts';
 import { formatErrorResponse, withOfflineApp } from './offline-app.ts';
@@ -35,7 +35,7 @@ that of the API, nothing is written.
     const parts = { log: createPlainLog(terminal.stderr) };
     return withOfflineApp(config, parts, terminal.signal, async (send) => {
       const response = await send(toPath(target));
-      if (response.status !== 200) throw new CommandFault(await formatErrorResponse(response));
+      if (response.status !== 200) throw new CommandError(await formatErrorResponse(response));
       const measure = new Measure();
       const chunks = measure.through(response.body);
       const isStandardOutput = output === '-';
@@ -57,19 +57,19 @@ that of the API, nothing is written.
 /**
  * Returns path and query of a URL; the service will reject an unknown path.
  *
- * @throws CommandFault if the text is not a URL, or clients would send it differently: the response would be that to
+ * @throws CommandError if the text is not a URL, or clients would send it differently: the response would be that to
  *   another URL
  */
 function toPath(target: string): string {
   const local = target.replace(/^https?:\/\/[^/?#]*/i, '');
   const path = local.startsWith('/') ? local : `/${local}`;
   if (!URL.canParse(path, 'http://localhost')) {
-    throw usageFault(`"${path}" is not the path of a URL`);
+    throw usageError(`"${path}" is not the path of a URL`);
   }
   const { pathname, search } = new URL(path, 'http://localhost');
   const sent = pathname + search;
   if (sent === path) return path;
-  throw usageFault(`"${path}" is not how a URL is sent. Clients send ${sent}`);
+  throw usageError(`"${path}" is not how a URL is sent. Clients send ${sent}`);
 }
 
 class Measure {

@@ -4,7 +4,7 @@ import { originKeyOf, parsePath } from '../contract/media-path.ts';
 import { signAttachment } from '../contract/signing/attachment-signature.ts';
 import { formatExternalPath } from '../contract/signing/external-path.ts';
 import { AddressGuard } from '../storage/remote/guard.ts';
-import { type Command, CommandFault, exitStatus, usageFault, writeLine } from './command.ts';
+import { type Command, CommandError, exitStatus, usageError, writeLine } from './command.ts';
 
 export const signCommand: Command = {
   summary: 'prints the signed path of an external URL or an attachment',
@@ -29,35 +29,35 @@ Exit status: 0 done; 1 no key is set, or the service would not fetch that URL;
   },
 };
 
-/** @throws CommandFault */
+/** @throws CommandError */
 function signAttachmentOf(what: string, { attachments: { signing } }: Config): string {
-  if (signing === undefined) throw noKeyFault('ATTACHMENT_SIGNING_KEYS');
+  if (signing === undefined) throw noKeyError('ATTACHMENT_SIGNING_KEYS');
   const path = what.startsWith('/') ? parsePath(what) : undefined;
   const key = path?.kind === 'valid' ? originKeyOf(path.path) : what;
   const signed = key && signAttachment(key, signing, Date.now());
-  if (!signed) throw usageFault(`"${what}" is neither the key nor the path of an attachment`);
+  if (!signed) throw usageError(`"${what}" is neither the key nor the path of an attachment`);
   return signed;
 }
 
-/** @throws CommandFault */
+/** @throws CommandError */
 function signUrl(url: string, { external }: Config): string {
-  if (external === undefined) throw noKeyFault('EXTERNAL_SIGNING_KEYS');
+  if (external === undefined) throw noKeyError('EXTERNAL_SIGNING_KEYS');
   const fault = findFault(url, external);
   if (fault !== undefined) {
-    throw new CommandFault(`nothing would be fetched from there: ${fault}`, {
-      exitStatus: fault === 'no url' ? exitStatus.usage : exitStatus.fault,
+    throw new CommandError(`nothing would be fetched from there: ${fault}`, {
+      exitStatus: fault === 'no url' ? exitStatus.usage : exitStatus.failure,
     });
   }
   return formatExternalPath(url, external.keys);
 }
 
-function noKeyFault(variable: string): CommandFault {
-  return new CommandFault(`no key is set; see ${variable} in docs/configuration.md`);
+function noKeyError(variable: string): CommandError {
+  return new CommandError(`no key is set; see ${variable} in docs/configuration.md`);
 }
 
 /** Returns why nothing would be fetched from a URL, in a few words; does not resolve its host. */
 function findFault(url: string, rules: NonNullable<Config['external']>): string | undefined {
   const target = checkExternalUrl(url, rules);
   if (target.kind !== 'fetchable') return target.kind === 'local' ? undefined : target.reason;
-  return target.isAddress ? new AddressGuard(rules).findFault(target.host) : undefined;
+  return target.isAddress ? new AddressGuard(rules).findRejection(target.host) : undefined;
 }

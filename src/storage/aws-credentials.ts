@@ -6,34 +6,28 @@ import { defaultProvider } from './aws-sdk.ts';
 
 type CredentialProvider = ReturnType<typeof defaultProvider>;
 
-/**
- * Deadline of a request for credentials, its response included, in milliseconds. With the SDK's pause before a retry, less
- * than the default deadline of an original's first byte.
- */
+/** Deadline of one request; with the SDK's pause before a retry, below the default of ORIGIN_FIRST_BYTE_TIMEOUT_MS. */
 const REQUEST_TIMEOUT_MS = 3_000;
 
-/** Deadline of all requests with retries, or of a `credential_process`, in milliseconds. */
+/** Deadline of all requests with their retries, or of a `credential_process`. */
 const CHAIN_TIMEOUT_MS = 60_000;
 
-/** Marks the asynchronous context of requests for credentials. */
+/** Marks requests for credentials: the providers for containers and STS support neither a signal nor a deadline. */
 const chainContext = new AsyncLocalStorage<true>();
 
-// The providers of containers and of STS support neither a signal nor a deadline.
 subscribe('http.client.request.start', (message) => {
   if (chainContext.getStore() !== true) return;
   const { request } = message as { readonly request: ClientRequest };
   const timer = setTimeout(() => {
-    const text = `The endpoint of credentials has not responded within ${REQUEST_TIMEOUT_MS} ms.`;
+    const text = `The credentials endpoint did not respond within ${REQUEST_TIMEOUT_MS} ms.`;
     request.destroy(Object.assign(new Error(text), { code: 'ETIMEDOUT' }));
   }, REQUEST_TIMEOUT_MS);
   request.once('close', () => clearTimeout(timer));
 });
 
 /**
- * Creates a provider of credentials from the SDK's usual chain: environment, shared files, container, instance.
- *
- * All callers of the SDK's provider share one promise, and an unresponsive endpoint would block them forever. Here each
- * request has a deadline, after which the SDK retries, and so has the chain.
+ * Creates a provider with the SDK's default chain (environment, shared files, container, instance) and with deadlines.
+ * Callers of the SDK's provider share one promise, so an unresponsive endpoint would block all of them forever.
  */
 export function createCredentialProvider(): CredentialProvider {
   let chain = defaultProvider();

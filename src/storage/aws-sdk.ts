@@ -1,4 +1,4 @@
-/** The AWS SDK as this service uses it. The build bundles its packages into this file, which only S3 and CloudFront load. */
+/** The AWS SDK in use. The build bundles its packages into this file, loaded only for S3 and CloudFront. */
 export {
   type $Command,
   AbortMultipartUploadCommand,

@@ -5,14 +5,12 @@ import type { Log, OriginListing, ResultStore, Source } from '../pipeline/ports.
 
 export type Kind = Config['storage']['kind'];
 
-/** Settings of one kind of storage. */
 export type PlaceOf<Place, K> = Extract<Place, { readonly kind: K }>;
 
 export type OriginalsPlace = Config['storage'] | NonNullable<Config['uploads']>;
 export type ResultsPlace = NonNullable<Config['resultStore']>;
 export type ListPlace = NonNullable<Config['blocklist']>['place'];
 
-/** Storage of originals, or of uploads. */
 export interface OpenedStorage {
   readonly origin: Source;
   /** Check of `STORAGE_MARKER`, if configured. */
@@ -20,9 +18,9 @@ export interface OpenedStorage {
     | { readonly isMissing: boolean; readonly checkInBackground: () => void }
     | undefined;
   openListing(): OriginListing;
-  /** @param maxConnections connections of uploads; by default as many as for reading */
+  /** @param maxConnections connections for uploads; by default as many as for reading */
   openWriter(maxConnections?: number): OriginalWriter;
-  /** Removes an original. @throws Error if the storage refuses or times out */
+  /** @throws Error if the storage refuses or times out */
   remove(key: string, timeoutMs: number): Promise<void>;
 }
 
@@ -33,10 +31,7 @@ export interface Backend<K extends Kind> {
     place: PlaceOf<OriginalsPlace, K>,
     originLimits: Config['originLimits'],
   ): Promise<OpenedStorage>;
-  /**
-   * @param isInUse whether the service may be using the store: then its directory is not swept
-   * @throws Error if a directory cannot be created or read
-   */
+  /** @param isInUse whether the service may use the store: then it is not swept @throws Error for its directory */
   openResults(place: PlaceOf<ResultsPlace, K>, log: Log, isInUse: boolean): Promise<ResultStore>;
   /** @throws Error if a directory is missing */
   openShared(place: PlaceOf<ListPlace, K>): Promise<SharedObjects>;

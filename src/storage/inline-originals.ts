@@ -3,12 +3,11 @@ import { MediaError } from '../contract/errors.ts';
 import type { Opened, OpenOptions, Source } from '../pipeline/ports.ts';
 import { openBytes } from './origin-object.ts';
 
-/** Originals of internal requests, by their SHA-256. */
+/** Originals in the bodies of internal requests, by their SHA-256. */
 export class InlineOriginals implements Source {
   readonly identity = 'tag';
   readonly #originals = new Map<string, { readonly bytes: Uint8Array; users: number }>();
 
-  /** Keeps bytes in memory until `release` is called. */
   add(bytes: Uint8Array): { readonly key: string; readonly release: () => void } {
     const key = createHash('sha256').update(bytes).digest('hex');
     const original = this.#originals.get(key) ?? { bytes, users: 0 };

@@ -15,8 +15,8 @@ const SECRET_NAME = 'tag-key';
 
 const SECRET_BYTES = 32;
 
-/** Margin for a response in transit to the CDN, after the longest render, in milliseconds (contract §15). */
-const ON_THE_WAY_MS = 30_000;
+/** Margin for a response in transit to the CDN, after the longest render (contract §15). */
+const TRANSIT_MS = 30_000;
 
 const sleepUnlessAborted: Sleep = (durationMs, signal) =>
   sleepFor(durationMs, undefined, { signal }).catch(() => undefined);
@@ -31,7 +31,7 @@ export async function openBlocks(
   try {
     const { sleep = sleepUnlessAborted } = doubles;
     const objects = doubles.objects ?? (await openSharedObjects(blocklist.place));
-    const secondRoundAfterMs = renderLimits.timeoutMs + ON_THE_WAY_MS;
+    const secondRoundAfterMs = renderLimits.timeoutMs + TRANSIT_MS;
     return {
       cdn: cdn && (await openCdn(cdn, secondRoundAfterMs, objects, sleep, tools)),
       list: await BlockList.open(objects, blocklist.pollMs, tools),
@@ -55,15 +55,15 @@ async function openCdn(
   return { tags, purger: new CdnPurger(front, queue, sleep, tools) };
 }
 
-/** Reads the secret of the tags, which the first replica creates. */
+/** Reads the secret of the CDN tags, which the first replica creates. */
 async function findSecret(objects: SharedObjects): Promise<Uint8Array> {
   const created = randomBytes(SECRET_BYTES);
   const found = await objects.read(SECRET_NAME);
   if (found === undefined && (await objects.write(SECRET_NAME, created, 'absent')) !== undefined) {
     return created;
   }
-  // Another replica may have been first.
   const secret = found ?? (await objects.read(SECRET_NAME));
-  if (secret?.bytes.length !== SECRET_BYTES) throw new Error('The secret of the tags is damaged.');
+  if (secret?.bytes.length !== SECRET_BYTES)
+    throw new Error('The secret of the CDN tags is damaged.');
   return secret.bytes;
 }

@@ -17,7 +17,7 @@ const backends: { readonly [K in Kind]: () => Promise<Backend<K>> } = {
   s3: async () => (await import('./s3/backend.ts')).s3,
 };
 
-/** Opens the storage of originals or uploads. @throws Error if its directory is missing */
+/** @throws Error if the directory of originals or uploads is missing */
 export async function openStorage<K extends Kind>(
   place: PlaceOf<OriginalsPlace, K> & { readonly kind: K },
   originLimits: Config['originLimits'],
@@ -25,7 +25,7 @@ export async function openStorage<K extends Kind>(
   return (await backends[place.kind]()).openOriginals(place, originLimits);
 }
 
-/** Opens a result store. @throws Error if its directory cannot be created or read */
+/** @throws Error if the directory cannot be created or read */
 export async function openResultStore<K extends Kind>(
   place: PlaceOf<ResultsPlace, K> & { readonly kind: K },
   log: Log,
@@ -34,7 +34,7 @@ export async function openResultStore<K extends Kind>(
   return (await backends[place.kind]()).openResults(place, log, isInUse);
 }
 
-/** Opens the storage of the block list. @throws Error if its directory is missing */
+/** @throws Error if the directory of the block list is missing */
 export async function openSharedObjects<K extends Kind>(
   place: PlaceOf<ListPlace, K> & { readonly kind: K },
 ): Promise<SharedObjects> {

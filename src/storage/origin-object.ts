@@ -2,9 +2,7 @@ import { MediaError } from '../contract/errors.ts';
 import type { ByteRange, Opened } from '../pipeline/ports.ts';
 
 /**
- * Clamps a range to the end of an object.
- *
- * @returns first and last byte, both included; for an empty object `last` is −1
+ * Returns the first and last byte of a range within an object; `last` is −1 if the object is empty.
  * @throws MediaError `RANGE_NOT_SATISFIABLE` if the range begins at or after the end
  */
 export function clampRange(
@@ -28,7 +26,7 @@ export function openBytes(bytes: Uint8Array, etag: string, range: ByteRange | un
   };
 }
 
-/** Parses a `Content-Range` (RFC 9110 §14.4); returns `undefined` unless it is exactly the requested part. */
+/** Parses a `Content-Range` (RFC 9110 §14.4); returns `undefined` unless it is exactly the requested range. */
 export function readContentRange(
   text: string,
   range: ByteRange,

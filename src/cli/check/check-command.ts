@@ -76,7 +76,7 @@ not valid, and nothing else was checked.`,
       writeFinding(stdout, finding);
       if (finding.kind === 'fault') faults += 1;
     }
-    return faults === 0 ? exitStatus.ok : exitStatus.fault;
+    return faults === 0 ? exitStatus.ok : exitStatus.failure;
   },
 };
 
@@ -167,12 +167,12 @@ async function* checkExternal({ external }: Config, signal: AbortSignal): AsyncG
     const late = resolved.late && (await unlessAborted(resolved.late, signal));
     const addresses = [...resolved.addresses, ...(late ?? [])];
     const guard = new AddressGuard(external);
-    const refused = addresses.find((address) => guard.findFault(address) !== undefined);
+    const refused = addresses.find((address) => guard.findRejection(address) !== undefined);
     yield refused === undefined
       ? ok('external lookup', `${name} has ${addresses.join(', ')}`)
       : fault(
           'external lookup',
-          `${name} has the address ${refused}, which must not be connected to (${guard.findFault(refused)})`,
+          `${name} has the address ${refused}, which must not be connected to (${guard.findRejection(refused)})`,
         );
   } catch (error) {
     signal.throwIfAborted();

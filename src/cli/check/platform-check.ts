@@ -9,7 +9,7 @@ import { signAttachment } from '../../contract/signing/attachment-signature.ts';
 import { formatExternalPath } from '../../contract/signing/external-path.ts';
 import { RELAY_PREFIX } from '../../contract/signing/relay-capability.ts';
 import { openStorage } from '../../storage/open-storage.ts';
-import { CommandFault, silentLog } from '../command.ts';
+import { CommandError, silentLog } from '../command.ts';
 import { withOfflineApp } from '../offline-app.ts';
 import { type Finding, fault, ok, warning } from './finding.ts';
 
@@ -55,7 +55,7 @@ export async function checkPlatform(config: Config, signal: AbortSignal): Promis
     );
   } catch (error) {
     signal.throwIfAborted();
-    const isKnown = error instanceof CommandFault;
+    const isKnown = error instanceof CommandError;
     const cause = isKnown ? error.cause : error;
     findings.push(fault('platform', `${isKnown ? error.message : 'fails'}${formatCauses(cause)}`));
   }

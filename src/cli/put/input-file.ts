@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises';
 import { devNull } from 'node:os';
 import { unlessAborted } from '../../pipeline/abort.ts';
-import { CommandFault, type Terminal } from '../command.ts';
+import { CommandError, type Terminal } from '../command.ts';
 
 const CHUNK_BYTES = 1024 * 1024;
 
@@ -12,22 +12,22 @@ export interface InputFile extends AsyncIterable<Uint8Array> {
 }
 
 /**
- * Opens a file. Its bytes throw a CommandFault if the file cannot be read to its end.
+ * Opens a file. Its bytes throw a CommandError if the file cannot be read to its end.
  *
  * @param path `-` is standard input
- * @throws CommandFault if the path cannot be read, or is a directory
+ * @throws CommandError if the path cannot be read, or is a directory
  */
 export async function openInputFile(path: string, { stdin, signal }: Terminal): Promise<InputFile> {
   if (path === '-') return readOr('standard input', rejectEmpty(stdin), signal);
   // A stop does not wait for a process that opens the other end of a pipe.
   const file = await unlessAborted(open(path), signal).catch((cause: unknown) => {
     signal.throwIfAborted();
-    throw new CommandFault(`${path} cannot be read`, { cause });
+    throw new CommandError(`${path} cannot be read`, { cause });
   });
   const status = await file.stat();
   if (status.isDirectory()) {
     await file.close();
-    throw new CommandFault(`${path} is a directory`);
+    throw new CommandError(`${path} is a directory`);
   }
   const chunks = readOr(path, file.createReadStream({ highWaterMark: CHUNK_BYTES }), signal);
   return Object.assign(chunks, { sizeBytes: status.isFile() ? status.size : undefined });
@@ -44,7 +44,7 @@ async function* rejectEmpty(stdin: AsyncIterable<Uint8Array>): AsyncGenerator<Ui
 }
 
 /** Reads all bytes of a file; returns `undefined` beyond `maxBytes`. */
-export async function readWhole(
+export async function readAll(
   chunks: AsyncIterable<Uint8Array>,
   maxBytes: number,
 ): Promise<Buffer | undefined> {
@@ -73,7 +73,7 @@ async function* readOr(
     }
   } catch (cause) {
     signal.throwIfAborted();
-    throw new CommandFault(`${name} cannot be read`, { cause });
+    throw new CommandError(`${name} cannot be read`, { cause });
   } finally {
     void reader.return?.();
   }

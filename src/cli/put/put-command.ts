@@ -16,16 +16,16 @@ import { openStorage } from '../../storage/open-storage.ts';
 import { openBytes } from '../../storage/origin-object.ts';
 import {
   type Command,
-  CommandFault,
+  CommandError,
   exitStatus,
   formatByteSize,
   silentLog,
-  usageFault,
+  usageError,
   writeLine,
 } from '../command.ts';
 import { formatErrorResponse, withOfflineApp } from '../offline-app.ts';
 import type { Progress } from '../progress.ts';
-import { type InputFile, openInputFile, readWhole } from './input-file.ts';
+import { type InputFile, openInputFile, readAll } from './input-file.ts';
 
 export const putCommand: Command = {
   summary: 'puts an original at its key, from a file',
@@ -53,7 +53,7 @@ original was replaced, purge it (docs/operate.md).
     const onTimeout = () => new Error('no response within ORIGIN_FIRST_BYTE_TIMEOUT_MS');
     const fail = (cause: unknown): never => {
       signal.throwIfAborted();
-      throw new CommandFault('the storage cannot be read; see darkroom check', { cause });
+      throw new CommandError('the storage cannot be read; see darkroom check', { cause });
     };
     const storage = await openStorage(config.storage, config.originLimits).catch(fail);
     const writer = storage.openWriter();
@@ -78,7 +78,7 @@ original was replaced, purge it (docs/operate.md).
  *
  * @returns the path of a URL that serves the original, without parameters, and whether only images are served at this
  *   URL; attachments may be any file
- * @throws CommandFault that lists the keys, or names the one that was probably meant
+ * @throws CommandError that lists the keys, or names the one that was probably meant
  */
 function parseAddress(text: string) {
   const key = parseOriginKey(text);
@@ -96,13 +96,13 @@ function findMeantKey(text: string): string | undefined {
   return parsed.kind === 'valid' ? originKeyOf(parsed.path) : undefined;
 }
 
-function refusal(text: string, meant: string | undefined): CommandFault {
+function refusal(text: string, meant: string | undefined): CommandError {
   const forms = resourceNames.flatMap((name) => resourceRows[name].originKey ?? []);
   const hint =
     meant === undefined
       ? `Keys are:\n${forms.map((form) => `  ${form}`).join('\n')}`
       : `The original there has the key ${meant}`;
-  return usageFault(`"${text}" is not the key of an original. ${hint}`);
+  return usageError(`"${text}" is not the key of an original. ${hint}`);
 }
 
 /** @returns the number of bytes written */
@@ -127,7 +127,7 @@ async function write(
   } catch (cause) {
     // An error about remains of the upload is shown even after a stop.
     if (cause instanceof Error && cause.name === 'AbortError') throw cause;
-    throw new CommandFault(`${key} cannot be written`, { cause });
+    throw new CommandError(`${key} cannot be written`, { cause });
   }
 }
 
@@ -135,7 +135,7 @@ async function write(
  * Reads an image to its end, and checks that the service would serve it.
  *
  * @param path of the file, for the message
- * @throws CommandFault if the service would never serve the image
+ * @throws CommandError if the service would never serve the image
  */
 async function checkImage(
   config: Config,
@@ -145,13 +145,13 @@ async function checkImage(
   signal: AbortSignal,
 ): Promise<InputFile> {
   const { maxOriginalBytes } = config.originLimits;
-  const bytes = await readWhole(chunks, maxOriginalBytes);
+  const bytes = await readAll(chunks, maxOriginalBytes);
   const fault =
     bytes === undefined
       ? `it is larger than ${formatByteSize(maxOriginalBytes)} (MAX_ORIGINAL_BYTES)`
       : await findServingFault(config, urlPath, bytes, signal);
   if (fault !== undefined || bytes === undefined) {
-    throw new CommandFault(`${path} could never be served at ${urlPath}: ${fault}`);
+    throw new CommandError(`${path} could never be served at ${urlPath}: ${fault}`);
   }
   return Object.assign(Readable.from([bytes]), { sizeBytes: bytes.length });
 }

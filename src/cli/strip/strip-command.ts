@@ -7,11 +7,11 @@ import { openStorage } from '../../storage/open-storage.ts';
 import { isBlockedBytes, purgeOriginal } from '../admin-commands.ts';
 import {
   type Command,
-  CommandFault,
+  CommandError,
   countOf,
   exitStatus,
   type Terminal,
-  usageFault,
+  usageError,
   writeLine,
 } from '../command.ts';
 import { type StripParts, stripOriginal } from './strip-original.ts';
@@ -47,18 +47,18 @@ Exit status: 0 done; 1 an original is missing, damaged or has failed; 64 no
 key; 78 settings are not valid.`,
   run: async (operands, terminal, { prefix, 'dry-run': isDryRun = false }) => {
     if (operands.length === 0 && prefix === undefined) {
-      throw usageFault('strip needs KEY or --prefix; see darkroom strip --help');
+      throw usageError('strip needs KEY or --prefix; see darkroom strip --help');
     }
     const config = readConfig(terminal.environment);
     const keys = operands.map((text) => parseKey(text, config));
     const directory = prefix === undefined ? undefined : parseDirectory(String(prefix));
     if (isDryRun !== true && config.admin === undefined && config.blocklist !== undefined) {
-      throw new CommandFault('ADMIN_PORT is not set: blocked originals cannot be recognized');
+      throw new CommandError('ADMIN_PORT is not set: blocked originals cannot be recognized');
     }
     const { signal } = terminal;
     const storage = await openStorage(config.storage, config.originLimits).catch((cause) => {
       signal.throwIfAborted();
-      throw new CommandFault('the storage cannot be read; see darkroom check', { cause });
+      throw new CommandError('the storage cannot be read; see darkroom check', { cause });
     });
     const run = createRun(config, storage, isDryRun === true, terminal);
     for (const key of keys) await run.strip(key);
@@ -68,22 +68,22 @@ key; 78 settings are not valid.`,
   },
 };
 
-/** @throws CommandFault with the status of a usage error */
+/** @throws CommandError with the status of a usage error */
 function parseKey(text: string, { parseOptions }: Config): string {
   const key = unmarkedKeyOf(text, parseOptions.resources) ?? text;
   if (isOriginKey(key, parseOptions.resources)) return key;
-  throw usageFault(`"${text}" is not the key of an original; see darkroom put --help`);
+  throw usageError(`"${text}" is not the key of an original; see darkroom put --help`);
 }
 
-/** @returns the directory with its slash @throws CommandFault with the status of a usage error */
+/** @returns the directory with its slash @throws CommandError with the status of a usage error */
 function parseDirectory(text: string): string {
   const path = text.replace(/\/$/, '');
   const fault = findKeyFault(path);
-  if (fault !== undefined) throw usageFault(`"${text}" is not a directory of keys. ${fault}`);
+  if (fault !== undefined) throw usageError(`"${text}" is not a directory of keys. ${fault}`);
   return `${path}/`;
 }
 
-/** @throws CommandFault if the storage cannot be listed */
+/** @throws CommandError if the storage cannot be listed */
 async function stripDirectory(
   directory: string,
   { parseOptions }: Config,
@@ -108,7 +108,7 @@ async function stripDirectory(
     .list(directory, visit, signal)
     .catch((cause: unknown) => {
       signal.throwIfAborted();
-      throw new CommandFault(`${directory} cannot be listed; see darkroom check`, { cause });
+      throw new CommandError(`${directory} cannot be listed; see darkroom check`, { cause });
     });
   if (stopped !== undefined) throw stopped;
 }
@@ -130,13 +130,13 @@ function createRun(
     purge: async (key) => {
       if (config.admin === undefined) return;
       await purgeOriginal(key, environment).catch((cause: unknown) => {
-        throw new CommandFault(`${key} is stored without metadata, but not purged`, { cause });
+        throw new CommandError(`${key} is stored without metadata, but not purged`, { cause });
       });
     },
     isBlocked: config.blocklist && ((sha256) => isBlockedBytes(sha256, environment)),
   };
   return {
-    /** @throws CommandFault if the original cannot be purged: the next ones would not be purged either */
+    /** @throws CommandError if the original cannot be purged: the next ones would not be purged either */
     strip: async (key: string): Promise<void> => {
       const { outcome, details = '' } = await stripOriginal(key, parts, signal).then(
         (outcome) => ({ outcome, details: undefined }),
@@ -156,14 +156,14 @@ function createRun(
         writeLine(stderr, 'darkroom: ADMIN_PORT is not set; purge the originals that changed');
       }
       const hasFailed = ['missing', CANNOT, 'failed'].some((outcome) => counts.has(outcome));
-      return hasFailed ? exitStatus.fault : exitStatus.ok;
+      return hasFailed ? exitStatus.failure : exitStatus.ok;
     },
   };
 }
 
-/** @throws `signal.reason`; CommandFault of the admin listener */
+/** @throws `signal.reason`; CommandError of the admin listener */
 function describeFailure(error: unknown, signal: AbortSignal) {
-  if (error instanceof CommandFault) throw error;
+  if (error instanceof CommandError) throw error;
   if (error instanceof MediaError && error.code === 'UNKNOWN_MEDIA') return { outcome: 'missing' };
   if (isRefusal(error) && error instanceof MediaError) {
     const { message } = error.cause as Error;

@@ -7,10 +7,9 @@ const TIMEOUT_MS = 10_000;
 
 const MAX_REASON_LENGTH = 200;
 
-/** Opens the API of a CDN, without a request before the first purge. */
+/** Opens the API of a CDN; the first purge sends the first request. */
 export async function openCdnApi(cdn: NonNullable<Config['cdn']>): Promise<CdnApi> {
   const { name, token } = cdn;
-  // Loads a part of the AWS SDK.
   const protocol =
     name === 'cloudfront' ? (await import('./cloudfront.ts')).createCloudfront() : protocols[name];
   const base = cdn.api ?? protocol.base;
@@ -54,7 +53,7 @@ function failureOf(error: unknown): CdnFailure {
   return new CdnFailure(code ?? cause.message, 'failed');
 }
 
-/** Shortens the reason of an API to one line, without our token, which the API may quote. */
+/** Shortens a reason to one line, and removes our token, which the API may quote. */
 function redact(reason: string, token: string | undefined): string {
   const text = token === undefined ? reason : reason.replaceAll(token, '***');
   return text.replaceAll(/\s+/g, ' ').slice(0, MAX_REASON_LENGTH);

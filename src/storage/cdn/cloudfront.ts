@@ -7,8 +7,8 @@ const LIMITED =
 
 /**
  * `POST /2020-05-31/distribution/{Id}/invalidation` (CloudFront API Reference, "CreateInvalidation"; Developer Guide,
- * "Invalidating content by cache tags"). Tags are items with a leading `#`. A call with the reference and the items of an
- * earlier one is idempotent. The distribution needs `Cache-Tag` in its `CacheTagConfig`.
+ * "Invalidating content by cache tags"). Tags are items with a leading `#`. A call with the reference and the items of
+ * an earlier one is idempotent. The distribution needs `Cache-Tag` in its `CacheTagConfig`.
  */
 export function createCloudfront(): CdnProtocol {
   const signer = new SignatureV4({

@@ -22,7 +22,7 @@ export interface CdnProtocol {
     tags: readonly string[],
     reference: string,
   ): CdnRequest | Promise<CdnRequest>;
-  /** Returns the reason if the API has not accepted the tags. */
+  /** Returns the reason if the API did not accept the tags. */
   findFailure(response: CdnResponse): string | undefined;
   /** Whether a failure means too many calls, in addition to the status 429. */
   isLimited?(response: CdnResponse): boolean;
@@ -47,7 +47,7 @@ export const protocols: Readonly<Record<Exclude<CdnName, 'cloudfront'>, CdnProto
       return [`HTTP ${status}`, error?.code, error?.message].filter(Boolean).join(' ');
     },
   },
-  /** `POST /service/{service_id}/purge` (fastly.com/documentation/reference/api/purging, "Purge multiple surrogate keys"). */
+  /** `POST /service/{service_id}/purge` (fastly.com/documentation, "Purge multiple surrogate keys"). */
   fastly: {
     base: 'https://api.fastly.com',
     request: ({ zone, token }, tags) => ({
@@ -82,7 +82,7 @@ interface CloudflareResult {
   readonly errors?: readonly { readonly code?: unknown; readonly message?: unknown }[] | null;
 }
 
-/** Parses a JSON object; returns an empty one for other text, such as a proxy's page. */
+/** Returns an empty object for other text, such as a proxy's page. */
 function parseObject(text: string): object {
   try {
     const value: unknown = JSON.parse(text);

@@ -25,7 +25,7 @@ export function systemCodeOf(error: unknown): unknown {
   return error instanceof Error && 'code' in error ? error.code : undefined;
 }
 
-/** Whether a system call failed because its path is not a regular file. */
+/** Whether a path is not a regular file. */
 export function isMissingFile(error: unknown): boolean {
   return MISSING.has(systemCodeOf(error));
 }
@@ -54,10 +54,8 @@ const readDescriptor = promisify(read);
 const readStatus = promisify(fstat);
 
 /**
- * Opens a regular file at exactly this path, without following links.
- *
+ * Opens a regular file without following links; returns `undefined` for other kinds.
  * @param path absolute and normalized: no `..`, `.` or `//`
- * @returns `undefined` for other kinds of files
  * @throws errors of `open` of node:fs
  */
 export async function openRegularFile(path: string): Promise<OpenedFile | undefined> {
@@ -83,7 +81,7 @@ export function etagOfFile({ size, mtimeNs }: Pick<BigIntStats, 'size' | 'mtimeN
   return `${size.toString(36)}-${mtimeNs.toString(36)}`;
 }
 
-/** Reads bytes of a file into memory; fewer if the file was truncated. */
+/** Returns fewer bytes if the file was truncated. */
 export async function readBytes(
   { descriptor }: Pick<OpenedFile, 'descriptor'>,
   first: number,
@@ -185,9 +183,7 @@ export async function writeAtomically(
 }
 
 /**
- * Creates a directory and its parents, like `mkdir -p`, without following symbolic links.
- *
- * @param within an existing directory above it
+ * Creates a directory and its parents below `within`, like `mkdir -p`.
  * @throws Error if the path contains a link, and errors of system calls
  */
 export async function makeDirectory(
@@ -238,7 +234,6 @@ async function moveIntoPlace({ path, temporaryPath, root, onDirectoryMade, isNew
       await link(temporaryPath, path);
       return await unlink(temporaryPath);
     } catch (error) {
-      // Another process removed the empty directory.
       if (systemCodeOf(error) !== 'ENOENT' || attempt === MAX_MOVE_ATTEMPTS) throw error;
     }
   }

@@ -86,8 +86,8 @@ async function openBody(
 }
 
 /**
- * Lists the originals: regular files, dotfiles included, without symbolic links. Skips directories without read
- * permission. Not covered: a directory that is swapped during its listing; its new entries could not be read.
+ * Lists regular files, except in directories without read permission. Dotfiles are included, symbolic links are not.
+ * Not covered: a directory that is swapped during its listing; its new entries could not be read.
  */
 export function createFilesystemListing(root: RootDirectory): OriginListing {
   return {

@@ -4,7 +4,6 @@ import { systemCodeOf } from './files.ts';
 
 const MAX_NAME_BYTES = 255;
 
-/** Top directory of a storage. */
 export class RootDirectory {
   readonly path: string;
   readonly #prefix: string;
@@ -17,8 +16,8 @@ export class RootDirectory {
   }
 
   /**
-   * @param marker file that must exist before an original counts as missing or is written
-   * @throws Error if the directory is missing
+   * @param marker must exist before an original counts as missing or is written @throws Error if the directory is
+   *   missing
    */
   static async open(directory: string, marker?: StorageMarker): Promise<RootDirectory> {
     const path = await realpath(directory);
@@ -26,9 +25,7 @@ export class RootDirectory {
     return new RootDirectory(path, marker);
   }
 
-  /**
-   * Returns the path of a key; `undefined` unless it is normalized (no `..`, `.`, `//`), so that a file has one key.
-   */
+  /** Returns `undefined` unless the path is normalized (no `..`, `.`, `//`), so that a file has one key. */
   pathOf(key: string): string | undefined {
     const isLong = Buffer.byteLength(key) > MAX_NAME_BYTES;
     const path = this.#prefix + (isLong ? key.split('/').map(splitName).join('/') : key);

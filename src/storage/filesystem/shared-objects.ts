@@ -24,11 +24,11 @@ const STALE_AFTER_MS = 300_000;
 const MAX_CREATE_ATTEMPTS = 3;
 
 /**
- * Shared objects as files of one directory, such as `blocks.jsonl` and `blocks.jsonl.tag-key`.
+ * Shared objects as files of one directory, such as `blocks.jsonl` and `blocks.jsonl.tag-key`. A writer creates the new
+ * file under a name with the tag of the replaced version, which only one writer can; then it renames the file.
  *
- * A writer creates the complete new file under a name with the tag of the replaced version, which only one writer can;
- * then it renames the file. Not covered: a writer that pauses for five seconds between its last check and its rename;
- * replicas on several hosts whose file system does not create and rename files atomically.
+ * Not covered: a writer that pauses for five seconds between its last check and its rename; replicas on several hosts
+ * whose file system does not create and rename files atomically.
  */
 export class DirectoryObjects implements SharedObjects {
   readonly #directory: string;

@@ -9,17 +9,17 @@ export type DirectoryEntry =
   | { readonly kind: 'refused'; readonly path: string; readonly error: unknown };
 
 /**
- * Yields the regular files below a directory, unsorted, with one system call at a time. Neither follows nor yields
- * symbolic links, and skips entries that vanish. Not covered: names that are not UTF-8, directories swapped during a
+ * Yields the regular files below a directory, unsorted, with one system call at a time. Skips symbolic links, entries
+ * that vanish, and directories without permission. Not covered: names that are not UTF-8; directories swapped during a
  * read.
  *
  * Keeps the names of one directory per level: 300,000 names took 40 MB, and 64 ms of the main thread. Node's `Dir`
- * keeps fewer. But where the file system does not report the type of an entry (some FUSE and NFS), `Dir` blocks the
- * event loop with a system call, and fails for entries that vanish.
+ * keeps fewer, but where a file system does not report the type of an entry (some FUSE and NFS), it blocks the event
+ * loop with a system call, and fails for entries that vanish.
  *
  * @param namePrefix prefix of the names in the directory itself, not in subdirectories
  * @param onStep called before each system call except the first
- * @throws Error of a system call, except for directories without permission; `signal.reason`
+ * @throws errors of system calls, and `signal.reason`
  */
 export async function* traverseDirectory(
   directory: string,

@@ -37,7 +37,6 @@ export function createFilesystemWriter(root: RootDirectory): OriginalWriter {
     writePart: undefined,
     // Each chunk is written before the next one is read.
     memoryBytesOf: () => 0,
-    // Links and directories count, too.
     has: async (key) => (await unlessMissing(lstat(await findPath(key)))) !== undefined,
     write: async (key, chunks, { signal, isNew, ifMatch }) => {
       signal.throwIfAborted();

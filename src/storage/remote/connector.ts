@@ -11,13 +11,12 @@ export type ConnectToSite = ReturnType<typeof createConnector>;
 
 const MAX_ADDRESSES = 16;
 
-/** Delay before the next address is tried concurrently (RFC 8305 §5), in milliseconds. */
+/** Delay before the next address is tried concurrently (RFC 8305 §5). */
 const ATTEMPT_DELAY_MS = 250;
 
 /**
- * Creates the only function that connects to sites. It checks all addresses of a name and dials exactly these, without a
- * second lookup. A literal address skips the lookup. Addresses of a late family are dialled only if those of the other one
- * are unreachable.
+ * Creates the only function that connects to sites. It checks all addresses of a name and dials exactly these, without
+ * a second lookup. It dials addresses of a late family only if those of the other one are unreachable.
  *
  * @param connectTimeoutMs from the lookup to the end of the TLS handshake
  * @param onDial called before each attempt to connect, for tests
@@ -29,8 +28,8 @@ export function createConnector(
   onDial?: (address: string, port: number) => void,
 ) {
   /**
-   * @param host a name, or an address without brackets
-   * @throws MediaError `ORIGIN_ERROR`, `ORIGIN_TIMEOUT`; or `signal.reason`
+   * @param host a name, or an address without brackets @throws MediaError `ORIGIN_ERROR`, `ORIGIN_TIMEOUT`;
+   *   `signal.reason`
    */
   return (url: URL, host: string, signal: AbortSignal): Promise<Socket> => {
     const onTimeout = (): Error =>
@@ -62,16 +61,15 @@ async function findAddresses(
   throw siteError('The name has no address.', { reason: 'name', host });
 }
 
-/** @throws MediaError `ORIGIN_ERROR` if one of the addresses is not permitted */
 function checked(
   guard: AddressGuard,
   host: string,
   addresses: readonly string[],
 ): readonly string[] {
   for (const address of addresses) {
-    const fault = guard.findFault(address);
-    if (fault === undefined) continue;
-    throw siteError(`The address may not be dialled: ${fault}.`, {
+    const rejection = guard.findRejection(address);
+    if (rejection === undefined) continue;
+    throw siteError(`The address may not be dialled: ${rejection}.`, {
       reason: 'address',
       host,
       address,
@@ -98,7 +96,7 @@ async function dial(
     noDelay: true,
     autoSelectFamily: true,
     autoSelectFamilyAttemptTimeout: ATTEMPT_DELAY_MS,
-    // Asynchronous like a lookup, so that the listener receives the first attempt.
+    // Asynchronous like a real lookup, so that the listener below receives the first attempt.
     lookup: (_host, _options, done) => queueMicrotask(() => done(null, resolved)),
   };
   const socket = isTls
@@ -109,7 +107,7 @@ async function dial(
         ALPNProtocols: ['http/1.1'],
       })
     : netConnect(options);
-  socket.on('error', () => undefined); // for errors after an abort
+  socket.on('error', () => undefined); // an error after an abort must not throw
   // Node emits no event for a single address.
   const [only, ...others] = addresses;
   if (others.length > 0) socket.on('connectionAttempt', (address) => onDial?.(address, port));
@@ -117,10 +115,13 @@ async function dial(
   try {
     await once(socket, isTls ? 'secureConnect' : 'connect', { signal });
     const address = socket.remoteAddress ?? '';
-    // Checks the address that the system reports as well.
-    const fault = guard.findFault(address);
-    if (fault === undefined) return socket;
-    throw siteError(`The address was dialled: ${fault}.`, { reason: 'address', host, address });
+    const rejection = guard.findRejection(address);
+    if (rejection === undefined) return socket;
+    throw siteError(`The system dialled a forbidden address: ${rejection}.`, {
+      reason: 'address',
+      host,
+      address,
+    });
   } catch (error) {
     socket.destroy();
     signal.throwIfAborted();

@@ -5,23 +5,23 @@ type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
 type Network = readonly [first: Address, fixedBits: number];
 
-/** Rules of the operator: networks in CIDR notation, such as `10.1.0.0/16`, or single addresses. */
+/** Settings: networks in CIDR notation, such as `10.1.0.0/16`, or single addresses. */
 export interface AddressRules {
   readonly allowedNetworks: readonly string[];
   /** Takes precedence over `allowedNetworks`. */
   readonly blockedNetworks: readonly string[];
-  /** NAT64 prefixes of the operator: the IPv4 address inside decides. */
+  /** The embedded IPv4 address decides. */
   readonly nat64Prefixes: readonly string[];
 }
 
-/** Network of IPv6 addresses that contain IPv4 addresses, and how to read these. */
+/** Network of IPv6 addresses that embed IPv4 addresses, and how to read these. */
 interface Carrier {
   readonly network: Network;
   readonly read: (bytes: readonly number[]) => readonly (readonly number[])[];
 }
 
 const carriers: readonly Carrier[] = [
-  // RFC 4291 §2.5.5.1, "compatible"; includes `::` and `::1`, whose own ranges refuse them.
+  // RFC 4291 §2.5.5.1, "compatible"; includes `::` and `::1`, which their own ranges reject.
   carrier('::/96', at(12)),
   // RFC 4291 §2.5.5.2, "mapped", and its predecessor, which translators use (RFC 6145 §2).
   carrier('::ffff:0:0/96', at(12)),
@@ -38,70 +38,63 @@ const carriers: readonly Carrier[] = [
   ]),
 ];
 
-/** Global unicast addresses (RFC 4291 §2.4, IANA). */
-const globalUnicast: Network = ipaddr.IPv6.parseCIDR('2000::/3');
+const globalUnicast: Network = ipaddr.IPv6.parseCIDR('2000::/3'); // RFC 4291 §2.4
 
-/** Ranges that ipaddr.js does not know: Azure's platform address, which only looks public; dummies (RFC 9780). */
+/** Ranges that ipaddr.js lacks: Azure's platform address, which only looks public, and the dummy prefix (RFC 9780). */
 const furtherNetworks: readonly Network[] = ['168.63.129.16/32', '100:0:0:1::/64'].map(
   parseNetwork,
 );
 
-/** Ranges of ipaddr.js whose packets reach the IPv4 address inside, which decides. */
+/** Ranges of ipaddr.js whose packets reach the embedded IPv4 address, which decides. */
 const translatedRanges: ReadonlySet<string> = new Set(['6to4', 'teredo', 'rfc6052']);
 
-/** Prefix of local NAT64 (RFC 8215), refused unless the operator configures it. */
+/** Prefix of local NAT64 (RFC 8215), rejected unless configured. */
 const localTranslation: Network = ipaddr.IPv6.parseCIDR('64:ff9b:1::/48');
 
 /**
- * Decides which addresses may be dialled (contract §8): public unicast, without an embedded address that is not.
- *
- * Not covered: public addresses that the operator routes privately, such as a bastion; `blockedNetworks` and a firewall
- * cover them.
+ * Decides which addresses may be dialled (contract §8): public unicast whose embedded addresses are public, too. Not
+ * covered: public addresses that the operator routes privately; use `blockedNetworks` or a firewall for them.
  */
 export class AddressGuard {
   readonly #allowed: readonly Network[];
   readonly #blocked: readonly Network[];
   readonly #nat64: readonly Network[];
 
-  /** @throws Error if a network is invalid */
   constructor({ allowedNetworks, blockedNetworks, nat64Prefixes }: AddressRules) {
     this.#allowed = allowedNetworks.map(parseNetwork);
     this.#blocked = blockedNetworks.map(parseNetwork);
     this.#nat64 = nat64Prefixes.map(parseNetwork);
   }
 
-  /**
-   * @param text an address in its usual form, IPv6 without brackets; other texts are refused
-   * @returns why the address is not permitted, in a few words
-   */
-  findFault(text: string): string | undefined {
+  /** Returns why an address may not be dialled, in a few words. @param text IPv6 without brackets */
+  findRejection(text: string): string | undefined {
     const address = readAddress(text);
-    return address === undefined ? 'no address' : this.#findAddressFault(address);
+    return address === undefined ? 'no address' : this.#checkAddress(address);
   }
 
-  #findAddressFault(address: Address): string | undefined {
-    const carried = address instanceof ipaddr.IPv6 ? findCarried(address, this.#nat64) : [];
-    if ([address, ...carried].some((it) => isInAny(it, this.#blocked))) return 'blocked network';
+  #checkAddress(address: Address): string | undefined {
+    const embedded = address instanceof ipaddr.IPv6 ? findEmbedded(address, this.#nat64) : [];
+    if ([address, ...embedded].some((it) => isInAny(it, this.#blocked))) return 'blocked network';
     if (isInAny(address, this.#allowed)) return undefined;
     if (isInAny(address, furtherNetworks)) return 'reserved';
-    if (address instanceof ipaddr.IPv4) return findRangeFault(address);
+    if (address instanceof ipaddr.IPv4) return findSpecialRange(address);
     const prefix = this.#nat64.find((network) => isIn(address, network));
     if (prefix !== undefined) {
-      return this.#findAddressFault(
+      return this.#checkAddress(
         new ipaddr.IPv4([...readEmbedded(address.toByteArray(), prefix[1])]),
       );
     }
-    const fault = carried.map(findRangeFault).find((it) => it !== undefined);
-    if (fault !== undefined) return `${fault} in ${address.range()}`;
+    const special = embedded.map(findSpecialRange).find((it) => it !== undefined);
+    if (special !== undefined) return `${special} in ${address.range()}`;
     if (isIn(address, localTranslation)) return address.range();
     if (translatedRanges.has(address.range())) return undefined;
-    return findRangeFault(address) ?? (isIn(address, globalUnicast) ? undefined : 'reserved');
+    return findSpecialRange(address) ?? (isIn(address, globalUnicast) ? undefined : 'reserved');
   }
 }
 
 /**
- * Parses an address like the system. ipaddr.js accepts more: `0x7f.1` and `010.1.1.1`; and reads `::8.8.8.8` as a mapped
- * address, so it gets IPv6 in the format of the URL parser.
+ * Parses an address like the system. ipaddr.js also accepts `0x7f.1` and `010.1.1.1`, and would read `::8.8.8.8` as a
+ * mapped address, so it receives IPv6 in the format of the URL parser.
  */
 function readAddress(text: string): Address | undefined {
   if (isIP(text) === 4) return ipaddr.IPv4.parse(text);
@@ -123,7 +116,7 @@ function isInAny(address: Address, networks: readonly Network[]): boolean {
   return networks.some((network) => isIn(address, network));
 }
 
-function findRangeFault(address: Address): string | undefined {
+function findSpecialRange(address: Address): string | undefined {
   const range = address.range();
   return range === 'unicast' ? undefined : range;
 }
@@ -133,7 +126,7 @@ function isIn(address: Address, [base, bits]: Network): boolean {
 }
 
 /** Returns the IPv4 addresses in an IPv6 address, to which a router may forward packets. */
-function findCarried(
+function findEmbedded(
   address: ipaddr.IPv6,
   nat64Prefixes: readonly Network[],
 ): readonly ipaddr.IPv4[] {

@@ -10,25 +10,20 @@ import { createRemoteSites } from './sites.ts';
 
 export type SiteSettings = Omit<NonNullable<Config['external']>, 'keys' | 'pathEncoding'>;
 
-/** All deadlines and limits of external media (contract §8), including those that the pipeline enforces. */
+/** Deadlines and limits of external media (contract §8), including those that the pipeline enforces. */
 export interface RemoteLimits extends SiteClientLimits, Omit<SiteLimits, 'maxBytes'> {
   readonly pauseMs: number;
   readonly connectTimeoutMs: number;
   readonly chainTimeoutMs: number;
 }
 
-/** Replacements for tests. */
 export interface SiteDoubles {
   readonly limits?: Partial<RemoteLimits>;
   readonly resolver?: NameResolver;
   readonly onDial?: (address: string, port: number) => void;
 }
 
-/**
- * Opens the access to other sites.
- *
- * @param checkRedirect throws a MediaError if the canonical URL of a redirect is blocked
- */
+/** @param checkRedirect throws a MediaError if the canonical URL of a redirect is blocked */
 export function openSites(
   settings: SiteSettings,
   countFetch: (outcome: FetchOutcome) => void,

@@ -4,31 +4,28 @@ import { siteError } from '../../pipeline/site-failure.ts';
 
 export interface ResolvedName {
   readonly addresses: readonly string[];
-  /** Addresses of a family whose lookup is still running; empty if it fails. Omitted if both lookups have ended. */
+  /** Addresses of the family whose lookup is still running; empty if it fails. Omitted if both lookups have ended. */
   readonly late?: Promise<readonly string[]> | undefined;
 }
 
 export interface NameResolver {
   /**
-   * Resolves the addresses of a host name, of both families.
-   *
-   * @throws MediaError `ORIGIN_ERROR` if the name has no address; `ORIGIN_TIMEOUT` if no name server responds in time
+   * Resolves both families. @throws MediaError `ORIGIN_ERROR` without an address; `ORIGIN_TIMEOUT` without a response
    */
   resolve(name: string): Promise<ResolvedName>;
 }
 
-/** Wait for the slower family after the addresses of the other one (RFC 8305 §3), in milliseconds. */
+/** Wait for the slower family after the addresses of the other one (RFC 8305 §3). */
 const RESOLUTION_DELAY_MS = 50;
 
-/** Timeout of the first attempt in milliseconds, and number of attempts; in all about the deadline of a connection. */
+/** In total about the deadline of a connection. */
 const QUERY = { timeout: 1_000, tries: 2 } as const;
 
 /**
- * Creates a resolver on c-ares, which uses sockets of the event loop. `dns.lookup` would use the four threads that read
- * files, which a few unanswered names could block; and it reads `/etc/hosts`, which has internal hosts. Without a cache,
- * so that the dialled addresses are the checked ones.
+ * Creates a resolver with c-ares, without a cache. `dns.lookup` would use the four threads that read files, which a few
+ * slow names could block; and it reads `/etc/hosts`, which has internal hosts.
  *
- * @param servers addresses, with ports other than 53. Empty for the system's servers, which are read now
+ * @param servers addresses, with ports other than 53; empty for the system's servers, which are read now
  */
 export function createResolver(servers: readonly string[]): NameResolver {
   const resolver = new Resolver(QUERY);
@@ -37,7 +34,7 @@ export function createResolver(servers: readonly string[]): NameResolver {
     resolve: async (host) => {
       const lookups = [resolver.resolve4(host), resolver.resolve6(host)];
       const settled = Promise.allSettled(lookups);
-      // Some servers drop AAAA queries, so that the lookup takes seconds to fail.
+      // Some servers drop AAAA queries, whose lookup then takes seconds to fail.
       const first = await Promise.any(lookups).catch(() => undefined);
       if (first !== undefined && !(await isSoon(settled))) {
         const isOther = (address: string): boolean => !first.includes(address);

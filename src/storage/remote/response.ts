@@ -17,7 +17,7 @@ export interface ResponseHead {
 
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
-/** Maximum length of a validator in characters: honest ones have some dozens. */
+/** Maximum length of a validator in characters; usual ones have some dozens. */
 const MAX_VALIDATOR_LENGTH = 256;
 
 // RFC 9110 §8.8.3; `etagc` excludes quotes and control characters.
@@ -39,21 +39,21 @@ export function readFraming(
   const refuse = (message: string): Error => siteError(message, { reason: 'response', host });
   if (status !== 200 && status !== 206) throw refuse(`The status is ${status}.`);
   const encoding = textOf(fields['content-encoding']).toLowerCase();
-  // `identity` is not allowed here (RFC 9110 §8.4.1), but harmless.
+  // `identity` is invalid here (RFC 9110 §8.4.1), but harmless.
   if (encoding !== '' && encoding !== 'identity') {
-    throw refuse(`The body is encoded although that was not asked for: ${encoding.slice(0, 40)}`);
+    throw refuse(`The response has an unrequested encoding: ${encoding.slice(0, 40)}`);
   }
   const transfer = textOf(fields['transfer-encoding']).toLowerCase();
-  if (transfer !== '' && transfer !== 'chunked') throw refuse(`The transfer is ${transfer}.`);
+  if (transfer !== '' && transfer !== 'chunked') throw refuse(`Unknown transfer: ${transfer}.`);
   const length = readLength(fields);
   if (status === 200) return { part: undefined, sizeBytes: length };
   const requested = range && readContentRange(textOf(fields['content-range']), range, length);
-  if (requested === undefined) throw refuse('The response is a part that was not asked for.');
+  if (requested === undefined) throw refuse('The response has an unrequested range.');
   const { sizeBytes, ...part } = requested;
   return { part, sizeBytes };
 }
 
-/** Returns the entity tag of a response; `undefined` if it is missing, malformed or too long. */
+/** Returns `undefined` for a missing, malformed or long tag. */
 export function readEntityTag(fields: ResponseFields): string | undefined {
   const tag = textOf(fields.etag);
   return tag.length <= MAX_VALIDATOR_LENGTH && ENTITY_TAG.test(tag) ? tag : undefined;
@@ -107,7 +107,7 @@ function readLifetime(fields: ResponseFields, nowMs: number): number {
   return expires === undefined ? 0 : (expires - date) / 1000;
 }
 
-/** Parses the directives by name, the first of each. */
+/** The first of equal names counts. */
 function readDirectives(field: ResponseFields[string]): ReadonlyMap<string, string> {
   const text = typeof field === 'string' ? field : (field ?? []).join(',');
   const directives = new Map<string, string>();
@@ -118,7 +118,7 @@ function readDirectives(field: ResponseFields[string]): ReadonlyMap<string, stri
   return directives;
 }
 
-/** Maximum age; larger values count as this one (RFC 9111 §1.2.2). */
+/** Larger ages count as this one (RFC 9111 §1.2.2). */
 const MAX_SECONDS = 2 ** 31;
 
 function readSeconds(text: string): number | undefined {
@@ -144,7 +144,7 @@ function readLength(fields: ResponseFields): number | undefined {
   return /^\d{1,15}$/.test(text) ? Number(text) : undefined;
 }
 
-/** Returns the value of a header; repeated headers become an invalid text. */
+/** Joins repeated headers into an invalid text. */
 function textOf(field: ResponseFields[string]): string {
   return (typeof field === 'string' ? field : (field ?? []).join(', ')).trim();
 }

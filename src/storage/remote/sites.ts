@@ -30,14 +30,12 @@ interface FinalResponse {
   readonly response: SiteResponse;
   readonly hop: Hop;
   readonly isConditional: boolean;
-  /** URLs of all hops in order, the last one included. */
+  /** URLs of all hops in order, including the last. */
   readonly urls: ReadonlySet<string>;
 }
 
 /**
  * Creates the source of external media. Other sites may be hostile, and receive no data of our client.
- *
- * @param settings.version version of this program, for `User-Agent`
  * @param limits.chainTimeoutMs time after which no redirect is followed
  * @param limits.pauseMs maximum pause of a passthrough body while its reader waits
  * @param checkRedirect throws a MediaError if the canonical URL of a redirect is blocked
@@ -51,7 +49,7 @@ export function createRemoteSites(
 ): Source {
   /** Checks a URL, or the target of a redirect from another hop, before any lookup. */
   const validateHop = (text: string, from?: Hop): Hop => {
-    // Control characters are refused here: the parser would drop them.
+    // A target with control characters is invalid; the parser would drop them.
     const resolved = from && !/\p{Cc}/u.test(text) ? readUrl(text, from.url) : undefined;
     const absolute = resolved?.href ?? text;
     const target = checkExternalUrl(absolute, settings);
@@ -124,7 +122,7 @@ export function createRemoteSites(
     }
   };
 
-  /** Counts a body that ends early, after it was counted as fetched, unless its reader has left. */
+  /** Counts a body that breaks off after it was counted as fetched, unless the reader has left. */
   const countBrokenBody = (error: Error, signal: AbortSignal): void => {
     if (signal.aborted || error.name === 'AbortError') return;
     countFetch(error.name === 'BodyTimeoutError' ? 'time' : 'response');
@@ -137,11 +135,11 @@ export function createRemoteSites(
     try {
       const freshForMs = readFreshness(fields, settings, Date.now());
       if (status === 304 && isConditional) {
-        // Reading the empty body releases the connection.
+        // Reading the empty body frees the connection.
         body.resume();
         return { freshForMs };
       }
-      // No range fits an empty body.
+      // Only an empty body lacks the first byte.
       if (status === 416 && options.range?.first === 0) {
         throw new MediaError('RANGE_NOT_SATISFIABLE');
       }
@@ -151,7 +149,7 @@ export function createRemoteSites(
       const rangeValidator = readRangeValidator(fields);
       const { ifRange } = options;
       if (part !== undefined && ifRange !== undefined && rangeValidator !== ifRange) {
-        throw siteError('The part is of another state.', { reason: 'response', host });
+        throw siteError('The range is of another version.', { reason: 'response', host });
       }
       const lastModified = readLastModifiedText(fields);
       const validators = { etag, lastModified, urlDigests: [...urls].map(digestOf) };
@@ -176,9 +174,9 @@ export function createRemoteSites(
     // Tags of other sites do not identify bytes reliably.
     identity: 'digest',
     /**
-     * @param url canonical; or other signed text
-     * @throws MediaError `UNKNOWN_MEDIA` if it is missing; `ORIGIN_ERROR` or `ORIGIN_TIMEOUT`, with a `SiteFailure` as
-     *   cause, if the fetch failed or is not permitted; `OVERLOADED`; or `signal.reason`
+     * @param url canonical URL, or other signed text
+     * @throws MediaError `UNKNOWN_MEDIA` if the media is missing; `ORIGIN_ERROR` or `ORIGIN_TIMEOUT`, with a
+     *   `SiteFailure` as cause, if the fetch failed or is not permitted; `OVERLOADED`; or `signal.reason`
      */
     open: async (url, options) => {
       try {

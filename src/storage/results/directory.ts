@@ -38,19 +38,18 @@ export interface ResultDirectoryDoubles {
   readonly sweepFile?: URL;
 }
 
-/** Time after which a disk counts as hanging, in milliseconds: each step of a removal is a few system calls. */
+/** Time after which a disk counts as hanging: each step of a removal is a few system calls. */
 const STALL_TIMEOUT_MS = 10_000;
 
-/** Concurrent reads, writes and steps of removals: a hanging disk leaves two of Node's four threads for originals. */
+/** A hanging disk leaves two of Node's four threads for originals. */
 const IO_PERMITS = { slots: 2, maxWaiting: Number.POSITIVE_INFINITY };
 
 /**
- * Renderings in a directory of their own: `results/` contains them by `resultPath`, `incoming/` unfinished writes. The
- * path is the only index, so several processes may share a directory. A file gets its name once it is complete and on
- * the disk; damaged files are removed. Its modification time is that of the last use, to the hour. A rendering whose
- * name is too long for the file system is not stored.
+ * Result store in a directory: `results/` has the renderings by `resultPath`, `incoming/` the unfinished files. The
+ * path is the only index, so that processes can share a directory. The modification time is the time of the last use,
+ * to the hour. Renderings whose names are too long for the file system are not stored.
  *
- * Removes only renderings, recognized by their names, and empty directories; follows no symbolic links. Not covered: a
+ * Removes only files with names of renderings, and empty directories; follows no symbolic links. Not covered: a
  * directory that is swapped for a link between check and use; writes of other processes during a removal.
  */
 export class ResultDirectory implements ResultStore {
@@ -85,7 +84,7 @@ export class ResultDirectory implements ResultStore {
         if (file === undefined || sizeBytes > MAX_RESULT_FILE_BYTES) return undefined;
         onFound(sizeBytes);
         const result = parseResultFile(await readBytes(file, 0, sizeBytes), address);
-        // In a read-only directory, damaged files and old times remain.
+        // A read-only directory keeps damaged files and old times.
         if (result === undefined) {
           await unlink(path).catch(() => undefined);
         } else if (Date.now() - Number(file.status.mtimeMs) > HOUR_MS) {
@@ -98,12 +97,11 @@ export class ResultDirectory implements ResultStore {
         if (isMissingFile(error)) return undefined;
         throw new Error(`The rendering ${path} cannot be read.`, { cause: error });
       } finally {
-        // Closing may hang as well.
+        // Closing can hang as well, so the permit remains until then.
         if (file === undefined) release();
         else closeFile(file, release);
       }
     };
-    // A hanging disk must not block the caller.
     return unlessAborted(read(), signal);
   }
 
@@ -116,7 +114,7 @@ export class ResultDirectory implements ResultStore {
     const release = await this.#acquire(new AbortController().signal);
     if (!this.#sweeper.mayWrite(costBytes)) {
       release();
-      throw new Error(`The directory ${this.#directory} has to be swept before more is written.`);
+      throw new Error(`${this.#directory} must be swept before the next write.`);
     }
     try {
       await writeAtomically(parts, {
@@ -169,10 +167,10 @@ export class ResultDirectory implements ResultStore {
     const directory = join(this.#resultsPath, prefix.slice(0, nameAt), '.');
     if (!(await withPermit(() => isRealDirectory(directory)))) return 0;
     const namePrefix = prefix.slice(nameAt);
-    const walk = traverseDirectory(directory, signal, namePrefix, onStep);
+    const entries = traverseDirectory(directory, signal, namePrefix, onStep);
     let removed = 0;
     for (;;) {
-      const { value: entry, done } = await withPermit(() => walk.next());
+      const { value: entry, done } = await withPermit(() => entries.next());
       if (done === true) break;
       if (entry.kind === 'refused') throw entry.error;
       if (entry.kind === 'directory') await withPermit(() => isRemoved(rmdir(entry.path)));
@@ -185,9 +183,7 @@ export class ResultDirectory implements ResultStore {
     return removed;
   }
 
-  /**
-   * Acquires a permit; returns a function that frees it. @throws Error if earlier work takes too long; `signal.reason`
-   */
+  /** Returns a function that frees the permit. @throws Error if earlier work takes too long; `signal.reason` */
   async #acquire(signal: AbortSignal): Promise<() => void> {
     return this.#permits.acquire(signal).catch(() => {
       signal.throwIfAborted();

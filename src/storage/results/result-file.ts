@@ -27,32 +27,31 @@ const STORED_TYPES: ReadonlySet<string> = new Set([
 ]);
 
 const PREAMBLE_BYTES = 16;
-/** Bytes that the checksum does not cover: the magic bytes and itself. */
+/** Bytes without checksum: the magic bytes and the checksum itself. */
 const UNSUMMED_BYTES = 8;
 
-/** Maximum head: a key of 400 bytes, each up to six in JSON, a request, and an entity tag of 16 KiB. */
+/** A key of 400 bytes, each up to six in JSON, a request, and an entity tag of 16 KiB. */
 const MAX_HEAD_BYTES = 32 * 1024;
 
-/** Maximum body: larger results are rendered again, so that reading them does not delay others. */
+/** Larger results are rendered again, so that reading them does not delay other requests. */
 const MAX_BODY_BYTES = 32 * 1024 ** 2;
 
 export const MAX_RESULT_FILE_BYTES = PREAMBLE_BYTES + MAX_HEAD_BYTES + MAX_BODY_BYTES;
 
-/** Resolution of the time of the last use: a read renews an older one. */
 export const HOUR_MS = 60 * 60 * 1000;
 
-/** Allocation unit of file systems, in bytes: the disk space of the smallest file, or of a directory. */
+/** Allocation unit of file systems: the disk space of the smallest file. */
 const BLOCK_BYTES = 4096;
 
-/** Disk space of a directory in bytes; very many entries take more. */
+/** Disk space of a directory; very many entries take more. */
 export const DIRECTORY_COST_BYTES = BLOCK_BYTES;
 
-/** Returns the disk space of a file in whole blocks, in bytes; ZFS and btrfs report theirs much later. */
+/** Returns the disk space of a file; computed, because ZFS and btrfs report it much later. */
 export function fileCostBytes(sizeBytes: number): number {
   return Math.max(1, Math.ceil(sizeBytes / BLOCK_BYTES)) * BLOCK_BYTES;
 }
 
-/** @returns the bytes before the body, and the body unchanged; `undefined` for a result too large to be read again */
+/** Returns the bytes before the body, and the body; `undefined` if the result is too large to be read again. */
 export function formatResultFile(
   address: ResultAddress,
   { body, mimeType }: StoredResult,
@@ -66,10 +65,7 @@ export function formatResultFile(
   return [before, body];
 }
 
-/**
- * @param file all bytes; the returned body is a view of them
- * @returns `undefined` unless the file is an intact rendering of this address, in this version
- */
+/** Returns `undefined` unless the file is an intact rendering of this address; otherwise a view of its bytes. */
 export function parseResultFile(file: Buffer, address: ResultAddress): StoredResult | undefined {
   if (file.length < PREAMBLE_BYTES || !file.subarray(0, MAGIC.length).equals(MAGIC)) {
     return undefined;
@@ -87,12 +83,11 @@ export function parseResultFile(file: Buffer, address: ResultAddress): StoredRes
   return { body: file.subarray(bodyStart), mimeType };
 }
 
-/** Returns the fields in the order of the head. A change requires another magic. */
+/** Returns the fields in the order of the head. A change requires a new version in `MAGIC`. */
 function fieldsOf({ originKey, key, originalEtag, release }: ResultAddress): readonly string[] {
   return [originKey, key, originalEtag, release];
 }
 
-/** Parses the texts of a head; returns `undefined` for a head that no Darkroom has written. */
 function parseHead(json: string): readonly string[] | undefined {
   try {
     const head: unknown = JSON.parse(json);
@@ -103,26 +98,22 @@ function parseHead(json: string): readonly string[] | undefined {
   }
 }
 
-/** Returns the path of a rendering below a store. @throws Error for a path that is not normalized */
+/** @throws Error for a path that is not normalized */
 export function storedPathOf(address: ResultAddress): string {
   const path = resultPath(address);
-  if (!path.split('/').every(isStraight)) throw new Error(`${path} is not a path of a rendering.`);
+  if (!path.split('/').every(isName)) throw new Error(`${path} is not a path of a rendering.`);
   return path;
 }
 
-/**
- * Checks the prefix of paths for a removal, whose last segment may be partial: `a/.` is a prefix of `a/.htaccess/…`.
- *
- * @throws Error for an empty prefix, and one that is not normalized
- */
+/** @throws Error unless a prefix is normalized; the last segment may be partial: `a/.` of `a/.htaccess/…` */
 export function checkPathPrefix(prefix: string): void {
   const segments = prefix.split('/');
   const last = segments.pop();
-  if (prefix === '' || !segments.every(isStraight) || last === '..' || last?.includes('\0')) {
-    throw new Error(`Expected the beginning of a path for a removal but received "${prefix}".`);
+  if (prefix === '' || !segments.every(isName) || last === '..' || last?.includes('\0')) {
+    throw new Error(`Expected a path prefix for a removal but received "${prefix}".`);
   }
 }
 
-function isStraight(segment: string): boolean {
+function isName(segment: string): boolean {
   return segment !== '' && segment !== '.' && segment !== '..' && !segment.includes('\0');
 }

@@ -3,10 +3,10 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { sweep } from './sweep.ts';
 
 try {
-  // On Linux, a priority belongs to the calling thread; elsewhere, it would be that of the whole process.
+  // On Linux, a priority applies to the calling thread; elsewhere, it would apply to the entire process.
   if (platform() === 'linux') setPriority(10);
 } catch {
-  // The process has a lower priority, or the system allows no change.
+  // The system does not allow the change.
 }
 
 parentPort?.postMessage(sweep(workerData));

@@ -14,10 +14,10 @@ import { isMissingFile, systemCodeOf } from '../filesystem/files.ts';
 import { DIRECTORY_COST_BYTES, fileCostBytes, HOUR_MS } from './result-file.ts';
 
 interface SweepTask {
-  /** Directory of renderings, a real path: files in `results/`, unfinished ones in `incoming/`. */
+  /** Real path of the directory of renderings: files in `results/`, unfinished ones in `incoming/`. */
   readonly directory: string;
   readonly maxBytes: number;
-  /** Whether the disk has no free blocks or inodes: then a tenth of the renderings is evicted even within the bound. */
+  /** Whether the disk has no free blocks or inodes: then a tenth is evicted even within `maxBytes`. */
   readonly isDiskFull: boolean;
 }
 
@@ -25,20 +25,18 @@ export interface SweepResult {
   readonly files: number;
   readonly heldBytes: number;
   readonly evictions: number;
-  /** Number of files that are not renderings, which stay. */
   readonly unrecognized: number;
-  /** First error of a directory that cannot be read, or of a file that cannot be removed. */
   readonly failure: string | undefined;
 }
 
-/** Fractions of the bound: above the first, a sweep evicts down to the second. */
+/** Fractions of `maxBytes`: above the first, a sweep evicts down to the second. */
 const EVICT_ABOVE = 0.92;
 const EVICT_TO = 0.9;
 
-/** Maximum number of traversals: each evicts by the counts of the previous one, and counts again. */
+/** Each traversal evicts by the counts of the previous one, and counts again. */
 const MAX_TRAVERSALS = 3;
 
-/** Number of hours that are counted separately; older files count for the oldest. */
+/** Number of hours counted separately; older files count for the oldest. */
 const MAX_HOURS = 100 * 24;
 
 const ABANDONED_AFTER_MS = 15 * 60 * 1000;
@@ -46,16 +44,12 @@ const ABANDONED_AFTER_MS = 15 * 60 * 1000;
 const ENTRIES_PER_READ = 256;
 
 /**
- * Counts the renderings in a directory, and evicts the least recently used ones above the bound. Removes empty
- * directories and unfinished files of killed processes; creates missing subdirectories. Follows no symbolic links.
+ * Evicts the least recently used renderings above `maxBytes`. Removes empty directories and unfinished files of killed
+ * processes; follows no symbolic links. Not covered: a directory that is swapped for a link while the sweep is in it.
  *
- * Files of one hour are evicted in the order of their names, which are hashes, so that concurrent sweeps of several
- * processes choose the same files.
- *
- * System calls are synchronous, for a separate thread: they take a seventh of the CPU time of asynchronous ones. Two
- * million files in 750 000 directories took 22 s of CPU time, and 24 MB of memory (measured).
- *
- * Not covered: a directory that is swapped for a link while the sweep is in it.
+ * Files of the same hour are evicted in the order of their names, which are hashes, so that the sweeps of several
+ * processes choose the same files. Synchronous system calls take a seventh of the CPU time of asynchronous ones: 22 s
+ * and 24 MB of memory for two million files in 750,000 directories (measured).
  *
  * @throws Error if a subdirectory cannot be created or read
  */
@@ -75,7 +69,7 @@ export function sweep({ directory, maxBytes, isDiskFull }: SweepTask): SweepResu
     if (heldBytes <= EVICT_ABOVE * boundBytes || traversals === MAX_TRAVERSALS) {
       return { files, heldBytes, evictions, unrecognized, failure };
     }
-    // Directories are removed with their files, in proportion.
+    // Directories disappear with their files, in proportion.
     const excess = (heldBytes - EVICT_TO * boundBytes) * (fileBytes / heldBytes);
     evictBelow = findRank(traversal.bins, excess);
   }
@@ -86,7 +80,6 @@ interface Bin {
   lowestRank: number;
 }
 
-/** Traversal of the renderings, which evicts those below a rank and counts the others. */
 class Traversal {
   files = 0;
   fileBytes = 0;
@@ -105,7 +98,7 @@ class Traversal {
     return this.fileBytes + this.directories * DIRECTORY_COST_BYTES;
   }
 
-  /** Traverses a directory; returns whether it is empty afterwards. @throws Error if it cannot be read */
+  /** Returns whether a directory is empty afterwards. @throws Error if it cannot be read */
   enter(directory: string): boolean {
     let isEmpty = true;
     const entries = opendirSync(directory, { bufferSize: ENTRIES_PER_READ });
@@ -210,12 +203,12 @@ function removeAbandoned(directory: string): void {
     try {
       if (lstatSync(path).mtimeMs < Date.now() - ABANDONED_AFTER_MS) unlinkSync(path);
     } catch {
-      // Another process was first, or the next sweep retries.
+      // Another process removed it, or the next sweep retries.
     }
   }
 }
 
-/** Returns the next entry; skips entries that vanish before their type is read. */
+/** Skips entries that vanish before their type is read. */
 function nextOf(entries: Dir): Dirent | null {
   for (;;) {
     try {

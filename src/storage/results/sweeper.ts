@@ -6,22 +6,18 @@ import type { SweepResult, sweep } from './sweep.ts';
 
 const SWEEP_AFTER = 0.02;
 
-/**
- * Maximum that this process writes before a sweep, as a fraction of the bound, without concurrent writes: four
- * processes stay within 1.08 of it.
- */
+/** Maximum fraction of `maxBytes` that this process writes before a sweep: four processes stay within 1.08 of it. */
 const MAX_UNSWEPT = 0.04;
 
 const RETRY_AFTER_MS = 60_000;
 
 const SWEEP_FILE = new URL('./sweep-thread.js', import.meta.url);
 
-/** Memory limits of the sweeping thread, in MiB: its objects are few and short-lived. */
 const SWEEP_MEMORY = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 32 };
 
 /**
- * Sweeps a directory after the start, and whenever this process has written a fraction of the bound. While a sweep
- * fails or takes too long, writes stop at `MAX_UNSWEPT`.
+ * Sweeps a directory at startup, and whenever this process has written a fraction of `maxBytes`. While a sweep fails or
+ * takes too long, writes stop at `MAX_UNSWEPT`.
  */
 export class Sweeper {
   readonly maxUnsweptBytes: number;
@@ -32,14 +28,11 @@ export class Sweeper {
   readonly #closing = new AbortController();
   #isSweeping = false;
   #sweptBytes: number | undefined;
-  /** Disk space written by this process since the last sweep began. */
+  /** Since the last sweep began. */
   #writtenBytes = 0;
   #evictions = 0;
 
-  /**
-   * @param maxBytes bound of the disk space in whole blocks, directories included
-   * @param sweepFile program of the thread; by default the compiled file in this directory
-   */
+  /** @param maxBytes includes directories @param sweepFile by default the compiled file in this directory */
   constructor(directory: string, maxBytes: number, log: Log, sweepFile = SWEEP_FILE) {
     this.#directory = directory;
     this.#maxBytes = maxBytes;
@@ -66,16 +59,14 @@ export class Sweeper {
     if (isDue && !this.#isSweeping && !this.#closing.signal.aborted) void this.sweep();
   }
 
-  /** Starts a sweep in the background that evicts renderings even within the bound, because the disk is full. */
+  /** Starts a sweep in the background that evicts renderings even within `maxBytes`, because the disk is full. */
   makeRoom(): void {
     if (this.#isSweeping || this.#closing.signal.aborted) return;
     this.#log.warn({ folder: this.#directory }, 'result store disk full; evicting renderings');
     void this.sweep({ isDiskFull: true });
   }
 
-  /**
-   * Sweeps the directory; delays the next attempt after a failure, or if a full disk had no renderings. Never rejects.
-   */
+  /** Delays the next attempt after a failure, or if a full disk had no renderings. Never rejects. */
   async sweep({ isDiskFull = false } = {}): Promise<void> {
     const [directory, log] = [this.#directory, this.#log];
     const { signal } = this.#closing;
@@ -96,16 +87,13 @@ export class Sweeper {
       if (failure !== undefined) {
         log.warn(
           { folder: directory, reason: failure },
-          'a part of the result store cannot be swept',
+          'part of the result store could not be swept',
         );
       }
       if (isDiskFull && evictions === 0) await this.#waitToRetry();
     } catch (error) {
       if (signal.aborted) return;
-      log.warn(
-        { err: error, folder: directory },
-        'the directory of the result store cannot be swept',
-      );
+      log.warn({ err: error, folder: directory }, 'result store could not be swept');
       await this.#waitToRetry();
     } finally {
       this.#isSweeping = false;

@@ -6,7 +6,6 @@ import { S3ResultStore } from './s3-result-store.ts';
 import { S3Objects } from './shared-objects.ts';
 import { S3OriginalWriter } from './writer.ts';
 
-/** Connections of a listing, which reads the directories of all kinds concurrently. */
 const LISTING_CONNECTIONS = contractResources.keyRoots.length;
 
 export const s3: Backend<'s3'> = {

@@ -10,27 +10,26 @@ import type { OriginalsPlace, PlaceOf } from '../backend.ts';
 
 type Place = PlaceOf<OriginalsPlace, 's3'>;
 
-/** Settings of a bucket: name, prefix of every key, and those of its server. */
 export type S3Bucket = S3Server & Pick<Place, 'bucket' | 'prefix'>;
 
-/** Settings of a server. Requests beyond `maxConnections` wait, which counts as the origin's time. */
+/** Requests beyond `maxConnections` wait, which counts towards the origin's deadlines. */
 export type S3Server = Pick<
   Place,
   'maxConnections' | 'connectTimeoutMs' | 'region' | 'endpoint' | 'forcePathStyle'
 >;
 
-/** Maximum number of attempts of a request. The SDK's back-off is exponential, with full jitter. */
+/** The SDK's back-off is exponential, with full jitter. */
 const MAX_ATTEMPTS = 3;
 
-/** Time after which an unused connection is closed in milliseconds: AWS closes it after 20 s. */
+/** AWS closes an unused connection after 20 s. */
 const IDLE_TIMEOUT_MS = 15_000;
 
 const REPEATABLE: ReadonlySet<string> = new Set(['GET', 'HEAD']);
 
-/** Maximum length of a key in bytes of UTF-8 (Amazon S3 User Guide, "Object key naming guidelines"). */
+/** In bytes of UTF-8 (Amazon S3 User Guide, "Object key naming guidelines"). */
 const MAX_KEY_BYTES = 1_024;
 
-/** Maximum size of an error response: those of S3 have some hundred bytes. */
+/** Error responses of S3 have some hundred bytes. */
 const MAX_ERROR_BYTES = 64 * 1024;
 
 const MAX_MESSAGE_LENGTH = 300;
@@ -50,7 +49,7 @@ export function createS3Client(server: S3Server): S3Client {
     requestHandler: {
       httpAgent: createAgent('http:', server),
       httpsAgent: createAgent('https:', server),
-      // This timeout would hit slow readers; see `endWhenStalled`.
+      // A socket timeout would abort slow readers, too; see `endWhenStalled`.
       socketTimeout: 0,
       // By default the SDK writes to the console when connections are scarce.
       logger: { debug: ignore, info: ignore, warn: ignore, error: ignore },
@@ -60,11 +59,11 @@ export function createS3Client(server: S3Server): S3Client {
 }
 
 /**
- * Returns an agent with a deadline for opening connections, after which a request fails with MediaError `ORIGIN_TIMEOUT`.
- * The SDK's own timeout includes the wait for a free connection, and omits TLS.
+ * Returns an agent with a deadline for opening connections, after which a request fails with MediaError
+ * `ORIGIN_TIMEOUT`. The SDK's own timeout includes the wait for a free connection, and omits TLS.
  *
- * A read on a reused connection has the same deadline for its response. Then the SDK repeats the read on a new connection:
- * a firewall or a failover may have dropped the reused one without a packet.
+ * A read on a reused connection has the same deadline for its response, after which the SDK repeats it on a new one: a
+ * firewall or a failover may have dropped the reused connection without a packet.
  */
 function createAgent(
   protocol: 'http:' | 'https:',
@@ -103,11 +102,7 @@ function closeIdle({ freeSockets }: http.Agent): void {
   for (const socket of Object.values(freeSockets).flat()) socket?.destroy();
 }
 
-/**
- * Collects a body for the SDK, which does not limit the bodies of errors.
- *
- * @throws Error beyond the limit; leaving the loop destroys the body and its connection
- */
+/** Collects a body for the SDK, which does not limit error responses. Leaving the loop destroys the connection. */
 async function collectBody(body: http.IncomingMessage): Promise<Uint8Array> {
   const { statusCode = 0 } = body;
   const chunks: Buffer[] = [];
@@ -124,11 +119,11 @@ async function collectBody(body: http.IncomingMessage): Promise<Uint8Array> {
 
 function ignore(): void {}
 
-/** Whether a key is valid, and servers do not change its signed path. */
+/** Whether a key is valid, and no server changes its signed path. */
 export function isPossibleKey(key: string): boolean {
   return (
     Buffer.byteLength(key) <= MAX_KEY_BYTES &&
-    // Proxies and some servers normalize such paths to those of other objects.
+    // Proxies and some servers would normalize such paths, which then name other objects.
     key.split('/').every((segment) => segment !== '' && segment !== '.' && segment !== '..')
   );
 }
@@ -140,10 +135,8 @@ export function etagOf(output: unknown): string {
 }
 
 /**
- * Reads an error of the SDK.
- *
- * @returns `name`: the server's code, such as `NoSuchKey`, or the class of a local error; `code` of a system call, such
- *   as `ECONNREFUSED`; `status` of the server's response
+ * Reads an error of the SDK: `name` is the server's code, such as `NoSuchKey`, or the class of a local error; `code` is
+ * that of a system call, such as `ECONNREFUSED`.
  */
 export function readS3Failure(error: unknown) {
   const { name, message, code, $metadata } = error as Error & {
@@ -154,7 +147,7 @@ export function readS3Failure(error: unknown) {
   return { name, message, code, status, requestId, attempts };
 }
 
-/** Runs requests with a deadline, retries included. @throws Error with the name `TimeoutError` */
+/** @throws Error with the name `TimeoutError`, after all retries */
 export function inTime<Result>(
   timeoutMs: number,
   work: (abortSignal: AbortSignal) => Promise<Result>,
@@ -180,7 +173,7 @@ export async function findS3Cause(client: S3Client, error: unknown): Promise<unk
   return name === 'AccessDenied' ? new AccessRefused(text) : new Error(text);
 }
 
-/** Redacts credentials, which some servers quote in errors; the complete message if they are unknown. */
+/** Redacts credentials, which some servers quote in errors; without known credentials, the complete message. */
 async function redact(client: S3Client, message: string): Promise<string> {
   const used = await client.config.credentials().catch(() => undefined);
   if (used === undefined) return '';

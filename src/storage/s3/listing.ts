@@ -3,7 +3,7 @@ import type { ListedOriginal, OriginListing } from '../../pipeline/ports.ts';
 import { ListObjectsV2Command, type ListObjectsV2CommandOutput } from '../aws-sdk.ts';
 import { createS3Client, findS3Cause, isPossibleKey, type S3Bucket } from './client.ts';
 
-/** Lists the bucket of originals, page by page; requires the permission `s3:ListBucket`. */
+/** Requires the permission `s3:ListBucket`. */
 export function createS3Listing(place: S3Bucket): OriginListing {
   const client = createS3Client(place);
   const { bucket, prefix: root } = place;
@@ -27,10 +27,9 @@ export function createS3Listing(place: S3Bucket): OriginListing {
 }
 
 /**
- * Lists the objects whose keys begin with a prefix.
+ * @throws Error if a key does not begin with the prefix, since some servers ignore it and list the entire bucket; if a
+ *   page is truncated without a token for the next one; errors of `send`
  *
- * @throws Error if a key does not begin with the prefix, since a server that ignores the parameter lists all of the
- *   bucket; if a page is truncated without a token for the rest; errors of `send`
  */
 export async function* listObjects(
   bucket: string,
@@ -48,15 +47,15 @@ export async function* listObjects(
       }),
     );
     for (const { Key = '', Size = 0 } of page.Contents ?? []) {
-      // A literal plus sign is encoded; servers that do not encode do not declare the encoding either.
+      // A literal plus sign is encoded; servers that do not encode omit EncodingType.
       const isEncoded = page.EncodingType === 'url';
       const key = isEncoded ? decodeURIComponent(Key.replaceAll('+', '%20')) : Key;
-      if (!key.startsWith(prefix)) throw new Error(`The server lists ${key} below ${prefix}`);
+      if (!key.startsWith(prefix)) throw new Error(`The server lists ${key} for ${prefix}.`);
       yield { key, sizeBytes: Size };
     }
     token = page.IsTruncated === true ? page.NextContinuationToken : undefined;
     if (page.IsTruncated === true && !token) {
-      throw new Error('The server truncates its list, without a token for the rest.');
+      throw new Error('The server has truncated a listing without a continuation token.');
     }
   } while (token !== undefined);
 }

@@ -18,10 +18,9 @@ import {
 } from './client.ts';
 
 /**
- * Opens originals in a bucket of S3, or of a compatible server. Each read is one GET, which the SDK repeats only before
- * the response has begun. Node's parser reports a body that is shorter than its Content-Length.
- *
- * Not covered: objects stored compressed (`Content-Encoding`) are served as their stored bytes.
+ * Opens originals in a bucket. Each read is one GET, which the SDK repeats only before the response has begun. Node's
+ * parser reports a body that is shorter than its Content-Length. Not covered: objects with a `Content-Encoding` are
+ * served as stored.
  *
  * @param stallTimeoutMs maximum pause of a body while its reader waits
  */
@@ -72,7 +71,7 @@ async function translate(
   const failure = await findS3Cause(client, error);
   const cause =
     status === 412
-      ? new ReplacedMeanwhile('The object is another one now.', { cause: failure })
+      ? new ReplacedMeanwhile('The object was replaced.', { cause: failure })
       : failure;
   return new MediaError(code === 'ETIMEDOUT' ? 'ORIGIN_TIMEOUT' : 'ORIGIN_ERROR', { cause });
 }
@@ -85,7 +84,7 @@ function describeObject(
   const { httpStatusCode: status } = response.$metadata;
   // Caches would keep a part as the complete object for a year.
   if (range === undefined && status !== 200) {
-    throw originError(`The response to a request for the whole object is HTTP ${status}.`);
+    throw originError(`The response to a request without range is HTTP ${status}.`);
   }
   const etag = etagOf(response);
   if (etag === '') throw originError('The response has no ETag.');
@@ -121,7 +120,7 @@ function endWhenStalled(body: IncomingMessage, timeoutMs: number): void {
     if (body.complete) return;
     const cause = new Error(`No bytes of the body arrived for ${timeoutMs} ms.`);
     if (body.readableLength === 0) body.destroy(new MediaError('ORIGIN_TIMEOUT', { cause }));
-    // Bytes are buffered, so the reader is slow.
+    // The reader is slow, not the server.
     else socket.setTimeout(timeoutMs);
   };
   socket.setTimeout(timeoutMs);

@@ -26,29 +26,26 @@ import {
 } from './client.ts';
 import { listObjects } from './listing.ts';
 
-/** Maximum size of bodies that are being read; beyond it, results are rendered again. */
+/** Maximum total of bodies being read; beyond it, results are rendered again. */
 const MAX_ARRIVING_BYTES = 128 * 1024 ** 2;
 
-/** Concurrent requests of a removal, each for one key: servers disagree about the checksum of a request for several. */
+/** Concurrent requests of a removal, each for one key: servers disagree about the checksum of `DeleteObjects`. */
 const MAX_REMOVALS = 8;
 
 type Place = S3Bucket & { readonly timeoutMs: number };
 
 /**
- * Renderings as objects `<prefix><resultPath>` in a bucket of S3, or of a compatible server, with the same bytes as in a
- * file of the filesystem store.
- *
- * Only a lifecycle rule of the operator limits the bucket (`deploy/s3-lifecycle.json`), counted from the write, not from
- * the last use. A rendering that is too large, or whose key is too long for S3, is not stored.
- *
- * Not covered: a bucket with versions keeps removed objects.
+ * Result store in a bucket: objects `<prefix><resultPath>` with the same bytes as files. Only a lifecycle rule of the
+ * operator limits the bucket (`deploy/s3-lifecycle.json`), counted from the write, not from the last use. Renderings
+ * that are too large, or whose key is too long for S3, are not stored. Not covered: a bucket with versions keeps
+ * removed objects.
  */
 export class S3ResultStore implements ResultStore {
   readonly #client: S3Client;
   readonly #place: Place;
   #arrivingBytes = 0;
 
-  /** @param place with the deadline of a write, and of each request of a removal, retries included */
+  /** @param place `timeoutMs` is the deadline of a write, and of each request of a removal, with its retries */
   constructor(place: Place) {
     this.#client = createS3Client(place);
     this.#place = place;
@@ -76,7 +73,6 @@ export class S3ResultStore implements ResultStore {
       }
       onFound(sizeBytes);
       this.#arrivingBytes += sizeBytes;
-      // The SDK also ends the body with the signal.
       const bytes = await readBody(Body, sizeBytes).finally(() => {
         this.#arrivingBytes -= sizeBytes;
       });
@@ -119,7 +115,7 @@ export class S3ResultStore implements ResultStore {
     };
     try {
       for await (const { key } of listObjects(Bucket, root + prefix, list)) {
-        // Only renderings: the bucket may be that of the originals under another name.
+        // The bucket may also contain originals, under another name of the bucket.
         if (isResultPath(key)) keys.push(key);
         if (keys.length === MAX_REMOVALS) await removeListed();
       }

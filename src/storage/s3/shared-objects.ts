@@ -27,17 +27,16 @@ import { listObjects } from './listing.ts';
 type Place = S3Server &
   Pick<S3Bucket, 'bucket'> & { readonly key: string; readonly timeoutMs: number };
 
-/** Minimum pace of a body, 1 MiB/s: its deadline grows with its length. */
+/** Minimum rate of a body, 1 MiB/s: its deadline grows with its length. */
 const MIN_BYTES_PER_MS = 1_049;
 
-/** Shared objects in a bucket of S3, or of a compatible server, next to the key of the block list. */
+/** Shared objects in a bucket, next to the key of the block list. */
 export class S3Objects implements SharedObjects {
   readonly #client: S3Client;
   readonly #place: Place;
   /** Whether tags are quoted in conditions: Ceph 16 compares them as text, without quotes. */
   #hasQuotes = true;
 
-  /** @param place with the deadline of a request, retries included; that of a large body is longer */
   constructor(place: Place) {
     this.#client = createS3Client(place);
     this.#place = place;
@@ -110,8 +109,8 @@ export class S3Objects implements SharedObjects {
   }
 
   /**
-   * Reads the outcome of a write that the server did not confirm: the SDK repeats a request whose response is lost, and
-   * then finds the object of its first attempt; Ceph responds to the loser of a race with HTTP 500.
+   * Reads the outcome of a write that the server did not confirm: after a lost response, the SDK's retry finds the
+   * object of its first attempt; Ceph responds to the loser of a race with HTTP 500.
    */
   async #resolveWrite(name: string, bytes: Uint8Array, condition: WriteCondition, error: unknown) {
     const found = await this.read(name);

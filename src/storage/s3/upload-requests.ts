@@ -12,13 +12,10 @@ import {
 } from '../aws-sdk.ts';
 import { findS3Cause, readS3Failure } from './client.ts';
 
-/**
- * Size of one part of an upload; smaller uploads are sent at once. S3 accepts 10 000 parts of 5 MiB and more (Amazon S3
- * User Guide, "Amazon S3 multipart upload limits"), so that 78 GiB fit.
- */
+/** S3 accepts 10 000 parts of at least 5 MiB (Amazon S3 User Guide, "Amazon S3 multipart upload limits"): 78 GiB. */
 export const PART_BYTES = 8 * 1024 * 1024;
 
-/** Piece of an upload for one request. The next piece overwrites its bytes. */
+/** Part of an upload. The next part overwrites its bytes. */
 export interface Part {
   readonly bytes: Buffer;
   readonly isLast: boolean;
@@ -26,13 +23,10 @@ export interface Part {
 
 const ABORT_TIMEOUT_MS = 10_000;
 
-/** Wait after a stop for the response to the request that stores the original, in milliseconds. */
+/** Wait after a stop for the response to the request that stores the original. */
 const SETTLE_TIMEOUT_MS = 10_000;
 
-/**
- * Delay before an upload is aborted a second time, in milliseconds: a part in transfer during the first may remain (Amazon
- * S3 API Reference, "AbortMultipartUpload").
- */
+/** A part in transfer may survive the first abort (Amazon S3 API Reference, "AbortMultipartUpload"). */
 const ABORT_AGAIN_AFTER_MS = 500;
 
 type Command<Input extends ServiceInputTypes, Output extends ServiceOutputTypes> = $Command<
@@ -45,8 +39,8 @@ type Command<Input extends ServiceInputTypes, Output extends ServiceOutputTypes>
 
 export class S3UploadRequests {
   readonly #client: S3Client;
-  /** Cleared once the server has reported that it does not support conditions on writes. */
-  #knowsConditions = true;
+  /** Cleared once the server has reported that it does not support conditional writes. */
+  #supportsConditions = true;
   /** Whether tags are quoted in conditions: Ceph 16 compares them as text, without quotes. */
   #hasQuotes = true;
 
@@ -58,16 +52,14 @@ export class S3UploadRequests {
     readonly IfNoneMatch?: '*';
     readonly IfMatch?: string;
   } {
-    if (!this.#knowsConditions) return {};
+    if (!this.#supportsConditions) return {};
     if (ifMatch !== undefined) return { IfMatch: this.#hasQuotes ? `"${ifMatch}"` : ifMatch };
     return isNew === true ? { IfNoneMatch: '*' } : {};
   }
 
   /**
-   * Returns the error for a write that its condition has prevented.
-   *
-   * @param isCurrent whether the object is in the state that the condition names
-   * @returns MediaError `PRECONDITION_FAILED`; `OVERLOADED` if the next attempt uses another notation
+   * Returns `PRECONDITION_FAILED`, or `OVERLOADED` if the next attempt omits the quotes.
+   * @param isCurrent whether the object has the tag of the condition
    */
   explainDenial(isCurrent: boolean, cause: unknown): MediaError {
     if (!isCurrent || !this.#hasQuotes) return new MediaError('PRECONDITION_FAILED', { cause });
@@ -77,9 +69,8 @@ export class S3UploadRequests {
 
   /**
    * Sends a request that stores an object; a stop waits for its response.
-   *
-   * @param failing aborts if the body fails; the object is not stored then
-   * @throws Error if no response arrives in time after a stop; and as `send`
+   * @param failing aborts if the body fails, so that the object is not stored
+   * @throws Error if no response arrives in time after a stop; errors of `send`
    */
   async commit<Input extends ServiceInputTypes, Output extends ServiceOutputTypes>(
     command: Command<Input, Output>,
@@ -120,9 +111,9 @@ export class S3UploadRequests {
   }
 
   /**
-   * @param stop its reason is thrown if it has aborted
    * @throws MediaError `MEDIA_EXISTS`, `UNKNOWN_MEDIA` (of a part), `OVERLOADED`; Error with the server's message;
    *   `stop.reason`
+   *
    */
   async send<Input extends ServiceInputTypes, Output extends ServiceOutputTypes>(
     command: Command<Input, Output>,
@@ -142,21 +133,20 @@ export class S3UploadRequests {
     const { name, status } = readS3Failure(error);
     if (status === 412) return new MediaError('MEDIA_EXISTS', { cause });
     if (name === 'NoSuchUpload') return new MediaError('UNKNOWN_MEDIA', { cause });
-    const isUnknown = status === 501 && this.#knowsConditions;
-    if (isUnknown) this.#knowsConditions = false;
+    const isUnsupported = status === 501 && this.#supportsConditions;
+    if (isUnsupported) this.#supportsConditions = false;
     // Another upload is being stored (Amazon S3 API Reference, "PutObject"); or the retry omits the condition.
-    if (!isUnknown && name !== 'ConditionalRequestConflict') return undefined;
+    if (!isUnsupported && name !== 'ConditionalRequestConflict') return undefined;
     return new MediaError('OVERLOADED', { cause, bottleneck: 'uploads', retryAfterSeconds: 1 });
   }
 }
 
-/** Fills one part after the other, in the same memory. The last may be shorter; only a single one may be empty. */
+/** Fills one part after the other in the same memory. The last part may be shorter; only a single part may be empty. */
 export async function* fillParts(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Part> {
   const buffer = Buffer.allocUnsafeSlow(PART_BYTES);
   let filled = 0;
   for await (const chunk of chunks) {
     for (let taken = 0; taken < chunk.length; ) {
-      // A further chunk shows that this part is not the last.
       if (filled === PART_BYTES) {
         yield { bytes: buffer, isLast: false };
         filled = 0;

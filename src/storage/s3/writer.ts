@@ -26,7 +26,7 @@ import {
 } from './client.ts';
 import { fillParts, PART_BYTES, type Part, S3UploadRequests } from './upload-requests.ts';
 
-/** Maximum size of an object that one request stores, in bytes (Amazon S3 User Guide, "Uploading objects"). */
+/** Maximum size for one request (Amazon S3 User Guide, "Uploading objects"). */
 const MAX_SINGLE_BYTES = 5 * 1024 ** 3;
 
 const BEGIN_TIMEOUT_MS = 30_000;
@@ -36,13 +36,13 @@ const TAG_TIMEOUT_MS = 5_000;
 const BODY_BUFFER_BYTES = 64 * 1024;
 
 /**
- * Writes originals into the bucket of originals. Uploads of known length stream in one request; others are sent at once if
- * small, else in parts, one after the other. Failed multipart uploads are aborted, since invisible parts cost money. A
- * stop waits for the response once the body is sent: without it, the original may or may not be stored.
+ * Writes originals into a bucket. Uploads of known length stream in one request; small ones of unknown length are sent
+ * at once, others in sequential parts. Failed multipart uploads are aborted, since invisible parts cost money. A stop
+ * waits for the response once the body is sent: without it, the original may or may not be stored.
  *
- * Not covered: servers without `If-None-Match: *`, also for multipart uploads, which keep the last of two concurrent
- * uploads unless a check finds the first; a bucket that stores an original and reports a failure, which the SDK's retry
- * then finds; parts of a killed process, and uploads whose creation is confirmed late, which a lifecycle rule can remove.
+ * Not covered: servers without `If-None-Match: *` (also for multipart uploads) keep the last of two concurrent uploads,
+ * unless a check finds the first; a bucket that stores an original and reports a failure, which the SDK's retry finds;
+ * parts of a killed process, and uploads whose creation is confirmed late, which a lifecycle rule can remove.
  */
 export class S3OriginalWriter implements OriginalWriter {
   readonly #client: S3Client;
@@ -63,14 +63,17 @@ export class S3OriginalWriter implements OriginalWriter {
     const { signal, sizeBytes, contentType, ifMatch } = options;
     signal.throwIfAborted();
     const place = this.#placeOf(key);
-    const kept = ifMatch === undefined ? undefined : await this.#readKept(place, ifMatch, signal);
-    const object = { ...place, ...(kept ?? { ContentType: contentType }) };
-    const terms = { ...object, ContentLength: sizeBytes, ...this.#requests.conditionOf(options) };
+    const attributes =
+      ifMatch === undefined
+        ? { ContentType: contentType }
+        : await this.#readAttributes(place, ifMatch, signal);
+    const object = { ...place, ...attributes };
+    const input = { ...object, ContentLength: sizeBytes, ...this.#requests.conditionOf(options) };
     const isBuffered = this.memoryBytesOf(sizeBytes) > 0;
     const writing = isBuffered
       ? this.#writeInParts(object, chunks, options)
       : this.#stream(chunks, signal, (Body, failing) =>
-          this.#requests.commit(new PutObjectCommand({ ...terms, Body }), signal, failing),
+          this.#requests.commit(new PutObjectCommand({ ...input, Body }), signal, failing),
         );
     const etag = await writing.catch(async (error: unknown) => {
       const isDenied = error instanceof MediaError && error.code === 'MEDIA_EXISTS';
@@ -131,12 +134,8 @@ export class S3OriginalWriter implements OriginalWriter {
     }
   }
 
-  /**
-   * Reads what a new state of an object takes over from the one that it replaces.
-   *
-   * @throws MediaError `PRECONDITION_FAILED` if the object is missing, or in another state
-   */
-  async #readKept(place: Place, ifMatch: string, abortSignal: AbortSignal) {
+  /** Reads the attributes to copy. @throws MediaError `PRECONDITION_FAILED` if the tag of the object differs */
+  async #readAttributes(place: Place, ifMatch: string, abortSignal: AbortSignal) {
     const head = await this.#head(place, abortSignal);
     if (head === undefined || etagOf(head) !== ifMatch) throw new MediaError('PRECONDITION_FAILED');
     const { TagCount = 0, CacheControl, ContentDisposition, ContentEncoding } = head;
@@ -146,13 +145,21 @@ export class S3OriginalWriter implements OriginalWriter {
       TagCount === 0
         ? undefined
         : await this.#client.send(new GetObjectTaggingCommand(place), { abortSignal });
-    // Not a form: servers read a plus as it is.
+    // Not URLSearchParams: servers would read its `+` as a plus sign.
     const pairs = tags?.TagSet?.map(({ Key = '', Value = '' }) =>
       [Key, Value].map(encodeURIComponent).join('='),
     );
     return {
-      ...{ CacheControl, ContentDisposition, ContentEncoding, ContentLanguage, ContentType },
-      ...{ Expires, Metadata, StorageClass, ServerSideEncryption, SSEKMSKeyId },
+      CacheControl,
+      ContentDisposition,
+      ContentEncoding,
+      ContentLanguage,
+      ContentType,
+      Expires,
+      Metadata,
+      StorageClass,
+      ServerSideEncryption,
+      SSEKMSKeyId,
       WebsiteRedirectLocation,
       Tagging: pairs?.join('&'),
     };
@@ -171,10 +178,10 @@ export class S3OriginalWriter implements OriginalWriter {
       if (first?.isLast === false) return await this.#completeParts(object, first, parts, options);
       const Body = first?.bytes ?? Buffer.alloc(0);
       const condition = this.#requests.conditionOf(options);
-      const whole = new PutObjectCommand({ ...object, ...condition, Body });
-      return etagOf(await this.#requests.commit(whole, signal));
+      const command = new PutObjectCommand({ ...object, ...condition, Body });
+      return etagOf(await this.#requests.commit(command, signal));
     } finally {
-      // Ends the source if the first part fails, before the loop.
+      // Ends the source if the first part fails before the loop.
       await parts.return(undefined);
     }
   }
@@ -205,14 +212,14 @@ export class S3OriginalWriter implements OriginalWriter {
       if (isNew === true && (await this.#exists(place, signal))) {
         throw new MediaError('MEDIA_EXISTS');
       }
-      if (ifMatch !== undefined) await this.#readKept(place, ifMatch, signal);
+      if (ifMatch !== undefined) await this.#readAttributes(place, ifMatch, signal);
       const condition = this.#requests.conditionOf(options);
-      const terms = { ...place, ...condition, UploadId, MultipartUpload: { Parts } };
-      const completion = new CompleteMultipartUploadCommand(terms);
+      const input = { ...place, ...condition, UploadId, MultipartUpload: { Parts } };
+      const completion = new CompleteMultipartUploadCommand(input);
       return etagOf(await this.#requests.commit(completion, signal));
     } catch (cause) {
       await this.#requests.abortUpload({ ...place, UploadId }).catch(() => {
-        throw new Error('The upload has failed, and its parts cannot be removed', { cause });
+        throw new Error('The upload has failed, and its parts could not be removed', { cause });
       });
       throw cause;
     }
@@ -222,7 +229,7 @@ export class S3OriginalWriter implements OriginalWriter {
     return (await this.#head(place, abortSignal)) !== undefined;
   }
 
-  /** Returns `undefined` for a missing object: S3 returns 403 if the permission to list is missing, too. */
+  /** Returns `undefined` for a missing object: without the permission to list, S3 returns 403 instead of 404. */
   async #head(place: Place, abortSignal: AbortSignal) {
     try {
       return await this.#client.send(new HeadObjectCommand(place), { abortSignal });

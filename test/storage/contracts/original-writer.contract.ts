@@ -19,7 +19,7 @@ export interface OriginalWriterFixture {
 
 const MEBIBYTE = 1024 * 1024;
 
-const PARTS_ARE_KEPT = 'The upload has failed, and its parts cannot be removed';
+const PARTS_ARE_KEPT = 'The upload has failed, and its parts could not be removed';
 
 /** Bytes that are nowhere the same, so that parts in another order would be noticed. */
 function numbered(sizeBytes: number): Buffer {

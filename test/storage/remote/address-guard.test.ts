@@ -5,7 +5,7 @@ import { forbiddenAddresses, publicAddresses } from '../../support/sites/hostile
 const none: AddressRules = { allowedNetworks: [], blockedNetworks: [], nat64Prefixes: [] };
 
 function faultOf(address: string, rules: Partial<AddressRules> = {}): string | undefined {
-  return new AddressGuard({ ...none, ...rules }).findFault(address);
+  return new AddressGuard({ ...none, ...rules }).findRejection(address);
 }
 
 describe('the address guard', () => {

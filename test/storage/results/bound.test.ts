@@ -137,12 +137,12 @@ describe('the limit of the directory of renderings', () => {
     const writeMore = async () => {
       for (; ; count += 1) await store.write(numbered(count), result);
     };
-    await expect(writeMore()).rejects.toThrow('has to be swept before more is written');
+    await expect(writeMore()).rejects.toThrow('must be swept before the next write');
     expect(await usedBytes(directory)).toBeLessThanOrEqual(0.04 * MAX_BYTES + 3 * 4096);
     expect(keptOf(upTo(count + 1))).toEqual(upTo(count));
     expect(await isThere(store, 0)).toBe(true);
     const messages = () => log.entries.map(({ message }) => message);
-    await expect.poll(messages).toEqual(['the directory of the result store cannot be swept']);
+    await expect.poll(messages).toEqual(['result store could not be swept']);
     expect(store.usage()).toBeUndefined();
   });
 });

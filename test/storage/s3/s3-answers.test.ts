@@ -169,8 +169,16 @@ describe('a listing of a bucket', () => {
 
   const failing: readonly (readonly [string, RespondScript, string])[] = [
     ['a refusal', (_, it) => respondWithError(it, 403, 'AccessDenied'), 'AccessDenied'],
-    ['no way to the rest', (_, it) => respondWithPage(it, ['media/emojis/1'], ''), 'truncates'],
-    ['another prefix', (_, it) => respondWithPage(it, ['secrets/1']), 'lists secrets/1 below'],
+    [
+      'a truncated page without a token',
+      (_, it) => respondWithPage(it, ['media/emojis/1'], ''),
+      'truncated',
+    ],
+    [
+      'a key outside the prefix',
+      (_, it) => respondWithPage(it, ['secrets/1']),
+      'lists secrets/1 for',
+    ],
   ];
   test.each(failing)('is an ORIGIN_ERROR after %s', async (_, respond, reason) => {
     const cause = { message: expect.stringContaining(reason) };
